@@ -9,6 +9,7 @@ mod modules;
 mod structs;
 mod text;
 mod tokens;
+mod words;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -36,7 +37,7 @@ impl fmt::Display for Finding {
 
 /// Runs every rule; findings come sorted by place.
 pub fn check(tree: &Tree) -> Vec<Finding> {
-    let rules: [fn(&Tree, &mut Vec<Finding>); 12] = [
+    let rules: [fn(&Tree, &mut Vec<Finding>); 14] = [
         crates::layering,
         crates::architecture_names,
         modules::module_circle,
@@ -49,6 +50,8 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
         text::machine_path,
         text::unfinished,
         links::dead_link,
+        words::module_noun,
+        words::vocabulary,
     ];
     let mut findings = Vec::new();
     for rule in rules {

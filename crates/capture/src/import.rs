@@ -4,20 +4,20 @@
 //! line's number, notes of what was passed over) is here once. Nothing in a file is trusted.
 
 mod assembler;
+mod compression;
 mod digits;
 mod din;
 mod lackey;
 mod notes;
-mod packed;
 mod reader;
 
+pub use compression::Text;
 pub use lackey::{LackeySource, LackeyWriter};
 pub use notes::Notes;
-pub use packed::Text;
 pub use reader::TextSource;
 
+use compression::{Interrupted, text_of};
 use notes::shown;
-use packed::{Interrupted, text_of};
 use pagewalk_trace::{Source, SourceError};
 use std::io::{BufReader, Cursor, Read};
 

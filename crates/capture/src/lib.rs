@@ -17,24 +17,24 @@ pub mod engine;
 pub mod import;
 pub mod wire;
 
-mod ahead;
 mod build_id;
 mod error;
 mod host;
 mod instructions;
 mod processors;
 mod program;
+mod read_ahead;
 mod ring;
 mod session;
 mod source;
 mod window;
 
-pub use ahead::{Ahead, read_ahead};
 pub use error::CaptureError;
 pub use host::Host;
 pub use import::{LackeySource, LackeyWriter, Text};
 pub use instructions::{Unmet, unmet_needs};
 pub use program::{check_place, check_program};
+pub use read_ahead::{Ahead, read_ahead};
 pub use session::{Handle, Session};
 pub use source::{RingSource, UNFINISHED};
 pub use window::{Window, WindowSpec};

@@ -6,12 +6,12 @@
 //! sets, and whose pages evict whose, [`graph`] draws one of them; [`splits`] counts what sets cost under many layouts
 //! at once; [`calls`] counts which pages of code call which.
 
+pub mod arrivals;
 pub mod calls;
 pub mod elf;
 pub mod evictions;
 pub mod files;
 pub mod graph;
-pub mod landed;
 pub mod objects;
 pub mod plan;
 pub mod planner;

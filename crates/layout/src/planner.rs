@@ -18,7 +18,7 @@ pub mod pack;
 pub mod random;
 pub mod reuses;
 pub mod search;
-pub mod single;
+pub mod single_move;
 mod views;
 
 pub use choose::{Candidate, Chosen, Planner, PlannerError, PlannerOptions, at_random, period_of};

@@ -14,7 +14,7 @@ pub mod pages;
 mod perf;
 pub mod probe;
 pub mod promote;
-pub mod timed;
+pub mod timing;
 pub mod tracing;
 pub mod trap;
 pub mod warmth;

@@ -1,6 +1,6 @@
 //! Times of real programs. On its own: the kernel gives a child the peak of the process that began it.
 
-use pagewalk_live::timed::run;
+use pagewalk_live::timing::run;
 use pagewalk_live::tracing::{End, Relay};
 use std::process::Command;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Which frame backs each page, with everything looked for in lists.
 
 use crate::frames::Frames;
-use crate::watching::Block;
+use crate::miss_policies::Block;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A physical memory and whose its frames are.

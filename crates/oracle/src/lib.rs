@@ -6,27 +6,27 @@
 //! [`LruSets`] are single arrays, [`History`] remembers every reference.
 
 pub mod backing;
+mod contents;
 pub mod data_side;
 mod frames;
-mod held;
 mod kernel;
 mod machine;
 mod memory;
+pub mod miss_policies;
 mod nested;
 pub mod prefetch;
 pub mod promotion;
 mod replacement;
-pub mod reserving;
+pub mod reservations;
 pub mod sharing;
 mod skewed;
 pub mod software;
 mod stack;
 mod table;
 mod untouched;
-pub mod watching;
 
+pub use contents::Held;
 pub use frames::{Frames, ReservationList, Reserved};
-pub use held::Held;
 pub use kernel::{Kernel, Paging};
 pub use machine::{Array, Cache, Content, Counts, Globals, Machine, Prefetch};
 pub use memory::{Memories, Memory};

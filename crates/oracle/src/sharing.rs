@@ -2,7 +2,7 @@
 //! searched.
 
 use crate::backing::Memory;
-use crate::watching::{Block, around};
+use crate::miss_policies::{Block, around};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 

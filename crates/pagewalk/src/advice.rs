@@ -4,12 +4,12 @@
 //! own speed: as it is, and with all on huge pages that could pay. What part of that gain the plan has is the model's.
 //! Of a process that runs (`process`), misses are sampled.
 
+mod estimation;
 mod options;
 mod prices;
 mod process;
 mod profile;
 mod runs;
-mod weighing;
 
 use crate::engine::{Apart, Live};
 use crate::error::{Error, Fault};
@@ -18,6 +18,7 @@ use crate::machines;
 use crate::plans::trial::open_input;
 use crate::probe::{Assumed, assumed_lines, assumed_values};
 use crate::promotion::survey::{GROW_WHOLE, host_forbids};
+use estimation::Weighed;
 use pagewalk_forecast::choose::{Chosen, Limits, choose};
 use pagewalk_forecast::interval::product;
 use pagewalk_forecast::prices::Prices;
@@ -34,7 +35,6 @@ use process::MIB;
 use profile::Seen;
 use runs::{Kind, Trials, seconds_of, share_of};
 use std::iter;
-use weighing::Weighed;
 
 pub use options::Options;
 pub use process::{NOTHING_PAYS, ProcessAdvice, ProcessOptions, ProcessWatch};

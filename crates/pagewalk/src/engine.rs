@@ -11,9 +11,9 @@ use pagewalk_capture::engine::{Engine, EngineError, Options, max_threads_option}
 use pagewalk_capture::{
     CaptureError, Handle, Host, RingSource, Session, check_place, check_program, unmet_needs,
 };
+use pagewalk_layout::arrivals::{Landings, Missed, Watched};
 use pagewalk_layout::files::Object;
-use pagewalk_layout::landed::{Landings, Missed, Watched};
-use pagewalk_live::timed::nowhere;
+use pagewalk_live::timing::nowhere;
 use pagewalk_trace::all_calls;
 use rustix::process::Signal;
 use std::ffi::OsString;

@@ -1,11 +1,11 @@
 //! An experiment: streams in one arrangement, through machines under kernels, and its result.
 
-mod alone;
-mod beside;
 mod cores;
 mod data_side;
 mod groups;
 mod kernels;
+mod profile;
+mod rivals;
 mod rows;
 mod run;
 mod spec;

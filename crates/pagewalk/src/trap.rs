@@ -7,7 +7,7 @@ use crate::error::{Error, Fault};
 use crate::listener::Listener;
 use crate::native::relay_to_followed;
 use pagewalk_capture::check_program;
-use pagewalk_live::timed::nowhere;
+use pagewalk_live::timing::nowhere;
 use pagewalk_live::tracing::{Interrupt, LaunchError};
 use pagewalk_live::trap::{self, HostError, Options, Run, TrapArray, TrapError};
 use pagewalk_report::documents::trap::TrapResult;

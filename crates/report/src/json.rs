@@ -3,8 +3,8 @@
 //! Keys stand in the order of the schema's fields, metrics in the order of their names, so equal results are
 //! equal bytes. Lists of plain values stay on one line: the heat picture is thousands of numbers.
 
-use crate::former;
 use crate::schema::{RESULT_SCHEMA, RESULT_SCHEMA_1, RunResult};
+use crate::upgrade;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::ser::Formatter;
@@ -60,7 +60,7 @@ pub(crate) fn written(result: &impl Serialize) -> String {
 /// When the text is not JSON, names another schema, or lacks fields of this one.
 pub fn from_json(text: &str) -> Result<RunResult, ReadError> {
     match named(text)? {
-        Some(schema) if schema == RESULT_SCHEMA_1 => read(text, RESULT_SCHEMA_1).map(former::from_1),
+        Some(schema) if schema == RESULT_SCHEMA_1 => read(text, RESULT_SCHEMA_1).map(upgrade::from_1),
         _ => read(text, RESULT_SCHEMA),
     }
 }

@@ -14,7 +14,6 @@ pub mod conflicts;
 pub mod contiguity;
 pub mod documents;
 mod figures;
-mod former;
 pub mod groups;
 pub mod html;
 pub mod huge_pages;
@@ -29,6 +28,7 @@ pub mod schema;
 mod sections;
 pub mod sweep;
 pub mod text;
+mod upgrade;
 mod values;
 
 pub use advice::advise;

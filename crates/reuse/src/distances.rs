@@ -1,7 +1,7 @@
 //! Stack distances over 4 KiB pages.
 
 use crate::feed::{Feed, Serves, Touched};
-use crate::gone::gone;
+use crate::invalidations::gone;
 use crate::pages::Pages;
 use crate::stack::{PLACES, Stack};
 use crate::timeline::Timeline;

@@ -1,9 +1,9 @@
 //! Every array of a family of shapes at once.
 
 use crate::feed::{Feed, Serves, Touched};
-use crate::gone::gone;
-use crate::older::{Histogram, Older, PLACES};
-use crate::recent::{Entry, Recent, SET_COUNTS};
+use crate::invalidations::gone;
+use crate::older_pages::{Histogram, Older, PLACES};
+use crate::recent_pages::{Entry, Recent, SET_COUNTS};
 use pagewalk_trace::{Analysis, Batch, Event};
 use pagewalk_units::{PAGE_SHIFT, PageSize, RefIndex, Vpn};
 use std::ops::Range;

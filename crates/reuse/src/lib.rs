@@ -23,16 +23,16 @@
 mod distances;
 mod family;
 mod feed;
-mod gone;
-mod older;
+mod invalidations;
+mod older_pages;
 mod pages;
-mod recent;
-mod sampled;
+mod recent_pages;
+mod shards;
 mod stack;
 mod timeline;
 
 pub use distances::StackDistances;
 pub use family::Family;
 pub use feed::Serves;
-pub use gone::gone;
-pub use sampled::{Estimate, SampledDistances, Sampling};
+pub use invalidations::gone;
+pub use shards::{Estimate, SampledDistances, Sampling};

@@ -14,8 +14,9 @@
 //!
 //! Replacement that does not heed hits (first in, first out; random) fits in as it is, and so does pseudo-LRU by
 //! trees of bits: each bit points away from the half of its ways that was used last, so the times say what all
-//! bits are (`design/recency.rs`). One that remembers more of hits than the time of the last (bit pseudo-LRU) is told
-//! of every reference but those that repeat the last one of their set: these change nothing for it (`store/latest.rs`).
+//! bits are (`design/recency.rs`). One that remembers more of hits than the time of the last (bit pseudo-LRU) sees
+//! every reference but those that repeat the last one of their set, which change nothing for it
+//! (`store/last_pages.rs`).
 //!
 //! Machines that differ only below the first level share its simulation (`design/siblings.rs`).
 //!
@@ -43,12 +44,12 @@ mod pages;
 mod pass;
 mod profile;
 mod ranges;
+mod removals;
 mod sizes;
 mod spec;
 mod store;
 mod structures;
 mod system;
-mod taken;
 mod untouched;
 mod visit_stream;
 

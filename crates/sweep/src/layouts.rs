@@ -4,7 +4,7 @@ use crate::names::name_is_plain;
 use crate::selection;
 use crate::study::{LayoutSpec, MachineVariant, Study};
 use pagewalk_layout::planner::callgraph::{self, Load};
-use pagewalk_layout::planner::single::Target;
+use pagewalk_layout::planner::single_move::Target;
 use pagewalk_layout::planner::{Planner, PlannerOptions, reuses};
 use pagewalk_mm::ThpMode;
 use pagewalk_units::PageSize;

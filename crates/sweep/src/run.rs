@@ -2,8 +2,8 @@
 
 use crate::counts::{CurveCounts, FamilyCounts};
 use crate::error::SweepError;
-use crate::laid::{Laid, LaidTask};
 use crate::metrics::unpriced;
+use crate::moved_streams::{Laid, LaidTask};
 use crate::plans::{From, Made, Wanted, label};
 use crate::store::{Key, Store, write_whole};
 use crate::stream::Stream;

@@ -5,17 +5,17 @@
 //! the stream's next turn. So a process that waits in `read` for what another writes has the other run in between,
 //! if the streams stand in the order in which the processes hand on to each other.
 //!
-//! Where turns end at calls, streams of one program and its children run as the processes did: see `waiting.rs`.
+//! Where turns end at calls, streams of one program and its children run as the processes did: see `waits.rs`.
 //!
 //! Where turns end depends on the streams alone, not on how they are cut into batches. A stream that has ended gets
 //! no more turns.
 
-mod waiting;
+mod waits;
 
 use crate::{Batch, BatchBuffer, Dictionary, Event, Item, Source, SourceError};
 use pagewalk_units::{RefIndex, SpaceId, ThreadId};
 use rustc_hash::FxHashSet;
-use waiting::WAIT4;
+use waits::WAIT4;
 
 /// Where turns end.
 #[derive(Clone, Debug, PartialEq, Eq)]

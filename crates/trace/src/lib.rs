@@ -25,7 +25,7 @@ pub mod pwt;
 mod record;
 mod source;
 mod stretch;
-mod worked;
+mod work_time;
 
 pub use batch::{Batch, BatchBuffer, BatchRoom, Item, Span};
 pub use block::{Block, BlockEnd, Dictionary, Instruction, Site};
@@ -37,4 +37,4 @@ pub use pages::ToPages;
 pub use record::Ref;
 pub use source::{Analysis, Backlog, Source, SourceError};
 pub use stretch::Stretch;
-pub use worked::seconds_worked;
+pub use work_time::seconds_worked;

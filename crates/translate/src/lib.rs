@@ -5,13 +5,12 @@
 //! ([`Walker`]) are touched only on first-level misses. First-level arrays are simulated by
 //! `sim`, which sees every reference.
 
-mod any_walker;
 mod asid;
 mod data_side;
 mod error;
 mod file;
 mod hashed;
-mod lower;
+mod lower_levels;
 mod nested;
 mod prefetch;
 mod radix_format;
@@ -21,8 +20,8 @@ mod software;
 mod spec;
 mod tables;
 mod walker;
+mod walker_kinds;
 
-pub use any_walker::Walker;
 pub use asid::{Asid, page_key};
 pub use data_side::{
     AnchorUse, ArrayUse, Backing, Coalesce, Collapse, DataSide, DataSideCounts, DataSideSpec, Held, History,
@@ -30,7 +29,7 @@ pub use data_side::{
 };
 pub use error::MachineError;
 pub use hashed::HashedWalker;
-pub use lower::{ArrayCounts, Filled, LowerLevels};
+pub use lower_levels::{ArrayCounts, Filled, LowerLevels};
 pub use nested::{NestedCounts, NestedWalker};
 pub use prefetch::{PrefetchCounts, Prefetcher};
 pub use radix_format::{RadixFormat, WalkLevel};
@@ -44,3 +43,4 @@ pub use spec::{
     WalkCacheSpec, WalkerSpec,
 };
 pub use walker::{RadixWalker, WalkCacheCounts};
+pub use walker_kinds::Walker;

@@ -1,8 +1,8 @@
 //! From text to items.
 
 use super::assembler::{Assembler, Parts};
+use super::compression::{Text, text_of};
 use super::notes::{Notes, Sort};
-use super::packed::{Text, text_of};
 use pagewalk_trace::{Item, Origin, Source, SourceError, StreamHeader};
 use std::io::{self, BufRead, ErrorKind, Read};
 

@@ -13,7 +13,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("kernel.promotions.{size}", "simulate of a program under a kernel that builds superpages: offline.rs"),
 ];
 
-/// The chapter of studies of layouts: `crates/sweep/src/laid.rs` holds them to the registry.
+/// The chapter of studies of layouts: `crates/sweep/src/moved_streams.rs` holds them to the registry.
 const OF_LAYOUTS: &str = "Sets of the last level";
 
 /// A machine with prefetching, a walker of two dimensions and a cache of memory.

@@ -2,7 +2,7 @@
 
 use super::callgraph;
 use super::reuses::{Found, last_level};
-use super::single::{self, Target};
+use super::single_move::{self, Target};
 use super::views::Seen;
 use super::{Movables, arena, pack, random, search};
 use crate::calls::CallGraph;
@@ -204,7 +204,8 @@ fn by_reuses(found: &Found, options: &PlannerOptions) -> Vec<Shifts> {
 fn by_evictions(histories: &[History], found: &Found, target: Target) -> Shifts {
     let mut shifts = vec![0; found.movables.all().len()];
     let worst = histories.iter().max_by_key(|history| history.misses.total());
-    let chosen = worst.and_then(|history| Some((history, single::choose(history, &found.movables, target)?)));
+    let chosen =
+        worst.and_then(|history| Some((history, single_move::choose(history, &found.movables, target)?)));
     let Some((history, moved)) = chosen else {
         return (
             shifts,

@@ -1,6 +1,6 @@
 //! Whether this host lets a program's libraries be placed, and which setting would.
 
-use crate::tracing::follow::end_unbegun;
+use crate::tracing::follower::end_unbegun;
 use crate::tracing::launch::{LaunchError, launch};
 use crate::tracing::maps;
 use crate::tracing::sys::{self, Pid, option};

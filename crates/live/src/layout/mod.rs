@@ -20,7 +20,7 @@ mod tracer;
 pub use host::{HostError, check_host};
 pub use landing::{Landing, State};
 
-pub use crate::tracing::follow::Relay;
+pub use crate::tracing::follower::Relay;
 use crate::tracing::sys::Pid;
 use crate::tracing::{End, LaunchError};
 use pagewalk_layout::files::Object;

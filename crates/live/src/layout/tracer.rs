@@ -4,7 +4,7 @@ use super::install::{Installing, Step};
 use super::landing::{State, landings};
 use super::loader::Known;
 use super::{Image, LayoutError, Obstacle, Options, Relay, Run};
-use crate::tracing::follow::{Follower, Next, STOPS, Work, end_unbegun};
+use crate::tracing::follower::{Follower, Next, STOPS, Work, end_unbegun};
 use crate::tracing::launch::{BeforeExec, LaunchError, launch};
 use crate::tracing::maps;
 use crate::tracing::sys::{self, Pid};

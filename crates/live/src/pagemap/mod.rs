@@ -10,8 +10,8 @@
 //! Basu, Gandhi, Chang, Hill, Swift, "Efficient Virtual Memory for Big Memory Servers", ISCA 2013 (direct segments);
 //! Karakostas et al., "Redundant Memory Mappings for Fast Access to Large Memories", ISCA 2015 (ranges).
 
+mod distinct_pages;
 mod exit;
-mod once;
 pub(crate) mod scan;
 mod sizes;
 mod smaps;

@@ -1,6 +1,6 @@
 //! Reading a process's page map from its first mapping to its last, in blocks, into a [`Tally`].
 
-use super::once::Once;
+use super::distinct_pages::Once;
 use super::scan::Scanner;
 use super::tally::{Run, Tally};
 use super::{MappingPages, PAGE_BYTES, PagemapError, errno};

@@ -8,15 +8,15 @@
 //!
 //! Nothing needs us once the code is there, and at no moment before would the program fare worse if we were killed.
 
-mod attach;
+mod attachment;
 mod code;
 mod collapse;
 mod host;
+mod inspection;
 mod install;
-mod look;
 pub mod plan;
 mod reason;
-mod recognise;
+mod recognition;
 mod rights;
 mod run;
 pub mod settings;
@@ -25,19 +25,19 @@ mod table;
 mod watch;
 
 pub(crate) use collapse::Handle;
-pub(crate) use look::look;
+pub(crate) use inspection::look;
 
-pub use attach::{Act, AttachError, Attached, Process, attach};
+pub use attachment::{Act, AttachError, Attached, Process, attach};
 pub use host::{Circumstances, EXCEPT_ADVISED_SINCE, HUGE_BYTES, Mode, is_since, kernel, mode};
 pub(crate) use host::{is_disabled, room_in_groups};
-pub use look::Seen;
+pub use inspection::Seen;
 pub use reason::Reason;
-pub use recognise::{Named, named};
+pub use recognition::{Named, named};
 pub(crate) use rights::check_kernel;
 pub use rights::{HostError, OldKernel, check_host};
 pub use run::run;
 
-use crate::timed::Timed;
+use crate::timing::Timed;
 use crate::tracing::LaunchError;
 use crate::tracing::image::ROOM_BYTES;
 use crate::tracing::sys::Pid;

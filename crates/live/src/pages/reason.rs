@@ -1,7 +1,7 @@
 //! Why a range is not on huge pages, from the facts alone.
 
 use super::host::{Circumstances, HUGE_BYTES, Mode};
-use super::look::Seen;
+use super::inspection::Seen;
 use super::plan::What;
 use super::table::Entry;
 

@@ -2,13 +2,13 @@
 
 use super::collapse::Handle;
 use super::host::{Circumstances, HUGE_BYTES, Mode};
+use super::inspection::{self, Seen};
 use super::install::present;
-use super::look::{self, Seen};
 use super::plan::{Caller, Plan, What};
 use super::reason::{Facts, Reason, reason};
 use super::table::{Contents, Table};
 use super::{Image, Outcome};
-use crate::timed::thread_time;
+use crate::timing::thread_time;
 use crate::tracing::maps::{self, Mapping};
 use crate::tracing::sys::{Pid, map};
 use std::fs::File;
@@ -151,12 +151,12 @@ impl Watched {
                 }
                 what => present(thread, what, &mappings),
             };
-            let mut seen = look::look(&self.pagemap, &mappings, &spans)?;
+            let mut seen = inspection::look(&self.pagemap, &mappings, &spans)?;
             // Marks do not bring these onto huge pages.
             let by_us = around.mode == Some(Mode::Never) || matches!(range.what, What::File { .. });
             if by_us && runs && !seen.is_huge() {
                 found.collapsed_bytes += self.handle.as_ref().map_or(0, |handle| collapse(handle, &spans));
-                seen = look::look(&self.pagemap, &mappings, &spans)?;
+                seen = inspection::look(&self.pagemap, &mappings, &spans)?;
             }
             if seen.mapped > 0 {
                 found.last = Some(seen);

@@ -4,7 +4,7 @@ use super::clock::Clock;
 use super::figure::{Figure, Samples};
 use super::memory::{BASE, HUGE, Pages, Space, huge_bytes};
 use super::{ProbeError, host};
-use crate::timed::thread_time;
+use crate::timing::thread_time;
 use pagewalk_units::Draws;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 use std::fs::File;

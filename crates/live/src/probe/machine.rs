@@ -1,7 +1,7 @@
 //! A probe as a machine file: what was measured, and in comments what was assumed instead.
 
 use super::levels::{Assumed, Tlb};
-use super::usual::LAST_LEVEL_ENTRIES;
+use super::usual_figures::LAST_LEVEL_ENTRIES;
 use super::{Figure, Nearest, Probe, Replaced, Size};
 use pagewalk_setassoc::Replacement;
 use std::fmt::Write;

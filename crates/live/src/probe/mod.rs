@@ -22,7 +22,7 @@ mod parts;
 pub mod replacement;
 pub mod steps;
 pub mod tlb;
-pub mod usual;
+pub mod usual_figures;
 pub mod walks;
 
 pub use figure::{Curve, Figure, Point};

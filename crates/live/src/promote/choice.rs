@@ -2,7 +2,7 @@
 
 use super::damon::Damon;
 use super::pmu::Pmu;
-use super::referenced::Referenced;
+use super::referenced_bits::Referenced;
 use super::sampler::{Sampler, Unable, Way};
 use crate::tracing::sys::Pid;
 

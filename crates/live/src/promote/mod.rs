@@ -9,22 +9,22 @@
 mod choice;
 mod damon;
 mod estimate;
+mod journal;
 mod pace;
 mod parts;
 mod pmu;
 pub mod policy;
-mod referenced;
+mod referenced_bits;
 mod round;
 mod run;
 mod sampler;
 mod survey;
-mod told;
 
+pub use journal::{Decision, Ended, Standing, Summary, Times, Watcher, What};
 pub use policy::Prices;
 pub use run::{Options, run};
 pub use sampler::{SampleError, Unable, Way};
 pub use survey::{Forbids, Grown, Survey, survey};
-pub use told::{Decision, Ended, Standing, Summary, Times, Watcher, What};
 
 use crate::pagemap::{self, PagemapError};
 use crate::pages::{OldKernel, check_kernel};
@@ -122,7 +122,7 @@ pub struct Host {
 pub fn check_host() -> Result<Host, PromoteError> {
     check_kernel()?;
     let checks =
-        [(Way::Pmu, pmu::check()), (Way::Damon, damon::check()), (Way::Referenced, referenced::check())];
+        [(Way::Pmu, pmu::check()), (Way::Damon, damon::check()), (Way::Referenced, referenced_bits::check())];
     let mut host = Host { able: Vec::new(), unable: Vec::new() };
     for (way, outcome) in checks {
         match outcome {

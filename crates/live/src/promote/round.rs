@@ -1,12 +1,12 @@
 //! A round: how the memory looks, a sample of its misses, charges, and the promotions that are due.
 
+use super::journal::{Decision, Times, Watcher, What};
 use super::policy::{Due, Part, Policy, View};
 use super::sampler::{SampleError, Sampler, Target};
-use super::told::{Decision, Times, Watcher, What};
 use super::{PromoteError, parts, processor_seconds};
 use crate::pagemap::{self, PagemapError};
 use crate::pages::{Circumstances, HUGE_BYTES, Handle, Reason, is_disabled, look};
-use crate::timed::thread_time;
+use crate::timing::thread_time;
 use crate::tracing::maps;
 use crate::tracing::sys::Pid;
 use rustix::io::Errno;

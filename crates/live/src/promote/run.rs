@@ -1,11 +1,11 @@
 //! The loop: rounds, as far apart as they may be, until the process ends or we are to.
 
 use super::choice::{self, Opened};
+use super::journal::{Ended, Standing, Summary, Times, Watcher};
 use super::pace::Pace;
 use super::policy::{Limits, Policy, Prices};
 use super::round::Rounds;
 use super::sampler::{SampleError, Unable, Way};
-use super::told::{Ended, Standing, Summary, Times, Watcher};
 use super::{PromoteError, processor_seconds};
 use crate::pagemap::{self, PagemapError};
 use crate::pages::{Handle, check_kernel};
@@ -233,9 +233,9 @@ impl Running {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::promote::journal::Decision;
     use crate::promote::policy::{FACTOR, Found, View};
     use crate::promote::sampler::{Sampler, Target};
-    use crate::promote::told::Decision;
 
     /// As DAMON, when someone else takes it.
     struct Lost;

@@ -1,18 +1,18 @@
 //! Programs that run at their own speed under ptrace: starting them, their stops, their mappings, their end.
 
 pub(crate) mod detour;
-mod first;
-pub(crate) mod follow;
+mod first_process;
+pub(crate) mod follower;
 pub(crate) mod image;
 pub(crate) mod launch;
 pub(crate) mod maps;
 pub(crate) mod stops;
 pub(crate) mod sys;
 
-pub use follow::Relay;
+pub use follower::Relay;
 pub use launch::LaunchError;
 
-use first::First;
+use first_process::First;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::io::{PipeWriter, Write};

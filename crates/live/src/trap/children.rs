@@ -1,9 +1,9 @@
 //! Children and threads that a program starts: what is done before the call, and when they are there.
 
 use super::filter::{CLONE_UNTRACED, CLONE_VM};
+use super::forks::{Word, separate};
 use super::image::Image;
 use super::report::Began;
-use super::separate::{Word, separate};
 use super::tracer::{Task, Tracer, resume};
 use super::verdict::{After, Verdict};
 use crate::tracing::stops::{self, Status};

@@ -5,14 +5,14 @@ use super::array::TrapArray;
 use super::calls;
 use super::descriptors::RaisedLimit;
 use super::filter::Filter;
+use super::forks::Word;
 use super::image::{Image, Setting};
-use super::kept;
-use super::leaving::{Leaving, Ptrace};
 use super::placement::{self, Placement};
 use super::processors::Processors;
 use super::report::{Began, ImageReport};
-use super::separate::Word;
+use super::resident_pages;
 use super::tracee;
+use super::tracers::{Leaving, Ptrace};
 use super::verdict::{After, Verdict};
 use super::{Options, Run, TrapError};
 use crate::tracing::launch::{self, BeforeExec, LaunchError};
@@ -263,7 +263,7 @@ impl<'a> Tracer<'a> {
     fn before_lock(&mut self, pid: Pid, registers: &Registers) -> Verdict {
         let Some(image) = self.image_of(pid) else { return Verdict::Native };
         // A lost agent lets all go on.
-        let kept = kept::for_lock(image, registers).ok().flatten().unwrap_or_default();
+        let kept = resident_pages::for_lock(image, registers).ok().flatten().unwrap_or_default();
         if kept.is_empty() {
             return Verdict::Native;
         }
@@ -274,7 +274,7 @@ impl<'a> Tracer<'a> {
     fn release(&mut self, pid: Pid) {
         let kept = std::mem::take(&mut self.task(pid).kept);
         if let Some(image) = self.image_of(pid) {
-            kept::release(image, &kept);
+            resident_pages::release(image, &kept);
         }
         let image = self.task(pid).image;
         self.on_room(image);
@@ -342,7 +342,7 @@ impl<'a> Tracer<'a> {
     fn on_exit(&mut self, pid: Pid) {
         let ending_word = self.task(pid).ending_word;
         if let Some(image) = self.image_of(pid).filter(|image| image.tasks > 1 && image.agent.is_some()) {
-            match kept::for_end(image, pid, ending_word) {
+            match resident_pages::for_end(image, pid, ending_word) {
                 Ok(Some(kept)) => self.task(pid).kept.extend(kept),
                 Ok(None) => return self.ending.push_back(pid),
                 // A lost agent lets all go on.
@@ -376,7 +376,7 @@ impl<'a> Tracer<'a> {
         let Some(image) = self.images.get_mut(&task.image) else { return };
         image.tasks -= 1;
         if image.tasks > 0 {
-            kept::release(image, &task.kept);
+            resident_pages::release(image, &task.kept);
             return self.on_room(task.image);
         }
         self.placement().image_ended(task.image);

@@ -14,7 +14,7 @@ mod compaction;
 mod eager;
 mod error;
 mod file;
-mod initial;
+mod initial_state;
 mod reservation;
 mod sample;
 mod spec;

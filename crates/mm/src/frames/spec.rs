@@ -1,7 +1,7 @@
 //! A description of physical memory, and building it.
 
 use super::file::FileMemory;
-use super::initial::{pin_share, with_free_blocks};
+use super::initial_state::{pin_share, with_free_blocks};
 use super::{Buddy, BuddyInfo, MAX_FRAMES, MAX_ORDER, MemoryError};
 use pagewalk_units::{Draws, PageSize};
 use std::fmt;

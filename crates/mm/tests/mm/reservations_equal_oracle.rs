@@ -7,7 +7,7 @@ use pagewalk_mm::promotion::FreeBsd;
 use pagewalk_mm::{Superpage, WhenFull};
 use pagewalk_oracle::Frames;
 use pagewalk_oracle::backing::Memory;
-use pagewalk_oracle::reserving::{Events, Reserving};
+use pagewalk_oracle::reservations::{Events, Reserving};
 use pagewalk_trace::MappingKind::{Anonymous, File, SharedAnonymous};
 use proptest::prelude::*;
 use std::collections::BTreeSet;

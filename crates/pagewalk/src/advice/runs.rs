@@ -11,7 +11,7 @@ use crate::plans::trial::{Trial, by_turns, relay_signals};
 use pagewalk_forecast::interval::{Interval, mean, of_median, of_turns, ratio};
 use pagewalk_live::pages::Run;
 use pagewalk_live::pages::plan::Plan;
-use pagewalk_live::timed::Timed;
+use pagewalk_live::timing::Timed;
 use pagewalk_live::tracing::End;
 use pagewalk_live::warmth::Warmth;
 use pagewalk_report::Class;

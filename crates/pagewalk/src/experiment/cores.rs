@@ -1,7 +1,7 @@
 //! A process's threads on several cores.
 
-use super::beside::Beside;
 use super::groups::groups;
+use super::rivals::Rivals;
 use super::rows::{self, followed, modelled, perfect};
 use super::spec::Experiment;
 use crate::error::Error;
@@ -39,21 +39,21 @@ impl Analysis for Cores {
 pub fn stream<S: Source>(experiment: &Experiment, source: S, cores: usize) -> (ProcessResult, Ending) {
     let header = source.header().clone();
     let thp = machines::thp(experiment.thp, &header.thp);
-    let beside = Beside::of(experiment, thp).expect("the experiment was checked");
-    let (several, one) = arranged(experiment, &beside, thp).expect("the experiment was checked");
+    let rivals = Rivals::of(experiment, thp).expect("the experiment was checked");
+    let (several, one) = arranged(experiment, &rivals, thp).expect("the experiment was checked");
     let mut all = Cores { several, one };
     if header.origin == Origin::Fork {
         all.several.begin_as_child(Asid::default());
     }
     let ending = follow(source, &experiment.window, &mut all);
-    (result(experiment, &header, &mut all, &beside, cores, &ending), ending)
+    (result(experiment, &header, &mut all, &rivals, cores, &ending), ending)
 }
 
-/// The machines on their cores, after them the first with its last level private to each core and shared, and what is
-/// beside them; and the first on one core.
+/// The machines on their cores, after them the first with its last level private to each core and shared, and all
+/// rivals; and the first machine on one core.
 pub fn arranged(
     experiment: &Experiment,
-    beside: &Beside,
+    rivals: &Rivals,
     thp: ThpMode,
 ) -> Result<(sim::Experiment, sim::Experiment), Error> {
     let first = &experiment.machines[0];
@@ -61,8 +61,8 @@ pub fn arranged(
     machines.extend([false, true].map(|shared| with_last_level(first, shared)));
     let several = experiment.arrangement();
     let one = Arrangement { cores: 1, ..several.clone() };
-    let of_one = Beside::default().arranged(experiment, std::slice::from_ref(first), thp, &one)?;
-    Ok((beside.arranged(experiment, &machines, thp, &several)?, of_one))
+    let of_one = Rivals::default().arranged(experiment, std::slice::from_ref(first), thp, &one)?;
+    Ok((rivals.arranged(experiment, &machines, thp, &several)?, of_one))
 }
 
 /// The machine with the arrays of its last level shared by all cores, or none.
@@ -80,7 +80,7 @@ fn result(
     experiment: &Experiment,
     header: &StreamHeader,
     all: &mut Cores,
-    beside: &Beside,
+    rivals: &Rivals,
     cores: usize,
     ending: &Ending,
 ) -> ProcessResult {
@@ -101,7 +101,7 @@ fn result(
         row("one_core", "all threads on one core", &one[0]),
         perfect(base),
     ];
-    let kernels = beside.rows(experiment, bases, &rest[2..]).add_to(&mut what_if);
+    let kernels = rivals.rows(experiment, bases, &rest[2..]).add_to(&mut what_if);
     ProcessResult {
         structure: experiment.structure.as_ref().map(|structure| structure.name.clone()),
         machines,

@@ -1,9 +1,9 @@
 //! One process under several kernels, which build superpages as it runs: those of the experiment, and of machines with
 //! an `[os]`. One that knows the future, OFFLINE, reads the trace again, several times.
 
-use super::alone;
-use super::beside::{Beside, Under};
 use super::groups::groups;
+use super::profile;
+use super::rivals::{Rivals, Under};
 use super::rows::{self, followed, modelled, perfect};
 use super::spec::Experiment;
 use crate::error::{Error, Fault};
@@ -64,7 +64,7 @@ pub fn unfit(error: &PassError) -> Error {
 }
 
 /// Checks that kernels which know the future can work on the machines.
-pub fn check(kernels: &Beside, machines: &[MachineSpec]) -> Result<(), Error> {
+pub fn check(kernels: &Rivals, machines: &[MachineSpec]) -> Result<(), Error> {
     for under in &kernels.kernels {
         if let OsKernel::Offline(settings) = &under.kernel {
             check_offline(&machines[under.machine], settings).map_err(|e| usage(&e))?;
@@ -118,7 +118,7 @@ pub fn once<S: Source + Send>(
     namer: &Namer,
     detail: Detail,
 ) -> (ProcessResult, Ending) {
-    let kernels = Beside::kernels(experiment).expect("the experiment was checked");
+    let kernels = Rivals::kernels(experiment).expect("the experiment was checked");
     let followed = Followed::through(experiment, &kernels, source, namer, detail);
     let counts = followed.counts.clone();
     followed.result(experiment, &kernels, &counts)
@@ -139,7 +139,7 @@ pub fn trace<S: Source + Send>(
     namer: &Namer,
     again: Again<'_>,
 ) -> Result<(ProcessResult, Ending), Error> {
-    let kernels = Beside::kernels(experiment)?;
+    let kernels = Rivals::kernels(experiment)?;
     let followed = Followed::through(experiment, &kernels, source, namer, Detail::Full);
     let (bases, running) = followed.counts.split_at(experiment.machines.len());
     let (mut counts, mut running) = (bases.to_vec(), running.iter().cloned());
@@ -172,7 +172,7 @@ impl Followed {
     /// Follows `source` to its end; with alternatives, through the profiler too.
     fn through<S: Source + Send>(
         experiment: &Experiment,
-        kernels: &Beside,
+        kernels: &Rivals,
         source: S,
         namer: &Namer,
         detail: Detail,
@@ -185,7 +185,7 @@ impl Followed {
             pass.begin_as_child(Asid::default());
         }
         if experiment.what_if {
-            let (process, ending) = alone::once(experiment, source, namer, detail, Some(&mut pass));
+            let (process, ending) = profile::once(experiment, source, namer, detail, Some(&mut pass));
             return Followed { process, ending, counts: pass.finish() };
         }
         let ending = follow_ahead(source, &experiment.window, &mut pass);
@@ -205,7 +205,7 @@ impl Followed {
     fn result(
         self,
         experiment: &Experiment,
-        kernels: &Beside,
+        kernels: &Rivals,
         counts: &[DesignCounts],
     ) -> (ProcessResult, Ending) {
         let mut process = self.process;

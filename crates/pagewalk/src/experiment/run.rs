@@ -1,10 +1,10 @@
 //! Running an experiment: whether all of it goes together, over a program or over traces, to its result.
 
-use super::beside::Beside;
 use super::kernels::{Again, unfit};
+use super::rivals::Rivals;
 use super::spec::{Experiment, Sharing};
 use super::turns::{self, Interleaved};
-use super::{alone, cores, data_side, kernels, structure, traps};
+use super::{cores, data_side, kernels, profile, structure, traps};
 use crate::engine::log::{Death, WITHOUT_ENGINE};
 use crate::engine::{Live, Stream};
 use crate::error::{Error, Fault};
@@ -73,7 +73,7 @@ impl Experiment {
         data_side::check(&self.machines)?;
         let thp = ThpMode::Never;
         if self.is_alone() {
-            let kernels = Beside::kernels(self)?;
+            let kernels = Rivals::kernels(self)?;
             kernels::check(&kernels, &self.machines)?;
             if self.has_kernels() {
                 kernels.arranged(self, &self.machines, thp, &self.arrangement())?;
@@ -85,13 +85,13 @@ impl Experiment {
                 false => Ok(()),
             };
         }
-        let beside = Beside::of(self, thp)?;
+        let rivals = Rivals::of(self, thp)?;
         let arranged = match (&self.sharing, self.cores) {
             (Some(_), _) => turns::arranged,
             (None, Some(_)) => cores::arranged,
             (None, None) => structure::arranged,
         };
-        arranged(self, &beside, thp).map(drop)
+        arranged(self, &rivals, thp).map(drop)
     }
 
     /// Runs the program; the result has every process image in order of start.
@@ -206,7 +206,7 @@ impl Experiment {
             (None, Some(host), _) => traps::stream(self, source, host),
             (None, None, Some(structure)) => structure::once(self, structure, source),
             (None, None, None) if self.has_kernels() => kernels::once(self, source, namer, detail),
-            (None, None, None) => alone::once(self, source, namer, detail, None),
+            (None, None, None) => profile::once(self, source, namer, detail, None),
         }
     }
 

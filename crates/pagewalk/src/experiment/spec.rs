@@ -29,7 +29,7 @@ pub struct Experiment {
     pub cores: Option<u8>,
     /// How processes take turns; none: each is alone.
     pub sharing: Option<Sharing>,
-    /// Beside full simulation, the TLB by the misses of a host's of so many slots alone.
+    /// Rivals full simulation, the TLB by the misses of a host's of so many slots alone.
     pub by_traps: Option<u32>,
     /// The plan of places by which the streams' shared objects lie elsewhere.
     pub layout: Option<PathBuf>,

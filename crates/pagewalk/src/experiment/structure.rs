@@ -1,7 +1,7 @@
 //! Programs in an operating system whose kernel and servers touch pages of their own.
 
-use super::beside::Beside;
 use super::groups::groups;
+use super::rivals::Rivals;
 use super::rows::{self, followed, modelled, perfect};
 use super::spec::Experiment;
 use crate::error::Error;
@@ -16,15 +16,15 @@ use pagewalk_sim::{Arrangement, DesignCounts};
 use pagewalk_trace::{Origin, Source};
 use pagewalk_translate::Asid;
 
-/// The machines in the system with what is beside them, and the first one without it.
+/// The machines in the system with their rivals, and the first one without it.
 pub fn arranged(
     experiment: &Experiment,
-    beside: &Beside,
+    rivals: &Rivals,
     thp: ThpMode,
 ) -> Result<(sim::Experiment, sim::Experiment), Error> {
     let only = &experiment.machines[..1];
-    let alone = Beside::default().arranged(experiment, only, thp, &Arrangement::default())?;
-    Ok((beside.arranged(experiment, &experiment.machines, thp, &experiment.arrangement())?, alone))
+    let alone = Rivals::default().arranged(experiment, only, thp, &Arrangement::default())?;
+    Ok((rivals.arranged(experiment, &experiment.machines, thp, &experiment.arrangement())?, alone))
 }
 
 /// Follows `source` to its end.
@@ -35,8 +35,8 @@ pub fn once<S: Source + Send>(
 ) -> (ProcessResult, Ending) {
     let header = source.header().clone();
     let thp = machines::thp(experiment.thp, &header.thp);
-    let beside = Beside::of(experiment, thp).expect("the experiment was checked");
-    let mut both = arranged(experiment, &beside, thp).expect("the experiment was checked");
+    let rivals = Rivals::of(experiment, thp).expect("the experiment was checked");
+    let mut both = arranged(experiment, &rivals, thp).expect("the experiment was checked");
     if header.origin == Origin::Fork {
         both.0.begin_as_child(Asid::default());
     }
@@ -48,7 +48,7 @@ pub fn once<S: Source + Send>(
     let machines = rows::machines(&experiment.machines, &counts, Some(&did), &[]);
     let (bases, rest) = counts.split_at(experiment.machines.len());
     let mut what_if = what_if(&counts[0], &alone.finish()[0]);
-    let kernels = beside.rows(experiment, bases, rest).add_to(&mut what_if);
+    let kernels = rivals.rows(experiment, bases, rest).add_to(&mut what_if);
     let process = ProcessResult {
         structure: Some(structure.name.clone()),
         machines,

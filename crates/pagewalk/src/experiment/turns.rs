@@ -1,7 +1,7 @@
 //! Several processes in turns, that end after instructions or at system calls.
 
-use super::beside::Beside;
 use super::groups::groups;
+use super::rivals::Rivals;
 use super::rows::{self, compared, modelled, perfect};
 use super::spec::{Experiment, Sharing};
 use crate::error::{Error, Fault};
@@ -25,8 +25,8 @@ pub struct Interleaved {
     /// Whether the machines have global pages of files.
     global_files: bool,
     cores: usize,
-    /// What is beside the machines.
-    beside: Beside,
+    /// The rivals of the machines.
+    rivals: Rivals,
     /// Each process with the first machine for itself.
     alone: Vec<sim::Experiment>,
     switches: u64,
@@ -48,18 +48,18 @@ impl Interleaved {
             let why = format!("{} traces: at most {most} can take turns", sources.len());
             return Err(Error::new(Fault::Usage, why));
         }
-        let beside = Beside::of(experiment, thp)?;
-        let (shared, otherwise) = arranged(experiment, &beside, thp)?;
+        let rivals = Rivals::of(experiment, thp)?;
+        let (shared, otherwise) = arranged(experiment, &rivals, thp)?;
         let arrangement = Arrangement { global_files: false, ..experiment.arrangement() };
         let only = &experiment.machines[..1];
-        let alone = sources.iter().map(|_| Beside::default().arranged(experiment, only, thp, &arrangement));
+        let alone = sources.iter().map(|_| Rivals::default().arranged(experiment, only, thp, &arrangement));
         let mut all = Interleaved {
             shared,
             otherwise,
             global_files: sharing.global_files,
             cores: arrangement.cores,
             alone: alone.collect::<Result<_, _>>()?,
-            beside,
+            rivals,
             switches: 0,
             headers: sources.iter().map(|source| source.header().clone()).collect(),
             endings: sources.iter().map(|_| Ending::default()).collect(),
@@ -116,7 +116,7 @@ impl Interleaved {
         let machine = &experiment.machines[0];
         let mut what_if = what_if(&counts, &alone, experiment.machines.len());
         let (bases, rest) = counts.split_at(experiment.machines.len());
-        let kernels = self.beside.rows(experiment, bases, &rest[2..]).add_to(&mut what_if);
+        let kernels = self.rivals.rows(experiment, bases, &rest[2..]).add_to(&mut what_if);
         what_if.insert(3, global_row(&counts[0], self.global_files, &otherwise));
         let did = self.shared.counts();
         let further = [("switches", self.switches), ("cores", self.cores as u64)];
@@ -145,11 +145,11 @@ impl Interleaved {
     }
 }
 
-/// The machines with what is beside them, after the machines the first one without identifiers and with one for each
-/// process; and the first with global pages of files if the others are without, and the other way round.
+/// The machines, the first one without identifiers and with one for each process, and all rivals; and the first machine
+/// with global pages of files if the others are without, and the other way round.
 pub fn arranged(
     experiment: &Experiment,
-    beside: &Beside,
+    rivals: &Rivals,
     thp: ThpMode,
 ) -> Result<(sim::Experiment, sim::Experiment), Error> {
     let first = &experiment.machines[0];
@@ -157,8 +157,8 @@ pub fn arranged(
     machines.extend([0, Asid::COUNT].map(|asids| MachineSpec { asids, ..first.clone() }));
     let arrangement = experiment.arrangement();
     let otherwise = Arrangement { global_files: !arrangement.global_files, ..arrangement.clone() };
-    let otherwise = Beside::default().arranged(experiment, std::slice::from_ref(first), thp, &otherwise)?;
-    Ok((beside.arranged(experiment, &machines, thp, &arrangement)?, otherwise))
+    let otherwise = Rivals::default().arranged(experiment, std::slice::from_ref(first), thp, &otherwise)?;
+    Ok((rivals.arranged(experiment, &machines, thp, &arrangement)?, otherwise))
 }
 
 /// The programs in order of their first appearance: `2 × sqlite3 + gzip`.

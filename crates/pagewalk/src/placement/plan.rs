@@ -27,7 +27,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub use pagewalk_layout::planner::callgraph::{Load, Options as CallgraphOptions};
-pub use pagewalk_layout::planner::single::Target;
+pub use pagewalk_layout::planner::single_move::Target;
 pub use pagewalk_layout::planner::{Planner, PlannerOptions};
 
 /// What to plan for, and how.

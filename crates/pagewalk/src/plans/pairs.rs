@@ -11,7 +11,7 @@ use crate::program::{OR_DEFAULT, check_command};
 use pagewalk_forecast::interval::{Interval, mean, of_runs, ratio};
 use pagewalk_live::pages::plan::{Forecast, Plan};
 use pagewalk_live::pages::{Run, kernel};
-use pagewalk_live::timed::Timed;
+use pagewalk_live::timing::Timed;
 use pagewalk_live::tracing::End;
 use pagewalk_live::warmth::Warmth;
 use pagewalk_report::documents::plans::{self, RunTimes, Share, VERIFY_SCHEMA, VerifiedPlan, VerifyResult};

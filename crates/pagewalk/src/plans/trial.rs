@@ -6,7 +6,7 @@ use crate::error::{Error, Fault};
 use crate::listener::{HandOn, Listener, Watch};
 use crate::native::asks_to_end;
 use pagewalk_live::pages::{self, Run};
-use pagewalk_live::timed::{self, Timed, nowhere};
+use pagewalk_live::timing::{self, Timed, nowhere};
 use pagewalk_live::tracing::Relay;
 use pagewalk_live::warmth::Warmth;
 use std::ffi::{CString, OsString};
@@ -35,7 +35,7 @@ impl Trial<'_> {
         let mut command = Command::new(program);
         command.args(words).envs(variables.iter().copied());
         command.stdin(open_input(self.input)?).stdout(nowhere().map_err(cannot)?);
-        timed::run(&mut command, &RELAY).map_err(cannot)
+        timing::run(&mut command, &RELAY).map_err(cannot)
     }
 
     /// One run under a plan.

@@ -1,6 +1,6 @@
 //! The figures of a probe as prices: each as it was measured, or what it usually is.
 
-use pagewalk_live::probe::usual::{LAST_LEVEL_ENTRIES, usually};
+use pagewalk_live::probe::usual_figures::{LAST_LEVEL_ENTRIES, usually};
 use pagewalk_report::Class;
 use pagewalk_report::huge_pages::schema::AssumedFigure;
 use pagewalk_report::probe::ProbeResult;

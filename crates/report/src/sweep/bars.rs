@@ -1,6 +1,6 @@
 //! Cycles of translation by kernel as bars, split in what they go into (as figure 3-3 of Romer 1998).
 
-use super::against::{figure, mcpi, real};
+use super::comparison::{figure, mcpi, real};
 use super::picture::Picture;
 use super::schema::MachineCell;
 

@@ -1,8 +1,8 @@
 //! Kernels beside one another: misses, time and memory by trace and kernel, beside the tables that sources printed; and
 //! pictures of where the cycles go and of what they cost in memory.
 
-use super::against::{killed, memory_added, real, signed, time_saved};
 use super::bars::{bars, legend};
+use super::comparison::{killed, memory_added, real, signed, time_saved};
 use super::markup::{PictureFile, file_name, head, number};
 use super::picture::Picture;
 use super::plane::plane;

@@ -3,8 +3,8 @@
 //! [`schema`] is the result; [`render_text`] prints it on a terminal, [`to_json`] writes it as JSON, [`to_parquet`] as
 //! one table for other programs, [`render_html`] as a page, [`pictures()`] its pictures one by one.
 
-pub(crate) mod against;
 mod bars;
+pub(crate) mod comparison;
 mod curve;
 mod heat;
 pub(crate) mod html;

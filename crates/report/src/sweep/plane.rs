@@ -1,7 +1,7 @@
 //! Cycles of translation against memory, a point for each kernel (as figures 3-1 and 3-5 of Romer 1998): the nearer to
 //! the lower left corner, the better.
 
-use super::against::{mcpi, memory_added, signed};
+use super::comparison::{mcpi, memory_added, signed};
 use super::picture::Picture;
 use super::schema::MachineCell;
 

@@ -8,7 +8,7 @@ use crate::figures::base_name;
 use crate::numbers::{count, percent, ratio};
 use crate::printable::printable;
 use crate::schema::Number;
-use crate::sweep::against::{base_of, figure, killed, mcpi, memory_added, signed, time_saved};
+use crate::sweep::comparison::{base_of, figure, killed, mcpi, memory_added, signed, time_saved};
 use crate::sweep::layouts::laid;
 use crate::sweep::schema::{
     Comparison, CurveCell, FamilyCell, FamilySize, Found, LeftOut, MachineCell, Method, SweepResult,

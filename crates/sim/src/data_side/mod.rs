@@ -13,7 +13,7 @@ mod collapse;
 mod engine;
 mod extents;
 mod memory;
-mod opened;
+mod openings;
 mod segment;
 mod totals;
 
@@ -21,7 +21,7 @@ use crate::counts::{DataSideTotals, DesignCounts, SpaceCounts};
 use crate::spec::DesignSpec;
 pub(crate) use extents::Extents;
 pub(crate) use memory::{DesignMemory, Frames, InSpace};
-pub(crate) use opened::opened;
+pub(crate) use openings::opened;
 use pagewalk_mm::frames::MemoryError;
 use pagewalk_mm::{AddressSpace, Change, PageSizePolicy};
 use pagewalk_trace::{Analysis, Batch, Event, Ref};

@@ -8,7 +8,7 @@ use crate::classes::CLASSES;
 use crate::design::recency::{Recency, TREE_WAYS_MAX};
 use crate::sizes::{HUGE, SIZES, SMALL};
 use crate::store::PageStore;
-use crate::store::held::{Held, Packed};
+use crate::store::entry::{Held, Packed};
 use pagewalk_setassoc::{Entry, Heeds, LastUse, SetIndex, TlbArray};
 use pagewalk_translate::{Refill, SoftwareMmu, SoftwareSpec, TlbSpec, Wanted};
 use pagewalk_units::PageSize;

@@ -21,7 +21,7 @@ use crate::design::siblings::{Miss, Siblings};
 use crate::fit::KernelError;
 use crate::sizes::{HUGE, SIZES, SMALL, in_pieces};
 use crate::spec::DesignSpec;
-use crate::store::held::Held;
+use crate::store::entry::Held;
 use crate::store::{Page, PageStore};
 use pagewalk_mm::{AddressSpace, MappingId, PageSizePolicy, Scope};
 use pagewalk_translate::{Asid, Filled, Fills, LowerLevels, MachineSpec, Prefetcher, Walker};

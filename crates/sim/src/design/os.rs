@@ -8,7 +8,7 @@ use crate::design::Design;
 use crate::fit::{KernelError, held_order, watched};
 use crate::looks::Looks;
 use crate::store::PageStore;
-use crate::store::held::Held;
+use crate::store::entry::Held;
 use pagewalk_mm::promotion::{LastUse, Miss};
 use pagewalk_mm::{AddressSpace, Kernel, MemorySample, ORDERS, Remap, Superpage};
 use pagewalk_translate::{Asid, Filled, MachineSpec};

@@ -4,7 +4,7 @@ use crate::classes::CLASSES;
 use crate::design::Design;
 use crate::sizes::HUGE;
 use crate::store::PageStore;
-use crate::store::held::Held;
+use crate::store::entry::Held;
 use pagewalk_mm::AddressSpace;
 use pagewalk_translate::Asid;
 use pagewalk_units::{Kind, PageSize, VirtAddr};

@@ -5,7 +5,7 @@
 //! page. A page that all hold costs one look-up for the whole family.
 
 use crate::bits::bits;
-use crate::store::held::{Held, Packed};
+use crate::store::entry::{Held, Packed};
 use pagewalk_setassoc::{Geometry, Replacement, SetIndex};
 use pagewalk_translate::TlbSpec;
 

@@ -10,7 +10,7 @@
 use crate::classes::CLASSES;
 use crate::design::tournament::Tournament;
 use crate::store::PageStore;
-use crate::store::held::{Held, Packed};
+use crate::store::entry::{Held, Packed};
 use pagewalk_setassoc::{Geometry, LastUse, SetIndex};
 
 /// An entry.

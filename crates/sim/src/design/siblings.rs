@@ -10,7 +10,7 @@ use crate::counts::MissCounts;
 use crate::design::reach::ReachFamily;
 use crate::sizes::{in_pieces, sizes};
 use crate::spec::DesignSpec;
-use crate::store::held::Held;
+use crate::store::entry::Held;
 use pagewalk_setassoc::Geometry;
 use pagewalk_translate::{ArrayCounts, Asid, Filled, LowerLevels, MachineSpec, TlbSpec, Walker};
 use pagewalk_units::{Kind, PageSize, VirtAddr};

@@ -11,9 +11,9 @@
 //! cost least is the result.
 
 mod choice;
-mod left_out;
+mod margins;
 
-pub use left_out::LeftOut;
+pub use margins::LeftOut;
 
 use crate::attribution::NoObserver;
 use crate::counts::DesignCounts;

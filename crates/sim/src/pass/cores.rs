@@ -8,7 +8,7 @@
 use crate::classes::CLASSES;
 use crate::design::first_level::resident;
 use crate::store::PageStore;
-use crate::store::held::Held;
+use crate::store::entry::Held;
 use pagewalk_units::ThreadId;
 
 /// What belongs to a core that does not run.

@@ -3,15 +3,14 @@
 mod caches;
 mod cores;
 mod course;
-mod expand;
-mod folded;
+mod folded_order;
 mod follower;
 mod global;
 mod growth;
 mod hugetlb;
 mod kernel;
 mod place;
-mod plain;
+mod plain_misses;
 mod process;
 mod results;
 mod sets;
@@ -19,6 +18,7 @@ mod software;
 mod spaces;
 mod threads;
 mod together;
+mod unfolded_order;
 mod visitor;
 mod walks;
 

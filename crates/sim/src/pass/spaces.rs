@@ -10,7 +10,7 @@ use crate::design::Design;
 use crate::pass::Pass;
 use crate::pass::process::Process;
 use crate::store::PageStore;
-use crate::store::held::Held;
+use crate::store::entry::Held;
 use pagewalk_translate::Asid;
 
 impl Pass<NoObserver> {

@@ -8,7 +8,7 @@ mod hits;
 
 use crate::bits::bits;
 use crate::classes::{CLASSES, FETCH};
-use crate::store::latest::Latest;
+use crate::store::last_pages::Latest;
 use crate::store::{Page, PageStore};
 use pagewalk_trace::Ref;
 use pagewalk_units::PageSize;

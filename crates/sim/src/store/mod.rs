@@ -10,12 +10,12 @@
 //! holds it. Pages carry bits of designs that map them as base pages, units and blocks of those that map them as
 //! huge ones.
 
+pub(crate) mod entry;
 mod execution;
 pub(crate) mod front;
 mod globals;
-pub(crate) mod held;
 pub(crate) mod key;
-mod latest;
+mod last_pages;
 mod lookahead;
 pub(crate) mod supers;
 
@@ -25,8 +25,8 @@ pub(crate) use globals::Globals;
 use crate::bits::bits;
 use crate::classes::CLASSES;
 use crate::sizes::{HUGE, SMALL};
+use crate::store::entry::Held;
 use crate::store::front::{Front, SLOTS};
-use crate::store::held::Held;
 use crate::store::key::Key;
 use crate::store::supers::Supers;
 use pagewalk_mm::MappingId;

@@ -6,8 +6,8 @@
 use crate::bits::bits;
 use crate::classes::CLASSES;
 use crate::store::PageStore;
+use crate::store::entry::Held;
 use crate::store::front::SLOTS;
-use crate::store::held::Held;
 use pagewalk_mm::Superpage;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;

@@ -6,7 +6,7 @@ use super::page::Page;
 use super::process::{Memory, Process};
 use crate::data_side::opened;
 use crate::ranges::parted_blocks;
-use crate::taken::Taken;
+use crate::removals::Taken;
 use pagewalk_mm::Change;
 use pagewalk_trace::{Analysis, Batch, Event};
 use pagewalk_translate::Asid;

@@ -1,8 +1,8 @@
 //! What a kernel with a policy is told, and what its decisions do to the hardware.
 
 use super::System;
+use super::kernel::OwnMemory;
 use super::moves::{Moved, Moves};
-use super::own::OwnMemory;
 use super::page::Page;
 use super::process::{Memory, Process};
 use crate::ranges::{added, advised, reaped, whole_pages};

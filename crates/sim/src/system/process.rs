@@ -1,7 +1,7 @@
 //! One process: its address space, the pages that it touched, and what its kernel made of them.
 
 use super::host::HostMemory;
-use super::own::OwnMemory;
+use super::kernel::OwnMemory;
 use super::page::Page;
 use super::side::SideMemory;
 use crate::counts::SpaceCounts;

@@ -2,7 +2,7 @@
 
 use super::System;
 use super::host::HostMemory;
-use super::own::OwnMemory;
+use super::kernel::OwnMemory;
 use super::process::{Memory, Process};
 use crate::spec::DesignSpec;
 use pagewalk_mm::Small;

@@ -1,7 +1,7 @@
 //! The translation hardware of one core: first-level arrays, the levels below, the walker, caches of memory.
 
 use super::handlers::{software_key, software_page};
-use super::known::{Home, Place};
+use super::lookups::{Home, Place};
 use super::moves::{Moved, Moves};
 use super::page::Page;
 use crate::caches::{Memory, WalkCost};

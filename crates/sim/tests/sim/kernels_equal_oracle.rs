@@ -15,7 +15,7 @@ use pagewalk_mm::promotion::{
 use pagewalk_mm::{Account, Kernel, KernelCosts, Killed, MemoryRules, WhenFull};
 use pagewalk_oracle::Frames;
 use pagewalk_oracle::backing::Memory;
-use pagewalk_oracle::watching::{self, Promoting};
+use pagewalk_oracle::miss_policies::{self, Promoting};
 use pagewalk_sim::{Arrangement, DesignSpec, Experiment, KernelTotals};
 use pagewalk_translate::MachineSpec;
 use pagewalk_units::{Kind, PageSize};
@@ -95,7 +95,7 @@ fn policies(
     radix: bool,
     is_blind: bool,
     with_memory: bool,
-) -> (Box<dyn Policy>, watching::Policy) {
+) -> (Box<dyn Policy>, miss_policies::Policy) {
     let miss_cycles = random.of(&[300, 1000, 4000]);
     let prices = Break { base: PageSize::FOUR_KIB, copy_per_kib: 3000, miss_cycles };
     let top = if radix { 9 } else { 1 + random.below(u64::from(TOP)) as u8 };
@@ -110,18 +110,18 @@ fn policies(
         let (least_pages, limit) = (1 + random.below(8), random.of(&[0.1, 0.5, 1.0]));
         let settings = EagerSettings { orders, huge, least_pages, fragmentation_limit: limit };
         let policy = Eager::new(settings).expect("possible settings");
-        return (Box::new(policy), watching::Policy::Eager { orders, huge, least: least_pages, limit });
+        return (Box::new(policy), miss_policies::Policy::Eager { orders, huge, least: least_pages, limit });
     }
     match random.below(if is_blind { 3 } else { 6 }) {
         kind if radix && kind > 0 => {
             let pages = 1 + random.below(20);
-            (Box::new(AsapShare { order: top, pages }), watching::Policy::Share(top, pages))
+            (Box::new(AsapShare { order: top, pages }), miss_policies::Policy::Share(top, pages))
         }
-        0 => (Box::new(Fixed { order: top }), watching::Policy::Fixed(top)),
-        1 => (Box::new(Asap::new(top)), watching::Policy::Asap(top)),
+        0 => (Box::new(Fixed { order: top }), miss_policies::Policy::Fixed(top)),
+        1 => (Box::new(Asap::new(top)), miss_policies::Policy::Asap(top)),
         2 => {
             let pages = 1 + random.below(1 << top);
-            (Box::new(AsapShare { order: top, pages }), watching::Policy::Share(top, pages))
+            (Box::new(AsapShare { order: top, pages }), miss_policies::Policy::Share(top, pages))
         }
         kind => {
             let share = random.of(&[0.05, 0.125, 0.3]);
@@ -133,7 +133,7 @@ fn policies(
                 _ => Box::new(ApproxOnline::new(top, &prices, share, bookkeeping)),
             };
             let prefetch = thresholds(share);
-            (fast, watching::Policy::Charged { top, prefetch, capacity, bookkeeping })
+            (fast, miss_policies::Policy::Charged { top, prefetch, capacity, bookkeeping })
         }
     }
 }
@@ -190,7 +190,7 @@ fn check(seed: u64, with_memory: bool) {
             };
             let Limits { window, trip, target } = limits;
             throttle =
-                Some(watching::Throttle { window, trip, target, on: true, seen: (0, 0), since: (0, 0) });
+                Some(miss_policies::Throttle { window, trip, target, on: true, seen: (0, 0), since: (0, 0) });
             policy = Box::new(Throttle::new(policy, limits));
         }
         let name = format!("{slow:?} {throttle:?} on {machine:?}");

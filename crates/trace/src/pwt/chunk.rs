@@ -1,7 +1,7 @@
 //! A chunk as one frame: a fixed head, then the compressed columns.
 
 use super::bytes::Bytes;
-use super::encode::Columns;
+use super::encoder::Columns;
 use super::layout::{Decompressor, FrameBuilder, MAX_CHUNK_COUNT, parts};
 use crate::Event;
 use pagewalk_units::{SpaceId, ThreadId};

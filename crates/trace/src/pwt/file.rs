@@ -2,7 +2,7 @@
 
 use super::blocks::BlockWriter;
 use super::chunk::{ChunkHead, put_chunk};
-use super::encode::Columns;
+use super::encoder::Columns;
 use super::index::{Index, trailer};
 use super::layout::{FILE_MAGIC, FrameBuilder, FrameHead, FrameKind, VERSION};
 use crate::StreamHeader;

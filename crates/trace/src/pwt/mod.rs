@@ -15,8 +15,8 @@
 mod blocks;
 mod bytes;
 mod chunk;
-mod decode;
-mod encode;
+mod decoder;
+mod encoder;
 mod events;
 mod file;
 mod index;

@@ -2,7 +2,7 @@
 
 use super::blocks::read_blocks;
 use super::chunk::{ChunkHead, Mark, StoredChunk, What};
-use super::decode::{Decoded, Decoder};
+use super::decoder::{Decoded, Decoder};
 use super::index::Index;
 use super::layout::{Decompressor, FrameHead, FrameKind, FrameReader};
 use crate::{Batch, Dictionary, Event, Item, Source, SourceError, StreamHeader};

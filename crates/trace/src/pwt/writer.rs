@@ -2,7 +2,7 @@
 
 use super::blocks::BlockWriter;
 use super::chunk::{ChunkHead, Mark, What};
-use super::encode::Encoder;
+use super::encoder::Encoder;
 use super::file::{FileWriter, Part, Summary};
 use super::index::count_event;
 use super::layout::{MAX_CHUNK_COUNT, MAX_SITES};

@@ -4,7 +4,7 @@ use super::{Entry, Front, LANES, MASK, SLOTS, Told, place};
 use crate::classes::{FETCH, LOAD, STORE};
 use crate::fetch::{FetchTable, Run};
 use crate::store::PageStore;
-use crate::store::latest::Latest;
+use crate::store::last_pages::Latest;
 use crate::store::lookahead::look_ahead;
 use pagewalk_trace::{Ref, Span};
 use pagewalk_units::{PAGE_SHIFT, Size};

@@ -2,7 +2,7 @@
 
 use crate::random::{ALL, Op, Program};
 use crate::slow::Slow;
-use pagewalk_oracle::watching::{Block, Promoting, around};
+use pagewalk_oracle::miss_policies::{Block, Promoting, around};
 use pagewalk_oracle::{Machine, Paging};
 use pagewalk_translate::MachineSpec;
 use pagewalk_units::{Access, Kind};

@@ -8,7 +8,7 @@
 //! end, where everything must have been used up.
 
 use super::bytes::{Bytes, unzigzag};
-use super::encode::Columns;
+use super::encoder::Columns;
 use super::table::*;
 #[cfg(target_arch = "x86_64")]
 use super::vector::Avx2;

@@ -3,9 +3,9 @@
 
 use super::collapse::Handle;
 use super::host::{Circumstances, HUGE_BYTES};
-use super::look::{Seen, look};
+use super::inspection::{Seen, look};
 use super::plan::Plan;
-use super::recognise::recognised;
+use super::recognition::recognised;
 use super::rights::{OldKernel, check_kernel};
 use crate::tracing::maps;
 use crate::tracing::sys::Pid;

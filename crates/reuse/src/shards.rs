@@ -13,7 +13,7 @@
 //! their hash; each part is sampled alone, and the spread of the eight estimates gives the error of their mean.
 
 use crate::feed::{Feed, Serves, Touched};
-use crate::gone::gone;
+use crate::invalidations::gone;
 use crate::timeline::Timeline;
 use pagewalk_trace::{Analysis, Batch, Event};
 use pagewalk_units::{RefIndex, Vpn, mixed};

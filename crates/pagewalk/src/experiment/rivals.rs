@@ -1,4 +1,4 @@
-//! What runs beside the machines under the host's kernel, in any arrangement: the machines under other kernels, and
+//! Rivals of the machines under the host's kernel, in any arrangement: the same machines under other kernels, and
 //! alternatives to the first.
 
 use super::kernels::{under_kernels, unfit};
@@ -27,31 +27,31 @@ pub struct Under {
 
 /// Kernels and alternatives, in this order.
 #[derive(Default)]
-pub struct Beside {
+pub struct Rivals {
     /// The machines of the experiment under its kernels.
     pub kernels: Vec<Under>,
     alternatives: Vec<(AlternativeKind, DesignSpec)>,
 }
 
-impl Beside {
+impl Rivals {
     /// What an experiment in an arrangement has beside its machines, whose host's kernel is in mode `thp`.
     ///
     /// # Errors
     /// If a kernel cannot be built.
-    pub fn of(experiment: &Experiment, thp: ThpMode) -> Result<Beside, Error> {
+    pub fn of(experiment: &Experiment, thp: ThpMode) -> Result<Rivals, Error> {
         let alternatives = match experiment.what_if {
             true => alternatives(&experiment.machines[0], thp),
             false => Vec::new(),
         };
-        Ok(Beside { alternatives, ..Beside::kernels(experiment)? })
+        Ok(Rivals { alternatives, ..Rivals::kernels(experiment)? })
     }
 
     /// The kernels of an experiment alone.
     ///
     /// # Errors
     /// If one cannot be built.
-    pub fn kernels(experiment: &Experiment) -> Result<Beside, Error> {
-        Ok(Beside { kernels: under_kernels(experiment)?, ..Beside::default() })
+    pub fn kernels(experiment: &Experiment) -> Result<Rivals, Error> {
+        Ok(Rivals { kernels: under_kernels(experiment)?, ..Rivals::default() })
     }
 
     /// `machines`, each under the host's kernel, and after them all this, but kernels that replay the stream.

@@ -2,7 +2,7 @@
 
 use crate::ReservationList;
 use crate::backing::Memory;
-use crate::watching::{Block, around};
+use crate::miss_policies::{Block, around};
 use std::collections::BTreeMap;
 use std::ops::Range;
 

@@ -12,7 +12,7 @@ use crate::pass::Pass;
 use crate::pass::place::Place;
 use crate::sizes::SMALL;
 use crate::store::PageStore;
-use crate::store::held::Held;
+use crate::store::entry::Held;
 use pagewalk_translate::Filled;
 use pagewalk_units::Kind;
 

@@ -5,7 +5,7 @@
 //! what it does natively.
 
 use super::filter::trace;
-use super::passing;
+use super::pass_through;
 use super::remap;
 use super::tracee::{Injection, Site};
 use super::tracer::Tracer;
@@ -176,12 +176,12 @@ impl Tracer<'_> {
         if maps::filters(process)? > self.setting.filters {
             return Err(io::Error::other("it has a seccomp filter of its own"));
         }
-        let passing = passing::begin()?;
+        let passing = pass_through::begin()?;
         let Some(image) = self.image_of(equipped) else { return Ok(()) };
         // A child made by vfork has its parent's memory, which stays as it is.
         let owns = image.process() == process;
         let site = if image.agent.is_some() { Site::Agent } else { Site::Here };
-        passing::may_install(process)?;
+        pass_through::may_install(process)?;
         if owns {
             remap::let_go(image, WHY)?;
         }
@@ -250,7 +250,7 @@ fn install(
 ) -> io::Result<OwnedFd> {
     if at_call {
         let mut injection = Injection::begin_at_call(equipped, site)?;
-        let listener = passing::install(&mut injection, process, site);
+        let listener = pass_through::install(&mut injection, process, site);
         return injection.end().and(listener);
     }
     let mut injection = Injection::begin(equipped, site)?;
@@ -259,7 +259,7 @@ fn install(
     };
     // It may end meanwhile, and then stands elsewhere.
     goes_on(Go::On);
-    let listener = passing::install(&mut injection, process, site);
+    let listener = pass_through::install(&mut injection, process, site);
     goes_on(injection.end_amid()?);
     listener
 }

@@ -9,7 +9,7 @@
 //! referenced again: a miss for every array.
 
 use crate::pages::Pages;
-use crate::recent::{Entry, SET_COUNTS, Walk};
+use crate::recent_pages::{Entry, SET_COUNTS, Walk};
 use std::ops::Range;
 
 /// Places of a stack.
