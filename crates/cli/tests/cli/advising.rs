@@ -112,7 +112,7 @@ fn static_data_is_named_by_the_programs_file() {
         let mut gcc = Command::new("gcc");
         place.settle(gcc.args(["-O1", flags, "-o", name, "p.c"]));
         assert!(gcc.status().expect("gcc is here").success());
-        place.good(&["record", "-q", "-o", "p.pwt", "--", &format!("./{name}")]);
+        place.good(&["record", "-q", "-o", "p.pwt", "--", &format!("./{name}"), "one", "two"]);
         let advise =
             ["advise", "p.pwt", "-m", "golden_cove", "--probe", "probe.json", "--json", "-o", "plan.toml"];
         let found = place.good(&[&advise[..], &["--seconds", "0.5"]].concat()).json();
@@ -121,6 +121,7 @@ fn static_data_is_named_by_the_programs_file() {
         assert!(ranges[0]["bytes"].as_u64().unwrap() >= 30 << 20, "{found}");
         let plan = String::from_utf8(place.read("plan.toml")).unwrap();
         assert!(plan.contains("what = \"file\"") && plan.contains(&format!("/{name}\"\noffset")), "{plan}");
+        assert!(plan.contains("arguments = [\"one\", \"two\"]"), "{plan}");
         // Whether it takes is up to the host; where plans do, this one does.
         let dry = place.run(&["apply", "plan.toml", "--dry-run", "--json"]);
         if dry.code == 0 && dry.json()["mode"] != "never" && huge_pages_are_at_hand(64 << 20) {

@@ -23,6 +23,7 @@ pub const ENDS_WELL: &str = "give a command that does its work and ends well eac
 pub struct Seen {
     /// Path of its program.
     pub program: String,
+    /// Without its own name.
     pub arguments: Vec<String>,
     pub found: Found,
     /// Process images in all.
@@ -46,8 +47,13 @@ pub fn read(
         let why = format!("{}: {}", trace.display(), ending.losses.join("; "));
         return Err(Error::new(Fault::BadInput, why).or("advise needs the whole run: record it again"));
     }
-    let (program, arguments) = (header.program, header.arguments);
+    let (program, arguments) = (header.program, without_name(header.arguments));
     Ok(Seen { program, arguments, found: regions.finish(), images: 1, share: 1.0 })
+}
+
+/// Arguments as plans have them: without the first, by which a program is called.
+fn without_name(arguments: Vec<String>) -> Vec<String> {
+    arguments.into_iter().skip(1).collect()
 }
 
 fn unsupported(machine: &MachineSpec, error: &PassError) -> Error {
@@ -87,5 +93,6 @@ pub fn see(live: &Live, machine: &MachineSpec, thp: ThpMode, listener: &dyn List
         return Err(Error::new(Fault::Failed, "no process of the program could be followed"));
     };
     let share = found.instructions as f64 / instructions.max(1) as f64;
-    Ok(Seen { program: header.program, arguments: header.arguments, found, images, share })
+    let arguments = without_name(header.arguments);
+    Ok(Seen { program: header.program, arguments, found, images, share })
 }
