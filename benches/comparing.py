@@ -196,17 +196,17 @@ RULES = {
 
 # What a command does to mappings by its purpose: what is not compared, and where that is said.
 DOCUMENTED = {
-    ("heap", "apply"): ("all", "the break goes up by whole 2 MiB in a planned range (docs/plans.md)"),
+    ("heap", "apply"): ("all", "the break goes up by whole 2 MiB in a planned range (docs/reference/plan-files.md)"),
     ("maps", "layout run"): (
         "addresses",
-        "libraries that lie elsewhere leave room to what the kernel places after them (docs/layout.md)",
+        "libraries that lie elsewhere leave room to what the kernel places after them (docs/explanation/placement.md)",
     ),
     ("huge", "layout run"): ("addresses", "the same"),
     ("huge", "trap"): (
         "all",
-        "memory is taken over in pages of 4 KiB, whose misses are what is counted (docs/trap.md)",
+        "memory is taken over in pages of 4 KiB, whose misses are what is counted (docs/explanation/traps.md)",
     ),
-    ("huge", "apply"): ("all", "planned ranges are on huge pages: that is asked for (docs/plans.md)"),
+    ("huge", "apply"): ("all", "planned ranges are on huge pages: that is asked for (docs/reference/plan-files.md)"),
 }
 
 

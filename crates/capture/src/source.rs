@@ -230,7 +230,7 @@ impl Source for RingSource {
     }
 
     // Taking turns at decoding pays where processors share a cache; where they do not, one thread that decodes all is
-    // faster (docs/speed.md).
+    // faster (docs/explanation/speed.md).
     fn is_ready(&self) -> bool {
         !processors::share_a_cache() || self.ring.as_ref().is_none_or(Ring::is_ready)
     }

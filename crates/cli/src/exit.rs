@@ -1,4 +1,4 @@
-//! How the command ends: the exit code of each fault, as `docs/user-guide.md` lists them, or the program's own.
+//! How the command ends: the exit code of each fault, as `docs/reference/commands.md` lists them, or the program's own.
 
 use crate::output::say;
 use pagewalk::live::tracing::End;

@@ -111,7 +111,8 @@ fn machine() -> Finding {
         enable: unless(
             known,
             format!(
-                "a machine file with [match] vendor = \"{}\", family = {}, models = [{}] (docs/adding-a-machine.md)",
+                "a machine file with [match] vendor = \"{}\", family = {}, models = [{}] \
+                 (docs/reference/machine-files.md)",
                 cpu.vendor, cpu.family, cpu.model
             ),
         ),

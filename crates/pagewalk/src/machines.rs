@@ -160,12 +160,12 @@ pub fn load(name: &str) -> Result<MachineSpec, Error> {
         .map_err(|e| Error::new(Fault::BadInput, format!("machine file {name}: {e}")))?;
     let machine = MachineSpec::from_toml(name, &text).map_err(|e| {
         let told = with_closest(&e.to_string());
-        Error::new(Fault::BadInput, told).or("docs/adding-a-machine.md explains every key of a machine file")
+        Error::new(Fault::BadInput, told).or("docs/reference/machine-files.md explains every key of a machine file")
     })?;
     kernel(&machine).map_err(|e| {
         let line = e.line(&text, 0).map_or_else(String::new, |line| format!("line {line}: "));
         Error::new(Fault::BadInput, format!("machine file {name}: {line}{e}"))
-            .or("docs/kernel-policies.md lists policies and their keys")
+            .or("docs/reference/policies.md lists policies and their keys")
     })?;
     Ok(machine)
 }
@@ -189,7 +189,7 @@ pub fn structure(name: &str) -> Result<StructureSpec, Error> {
     let text = std::fs::read_to_string(Path::new(name))
         .map_err(|e| Error::new(Fault::BadInput, format!("structure file {name}: {e}")))?;
     StructureSpec::from_toml(name, &text)
-        .map_err(|e| Error::new(Fault::BadInput, e).or("docs/os-structure.md explains every key"))
+        .map_err(|e| Error::new(Fault::BadInput, e).or("docs/explanation/os-structure.md explains every key"))
 }
 
 fn library(error: LibraryError) -> Error {

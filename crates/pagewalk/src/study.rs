@@ -245,7 +245,7 @@ fn command_line(command: &[String]) -> String {
 fn told(error: SweepError) -> Error {
     match error {
         SweepError::Study { .. } => {
-            Error::new(Fault::BadInput, error).or("docs/studies.md explains every key of a study file")
+            Error::new(Fault::BadInput, error).or("docs/reference/study-files.md explains every key of a study file")
         }
         SweepError::Trace { .. } => {
             Error::new(Fault::BadInput, error).or("a trace is made by `pagewalk record`")

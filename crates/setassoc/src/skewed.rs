@@ -16,8 +16,8 @@
 //!
 //! Sources: Seznec, "Concurrent Support of Multiple Page Sizes on a Skewed Associative TLB", IEEE Transactions on
 //! Computers 53 (7), 2004, for ways whose size address bits choose, so that each size of four has two of eight ways.
-//! Seznec and Bodin, "Skewed-Associative Caches", PARLE 1993, for H. `docs/adding-a-machine.md` says what is taken
-//! where they leave something open.
+//! Seznec and Bodin, "Skewed-Associative Caches", PARLE 1993, for H. `docs/reference/machine-files.md` says what is
+//! taken where they leave something open.
 //!
 //! State: a key and a 64-bit time for each entry, and 8 KiB of tables for each way. Cost: one hash and one comparison
 //! for each way of a size.

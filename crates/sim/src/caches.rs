@@ -1,7 +1,8 @@
 //! Caches of memory in a design: the program's references go through them, and the entries that walks read.
 //!
 //! Only machines with caches pay for this: every reference of the program is given to them at its place, however often
-//! its page hits. The program's physical addresses are its virtual ones. What is modelled: `docs/adding-a-machine.md`.
+//! its page hits. The program's physical addresses are its virtual ones. What is modelled:
+//! `docs/reference/machine-files.md`.
 
 use pagewalk_cache::{Hierarchy, Requester, Served};
 use pagewalk_trace::Grain;

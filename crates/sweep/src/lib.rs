@@ -1,7 +1,7 @@
 //! Studies: many machines, families of arrays and miss-ratio curves over many streams, described in one file.
 //!
 //! A [`Study`] is read from TOML; [`Sweep`] says what of it is still to be done and does it; what comes out is a
-//! [`pagewalk_report::sweep::SweepResult`]. `docs/studies.md` explains the files.
+//! [`pagewalk_report::sweep::SweepResult`]. `docs/reference/study-files.md` explains the files.
 //!
 //! Design constraints: every stream is decoded once, and each stretch of it goes to all that still wants the
 //! stream, on all threads; memory does not grow with a stream's length; results do not depend on the number of

@@ -1,4 +1,4 @@
-//! Machine descriptions in TOML. `docs/adding-a-machine.md` explains every key.
+//! Machine descriptions in TOML. `docs/reference/machine-files.md` explains every key.
 
 mod cache;
 mod data_side;

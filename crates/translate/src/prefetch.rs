@@ -7,8 +7,8 @@
 //!
 //! Sources: next-page prefetching and the buffer as in Kandiraju, Sivasubramaniam, "Going the Distance for TLB
 //! Prefetching", ISCA 2002, section 2 (SP); prefetched entries held apart from the TLB as in Bala, Kaashoek, Weihl,
-//! "Software Prefetching and Caching for Translation Lookaside Buffers", OSDI 1994. `docs/adding-a-machine.md` says
-//! what they leave open and what is taken here.
+//! "Software Prefetching and Caching for Translation Lookaside Buffers", OSDI 1994. `docs/reference/machine-files.md`
+//! says what they leave open and what is taken here.
 
 use crate::{Asid, KindSet, MachineSpec, page_key};
 use pagewalk_setassoc::SetArray;

@@ -1,4 +1,4 @@
-//! What a machine is. `docs/adding-a-machine.md` explains every key of its file.
+//! What a machine is. `docs/reference/machine-files.md` explains every key of its file.
 
 use crate::{Coalesce, DataSideSpec, RadixFormat, ReplacementSource, SoftwareSpec, WalkLevel};
 use pagewalk_cache::CacheSpec;

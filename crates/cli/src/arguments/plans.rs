@@ -9,7 +9,7 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 #[command(mut_arg("json", |json| json.help(AFTER_THE_PROGRAM)))]
 pub struct Apply {
-    /// The plan: docs/plans.md explains the file
+    /// The plan: docs/reference/plan-files.md explains the file
     #[arg(value_name = "PLAN.toml", value_hint = ValueHint::FilePath)]
     pub plan: PathBuf,
     /// Act on this running process, once
@@ -39,7 +39,7 @@ pub struct Apply {
 
 #[derive(Debug, Args)]
 pub struct Verify {
-    /// The plan: docs/plans.md explains the file
+    /// The plan: docs/reference/plan-files.md explains the file
     #[arg(value_name = "PLAN.toml", value_hint = ValueHint::FilePath, required_unless_present = "history")]
     pub plan: Option<PathBuf>,
     /// Pairs of runs at most, without and with the plan

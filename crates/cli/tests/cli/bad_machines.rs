@@ -162,7 +162,7 @@ fn a_wrong_machine_file_is_named_with_key_and_choices() {
     ] {
         let outcome = wrong(from, to);
         outcome.refuses(BAD_INPUT, parts);
-        outcome.refuses(BAD_INPUT, &["./m.toml", "docs/adding-a-machine.md"]);
+        outcome.refuses(BAD_INPUT, &["./m.toml", "docs/reference/machine-files.md"]);
         assert_eq!(outcome.stdout, "");
     }
     let parts = ["./m.toml", "schema = 2"];

@@ -1,5 +1,6 @@
 //! Programs whose right values are known, in a profile: what they print is what they print natively, and what is
-//! simulated is what the running kernel gives them. `docs/cases.md` says which reports they stand for.
+//! simulated is what the running kernel gives them. Which reports they stand for:
+//! `docs/explanation/reported-situations.md`.
 
 use crate::harness::{Place, metric};
 use serde_json::Value;

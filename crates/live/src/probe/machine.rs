@@ -54,7 +54,8 @@ fn head(probe: &Probe, cpu: &str, kernel: &str) -> String {
     };
     let quick = if probe.quick { "# a quick look: few repeats; do not rely on it\n" } else { "" };
     format!(
-        "# Written by `pagewalk probe`: this host, by timing alone. docs/probe.md says how, and what is assumed.\n\
+        "# Written by `pagewalk probe`: this host, by timing alone. How, and what is assumed:\n\
+         # docs/explanation/probing.md\n\
          # {}, processor {}, Linux {}\n{around}{quick}schema = 1\nname = \"host\"\ntitle = \"{title}\"\n\
          asids = 6 # assumed: PCIDs, of which Linux gives six to user processes of a processor\n",
         cpu.replace(char::is_control, " "),

@@ -2,7 +2,8 @@
 //! refused.
 //!
 //! Nobody publishes these figures by host, so each is what our own probes found: of an Intel Xeon with AMX, of a Zen 4
-//! and of others of their kind, as guests and alone, quiet and busy (docs/probe.md, docs/promote.md, docs/advise.md).
+//! and of others of their kind, as guests and alone, quiet and busy
+//! (docs/explanation/probing.md, docs/explanation/promotion.md, docs/explanation/forecasts.md).
 //! The bounds are wide: from half of the least that was seen to twice the most.
 
 /// What a figure usually is, in nanoseconds.

@@ -4,8 +4,8 @@
 //! (a block, a list of moves, nothing) and the caller acts and pays: it updates its page tables and charges cycles.
 //! Deterministic: the state depends on the operations and the seed alone. Opens no file.
 //!
-//! [`MemorySpec`] describes a memory and its initial state and builds a [`Buddy`]. `docs/physical-memory.md` tells the
-//! model, its parameters and their sources.
+//! [`MemorySpec`] describes a memory and its initial state and builds a [`Buddy`].
+//! `docs/explanation/physical-memory.md` tells the model, its parameters and their sources.
 
 mod bitmap;
 mod buddy;

@@ -5,7 +5,7 @@
 //! [`StructureSpec`] describes it (unmapped or mapped kernel data, services in a server of their own or in
 //! several), and a [`Generator`] yields, for each system call and each tick of the clock, [`Visits`]: references of
 //! the kernel to pages of its mapped data, and of servers to pages of their own. They are drawn at random, from a
-//! seed: a model, not a recording. `docs/os-structure.md` says what is assumed, and why.
+//! seed: a model, not a recording. `docs/explanation/os-structure.md` says what is assumed, and why.
 //!
 //! Sources: Uhlig, Nagle, Stanley, Mudge, Sechrest, Brown, "Design Tradeoffs for Software-Managed TLBs", ACM TOCS 12
 //! (3), 1994: section 4.2 (what of a system's structure its TLB misses depend on), Figure 4 and Table IV (the

@@ -1,4 +1,4 @@
-//! Descriptions of structures in TOML. `docs/os-structure.md` explains every key.
+//! Descriptions of structures in TOML. `docs/explanation/os-structure.md` explains every key.
 
 use super::class::ByClass;
 use super::layout::REGION_PAGES;

@@ -15,11 +15,11 @@ const WAITING: f64 = 0.5;
 /// How much a ratio of times differs from one occasion to another, where it lies in other memory and the host does
 /// other things: a standard deviation, which rounds that follow each other do not show. Nobody states it; it is what
 /// is left of the errors of 32 forecasts of 15 programs beyond the intervals of their rounds and pairs
-/// (docs/advise.md).
+/// (docs/explanation/forecasts.md).
 const BETWEEN_OCCASIONS: f64 = 0.011;
 
 /// How far the model is off in a share of a run, whatever its prices: a standard deviation. Forecasts of walks times
-/// what one takes were off by this in the middle of 17 programs (docs/advise.md).
+/// what one takes were off by this in the middle of 17 programs (docs/explanation/forecasts.md).
 const MODEL_ERROR: f64 = 0.028;
 
 /// What all that could pay brings, to what a run takes now.

@@ -3,7 +3,7 @@
 //! Design constraints: a damaged or cut file reads up to its last whole chunk and says what is missing;
 //! malformed bytes never panic and never make the reader allocate more than the limits in `layout.rs`;
 //! memory does not grow with the length of a trace; decoding a reference costs less than simulating it.
-//! `docs/trace-format.md` states the bytes.
+//! `docs/reference/trace-format.md` states the bytes.
 //!
 //! - [`Writer`] is an [`Analysis`](crate::Analysis), [`Reader`] a [`Source`](crate::Source).
 //! - [`info`] summarises a file, from its index alone where that is whole; [`events`] reads its events alone.

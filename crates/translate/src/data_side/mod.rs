@@ -11,7 +11,7 @@
 //! ```
 //!
 //! Source: Karakostas, "Improving the Performance and Energy-efficiency of Virtual Memory: A Range-based Approach", PhD
-//! thesis, UPC 2016, chapters 4 and 5. What it leaves open is named in `docs/ranges-and-energy.md`.
+//! thesis, UPC 2016, chapters 4 and 5. What it leaves open is named in `docs/explanation/ranges-and-energy.md`.
 
 mod anchored;
 mod coalesced;

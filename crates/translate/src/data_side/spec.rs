@@ -1,4 +1,4 @@
-//! What the keys of a data side say. `docs/ranges-and-energy.md` explains them.
+//! What the keys of a data side say. `docs/explanation/ranges-and-energy.md` explains them.
 
 use crate::TlbSpec;
 use serde::Deserialize;

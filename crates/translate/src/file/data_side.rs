@@ -181,7 +181,7 @@ impl FileRangeTlb {
 }
 
 impl FileLite {
-    /// With defaults for what the source leaves open: `docs/ranges-and-energy.md`.
+    /// With defaults for what the source leaves open: `docs/explanation/ranges-and-energy.md`.
     fn spec(self, tlbs: &[TlbSpec]) -> Result<LiteSpec, String> {
         let index = |name: &String| {
             tlbs.iter().position(|tlb| tlb.name == *name).ok_or_else(|| {

@@ -27,7 +27,7 @@
 //! first touched otherwise. The simulator counts them beside.
 //!
 //! Source: Uhlig, Nagle, Stanley, Mudge, Sechrest, Brown, "Design Tradeoffs for Software-Managed TLBs", ACM TOCS
-//! 12 (3), 1994, sections 4.1 and 5.2. What it leaves open is named in `docs/software-managed-tlbs.md`.
+//! 12 (3), 1994, sections 4.1 and 5.2. What it leaves open is named in `docs/explanation/software-managed-tlbs.md`.
 
 mod mmu;
 mod slots;
