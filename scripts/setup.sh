@@ -91,9 +91,9 @@ need_packages() {
 install_packages() {
     local log
     log=$(mktemp)
-    if ! apt_get install --yes "$@" >"$log" 2>&1; then
+    if ! logged "$log" apt_get install --yes "$@"; then
         say "the package index lacks them or is out of date: apt-get update"
-        if ! { apt_get update && apt_get install --yes "$@"; } >"$log" 2>&1; then
+        if ! { logged "$log" apt_get update && logged "$log" apt_get install --yes "$@"; }; then
             local why
             why=$(grep --max-count=1 -E '^(E|sudo): ' "$log" || true)
             cannot "apt-get could not install $*: ${why:-see $log}" \
@@ -104,6 +104,31 @@ install_packages() {
 }
 
 apt_get() { "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get "$@" </dev/null; }
+
+# Runs a command whose output goes to the file $1, of which a terminal sees the last line.
+logged() {
+    local log=$1 watcher code=0
+    shift
+    [[ -t 2 ]] || { "$@" >"$log" 2>&1; return; }
+    : >"$log"
+    watch_log "$log" &
+    watcher=$!
+    "$@" >"$log" 2>&1 || code=$?
+    kill "$watcher"
+    wait "$watcher" 2>/dev/null || true
+    printf '\r\e[K' >&2
+    return "$code"
+}
+
+# Shows the file's last line, and how long this takes, for as long as the script runs. An empty file is not shown, as
+# sudo may ask for a password then.
+watch_log() {
+    local begun=$SECONDS last
+    while sleep 1 && kill -0 "$$" 2>/dev/null; do
+        last=$(tail -n 1 "$1" 2>/dev/null) || return 0
+        [[ -z $last ]] || printf '\r\e[K    %d s: %s' "$((SECONDS - begun))" "${last:0:68}" >&2
+    done
+}
 
 # --- Rust toolchain ---------------------------------------------------------------------------------
 

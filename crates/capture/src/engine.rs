@@ -8,6 +8,7 @@ mod build;
 mod error;
 mod manager;
 
+pub use self::build::Built;
 use self::build::{Parts, TOOL, build};
 pub use self::error::EngineError;
 use rustix::process::{Resource, getrlimit};
@@ -43,9 +44,51 @@ pub struct Engine {
     version: String,
 }
 
+/// What this host has of the engine.
+#[derive(Clone, Debug)]
+pub enum Found {
+    /// An engine that can be run.
+    Engine(Engine),
+    /// A Valgrind for which none is built yet.
+    Valgrind {
+        /// The program.
+        launcher: PathBuf,
+        /// Its version.
+        version: String,
+        /// Where the engine for it goes.
+        folder: PathBuf,
+    },
+}
+
 impl Engine {
     /// Finds Valgrind and the engine for it, building the engine if that has not been done yet.
+    ///
+    /// # Errors
+    /// If something is missing on this host, or the build fails.
     pub fn prepare(options: &Options) -> Result<Engine, EngineError> {
+        Engine::prepare_and_tell(options, &mut |_| ())
+    }
+
+    /// The same; `tell` hears of a build before it begins and after each of its parts.
+    ///
+    /// # Errors
+    /// As [`prepare`](Engine::prepare).
+    pub fn prepare_and_tell(options: &Options, tell: &mut dyn FnMut(&Built)) -> Result<Engine, EngineError> {
+        match Engine::find(options)? {
+            Found::Engine(engine) => Ok(engine),
+            Found::Valgrind { launcher, version, folder } => {
+                let parts = Parts::find(&launcher, &version)?;
+                build(&parts, &find_compiler(options)?, &version, &folder, tell)?;
+                Ok(Engine { launcher, folder, version })
+            }
+        }
+    }
+
+    /// Finds Valgrind and the engine for it, and builds nothing.
+    ///
+    /// # Errors
+    /// If there is no Valgrind that can be run here, or no place for the engine.
+    pub fn find(options: &Options) -> Result<Found, EngineError> {
         if !cfg!(all(target_arch = "x86_64", target_os = "linux")) {
             return Err(EngineError::Host(format!("{} {}", std::env::consts::ARCH, std::env::consts::OS)));
         }
@@ -54,13 +97,11 @@ impl Engine {
         let cache = cache_folder(options)?;
         let key = build_key(&launcher)?;
         if let Some(engine) = find_built(&launcher, &cache, &key) {
-            return Ok(engine);
+            return Ok(Found::Engine(engine));
         }
         let version = ask_version(&launcher)?;
-        let parts = Parts::find(&launcher, &version)?;
         let folder = cache.join(folder_name(&version, &key));
-        build(&parts, &find_compiler(options)?, &version, &folder)?;
-        Ok(Engine { launcher, folder, version })
+        Ok(Found::Valgrind { launcher, version, folder })
     }
 
     /// The version of the Valgrind that the engine is built for.
@@ -195,7 +236,8 @@ fn find_compiler(options: &Options) -> Result<PathBuf, EngineError> {
 fn ask_version(launcher: &Path) -> Result<String, EngineError> {
     let wrong = |printed: String| EngineError::Version { program: launcher.to_owned(), printed };
     let output = Command::new(launcher).arg("--version").output().map_err(|e| wrong(e.to_string()))?;
-    let printed = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    let told = if output.stdout.is_empty() { &output.stderr } else { &output.stdout };
+    let printed = String::from_utf8_lossy(told).trim().to_owned();
     match printed.strip_prefix("valgrind-") {
         Some(version) if version.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b)) => {
             Ok(version.to_owned())

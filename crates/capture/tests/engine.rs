@@ -1,7 +1,7 @@
 //! The engine by itself: built for the Valgrind of this host, and running real programs with nobody
 //! listening, with a listener that dies, and without changing what they do.
 
-use pagewalk_capture::engine::{Engine, EngineError, Options};
+use pagewalk_capture::engine::{Engine, EngineError, Found, Options};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, accept, bind, listen, socket};
 use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;
@@ -54,6 +54,30 @@ fn two_that_build_at_the_same_time_agree() {
     let names: Vec<_> =
         std::fs::read_dir(cache.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(names.len(), 1, "left behind: {names:?}");
+}
+
+/// A build is told before it begins, part by part, and once; looking for an engine builds none.
+#[test]
+fn a_build_is_told_part_by_part() {
+    let cache = tempfile::tempdir().unwrap();
+    let options = Options { cache: Some(cache.path().to_owned()), ..Options::default() };
+    let Found::Valgrind { version, folder, .. } = Engine::find(&options).unwrap() else {
+        panic!("it is built")
+    };
+    assert!(version.starts_with("3.") && !folder.exists());
+    let mut told = Vec::new();
+    let engine = Engine::prepare_and_tell(&options, &mut |built| told.push((built.done, built.all))).unwrap();
+    assert_eq!((engine.version(), engine.folder()), (&version[..], folder.as_path()));
+    let all = told[0].1;
+    assert!(all > 20 && told == (0..=all).map(|done| (done, all)).collect::<Vec<_>>(), "{told:?}");
+    Engine::prepare_and_tell(&options, &mut |built| panic!("built again: {built:?}")).unwrap();
+}
+
+#[test]
+fn what_cannot_be_kept_says_where_it_could() {
+    let cache = Some(PathBuf::from("/proc/nowhere/pagewalk"));
+    let error = Engine::prepare(&Options { cache, ..Options::default() }).unwrap_err().to_string();
+    assert!(error.contains("/proc/nowhere/pagewalk: ") && error.contains("set XDG_CACHE_HOME"), "{error}");
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! The command line.
 
 mod advise;
+mod groups;
 mod layout;
+mod line;
 mod numbers;
 mod plans;
 mod probe;
@@ -10,6 +12,7 @@ mod trace;
 
 pub use advise::Advise;
 pub use layout::{Layout, LayoutAnalyze, LayoutCommand, LayoutPlan, LayoutRun, Planner};
+pub use line::{Line, command_line, read};
 pub use plans::{Apply, Undo, Verify};
 pub use probe::Probe;
 pub use promote::{Promote, SamplerChoice};
@@ -24,13 +27,16 @@ use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
+/// Most columns of help.
+const WIDEST: usize = 100;
+
 const AFTER_HELP: &str = "Exit codes: 0 done, 1 failed, 2 usage, 3 bad input file, 4 this host cannot, \
 5 a plan did not take effect. `profile`, `record`, `simulate -- CMD`, `trap`, `contiguity -- CMD`, `layout run` and \
 `apply` end with the program's own exit code when they did their work.";
 
 /// See where a program's address translation costs time, and what would change it.
 #[derive(Debug, Parser)]
-#[command(name = "pagewalk", version, after_help = AFTER_HELP, max_term_width = 100)]
+#[command(name = "pagewalk", version, after_help = AFTER_HELP, max_term_width = WIDEST)]
 pub struct Arguments {
     #[command(subcommand)]
     pub command: Command,

@@ -7,14 +7,29 @@ mod output;
 mod signals;
 mod terminal;
 
-use arguments::{Arguments, Command};
-use clap::Parser;
+use arguments::{Command, Line};
+use pagewalk::Error;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let line = arguments::read(std::env::args_os().collect()).unwrap_or_else(|end| end.exit());
     signals::survive_file_limits();
-    let result = match arguments.command {
+    let result = match line {
+        Line::Nothing => command::start::run(),
+        Line::Version => command::version::run(),
+        Line::Command(command) => run(command),
+    };
+    match result {
+        Ok(code) => code,
+        Err(error) => {
+            output::say(&error);
+            exit::by(error.fault)
+        }
+    }
+}
+
+fn run(command: Command) -> Result<ExitCode, Error> {
+    match command {
         Command::Profile(arguments) => command::profile::run(arguments),
         Command::Record(arguments) => command::record::run(arguments),
         Command::Simulate(arguments) => command::simulate::run(arguments),
@@ -35,12 +50,5 @@ fn main() -> ExitCode {
         Command::Doctor(arguments) => command::doctor::run(arguments),
         Command::Completions(arguments) => command::generate::completions(arguments),
         Command::Man(arguments) => command::generate::man(arguments),
-    };
-    match result {
-        Ok(code) => code,
-        Err(error) => {
-            output::say(&error);
-            exit::by(error.fault)
-        }
     }
 }

@@ -116,7 +116,7 @@ fn look(
     }
     let folder = std::env::current_dir().map_err(|error| Error::new(Fault::Failed, error))?;
     let apart = Apart { folder, input: open_input(options.input())?, variable: None };
-    let live = Live::prepare(&options.command, None)?.apart(apart);
+    let live = Live::prepare(&options.command, None, listener)?.apart(apart);
     let (prices, assumed) = prices::of_host(options.probe.as_deref(), listener)?;
     Ok((prices, assumed, profile::see(&live, machine, thp, listener)?))
 }

@@ -1,8 +1,10 @@
 //! What this host can do, and what would enable the rest.
 
+use crate::engine::prepare;
+use crate::listener::Listener;
 use crate::machines::HostCpu;
 use pagewalk_capture::Host;
-use pagewalk_capture::engine::{Engine, EngineError, Options};
+use pagewalk_capture::engine::{Engine, EngineError};
 use pagewalk_live::probe::balloon::free_page_reporting;
 use pagewalk_live::{layout, pagemap, pages, promote, trap};
 use pagewalk_report::documents::doctor::{DOCTOR_SCHEMA, DoctorResult, EngineFound, Finding};
@@ -18,9 +20,9 @@ pub struct Doctor {
 }
 
 impl Doctor {
-    /// Looks at this host; the engine is built if it can be.
-    pub fn look() -> Doctor {
-        let engine = Engine::prepare(&Options::default());
+    /// Looks at this host; the engine is built if it can be, and `listener` hears of that.
+    pub fn look(listener: &dyn Listener) -> Doctor {
+        let engine = prepare(listener);
         let findings = vec![
             capture(&engine),
             machine(),

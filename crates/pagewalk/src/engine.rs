@@ -7,7 +7,7 @@ use crate::listener::{HandOn, Listener, Watch};
 use crate::native::{asks_to_end, at_interrupt};
 use crate::placement::Fitting;
 use log::{Death, EngineLog, WITHOUT_ENGINE};
-use pagewalk_capture::engine::{Engine, EngineError, Options, max_threads_option};
+use pagewalk_capture::engine::{Engine, EngineError, Found, Options, max_threads_option};
 use pagewalk_capture::{
     CaptureError, Handle, Host, RingSource, Session, check_place, check_program, unmet_needs,
 };
@@ -52,6 +52,35 @@ pub enum Noise {
     Verbose,
 }
 
+/// The engine; `listener` hears how far its build is where this host has none yet.
+///
+/// # Errors
+/// If something is missing on this host, or the build fails.
+pub(crate) fn prepare(listener: &dyn Listener) -> Result<Engine, EngineError> {
+    let mut bar = None;
+    Engine::prepare_and_tell(&Options::default(), &mut |built| {
+        let bar = bar.get_or_insert_with(|| {
+            let version = built.version;
+            listener.note(&format!(
+                "first start: building the capture engine for Valgrind {version} (some seconds)"
+            ));
+            listener.shares("capture engine")
+        });
+        bar.reach((built.done * 100 / built.all) as u64, &format!("part {} of {}", built.done, built.all));
+    })
+}
+
+/// What this host has of the engine, in a sentence. Nothing is built.
+pub fn state() -> String {
+    match Engine::find(&Options::default()) {
+        Ok(Found::Engine(engine)) => format!("Valgrind {}, capture tool built", engine.version()),
+        Ok(Found::Valgrind { version, .. }) => {
+            format!("Valgrind {version}, capture tool not built yet: the first `pagewalk profile` does it")
+        }
+        Err(error) => format!("none: {error}"),
+    }
+}
+
 /// The stream of one process image.
 pub type Stream = Watched<RingSource>;
 
@@ -76,18 +105,22 @@ pub struct Live {
 }
 
 impl Live {
-    /// Checks the program, and the plan by which its shared objects are to lie if there is one; prepares the engine.
-    /// Nothing runs yet.
+    /// Checks the program, and the plan by which its shared objects are to lie if there is one; prepares the engine,
+    /// and tells `listener` of its build. Nothing runs yet.
     ///
     /// # Errors
     /// If the program cannot be run under the engine, the plan does not fit, or this host lacks the engine.
-    pub fn prepare(command: &[OsString], plan: Option<&Path>) -> Result<Live, Error> {
+    pub fn prepare(
+        command: &[OsString],
+        plan: Option<&Path>,
+        listener: &dyn Listener,
+    ) -> Result<Live, Error> {
         let program = command.first().ok_or_else(|| Error::new(Fault::Usage, "no program to run"))?;
         let checked = check_program(program).and_then(|program| check_place(&program));
         checked.map_err(|e| Error::new(Fault::Usage, e))?;
         let fitting = plan.map(|plan| Fitting::new(plan, program, "leave out --layout")).transpose()?;
         let placed = fitting.map_or_else(Vec::new, |fitting| fitting.objects);
-        let engine = Engine::prepare(&Options::default()).map_err(host_cannot)?;
+        let engine = prepare(listener).map_err(host_cannot)?;
         let engine_name = format!("valgrind {}", engine.version());
         let host = Host::detect();
         let session = Session::new(&engine_name, host.clone()).map_err(failed)?;

@@ -5,6 +5,7 @@ use crate::numbers::{bytes, count, percent};
 use crate::schema::{
     KernelResult, MachineDescription, MachineResult, ProcessResult, RunResult, TlbDescription,
 };
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 /// Bytes of a page as `pages_touched` counts them; 4 KiB where the result does not describe the machine.
@@ -176,23 +177,25 @@ pub(crate) fn command(process: &ProcessResult) -> String {
     }
 }
 
-/// What a process costs on the first machine: the order in which processes are shown.
+/// What a process costs on the first machine in all: cycles, else instructions.
 pub(crate) fn weight(process: &ProcessResult) -> f64 {
     let Some(machine) = process.machines.first() else { return 0.0 };
     total_cycles(machine).or_else(|| whole(machine, "instructions").map(|n| n as f64)).unwrap_or(0.0)
 }
 
+/// Which of two processes matters more: the one with more walk cycles, then the one that [weighs](weight) more.
+pub(crate) fn by_cost(one: &ProcessResult, other: &ProcessResult) -> Ordering {
+    let walk_cycles =
+        |process: &ProcessResult| process.machines.first().and_then(|m| whole(m, "walk_cycles"));
+    walk_cycles(one).cmp(&walk_cycles(other)).then(weight(one).total_cmp(&weight(other)))
+}
+
 /// The process image that is shown in full: the costliest one. A driver such as `gcc` or `sh -c` starts first
 /// and does next to nothing; the reader wants the program that did the work.
 pub(crate) fn costliest(result: &RunResult) -> Option<usize> {
-    let mut best: Option<(usize, f64)> = None;
-    for (index, process) in result.processes.iter().enumerate() {
-        let weight = weight(process);
-        if best.is_none_or(|(_, heaviest)| weight > heaviest) {
-            best = Some((index, weight));
-        }
-    }
-    best.map(|(index, _)| index)
+    // Of equals the first.
+    let all = result.processes.iter().enumerate().rev();
+    all.max_by(|(_, one), (_, other)| by_cost(one, other)).map(|(index, _)| index)
 }
 
 /// The finding in one sentence.

@@ -7,6 +7,9 @@ use std::hash::{Hash, Hasher};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
+use std::thread;
 
 /// The tool's sources. Only those that end in `.c` are compiled by themselves.
 const SOURCES: &[(&str, &str)] = &[
@@ -150,19 +153,37 @@ impl Parts {
     }
 }
 
+/// How far a build is.
+#[derive(Clone, Copy, Debug)]
+pub struct Built<'a> {
+    /// The Valgrind that it is for.
+    pub version: &'a str,
+    /// Parts that are done.
+    pub done: usize,
+    /// All parts.
+    pub all: usize,
+}
+
 /// Builds in a folder of its own and renames it to `folder`, so that whoever finds `folder` finds all of it,
 /// and two that build at the same time do no harm: the second keeps what the first has put there.
-pub(super) fn build(parts: &Parts, compiler: &Path, version: &str, folder: &Path) -> Result<(), EngineError> {
+pub(super) fn build(
+    parts: &Parts,
+    compiler: &Path,
+    version: &str,
+    folder: &Path,
+    tell: &mut dyn FnMut(&Built),
+) -> Result<(), EngineError> {
     let cache = folder.parent().expect("a folder in the cache");
-    fs::create_dir_all(cache).map_err(|e| EngineError::file("make the folder", cache, e))?;
+    let cannot_keep = |source| EngineError::Cache { folder: cache.to_owned(), source };
+    fs::create_dir_all(cache).map_err(cannot_keep)?;
     let work = tempfile::Builder::new()
         .prefix(".building-")
         // A traced program that changes its user must still reach the tool.
         .permissions(fs::Permissions::from_mode(0o755))
         .tempdir_in(cache)
-        .map_err(|e| EngineError::file("make a folder in", cache, e))?;
+        .map_err(cannot_keep)?;
     write_sources(work.path())?;
-    compile(parts, compiler, version, work.path())?;
+    Build { parts, compiler, version, work: work.path() }.run(tell)?;
     link_own_files(&parts.own_files, work.path())?;
     match fs::rename(work.path(), folder) {
         Ok(()) => {
@@ -185,33 +206,82 @@ fn write_sources(work: &Path) -> Result<(), EngineError> {
     Ok(())
 }
 
-fn compile(parts: &Parts, compiler: &Path, version: &str, work: &Path) -> Result<(), EngineError> {
-    let sources = SOURCES.iter().map(|(name, _)| name).filter(|name| name.ends_with(".c"));
-    let manager = Manager::take(&parts.libraries.join(CORE_LIBRARY), work)?;
-    let output = Command::new(compiler)
-        .current_dir(work.join("src"))
-        .args(COMPILE_FLAGS)
-        .arg(format!("-DSEGMENTS_MAX={}", manager.segments))
-        .arg(joined("-I", parts.headers.as_os_str()))
-        .arg("-o")
-        .arg(work.join(TOOL))
-        .args(sources)
-        .args(LINK_FLAGS)
-        .arg(&manager.object)
-        .arg(parts.libraries.join(CORE_LIBRARY))
-        .arg(parts.libraries.join(VEX_LIBRARY))
-        .arg("-lgcc")
-        .output()
-        .map_err(|e| EngineError::file("run", compiler, e))?;
-    if output.status.success() {
-        return Ok(());
+/// A build in a folder that has the sources.
+struct Build<'a> {
+    parts: &'a Parts,
+    compiler: &'a Path,
+    version: &'a str,
+    work: &'a Path,
+}
+
+impl Build<'_> {
+    /// Compiles each file by itself, on all processors, and links them.
+    fn run(&self, tell: &mut dyn FnMut(&Built)) -> Result<(), EngineError> {
+        let manager = Manager::take(&self.parts.libraries.join(CORE_LIBRARY), self.work)?;
+        let units: Vec<&str> =
+            SOURCES.iter().map(|(name, _)| *name).filter(|name| name.ends_with(".c")).collect();
+        // Linking is a part too.
+        let all = units.len() + 1;
+        let mut tell = |done| tell(&Built { version: self.version, done, all });
+        tell(0);
+        let next = AtomicUsize::new(0);
+        thread::scope(|scope| {
+            let (sender, compiled) = channel();
+            for _ in 0..thread::available_parallelism().map_or(1, usize::from).min(units.len()) {
+                let (sender, next, units, segments) = (sender.clone(), &next, &units, manager.segments);
+                scope.spawn(move || {
+                    while let Some(unit) = units.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        // Nobody listens after an error.
+                        if sender.send(self.compile(unit, segments)).is_err() {
+                            return;
+                        }
+                    }
+                });
+            }
+            drop(sender);
+            compiled
+                .into_iter()
+                .enumerate()
+                .try_for_each(|(done, compiled)| compiled.map(|()| tell(done + 1)))
+        })?;
+        self.link(&units, &manager.object)?;
+        tell(all);
+        Ok(())
     }
-    Err(EngineError::Build {
-        version: version.to_owned(),
-        tested: TESTED_VERSIONS.join(", "),
-        compiler: compiler.to_owned(),
-        output: first_lines(&String::from_utf8_lossy(&output.stderr), 12),
-    })
+
+    fn compile(&self, unit: &str, segments: u64) -> Result<(), EngineError> {
+        let mut command = Command::new(self.compiler);
+        command.args(COMPILE_FLAGS).arg(format!("-DSEGMENTS_MAX={segments}"));
+        command.arg(joined("-I", self.parts.headers.as_os_str()));
+        self.finish(command.args(["-c", "-o", &object_name(unit), unit]))
+    }
+
+    fn link(&self, units: &[&str], manager: &Path) -> Result<(), EngineError> {
+        let mut command = Command::new(self.compiler);
+        command.arg("-o").arg(self.work.join(TOOL)).args(units.iter().map(|unit| object_name(unit)));
+        command.args(LINK_FLAGS).arg(manager);
+        command.arg(self.parts.libraries.join(CORE_LIBRARY)).arg(self.parts.libraries.join(VEX_LIBRARY));
+        self.finish(command.arg("-lgcc"))
+    }
+
+    /// Runs a command of the compiler's among the sources.
+    fn finish(&self, command: &mut Command) -> Result<(), EngineError> {
+        let output = command.current_dir(self.work.join("src")).output();
+        let output = output.map_err(|e| EngineError::file("run", self.compiler, e))?;
+        if output.status.success() {
+            return Ok(());
+        }
+        Err(EngineError::Build {
+            version: self.version.to_owned(),
+            tested: TESTED_VERSIONS.join(", "),
+            compiler: self.compiler.to_owned(),
+            output: first_lines(&String::from_utf8_lossy(&output.stderr), 12),
+        })
+    }
+}
+
+fn object_name(unit: &str) -> String {
+    format!("{unit}.o")
 }
 
 fn first_lines(text: &str, count: usize) -> String {

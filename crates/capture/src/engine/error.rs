@@ -57,6 +57,12 @@ pub enum EngineError {
          on Debian and Ubuntu: apt-get install gcc libc6-dev"
     )]
     NoCompiler,
+    /// No `objcopy`.
+    #[error(
+        "no program `objcopy` in PATH, which the engine is built with; \
+         on Debian and Ubuntu: apt-get install binutils"
+    )]
+    NoObjcopy,
     /// The compiler refused the engine's sources.
     #[error(
         "the engine cannot be built for Valgrind {version} (tested: {tested}): `{compiler}` says\n{output}\n\
@@ -87,6 +93,14 @@ pub enum EngineError {
     /// No place for what is built.
     #[error("neither XDG_CACHE_HOME nor HOME is set: there is no place to keep the engine; set one of them")]
     NoCache,
+    /// What is built cannot be written.
+    #[error("the engine cannot be kept in {folder}: {source}; set XDG_CACHE_HOME to a folder of yours")]
+    Cache {
+        /// The folder.
+        folder: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
     /// A file operation failed.
     #[error("cannot {action} {path}: {source}")]
     File {

@@ -10,6 +10,7 @@ use object::elf::{FileHeader64, SHT_NOBITS};
 use object::read::archive::ArchiveFile;
 use object::read::elf::{FileHeader, SectionHeader, Sym};
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -45,7 +46,10 @@ impl Manager {
         let mut objcopy = Command::new("objcopy");
         objcopy.args(VISIBLE.iter().map(|name| format!("--globalize-symbol={name}")));
         let output = objcopy.arg(&plain).arg(&object).output();
-        let output = output.map_err(|e| EngineError::file("run", Path::new("objcopy"), e))?;
+        let output = output.map_err(|e| match e.kind() {
+            ErrorKind::NotFound => EngineError::NoObjcopy,
+            _ => EngineError::file("run", Path::new("objcopy"), e),
+        })?;
         if !output.status.success() {
             return Err(unlike(String::from_utf8_lossy(&output.stderr).trim()));
         }

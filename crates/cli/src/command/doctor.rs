@@ -3,13 +3,14 @@
 use crate::arguments::Doctor as Arguments;
 use crate::exit;
 use crate::output::print;
+use crate::terminal::Terminal;
 use pagewalk::doctor::Doctor;
 use pagewalk::report::documents;
 use pagewalk::{Error, Fault};
 use std::process::ExitCode;
 
 pub fn run(arguments: Arguments) -> Result<ExitCode, Error> {
-    let doctor = Doctor::look();
+    let doctor = Doctor::look(&Terminal { quiet: false });
     print(&if arguments.json { documents::text(&doctor.document()) } else { doctor.text() })?;
     Ok(if doctor.lacks() { exit::by(Fault::HostCannot) } else { ExitCode::SUCCESS })
 }

@@ -1,9 +1,9 @@
 //! Completions and manual pages, generated from the command line's definition.
 
-use crate::arguments::{Arguments, Completions, Man};
+use crate::arguments::{Completions, Man, command_line};
 use crate::output::print;
 use clap::builder::PossibleValuesParser;
-use clap::{Arg, Command, CommandFactory};
+use clap::{Arg, Command};
 use clap_complete::Shell;
 use pagewalk::machines::HOST;
 use pagewalk::mm::OsSpec;
@@ -15,7 +15,7 @@ use std::process::ExitCode;
 
 pub fn completions(arguments: Completions) -> Result<ExitCode, Error> {
     let mut script = Vec::new();
-    clap_complete::generate(arguments.shell, &mut with_names(Arguments::command()), "pagewalk", &mut script);
+    clap_complete::generate(arguments.shell, &mut with_names(command_line()), "pagewalk", &mut script);
     let script = String::from_utf8_lossy(&script);
     let script = names_of_files()
         .iter()
@@ -72,13 +72,13 @@ fn or_files(shell: Shell, script: &str, names: &[&str]) -> String {
 }
 
 pub fn man(arguments: Man) -> Result<ExitCode, Error> {
-    let mut command = Arguments::command();
+    let mut command = command_line();
     // Gives every subcommand its full name.
     command.build();
     for name in &arguments.command {
         command = subcommand(&command, name)?;
     }
-    if let (None, Some(codes)) = (command.get_after_help(), Arguments::command().get_after_help()) {
+    if let (None, Some(codes)) = (command.get_after_help(), command_line().get_after_help()) {
         command = command.after_help(codes.clone());
     }
     let mut page = Vec::new();

@@ -14,6 +14,8 @@ pub mod record;
 pub mod report;
 pub mod schema;
 pub mod simulate;
+pub mod start;
 pub mod sweep;
 pub mod trace;
 pub mod trap;
+pub mod version;

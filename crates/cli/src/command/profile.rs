@@ -32,7 +32,7 @@ pub fn program(
     files: ResultFiles,
 ) -> Result<ExitCode, Error> {
     let terminal = Terminal { quiet: style.quiet };
-    let live = Live::prepare(command, experiment.layout.as_deref())?;
+    let live = Live::prepare(command, experiment.layout.as_deref(), &terminal)?;
     let live = live.with(style.into(), max_threads);
     let (result, status) = experiment.program(&live, &terminal)?;
     publish(&result, style, files, true)?;

@@ -15,7 +15,7 @@ use std::process::ExitCode;
 pub fn run(arguments: Record) -> Result<ExitCode, Error> {
     let terminal = Terminal { quiet: arguments.quiet };
     let first = Output::open_apart(&arguments.output, arguments.layout.as_deref())?;
-    let live = Live::prepare(&arguments.command, arguments.layout.as_deref())?;
+    let live = Live::prepare(&arguments.command, arguments.layout.as_deref(), &terminal)?;
     let noise = match (arguments.quiet, arguments.verbose) {
         (true, _) => Noise::Quiet,
         (_, true) => Noise::Verbose,

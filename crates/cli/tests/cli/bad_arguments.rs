@@ -84,6 +84,63 @@ fn unknown_words_name_the_known_ones() {
     assert!(!place.has("ran"));
 }
 
+/// A slip in any kind of name is answered with the name that was meant.
+#[test]
+fn names_that_nearly_match_are_answered_with_the_closest() {
+    let place = Place::with_trace();
+    for (words, meant) in [
+        (&["profil"][..], "'profile'"),
+        (&["simulat", "t.pwt"], "'simulate'"),
+        (&["machines", "shwo"], "'show'"),
+        (&["layout", "analyse", "t.pwt"], "'analyze'"),
+        // Commands of commands are found from above, and options by one of their words.
+        (&["import", "x.txt"], "'trace import'"),
+        (&["analyze", "t.pwt"], "'layout analyze'"),
+        (&["profile", "--machnie", "zen4", "--", "true"], "'--machine'"),
+        (&["profile", "--threads", "8", "--", "true"], "'--max-threads'"),
+        (&["simulate", "--whatif", "t.pwt"], "'--what-if'"),
+        (&["--jsn", "machines", "list"], "'--json'"),
+        (&["profile", "--thp", "allways", "--", "true"], "'always'"),
+        (&["layout", "plan", "--planner", "serch", "t.pwt"], "'search'"),
+        (&["trap", "--replacement", "rand", "--", "true"], "'random'"),
+        (&["promote", "-p", "1", "--sampler", "damno"], "'damon'"),
+        (&["trace", "import", "--format", "lakey", "-o", "a.pwt", "x"], "'lackey'"),
+        (&["completions", "bsh"], "'bash'"),
+        (&["simulate", "-m", "goldencove", "good.pwt"], "`golden_cove`"),
+        (&["trap", "-m", "r2000", "--", "true"], "`mips_r2000`"),
+        (&["probe", "-m", "zen_4"], "`zen4`"),
+        (&["layout", "analyze", "-m", "konireddygari", "good.pwt"], "`konireddygari_u512`"),
+        (&["simulate", "--os", "hawkey", "good.pwt"], "`hawkeye`"),
+        (&["simulate", "--os", "linux:thb=always", "good.pwt"], "`thp`"),
+        (&["simulate", "--os", "linux:thp=allways", "good.pwt"], "`always`"),
+        (&["simulate", "--structure", "mach33", "good.pwt"], "`mach3`"),
+        (&["simulate", "--switch-at", "raed", "good.pwt"], "`read`"),
+        (&["layout", "analyze", "--tlb", "l2d", "good.pwt"], "`l2`"),
+        (&["schema", "simulat"], "`simulate`"),
+        (&["man", "trace", "inport"], "`import`"),
+    ] {
+        place.run(words).refuses(USAGE, &[meant]);
+    }
+}
+
+/// The same in a study: its keys, and what they name.
+#[test]
+fn names_in_studies_are_answered_with_the_closest() {
+    let place = Place::with_trace();
+    let study = "schema = 1\nname = \"s\"\ntraces = [\"good.pwt\"]\n";
+    for (text, meant) in [
+        ("machnes = [\"k8\"]\n", "did you mean `machines`?"),
+        ("machines = [\"goldencove\"]\n", "did you mean `golden_cove`"),
+        ("machines = [\"k8\"]\n[[os]]\npolicy = \"asop\"\n", "did you mean `asap`"),
+        ("machines = [\"k8\"]\n[[os]]\npolicy = \"linux\"\nthb = 1\n", "did you mean `thp`?"),
+        ("machines = [\"k8\"]\nstructures = [\"mach33\"]\n", "did you mean `mach3`"),
+        ("machines = [\"k8\"]\n[familly]\nlevel = 1\n", "did you mean `family`?"),
+    ] {
+        place.write("study.toml", format!("{study}{text}"));
+        place.run(&["sweep", "study.toml"]).refuses(BAD_INPUT, &[meant]);
+    }
+}
+
 /// Of every kind of file: the key, the file, the line, the choices.
 #[test]
 fn unknown_keys_of_files_name_the_closest() {

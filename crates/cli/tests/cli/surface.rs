@@ -161,8 +161,85 @@ fn help_and_manual_pages_exist_for_every_command() {
     let page = place.good(&["man", "trace", "import"]).stdout;
     assert!(page.contains(".TH pagewalk-trace-import 1"), "{page}");
     place.run(&["man", "trace", "inport"]).refuses(2, &["`inport`", "info, check, dump, import, export"]);
-    assert!(place.good(&["--version"]).stdout.starts_with("pagewalk 0."));
-    assert_eq!(place.run(&[]).code, 2);
+}
+
+/// Six commands, each with an example, and what comes next; it is a fault of usage all the same.
+#[test]
+fn pagewalk_alone_says_where_to_begin() {
+    let place = Place::new();
+    for words in [&[][..], &["-q"]] {
+        let outcome = place.run(words);
+        assert_eq!((outcome.code, &outcome.stderr[..]), (USAGE, ""));
+        let examples = outcome.stdout.lines().filter(|line| line.starts_with("  pagewalk "));
+        assert_eq!(examples.count(), 6, "{}", outcome.stdout);
+        for part in ["\nNext: pagewalk profile -- ", "pagewalk --help"] {
+            assert!(outcome.stdout.contains(part), "{}", outcome.stdout);
+        }
+    }
+}
+
+#[test]
+fn the_version_tells_the_engine_and_the_build() {
+    let place = Place::new();
+    let short = place.good(&["-V"]).stdout;
+    assert!(short.starts_with("pagewalk 0.") && short.lines().count() == 1, "{short}");
+    let long = place.good(&["--version"]).stdout;
+    let lines: Vec<&str> = long.lines().collect();
+    assert_eq!((lines.len(), lines[0]), (3, short.trim_end()));
+    assert!(lines[1].starts_with("engine: Valgrind 3."), "{long}");
+    assert!(lines[2].starts_with("build: ") && lines[2].contains("x86_64-unknown-linux-gnu, "), "{long}");
+    let mut bare = place.command(&["--version"]);
+    let outcome = Outcome::of(bare.env("PATH", "/nonexistent").output().unwrap());
+    assert!(outcome.code == 0 && outcome.stdout.contains("\nengine: none: "), "{outcome:?}");
+}
+
+/// They mean the same before the command, between its names, and after it.
+#[test]
+fn shared_options_go_before_commands_too() {
+    let place = Place::with_trace();
+    let list = place.good(&["machines", "list", "--json"]).stdout;
+    for words in [["--json", "machines", "list"], ["machines", "--json", "list"]] {
+        assert_eq!(place.good(&words).stdout, list);
+    }
+    let longer = place.good(&["simulate", "-v", "good.pwt"]).stdout;
+    assert_eq!(place.good(&["-v", "simulate", "good.pwt"]).stdout, longer);
+    assert!(longer != place.good(&["simulate", "good.pwt"]).stdout);
+    place.good(&["-q", "--json", "record", "-o", "t.pwt", "--", "true"]).json();
+    // What stands behind `--` is the program's.
+    let outcome = place.good(&["-q", "profile", "--json", "--", "echo", "-v"]);
+    assert!(outcome.stdout.starts_with("-v\n{") && outcome.stderr.is_empty(), "{outcome:?}");
+    place.run(&["-q", "simulate", "-v", "good.pwt"]).refuses(USAGE, &["--quiet", "--verbose"]);
+}
+
+#[test]
+fn a_command_without_a_shared_option_says_which_have_it() {
+    let place = Place::new();
+    for (words, parts) in [
+        (
+            &["-q", "schema"][..],
+            ["`pagewalk schema` takes no `-q`; commands that take it: profile, record,", "schema"],
+        ),
+        (
+            &["schema", "-q"],
+            ["`pagewalk schema` takes no `-q`; commands that take it: profile, record,", "schema"],
+        ),
+        (
+            &["--json", "trace", "dump", "t.pwt"],
+            ["`pagewalk trace dump` takes no `--json`", "trace info, trace check"],
+        ),
+        (
+            &["trace", "dump", "t.pwt", "--json"],
+            ["`pagewalk trace dump` takes no `--json`", "trace info, trace check"],
+        ),
+        (
+            &["machines", "list", "-v"],
+            ["`pagewalk machines list` takes no `-v`", "profile, record, simulate"],
+        ),
+    ] {
+        let outcome = place.run(words);
+        outcome.refuses(USAGE, &parts);
+        assert!(outcome.stdout.is_empty());
+    }
 }
 
 #[test]

@@ -100,7 +100,7 @@ fn run(
     if let Some(program) = command.first_mut().filter(|program| program.as_bytes().contains(&b'/')) {
         *program = run_in.join(&*program).into_os_string();
     }
-    let live = Live::prepare(&command, None).map_err(|error| {
+    let live = Live::prepare(&command, None, listener).map_err(|error| {
         // A command that the study names is part of an input file.
         let fault = if error.fault == Fault::Usage { Fault::BadInput } else { error.fault };
         Error::new(fault, named(&error)).or(by_hand(workload, &workload.command))

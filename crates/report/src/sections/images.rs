@@ -1,7 +1,7 @@
 //! The process images of a run. Not a section of one of them: a page shows it before them.
 
 use super::{Cell, Column, Look, Row, Table};
-use crate::figures::{base_name, walk_cycle_share, weight, whole};
+use crate::figures::{base_name, by_cost, walk_cycle_share, whole};
 use crate::numbers::percent;
 use crate::printable::shortened;
 use crate::schema::{ProcessResult, RunResult};
@@ -14,7 +14,7 @@ const FIRST: usize = 10;
 /// All of them, the costliest first.
 pub(crate) fn images(result: &RunResult) -> Table {
     let mut order: Vec<(usize, &ProcessResult)> = result.processes.iter().enumerate().collect();
-    order.sort_by(|(_, a), (_, b)| weight(b).total_cmp(&weight(a)));
+    order.sort_by(|(_, a), (_, b)| by_cost(b, a));
     let row = |(index, process): (usize, &ProcessResult)| Row {
         cells: cells(process),
         look: Look::Plain,

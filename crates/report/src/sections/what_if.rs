@@ -64,7 +64,7 @@ fn table(process: &ProcessResult) -> Table {
     let late = "from instr.: counted from there on, compared with the baseline of the same stretch";
     Table {
         columns: vec![
-            Column::stays("What if"),
+            Column::words("What if", 0),
             Column::words("Walk cycles, as it is = 100 %", 0).on_pages(),
             Column::goes("walks", 1),
             Column::stays("walk cycles"),

@@ -10,10 +10,12 @@ use crate::printable::printable;
 use crate::schema::{MachineResult, ProcessResult, RunResult};
 use std::collections::BTreeMap;
 
-/// Lines of the table before the rest is counted.
+/// Lines of the table before the rest folds into one.
 const SHOWN: usize = 8;
 /// Lines of the table with `-v`, where each process has its own.
-const SHOWN_VERBOSE: usize = 60;
+const SHOWN_VERBOSE: usize = 200;
+/// Share of the run's walk cycles below which a program has no line of its own, unless something went wrong in it.
+const LEAST: f64 = 0.05;
 
 /// Process images that share a line.
 struct Family<'a> {
@@ -22,8 +24,9 @@ struct Family<'a> {
 }
 
 impl Family<'_> {
-    fn weight(&self) -> f64 {
-        self.members.iter().map(|process| weight(process)).sum()
+    /// Walk cycles, then all cycles.
+    fn cost(&self) -> (u64, f64) {
+        (walk_cycles(&self.members), self.members.iter().map(|process| weight(process)).sum())
     }
 
     /// The members' counters together.
@@ -51,22 +54,28 @@ impl Family<'_> {
 pub(super) fn write(page: &mut Page, result: &RunResult) {
     page.blank();
     let mut families = families(&result.processes, page.verbose);
-    families.sort_by(|a, b| b.weight().total_cmp(&a.weight()));
+    families.sort_by(|a, b| {
+        let ((a_walks, a_all), (b_walks, b_all)) = (a.cost(), b.cost());
+        b_walks.cmp(&a_walks).then(b_all.total_cmp(&a_all))
+    });
     let mut table = Table::new(vec![
         names("All processes"),
         numbers("", Narrow::Keep),
         numbers("instructions", Narrow::Keep),
         numbers("walks", Narrow::Keep),
-        numbers("per 1000 instr.", Narrow::Drop(1)),
+        numbers("per 1000 instr.", Narrow::Drop(3)),
         numbers("walk cycles", Narrow::Drop(2)),
         numbers("share", Narrow::Keep),
-        texts("", Narrow::Drop(3)),
+        texts("", Narrow::Drop(1)),
     ]);
     if let Some(total) = result.machines.first() {
         let title = Line::new(Style::Plain, "together");
         table.row(row(title, result.processes.len(), total, String::new()));
     }
-    let shown = if page.verbose { SHOWN_VERBOSE } else { SHOWN };
+    if !page.verbose {
+        families = folded(families);
+    }
+    let shown = if page.verbose { SHOWN_VERBOSE } else { families.len() };
     for family in families.iter().take(shown) {
         let name = Line::new(Style::Plain, family.name.clone());
         table.row(row(name, family.members.len(), &family.totals(), family.remark()));
@@ -75,6 +84,33 @@ pub(super) fn write(page: &mut Page, result: &RunResult) {
     if families.len() > shown {
         page.line(Line::new(Style::Quiet, format!("  … and {} more", families.len() - shown)));
     }
+}
+
+/// The programs that matter, and one line for all others.
+fn folded(families: Vec<Family<'_>>) -> Vec<Family<'_>> {
+    let least = families.iter().map(|family| family.cost().0).sum::<u64>() as f64 * LEAST;
+    let matters = |index: usize, family: &Family| {
+        index == 0 || least == 0.0 || family.cost().0 as f64 > least || !family.remark().is_empty()
+    };
+    let (mut shown, mut others) = (Vec::new(), Vec::new());
+    for (index, family) in families.into_iter().enumerate() {
+        let matters = shown.len() < SHOWN && matters(index, &family);
+        if matters { shown.push(family) } else { others.push(family) }
+    }
+    match others.len() {
+        0 => {}
+        1 => shown.append(&mut others),
+        programs => shown.push(Family {
+            name: format!("{programs} others: -v or the report"),
+            members: others.into_iter().flat_map(|family| family.members).collect(),
+        }),
+    }
+    shown
+}
+
+fn walk_cycles(processes: &[&ProcessResult]) -> u64 {
+    let machines = processes.iter().filter_map(|process| process.machines.first());
+    machines.filter_map(|machine| whole(machine, "walk_cycles")).fold(0, u64::saturating_add)
 }
 
 fn row(name: Line, members: usize, machine: &MachineResult, remark: String) -> Vec<Line> {

@@ -59,8 +59,23 @@ impl Line {
             return self.clone();
         }
         let style = self.0.first().map_or(Style::Plain, |(style, _)| *style);
-        let whole: String = self.0.iter().map(|(_, text)| text.as_str()).collect();
-        Line::new(style, shortened(&whole, width))
+        Line::new(style, shortened(&self.text(), width))
+    }
+
+    /// The same in lines of at most `width` characters, broken at spaces, the later ones indented.
+    pub fn wrapped(&self, width: usize) -> Vec<Line> {
+        const INDENT: usize = 2;
+        if self.width() <= width {
+            return vec![self.clone()];
+        }
+        let style = self.0.first().map_or(Style::Plain, |(style, _)| *style);
+        let lines = wrap(&self.text(), width.saturating_sub(INDENT));
+        let indent = |index: usize| " ".repeat(if index == 0 { 0 } else { INDENT });
+        lines.iter().enumerate().map(|(index, line)| Line::new(style, indent(index) + line)).collect()
+    }
+
+    fn text(&self) -> String {
+        self.0.iter().map(|(_, text)| text.as_str()).collect()
     }
 
     pub fn write(&self, out: &mut String, color: bool) {

@@ -2,7 +2,7 @@
 
 use super::Page;
 use super::paint::{Line, Style, bar};
-use super::table::{Narrow, Table, names, numbers, texts, walks};
+use super::table::{Narrow, Table, names, numbers, sentences, texts, walks};
 use crate::printable::printable;
 use crate::schema::{ProcessResult, RunResult};
 use crate::sections::{self, Cell, Column, Look, Only, Part, Row, SECTIONS, Terminal};
@@ -55,6 +55,7 @@ fn table(page: &mut Page, made: &sections::Table) {
 fn column(index: usize, column: &Column, has_walks: bool) -> super::table::Column {
     let narrow = if column.goes == 0 { Narrow::Keep } else { Narrow::Drop(column.goes) };
     match index {
+        0 if column.is_words => sentences(&printable(&column.title)),
         0 => names(&printable(&column.title)),
         _ if has_walks => walks(narrow),
         _ if column.is_words => texts(&column.title, narrow),

@@ -18,6 +18,8 @@ pub(super) enum Narrow {
     /// Its text loses its middle: down to [`COMFORTABLE`] characters before any column is dropped, to
     /// [`SHORTEST`] when none is left to drop.
     Shrink,
+    /// Its text stays whole while there is a column to drop. Then it goes on in further lines, broken at spaces.
+    Wrap,
     /// It goes, the highest number first.
     Drop(u8),
 }
@@ -36,6 +38,11 @@ pub(super) struct Column {
 /// A column of names that shrinks.
 pub(super) fn names(title: &str) -> Column {
     Column { title: Line::new(Style::Strong, title), align: Align::Left, narrow: Narrow::Shrink }
+}
+
+/// A column of sentences.
+pub(super) fn sentences(title: &str) -> Column {
+    Column { narrow: Narrow::Wrap, ..names(title) }
 }
 
 /// A column of numbers.
@@ -79,8 +86,25 @@ impl Table {
             self.write_row(&titles, &widths, out, color);
         }
         for row in &self.rows {
-            self.write_row(row, &widths, out, color);
+            for line in self.lines(row, &widths) {
+                self.write_row(&line, &widths, out, color);
+            }
         }
+    }
+
+    /// The row in as many lines as its longest sentence takes.
+    fn lines(&self, row: &[Line], widths: &[usize]) -> Vec<Vec<Line>> {
+        let cells = row.iter().zip(widths).zip(&self.columns);
+        let parts: Vec<Vec<Line>> = cells
+            .map(|((cell, &width), column)| match column.narrow {
+                Narrow::Wrap => cell.wrapped(width),
+                _ => vec![cell.clone()],
+            })
+            .collect();
+        let count = parts.iter().map(Vec::len).max().unwrap_or(1);
+        let line =
+            |index: usize| parts.iter().map(|part| part.get(index).cloned().unwrap_or_default()).collect();
+        (0..count).map(line).collect()
     }
 
     fn align_digits(&mut self) {
@@ -124,32 +148,35 @@ impl Table {
 
     fn fit(&mut self, width: usize) -> Vec<usize> {
         loop {
-            if let Some(widths) = self.shrunk(width, COMFORTABLE) {
+            if let Some(widths) = self.shrunk(width, COMFORTABLE, usize::MAX) {
                 return widths;
             }
             let droppable =
                 self.columns.iter().enumerate().filter_map(|(index, column)| match column.narrow {
                     Narrow::Drop(order) => Some((order, index)),
-                    Narrow::Keep | Narrow::Shrink => None,
+                    Narrow::Keep | Narrow::Shrink | Narrow::Wrap => None,
                 });
             match droppable.max() {
                 Some((_, index)) => self.remove(index),
-                None => return self.shrunk(width, SHORTEST).unwrap_or_else(|| self.widths()),
+                None => return self.shrunk(width, SHORTEST, SHORTEST).unwrap_or_else(|| self.widths()),
             }
         }
     }
 
-    /// The columns' widths if shrinking to `shortest` makes them fit.
-    fn shrunk(&self, width: usize, shortest: usize) -> Option<Vec<usize>> {
+    /// The columns' widths if shrinking names to `shortest`, and sentences to `shortest_sentence`, makes them fit.
+    fn shrunk(&self, width: usize, shortest: usize, shortest_sentence: usize) -> Option<Vec<usize>> {
         let mut widths = self.widths();
         let total = INDENT + widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1);
         let mut excess = total.saturating_sub(width);
         for (index, column) in self.columns.iter().enumerate() {
-            if column.narrow == Narrow::Shrink {
-                let give = widths[index].saturating_sub(shortest).min(excess);
-                widths[index] -= give;
-                excess -= give;
-            }
+            let shortest = match column.narrow {
+                Narrow::Shrink => shortest,
+                Narrow::Wrap => shortest_sentence,
+                Narrow::Keep | Narrow::Drop(_) => continue,
+            };
+            let give = widths[index].saturating_sub(shortest).min(excess);
+            widths[index] -= give;
+            excess -= give;
         }
         (excess == 0).then_some(widths)
     }
@@ -225,5 +252,26 @@ mod tests {
             at(46)
         );
         assert!(at(24).contains("  /usr…libc.so.6  1.23 M\n"), "{}", at(24));
+    }
+
+    #[test]
+    fn sentences_stay_whole_while_a_column_can_go_and_then_wrap() {
+        let mut rows = table().rows;
+        rows[0][0] = Line::new(Style::Plain, "huge pages wherever Linux gives them");
+        let at = |width| {
+            let mut out = String::new();
+            let columns = [sentences("Name"), numbers("walks", Narrow::Keep), texts("note", Narrow::Drop(1))];
+            Table { columns: columns.into(), rows: rows.clone() }.write(&mut out, width, false);
+            out
+        };
+        assert!(at(60).contains("  huge pages wherever Linux gives them  1.23 M  a remark\n"), "{}", at(60));
+        assert!(at(50).contains("  huge pages wherever Linux gives them  1.23 M\n"), "{}", at(50));
+        assert_eq!(
+            at(34),
+            "  Name                      walks\n\
+             \x20 huge pages wherever      1.23 M\n\
+             \x20   Linux gives them\n\
+             \x20 [heap]                     987\n"
+        );
     }
 }

@@ -5,7 +5,7 @@
 
 use crate::fixtures;
 use crate::golden::check_golden;
-use pagewalk_report::schema::{Number, RunResult};
+use pagewalk_report::schema::{Number, ProcessResult, RunResult};
 use pagewalk_report::{TextOptions, render_text};
 
 fn text(result: &RunResult, width: usize, verbose: bool) -> String {
@@ -130,6 +130,48 @@ fn children_of_one_program_fold_into_one_line() {
     assert!(line("cc1 ").contains("40×"), "{printed}");
     assert!(line("ld ").contains("signal 9"), "{printed}");
     assert!(printed.contains("lost  pid 401: the last 3 chunks"), "{printed}");
+}
+
+/// Programs that matter little have one line together; one that went wrong has its own.
+#[test]
+fn programs_that_matter_little_fold_into_one_line() {
+    let mut result = fixtures::many_processes();
+    // One compiler stays, and is the last; every other process is light, and of a program of its own.
+    let is_heaviest = |process: &ProcessResult| process.command_line.join(" ").contains("unit39");
+    let heaviest = result.processes.remove(result.processes.iter().position(is_heaviest).unwrap());
+    let light = result.processes[0].machines.clone();
+    for (index, process) in result.processes.iter_mut().enumerate() {
+        process.program = format!("/usr/bin/small{index}");
+        process.machines.clone_from(&light);
+    }
+    result.processes.push(heaviest);
+    let printed = text(&result, 100, false);
+    assert!(printed.starts_with("cc1 -quiet unit39.c -O2"), "{printed}");
+    let (_, table) = printed.split_once("  All processes").unwrap();
+    let lines: Vec<&str> = table.lines().skip(1).take_while(|line| !line.is_empty()).collect();
+    assert!(lines[0].contains("together") && lines[1].contains("cc1"), "{printed}");
+    assert!(lines.iter().any(|line| line.contains("signal 9")), "{printed}");
+    let others = lines.last().unwrap();
+    assert!(others.contains(" others: -v or the report") && others.contains('×'), "{printed}");
+    assert!(lines.len() <= 11, "{printed}");
+    let longer = text(&result, 100, true);
+    for process in &result.processes {
+        assert!(longer.contains(&format!("({})", process.pid)), "{longer}");
+    }
+}
+
+/// Titles of alternatives are whole, whatever the width.
+#[test]
+fn what_if_titles_are_not_cut() {
+    let result = fixtures::cpython();
+    let printed = text(&result, 100, false);
+    assert!(printed.contains("  huge pages wherever Linux gives them (THP always)  "), "{printed}");
+    for width in [72, 80, 100, 140] {
+        let printed = text(&result, width, false);
+        let (_, table) = printed.split_once("  What if ").unwrap();
+        let titles = table.lines().take_while(|line| !line.contains("a perfect TLB"));
+        assert!(titles.into_iter().all(|line| !line.contains('…')), "{printed}");
+    }
 }
 
 /// Figures of the beginning of a program are no ground for advice, and the first line says what they are.

@@ -1,0 +1,217 @@
+//! The whole command line: read, with options that go before the command as well as after it, and with what was meant
+//! where a word is wrong.
+
+use super::{Arguments, Command, groups};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Arg, ArgAction, CommandFactory, Error, FromArgMatches};
+use pagewalk::units::names::closest;
+use std::ffi::{OsStr, OsString};
+
+/// What the command line asks for.
+pub enum Line {
+    /// Nothing at all.
+    Nothing,
+    /// All that there is to say of the version.
+    Version,
+    /// A command.
+    Command(Command),
+}
+
+/// An option that commands share, and that goes before them too.
+struct Shared {
+    long: &'static str,
+    short: Option<char>,
+    help: &'static str,
+}
+
+const SHARED: [Shared; 3] = [
+    Shared { long: "quiet", short: Some('q'), help: "Say nothing but the results and errors" },
+    Shared { long: "verbose", short: Some('v'), help: "Say more" },
+    Shared { long: "json", short: None, help: "Print JSON instead of text" },
+];
+
+impl Shared {
+    fn argument(&self) -> Arg {
+        let argument = Arg::new(self.long).long(self.long).action(ArgAction::SetTrue).help(self.help);
+        match self.short {
+            Some(short) => argument.short(short),
+            None => argument,
+        }
+    }
+
+    fn is(&self, word: &str) -> bool {
+        let short = |word: &str| self.short.is_some_and(|short| word == format!("-{short}"));
+        word.strip_prefix("--") == Some(self.long) || short(word)
+    }
+
+    fn is_of(&self, command: &clap::Command) -> bool {
+        command.get_arguments().any(|argument| argument.get_long() == Some(self.long))
+    }
+}
+
+/// The definition of the command line, with help in groups and the shared options.
+pub fn command_line() -> clap::Command {
+    let line = Arguments::command().args(SHARED.iter().map(Shared::argument));
+    let template = groups::template(&line);
+    line.help_template(template)
+}
+
+/// Reads the command line; `words` begin with the program's name.
+///
+/// # Errors
+/// What is wrong, or a text that was asked for, such as the help.
+pub fn read(words: Vec<OsString>) -> Result<Line, Error> {
+    let mut line = command_line();
+    let arranged = Arranged::of(words, &line);
+    if arranged.words.len() == 1 {
+        return Ok(Line::Nothing);
+    }
+    if let Some(word) = arranged.early.iter().find(|word| !arranged.takes(word)) {
+        return Err(arranged.lacks(word, &line));
+    }
+    let whole = arranged.words.iter().any(|word| word == "--version");
+    let matches = line.clone().try_get_matches_from(&arranged.words);
+    let read = matches.and_then(|matches| Arguments::from_arg_matches(&matches));
+    match read {
+        Ok(arguments) => Ok(Line::Command(arguments.command)),
+        Err(error) if error.kind() == ErrorKind::DisplayVersion && whole => Ok(Line::Version),
+        Err(error) => match named(&error, ContextKind::InvalidArg).filter(|word| is_shared(word)) {
+            Some(word) if error.kind() == ErrorKind::UnknownArgument => Err(arranged.lacks(word, &line)),
+            _ => Err(with_meant(error, &arranged, &mut line)),
+        },
+    }
+}
+
+/// A command line whose shared options stand where the command takes them.
+struct Arranged {
+    words: Vec<OsString>,
+    /// Shared options that stood before the command.
+    early: Vec<OsString>,
+    /// The command as far as it is one, without its own commands' names.
+    command: clap::Command,
+    /// Its name, with those of the commands above it.
+    name: String,
+}
+
+impl Arranged {
+    fn of(words: Vec<OsString>, line: &clap::Command) -> Arranged {
+        let (mut command, mut names) = (line, Vec::new());
+        let mut early = Vec::new();
+        let mut arranged: Vec<OsString> = words.first().cloned().into_iter().collect();
+        let mut rest = words.into_iter().skip(1).peekable();
+        while command.has_subcommands() {
+            let shared = rest.next_if(|word| word.to_str().is_some_and(is_shared));
+            if let Some(word) = shared {
+                early.push(word);
+                continue;
+            }
+            let below = rest.peek().and_then(|word| command.find_subcommand(word));
+            let Some(below) = below else { break };
+            command = below;
+            names.push(below.get_name());
+            arranged.extend(rest.next());
+        }
+        // Where no command was found, that is what is wrong, whatever else was asked for.
+        if command.has_subcommands() {
+            early.clear();
+        }
+        arranged.extend(early.iter().cloned());
+        arranged.extend(rest);
+        Arranged { words: arranged, early, command: command.clone(), name: names.join(" ") }
+    }
+
+    fn takes(&self, word: &OsStr) -> bool {
+        SHARED
+            .iter()
+            .any(|shared| word.to_str().is_some_and(|word| shared.is(word)) && shared.is_of(&self.command))
+    }
+
+    /// The command has not the shared option `word`.
+    fn lacks(&self, word: impl AsRef<OsStr>, line: &clap::Command) -> Error {
+        let word = word.as_ref().to_string_lossy();
+        let shared = SHARED.iter().find(|shared| shared.is(&word)).expect("a shared option");
+        let takers: Vec<String> = takers(line, shared, "");
+        let message = format!(
+            "`pagewalk {}` takes no `{word}`; commands that take it: {}",
+            self.name,
+            takers.join(", ")
+        );
+        self.usage(line).error(ErrorKind::UnknownArgument, message)
+    }
+
+    /// The command as clap knows it once it is built, for its usage.
+    fn usage(&self, line: &clap::Command) -> clap::Command {
+        let mut line = line.clone();
+        line.build();
+        self.name
+            .split(' ')
+            .fold(line, |command, name| command.find_subcommand(name).cloned().unwrap_or(command))
+    }
+}
+
+fn is_shared(word: &str) -> bool {
+    SHARED.iter().any(|shared| shared.is(word))
+}
+
+/// Commands at and below `command` that have the option; `above` are the names before.
+fn takers(command: &clap::Command, shared: &Shared, above: &str) -> Vec<String> {
+    let below = command.get_subcommands().flat_map(|below| {
+        let name = format!("{above}{}", below.get_name());
+        let own = shared.is_of(below).then(|| name.clone());
+        own.into_iter().chain(takers(below, shared, &format!("{name} ")))
+    });
+    below.collect()
+}
+
+/// What an error is about.
+fn named(error: &Error, kind: ContextKind) -> Option<&str> {
+    match error.get(kind) {
+        Some(ContextValue::String(name)) => Some(name),
+        _ => None,
+    }
+}
+
+/// The error with the closest names. Clap knows those of options and values that differ by few letters, and no command
+/// of another command.
+fn with_meant(mut error: Error, arranged: &Arranged, line: &mut clap::Command) -> Error {
+    let (wrong, proposed) = match error.kind() {
+        ErrorKind::InvalidSubcommand => (ContextKind::InvalidSubcommand, ContextKind::SuggestedSubcommand),
+        ErrorKind::UnknownArgument => (ContextKind::InvalidArg, ContextKind::SuggestedArg),
+        ErrorKind::InvalidValue => (ContextKind::InvalidValue, ContextKind::SuggestedValue),
+        _ => return error,
+    };
+    let is_told = proposed != ContextKind::SuggestedSubcommand && error.get(proposed).is_some();
+    let Some(word) = named(&error, wrong).map(str::to_owned).filter(|_| !is_told) else { return error };
+    let known = match error.kind() {
+        ErrorKind::InvalidSubcommand => all_commands(line, ""),
+        ErrorKind::UnknownArgument => {
+            let options = arranged.command.get_arguments().filter_map(Arg::get_long);
+            options.map(|long| format!("--{long}")).collect()
+        }
+        _ => match error.get(ContextKind::ValidValue) {
+            Some(ContextValue::Strings(known)) => known.clone(),
+            _ => Vec::new(),
+        },
+    };
+    let meant = closest(&word, known.iter().map(String::as_str));
+    if let Some(&first) = meant.first() {
+        let value = match proposed {
+            ContextKind::SuggestedSubcommand => {
+                ContextValue::Strings(meant.iter().map(|&name| name.to_owned()).collect())
+            }
+            _ => ContextValue::String(first.to_owned()),
+        };
+        error.insert(proposed, value);
+    }
+    error
+}
+
+/// All commands, each with the names above it.
+fn all_commands(command: &clap::Command, above: &str) -> Vec<String> {
+    let below = command.get_subcommands().flat_map(|below| {
+        let name = format!("{above}{}", below.get_name());
+        let deeper = all_commands(below, &format!("{name} "));
+        std::iter::once(name).chain(deeper)
+    });
+    below.collect()
+}
