@@ -1,6 +1,7 @@
 //! From what the simulator found to the result that is printed: names, symbols, metrics.
 
-use pagewalk_mm::{AddressSpace, MappingId, MappingInfo};
+use crate::makers::made_by;
+use pagewalk_mm::{MappingId, MappingInfo};
 use pagewalk_report::metrics::sum;
 use pagewalk_report::schema::{
     Attribution, FunctionRow, Group, Heat, HeatRow, MachineResult, MappingRow, PageRow, ProcessResult,
@@ -24,6 +25,8 @@ use std::time::SystemTime;
 const PAGES_MAX: usize = 1000;
 /// Rows of the function table.
 const FUNCTIONS_MAX: usize = 2000;
+/// Mappings of which is told who made them.
+const MADE_BY_MAX: usize = 100;
 /// Mappings that have rows of their own in the picture of walks.
 const HEAT_MAPPINGS_MAX: usize = 24;
 
@@ -94,7 +97,8 @@ impl Namer {
             .map(|error| format!("the names of code made while it ran: {}", printable(&error.to_string())));
         let losses = jit.into_iter().chain(self.unnamed(&attribution)).collect();
         let space = findings.space();
-        let what_if = findings.alternatives().into_iter().map(|a| what_if(&a, space, &machines[0]));
+        let label = |id: MappingId| label(&attribution.mappings, &space.info(id).name);
+        let what_if = findings.alternatives().into_iter().map(|a| what_if(&a, &label, &machines[0]));
         let what_if = what_if.collect();
         let mut process = ProcessResult {
             losses,
@@ -129,7 +133,7 @@ impl Namer {
         findings: &mut Findings<'_>,
         detail: Detail,
     ) -> (Attribution, Option<JitError>) {
-        let mappings = mappings(findings);
+        let mappings = self.mappings(findings);
         let (mut functions, jit) = self.functions(pid, findings);
         functions.truncate(if detail == Detail::Full { FUNCTIONS_MAX } else { 20 });
         let all = findings.pages();
@@ -143,6 +147,16 @@ impl Namer {
         let (pages, pages_left_out) = (pages.collect(), (all.len() - kept) as u64);
         let groups = threads(&findings.groups(), |_| None);
         (Attribution { mappings, functions, pages, pages_left_out, groups }, jit)
+    }
+
+    /// The mappings, with who made the costliest.
+    fn mappings(&self, findings: &mut Findings<'_>) -> Vec<MappingRow> {
+        let mut rows = mappings(findings);
+        let mut symbols = self.symbols.lock().unwrap_or_else(PoisonError::into_inner);
+        for (id, row) in rows.iter_mut().take(MADE_BY_MAX) {
+            row.made_by = made_by(findings, *id, &mut symbols);
+        }
+        rows.into_iter().map(|(_, row)| row).collect()
     }
 
     /// Walks by function: instructions of one function of one object are added up. And why a map of JIT code was not
@@ -269,12 +283,14 @@ fn thp_disable(mode: ThpDisable) -> Option<String> {
     Some(name.to_owned())
 }
 
-fn mappings(findings: &mut Findings<'_>) -> Vec<MappingRow> {
+/// Each mapping with its identifier, by cost.
+fn mappings(findings: &mut Findings<'_>) -> Vec<(MappingId, MappingRow)> {
     let counts = findings.mappings();
     let space = findings.space();
     let row = |(id, counts): (MappingId, pagewalk_sim::MappingCounts)| {
         let info = space.info(id);
-        MappingRow {
+        let row = MappingRow {
+            made_by: None,
             page_bytes: info.page_bytes,
             late_blocks: counts.late_blocks.huge_otherwise,
             late_blocks_small_anyway: counts.late_blocks.small_anyway,
@@ -289,10 +305,11 @@ fn mappings(findings: &mut Findings<'_>) -> Vec<MappingRow> {
             walks_fetch: counts.walks_fetch,
             walks_data: counts.walks_data,
             walk_cycles: counts.walk_cycles,
-        }
+        };
+        (id, row)
     };
-    let mut rows: Vec<MappingRow> = counts.into_iter().map(row).collect();
-    rows.sort_by_key(|row| (std::cmp::Reverse(row.walk_cycles), row.start));
+    let mut rows: Vec<(MappingId, MappingRow)> = counts.into_iter().map(row).collect();
+    rows.sort_by_key(|(_, row)| (Reverse(row.walk_cycles), row.start));
     rows
 }
 
@@ -365,7 +382,17 @@ pub fn short(path: &str) -> &str {
     path.rsplit_once('/').map_or(path, |(_, file)| file)
 }
 
-fn what_if(alternative: &Alternative, space: &AddressSpace, machine: &MachineSpec) -> WhatIf {
+/// A mapping's name, and the same with who made it.
+fn label(mappings: &[MappingRow], name: &str) -> (String, String) {
+    let row = mappings.iter().find(|row| row.name == name);
+    (name.to_owned(), row.map_or_else(|| short(name).to_owned(), MappingRow::label))
+}
+
+fn what_if(
+    alternative: &Alternative,
+    label: impl Fn(MappingId) -> (String, String),
+    machine: &MachineSpec,
+) -> WhatIf {
     WhatIf {
         from_instruction: alternative.from_instruction,
         to_instruction: alternative.to_instruction,
@@ -374,12 +401,16 @@ fn what_if(alternative: &Alternative, space: &AddressSpace, machine: &MachineSpe
         baseline_walks: alternative.baseline_walks,
         baseline_walk_cycles: alternative.baseline_walk_cycles,
         memory_price_mib: alternative.untouched_bytes as f64 / f64::from(1 << 20),
-        ..uncounted(alternative.kind, machine, |id| space.info(id).name.clone())
+        ..uncounted(alternative.kind, machine, label)
     }
 }
 
-/// The row of an alternative to `machine`, without its counts. `name` tells a mapping's name.
-pub fn uncounted(kind: AlternativeKind, machine: &MachineSpec, name: impl Fn(MappingId) -> String) -> WhatIf {
+/// The row of an alternative to `machine`, without its counts. `label` tells a mapping's name, and that for people.
+pub fn uncounted(
+    kind: AlternativeKind,
+    machine: &MachineSpec,
+    label: impl Fn(MappingId) -> (String, String),
+) -> WhatIf {
     let (base, huge) = (machine.paging.base().to_string(), machine.paging.huge().to_string());
     let everything = |size: &str| format!("everything on {} pages", page_name(size));
     let (id, title, mapping, page_size) = match kind {
@@ -391,8 +422,8 @@ pub fn uncounted(kind: AlternativeKind, machine: &MachineSpec, name: impl Fn(Map
         AlternativeKind::AllHuge => ("all_2m", everything(&huge), None, Some(huge)),
         AlternativeKind::DoubleTlb => ("double_tlb", "TLBs twice as large".to_owned(), None, None),
         AlternativeKind::Mapping(id) => {
-            let name = name(id);
-            let title = format!("{} alone on {}", short(&name), page_name(&huge));
+            let (name, label) = label(id);
+            let title = format!("{label} alone on {}", page_name(&huge));
             ("mapping_2m", title, Some(name), Some(huge))
         }
         AlternativeKind::PerfectTlb => ("perfect_tlb", "a perfect TLB".to_owned(), None, None),

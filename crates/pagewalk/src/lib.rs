@@ -23,6 +23,7 @@ mod error;
 mod findings;
 mod folders;
 mod listener;
+mod makers;
 mod native;
 mod program;
 

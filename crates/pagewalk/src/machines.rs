@@ -160,7 +160,8 @@ pub fn load(name: &str) -> Result<MachineSpec, Error> {
         .map_err(|e| Error::new(Fault::BadInput, format!("machine file {name}: {e}")))?;
     let machine = MachineSpec::from_toml(name, &text).map_err(|e| {
         let told = with_closest(&e.to_string());
-        Error::new(Fault::BadInput, told).or("docs/reference/machine-files.md explains every key of a machine file")
+        Error::new(Fault::BadInput, told)
+            .or("docs/reference/machine-files.md explains every key of a machine file")
     })?;
     kernel(&machine).map_err(|e| {
         let line = e.line(&text, 0).map_or_else(String::new, |line| format!("line {line}: "));

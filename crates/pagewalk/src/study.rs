@@ -244,9 +244,8 @@ fn command_line(command: &[String]) -> String {
 /// A study's error, whose fault it is, and what to do next.
 fn told(error: SweepError) -> Error {
     match error {
-        SweepError::Study { .. } => {
-            Error::new(Fault::BadInput, error).or("docs/reference/study-files.md explains every key of a study file")
-        }
+        SweepError::Study { .. } => Error::new(Fault::BadInput, error)
+            .or("docs/reference/study-files.md explains every key of a study file"),
         SweepError::Trace { .. } => {
             Error::new(Fault::BadInput, error).or("a trace is made by `pagewalk record`")
         }

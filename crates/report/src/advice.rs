@@ -115,7 +115,7 @@ impl<'a> Candidate<'a> {
         };
         format!(
             "{}: on {machine}, modelled walk cycles fall by {} ({} of all cycles{since}) {price}; {}.",
-            action(what_if),
+            action(what_if, &process.attribution.mappings),
             percent(fall),
             percent(self.saving),
             allowed_way(what_if, process)
@@ -138,10 +138,14 @@ fn choose<'a>(candidates: &'a [Candidate<'a>], touched_mib: f64) -> Choice<'a> {
     Choice::Do(cheapest.unwrap_or(largest))
 }
 
-fn action(what_if: &WhatIf) -> String {
+fn action(what_if: &WhatIf, mappings: &[MappingRow]) -> String {
     let pages = |usual: &str| page_name(what_if.page_size.as_deref().unwrap_or(usual));
     match (what_if.id.as_str(), &what_if.mapping) {
-        ("mapping_2m", Some(mapping)) => format!("Put {mapping} on {} pages", pages("2M")),
+        ("mapping_2m", Some(mapping)) => {
+            let row = mappings.iter().find(|row| row.name == *mapping);
+            let label = row.map_or_else(|| mapping.clone(), MappingRow::label);
+            format!("Put {label} on {} pages", pages("2M"))
+        }
         ("thp", _) => "Let anonymous memory have transparent huge pages".to_owned(),
         ("all_4k", _) => format!("Keep this program on {} pages", pages("4K")),
         _ => what_if.title.clone(),
@@ -248,6 +252,7 @@ mod tests {
     fn mapping(name: &str, kind: &str) -> MappingRow {
         MappingRow {
             page_bytes: 4096,
+            made_by: None,
             late_blocks: 0,
             late_blocks_small_anyway: 0,
             name: name.to_owned(),

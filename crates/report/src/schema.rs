@@ -293,6 +293,9 @@ pub struct MappingRow {
     pub name: String,
     /// `heap`, `stack`, `anonymous`, `shared_anonymous`, `file`, `shared_file`, `kernel` (its vdso), `unknown`.
     pub kind: String,
+    /// Who had most of it mapped, past the allocator: `build (join.c:17)`. Left out where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made_by: Option<String>,
     /// GNU build-id of the file, where it has one.
     pub build_id: Option<String>,
     /// Lowest address.
@@ -322,6 +325,16 @@ pub struct MappingRow {
     pub walks_data: u64,
     /// Modelled cycles of those walks.
     pub walk_cycles: u64,
+}
+
+impl MappingRow {
+    /// Its name for people, with who made it.
+    pub fn label(&self) -> String {
+        match &self.made_by {
+            Some(who) => format!("{} by {who}", self.name),
+            None => self.name.clone(),
+        }
+    }
 }
 
 /// What stands behind an object's name where a function has none and the object was stripped of the names of all its

@@ -70,7 +70,9 @@ pub use host::HostKernel;
 pub use library::{Library, LibraryError};
 pub use offline::{LeftOut, OfflineError, OfflineResult, Replay, check_offline, offline};
 pub use pass::Pass;
-pub use profile::{Alternative, Findings, FunctionWalks, HeatMap, MovedCode, Profile, Reach};
+pub use profile::{
+    Alternative, CodePlace, Findings, FunctionWalks, HeatMap, Maker, MovedCode, Profile, Reach,
+};
 pub use spec::DesignSpec;
 pub use structures::{Structures, UnknownStructure};
 pub use system::System;

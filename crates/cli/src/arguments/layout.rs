@@ -26,7 +26,7 @@ pub enum LayoutCommand {
 #[derive(Debug, Args)]
 #[command(mut_arg("json", |json| json.help(AFTER_THE_PROGRAM)))]
 pub struct LayoutRun {
-    /// The plan: docs/explanation/layouts.md explains the file
+    /// The plan: docs/reference/plan-files.md explains the file
     #[arg(value_name = "PLAN.toml", value_hint = ValueHint::FilePath)]
     pub plan: PathBuf,
     /// Say on standard error where each library lies, when the loader is done and at the end. System calls are slow

@@ -131,7 +131,7 @@ fn alternative(
     kind: AlternativeKind,
     counts: &DesignCounts,
 ) -> WhatIf {
-    let row = uncounted(kind, machine, |_| String::new());
+    let row = uncounted(kind, machine, |_| Default::default());
     let price = counts.untouched_bytes.saturating_sub(base.untouched_bytes);
     let counted = modelled(base, &row.id, &row.title, counts);
     priced(price, WhatIf { page_size: row.page_size, ..counted })

@@ -24,7 +24,8 @@ fn make(_: &RunResult, process: &ProcessResult) -> Option<Content> {
     let all = walks(process);
     let rows = &process.attribution.mappings;
     let longest = rows.iter().map(MappingRow::walks).max().filter(|&walks| walks > 0)?;
-    let costliest = rows.iter().find(|row| row.walks() > 0).map(|row| (row.name.as_str(), row.walks()));
+    let costliest = rows.iter().find(|row| row.walks() > 0).map(|row| (row.label(), row.walks()));
+    let costliest = costliest.as_ref().map(|(name, walks)| (name.as_str(), *walks));
     let table = Table {
         columns: columns(),
         rows: rows.iter().map(|row| Row::from(cells(row, all, longest))).collect(),
@@ -59,7 +60,7 @@ fn cells(row: &MappingRow, all: u64, longest: u64) -> Vec<Cell> {
     let references = row.references_data.saturating_add(row.references_fetch);
     let (data, fetch) = (count(row.references_data), count(row.references_fetch));
     vec![
-        Cell::named(&row.name, build),
+        Cell::named(&row.label(), build),
         Cell::Walks { data: row.walks_data, fetch: row.walks_fetch, of: longest },
         Cell::count(row.walks()),
         Cell::figure(percent(share(row.walks(), all)), row.walks() as f64),

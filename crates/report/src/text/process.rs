@@ -226,7 +226,7 @@ struct Payer {
 fn who_pays(page: &mut Page, process: &ProcessResult, all_walks: u64) {
     let attribution = &process.attribution;
     let mappings = attribution.mappings.iter().map(|row| Payer {
-        name: printable(&row.name),
+        name: printable(&row.label()),
         place: String::new(),
         walks_data: row.walks_data,
         walks_fetch: row.walks_fetch,

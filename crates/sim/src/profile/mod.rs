@@ -2,9 +2,11 @@
 
 mod functions;
 mod heat;
+mod makers;
 
 pub use functions::{FunctionWalks, MovedCode};
 pub use heat::HeatMap;
+pub use makers::{CodePlace, Maker};
 
 use crate::alternatives::{AlternativeKind, alternatives};
 use crate::attribution::{MappingCounts, NoObserver, PageWalks, Walk, WalkObserver};
@@ -15,6 +17,7 @@ use crate::host::HostKernel;
 use crate::pass::Pass;
 use crate::spec::DesignSpec;
 use functions::Functions;
+use makers::Makers;
 use pagewalk_mm::{AddressSpace, MappingId, OneMapping, Thp, ThpMode};
 use pagewalk_trace::{Analysis, Batch, Event};
 use pagewalk_translate::{Asid, MachineSpec};
@@ -148,6 +151,7 @@ pub struct Profile {
     what_if: bool,
     next_look: u64,
     groups: Groups,
+    makers: Makers,
 }
 
 impl Profile {
@@ -195,6 +199,7 @@ impl Profile {
             what_if,
             next_look: FIRST_LOOK,
             groups: Groups::new(),
+            makers: Makers::default(),
         })
     }
 
@@ -206,6 +211,7 @@ impl Profile {
 
     /// Ends the pass; counts of the machines in the order given.
     pub fn finish(&mut self) -> Findings<'_> {
+        self.makers.finish();
         let counts = self.pass.finish();
         let others: Vec<Vec<DesignCounts>> = self.others.iter_mut().map(Pass::finish).collect();
         let of_machine = |&(pass, design): &(usize, usize)| match pass {
@@ -319,6 +325,7 @@ const LONGEST_BLOCK: u64 = 1024;
 
 impl Analysis for Profile {
     fn on_batch(&mut self, batch: &Batch<'_>) {
+        self.makers.ran(batch, self.pass.space());
         let before = self.pass.counted();
         let mut from = 0;
         while let Some(at) = self.look_due(batch, from) {
@@ -345,6 +352,7 @@ impl Analysis for Profile {
         }
         self.groups.happened(Asid::default(), event);
         self.pass.on_event(at, event);
+        self.makers.happened(event, self.pass.space());
         for other in &mut self.others {
             other.on_event(at, event);
         }
@@ -447,6 +455,11 @@ impl Findings<'_> {
             }
         }
         points
+    }
+
+    /// Who made a mapping that no file names.
+    pub fn makers(&self, mapping: MappingId) -> &[Maker] {
+        self.profile.makers.of(mapping)
     }
 
     /// Parts of the process that have counters of their own on the first machine.

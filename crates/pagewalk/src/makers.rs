@@ -1,0 +1,103 @@
+//! Names of those who made a mapping: the function and line that asked for memory, past the allocator's own.
+
+use crate::findings::short;
+use pagewalk_mm::MappingId;
+use pagewalk_report::{NO_SYMBOL, STRIPPED};
+use pagewalk_sim::{CodePlace, Findings};
+use pagewalk_symbols::{FileOffset, Symbolizer};
+use pagewalk_trace::MappingKind;
+use std::collections::BTreeMap;
+
+/// How files of the C library, its loader and of allocators begin: nobody asks these for memory for themselves.
+const LIBRARIES: [&str; 10] = [
+    "libc.so",
+    "libc-",
+    "libc.musl",
+    "ld-",
+    "libpthread",
+    "libstdc++.so",
+    "libjemalloc",
+    "libtcmalloc",
+    "libmimalloc",
+    "[vdso]",
+];
+/// Functions of allocators, which may be linked into the program.
+const ALLOCATORS: [&str; 22] = [
+    "malloc",
+    "calloc",
+    "realloc",
+    "reallocarray",
+    "aligned_alloc",
+    "memalign",
+    "valloc",
+    "posix_memalign",
+    "mmap",
+    "mmap64",
+    "mremap",
+    "sbrk",
+    "brk",
+    "sysmalloc",
+    "sysmalloc_mmap",
+    "ptmalloc_init",
+    "tcache_init",
+    "arena_get2",
+    "new_heap",
+    "grow_heap",
+    "alloc_new_heap",
+    "morecore",
+];
+/// How others of them begin.
+const ALLOCATORS_BEGIN: [&str; 11] = [
+    "__libc_",
+    "_int_",
+    "_mid_memalign",
+    "__mmap",
+    "__sbrk",
+    "__brk",
+    "__glibc_morecore",
+    "operator new",
+    "__rust_",
+    "__rdl_",
+    "alloc::",
+];
+
+/// `build (join.c:17)`, who had most of a mapping mapped; `None`: nobody is known.
+pub(crate) fn made_by(
+    findings: &Findings<'_>,
+    mapping: MappingId,
+    symbols: &mut Symbolizer,
+) -> Option<String> {
+    let mut bytes: BTreeMap<String, u64> = BTreeMap::new();
+    for maker in findings.makers(mapping) {
+        if let Some(named) = maker.callers.iter().find_map(|caller| name(findings, caller, symbols)) {
+            let sum = bytes.entry(named).or_default();
+            *sum = sum.saturating_add(maker.bytes);
+        }
+    }
+    // The first of equals.
+    bytes.into_iter().rev().max_by_key(|(_, bytes)| *bytes).map(|(name, _)| name)
+}
+
+/// The function that a call returned to, unless it is an allocator's.
+fn name(findings: &Findings<'_>, caller: &CodePlace, symbols: &mut Symbolizer) -> Option<String> {
+    let info = findings.space().info(caller.mapping);
+    let object = short(&info.name);
+    let is_file = matches!(info.kind, Some(MappingKind::File | MappingKind::SharedFile));
+    if !is_file || LIBRARIES.iter().any(|library| object.starts_with(library)) {
+        return None;
+    }
+    // What a call returned to may be the next function, where it never returns.
+    let offset = FileOffset(caller.file_offset.checked_sub(1)?);
+    let symbol = symbols.lookup_in_build(&info.name, info.build_id.as_deref(), offset);
+    let Some(function) = symbol.function else {
+        let why = if symbol.stripped { STRIPPED } else { NO_SYMBOL };
+        let start = symbol.start.map_or(offset.0 & !0xfff, |start| start.0);
+        return Some(format!("{object}{why}+{start:#x}"));
+    };
+    let is_allocators = ALLOCATORS.contains(&function.as_str())
+        || ALLOCATORS_BEGIN.iter().any(|beginning| function.starts_with(beginning));
+    (!is_allocators).then(|| match (&symbol.file, symbol.line) {
+        (Some(file), Some(line)) => format!("{function} ({}:{line})", short(file)),
+        _ => format!("{function} ({object})"),
+    })
+}

@@ -1,0 +1,217 @@
+//! Who made a mapping: the functions that the call which mapped or grew it returned to, one after the other.
+//!
+//! `mmap` is called by `malloc`, and `malloc` by the program. A stream has no stacks, but control goes back the way it
+//! came, and blocks say whether they end in calls or returns: whenever more was returned from than was called since,
+//! the thread is in the caller of where it was. So the callers come to light one by one, until there are enough. A tail
+//! call leaves no caller, as on a real stack; after `longjmp` those that it skips are missing.
+
+use pagewalk_mm::{AddressSpace, MappingId};
+use pagewalk_trace::{Batch, Block, BlockEnd, Event, Mapping, MappingKind};
+use pagewalk_units::{PAGE_BYTES, ThreadId, VirtAddr};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+
+/// Callers that are kept of a call.
+const CALLERS_MAX: usize = 12;
+/// Blocks after which a thread is followed no longer.
+const FOLLOWED_MAX: usize = 1 << 14;
+/// Calls that are followed, of all threads.
+const CALLS_MAX: usize = 1 << 16;
+/// Makers of one mapping that are told apart.
+const MAKERS_MAX: usize = 32;
+
+/// Where a call returned to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CodePlace {
+    /// Its address in the traced process.
+    pub address: VirtAddr,
+    /// The mapping that held it.
+    pub mapping: MappingId,
+    /// Its offset in the mapping's file, where that is a file.
+    pub file_offset: u64,
+}
+
+/// Code that had memory mapped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Maker {
+    /// The callers, the innermost first.
+    pub callers: Vec<CodePlace>,
+    /// Bytes that it had mapped of the mapping in question.
+    pub bytes: u64,
+}
+
+/// A thread after a call.
+#[derive(Debug, Default)]
+struct Return {
+    made: Vec<(MappingId, u64)>,
+    callers: Vec<CodePlace>,
+    /// Calls less returns since, and the fewest of these.
+    depth: i64,
+    lowest: i64,
+    /// How the last block ended.
+    last: Option<BlockEnd>,
+    followed: usize,
+}
+
+impl Return {
+    /// Takes a block that ran; whether enough is known.
+    fn ran(&mut self, block: &Block, space: &AddressSpace) -> bool {
+        self.depth += match self.last.replace(block.end) {
+            Some(BlockEnd::Call) => 1,
+            Some(BlockEnd::Return) => -1,
+            _ => 0,
+        };
+        if self.depth < self.lowest {
+            self.lowest = self.depth;
+            self.callers.extend(place(block.start(), space));
+        }
+        self.depth += calls_within(block);
+        self.followed += 1;
+        self.callers.len() == CALLERS_MAX || self.followed == FOLLOWED_MAX
+    }
+}
+
+/// The makers of all mappings that no file names.
+#[derive(Debug, Default)]
+pub(crate) struct Makers {
+    has_run: bool,
+    running: ThreadId,
+    calls: usize,
+    returns: FxHashMap<ThreadId, Return>,
+    makers: BTreeMap<MappingId, Vec<Maker>>,
+}
+
+impl Makers {
+    /// Takes what ran.
+    pub fn ran(&mut self, batch: &Batch<'_>, space: &AddressSpace) {
+        (self.has_run, self.running) = (true, batch.thread);
+        let Some(after) = self.returns.get_mut(&batch.thread) else { return };
+        if batch.spans.iter().any(|span| after.ran(batch.blocks.get(span.block), space)) {
+            self.settle(batch.thread);
+        }
+    }
+
+    /// Takes an event that `space` has heard of.
+    pub fn happened(&mut self, event: &Event, space: &AddressSpace) {
+        if let Some(thread) = event.switches_to() {
+            self.running = thread;
+        }
+        let Event::Map(Mapping { start, bytes, kind, .. }) = event else { return };
+        let is_nameless =
+            matches!(kind, MappingKind::Anonymous | MappingKind::SharedAnonymous | MappingKind::Heap);
+        if !is_nameless || !self.has_run || self.calls == CALLS_MAX {
+            return;
+        }
+        let thread = self.running;
+        if self.returns.get(&thread).is_some_and(|after| after.last.is_some()) {
+            self.settle(thread);
+        }
+        self.calls += 1;
+        let mapping = space.mapping_of(start.0..start.0.saturating_add(PAGE_BYTES));
+        self.returns.entry(thread).or_default().made.push((mapping, *bytes));
+    }
+
+    /// Ends following a thread.
+    fn settle(&mut self, thread: ThreadId) {
+        let Some(Return { made, callers, .. }) = self.returns.remove(&thread) else { return };
+        for (mapping, bytes) in made.into_iter().filter(|_| !callers.is_empty()) {
+            let makers = self.makers.entry(mapping).or_default();
+            let known = makers.iter().position(|maker| maker.callers == callers);
+            match known {
+                Some(at) => makers[at].bytes = makers[at].bytes.saturating_add(bytes),
+                None if makers.len() < MAKERS_MAX => makers.push(Maker { callers: callers.clone(), bytes }),
+                None => {}
+            }
+        }
+    }
+
+    /// Ends following all threads.
+    pub fn finish(&mut self) {
+        let mut threads: Vec<ThreadId> = self.returns.keys().copied().collect();
+        threads.sort_unstable();
+        threads.into_iter().for_each(|thread| self.settle(thread));
+    }
+
+    /// Those of a mapping.
+    pub fn of(&self, mapping: MappingId) -> &[Maker] {
+        self.makers.get(&mapping).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// Calls whose functions the block goes on in.
+fn calls_within(block: &Block) -> i64 {
+    let mut byte = 0;
+    let mut calls = 0;
+    for (one, next) in block.instructions.iter().zip(block.instructions.iter().skip(1)) {
+        let end = byte + usize::from(one.length);
+        let goes_on_elsewhere = one.address.0.checked_add(u64::from(one.length)) != Some(next.address.0);
+        if goes_on_elsewhere && block.code.get(byte..end).is_some_and(is_call) {
+            calls += 1;
+        }
+        byte = end;
+    }
+    calls
+}
+
+/// Whether this is `call rel32`, with whatever prefixes.
+fn is_call(instruction: &[u8]) -> bool {
+    let is_prefix = |byte: &&u8| matches!(byte, 0x2e | 0x3e | 0x40..=0x4f | 0x66 | 0x67 | 0xf2 | 0xf3);
+    instruction.iter().find(|byte| !is_prefix(byte)) == Some(&0xe8)
+}
+
+fn place(address: VirtAddr, space: &AddressSpace) -> Option<CodePlace> {
+    let vma = space.vma(address)?;
+    let file_offset = vma.file_offset + (address.0 - vma.start);
+    Some(CodePlace { address, mapping: vma.mapping, file_offset })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pagewalk_trace::Instruction;
+
+    fn block(start: u64, end: BlockEnd, code: &[&[u8]], jumps: bool) -> Block {
+        let mut address = start;
+        let instruction = |bytes: &&[u8]| {
+            let one = Instruction { address: VirtAddr(address), length: bytes.len() as u8 };
+            address += bytes.len() as u64 + u64::from(jumps) * 0x100;
+            one
+        };
+        Block {
+            instructions: code.iter().map(instruction).collect(),
+            sites: Box::default(),
+            code: code.concat().into(),
+            end,
+        }
+    }
+
+    /// What ran after a call: its callers are where more was returned from than was called.
+    #[test]
+    fn callers_are_where_more_was_returned_from_than_called() {
+        let space = AddressSpace::default();
+        let mut after = Return::default();
+        let nop: &[&[u8]] = &[&[0x90]];
+        let call: &[&[u8]] = &[&[0xf2, 0xe8, 0, 0, 0, 0], &[0x90]];
+        let blocks = [
+            (block(1, BlockEnd::Return, nop, false), 0),
+            // In the caller, which calls another function and comes back from it.
+            (block(2, BlockEnd::Call, nop, false), -1),
+            (block(3, BlockEnd::Return, nop, false), -1),
+            // The engine may go on in a function that is called: the return is from that.
+            (block(4, BlockEnd::Return, call, true), -1),
+            (block(5, BlockEnd::Jump, nop, false), -1),
+            (block(6, BlockEnd::Return, call, false), -1),
+            (block(7, BlockEnd::Jump, nop, false), -2),
+        ];
+        for (block, lowest) in blocks {
+            after.ran(&block, &space);
+            assert_eq!(after.lowest, lowest, "after {}", block.start().0);
+        }
+    }
+
+    #[test]
+    fn direct_calls_are_known_by_their_code() {
+        assert!(is_call(&[0xe8, 1, 2, 3, 4]) && is_call(&[0x66, 0x48, 0xe8, 1, 2, 3, 4]));
+        assert!(!is_call(&[0xe9, 0xe8, 2, 3, 4]) && !is_call(&[]));
+    }
+}
