@@ -4,11 +4,14 @@
 //! tests hand it a tree of two lines and see it fail.
 
 mod crates;
+mod docs;
 mod links;
 mod modules;
 mod structs;
 mod text;
 mod tokens;
+
+pub use links::resolve;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -36,7 +39,7 @@ impl fmt::Display for Finding {
 
 /// Runs every rule; findings come sorted by place.
 pub fn check(tree: &Tree) -> Vec<Finding> {
-    let rules: [fn(&Tree, &mut Vec<Finding>); 12] = [
+    let rules: [fn(&Tree, &mut Vec<Finding>); 13] = [
         crates::layering,
         crates::architecture_names,
         modules::module_circle,
@@ -49,6 +52,7 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
         text::machine_path,
         text::unfinished,
         links::dead_link,
+        docs::doc_width,
     ];
     let mut findings = Vec::new();
     for rule in rules {
@@ -106,7 +110,8 @@ impl Tree {
         Ok(())
     }
 
-    fn add(&mut self, path: impl Into<String>, text: impl Into<String>) {
+    /// Adds a file, as if it had been read.
+    pub fn add(&mut self, path: impl Into<String>, text: impl Into<String>) {
         self.files.insert(path.into(), text.into());
     }
 
@@ -115,12 +120,16 @@ impl Tree {
         self.files.len() + self.binary.len()
     }
 
-    fn text(&self, path: &str) -> Option<&str> {
+    /// The text of a file.
+    pub fn text(&self, path: &str) -> Option<&str> {
         self.files.get(path).map(String::as_str)
     }
 
     /// The text files whose path `wanted` accepts.
-    fn files<'a>(&'a self, wanted: impl Fn(&str) -> bool + 'a) -> impl Iterator<Item = (&'a str, &'a str)> {
+    pub fn files<'a>(
+        &'a self,
+        wanted: impl Fn(&str) -> bool + 'a,
+    ) -> impl Iterator<Item = (&'a str, &'a str)> {
         self.files
             .iter()
             .map(|(path, text)| (path.as_str(), text.as_str()))
@@ -209,6 +218,7 @@ mod tests {
         }
         let fields: String = (0..13).map(|field| format!("    f{field}: u8,\n")).collect();
         tree.add("crates/mm/src/wide.rs", format!("struct Wide {{\n{fields}}}\n"));
+        tree.add("docs/wide.md", "wide ".repeat(30));
         tree.add("notes.txt", concat!("TO", "DO: see /ro", "ot/notes\n"));
         let mut rules: Vec<_> = check(&tree).into_iter().map(|finding| finding.rule).collect();
         rules.sort();
@@ -216,6 +226,7 @@ mod tests {
         let all = [
             "architecture-names",
             "dead-link",
+            "doc-width",
             "file-length",
             "function-length",
             "layering",
