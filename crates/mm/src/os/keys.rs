@@ -132,14 +132,16 @@ impl Keys {
         let expected = format!("a number from {} to {}", range.start(), range.end());
         self.document(key, meaning, usual, &expected);
         let Some(value) = self.take(key) else { return Ok(usual) };
-        let number = value.as_float().or(value.as_integer().map(|count| count as f64));
-        number.filter(|number| range.contains(number)).ok_or_else(|| self.error(key, value, expected))
+        real(&value).filter(|number| range.contains(number)).ok_or_else(|| self.error(key, value, expected))
     }
 
     /// A part of a whole: above 0, and up to 1.
     pub fn share(&mut self, key: &'static str, meaning: &'static str, usual: f64) -> Result<f64, OsError> {
-        let share = self.number(key, meaning, usual, 0.0..=1.0)?;
-        if share > 0.0 { Ok(share) } else { Err(self.error(key, share, "a number above 0".to_owned())) }
+        const EXPECTED: &str = "a number above 0, up to 1";
+        self.document(key, meaning, usual, EXPECTED);
+        let Some(value) = self.take(key) else { return Ok(usual) };
+        let share = real(&value).filter(|&share| share > 0.0 && share <= 1.0);
+        share.ok_or_else(|| self.error(key, value, EXPECTED.to_owned()))
     }
 
     /// `true` or `false`.
@@ -243,4 +245,9 @@ impl Keys {
             }
         }
     }
+}
+
+/// A number, be it whole or not.
+fn real(value: &Value) -> Option<f64> {
+    value.as_float().or(value.as_integer().map(|count| count as f64))
 }
