@@ -74,7 +74,7 @@ fn pages(root: &Path, tree: &Tree) -> Result<(Commands, Vec<Page>), String> {
     let program = Program::build(root)?;
     let commands = Commands::read(|words| program.says(words))?;
     let pages = vec![
-        Page::new("commands", "what `pagewalk --help` and the help of each command say", &commands.page()),
+        Page::new("commands", "what `--help` of each command prints", &commands.page()),
         Page::new("machines", "the files in machines/", &machines::page(tree)?),
         Page::new("metrics", "`pagewalk schema metrics`", &program.says(&["schema", "metrics"])?),
         Page::new("policies", "`pagewalk schema policies`", &program.says(&["schema", "policies"])?),

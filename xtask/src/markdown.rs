@@ -1,5 +1,8 @@
 //! What of a Markdown text is prose, and what is code.
 
+/// Columns that a line of prose may have.
+pub const COLUMNS_MAX: usize = 100;
+
 /// A line of a Markdown text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Line<'a> {
@@ -62,9 +65,87 @@ fn is_item(line: &str) -> bool {
         || digits.len() < line.len() && (digits.starts_with(". ") || digits.starts_with(") "))
 }
 
-/// The spans of code of a line of prose or of a table: what stands between backticks.
-pub fn spans(line: &str) -> impl Iterator<Item = &str> {
-    line.split('`').skip(1).step_by(2)
+/// A piece of prose or of a table: a span of code, or what stands between such spans on one line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// The line on which it begins, from 1.
+    pub line: usize,
+    pub text: String,
+    pub is_code: bool,
+}
+
+/// Prose and tables in pieces. A span of code may go on below, within a paragraph.
+pub fn pieces(text: &str) -> Vec<Piece> {
+    let mut pieces = Vec::new();
+    let mut paragraph: Vec<Line<'_>> = Vec::new();
+    for line in lines(text) {
+        let goes_on = line.kind == Kind::Prose && !line.text.trim().is_empty();
+        if !goes_on {
+            cut(&std::mem::take(&mut paragraph), &mut pieces);
+        }
+        match line.kind {
+            Kind::Prose if goes_on => paragraph.push(line),
+            Kind::Table => cut(&[line], &mut pieces),
+            _ => {}
+        }
+    }
+    cut(&paragraph, &mut pieces);
+    pieces
+}
+
+/// Cuts a paragraph at its spans: so many backticks as open a span close it.
+fn cut(paragraph: &[Line<'_>], pieces: &mut Vec<Piece>) {
+    let Some(first) = paragraph.first() else { return };
+    let text = paragraph.iter().map(|line| line.text).collect::<Vec<_>>().join("\n");
+    let line_at = |at: usize| first.number + text[..at].matches('\n').count();
+    let prose = |from: usize, to: usize, pieces: &mut Vec<Piece>| {
+        for (below, part) in text[from..to].split('\n').enumerate().filter(|(_, part)| !part.is_empty()) {
+            pieces.push(Piece { line: line_at(from) + below, text: part.to_owned(), is_code: false });
+        }
+    };
+    let (mut done, mut at) = (0, 0);
+    while let Some((open, marks)) = ticks(&text, at) {
+        at = open + marks;
+        let mut search = at;
+        while let Some((close, count)) = ticks(&text, search) {
+            search = close + count;
+            if count == marks {
+                prose(done, open, pieces);
+                let words: Vec<&str> = text[at..close].split('\n').map(str::trim).collect();
+                pieces.push(Piece { line: line_at(open), text: words.join(" "), is_code: true });
+                (done, at) = (search, search);
+                break;
+            }
+        }
+    }
+    prose(done, text.len(), pieces);
+}
+
+/// The next backticks from a place on, and how many they are.
+fn ticks(text: &str, from: usize) -> Option<(usize, usize)> {
+    let at = from + text[from..].find('`')?;
+    let count = text[at..].bytes().take_while(|byte| *byte == b'`').count();
+    Some((at, count))
+}
+
+/// A paragraph in lines of at most [`COLUMNS_MAX`] columns, those after the first with `indentation`.
+pub fn wrapped(indentation: &str, paragraph: &str) -> String {
+    let mut text = String::new();
+    let mut columns = 0;
+    for word in paragraph.split_whitespace() {
+        let width = word.chars().count();
+        if columns > 0 && columns + 1 + width > COLUMNS_MAX {
+            text.push('\n');
+            text.push_str(indentation);
+            columns = indentation.len();
+        } else if columns > 0 {
+            text.push(' ');
+            columns += 1;
+        }
+        text.push_str(word);
+        columns += width;
+    }
+    text + "\n"
 }
 
 #[cfg(test)]
@@ -85,7 +166,20 @@ mod tests {
     }
 
     #[test]
-    fn spans_stand_between_backticks() {
-        assert_eq!(spans("a `b c` d `e`").collect::<Vec<_>>(), ["b c", "e"]);
+    fn spans_may_go_on_below_within_a_paragraph() {
+        let text = "a `b\nc` d\n``e ` f`` ` g\n\n`h | i\n| `j` |\n```\n`k`\n```\n";
+        let found: Vec<String> = pieces(text)
+            .iter()
+            .map(|piece| format!("{}{}{}", piece.line, if piece.is_code { "`" } else { ":" }, piece.text))
+            .collect();
+        assert_eq!(found, ["1:a ", "1`b c", "2: d", "3`e ` f", "3: ` g", "5:`h | i", "6:| ", "6`j", "6: |"]);
+    }
+
+    #[test]
+    fn paragraphs_are_wrapped() {
+        let text = wrapped("  ", &"word ".repeat(40));
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.iter().map(|line| line.len()).collect::<Vec<_>>(), [99, 96, 6]);
+        assert!(lines[1].starts_with("  word") && text.ends_with("word\n"));
     }
 }

@@ -71,7 +71,7 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Folders that hold what was built or fetched, not what was written.
+    /// What holds what was built or fetched, not what was written.
     const SKIPPED: [&'static str; 5] = ["target", ".git", "node_modules", "corpus", "artifacts"];
     /// Files by which a folder of cargo's is known, whatever its name. It leaves the first of them only in
     /// folders that it made itself.
@@ -92,10 +92,14 @@ impl Tree {
             let name = entry.file_name().to_string_lossy().into_owned();
             let path = format!("{prefix}{name}");
             let kind = entry.file_type()?;
+            // `.git` is a file where the checkout is one of several.
+            if Tree::SKIPPED.contains(&name.as_str()) {
+                continue;
+            }
             if kind.is_dir() {
                 let folder = entry.path();
                 let is_cargos = Tree::CARGOS.iter().any(|file| folder.join(file).exists());
-                if !is_cargos && !Tree::SKIPPED.contains(&name.as_str()) {
+                if !is_cargos {
                     self.read_folder(&folder, &format!("{path}/"))?;
                 }
             } else if kind.is_file() && entry.metadata()?.len() > Tree::BYTES_MAX {

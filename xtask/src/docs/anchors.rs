@@ -1,22 +1,23 @@
 //! Links into pages lead to headings.
 
 use super::is_page;
-use crate::markdown::{Kind, lines};
+use crate::markdown::{Kind, lines, pieces};
 use crate::tidy::{Finding, Tree, resolve};
 use std::collections::BTreeMap;
 
 /// The part of a link behind `#` is a heading of the page, as GitHub and others make names of headings.
 pub fn dead_anchor(tree: &Tree, findings: &mut Vec<Finding>) {
     for (path, text) in tree.files(is_page) {
-        for line in lines(text).filter(|line| matches!(line.kind, Kind::Prose | Kind::Table)) {
-            for (target, anchor) in links(line.text) {
+        // A link whose text is code has its target in the prose behind.
+        for piece in pieces(text).into_iter().filter(|piece| !piece.is_code) {
+            for (target, anchor) in links(&piece.text) {
                 let page = if target.is_empty() { path.to_owned() } else { resolve(path, target) };
                 let Some(text) = tree.text(&page).filter(|_| page.ends_with(".md")) else { continue };
                 if !anchors(text).contains_key(anchor) {
                     let message = format!("{page} has no heading `#{anchor}`");
                     findings.push(Finding {
                         path: path.to_owned(),
-                        line: line.number,
+                        line: piece.line,
                         rule: "dead-anchor",
                         message,
                     });
@@ -28,9 +29,7 @@ pub fn dead_anchor(tree: &Tree, findings: &mut Vec<Finding>) {
 
 /// Targets of `[text](page#anchor)` on this side of the web, each with its anchor.
 fn links(line: &str) -> impl Iterator<Item = (&str, &str)> {
-    let is_code = |at: usize| line[..at].matches('`').count() % 2 == 1;
     line.match_indices("](")
-        .filter(move |(at, _)| !is_code(*at))
         .filter_map(|(at, _)| line[at + 2..].split([')', ' ']).next()?.split_once('#'))
         .filter(|(target, _)| !target.contains(':'))
 }

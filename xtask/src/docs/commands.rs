@@ -1,5 +1,6 @@
 //! The commands as their help texts tell them, and the page of them.
 
+use crate::markdown::wrapped;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -69,7 +70,7 @@ impl Commands {
         let codes = self.root.text.find("\nExit codes:").map(|at| self.root.text[at..].trim());
         if let Some(codes) = codes.and_then(|codes| codes.strip_prefix("Exit codes:")) {
             let codes = codes.split("\n\n").next().unwrap_or_default();
-            let _ = write!(page, "\n## Exit codes\n\n{}\n", codes.trim());
+            let _ = write!(page, "\n## Exit codes\n\n{}", wrapped("", codes));
         }
         let grouped = self.all.iter().any(|(heading, _)| *heading != self.all[0].0);
         let mut group = "";
@@ -84,10 +85,10 @@ impl Commands {
             let rest: Vec<&str> = rest.lines().map(str::trim_end).collect();
             let _ = write!(
                 page,
-                "\n{} {}\n\n{}\n\n```text\nUsage:{}\n```\n",
+                "\n{} {}\n\n{}\n```text\nUsage:{}\n```\n",
                 "#".repeat(level),
                 help.name,
-                about.trim(),
+                wrapped("", about),
                 rest.join("\n").trim_end()
             );
         }
@@ -146,11 +147,37 @@ pub fn is_option(word: &str) -> bool {
 pub mod tests {
     use super::*;
 
-    const ROOT: &str = "See costs\n\nUsage: pagewalk <COMMAND>\n\nSee:\n  profile       Run a program,\n                \
-        and wait\n  layout run    Run it\n\nResearch:\n  trace         Look at traces\n  help          Help\n\n\
-        Options:\n  -q, --quiet  Say nothing, like --silent\n\nExit codes: 0 done,\n1 failed.\n";
-    const PROFILE: &str = "Run a program\n\nUsage: pagewalk profile [OPTIONS]\n\nOptions:\n  -o, --output <FILE>\n          \
-        Write here   \n\n          [aliases: --out, --to]\n      --thp[=<MODE>]  Mode; see --os\n";
+    const ROOT: &str = "\
+See costs
+
+Usage: pagewalk <COMMAND>
+
+See:
+  profile       Run a program,
+                and wait
+  layout run    Run it
+
+Research:
+  trace         Look at traces
+  help          Help
+
+Options:
+  -q, --quiet  Say nothing, like --silent
+
+Exit codes: 0 done,
+1 failed.
+";
+    const PROFILE: &str = "\
+Run a program
+
+Usage: pagewalk profile [OPTIONS]
+
+Options:
+  -o, --output <FILE>
+          Write here   \n
+          [aliases: --out, --to]
+      --thp[=<MODE>]  Mode; see --os
+";
     const TRACE: &str =
         "Look at traces\n\nUsage: pagewalk trace <COMMAND>\n\nCommands:\n  info  Tell\n  help  Help\n";
 
@@ -197,7 +224,7 @@ pub mod tests {
         let page = commands().page();
         for part in [
             "# Commands\n",
-            "\n## Exit codes\n\n0 done,\n1 failed.\n",
+            "\n## Exit codes\n\n0 done, 1 failed.\n",
             "\n## See\n\n### profile\n\nRun a program\n\n```text\nUsage: pagewalk profile",
             "\n          Write here\n",
             "\n### layout run\n",

@@ -1,12 +1,10 @@
 //! The page of the library of machines, from their files.
 
+use crate::markdown::wrapped;
 use crate::tidy::Tree;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use toml::{Table, Value};
-
-/// Columns of the page's prose.
-const COLUMNS: usize = 100;
 
 const HEAD: &str = "\
 # Machines
@@ -68,14 +66,14 @@ impl Machine {
 
     fn section(&self, page: &mut String) {
         let Machine { name, title, kind, tlbs, sources } = self;
-        let _ = write!(page, "\n## {name}\n\n{title}: {kind}.\n\n");
+        let _ = write!(page, "\n## {name}\n\n{}\n", wrapped("", &format!("{title}: {kind}.")));
         let levels: Vec<String> = tlbs.values().map(|arrays| arrays.join(", ")).collect();
-        wrap(page, "", &format!("TLBs: {}.", levels.join("; ")));
+        page.push_str(&wrapped("", &format!("TLBs: {}.", levels.join("; "))));
         if !sources.is_empty() {
             page.push_str("\nSources:\n\n");
         }
         for (name, text) in sources {
-            wrap(page, "  ", &format!("- {name}: {text}"));
+            page.push_str(&wrapped("  ", &format!("- {name}: {text}")));
         }
     }
 }
@@ -132,33 +130,27 @@ fn sources(text: &str) -> Vec<(String, String)> {
     sources
 }
 
-/// A paragraph in lines of at most [`COLUMNS`], those after the first with `indentation`. Code is not cut.
-fn wrap(page: &mut String, indentation: &str, text: &str) {
-    let mut columns = 0;
-    for word in text.split(' ') {
-        let width = word.chars().count();
-        if columns > 0 && columns + 1 + width > COLUMNS {
-            page.push('\n');
-            page.push_str(indentation);
-            columns = indentation.len();
-        } else if columns > 0 {
-            page.push(' ');
-            columns += 1;
-        }
-        page.push_str(word);
-        columns += width;
-    }
-    page.push('\n');
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const FILE: &str = "# One\n#\n# Sources\n#   manual  The manual,\n#           second page\n#   cpuid a dump\n# Not modelled.\n\
-        name = \"one\"\ntitle = \"One\"\n[[tlb]]\nname = \"l2\"\nlevel = 2\nentries = 8\nways = 4\npage_sizes = [\"4K\", \"2M\"]\n\
-        [[tlb]]\nname = \"l1\"\nlevel = 1\nentries = 4\npage_sizes = [\"4K\"]\n[[range_tlb]]\nname = \"r\"\nlevel = 2\nentries = 2\n\
-        [walker]\nkind = \"radix\"\nformat = \"x86-64\"\n";
+    const FILE: &str = "\
+# One
+#
+# Sources
+#   manual  The manual,
+#           second page
+#   cpuid a dump
+# Not modelled.
+name = \"one\"
+title = \"One\"
+tlb = [
+    { name = \"l2\", level = 2, entries = 8, ways = 4, page_sizes = [\"4K\", \"2M\"] },
+    { name = \"l1\", level = 1, entries = 4, page_sizes = [\"4K\"] },
+]
+range_tlb = [{ name = \"r\", level = 2, entries = 2 }]
+walker = { kind = \"radix\", format = \"x86-64\" }
+";
 
     #[test]
     fn a_machine_is_told_from_its_file() {
@@ -166,7 +158,8 @@ mod tests {
         tree.add("machines/one.toml", FILE);
         let page = page(&tree).unwrap();
         let row = "| [one](#one) | One | radix walker, x86-64 |\n";
-        let section = "\n## one\n\nOne: radix walker, x86-64.\n\nTLBs: `l1` 4×full (4K); `l2` 8×4 (4K 2M), `r` 2×full (ranges).\n\n\
+        let section = "\n## one\n\nOne: radix walker, x86-64.\n\n\
+            TLBs: `l1` 4×full (4K); `l2` 8×4 (4K 2M), `r` 2×full (ranges).\n\n\
             Sources:\n\n- manual: The manual, second page\n- cpuid: a dump\n";
         assert!(page.contains(row) && page.ends_with(section), "{page}");
     }
@@ -184,15 +177,5 @@ mod tests {
         let mut tree = Tree::default();
         tree.add("machines/none.toml", "name = \"none\"\n");
         assert!(page(&tree).unwrap_err().starts_with("machines/none.toml: "));
-    }
-
-    #[test]
-    fn paragraphs_are_wrapped() {
-        let mut page = String::new();
-        wrap(&mut page, "  ", &"word ".repeat(40));
-        assert!(
-            page.lines().all(|line| line.len() <= COLUMNS)
-                && page.lines().nth(1).unwrap().starts_with("  word")
-        );
     }
 }

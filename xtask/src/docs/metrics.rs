@@ -1,7 +1,7 @@
 //! Metrics that pages name are in the registry.
 
 use super::is_page;
-use crate::markdown::{Kind, lines, spans};
+use crate::markdown::{Piece, pieces};
 use crate::tidy::{Finding, Tree};
 use std::collections::BTreeSet;
 
@@ -17,10 +17,12 @@ pub fn unknown_metric(tree: &Tree, registry: &str, findings: &mut Vec<Finding>) 
     let names: Vec<&str> = registry.lines().filter_map(registered).collect();
     let families: BTreeSet<&str> = names.iter().filter_map(|name| Some(name.split_once('.')?.0)).collect();
     for (path, text) in tree.files(is_page) {
-        let prose = lines(text).filter(|line| matches!(line.kind, Kind::Prose | Kind::Table));
-        let named = prose.flat_map(|line| spans(line.text).map(move |span| (line.number, span)));
-        let suspects = named.filter(|(_, span)| looks_like_a_metric(&families, span));
-        for (line, span) in suspects.filter(|(_, span)| !names.iter().any(|name| matches(name, span))) {
+        let spans = pieces(text).into_iter().filter(|piece| piece.is_code);
+        for Piece { line, text: span, .. } in spans.filter(|span| looks_like_a_metric(&families, &span.text))
+        {
+            if names.iter().any(|name| matches(name, &span)) {
+                continue;
+            }
             let message = format!("no metric is named `{span}`: docs/reference/metrics.md lists all");
             findings.push(Finding { path: path.to_owned(), line, rule: "unknown-metric", message });
         }

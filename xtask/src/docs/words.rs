@@ -2,38 +2,34 @@
 
 use super::commands::{Commands, is_name, is_option};
 use super::is_page;
-use crate::markdown::{Kind, lines, spans};
+use crate::markdown::{Kind, lines, pieces};
 use crate::tidy::{Finding, Tree};
 
 /// Spans and lines of code that call `pagewalk` name commands and options that its help has. Spans that call a command
 /// without `pagewalk` count where they give it an option.
 pub fn commands_and_flags(tree: &Tree, commands: &Commands, findings: &mut Vec<Finding>) {
     for (path, text) in tree.files(is_page) {
+        let mut found = |line: usize, wrong: Vec<String>| {
+            findings.extend(wrong.into_iter().map(|message| Finding {
+                path: path.to_owned(),
+                line,
+                rule: "unknown-command",
+                message,
+            }));
+        };
+        for span in pieces(text).iter().filter(|piece| piece.is_code) {
+            found(span.line, wrong_in_span(commands, &span.text));
+        }
         // A command goes on below a line that ends with a backslash.
         let mut open = String::new();
-        for line in lines(text) {
-            let wrong: Vec<String> = match line.kind {
-                Kind::Code => {
-                    open.push_str(line.text.trim());
-                    match open.strip_suffix('\\').map(str::to_owned) {
-                        Some(begun) => {
-                            open = begun;
-                            continue;
-                        }
-                        None => {
-                            calls(&std::mem::take(&mut open)).flat_map(|call| wrong(commands, call)).collect()
-                        }
-                    }
-                }
-                Kind::Fence => Vec::new(),
-                Kind::Prose | Kind::Table => {
-                    spans(line.text).flat_map(|span| wrong_in_span(commands, span)).collect()
-                }
-            };
-            for message in wrong {
-                let path = path.to_owned();
-                findings.push(Finding { path, line: line.number, rule: "unknown-command", message });
+        for line in lines(text).filter(|line| line.kind == Kind::Code) {
+            open.push_str(line.text.trim());
+            if let Some(begun) = open.strip_suffix('\\').map(str::to_owned) {
+                open = begun;
+                continue;
             }
+            let wrong = calls(&std::mem::take(&mut open)).flat_map(|call| wrong(commands, call)).collect();
+            found(line.number, wrong);
         }
     }
 }
@@ -134,6 +130,7 @@ mod tests {
             ("`pagewalk profil -o x`", "1: `pagewalk profil` does not exist"),
             ("\n| `./pagewalk trace inf T` |", "2: `pagewalk trace inf` does not exist"),
             ("`pagewalk profile --os linux -- ls`", "1: `pagewalk profile` has no option `--os`"),
+            ("a `pagewalk profile\n--os linux`", "1: `pagewalk profile` has no option `--os`"),
             ("`trace info --jsn`", "1: `pagewalk trace info` has no option `--jsn`"),
             ("`pagewalk --loud`", "1: `pagewalk` has no option `--loud`"),
             ("```\nls && ./pagewalk profile -x -- ls\n```", "2: `pagewalk profile` has no option `-x`"),
