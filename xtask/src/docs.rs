@@ -36,9 +36,9 @@ impl Page {
 ///
 /// # Errors
 /// If the program cannot be built or run, or a file cannot be written.
-pub fn write(root: &Path) -> Result<Vec<String>, String> {
+pub fn write(root: &Path, program: Option<&Path>) -> Result<Vec<String>, String> {
     let tree = read(root)?;
-    let (_, pages) = pages(root, &tree)?;
+    let (_, pages) = pages(root, program, &tree)?;
     let mut written = Vec::new();
     for page in pages.into_iter().filter(|page| tree.text(&page.path) != Some(&page.text)) {
         let path = root.join(&page.path);
@@ -54,9 +54,9 @@ pub fn write(root: &Path) -> Result<Vec<String>, String> {
 ///
 /// # Errors
 /// If the program cannot be built or run.
-pub fn check(root: &Path) -> Result<Vec<Finding>, String> {
+pub fn check(root: &Path, program: Option<&Path>) -> Result<Vec<Finding>, String> {
     let tree = read(root)?;
-    let (commands, pages) = pages(root, &tree)?;
+    let (commands, pages) = pages(root, program, &tree)?;
     let mut findings: Vec<Finding> = pages.iter().filter_map(|page| stale(&tree, page)).collect();
     words::commands_and_flags(&tree, &commands, &mut findings);
     let registry = pages.iter().find(|page| page.path.ends_with("/metrics.md"));
@@ -70,8 +70,9 @@ fn read(root: &Path) -> Result<Tree, String> {
     Tree::read(root).map_err(|error| format!("cannot read {}: {error}", root.display()))
 }
 
-fn pages(root: &Path, tree: &Tree) -> Result<(Commands, Vec<Page>), String> {
-    let program = Program::build(root)?;
+/// What the program says, which is built unless one is given.
+fn pages(root: &Path, program: Option<&Path>, tree: &Tree) -> Result<(Commands, Vec<Page>), String> {
+    let program = program.map_or_else(|| Program::build(root), Program::built)?;
     let commands = Commands::read(|words| program.says(words))?;
     let pages = vec![
         Page::new("commands", "what `--help` of each command prints", &commands.page()),

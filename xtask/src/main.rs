@@ -11,19 +11,23 @@ use tidy::Finding;
 const USAGE: &str = "\
 usage: cargo xtask tidy            check the project's own rules
        cargo xtask docs            write the generated pages of docs/reference
-       cargo xtask docs --check    check that they are current, and what the other pages name";
+       cargo xtask docs --check    check that they are current, and what the other pages name
+
+`docs` builds pagewalk, or takes the one of `--program PATH`, which comes last.";
 
 fn main() -> ExitCode {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the repository's root");
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let outcome = match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["tidy"] => run_tidy(root),
-        ["docs"] => write_docs(root),
-        ["docs", "--check"] => docs::check(root).map(|findings| told("docs", &findings)),
-        _ => {
-            eprintln!("{USAGE}");
-            return ExitCode::from(2);
-        }
+        ["docs", options @ ..] => match *options {
+            [] => write_docs(root, None),
+            ["--program", path] => write_docs(root, Some(Path::new(path))),
+            ["--check"] => check_docs(root, None),
+            ["--check", "--program", path] => check_docs(root, Some(Path::new(path))),
+            _ => return wrong_usage(),
+        },
+        _ => return wrong_usage(),
     };
     outcome.unwrap_or_else(|error| {
         eprintln!("xtask: {error}");
@@ -37,8 +41,17 @@ fn run_tidy(root: &Path) -> Result<ExitCode, String> {
     Ok(told("tidy", &tidy::check(&tree)))
 }
 
-fn write_docs(root: &Path) -> Result<ExitCode, String> {
-    for path in docs::write(root)? {
+fn wrong_usage() -> ExitCode {
+    eprintln!("{USAGE}");
+    ExitCode::from(2)
+}
+
+fn check_docs(root: &Path, program: Option<&Path>) -> Result<ExitCode, String> {
+    docs::check(root, program).map(|findings| told("docs", &findings))
+}
+
+fn write_docs(root: &Path, program: Option<&Path>) -> Result<ExitCode, String> {
+    for path in docs::write(root, program)? {
         println!("docs: {path} written");
     }
     Ok(ExitCode::SUCCESS)

@@ -1,4 +1,4 @@
-//! The program that the pages are of, built as the tests build it.
+//! The program that the pages are of.
 
 use std::env;
 use std::ffi::OsString;
@@ -11,6 +11,15 @@ pub struct Program {
 }
 
 impl Program {
+    /// One that is built already. What cargo has built for the tests has other features than what it builds alone, so
+    /// that to build it again takes as long as the first time.
+    pub fn built(path: &Path) -> Result<Program, String> {
+        match path.canonicalize() {
+            Ok(path) => Ok(Program { path }),
+            Err(error) => Err(format!("no program {}: {error}; leave it out to build one", path.display())),
+        }
+    }
+
     /// Builds it, into the folder where this program lies itself.
     pub fn build(root: &Path) -> Result<Program, String> {
         let cargo = env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
