@@ -1,34 +1,66 @@
-//! Project chores: `cargo xtask tidy`.
+//! Project chores: `cargo xtask tidy`, `cargo xtask docs`.
 
+mod docs;
+mod markdown;
 mod tidy;
 
 use std::path::Path;
 use std::process::ExitCode;
+use tidy::Finding;
+
+const USAGE: &str = "\
+usage: cargo xtask tidy            check the project's own rules
+       cargo xtask docs            write the generated pages of docs/reference
+       cargo xtask docs --check    check that they are current, and what the other pages name
+
+`docs` builds pagewalk, or takes the one of `--program PATH`, which comes last.";
 
 fn main() -> ExitCode {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the repository's root");
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-        ["tidy"] => run_tidy(),
-        _ => {
-            eprintln!("usage: cargo xtask tidy    check the project's own rules");
-            ExitCode::from(2)
-        }
-    }
+    let outcome = match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        ["tidy"] => run_tidy(root),
+        ["docs", options @ ..] => match *options {
+            [] => write_docs(root, None),
+            ["--program", path] => write_docs(root, Some(Path::new(path))),
+            ["--check"] => check_docs(root, None),
+            ["--check", "--program", path] => check_docs(root, Some(Path::new(path))),
+            _ => return wrong_usage(),
+        },
+        _ => return wrong_usage(),
+    };
+    outcome.unwrap_or_else(|error| {
+        eprintln!("xtask: {error}");
+        ExitCode::FAILURE
+    })
 }
 
-fn run_tidy() -> ExitCode {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the repository's root");
-    let tree = match tidy::Tree::read(root) {
-        Ok(tree) => tree,
-        Err(error) => {
-            eprintln!("tidy: cannot read {}: {error}", root.display());
-            return ExitCode::FAILURE;
-        }
-    };
-    let findings = tidy::check(&tree);
-    for finding in &findings {
+fn run_tidy(root: &Path) -> Result<ExitCode, String> {
+    let tree = tidy::Tree::read(root).map_err(|error| format!("cannot read {}: {error}", root.display()))?;
+    println!("tidy: {} files", tree.len());
+    Ok(told("tidy", &tidy::check(&tree)))
+}
+
+fn wrong_usage() -> ExitCode {
+    eprintln!("{USAGE}");
+    ExitCode::from(2)
+}
+
+fn check_docs(root: &Path, program: Option<&Path>) -> Result<ExitCode, String> {
+    docs::check(root, program).map(|findings| told("docs", &findings))
+}
+
+fn write_docs(root: &Path, program: Option<&Path>) -> Result<ExitCode, String> {
+    for path in docs::write(root, program)? {
+        println!("docs: {path} written");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn told(chore: &str, findings: &[Finding]) -> ExitCode {
+    for finding in findings {
         println!("{finding}");
     }
-    println!("tidy: {} files, {} findings", tree.len(), findings.len());
+    println!("{chore}: {} findings", findings.len());
     if findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

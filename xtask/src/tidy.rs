@@ -4,12 +4,15 @@
 //! tests hand it a tree of two lines and see it fail.
 
 mod crates;
+mod docs;
 mod links;
 mod modules;
 mod structs;
 mod text;
 mod tokens;
 mod words;
+
+pub use links::resolve;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -37,7 +40,7 @@ impl fmt::Display for Finding {
 
 /// Runs every rule; findings come sorted by place.
 pub fn check(tree: &Tree) -> Vec<Finding> {
-    let rules: [fn(&Tree, &mut Vec<Finding>); 14] = [
+    let rules: [fn(&Tree, &mut Vec<Finding>); 15] = [
         crates::layering,
         crates::architecture_names,
         modules::module_circle,
@@ -52,6 +55,7 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
         links::dead_link,
         words::module_noun,
         words::vocabulary,
+        docs::doc_width,
     ];
     let mut findings = Vec::new();
     for rule in rules {
@@ -70,7 +74,7 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Folders that hold what was built or fetched, not what was written.
+    /// What holds what was built or fetched, not what was written.
     const SKIPPED: [&'static str; 5] = ["target", ".git", "node_modules", "corpus", "artifacts"];
     /// Files by which a folder of cargo's is known, whatever its name. It leaves the first of them only in
     /// folders that it made itself.
@@ -91,10 +95,14 @@ impl Tree {
             let name = entry.file_name().to_string_lossy().into_owned();
             let path = format!("{prefix}{name}");
             let kind = entry.file_type()?;
+            // `.git` is a file where the checkout is one of several.
+            if Tree::SKIPPED.contains(&name.as_str()) {
+                continue;
+            }
             if kind.is_dir() {
                 let folder = entry.path();
                 let is_cargos = Tree::CARGOS.iter().any(|file| folder.join(file).exists());
-                if !is_cargos && !Tree::SKIPPED.contains(&name.as_str()) {
+                if !is_cargos {
                     self.read_folder(&folder, &format!("{path}/"))?;
                 }
             } else if kind.is_file() && entry.metadata()?.len() > Tree::BYTES_MAX {
@@ -109,7 +117,8 @@ impl Tree {
         Ok(())
     }
 
-    fn add(&mut self, path: impl Into<String>, text: impl Into<String>) {
+    /// Adds a file, as if it had been read.
+    pub fn add(&mut self, path: impl Into<String>, text: impl Into<String>) {
         self.files.insert(path.into(), text.into());
     }
 
@@ -118,12 +127,16 @@ impl Tree {
         self.files.len() + self.binary.len()
     }
 
-    fn text(&self, path: &str) -> Option<&str> {
+    /// The text of a file.
+    pub fn text(&self, path: &str) -> Option<&str> {
         self.files.get(path).map(String::as_str)
     }
 
     /// The text files whose path `wanted` accepts.
-    fn files<'a>(&'a self, wanted: impl Fn(&str) -> bool + 'a) -> impl Iterator<Item = (&'a str, &'a str)> {
+    pub fn files<'a>(
+        &'a self,
+        wanted: impl Fn(&str) -> bool + 'a,
+    ) -> impl Iterator<Item = (&'a str, &'a str)> {
         self.files
             .iter()
             .map(|(path, text)| (path.as_str(), text.as_str()))
@@ -212,6 +225,7 @@ mod tests {
         }
         let fields: String = (0..13).map(|field| format!("    f{field}: u8,\n")).collect();
         tree.add("crates/mm/src/wide.rs", format!("struct Wide {{\n{fields}}}\n"));
+        tree.add("docs/wide.md", "wide ".repeat(30));
         tree.add("notes.txt", concat!("TO", "DO: see /ro", "ot/notes\n"));
         let mut rules: Vec<_> = check(&tree).into_iter().map(|finding| finding.rule).collect();
         rules.sort();
@@ -219,6 +233,7 @@ mod tests {
         let all = [
             "architecture-names",
             "dead-link",
+            "doc-width",
             "file-length",
             "function-length",
             "layering",

@@ -76,7 +76,7 @@ pub enum Command {
     Machines(Machines),
     /// Make the HTML report from a saved result
     Report(Report),
-    /// The kinds of results, and the JSON Schema of each
+    /// The kinds of results, the JSON Schema of each, and the pages of metrics and of policies
     Schema(Schema),
     /// What this host can do, and what would enable the rest
     Doctor(Doctor),
@@ -452,7 +452,7 @@ pub struct Report {
 
 #[derive(Debug, Args)]
 pub struct Schema {
-    /// A kind, such as `result` or `pagewalk.result/2`, or `metrics`. Default: list all
+    /// A kind, such as `result` or `pagewalk.result/2`, or `metrics` or `policies`, the page of each. Default: list all
     pub kind: Option<String>,
 }
 

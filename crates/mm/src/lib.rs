@@ -25,7 +25,7 @@ pub use kernel::{
     MemorySample, MemoryTotals, ORDERS, PageTable, Remap, WhenFull,
 };
 pub use mapping::{MappingId, MappingInfo};
-pub use os::{OsError, OsKernel, OsSpec, read_buddyinfo};
+pub use os::{OsError, OsKernel, OsSpec, PolicyKey, policies_page, read_buddyinfo};
 pub use policy::{Allowed, Everything, Fault, OneMapping, PageSizePolicy, Scope, Small, Thp, ThpMode};
 pub use space::AddressSpace;
 pub use superpage::Superpage;

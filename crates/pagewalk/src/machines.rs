@@ -166,7 +166,7 @@ pub fn load(name: &str) -> Result<MachineSpec, Error> {
     kernel(&machine).map_err(|e| {
         let line = e.line(&text, 0).map_or_else(String::new, |line| format!("line {line}: "));
         Error::new(Fault::BadInput, format!("machine file {name}: {line}{e}"))
-            .or("docs/reference/policies.md lists policies and their keys")
+            .or("`pagewalk schema policies` lists policies and their keys")
     })?;
     Ok(machine)
 }

@@ -63,7 +63,7 @@ fn quoted_paths(line: &str) -> Vec<&str> {
 }
 
 /// `target` as seen from the file `from`, as a path from the root.
-fn resolve(from: &str, target: &str) -> String {
+pub fn resolve(from: &str, target: &str) -> String {
     let mut parts: Vec<&str> = from.split('/').collect();
     parts.pop();
     for part in target.split('/') {

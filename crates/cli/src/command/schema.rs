@@ -1,25 +1,45 @@
-//! `pagewalk schema`: kinds of results, the JSON Schema of each, and the metrics of machines.
+//! `pagewalk schema`: kinds of results, the JSON Schema of each, and the registries of metrics and policies.
 
 use crate::arguments::Schema;
 use crate::output::print;
+use pagewalk::mm::policies_page;
 use pagewalk::report::kinds::{KINDS, Kind};
 use pagewalk::report::metrics;
 use pagewalk::units::names::choice;
 use pagewalk::{Error, Fault};
 use std::process::ExitCode;
 
-/// What is asked for in the place of a kind: the registry of metrics, as a page.
-const METRICS: &str = "metrics";
+/// A registry that is asked for in the place of a kind, and comes as a page.
+struct Registry {
+    name: &'static str,
+    about: &'static str,
+    page: fn() -> String,
+}
+
+const REGISTRIES: [Registry; 2] = [
+    Registry {
+        name: "metrics",
+        about: "every metric of a machine: unit, class, meaning",
+        page: metrics::page,
+    },
+    Registry {
+        name: "policies",
+        about: "every policy of kernels with its keys: default, choices, meaning",
+        page: policies_page,
+    },
+];
 
 pub fn run(arguments: &Schema) -> Result<ExitCode, Error> {
     let line = |name: &str, schema: &str, about: &str| format!("{name:<18} {schema:<28} {about}\n");
     let text = match arguments.kind.as_deref() {
         None => {
             let kinds = KINDS.iter().map(|kind| line(kind.name(), kind.schema, kind.about));
-            kinds.chain([line(METRICS, "", "every metric of a machine: unit, class, meaning")]).collect()
+            kinds.chain(REGISTRIES.iter().map(|registry| line(registry.name, "", registry.about))).collect()
         }
-        Some(METRICS) => metrics::page(),
-        Some(name) => format!("{:#}\n", named(name)?.json_schema()),
+        Some(name) => match REGISTRIES.iter().find(|registry| registry.name == name) {
+            Some(registry) => (registry.page)(),
+            None => format!("{:#}\n", named(name)?.json_schema()),
+        },
     };
     print(&text)?;
     Ok(ExitCode::SUCCESS)
@@ -27,7 +47,8 @@ pub fn run(arguments: &Schema) -> Result<ExitCode, Error> {
 
 fn named(name: &str) -> Result<&'static Kind, Error> {
     Kind::named(name).ok_or_else(|| {
-        let names: Vec<&str> = KINDS.iter().map(Kind::name).chain([METRICS]).collect();
+        let names: Vec<&str> =
+            KINDS.iter().map(Kind::name).chain(REGISTRIES.iter().map(|registry| registry.name)).collect();
         Error::new(Fault::Usage, format!("no kind of result is named `{name}`: {}", choice(name, &names)))
     })
 }

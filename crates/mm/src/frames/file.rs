@@ -32,6 +32,79 @@ pub(super) struct FileMemory {
     seed: Option<u64>,
 }
 
+/// A key of `[memory]`, for the manual.
+#[derive(Clone, Copy, Debug)]
+pub struct MemoryKey {
+    /// Its name, with the table that holds it: `initial.free`.
+    pub name: &'static str,
+    /// What it means, in one line.
+    pub meaning: &'static str,
+    /// What it is if it is not given.
+    pub usual: &'static str,
+    /// What can be given.
+    pub choices: &'static str,
+}
+
+const fn key(
+    name: &'static str,
+    usual: &'static str,
+    choices: &'static str,
+    meaning: &'static str,
+) -> MemoryKey {
+    MemoryKey { name, meaning, usual, choices }
+}
+
+impl MemorySpec {
+    /// The keys of `[memory]`.
+    pub const KEYS: &[MemoryKey] = &[
+        key("size", "must be given", "bytes, or a number with K, M, G or T", "how large the memory is"),
+        key(
+            "initial",
+            "empty",
+            "empty, or a table",
+            "what is free at the start: everything, or as its keys say",
+        ),
+        key(
+            "initial.fragmentation",
+            "none",
+            "a list from 1.0 that never rises",
+            "by order, the share of free memory in blocks of at least that order",
+        ),
+        key("initial.free", "none", "a number from 0 to 1", "the share of memory that is free"),
+        key(
+            "initial.buddyinfo",
+            "none",
+            "a file, or its text",
+            "free blocks as a host's `/proc/buddyinfo` has them",
+        ),
+        key(
+            "max_order",
+            "20; with buddyinfo the host's",
+            "a whole number, 0 to 20",
+            "order of the largest block",
+        ),
+        key(
+            "unmovable",
+            "0.1",
+            "a number from 0 to 1",
+            "the share of the frames used at the start that cannot be moved",
+        ),
+        key(
+            "unmovable_order",
+            "9",
+            "a whole number, 0 to 20",
+            "order of the blocks that unmovable frames fill; 0 scatters them",
+        ),
+        key(
+            "migration_cycles",
+            "3000 for each KiB of a frame",
+            "a whole number, 0 or more",
+            "cycles to move one frame",
+        ),
+        key("seed", "0", "a whole number, 0 or more", "where free and unmovable blocks lie"),
+    ];
+}
+
 impl TryFrom<FileMemory> for MemorySpec {
     type Error = MemoryError;
 

@@ -23,6 +23,7 @@ pub use buddy::{BlockState, Buddy};
 pub use buddyinfo::{BuddyInfo, BuddyInfoError, Zone};
 pub use compaction::{Compaction, Move};
 pub use error::MemoryError;
+pub use file::MemoryKey;
 pub use reservation::{Broken, Reservation, Reservations};
 pub use spec::{Initial, MemorySpec};
 

@@ -1,13 +1,17 @@
 //! The keys of an `[os]` table, read one by one.
 
 use super::OsError;
+use super::manual::{Manual, PolicyKey};
 use crate::ORDERS;
 use pagewalk_units::names::choice;
 use pagewalk_units::{PageSize, Paging};
+use std::fmt::Display;
 use std::ops::RangeInclusive;
 use toml::{Table, Value};
 
 /// A table whose keys are taken out as they are read. What is left at the end is unknown.
+///
+/// Whoever reads a key says in one line what it means, so that the manual of keys has what the code reads.
 pub(super) struct Keys {
     pub paging: Paging,
     /// Orders of the pages that TLBs hold: a bit each.
@@ -16,27 +20,53 @@ pub(super) struct Keys {
     place: String,
     table: Table,
     known: Vec<&'static str>,
+    /// Where the keys are written down, if they are read for that alone: every table is then there.
+    manual: Option<Manual>,
 }
 
 impl Keys {
     pub fn new(place: &str, table: Table, paging: Paging, held: u32) -> Keys {
-        Keys { paging, held, place: place.to_owned(), table, known: Vec::new() }
+        Keys { paging, held, place: place.to_owned(), table, known: Vec::new(), manual: None }
+    }
+
+    /// The same, with its keys written down as they are read.
+    pub fn documented(self, manual: &Manual) -> Keys {
+        Keys { manual: Some(manual.clone()), ..self }
+    }
+
+    /// The table under a key of this one.
+    fn under(&self, key: &str, table: Table) -> Keys {
+        let place = format!("{}.{key}", self.place);
+        Keys { manual: self.manual.clone(), ..Keys::new(&place, table, self.paging, self.held) }
+    }
+
+    /// Writes a key down, if that is what the keys are read for.
+    pub fn document(&self, key: &str, meaning: &'static str, usual: impl Display, choices: impl Display) {
+        if let Some(manual) = &self.manual {
+            let path = format!("{}.{key}", self.place);
+            let name = path.split_once('.').map_or(key, |(_, name)| name).to_owned();
+            let (usual, choices) = (usual.to_string(), choices.to_string());
+            manual.borrow_mut().push(PolicyKey { name, usual, choices, meaning });
+        }
     }
 
     /// The order of the largest superpage, under `max_page`: one that TLBs hold. By default the largest of those up to
     /// `usual`.
     pub fn max_page(&mut self, usual: u8) -> Result<u8, OsError> {
+        const MEANING: &str = "the largest superpage";
         let held = self.held;
         let is_held = |&order: &u8| held >> order & 1 == 1;
         let Some(given) = self.table.get("max_page").cloned() else {
             self.known.push("max_page");
+            let most = format!("the largest that TLBs hold, up to {}", self.size(usual));
+            self.document("max_page", MEANING, most, "a superpage that TLBs hold");
             let largest = (1..=usual).rev().find(is_held);
             return largest.ok_or_else(|| self.not_held(&"too small"));
         };
-        Some(self.order("max_page", "", 1)?).filter(is_held).ok_or_else(|| self.not_held(&given))
+        Some(self.order("max_page", MEANING, "", 1)?).filter(is_held).ok_or_else(|| self.not_held(&given))
     }
 
-    fn not_held(&self, given: &dyn std::fmt::Display) -> OsError {
+    fn not_held(&self, given: &dyn Display) -> OsError {
         let size = |order: u32| PageSize::from_shift(self.paging.base().shift() + order);
         let held = (0..ORDERS as u32).filter(|order| self.held >> order & 1 == 1).filter_map(size);
         let held: Vec<String> = held.map(|size| size.to_string()).collect();
@@ -44,7 +74,7 @@ impl Keys {
         self.error("max_page", given, expected)
     }
 
-    fn error(&self, key: &str, given: impl std::fmt::Display, expected: String) -> OsError {
+    fn error(&self, key: &str, given: impl Display, expected: String) -> OsError {
         OsError::Value { key: format!("{}.{key}", self.place), given: given.to_string(), expected }
     }
 
@@ -63,25 +93,31 @@ impl Keys {
     pub fn count(
         &mut self,
         key: &'static str,
+        meaning: &'static str,
         usual: u64,
         range: RangeInclusive<u64>,
     ) -> Result<u64, OsError> {
+        let end = match *range.end() {
+            u64::MAX => "or more".to_owned(),
+            end => format!("to {end}"),
+        };
+        let expected = format!("a whole number, {} {end}", range.start());
+        self.document(key, meaning, usual, &expected);
         let Some(value) = self.take(key) else { return Ok(usual) };
         let count = value.as_integer().and_then(|count| u64::try_from(count).ok());
-        count.filter(|count| range.contains(count)).ok_or_else(|| {
-            let end = match *range.end() {
-                u64::MAX => "or more".to_owned(),
-                end => format!("to {end}"),
-            };
-            self.error(key, value, format!("a whole number, {} {end}", range.start()))
-        })
+        count.filter(|count| range.contains(count)).ok_or_else(|| self.error(key, value, expected))
     }
 
     /// A whole number that must be there.
-    pub fn whole(&mut self, key: &'static str) -> Result<u64, OsError> {
-        match self.has(key) {
-            true => self.count(key, 0, 0..=u64::MAX),
-            false => Err(self.error(key, "missing", "a whole number, 0 or more".to_owned())),
+    pub fn whole(&mut self, key: &'static str, meaning: &'static str) -> Result<u64, OsError> {
+        const EXPECTED: &str = "a whole number, 0 or more";
+        match (self.has(key), &self.manual) {
+            (true, _) => self.count(key, meaning, 0, 0..=u64::MAX),
+            (false, None) => Err(self.error(key, "missing", EXPECTED.to_owned())),
+            (false, Some(_)) => {
+                self.document(key, meaning, "must be given", EXPECTED);
+                Ok(0)
+            }
         }
     }
 
@@ -89,42 +125,56 @@ impl Keys {
     pub fn number(
         &mut self,
         key: &'static str,
+        meaning: &'static str,
         usual: f64,
         range: RangeInclusive<f64>,
     ) -> Result<f64, OsError> {
+        let expected = format!("a number from {} to {}", range.start(), range.end());
+        self.document(key, meaning, usual, &expected);
         let Some(value) = self.take(key) else { return Ok(usual) };
-        let number = value.as_float().or(value.as_integer().map(|count| count as f64));
-        number.filter(|number| range.contains(number)).ok_or_else(|| {
-            self.error(key, value, format!("a number from {} to {}", range.start(), range.end()))
-        })
+        real(&value).filter(|number| range.contains(number)).ok_or_else(|| self.error(key, value, expected))
     }
 
     /// A part of a whole: above 0, and up to 1.
-    pub fn share(&mut self, key: &'static str, usual: f64) -> Result<f64, OsError> {
-        let share = self.number(key, usual, 0.0..=1.0)?;
-        if share > 0.0 { Ok(share) } else { Err(self.error(key, share, "a number above 0".to_owned())) }
+    pub fn share(&mut self, key: &'static str, meaning: &'static str, usual: f64) -> Result<f64, OsError> {
+        const EXPECTED: &str = "a number above 0, up to 1";
+        self.document(key, meaning, usual, EXPECTED);
+        let Some(value) = self.take(key) else { return Ok(usual) };
+        let share = real(&value).filter(|&share| share > 0.0 && share <= 1.0);
+        share.ok_or_else(|| self.error(key, value, EXPECTED.to_owned()))
     }
 
     /// `true` or `false`.
-    pub fn flag(&mut self, key: &'static str, usual: bool) -> Result<bool, OsError> {
+    pub fn flag(&mut self, key: &'static str, meaning: &'static str, usual: bool) -> Result<bool, OsError> {
+        self.document(key, meaning, usual, "true or false");
         let Some(value) = self.take(key) else { return Ok(usual) };
         value.as_bool().ok_or_else(|| self.error(key, value, "true or false".to_owned()))
     }
 
-    /// One of several names.
-    pub fn name<T>(
+    /// One of several `names`, which commas separate.
+    pub fn name<T: PartialEq>(
         &mut self,
         key: &'static str,
+        meaning: &'static str,
         usual: T,
         from_name: impl Fn(&str) -> Option<T>,
         names: &str,
     ) -> Result<T, OsError> {
+        let is_usual = |name: &&str| from_name(name).is_some_and(|named| named == usual);
+        self.document(key, meaning, names.split(", ").find(is_usual).unwrap_or("none"), names);
         let Some(value) = self.take(key) else { return Ok(usual) };
         value.as_str().and_then(from_name).ok_or_else(|| self.error(key, value, format!("one of {names}")))
     }
 
     /// A page size, as its order.
-    pub fn order(&mut self, key: &'static str, usual: &str, least: u8) -> Result<u8, OsError> {
+    pub fn order(
+        &mut self,
+        key: &'static str,
+        meaning: &'static str,
+        usual: &str,
+        least: u8,
+    ) -> Result<u8, OsError> {
+        self.document(key, meaning, usual, self.sizes(least));
         let value = self.take(key).unwrap_or_else(|| Value::String(usual.to_owned()));
         let size = value.as_str().and_then(|text| text.parse::<PageSize>().ok());
         let order = size.and_then(|size| self.order_of(size)).filter(|&order| order >= least);
@@ -139,34 +189,43 @@ impl Keys {
 
     /// What sizes there are.
     pub fn sizes(&self, least: u8) -> String {
-        let size = |order: u8| PageSize::from_shift(self.paging.base().shift() + u32::from(order));
-        let name = |order: u8| size(order).map_or_else(String::new, |size| size.to_string());
-        format!("a page size, a power of two from {} to {}", name(least), name(ORDERS as u8 - 1))
+        let most = ORDERS as u8 - 1;
+        format!("a page size, a power of two from {} to {}", self.size(least), self.size(most))
+    }
+
+    /// The size of an order, in words.
+    fn size(&self, order: u8) -> String {
+        let size = PageSize::from_shift(self.paging.base().shift() + u32::from(order));
+        size.map_or_else(String::new, |size| size.to_string())
     }
 
     /// The table under a key; `true` stands for an empty one, `false` for none.
-    pub fn table(&mut self, key: &'static str, usual: bool) -> Result<Option<Keys>, OsError> {
-        let place = format!("{}.{key}", self.place);
+    pub fn table(
+        &mut self,
+        key: &'static str,
+        meaning: &'static str,
+        usual: bool,
+    ) -> Result<Option<Keys>, OsError> {
+        self.document(key, meaning, usual, "true, false or a table");
         match self.take(key) {
-            Some(Value::Table(table)) => Ok(Some(Keys::new(&place, table, self.paging, self.held))),
-            Some(Value::Boolean(is_on)) => {
-                Ok(is_on.then(|| Keys::new(&place, Table::new(), self.paging, self.held)))
-            }
-            None => Ok(usual.then(|| Keys::new(&place, Table::new(), self.paging, self.held))),
+            Some(Value::Table(table)) => Ok(Some(self.under(key, table))),
+            Some(Value::Boolean(is_on)) => Ok(is_on.then(|| self.under(key, Table::new()))),
+            None => Ok((usual || self.manual.is_some()).then(|| self.under(key, Table::new()))),
             Some(other) => Err(self.error(key, other, "true, false or a table".to_owned())),
         }
     }
 
     /// The tables under a key: one, a list of them, or none.
-    pub fn tables(&mut self, key: &'static str) -> Result<Vec<Keys>, OsError> {
-        let place = format!("{}.{key}", self.place);
+    pub fn tables(&mut self, key: &'static str, meaning: &'static str) -> Result<Vec<Keys>, OsError> {
+        self.document(key, meaning, "none", "a table, or a list of tables");
         let values = match self.take(key) {
+            None if self.manual.is_some() => vec![Value::Table(Table::new())],
             None => Vec::new(),
             Some(Value::Array(values)) => values,
             Some(value) => vec![value],
         };
         let table = |value: Value| match value {
-            Value::Table(table) => Ok(Keys::new(&place, table, self.paging, self.held)),
+            Value::Table(table) => Ok(self.under(key, table)),
             other => Err(self.error(key, other, "a table, or a list of tables".to_owned())),
         };
         values.into_iter().map(table).collect()
@@ -186,4 +245,9 @@ impl Keys {
             }
         }
     }
+}
+
+/// A number, be it whole or not.
+fn real(value: &Value) -> Option<f64> {
+    value.as_float().or(value.as_integer().map(|count| count as f64))
 }

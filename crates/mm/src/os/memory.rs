@@ -7,13 +7,22 @@ use crate::{MemoryRules, WhenFull};
 use std::fmt;
 use toml::{Table, Value};
 
+const COMPACT: &str = "a promotion that finds no free block compacts memory";
+const SWAP_CYCLES: &str = "cycles to write a base page to swap, or to read it back";
+const WHEN_FULL: &str =
+    "where no frame is free: swap writes another page out, oom kills the process, as there is no swap";
+
 /// The memory in its initial state, if the kernel has one.
 pub(super) fn memory(keys: &mut Keys) -> Result<Option<(Buddy, MemoryRules)>, OsError> {
-    let Some(mut of) = keys.table("memory", false)? else { return Ok(None) };
-    let compact = of.flag("compact", true)?;
+    let whole = "the physical memory; without it, frames never run out";
+    let Some(mut of) = keys.table("memory", whole, false)? else { return Ok(None) };
+    let compact = of.flag("compact", COMPACT, true)?;
     let prices_swap = of.has("swap_cycles");
-    let swap_cycles = of.count("swap_cycles", MemoryRules::SWAP_CYCLES, 0..=u64::MAX)?;
-    let when_full = of.name("when_full", WhenFull::default(), WhenFull::from_name, "swap, oom")?;
+    let swap_cycles = of.count("swap_cycles", SWAP_CYCLES, MemoryRules::SWAP_CYCLES, 0..=u64::MAX)?;
+    let when_full = of.name("when_full", WHEN_FULL, WhenFull::default(), WhenFull::from_name, "swap, oom")?;
+    for key in MemorySpec::KEYS {
+        of.document(key.name, key.meaning, key.usual, key.choices);
+    }
     if prices_swap && when_full == WhenFull::Oom {
         let why = "os.memory: swap_cycles with when_full = \"oom\", which never swaps: leave one of them out";
         return Err(OsError::Memory(why.to_owned()));

@@ -2,13 +2,17 @@
 
 mod collapse;
 mod keys;
+mod manual;
 mod memory;
 mod offline;
+mod page;
 mod place;
 mod policies;
 mod sharing;
 
+pub use manual::PolicyKey;
 pub use memory::read_buddyinfo;
+pub use page::policies_page;
 
 use crate::promotion::OfflineSettings;
 use crate::{Kernel, KernelCosts};
@@ -129,11 +133,14 @@ impl OsSpec {
         if !self.replays() {
             return self.kernel(paging, held).map(|kernel| OsKernel::Running(Box::new(kernel)));
         }
-        let mut keys = Keys::new("os", self.table.clone(), paging, held);
+        self.offline(Keys::new("os", self.table.clone(), paging, held)).map(OsKernel::Offline)
+    }
+
+    fn offline(&self, mut keys: Keys) -> Result<OfflineSettings, OsError> {
         keys.take("policy");
         let settings = offline::settings(&mut keys)?;
         keys.finish()?;
-        Ok(OsKernel::Offline(settings))
+        Ok(settings)
     }
 
     /// Whether it is to be found in replays of the stream.
@@ -147,13 +154,16 @@ impl OsSpec {
 
     /// The same, of a policy that decides while the stream runs.
     pub fn kernel(&self, paging: Paging, held: u32) -> Result<Kernel, OsError> {
-        let mut keys = Keys::new("os", self.table.clone(), paging, held);
-        keys.take("policy");
-        let name = self.policy();
         if self.replays() {
             let why = "`offline` replays the stream: it cannot decide while the stream runs";
             return Err(OsError::Policy(why.to_owned()));
         }
+        self.running(Keys::new("os", self.table.clone(), paging, held))
+    }
+
+    fn running(&self, mut keys: Keys) -> Result<Kernel, OsError> {
+        keys.take("policy");
+        let name = self.policy();
         let entry = POLICIES.iter().find(|entry| entry.name == name).ok_or_else(|| OsError::Name {
             name: name.to_owned(),
             choice: names::choice_of(name, &OsSpec::policies().collect::<Vec<_>>()),
@@ -163,7 +173,7 @@ impl OsSpec {
         let backs_areas = policy.rules().backs_areas;
         let costs = costs(&mut keys, entry)?;
         let memory = memory::memory(&mut keys)?;
-        let kernel = Kernel::new(paging.base(), policy, costs);
+        let kernel = Kernel::new(keys.paging.base(), policy, costs);
         let kernel = sharing::sharing(&mut keys, entry.around, kernel)?;
         keys.finish()?;
         if backs_areas && memory.is_none() {
@@ -197,15 +207,18 @@ fn split_outside_brackets(text: &str) -> impl Iterator<Item = &str> {
 
 fn costs(keys: &mut Keys, entry: &Entry) -> Result<KernelCosts, OsError> {
     let usual = entry.costs;
-    let Some(mut of) = keys.table("costs", false)? else { return Ok(usual) };
-    let mut cycles = |key, usual| of.count(key, usual, 0..=u64::MAX);
+    let whole = "what the kernel's work costs, in cycles";
+    let Some(mut of) = keys.table("costs", whole, false)? else { return Ok(usual) };
+    let mut cycles = |key, meaning, usual| of.count(key, meaning, usual, 0..=u64::MAX);
+    let copy = "building a superpage elsewhere, for each KiB of it";
+    let copy_backed = "the same, for each KiB of it that was backed before";
     let costs = KernelCosts {
-        fault: cycles("fault", usual.fault)?,
-        zero_per_kib: cycles("zero_per_kib", usual.zero_per_kib)?,
-        copy_per_kib: cycles("copy_per_kib", usual.copy_per_kib)?,
-        copy_backed_per_kib: cycles("copy_backed_per_kib", usual.copy_backed_per_kib)?,
-        map: cycles("map", usual.map)?,
-        flush: cycles("flush", usual.flush)?,
+        fault: cycles("fault", "a page fault, without clearing", usual.fault)?,
+        zero_per_kib: cycles("zero_per_kib", "clearing 1 KiB", usual.zero_per_kib)?,
+        copy_per_kib: cycles("copy_per_kib", copy, usual.copy_per_kib)?,
+        copy_backed_per_kib: cycles("copy_backed_per_kib", copy_backed, usual.copy_backed_per_kib)?,
+        map: cycles("map", "building a superpage where its pages lie already", usual.map)?,
+        flush: cycles("flush", "dropping a translation from the TLBs", usual.flush)?,
     };
     of.finish()?;
     Ok(costs)

@@ -12,17 +12,24 @@ pub(super) const TITLE: &str = "knows the future: replays the stream until no su
 pub(super) fn settings(keys: &mut Keys) -> Result<OfflineSettings, OsError> {
     let usual = OfflineSettings::default();
     let orders = up_to(keys.max_page(ORDERS as u8 - 1)?) & keys.held;
+    let miss = "cycles of a TLB miss, from which blocks get their worth";
+    let take = "blocks are chosen that prevent at least this share of the best one's misses for each cycle";
+    let replays = "the most replays after which more blocks are chosen";
+    let build = "cycles to build a superpage, for each KiB of it";
     let mut settings = OfflineSettings {
         orders: Some(orders),
-        miss_cycles: keys.count("miss_cycles", usual.miss_cycles, 1..=u64::MAX)?,
+        miss_cycles: keys.count("miss_cycles", miss, usual.miss_cycles, 1..=u64::MAX)?,
         take: match usual.take {
-            Take::Share(share) => Take::Share(keys.number("take", share, 0.0..=1.0)?),
+            Take::Share(share) => Take::Share(keys.number("take", take, share, 0.0..=1.0)?),
             Take::One => Take::One,
         },
-        replays: keys.count("replays", usual.replays as u64, 1..=u64::MAX)?.try_into().unwrap_or(usize::MAX),
+        replays: keys
+            .count("replays", replays, usual.replays as u64, 1..=u64::MAX)?
+            .try_into()
+            .unwrap_or(usize::MAX),
         ..usual
     };
-    let build = settings.costs.copy_per_kib;
-    settings.costs.copy_per_kib = keys.count("build_cycles_per_kib", build, 1..=u64::MAX)?;
+    let usual = settings.costs.copy_per_kib;
+    settings.costs.copy_per_kib = keys.count("build_cycles_per_kib", build, usual, 1..=u64::MAX)?;
     Ok(settings)
 }

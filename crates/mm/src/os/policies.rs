@@ -57,7 +57,9 @@ pub(super) const POLICIES: &[Entry] = &[
 ];
 
 fn fixed(keys: &mut Keys) -> Made {
-    Ok(Box::new(Fixed { order: keys.order("page", &keys.paging.base().to_string(), 0)? }))
+    Ok(Box::new(Fixed {
+        order: keys.order("page", "the size of every page", &keys.paging.base().to_string(), 0)?,
+    }))
 }
 
 fn asap(keys: &mut Keys) -> Made {
@@ -66,16 +68,22 @@ fn asap(keys: &mut Keys) -> Made {
 }
 
 fn asap_4_64(keys: &mut Keys) -> Made {
-    let order = keys.order("page", "64K", 1)?;
-    let share = keys.number("share", 0.5, 0.0..=1.0)?;
+    let order = keys.order("page", "the size of superpages", "64K", 1)?;
+    let touched = "the share of a superpage's base pages that are touched when it is built";
+    let share = keys.number("share", touched, 0.5, 0.0..=1.0)?;
     let pages = (share * f64::from(1u32 << order)).ceil() as u64;
     Ok(Box::new(AsapShare { order, pages: pages.max(1) }))
 }
 
+const THRESHOLD: &str = "prevented misses that build a superpage, as a share of what it costs";
+const CAPACITY: &str = "the same of misses that room in the TLB would have prevented";
+const BOOKKEEPING: &str = "cycles of the policy's own work at each miss";
+const BUILD: &str = "cycles to build a superpage, for each KiB of it, for the thresholds";
+
 fn approx_online(keys: &mut Keys) -> Made {
     let (top, prices) = (max_page(keys)?, prices(keys)?);
-    let threshold = keys.number("threshold", 0.125, 0.0..=1000.0)?;
-    let bookkeeping = keys.count("bookkeeping_cycles", 100, 0..=u64::MAX)?;
+    let threshold = keys.number("threshold", THRESHOLD, 0.125, 0.0..=1000.0)?;
+    let bookkeeping = keys.count("bookkeeping_cycles", BOOKKEEPING, 100, 0..=u64::MAX)?;
     let policy = ApproxOnline::new(top, &prices, threshold, bookkeeping).only(keys.held);
     let policy = match deferral(keys)? {
         Some(deferral) => policy.deferring(deferral),
@@ -86,17 +94,25 @@ fn approx_online(keys: &mut Keys) -> Made {
 
 /// Charges are passed on at once unless an eager size is named.
 fn deferral(keys: &mut Keys) -> Result<Option<Deferral>, OsError> {
-    let Some(mut of) = keys.table("deferred", false)? else { return Ok(None) };
-    let deferral = Deferral { eager: of.order("eager_page", "64K", 1)?, batch: of.share("batch", 0.5)? };
+    let whole = "charges above a size wait in its blocks before they go to larger ones";
+    let Some(mut of) = keys.table("deferred", whole, false)? else { return Ok(None) };
+    let deferral = Deferral {
+        eager: of.order("eager_page", "the largest size whose charges do not wait", "64K", 1)?,
+        batch: of.share(
+            "batch",
+            "charges wait until they are this share of the next size's threshold",
+            0.5,
+        )?,
+    };
     of.finish()?;
     Ok(Some(deferral))
 }
 
 fn online(keys: &mut Keys) -> Made {
     let (top, prices) = (max_page(keys)?, prices(keys)?);
-    let threshold = keys.number("threshold", 0.125, 0.0..=1000.0)?;
-    let capacity = keys.number("capacity_threshold", 0.625, 0.0..=1000.0)?;
-    let bookkeeping = keys.count("bookkeeping_cycles", 2570, 0..=u64::MAX)?;
+    let threshold = keys.number("threshold", THRESHOLD, 0.125, 0.0..=1000.0)?;
+    let capacity = keys.number("capacity_threshold", CAPACITY, 0.625, 0.0..=1000.0)?;
+    let bookkeeping = keys.count("bookkeeping_cycles", BOOKKEEPING, 2570, 0..=u64::MAX)?;
     let policy = Online::new(top, &prices, threshold, capacity, bookkeeping).only(keys.held);
     Ok(Box::new(policy))
 }
@@ -110,19 +126,28 @@ fn max_page(keys: &mut Keys) -> Result<u8, OsError> {
 fn prices(keys: &mut Keys) -> Result<Break, OsError> {
     Ok(Break {
         base: keys.paging.base(),
-        copy_per_kib: keys.count("build_cycles_per_kib", 3000, 1..=u64::MAX)?,
-        miss_cycles: keys.count("miss_cycles", 30, 1..=u64::MAX)?,
+        copy_per_kib: keys.count("build_cycles_per_kib", BUILD, 3000, 1..=u64::MAX)?,
+        miss_cycles: keys.count(
+            "miss_cycles",
+            "cycles of a TLB miss, for the thresholds",
+            30,
+            1..=u64::MAX,
+        )?,
     })
 }
 
+const TRIP: &str = "misses for each instruction of a window above which the policy is off";
+const TARGET: &str = "cycles of the policy for each instruction below which it is on again";
+
 /// The policy, switched off where it does not pay, if that is asked for.
 pub(super) fn throttled(keys: &mut Keys, policy: Box<dyn Policy>) -> Made {
-    let Some(mut of) = keys.table("throttle", false)? else { return Ok(policy) };
+    let whole = "the policy is off after windows with many misses, until its own cycles are few";
+    let Some(mut of) = keys.table("throttle", whole, false)? else { return Ok(policy) };
     let usual = Limits::default();
     let limits = Limits {
-        window: of.count("window", usual.window, 1..=u64::MAX)?,
-        trip: of.number("trip", usual.trip, 0.0..=1.0)?,
-        target: of.number("target", usual.target, 0.0..=1000.0)?,
+        window: of.count("window", "instructions of a window", usual.window, 1..=u64::MAX)?,
+        trip: of.number("trip", TRIP, usual.trip, 0.0..=1.0)?,
+        target: of.number("target", TARGET, usual.target, 0.0..=1000.0)?,
     };
     of.finish()?;
     Ok(Box::new(Throttle::new(policy, limits)))
@@ -132,10 +157,15 @@ fn huge(keys: &Keys) -> u8 {
     keys.paging.huge_order().try_into().unwrap_or(u8::MAX)
 }
 
+const THP: &str =
+    "the mode of sizes that inherit it, as `/sys/kernel/mm/transparent_hugepage/enabled` has it";
+const MODE: &str = "the mode of pages of this size, such as `sizes.64K`";
+
 fn linux(keys: &mut Keys) -> Made {
-    let enabled = keys.name("thp", ThpMode::Always, ThpMode::from_name, "always, madvise, never")?;
+    let enabled = keys.name("thp", THP, ThpMode::Always, ThpMode::from_name, "always, madvise, never")?;
     let mut settings = LinuxSettings::new(huge(keys), enabled);
-    if let Some(mut of) = keys.table("sizes", false)? {
+    if let Some(mut of) = keys.table("sizes", "the mode of each page size, size by size", false)? {
+        of.document("SIZE", MODE, "2M: inherit; others: never", "always, madvise, inherit, never");
         for (size, mode) in of.rest() {
             let order = size.parse::<PageSize>().ok().and_then(|size| of.order_of(size));
             let mode = mode.as_str().and_then(SizeMode::from_name);
@@ -146,66 +176,100 @@ fn linux(keys: &mut Keys) -> Made {
             settings.sizes[usize::from(order)] = mode;
         }
     }
-    settings.khugepaged = match keys.table("khugepaged", true)? {
-        None => None,
-        Some(mut of) => {
-            let usual = Khugepaged::new(settings.huge);
-            let khugepaged = Khugepaged {
-                pages_to_scan: of.count("pages_to_scan", usual.pages_to_scan, 1..=u64::MAX)?,
-                scan_sleep_millisecs: of.count(
-                    "scan_sleep_millisecs",
-                    usual.scan_sleep_millisecs,
-                    0..=u64::MAX,
-                )?,
-                alloc_sleep_millisecs: of.count(
-                    "alloc_sleep_millisecs",
-                    usual.alloc_sleep_millisecs,
-                    0..=u64::MAX,
-                )?,
-                max_ptes_none: of.count("max_ptes_none", usual.max_ptes_none, 0..=usual.max_ptes_none)?,
-                max_ptes_shared: of.count(
-                    "max_ptes_shared",
-                    usual.max_ptes_shared,
-                    0..=usual.max_ptes_none + 1,
-                )?,
-                mthp: of.name("mthp", usual.mthp, Mthp::from_name, "never, strict, scaled")?,
-                mthp_remains: of.flag("mthp_remains", usual.mthp_remains)?,
-                instructions_per_millisecond: clock(&mut of, usual.instructions_per_millisecond)?,
-                cycles_per_page: of.count("cycles_per_page", usual.cycles_per_page, 0..=u64::MAX)?,
-            };
-            of.finish()?;
-            Some(khugepaged)
-        }
-    };
+    settings.khugepaged = khugepaged(keys, settings.huge)?;
     settings.collapse = collapse(keys)?;
     Ok(Box::new(Linux::new(settings).map_err(|error| OsError::Policy(error.to_string()))?))
 }
 
+const PAGES_TO_SCAN: &str = "base pages that one scan looks at; an area that is passed over counts as one";
+const MAX_PTES_SHARED: &str = "base pages of a block that may be shared with a parent or a child";
+const CYCLES_PER_PAGE: &str = "cycles to look at a base page, charged to `scan`";
+const MTHP: &str = "sizes below the huge page that memory is collapsed to: none, or by one of two rules";
+const MTHP_REMAINS: &str = "those sizes take base pages that a superpage left when it was taken apart";
+
+/// The thread, if it runs.
+fn khugepaged(keys: &mut Keys, huge: u8) -> Result<Option<Khugepaged>, OsError> {
+    let whole = "a thread looks for blocks to collapse into huge pages; false: none does";
+    let Some(mut of) = keys.table("khugepaged", whole, true)? else { return Ok(None) };
+    let usual = Khugepaged::new(huge);
+    let shared = usual.max_ptes_none + 1;
+    let mut count = |key, meaning, usual, range| of.count(key, meaning, usual, range);
+    let (any, positive) = (0..=u64::MAX, 1..=u64::MAX);
+    let khugepaged = Khugepaged {
+        pages_to_scan: count("pages_to_scan", PAGES_TO_SCAN, usual.pages_to_scan, positive)?,
+        scan_sleep_millisecs: count(
+            "scan_sleep_millisecs",
+            "milliseconds between scans; 0 is taken as 1",
+            usual.scan_sleep_millisecs,
+            any.clone(),
+        )?,
+        alloc_sleep_millisecs: count(
+            "alloc_sleep_millisecs",
+            "milliseconds after a scan that found no free huge page",
+            usual.alloc_sleep_millisecs,
+            any.clone(),
+        )?,
+        max_ptes_none: count(
+            "max_ptes_none",
+            "base pages of a block that may be missing",
+            usual.max_ptes_none,
+            0..=usual.max_ptes_none,
+        )?,
+        max_ptes_shared: count("max_ptes_shared", MAX_PTES_SHARED, usual.max_ptes_shared, 0..=shared)?,
+        cycles_per_page: count("cycles_per_page", CYCLES_PER_PAGE, usual.cycles_per_page, any)?,
+        mthp: of.name("mthp", MTHP, usual.mthp, Mthp::from_name, "never, strict, scaled")?,
+        mthp_remains: of.flag("mthp_remains", MTHP_REMAINS, usual.mthp_remains)?,
+        instructions_per_millisecond: clock(&mut of, usual.instructions_per_millisecond)?,
+    };
+    of.finish()?;
+    Ok(Some(khugepaged))
+}
+
 fn clock(keys: &mut Keys, usual: u64) -> Result<u64, OsError> {
-    keys.count("instructions_per_millisecond", usual, 1..=u64::MAX)
+    let meaning = "instructions that pass in a millisecond";
+    keys.count("instructions_per_millisecond", meaning, usual, 1..=u64::MAX)
 }
 
 fn freebsd(keys: &mut Keys) -> Made {
     Ok(Box::new(FreeBsd::new(huge(keys)).map_err(|error| OsError::Policy(error.to_string()))?))
 }
 
+const PROMOTE_SLEEP: &str = "milliseconds between two runs of the thread that builds huge pages";
+const UTILISATION: &str = "share of a block's base pages that must be backed where memory is fragmented";
+const FRAGMENTATION: &str = "how fragmented free memory is, where no `memory` tells it";
+const ENOUGH: &str = "fragmentation below which one backed base page is enough";
+
 fn ingens(keys: &mut Keys) -> Made {
     let usual = IngensSettings::new(huge(keys));
     let settings = IngensSettings {
-        utilisation: keys.number("utilisation", usual.utilisation, 0.0..=1.0)?,
-        fragmentation: keys.number("fragmentation", usual.fragmentation, 0.0..=1.0)?,
-        fragmentation_limit: keys.number("fragmentation_limit", usual.fragmentation_limit, 0.0..=1.0)?,
+        utilisation: keys.number("utilisation", UTILISATION, usual.utilisation, 0.0..=1.0)?,
+        fragmentation: keys.number("fragmentation", FRAGMENTATION, usual.fragmentation, 0.0..=1.0)?,
+        fragmentation_limit: keys.number(
+            "fragmentation_limit",
+            ENOUGH,
+            usual.fragmentation_limit,
+            0.0..=1.0,
+        )?,
         promote_sleep_millisecs: keys.count(
             "promote_sleep_millisecs",
+            PROMOTE_SLEEP,
             usual.promote_sleep_millisecs,
             1..=u64::MAX,
         )?,
         instructions_per_millisecond: clock(keys, usual.instructions_per_millisecond)?,
-        cycles_per_request: keys.count("cycles_per_request", usual.cycles_per_request, 0..=u64::MAX)?,
+        cycles_per_request: keys.count(
+            "cycles_per_request",
+            "cycles to look at a request, charged to `scan`",
+            usual.cycles_per_request,
+            0..=u64::MAX,
+        )?,
         ..usual
     };
     Ok(Box::new(Ingens::new(settings).map_err(|error| OsError::Policy(error.to_string()))?))
 }
+
+const LEFT: &str = "fragmentation above which requests are left to demand";
+const LARGEST: &str = "the largest page that maps what lies aligned";
 
 fn eager(keys: &mut Keys) -> Made {
     let huge = huge(keys);
@@ -213,30 +277,60 @@ fn eager(keys: &mut Keys) -> Made {
     let size =
         PageSize::from_shift(keys.paging.huge().shift()).map_or_else(String::new, |size| size.to_string());
     let settings = EagerSettings {
-        orders: keys.held & up_to(keys.order("max_page", &size, 0)?),
-        least_pages: keys.count("least_pages", usual.least_pages, 0..=u64::MAX)?,
-        fragmentation_limit: keys.number("fragmentation_limit", usual.fragmentation_limit, 0.0..=1.0)?,
+        orders: keys.held & up_to(keys.order("max_page", LARGEST, &size, 0)?),
+        least_pages: keys.count(
+            "least_pages",
+            "the smallest request that is backed at once, in base pages",
+            usual.least_pages,
+            0..=u64::MAX,
+        )?,
+        fragmentation_limit: keys.number(
+            "fragmentation_limit",
+            LEFT,
+            usual.fragmentation_limit,
+            0.0..=1.0,
+        )?,
         ..usual
     };
     Ok(Box::new(Eager::new(settings).map_err(|error| OsError::Policy(error.to_string()))?))
 }
 
+const HIGH: &str = "percent of the memory's frames in use above which wasted memory is taken back";
+const LOW: &str = "percent of the memory's frames in use down to which it is taken back";
+const WASTED: &str = "base pages never touched for which a huge page is taken apart";
+
 fn hawkeye(keys: &mut Keys) -> Made {
     let usual = HawkEyeSettings::new(huge(keys));
     let settings = HawkEyeSettings {
-        at_fault: keys.flag("at_fault", usual.at_fault)?,
-        sample_millisecs: keys.count("sample_millisecs", usual.sample_millisecs, 1..=u64::MAX)?,
-        window_millisecs: keys.count("window_millisecs", usual.window_millisecs, 1..=u64::MAX)?,
+        at_fault: keys.flag("at_fault", "faults map huge pages where they can", usual.at_fault)?,
+        sample_millisecs: keys.count(
+            "sample_millisecs",
+            "milliseconds between samples of coverage",
+            usual.sample_millisecs,
+            1..=u64::MAX,
+        )?,
+        window_millisecs: keys.count(
+            "window_millisecs",
+            "milliseconds that one sample takes",
+            usual.window_millisecs,
+            1..=u64::MAX,
+        )?,
         promote_sleep_millisecs: keys.count(
             "promote_sleep_millisecs",
+            PROMOTE_SLEEP,
             usual.promote_sleep_millisecs,
             1..=u64::MAX,
         )?,
         instructions_per_millisecond: clock(keys, usual.instructions_per_millisecond)?,
-        cycles_per_page: keys.count("cycles_per_page", usual.cycles_per_page, 0..=u64::MAX)?,
-        high_watermark: keys.count("high_watermark", usual.high_watermark, 1..=100)?,
-        low_watermark: keys.count("low_watermark", usual.low_watermark, 1..=100)?,
-        wasted_pages: keys.count("wasted_pages", usual.wasted_pages, 1..=1 << usual.order)?,
+        cycles_per_page: keys.count(
+            "cycles_per_page",
+            CYCLES_PER_PAGE,
+            usual.cycles_per_page,
+            0..=u64::MAX,
+        )?,
+        high_watermark: keys.count("high_watermark", HIGH, usual.high_watermark, 1..=100)?,
+        low_watermark: keys.count("low_watermark", LOW, usual.low_watermark, 1..=100)?,
+        wasted_pages: keys.count("wasted_pages", WASTED, usual.wasted_pages, 1..=1 << usual.order)?,
         ..usual
     };
     Ok(Box::new(HawkEye::new(settings).map_err(|error| OsError::Policy(error.to_string()))?))
@@ -245,17 +339,43 @@ fn hawkeye(keys: &mut Keys) -> Made {
 fn candidates(keys: &mut Keys) -> Made {
     let usual = CandidatesSettings::new(huge(keys));
     let settings = CandidatesSettings {
-        entries: keys.count("entries", usual.entries, 1..=1 << 20)?,
-        most_walks: keys.count("most_walks", usual.most_walks, 1..=u64::MAX)?,
-        budget: keys.number("budget", usual.budget, 0.0..=1.0)?,
+        entries: keys.count(
+            "entries",
+            "regions that the cache beside the walker holds",
+            usual.entries,
+            1..=1 << 20,
+        )?,
+        most_walks: keys.count(
+            "most_walks",
+            "walks that a counter holds; one that is full halves all",
+            usual.most_walks,
+            1..=u64::MAX,
+        )?,
+        budget: keys.number(
+            "budget",
+            "share of the touched memory that may be on huge pages",
+            usual.budget,
+            0.0..=1.0,
+        )?,
         promote_sleep_millisecs: keys.count(
             "promote_sleep_millisecs",
+            PROMOTE_SLEEP,
             usual.promote_sleep_millisecs,
             1..=u64::MAX,
         )?,
-        regions_at_once: keys.count("regions_at_once", usual.regions_at_once, 1..=u64::MAX)?,
+        regions_at_once: keys.count(
+            "regions_at_once",
+            "the most regions promoted at a look",
+            usual.regions_at_once,
+            1..=u64::MAX,
+        )?,
         instructions_per_millisecond: clock(keys, usual.instructions_per_millisecond)?,
-        cycles_per_entry: keys.count("cycles_per_entry", usual.cycles_per_entry, 0..=u64::MAX)?,
+        cycles_per_entry: keys.count(
+            "cycles_per_entry",
+            "cycles to read an entry, charged to `scan`",
+            usual.cycles_per_entry,
+            0..=u64::MAX,
+        )?,
         ..usual
     };
     Ok(Box::new(Candidates::new(settings).map_err(|error| OsError::Policy(error.to_string()))?))

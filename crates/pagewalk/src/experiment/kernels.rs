@@ -36,7 +36,7 @@ pub fn policies(texts: &[String]) -> Result<Vec<OsSpec>, Error> {
 }
 
 fn usage(error: &dyn std::fmt::Display) -> Error {
-    Error::new(Fault::Usage, error).or("docs/reference/policies.md lists policies and their keys")
+    Error::new(Fault::Usage, error).or("`pagewalk schema policies` lists policies and their keys")
 }
 
 /// Each machine under the kernel of its own file and those of the experiment.

@@ -2,7 +2,7 @@
 //!
 //! Whoever counts names a metric as the registry does ([`record`]); whoever sums, formats or explains asks it. A family
 //! of metrics is a pattern with named parts, such as `tlb.{array}.misses`; [`parts::PARTS`] says what each stands for.
-//! `pagewalk schema metrics` prints [`page`], which is `docs/metrics.md`.
+//! `pagewalk schema metrics` prints [`page`], of which `cargo xtask docs` makes `docs/reference/metrics.md`.
 
 mod list;
 mod page;

@@ -1,0 +1,181 @@
+//! The page of the library of machines, from their files.
+
+use crate::markdown::wrapped;
+use crate::tidy::Tree;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use toml::{Table, Value};
+
+const HEAD: &str = "\
+# Machines
+
+The machines of the library: each is a file in `machines/`, and `-m NAME` simulates it.
+`pagewalk machines show NAME` prints one with its reach, its caches and its costs;
+`pagewalk machines show --toml NAME` prints the file, in which each number has its source.
+
+A TLB stands as `NAME ENTRIES×WAYS` with the page sizes that it holds; `full` means that it is fully
+associative. Levels are apart by semicolons.
+
+";
+
+/// `docs/reference/machines.md`.
+pub fn page(tree: &Tree) -> Result<String, String> {
+    let mut page = HEAD.to_owned();
+    let mut sections = String::new();
+    page.push_str("| name | machine | kind |\n|---|---|---|\n");
+    for (path, text) in tree.files(|path| path.starts_with("machines/") && path.ends_with(".toml")) {
+        let machine = Machine::read(text).map_err(|why| format!("{path}: {why}"))?;
+        let Machine { name, title, kind, .. } = &machine;
+        let _ = writeln!(page, "| [{name}](#{name}) | {title} | {kind} |");
+        machine.section(&mut sections);
+    }
+    Ok(page + &sections)
+}
+
+/// What the page says of a machine.
+struct Machine {
+    name: String,
+    title: String,
+    kind: String,
+    /// By level.
+    tlbs: BTreeMap<i64, Vec<String>>,
+    /// What the file calls each, and what it is.
+    sources: Vec<(String, String)>,
+}
+
+impl Machine {
+    fn read(text: &str) -> Result<Machine, String> {
+        let file: Table = text.parse().map_err(|error: toml::de::Error| error.message().to_owned())?;
+        let text_of = |key: &str| {
+            let value = file.get(key).and_then(Value::as_str);
+            value.map(str::to_owned).ok_or_else(|| format!("`{key}` is no text"))
+        };
+        let mut tlbs: BTreeMap<i64, Vec<String>> = BTreeMap::new();
+        for (kind, told) in [("tlb", tlb as fn(&Table) -> Option<String>), ("range_tlb", range_tlb)] {
+            let arrays = file.get(kind).and_then(Value::as_array).into_iter().flatten();
+            for array in arrays {
+                let array = array.as_table().ok_or_else(|| format!("`{kind}` is no table"))?;
+                let level = array.get("level").and_then(Value::as_integer).ok_or("a TLB without level")?;
+                let told = told(array).ok_or_else(|| format!("a `{kind}` without name or entries"))?;
+                tlbs.entry(level).or_default().push(told);
+            }
+        }
+        let kind = kind(&file).ok_or("no kind of walker")?;
+        Ok(Machine { name: text_of("name")?, title: text_of("title")?, kind, tlbs, sources: sources(text) })
+    }
+
+    fn section(&self, page: &mut String) {
+        let Machine { name, title, kind, tlbs, sources } = self;
+        let _ = write!(page, "\n## {name}\n\n{}\n", wrapped("", &format!("{title}: {kind}.")));
+        let levels: Vec<String> = tlbs.values().map(|arrays| arrays.join(", ")).collect();
+        page.push_str(&wrapped("", &format!("TLBs: {}.", levels.join("; "))));
+        if !sources.is_empty() {
+            page.push_str("\nSources:\n\n");
+        }
+        for (name, text) in sources {
+            page.push_str(&wrapped("  ", &format!("- {name}: {text}")));
+        }
+    }
+}
+
+/// What translates, and by which tables.
+fn kind(file: &Table) -> Option<String> {
+    let walker = file.get("walker")?.as_table()?;
+    let text = |key: &str| walker.get(key).and_then(Value::as_str);
+    let walks = match (text("kind")?, text("format")) {
+        ("software", _) if walker.contains_key("mapped") => {
+            "refilled by software from mapped tables".to_owned()
+        }
+        ("software", _) => "refilled by software".to_owned(),
+        (kind, Some(format)) => format!("{kind} walker, {format}"),
+        (kind, None) => format!("{kind} walker"),
+    };
+    let data = file.get("side").and_then(Value::as_str) == Some("data");
+    Some(if data { format!("data side, {walks}") } else { walks })
+}
+
+/// `l2` 1024×8 (4K 2M).
+fn tlb(tlb: &Table) -> Option<String> {
+    let sizes = tlb.get("page_sizes")?.as_array()?.iter().filter_map(Value::as_str);
+    let sizes = sizes.collect::<Vec<_>>().join(" ");
+    let entries = tlb.get("entries")?.as_integer()?;
+    let ways = match tlb.get("ways").and_then(Value::as_integer) {
+        Some(ways) if ways < entries => ways.to_string(),
+        _ => "full".to_owned(),
+    };
+    Some(format!("`{}` {entries}×{ways} ({sizes})", tlb.get("name")?.as_str()?))
+}
+
+fn range_tlb(tlb: &Table) -> Option<String> {
+    let entries = tlb.get("entries")?.as_integer()?;
+    Some(format!("`{}` {entries}×full (ranges)", tlb.get("name")?.as_str()?))
+}
+
+/// The list of sources at a file's head: each has a name, and goes on in lines that are indented deeper.
+fn sources(text: &str) -> Vec<(String, String)> {
+    let head = text.lines().skip_while(|line| !["# Source", "# Sources"].contains(line)).skip(1);
+    let mut sources: Vec<(String, String)> = Vec::new();
+    for line in head.map_while(|line| line.strip_prefix("#   ")) {
+        match (line.starts_with(' '), sources.last_mut()) {
+            (true, Some((_, text))) => {
+                text.push(' ');
+                text.push_str(line.trim());
+            }
+            _ => {
+                let (name, text) = line.split_once(' ').unwrap_or((line, ""));
+                sources.push((name.to_owned(), text.trim().to_owned()));
+            }
+        }
+    }
+    sources
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = "\
+# One
+#
+# Sources
+#   manual  The manual,
+#           second page
+#   cpuid a dump
+# Not modelled.
+name = \"one\"
+title = \"One\"
+tlb = [
+    { name = \"l2\", level = 2, entries = 8, ways = 4, page_sizes = [\"4K\", \"2M\"] },
+    { name = \"l1\", level = 1, entries = 4, page_sizes = [\"4K\"] },
+]
+range_tlb = [{ name = \"r\", level = 2, entries = 2 }]
+walker = { kind = \"radix\", format = \"x86-64\" }
+";
+
+    #[test]
+    fn a_machine_is_told_from_its_file() {
+        let mut tree = Tree::default();
+        tree.add("machines/one.toml", FILE);
+        let page = page(&tree).unwrap();
+        let row = "| [one](#one) | One | radix walker, x86-64 |\n";
+        let section = "\n## one\n\nOne: radix walker, x86-64.\n\n\
+            TLBs: `l1` 4×full (4K); `l2` 8×4 (4K 2M), `r` 2×full (ranges).\n\n\
+            Sources:\n\n- manual: The manual, second page\n- cpuid: a dump\n";
+        assert!(page.contains(row) && page.ends_with(section), "{page}");
+    }
+
+    #[test]
+    fn kinds_say_who_refills() {
+        let kind = |text: &str| kind(&text.parse().unwrap());
+        for (text, told) in [
+            ("[walker]\nkind = \"software\"", "refilled by software"),
+            ("[walker]\nkind = \"software\"\n[walker.mapped]", "refilled by software from mapped tables"),
+            ("side = \"data\"\n[walker]\nkind = \"radix\"", "data side, radix walker"),
+        ] {
+            assert_eq!(kind(text).as_deref(), Some(told));
+        }
+        let mut tree = Tree::default();
+        tree.add("machines/none.toml", "name = \"none\"\n");
+        assert!(page(&tree).unwrap_err().starts_with("machines/none.toml: "));
+    }
+}

@@ -1,0 +1,109 @@
+//! Pages that a diff can show: their lines are short.
+
+use super::{Finding, Tree};
+use crate::markdown::{COLUMNS_MAX, Kind, lines};
+
+/// Pages whose lines are not short yet.
+const UNWRAPPED: [&str; 21] = [
+    "ARCHITECTURE.md",
+    "CHANGELOG.md",
+    "README.md",
+    "docs/adding-a-machine.md",
+    "docs/advise.md",
+    "docs/cases.md",
+    "docs/contiguity.md",
+    "docs/kernel-policies.md",
+    "docs/layout.md",
+    "docs/os-structure.md",
+    "docs/physical-memory.md",
+    "docs/plans.md",
+    "docs/probe.md",
+    "docs/promote.md",
+    "docs/ranges-and-energy.md",
+    "docs/software-managed-tlbs.md",
+    "docs/speed.md",
+    "docs/studies.md",
+    "docs/trace-format.md",
+    "docs/trap.md",
+    "docs/user-guide.md",
+];
+
+/// Lines of prose in Markdown fit into [`COLUMNS_MAX`] columns: not code, tables, and lines that are one link.
+pub fn doc_width(tree: &Tree, findings: &mut Vec<Finding>) {
+    for (path, text) in tree.files(|path| path.ends_with(".md")) {
+        let prose = lines(text).filter(|line| line.kind == Kind::Prose && !is_one_link(line.text));
+        let columns = |text: &str| text.chars().count();
+        let wide: Vec<_> = prose.filter(|line| columns(line.text) > COLUMNS_MAX).collect();
+        let mut found = |line, message| {
+            findings.push(Finding { path: path.to_owned(), line, rule: "doc-width", message });
+        };
+        match (UNWRAPPED.contains(&path), wide.is_empty()) {
+            (true, true) => {
+                found(1, "its lines are short: take it off the list of unwrapped pages".to_owned())
+            }
+            (true, false) => {}
+            (false, _) => wide.iter().for_each(|line| {
+                found(line.number, format!("{} columns; at most {COLUMNS_MAX}", columns(line.text)));
+            }),
+        }
+    }
+}
+
+/// Whether a line has nothing but one link or picture, as an item of a list or not: no line break makes it shorter.
+fn is_one_link(line: &str) -> bool {
+    let item = line.trim().trim_start_matches(['-', '*', '+', '>', ' ']);
+    let item = item.trim_end_matches(['.', ',', ';', ':']);
+    let is_address = |text: &str| {
+        let text = text.trim_start_matches('<');
+        ["http://", "https://"].iter().any(|scheme| text.starts_with(scheme)) && !text.contains(' ')
+    };
+    // `[name]: target`, and `[text](target)` with nothing behind it.
+    let is_definition =
+        item.starts_with('[') && item.split_once("]: ").is_some_and(|(_, to)| !to.contains(' '));
+    let is_link = item.trim_start_matches('!').starts_with('[')
+        && item.find(')').is_some_and(|end| end + 1 == item.len());
+    is_address(item) || is_definition || is_link
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::places;
+    use super::*;
+
+    #[test]
+    fn lines_of_prose_end_at_the_limit() {
+        let (fits, wide) = ("µ".repeat(COLUMNS_MAX), "x ".repeat(COLUMNS_MAX));
+        let text = format!("{fits}\n{wide}\n\n- {wide}\n# {wide}\n");
+        let all = ["docs/a/b.md:2", "docs/a/b.md:4", "docs/a/b.md:5"];
+        assert_eq!(places(doc_width, &[("docs/a/b.md", &text), ("a.txt", &wide)]), all);
+    }
+
+    #[test]
+    fn a_page_that_was_wrapped_goes_off_the_list() {
+        let wide = "x ".repeat(COLUMNS_MAX);
+        for path in UNWRAPPED {
+            assert!(places(doc_width, &[(path, &wide)]).is_empty(), "{path}");
+            assert_eq!(places(doc_width, &[(path, "short\n")]), [format!("{path}:1")]);
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_wrapped_may_be_wide() {
+        let wide = "x ".repeat(COLUMNS_MAX);
+        let path = "x".repeat(COLUMNS_MAX);
+        for fine in [
+            format!("```\n{wide}\n```\n"),
+            format!("a\n\n    {wide}\n"),
+            format!("| {wide} |\n"),
+            format!("- [{wide}](a.md),\n"),
+            format!("![{wide}]({path}.png)\n"),
+            format!("<https://{path}>\n"),
+            format!("[a]: https://{path}\n"),
+        ] {
+            assert!(places(doc_width, &[("docs/a/b.md", &fine)]).is_empty(), "{fine}");
+        }
+        for wrong in [format!("[a]({path}.md) and [b](c.md)\n"), format!("[a](b.md) {wide}\n")] {
+            assert_eq!(places(doc_width, &[("docs/a/b.md", &wrong)]), ["docs/a/b.md:1"], "{wrong}");
+        }
+    }
+}
