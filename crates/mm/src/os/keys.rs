@@ -2,7 +2,7 @@
 
 use super::OsError;
 use crate::ORDERS;
-use pagewalk_units::names::choice;
+use pagewalk_units::names::{choice, closest, meant};
 use pagewalk_units::{PageSize, Paging};
 use std::ops::RangeInclusive;
 use toml::{Table, Value};
@@ -120,7 +120,11 @@ impl Keys {
         names: &str,
     ) -> Result<T, OsError> {
         let Some(value) = self.take(key) else { return Ok(usual) };
-        value.as_str().and_then(from_name).ok_or_else(|| self.error(key, value, format!("one of {names}")))
+        value.as_str().and_then(from_name).ok_or_else(|| {
+            let meant = meant(&closest(value.as_str().unwrap_or_default(), names.split(", ")));
+            let meant = meant.map_or(String::new(), |meant| format!(" ({meant})"));
+            self.error(key, value, format!("one of {names}{meant}"))
+        })
     }
 
     /// A page size, as its order.
