@@ -135,7 +135,7 @@ fn names_in_studies_are_answered_with_the_closest() {
         ("machines = [\"k8\"]\n[[os]]\npolicy = \"linux\"\nthb = 1\n", "did you mean `thp`?"),
         ("machines = [\"k8\"]\nstructures = [\"mach33\"]\n", "did you mean `mach3`"),
         ("machines = [\"k8\"]\nthp = \"allways\"\n", "did you mean `always`?"),
-        ("machines = [\"k8\"]\n[vary]\n\"tlb.l1d.entrys\" = [1]\n", "did you mean `entries`?"),
+        ("machines = [\"k8\"]\n[vary]\n\"tlb.l1d.entres\" = [1]\n", "did you mean `entries`?"),
         (
             "machines = [\"k8\"]\n[[plot]]\ntitle = \"a\"\nx = \"machin\"\ny = [\"walks\"]\n",
             "did you mean `machine`?",
