@@ -17,7 +17,7 @@ fn main() -> ExitCode {
     let result = match line {
         Line::Nothing => command::start::run(),
         Line::Version => command::version::run(),
-        Line::Command(command) => run(command),
+        Line::Command(command) => run(*command),
     };
     match result {
         Ok(code) => code,

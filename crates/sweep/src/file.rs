@@ -13,7 +13,7 @@ use crate::{kernels, machines, plots, structures};
 use pagewalk_mm::ThpMode;
 use pagewalk_report::sweep::schema::{Plot, Published, PublishedRow};
 use pagewalk_reuse::Family;
-use pagewalk_units::names::with_closest;
+use pagewalk_units::names::{choice, with_closest};
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -264,7 +264,8 @@ pub(crate) fn check_names(traces: &[TraceSpec]) -> Result<(), String> {
 }
 
 fn thp(name: &str) -> Result<ThpMode, String> {
-    ThpMode::from_name(name).ok_or_else(|| format!("thp = \"{name}\": choose from always, madvise, never"))
+    let wrong = || format!("thp = \"{name}\": {}", choice(name, &["always", "madvise", "never"]));
+    ThpMode::from_name(name).ok_or_else(wrong)
 }
 
 impl FileFamily {

@@ -56,7 +56,8 @@ pub fn variants(
             let parameters = vary::parameters(chosen);
             let label: String = parameters.iter().map(|(key, value)| format!(" {key} = {value}")).collect();
             let machine = MachineSpec::from_toml(&format!("{name} with{label}"), &text);
-            let machine = machine.map_err(|e| wrong(format!("machines: {e}")))?;
+            let machine =
+                machine.map_err(|e| wrong(format!("machines: {}", with_closest(&e.to_string()))))?;
             let mut variant = MachineVariant { machine, parameters, text, own: None };
             // Whether it can be simulated shows now, before any work.
             let inside = |why: String| wrong(format!("machines: {name} with{label}: {why}"));

@@ -5,7 +5,7 @@ use crate::study::Study;
 use crate::task;
 use pagewalk_report::sweep::schema::{Plot, Value};
 use pagewalk_translate::SoftwareSpec;
-use pagewalk_units::names::choice;
+use pagewalk_units::names::{choice, closest, meant};
 use std::collections::HashSet;
 
 /// What tells machines apart besides varied keys.
@@ -22,8 +22,10 @@ pub fn check(plot: &Plot, study: &Study) -> Result<(), String> {
     let is_drawn = values.peek().is_some() && values.all(|value| matches!(value, Value::Integer(_)));
     if !plot.is_over_time() && !plot.is_by_machine() && !is_drawn {
         let x = &plot.x;
+        let known = varied.iter().copied().chain([Plot::MACHINE, Plot::TIME]);
+        let meant = meant(&closest(x, known)).map_or(String::new(), |meant| format!("{meant} "));
         return Err(inside(format!(
-            "x = \"{x}\": choose a key of [vary] with whole numbers, {:?} or {:?}; varied are {}",
+            "x = \"{x}\": {meant}choose a key of [vary] with whole numbers, {:?} or {:?}; varied are {}",
             Plot::MACHINE,
             Plot::TIME,
             listed(&varied)

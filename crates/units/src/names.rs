@@ -4,6 +4,10 @@
 const PROPOSED: usize = 3;
 /// How like a name must be to be proposed, of 1.
 const LIKE: f64 = 0.62;
+/// What a name with one wrong letter is worth, where it is long.
+const SLIP: f64 = 0.95;
+/// Least letters of a long name.
+const LONG: usize = 5;
 /// What a name's word that is a word of another is worth.
 const WORD: f64 = 0.9;
 /// Least letters of such a word.
@@ -77,7 +81,12 @@ fn likeness(asked: &str, name: &str) -> f64 {
     let (asked_letters, letters) = (letters(asked), letters(name));
     let is_slip = asked_letters.len() > 1 && strsim::damerau_levenshtein(&asked_letters, &letters) <= 1;
     let by_letters = strsim::normalized_damerau_levenshtein(&asked_letters, &letters);
-    by_letters.max(likeness_of_words(asked, name)).max(if is_slip { LIKE } else { 0.0 })
+    let by_slip = match asked_letters.len().max(letters.len()) {
+        _ if !is_slip => 0.0,
+        LONG.. => SLIP,
+        _ => LIKE,
+    };
+    by_letters.max(likeness_of_words(asked, name)).max(by_slip)
 }
 
 /// Without what people write in different ways.
@@ -112,6 +121,7 @@ mod tests {
         assert_eq!(closest("Zen4", MACHINES)[0], "zen4_coalescing");
         assert_eq!(closest("k9", MACHINES), ["k8"]);
         assert_eq!(closest("goldencove", MACHINES), ["golden_cove"]);
+        assert_eq!(closest("walk", ["walk_cycles", "walk_references", "walks"])[0], "walks");
         assert_eq!(closest("nonesuch", MACHINES), [""; 0]);
         assert_eq!(closest("", MACHINES), [""; 0]);
         let policies = [("fixed", "pages of one size"), ("linux", "THP at faults, khugepaged")];

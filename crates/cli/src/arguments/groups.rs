@@ -32,9 +32,8 @@ const HELP_ABOUT: &str = "Print this message, or the help of a command";
 pub fn template(line: &Command) -> String {
     let header = line.get_styles().get_header();
     let commands = groups(line);
-    format!(
-        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{commands}{header}Options:{header:#}\n{{options}}{{after-help}}"
-    )
+    let usage = "{about-with-newline}\n{usage-heading} {usage}\n\n";
+    format!("{usage}{commands}{header}Options:{header:#}\n{{options}}{{after-help}}")
 }
 
 /// All groups: clap itself aligns and wraps the commands, as if they were those of one command.

@@ -14,7 +14,7 @@ pub enum Line {
     /// All that there is to say of the version.
     Version,
     /// A command.
-    Command(Command),
+    Command(Box<Command>),
 }
 
 /// An option that commands share, and that goes before them too.
@@ -61,7 +61,7 @@ pub fn command_line() -> clap::Command {
 /// # Errors
 /// What is wrong, or a text that was asked for, such as the help.
 pub fn read(words: Vec<OsString>) -> Result<Line, Error> {
-    let mut line = command_line();
+    let line = command_line();
     let arranged = Arranged::of(words, &line);
     if arranged.words.len() == 1 {
         return Ok(Line::Nothing);
@@ -73,11 +73,11 @@ pub fn read(words: Vec<OsString>) -> Result<Line, Error> {
     let matches = line.clone().try_get_matches_from(&arranged.words);
     let read = matches.and_then(|matches| Arguments::from_arg_matches(&matches));
     match read {
-        Ok(arguments) => Ok(Line::Command(arguments.command)),
+        Ok(arguments) => Ok(Line::Command(Box::new(arguments.command))),
         Err(error) if error.kind() == ErrorKind::DisplayVersion && whole => Ok(Line::Version),
         Err(error) => match named(&error, ContextKind::InvalidArg).filter(|word| is_shared(word)) {
             Some(word) if error.kind() == ErrorKind::UnknownArgument => Err(arranged.lacks(word, &line)),
-            _ => Err(with_meant(error, &arranged, &mut line)),
+            _ => Err(with_meant(error, &arranged, &line)),
         },
     }
 }
@@ -173,7 +173,7 @@ fn named(error: &Error, kind: ContextKind) -> Option<&str> {
 
 /// The error with the closest names. Clap knows those of options and values that differ by few letters, and no command
 /// of another command.
-fn with_meant(mut error: Error, arranged: &Arranged, line: &mut clap::Command) -> Error {
+fn with_meant(mut error: Error, arranged: &Arranged, line: &clap::Command) -> Error {
     let (wrong, proposed) = match error.kind() {
         ErrorKind::InvalidSubcommand => (ContextKind::InvalidSubcommand, ContextKind::SuggestedSubcommand),
         ErrorKind::UnknownArgument => (ContextKind::InvalidArg, ContextKind::SuggestedArg),
@@ -182,28 +182,30 @@ fn with_meant(mut error: Error, arranged: &Arranged, line: &mut clap::Command) -
     };
     let is_told = proposed != ContextKind::SuggestedSubcommand && error.get(proposed).is_some();
     let Some(word) = named(&error, wrong).map(str::to_owned).filter(|_| !is_told) else { return error };
-    let known = match error.kind() {
-        ErrorKind::InvalidSubcommand => all_commands(line, ""),
+    let meant: Vec<String> = match error.kind() {
+        ErrorKind::InvalidSubcommand => {
+            let near = nearest(&word, all_commands(&arranged.command, ""));
+            if near.is_empty() { nearest(&word, all_commands(line, "")) } else { near }
+        }
         ErrorKind::UnknownArgument => {
             let options = arranged.command.get_arguments().filter_map(Arg::get_long);
-            options.map(|long| format!("--{long}")).collect()
+            nearest(&word, options.map(|long| format!("--{long}")).collect())
         }
         _ => match error.get(ContextKind::ValidValue) {
-            Some(ContextValue::Strings(known)) => known.clone(),
+            Some(ContextValue::Strings(known)) => nearest(&word, known.clone()),
             _ => Vec::new(),
         },
     };
-    let meant = closest(&word, known.iter().map(String::as_str));
-    if let Some(&first) = meant.first() {
-        let value = match proposed {
-            ContextKind::SuggestedSubcommand => {
-                ContextValue::Strings(meant.iter().map(|&name| name.to_owned()).collect())
-            }
-            _ => ContextValue::String(first.to_owned()),
-        };
+    if let Some(first) = meant.first().cloned() {
+        let is_command = proposed == ContextKind::SuggestedSubcommand;
+        let value = if is_command { ContextValue::Strings(meant) } else { ContextValue::String(first) };
         error.insert(proposed, value);
     }
     error
+}
+
+fn nearest(word: &str, known: Vec<String>) -> Vec<String> {
+    closest(word, known.iter().map(String::as_str)).into_iter().map(str::to_owned).collect()
 }
 
 /// All commands, each with the names above it.

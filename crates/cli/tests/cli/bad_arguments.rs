@@ -109,14 +109,14 @@ fn names_that_nearly_match_are_answered_with_the_closest() {
         (&["simulate", "-m", "goldencove", "good.pwt"], "`golden_cove`"),
         (&["trap", "-m", "r2000", "--", "true"], "`mips_r2000`"),
         (&["probe", "-m", "zen_4"], "`zen4`"),
-        (&["layout", "analyze", "-m", "konireddygari", "good.pwt"], "`konireddygari_u512`"),
+        (&["layout", "analyze", "-m", "konireddygari-u512", "good.pwt"], "`konireddygari_u512`"),
         (&["simulate", "--os", "hawkey", "good.pwt"], "`hawkeye`"),
         (&["simulate", "--os", "linux:thb=always", "good.pwt"], "`thp`"),
         (&["simulate", "--os", "linux:thp=allways", "good.pwt"], "`always`"),
         (&["simulate", "--structure", "mach33", "good.pwt"], "`mach3`"),
         (&["simulate", "--switch-at", "raed", "good.pwt"], "`read`"),
-        (&["layout", "analyze", "--tlb", "l2d", "good.pwt"], "`l2`"),
-        (&["schema", "simulat"], "`simulate`"),
+        (&["layout", "analyze", "-m", "golden_cove", "--tlb", "l2d", "good.pwt"], "`l2`"),
+        (&["schema", "machin"], "`machine`"),
         (&["man", "trace", "inport"], "`import`"),
     ] {
         place.run(words).refuses(USAGE, &[meant]);
@@ -134,6 +134,16 @@ fn names_in_studies_are_answered_with_the_closest() {
         ("machines = [\"k8\"]\n[[os]]\npolicy = \"asop\"\n", "did you mean `asap`"),
         ("machines = [\"k8\"]\n[[os]]\npolicy = \"linux\"\nthb = 1\n", "did you mean `thp`?"),
         ("machines = [\"k8\"]\nstructures = [\"mach33\"]\n", "did you mean `mach3`"),
+        ("machines = [\"k8\"]\nthp = \"allways\"\n", "did you mean `always`?"),
+        ("machines = [\"k8\"]\n[vary]\n\"tlb.l1d.entres\" = [1]\n", "did you mean `entries`?"),
+        (
+            "machines = [\"k8\"]\n[[plot]]\ntitle = \"a\"\nx = \"machin\"\ny = [\"walks\"]\n",
+            "did you mean `machine`?",
+        ),
+        (
+            "machines = [\"k8\"]\n[[plot]]\ntitle = \"a\"\nx = \"machine\"\ny = [\"walk\"]\n",
+            "did you mean `walks`",
+        ),
         ("machines = [\"k8\"]\n[familly]\nlevel = 1\n", "did you mean `family`?"),
     ] {
         place.write("study.toml", format!("{study}{text}"));

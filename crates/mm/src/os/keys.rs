@@ -3,7 +3,7 @@
 use super::OsError;
 use super::manual::{Manual, PolicyKey};
 use crate::ORDERS;
-use pagewalk_units::names::choice;
+use pagewalk_units::names::{choice, closest, meant};
 use pagewalk_units::{PageSize, Paging};
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -163,7 +163,11 @@ impl Keys {
         let is_usual = |name: &&str| from_name(name).is_some_and(|named| named == usual);
         self.document(key, meaning, names.split(", ").find(is_usual).unwrap_or("none"), names);
         let Some(value) = self.take(key) else { return Ok(usual) };
-        value.as_str().and_then(from_name).ok_or_else(|| self.error(key, value, format!("one of {names}")))
+        value.as_str().and_then(from_name).ok_or_else(|| {
+            let meant = meant(&closest(value.as_str().unwrap_or_default(), names.split(", ")));
+            let meant = meant.map_or(String::new(), |meant| format!(" ({meant})"));
+            self.error(key, value, format!("one of {names}{meant}"))
+        })
     }
 
     /// A page size, as its order.
