@@ -3,48 +3,17 @@
 use super::{Finding, Tree};
 use crate::markdown::{COLUMNS_MAX, Kind, lines};
 
-/// Pages whose lines are not short yet.
-const UNWRAPPED: [&str; 21] = [
-    "ARCHITECTURE.md",
-    "CHANGELOG.md",
-    "README.md",
-    "docs/adding-a-machine.md",
-    "docs/advise.md",
-    "docs/cases.md",
-    "docs/contiguity.md",
-    "docs/kernel-policies.md",
-    "docs/layout.md",
-    "docs/os-structure.md",
-    "docs/physical-memory.md",
-    "docs/plans.md",
-    "docs/probe.md",
-    "docs/promote.md",
-    "docs/ranges-and-energy.md",
-    "docs/software-managed-tlbs.md",
-    "docs/speed.md",
-    "docs/studies.md",
-    "docs/trace-format.md",
-    "docs/trap.md",
-    "docs/user-guide.md",
-];
-
 /// Lines of prose in Markdown fit into [`COLUMNS_MAX`] columns: not code, tables, and lines that are one link.
 pub fn doc_width(tree: &Tree, findings: &mut Vec<Finding>) {
     for (path, text) in tree.files(|path| path.ends_with(".md")) {
         let prose = lines(text).filter(|line| line.kind == Kind::Prose && !is_one_link(line.text));
-        let columns = |text: &str| text.chars().count();
-        let wide: Vec<_> = prose.filter(|line| columns(line.text) > COLUMNS_MAX).collect();
-        let mut found = |line, message| {
-            findings.push(Finding { path: path.to_owned(), line, rule: "doc-width", message });
-        };
-        match (UNWRAPPED.contains(&path), wide.is_empty()) {
-            (true, true) => {
-                found(1, "its lines are short: take it off the list of unwrapped pages".to_owned())
+        for line in prose {
+            let columns = line.text.chars().count();
+            if columns > COLUMNS_MAX {
+                let message = format!("{columns} columns; at most {COLUMNS_MAX}");
+                let (path, line) = (path.to_owned(), line.number);
+                findings.push(Finding { path, line, rule: "doc-width", message });
             }
-            (true, false) => {}
-            (false, _) => wide.iter().for_each(|line| {
-                found(line.number, format!("{} columns; at most {COLUMNS_MAX}", columns(line.text)));
-            }),
         }
     }
 }
@@ -76,15 +45,6 @@ mod tests {
         let text = format!("{fits}\n{wide}\n\n- {wide}\n# {wide}\n");
         let all = ["docs/a/b.md:2", "docs/a/b.md:4", "docs/a/b.md:5"];
         assert_eq!(places(doc_width, &[("docs/a/b.md", &text), ("a.txt", &wide)]), all);
-    }
-
-    #[test]
-    fn a_page_that_was_wrapped_goes_off_the_list() {
-        let wide = "x ".repeat(COLUMNS_MAX);
-        for path in UNWRAPPED {
-            assert!(places(doc_width, &[(path, &wide)]).is_empty(), "{path}");
-            assert_eq!(places(doc_width, &[(path, "short\n")]), [format!("{path}:1")]);
-        }
     }
 
     #[test]

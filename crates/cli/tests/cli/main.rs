@@ -22,6 +22,7 @@ mod harness;
 mod importing;
 mod layout_studies;
 mod layouts;
+mod manuals;
 mod metrics;
 mod naming;
 mod offline;

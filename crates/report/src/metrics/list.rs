@@ -31,38 +31,38 @@ pub const CHAPTERS: &[Chapter] = &[
     Chapter { title: "TLBs and walks", about: "Of every machine, as far as it has the part.", metrics: TLBS },
     Chapter {
         title: "Software-managed TLBs",
-        about: "Of machines with `[walker.mapped]`: see [software-managed TLBs](../software-managed-tlbs.md).",
+        about: "Of machines with `[walker.mapped]` ([how](../explanation/software-managed-tlbs.md)).",
         metrics: SOFTWARE,
     },
     Chapter {
         title: "Arrangements",
-        about: "With `--quantum` and `--switch-at`, `--cores`, `--structure` ([structures](../os-structure.md)).",
+        about: "Of turns, cores and [structures](../explanation/os-structure.md).",
         metrics: ARRANGEMENTS,
     },
     Chapter {
         title: "Kernels",
-        about: "Of a kernel of its own, with `--os` or `[os]`: see [policies of kernels](../kernel-policies.md).",
+        about: "Of a kernel with a [policy](../explanation/kernel-policies.md) (`--os`, `[os]`).",
         metrics: KERNELS,
     },
     Chapter {
         title: "Physical memory",
-        about: "Of a kernel of its own with a memory: see [physical memory](../physical-memory.md).",
+        about: "Of a kernel of its own with a memory: see [physical memory](../explanation/physical-memory.md).",
         metrics: MEMORY,
     },
     Chapter {
         title: "Data sides",
-        about: "Of machines with `side = \"data\"`: see [ranges and energy](../ranges-and-energy.md).",
+        about: "Of machines with `side = \"data\"`: see [ranges and energy](../explanation/ranges-and-energy.md).",
         metrics: DATA_SIDES,
     },
     Chapter {
         title: "Sets of the last level",
-        about: "Of machines of a [study](../studies.md) with layouts: the last level's arrays for base\n\
+        about: "Of machines of a [study](study-files.md) with layouts: the last level's arrays for base\n\
                 pages, each array alone and with LRU replacement.",
         metrics: LAST_LEVEL,
     },
     Chapter {
         title: "Families and curves",
-        about: "Of arrays in the Parquet table of a [study](../studies.md), beside `references`.",
+        about: "Of arrays in the Parquet table of a [study](study-files.md), beside `references`.",
         metrics: FAMILIES,
     },
 ];
@@ -150,7 +150,8 @@ const SOFTWARE: &[Metric] = &[
     modelled(
         "misses.{class}",
         Unit::Count,
-        "misses by [class](../software-managed-tlbs.md#classes-of-misses), first touches and first stores among them",
+        "misses by [class](../explanation/software-managed-tlbs.md#classes-of-misses), first touches \
+         and first stores among them",
     ),
     modelled("misses.all", Unit::Count, "all of them"),
     modelled("miss_cycles.{class}", Unit::Cycles, "cycles of their handlers"),
