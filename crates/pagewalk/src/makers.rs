@@ -94,7 +94,9 @@ fn name(findings: &Findings<'_>, caller: &CodePlace, symbols: &mut Symbolizer) -
         let start = symbol.start.map_or(offset.0 & !0xfff, |start| start.0);
         return Some(format!("{object}{why}+{start:#x}"));
     };
-    let is_allocators = ALLOCATORS.contains(&function.as_str())
+    // Compilers name parts and copies of a function after it: `sysmalloc.constprop.0`.
+    let plain = function.split_once('.').map_or(function.as_str(), |(before, _)| before);
+    let is_allocators = ALLOCATORS.contains(&plain)
         || ALLOCATORS_BEGIN.iter().any(|beginning| function.starts_with(beginning));
     (!is_allocators).then(|| match (&symbol.file, symbol.line) {
         (Some(file), Some(line)) => format!("{function} ({}:{line})", short(file)),

@@ -214,13 +214,22 @@ pub(crate) fn headline(process: &ProcessResult) -> String {
         }
         (Some(walks), Some(share)) => format!(
             "{program} spends {} of its modelled cycles on page walks: {} walks in {instructions} \
-             instructions on {}.",
+             instructions on {}{}.",
             percent(share),
             count(walks),
-            machine.name
+            machine.name,
+            asked_for(process, walks).unwrap_or_default()
         ),
         _ => format!("{program} ran {instructions} instructions on {}.", machine.name),
     }
+}
+
+/// Who asked for the memory that at least a third of the walks are for.
+fn asked_for(process: &ProcessResult, walks: u64) -> Option<String> {
+    let row = process.attribution.mappings.iter().max_by_key(|row| row.walks())?;
+    let part = row.walks() as f64 / walks as f64;
+    let who = row.made_by.as_ref().filter(|_| part > 1.0 / 3.0)?;
+    Some(format!(", {} of them in memory that {who} asked for", percent(part)))
 }
 
 /// One machine under one kernel, for tables.

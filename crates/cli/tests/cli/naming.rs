@@ -57,3 +57,65 @@ fn functions_without_names_have_none_and_the_report_says_why() {
     let printed = place.good(&["profile", "--", "./stripped"]).stderr;
     assert!(printed.contains("stripped: no names of functions are in that file"), "{printed}");
 }
+
+/// Asks for memory in three ways: at once, by pieces of the heap, and from the kernel.
+const MAKERS: &str = r#"
+    #include <stdio.h>
+    #include <stdlib.h>
+    #include <sys/mman.h>
+    enum { BYTES = 24 << 20, PIECE = 4000 };
+    __attribute__((noinline)) static char* index_of(long bytes) {
+        char* all = calloc(bytes, 1);
+        return all;
+    }
+    struct piece { struct piece* next; char rest[PIECE]; };
+    __attribute__((noinline)) static struct piece* collect(long bytes) {
+        struct piece* last = 0;
+        for (long i = 0; i < bytes; i += PIECE) {
+            struct piece* one = malloc(sizeof *one);
+            one->next = last;
+            last = one;
+        }
+        return last;
+    }
+    __attribute__((noinline)) static char* arena(long bytes) {
+        char* all = mmap(0, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        return all == MAP_FAILED ? exit(1), all : all;
+    }
+    int main(void) {
+        volatile char* index = index_of(BYTES);
+        struct piece* pieces = collect(BYTES);
+        volatile char* pages = arena(BYTES + 4096);
+        long sum = 0;
+        for (long i = 0; i < BYTES; i += 4096) sum += index[i] += 1, pages[i] = 1;
+        for (struct piece* one = pieces; one; one = one->next) sum++;
+        printf("%ld\n", sum);
+        return 0;
+    }
+"#;
+
+#[test]
+fn memory_is_named_by_who_asked_for_it() {
+    let place = Place::new();
+    place.write("makers.c", MAKERS);
+    for kind in ["-static", "-pie"] {
+        tool(&place, "gcc", &["-O1", "-g", kind, "-o", "makers", "makers.c"]);
+        let outcome =
+            place.good(&["profile", "-m", "k8", "--thp", "never", "-o", "r.json", "--", "./makers"]);
+        let result = place.json("r.json");
+        let rows = result["processes"][0]["attribution"]["mappings"].as_array().expect("mappings");
+        let of = |is_meant: &dyn Fn(&serde_json::Value) -> bool| {
+            let row = rows.iter().find(|row| is_meant(row)).expect("a mapping");
+            row["made_by"].as_str().unwrap_or_else(|| panic!("{kind}: {row}")).to_owned()
+        };
+        let is_large = |row: &serde_json::Value| row["bytes"].as_u64() >= Some(24 << 20);
+        let index = of(&|row| row["kind"] == "anonymous" && is_large(row));
+        assert_eq!(index, "index_of (makers.c:7)", "{kind}");
+        assert_eq!(of(&|row| row["kind"] == "shared_anonymous"), "arena (makers.c:21)", "{kind}");
+        let heap = of(&|row| row["kind"] == "heap");
+        assert_eq!(heap, "collect (makers.c:14)", "{kind}");
+        assert!(outcome.stderr.contains(" by collect (makers.c:14)"), "{kind}: {}", outcome.stderr);
+        let files = rows.iter().filter(|row| row["kind"] == "file");
+        assert!(files.into_iter().all(|row| row["made_by"].is_null()), "{kind}: a file has a name");
+    }
+}
