@@ -1,5 +1,6 @@
-//! Project chores: `cargo xtask tidy`.
+//! Project chores: `cargo xtask tidy`, `cargo xtask package`.
 
+mod package;
 mod tidy;
 
 use std::path::Path;
@@ -9,15 +10,38 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["tidy"] => run_tidy(),
+        ["package", rest @ ..] => run_package(rest),
         _ => {
-            eprintln!("usage: cargo xtask tidy    check the project's own rules");
+            eprintln!(
+                "usage: cargo xtask tidy       check the project's own rules\n       {}\n{:30}make a .deb of a release build",
+                package::USAGE,
+                ""
+            );
             ExitCode::from(2)
         }
     }
 }
 
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the repository's root")
+}
+
+fn run_package(arguments: &[&str]) -> ExitCode {
+    let made = package::Options::parse(arguments).and_then(|options| package::make(root(), &options));
+    match made {
+        Ok(package) => {
+            println!("{}", package.display());
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("package: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
 fn run_tidy() -> ExitCode {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the repository's root");
+    let root = root();
     let tree = match tidy::Tree::read(root) {
         Ok(tree) => tree,
         Err(error) => {
