@@ -20,6 +20,13 @@ pub const USAGE: &str = "cargo xtask package [--static] [--binary FILE] [--outpu
 
 const TRIPLE: &str = "x86_64-unknown-linux-gnu";
 
+/// Texts of licences that Debian has and other systems may not.
+const LICENCES: [(&str, &str); 3] = [
+    ("LICENSE-APACHE", "LICENSE-APACHE"),
+    ("LICENSE-MIT", "LICENSE-MIT"),
+    ("crates/capture/engines/valgrind/COPYING", "COPYING.GPL-2"),
+];
+
 /// What to package, and where to.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Options {
@@ -82,7 +89,7 @@ pub fn make(root: &Path, options: &Options) -> Result<PathBuf, String> {
     fs::create_dir_all(&work).map_err(|e| format!("cannot make the folder {}: {e}", work.display()))?;
     let contents = Contents::gather(root, &release, stripped(&binary, &work)?, pages)?;
     let made = if options.is_static {
-        archive(&contents, &release, &work, &output)
+        archive(root, &contents, &release, &work, &output)
     } else {
         debian(contents, &release, &work, &output)
     };
@@ -108,12 +115,23 @@ fn debian(contents: Contents, release: &Release, work: &Path, output: &Path) -> 
 }
 
 /// Writes `pagewalk-VERSION-x86_64-linux.tar.gz`, which is unpacked in `/usr/local` or anywhere.
-fn archive(contents: &Contents, release: &Release, work: &Path, output: &Path) -> Result<PathBuf, String> {
-    if !libraries::needed(contents.binary())?.is_empty() {
-        return Err("the binary is not static: it asks for shared libraries".to_owned());
+fn archive(
+    root: &Path,
+    contents: &Contents,
+    release: &Release,
+    work: &Path,
+    output: &Path,
+) -> Result<PathBuf, String> {
+    let needed = libraries::needed(contents.binary())?;
+    if !needed.is_empty() {
+        return Err(format!("the binary is not static: it needs {}", needed.join(", ")));
     }
     let name = format!("pagewalk-{}-x86_64-linux", release.version);
-    contents.relocated().write(&work.join(&name), release.date)?;
+    let mut tree = contents.relocated();
+    for (text, place) in LICENCES {
+        tree.add(format!("share/doc/pagewalk/{place}"), 0o644, read(&root.join(text))?);
+    }
+    tree.write(&work.join(&name), release.date)?;
     let mut tar = Command::new("tar");
     tar.args(["--create", "--format=gnu", "--sort=name", "--owner=root:0", "--group=root:0"]);
     tar.arg(format!("--mtime=@{}", release.date)).arg("--directory").arg(work).arg(&name);

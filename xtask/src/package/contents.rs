@@ -60,6 +60,9 @@ fn manual(page: impl Fn(&[&str]) -> Result<Vec<u8>, String>) -> Result<BTreeMap<
         }
         pages.insert(name, text);
     }
+    if pages.len() < 2 {
+        return Err("the manual page of pagewalk names no command's as `pagewalk\\-NAME(1)`".to_owned());
+    }
     Ok(pages)
 }
 
