@@ -12,10 +12,10 @@ fn main() -> ExitCode {
         ["tidy"] => run_tidy(),
         ["package", rest @ ..] => run_package(rest),
         _ => {
+            eprintln!("usage: cargo xtask tidy    check the project's own rules");
+            eprintln!("       {}", package::USAGE);
             eprintln!(
-                "usage: cargo xtask tidy       check the project's own rules\n       {}\n{:30}make a .deb of a release build",
-                package::USAGE,
-                ""
+                "                            make a .deb of a release build, or an archive of a static one"
             );
             ExitCode::from(2)
         }

@@ -107,7 +107,7 @@ fn debian(contents: Contents, release: &Release, work: &Path, output: &Path) -> 
     tree.write(&folder, release.date)?;
     let package = output.join(format!("pagewalk_{}_amd64.deb", release.version));
     let mut dpkg = Command::new("dpkg-deb");
-    // Debian's own default, which Ubuntu's and Debian's dpkg of any age unpack; by one thread, whatever the machine has.
+    // Debian's own default, which every dpkg unpacks; by one thread, whatever the machine has.
     dpkg.args(["--root-owner-group", "-Zxz", "--build"]).arg(&folder).arg(&package);
     dpkg.env("SOURCE_DATE_EPOCH", release.date.to_string()).env("DPKG_DEB_THREADS_MAX", "1");
     capture(&mut dpkg)?;

@@ -4,8 +4,8 @@ use super::{Contents, Release, capture, filtered};
 use std::fmt::Write;
 use std::process::Command;
 
-/// What the program runs. The engine is built on first use: `gcc` compiles it with Valgrind's headers and those of the C
-/// library, and `objcopy` of `binutils` prepares a part of Valgrind's.
+/// What the program runs. The engine is built on first use: `gcc` compiles it with Valgrind's headers and those of
+/// the C library, and `objcopy` of `binutils` prepares a part of Valgrind's.
 const PROGRAMS: [&str; 4] = ["binutils", "gcc", "libc6-dev", "valgrind"];
 
 const DESCRIPTION: &str = "\
@@ -52,7 +52,8 @@ pub(super) fn changelog(release: &Release) -> Result<String, String> {
     let date = capture(&mut date)?;
     let Release { version, maintainer, .. } = release;
     Ok(format!(
-        "pagewalk ({version}) unstable; urgency=medium\n\n  * Release {version}. CHANGELOG.md.gz says what changes.\n\n \
+        "pagewalk ({version}) unstable; urgency=medium\n\n  \
+         * Release {version}. CHANGELOG.md.gz says what changes.\n\n \
          -- {maintainer}  {}\n",
         String::from_utf8_lossy(&date).trim()
     ))
