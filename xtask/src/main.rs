@@ -1,7 +1,8 @@
-//! Project chores: `cargo xtask tidy`, `cargo xtask docs`.
+//! Project chores: `cargo xtask tidy`, `cargo xtask docs`, `cargo xtask package`.
 
 mod docs;
 mod markdown;
+mod package;
 mod tidy;
 
 use std::path::Path;
@@ -12,6 +13,7 @@ const USAGE: &str = "\
 usage: cargo xtask tidy            check the project's own rules
        cargo xtask docs            write the generated pages of docs/reference
        cargo xtask docs --check    check that they are current, and what the other pages name
+       cargo xtask package         make a .deb of a release build, or with --static an archive of a static one
 
 `docs` builds pagewalk, or takes the one of `--program PATH`, which comes last.";
 
@@ -27,6 +29,7 @@ fn main() -> ExitCode {
             ["--check", "--program", path] => check_docs(root, Some(Path::new(path))),
             _ => return wrong_usage(),
         },
+        ["package", options @ ..] => run_package(root, options),
         _ => return wrong_usage(),
     };
     outcome.unwrap_or_else(|error| {
@@ -39,6 +42,12 @@ fn run_tidy(root: &Path) -> Result<ExitCode, String> {
     let tree = tidy::Tree::read(root).map_err(|error| format!("cannot read {}: {error}", root.display()))?;
     println!("tidy: {} files", tree.len());
     Ok(told("tidy", &tidy::check(&tree)))
+}
+
+fn run_package(root: &Path, arguments: &[&str]) -> Result<ExitCode, String> {
+    let package = package::make(root, &package::Options::parse(arguments)?)?;
+    println!("{}", package.display());
+    Ok(ExitCode::SUCCESS)
 }
 
 fn wrong_usage() -> ExitCode {
