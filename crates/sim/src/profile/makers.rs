@@ -96,10 +96,8 @@ impl Makers {
         if let Some(thread) = event.switches_to() {
             self.running = thread;
         }
-        let Event::Map(Mapping { start, bytes, kind, .. }) = event else { return };
-        let is_nameless =
-            matches!(kind, MappingKind::Anonymous | MappingKind::SharedAnonymous | MappingKind::Heap);
-        if !is_nameless || !self.has_run || self.calls == CALLS_MAX {
+        let Some((start, bytes)) = grown(event) else { return };
+        if !self.has_run || self.calls == CALLS_MAX {
             return;
         }
         let thread = self.running;
@@ -107,8 +105,8 @@ impl Makers {
             self.settle(thread);
         }
         self.calls += 1;
-        let mapping = space.mapping_of(start.0..start.0.saturating_add(PAGE_BYTES));
-        self.returns.entry(thread).or_default().made.push((mapping, *bytes));
+        let mapping = space.mapping_of(start..start.saturating_add(PAGE_BYTES));
+        self.returns.entry(thread).or_default().made.push((mapping, bytes));
     }
 
     /// Ends following a thread.
@@ -135,6 +133,26 @@ impl Makers {
     /// Those of a mapping.
     pub fn of(&self, mapping: MappingId) -> &[Maker] {
         self.makers.get(&mapping).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// The memory without a file that an event adds: an address in it, and how much.
+fn grown(event: &Event) -> Option<(u64, u64)> {
+    match event {
+        Event::Map(Mapping { start, bytes, kind, .. }) => {
+            let is_nameless =
+                matches!(kind, MappingKind::Anonymous | MappingKind::SharedAnonymous | MappingKind::Heap);
+            is_nameless.then_some((start.0, *bytes))
+        }
+        Event::Break { old_end, new_end } => {
+            let bytes = new_end.0.checked_sub(old_end.0).filter(|&bytes| bytes > 0)?;
+            Some(((new_end.0 - 1) & !(PAGE_BYTES - 1), bytes))
+        }
+        Event::Remap { new_start, old_bytes, new_bytes, .. } => {
+            let bytes = new_bytes.checked_sub(*old_bytes).filter(|&bytes| bytes > 0)?;
+            Some((new_start.0, bytes))
+        }
+        _ => None,
     }
 }
 
