@@ -3,7 +3,7 @@
 //! Each gives every movable object a *shift*: by how many pages it moves, as far as sets of TLBs can see, which is
 //! modulo the largest number of sets. [`arena`] finds places for them.
 //!
-//! - [`single`]: one object, from who evicts whom in the worst set (Konireddygari 2008, section 3.2).
+//! - [`single_move`]: one object, from who evicts whom in the worst set (Konireddygari 2008, section 3.2).
 //! - [`callgraph`]: all objects, from which page of code calls which (section 3.3).
 //! - [`search`]: all objects, from the reuses of pages themselves ([`reuses`]), for several machines at once.
 //! - [`random`]: what layouts are like that nobody planned.

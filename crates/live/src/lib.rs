@@ -5,7 +5,7 @@
 //! [`pages`] runs a program with those ranges of its memory on huge pages that a plan wants there.
 //! [`promote`] brings a running process's memory onto huge pages where its TLB misses have paid for that.
 //! [`pagemap`] reads a live process's page map: what designs of TLBs would make of its memory.
-//! [`timed`] says how long a program takes, [`warmth`] has it find memory that is there.
+//! [`timing`] says how long a program takes, [`warmth`] has it find memory that is there.
 //! [`probe`] measures the host itself by timing: its TLBs, walks, caches, and what its kernel takes.
 
 pub mod layout;

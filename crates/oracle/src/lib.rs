@@ -1,7 +1,7 @@
 //! Slow reference models, written to be read. A dev-dependency only; shares no code with what it checks.
 //!
 //! [`Machine`] translates one reference at a time through lists kept in order of use; [`Kernel`] keeps one
-//! entry per mapped page, [`promotion`] one per page under each policy that builds superpages, [`watching`] and
+//! entry per mapped page, [`promotion`] one per page under each policy that builds superpages, [`miss_policies`] and
 //! [`prefetch`] look at all that a TLB holds, [`Frames`] keeps one entry per frame of memory. [`Replacing`] and
 //! [`LruSets`] are single arrays, [`History`] remembers every reference.
 

@@ -98,7 +98,7 @@ impl Namer {
         let losses = jit.into_iter().chain(self.unnamed(&attribution)).collect();
         let space = findings.space();
         let label = |id: MappingId| label(&attribution.mappings, &space.info(id).name);
-        let what_if = findings.alternatives().into_iter().map(|a| what_if(&a, &label, &machines[0]));
+        let what_if = findings.alternatives().into_iter().map(|a| what_if(&a, label, &machines[0]));
         let what_if = what_if.collect();
         let mut process = ProcessResult {
             losses,

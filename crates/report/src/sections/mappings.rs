@@ -60,7 +60,7 @@ fn cells(row: &MappingRow, all: u64, longest: u64) -> Vec<Cell> {
     let references = row.references_data.saturating_add(row.references_fetch);
     let (data, fetch) = (count(row.references_data), count(row.references_fetch));
     vec![
-        Cell::named(&row.label(), build),
+        Cell::named(row.label(), build),
         Cell::Walks { data: row.walks_data, fetch: row.walks_fetch, of: longest },
         Cell::count(row.walks()),
         Cell::figure(percent(share(row.walks(), all)), row.walks() as f64),
