@@ -69,6 +69,7 @@ struct Release {
 pub fn make(root: &Path, options: &Options) -> Result<PathBuf, String> {
     let release = Release { version: version(root)?, date: date(root)?, maintainer: maintainer() };
     let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    let target = std::path::absolute(&target).map_err(|e| format!("{}: {e}", target.display()))?;
     let output = options.output.clone().unwrap_or_else(|| target.join("package"));
     fs::create_dir_all(&output).map_err(|e| format!("cannot make the folder {}: {e}", output.display()))?;
     let binary = match &options.binary {

@@ -61,9 +61,8 @@ pub(crate) fn prepare(listener: &dyn Listener) -> Result<Engine, EngineError> {
     Engine::prepare_and_tell(&Options::default(), &mut |built| {
         let bar = bar.get_or_insert_with(|| {
             let version = built.version;
-            listener.note(&format!(
-                "first start: building the capture engine for Valgrind {version} (some seconds)"
-            ));
+            listener
+                .note(&format!("building the capture engine for Valgrind {version} (some seconds, once)"));
             listener.shares("capture engine")
         });
         bar.reach((built.done * 100 / built.all) as u64, &format!("part {} of {}", built.done, built.all));

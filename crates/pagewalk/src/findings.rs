@@ -133,7 +133,7 @@ impl Namer {
         findings: &mut Findings<'_>,
         detail: Detail,
     ) -> (Attribution, Option<JitError>) {
-        let mappings = self.mappings(findings);
+        let mappings = self.mappings(findings, detail);
         let (mut functions, jit) = self.functions(pid, findings);
         functions.truncate(if detail == Detail::Full { FUNCTIONS_MAX } else { 20 });
         let all = findings.pages();
@@ -150,10 +150,11 @@ impl Namer {
     }
 
     /// The mappings, with who made the costliest.
-    fn mappings(&self, findings: &mut Findings<'_>) -> Vec<MappingRow> {
+    fn mappings(&self, findings: &mut Findings<'_>, detail: Detail) -> Vec<MappingRow> {
         let mut rows = mappings(findings);
         let mut symbols = self.symbols.lock().unwrap_or_else(PoisonError::into_inner);
-        for (id, row) in rows.iter_mut().take(MADE_BY_MAX) {
+        let many = if detail == Detail::Full { MADE_BY_MAX } else { 5 };
+        for (id, row) in rows.iter_mut().take(many) {
             row.made_by = made_by(findings, *id, &mut symbols);
         }
         rows.into_iter().map(|(_, row)| row).collect()
@@ -384,7 +385,7 @@ pub fn short(path: &str) -> &str {
 
 /// A mapping's name, and the same with who made it.
 fn label(mappings: &[MappingRow], name: &str) -> (String, String) {
-    let row = mappings.iter().find(|row| row.name == name);
+    let row = mappings.iter().find(|row| row.name == name && row.made_by.is_some());
     (name.to_owned(), row.map_or_else(|| short(name).to_owned(), MappingRow::label))
 }
 

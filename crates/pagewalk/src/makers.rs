@@ -47,7 +47,7 @@ const ALLOCATORS: [&str; 22] = [
     "morecore",
 ];
 /// How others of them begin.
-const ALLOCATORS_BEGIN: [&str; 11] = [
+const ALLOCATORS_BEGIN: [&str; 14] = [
     "__libc_",
     "_int_",
     "_mid_memalign",
@@ -58,24 +58,27 @@ const ALLOCATORS_BEGIN: [&str; 11] = [
     "operator new",
     "__rust_",
     "__rdl_",
+    "__rustc::__r",
+    "<alloc::",
     "alloc::",
+    "runtime.",
 ];
 
-/// `build (join.c:17)`, who had most of a mapping mapped; `None`: nobody is known.
+/// `build (join.c:17)`, who had more than half of a mapping mapped; `None`: that is not known.
 pub(crate) fn made_by(
     findings: &Findings<'_>,
     mapping: MappingId,
     symbols: &mut Symbolizer,
 ) -> Option<String> {
     let mut bytes: BTreeMap<String, u64> = BTreeMap::new();
-    for maker in findings.makers(mapping) {
+    let (makers, all) = findings.makers(mapping);
+    for maker in makers {
         if let Some(named) = maker.callers.iter().find_map(|caller| name(findings, caller, symbols)) {
             let sum = bytes.entry(named).or_default();
             *sum = sum.saturating_add(maker.bytes);
         }
     }
-    // The first of equals.
-    bytes.into_iter().rev().max_by_key(|(_, bytes)| *bytes).map(|(name, _)| name)
+    bytes.into_iter().find(|(_, bytes)| *bytes > all / 2).map(|(name, _)| name)
 }
 
 /// The function that a call returned to, unless it is an allocator's.

@@ -293,7 +293,7 @@ pub struct MappingRow {
     pub name: String,
     /// `heap`, `stack`, `anonymous`, `shared_anonymous`, `file`, `shared_file`, `kernel` (its vdso), `unknown`.
     pub kind: String,
-    /// Who had most of it mapped, past the allocator: `build (join.c:17)`. Left out where that is not known.
+    /// Who had more than half of it mapped, past the allocator: `build (join.c:17)`. Left out where that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub made_by: Option<String>,
     /// GNU build-id of the file, where it has one.

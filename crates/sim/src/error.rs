@@ -34,7 +34,7 @@ pub enum PassError {
     /// A design that only a [`System`](crate::System) simulates: its machine's page tables are mapped, or it prefetches
     /// under a kernel.
     #[error(
-        "{0}: a pass cannot simulate superpages where tables are mapped, or beside prefetchers: `simulate` can"
+        "{0}: the host's huge pages are not simulated where tables are mapped, nor a kernel's beside prefetchers"
     )]
     Unfit(String),
     /// A machine of which every operation is counted.

@@ -16,7 +16,8 @@
 
 use crate::counts::{DesignCounts, SpaceCounts};
 use crate::data_side::{DataSideError, DataSides};
-use crate::error::PassError;
+use crate::design::siblings::groups;
+use crate::error::{DESIGNS_MAX, PassError};
 use crate::groups::{Group, Groups};
 use crate::pass::Pass;
 use crate::spec::DesignSpec;
@@ -126,6 +127,12 @@ fn engine(
     })
 }
 
+/// Whether a pass of several cores, each of which has first levels of its own, can simulate one more design.
+fn has_room(others: &[DesignSpec], design: &DesignSpec, cores: usize) -> bool {
+    let with = || groups(&others.iter().chain([design]).cloned().collect::<Vec<_>>()).0.len();
+    cores <= 1 || with() * cores <= DESIGNS_MAX
+}
+
 /// Designs in an arrangement.
 pub struct Experiment {
     engines: Vec<Box<dyn Engine>>,
@@ -196,7 +203,8 @@ impl Experiment {
             let by = By::of(&design, arrangement);
             let is_meant = |(its, others): &(By, Vec<DesignSpec>)| {
                 let is_alike = by == By::Pass || others[0].machine.paging == design.machine.paging;
-                *its == by && by != By::System && is_alike
+                let has_room = by != By::Pass || has_room(others, &design, arrangement.cores);
+                *its == by && by != By::System && is_alike && has_room
             };
             let engine = shares.iter().position(is_meant).unwrap_or_else(|| {
                 shares.push((by, Vec::new()));

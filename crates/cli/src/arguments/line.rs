@@ -100,9 +100,9 @@ impl Arranged {
         let mut arranged: Vec<OsString> = words.first().cloned().into_iter().collect();
         let mut rest = words.into_iter().skip(1).peekable();
         while command.has_subcommands() {
-            let shared = rest.next_if(|word| word.to_str().is_some_and(is_shared));
-            if let Some(word) = shared {
-                early.push(word);
+            if let Some(shared) = rest.peek().and_then(|word| word.to_str()).and_then(apart) {
+                early.extend(shared);
+                rest.next();
                 continue;
             }
             let below = rest.peek().and_then(|word| command.find_subcommand(word));
@@ -151,6 +151,16 @@ impl Arranged {
 
 fn is_shared(word: &str) -> bool {
     SHARED.iter().any(|shared| shared.is(word))
+}
+
+/// The shared options that a word stands for: `--json`, `-q`, or several in one, `-qv`.
+fn apart(word: &str) -> Option<Vec<OsString>> {
+    if is_shared(word) {
+        return Some(vec![word.into()]);
+    }
+    let letters = word.strip_prefix('-').filter(|letters| !letters.is_empty())?;
+    let all: Vec<String> = letters.chars().map(|letter| format!("-{letter}")).collect();
+    all.iter().all(|word| is_shared(word)).then(|| all.into_iter().map(OsString::from).collect())
 }
 
 /// Commands at and below `command` that have the option; `above` are the names before.

@@ -110,6 +110,11 @@ fn alternatives_go_with_every_arrangement() {
     let in_turns = with(&turns);
     let counts = |rows: &[Value]| rows.iter().map(|row| row["walks"].as_u64()).collect::<Vec<_>>();
     assert_eq!(counts(&alternatives(&in_turns)), counts(&rows));
+    // As many as there may be, and where no page could be huge and global.
+    for more in [&["--cores", "16", "t.pwt"][..], &["--quantum", "9999", "--global-files", "t.pwt", "t.pwt"]]
+    {
+        assert!(alternatives(&with(more)).len() >= 4, "{more:?}");
+    }
     for more in [
         &["--cores", "2", "--structure", "mach3", "--os", "linux", "t.pwt"][..],
         &["--quantum", "1000", "--cores", "2", "--os", "linux", "t.pwt", "t.pwt"],

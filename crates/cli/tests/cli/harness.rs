@@ -160,7 +160,7 @@ impl Place {
 
 /// Lines that depend on whether the library knows this host, and on whether an engine was built before.
 const BY_CHANCE: [&str; 2] =
-    ["pagewalk: this host's CPU is not in the library", "pagewalk: first start: building the capture engine"];
+    ["pagewalk: this host's CPU is not in the library", "pagewalk: building the capture engine"];
 
 /// How a run of the command ended.
 #[derive(Debug)]

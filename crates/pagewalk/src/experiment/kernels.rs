@@ -57,6 +57,7 @@ pub fn under_kernels(experiment: &Experiment) -> Result<Vec<Under>, Error> {
 pub fn unfit(error: &PassError) -> Error {
     Error::new(Fault::Usage, error).or(match error {
         PassError::DesignCount(_) => "give fewer machines with -m",
+        PassError::Unfit(_) => "give --thp never, and --os POLICY for superpages",
         _ => {
             "give machines with the same page sizes, whose TLBs hold the pages of the policies, or other policies"
         }
@@ -67,7 +68,7 @@ pub fn unfit(error: &PassError) -> Error {
 pub fn check(kernels: &Rivals, machines: &[MachineSpec]) -> Result<(), Error> {
     for under in &kernels.kernels {
         if let OsKernel::Offline(settings) = &under.kernel {
-            check_offline(&machines[under.machine], settings).map_err(|e| usage(&e))?;
+            check_offline(&machines[under.machine], settings).map_err(|e| unfit(&e))?;
         }
     }
     Ok(())
@@ -211,11 +212,10 @@ impl Followed {
         let mut process = self.process;
         let (bases, under) = counts.split_at(experiment.machines.len());
         process.kernels = kernels.rows(experiment, bases, under).add_to(&mut process.what_if);
-        let of_kernels = advice(&process.kernels, &experiment.machines[0].name, short(&process.program));
-        process.advice = match process.advice.is_empty() {
-            true => of_kernels,
-            false => format!("{} {of_kernels}", process.advice),
-        };
+        let machine = &experiment.machines[experiment.profiled()].name;
+        let of_kernels = advice(&process.kernels, machine, short(&process.program));
+        let parts = [std::mem::take(&mut process.advice), of_kernels];
+        process.advice = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ");
         (process, self.ending)
     }
 }

@@ -24,7 +24,7 @@ pub fn once<S: Source + Send>(
     }
     let header: StreamHeader = source.header().clone();
     let thp = machines::thp(experiment.thp, &header.thp);
-    let profiler = Profile::new(&whole, thp, experiment.what_if).expect("the number of machines was checked");
+    let profiler = Profile::new(&whole, thp, experiment.what_if).expect("the experiment was checked");
     let sides: Vec<sim::Experiment> =
         if sides.is_empty() { Vec::new() } else { vec![data_side::designs(&sides, thp)] };
     let mut analyses = ((profiler, (sides, beside)), namer.ahead());

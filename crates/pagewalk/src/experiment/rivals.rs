@@ -39,10 +39,14 @@ impl Rivals {
     /// # Errors
     /// If a kernel cannot be built.
     pub fn of(experiment: &Experiment, thp: ThpMode) -> Result<Rivals, Error> {
-        let alternatives = match experiment.what_if {
+        let mut alternatives = match experiment.what_if {
             true => alternatives(&experiment.machines[0], thp),
             false => Vec::new(),
         };
+        if experiment.arrangement().global_files {
+            // Where all pages are huge none is a file's alone, so none could be global.
+            alternatives.retain(|(kind, _)| *kind != AlternativeKind::AllHuge);
+        }
         Ok(Rivals { alternatives, ..Rivals::kernels(experiment)? })
     }
 
@@ -97,9 +101,9 @@ impl Rivals {
                 rows.kernels
                     .push(KernelResult { memory: memory(counts), ..kernel(machine, &under.policy, metrics) });
                 // Where it was killed, it cannot be compared with the whole run.
-                if index == 0 && !was_killed(counts) {
+                if index == experiment.profiled() && !was_killed(counts) {
                     let price = counts.untouched_bytes;
-                    rows.what_if.push(priced(price, modelled(&bases[0], "kernel", &under.policy, counts)));
+                    rows.what_if.push(priced(price, modelled(base, "kernel", &under.policy, counts)));
                 }
             }
         }
@@ -112,7 +116,7 @@ impl Rivals {
 pub struct Rows {
     /// Each machine under the host's kernel and under the others; none where there are no others.
     pub kernels: Vec<KernelResult>,
-    /// The first machine in all of them.
+    /// The machine that alternatives are of, in all of them.
     pub what_if: Vec<WhatIf>,
 }
 

@@ -71,7 +71,8 @@ impl Experiment {
     /// Checks that the machines can be simulated together.
     fn check_designs(&self) -> Result<(), Error> {
         data_side::check(&self.machines)?;
-        let thp = ThpMode::Never;
+        // What a trace was recorded under is not known yet: where this mode works, all do.
+        let thp = self.thp.unwrap_or(ThpMode::Always);
         if self.is_alone() {
             let kernels = Rivals::kernels(self)?;
             kernels::check(&kernels, &self.machines)?;

@@ -29,7 +29,7 @@ pub struct Experiment {
     pub cores: Option<u8>,
     /// How processes take turns; none: each is alone.
     pub sharing: Option<Sharing>,
-    /// Rivals full simulation, the TLB by the misses of a host's of so many slots alone.
+    /// Simulates the TLB also by the misses alone of a host's TLB of so many slots.
     pub by_traps: Option<u32>,
     /// The plan of places by which the streams' shared objects lie elsewhere.
     pub layout: Option<PathBuf>,
@@ -54,6 +54,13 @@ impl Experiment {
     /// Whether each process is alone, on one core.
     pub(super) fn is_alone(&self) -> bool {
         self.sharing.is_none() && self.cores.is_none() && self.structure.is_none()
+    }
+
+    /// The machine that alternatives are of, by its place. A profile has whole machines before data sides.
+    pub(super) fn profiled(&self) -> usize {
+        let is_whole = |machine: &MachineSpec| machine.data_side.is_none();
+        let whole = self.machines.iter().position(is_whole).filter(|_| self.what_if && self.is_alone());
+        whole.unwrap_or(0)
     }
 
     /// Whether some machine is to run under another kernel than the host's.

@@ -88,7 +88,7 @@ pub(super) fn write(page: &mut Page, result: &RunResult) {
 
 /// The programs that matter, and one line for all others.
 fn folded(families: Vec<Family<'_>>) -> Vec<Family<'_>> {
-    let least = families.iter().map(|family| family.cost().0).sum::<u64>() as f64 * LEAST;
+    let least = families.iter().map(|family| family.cost().0 as f64).sum::<f64>() * LEAST;
     let matters = |index: usize, family: &Family| {
         index == 0 || least == 0.0 || family.cost().0 as f64 > least || !family.remark().is_empty()
     };
@@ -101,7 +101,7 @@ fn folded(families: Vec<Family<'_>>) -> Vec<Family<'_>> {
         0 => {}
         1 => shown.append(&mut others),
         programs => shown.push(Family {
-            name: format!("{programs} others: -v or the report"),
+            name: format!("{programs} other programs (-v lists them)"),
             members: others.into_iter().flat_map(|family| family.members).collect(),
         }),
     }

@@ -268,8 +268,8 @@ mod tests {
         assert!(at(50).contains("  huge pages wherever Linux gives them  1.23 M\n"), "{}", at(50));
         assert_eq!(
             at(34),
-            "  Name                      walks\n\
-             \x20 huge pages wherever      1.23 M\n\
+            "  Name                       walks\n\
+             \x20 huge pages wherever       1.23 M\n\
              \x20   Linux gives them\n\
              \x20 [heap]                     987\n"
         );

@@ -152,7 +152,7 @@ fn programs_that_matter_little_fold_into_one_line() {
     assert!(lines[0].contains("together") && lines[1].contains("cc1"), "{printed}");
     assert!(lines.iter().any(|line| line.contains("signal 9")), "{printed}");
     let others = lines.last().unwrap();
-    assert!(others.contains(" others: -v or the report") && others.contains('×'), "{printed}");
+    assert!(others.contains(" other programs (-v lists them)") && others.contains('×'), "{printed}");
     assert!(lines.len() <= 11, "{printed}");
     let longer = text(&result, 100, true);
     for process in &result.processes {

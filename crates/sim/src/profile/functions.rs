@@ -82,7 +82,8 @@ impl Functions {
             FunctionWalks {
                 instruction: walk.instruction,
                 mapping: vma.map_or(MappingId::UNKNOWN, |vma| vma.mapping),
-                file_offset: vma.map_or(0, |vma| vma.file_offset + (walk.instruction.0 - vma.start)),
+                file_offset: vma
+                    .map_or(0, |vma| vma.file_offset.wrapping_add(walk.instruction.0 - vma.start)),
                 moved: MovedCode::of(walk.instruction, walk.block, space),
                 walks_fetch: 0,
                 walks_data: 0,

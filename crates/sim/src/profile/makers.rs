@@ -78,7 +78,33 @@ pub(crate) struct Makers {
     running: ThreadId,
     calls: usize,
     returns: FxHashMap<ThreadId, Return>,
-    makers: BTreeMap<MappingId, Vec<Maker>>,
+    makers: BTreeMap<MappingId, Made>,
+}
+
+/// What was made of one mapping.
+#[derive(Debug, Default)]
+struct Made {
+    makers: Vec<Maker>,
+    /// Bytes, also those of which no maker is known.
+    bytes: u64,
+}
+
+impl Made {
+    /// Adds what these callers had mapped. Where there are too many, those that had least are forgotten.
+    fn add(&mut self, callers: &[CodePlace], bytes: u64) {
+        let Made { makers, .. } = self;
+        if let Some(known) = makers.iter_mut().find(|maker| maker.callers == callers) {
+            known.bytes = known.bytes.saturating_add(bytes);
+            return;
+        }
+        let maker = Maker { callers: callers.to_vec(), bytes };
+        let least = (0..makers.len()).min_by_key(|&at| makers[at].bytes);
+        match least.filter(|_| makers.len() == MAKERS_MAX) {
+            Some(least) if makers[least].bytes < bytes => makers[least] = maker,
+            Some(_) => {}
+            None => makers.push(maker),
+        }
+    }
 }
 
 impl Makers {
@@ -97,7 +123,14 @@ impl Makers {
             self.running = thread;
         }
         let Some((start, bytes)) = grown(event) else { return };
-        if !self.has_run || self.calls == CALLS_MAX {
+        let mapping = space.mapping_of(start..start.saturating_add(PAGE_BYTES));
+        let kind = space.info(mapping).kind;
+        if !self.has_run || matches!(kind, Some(MappingKind::File | MappingKind::SharedFile)) {
+            return;
+        }
+        let made = self.makers.entry(mapping).or_default();
+        made.bytes = made.bytes.saturating_add(bytes);
+        if self.calls == CALLS_MAX {
             return;
         }
         let thread = self.running;
@@ -105,7 +138,6 @@ impl Makers {
             self.settle(thread);
         }
         self.calls += 1;
-        let mapping = space.mapping_of(start..start.saturating_add(PAGE_BYTES));
         self.returns.entry(thread).or_default().made.push((mapping, bytes));
     }
 
@@ -113,13 +145,7 @@ impl Makers {
     fn settle(&mut self, thread: ThreadId) {
         let Some(Return { made, callers, .. }) = self.returns.remove(&thread) else { return };
         for (mapping, bytes) in made.into_iter().filter(|_| !callers.is_empty()) {
-            let makers = self.makers.entry(mapping).or_default();
-            let known = makers.iter().position(|maker| maker.callers == callers);
-            match known {
-                Some(at) => makers[at].bytes = makers[at].bytes.saturating_add(bytes),
-                None if makers.len() < MAKERS_MAX => makers.push(Maker { callers: callers.clone(), bytes }),
-                None => {}
-            }
+            self.makers.entry(mapping).or_default().add(&callers, bytes);
         }
     }
 
@@ -130,9 +156,9 @@ impl Makers {
         threads.into_iter().for_each(|thread| self.settle(thread));
     }
 
-    /// Those of a mapping.
-    pub fn of(&self, mapping: MappingId) -> &[Maker] {
-        self.makers.get(&mapping).map_or(&[], Vec::as_slice)
+    /// Those of a mapping, and the bytes that were mapped of it in all.
+    pub fn of(&self, mapping: MappingId) -> (&[Maker], u64) {
+        self.makers.get(&mapping).map_or((&[], 0), |made| (&made.makers, made.bytes))
     }
 }
 
@@ -179,7 +205,8 @@ fn is_call(instruction: &[u8]) -> bool {
 
 fn place(address: VirtAddr, space: &AddressSpace) -> Option<CodePlace> {
     let vma = space.vma(address)?;
-    let file_offset = vma.file_offset + (address.0 - vma.start);
+    // An untrusted offset: it may lie at the end of numbers.
+    let file_offset = vma.file_offset.wrapping_add(address.0 - vma.start);
     Some(CodePlace { address, mapping: vma.mapping, file_offset })
 }
 

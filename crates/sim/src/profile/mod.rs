@@ -457,8 +457,8 @@ impl Findings<'_> {
         points
     }
 
-    /// Who made a mapping that no file names.
-    pub fn makers(&self, mapping: MappingId) -> &[Maker] {
+    /// Who made a mapping that no file names, and the bytes that were mapped of it in all.
+    pub fn makers(&self, mapping: MappingId) -> (&[Maker], u64) {
         self.profile.makers.of(mapping)
     }
 
