@@ -81,7 +81,7 @@ pub struct TrapImage {
     pub first_touches: u64,
     /// Pages that unmapping took out of the TLB.
     pub forgotten: u64,
-    /// Misses of pages that were touched before.
+    /// Faults on pages that the array holds, as when several threads wait for one page: no misses.
     pub refills: u64,
     /// Misses in a second.
     pub misses_per_second: f64,
