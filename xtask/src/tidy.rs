@@ -12,7 +12,7 @@ mod text;
 mod tokens;
 mod words;
 
-pub use links::resolve;
+pub use links::{links, resolve};
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -246,13 +246,14 @@ pub fn rebuilt(file: &str) -> String {
     format!("the names of functions in {file}: the file is another build now than when it was mapped")
 }
 
-fn code_of_file(info: &MappingInfo) -> bool {
+/// Whether a mapping is a file's, so that its code has names.
+pub(crate) fn code_of_file(info: &MappingInfo) -> bool {
     matches!(info.kind, Some(MappingKind::File | MappingKind::SharedFile))
 }
 
 /// Code of a file without a symbol: where its function begins, or the 4 KiB piece that holds it where that is not
 /// known.
-fn unnamed_in_file(file: &str, offset: u64, symbol: &Symbol) -> String {
+pub(crate) fn unnamed_in_file(file: &str, offset: u64, symbol: &Symbol) -> String {
     let why = if symbol.stripped { STRIPPED } else { NO_SYMBOL };
     let start = symbol.start.map_or(offset & !0xfff, |start| start.0);
     format!("{}{why}+{start:#x}", short(file))

@@ -1,11 +1,9 @@
 //! Names of those who made a mapping: the function and line that asked for memory, past the allocator's own.
 
-use crate::findings::short;
+use crate::findings::{code_of_file, short, unnamed_in_file};
 use pagewalk_mm::MappingId;
-use pagewalk_report::{NO_SYMBOL, STRIPPED};
 use pagewalk_sim::{CodePlace, Findings};
 use pagewalk_symbols::{FileOffset, Symbolizer};
-use pagewalk_trace::MappingKind;
 use std::collections::BTreeMap;
 
 /// How files of the C library, its loader and of allocators begin: nobody asks these for memory for themselves.
@@ -85,17 +83,14 @@ pub(crate) fn made_by(
 fn name(findings: &Findings<'_>, caller: &CodePlace, symbols: &mut Symbolizer) -> Option<String> {
     let info = findings.space().info(caller.mapping);
     let object = short(&info.name);
-    let is_file = matches!(info.kind, Some(MappingKind::File | MappingKind::SharedFile));
-    if !is_file || LIBRARIES.iter().any(|library| object.starts_with(library)) {
+    if !code_of_file(info) || LIBRARIES.iter().any(|library| object.starts_with(library)) {
         return None;
     }
     // What a call returned to may be the next function, where it never returns.
     let offset = FileOffset(caller.file_offset.checked_sub(1)?);
     let symbol = symbols.lookup_in_build(&info.name, info.build_id.as_deref(), offset);
-    let Some(function) = symbol.function else {
-        let why = if symbol.stripped { STRIPPED } else { NO_SYMBOL };
-        let start = symbol.start.map_or(offset.0 & !0xfff, |start| start.0);
-        return Some(format!("{object}{why}+{start:#x}"));
+    let Some(function) = &symbol.function else {
+        return Some(unnamed_in_file(&info.name, offset.0, &symbol));
     };
     // Compilers name parts and copies of a function after it: `sysmalloc.constprop.0`.
     let plain = function.split_once('.').map_or(function.as_str(), |(before, _)| before);

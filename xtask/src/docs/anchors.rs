@@ -2,7 +2,7 @@
 
 use super::is_page;
 use crate::markdown::{Kind, lines, pieces};
-use crate::tidy::{Finding, Tree, resolve};
+use crate::tidy::{Finding, Tree, links, resolve};
 use std::collections::BTreeMap;
 
 /// The part of a link behind `#` is a heading of the page, as GitHub and others make names of headings.
@@ -11,6 +11,7 @@ pub fn dead_anchor(tree: &Tree, findings: &mut Vec<Finding>) {
         // A link whose text is code has its target in the prose behind.
         for piece in pieces(text).into_iter().filter(|piece| !piece.is_code) {
             for (target, anchor) in links(&piece.text) {
+                let Some(anchor) = anchor else { continue };
                 let page = if target.is_empty() { path.to_owned() } else { resolve(path, target) };
                 let Some(text) = tree.text(&page).filter(|_| page.ends_with(".md")) else { continue };
                 if !anchors(text).contains_key(anchor) {
@@ -25,13 +26,6 @@ pub fn dead_anchor(tree: &Tree, findings: &mut Vec<Finding>) {
             }
         }
     }
-}
-
-/// Targets of `[text](page#anchor)` on this side of the web, each with its anchor.
-fn links(line: &str) -> impl Iterator<Item = (&str, &str)> {
-    line.match_indices("](")
-        .filter_map(|(at, _)| line[at + 2..].split([')', ' ']).next()?.split_once('#'))
-        .filter(|(target, _)| !target.contains(':'))
 }
 
 /// The names of a text's headings, and of what it names itself by `<a id="…">`.

@@ -41,13 +41,20 @@ pub fn dead_link(tree: &Tree, findings: &mut Vec<Finding>) {
     }
 }
 
-/// Local targets of `[text](target)`, without anchors.
+/// Targets of `[text](target#anchor)` on this side of the web, each with its anchor, if it has one. That of a link
+/// within a page is empty.
+pub fn links(line: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
+    let targets = line.match_indices("](").filter_map(|(at, _)| line[at + 2..].split([')', ' ']).next());
+    let parts = targets.map(|target| match target.split_once('#') {
+        Some((target, anchor)) => (target, Some(anchor)),
+        None => (target, None),
+    });
+    parts.filter(|(target, _)| !target.contains(':'))
+}
+
+/// Files and folders that a line of Markdown links to.
 fn link_targets(line: &str) -> Vec<&str> {
-    line.match_indices("](")
-        .filter_map(|(at, _)| line[at + 2..].split([')', ' ']).next())
-        .map(|target| target.split('#').next().unwrap_or_default())
-        .filter(|target| !target.is_empty() && !target.contains(':'))
-        .collect()
+    links(line).map(|(target, _)| target).filter(|target| !target.is_empty()).collect()
 }
 
 /// Paths between backticks that begin with one of [`FOLDERS`] and name one file or folder (no wildcards).

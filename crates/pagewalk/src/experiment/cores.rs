@@ -59,10 +59,8 @@ pub fn arranged(
     let first = &experiment.machines[0];
     let mut machines = experiment.machines.clone();
     machines.extend([false, true].map(|shared| with_last_level(first, shared)));
-    let several = experiment.arrangement();
-    let one = Arrangement { cores: 1, ..several.clone() };
-    let of_one = Rivals::default().arranged(experiment, std::slice::from_ref(first), thp, &one)?;
-    Ok((rivals.arranged(experiment, &machines, thp, &several)?, of_one))
+    let one = Arrangement { cores: 1, ..experiment.arrangement() };
+    rivals.with_other(experiment, &machines, thp, &one)
 }
 
 /// The machine with the arrays of its last level shared by all cores, or none.

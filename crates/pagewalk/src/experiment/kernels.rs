@@ -76,12 +76,8 @@ pub fn check(kernels: &Rivals, machines: &[MachineSpec]) -> Result<(), Error> {
 
 /// Checks that everything can be read as often as the kernels want it: `traces`, or a program that is to run where
 /// there are none.
-pub fn check_replays(experiment: &Experiment, traces: &[PathBuf]) -> Result<(), Error> {
-    let kernels = under_kernels(experiment)?;
-    let Some(under) = kernels.iter().find(|under| matches!(under.kernel, OsKernel::Offline(_))) else {
-        return Ok(());
-    };
-    let policy = &under.policy;
+pub fn check_replays(kernels: &Rivals, traces: &[PathBuf]) -> Result<(), Error> {
+    let Some(Under { policy, .. }) = kernels.replaying() else { return Ok(()) };
     if traces.is_empty() {
         let why = format!("policy `{policy}` replays the stream, and a program runs only once");
         let way_out = "record it with `pagewalk record -o T.pwt -- CMD…` and simulate T.pwt";
@@ -101,12 +97,11 @@ pub fn check_replays(experiment: &Experiment, traces: &[PathBuf]) -> Result<(), 
 }
 
 /// Refuses kernels that replay the stream, where `what` is asked for.
-pub fn check_no_replays(experiment: &Experiment, what: &str) -> Result<(), Error> {
-    match under_kernels(experiment)?.iter().find(|under| matches!(under.kernel, OsKernel::Offline(_))) {
+pub fn check_no_replays(kernels: &Rivals, what: &str) -> Result<(), Error> {
+    match kernels.replaying() {
         None => Ok(()),
-        Some(under) => {
-            let why =
-                format!("policy `{}` replays the stream as it was recorded, without {what}", under.policy);
+        Some(Under { policy, .. }) => {
+            let why = format!("policy `{policy}` replays the stream as it was recorded, without {what}");
             Err(Error::new(Fault::Usage, why).or("leave out one of the two"))
         }
     }
@@ -120,9 +115,7 @@ pub fn once<S: Source + Send>(
     detail: Detail,
 ) -> (ProcessResult, Ending) {
     let kernels = Rivals::kernels(experiment).expect("the experiment was checked");
-    let followed = Followed::through(experiment, &kernels, source, namer, detail);
-    let counts = followed.counts.clone();
-    followed.result(experiment, &kernels, &counts)
+    Followed::through(experiment, &kernels, source, namer, detail).result(experiment, &kernels)
 }
 
 /// A trace that can be read again, with its shared objects elsewhere if they are bound to other places.
@@ -133,7 +126,7 @@ pub struct Again<'a> {
     pub listener: &'a dyn Listener,
 }
 
-/// Follows `source`, which has `again` from its beginning, and reads it again for kernels that know the future.
+/// Follows `source`, which reads the trace from its beginning, and reads it `again` for kernels that know the future.
 pub fn trace<S: Source + Send>(
     experiment: &Experiment,
     source: S,
@@ -141,7 +134,7 @@ pub fn trace<S: Source + Send>(
     again: Again<'_>,
 ) -> Result<(ProcessResult, Ending), Error> {
     let kernels = Rivals::kernels(experiment)?;
-    let followed = Followed::through(experiment, &kernels, source, namer, Detail::Full);
+    let mut followed = Followed::through(experiment, &kernels, source, namer, Detail::Full);
     let (bases, running) = followed.counts.split_at(experiment.machines.len());
     let (mut counts, mut running) = (bases.to_vec(), running.iter().cloned());
     for under in &kernels.kernels {
@@ -157,7 +150,8 @@ pub fn trace<S: Source + Send>(
             }
         });
     }
-    Ok(followed.result(experiment, &kernels, &counts))
+    followed.counts = counts;
+    Ok(followed.result(experiment, &kernels))
 }
 
 /// What one pass over a stream found.
@@ -165,7 +159,7 @@ struct Followed {
     /// The process under the host's kernel.
     process: ProcessResult,
     ending: Ending,
-    /// The machines, and after them those under kernels that decide while the stream runs.
+    /// The machines, and after them those under kernels: at first, only under those that decide while the stream runs.
     counts: Vec<DesignCounts>,
 }
 
@@ -203,14 +197,9 @@ impl Followed {
     }
 
     /// The process under all kernels.
-    fn result(
-        self,
-        experiment: &Experiment,
-        kernels: &Rivals,
-        counts: &[DesignCounts],
-    ) -> (ProcessResult, Ending) {
+    fn result(self, experiment: &Experiment, kernels: &Rivals) -> (ProcessResult, Ending) {
         let mut process = self.process;
-        let (bases, under) = counts.split_at(experiment.machines.len());
+        let (bases, under) = self.counts.split_at(experiment.machines.len());
         process.kernels = kernels.rows(experiment, bases, under).add_to(&mut process.what_if);
         let machine = &experiment.machines[experiment.profiled()].name;
         let of_kernels = advice(&process.kernels, machine, short(&process.program));

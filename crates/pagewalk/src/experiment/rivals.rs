@@ -34,7 +34,7 @@ pub struct Rivals {
 }
 
 impl Rivals {
-    /// What an experiment in an arrangement has beside its machines, whose host's kernel is in mode `thp`.
+    /// The kernels and alternatives of an experiment, whose host's kernel is in mode `thp`.
     ///
     /// # Errors
     /// If a kernel cannot be built.
@@ -58,7 +58,7 @@ impl Rivals {
         Ok(Rivals { kernels: under_kernels(experiment)?, ..Rivals::default() })
     }
 
-    /// `machines`, each under the host's kernel, and after them all this, but kernels that replay the stream.
+    /// `machines`, each under the host's kernel, and after them their rivals, but for kernels that replay the stream.
     ///
     /// # Errors
     /// If a design cannot be simulated in the arrangement.
@@ -82,7 +82,28 @@ impl Rivals {
         sim::Experiment::new(designs, arrangement).map_err(|error| unfit(&error))
     }
 
-    /// Rows of all this. `bases`: the machines under the host's kernel; `counts`: of all this, in order.
+    /// `machines` with their rivals in the experiment's arrangement; and the first machine in another, without rivals.
+    ///
+    /// # Errors
+    /// As [`Rivals::arranged`].
+    pub fn with_other(
+        &self,
+        experiment: &Experiment,
+        machines: &[MachineSpec],
+        thp: ThpMode,
+        other: &Arrangement,
+    ) -> Result<(sim::Experiment, sim::Experiment), Error> {
+        let one = Rivals::default().arranged(experiment, &machines[..1], thp, other)?;
+        Ok((self.arranged(experiment, machines, thp, &experiment.arrangement())?, one))
+    }
+
+    /// The first kernel that knows the future, and so replays the stream.
+    pub fn replaying(&self) -> Option<&Under> {
+        self.kernels.iter().find(|under| matches!(under.kernel, OsKernel::Offline(_)))
+    }
+
+    /// The rows of kernels and alternatives. `bases` are the counts of the machines under the host's kernel, `counts`
+    /// those of the kernels and after them of the alternatives.
     pub fn rows(&self, experiment: &Experiment, bases: &[DesignCounts], counts: &[DesignCounts]) -> Rows {
         let (of_kernels, of_alternatives) = counts.split_at(self.kernels.len());
         let mut rows = Rows::default();

@@ -51,8 +51,10 @@ impl Experiment {
         if let Some(host) = self.by_traps {
             return traps::check(self, host);
         }
-        self.check_designs()?;
-        kernels::check_replays(self, traces)?;
+        data_side::check(&self.machines)?;
+        let kernels = Rivals::kernels(self)?;
+        self.check_designs(&kernels)?;
+        kernels::check_replays(&kernels, traces)?;
         if self.sharing.is_some() && traces.is_empty() {
             let why = "processes that run would have to wait for each other's turns";
             let way_out =
@@ -65,17 +67,15 @@ impl Experiment {
             (self.structure.is_some(), "--structure"),
         ];
         let mut asked = reads_in_order.into_iter().filter(|(is_asked, _)| *is_asked);
-        asked.try_for_each(|(_, what)| kernels::check_no_replays(self, what))
+        asked.try_for_each(|(_, what)| kernels::check_no_replays(&kernels, what))
     }
 
     /// Checks that the machines can be simulated together.
-    fn check_designs(&self) -> Result<(), Error> {
-        data_side::check(&self.machines)?;
+    fn check_designs(&self, kernels: &Rivals) -> Result<(), Error> {
         // What a trace was recorded under is not known yet: where this mode works, all do.
         let thp = self.thp.unwrap_or(ThpMode::Always);
         if self.is_alone() {
-            let kernels = Rivals::kernels(self)?;
-            kernels::check(&kernels, &self.machines)?;
+            kernels::check(kernels, &self.machines)?;
             if self.has_kernels() {
                 kernels.arranged(self, &self.machines, thp, &self.arrangement())?;
             }

@@ -22,9 +22,7 @@ pub fn arranged(
     rivals: &Rivals,
     thp: ThpMode,
 ) -> Result<(sim::Experiment, sim::Experiment), Error> {
-    let only = &experiment.machines[..1];
-    let alone = Rivals::default().arranged(experiment, only, thp, &Arrangement::default())?;
-    Ok((rivals.arranged(experiment, &experiment.machines, thp, &experiment.arrangement())?, alone))
+    rivals.with_other(experiment, &experiment.machines, thp, &Arrangement::default())
 }
 
 /// Follows `source` to its end.

@@ -156,9 +156,8 @@ pub fn arranged(
     let mut machines = experiment.machines.clone();
     machines.extend([0, Asid::COUNT].map(|asids| MachineSpec { asids, ..first.clone() }));
     let arrangement = experiment.arrangement();
-    let otherwise = Arrangement { global_files: !arrangement.global_files, ..arrangement.clone() };
-    let otherwise = Rivals::default().arranged(experiment, std::slice::from_ref(first), thp, &otherwise)?;
-    Ok((rivals.arranged(experiment, &machines, thp, &arrangement)?, otherwise))
+    let otherwise = Arrangement { global_files: !arrangement.global_files, ..arrangement };
+    rivals.with_other(experiment, &machines, thp, &otherwise)
 }
 
 /// The programs in order of their first appearance: `2 × sqlite3 + gzip`.

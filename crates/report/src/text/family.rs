@@ -14,7 +14,8 @@ use std::collections::BTreeMap;
 const SHOWN: usize = 8;
 /// Lines of the table with `-v`, where each process has its own.
 const SHOWN_VERBOSE: usize = 200;
-/// Share of the run's walk cycles below which a program has no line of its own, unless something went wrong in it.
+/// Share of the run's walk cycles below which a program has no line of its own, unless it has a remark and there is
+/// room.
 const LEAST: f64 = 0.05;
 
 /// Process images that share a line.
