@@ -16,7 +16,7 @@ def program_of(name):
 
 def range_plan(name, mappings):
     """A plan of huge pages: the heap, and the largest anonymous mapping that the program had."""
-    lines = ['schema = "pagewalk.plan/1"', "[program]", f'path = "{program_of(name)}"']
+    lines = ['schema = "pagewalk.plan/2"', "[program]", f'path = "{program_of(name)}"']
     lines += ["[[range]]", 'what = "heap"', 'from = "0x0"', 'to = "0x400000"']
     sizes = [one.size for one in mappings or () if one.is_large and one.name == ""]
     if sizes:
@@ -27,7 +27,7 @@ def range_plan(name, mappings):
 def library_plan(name, library=None):
     """A plan that has the C library lie at the arena's beginning."""
     library = library or _c_library()
-    lines = ['schema = "pagewalk.layout/1"', 'planner = "hand"', "[program]", f'path = "{program_of(name)}"']
+    lines = ['schema = "pagewalk.plan/2"', "[program]", f'path = "{program_of(name)}"', "[layout]", 'planner = "hand"']
     lines += ["[[place]]", f'file = "{library}"', 'offset = "0x0"', f'size = "{size_of(library):#x}"']
     return "\n".join(lines) + "\n"
 

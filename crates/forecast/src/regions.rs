@@ -4,7 +4,7 @@ use crate::REGION_BYTES;
 use crate::pieces::{Piece, PieceId, Pieces};
 use crate::recency::Recency;
 use pagewalk_mm::{AddressSpace, Fault, MappingId, PageSizePolicy, Thp, ThpMode};
-use pagewalk_sim::{DesignSpec, HostKernel, Pass, PassError, Walk, WalkObserver};
+use pagewalk_sim::{DesignSpec, HostKernel, Makers, Pass, PassError, Walk, WalkObserver};
 use pagewalk_trace::{Analysis, Batch, Event, ThpDisable};
 use pagewalk_translate::MachineSpec;
 use pagewalk_units::RefIndex;
@@ -56,6 +56,15 @@ pub struct Found {
     pub huge_walks: u64,
     /// Memory that grew by less than [`REGION_BYTES`] at a time.
     pub grown: Grown,
+}
+
+/// Who made the pieces.
+#[derive(Debug)]
+pub struct Origins {
+    /// By piece.
+    pub makers: Makers<PieceId>,
+    /// The process's memory at the end, with the code of makers.
+    pub space: AddressSpace,
 }
 
 /// Blocks as large as a huge page, on a border of such, of which a page was touched before the block lay whole in its
@@ -173,6 +182,7 @@ impl PageSizePolicy for Planned {
 pub struct Regions {
     now: Pass<Walks>,
     huge: Pass<Walks>,
+    makers: Makers<PieceId>,
 }
 
 impl Regions {
@@ -186,13 +196,16 @@ impl Regions {
         Ok(Regions {
             now: Pass::new(vec![now], Walks::default())?,
             huge: Pass::new(vec![DesignSpec::new(machine, always)], Walks::default())?,
+            makers: Makers::default(),
         })
     }
 
     /// Ends the stream.
-    pub fn finish(mut self) -> Found {
+    pub fn finish(mut self) -> (Found, Origins) {
         let instructions = self.now.finish()[0].instructions;
         self.huge.finish();
+        self.makers.finish();
+        let origins = Origins { makers: self.makers, space: self.now.space().clone() };
         let (now, huge) = (self.now.observer(), self.huge.observer());
         let mut regions: Vec<Region> = now
             .regions
@@ -206,14 +219,15 @@ impl Regions {
             })
             .collect();
         regions.sort_unstable_by_key(|region| (region.piece, region.number));
-        Found {
+        let found = Found {
             pieces: now.pieces.all().to_vec(),
             regions,
             instructions,
             walks: now.all,
             huge_walks: huge.all,
             grown: now.grown(),
-        }
+        };
+        (found, origins)
     }
 }
 
@@ -221,6 +235,7 @@ impl Analysis for Regions {
     fn on_batch(&mut self, batch: &Batch<'_>) {
         self.now.observer_mut().pieces.start_running();
         self.huge.observer_mut().pieces.start_running();
+        self.makers.ran(batch, self.now.space());
         self.now.on_batch(batch);
         self.huge.on_batch(batch);
     }
@@ -230,5 +245,7 @@ impl Analysis for Regions {
             pass.on_event(at, event);
             pass.observer_mut().pieces.apply(event);
         }
+        let pieces = &self.now.observer().pieces;
+        self.makers.happened(event, |address| pieces.at(address).map(|(piece, _)| piece));
     }
 }

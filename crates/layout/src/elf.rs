@@ -1,6 +1,6 @@
 //! What the program headers of a 64-bit ELF object for x86-64 say: as much as loaders look at.
 
-use crate::plan::PAGE_BYTES;
+use pagewalk_units::PAGE_BYTES;
 
 /// Bytes of the file header.
 pub const FILE_HEADER_BYTES: usize = 64;

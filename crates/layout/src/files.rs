@@ -1,7 +1,7 @@
 //! The files of a plan as they are on this host: whether they are what the plan was made for.
 
 use crate::elf::{FILE_HEADER_BYTES, FileHeader, KIND_DYNAMIC, LOAD, ProgramHeader, span};
-use crate::plan::{Place, Plan};
+use pagewalk_plan::{Layout, Place, Program};
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io;
@@ -75,15 +75,15 @@ pub enum FileError {
     },
 }
 
-/// Looks up every object of a plan.
+/// Looks up every object of a layout.
 ///
 /// # Errors
-/// For the first file that is not what the plan was made for.
-pub fn objects(plan: &Plan) -> Result<Vec<Object>, FileError> {
+/// For the first file that is not what the layout was made for.
+pub fn objects(layout: &Layout) -> Result<Vec<Object>, FileError> {
     let mut objects: Vec<Object> = Vec::new();
     let mut by_number: HashMap<(u64, u64), usize> = HashMap::new();
-    for place in &plan.places {
-        let object = object(plan, place)?;
+    for place in &layout.places {
+        let object = object(layout, place)?;
         if let Some(&first) = by_number.get(&(object.device, object.inode)) {
             return Err(FileError::OneFile { first: objects[first].file.clone(), second: object.file });
         }
@@ -93,15 +93,15 @@ pub fn objects(plan: &Plan) -> Result<Vec<Object>, FileError> {
     Ok(objects)
 }
 
-/// Whether `path`, the plan's own program, is the build that the plan was made for. True if the plan does not say.
-pub fn is_planned_build(plan: &Plan, path: &Path) -> bool {
-    match &plan.program.build_id {
+/// Whether `path` is the build of `program` that a plan was made for. True if the plan does not say.
+pub fn is_planned_build(program: &Program, path: &Path) -> bool {
+    match &program.build_id {
         Some(planned) => build_id(path).is_some_and(|found| found.eq_ignore_ascii_case(planned)),
         None => true,
     }
 }
 
-fn object(plan: &Plan, place: &Place) -> Result<Object, FileError> {
+fn object(layout: &Layout, place: &Place) -> Result<Object, FileError> {
     let Facts { path, device, inode, bytes, alignment, .. } = Facts::of(&place.file)?;
     let file = place.file.clone();
     if let Some(planned) = place.build_id.clone() {
@@ -113,7 +113,7 @@ fn object(plan: &Plan, place: &Place) -> Result<Object, FileError> {
     if bytes != place.size {
         return Err(FileError::OtherSize { file, planned: place.size, found: bytes });
     }
-    Ok(Object { file, path, device, inode, base: plan.base(place), bytes, alignment })
+    Ok(Object { file, path, device, inode, base: layout.base(place), bytes, alignment })
 }
 
 /// The place of a shared object of this host at `offset` from an arena.

@@ -14,9 +14,6 @@ pub mod evictions;
 pub mod files;
 pub mod graph;
 pub mod objects;
-pub mod plan;
 pub mod planner;
 pub mod rebase;
 pub mod splits;
-
-pub use plan::{Place, Plan, PlanError, Program};

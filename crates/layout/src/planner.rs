@@ -26,7 +26,7 @@ pub use views::{Seen, Views};
 
 use crate::files;
 use crate::objects::{Owner, OwnerId, Owners};
-use crate::plan::PAGE_BYTES;
+use pagewalk_units::PAGE_BYTES;
 use pagewalk_units::Vpn;
 use rustc_hash::FxHashMap;
 

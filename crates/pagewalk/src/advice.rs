@@ -23,9 +23,9 @@ use pagewalk_forecast::choose::{Chosen, Limits, choose};
 use pagewalk_forecast::interval::product;
 use pagewalk_forecast::prices::Prices;
 use pagewalk_forecast::{Grown, PieceKind, REGION_BYTES};
-use pagewalk_live::pages::plan::{Forecast, Gain, Host, Part, Plan, Program, RANGES_MAX, Range, What};
 use pagewalk_live::pages::settings::settings;
 use pagewalk_mm::ThpMode;
+use pagewalk_plan::{Forecast, Gain, Host, Part, Plan, Program, RANGES_MAX, Range, What};
 use pagewalk_report::Class;
 use pagewalk_report::huge_pages::schema::{
     ADVICE_SCHEMA, AdviceResult, AdvisedRange, Always, Estimates, GrownMemory, figures,
@@ -136,7 +136,7 @@ fn grown(seen: &Seen) -> Option<GrownMemory> {
 /// The plan of everything that could pay.
 fn trial(seen: &Seen, everything: &[Chosen]) -> Result<Plan, Error> {
     let ranges = ranges(seen, everything, |_| Gain::default());
-    let plan = Plan { program: program(seen), host: None, forecast: None, ranges };
+    let plan = Plan { ranges, ..Plan::of(program(seen)) };
     checked(&plan).cloned()
 }
 
@@ -161,7 +161,12 @@ fn ranges(seen: &Seen, chosen: &[Chosen], gain: impl Fn(&Chosen) -> Gain) -> Vec
     order.sort_by(|a, b| saved(b).total_cmp(&saved(a)));
     order.truncate(RANGES_MAX);
     order.sort_by_key(|chosen| (chosen.piece, chosen.bytes.start));
-    order.into_iter().map(|chosen| Range { what: what(seen, chosen), gain: gain(chosen) }).collect()
+    let range = |chosen: &Chosen| Range {
+        what: what(seen, chosen),
+        made_by: made_by(seen, chosen),
+        gain: gain(chosen),
+    };
+    order.into_iter().map(range).collect()
 }
 
 fn what(seen: &Seen, chosen: &Chosen) -> What {
@@ -175,6 +180,11 @@ fn what(seen: &Seen, chosen: &Chosen) -> What {
     }
 }
 
+/// Who asked for this memory.
+fn made_by(seen: &Seen, chosen: &Chosen) -> Option<String> {
+    seen.made_by[chosen.piece.0 as usize].clone()
+}
+
 fn plan(weighed: &Weighed, seen: &Seen, host: Host) -> Plan {
     let forecast = weighed.forecast;
     let gain = |chosen: &Chosen| Gain {
@@ -183,7 +193,6 @@ fn plan(weighed: &Weighed, seen: &Seen, host: Host) -> Plan {
         ..Gain::default()
     };
     Plan {
-        program: program(seen),
         host: Some(host),
         forecast: Some(Forecast {
             seconds_now: weighed.now.value,
@@ -193,6 +202,7 @@ fn plan(weighed: &Weighed, seen: &Seen, host: Host) -> Plan {
             memory_mib: weighed.memory() as f64 / MIB,
         }),
         ranges: ranges(seen, &weighed.chosen, gain),
+        ..Plan::of(program(seen))
     }
 }
 
@@ -210,6 +220,7 @@ fn result(
     };
     let range = |chosen: &Chosen| AdvisedRange {
         name: what(seen, chosen).to_string(),
+        made_by: made_by(seen, chosen),
         bytes: chosen.bytes.end - chosen.bytes.start,
         walk_seconds: weighed.walk_seconds(chosen),
         fault_seconds: weighed.fault_seconds(chosen),

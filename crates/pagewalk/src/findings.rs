@@ -155,7 +155,7 @@ impl Namer {
         let mut symbols = self.symbols.lock().unwrap_or_else(PoisonError::into_inner);
         let many = if detail == Detail::Full { MADE_BY_MAX } else { 5 };
         for (id, row) in rows.iter_mut().take(many) {
-            row.made_by = made_by(findings, *id, &mut symbols);
+            row.made_by = made_by(findings.makers(*id), findings.space(), &mut symbols);
         }
         rows.into_iter().map(|(_, row)| row).collect()
     }

@@ -53,6 +53,7 @@ pub use pagewalk_capture as capture;
 pub use pagewalk_layout as layout;
 pub use pagewalk_live as live;
 pub use pagewalk_mm as mm;
+pub use pagewalk_plan as plan;
 pub use pagewalk_report as report;
 pub use pagewalk_setassoc as setassoc;
 pub use pagewalk_sim as sim;

@@ -1,8 +1,8 @@
 //! Names of those who made a mapping: the function and line that asked for memory, past the allocator's own.
 
 use crate::findings::{code_of_file, short, unnamed_in_file};
-use pagewalk_mm::MappingId;
-use pagewalk_sim::{CodePlace, Findings};
+use pagewalk_mm::AddressSpace;
+use pagewalk_sim::{CodePlace, Maker};
 use pagewalk_symbols::{FileOffset, Symbolizer};
 use std::collections::BTreeMap;
 
@@ -62,16 +62,15 @@ const ALLOCATORS_BEGIN: [&str; 14] = [
     "runtime.",
 ];
 
-/// `build (join.c:17)`, who had more than half of a mapping mapped; `None`: that is not known.
+/// `build (join.c:17)`, who had more than half of `all` bytes mapped; `None`: that is not known.
 pub(crate) fn made_by(
-    findings: &Findings<'_>,
-    mapping: MappingId,
+    (makers, all): (&[Maker], u64),
+    space: &AddressSpace,
     symbols: &mut Symbolizer,
 ) -> Option<String> {
     let mut bytes: BTreeMap<String, u64> = BTreeMap::new();
-    let (makers, all) = findings.makers(mapping);
     for maker in makers {
-        if let Some(named) = maker.callers.iter().find_map(|caller| name(findings, caller, symbols)) {
+        if let Some(named) = maker.callers.iter().find_map(|caller| name(space, caller, symbols)) {
             let sum = bytes.entry(named).or_default();
             *sum = sum.saturating_add(maker.bytes);
         }
@@ -80,8 +79,8 @@ pub(crate) fn made_by(
 }
 
 /// The function that a call returned to, unless it is an allocator's.
-fn name(findings: &Findings<'_>, caller: &CodePlace, symbols: &mut Symbolizer) -> Option<String> {
-    let info = findings.space().info(caller.mapping);
+fn name(space: &AddressSpace, caller: &CodePlace, symbols: &mut Symbolizer) -> Option<String> {
+    let info = space.info(caller.mapping);
     let object = short(&info.name);
     if !code_of_file(info) || LIBRARIES.iter().any(|library| object.starts_with(library)) {
         return None;

@@ -71,7 +71,7 @@ pub use library::{Library, LibraryError};
 pub use offline::{LeftOut, OfflineError, OfflineResult, Replay, check_offline, offline};
 pub use pass::Pass;
 pub use profile::{
-    Alternative, CodePlace, Findings, FunctionWalks, HeatMap, Maker, MovedCode, Profile, Reach,
+    Alternative, CodePlace, Findings, FunctionWalks, HeatMap, Maker, Makers, MovedCode, Profile, Reach,
 };
 pub use spec::DesignSpec;
 pub use structures::{Structures, UnknownStructure};

@@ -7,10 +7,10 @@ use crate::plans::bind;
 use crate::splits::{add_splits, arrays};
 use crate::study::MachineVariant;
 use crate::task::{Outcome, Running, Task};
-use pagewalk_layout::Plan;
 use pagewalk_layout::rebase::{Bound, Mover};
 use pagewalk_layout::splits::{Lane, Split, Splits};
 use pagewalk_mm::ThpMode;
+use pagewalk_plan::Plan;
 use pagewalk_trace::Analysis;
 use pagewalk_trace::pwt::Events;
 
@@ -93,5 +93,5 @@ impl Laid {
 
 fn bound(plan: &str, events: &Events) -> Result<Bound, String> {
     let plan = Plan::parse(plan, "a plan of this study").map_err(|error| error.to_string())?;
-    bind(&plan, events)
+    bind(plan.layout.as_ref().ok_or("a plan of this study places nothing")?, events)
 }

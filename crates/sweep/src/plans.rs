@@ -8,14 +8,13 @@ use crate::displacement::Moved;
 use crate::error::SweepError;
 use crate::rounds;
 use crate::study::{LayoutSpec, MachineVariant, Study};
-use pagewalk_layout::Plan;
 use pagewalk_layout::objects::Owners;
-use pagewalk_layout::plan::{DEFAULT_ARENA, Program};
 use pagewalk_layout::planner::{
     Candidate, Movables, Planner, PlannerError, PlannerOptions, Seen, Views, at_random, period_of,
 };
 use pagewalk_layout::rebase::{Bound, Mover, slide};
 use pagewalk_mm::Small;
+use pagewalk_plan::{DEFAULT_ARENA, Layout, Plan, Program};
 use pagewalk_sim::{Arrangement, DesignSpec, Experiment};
 use pagewalk_trace::pwt::Events;
 use pagewalk_trace::{Analysis, Source, Stretch};
@@ -236,7 +235,7 @@ impl From<'_> {
                 one.taken = true;
                 continue;
             }
-            let (_, bound) = self.plan(&one.wanted, one.candidates[one.now].clone()).map_err(wrong)?;
+            let (_, bound) = self.placed(&one.wanted, one.candidates[one.now].clone()).map_err(wrong)?;
             let planned = experiment(&self.specs()[one.wanted.machines(self.study)]).map_err(wrong)?;
             tried.push((one, Moved::new(Some(Mover::new(&bound, &self.events.header)), planned)));
         }
@@ -266,30 +265,32 @@ impl From<'_> {
         self.pool.install(|| rounds::run(read, analyses)).map_err(|error| wrong(error.to_string()))
     }
 
-    /// A plan, moved to where the stream has room for it.
-    fn plan(&self, wanted: &Wanted, candidate: Candidate) -> Result<(Plan, Bound), String> {
+    /// A layout, moved to where the stream has room for it.
+    fn placed(&self, wanted: &Wanted, candidate: Candidate) -> Result<(Layout, Bound), String> {
         let planner = self.layout(wanted).planner.map_or("", |options| options.planner.name());
         let machines = &self.study.machines[wanted.machines(self.study)];
-        let mut plan = Plan {
+        let mut layout = Layout {
             planner: planner.to_owned(),
             machines: machines.iter().map(|variant| variant.machine.name.clone()).collect(),
             arena: DEFAULT_ARENA,
-            program: Program { path: self.events.header.program.clone(), build_id: None },
             places: candidate.places,
         };
-        let bound = slide(&mut plan, &self.events.header, self.events.in_order());
-        bound.map(|bound| (plan, bound)).map_err(|error| error.to_string())
+        let bound = slide(&mut layout, &self.events.header, self.events.in_order());
+        bound.map(|bound| (layout, bound)).map_err(|error| error.to_string())
     }
 
     fn made(&self, wanted: &Wanted, candidate: Candidate) -> Result<Made, String> {
         let did = candidate.did.clone();
-        Ok(Made { text: self.plan(wanted, candidate)?.0.to_toml(), did })
+        let layout = Some(self.placed(wanted, candidate)?.0);
+        let path = self.events.header.program.clone();
+        let plan = Plan { layout, ..Plan::of(Program { path, build_id: None, arguments: Vec::new() }) };
+        Ok(Made { text: plan.to_toml(), did })
     }
 }
 
-/// A plan with a stream's events.
-pub fn bind(plan: &Plan, events: &Events) -> Result<Bound, String> {
-    Bound::new(plan, &events.header, events.in_order()).map_err(|error| error.to_string())
+/// A layout with a stream's events.
+pub fn bind(layout: &Layout, events: &Events) -> Result<Bound, String> {
+    Bound::new(layout, &events.header, events.in_order()).map_err(|error| error.to_string())
 }
 
 /// Machines with base pages alone.

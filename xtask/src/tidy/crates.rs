@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 /// For each crate the crates it may depend on. An arrow that is not here is a decision about the design:
 /// change `ARCHITECTURE.md` with it.
-const ARROWS: [(&str, &[&str]); 20] = [
+const ARROWS: [(&str, &[&str]); 21] = [
     ("units", &[]),
     ("trace", &["units"]),
     ("capture", &["units", "trace"]),
@@ -18,10 +18,11 @@ const ARROWS: [(&str, &[&str]); 20] = [
     ("forecast", &["units", "trace", "mm", "translate", "sim"]),
     ("reuse", &["units", "trace"]),
     ("symbols", &["units"]),
-    ("layout", &["units", "trace", "setassoc", "translate", "mm", "sim", "symbols"]),
-    ("live", &["units", "setassoc", "translate", "layout"]),
+    ("plan", &["units"]),
+    ("layout", &["units", "plan", "trace", "setassoc", "translate", "mm", "sim", "symbols"]),
+    ("live", &["units", "plan", "setassoc", "translate", "layout"]),
     ("report", &[]),
-    ("sweep", &["units", "trace", "mm", "translate", "cost", "sim", "layout", "reuse", "report"]),
+    ("sweep", &["units", "plan", "trace", "mm", "translate", "cost", "sim", "layout", "reuse", "report"]),
     (
         "pagewalk",
         &[
@@ -33,6 +34,7 @@ const ARROWS: [(&str, &[&str]); 20] = [
             "translate",
             "sim",
             "forecast",
+            "plan",
             "layout",
             "live",
             "symbols",

@@ -143,7 +143,7 @@ fn a_plan_is_written_if_something_pays() {
         0 => assert!(outcome.stderr.contains("no plan is written") && !place.has("plan.toml")),
         count => {
             let plan = String::from_utf8(place.read("plan.toml")).unwrap();
-            assert!(plan.starts_with("schema = \"pagewalk.plan/1\""), "{plan}");
+            assert!(plan.starts_with("schema = \"pagewalk.plan/2\""), "{plan}");
             assert_eq!(plan.matches("[[range]]").count(), count);
             assert!(outcome.stderr.contains("next: pagewalk verify plan.toml"), "{}", outcome.stderr);
         }

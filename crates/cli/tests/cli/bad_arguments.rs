@@ -190,7 +190,7 @@ fn unknown_keys_of_files_name_the_closest() {
         BAD_INPUT,
         &["os.toml", "os `linux`: line 10: unknown key `os.thb`: did you mean `thp`? choose from "],
     );
-    place.write("plan.toml", "schema = \"pagewalk.plan/1\"\n\n[program]\npth = \"/bin/true\"\n");
+    place.write("plan.toml", "schema = \"pagewalk.plan/2\"\n\n[program]\npth = \"/bin/true\"\n");
     place.run(&["apply", "--dry-run", "plan.toml", "--", "true"]).refuses(
         BAD_INPUT,
         &["plan.toml", "line 4", "unknown field `pth` (did you mean `path`?)", "expected one of `"],

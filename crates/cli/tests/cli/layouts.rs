@@ -30,6 +30,7 @@ struct Library {
 }
 
 impl Library {
+    /// In the format of before 0.2.0, which is still read.
     fn plan(&self, offset: u64, size: u64) -> String {
         format!(
             "schema = \"pagewalk.layout/1\"\nplanner = \"hand\"\n[program]\npath = \"/usr/bin/ls\"\n[[place]]\n\

@@ -2,7 +2,7 @@
 
 use crate::harness::{BAD_INPUT, Outcome, PAGEWALK, Place, USAGE, metric};
 use pagewalk::layout::files;
-use pagewalk::layout::plan::{DEFAULT_ARENA, Plan, Program};
+use pagewalk::plan::{self, DEFAULT_ARENA, Layout, Plan, Program};
 use pagewalk_skip::{Need, skip};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
@@ -25,6 +25,11 @@ int main(int count, char **words) {
     puts("the program's own");
     return library ? ((int (*)(void))dlsym(library, "seven"))() : 9;
 }"#;
+
+/// The places of a plan that has a layout.
+fn places(plan: &mut Plan) -> &mut Vec<plan::Place> {
+    &mut plan.layout.as_mut().unwrap().places
+}
 
 /// A folder with a library, a program that uses it, and a plan for it.
 struct Lab {
@@ -49,9 +54,10 @@ impl Lab {
         let path = |name| place.path(name).canonicalize().unwrap().to_str().unwrap().to_owned();
         let library = path("seven.so");
         let places = vec![files::place(&library, 0x40_0000).unwrap()];
-        let program = Program { path: path("p"), build_id: Some("cafe".into()) };
         let (planner, machines) = ("hand".into(), vec!["amd_k8".into()]);
-        let plan = Plan { planner, machines, arena: DEFAULT_ARENA, program, places };
+        let layout = Layout { planner, machines, arena: DEFAULT_ARENA, places };
+        let program = Program { path: path("p"), build_id: Some("cafe".into()), arguments: Vec::new() };
+        let plan = Plan { layout: Some(layout), ..Plan::of(program) };
         let lab = Lab { place, library, plan };
         lab.write(|_| {});
         lab
@@ -65,7 +71,8 @@ impl Lab {
     }
 
     fn base(&self) -> u64 {
-        self.plan.base(&self.plan.places[0])
+        let layout = self.plan.layout.as_ref().unwrap();
+        layout.base(&layout.places[0])
     }
 
     fn run(&self, options: &[&str], program: &[&str]) -> Outcome {
@@ -130,7 +137,7 @@ fn a_dry_run_tells_the_places_and_runs_nothing() {
         assert_eq!((&data["dry_run"], &data["missing"]), (&Value::Bool(true), &Value::Null));
         assert_eq!(data["would_place"][0]["base"], base.as_str());
     }
-    lab.write(|plan| plan.places[0].build_id = Some("dead".into()));
+    lab.write(|plan| places(plan)[0].build_id = Some("dead".into()));
     let refused = lab.place.run(&["layout", "run", "plan.toml", "--dry-run"]);
     refused.refuses(NOT_IN_EFFECT, &["seven.so", "dead"]);
 }
@@ -191,23 +198,26 @@ fn plans_that_do_not_fit_are_refused_by_name() {
         assert_eq!(allowed.code, own_code, "{}", allowed.stderr);
         assert!(allowed.stderr.contains("it runs without the plan"), "{}", allowed.stderr);
     };
-    lab.write(|plan| plan.places[0].build_id = Some("beee".into()));
+    lab.write(|plan| places(plan)[0].build_id = Some("beee".into()));
     refused(NOT_IN_EFFECT, &[&lab.library, "another build", "beee", "beef", "--or-default"], &["./p"], 9);
-    lab.write(|plan| plan.places[0].size += 4096);
+    lab.write(|plan| places(plan)[0].size += 4096);
     refused(NOT_IN_EFFECT, &[&lab.library, "another build"], &["./p"], 9);
-    lab.write(|plan| plan.places[0].file += ".gone");
+    lab.write(|plan| places(plan)[0].file += ".gone");
     refused(NOT_IN_EFFECT, &["seven.so.gone", "No such file"], &["./p"], 9);
     lab.write(|plan| plan.program.build_id = Some("0123".into()));
     refused(NOT_IN_EFFECT, &["/p is another build", "0123"], &["./p"], 9);
-    lab.write(|plan| plan.places.push(plan.places[0].clone()));
+    lab.write(|plan| {
+        let first = places(plan)[0].clone();
+        places(plan).push(first);
+    });
     refused(BAD_INPUT, &["plan.toml", "two places"], &["./p"], 9);
     lab.write(|plan| {
-        let mut other = plan.places[0].clone();
+        let mut other = places(plan)[0].clone();
         other.file += ".other";
-        plan.places.push(other);
+        places(plan).push(other);
     });
     refused(BAD_INPUT, &["plan.toml", "overlap", "seven.so.other"], &["./p"], 9);
-    lab.write(|plan| plan.places[0].offset = 0x8_0000_0000);
+    lab.write(|plan| places(plan)[0].offset = 0x8_0000_0000);
     refused(BAD_INPUT, &["plan.toml", "limit", "0x1000000000"], &["./p"], 9);
     lab.write(|_| {});
     let statically = lab.place.compile("static", "int main(void) { return 3; }");
@@ -382,7 +392,7 @@ fn what_is_recorded_or_simulated_as_it_runs_can_be_placed() {
     let outcome = run(&record, &["./p", &lab.library, &taken]);
     assert_eq!(outcome.stdout, "the program's own\n");
     outcome.refuses(NOT_IN_EFFECT, &[&lab.library, "did not land", &taken]);
-    lab.write(|plan| plan.places[0].size += 4096);
+    lab.write(|plan| places(plan)[0].size += 4096);
     let refused = run(&record, &loads);
     assert_eq!(refused.stdout, "", "it has not begun");
     refused.refuses(NOT_IN_EFFECT, &[&lab.library, "another build", "leave out --layout"]);
@@ -395,12 +405,12 @@ fn a_program_that_was_let_go_can_be_debugged() {
     if !host_can(&lab) {
         return;
     }
-    lab.write(|plan| plan.places.push(files::place(&c_library(), 0x80_0000).unwrap()));
+    lab.write(|plan| places(plan).push(files::place(&c_library(), 0x80_0000).unwrap()));
     let program = "grep TracerPid /proc/self/status; grep -m 1 libc.so /proc/self/maps; exit 3";
     let outcome = lab.run(&["--release", "-q"], &["sh", "-c", program]);
     let own = lab.run(&["--release"], &["cat", "/proc/self/status", "/proc/self/maps"]);
     assert!(own.stdout.contains("TracerPid:\t0\n"), "{}", own.stdout);
-    let base = format!("{:x}-", lab.plan.arena + 0x80_0000);
+    let base = format!("{:x}-", lab.plan.layout.as_ref().unwrap().arena + 0x80_0000);
     assert!(
         own.stdout.lines().any(|line| line.starts_with(&base) && line.contains("libc.so")),
         "{}",

@@ -1,5 +1,5 @@
 use super::*;
-use crate::plan::{DEFAULT_ARENA, Program};
+use pagewalk_plan::DEFAULT_ARENA;
 use std::process::Command;
 
 /// A folder with shared objects.
@@ -23,9 +23,8 @@ impl Lab {
     }
 }
 
-fn plan(places: Vec<Place>) -> Plan {
-    let program = Program { path: "/bin/true".into(), build_id: None };
-    Plan { planner: String::new(), machines: vec![], arena: DEFAULT_ARENA, program, places }
+fn layout(places: Vec<Place>) -> Layout {
+    Layout { planner: String::new(), machines: vec![], arena: DEFAULT_ARENA, places }
 }
 
 #[test]
@@ -38,7 +37,7 @@ fn an_object_has_the_pages_from_its_first_to_its_last_byte() {
     assert!(planned.size >= 6 * 4096 && planned.size < 16 * 4096, "{:#x}", planned.size);
     std::os::unix::fs::symlink(&file, lab.path("link.so")).unwrap();
     let linked = Place { file: lab.path("link.so"), build_id: Some("BeEf".into()), ..planned.clone() };
-    let found = objects(&plan(vec![linked])).unwrap().remove(0);
+    let found = objects(&layout(vec![linked])).unwrap().remove(0);
     let metadata = fs::metadata(&file).unwrap();
     assert_eq!(found.path.to_str(), Some(file.as_str()));
     assert_eq!((found.device, found.inode), (metadata.dev(), metadata.ino()));
@@ -55,7 +54,7 @@ fn what_does_not_fit_the_plan_is_named() {
     let other = |change: fn(&mut Place)| {
         let mut place = good.clone();
         change(&mut place);
-        objects(&plan(vec![place])).unwrap_err().to_string()
+        objects(&layout(vec![place])).unwrap_err().to_string()
     };
     let build = other(|place| place.build_id = Some("0123".into()));
     assert!(build.contains("another build") && build.contains("0123") && build.contains("beef"), "{build}");
@@ -68,7 +67,7 @@ fn what_does_not_fit_the_plan_is_named() {
         assert!(matches!(&error, FileError::NotAnObject { file } if *file == wrong), "{error}");
     }
     fs::hard_link(&file, lab.path("b.so")).unwrap();
-    let twice = plan(vec![good.clone(), Place { file: lab.path("b.so"), ..good.clone() }]);
+    let twice = layout(vec![good.clone(), Place { file: lab.path("b.so"), ..good.clone() }]);
     let twice = objects(&twice).unwrap_err().to_string();
     assert!(twice.contains("a.so") && twice.contains("b.so"), "{twice}");
 }
@@ -77,10 +76,12 @@ fn what_does_not_fit_the_plan_is_named() {
 fn the_programs_build_is_compared_where_the_plan_has_one() {
     let lab = Lab::new();
     let program = lab.compile("p", &["-Wl,--build-id=0xBEEF"]);
-    let mut plan = plan(vec![]);
-    assert!(is_planned_build(&plan, Path::new("/none")));
-    plan.program.build_id = Some("BEEF".into());
-    assert!(is_planned_build(&plan, Path::new(&program)) && !is_planned_build(&plan, Path::new("/none")));
-    plan.program.build_id = Some("BEED".into());
-    assert!(!is_planned_build(&plan, Path::new(&program)));
+    let mut planned = Program { path: program.clone(), build_id: None, arguments: Vec::new() };
+    assert!(is_planned_build(&planned, Path::new("/none")));
+    planned.build_id = Some("BEEF".into());
+    assert!(
+        is_planned_build(&planned, Path::new(&program)) && !is_planned_build(&planned, Path::new("/none"))
+    );
+    planned.build_id = Some("BEED".into());
+    assert!(!is_planned_build(&planned, Path::new(&program)));
 }

@@ -1,11 +1,12 @@
 //! Places in the arena for objects that want certain sets.
 
 use super::Movable;
-use crate::plan::{DEFAULT_ARENA, LIMIT, PAGE_BYTES, Place};
+use pagewalk_plan::{ARENA_LIMIT, DEFAULT_ARENA, Place};
+use pagewalk_units::PAGE_BYTES;
 
 /// The arena has no room for an object.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{file}: no room for its {pages} pages below {LIMIT:#x}")]
+#[error("{file}: no room for its {pages} pages below {ARENA_LIMIT:#x}")]
 pub struct NoRoom {
     /// The object.
     pub file: String,
@@ -23,7 +24,7 @@ pub fn places(objects: &[Movable], shifts: &[u64], period: u64) -> Result<Vec<Pl
         let page = next + (wanted + period - next % period) % period;
         // A page between objects stays empty, so that what runs over an end is told.
         next = page + object.pages + 1;
-        if (page + object.pages) > LIMIT / PAGE_BYTES {
+        if (page + object.pages) > ARENA_LIMIT / PAGE_BYTES {
             return Err(NoRoom { file: object.file.clone(), pages: object.pages });
         }
         Ok(Place {

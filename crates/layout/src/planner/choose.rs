@@ -7,7 +7,7 @@ use super::views::Seen;
 use super::{Movables, arena, pack, random, search};
 use crate::calls::CallGraph;
 use crate::evictions::History;
-use crate::plan::Place;
+use pagewalk_plan::Place;
 use pagewalk_translate::MachineSpec;
 use std::ops::Range;
 

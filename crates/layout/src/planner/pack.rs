@@ -5,7 +5,8 @@
 //! caches reach it all, and so do a few huge pages where a kernel maps files by them. Sets of TLBs are not looked at.
 
 use super::Movable;
-use crate::plan::{PAGE_BYTES, Place};
+use pagewalk_plan::Place;
+use pagewalk_units::PAGE_BYTES;
 
 /// A place for each object; `references` of each.
 pub fn places(objects: &[Movable], references: &[u64]) -> Vec<Place> {

@@ -1,7 +1,7 @@
 //! A plan and a stream together: what is where, and whether that can be.
 
 use crate::objects::{Owner, OwnerId, OwnerKind, Owners};
-use crate::plan::{Place, Plan};
+use pagewalk_plan::{Layout, Place};
 use pagewalk_trace::{Event, StreamHeader};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
@@ -70,12 +70,12 @@ pub(super) struct BoundPlace {
 }
 
 impl Bound {
-    /// Binds `plan` to a stream that has this header and these events; with each, whether some code had run before it.
+    /// Binds `layout` to a stream with this header and these events. Each event says whether code had run before it.
     ///
     /// # Errors
     /// If an object is of another build or larger than planned, if its place is taken, or if the program moves it.
     pub fn new<'a>(
-        plan: &Plan,
+        layout: &Layout,
         header: &StreamHeader,
         events: impl Iterator<Item = (bool, &'a Event)> + Clone,
     ) -> Result<Bound, RebaseError> {
@@ -85,13 +85,13 @@ impl Bound {
         }
         let named = Named::new(&owners);
         let mut bound = Bound::default();
-        for place in &plan.places {
+        for place in &layout.places {
             let found = named.of(place);
             for owner in &found {
                 check(place, owner)?;
                 let file = owner.file.clone().unwrap_or_default();
                 let new = || BoundPlace {
-                    base: plan.base(place),
+                    base: layout.base(place),
                     size: place.size,
                     recorded: FxHashSet::default(),
                 };

@@ -1,28 +1,28 @@
-//! Where the places of a plan find room in a stream.
+//! Where the places of a layout find room in a stream.
 
 use super::{Bound, RebaseError};
-use crate::plan::{LIMIT, Plan, SLIDE_BYTES};
+use pagewalk_plan::{ARENA_LIMIT, Layout, SLIDE_BYTES};
 use pagewalk_trace::{Event, StreamHeader};
 
-/// Binds a plan as [`Bound::new`] does, with its arena moved up as little as it takes for nothing to lie in its places.
+/// Binds a layout as [`Bound::new`] does, and moves its arena up as little as it takes for its places to be free.
 ///
 /// # Errors
 /// As [`Bound::new`]; of places that are taken however far the arena moves, what is in the way where it was.
 pub fn slide<'a>(
-    plan: &mut Plan,
+    layout: &mut Layout,
     header: &StreamHeader,
     events: impl Iterator<Item = (bool, &'a Event)> + Clone,
 ) -> Result<Bound, RebaseError> {
-    let taken = match Bound::new(plan, header, events.clone()) {
+    let taken = match Bound::new(layout, header, events.clone()) {
         Err(error @ RebaseError::Taken { .. }) => error,
         other => return other,
     };
-    let end = plan.places.iter().map(|place| plan.base(place).saturating_add(place.size)).max();
-    let room = LIMIT.saturating_sub(end.unwrap_or(plan.arena));
+    let end = layout.places.iter().map(|place| layout.base(place).saturating_add(place.size)).max();
+    let room = ARENA_LIMIT.saturating_sub(end.unwrap_or(layout.arena));
     for by in (1..=room / SLIDE_BYTES).map(|times| times * SLIDE_BYTES) {
-        let slid = Plan { arena: plan.arena + by, ..plan.clone() };
+        let slid = Layout { arena: layout.arena + by, ..layout.clone() };
         if let Ok(bound) = Bound::new(&slid, header, events.clone()) {
-            *plan = slid;
+            *layout = slid;
             return Ok(bound);
         }
     }

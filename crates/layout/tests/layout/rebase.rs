@@ -2,8 +2,8 @@
 
 use crate::common;
 use crate::common::{PAGE, Run, Step, Steps, anonymous, events, file, header, image, load, told, unmap};
-use pagewalk_layout::plan::{DEFAULT_ARENA, Place, Plan, Program, SLIDE_BYTES};
 use pagewalk_layout::rebase::{Bound, RebaseError, Rebased, slide};
+use pagewalk_plan::{DEFAULT_ARENA, Layout, Place, SLIDE_BYTES};
 use pagewalk_trace::{Event, Mapping, MappingKind};
 use pagewalk_units::VirtAddr;
 use proptest::prelude::*;
@@ -23,25 +23,20 @@ fn recorded(library: u64) -> u64 {
     RECORDED + library * 10 * PAGE
 }
 
-fn plan<File: ToString>(places: &[(File, u64, u64)]) -> Plan {
+fn layout<File: ToString>(places: &[(File, u64, u64)]) -> Layout {
     let place = |(file, offset, pages): &(File, u64, u64)| Place {
         file: file.to_string(),
         build_id: None,
         offset: *offset,
         size: pages * PAGE,
     };
-    Plan {
-        planner: "test".into(),
-        machines: Vec::new(),
-        arena: DEFAULT_ARENA,
-        program: Program { path: "/bin/program".into(), build_id: None },
-        places: places.iter().map(place).collect(),
-    }
+    let places = places.iter().map(place).collect();
+    Layout { planner: "test".into(), machines: Vec::new(), arena: DEFAULT_ARENA, places }
 }
 
-fn bind(plan: &Plan, steps: &[Step]) -> Result<Bound, RebaseError> {
+fn bind(layout: &Layout, steps: &[Step]) -> Result<Bound, RebaseError> {
     let events = events(steps);
-    Bound::new(plan, &header(), events.iter().map(|(running, event)| (*running, event)))
+    Bound::new(layout, &header(), events.iter().map(|(running, event)| (*running, event)))
 }
 
 /// What a page of memory is.
@@ -250,7 +245,7 @@ proptest! {
         together in 1..6usize,
     ) {
         let steps = steps(&actions);
-        let bound = match bind(&plan(&in_order(&order, planned)), &steps) {
+        let bound = match bind(&layout(&in_order(&order, planned)), &steps) {
             Ok(bound) => bound,
             // Half of an object may still be there when it is loaded again.
             Err(RebaseError::Taken { file, other, .. }) => {
@@ -311,7 +306,7 @@ proptest! {
             apply(&mut memory, event);
             is_taken(&slow, &memory)
         });
-        let bound = bind(&plan(&in_order(&order, planned)), &steps);
+        let bound = bind(&layout(&in_order(&order, planned)), &steps);
         prop_assert_eq!(bound.is_err(), taken, "{:?}", bound.err());
     }
 
@@ -321,7 +316,7 @@ proptest! {
         together in 1..6usize,
     ) {
         let steps = steps(&actions);
-        let mut plan = plan::<String>(&[]);
+        let mut plan = layout::<String>(&[]);
         // Below where plans may lie: only a stream knows.
         plan.arena = 0;
         plan.places = (0..LIBRARIES)
@@ -348,7 +343,7 @@ fn one_object(after: Vec<Event>) -> Vec<Step> {
 
 #[test]
 fn what_the_trace_has_not_is_told() {
-    let plan = plan(&[("/lib/lib0.so", 0, 7), ("/lib/none.so", 0x7000, 1), ("/bin/program", 0x8000, 9)]);
+    let plan = layout(&[("/lib/lib0.so", 0, 7), ("/lib/none.so", 0x7000, 1), ("/bin/program", 0x8000, 9)]);
     let bound = bind(&plan, &one_object(Vec::new())).unwrap();
     assert_eq!(bound.files(), 1);
     assert_eq!(bound.absent(), ["/lib/none.so", "/bin/program"]);
@@ -356,7 +351,7 @@ fn what_the_trace_has_not_is_told() {
 
 #[test]
 fn another_build_is_refused() {
-    let mut plan = plan(&[("/lib/lib0.so", 0, 7)]);
+    let mut plan = layout(&[("/lib/lib0.so", 0, 7)]);
     plan.places[0].build_id = Some("0C".into());
     assert!(bind(&plan, &one_object(Vec::new())).is_ok(), "hexadecimal digits of either case");
     plan.places[0].build_id = Some("0d".into());
@@ -366,14 +361,14 @@ fn another_build_is_refused() {
 
 #[test]
 fn an_object_under_another_name_is_known_by_its_build() {
-    let mut plan = plan(&[("/usr/lib/lib0.so.1", 0, 7)]);
+    let mut plan = layout(&[("/usr/lib/lib0.so.1", 0, 7)]);
     plan.places[0].build_id = Some("0c".into());
     assert_eq!(bind(&plan, &one_object(Vec::new())).unwrap().files(), 1);
 }
 
 #[test]
 fn an_object_without_a_build_is_no_other_object() {
-    let mut plan = plan(&[("/lib/lib0.so", 0, 7)]);
+    let mut plan = layout(&[("/lib/lib0.so", 0, 7)]);
     plan.places[0].build_id = Some("0c".into());
     let steps = one_object(load("/lib/plugin", RECORDED + 20 * PAGE, 3, 4, 2));
     assert_eq!(bind(&plan, &steps).map(|bound| bound.files()), Ok(1));
@@ -381,7 +376,7 @@ fn an_object_without_a_build_is_no_other_object() {
 
 #[test]
 fn a_place_that_is_too_small_is_refused() {
-    let error = bind(&plan(&[("/lib/lib0.so", 0, 6)]), &one_object(Vec::new())).unwrap_err();
+    let error = bind(&layout(&[("/lib/lib0.so", 0, 6)]), &one_object(Vec::new())).unwrap_err();
     assert_eq!(
         error.to_string(),
         "/lib/lib0.so: 0x7000 bytes in the trace do not fit into a place of 0x6000"
@@ -390,7 +385,7 @@ fn a_place_that_is_too_small_is_refused() {
 
 #[test]
 fn a_place_that_is_taken_is_refused() {
-    let plan = plan(&[("/lib/lib0.so", 0, 7)]);
+    let plan = layout(&[("/lib/lib0.so", 0, 7)]);
     let there = one_object(vec![anonymous(DEFAULT_ARENA + 6 * PAGE, 2)]);
     let error = bind(&plan, &there).unwrap_err();
     assert_eq!(
@@ -412,7 +407,7 @@ fn a_place_that_is_taken_is_refused() {
 
 #[test]
 fn an_arena_slides_to_where_there_is_room() {
-    let recorded = plan(&[("/lib/lib0.so", 3 * PAGE, 7)]);
+    let recorded = layout(&[("/lib/lib0.so", 3 * PAGE, 7)]);
     let slid = |steps: &[Step]| {
         let (events, mut plan) = (events(steps), recorded.clone());
         let bound = slide(&mut plan, &header(), events.iter().map(|(running, event)| (*running, event)));
@@ -426,7 +421,7 @@ fn an_arena_slides_to_where_there_is_room() {
         let steps = there(0..times);
         let (bound, by) = slid(&steps).unwrap();
         assert_eq!(by, times);
-        let moved = Plan { arena: DEFAULT_ARENA + times * SLIDE_BYTES, ..recorded.clone() };
+        let moved = Layout { arena: DEFAULT_ARENA + times * SLIDE_BYTES, ..recorded.clone() };
         assert_eq!(Ok(bound), bind(&moved, &steps));
     }
     let error = slid(&there(0..32)).unwrap_err();
@@ -437,6 +432,6 @@ fn an_arena_slides_to_where_there_is_room() {
 fn an_object_that_the_program_moves_is_refused() {
     let (old_start, new_start) = (VirtAddr(RECORDED), VirtAddr(RECORDED + 0x10_0000));
     let remap = Event::Remap { old_start, old_bytes: PAGE, new_start, new_bytes: PAGE };
-    let error = bind(&plan(&[("/lib/lib0.so", 0, 7)]), &one_object(vec![remap])).unwrap_err();
+    let error = bind(&layout(&[("/lib/lib0.so", 0, 7)]), &one_object(vec![remap])).unwrap_err();
     assert!(matches!(error, RebaseError::Remapped { .. }), "{error}");
 }

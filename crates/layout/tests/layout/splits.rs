@@ -3,9 +3,9 @@
 use crate::common;
 use crate::common::{PAGE, Run, Step, Steps, anonymous, events, header, image, load, play, unmap};
 use pagewalk_layout::evictions::{ArraySpec, Evictions, History};
-use pagewalk_layout::plan::{DEFAULT_ARENA, Place, Plan, Program};
 use pagewalk_layout::rebase::{Bound, Rebased};
 use pagewalk_layout::splits::{Lane, Splits};
+use pagewalk_plan::{DEFAULT_ARENA, Layout, Place};
 use pagewalk_setassoc::{Geometry, SetIndex};
 use pagewalk_trace::Event;
 use pagewalk_units::VirtAddr;
@@ -99,10 +99,9 @@ fn bound(gaps: &[Option<u64>], steps: &[Step]) -> Bound {
         next += gap + LIBRARY_PAGES + 1;
         places.push(Place { file: path(library), build_id: None, offset, size });
     }
-    let program = Program { path: "/bin/program".into(), build_id: None };
-    let plan = Plan { planner: "test".into(), machines: Vec::new(), arena: DEFAULT_ARENA, program, places };
+    let layout = Layout { planner: "test".into(), machines: Vec::new(), arena: DEFAULT_ARENA, places };
     let events = events(steps);
-    Bound::new(&plan, &header(), events.iter().map(|(running, event)| (*running, event))).unwrap()
+    Bound::new(&layout, &header(), events.iter().map(|(running, event)| (*running, event))).unwrap()
 }
 
 fn array(sets: u32, ways: u32, index: &str, fetches: bool, data: bool) -> ArraySpec {

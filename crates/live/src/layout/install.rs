@@ -14,7 +14,7 @@ use super::{Obstacle, landing};
 use crate::tracing::maps::Mapping;
 use crate::tracing::sys::{self, Pid, Registers, map, number};
 use pagewalk_layout::files::Object;
-use pagewalk_layout::plan::{LIMIT, SLIDE_BYTES};
+use pagewalk_plan::{ARENA_LIMIT, SLIDE_BYTES};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -138,7 +138,7 @@ fn slide(objects: &[Object], mappings: &[Mapping]) -> Result<u64, Obstacle> {
     let Some(first) = in_the_way(0) else { return Ok(0) };
     (1..)
         .map(|times| times * SLIDE_BYTES)
-        .take_while(|by| end + by <= LIMIT)
+        .take_while(|by| end + by <= ARENA_LIMIT)
         .find(|&by| in_the_way(by).is_none())
         .ok_or_else(|| Obstacle::Taken(landing::described(first)))
 }

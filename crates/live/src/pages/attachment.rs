@@ -4,11 +4,11 @@
 use super::collapse::Handle;
 use super::host::{Circumstances, HUGE_BYTES};
 use super::inspection::{Seen, look};
-use super::plan::Plan;
 use super::recognition::recognised;
 use super::rights::{OldKernel, check_kernel};
 use crate::tracing::maps;
 use crate::tracing::sys::Pid;
+use pagewalk_plan::Plan;
 use rustix::io::Errno;
 use std::fs::{self, File};
 use std::io;

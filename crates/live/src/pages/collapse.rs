@@ -1,7 +1,7 @@
 //! Building and splitting huge pages in another process, at once: `process_madvise`.
 
-use super::plan::PAGE_BYTES;
 use crate::tracing::sys::{self, Pid};
+use pagewalk_units::PAGE_BYTES;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use std::fs::File;

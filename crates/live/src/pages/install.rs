@@ -7,7 +7,6 @@
 
 use super::Obstacle;
 use super::code::{self, Code};
-use super::plan::{PAGE_BYTES, Plan, What};
 use super::sites::{Known, SITE_BYTES, Site};
 use super::table::Table;
 use crate::tracing::detour::{Detour, Stop, failure};
@@ -15,6 +14,8 @@ use crate::tracing::image::{CODE_64, Vector, headers_at};
 use crate::tracing::maps::{self, Mapping};
 use crate::tracing::sys::{self, Pid, map, number};
 use pagewalk_layout::elf::span;
+use pagewalk_plan::{Plan, What};
+use pagewalk_units::PAGE_BYTES;
 use std::fs::{self, File};
 use std::io;
 use std::ops::Range;

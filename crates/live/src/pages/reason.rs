@@ -2,8 +2,8 @@
 
 use super::host::{Circumstances, HUGE_BYTES, Mode};
 use super::inspection::Seen;
-use super::plan::What;
 use super::table::Entry;
+use pagewalk_plan::What;
 
 /// What is known of a range.
 #[derive(Clone, Copy, Debug)]
@@ -181,7 +181,7 @@ fn not_given(best: &Seen, entry: Entry, quiet: bool, around: Circumstances) -> R
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pages::plan::Part;
+    use pagewalk_plan::Part;
 
     const MIB: u64 = 1 << 20;
     const AROUND: Circumstances = Circumstances {

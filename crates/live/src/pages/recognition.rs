@@ -1,9 +1,9 @@
 //! Planned ranges in a process that runs already, and the other way round: how a plan names its memory.
 
 use super::install::present;
-use super::plan::{Part, What};
 use crate::tracing::maps::{self, Mapping};
 use crate::tracing::sys::Pid;
+use pagewalk_plan::{Part, What};
 use std::io;
 
 /// A mapping that has merged with neighbours may be longer by less than this.

@@ -1,7 +1,6 @@
 //! A program under a plan, from its start to its end.
 
 use super::install::{Installing, Step, Wanted};
-use super::plan::Plan;
 use super::sites::Known;
 use super::table::Table;
 use super::watch::Watch;
@@ -11,6 +10,7 @@ use crate::tracing::follower::{Follower, Next, Relay, STOPS, Work, end_unbegun};
 use crate::tracing::launch::{BeforeExec, LaunchError, launch};
 use crate::tracing::maps;
 use crate::tracing::sys::{self, Pid};
+use pagewalk_plan::Plan;
 use std::ffi::OsString;
 use std::fs;
 use std::time::Instant;

@@ -1,7 +1,7 @@
 //! The table that a program's code reads and writes under a plan: what to look for, and what came of it.
 //! `struct table` of `agent/pages.c` is the same.
 
-use super::plan::{Plan, What};
+use pagewalk_plan::{Plan, What};
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_where_the_code_has_it() {
-        let text = "schema = \"pagewalk.plan/1\"\n[program]\npath = \"/bin/true\"\n\
+        let text = "schema = \"pagewalk.plan/2\"\n[program]\npath = \"/bin/true\"\n\
                     [[range]]\nwhat = \"heap\"\nfrom = \"0x0\"\nto = \"0x1000\"\n\
                     [[range]]\nwhat = \"anonymous\"\nbytes = \"0x4000\"\nnth = 2\n\
                     [[range]]\nwhat = \"anonymous\"\nbytes = \"0x4000\"\nnth = 1\nfrom = \"0x1000\"\nto = \"0x2000\"\n\

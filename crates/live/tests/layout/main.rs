@@ -6,9 +6,9 @@ mod lab;
 mod speed;
 
 use lab::{Lab, VERIFY, assert_landed, host_can, mapped_libraries, packed, placed};
-use pagewalk_layout::plan::SLIDE_BYTES;
 use pagewalk_live::layout::{LayoutError, Obstacle, Options, State};
 use pagewalk_live::tracing::End;
+use pagewalk_plan::SLIDE_BYTES;
 use pagewalk_skip::{Need, skip};
 use std::fs;
 use std::process::Command;

@@ -1,10 +1,10 @@
 //! What the tests share: programs, plans for them, and runs.
 
 use pagewalk_live::layout::check_host;
-use pagewalk_live::pages::plan::{Gain, Part, Plan, Program, Range, What};
 use pagewalk_live::pages::{Image, Mode, Options, PagesError, Run, mode, run};
 use pagewalk_live::probe::memory::huge_pages_are_at_hand;
 use pagewalk_live::tracing::Relay;
+use pagewalk_plan::{Part, Plan, Program, Range, What};
 use pagewalk_skip::{Need, skip};
 use std::ffi::OsString;
 use std::fs;
@@ -59,9 +59,8 @@ pub fn heap(bytes: u64) -> What {
 }
 
 pub fn plan(program: &str, whats: &[What]) -> Plan {
-    let range = |what: &What| Range { what: what.clone(), gain: Gain::default() };
     let program = Program { path: program.to_owned(), build_id: None, arguments: Vec::new() };
-    let plan = Plan { program, host: None, forecast: None, ranges: whats.iter().map(range).collect() };
+    let plan = Plan { ranges: whats.iter().cloned().map(Range::of).collect(), ..Plan::of(program) };
     plan.check().unwrap();
     plan
 }

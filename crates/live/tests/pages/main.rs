@@ -7,9 +7,9 @@ mod speed;
 mod traps;
 
 use lab::{Lab, MIB, anonymous, applied, applied_to, assert_huge, heap, host_can, options, plan};
-use pagewalk_live::pages::plan::{Part, What};
 use pagewalk_live::pages::{EXCEPT_ADVISED_SINCE, HUGE_BYTES, Options, PagesError, Reason, is_since, kernel};
 use pagewalk_live::tracing::End;
+use pagewalk_plan::{Part, What};
 
 /// Maps 32 MiB three times and touches all but the last.
 const MAPS: &str = r#"

@@ -1,8 +1,8 @@
 //! What a plan costs a program that maps much.
 
 use crate::lab::{Lab, anonymous, applied_to, heap, host_can};
-use pagewalk_live::pages::plan::What;
 use pagewalk_live::tracing::End;
+use pagewalk_plan::What;
 use std::process::Command;
 
 const PAIRS: usize = 9;

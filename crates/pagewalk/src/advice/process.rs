@@ -10,15 +10,16 @@ use crate::promotion::prices::{self, Priced};
 use crate::promotion::survey::{Beside, host_forbids};
 use crate::promotion::{failed, text};
 use pagewalk_capture::Host;
-use pagewalk_live::pages::plan::{self, Gain, Plan, Program, RANGES_MAX};
 use pagewalk_live::pages::settings::{Setting, settings};
 use pagewalk_live::pages::{HUGE_BYTES, Named, named};
 use pagewalk_live::promote::policy::{FACTOR, Fate, Limits, Part};
 use pagewalk_live::promote::{self, Decision, Ended, Options, Prices, Standing, Summary, Watcher};
+use pagewalk_plan::{Gain, Plan, Program, RANGES_MAX};
 use pagewalk_report::documents::process::{
     ADVICE_PROCESS_SCHEMA, AdvicePrices, AdviceProcessResult, AdvisedRange, SharedGain,
 };
 use pagewalk_report::{Class, classes};
+use pagewalk_units::PAGE_BYTES;
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -179,7 +180,7 @@ fn advised(pid: i32, summary: &Summary) -> Result<Vec<Advised>, Error> {
     let names = named(pid, &ranges).map_err(|_| ended(pid))?;
     let of = |named: Named| {
         let its = paying.iter().filter(|part| (named.start..named.end).contains(&part.view.start));
-        let added = |part: &&&Part| HUGE_BYTES - u64::from(part.view.resident_pages) * plan::PAGE_BYTES;
+        let added = |part: &&&Part| HUGE_BYTES - u64::from(part.view.resident_pages) * PAGE_BYTES;
         Advised {
             misses_per_second: its.clone().filter_map(|part| part.misses_per_second).sum(),
             saturated: its.clone().any(|part| part.saturated),
@@ -233,21 +234,18 @@ fn verdict(found: &Found) -> String {
 }
 
 fn plan(summary: &Summary, advised: &[Advised]) -> Plan {
-    let range = |one: &Advised| plan::Range {
-        what: one.named.what.clone(),
+    let range = |one: &Advised| pagewalk_plan::Range {
         gain: Gain { memory_mib: Some(one.memory as f64 / MIB), ..Gain::default() },
+        ..pagewalk_plan::Range::of(one.named.what.clone())
     };
     let host = Host::detect();
+    let path = summary.program.clone();
+    let build_id = pagewalk_symbols::build_id(&path);
+    // Of a run to its end nothing is known: there is no forecast.
     Plan {
-        program: Program {
-            path: summary.program.clone(),
-            build_id: pagewalk_symbols::build_id(&summary.program),
-            arguments: Vec::new(),
-        },
-        host: Some(plan::Host { kernel: host.kernel, thp: host.thp }),
-        // Of a run to its end nothing is known.
-        forecast: None,
+        host: Some(pagewalk_plan::Host { kernel: host.kernel, thp: host.thp }),
         ranges: advised.iter().map(range).collect(),
+        ..Plan::of(Program { path, build_id, arguments: Vec::new() })
     }
 }
 

@@ -3,13 +3,15 @@
 use crate::engine::{Live, Stream};
 use crate::error::{Error, Fault};
 use crate::listener::Listener;
+use crate::makers::made_by;
 use crate::native::{asks_to_end, tell};
 use crate::stream::follow_ahead;
 use crate::traces::open;
 use pagewalk_capture::WindowSpec;
-use pagewalk_forecast::{Found, Regions};
+use pagewalk_forecast::{Found, Origins, PieceId, Regions};
 use pagewalk_mm::ThpMode;
 use pagewalk_sim::PassError;
+use pagewalk_symbols::Symbolizer;
 use pagewalk_trace::Source;
 use pagewalk_translate::MachineSpec;
 use std::os::unix::process::ExitStatusExt;
@@ -26,6 +28,8 @@ pub struct Seen {
     /// Without its own name.
     pub arguments: Vec<String>,
     pub found: Found,
+    /// Who made each piece that was found, as `build (graph.c:13)`, where that is known.
+    pub made_by: Vec<Option<String>>,
     /// Process images in all.
     pub images: usize,
     /// Its share of all instructions.
@@ -48,7 +52,16 @@ pub fn read(
         return Err(Error::new(Fault::BadInput, why).or("advise needs the whole run: record it again"));
     }
     let (program, arguments) = (header.program, without_name(header.arguments));
-    Ok(Seen { program, arguments, found: regions.finish(), images: 1, share: 1.0 })
+    let (found, origins) = regions.finish();
+    let made_by = makers(&found, &origins);
+    Ok(Seen { program, arguments, found, made_by, images: 1, share: 1.0 })
+}
+
+/// Who made each piece.
+fn makers(found: &Found, Origins { makers, space }: &Origins) -> Vec<Option<String>> {
+    let mut symbols = Symbolizer::new();
+    let pieces = (0..found.pieces.len() as u32).map(PieceId);
+    pieces.map(|piece| made_by(makers.of(piece), space, &mut symbols)).collect()
 }
 
 /// Arguments as plans have them: without the first, by which a program is called.
@@ -82,17 +95,17 @@ pub fn see(live: &Live, machine: &MachineSpec, thp: ThpMode, listener: &dyn List
             false => Error::new(Fault::Failed, why).or(ENDS_WELL),
         });
     }
-    let instructions: u64 = all.iter().map(|(_, _, found, _)| found.instructions).sum();
+    let instructions: u64 = all.iter().map(|(_, _, (found, _), _)| found.instructions).sum();
     for (_, header, _, ending) in &all {
         ending.losses.iter().for_each(|loss| listener.warn(&format!("{}: {loss}", header.program)));
     }
     let images = all.len();
     // The first of equals: the last would depend on what came after.
-    let most = all.into_iter().rev().max_by_key(|(_, _, found, _)| found.instructions);
-    let Some((_, header, found, _)) = most else {
+    let most = all.into_iter().rev().max_by_key(|(_, _, (found, _), _)| found.instructions);
+    let Some((_, header, (found, origins), _)) = most else {
         return Err(Error::new(Fault::Failed, "no process of the program could be followed"));
     };
     let share = found.instructions as f64 / instructions.max(1) as f64;
-    let arguments = without_name(header.arguments);
-    Ok(Seen { program: header.program, arguments, found, images, share })
+    let (arguments, made_by) = (without_name(header.arguments), makers(&found, &origins));
+    Ok(Seen { program: header.program, arguments, found, made_by, images, share })
 }

@@ -1,10 +1,10 @@
 //! What would be placed where, and whether files and host let it.
 
 use super::fitting::Fitting;
+use super::rebase::read;
 use super::result::plan_file;
 use crate::error::{Error, Fault};
 use crate::program::OR_DEFAULT;
-use pagewalk_layout::Plan;
 use pagewalk_layout::files::Object;
 use pagewalk_live::layout::check_host;
 use pagewalk_report::documents::layout_run::{LAYOUT_RUN_SCHEMA, LaidDry, LayoutRunResult, PlannedLibrary};
@@ -36,14 +36,12 @@ impl Outline {
 /// # Errors
 /// If the plan does not fit.
 pub fn outline(path: &Path, command: &[OsString]) -> Result<Outline, Error> {
-    let planned = || -> Result<OsString, Error> {
-        let plan = Plan::read(path).map_err(|error| Error::new(Fault::BadInput, error))?;
-        Ok(plan.program.path.into())
-    };
+    let planned = || -> Result<OsString, Error> { Ok(read(path)?.0.path.into()) };
     let program = command.first().cloned().map_or_else(planned, Ok)?;
-    let Fitting { plan, mut objects } = Fitting::new(path, &program, OR_DEFAULT)?;
+    let mut fitting = Fitting::new(path, &program, OR_DEFAULT)?;
     let missing = check_host().err().map(|error| format!("{error}; to enable: {}", error.enable()));
-    objects.sort_by_key(|object| object.base);
+    fitting.objects.sort_by_key(|object| object.base);
+    let objects = &fitting.objects;
     let place = |object: &Object| {
         let (file, base) = (object.file.clone(), format!("{:#x}", object.base));
         PlannedLibrary { file, base, bytes: object.bytes }
@@ -51,7 +49,7 @@ pub fn outline(path: &Path, command: &[OsString]) -> Result<Outline, Error> {
     let document = LayoutRunResult::Dry(LaidDry {
         schema: LAYOUT_RUN_SCHEMA,
         dry_run: true,
-        plan: plan_file(path, &plan, objects.len()),
+        plan: plan_file(path, &fitting),
         command: command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
         would_place: objects.iter().map(place).collect(),
         missing: missing.clone(),

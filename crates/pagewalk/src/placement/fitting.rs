@@ -1,17 +1,20 @@
 //! A plan beside the program that is to run so, and this host's files.
 
-use crate::error::{Error, Fault};
+use super::rebase::read;
+use crate::error::Error;
 use crate::program::{check_command, does_not_fit};
-use pagewalk_layout::Plan;
 use pagewalk_layout::files::{self, Object};
+use pagewalk_plan::{Layout, Program};
 use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 
 /// A plan that fits.
 pub struct Fitting {
-    /// The plan.
-    pub plan: Plan,
+    /// The program that it was made for.
+    pub program: Program,
+    /// Where its libraries are to lie.
+    pub layout: Layout,
     /// Its objects as they are on this host.
     pub objects: Vec<Object>,
 }
@@ -20,19 +23,19 @@ impl Fitting {
     /// Reads the plan at `path` and compares it with `program` and the files that it names. `otherwise` is what the
     /// user can do beside planning again.
     pub fn new(path: &Path, program: &OsStr, otherwise: &str) -> Result<Fitting, Error> {
-        let plan = Plan::read(path).map_err(|error| Error::new(Fault::BadInput, error))?;
+        let (planned, layout) = read(path)?;
         let program = check_command(program, otherwise)?;
-        let is_planned = fs::canonicalize(&plan.program.path)
+        let is_planned = fs::canonicalize(&planned.path)
             .is_ok_and(|planned| fs::canonicalize(&program).is_ok_and(|program| program == planned));
-        if is_planned && !files::is_planned_build(&plan, &program) {
+        if is_planned && !files::is_planned_build(&planned, &program) {
             let message = format!(
                 "{} is another build than the plan's: its build-id is not {}",
                 program.display(),
-                plan.program.build_id.as_deref().unwrap_or_default()
+                planned.build_id.as_deref().unwrap_or_default()
             );
             return Err(does_not_fit(&message, otherwise));
         }
-        let objects = files::objects(&plan).map_err(|error| does_not_fit(&error, otherwise))?;
-        Ok(Fitting { plan, objects })
+        let objects = files::objects(&layout).map_err(|error| does_not_fit(&error, otherwise))?;
+        Ok(Fitting { program: planned, layout, objects })
     }
 }

@@ -10,11 +10,10 @@ use crate::machines;
 use crate::stream::{Ending, explain_window, follow_ahead};
 use crate::traces::{check_file, open};
 use pagewalk_capture::WindowSpec;
-use pagewalk_layout::Plan;
-use pagewalk_layout::plan::{DEFAULT_ARENA, PAGE_BYTES, Program};
 use pagewalk_layout::planner::{Candidate, Chosen, PlannerError, Seen, Views, random, reuses, search};
 use pagewalk_layout::rebase::Rebased;
 use pagewalk_mm::Small;
+use pagewalk_plan::{DEFAULT_ARENA, Layout, Plan, Program};
 use pagewalk_report::layout_plan::schema::{
     LAYOUT_PLAN_SCHEMA, LayoutPlanResult, PlannedMachine, PlannedObject, RandomLayouts,
 };
@@ -22,7 +21,7 @@ use pagewalk_setassoc::{Geometry, Replacement, SetIndex};
 use pagewalk_sim::{Arrangement, DesignSpec, Experiment};
 use pagewalk_trace::{Source, StreamHeader};
 use pagewalk_translate::MachineSpec;
-use pagewalk_units::PageSize;
+use pagewalk_units::{PAGE_BYTES, PageSize};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -95,18 +94,17 @@ impl Planning {
         let recorded = walks(experiments);
         let mut seen = views.finish();
         let chosen = seen.choose(0..machines.len(), options).map_err(|error| told(trace, &error))?;
-        let mut plan = Plan {
+        let mut layout = Layout {
             planner: options.planner.name().to_owned(),
             machines: machines.iter().map(|machine| machine.name.clone()).collect(),
             arena: DEFAULT_ARENA,
-            program: program(&header),
             places: Vec::new(),
         };
         let mut tried = None;
         for candidate in &chosen.candidates {
-            plan.places.clone_from(&candidate.places);
-            plan.arena = DEFAULT_ARENA;
-            let planned = self.planned(trace, &mut plan, listener)?.into_iter().zip(&recorded);
+            layout.places.clone_from(&candidate.places);
+            layout.arena = DEFAULT_ARENA;
+            let planned = self.planned(trace, &mut layout, listener)?.into_iter().zip(&recorded);
             let walks = planned.map(|(planned, of)| Walks { recorded: of[0], full: of[1], planned });
             let walks: Vec<Walks> = walks.collect();
             let pays = walks.iter().all(|walks| walks.planned <= walks.recorded);
@@ -117,14 +115,15 @@ impl Planning {
         }
         let (candidate, walks) = tried.expect("there is one candidate at least");
         let stream = Stream { trace, header: &header, ending: &ending, seen: &seen };
-        let result = self.result(stream, &chosen, candidate, &plan, &walks);
+        let result = self.result(stream, &chosen, candidate, &layout, &walks);
+        let plan = Plan { layout: Some(layout), ..Plan::of(program(&header)) };
         Ok(Planned { plan, result, ending })
     }
 
-    /// Walks of every machine with the objects where they are planned; for that the plan is moved to where it has room.
-    fn planned(&self, trace: &Path, plan: &mut Plan, listener: &dyn Listener) -> Result<Vec<u64>, Error> {
+    /// Walks of every machine with the objects where they are planned. The layout is moved to where it has room.
+    fn planned(&self, trace: &Path, layout: &mut Layout, listener: &dyn Listener) -> Result<Vec<u64>, Error> {
         let reader = open(trace, listener)?;
-        let moved = Rebased::new(reader, &slide(plan, trace)?);
+        let moved = Rebased::new(reader, &slide(layout, trace)?);
         let alone = |machine: &MachineSpec| experiment(std::slice::from_ref(machine));
         let mut experiments = self.machines.iter().map(alone).collect::<Result<Vec<Experiment>, _>>()?;
         follow_ahead(moved, &self.window, &mut experiments);
@@ -136,7 +135,7 @@ impl Planning {
         stream: Stream<'_>,
         chosen: &Chosen,
         candidate: &Candidate,
-        plan: &Plan,
+        layout: &Layout,
         walks: &[Walks],
     ) -> LayoutPlanResult {
         let found = &stream.seen.found;
@@ -156,14 +155,14 @@ impl Planning {
         let machines = self.machines.iter().zip(walks).map(planned).collect();
         let objects = found.movables.all().iter().enumerate();
         let object = |(number, object): (usize, &pagewalk_layout::planner::Movable)| {
-            let place = plan.places.iter().find(|place| place.file == object.file).expect("each has one");
-            let page = plan.base(place) / PAGE_BYTES;
+            let place = layout.places.iter().find(|place| place.file == object.file).expect("each has one");
+            let page = layout.base(place) / PAGE_BYTES;
             PlannedObject {
                 file: object.file.clone(),
                 pages: object.pages,
                 references: found.references[number],
                 shift: page.wrapping_sub(object.first_page) % chosen.period,
-                base: format!("{:#x}", plan.base(place)),
+                base: format!("{:#x}", layout.base(place)),
             }
         };
         LayoutPlanResult {
@@ -171,7 +170,7 @@ impl Planning {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             trace: stream.trace.display().to_string(),
             program: stream.header.program.clone(),
-            planner: plan.planner.clone(),
+            planner: layout.planner.clone(),
             did: candidate.did.clone(),
             losses: stream.ending.losses.clone(),
             machines,
@@ -208,7 +207,8 @@ fn told(trace: &Path, error: &PlannerError) -> Error {
 
 /// The program, with the build-id of its file if that is still there.
 fn program(header: &StreamHeader) -> Program {
-    Program { path: header.program.clone(), build_id: pagewalk_symbols::build_id(&header.program) }
+    let build_id = pagewalk_symbols::build_id(&header.program);
+    Program { path: header.program.clone(), build_id, arguments: Vec::new() }
 }
 
 /// The machines of these names, for which the planner makes plans.

@@ -3,8 +3,8 @@
 use crate::error::{Error, Fault};
 use crate::listener::Listener;
 use crate::traces::{bad, check_file};
-use pagewalk_layout::Plan;
 use pagewalk_layout::rebase::{self, Bound, RebaseError, Rebased};
+use pagewalk_plan::{Layout, Plan, Program};
 use pagewalk_trace::pwt::{Events, events};
 use pagewalk_trace::{Event, Source};
 use std::fmt::Display;
@@ -15,17 +15,16 @@ use std::path::{Path, PathBuf};
 /// A plan that was read.
 pub struct PlanFile {
     path: PathBuf,
-    plan: Plan,
+    layout: Layout,
 }
 
 impl PlanFile {
     /// Reads and checks the plan at `path`.
     ///
     /// # Errors
-    /// If it cannot be read, or is no plan.
+    /// If it cannot be read, or places nothing.
     pub fn read(path: &Path) -> Result<PlanFile, Error> {
-        let plan = Plan::read(path).map_err(|error| Error::new(Fault::BadInput, error))?;
-        Ok(PlanFile { path: path.to_owned(), plan })
+        Ok(PlanFile { path: path.to_owned(), layout: read(path)?.1 })
     }
 
     /// `reader`, which reads `trace` from its beginning, with the trace's objects where the plan says.
@@ -43,7 +42,7 @@ impl PlanFile {
     pub fn bind(&self, trace: &Path, listener: &dyn Listener) -> Result<Bound, Error> {
         check_file(trace, "--layout")?;
         let recorded = recorded(trace)?;
-        let bound = Bound::new(&self.plan, &recorded.header, recorded.in_order());
+        let bound = Bound::new(&self.layout, &recorded.header, recorded.in_order());
         let bound = bound.map_err(|error| does_not_fit(&self.path.display(), trace, &error))?;
         for file in bound.absent() {
             let (plan, trace) = (self.path.display(), trace.display());
@@ -53,10 +52,23 @@ impl PlanFile {
     }
 }
 
-/// The places of a plan that was just made from `trace`, its arena moved to where they find room there.
-pub(super) fn slide(plan: &mut Plan, trace: &Path) -> Result<Bound, Error> {
+/// The program and the layout of the plan at `path`.
+///
+/// # Errors
+/// If it cannot be read, or places nothing.
+pub(super) fn read(path: &Path) -> Result<(Program, Layout), Error> {
+    let Plan { program, layout, .. } =
+        Plan::read(path).map_err(|error| Error::new(Fault::BadInput, error))?;
+    let nothing = || format!("{} places no libraries: it has no [layout]", path.display());
+    let layout = layout
+        .ok_or_else(|| Error::new(Fault::BadInput, nothing()).or("make one with `pagewalk layout plan`"));
+    Ok((program, layout?))
+}
+
+/// The places of a layout that was just made from `trace`, its arena moved to where they find room there.
+pub(super) fn slide(layout: &mut Layout, trace: &Path) -> Result<Bound, Error> {
     let recorded = recorded(trace)?;
-    rebase::slide(plan, &recorded.header, recorded.in_order())
+    rebase::slide(layout, &recorded.header, recorded.in_order())
         .map_err(|error| does_not_fit(&"the plan", trace, &error))
 }
 

@@ -1,7 +1,7 @@
 //! What a run with a plan is told as: a table, notes, JSON.
 
+use super::fitting::Fitting;
 use crate::native::{end, traces_others};
-use pagewalk_layout::Plan;
 use pagewalk_layout::files::Object;
 use pagewalk_live::layout::{Image, Landing, Run, State};
 use pagewalk_report::documents::layout_run::{
@@ -17,10 +17,8 @@ const MISSES_TOLD: usize = 10;
 
 /// A run and its plan.
 pub struct Outcome {
-    /// The plan.
-    pub plan: Plan,
-    /// Its objects as they are on this host.
-    pub objects: Vec<Object>,
+    /// The plan beside this host.
+    pub fitting: Fitting,
     /// What was seen of them.
     pub run: Run,
 }
@@ -37,7 +35,7 @@ impl Outcome {
         for image in &self.run.images {
             for landing in latest(image).unwrap_or_default() {
                 let State::Elsewhere(reason) = &landing.state else { continue };
-                let object = &self.objects[landing.object];
+                let object = &self.fitting.objects[landing.object];
                 let reason = image.obstacle.as_ref().unwrap_or(reason);
                 let of = format!("process {} ({})", image.process, image.program);
                 lines.push(format!(
@@ -69,7 +67,7 @@ impl Outcome {
         notes.extend(self.run.tracers.iter().map(traces_others));
         let unopened = self.unopened();
         if !unopened.is_empty() {
-            let (few, all) = (unopened.len(), self.objects.len());
+            let (few, all) = (unopened.len(), self.fitting.objects.len());
             let named = unopened[..few.min(MISSES_TOLD)].join(", ");
             let more = if few > MISSES_TOLD { ", …" } else { "" };
             notes.insert(format!("{few} of {all} planned libraries were not seen loaded: {named}{more}"));
@@ -81,13 +79,14 @@ impl Outcome {
     fn unopened(&self) -> Vec<&str> {
         let images = self.run.images.iter().flat_map(|image| [&image.at_start, &image.at_end]);
         let loaded: BTreeSet<usize> = images.flatten().flatten().map(|landing| landing.object).collect();
-        let unopened = (0..self.objects.len()).filter(|position| !loaded.contains(position));
-        unopened.map(|position| self.objects[position].file.as_str()).collect()
+        let unopened = (0..self.fitting.objects.len()).filter(|position| !loaded.contains(position));
+        unopened.map(|position| self.fitting.objects[position].file.as_str()).collect()
     }
 
     /// For people: where libraries lay at the end, a table an image; nothing of those that were not looked at then.
     pub fn tables(&self) -> String {
-        let at_end = |image: &Image| Some(table(image, &self.objects, image.at_end.as_ref()?, "at the end"));
+        let at_end =
+            |image: &Image| Some(table(image, &self.fitting.objects, image.at_end.as_ref()?, "at the end"));
         self.run.images.iter().filter_map(at_end).collect()
     }
 
@@ -95,7 +94,7 @@ impl Outcome {
     pub fn document(&self, plan: &Path, command: &[OsString]) -> LayoutRunResult {
         LayoutRunResult::Run(LaidRun {
             schema: LAYOUT_RUN_SCHEMA,
-            plan: plan_file(plan, &self.plan, self.objects.len()),
+            plan: plan_file(plan, &self.fitting),
             command: command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
             end: end(self.run.end),
             in_effect: self.missed().is_none(),
@@ -105,7 +104,7 @@ impl Outcome {
     }
 
     fn image(&self, image: &Image) -> LaidImage {
-        let row = |landing: &Landing| library(&self.objects[landing.object], landing);
+        let row = |landing: &Landing| library(&self.fitting.objects[landing.object], landing);
         let at = |landings: &Option<Vec<Landing>>| {
             landings.as_ref().map(|landings| landings.iter().map(row).collect())
         };
@@ -121,14 +120,15 @@ impl Outcome {
 }
 
 /// The plan's file as data.
-pub(super) fn plan_file(path: &Path, plan: &Plan, libraries: usize) -> LayoutPlanFile {
+pub(super) fn plan_file(path: &Path, fitting: &Fitting) -> LayoutPlanFile {
+    let Fitting { program, layout, objects } = fitting;
     LayoutPlanFile {
         file: path.to_string_lossy().into_owned(),
-        planner: plan.planner.clone(),
-        machines: plan.machines.clone(),
-        program: plan.program.path.clone(),
-        arena: format!("{:#x}", plan.arena),
-        libraries,
+        planner: layout.planner.clone(),
+        machines: layout.machines.clone(),
+        program: program.path.clone(),
+        arena: format!("{:#x}", layout.arena),
+        libraries: objects.len(),
     }
 }
 

@@ -25,9 +25,9 @@ pub fn run(
     options: Options,
     listener: &dyn Listener,
 ) -> Result<Outcome, Error> {
-    let Fitting { plan, objects } = Fitting::new(path, &command[0], OR_DEFAULT)?;
-    let run = run_placed(command, &objects, options, listener)?;
-    Ok(Outcome { plan, objects, run })
+    let fitting = Fitting::new(path, &command[0], OR_DEFAULT)?;
+    let run = run_placed(command, &fitting.objects, options, listener)?;
+    Ok(Outcome { fitting, run })
 }
 
 fn run_placed(

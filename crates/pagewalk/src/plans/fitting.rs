@@ -2,8 +2,8 @@
 
 use crate::error::{Error, Fault};
 use crate::program::{OR_DEFAULT, does_not_fit};
-use pagewalk_live::pages::plan::Plan;
 use pagewalk_live::pages::{EXCEPT_ADVISED_SINCE, Mode, is_since, kernel, mode};
+use pagewalk_plan::Plan;
 use std::fs;
 use std::path::{Path, PathBuf};
 

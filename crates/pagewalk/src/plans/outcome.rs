@@ -1,8 +1,8 @@
 //! What came of a plan: tables, faults, JSON.
 
 use crate::native::traces_others;
-use pagewalk_live::pages::plan::{Caller, Plan, What};
 use pagewalk_live::pages::{Image, Outcome, Reason, Run};
+use pagewalk_plan::{Caller, Plan, What};
 use pagewalk_report::Class;
 use pagewalk_report::documents::plans::{PlanFile, PlannedImage, PlannedRange};
 use std::fmt::Write;
@@ -55,7 +55,7 @@ pub fn missed(plan: &Plan, run: &Run) -> Option<String> {
     for image in &run.images {
         for (range, outcome) in plan.ranges.iter().zip(&image.ranges) {
             if let Some(reason) = outcome.reason.as_ref().filter(|reason| reason.is_fault()) {
-                lines.push(format!("{} of process {}: {reason}", range.what, image.process));
+                lines.push(format!("{range}, of process {}: {reason}", image.process));
             }
         }
     }
@@ -80,7 +80,7 @@ fn is_huge(outcome: &Outcome) -> bool {
 /// An image's ranges, for people.
 pub fn table(plan: &Plan, image: &Image) -> String {
     let mut text = format!("process {} ({})\n", image.process, image.program);
-    let names: Vec<String> = plan.ranges.iter().map(|range| range.what.to_string()).collect();
+    let names: Vec<String> = plan.ranges.iter().map(ToString::to_string).collect();
     let width = names.iter().map(String::len).max().unwrap_or(0).max(5);
     if !image.ranges.is_empty() {
         let _ =

@@ -3,8 +3,8 @@
 use super::fitting::Fitting;
 use super::outcome::{mib, plan_file};
 use crate::error::{Error, Fault};
-use pagewalk_live::pages::plan::{Plan, Range};
 use pagewalk_live::pages::{Act, AttachError, Attached, Mode, Process, Reason, Seen, attach};
+use pagewalk_plan::{Plan, Range};
 use pagewalk_report::documents::plans::{
     APPLY_SCHEMA, AppliedProcess, ApplyResult, AttachedRange, UNDO_SCHEMA, UndoResult,
 };
@@ -90,7 +90,7 @@ impl Collapsed {
         let ranges = self.fitting.plan.ranges.iter().zip(&self.process.ranges);
         let lines: Vec<String> = ranges
             .filter(|(_, found)| !took(found))
-            .map(|(range, found)| format!("{}: {}", range.what, why(&self.process, found)))
+            .map(|(range, found)| format!("{range}: {}", why(&self.process, found)))
             .collect();
         Err(Error::new(Fault::NotInEffect, lines.join("\n  ")))
     }
@@ -274,7 +274,7 @@ fn would(process: &Process, found: &Attached) -> String {
 
 /// Ranges as they are and what would be done to them, or before and after.
 fn table(plan: &Plan, process: &Process) -> String {
-    let names: Vec<String> = plan.ranges.iter().map(|range| range.what.to_string()).collect();
+    let names: Vec<String> = plan.ranges.iter().map(ToString::to_string).collect();
     let width = names.iter().map(String::len).max().unwrap_or(0).max(5);
     let now = if process.dry_run { "" } else { "        now" };
     let mut text = format!("  {:width$}  {:>9}  {:>9}{now}  (MiB)\n", "range", "touched", "huge");

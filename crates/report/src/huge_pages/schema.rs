@@ -195,6 +195,9 @@ pub struct ForecastShare {
 pub struct AdvisedRange {
     /// As the plan names it.
     pub name: String,
+    /// The function and line that asked for it, as `build (graph.c:13)`; null where that is not known.
+    #[serde(default)]
+    pub made_by: Option<String>,
     /// Its bytes.
     pub bytes: u64,
     /// Seconds that it saves by fewer and shorter walks.

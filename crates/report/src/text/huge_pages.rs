@@ -3,7 +3,7 @@
 use super::paint::{Line, Style};
 use super::table::{Narrow, Table, names, numbers};
 use super::{Page, TextOptions};
-use crate::huge_pages::schema::{AdviceResult, Estimates, ForecastSeconds, ForecastShare};
+use crate::huge_pages::schema::{AdviceResult, AdvisedRange, Estimates, ForecastSeconds, ForecastShare};
 use crate::numbers::{count, percent};
 use crate::printable::printable;
 
@@ -127,6 +127,12 @@ fn times(page: &mut Page, result: &AdviceResult) {
     page.table(table);
 }
 
+/// Who asked for a range, and what it is.
+fn named(range: &AdvisedRange) -> String {
+    let maker = range.made_by.as_ref().map_or_else(String::new, |maker| format!("{maker}: "));
+    maker + &range.name
+}
+
 fn ranges(page: &mut Page, result: &AdviceResult) {
     if result.ranges.is_empty() {
         return;
@@ -140,12 +146,12 @@ fn ranges(page: &mut Page, result: &AdviceResult) {
     ];
     let mut table = Table::new(columns);
     let mut order: Vec<_> = result.ranges.iter().collect();
-    let saved = |range: &crate::huge_pages::schema::AdvisedRange| range.walk_seconds + range.fault_seconds;
+    let saved = |range: &AdvisedRange| range.walk_seconds + range.fault_seconds;
     order.sort_by(|a, b| saved(b).total_cmp(&saved(a)).then(a.name.cmp(&b.name)));
     let shown = if page.verbose { order.len() } else { RANGES_SHOWN.min(order.len()) };
     for range in &order[..shown] {
         table.row(vec![
-            plain(printable(&range.name)),
+            plain(printable(&named(range))),
             plain(format!("{}", range.bytes >> 20)),
             plain(format!("{:.3} s", range.walk_seconds)),
             plain(format!("{:.3} s", range.fault_seconds)),

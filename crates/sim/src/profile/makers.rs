@@ -1,4 +1,4 @@
-//! Who made a mapping: the functions that the call which mapped or grew it returned to, one after the other.
+//! Who made a piece of memory: the functions that the call which mapped or grew it returned to, one after the other.
 //!
 //! `mmap` is called by `malloc`, and `malloc` by the program. A stream has no stacks, but control goes back the way it
 //! came, and blocks say whether they end in calls or returns: whenever more was returned from than was called since,
@@ -17,7 +17,7 @@ const CALLERS_MAX: usize = 12;
 const FOLLOWED_MAX: usize = 1 << 14;
 /// Calls that are followed, of all threads.
 const CALLS_MAX: usize = 1 << 16;
-/// Makers of one mapping that are told apart.
+/// Makers of one piece of memory that are told apart.
 const MAKERS_MAX: usize = 32;
 
 /// Where a call returned to.
@@ -36,14 +36,14 @@ pub struct CodePlace {
 pub struct Maker {
     /// The callers, the innermost first.
     pub callers: Vec<CodePlace>,
-    /// Bytes that it had mapped of the mapping in question.
+    /// Bytes that it had mapped of the piece in question.
     pub bytes: u64,
 }
 
 /// A thread after a call.
-#[derive(Debug, Default)]
-struct Return {
-    made: Vec<(MappingId, u64)>,
+#[derive(Debug)]
+struct Return<Id> {
+    made: Vec<(Id, u64)>,
     callers: Vec<CodePlace>,
     /// Calls less returns since, and the fewest of these.
     depth: i64,
@@ -53,7 +53,13 @@ struct Return {
     followed: usize,
 }
 
-impl Return {
+impl<Id> Default for Return<Id> {
+    fn default() -> Return<Id> {
+        Return { made: Vec::new(), callers: Vec::new(), depth: 0, lowest: 0, last: None, followed: 0 }
+    }
+}
+
+impl<Id> Return<Id> {
     /// Takes a block that ran; whether enough is known.
     fn ran(&mut self, block: &Block, space: &AddressSpace) -> bool {
         self.depth += match self.last.replace(block.end) {
@@ -71,18 +77,25 @@ impl Return {
     }
 }
 
-/// The makers of all mappings that no file names.
-#[derive(Debug, Default)]
-pub(crate) struct Makers {
+/// The makers of pieces of memory: of mappings, or of what else `Id` numbers.
+#[derive(Debug)]
+pub struct Makers<Id> {
     has_run: bool,
     running: ThreadId,
     calls: usize,
-    returns: FxHashMap<ThreadId, Return>,
-    makers: BTreeMap<MappingId, Made>,
+    returns: FxHashMap<ThreadId, Return<Id>>,
+    makers: BTreeMap<Id, Made>,
 }
 
-/// What was made of one mapping.
-#[derive(Debug, Default)]
+impl<Id> Default for Makers<Id> {
+    fn default() -> Makers<Id> {
+        let (returns, makers) = (FxHashMap::default(), BTreeMap::new());
+        Makers { has_run: false, running: ThreadId::default(), calls: 0, returns, makers }
+    }
+}
+
+/// What was made of one piece.
+#[derive(Clone, Debug, Default)]
 struct Made {
     makers: Vec<Maker>,
     /// Bytes, also those of which no maker is known.
@@ -107,7 +120,7 @@ impl Made {
     }
 }
 
-impl Makers {
+impl<Id: Copy + Ord> Makers<Id> {
     /// Takes what ran.
     pub fn ran(&mut self, batch: &Batch<'_>, space: &AddressSpace) {
         (self.has_run, self.running) = (true, batch.thread);
@@ -117,18 +130,17 @@ impl Makers {
         }
     }
 
-    /// Takes an event that `space` has heard of.
-    pub fn happened(&mut self, event: &Event, space: &AddressSpace) {
+    /// Takes an event. `of` says which piece has this address after it, if somebody asked for that.
+    pub fn happened(&mut self, event: &Event, of: impl FnOnce(u64) -> Option<Id>) {
         if let Some(thread) = event.switches_to() {
             self.running = thread;
         }
         let Some((start, bytes)) = grown(event) else { return };
-        let mapping = space.mapping_of(start..start.saturating_add(PAGE_BYTES));
-        let kind = space.info(mapping).kind;
-        if !self.has_run || matches!(kind, Some(MappingKind::File | MappingKind::SharedFile)) {
+        if !self.has_run {
             return;
         }
-        let made = self.makers.entry(mapping).or_default();
+        let Some(piece) = of(start) else { return };
+        let made = self.makers.entry(piece).or_default();
         made.bytes = made.bytes.saturating_add(bytes);
         if self.calls == CALLS_MAX {
             return;
@@ -138,14 +150,14 @@ impl Makers {
             self.settle(thread);
         }
         self.calls += 1;
-        self.returns.entry(thread).or_default().made.push((mapping, bytes));
+        self.returns.entry(thread).or_default().made.push((piece, bytes));
     }
 
     /// Ends following a thread.
     fn settle(&mut self, thread: ThreadId) {
         let Some(Return { made, callers, .. }) = self.returns.remove(&thread) else { return };
-        for (mapping, bytes) in made.into_iter().filter(|_| !callers.is_empty()) {
-            self.makers.entry(mapping).or_default().add(&callers, bytes);
+        for (piece, bytes) in made.into_iter().filter(|_| !callers.is_empty()) {
+            self.makers.entry(piece).or_default().add(&callers, bytes);
         }
     }
 
@@ -156,10 +168,17 @@ impl Makers {
         threads.into_iter().for_each(|thread| self.settle(thread));
     }
 
-    /// Those of a mapping, and the bytes that were mapped of it in all.
-    pub fn of(&self, mapping: MappingId) -> (&[Maker], u64) {
-        self.makers.get(&mapping).map_or((&[], 0), |made| (&made.makers, made.bytes))
+    /// Those of a piece, and the bytes that were mapped of it in all.
+    pub fn of(&self, piece: Id) -> (&[Maker], u64) {
+        self.makers.get(&piece).map_or((&[], 0), |made| (&made.makers, made.bytes))
     }
+}
+
+/// The mapping that has this address, unless it is a file's.
+pub(crate) fn nameless(space: &AddressSpace, address: u64) -> Option<MappingId> {
+    let mapping = space.mapping_of(address..address.saturating_add(PAGE_BYTES));
+    let kind = space.info(mapping).kind;
+    (!matches!(kind, Some(MappingKind::File | MappingKind::SharedFile))).then_some(mapping)
 }
 
 /// The memory without a file that an event adds: an address in it, and how much.
@@ -234,7 +253,7 @@ mod tests {
     #[test]
     fn callers_are_where_more_was_returned_from_than_called() {
         let space = AddressSpace::default();
-        let mut after = Return::default();
+        let mut after = Return::<MappingId>::default();
         let nop: &[&[u8]] = &[&[0x90]];
         let call: &[&[u8]] = &[&[0xf2, 0xe8, 0, 0, 0, 0], &[0x90]];
         let blocks = [

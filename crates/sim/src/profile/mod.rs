@@ -6,7 +6,7 @@ mod makers;
 
 pub use functions::{FunctionWalks, MovedCode};
 pub use heat::HeatMap;
-pub use makers::{CodePlace, Maker};
+pub use makers::{CodePlace, Maker, Makers};
 
 use crate::alternatives::{AlternativeKind, alternatives};
 use crate::attribution::{MappingCounts, NoObserver, PageWalks, Walk, WalkObserver};
@@ -17,7 +17,7 @@ use crate::host::HostKernel;
 use crate::pass::Pass;
 use crate::spec::DesignSpec;
 use functions::Functions;
-use makers::Makers;
+use makers::nameless;
 use pagewalk_mm::{AddressSpace, MappingId, OneMapping, Thp, ThpMode};
 use pagewalk_trace::{Analysis, Batch, Event};
 use pagewalk_translate::{Asid, MachineSpec};
@@ -151,7 +151,7 @@ pub struct Profile {
     what_if: bool,
     next_look: u64,
     groups: Groups,
-    makers: Makers,
+    makers: Makers<MappingId>,
 }
 
 impl Profile {
@@ -352,7 +352,7 @@ impl Analysis for Profile {
         }
         self.groups.happened(Asid::default(), event);
         self.pass.on_event(at, event);
-        self.makers.happened(event, self.pass.space());
+        self.makers.happened(event, |address| nameless(self.pass.space(), address));
         for other in &mut self.others {
             other.on_event(at, event);
         }

@@ -1,7 +1,9 @@
 //! A plan as TOML.
 
-use super::{Caller, Forecast, Gain, Host, PAGES, Part, Plan, PlanError, Program, Range, SCHEMA, What};
-use pagewalk_layout::plan::number_of;
+use crate::{
+    Caller, DEFAULT_ARENA, Forecast, Gain, Host, LAYOUT_SCHEMA, Layout, PAGES, PAGES_SCHEMA, Part, Place,
+    Plan, PlanError, Program, Range, SCHEMA, What,
+};
 use pagewalk_units::names::with_closest;
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +18,10 @@ struct Text {
     forecast: Option<TextForecast>,
     #[serde(default, rename = "range", skip_serializing_if = "Vec::is_empty")]
     ranges: Vec<TextRange>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    layout: Option<TextLayout>,
+    #[serde(default, rename = "place", skip_serializing_if = "Vec::is_empty")]
+    places: Vec<TextPlace>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -51,6 +57,8 @@ struct TextForecast {
 struct TextRange {
     what: String,
     #[serde(skip_serializing_if = "Option::is_none")]
+    made_by: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     offset: Option<String>,
@@ -76,34 +84,100 @@ struct TextRange {
     memory_mib: Option<f64>,
 }
 
-pub fn parsed(text: &str) -> Result<Plan, PlanError> {
-    // The schema first: a plan of another version has other keys.
-    let table: toml::Table = text.parse().map_err(syntax)?;
-    if let Some(schema) = table.get("schema").and_then(toml::Value::as_str)
-        && schema != SCHEMA
-    {
-        return Err(PlanError::Schema(schema.to_owned()));
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TextLayout {
+    planner: String,
+    #[serde(default)]
+    machines: Vec<String>,
+    arena: Option<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TextPlace {
+    file: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    build_id: Option<String>,
+    offset: String,
+    size: String,
+}
+
+/// A plan of [`LAYOUT_SCHEMA`].
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OldLayout {
+    schema: String,
+    planner: String,
+    #[serde(default)]
+    machines: Vec<String>,
+    arena: Option<String>,
+    program: TextProgram,
+    #[serde(default, rename = "place")]
+    places: Vec<TextPlace>,
+}
+
+impl From<OldLayout> for Text {
+    fn from(old: OldLayout) -> Text {
+        let OldLayout { schema, planner, machines, arena, program, places } = old;
+        let layout = Some(TextLayout { planner, machines, arena });
+        Text { schema, program, host: None, forecast: None, ranges: Vec::new(), layout, places }
     }
-    let Text { program, host, forecast, ranges, .. } = toml::from_str(text).map_err(syntax)?;
-    let TextProgram { path, build_id, arguments } = program;
-    let forecast = forecast.map(|TextForecast { seconds_now, seconds, low, high, memory_mib }| Forecast {
-        seconds_now,
-        seconds,
-        low,
-        high,
-        memory_mib,
+}
+
+pub fn parsed(text: &str) -> Result<Plan, PlanError> {
+    let text = read(text)?;
+    let TextProgram { path, build_id, arguments } = text.program;
+    let forecast = text.forecast.map(|TextForecast { seconds_now, seconds, low, high, memory_mib }| {
+        Forecast { seconds_now, seconds, low, high, memory_mib }
     });
-    let ranges = ranges.into_iter().zip(1..).map(|(text, number)| Reader { text, number }.range());
+    let ranges = text.ranges.into_iter().zip(1..).map(|(text, number)| Reader { text, number }.range());
     Ok(Plan {
         program: Program { path, build_id, arguments },
-        host: host.map(|TextHost { kernel, thp }| Host { kernel, thp }),
+        host: text.host.map(|TextHost { kernel, thp }| Host { kernel, thp }),
         forecast,
         ranges: ranges.collect::<Result<_, _>>()?,
+        layout: layout(text.layout, text.places)?,
     })
+}
+
+/// A plan's text of any version that is known.
+fn read(text: &str) -> Result<Text, PlanError> {
+    // The schema first: a plan of another version has other keys.
+    let table: toml::Table = text.parse().map_err(syntax)?;
+    match table.get("schema").and_then(toml::Value::as_str) {
+        None | Some(SCHEMA | PAGES_SCHEMA) => toml::from_str(text).map_err(syntax),
+        Some(LAYOUT_SCHEMA) => toml::from_str::<OldLayout>(text).map(Text::from).map_err(syntax),
+        Some(other) => Err(PlanError::Schema(other.to_owned())),
+    }
+}
+
+fn layout(layout: Option<TextLayout>, places: Vec<TextPlace>) -> Result<Option<Layout>, PlanError> {
+    let Some(TextLayout { planner, machines, arena }) = layout else {
+        return if places.is_empty() { Ok(None) } else { Err(PlanError::NoLayout) };
+    };
+    let arena = arena.map_or(Ok(DEFAULT_ARENA), |arena| hexadecimal("arena", &arena, "the layout"))?;
+    let place = |place: TextPlace| {
+        let offset = hexadecimal("offset", &place.offset, &place.file)?;
+        let size = hexadecimal("size", &place.size, &place.file)?;
+        Ok(Place { file: place.file, build_id: place.build_id, offset, size })
+    };
+    let places = places.into_iter().map(place).collect::<Result<_, PlanError>>()?;
+    Ok(Some(Layout { planner, machines, arena, places }))
 }
 
 fn syntax(error: toml::de::Error) -> PlanError {
     PlanError::Syntax(with_closest(error.to_string().trim_end()))
+}
+
+/// The number that plans write as `text`: hexadecimal, such as `0x1e1000`.
+pub fn number_of(text: &str) -> Option<u64> {
+    let digits = text.strip_prefix("0x")?;
+    digits.bytes().all(|byte| byte.is_ascii_hexdigit()).then(|| u64::from_str_radix(digits, 16).ok())?
+}
+
+fn hexadecimal(key: &'static str, text: &str, of: &str) -> Result<u64, PlanError> {
+    number_of(text).ok_or_else(|| PlanError::Number { key, text: text.to_owned(), of: of.to_owned() })
 }
 
 /// A range's text and its number, for errors.
@@ -124,8 +198,8 @@ impl Reader {
             "file" => self.file()?,
             other => return Err(PlanError::What { text: other.to_owned(), range: self.number }),
         };
-        let TextRange { seconds_saved, low, high, memory_mib, .. } = self.text;
-        Ok(Range { what, gain: Gain { seconds_saved, low, high, memory_mib } })
+        let TextRange { made_by, seconds_saved, low, high, memory_mib, .. } = self.text;
+        Ok(Range { what, made_by, gain: Gain { seconds_saved, low, high, memory_mib } })
     }
 
     fn heap(&self) -> Result<What, PlanError> {
@@ -190,7 +264,7 @@ impl Reader {
     }
 
     fn number(&self, key: &'static str, text: &str) -> Result<u64, PlanError> {
-        number_of(text).ok_or_else(|| PlanError::Number { key, text: text.to_owned(), range: self.number })
+        hexadecimal(key, text, &format!("range {}", self.number))
     }
 
     fn caller(&self, text: &str) -> Result<Caller, PlanError> {
@@ -212,14 +286,35 @@ pub fn written(plan: &Plan) -> String {
         host: plan.host.clone().map(|Host { kernel, thp }| TextHost { kernel, thp }),
         forecast,
         ranges: plan.ranges.iter().map(range_text).collect(),
+        layout: plan.layout.as_ref().map(layout_text),
+        places: plan.layout.as_ref().map_or_else(Vec::new, place_texts),
     };
     toml::to_string(&text).expect("a plan's text is strings, numbers and tables, which TOML has")
+}
+
+fn layout_text(layout: &Layout) -> TextLayout {
+    let Layout { planner, machines, arena, .. } = layout.clone();
+    TextLayout { planner, machines, arena: Some(format!("{arena:#x}")) }
+}
+
+/// Sorted by file.
+fn place_texts(layout: &Layout) -> Vec<TextPlace> {
+    let text = |place: &Place| TextPlace {
+        file: place.file.clone(),
+        build_id: place.build_id.clone(),
+        offset: format!("{:#x}", place.offset),
+        size: format!("{:#x}", place.size),
+    };
+    let mut places: Vec<TextPlace> = layout.places.iter().map(text).collect();
+    places.sort_by(|a, b| a.file.cmp(&b.file));
+    places
 }
 
 fn range_text(range: &Range) -> TextRange {
     let text = |number: u64| Some(format!("{number:#x}"));
     let Gain { seconds_saved, low, high, memory_mib } = range.gain;
-    let rest = TextRange { seconds_saved, low, high, memory_mib, ..TextRange::default() };
+    let made_by = range.made_by.clone();
+    let rest = TextRange { made_by, seconds_saved, low, high, memory_mib, ..TextRange::default() };
     match &range.what {
         What::Heap(Part { from, to }) => {
             TextRange { what: "heap".to_owned(), from: text(*from), to: text(*to), ..rest }

@@ -1,7 +1,8 @@
 use super::*;
+use pagewalk_units::PAGE_BYTES;
 use proptest::prelude::*;
 
-const EXAMPLE: &str = r#"schema = "pagewalk.plan/1"
+const EXAMPLE: &str = r#"schema = "pagewalk.plan/2"
 
 [program]
 path = "/usr/bin/sqlite3"
@@ -30,6 +31,7 @@ memory_mib = 100.0
 
 [[range]]
 what = "anonymous"
+made_by = "build (graph.c:13)"
 bytes = "0x10000000"
 nth = 1
 by = "libc.so.6+0x9d2f1"
@@ -59,12 +61,12 @@ fn a_plan_reads_as_it_stands_and_writes_as_it_reads() {
     assert_eq!(plan.to_toml(), EXAMPLE);
     assert_eq!(plan.ranges[0].what, What::Heap(Part { from: 0, to: 0x800_0000 }));
     assert_eq!(plan.ranges[1].what.part().bytes(), 0xfe0_0000);
-    let names: Vec<String> = plan.ranges.iter().map(|range| range.what.to_string()).collect();
+    let names: Vec<String> = plan.ranges.iter().map(|range| range.to_string()).collect();
     assert_eq!(
         names,
         [
             "heap 0x0-0x8000000",
-            "anonymous 0x10000000 number 1 0x200000-0x10000000",
+            "build (graph.c:13): anonymous 0x10000000 number 1 0x200000-0x10000000",
             "file /usr/bin/x 0x1000-0x401000"
         ]
     );
@@ -72,6 +74,7 @@ fn a_plan_reads_as_it_stands_and_writes_as_it_reads() {
 
 #[test]
 fn a_plan_by_hand_is_short() {
+    // In the format of before.
     let text = "schema = \"pagewalk.plan/1\"\n[program]\npath = \"/bin/true\"\n[[range]]\nwhat = \"anonymous\"\n\
                 bytes = \"0x400000\"\nnth = 2\npages = \"2M\"\n";
     let plan = Plan::parse(text, "short").unwrap();
@@ -95,7 +98,7 @@ fn files_are_written_and_read() {
 #[test]
 fn each_fault_is_named_with_its_range_and_key() {
     let faults = [
-        ("plan/1", "plan/2", "schema = \"pagewalk.plan/2\"; this version reads \"pagewalk.plan/1\""),
+        ("plan/2", "plan/3", "schema = \"pagewalk.plan/3\"; this version reads \"pagewalk.plan/2\""),
         ("what = \"heap\"", "what = \"stack\"", "what = \"stack\" of range 1: it is \"heap\", "),
         ("from = \"0x0\"", "", "range 1 (heap) has no from"),
         ("from = \"0x0\"", "from = \"0\"", "from = \"0\" of range 1: not a hexadecimal number"),
@@ -145,7 +148,7 @@ fn ranges_must_not_overlap_and_are_not_too_many() {
     let mut many = example();
     many.ranges = (0..=RANGES_MAX as u32)
         .map(|nth| What::Anonymous { bytes: 4096, nth: nth + 1, by: None, part: None })
-        .map(|what| Range { what, gain: Gain::default() })
+        .map(Range::of)
         .collect();
     assert!(matches!(many.check(), Err(PlanError::TooMany(1025))));
 }
@@ -167,7 +170,7 @@ fn any_range() -> impl Strategy<Value = Range> {
     ];
     let gain =
         proptest::option::of(-10.0..10.0).prop_map(|seconds_saved| Gain { seconds_saved, ..Gain::default() });
-    (what, gain).prop_map(|(what, gain)| Range { what, gain })
+    (what, gain).prop_map(|(what, gain)| Range { gain, ..Range::of(what) })
 }
 
 proptest! {
@@ -178,7 +181,7 @@ proptest! {
         build_id in proptest::option::of("([0-9a-f]{2}){1,9}"),
     ) {
         let program = Program { path, build_id, arguments: vec!["a \"b\"".into()] };
-        let plan = Plan { program, host: None, forecast: None, ranges: vec![range] };
+        let plan = Plan { program, host: None, forecast: None, ranges: vec![range], layout: None };
         prop_assert_eq!(Plan::parse(&plan.to_toml(), "again").unwrap(), plan);
     }
 
