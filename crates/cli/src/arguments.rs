@@ -62,7 +62,7 @@ pub enum Command {
     Probe(Probe),
     /// Forecast what huge pages would buy a program, range by range, and plan it
     Advise(Advise),
-    /// Run an unmodified program with the ranges of a plan on huge pages, or act on one that runs
+    /// Run an unmodified program as a plan wants it: ranges on huge pages, libraries at their places
     Apply(Apply),
     /// Measure what a plan brings, beside its forecast, and say of each range whether it took and why not
     Verify(Verify),

@@ -2,6 +2,7 @@
 
 mod dry;
 mod fitting;
+pub(crate) mod landings;
 pub mod plan;
 mod rebase;
 mod result;

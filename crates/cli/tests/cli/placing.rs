@@ -423,7 +423,7 @@ fn a_program_that_was_let_go_can_be_debugged() {
 }
 
 /// The file of this host's C library.
-fn c_library() -> String {
+pub fn c_library() -> String {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     let mut paths = maps.lines().filter_map(|line| line.split_whitespace().nth(5));
     paths.find(|path| path.contains("/libc.so")).expect("a C library").to_owned()

@@ -2,6 +2,8 @@
 
 use crate::classes::all_are_told;
 use crate::harness::{BAD_INPUT, Outcome, PAGEWALK, Place, USAGE};
+use crate::placing::c_library;
+use pagewalk::layout::files;
 use pagewalk::live::probe::memory::huge_pages_are_at_hand;
 use pagewalk_skip::{Need, skip};
 use rustix::process::geteuid;
@@ -121,6 +123,56 @@ fn apply_runs_the_program_as_it_is_and_tells_what_took() {
     // The planned program may be one that the command starts.
     let outcome = lab.run(&["apply", "plan.toml", "-q", "--", "sh", "-c", "./p; exit 8"]);
     assert_eq!((outcome.code, &*outcome.stderr), (8, ""));
+}
+
+#[test]
+fn ranges_and_libraries_of_one_plan_are_applied_together() {
+    let lab = Lab::new();
+    if !host_can(&lab) {
+        return;
+    }
+    let library = files::place(&c_library(), 0x40_0000).unwrap();
+    let layout = format!(
+        "[layout]\nplanner = \"hand\"\n[[place]]\nfile = {:?}\noffset = \"0x400000\"\nsize = \"{:#x}\"\n",
+        library.file, library.size
+    );
+    let ranges = "[[range]]\nwhat = \"anonymous\"\nbytes = \"0x4000000\"\nnth = 1\n";
+    lab.change("pagewalk.plan/1", "pagewalk.plan/2");
+    lab.change(ranges, &format!("{ranges}{layout}"));
+    let is_static = lab.run(&["apply", "plan.toml", "--", "./p"]);
+    is_static.refuses(NOT_IN_EFFECT, &["cannot have its libraries placed", "linked statically"]);
+    let mut gcc = Command::new("gcc");
+    lab.0.settle(gcc.args(["-o", "p", "p.c"]));
+    assert!(gcc.status().expect("gcc is here").success());
+    let landed = |json: &Value| {
+        let image = &json["libraries"][0];
+        [&image["at_end"], &image["at_start"]].into_iter().any(|at| at[0]["state"] == "landed")
+    };
+    for options in [&[][..], &["--release"]] {
+        let outcome = lab.run(&[&["apply", "plan.toml", "--json", "-q"], options, &["--", "./p"]].concat());
+        let (ready, json) = outcome.stdout.split_once('\n').expect(&outcome.stderr);
+        let json: Value = serde_json::from_str(json).unwrap();
+        assert_eq!((outcome.code, ready), (3, "ready"), "{}", outcome.stderr);
+        assert!(json["in_effect"] == true && landed(&json), "{json}");
+        assert_eq!(json["images"][0]["ranges"][0]["in_effect"], true, "{json}");
+    }
+    let verified =
+        lab.run(&["verify", "plan.toml", "--json", "-q", "--runs", "2", "--no-record", "--", "./p"]);
+    assert!(landed(&verified.json()), "{}", verified.stdout);
+    let dry = lab.run(&["apply", "plan.toml", "--dry-run"]).stdout;
+    assert!(dry.contains("anonymous 0x4000000") && dry.contains(": placed at 0x800400000\n"), "{dry}");
+    // The libraries of a process that runs stay: that is said, and its ranges are brought onto huge pages.
+    let mut child = lab.running(&["wait"]);
+    let attached = lab.run(&["apply", "plan.toml", "--pid", &child.id().to_string()]);
+    assert!(attached.code == 0 || attached.code == HOST_CANNOT, "{}", attached.stderr);
+    assert!(attached.code != 0 || attached.stderr.contains("libraries stay"), "{}", attached.stderr);
+    drop(child.stdin.take());
+    child.wait().unwrap();
+    // Places alone.
+    lab.change(ranges, "");
+    let outcome = lab.run(&["apply", "plan.toml", "--", "./p"]);
+    assert!(outcome.code == 3 && outcome.stderr.contains("landed"), "{}", outcome.stderr);
+    assert_eq!(lab.run(&["layout", "run", "plan.toml", "--", "./p"]).code, 3);
 }
 
 #[test]

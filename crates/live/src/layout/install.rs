@@ -17,6 +17,7 @@ use pagewalk_layout::files::Object;
 use pagewalk_plan::{ARENA_LIMIT, SLIDE_BYTES};
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
 /// A process on its way.
@@ -124,8 +125,12 @@ impl Installing {
 
     /// Whether an instruction is the loader's, or stands in for one of it.
     pub fn is_loaders(&self, instruction: u64) -> bool {
-        (self.loader.base..self.loader.end).contains(&instruction)
-            || (self.region..self.region + self.region_bytes()).contains(&instruction)
+        (self.loader.base..self.loader.end).contains(&instruction) || self.stub().contains(&instruction)
+    }
+
+    /// Where the code lies that calls `mmap` for the loader.
+    pub fn stub(&self) -> Range<u64> {
+        self.region..self.region + self.region_bytes()
     }
 }
 

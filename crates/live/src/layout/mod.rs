@@ -15,7 +15,7 @@ mod install;
 mod landing;
 mod loader;
 mod stub;
-mod tracer;
+pub(crate) mod tracer;
 
 pub use host::{HostError, check_host};
 pub use landing::{Landing, State};

@@ -9,24 +9,31 @@ use crate::tracing::launch::{BeforeExec, LaunchError, launch};
 use crate::tracing::maps;
 use crate::tracing::sys::{self, Pid};
 use pagewalk_layout::files::Object;
+use std::collections::HashMap;
 use std::ffi::OsString;
+use std::ops::Range;
 
 /// What is under way with a process.
-enum Stage {
+pub enum Stage {
     /// Gets the code.
     Installing(Box<Installing>),
     /// Has it, and loads its libraries; stops at system calls.
     Loading(Box<Installing>),
 }
 
-struct Placing<'a> {
+/// Images whose objects are placed.
+pub struct Placing<'a, F> {
     objects: &'a [Object],
     options: Options,
-    loaded: &'a mut dyn FnMut(&Image),
+    /// Hears of each image whose loader is done, if [`Options::verify`] is set.
+    loaded: F,
     known: Known,
-    images: Vec<Image>,
+    /// By number of the image: the code that calls `mmap` for its loader.
+    stubs: HashMap<usize, Range<u64>>,
+    /// By number.
+    pub images: Vec<Image>,
     /// Why the first program cannot have the plan.
-    refused: Option<Obstacle>,
+    pub refused: Option<Obstacle>,
 }
 
 /// Runs a program to its end.
@@ -40,9 +47,7 @@ pub fn trace(
     let fixed = BeforeExec { does: &sys::switch_off_randomisation, failed: LaunchError::Randomisation };
     let root = launch(command, options.no_randomise.then_some(fixed), STOPS)?;
     relay.to(root);
-    let (known, images) = (Known::default(), Vec::new());
-    let work = Placing { objects, options, loaded, known, images, refused: None };
-    let mut follower = Follower::begin(work, root);
+    let mut follower = Follower::begin(Placing::new(objects, options, loaded), root);
     if let Some(obstacle) = follower.work.refused.take() {
         let program = follower.work.images.swap_remove(0).program;
         relay.to(0);
@@ -54,7 +59,26 @@ pub fn trace(
     Ok(Run { end, images: follower.work.images, tracers: follower.tracers })
 }
 
-impl Work for Placing<'_> {
+impl<'a, F: FnMut(&Image)> Placing<'a, F> {
+    /// Nothing has begun.
+    pub fn new(objects: &'a [Object], options: Options, loaded: F) -> Placing<'a, F> {
+        let (known, stubs, images) = (Known::default(), HashMap::new(), Vec::new());
+        Placing { objects, options, loaded, known, stubs, images, refused: None }
+    }
+
+    /// The code that calls `mmap` for an image's loader; empty if there is none.
+    pub fn stub(&self, number: usize) -> Range<u64> {
+        self.stubs.get(&number).cloned().unwrap_or_default()
+    }
+
+    /// Looks where an image's objects lie now that its loader is done.
+    pub fn look(&mut self, number: usize, pid: Pid) {
+        let image = &mut self.images[number];
+        image.at_start = landings(pid, self.objects, image.slid_bytes);
+    }
+}
+
+impl<F: FnMut(&Image)> Work for Placing<'_, F> {
     type Job = Stage;
 
     fn begin(&mut self, number: usize, pid: Pid) -> Option<Stage> {
@@ -76,16 +100,18 @@ impl Work for Placing<'_> {
     }
 
     fn on_call(&mut self, number: usize, pid: Pid, stage: Stage) -> Next<Stage> {
-        let image = &mut self.images[number];
         match stage {
             Stage::Installing(mut installing) => match installing.step(pid) {
                 Ok(Step::Another) => Next::Job(Stage::Installing(installing)),
-                Ok(Step::Last) if self.options.verify || self.options.release => {
-                    Next::Job(Stage::Loading(installing))
+                Ok(Step::Last) => {
+                    self.stubs.insert(number, installing.stub());
+                    match self.options.verify || self.options.release {
+                        true => Next::Job(Stage::Loading(installing)),
+                        false => Next::Done,
+                    }
                 }
-                Ok(Step::Last) => Next::Done,
                 Err(obstacle) => {
-                    image.obstacle = Some(obstacle.to_string());
+                    self.images[number].obstacle = Some(obstacle.to_string());
                     Next::Done
                 }
             },
@@ -96,8 +122,8 @@ impl Work for Placing<'_> {
             }
             Stage::Loading(_) => {
                 // The first call of the program's own, or of its libraries': all have been mapped.
-                image.at_start = landings(pid, self.objects, image.slid_bytes);
-                (self.loaded)(image);
+                self.look(number, pid);
+                (self.loaded)(&self.images[number]);
                 if self.options.release { Next::LetGo } else { Next::Done }
             }
         }

@@ -41,8 +41,8 @@ pub struct Wanted<'a> {
 pub struct Installing {
     memory: File,
     vector: Vector,
-    /// Where the loader lies; empty if there is none.
-    loader: Range<u64>,
+    /// Where the loader lies, and code that stands in for some of it; empty if there is none.
+    loader: [Range<u64>; 2],
     at: Towards,
 }
 
@@ -83,8 +83,9 @@ pub enum Step {
 }
 
 impl Installing {
-    /// Begins at the stop of an exec; the process has to go on to the next end of a system call.
-    pub fn begin(pid: Pid) -> Result<Installing, Obstacle> {
+    /// Begins at the stop of an exec, or at the end of a system call before the loader's first; the process has to go
+    /// on to the next end or beginning of one. Code in `stub` calls `mmap` for the loader.
+    pub fn begin(pid: Pid, stub: Range<u64>) -> Result<Installing, Obstacle> {
         if sys::registers(pid)?.cs != CODE_64 {
             return Err(Obstacle::Not64Bit);
         }
@@ -95,7 +96,7 @@ impl Installing {
         let headers = headers_at(&memory, vector.loader).unwrap_or_default();
         let bytes = span(&headers).map_or(0, |(_, bytes)| bytes);
         let loader = vector.loader..vector.loader + if vector.loader == 0 { 0 } else { bytes };
-        let installing = Installing { memory, vector, loader, at: Towards::Exec };
+        let installing = Installing { memory, vector, loader: [loader, stub], at: Towards::Exec };
         installing.check_loader(pid).map(|()| installing)
     }
 
@@ -104,7 +105,7 @@ impl Installing {
         match &mut self.at {
             Towards::Exec if self.vector.loader == 0 => self.depart(pid, wanted, known, true)?,
             Towards::Exec => self.at = Towards::Program,
-            Towards::Program if self.loader.contains(&sys::registers(pid)?.rip) => {}
+            Towards::Program if is_loaders(&self.loader, sys::registers(pid)?.rip) => {}
             // The first call of the program's own, or of its libraries': all have been mapped.
             Towards::Program => self.depart(pid, wanted, known, false)?,
             Towards::Call(work) => {
@@ -126,7 +127,7 @@ impl Installing {
     /// from elsewhere, and that library's calls are of another form.
     fn check_loader(&self, pid: Pid) -> Result<(), Obstacle> {
         let mappings = maps::mappings(pid)?;
-        let loader = mappings.iter().find(|mapping| self.loader.contains(&mapping.start));
+        let loader = mappings.iter().find(|mapping| self.loader[0].contains(&mapping.start));
         let name = loader.and_then(|mapping| mapping.name.rsplit('/').next()).unwrap_or_default();
         let is_library = ["ld-musl", "libc."].iter().any(|start| name.starts_with(start));
         if is_library { Err(Obstacle::NoSites) } else { Ok(()) }
@@ -160,6 +161,10 @@ impl Installing {
         self.at = Towards::Call(Box::new(work));
         Ok(())
     }
+}
+
+fn is_loaders(loader: &[Range<u64>], instruction: u64) -> bool {
+    loader.iter().any(|code| code.contains(&instruction))
 }
 
 /// Where the system call that is about to begin has to be begun anew: with its first instruction if a jump will

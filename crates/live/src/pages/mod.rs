@@ -36,10 +36,12 @@ pub(crate) use rights::check_kernel;
 pub use rights::{HostError, OldKernel, check_host};
 pub use run::run;
 
+use crate::layout::{self, LayoutError};
 use crate::timing::Timed;
 use crate::tracing::LaunchError;
 use crate::tracing::image::ROOM_BYTES;
 use crate::tracing::sys::Pid;
+use pagewalk_layout::files::Object;
 use pagewalk_plan::Caller;
 use std::ffi::CString;
 use std::io;
@@ -58,6 +60,8 @@ pub struct Options {
     /// Whether each process is let go when the code is in place: its ranges are looked at while it runs, not at its
     /// end, and programs that it starts have no plan.
     pub release: bool,
+    /// Shared objects that are to lie at places of their own, too.
+    pub objects: Vec<Object>,
     /// The file that the program reads, while its standard output goes nowhere; none: its streams are this process's.
     pub input: Option<CString>,
 }
@@ -71,6 +75,8 @@ pub struct Run {
     pub images: Vec<Image>,
     /// Programs that were started and are not the planned one.
     pub others: Vec<String>,
+    /// All images, as far as their objects were to be placed.
+    pub placed: Vec<layout::Image>,
     /// Programs that trace others, with all that they started: they were let go.
     pub tracers: Vec<String>,
 }
@@ -146,6 +152,9 @@ pub enum PagesError {
         /// Why.
         error: io::Error,
     },
+    /// The program cannot have its objects placed. It did not begin.
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
     /// The program cannot have the plan. It did not begin.
     #[error("{program} cannot have its huge pages planned: {obstacle}")]
     Program {

@@ -5,6 +5,8 @@ use super::sites::Known;
 use super::table::Table;
 use super::watch::Watch;
 use super::{Image, Obstacle, Options, PagesError, Run};
+use crate::layout::tracer::{self, Placing};
+use crate::layout::{self, LayoutError};
 use crate::timing::{Timed, forget_own_peak};
 use crate::tracing::follower::{Follower, Next, Relay, STOPS, Work, end_unbegun};
 use crate::tracing::launch::{BeforeExec, LaunchError, launch};
@@ -24,12 +26,22 @@ struct Applying<'a> {
     planned: Vec<Option<usize>>,
     images: Vec<Image>,
     others: Vec<String>,
-    /// Why the first program cannot have the plan.
+    /// Where the plan has places for objects.
+    placing: Option<Placing<'a, fn(&layout::Image)>>,
+    /// Why the first program cannot have its ranges.
     refused: Option<Obstacle>,
 }
 
+/// What is under way with a process.
+enum Stage {
+    /// Gets the code that places its objects.
+    Placing(tracer::Stage),
+    /// Gets the code that marks its ranges.
+    Installing(Box<Installing>),
+}
+
 /// Runs a program to its end with the ranges of a plan on huge pages, and the programs that it starts too if they are
-/// the planned one.
+/// the planned one. Objects that `options` have places for are placed in all of them.
 ///
 /// Must be called on the thread that is to trace them; it waits for them there. Processes that outlive the first one
 /// run on, no longer traced.
@@ -43,46 +55,42 @@ pub fn run(command: &[OsString], plan: &Plan, options: &Options, relay: &Relay) 
         // Before the program begins: later, this thread would begin where the program has just stopped, and have it
         // go on elsewhere. From then on each of its unmappings would have to be told to two processors.
         let looks = scope.spawn(|| watch.run());
-        let followed = follow(command, plan, options, relay, &table, &watch);
+        let placing = (!options.objects.is_empty()).then(|| {
+            let release = options.release && plan.ranges.is_empty();
+            let how = layout::Options { release, ..layout::Options::default() };
+            Placing::new(&options.objects, how, nobody as fn(&layout::Image))
+        });
+        let work = Applying::new(plan, options, &table, &watch, placing);
+        let followed = follow(command, work, relay);
         watch.end();
         looks.thread().unpark();
         followed
     })?;
-    let Applying { mut images, others, .. } = work;
+    let Applying { mut images, others, placing, .. } = work;
+    let placed = placing.map_or_else(Vec::new, |placing| placing.images);
     watch.finish(&mut images);
-    Ok(Run { timed, images, others, tracers })
+    Ok(Run { timed, images, others, placed, tracers })
 }
+
+fn nobody(_: &layout::Image) {}
 
 /// From the start to the end: what was seen, which programs trace others, and what the first process took.
 fn follow<'a>(
     command: &[OsString],
-    plan: &'a Plan,
-    options: &'a Options,
+    work: Applying<'a>,
     relay: &Relay,
-    table: &'a Table,
-    watch: &'a Watch<'a>,
 ) -> Result<(Applying<'a>, Vec<String>, Timed), PagesError> {
+    let options = work.options;
     forget_own_peak();
     let begun = Instant::now();
     let leave = || options.input.as_deref().map_or(Ok(()), sys::leave_streams);
     let root = launch(command, Some(BeforeExec { does: &leave, failed: LaunchError::Io }), STOPS)?;
     relay.to(root);
-    let work = Applying {
-        wanted: Wanted { plan, table, keep_small: options.keep_small },
-        options,
-        watch,
-        known: Known::default(),
-        planned: Vec::new(),
-        images: Vec::new(),
-        others: Vec::new(),
-        refused: None,
-    };
     let mut follower = Follower::begin(work, root);
-    if let Some(obstacle) = follower.work.refused.take().filter(|_| !options.or_default) {
-        let program = follower.work.images.swap_remove(0).program;
+    if let Some(refusal) = follower.work.refusal(maps::program(root)).filter(|_| !options.or_default) {
         relay.to(0);
         end_unbegun(root);
-        return Err(PagesError::Program { program, obstacle });
+        return Err(refusal);
     }
     let ended = follower.run(root);
     let wall = begun.elapsed();
@@ -92,9 +100,10 @@ fn follow<'a>(
 }
 
 impl Work for Applying<'_> {
-    type Job = Box<Installing>;
+    type Job = Stage;
 
-    fn begin(&mut self, number: usize, pid: Pid) -> Option<Box<Installing>> {
+    fn begin(&mut self, number: usize, pid: Pid) -> Option<Stage> {
+        let placing = self.placing.as_mut().and_then(|placing| placing.begin(number, pid));
         let program = maps::program(pid);
         let is_planned = fs::canonicalize(&program).is_ok_and(|program| program == self.options.program);
         self.planned.push(is_planned.then_some(self.images.len()));
@@ -102,11 +111,74 @@ impl Work for Applying<'_> {
             if !self.others.contains(&program) {
                 self.others.push(program);
             }
+        } else {
+            self.images.push(Image { process: pid, program, obstacle: None, ranges: Vec::new() });
+        }
+        // Also where objects are placed first: what stands in the way is known before the program begins.
+        let installing = self.install(number, pid);
+        placing.map(Stage::Placing).or(installing)
+    }
+
+    fn on_call(&mut self, number: usize, pid: Pid, stage: Stage) -> Next<Stage> {
+        match (stage, &mut self.placing) {
+            (Stage::Placing(stage), Some(placing)) => match placing.on_call(number, pid, stage) {
+                Next::Job(stage) => Next::Job(Stage::Placing(stage)),
+                Next::Done => self.install(number, pid).map_or(Next::Done, Next::Job),
+                Next::LetGo => Next::LetGo,
+            },
+            (Stage::Placing(_), None) => Next::Done,
+            (Stage::Installing(installing), _) => self.step(number, pid, installing),
+        }
+    }
+
+    fn at_end(&mut self, number: usize, thread: Pid) {
+        if let Some(image) = self.planned[number] {
+            self.watch.at_end(image, thread);
+        }
+        if let Some(placing) = &mut self.placing {
+            placing.at_end(number, thread);
+        }
+    }
+}
+
+impl<'a> Applying<'a> {
+    fn new(
+        plan: &'a Plan,
+        options: &'a Options,
+        table: &'a Table,
+        watch: &'a Watch<'a>,
+        placing: Option<Placing<'a, fn(&layout::Image)>>,
+    ) -> Applying<'a> {
+        Applying {
+            wanted: Wanted { plan, table, keep_small: options.keep_small },
+            options,
+            watch,
+            known: Known::default(),
+            planned: Vec::new(),
+            images: Vec::new(),
+            others: Vec::new(),
+            placing,
+            refused: None,
+        }
+    }
+
+    /// Why the first program cannot have the plan.
+    fn refusal(&mut self, program: String) -> Option<PagesError> {
+        if let Some(obstacle) = self.placing.as_mut().and_then(|placing| placing.refused.take()) {
+            return Some(LayoutError::Program { program, obstacle }.into());
+        }
+        self.refused.take().map(|obstacle| PagesError::Program { program, obstacle })
+    }
+
+    /// Begins to put the code for ranges into an image, if the plan has some for it.
+    fn install(&mut self, number: usize, pid: Pid) -> Option<Stage> {
+        let image = self.planned[number].filter(|_| !self.wanted.plan.ranges.is_empty())?;
+        if self.images[image].obstacle.is_some() {
             return None;
         }
-        self.images.push(Image { process: pid, program, obstacle: None, ranges: Vec::new() });
-        match Installing::begin(pid) {
-            Ok(installing) => Some(Box::new(installing)),
+        let stub = self.placing.as_ref().map_or(0..0, |placing| placing.stub(number));
+        match Installing::begin(pid, stub) {
+            Ok(installing) => Some(Stage::Installing(Box::new(installing))),
             Err(obstacle) => {
                 self.fail(number, &obstacle);
                 self.refused = Some(obstacle).filter(|_| number == 0);
@@ -115,10 +187,13 @@ impl Work for Applying<'_> {
         }
     }
 
-    fn on_call(&mut self, number: usize, pid: Pid, mut job: Box<Installing>) -> Next<Box<Installing>> {
-        match job.step(pid, &self.wanted, &mut self.known) {
-            Ok(Step::Another) => Next::Job(job),
+    fn step(&mut self, number: usize, pid: Pid, mut installing: Box<Installing>) -> Next<Stage> {
+        match installing.step(pid, &self.wanted, &mut self.known) {
+            Ok(Step::Another) => Next::Job(Stage::Installing(installing)),
             Ok(Step::Installed(table)) => {
+                if let Some(placing) = &mut self.placing {
+                    placing.look(number, pid);
+                }
                 let image = self.planned[number].unwrap_or(0);
                 if let Err(error) = self.watch.add(image, pid, table) {
                     self.fail(number, &error.into());
@@ -132,14 +207,6 @@ impl Work for Applying<'_> {
         }
     }
 
-    fn at_end(&mut self, number: usize, thread: Pid) {
-        if let Some(image) = self.planned[number] {
-            self.watch.at_end(image, thread);
-        }
-    }
-}
-
-impl Applying<'_> {
     fn fail(&mut self, number: usize, obstacle: &Obstacle) {
         if let Some(image) = self.planned[number] {
             self.images[image].obstacle = Some(obstacle.to_string());

@@ -1,121 +1,45 @@
 //! What a run with a plan is told as: a table, notes, JSON.
 
 use super::fitting::Fitting;
+use super::landings::Landings;
 use crate::native::{end, traces_others};
-use pagewalk_layout::files::Object;
-use pagewalk_live::layout::{Image, Landing, Run, State};
-use pagewalk_report::documents::layout_run::{
-    LAYOUT_RUN_SCHEMA, LaidImage, LaidLibrary, LaidRun, LayoutPlanFile, LayoutRunResult,
-};
-use std::collections::BTreeSet;
+use pagewalk_live::layout::Run;
+use pagewalk_report::documents::layout_run::{LAYOUT_RUN_SCHEMA, LaidRun, LayoutPlanFile, LayoutRunResult};
 use std::ffi::OsString;
-use std::fmt::Write;
 use std::path::Path;
-
-/// Misses that are told one by one.
-const MISSES_TOLD: usize = 10;
 
 /// A run and its plan.
 pub struct Outcome {
     /// The plan beside this host.
     pub fitting: Fitting,
-    /// What was seen of them.
+    /// What was seen of it.
     pub run: Run,
 }
 
-/// Where an image's libraries lay last.
-fn latest(image: &Image) -> Option<&[Landing]> {
-    image.at_end.as_deref().or(image.at_start.as_deref())
-}
-
 impl Outcome {
-    /// The libraries that were loaded and did not land; none if all did.
-    pub fn missed(&self) -> Option<String> {
-        let mut lines = Vec::new();
-        for image in &self.run.images {
-            for landing in latest(image).unwrap_or_default() {
-                let State::Elsewhere(reason) = &landing.state else { continue };
-                let object = &self.fitting.objects[landing.object];
-                let reason = image.obstacle.as_ref().unwrap_or(reason);
-                let of = format!("process {} ({})", image.process, image.program);
-                lines.push(format!(
-                    "{} did not land at {:#x} in {of}: {reason}",
-                    object.file, landing.planned
-                ));
-            }
-        }
-        let rest = lines.len().saturating_sub(MISSES_TOLD);
-        lines.truncate(MISSES_TOLD);
-        if rest > 0 {
-            lines.push(format!("and {rest} more"));
-        }
-        (!lines.is_empty()).then(|| lines.join("\n  "))
+    /// Where the plan's libraries lay.
+    pub fn landings(&self) -> Landings<'_> {
+        Landings { objects: &self.fitting.objects, images: &self.run.images }
     }
 
     /// What is no fault, and should be known.
     pub fn notes(&self) -> Vec<String> {
-        let mut notes = BTreeSet::new();
-        for image in &self.run.images {
-            if let Some(obstacle) = &image.obstacle {
-                notes.insert(format!("{} ran without the plan: {obstacle}", image.program));
-            }
-            if image.slid_bytes > 0 {
-                let gib = image.slid_bytes >> 30;
-                notes.insert(format!("{}: the plan was moved up by {gib} GiB", image.program));
-            }
-        }
-        notes.extend(self.run.tracers.iter().map(traces_others));
-        let unopened = self.unopened();
-        if !unopened.is_empty() {
-            let (few, all) = (unopened.len(), self.fitting.objects.len());
-            let named = unopened[..few.min(MISSES_TOLD)].join(", ");
-            let more = if few > MISSES_TOLD { ", …" } else { "" };
-            notes.insert(format!("{few} of {all} planned libraries were not seen loaded: {named}{more}"));
-        }
-        notes.into_iter().collect()
-    }
-
-    /// Planned libraries that no image had when it was looked at.
-    fn unopened(&self) -> Vec<&str> {
-        let images = self.run.images.iter().flat_map(|image| [&image.at_start, &image.at_end]);
-        let loaded: BTreeSet<usize> = images.flatten().flatten().map(|landing| landing.object).collect();
-        let unopened = (0..self.fitting.objects.len()).filter(|position| !loaded.contains(position));
-        unopened.map(|position| self.fitting.objects[position].file.as_str()).collect()
-    }
-
-    /// For people: where libraries lay at the end, a table an image; nothing of those that were not looked at then.
-    pub fn tables(&self) -> String {
-        let at_end =
-            |image: &Image| Some(table(image, &self.fitting.objects, image.at_end.as_ref()?, "at the end"));
-        self.run.images.iter().filter_map(at_end).collect()
+        let tracers = self.run.tracers.iter().map(traces_others);
+        self.landings().notes().into_iter().chain(tracers).collect()
     }
 
     /// All as data.
     pub fn document(&self, plan: &Path, command: &[OsString]) -> LayoutRunResult {
+        let landings = self.landings();
         LayoutRunResult::Run(LaidRun {
             schema: LAYOUT_RUN_SCHEMA,
             plan: plan_file(plan, &self.fitting),
             command: command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
             end: end(self.run.end),
-            in_effect: self.missed().is_none(),
-            not_loaded: self.unopened().into_iter().map(str::to_owned).collect(),
-            images: self.run.images.iter().map(|image| self.image(image)).collect(),
+            in_effect: landings.missed().is_none(),
+            not_loaded: landings.not_loaded().into_iter().map(str::to_owned).collect(),
+            images: landings.documents(),
         })
-    }
-
-    fn image(&self, image: &Image) -> LaidImage {
-        let row = |landing: &Landing| library(&self.fitting.objects[landing.object], landing);
-        let at = |landings: &Option<Vec<Landing>>| {
-            landings.as_ref().map(|landings| landings.iter().map(row).collect())
-        };
-        LaidImage {
-            process: image.process,
-            program: image.program.clone(),
-            obstacle: image.obstacle.clone(),
-            slid_bytes: image.slid_bytes,
-            at_start: at(&image.at_start),
-            at_end: at(&image.at_end),
-        }
     }
 }
 
@@ -130,43 +54,4 @@ pub(super) fn plan_file(path: &Path, fitting: &Fitting) -> LayoutPlanFile {
         arena: format!("{:#x}", layout.arena),
         libraries: objects.len(),
     }
-}
-
-fn library(object: &Object, landing: &Landing) -> LaidLibrary {
-    let reason = if let State::Elsewhere(reason) = &landing.state { Some(reason.clone()) } else { None };
-    LaidLibrary {
-        file: object.file.clone(),
-        planned: format!("{:#x}", landing.planned),
-        actual: format!("{:#x}", landing.actual),
-        bytes: object.bytes,
-        state: landing.state.name(),
-        reason,
-    }
-}
-
-/// Where an image's libraries lie, for people; those that are not loaded are counted.
-pub(super) fn table(image: &Image, objects: &[Object], landings: &[Landing], when: &str) -> String {
-    let mut text = format!("process {} ({}), {when}:\n", image.process, image.program);
-    if let Some(obstacle) = &image.obstacle {
-        let _ = writeln!(text, "  without the plan: {obstacle}");
-    }
-    let file = |landing: &Landing| &objects[landing.object].file;
-    let width = landings.iter().map(|landing| file(landing).len()).max().unwrap_or(0).max(4);
-    if !landings.is_empty() {
-        let _ = writeln!(text, "  {:width$}  {:>14}  {:>14}  state", "file", "planned", "actual");
-    }
-    for landing in landings {
-        let Landing { planned, actual, state, .. } = landing;
-        let reason = if let State::Elsewhere(reason) = state { format!(": {reason}") } else { String::new() };
-        let _ = writeln!(
-            text,
-            "  {:width$}  {planned:>#14x}  {actual:>#14x}  {}{reason}",
-            file(landing),
-            state.name()
-        );
-    }
-    if landings.len() < objects.len() {
-        let _ = writeln!(text, "  {} of {} are not loaded", objects.len() - landings.len(), objects.len());
-    }
-    text
 }

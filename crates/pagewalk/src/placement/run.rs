@@ -1,7 +1,8 @@
 //! Runs of a program with its libraries where a plan wants them.
 
 use super::fitting::Fitting;
-use super::result::{Outcome, table};
+use super::landings::{LOADER_DONE, table};
+use super::result::Outcome;
 use crate::error::{Error, Fault};
 use crate::listener::Listener;
 use crate::native::relay_signals;
@@ -41,7 +42,7 @@ fn run_placed(
     let is_looked_at = options.verify;
     let mut loaded = |image: &Image| {
         if let Some(landings) = image.at_start.as_ref().filter(|_| is_looked_at) {
-            listener.text(&table(image, objects, landings, "loader done"));
+            listener.text(&table(image, objects, landings, LOADER_DONE));
         }
     };
     let run = layout::run(command, objects, options, &RELAY, &mut loaded);

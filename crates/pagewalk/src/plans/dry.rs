@@ -4,11 +4,12 @@ use super::fitting::Fitting;
 use super::outcome::plan_file;
 use crate::error::{Error, Fault};
 use crate::program::{OR_DEFAULT, check_command};
+use pagewalk_layout::files::Object;
 use pagewalk_live::layout::check_host;
 use pagewalk_live::pages::{self, Circumstances, HUGE_BYTES, Mode};
 use pagewalk_plan::What;
 use pagewalk_report::documents::plans::{APPLY_SCHEMA, AppliedDry, ApplyResult, Step};
-use pagewalk_report::{Class, classes};
+use pagewalk_report::{Class, classes, printable};
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -71,12 +72,10 @@ pub fn outline(path: &Path, program: Option<&OsString>) -> Result<Outline, Error
     if around.limited {
         missing.push("the memory limit of this cgroup is nearly reached (memory.max)".to_owned());
     }
-    let ranges: Vec<(String, String)> = fitting
-        .plan
-        .ranges
-        .iter()
-        .map(|range| (range.what.to_string(), step(&range.what, fitting.mode)))
-        .collect();
+    let ranges = fitting.plan.ranges.iter();
+    let ranges = ranges.map(|range| (range.what.to_string(), step(&range.what, fitting.mode)));
+    let place = |object: &Object| (object.file.clone(), format!("placed at {:#x}", object.base));
+    let steps: Vec<(String, String)> = ranges.chain(fitting.objects.iter().map(place)).collect();
     let document = ApplyResult::Dry(AppliedDry {
         schema: APPLY_SCHEMA,
         dry_run: true,
@@ -84,11 +83,11 @@ pub fn outline(path: &Path, program: Option<&OsString>) -> Result<Outline, Error
         mode: fitting.mode.name(),
         free_blocks: around.free_blocks,
         classes: classes(&[(Class::Measured, &["free_blocks"])]),
-        ranges: ranges.iter().cloned().map(|(range, would)| Step { range, would }).collect(),
+        ranges: steps.iter().cloned().map(|(range, would)| Step { range, would }).collect(),
         missing: missing.clone(),
         notes: fitting.notes.clone(),
     });
-    let text: String = ranges.iter().map(|(range, step)| format!("{range}: {step}\n")).collect();
+    let text: String = steps.iter().map(|(range, step)| format!("{}: {step}\n", printable(range))).collect();
     Ok(Outline { text, document, notes: fitting.notes, missing })
 }
 

@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Fault};
 use crate::program::{OR_DEFAULT, does_not_fit};
+use pagewalk_layout::files::{self, Object};
 use pagewalk_live::pages::{EXCEPT_ADVISED_SINCE, Mode, is_since, kernel, mode};
 use pagewalk_plan::Plan;
 use std::fs;
@@ -13,6 +14,8 @@ pub struct Fitting {
     pub plan: Plan,
     /// Its program, without symbolic links.
     pub program: PathBuf,
+    /// The objects that its layout places, as they are on this host.
+    pub objects: Vec<Object>,
     /// This host's mode.
     pub mode: Mode,
     /// What is different here from where it was made, and what this host cannot.
@@ -30,11 +33,17 @@ impl Fitting {
     /// Compares a plan with its program and this host.
     pub fn of(plan: Plan) -> Result<Fitting, Error> {
         let program = program(&plan)?;
-        let mode = mode().ok_or_else(|| {
+        let objects = plan.layout.as_ref().map_or_else(|| Ok(Vec::new()), files::objects);
+        let objects = objects.map_err(|error| does_not_fit(&error, OR_DEFAULT))?;
+        // Places need none.
+        let mode = mode().or(plan.ranges.is_empty().then_some(Mode::Never)).ok_or_else(|| {
             Error::new(Fault::HostCannot, "this kernel has no transparent huge pages")
                 .or("to enable: a kernel with CONFIG_TRANSPARENT_HUGEPAGE")
         })?;
         let mut notes = differences(&plan, mode);
+        if plan.ranges.is_empty() {
+            return Ok(Fitting { plan, program, objects, mode, notes, can_keep_small: false });
+        }
         let can_keep_small = mode == Mode::Always && is_since(&kernel(), EXCEPT_ADVISED_SINCE);
         if mode == Mode::Always && !can_keep_small {
             let (major, minor) = EXCEPT_ADVISED_SINCE;
@@ -51,7 +60,7 @@ impl Fitting {
                     .to_owned(),
             );
         }
-        Ok(Fitting { plan, program, mode, notes, can_keep_small })
+        Ok(Fitting { plan, program, objects, mode, notes, can_keep_small })
     }
 }
 

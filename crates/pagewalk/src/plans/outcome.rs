@@ -1,6 +1,8 @@
 //! What came of a plan: tables, faults, JSON.
 
+use super::fitting::Fitting;
 use crate::native::traces_others;
+use crate::placement::landings::Landings;
 use pagewalk_live::pages::{Image, Outcome, Reason, Run};
 use pagewalk_plan::{Caller, Plan, What};
 use pagewalk_report::Class;
@@ -14,8 +16,9 @@ pub fn mib(bytes: u64) -> f64 {
 }
 
 /// What is no fault, and should be known.
-pub fn notes(plan: &Plan, run: &Run) -> Vec<String> {
-    let mut notes = Vec::new();
+pub fn notes(fitting: &Fitting, run: &Run) -> Vec<String> {
+    let plan = &fitting.plan;
+    let mut notes = landings(fitting, run).notes();
     for image in &run.images {
         if let Some(obstacle) = &image.obstacle {
             notes.push(format!("{} ran without the plan: {obstacle}", image.program));
@@ -44,14 +47,20 @@ fn other_caller<'a>(what: &'a What, outcome: &'a Outcome) -> Option<(&'a Caller,
     }
 }
 
-/// Why the plan did not take, if it did not: ranges that are there and are not on huge pages, or nothing at all of
-/// the plan.
-pub fn missed(plan: &Plan, run: &Run) -> Option<String> {
+/// Where the plan's libraries lay.
+pub fn landings<'a>(fitting: &'a Fitting, run: &'a Run) -> Landings<'a> {
+    Landings { objects: &fitting.objects, images: &run.placed }
+}
+
+/// Why the plan did not take, if it did not: ranges that are there and are not on huge pages, libraries that lie
+/// elsewhere, or nothing at all of the plan.
+pub fn missed(fitting: &Fitting, run: &Run) -> Option<String> {
+    let plan = &fitting.plan;
     if run.images.is_empty() {
         let others = run.others.join(", ");
         return Some(format!("the plan's program {} did not run; there ran {others}", plan.program.path));
     }
-    let mut lines = Vec::new();
+    let mut lines: Vec<String> = landings(fitting, run).missed().into_iter().collect();
     for image in &run.images {
         for (range, outcome) in plan.ranges.iter().zip(&image.ranges) {
             if let Some(reason) = outcome.reason.as_ref().filter(|reason| reason.is_fault()) {
@@ -77,8 +86,14 @@ fn is_huge(outcome: &Outcome) -> bool {
     outcome.reason.as_ref().is_none_or(Reason::is_huge)
 }
 
+/// The ranges of each image, and where libraries lay, for people.
+pub fn tables(fitting: &Fitting, run: &Run) -> String {
+    let ranges = run.images.iter().filter(|_| !fitting.plan.ranges.is_empty());
+    ranges.map(|image| table(&fitting.plan, image)).chain([landings(fitting, run).tables()]).collect()
+}
+
 /// An image's ranges, for people.
-pub fn table(plan: &Plan, image: &Image) -> String {
+fn table(plan: &Plan, image: &Image) -> String {
     let mut text = format!("process {} ({})\n", image.process, image.program);
     let names: Vec<String> = plan.ranges.iter().map(ToString::to_string).collect();
     let width = names.iter().map(String::len).max().unwrap_or(0).max(5);

@@ -83,8 +83,8 @@ impl Verified {
 
     /// What is no fault, and should be known.
     pub fn notes(&self) -> Vec<String> {
-        let Fitting { notes, plan, .. } = &self.pairs.fitting;
-        notes.iter().cloned().chain(outcome::notes(plan, &self.measured.run)).collect()
+        let fitting = &self.pairs.fitting;
+        fitting.notes.iter().cloned().chain(outcome::notes(fitting, &self.measured.run)).collect()
     }
 
     /// As data.
@@ -145,7 +145,7 @@ impl Pairs {
             go_on("with", run.timed.end, pairs).map(|()| run)
         };
         let run = with(0)?;
-        let missed = outcome::missed(&fitting.plan, &run);
+        let missed = outcome::missed(fitting, &run);
         let (without, warmth) = (Vec::new(), trial.warmth);
         let mut all = Measured { without, with: Vec::new(), run, missed, stopped: "", warmth };
         let enough = |all: &mut Measured, pairs: u64| {
@@ -162,7 +162,7 @@ impl Pairs {
             }
             let next = with(pairs)?;
             all.with.push(next.timed);
-            let misses = outcome::missed(&fitting.plan, &next);
+            let misses = outcome::missed(fitting, &next);
             if misses.is_some() || all.missed.is_none() {
                 (all.run, all.missed) = (next, misses.or(all.missed.take()));
             }
@@ -256,8 +256,7 @@ fn forecast_gain(forecast: &Forecast) -> Interval {
 }
 
 fn text(fitting: &Fitting, measured: &Measured) -> String {
-    let mut out: String =
-        measured.run.images.iter().map(|image| outcome::table(&fitting.plan, image)).collect();
+    let mut out = outcome::tables(fitting, &measured.run);
     let Measured { without, with, stopped, warmth, .. } = measured;
     let warmed = warmth.map_or(String::new(), |warmth| {
         format!("; before each, {:.0} MiB were used and freed (--warm)", warmth.mebibytes())
@@ -352,8 +351,9 @@ fn document(command: &[OsString], fitting: &Fitting, measured: &Measured) -> Ver
         classes: classes(&[outcome::FIGURES, MEASURED, MODELLED]),
         in_effect: missed.is_none(),
         images: run.images.iter().map(|image| outcome::image(plan, image)).collect(),
+        libraries: outcome::landings(fitting, run).documents(),
         other_programs: run.others.clone(),
-        notes: fitting.notes.iter().cloned().chain(outcome::notes(plan, run)).collect(),
+        notes: fitting.notes.iter().cloned().chain(outcome::notes(fitting, run)).collect(),
     }
 }
 

@@ -41,7 +41,8 @@ impl Collapsed {
         let pid = self.pid;
         let traced = (tracer != 0)
             .then(|| format!("process {pid} is traced by process {tracer}, which is no hindrance"));
-        traced.into_iter().chain((!dry_run).then(|| decay(self.fitting.mode))).collect()
+        let libraries = (!self.fitting.objects.is_empty()).then(|| LIBRARIES_STAY.to_owned());
+        traced.into_iter().chain(libraries).chain((!dry_run).then(|| decay(self.fitting.mode))).collect()
     }
 
     /// As data.
@@ -95,6 +96,10 @@ impl Collapsed {
         Err(Error::new(Fault::NotInEffect, lines.join("\n  ")))
     }
 }
+
+/// Why the rest of a plan is not applied to a process that runs.
+const LIBRARIES_STAY: &str = "the plan's libraries stay where they are: the process has their addresses in its memory. \
+                              `apply PLAN.toml -- CMD` starts it with them placed";
 
 /// A process whose planned ranges were brought back to small pages, or would be.
 pub struct Split {

@@ -32,6 +32,7 @@ impl RunOptions {
             keep_small: fitting.can_keep_small && !self.keep_others,
             or_default: self.or_default,
             release: self.release,
+            objects: fitting.objects.clone(),
             input,
         }
     }
@@ -67,25 +68,27 @@ pub fn run(
 pub(crate) fn failed(error: PagesError) -> Error {
     match error {
         PagesError::Launch(error @ LaunchError::Trace(_)) => cannot_trace(error),
-        PagesError::Program { .. } | PagesError::File { .. } => does_not_fit(&error, OR_DEFAULT),
+        PagesError::Program { .. } | PagesError::Layout(_) | PagesError::File { .. } => {
+            does_not_fit(&error, OR_DEFAULT)
+        }
         error => Error::new(Fault::Failed, error),
     }
 }
 
 impl Applied {
-    /// For people: the ranges of each image.
+    /// For people: the ranges and libraries of each image.
     pub fn tables(&self) -> String {
-        self.run.images.iter().map(|image| outcome::table(&self.fitting.plan, image)).collect()
+        outcome::tables(&self.fitting, &self.run)
     }
 
     /// What is no fault, and should be known.
     pub fn notes(&self) -> Vec<String> {
-        outcome::notes(&self.fitting.plan, &self.run)
+        outcome::notes(&self.fitting, &self.run)
     }
 
     /// Why the plan did not take, if it did not.
     pub fn missed(&self) -> Option<String> {
-        outcome::missed(&self.fitting.plan, &self.run)
+        outcome::missed(&self.fitting, &self.run)
     }
 
     /// How the program ended.
@@ -109,6 +112,7 @@ impl Applied {
             mode: fitting.mode.name(),
             in_effect: self.missed().is_none(),
             images: run.images.iter().map(|image| outcome::image(plan, image)).collect(),
+            libraries: outcome::landings(fitting, run).documents(),
             other_programs: run.others.clone(),
             notes: fitting.notes.iter().cloned().chain(self.notes()).collect(),
         })

@@ -1,6 +1,7 @@
 //! What `apply`, `undo` and `verify` tell of a plan.
 
 use super::End;
+use super::layout_run::LaidImage;
 use crate::classes::Classes;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -60,6 +61,8 @@ pub struct AppliedRun {
     pub in_effect: bool,
     /// One for each image of the plan's program.
     pub images: Vec<PlannedImage>,
+    /// Where the planned libraries lay in every image; empty where the plan places none.
+    pub libraries: Vec<LaidImage>,
     /// Other programs that ran, without a plan.
     pub other_programs: Vec<String>,
     /// What should be known, in words.
@@ -187,10 +190,10 @@ pub struct AppliedDry {
     pub notes: Vec<String>,
 }
 
-/// What would be done to a range.
+/// What would be done to a range or a library.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Step {
-    /// The range, as the plan calls it.
+    /// The range, as the plan calls it, or the library's file.
     pub range: String,
     /// What would be done.
     pub would: String,
@@ -258,6 +261,8 @@ pub struct VerifyResult {
     pub in_effect: bool,
     /// One for each image of the plan's program, of the last run.
     pub images: Vec<PlannedImage>,
+    /// Where the planned libraries lay in every image; empty where the plan places none.
+    pub libraries: Vec<LaidImage>,
     /// Other programs that ran, without a plan.
     pub other_programs: Vec<String>,
     /// What should be known, in words.

@@ -28,7 +28,7 @@ pub fn run(arguments: LayoutRun) -> Result<ExitCode, Error> {
         other => other?,
     };
     publish(&arguments, &outcome, file)?;
-    if let Some(missed) = outcome.missed() {
+    if let Some(missed) = outcome.landings().missed() {
         if !arguments.or_default {
             return Err(Error::new(Fault::NotInEffect, missed)
                 .or("--or-default ends with the program's own exit code all the same"));
@@ -40,7 +40,7 @@ pub fn run(arguments: LayoutRun) -> Result<ExitCode, Error> {
 
 fn publish(arguments: &LayoutRun, outcome: &Outcome, file: Option<Output>) -> Result<(), Error> {
     if arguments.verify {
-        write_to_stderr(&outcome.tables());
+        write_to_stderr(&outcome.landings().tables());
     }
     if !arguments.data.quiet {
         outcome.notes().into_iter().for_each(say);
