@@ -113,7 +113,9 @@ impl std::fmt::Display for What {
         let Part { from, to } = self.part();
         match self {
             What::Heap(_) => write!(f, "heap {from:#x}-{to:#x}"),
-            What::Anonymous { bytes, nth, part: None, .. } => write!(f, "anonymous {bytes:#x} number {nth}"),
+            What::Anonymous { bytes, nth, .. } if (from, to) == (0, *bytes) => {
+                write!(f, "anonymous {bytes:#x} number {nth}")
+            }
             What::Anonymous { bytes, nth, .. } => {
                 write!(f, "anonymous {bytes:#x} number {nth} {from:#x}-{to:#x}")
             }
