@@ -3,7 +3,7 @@
 use pagewalk_layout::planner::{Planner, PlannerOptions};
 use pagewalk_mm::structure::StructureSpec;
 use pagewalk_mm::{OsError, OsKernel, OsSpec, ThpMode};
-use pagewalk_report::sweep::schema::{Parameters, Plot, Published};
+use pagewalk_report::sweep::schema::{Parameters, Plot, PublishedTable};
 use pagewalk_reuse::Serves;
 use pagewalk_sim::held_orders;
 use pagewalk_trace::{Grain, Turns};
@@ -40,7 +40,7 @@ pub struct Study {
     /// What to compare with what sources found.
     pub compare: Vec<Compare>,
     /// Tables that sources printed.
-    pub published: Vec<Published>,
+    pub published: Vec<PublishedTable>,
     /// Pictures of machines to draw.
     pub plots: Vec<Plot>,
 }

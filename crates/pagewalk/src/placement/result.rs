@@ -5,7 +5,7 @@ use pagewalk_layout::Plan;
 use pagewalk_layout::files::Object;
 use pagewalk_live::layout::{Image, Landing, Run, State};
 use pagewalk_report::documents::layout_run::{
-    LAYOUT_RUN_SCHEMA, LaidImage, LaidLibrary, LaidRun, LayoutPlanFile, LayoutRunResult,
+    LAYOUT_RUN_SCHEMA, LayoutPlanFile, LayoutRunResult, LibraryPlace, PlacedImage, PlacedRun,
 };
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -93,7 +93,7 @@ impl Outcome {
 
     /// All as data.
     pub fn document(&self, plan: &Path, command: &[OsString]) -> LayoutRunResult {
-        LayoutRunResult::Run(LaidRun {
+        LayoutRunResult::Run(PlacedRun {
             schema: LAYOUT_RUN_SCHEMA,
             plan: plan_file(plan, &self.plan, self.objects.len()),
             command: command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
@@ -104,12 +104,12 @@ impl Outcome {
         })
     }
 
-    fn image(&self, image: &Image) -> LaidImage {
+    fn image(&self, image: &Image) -> PlacedImage {
         let row = |landing: &Landing| library(&self.objects[landing.object], landing);
         let at = |landings: &Option<Vec<Landing>>| {
             landings.as_ref().map(|landings| landings.iter().map(row).collect())
         };
-        LaidImage {
+        PlacedImage {
             process: image.process,
             program: image.program.clone(),
             obstacle: image.obstacle.clone(),
@@ -132,9 +132,9 @@ pub(super) fn plan_file(path: &Path, plan: &Plan, libraries: usize) -> LayoutPla
     }
 }
 
-fn library(object: &Object, landing: &Landing) -> LaidLibrary {
+fn library(object: &Object, landing: &Landing) -> LibraryPlace {
     let reason = if let State::Elsewhere(reason) = &landing.state { Some(reason.clone()) } else { None };
-    LaidLibrary {
+    LibraryPlace {
         file: object.file.clone(),
         planned: format!("{:#x}", landing.planned),
         actual: format!("{:#x}", landing.actual),

@@ -7,7 +7,7 @@ use crate::program::{OR_DEFAULT, check_command};
 use pagewalk_live::layout::check_host;
 use pagewalk_live::pages::plan::What;
 use pagewalk_live::pages::{self, Circumstances, HUGE_BYTES, Mode};
-use pagewalk_report::documents::plans::{APPLY_SCHEMA, AppliedDry, ApplyResult, Step};
+use pagewalk_report::documents::plans::{APPLY_SCHEMA, ApplyResult, PlanDryRun, PlannedChange};
 use pagewalk_report::{Class, classes};
 use std::ffi::OsString;
 use std::path::Path;
@@ -77,14 +77,14 @@ pub fn outline(path: &Path, program: Option<&OsString>) -> Result<Outline, Error
         .iter()
         .map(|range| (range.what.to_string(), step(&range.what, fitting.mode)))
         .collect();
-    let document = ApplyResult::Dry(AppliedDry {
+    let document = ApplyResult::Dry(PlanDryRun {
         schema: APPLY_SCHEMA,
         dry_run: true,
         plan: plan_file(path, &fitting.plan),
         mode: fitting.mode.name(),
         free_blocks: around.free_blocks,
         classes: classes(&[(Class::Measured, &["free_blocks"])]),
-        ranges: ranges.iter().cloned().map(|(range, would)| Step { range, would }).collect(),
+        ranges: ranges.iter().cloned().map(|(range, would)| PlannedChange { range, would }).collect(),
         missing: missing.clone(),
         notes: fitting.notes.clone(),
     });

@@ -1,7 +1,7 @@
-//! Who fights for the sets of a TLB, and its renderers.
+//! Conflicts in the sets of a TLB: the result and its renderers.
 //!
 //! [`schema`] is the result; [`render_text`] prints it on a terminal, [`to_json`] writes it as JSON, [`render_html`] as
-//! a page with the sets to choose from.
+//! a page with a chooser of sets.
 
 mod html;
 pub mod schema;

@@ -1,4 +1,4 @@
-//! What designs of TLBs would make of a live process's memory, and its renderers.
+//! How many entries TLB designs would need for a live process's memory: the result and its renderers.
 //!
 //! [`schema`] is the result; [`render_text`] prints it on a terminal, [`to_json`] writes it as JSON, [`render_html`]
 //! as a page, [`run_lengths_file`] the picture of run lengths; [`advise`] says in one sentence what to do about it.

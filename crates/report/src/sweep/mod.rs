@@ -1,7 +1,7 @@
-//! The result of a sweep, and its renderers.
+//! The result of a sweep and its renderers.
 //!
-//! [`schema`] is the result; [`render_text`] prints it on a terminal, [`to_json`] writes it as JSON, [`to_parquet`] as
-//! one table for other programs, [`render_html`] as a page, [`pictures()`] its pictures one by one.
+//! [`schema`] is the result. [`render_text`] prints it on a terminal, [`to_json`] writes it as JSON, [`to_parquet`] as
+//! one table, [`render_html`] as a page, [`pictures()`] as separate pictures.
 
 mod bars;
 pub(crate) mod comparison;
@@ -37,7 +37,7 @@ pub fn from_json(text: &str) -> Result<SweepResult, crate::ReadError> {
     Ok(result)
 }
 
-/// What renderers rely on, and a file that was not written by [`to_json`] need not keep to.
+/// Checks what renderers rely on, since a file may not come from [`to_json`].
 fn check(result: &SweepResult) -> Result<(), String> {
     let traces = result.traces.len();
     let of_machines = result.machines.iter().map(|cell| ("machines", cell.trace));

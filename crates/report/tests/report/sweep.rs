@@ -73,7 +73,7 @@ fn curve(trace: usize, method: Method, errors: &[f64]) -> CurveCell {
 }
 
 fn result() -> SweepResult {
-    let found = |trace, upper, agrees| Found { trace, machine: None, upper, lower: 1000.0, agrees };
+    let found = |trace, upper, agrees| TraceQuotient { trace, machine: None, upper, lower: 1000.0, agrees };
     SweepResult {
         schema: SWEEP_SCHEMA.to_owned(),
         version: "0.1.0".to_owned(),
@@ -256,7 +256,7 @@ fn under_kernels() -> SweepResult {
     };
     let row =
         PublishedRow { name: "coral".to_owned(), values: vec!["1,205,951".to_owned(), "<b>".to_owned()] };
-    let table = Published {
+    let table = PublishedTable {
         title: "Misses, hundreds".to_owned(),
         source: "somebody 1998".to_owned(),
         beside: "misses".to_owned(),
