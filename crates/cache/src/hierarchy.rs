@@ -1,7 +1,7 @@
 //! The hierarchy: which lines each cache holds, and where accesses end.
 
 use crate::{CacheSpec, Requester};
-use pagewalk_setassoc::{Heeds, SetArray};
+use pagewalk_setassoc::{RelevantHits, SetArray};
 
 /// Accesses of one requester to one cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub struct CacheCounts {
 
 /// Where an access ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Served {
+pub enum DataSource {
     /// In the cache with this index.
     Cache(usize),
     /// In memory.
@@ -51,7 +51,7 @@ impl Cache {
         let array = spec.array();
         Cache {
             latest: vec![NONE; array.geometry().sets()],
-            heeds_repetitions: spec.replacement.heeds() == Heeds::Each,
+            heeds_repetitions: spec.replacement.relevant_hits() == RelevantHits::Each,
             array,
             latency: spec.latency,
             counts: Default::default(),
@@ -122,7 +122,7 @@ impl Hierarchy {
     }
 
     /// One access to the line of a physical address.
-    pub fn access(&mut self, requester: Requester, address: u64) -> Served {
+    pub fn access(&mut self, requester: Requester, address: u64) -> DataSource {
         let line = address >> self.line_shift;
         let path = &self.paths[requester as usize];
         for (depth, &index) in path.iter().enumerate() {
@@ -133,11 +133,11 @@ impl Hierarchy {
             if hit {
                 counts.hits += 1;
                 self.fill(requester, depth, line);
-                return Served::Cache(index);
+                return DataSource::Cache(index);
             }
         }
         self.fill(requester, path.len(), line);
-        Served::Memory
+        DataSource::Memory
     }
 
     /// Fills the caches before `depth` on the requester's path.
@@ -191,10 +191,10 @@ impl Hierarchy {
     }
 
     /// Cycles of an access that ended there.
-    pub fn latency(&self, served: Served) -> u64 {
+    pub fn latency(&self, served: DataSource) -> u64 {
         match served {
-            Served::Cache(index) => self.caches[index].latency,
-            Served::Memory => self.memory_latency,
+            DataSource::Cache(index) => self.caches[index].latency,
+            DataSource::Memory => self.memory_latency,
         }
     }
 

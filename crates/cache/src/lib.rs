@@ -11,5 +11,5 @@
 mod hierarchy;
 mod spec;
 
-pub use hierarchy::{CacheCounts, Hierarchy, Served};
+pub use hierarchy::{CacheCounts, DataSource, Hierarchy};
 pub use spec::{CacheError, CacheSpec, Requester, RequesterSet, check};

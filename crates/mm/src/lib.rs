@@ -21,12 +21,14 @@ mod vma;
 pub use change::Change;
 pub use former_code::FilePlace;
 pub use kernel::{
-    Account, Accounts, FileRules, ForkRules, Kernel, KernelCosts, KernelCounts, Killed, Loss, MemoryRules,
-    MemorySample, MemoryTotals, ORDERS, PageTable, Remap, WhenFull,
+    Account, Accounts, FileRules, ForkRules, FullMemoryAction, Kernel, KernelCosts, KernelCounts, Loss,
+    MemoryRules, MemorySample, MemoryTotals, ORDERS, OomKill, PageTable, Remap,
 };
 pub use mapping::{MappingId, MappingInfo};
 pub use os::{OsError, OsKernel, OsSpec, PolicyKey, policies_page, read_buddyinfo};
-pub use policy::{Allowed, Everything, Fault, OneMapping, PageSizePolicy, Scope, Small, Thp, ThpMode};
+pub use policy::{
+    Everything, Fault, OneMapping, PageSizePolicy, Scope, Small, Thp, ThpMode, UnrestrictedThp,
+};
 pub use space::AddressSpace;
 pub use superpage::Superpage;
 pub use vma::{FilePage, HugeAdvice, Vma};

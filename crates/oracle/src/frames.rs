@@ -7,7 +7,7 @@ pub type Move = (u64, u64, u32);
 
 /// The block that a frame was given out in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Used {
+struct FrameUse {
     block: Block,
     unmovable: bool,
 }
@@ -15,7 +15,7 @@ struct Used {
 /// Frames that are free or belong to a block given out.
 #[derive(Clone, Debug)]
 pub struct Frames {
-    frames: Vec<Option<Used>>,
+    frames: Vec<Option<FrameUse>>,
     max_order: u32,
 }
 
@@ -29,11 +29,11 @@ impl Frames {
     pub fn set(&mut self, block: Block, unmovable: bool) {
         for frame in self.of(block) {
             assert_eq!(*frame, None, "owned twice");
-            *frame = Some(Used { block, unmovable });
+            *frame = Some(FrameUse { block, unmovable });
         }
     }
 
-    fn of(&mut self, (first, order): Block) -> &mut [Option<Used>] {
+    fn of(&mut self, (first, order): Block) -> &mut [Option<FrameUse>] {
         &mut self.frames[first as usize..][..1 << order]
     }
 
@@ -136,12 +136,12 @@ impl Frames {
             return false;
         }
         let frames = self.of(block);
-        let inside = |used: &Used| used.block.1 <= order;
+        let inside = |used: &FrameUse| used.block.1 <= order;
         if !frames.iter().all(|frame| frame.as_ref().is_some_and(inside)) {
             return false;
         }
         let unmovable = frames.iter().any(|frame| frame.unwrap().unmovable);
-        frames.fill(Some(Used { block: (first, order), unmovable }));
+        frames.fill(Some(FrameUse { block: (first, order), unmovable }));
         true
     }
 
@@ -189,7 +189,7 @@ impl Frames {
         inside.sort_by_key(|&(first, of)| (std::cmp::Reverse(of), first));
         let mut memory = self.clone();
         // Nothing may move into the block.
-        memory.of(block).fill(Some(Used { block, unmovable: true }));
+        memory.of(block).fill(Some(FrameUse { block, unmovable: true }));
         let mut moves = Vec::new();
         for (from, of) in inside {
             moves.push((from, memory.allocate(of)?, of));
@@ -201,7 +201,7 @@ impl Frames {
 
 /// One reservation: whose, where, and which frames were handed out.
 #[derive(Clone, Debug)]
-pub struct Reserved {
+pub struct ReservationSlots {
     /// Whose it is.
     pub key: u64,
     /// The block.
@@ -214,7 +214,7 @@ pub struct Reserved {
 #[derive(Clone, Debug, Default)]
 pub struct ReservationList {
     /// The reservations.
-    pub list: Vec<Reserved>,
+    pub list: Vec<ReservationSlots>,
 }
 
 impl ReservationList {
@@ -226,7 +226,7 @@ impl ReservationList {
     /// Makes one.
     pub fn reserve(&mut self, memory: &mut Frames, key: u64, order: u32) -> Option<Block> {
         let block = (memory.allocate(order)?, order);
-        self.list.push(Reserved { key, block, handed_out: vec![false; 1 << order] });
+        self.list.push(ReservationSlots { key, block, handed_out: vec![false; 1 << order] });
         Some(block)
     }
 
@@ -260,7 +260,7 @@ impl ReservationList {
 
     /// Breaks one.
     pub fn break_up(&mut self, memory: &mut Frames, key: u64) -> Option<(u64, Block, u64)> {
-        let Reserved { key, block, handed_out } = self.list.remove(self.position(key)?);
+        let ReservationSlots { key, block, handed_out } = self.list.remove(self.position(key)?);
         memory.split(block, 0);
         let mut freed = 0;
         for (frame, handed_out) in (block.0..).zip(handed_out) {

@@ -1,7 +1,7 @@
 //! A machine, one reference at a time.
 
 use crate::software::Software;
-use crate::{Held, Memories, Nested, Replacing, Table};
+use crate::{ArrayContents, Memories, Nested, ReplacementModel, Table};
 use pagewalk_units::Kind;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +21,7 @@ pub struct Array {
     /// What it has prefetched, if it does.
     pub prefetch: Option<Prefetch>,
     /// Pages held, as [`Machine::key`] makes them.
-    pub held: Held,
+    pub held: ArrayContents,
     /// Lookups.
     pub lookups: u64,
     /// Hits.
@@ -30,7 +30,7 @@ pub struct Array {
 
 impl Array {
     /// An array that holds what `held` does.
-    pub fn new(level: u8, serves: [bool; 3], shifts: Vec<u32>, held: Held) -> Array {
+    pub fn new(level: u8, serves: [bool; 3], shifts: Vec<u32>, held: ArrayContents) -> Array {
         Array {
             level,
             serves,
@@ -72,7 +72,7 @@ impl Array {
 #[derive(Clone, Debug)]
 pub struct Prefetch {
     /// Pages in the buffer, as in [`Array::held`].
-    pub held: Replacing,
+    pub held: ReplacementModel,
     /// Prefetches.
     pub issued: u64,
     /// Prefetches that were of use.
@@ -87,7 +87,7 @@ pub struct Cache {
     /// log2 of the bytes that an entry maps.
     pub shift: u32,
     /// Prefixes held.
-    pub held: Replacing,
+    pub held: ReplacementModel,
     /// Lookups.
     pub lookups: u64,
     /// Hits.
@@ -96,7 +96,7 @@ pub struct Cache {
 
 impl Cache {
     /// A cache that holds what `held` does.
-    pub fn new(shift: u32, held: Replacing) -> Cache {
+    pub fn new(shift: u32, held: ReplacementModel) -> Cache {
         Cache { shift, held, lookups: 0, hits: 0 }
     }
 

@@ -1,6 +1,6 @@
 //! Caches, one line at a time.
 
-use crate::Replacing;
+use crate::ReplacementModel;
 
 /// One cache.
 #[derive(Clone, Debug)]
@@ -10,7 +10,7 @@ pub struct Memory {
     /// Whom it serves: fetches, loads, stores, walks.
     pub serves: [bool; 4],
     /// Lines held.
-    pub held: Replacing,
+    pub held: ReplacementModel,
     /// Cycles.
     pub latency: u64,
     /// Lookups by requester.

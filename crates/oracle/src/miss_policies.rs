@@ -59,7 +59,7 @@ pub struct Throttle {
 
 /// A page table and what a policy remembers.
 #[derive(Clone, Debug)]
-pub struct Promoting {
+pub struct MissPolicyModel {
     /// The policy.
     pub policy: Policy,
     /// Its limits.
@@ -117,7 +117,7 @@ fn pages((first, order): Block) -> std::ops::Range<u64> {
     first..first + (1 << order)
 }
 
-impl Promoting {
+impl MissPolicyModel {
     /// Nothing mapped.
     pub fn new(
         policy: Policy,
@@ -125,8 +125,8 @@ impl Promoting {
         pieces: u64,
         entries: Vec<u64>,
         copy: u64,
-    ) -> Promoting {
-        Promoting {
+    ) -> MissPolicyModel {
+        MissPolicyModel {
             policy,
             throttle,
             pieces,

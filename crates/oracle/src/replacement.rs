@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 /// Keys in sets, replaced by a policy.
 #[derive(Clone, Debug)]
-pub struct Replacing {
+pub struct ReplacementModel {
     index: String,
     sets: Vec<Set>,
     generator: Generator,
@@ -249,13 +249,13 @@ fn pointed_to(nodes: &[bool]) -> usize {
     node - nodes.len()
 }
 
-impl Replacing {
+impl ReplacementModel {
     /// An empty array. `replacement` and `index` are the names that machine files use; `seed` is that of
     /// those that draw.
-    pub fn new(sets: usize, ways: usize, replacement: &str, seed: u64, index: &str) -> Replacing {
+    pub fn new(sets: usize, ways: usize, replacement: &str, seed: u64, index: &str) -> ReplacementModel {
         let duel = (replacement == "drrip").then(|| Duel::new(sets));
         let sets = vec![Set::new(ways, replacement); sets];
-        Replacing { index: index.to_owned(), sets, generator: Generator { seed, draws: 0 }, duel }
+        ReplacementModel { index: index.to_owned(), sets, generator: Generator { seed, draws: 0 }, duel }
     }
 
     /// The set of `number`: each of its bits flips one bit of the index, or none.

@@ -27,7 +27,7 @@ pub struct Events {
 
 /// The process.
 #[derive(Clone, Debug)]
-pub struct Reserving {
+pub struct ReservationModel {
     /// Pages of a reservation: log2.
     pub order: u8,
     /// Whether a page that is given back breaks it.
@@ -50,10 +50,10 @@ fn pages((first, order): Block) -> Range<u64> {
     first..first + (1 << order)
 }
 
-impl Reserving {
+impl ReservationModel {
     /// Nothing mapped.
-    pub fn new(order: u8, broken_by_gaps: bool, memory: Memory) -> Reserving {
-        Reserving {
+    pub fn new(order: u8, broken_by_gaps: bool, memory: Memory) -> ReservationModel {
+        ReservationModel {
             order,
             broken_by_gaps,
             areas: BTreeMap::new(),

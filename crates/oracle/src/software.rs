@@ -2,7 +2,7 @@
 
 /// What an entry translates. A space is a number; pages of the kernel and their tables have one of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Thing {
+pub enum RefillTarget {
     /// A page, by space and number.
     Page(u64, u64),
     /// The table page with the entries of so many neighbouring pages.
@@ -53,7 +53,7 @@ pub struct Tuning {
 #[derive(Clone, Debug)]
 pub struct Software {
     /// What each slot holds, and when that came.
-    pub slots: Vec<Option<(Thing, u64)>>,
+    pub slots: Vec<Option<(RefillTarget, u64)>>,
     /// Slots below the partition.
     pub lower: usize,
     /// Slots of a set.
@@ -82,13 +82,13 @@ pub struct Software {
 
 impl Software {
     /// Whether something is held.
-    pub fn holds(&self, thing: Thing) -> bool {
+    pub fn holds(&self, thing: RefillTarget) -> bool {
         self.slots.iter().flatten().any(|&(held, _)| held == thing)
     }
 
     /// Translates a page; returns the handlers that ran and their cycles: none where it hits.
     pub fn translate(&mut self, space: u64, page: u64, kernel: bool) -> (u64, u64) {
-        let thing = Thing::Page(space, page);
+        let thing = RefillTarget::Page(space, page);
         if self.holds(thing) {
             return (0, 0);
         }
@@ -100,14 +100,16 @@ impl Software {
         (ran.iter().sum(), cycles)
     }
 
-    fn miss(&mut self, thing: Thing, class: usize) {
+    fn miss(&mut self, thing: RefillTarget, class: usize) {
         self.misses[class] += 1;
         let entries = self.entries;
         let (table, its_class) = match thing {
-            Thing::Page(space, page) if class == L1U => (Thing::Table(space, page / entries), L2),
-            Thing::Page(space, page) => (Thing::TableOfTables(space, page / entries), L3),
-            Thing::Table(space, number) => (Thing::TableOfTables(space, number / entries), L3),
-            Thing::TableOfTables(..) => (thing, class),
+            RefillTarget::Page(space, page) if class == L1U => {
+                (RefillTarget::Table(space, page / entries), L2)
+            }
+            RefillTarget::Page(space, page) => (RefillTarget::TableOfTables(space, page / entries), L3),
+            RefillTarget::Table(space, number) => (RefillTarget::TableOfTables(space, number / entries), L3),
+            RefillTarget::TableOfTables(..) => (thing, class),
         };
         let mapped = self.tables > if its_class == L2 { 1 } else { 2 };
         if table != thing && mapped && !self.holds(table) {
@@ -116,8 +118,10 @@ impl Software {
         self.put(thing, class);
     }
 
-    fn put(&mut self, thing: Thing, class: usize) {
-        let (Thing::Page(_, number) | Thing::Table(_, number) | Thing::TableOfTables(_, number)) = thing;
+    fn put(&mut self, thing: RefillTarget, class: usize) {
+        let (RefillTarget::Page(_, number)
+        | RefillTarget::Table(_, number)
+        | RefillTarget::TableOfTables(_, number)) = thing;
         let above = !self.below.contains(&class);
         let (start, end) = if above { (self.lower, self.slots.len()) } else { (0, self.lower) };
         let set: Vec<usize> = match self.ways {
@@ -182,7 +186,7 @@ impl Software {
 
     /// Drops a page.
     pub fn drop_page(&mut self, space: u64, page: u64) {
-        let gone = Thing::Page(space, page);
+        let gone = RefillTarget::Page(space, page);
         for slot in &mut self.slots {
             *slot = slot.filter(|&(held, _)| held != gone);
         }
@@ -191,7 +195,7 @@ impl Software {
     /// Drops the pages of a space.
     pub fn flush(&mut self, space: u64) {
         for slot in &mut self.slots {
-            *slot = slot.filter(|&(held, _)| !matches!(held, Thing::Page(of, _) if of == space));
+            *slot = slot.filter(|&(held, _)| !matches!(held, RefillTarget::Page(of, _) if of == space));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Page tables, as lists of what a walk reads.
 
-use crate::Replacing;
+use crate::ReplacementModel;
 
 /// What a walk goes through.
 #[derive(Clone, Debug)]
@@ -53,7 +53,7 @@ type Bucket = Vec<Option<u64>>;
 #[derive(Clone, Debug)]
 pub struct Hashed {
     /// Its sets choose the chain.
-    hash: Replacing,
+    hash: ReplacementModel,
     /// Entries of a bucket.
     per_bucket: usize,
     /// The buckets of each hash value.
@@ -63,7 +63,7 @@ pub struct Hashed {
 impl Hashed {
     /// An empty table. `index` is the name that machine files use.
     pub fn new(buckets: usize, per_bucket: usize, index: &str) -> Hashed {
-        let hash = Replacing::new(buckets, 1, "lru", 0, index);
+        let hash = ReplacementModel::new(buckets, 1, "lru", 0, index);
         Hashed { hash, per_bucket, chains: vec![Vec::new(); buckets] }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::findings::{code_of_file, short, unnamed_in_file};
 use pagewalk_mm::MappingId;
-use pagewalk_sim::{CodePlace, Findings};
+use pagewalk_sim::{CodePlace, ProfileResult};
 use pagewalk_symbols::{FileOffset, Symbolizer};
 use std::collections::BTreeMap;
 
@@ -64,7 +64,7 @@ const ALLOCATORS_BEGIN: [&str; 14] = [
 
 /// `build (join.c:17)`, who had more than half of a mapping mapped; `None`: that is not known.
 pub(crate) fn made_by(
-    findings: &Findings<'_>,
+    findings: &ProfileResult<'_>,
     mapping: MappingId,
     symbols: &mut Symbolizer,
 ) -> Option<String> {
@@ -80,7 +80,7 @@ pub(crate) fn made_by(
 }
 
 /// The function that a call returned to, unless it is an allocator's.
-fn name(findings: &Findings<'_>, caller: &CodePlace, symbols: &mut Symbolizer) -> Option<String> {
+fn name(findings: &ProfileResult<'_>, caller: &CodePlace, symbols: &mut Symbolizer) -> Option<String> {
     let info = findings.space().info(caller.mapping);
     let object = short(&info.name);
     if !code_of_file(info) || LIBRARIES.iter().any(|library| object.starts_with(library)) {

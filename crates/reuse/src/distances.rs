@@ -1,6 +1,6 @@
 //! Stack distances over 4 KiB pages.
 
-use crate::feed::{Feed, Serves, Touched};
+use crate::feed::{Feed, ReferenceKinds, TouchSink};
 use crate::invalidations::gone;
 use crate::pages::Pages;
 use crate::stack::{PLACES, Stack};
@@ -23,7 +23,7 @@ const NO_PAGE: u64 = u64::MAX;
 /// use pagewalk_reuse::{Serves, StackDistances};
 /// use pagewalk_units::Vpn;
 ///
-/// let mut distances = StackDistances::new(Serves::Data);
+/// let mut distances = StackDistances::new(ReferenceKinds::Data);
 /// for vpn in [0, 1, 2, 2, 0] {
 ///     distances.reference(Vpn(vpn));
 /// }
@@ -51,7 +51,7 @@ struct Order {
 
 impl StackDistances {
     /// An empty order for these references.
-    pub fn new(serves: Serves) -> StackDistances {
+    pub fn new(serves: ReferenceKinds) -> StackDistances {
         let order = Order {
             last: NO_PAGE,
             pages: Pages::new(),
@@ -145,7 +145,7 @@ impl Order {
     }
 }
 
-impl Touched for Order {
+impl TouchSink for Order {
     #[inline(always)]
     fn touch(&mut self, vpn: u64) {
         if vpn != self.last {

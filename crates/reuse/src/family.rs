@@ -1,9 +1,9 @@
 //! Every array of a family of shapes at once.
 
-use crate::feed::{Feed, Serves, Touched};
+use crate::feed::{Feed, ReferenceKinds, TouchSink};
 use crate::invalidations::gone;
-use crate::older_pages::{Histogram, Older, PLACES};
-use crate::recent_pages::{Entry, Recent, SET_COUNTS};
+use crate::older_pages::{Histogram, OlderPages, PLACES};
+use crate::recent_pages::{Entry, RecentPages, SET_COUNTS};
 use pagewalk_trace::{Analysis, Batch, Event};
 use pagewalk_units::{PAGE_SHIFT, PageSize, RefIndex, Vpn};
 use std::ops::Range;
@@ -22,7 +22,7 @@ const NO_PAGE: u64 = u64::MAX;
 /// use pagewalk_reuse::{Family, Serves};
 /// use pagewalk_units::{PageSize, Vpn};
 ///
-/// let mut family = Family::new(Serves::Data);
+/// let mut family = Family::new(ReferenceKinds::Data);
 /// for vpn in [0, 1, 2, 0, 1, 2] {
 ///     family.reference(Vpn(vpn));
 /// }
@@ -47,8 +47,8 @@ struct Arrays {
 struct OneSize {
     /// log2 of the 4 KiB pages in a page.
     shift: u32,
-    recent: Recent,
-    older: Older,
+    recent: RecentPages,
+    older: OlderPages,
     depths: Box<Histogram>,
     /// References that found the page used last but one, by the low bits in which it agrees with the last.
     turns: [u64; u64::BITS as usize],
@@ -64,7 +64,7 @@ impl Family {
     pub const WAYS_MAX: u32 = PLACES as u32;
 
     /// Empty arrays for these references.
-    pub fn new(serves: Serves) -> Family {
+    pub fn new(serves: ReferenceKinds) -> Family {
         let sizes = Family::PAGE_SIZES.map(OneSize::new);
         Family { feed: Feed::new(serves), arrays: Arrays { last: [NO_PAGE; 2], turns: 0, sizes } }
     }
@@ -154,7 +154,7 @@ impl Arrays {
     }
 }
 
-impl Touched for Arrays {
+impl TouchSink for Arrays {
     #[inline(always)]
     fn touch(&mut self, vpn: u64) {
         // The page is on top of all its stacks.
@@ -168,8 +168,8 @@ impl OneSize {
     fn new(size: PageSize) -> OneSize {
         OneSize {
             shift: size.shift() - PAGE_SHIFT,
-            recent: Recent::new(),
-            older: Older::new(),
+            recent: RecentPages::new(),
+            older: OlderPages::new(),
             depths: Box::new([[0; 16]; 256]),
             turns: [0; u64::BITS as usize],
         }

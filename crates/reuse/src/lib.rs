@@ -7,7 +7,7 @@
 //! - [`StackDistances`]: how deep in the order of last use each reference finds its page, hence the misses of a
 //!   fully associative array of any size.
 //! - [`SampledDistances`]: the same from a sample of pages, with the error stated.
-//! - [`Serves`]: which references the arrays see.
+//! - [`ReferenceKinds`]: which references the arrays see.
 //! - [`gone()`]: which translations an event takes away.
 //!
 //! Why one pass is enough: a least-recently-used set of W ways holds the W pages used last among those that map to
@@ -33,6 +33,6 @@ mod timeline;
 
 pub use distances::StackDistances;
 pub use family::Family;
-pub use feed::Serves;
+pub use feed::ReferenceKinds;
 pub use invalidations::gone;
 pub use shards::{Estimate, SampledDistances, Sampling};

@@ -29,7 +29,7 @@ pub(crate) type Histogram = [[u64; 16]; 256];
 
 type Stack = [u32; PLACES];
 
-pub(crate) struct Older {
+pub(crate) struct OlderPages {
     pages: Pages,
     /// By page number: whether the page is in the list of recent ones.
     recent: Vec<bool>,
@@ -39,10 +39,10 @@ pub(crate) struct Older {
     holes: bool,
 }
 
-impl Older {
-    pub fn new() -> Older {
+impl OlderPages {
+    pub fn new() -> OlderPages {
         let stacks = vec![[NONE; PLACES]; SETS].into();
-        Older { pages: Pages::new(), recent: Vec::new(), stacks, holes: false }
+        OlderPages { pages: Pages::new(), recent: Vec::new(), stacks, holes: false }
     }
 
     /// A page goes to the list, which did not hold it: counts for each set count how deep it was.

@@ -133,11 +133,11 @@ pub(crate) struct Walk {
 }
 
 /// The list, used last first.
-pub(crate) struct Recent([Entry; ENTRIES]);
+pub(crate) struct RecentPages([Entry; ENTRIES]);
 
-impl Recent {
-    pub fn new() -> Recent {
-        Recent([Entry::VACANT; ENTRIES])
+impl RecentPages {
+    pub fn new() -> RecentPages {
+        RecentPages([Entry::VACANT; ENTRIES])
     }
 
     /// Whether this is the page used last.
@@ -177,7 +177,7 @@ impl Recent {
         Walk { found: false, depths, swallowed: 0, sunk: sinking }
     }
 
-    /// The rest of [`Recent::refer`] from entry `at` on, which is a ghost.
+    /// The rest of [`RecentPages::refer`] from entry `at` on, which is a ghost.
     #[inline(never)]
     fn refer_past_ghosts(&mut self, page: u64, at: usize, mut sinking: Entry, mut depths: Depths) -> Walk {
         let mut found = false;

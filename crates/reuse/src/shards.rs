@@ -12,7 +12,7 @@
 //! divisor of their own. Not from there: the standard error. Pages also fall into eight parts by other bits of
 //! their hash; each part is sampled alone, and the spread of the eight estimates gives the error of their mean.
 
-use crate::feed::{Feed, Serves, Touched};
+use crate::feed::{Feed, ReferenceKinds, TouchSink};
 use crate::invalidations::gone;
 use crate::timeline::Timeline;
 use pagewalk_trace::{Analysis, Batch, Event};
@@ -52,7 +52,7 @@ pub struct Estimate {
 /// use pagewalk_reuse::{SampledDistances, Sampling, Serves};
 /// use pagewalk_units::Vpn;
 ///
-/// let mut sampled = SampledDistances::new(Serves::Data, Sampling::Rate(0.5));
+/// let mut sampled = SampledDistances::new(ReferenceKinds::Data, Sampling::Rate(0.5));
 /// for _ in 0..2 {
 ///     (0..10_000).for_each(|vpn| sampled.reference(Vpn(vpn)));
 /// }
@@ -75,7 +75,7 @@ struct Samples {
 
 impl SampledDistances {
     /// An empty sample of these references.
-    pub fn new(serves: Serves, sampling: Sampling) -> SampledDistances {
+    pub fn new(serves: ReferenceKinds, sampling: Sampling) -> SampledDistances {
         let (rate, pages) = match sampling {
             Sampling::Rate(rate) => (rate, usize::MAX),
             Sampling::Pages(pages) => (1.0, pages.max(PARTS)),
@@ -148,7 +148,7 @@ impl Samples {
     }
 }
 
-impl Touched for Samples {
+impl TouchSink for Samples {
     #[inline(always)]
     fn touch(&mut self, vpn: u64) {
         if vpn != self.last {

@@ -21,7 +21,7 @@ const SHALLOW: usize = 8;
 pub(crate) struct Stack([u32; PLACES]);
 
 /// What a reference found.
-pub(crate) struct Found {
+pub(crate) struct StackPosition {
     /// The place of the page, [`PLACES`] if it was not there.
     pub depth: usize,
     /// The page that sank below the last place, or [`HOLE`].
@@ -35,12 +35,12 @@ impl Stack {
 
     /// Puts a page on top.
     #[inline(always)]
-    pub fn refer(&mut self, page: u32) -> Found {
+    pub fn refer(&mut self, page: u32) -> StackPosition {
         let mut sinking = page;
         for depth in 0..SHALLOW {
             std::mem::swap(&mut self.0[depth], &mut sinking);
             if sinking == page {
-                return Found { depth, sunk: HOLE };
+                return StackPosition { depth, sunk: HOLE };
             }
             if sinking == HOLE {
                 return self.leave_hole(page, depth);
@@ -51,7 +51,7 @@ impl Stack {
 
     /// The rest of [`Stack::refer`] below the shallow places, out of which `sinking` came.
     #[inline(never)]
-    fn refer_deep(&mut self, page: u32, sinking: u32) -> Found {
+    fn refer_deep(&mut self, page: u32, sinking: u32) -> StackPosition {
         let rest = &mut self.0[SHALLOW..];
         let place = place_where(rest, |held| held == page || held == HOLE);
         let end = place.unwrap_or(rest.len() - 1);
@@ -60,20 +60,20 @@ impl Stack {
         rest[0] = sinking;
         match place {
             Some(_) if last == HOLE => self.leave_hole(page, SHALLOW + end),
-            Some(_) => Found { depth: SHALLOW + end, sunk: HOLE },
-            None => Found { depth: PLACES, sunk: last },
+            Some(_) => StackPosition { depth: SHALLOW + end, sunk: HOLE },
+            None => StackPosition { depth: PLACES, sunk: last },
         }
     }
 
     /// A hole at `depth` was filled: if the page lay deeper, its place is one now.
     #[cold]
-    fn leave_hole(&mut self, page: u32, depth: usize) -> Found {
+    fn leave_hole(&mut self, page: u32, depth: usize) -> StackPosition {
         let below = &mut self.0[depth + 1..];
         let depth = place_where(below, |held| held == page).map_or(PLACES, |at| {
             below[at] = HOLE;
             depth + 1 + at
         });
-        Found { depth, sunk: HOLE }
+        StackPosition { depth, sunk: HOLE }
     }
 
     /// Takes a page away; says whether it was there.

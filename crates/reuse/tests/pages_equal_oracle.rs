@@ -2,7 +2,7 @@
 //! with pages taken away.
 
 use pagewalk_oracle::{History, LruSets};
-use pagewalk_reuse::{Family, Serves, StackDistances};
+use pagewalk_reuse::{Family, ReferenceKinds, StackDistances};
 use pagewalk_units::{PageSize, Vpn};
 use proptest::prelude::*;
 use std::ops::Range;
@@ -64,7 +64,7 @@ fn slow_misses(ops: &[Op], shape: &Shape) -> u64 {
 }
 
 fn family(ops: &[Op]) -> Family {
-    let mut family = Family::new(Serves::Data);
+    let mut family = Family::new(ReferenceKinds::Data);
     for op in ops {
         match op {
             Op::Refer(vpn) => family.reference(Vpn(*vpn)),
@@ -75,7 +75,7 @@ fn family(ops: &[Op]) -> Family {
 }
 
 fn distances(ops: &[Op]) -> StackDistances {
-    let mut distances = StackDistances::new(Serves::Data);
+    let mut distances = StackDistances::new(ReferenceKinds::Data);
     for op in ops {
         match op {
             Op::Refer(vpn) => distances.reference(Vpn(*vpn)),

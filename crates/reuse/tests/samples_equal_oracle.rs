@@ -1,7 +1,7 @@
 //! Sampled stack distances against the slow model of `oracle` fed with the sample alone, and against exact ones.
 
 use pagewalk_oracle::History;
-use pagewalk_reuse::{SampledDistances, Sampling, Serves, StackDistances};
+use pagewalk_reuse::{ReferenceKinds, SampledDistances, Sampling, StackDistances};
 use pagewalk_units::Vpn;
 use proptest::prelude::*;
 
@@ -20,7 +20,7 @@ fn stream(pages: u64, may_go: bool) -> impl Strategy<Value = Vec<Op>> {
 }
 
 fn sampled(ops: &[Op], sampling: Sampling) -> SampledDistances {
-    let mut sampled = SampledDistances::new(Serves::Data, sampling);
+    let mut sampled = SampledDistances::new(ReferenceKinds::Data, sampling);
     for op in ops {
         match op {
             Op::Refer(vpn) => sampled.reference(Vpn(*vpn)),
@@ -31,7 +31,7 @@ fn sampled(ops: &[Op], sampling: Sampling) -> SampledDistances {
 }
 
 fn exact(ops: &[Op]) -> StackDistances {
-    let mut exact = StackDistances::new(Serves::Data);
+    let mut exact = StackDistances::new(ReferenceKinds::Data);
     for op in ops {
         match op {
             Op::Refer(vpn) => exact.reference(Vpn(*vpn)),

@@ -2,7 +2,7 @@
 //! data, references that cross pages, events, batches cut anywhere.
 
 use pagewalk_oracle::LruSets;
-use pagewalk_reuse::{Family, Serves, StackDistances};
+use pagewalk_reuse::{Family, ReferenceKinds, StackDistances};
 use pagewalk_trace::{
     Analysis, Batch, BatchBuffer, Block, BlockEnd, Dictionary, Event, Instruction, Protection, Ref, Site,
     Span,
@@ -131,10 +131,12 @@ fn play(stream: &Stream, to: &mut dyn Analysis) {
 }
 
 /// Calls `refer` with each page of each reference served, and `gone` with the pages taken away.
-fn each(stream: &Stream, serves: Serves, slow: &mut [LruSets]) -> u64 {
+fn each(stream: &Stream, serves: ReferenceKinds, slow: &mut [LruSets]) -> u64 {
     let mut references = 0;
     let mut refer = |slow: &mut [LruSets], kind: Kind, address: u64, bytes: u64| {
-        if serves == Serves::Everything || (kind == Kind::Fetch) == (serves == Serves::Fetches) {
+        if serves == ReferenceKinds::Everything
+            || (kind == Kind::Fetch) == (serves == ReferenceKinds::Fetches)
+        {
             for vpn in address >> 12..=(address + bytes - 1) >> 12 {
                 references += 1;
                 slow.iter_mut().for_each(|array| array.refer(vpn));
@@ -182,7 +184,7 @@ proptest! {
     #[test]
     fn all_that_is_served_counts(
         stream in stream(),
-        serves in prop::sample::select(vec![Serves::Data, Serves::Fetches, Serves::Everything]),
+        serves in prop::sample::select(vec![ReferenceKinds::Data, ReferenceKinds::Fetches, ReferenceKinds::Everything]),
         shapes in prop::collection::vec(shape(), 1..10),
         sizes in prop::collection::vec(1..300_usize, 1..4),
     ) {

@@ -21,10 +21,10 @@ const SCANNED_WAYS_MAX: usize = 2 * GROUP;
 
 /// Chooses the key that leaves a full set. Sets and ways count from 0.
 ///
-/// Which hits change later outcomes says [`crate::Policy::HEEDS`]. Of all policies but those that heed each hit
-/// ([`crate::Heeds::Each`]), a hit of the key that was touched or filled last in its set changes none. So
-/// whoever remembers the last page of each class of references may drop its repetitions, wherever references of one set
-/// are of one class (with [`SetIndex::Modulo`], the low bits of the number or fewer of them), and stays exact.
+/// Which hits change later outcomes says [`crate::NamedPolicy::RELEVANT_HITS`]. Of all policies but those that heed
+/// each hit ([`crate::RelevantHits::Each`]), a hit of the key that was touched or filled last in its set changes none.
+/// So whoever remembers the last page of each class of references may drop its repetitions, wherever references of one
+/// set are of one class (with [`SetIndex::Modulo`], the low bits of the number or fewer of them), and stays exact.
 pub trait ReplacementPolicy {
     /// A lookup or a repeated fill found its key in this way.
     fn hit(&mut self, set: usize, way: usize);

@@ -10,15 +10,15 @@
 mod array;
 mod directory;
 mod geometry;
-mod heeds;
 mod organisation;
+mod relevant_hits;
 mod replacement;
 mod set_index;
 mod skewed;
 
 pub use array::{Array, ReplacementPolicy};
 pub use geometry::{Geometry, GeometryError};
-pub use heeds::{Heeds, LastUse};
-pub use organisation::{Entry, Organisation, OrganisationError, Organised, Shape, TlbArray};
-pub use replacement::{AnyPolicy, LruArray, Policy, Replacement, ReplacementError, SetArray};
+pub use organisation::{Entry, Organisation, OrganisationError, Shape, SizeIndexedArray, TlbArray};
+pub use relevant_hits::{RelevantHits, UseOrder};
+pub use replacement::{AnyPolicy, LruArray, NamedPolicy, Replacement, ReplacementError, SetArray};
 pub use set_index::{SetIndex, XorBits};

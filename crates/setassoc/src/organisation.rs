@@ -1,10 +1,10 @@
 //! Organisations of TLB arrays by name: where a page may lie.
 //!
 //! In most arrays the page's number chooses a set ([`SetIndex`]), whatever its size. Others have to know the size too.
-//! A new one is a file beside this one, which implements [`Organised`], and a line below that registers it.
+//! A new one is a file beside this one, which implements [`SizeIndexedArray`], and a line below that registers it.
 
 use crate::skewed::Skewed;
-use crate::{Geometry, Heeds, Replacement, SetArray, SetIndex};
+use crate::{Geometry, RelevantHits, Replacement, SetArray, SetIndex};
 use std::fmt;
 
 /// One translation, as an array is asked for it.
@@ -42,12 +42,12 @@ impl fmt::Display for OrganisationError {
 impl std::error::Error for OrganisationError {}
 
 /// An array that finds places by the size of a page too.
-pub trait Organised: Sized {
+pub trait SizeIndexedArray: Sized {
     /// The name in machine files, as a choice of `index`.
     const NAME: &'static str;
     /// Which hits change what it replaces later, where the whole array is one set. As it keeps its own state,
-    /// [`Heeds::LastUse`] is no answer.
-    const HEEDS: Heeds;
+    /// [`RelevantHits::LastUse`] is no answer.
+    const RELEVANT_HITS: RelevantHits;
 
     /// An empty array.
     ///
@@ -87,21 +87,21 @@ macro_rules! organisations {
 
         impl Organisation {
             /// The choices beside [`SetIndex::NAMES`].
-            const OTHERS: &'static [&'static str] = &[$(<$array as Organised>::NAME),*];
+            const OTHERS: &'static [&'static str] = &[$(<$array as SizeIndexedArray>::NAME),*];
 
             /// The organisation of this name: that of a [`SetIndex`], or another.
             pub fn from_name(name: &str) -> Option<Organisation> {
-                $(if name == <$array as Organised>::NAME {
+                $(if name == <$array as SizeIndexedArray>::NAME {
                     return Some(Organisation::$variant);
                 })*
                 SetIndex::from_name(name).map(Organisation::Sets)
             }
 
             /// Which hits change what it replaces later.
-            pub fn heeds(self, replacement: Replacement) -> Heeds {
+            pub fn relevant_hits(self, replacement: Replacement) -> RelevantHits {
                 match self {
-                    Organisation::Sets(_) => replacement.heeds(),
-                    $(Organisation::$variant => <$array as Organised>::HEEDS),*
+                    Organisation::Sets(_) => replacement.relevant_hits(),
+                    $(Organisation::$variant => <$array as SizeIndexedArray>::RELEVANT_HITS),*
                 }
             }
 
@@ -124,7 +124,7 @@ macro_rules! organisations {
                             .map_err(|why| OrganisationError(format!("replacement: {why}")))?
                             .indexed_by(index),
                     ),
-                    $(Organisation::$variant => TlbArray::$variant(<$array as Organised>::of(shape)?)),*
+                    $(Organisation::$variant => TlbArray::$variant(<$array as SizeIndexedArray>::of(shape)?)),*
                 })
             }
         }
@@ -134,7 +134,7 @@ macro_rules! organisations {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 match self {
                     Organisation::Sets(index) => index.fmt(f),
-                    $(Organisation::$variant => f.write_str(<$array as Organised>::NAME)),*
+                    $(Organisation::$variant => f.write_str(<$array as SizeIndexedArray>::NAME)),*
                 }
             }
         }

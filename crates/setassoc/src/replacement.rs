@@ -1,7 +1,7 @@
 //! Replacement policies by name.
 //!
-//! A new policy is a file of its own beside the others, which implements [`Policy`], and a line below that registers
-//! it.
+//! A new policy is a file of its own beside the others, which implements [`NamedPolicy`], and a line below that
+//! registers it.
 
 mod bit_plru;
 mod drrip;
@@ -18,15 +18,15 @@ mod tree_plru;
 
 pub use lru::LruArray;
 
-use crate::{Array, Geometry, Heeds, ReplacementPolicy};
+use crate::{Array, Geometry, RelevantHits, ReplacementPolicy};
 use std::fmt;
 
 /// What a policy declares of itself.
-pub trait Policy: ReplacementPolicy + Sized {
+pub trait NamedPolicy: ReplacementPolicy + Sized {
     /// The name in machine files.
     const NAME: &'static str;
     /// Which hits change what it replaces later. There is no default: simulators leave out the others.
-    const HEEDS: Heeds;
+    const RELEVANT_HITS: RelevantHits;
 
     /// Whether it can replace in sets of so many ways, at least one.
     ///
@@ -90,11 +90,11 @@ macro_rules! policies {
         impl Replacement {
             /// The names, as machine files have them.
             pub const NAMES: [&'static str; [$(stringify!($variant)),*].len()] =
-                [$(<$policy as Policy>::NAME),*];
+                [$(<$policy as NamedPolicy>::NAME),*];
 
             /// The policy of this name. Only those that draw look at the seed.
             pub fn from_name(name: &str, seed: u64) -> Option<Replacement> {
-                $(if name == <$policy as Policy>::NAME {
+                $(if name == <$policy as NamedPolicy>::NAME {
                     return Some(Replacement::$variant $({ $seed: seed })?);
                 })*
                 None
@@ -102,12 +102,12 @@ macro_rules! policies {
 
             /// One of [`Replacement::NAMES`].
             pub fn name(self) -> &'static str {
-                match self { $(Replacement::$variant { .. } => <$policy as Policy>::NAME),* }
+                match self { $(Replacement::$variant { .. } => <$policy as NamedPolicy>::NAME),* }
             }
 
             /// Which hits change what it replaces later.
-            pub fn heeds(self) -> Heeds {
-                match self { $(Replacement::$variant { .. } => <$policy as Policy>::HEEDS),* }
+            pub fn relevant_hits(self) -> RelevantHits {
+                match self { $(Replacement::$variant { .. } => <$policy as NamedPolicy>::RELEVANT_HITS),* }
             }
 
             /// Where its random numbers begin; `None` if it draws none.
@@ -127,7 +127,7 @@ macro_rules! policies {
             /// # Errors
             /// If it cannot.
             pub fn serves(self, ways: usize) -> Result<(), ReplacementError> {
-                match self { $(Replacement::$variant { .. } => <$policy as Policy>::serves(ways)),* }
+                match self { $(Replacement::$variant { .. } => <$policy as NamedPolicy>::serves(ways)),* }
             }
         }
 
@@ -146,7 +146,7 @@ macro_rules! policies {
             fn of(geometry: Geometry, replacement: Replacement) -> Result<AnyPolicy, ReplacementError> {
                 Ok(match replacement {
                     $(Replacement::$variant $({ $seed })? => {
-                        AnyPolicy::$variant(<$policy as Policy>::of(geometry, 0 $(+ $seed)?)?)
+                        AnyPolicy::$variant(<$policy as NamedPolicy>::of(geometry, 0 $(+ $seed)?)?)
                     }),*
                 })
             }

@@ -22,8 +22,8 @@
 //! State: a key and a 64-bit time for each entry, and 8 KiB of tables for each way. Cost: one hash and one comparison
 //! for each way of a size.
 
-use crate::organisation::{Entry, OrganisationError, Organised, Shape};
-use crate::{Heeds, Replacement};
+use crate::organisation::{Entry, OrganisationError, Shape, SizeIndexedArray};
+use crate::{RelevantHits, Replacement};
 use std::sync::Arc;
 
 /// Marks an empty place; never a key.
@@ -123,9 +123,9 @@ impl Skewed {
     }
 }
 
-impl Organised for Skewed {
+impl SizeIndexedArray for Skewed {
     const NAME: &'static str = "skewed";
-    const HEEDS: Heeds = Heeds::Changes;
+    const RELEVANT_HITS: RelevantHits = RelevantHits::Changes;
 
     fn of(shape: Shape<'_>) -> Result<Skewed, OrganisationError> {
         let Shape { geometry, replacement, .. } = shape;

@@ -7,7 +7,7 @@
 //! of what was left out. Seconds are those that the processor worked for it, so that other work on the machine counts
 //! for little.
 
-use pagewalk_mm::promotion::{OfflineSettings, Take};
+use pagewalk_mm::promotion::{ChoicesPerReplay, OfflineSettings};
 use pagewalk_mm::{OsSpec, ThpMode};
 use pagewalk_sim::{DesignSpec, HostKernel, Library, NoObserver, Pass, held_orders, offline};
 use pagewalk_trace::pwt::Reader;
@@ -60,8 +60,8 @@ fn main() -> Result<(), Box<dyn Error>> {
             }
             "--take" => {
                 settings.take = match value()?.as_str() {
-                    "one" => Take::One,
-                    share => Take::Share(share.parse()?),
+                    "one" => ChoicesPerReplay::One,
+                    share => ChoicesPerReplay::Share(share.parse()?),
                 };
             }
             _ if path.is_none() && !word.starts_with('-') => path = Some(word),

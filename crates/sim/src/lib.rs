@@ -55,7 +55,7 @@ mod visit_stream;
 
 pub use alternatives::{AlternativeKind, alternatives};
 pub use attribution::{LateBlocks, MappingCounts, NoObserver, PageWalks, Walk, WalkObserver};
-pub use by_traps::ByTraps;
+pub use by_traps::TrapSimulation;
 pub use caches::{GrainError, check_grain};
 pub use counts::{
     CacheTotals, ClassCounts, DataSideTotals, DesignCounts, KernelTotals, PrefetchTotals, RangeTotals,
@@ -68,10 +68,10 @@ pub use fit::{KernelError, held_orders};
 pub use groups::Group;
 pub use host::HostKernel;
 pub use library::{Library, LibraryError};
-pub use offline::{LeftOut, OfflineError, OfflineResult, Replay, check_offline, offline};
+pub use offline::{OfflineError, OfflineResult, RejectedBlocks, Replay, check_offline, offline};
 pub use pass::Pass;
 pub use profile::{
-    Alternative, CodePlace, Findings, FunctionWalks, HeatMap, Maker, MovedCode, Profile, Reach,
+    Alternative, CodePlace, FunctionWalks, HeatMap, Maker, MovedCode, Profile, ProfileResult, Reach,
 };
 pub use spec::DesignSpec;
 pub use structures::{Structures, UnknownStructure};

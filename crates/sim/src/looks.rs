@@ -2,9 +2,9 @@
 
 /// By the clock of references: the kernel's time of each look, in order.
 #[derive(Clone, Default)]
-pub(crate) struct Looks(Vec<(u64, u64)>);
+pub(crate) struct ScanTimes(Vec<(u64, u64)>);
 
-impl Looks {
+impl ScanTimes {
     /// Notes a look.
     pub fn note(&mut self, clock: u64, time: u64) {
         self.0.push((clock, time));

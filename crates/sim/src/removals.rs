@@ -6,7 +6,7 @@ use pagewalk_units::{PAGE_BYTES, Paging, VirtAddr};
 use std::ops::Range;
 
 /// What a change takes away from pages.
-pub(crate) struct Taken {
+pub(crate) struct Removal {
     /// The first byte of the change.
     pub start: VirtAddr,
     /// Its length, up to the last address that records hold.
@@ -19,10 +19,10 @@ pub(crate) struct Taken {
     pub gone: Range<u64>,
 }
 
-impl Taken {
+impl Removal {
     /// By a change of `space`, which knows of it. `None`: it lies above the addresses that records hold, where nothing
     /// was touched.
-    pub fn by(change: Change, space: &AddressSpace, paging: Paging) -> Option<Taken> {
+    pub fn by(change: Change, space: &AddressSpace, paging: Paging) -> Option<Removal> {
         let (Change::Gone { start, bytes } | Change::Flushed { start, bytes }) = change;
         let bytes = bytes.min(Ref::ADDRESS_END.checked_sub(start.0).filter(|&room| room > 0)?);
         let last = start.0 + (bytes - 1);
@@ -33,7 +33,7 @@ impl Taken {
             Change::Gone { .. } => gone_of(pages.clone(), &range, space, paging),
             Change::Flushed { .. } => pages.end..pages.end,
         };
-        Some(Taken { start, bytes, range, pages, gone })
+        Some(Removal { start, bytes, range, pages, gone })
     }
 }
 

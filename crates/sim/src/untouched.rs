@@ -13,7 +13,7 @@ use std::ops::Range;
 
 /// Base pages that were backed and that the program never touched, while they were.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Life {
+pub(crate) struct UntouchedLife {
     pub born: u64,
     pub died: u64,
     pub pages: u64,
@@ -21,14 +21,14 @@ pub(crate) struct Life {
 
 /// The same of several designs: a bit each.
 #[derive(Clone, Copy, Debug)]
-struct LifeIn {
-    life: Life,
+struct DesignLife {
+    life: UntouchedLife,
     designs: u64,
 }
 
 /// What a split has left of a huge page.
 #[derive(Clone, Debug)]
-struct Rest {
+struct SplitRemainder {
     born: u64,
     designs: u64,
     /// Number of the block's first page.
@@ -37,14 +37,14 @@ struct Rest {
     untouched: Vec<bool>,
 }
 
-impl Rest {
+impl SplitRemainder {
     /// The pages of its block.
     fn block(&self) -> Range<u64> {
         self.first..self.first + self.untouched.len() as u64
     }
 
     /// Takes pages out; returns those of them that it had, up to `died`.
-    fn take(&mut self, pages: &Range<u64>, died: u64) -> LifeIn {
+    fn take(&mut self, pages: &Range<u64>, died: u64) -> DesignLife {
         let Range { start, end } = self.block();
         let [from, to] = [pages.start, pages.end].map(|page| (page.clamp(start, end) - start) as usize);
         let taken = self.untouched[from..to].iter_mut().map(std::mem::take).map(u64::from).sum();
@@ -52,25 +52,25 @@ impl Rest {
     }
 
     /// What it still has, up to `died`.
-    fn life(&self, died: u64) -> LifeIn {
+    fn life(&self, died: u64) -> DesignLife {
         self.lived(died, self.untouched.iter().filter(|&&untouched| untouched).count() as u64)
     }
 
-    fn lived(&self, died: u64, pages: u64) -> LifeIn {
-        LifeIn { life: Life { born: self.born, died, pages }, designs: self.designs }
+    fn lived(&self, died: u64, pages: u64) -> DesignLife {
+        DesignLife { life: UntouchedLife { born: self.born, died, pages }, designs: self.designs }
     }
 }
 
 /// What was backed for nothing and is no more, and what splits have left.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Untouched {
-    ended: Vec<LifeIn>,
+pub(crate) struct UntouchedMemory {
+    ended: Vec<DesignLife>,
     /// By block and mapping.
-    rests: BTreeMap<(Key, MappingId), Rest>,
+    rests: BTreeMap<(Key, MappingId), SplitRemainder>,
 }
 
-impl Untouched {
-    fn end(&mut self, life: LifeIn) {
+impl UntouchedMemory {
+    fn end(&mut self, life: DesignLife) {
         if life.life.pages > 0 && life.designs != 0 {
             self.ended.push(life);
         }
@@ -81,14 +81,14 @@ impl Untouched {
         &mut self,
         asid: Asid,
         blocks: Range<u64>,
-    ) -> impl Iterator<Item = (&(Key, MappingId), &mut Rest)> {
+    ) -> impl Iterator<Item = (&(Key, MappingId), &mut SplitRemainder)> {
         let [start, end] = [blocks.start, blocks.end].map(|block| (Key::new(asid, block), MappingId(0)));
         self.rests.range_mut(start..end)
     }
 
     /// From now on design `to` has backed what design `from` has. What has ended makes no difference between them.
     pub fn fork(&mut self, from: usize, to: usize) {
-        for Rest { designs, .. } in self.rests.values_mut() {
+        for SplitRemainder { designs, .. } in self.rests.values_mut() {
             *designs |= (*designs >> from & 1) << to;
         }
     }
@@ -101,7 +101,7 @@ impl Untouched {
 }
 
 /// By what the store knows `now`, in instructions.
-impl Untouched {
+impl UntouchedMemory {
     /// Most bytes at one time that a design backed for nothing. The extents of units are to be known.
     pub fn bytes(&self, store: &PageStore, design: u64, now: u64) -> u64 {
         let units = store.units.iter().filter(|unit| unit.pages > 0).map(|unit| of_unit(unit, now));
@@ -131,7 +131,7 @@ impl Untouched {
         let Unit { asid, number, mapping, born, .. } = store.units[unit as usize];
         let order = store.paging.huge_order();
         let first = number << order;
-        let mut rest = Rest { born, designs, first, untouched: vec![true; 1 << order] };
+        let mut rest = SplitRemainder { born, designs, first, untouched: vec![true; 1 << order] };
         for page in store.pages_in(rest.block()) {
             rest.untouched[(store.pages[page as usize].vpn - first) as usize] = false;
         }
@@ -165,21 +165,21 @@ impl Untouched {
     }
 }
 
-fn of_block(store: &PageStore, block: &Block, died: u64) -> LifeIn {
+fn of_block(store: &PageStore, block: &Block, died: u64) -> DesignLife {
     let pages = (1 << store.paging.huge_order()) - u64::from(block.pages_peak);
-    LifeIn { life: Life { born: block.born, died, pages }, designs: store.block_designs }
+    DesignLife { life: UntouchedLife { born: block.born, died, pages }, designs: store.block_designs }
 }
 
 /// What a unit's huge page backs for nothing.
-fn of_unit(unit: &Unit, died: u64) -> LifeIn {
+fn of_unit(unit: &Unit, died: u64) -> DesignLife {
     let pages = unit.extent.saturating_sub(unit.pages_peak).into();
-    LifeIn { life: Life { born: unit.born, died, pages }, designs: unit.huge }
+    DesignLife { life: UntouchedLife { born: unit.born, died, pages }, designs: unit.huge }
 }
 
 /// The largest sum of pages over lives that overlap in time.
-pub(crate) fn most_at_once(lives: impl Iterator<Item = Life>) -> u64 {
+pub(crate) fn most_at_once(lives: impl Iterator<Item = UntouchedLife>) -> u64 {
     // A life includes the moment of its end, so what dies at an instant overlaps what is born then.
-    let ends = |life: Life| [(life.born, life.pages as i64), (life.died + 1, -(life.pages as i64))];
+    let ends = |life: UntouchedLife| [(life.born, life.pages as i64), (life.died + 1, -(life.pages as i64))];
     let mut steps: Vec<(u64, i64)> = lives.flat_map(ends).collect();
     steps.sort_unstable();
     let mut sum = 0;

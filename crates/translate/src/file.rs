@@ -6,7 +6,7 @@ mod software;
 mod tlb;
 mod walker;
 
-use crate::{Asid, Collapse, CostSpec, MachineError, MachineSpec, Match, TlbSpec, WalkerSpec};
+use crate::{Asid, CollapseSpec, CostSpec, MachineError, MachineSpec, Match, TlbSpec, WalkerSpec};
 use cache::FileCacheOfMemory;
 use data_side::{
     FileAnchors, FileDataSide, FileLite, FilePredictor, FileRangeTlb, FileRanges, FileSegment, FileSide,
@@ -41,7 +41,7 @@ struct File {
     #[serde(default)]
     range_tlb: Vec<FileRangeTlb>,
     ranges: Option<FileRanges>,
-    collapse: Option<Collapse>,
+    collapse: Option<CollapseSpec>,
     anchors: Option<FileAnchors>,
     predictor: Option<FilePredictor>,
     lite: Option<FileLite>,

@@ -24,19 +24,20 @@ mod walker_kinds;
 
 pub use asid::{Asid, page_key};
 pub use data_side::{
-    AnchorUse, ArrayUse, Backing, Coalesce, Collapse, DataSide, DataSideCounts, DataSideSpec, Held, History,
-    LiteSpec, Memory, Operations, Range, RangeFill, RangeTable, RangeTlbSpec, RangeUse, RangeWalk,
+    AnchorUse, ArrayUse, Coalesce, CollapseSpec, DataSide, DataSideCounts, DataSideSpec, EntryTag,
+    LiteHistory, LiteSpec, Operations, Range, RangeBacking, RangeFill, RangeTable, RangeTlbSpec, RangeUse,
+    RangeWalk, SideMemoryView,
 };
 pub use error::MachineError;
 pub use hashed::HashedWalker;
-pub use lower_levels::{ArrayCounts, Filled, LowerLevels};
+pub use lower_levels::{ArrayCounts, LowerLevels, TranslationSource};
 pub use nested::{NestedCounts, NestedWalker};
 pub use prefetch::{PrefetchCounts, Prefetcher};
 pub use radix_format::{RadixFormat, WalkLevel};
 pub use replacement_source::{ReplacementSource, SourceError, SourceKind};
 pub use software::{
-    MissClass, NestedMisses, Objective, Placement, Refill, SoftwareCounts, SoftwareMmu, SoftwareSpec, System,
-    TrapDriven, TrapError, TuningSpec, Wanted,
+    HandlerSystem, MissClass, NestedMisses, Objective, Placement, Refill, RefillRequest, SoftwareCounts,
+    SoftwareMmu, SoftwareSpec, TrapDriven, TrapError, TuningSpec,
 };
 pub use spec::{
     CostSpec, Fills, HashedSpec, KindSet, MachineSpec, Match, NestedSpec, NestedTlbSpec, RadixSpec, TlbSpec,

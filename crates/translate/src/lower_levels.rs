@@ -25,7 +25,7 @@ pub struct ArrayCounts {
 
 /// What became of a first-level miss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Filled {
+pub enum TranslationSource {
     /// The page was found at this level (2 or more).
     Level(u8),
     /// No level had it: a walk is due.
@@ -170,7 +170,13 @@ impl LowerLevels {
     }
 
     /// Looks a page of `asid` that missed the first level up, level by level. [`LowerLevels::fill`] is due then.
-    pub fn look_up(&mut self, kind: Kind, asid: Asid, address: VirtAddr, size: PageSize) -> Filled {
+    pub fn look_up(
+        &mut self,
+        kind: Kind,
+        asid: Asid,
+        address: VirtAddr,
+        size: PageSize,
+    ) -> TranslationSource {
         let mut found = None;
         for lower in &mut self.arrays {
             if found.is_some_and(|level| lower.level > level) {
@@ -192,16 +198,23 @@ impl LowerLevels {
                 found = Some(lower.level);
             }
         }
-        found.map_or(Filled::Walk, Filled::Level)
+        found.map_or(TranslationSource::Walk, TranslationSource::Level)
     }
 
     /// Fills what lies above a hit, or everything after a walk. Where the first level has an array for the page, its
     /// victim comes first: see [`LowerLevels::receive`].
-    pub fn fill(&mut self, kind: Kind, asid: Asid, address: VirtAddr, size: PageSize, served: Filled) {
+    pub fn fill(
+        &mut self,
+        kind: Kind,
+        asid: Asid,
+        address: VirtAddr,
+        size: PageSize,
+        served: TranslationSource,
+    ) {
         let below = match served {
-            Filled::Level(2) => return,
-            Filled::Level(level) => level,
-            Filled::Walk => self.last_level + 1,
+            TranslationSource::Level(2) => return,
+            TranslationSource::Level(level) => level,
+            TranslationSource::Walk => self.last_level + 1,
         };
         for at in 0..self.arrays.len() {
             let lower = &mut self.arrays[at];
@@ -301,12 +314,15 @@ mod tests {
             LowerLevels::new(&machine(&(array("l1", 1, 1, "walks") + &array("l2", 2, 1, "victims"))));
         assert!(lower.receives(0) && !lower.receives(1));
         // A walk for page 1 fills the first level alone; page 2 then displaces it.
-        lower.fill(Kind::Load, Asid::default(), page(1), SIZE, Filled::Walk);
-        assert_eq!(lower.look_up(Kind::Load, Asid::default(), page(1), SIZE), Filled::Walk);
+        lower.fill(Kind::Load, Asid::default(), page(1), SIZE, TranslationSource::Walk);
+        assert_eq!(lower.look_up(Kind::Load, Asid::default(), page(1), SIZE), TranslationSource::Walk);
         lower.receive(0, Asid::default(), 1, SIZE);
         for turn in 0..4 {
             let (wanted, displaced) = if turn % 2 == 0 { (1, 2) } else { (2, 1) };
-            assert_eq!(lower.look_up(Kind::Load, Asid::default(), page(wanted), SIZE), Filled::Level(2));
+            assert_eq!(
+                lower.look_up(Kind::Load, Asid::default(), page(wanted), SIZE),
+                TranslationSource::Level(2)
+            );
             lower.receive(0, Asid::default(), displaced, SIZE);
         }
     }
@@ -318,8 +334,12 @@ mod tests {
         let mut lower = LowerLevels::new(&machine(&arrays));
         lower.receive(0, Asid::default(), 1, SIZE);
         lower.receive(0, Asid::default(), 2, SIZE);
-        assert_eq!(lower.look_up(Kind::Fetch, Asid::default(), page(1), SIZE), Filled::Level(3));
-        assert_eq!(lower.look_up(Kind::Fetch, Asid::default(), page(1), SIZE), Filled::Walk, "it moved up");
-        assert_eq!(lower.look_up(Kind::Fetch, Asid::default(), page(2), SIZE), Filled::Level(2));
+        assert_eq!(lower.look_up(Kind::Fetch, Asid::default(), page(1), SIZE), TranslationSource::Level(3));
+        assert_eq!(
+            lower.look_up(Kind::Fetch, Asid::default(), page(1), SIZE),
+            TranslationSource::Walk,
+            "it moved up"
+        );
+        assert_eq!(lower.look_up(Kind::Fetch, Asid::default(), page(2), SIZE), TranslationSource::Level(2));
     }
 }

@@ -1,7 +1,7 @@
 //! The rules between several keys of a machine.
 
 use crate::{Coalesce, Fills, MachineSpec, NestedSpec, TlbSpec, WalkerSpec};
-use pagewalk_setassoc::{Heeds, Replacement, SetIndex};
+use pagewalk_setassoc::{RelevantHits, Replacement, SetIndex};
 use pagewalk_units::{Kind, PageSize};
 use std::collections::BTreeSet;
 
@@ -31,11 +31,12 @@ impl MachineSpec {
 
     /// A first level is not told of repetitions: what heeds them belongs further down.
     fn check_first_level(&self) -> Result<(), String> {
-        let heeding = |tlb: &&TlbSpec| tlb.level == 1 && tlb.heeds() == Heeds::Each;
+        let heeding = |tlb: &&TlbSpec| tlb.level == 1 && tlb.relevant_hits() == RelevantHits::Each;
         match self.tlbs.iter().find(heeding) {
             Some(TlbSpec { name, replacement, .. }) => {
                 let others = Replacement::NAMES.into_iter().filter(|name| {
-                    Replacement::from_name(name, 0).is_some_and(|other| other.heeds() != Heeds::Each)
+                    Replacement::from_name(name, 0)
+                        .is_some_and(|other| other.relevant_hits() != RelevantHits::Each)
                 });
                 Err(format!(
                     "tlb `{name}`: replacement = \"{}\" heeds each repetition of a page, which is not simulated at \

@@ -3,7 +3,7 @@
 use crate::{Coalesce, DataSideSpec, RadixFormat, ReplacementSource, SoftwareSpec, WalkLevel};
 use pagewalk_cache::CacheSpec;
 use pagewalk_setassoc::{
-    Geometry, Heeds, Organisation, OrganisationError, Replacement, SetArray, SetIndex, Shape, TlbArray,
+    Geometry, Organisation, OrganisationError, RelevantHits, Replacement, SetArray, SetIndex, Shape, TlbArray,
 };
 use pagewalk_units::{Kind, PageSize, Paging};
 use serde::Deserialize;
@@ -139,8 +139,8 @@ impl TlbSpec {
     }
 
     /// Which hits change what it replaces later.
-    pub fn heeds(&self) -> Heeds {
-        self.index.heeds(self.replacement)
+    pub fn relevant_hits(&self) -> RelevantHits {
+        self.index.relevant_hits(self.replacement)
     }
 
     /// Whether references of `kind` to pages of `size` use it.

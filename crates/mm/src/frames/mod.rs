@@ -24,7 +24,7 @@ pub use buddyinfo::{BuddyInfo, BuddyInfoError, Zone};
 pub use compaction::{Compaction, Move};
 pub use error::MemoryError;
 pub use file::MemoryKey;
-pub use reservation::{Broken, Reservation, Reservations};
+pub use reservation::{BrokenReservation, Reservation, Reservations};
 pub use spec::{Initial, MemorySpec};
 
 use std::fmt;

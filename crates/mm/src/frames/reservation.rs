@@ -64,7 +64,7 @@ impl Reservation {
 
 /// A reservation that ended before it was full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Broken<K> {
+pub struct BrokenReservation<K> {
     /// Whose it was.
     pub key: K,
     /// The block it was; the frames that had been handed out are given out one by one now.
@@ -175,21 +175,21 @@ impl<K: Copy + Eq + Hash> Reservations<K> {
 
     /// Breaks the reservation that was populated least recently among those that are not full. `None` when there is
     /// none.
-    pub fn break_least_recent(&mut self, memory: &mut Buddy) -> Option<Broken<K>> {
+    pub fn break_least_recent(&mut self, memory: &mut Buddy) -> Option<BrokenReservation<K>> {
         let (_, &key) = self.partial.first_key_value()?;
         self.break_up(memory, key)
     }
 
     /// Ends a reservation: frees what was not handed out, and makes single frames given out of the rest. `None` when
     /// the region has no reservation.
-    pub fn break_up(&mut self, memory: &mut Buddy, key: K) -> Option<Broken<K>> {
+    pub fn break_up(&mut self, memory: &mut Buddy, key: K) -> Option<BrokenReservation<K>> {
         let reservation = self.remove(key)?;
         let block = reservation.block;
         memory.split(block.first, block.order, 0);
         for offset in (0..block.frames()).filter(|&offset| !reservation.is_populated(offset)) {
             memory.free(Frame(block.first.0 + offset), 0);
         }
-        Some(Broken { key, block, freed: block.frames() - reservation.populated })
+        Some(BrokenReservation { key, block, freed: block.frames() - reservation.populated })
     }
 
     /// Follows a block that compaction moved; blocks that are no reservation's are none of its business. The region

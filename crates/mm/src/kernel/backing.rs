@@ -1,9 +1,9 @@
 //! Frames for pages: at faults, for promotions, and what gives way when there are none.
 
-use super::memory::{CACHED, Killed, LENT, Loss, Physical, WhenFull};
+use super::memory::{CACHED, FullMemoryAction, LENT, Loss, OomKill, Physical};
 use super::{Account, Kernel, MemoryTotals, Remap};
 use crate::frames::{Buddy, Frame};
-use crate::promotion::{AtMap, Event, Reserve};
+use crate::promotion::{Event, MapBacking, ReservationRules};
 use crate::{AddressSpace, MemoryRules, Superpage};
 use std::ops::Range;
 
@@ -114,13 +114,13 @@ impl Kernel {
         let (Some(area), Some(memory), false) = (area, &mut self.memory, pages.is_empty()) else { return };
         self.policy.tell(Event::Memory(memory.buddy()));
         let at_map = self.policy.decides.at_map(area, pages.end - pages.start);
-        if at_map == AtMap::OnDemand {
+        if at_map == MapBacking::OnDemand {
             return;
         }
         let orders = self.policy.rules.orders | 1;
         // Programs whose recording misses a mapping may have touched some of it before.
         let is_new = self.table.units_in(pages.clone()).is_empty() && !memory.any_swapped(pages.clone());
-        let is_whole = at_map == AtMap::Whole && is_new;
+        let is_whole = at_map == MapBacking::Whole && is_new;
         let taken = if is_whole { memory.take_eager(pages.clone(), orders) } else { None };
         let Some((units, runs)) = taken else {
             self.counts.eager_left += 1;
@@ -162,7 +162,7 @@ impl Kernel {
     ///
     /// `page`: or the name of a page of the page cache.
     pub(super) fn find_frame(&mut self, page: u64, space: &AddressSpace, remaps: &mut Vec<Remap>) {
-        if let Some(Reserve { order, .. }) = self.policy.rules.reserves.filter(|_| page < CACHED) {
+        if let Some(ReservationRules { order, .. }) = self.policy.rules.reserves.filter(|_| page < CACHED) {
             let region = Superpage::around(page, order);
             self.reserve(region, space);
             if self.memory.as_mut().is_some_and(|memory| memory.populate(page, region)) {
@@ -179,7 +179,7 @@ impl Kernel {
                         self.policy.tell(Event::Refused(region));
                     }
                 }
-                None if memory.rules.when_full == WhenFull::Oom => {
+                None if memory.rules.when_full == FullMemoryAction::Oom => {
                     let Some(victim) = memory.cached_victim() else { return self.kill() };
                     self.give_up(victim, remaps);
                 }
@@ -207,7 +207,7 @@ impl Kernel {
     }
 
     fn kill(&mut self) {
-        self.killed = Some(Killed { instructions: self.now, bytes: self.base.bytes() });
+        self.killed = Some(OomKill { instructions: self.now, bytes: self.base.bytes() });
     }
 
     /// Gives up what is to go next. False if there is nothing: children have all frames.

@@ -31,19 +31,19 @@ impl FileRules {
 }
 
 /// A page of a file: the file, and where its first byte lies in it.
-pub(super) type FilePlace = (MappingId, u64);
+pub(super) type FileOffset = (MappingId, u64);
 
 /// Where a page of an area lies in its file.
-pub(super) fn place_of(area: &Vma, address: u64) -> FilePlace {
+pub(super) fn place_of(area: &Vma, address: u64) -> FileOffset {
     (area.mapping, area.file_offset.wrapping_add(address).wrapping_sub(area.start))
 }
 
 /// Pages of files in memory, by the names under which they own frames.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cache {
-    names: FxHashMap<FilePlace, u64>,
+    names: FxHashMap<FileOffset, u64>,
     /// By name: its place, and the pages that map it.
-    pages: FxHashMap<u64, (FilePlace, Vec<u64>)>,
+    pages: FxHashMap<u64, (FileOffset, Vec<u64>)>,
     /// Names by the pages that map them.
     mapped: FxHashMap<u64, u64>,
     next: u64,
@@ -51,7 +51,7 @@ pub(super) struct Cache {
 
 impl Cache {
     /// The page's name, if it is in memory.
-    pub fn get(&self, place: FilePlace) -> Option<u64> {
+    pub fn get(&self, place: FileOffset) -> Option<u64> {
         self.names.get(&place).copied()
     }
 
@@ -62,7 +62,7 @@ impl Cache {
     }
 
     /// It has been read.
-    pub fn insert(&mut self, name: u64, place: FilePlace) {
+    pub fn insert(&mut self, name: u64, place: FileOffset) {
         self.names.insert(place, name);
         self.pages.insert(name, (place, Vec::new()));
     }

@@ -9,14 +9,14 @@
 
 use super::ORDERS;
 use crate::Superpage;
-use crate::frames::{Broken, Buddy, Compaction, Frame, Reservations};
+use crate::frames::{BrokenReservation, Buddy, Compaction, Frame, Reservations};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
 
 /// What happens when a page needs a frame and none is free.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum WhenFull {
+pub enum FullMemoryAction {
     /// Something else is swapped out.
     #[default]
     Swap,
@@ -24,12 +24,12 @@ pub enum WhenFull {
     Oom,
 }
 
-impl WhenFull {
+impl FullMemoryAction {
     /// `swap` or `oom`; an unknown name is `None`.
-    pub fn from_name(name: &str) -> Option<WhenFull> {
+    pub fn from_name(name: &str) -> Option<FullMemoryAction> {
         match name {
-            "swap" => Some(WhenFull::Swap),
-            "oom" => Some(WhenFull::Oom),
+            "swap" => Some(FullMemoryAction::Swap),
+            "oom" => Some(FullMemoryAction::Oom),
             _ => None,
         }
     }
@@ -37,7 +37,7 @@ impl WhenFull {
 
 /// How a process ended for want of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Killed {
+pub struct OomKill {
     /// Instructions executed.
     pub instructions: u64,
     /// Bytes of the page that there was no frame for: a base page, as larger ones give way first.
@@ -54,7 +54,7 @@ pub struct MemoryRules {
     /// Cycles to write a base page to swap, or to read it back.
     pub swap_cycles: u64,
     /// What gives way when no frame is free.
-    pub when_full: WhenFull,
+    pub when_full: FullMemoryAction,
 }
 
 impl MemoryRules {
@@ -396,7 +396,7 @@ impl Physical {
     }
 
     /// The pages of a reservation that has ended own single frames.
-    fn leave(&mut self, broken: &Broken<(u32, Superpage)>) {
+    fn leave(&mut self, broken: &BrokenReservation<(u32, Superpage)>) {
         let (process, region) = broken.key;
         for page in region.pages() {
             let frame = Frame(broken.block.first.0 + (page - region.first));

@@ -20,7 +20,7 @@ mod usage;
 pub use accounts::{Account, Accounts, KernelCosts};
 pub use counts::{KernelCounts, MemoryTotals};
 pub use files::FileRules;
-pub use memory::{Killed, Loss, MemoryRules, WhenFull};
+pub use memory::{FullMemoryAction, Loss, MemoryRules, OomKill};
 pub use remap::Remap;
 pub use sharing::ForkRules;
 pub use table::PageTable;
@@ -31,7 +31,7 @@ use sharing::Sharing;
 use usage::Usage;
 
 use crate::promotion::{
-    Charges, Event, Given, LastUse, Miss, Policy, PolicyInForce, Request, View, instructions,
+    ActivePolicy, Charges, ChosenSuperpages, Event, LastUse, Miss, Policy, Request, View, instructions,
 };
 use crate::{AddressSpace, Superpage, Vma};
 use pagewalk_trace::ThpDisable;
@@ -49,7 +49,7 @@ pub struct Kernel {
     base: PageSize,
     /// Of the process, among those that share a memory.
     number: u32,
-    policy: PolicyInForce,
+    policy: ActivePolicy,
     costs: KernelCosts,
     table: PageTable,
     accounts: Accounts,
@@ -62,7 +62,7 @@ pub struct Kernel {
     slept: u64,
     /// Order of the largest page of hugetlb that can be mapped as one; 0 if none can.
     hugetlb: u8,
-    killed: Option<Killed>,
+    killed: Option<OomKill>,
     /// Pages that are not the process's alone, if some may be.
     sharing: Option<Box<Sharing>>,
 }
@@ -75,7 +75,7 @@ impl Kernel {
         Kernel {
             base,
             number: 0,
-            policy: PolicyInForce::new(policy),
+            policy: ActivePolicy::new(policy),
             costs,
             table,
             accounts,
@@ -92,7 +92,7 @@ impl Kernel {
 
     /// How the process ended, if it was killed for want of memory: see [`MemoryRules::when_full`]. Nothing is to be
     /// asked of the kernel afterwards.
-    pub fn killed(&self) -> Option<Killed> {
+    pub fn killed(&self) -> Option<OomKill> {
         self.killed
     }
 
@@ -111,10 +111,10 @@ impl Kernel {
         &self.counts
     }
 
-    /// What the policy has charged blocks, if it is [`Given`] and only does that.
+    /// What the policy has charged blocks, if it is [`ChosenSuperpages`] and only does that.
     pub fn charges(&self) -> Option<&Charges> {
         let policy: &dyn Any = self.policy.decides.as_ref();
-        policy.downcast_ref().and_then(Given::charges)
+        policy.downcast_ref().and_then(ChosenSuperpages::charges)
     }
 
     /// Orders of the pages that the policy may map: a bit each.

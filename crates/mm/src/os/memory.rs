@@ -3,7 +3,7 @@
 use super::OsError;
 use super::keys::Keys;
 use crate::frames::{Buddy, MemorySpec};
-use crate::{MemoryRules, WhenFull};
+use crate::{FullMemoryAction, MemoryRules};
 use std::fmt;
 use toml::{Table, Value};
 
@@ -19,11 +19,17 @@ pub(super) fn memory(keys: &mut Keys) -> Result<Option<(Buddy, MemoryRules)>, Os
     let compact = of.flag("compact", COMPACT, true)?;
     let prices_swap = of.has("swap_cycles");
     let swap_cycles = of.count("swap_cycles", SWAP_CYCLES, MemoryRules::SWAP_CYCLES, 0..=u64::MAX)?;
-    let when_full = of.name("when_full", WHEN_FULL, WhenFull::default(), WhenFull::from_name, "swap, oom")?;
+    let when_full = of.name(
+        "when_full",
+        WHEN_FULL,
+        FullMemoryAction::default(),
+        FullMemoryAction::from_name,
+        "swap, oom",
+    )?;
     for key in MemorySpec::KEYS {
         of.document(key.name, key.meaning, key.usual, key.choices);
     }
-    if prices_swap && when_full == WhenFull::Oom {
+    if prices_swap && when_full == FullMemoryAction::Oom {
         let why = "os.memory: swap_cycles with when_full = \"oom\", which never swaps: leave one of them out";
         return Err(OsError::Memory(why.to_owned()));
     }

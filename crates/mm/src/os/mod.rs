@@ -283,7 +283,7 @@ mod tests {
         };
         let usual = OfflineSettings::default();
         let costs = KernelCosts { copy_per_kib: 10, ..usual.costs };
-        let (take, orders) = (crate::promotion::Take::Share(0.5), Some(0b100));
+        let (take, orders) = (crate::promotion::ChoicesPerReplay::Share(0.5), Some(0b100));
         assert_eq!(settings, OfflineSettings { orders, take, costs, replays: 3, ..usual });
         let running = os.kernel(Paging::FOUR_KIB, u32::MAX).map(|_| ()).unwrap_err().to_string();
         assert!(running.contains("replays the stream"), "{running}");

@@ -8,7 +8,7 @@ mod thp;
 pub use everything::Everything;
 pub use one_mapping::OneMapping;
 pub use small::Small;
-pub use thp::{Allowed, Thp, ThpMode};
+pub use thp::{Thp, ThpMode, UnrestrictedThp};
 
 use crate::{MappingId, Vma};
 use pagewalk_trace::ThpDisable;

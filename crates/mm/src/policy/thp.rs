@@ -89,9 +89,9 @@ impl PageSizePolicy for Thp {
 
 /// The same, whatever the process forbids: what it would have if it did not.
 #[derive(Clone, Copy, Debug)]
-pub struct Allowed(pub Thp);
+pub struct UnrestrictedThp(pub Thp);
 
-impl PageSizePolicy for Allowed {
+impl PageSizePolicy for UnrestrictedThp {
     fn wants_huge(&self, fault: &Fault<'_>) -> bool {
         self.0.wants_huge(&Fault { forbidden: ThpDisable::Off, ..*fault })
     }

@@ -9,7 +9,7 @@ use pagewalk_units::PageSize;
 
 /// When a superpage has paid for itself: the prices, and how much of them is asked (section 3.3.3).
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Break {
+pub struct BreakEven {
     /// Size of a base page.
     pub base: PageSize,
     /// Cycles to build a superpage, for each KiB of it. 3,000 in the source.
@@ -18,7 +18,7 @@ pub struct Break {
     pub miss_cycles: u64,
 }
 
-impl Break {
+impl BreakEven {
     /// Misses that building a superpage of this order costs as much as: the source's R.
     pub fn even(&self, order: u8) -> f64 {
         let kib = (self.base.bytes() << order) / 1024;
@@ -45,7 +45,7 @@ pub struct Deferral {
 
 /// What waits to be passed on.
 #[derive(Clone, Debug)]
-struct Deferred {
+struct DeferredCharges {
     eager: u8,
     /// By order: charges that are passed on together.
     batches: Vec<u64>,
@@ -68,13 +68,13 @@ pub struct ApproxOnline {
     tlbs: Vec<TlbCounts>,
     /// What is known of charges: all but what waits in blocks inside.
     prefetch: Tree<u64>,
-    deferred: Option<Deferred>,
+    deferred: Option<DeferredCharges>,
 }
 
 impl ApproxOnline {
     /// Superpages of orders up to `top`, at the share `threshold` of break-even (0.125 in the source); a miss costs
     /// `bookkeeping` cycles (100).
-    pub fn new(top: u8, prices: &Break, threshold: f64, bookkeeping: u64) -> ApproxOnline {
+    pub fn new(top: u8, prices: &BreakEven, threshold: f64, bookkeeping: u64) -> ApproxOnline {
         ApproxOnline {
             top,
             orders: up_to(top),
@@ -92,7 +92,7 @@ impl ApproxOnline {
         let of_next = |order: usize| self.thresholds.get(order + 1).map_or(u64::MAX, |&of_next| of_next);
         let batches = (0..=usize::from(self.top)).map(of_next);
         let batches = batches.map(|of_next| ((of_next as f64 * batch) as u64).max(1)).collect();
-        let deferred = (eager < self.top).then(|| Deferred {
+        let deferred = (eager < self.top).then(|| DeferredCharges {
             eager,
             batches,
             charges: Tree::from_order(eager, self.top),
@@ -124,7 +124,7 @@ impl ApproxOnline {
 
     /// Charges of a block that wait in blocks inside it.
     fn waiting(&self, block: Superpage) -> u64 {
-        let Some(Deferred { eager, charges, .. }) = &self.deferred else { return 0 };
+        let Some(DeferredCharges { eager, charges, .. }) = &self.deferred else { return 0 };
         let of_order = |order: u8| {
             let inside = block.pages().step_by(1 << order);
             inside.map(|first| charges.get(Superpage { first, order })).sum::<u64>()
@@ -141,7 +141,7 @@ impl ApproxOnline {
             *charges += 1;
             order < last
         });
-        if let Some(Deferred { batches, charges, .. }) = &mut self.deferred {
+        if let Some(DeferredCharges { batches, charges, .. }) = &mut self.deferred {
             let (top, prefetch, mut passed_on) = (self.top, &mut self.prefetch, 1);
             charges.climb(unit.first, last, |order, waiting| {
                 *waiting += passed_on;

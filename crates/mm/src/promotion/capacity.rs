@@ -18,7 +18,7 @@ use rustc_hash::FxHashMap;
 pub(super) struct Capacity {
     top: u8,
     charges: Tree<u64>,
-    tlbs: Vec<Depths>,
+    tlbs: Vec<RecencyStack>,
 }
 
 impl Capacity {
@@ -28,7 +28,7 @@ impl Capacity {
     }
 
     pub fn watch(&mut self, entries: &[u64]) {
-        self.tlbs = entries.iter().map(|&entries| Depths::new(self.top, entries)).collect();
+        self.tlbs = entries.iter().map(|&entries| RecencyStack::new(self.top, entries)).collect();
     }
 
     /// Charges a miss to blocks that it could be charged to, if they are `wanted`, and tells of each: the charges it
@@ -94,7 +94,7 @@ impl Capacity {
 
 /// Translations of a block that a TLB holds, and where the block stands among the crowded.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Held {
+struct BlockCount {
     count: u16,
     /// Its index, if `count` is 2 or more.
     at: u16,
@@ -102,7 +102,7 @@ struct Held {
 
 /// A block of which a TLB holds two translations or more: only those can be charged.
 #[derive(Clone, Copy, Debug)]
-struct Crowded {
+struct SharedBlock {
     block: Superpage,
     count: u16,
     place: Place,
@@ -110,7 +110,7 @@ struct Crowded {
 
 /// A block that may be charged.
 #[derive(Clone, Copy, Debug)]
-struct Keeper {
+struct ChargeCandidate {
     block: Superpage,
     /// Where its charges are, if that is known.
     place: Option<Place>,
@@ -120,20 +120,20 @@ struct Keeper {
 
 /// One TLB's part of the stack of what was used most recently.
 #[derive(Clone, Debug)]
-struct Depths {
+struct RecencyStack {
     top: u8,
     entries: u64,
-    held: Tree<Held>,
+    held: Tree<BlockCount>,
     held_in_all: u64,
-    crowded: Vec<Crowded>,
-    gone: Gone,
+    crowded: Vec<SharedBlock>,
+    gone: DepartedUnits,
     /// The result of the last search; kept for its memory.
-    keepers: Vec<Keeper>,
+    keepers: Vec<ChargeCandidate>,
 }
 
-impl Depths {
-    fn new(top: u8, entries: u64) -> Depths {
-        Depths {
+impl RecencyStack {
+    fn new(top: u8, entries: u64) -> RecencyStack {
+        RecencyStack {
             top,
             entries,
             held: Tree::new(top),
@@ -141,13 +141,13 @@ impl Depths {
             crowded: Vec::new(),
             // No block merges more entries than it has pages: nothing deeper is charged to any. Promotions would raise
             // some of it later; it is forgotten all the same.
-            gone: Gone::new((1 << top) + entries as usize),
+            gone: DepartedUnits::new((1 << top) + entries as usize),
             keepers: Vec::new(),
         }
     }
 
     fn enter(&mut self, unit: Superpage, charges: &mut Tree<u64>) {
-        let Depths { held, crowded, .. } = self;
+        let RecencyStack { held, crowded, .. } = self;
         held.climb(unit.first, unit.order, |order, held| {
             held.count += 1;
             let block = Superpage::around(unit.first, order);
@@ -155,7 +155,7 @@ impl Depths {
                 1 => {}
                 2 => {
                     held.at = crowded.len() as u16;
-                    crowded.push(Crowded { block, count: 2, place: charges.place(block) });
+                    crowded.push(SharedBlock { block, count: 2, place: charges.place(block) });
                 }
                 count => crowded[usize::from(held.at)].count = count,
             }
@@ -208,15 +208,15 @@ impl Depths {
                 self.uncrowd(at as u16);
             }
         }
-        self.held.fill_inside(block, Held::default());
+        self.held.fill_inside(block, BlockCount::default());
     }
 
     /// Finds the blocks that would have kept `unit` in the TLB, as one page.
     fn find_keepers(&mut self, unit: Superpage) {
-        let Depths { top, entries, held, held_in_all, crowded, gone, keepers } = self;
+        let RecencyStack { top, entries, held, held_in_all, crowded, gone, keepers } = self;
         keepers.clear();
         let Some(above) = gone.above(unit) else { return };
-        keepers.extend(crowded.iter().map(|of| Keeper {
+        keepers.extend(crowded.iter().map(|of| ChargeCandidate {
             block: of.block,
             place: Some(of.place),
             slack: i64::from(of.count) - 2,
@@ -238,7 +238,7 @@ impl Depths {
 }
 
 /// Counts more translations as held.
-fn join(keepers: &mut Vec<Keeper>, near: &[Superpage], held: &Tree<Held>, top: u8) {
+fn join(keepers: &mut Vec<ChargeCandidate>, near: &[Superpage], held: &Tree<BlockCount>, top: u8) {
     let mut more: FxHashMap<Superpage, u16> = FxHashMap::default();
     for unit in near {
         unit.ancestors(top).for_each(|block| *more.entry(block).or_default() += 1);
@@ -247,12 +247,16 @@ fn join(keepers: &mut Vec<Keeper>, near: &[Superpage], held: &Tree<Held>, top: u
         keeper.slack += i64::from(more.remove(&keeper.block).unwrap_or(0));
     }
     let slack = |block, more: u16| i64::from(held.get(block).count + more) - 2;
-    let new = more.into_iter().map(|(block, more)| Keeper { block, place: None, slack: slack(block, more) });
+    let new = more.into_iter().map(|(block, more)| ChargeCandidate {
+        block,
+        place: None,
+        slack: slack(block, more),
+    });
     keepers.extend(new.filter(|keeper| keeper.slack >= 0));
 }
 
 /// Drops the keepers that too many of the translations `above` lie outside.
-fn drop_out(keepers: &mut Vec<Keeper>, mut above: impl Iterator<Item = u64>, entries: u64) {
+fn drop_out(keepers: &mut Vec<ChargeCandidate>, mut above: impl Iterator<Item = u64>, entries: u64) {
     for _ in 0..=2 * entries {
         if keepers.is_empty() {
             return;
@@ -271,7 +275,7 @@ fn drop_out(keepers: &mut Vec<Keeper>, mut above: impl Iterator<Item = u64>, ent
 }
 
 /// The same for blocks that lie in each other, many translations at a time: the smaller blocks do not hold them.
-fn drop_out_of_nested(keepers: &mut Vec<Keeper>, mut above: impl Iterator<Item = u64>) {
+fn drop_out_of_nested(keepers: &mut Vec<ChargeCandidate>, mut above: impl Iterator<Item = u64>) {
     let Some(inside) = keepers.first().map(|keeper| keeper.block.first) else { return };
     // Translations, by the order of the smallest block around `inside` that holds them.
     let mut needed = [0i64; 65];
@@ -305,7 +309,7 @@ fn decode(code: u64) -> Superpage {
 
 /// Units that have left a TLB, the latest last.
 #[derive(Clone, Debug)]
-struct Gone {
+struct DepartedUnits {
     /// With gaps.
     list: Vec<u64>,
     at: FxHashMap<u64, u32>,
@@ -315,9 +319,9 @@ struct Gone {
     oldest: usize,
 }
 
-impl Gone {
-    fn new(most: usize) -> Gone {
-        Gone { list: Vec::new(), at: FxHashMap::default(), most, oldest: 0 }
+impl DepartedUnits {
+    fn new(most: usize) -> DepartedUnits {
+        DepartedUnits { list: Vec::new(), at: FxHashMap::default(), most, oldest: 0 }
     }
 
     fn push(&mut self, unit: Superpage) {

@@ -8,7 +8,7 @@
 //! physical memory, up to a size that may be the base page's.
 
 use super::setting::{SettingError, Settings};
-use super::{Actions, AtMap, Event, Policy, Rules, is_anonymous, up_to};
+use super::{Actions, Event, MapBacking, Policy, Rules, is_anonymous, up_to};
 use crate::Vma;
 use pagewalk_trace::MappingKind;
 
@@ -67,13 +67,13 @@ impl Policy for Eager {
     }
 
     /// Private anonymous memory that may be used, but for stacks, which grow as they are touched: chosen.
-    fn at_map(&self, area: &Vma, pages: u64) -> AtMap {
+    fn at_map(&self, area: &Vma, pages: u64) -> MapBacking {
         let usable = area.protection.read || area.protection.write;
         let takes = is_anonymous(area) && area.kind != MappingKind::Stack && usable;
         match takes && pages >= self.settings.least_pages {
-            false => AtMap::OnDemand,
-            true if self.fragmented => AtMap::Fragmented,
-            true => AtMap::Whole,
+            false => MapBacking::OnDemand,
+            true if self.fragmented => MapBacking::Fragmented,
+            true => MapBacking::Whole,
         }
     }
 }

@@ -9,7 +9,7 @@
 //! rights takes apart is not made again.
 
 use super::setting::{SettingError, Settings};
-use super::{Actions, Event, Policy, Reserve, Rules, is_anonymous};
+use super::{Actions, Event, Policy, ReservationRules, Rules, is_anonymous};
 use crate::{Superpage, Vma};
 use pagewalk_trace::MappingKind;
 use rustc_hash::FxHashMap;
@@ -22,11 +22,11 @@ pub struct FreeBsd {
     /// others need. Otherwise the page keeps its place, as in `vm_reserv_depopulate`, and may be touched again.
     pub broken_by_gaps: bool,
     /// By block number, while one of its pages is backed.
-    reservations: FxHashMap<u64, Reserved>,
+    reservations: FxHashMap<u64, ReservedBlock>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Reserved {
+struct ReservedBlock {
     populated: u64,
     broken: bool,
 }
@@ -41,7 +41,7 @@ impl FreeBsd {
 
 impl Policy for FreeBsd {
     fn rules(&self) -> Rules {
-        let reserves = Some(Reserve { order: self.order, broken_by_gaps: self.broken_by_gaps });
+        let reserves = Some(ReservationRules { order: self.order, broken_by_gaps: self.broken_by_gaps });
         Rules { in_place: true, reserves, ..Rules::new(1 << self.order).to_base_pages() }
     }
 

@@ -15,7 +15,7 @@
 //! frames, or a part swapped out, smaller sizes are tried an instruction later.
 
 use super::linux::LinuxError;
-use super::mthp::{Mthp, Remains, Sizes};
+use super::mthp::{CollapseSizes, Mthp, SplitRemains};
 use super::{Event, Request, View};
 use crate::{Superpage, Vma};
 use rustc_hash::FxHashSet;
@@ -82,7 +82,7 @@ impl Khugepaged {
 #[derive(Clone, Debug)]
 pub(super) struct Scan {
     settings: Khugepaged,
-    sizes: Sizes,
+    sizes: CollapseSizes,
     /// Order of the huge page.
     huge: u8,
     /// First byte of the next block; `None` when it begins anew.
@@ -114,7 +114,8 @@ impl Scan {
     pub fn new(settings: Khugepaged, huge: u8) -> Scan {
         let Khugepaged { mthp, max_ptes_none, mthp_remains, .. } = settings;
         let heeds = mthp != Mthp::Never && !mthp_remains;
-        let sizes = Sizes { huge, mthp, max_ptes_none, remains: heeds.then(|| Remains::new(huge)) };
+        let sizes =
+            CollapseSizes { huge, mthp, max_ptes_none, remains: heeds.then(|| SplitRemains::new(huge)) };
         let (asked, failures) = (FxHashSet::default(), Failures::default());
         Scan { settings, sizes, huge, position: None, ran: 0, next: settings.sleep(), asked, failures }
     }

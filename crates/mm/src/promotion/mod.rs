@@ -20,7 +20,7 @@ mod setting;
 mod throttle;
 mod tlb_counts;
 
-pub use approx_online::{ApproxOnline, Break, Deferral};
+pub use approx_online::{ApproxOnline, BreakEven, Deferral};
 pub use asap::{Asap, AsapShare};
 pub use candidates::{Candidates, CandidatesSettings};
 pub use eager::{Eager, EagerSettings};
@@ -31,13 +31,13 @@ pub use ingens::{Ingens, IngensSettings};
 pub use khugepaged::Khugepaged;
 pub use linux::{Collapse, Linux, LinuxError, LinuxSettings, MADV_COLLAPSE, SizeMode};
 pub use mthp::Mthp;
-pub use offline::{Growth, OfflineSettings, Take};
+pub use offline::{ChoicesPerReplay, Growth, OfflineSettings};
 pub use online::Online;
-pub(crate) use policy::PolicyInForce;
-pub use policy::{Actions, AtMap, Event, LastUse, Miss, Policy, Request, Reserve, Rules, View};
-pub use replay::{Charge, Charges, Given};
+pub(crate) use policy::ActivePolicy;
+pub use policy::{Actions, Event, LastUse, MapBacking, Miss, Policy, Request, ReservationRules, Rules, View};
+pub use replay::{Charge, Charges, ChosenSuperpages};
 pub use setting::SettingError;
-pub use throttle::{Limits, Throttle};
+pub use throttle::{Throttle, ThrottleLimits};
 
 use crate::{HugeAdvice, Vma};
 

@@ -46,17 +46,17 @@ impl Mthp {
 
 /// Base pages that still lie in the frames of a superpage that was taken apart.
 #[derive(Clone, Debug)]
-pub(super) struct Remains {
+pub(super) struct SplitRemains {
     /// Order of the huge page.
     huge: u8,
     /// By number of huge block: the order of what each page was a part of, 0 if of nothing.
     orders: FxHashMap<u64, Vec<u8>>,
 }
 
-impl Remains {
+impl SplitRemains {
     /// None.
-    pub fn new(huge: u8) -> Remains {
-        Remains { huge, orders: FxHashMap::default() }
+    pub fn new(huge: u8) -> SplitRemains {
+        SplitRemains { huge, orders: FxHashMap::default() }
     }
 
     /// A superpage was taken apart.
@@ -102,25 +102,25 @@ impl Remains {
 
 /// The sizes, and what they need.
 #[derive(Clone, Debug)]
-pub(super) struct Sizes {
+pub(super) struct CollapseSizes {
     /// Order of the huge page.
     pub huge: u8,
     pub mthp: Mthp,
     /// Base pages that may be missing of the huge page.
     pub max_ptes_none: u64,
     /// What parts below the huge page are passed over for, if they are.
-    pub remains: Option<Remains>,
+    pub remains: Option<SplitRemains>,
 }
 
 /// What becomes of a part when a size is tried.
-enum Try {
+enum SizeAttempt {
     Collapse,
     /// Nothing, and no smaller size is tried.
     PassOver,
     Smaller,
 }
 
-impl Sizes {
+impl CollapseSizes {
     /// Orders that parts of an area may be collapsed to, a bit each, of those that it may have. Without a whole block
     /// an area has none.
     pub fn possible(&self, area: &Vma, allowed: u32, view: &View<'_>) -> u32 {
@@ -146,34 +146,34 @@ impl Sizes {
         let mut part = Superpage { first: block.first, order: top };
         while part.first < block.pages().end {
             match self.attempt(part, orders, view) {
-                Try::Smaller if self.has_smaller(part.order, orders) => {
+                SizeAttempt::Smaller if self.has_smaller(part.order, orders) => {
                     part.order -= 1;
                     continue;
                 }
-                Try::Collapse => requests.push(Request::Promote(part)),
-                Try::Smaller | Try::PassOver => {}
+                SizeAttempt::Collapse => requests.push(Request::Promote(part)),
+                SizeAttempt::Smaller | SizeAttempt::PassOver => {}
             }
             part.first = part.pages().end;
             part.order = top.min(part.first.trailing_zeros() as u8);
         }
     }
 
-    fn attempt(&self, part: Superpage, orders: u32, view: &View<'_>) -> Try {
+    fn attempt(&self, part: Superpage, orders: u32, view: &View<'_>) -> SizeAttempt {
         let missing = part.len() - view.table.backed_in(part);
         if orders >> part.order & 1 == 0 || missing > self.may_miss(part.order) {
-            return Try::Smaller;
+            return SizeAttempt::Smaller;
         }
         // Of the huge page, the scan has looked at what is shared already.
         if part.order == self.huge {
-            return Try::Collapse;
+            return SizeAttempt::Collapse;
         }
         if view.table.mapped(part.first).is_some_and(|unit| unit.holds(part)) {
-            return Try::PassOver;
+            return SizeAttempt::PassOver;
         }
         if self.remains.as_ref().is_some_and(|remains| remains.reach_into(part)) {
-            return Try::PassOver;
+            return SizeAttempt::PassOver;
         }
-        if view.shared_in(part) > 0 { Try::Smaller } else { Try::Collapse }
+        if view.shared_in(part) > 0 { SizeAttempt::Smaller } else { SizeAttempt::Collapse }
     }
 
     /// Base pages that may be missing of a part of an order.
@@ -194,7 +194,7 @@ mod tests {
     #[test]
     fn what_may_be_missing_is_all_but_one_or_nothing_or_the_same_share() {
         let of = |mthp, max_ptes_none| {
-            let sizes = Sizes { huge: 9, mthp, max_ptes_none, remains: None };
+            let sizes = CollapseSizes { huge: 9, mthp, max_ptes_none, remains: None };
             [2, 4, 8, 9].map(|order| sizes.may_miss(order))
         };
         assert_eq!(of(Mthp::Strict, 511), [3, 15, 255, 511]);

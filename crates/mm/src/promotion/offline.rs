@@ -1,7 +1,7 @@
 //! OFFLINE's settings: how superpages are chosen with knowledge of the future (Romer 1998, section 3.4.1).
 //!
-//! Choosing takes replays of the stream, so it is no policy of a kernel; [`Given`](super::Given) is, with what was
-//! chosen.
+//! Choosing takes replays of the stream, so it is no policy of a kernel; [`ChosenSuperpages`](super::Given) is, with
+//! what was chosen.
 
 use crate::KernelCosts;
 
@@ -16,7 +16,7 @@ pub enum Growth {
 
 /// How many blocks are chosen after a replay.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Take {
+pub enum ChoicesPerReplay {
     /// The best one.
     One,
     /// The best one, then the best one of those that are left, and so on, down to this share of the first one's misses
@@ -36,7 +36,7 @@ pub struct OfflineSettings {
     /// What the kernel's work costs: [`KernelCosts::ROMER`]. Blocks are chosen by its `copy_per_kib`.
     pub costs: KernelCosts,
     /// How many at a time.
-    pub take: Take,
+    pub take: ChoicesPerReplay,
     /// What growing costs.
     pub growth: Growth,
     /// Replays after which no more blocks are chosen; one more counts what the last choice gives.
@@ -50,7 +50,7 @@ impl Default for OfflineSettings {
             orders: None,
             miss_cycles: 30,
             costs: KernelCosts::ROMER,
-            take: Take::Share(0.0),
+            take: ChoicesPerReplay::Share(0.0),
             growth: Growth::Difference,
             replays: 1000,
         }

@@ -1,7 +1,7 @@
 //! ONLINE: APPROX-ONLINE that also charges the misses that a superpage would have prevented by leaving room in the TLB
 //! (Romer 1998, sections 3.3.2, 3.4.2 and 3.5.3).
 
-use super::approx_online::{ApproxOnline, Break};
+use super::approx_online::{ApproxOnline, BreakEven};
 use super::capacity::Capacity;
 use super::{Actions, Event, Miss, Policy, Rules};
 use crate::Superpage;
@@ -29,7 +29,7 @@ pub struct Online {
 impl Online {
     /// Superpages of orders up to `top`, at these shares of break-even (0.125 and 0.625 in the source); a miss costs
     /// `bookkeeping` cycles (2,570).
-    pub fn new(top: u8, prices: &Break, prefetch: f64, capacity: f64, bookkeeping: u64) -> Online {
+    pub fn new(top: u8, prices: &BreakEven, prefetch: f64, capacity: f64, bookkeeping: u64) -> Online {
         Online {
             inner: ApproxOnline::new(top, prices, prefetch, 0),
             top,
@@ -131,7 +131,7 @@ mod tests {
     /// Romer 1998, figure 3-2: target U1.
     #[test]
     fn the_worked_example_charges_what_the_source_says() {
-        let prices = Break { base: PageSize::FOUR_KIB, copy_per_kib: 3000, miss_cycles: 30 };
+        let prices = BreakEven { base: PageSize::FOUR_KIB, copy_per_kib: 3000, miss_cycles: 30 };
         let mut online = Online::new(11, &prices, 0.125, 0.625, 2570);
         let hears = |online: &mut Online, event: Event<'_>| online.on(event, &mut Actions::default());
         hears(&mut online, Event::Tlbs(&[3]));

@@ -73,7 +73,7 @@ pub enum Request {
 
 /// How a policy sets frames aside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reserve {
+pub struct ReservationRules {
     /// log2 of the base pages of a reservation.
     pub order: u8,
     /// Whether a page that is given back breaks it.
@@ -82,7 +82,7 @@ pub struct Reserve {
 
 /// What becomes of memory when it is mapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AtMap {
+pub enum MapBacking {
     /// It is backed when it is touched.
     OnDemand,
     /// The same, as free memory is too fragmented.
@@ -107,7 +107,7 @@ pub struct Rules {
     /// copied. In a kernel whose frames never run out, they do.
     pub in_place: bool,
     /// Whether frames are set aside for all of an aligned block when the first page of it is touched.
-    pub reserves: Option<Reserve>,
+    pub reserves: Option<ReservationRules>,
     /// Whether it may back areas as a whole when they are mapped, which takes a physical memory.
     pub backs_areas: bool,
     /// Whether it is told of misses, and of what enters and leaves TLBs.
@@ -268,8 +268,8 @@ pub trait Policy: Any + Send + Sync {
     }
 
     /// So many base pages were added to this area.
-    fn at_map(&self, _area: &Vma, _pages: u64) -> AtMap {
-        AtMap::OnDemand
+    fn at_map(&self, _area: &Vma, _pages: u64) -> MapBacking {
+        MapBacking::OnDemand
     }
 
     /// Instructions executed when it wants to look over the memory next.
@@ -292,8 +292,8 @@ impl Clone for Box<dyn Policy> {
 
 /// A kernel's policy, and what it wants.
 #[derive(Clone)]
-pub(crate) struct PolicyInForce {
-    /// It is asked what to do, and told of events by [`PolicyInForce::tell`].
+pub(crate) struct ActivePolicy {
+    /// It is asked what to do, and told of events by [`ActivePolicy::tell`].
     pub decides: Box<dyn Policy>,
     /// What it is.
     pub rules: Rules,
@@ -301,10 +301,10 @@ pub(crate) struct PolicyInForce {
     pub actions: Actions,
 }
 
-impl PolicyInForce {
+impl ActivePolicy {
     /// It wants nothing yet.
-    pub fn new(policy: Box<dyn Policy>) -> PolicyInForce {
-        PolicyInForce { rules: policy.rules(), decides: policy, actions: Actions::default() }
+    pub fn new(policy: Box<dyn Policy>) -> ActivePolicy {
+        ActivePolicy { rules: policy.rules(), decides: policy, actions: Actions::default() }
     }
 
     /// Something has happened.

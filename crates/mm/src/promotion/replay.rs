@@ -16,7 +16,7 @@ use std::ops::Range;
 /// at the first touch after the area has grown over it. Where several hold a page, the largest that its area holds is
 /// built. Its price is paid when it is built; one whose memory is given back and touched anew is built, and paid, anew.
 #[derive(Clone, Debug)]
-pub struct Given {
+pub struct ChosenSuperpages {
     orders: u32,
     blocks: FxHashSet<Superpage>,
     /// The largest order of them.
@@ -108,16 +108,16 @@ pub struct Charge {
     pub builds: u32,
 }
 
-impl Given {
+impl ChosenSuperpages {
     /// These superpages; some may hold others. The kernel may map pages of `orders`, a bit each.
-    pub fn new(orders: u32, blocks: impl IntoIterator<Item = Superpage>) -> Given {
+    pub fn new(orders: u32, blocks: impl IntoIterator<Item = Superpage>) -> ChosenSuperpages {
         let blocks: FxHashSet<Superpage> = blocks.into_iter().collect();
         let top = blocks.iter().map(|block| block.order).max().unwrap_or(0);
-        Given { orders, blocks, top, charges: None }
+        ChosenSuperpages { orders, blocks, top, charges: None }
     }
 
     /// The same; every miss is charged to the blocks that would have prevented it, up to the largest of the orders.
-    pub fn charging(self) -> Given {
+    pub fn charging(self) -> ChosenSuperpages {
         let top = u32::BITS as u8 - 1 - (self.orders | 1).leading_zeros() as u8;
         let charges = Charges {
             top,
@@ -129,7 +129,7 @@ impl Given {
             found: Vec::new(),
             built: FxHashMap::default(),
         };
-        Given { charges: Some(charges), ..self }
+        ChosenSuperpages { charges: Some(charges), ..self }
     }
 }
 
@@ -202,7 +202,7 @@ impl Charges {
     }
 }
 
-impl Policy for Given {
+impl Policy for ChosenSuperpages {
     fn rules(&self) -> Rules {
         Rules { watches_tlbs: self.charges.is_some(), ..Rules::new(self.orders & !1) }
     }
@@ -222,7 +222,7 @@ impl Policy for Given {
     }
 }
 
-impl Given {
+impl ChosenSuperpages {
     /// What is charged, if that is counted.
     pub fn charges(&self) -> Option<&Charges> {
         self.charges.as_ref()

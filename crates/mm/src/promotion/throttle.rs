@@ -1,12 +1,12 @@
 //! THROTTLE: a policy that is switched off where it does not pay (Romer 1998, section 6.5).
 
-use super::{Actions, AtMap, Event, Policy, Rules};
+use super::{Actions, Event, MapBacking, Policy, Rules};
 use crate::kernel::{Account, Accounts};
 use crate::{Superpage, Vma};
 
 /// When a policy is switched off and on.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Limits {
+pub struct ThrottleLimits {
     /// Instructions after which misses are looked at: 10,000,000 in the source.
     pub window: u64,
     /// Misses per instruction of a window above which the policy is switched off: 0.001.
@@ -15,9 +15,9 @@ pub struct Limits {
     pub target: f64,
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits { window: 10_000_000, trip: 0.001, target: 0.02 }
+impl Default for ThrottleLimits {
+    fn default() -> ThrottleLimits {
+        ThrottleLimits { window: 10_000_000, trip: 0.001, target: 0.02 }
     }
 }
 
@@ -30,7 +30,7 @@ impl Default for Limits {
 #[derive(Clone)]
 pub struct Throttle {
     inner: Box<dyn Policy>,
-    limits: Limits,
+    limits: ThrottleLimits,
     on: bool,
     /// Where the window began, and its misses.
     window_start: u64,
@@ -42,7 +42,7 @@ pub struct Throttle {
 
 impl Throttle {
     /// `inner` within `limits`.
-    pub fn new(inner: Box<dyn Policy>, limits: Limits) -> Throttle {
+    pub fn new(inner: Box<dyn Policy>, limits: ThrottleLimits) -> Throttle {
         Throttle { inner, limits, on: true, window_start: 0, misses: 0, on_since: 0, spent_before: 0 }
     }
 
@@ -103,7 +103,7 @@ impl Policy for Throttle {
         self.inner.fault_orders(page, area)
     }
 
-    fn at_map(&self, area: &Vma, pages: u64) -> AtMap {
+    fn at_map(&self, area: &Vma, pages: u64) -> MapBacking {
         self.inner.at_map(area, pages)
     }
 

@@ -1,6 +1,6 @@
 //! What the kernel and its servers touch for each call.
 
-use super::class::{Class, Classes};
+use super::class::{CallClass, CallClasses};
 use super::layout::{KernelData, Segment};
 use super::spec::{self, ServerSpec, StructureSpec, WorkingSet};
 use pagewalk_units::{Draws, Kind, VirtAddr};
@@ -8,7 +8,7 @@ use std::ops::Range;
 
 /// Who makes references beside the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Who {
+pub enum Visitor {
     /// The kernel, in the address space of whoever runs: its pages are the same in all of them.
     Kernel,
     /// The server with this index, in an address space of its own.
@@ -28,12 +28,12 @@ pub struct Reference {
 #[derive(Clone, Debug, Default)]
 pub struct Visits {
     references: Vec<Reference>,
-    visits: Vec<(Who, Range<usize>)>,
+    visits: Vec<(Visitor, Range<usize>)>,
 }
 
 impl Visits {
     /// Who comes, one after the other, and what each touches.
-    pub fn iter(&self) -> impl Iterator<Item = (Who, &[Reference])> {
+    pub fn iter(&self) -> impl Iterator<Item = (Visitor, &[Reference])> {
         self.visits.iter().map(|(who, range)| (*who, &self.references[range.clone()]))
     }
 
@@ -43,7 +43,7 @@ impl Visits {
         self.visits.clear();
     }
 
-    fn add(&mut self, who: Who, address: VirtAddr, kind: Kind) {
+    fn add(&mut self, who: Visitor, address: VirtAddr, kind: Kind) {
         let at = self.references.len();
         self.references.push(Reference { address, kind });
         match self.visits.last_mut() {
@@ -57,7 +57,7 @@ impl Visits {
 #[derive(Clone, Debug)]
 pub struct Generator {
     spec: StructureSpec,
-    classes: Classes,
+    classes: CallClasses,
     kernel_data: KernelData,
     draws: Draws,
     /// The message buffer that the next reference to one goes to.
@@ -70,7 +70,7 @@ impl Generator {
     /// A generator that has drawn nothing yet.
     pub fn new(spec: StructureSpec) -> Generator {
         Generator {
-            classes: Classes::new(),
+            classes: CallClasses::new(),
             kernel_data: KernelData { regions: spec.kernel.regions.into() },
             draws: Draws::new(spec.seed),
             message: 0,
@@ -91,12 +91,12 @@ impl Generator {
 
     /// The clock ticks: adds what follows from it.
     pub fn tick(&mut self, visits: &mut Visits) {
-        self.serve(Class::Tick, visits);
+        self.serve(CallClass::Tick, visits);
     }
 
     /// The kernel takes the call, and passes it on to servers that pass it on in their turn; the answers come back
     /// the same way.
-    fn serve(&mut self, class: Class, visits: &mut Visits) {
+    fn serve(&mut self, class: CallClass, visits: &mut Visits) {
         self.kernel(self.spec.kernel.touches.of(class), self.spec.kernel.unmapped, visits);
         self.chain.clear();
         for (index, server) in self.spec.servers.iter().enumerate() {
@@ -126,7 +126,7 @@ impl Generator {
                 let data = self.spec.kernel.data;
                 let page = self.draw(&data);
                 let kind = self.load_or_store();
-                visits.add(Who::Kernel, self.kernel_data.page(page), kind);
+                visits.add(Visitor::Kernel, self.kernel_data.page(page), kind);
             }
         }
     }
@@ -137,14 +137,14 @@ impl Generator {
         for _ in 0..self.spec.servers[server].message_touches {
             let page = kernel.data.pages + self.message;
             self.message = (self.message + 1) % kernel.message_pages;
-            visits.add(Who::Kernel, self.kernel_data.page(page.into()), Kind::Store);
+            visits.add(Visitor::Kernel, self.kernel_data.page(page.into()), Kind::Store);
         }
     }
 
     /// A server runs, with a part of the references of a whole visit.
     fn server(&mut self, index: usize, part: f64, visits: &mut Visits) {
         let ServerSpec { text, data, stack, .. } = self.spec.servers[index];
-        let touches = |segment: spec::Segment| (f64::from(segment.touches) * part).round() as u32;
+        let touches = |segment: spec::SegmentSpec| (f64::from(segment.touches) * part).round() as u32;
         let all = [(Segment::Text, text), (Segment::Data, data), (Segment::Stack, stack)];
         let most = all.iter().map(|&(_, segment)| touches(segment)).max().unwrap_or(0);
         for turn in 0..most {
@@ -154,7 +154,7 @@ impl Generator {
                     Segment::Text => Kind::Fetch,
                     Segment::Data | Segment::Stack => self.load_or_store(),
                 };
-                visits.add(Who::Server(index), place.page(page), kind);
+                visits.add(Visitor::Server(index), place.page(page), kind);
             }
         }
     }

@@ -16,10 +16,10 @@ mod generator;
 mod layout;
 mod spec;
 
-pub use class::{ByClass, Class};
-pub use generator::{Generator, Reference, Visits, Who};
+pub use class::{CallClass, ClassValues};
+pub use generator::{Generator, Reference, Visitor, Visits};
 pub use layout::KERNEL_START;
-pub use spec::{KernelSpec, Segment, ServerSpec, StructureError, StructureSpec, WorkingSet};
+pub use spec::{KernelSpec, SegmentSpec, ServerSpec, StructureError, StructureSpec, WorkingSet};
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,6 @@
 //! Descriptions of structures in TOML. `docs/explanation/os-structure.md` explains every key.
 
-use super::class::ByClass;
+use super::class::ClassValues;
 use super::layout::REGION_PAGES;
 use pagewalk_units::names::with_closest;
 use serde::Deserialize;
@@ -50,7 +50,7 @@ pub struct StructureSpec {
 #[serde(deny_unknown_fields)]
 pub struct KernelSpec {
     /// References to kernel data of each call, and of each tick of the clock.
-    pub touches: ByClass<u32>,
+    pub touches: ClassValues<u32>,
     /// The share of those that go to unmapped memory, which no TLB translates.
     #[serde(default)]
     pub unmapped: f64,
@@ -76,13 +76,13 @@ pub struct ServerSpec {
     /// Its name.
     pub name: String,
     /// The share of calls that go to it.
-    pub share: ByClass<f64>,
+    pub share: ClassValues<f64>,
     /// Code that it executes.
-    pub text: Segment,
+    pub text: SegmentSpec,
     /// Its data.
-    pub data: Segment,
+    pub data: SegmentSpec,
     /// Its stacks.
-    pub stack: Segment,
+    pub stack: SegmentSpec,
     /// The part of these references that it makes again when another server has answered it.
     #[serde(default)]
     pub resumes: f64,
@@ -97,7 +97,7 @@ pub struct ServerSpec {
 /// One segment of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Segment {
+pub struct SegmentSpec {
     /// References of each visit.
     pub touches: u32,
     /// Pages of its working set.
@@ -110,7 +110,7 @@ pub struct Segment {
     pub hot_share: f64,
 }
 
-impl Segment {
+impl SegmentSpec {
     pub(super) fn set(&self) -> WorkingSet {
         WorkingSet { pages: self.pages, hot: self.hot, hot_share: self.hot_share }
     }

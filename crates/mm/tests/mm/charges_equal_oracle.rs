@@ -2,7 +2,7 @@
 //! are passed on at once or deferred: targets U2, U3, U4 and U6 of Romer's thesis (1998).
 
 use crate::common::cases;
-use pagewalk_mm::promotion::{Actions, ApproxOnline, Break, Deferral, Event, Miss, Online, Policy};
+use pagewalk_mm::promotion::{Actions, ApproxOnline, BreakEven, Deferral, Event, Miss, Online, Policy};
 use pagewalk_mm::{Accounts, Superpage};
 use pagewalk_oracle::prefetch::{Block, PrefetchCharges};
 use pagewalk_units::PageSize;
@@ -28,8 +28,8 @@ fn miss(tlb: usize, unit: Superpage) -> Miss {
 }
 
 /// Prices with which a superpage of 4 KiB pages pays after `misses` misses for each 4 KiB of it.
-fn prices(misses: u64) -> Break {
-    Break { base: PageSize::FOUR_KIB, copy_per_kib: misses, miss_cycles: 4 }
+fn prices(misses: u64) -> BreakEven {
+    BreakEven { base: PageSize::FOUR_KIB, copy_per_kib: misses, miss_cycles: 4 }
 }
 
 #[derive(Clone, Debug)]
@@ -227,7 +227,7 @@ fn misses_until_due(mut policy: ApproxOnline, order: u8) -> u64 {
 /// and is built after an eighth of that.
 #[test]
 fn u2_superpages_are_due_after_an_eighth_of_a_hundred_misses_for_each_kib() {
-    let prices = Break { base: PageSize::FOUR_KIB, copy_per_kib: 3000, miss_cycles: 30 };
+    let prices = BreakEven { base: PageSize::FOUR_KIB, copy_per_kib: 3000, miss_cycles: 30 };
     for order in 1..=11u8 {
         let kib = 4u64 << order;
         assert_eq!(prices.even(order), 100.0 * kib as f64);
@@ -245,7 +245,7 @@ fn u2_superpages_are_due_after_an_eighth_of_a_hundred_misses_for_each_kib() {
 /// charges from 64 KiB up (0.125). The source's is one TLB, and one that is deferred from 64 KiB on.
 #[test]
 fn u6_there_are_three_and_an_eighth_counters_for_each_base_page() {
-    let prices = Break { base: PageSize::FOUR_KIB, copy_per_kib: 3000, miss_cycles: 30 };
+    let prices = BreakEven { base: PageSize::FOUR_KIB, copy_per_kib: 3000, miss_cycles: 30 };
     let counters = |tlbs: usize, deferral: Option<Deferral>| {
         let mut policy = ApproxOnline::new(11, &prices, 0.125, 100);
         if let Some(deferral) = deferral {
@@ -272,7 +272,7 @@ fn u6_there_are_three_and_an_eighth_counters_for_each_base_page() {
 /// Section 3.5.3.
 #[test]
 fn u6_capacity_charges_take_one_more() {
-    let prices = Break { base: PageSize::FOUR_KIB, copy_per_kib: 3000, miss_cycles: 30 };
+    let prices = BreakEven { base: PageSize::FOUR_KIB, copy_per_kib: 3000, miss_cycles: 30 };
     let mut policy = Online::new(11, &prices, 0.125, 0.625, 2570);
     policy.hears(Event::Tlbs(&[32]));
     for page in [0, 1, 2048, 2049] {

@@ -8,7 +8,7 @@ use pagewalk_mm::promotion::{
     IngensSettings, Khugepaged, Linux, LinuxSettings, Mthp, Policy, Rules, SizeMode,
 };
 use pagewalk_mm::{
-    Account, FileRules, ForkRules, KernelCosts, Killed, Remap, Superpage, ThpMode, Vma, WhenFull,
+    Account, FileRules, ForkRules, FullMemoryAction, KernelCosts, OomKill, Remap, Superpage, ThpMode, Vma,
 };
 use pagewalk_trace::MappingKind::{Anonymous, File};
 use proptest::prelude::*;
@@ -257,7 +257,7 @@ fn walks_save_pages_from_the_clock() {
 #[test]
 fn a_process_that_outgrows_memory_without_swap_is_killed() {
     let policy = Linux::new(LinuxSettings::new(2, ThpMode::Always)).expect("possible settings");
-    let mut p = Process::new(Box::new(policy)).when_full(Buddy::new(6, 2), true, WhenFull::Oom);
+    let mut p = Process::new(Box::new(policy)).when_full(Buddy::new(6, 2), true, FullMemoryAction::Oom);
     p.map(0, 16, Anonymous);
     [0, 4, 5].into_iter().for_each(|page| p.touch(page));
     assert_eq!((p.order(0), p.order(4), p.kernel.killed()), (Some(2), Some(0), None));
@@ -265,11 +265,11 @@ fn a_process_that_outgrows_memory_without_swap_is_killed() {
     let spent = *p.kernel.accounts();
     p.touch(6);
     let counts = p.kernel.counts();
-    assert_eq!(p.kernel.killed(), Some(Killed { instructions: 77, bytes: PAGE }));
+    assert_eq!(p.kernel.killed(), Some(OomKill { instructions: 77, bytes: PAGE }));
     assert_eq!((p.order(6), counts.swap_outs, counts.faults, *p.kernel.accounts()), (None, 0, 4, spent));
     // A reservation gives way first.
     let policy = FreeBsd::new(2).expect("possible");
-    let mut p = Process::new(Box::new(policy)).when_full(Buddy::new(4, 2), true, WhenFull::Oom);
+    let mut p = Process::new(Box::new(policy)).when_full(Buddy::new(4, 2), true, FullMemoryAction::Oom);
     p.map(0, 16, Anonymous);
     [0, 4, 8, 12].into_iter().for_each(|page| p.touch(page));
     assert_eq!((p.kernel.killed(), p.kernel.counts().reservations_broken), (None, 1));

@@ -4,7 +4,7 @@
 use crate::common::{PAGE, Process, cases};
 use pagewalk_mm::frames::{Buddy, Frame};
 use pagewalk_mm::promotion::{Actions, Event, Policy, Rules};
-use pagewalk_mm::{Account, FileRules, ForkRules, KernelCosts, Remap, Superpage, Vma, WhenFull};
+use pagewalk_mm::{Account, FileRules, ForkRules, FullMemoryAction, KernelCosts, Remap, Superpage, Vma};
 use pagewalk_oracle::Frames;
 use pagewalk_oracle::backing::Memory;
 use pagewalk_oracle::sharing::{Area, Events, Kind, Sharing};
@@ -266,7 +266,7 @@ fn both(of: &Setting) -> Both {
         let mut of_slow = Frames::new(frames, 4);
         assert!(memory.allocate_at(Frame(3), 0));
         of_slow.set((3, 0), false);
-        let when_full = if kills { WhenFull::Oom } else { WhenFull::Swap };
+        let when_full = if kills { FullMemoryAction::Oom } else { FullMemoryAction::Swap };
         fast = fast.when_full(memory, true, when_full);
         slow.memory = Some(Memory { kills, ..Memory::new(of_slow, true) });
     }

@@ -1,6 +1,6 @@
 //! HawkEye's samples, buckets and recovery of memory.
 
-use super::{Promoting, Rules};
+use super::{PromotionModel, Rules};
 
 /// The settings, and what was learned.
 #[derive(Clone, Debug)]
@@ -56,7 +56,7 @@ impl HawkEye {
     }
 }
 
-impl Promoting {
+impl PromotionModel {
     pub(super) fn run_hawkeye(&mut self, mut hawkeye: HawkEye) {
         match hawkeye.since {
             Some(since) if self.now == since + hawkeye.window => {

@@ -1,6 +1,6 @@
 //! Linux's modes, `MADV_COLLAPSE` and khugepaged.
 
-use super::{Attributes, Promoting, Rules};
+use super::{Attributes, PromotionModel, Rules};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -12,12 +12,12 @@ pub struct Linux {
     /// The mode of each order: `always`, `madvise`, `inherit` or `never`.
     pub sizes: Vec<&'static str>,
     /// khugepaged.
-    pub scanning: Option<Scanning>,
+    pub scanning: Option<ScanSettings>,
 }
 
 /// khugepaged.
 #[derive(Clone, Debug)]
-pub struct Scanning {
+pub struct ScanSettings {
     /// Time between scans.
     pub period: u64,
     /// How far a scan goes.
@@ -51,7 +51,7 @@ impl Linux {
     }
 }
 
-impl Promoting {
+impl PromotionModel {
     /// The program calls `MADV_COLLAPSE`.
     pub fn collapse(&mut self, range: Range<u64>) {
         if !matches!(self.rules, Rules::Linux(_)) || self.forbidden == 1 {
@@ -91,7 +91,7 @@ impl Promoting {
     fn scan_on(
         &mut self,
         linux: &Linux,
-        scan: &Scanning,
+        scan: &ScanSettings,
         progress: &mut u64,
         collapsed: &mut BTreeSet<u64>,
     ) -> Option<u64> {
@@ -138,7 +138,7 @@ impl Promoting {
     fn collapse_orders(
         &self,
         linux: &Linux,
-        scan: &Scanning,
+        scan: &ScanSettings,
         area: &Range<u64>,
         attributes: Attributes,
     ) -> Vec<u8> {
@@ -152,7 +152,7 @@ impl Promoting {
     }
 
     /// Collapses a part, or else its halves, as the first versions of the kernel's patches had it.
-    fn collapse_parts(&mut self, scan: &Scanning, orders: &[u8], part: Range<u64>, order: u8) {
+    fn collapse_parts(&mut self, scan: &ScanSettings, orders: &[u8], part: Range<u64>, order: u8) {
         let size = 1u64 << order;
         let may_miss = match scan.mthp {
             _ if order == self.huge => scan.max_none,

@@ -4,7 +4,7 @@ mod hawkeye;
 mod linux;
 
 pub use hawkeye::HawkEye;
-pub use linux::{Linux, Scanning};
+pub use linux::{Linux, ScanSettings};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -43,7 +43,7 @@ pub enum Rules {
 
 /// One process's memory.
 #[derive(Clone, Debug)]
-pub struct Promoting {
+pub struct PromotionModel {
     /// The policy.
     pub rules: Rules,
     /// Order of the superpage.
@@ -72,10 +72,10 @@ pub struct Promoting {
     asked: Vec<u64>,
 }
 
-impl Promoting {
+impl PromotionModel {
     /// Nothing mapped.
-    pub fn new(rules: Rules, huge: u8) -> Promoting {
-        Promoting {
+    pub fn new(rules: Rules, huge: u8) -> PromotionModel {
+        PromotionModel {
             rules,
             huge,
             memory: BTreeMap::new(),

@@ -10,7 +10,7 @@
 //! State: one bit for each way and their number. Cost: hit, a test, and rarely a store; victim, one scan of
 //! the set's words.
 
-use crate::{Array, Geometry, Heeds, Policy, ReplacementError, ReplacementPolicy};
+use crate::{Array, Geometry, NamedPolicy, RelevantHits, ReplacementError, ReplacementPolicy};
 
 /// The bits of the ways.
 #[derive(Clone, Debug)]
@@ -42,9 +42,9 @@ impl BitPlru {
     }
 }
 
-impl Policy for BitPlru {
+impl NamedPolicy for BitPlru {
     const NAME: &'static str = "bit-plru";
-    const HEEDS: Heeds = Heeds::Changes;
+    const RELEVANT_HITS: RelevantHits = RelevantHits::Changes;
 
     fn of(geometry: Geometry, _seed: u64) -> Result<BitPlru, ReplacementError> {
         Ok(BitPlru::new(geometry))

@@ -20,7 +20,7 @@
 //! State: a byte for each entry, one for each set, a counter. Cost: as of SRRIP, and a draw for each fill of BRRIP.
 
 use super::srrip::Srrip;
-use crate::{Geometry, Heeds, Policy, ReplacementError, ReplacementPolicy};
+use crate::{Geometry, NamedPolicy, RelevantHits, ReplacementError, ReplacementPolicy};
 use pagewalk_units::Draws;
 
 /// Sets that lead each policy, where there are enough.
@@ -62,9 +62,9 @@ fn roles(sets: usize) -> Vec<Role> {
     (0..sets).map(role).collect()
 }
 
-impl Policy for Drrip {
+impl NamedPolicy for Drrip {
     const NAME: &'static str = "drrip";
-    const HEEDS: Heeds = Heeds::Each;
+    const RELEVANT_HITS: RelevantHits = RelevantHits::Each;
 
     fn of(geometry: Geometry, seed: u64) -> Result<Drrip, ReplacementError> {
         Ok(Drrip {

@@ -12,7 +12,7 @@
 //! State: the ways of each set in order of arrival. Cost: hit, nothing; victim and fill, O(1); removal, one
 //! pass over the set.
 
-use crate::{Array, Geometry, Heeds, Policy, ReplacementError, ReplacementPolicy};
+use crate::{Array, Geometry, NamedPolicy, RelevantHits, ReplacementError, ReplacementPolicy};
 
 /// The order in which ways were filled.
 #[derive(Clone, Debug)]
@@ -49,9 +49,9 @@ impl Fifo {
     }
 }
 
-impl Policy for Fifo {
+impl NamedPolicy for Fifo {
     const NAME: &'static str = "fifo";
-    const HEEDS: Heeds = Heeds::Nothing;
+    const RELEVANT_HITS: RelevantHits = RelevantHits::Nothing;
 
     fn of(geometry: Geometry, _seed: u64) -> Result<Fifo, ReplacementError> {
         Ok(Fifo::new(geometry))

@@ -8,7 +8,7 @@
 //!
 //! State: a 64-bit time for each entry. Cost: hit, one store; victim, one scan of the set's times.
 
-use crate::{Array, Geometry, Heeds, LastUse, Policy, ReplacementError, ReplacementPolicy};
+use crate::{Array, Geometry, NamedPolicy, RelevantHits, ReplacementError, ReplacementPolicy, UseOrder};
 
 /// When each way was last used.
 #[derive(Clone, Debug)]
@@ -34,9 +34,9 @@ impl Lru {
     }
 }
 
-impl Policy for Lru {
+impl NamedPolicy for Lru {
     const NAME: &'static str = "lru";
-    const HEEDS: Heeds = Heeds::LastUse(LastUse::Oldest);
+    const RELEVANT_HITS: RelevantHits = RelevantHits::LastUse(UseOrder::Oldest);
 
     fn of(geometry: Geometry, _seed: u64) -> Result<Lru, ReplacementError> {
         Ok(Lru::new(geometry))

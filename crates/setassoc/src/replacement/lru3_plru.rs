@@ -8,7 +8,7 @@
 //! State: ways − 3 bits of each set and the order of its trees. Cost: as of one tree.
 
 use super::three_trees::{self, TREES, ThreeTrees};
-use crate::{Array, Geometry, Heeds, LastUse, Policy, ReplacementError, ReplacementPolicy};
+use crate::{Array, Geometry, NamedPolicy, RelevantHits, ReplacementError, ReplacementPolicy, UseOrder};
 
 /// The trees, and the order in which they were used.
 #[derive(Clone, Debug)]
@@ -28,9 +28,9 @@ impl Array<Lru3Plru> {
     }
 }
 
-impl Policy for Lru3Plru {
+impl NamedPolicy for Lru3Plru {
     const NAME: &'static str = "lru3-plru";
-    const HEEDS: Heeds = Heeds::LastUse(LastUse::OldestOfThreeTrees);
+    const RELEVANT_HITS: RelevantHits = RelevantHits::LastUse(UseOrder::OldestOfThreeTrees);
 
     fn serves(ways: usize) -> Result<(), ReplacementError> {
         three_trees::serves(Lru3Plru::NAME, ways)

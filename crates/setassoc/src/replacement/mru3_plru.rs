@@ -11,7 +11,7 @@
 //! State: ways − 3 bits and the recent tree of each set. Cost: as of one tree.
 
 use super::three_trees::{self, TREES, ThreeTrees};
-use crate::{Array, Geometry, Heeds, LastUse, Policy, ReplacementError, ReplacementPolicy};
+use crate::{Array, Geometry, NamedPolicy, RelevantHits, ReplacementError, ReplacementPolicy, UseOrder};
 
 /// The trees, and which was used last.
 #[derive(Clone, Debug)]
@@ -30,9 +30,9 @@ impl Array<Mru3Plru> {
     }
 }
 
-impl Policy for Mru3Plru {
+impl NamedPolicy for Mru3Plru {
     const NAME: &'static str = "mru3-plru";
-    const HEEDS: Heeds = Heeds::LastUse(LastUse::NextOfThreeTrees);
+    const RELEVANT_HITS: RelevantHits = RelevantHits::LastUse(UseOrder::NextOfThreeTrees);
 
     fn serves(ways: usize) -> Result<(), ReplacementError> {
         three_trees::serves(Mru3Plru::NAME, ways)

@@ -10,7 +10,7 @@
 //!
 //! State: a way for each set, 64 bits for the array. Cost: hit, a store; victim, three multiplications.
 
-use crate::{Array, Geometry, Heeds, Policy, ReplacementError, ReplacementPolicy};
+use crate::{Array, Geometry, NamedPolicy, RelevantHits, ReplacementError, ReplacementPolicy};
 use pagewalk_units::Draws;
 
 /// The way used last of each set, and the generator.
@@ -34,9 +34,9 @@ impl NotMru {
     }
 }
 
-impl Policy for NotMru {
+impl NamedPolicy for NotMru {
     const NAME: &'static str = "not-mru";
-    const HEEDS: Heeds = Heeds::Changes;
+    const RELEVANT_HITS: RelevantHits = RelevantHits::Changes;
 
     fn of(geometry: Geometry, seed: u64) -> Result<NotMru, ReplacementError> {
         Ok(NotMru::new(geometry, seed))

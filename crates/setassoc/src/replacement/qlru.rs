@@ -19,7 +19,7 @@
 //!
 //! State: a byte for each entry. Cost: hit and fill, one pass over the set's ages.
 
-use crate::{Array, Geometry, Heeds, Policy, ReplacementError, ReplacementPolicy};
+use crate::{Array, Geometry, NamedPolicy, RelevantHits, ReplacementError, ReplacementPolicy};
 
 /// The oldest.
 const OLDEST: u8 = 3;
@@ -103,9 +103,9 @@ impl<const RULE: usize> Qlru<RULE> {
     }
 }
 
-impl<const RULE: usize> Policy for Qlru<RULE> {
+impl<const RULE: usize> NamedPolicy for Qlru<RULE> {
     const NAME: &'static str = RULES[RULE].name;
-    const HEEDS: Heeds = Heeds::Each;
+    const RELEVANT_HITS: RelevantHits = RelevantHits::Each;
 
     fn of(geometry: Geometry, _seed: u64) -> Result<Qlru<RULE>, ReplacementError> {
         Ok(Qlru { ways: geometry.ways(), ages: vec![OLDEST; geometry.entries()] })

@@ -10,7 +10,7 @@
 //!
 //! State: 64 bits for the array. Cost: hit, nothing; victim, three multiplications.
 
-use crate::{Array, Geometry, Heeds, Policy, ReplacementError, ReplacementPolicy};
+use crate::{Array, Geometry, NamedPolicy, RelevantHits, ReplacementError, ReplacementPolicy};
 use pagewalk_units::Draws;
 
 /// The generator and what it is asked for.
@@ -33,9 +33,9 @@ impl Random {
     }
 }
 
-impl Policy for Random {
+impl NamedPolicy for Random {
     const NAME: &'static str = "random";
-    const HEEDS: Heeds = Heeds::Nothing;
+    const RELEVANT_HITS: RelevantHits = RelevantHits::Nothing;
 
     fn of(geometry: Geometry, seed: u64) -> Result<Random, ReplacementError> {
         Ok(Random::new(geometry, seed))

@@ -11,7 +11,7 @@
 //!
 //! State: a byte for each entry. Cost: hit, one store; victim, one or two passes over the set.
 
-use crate::{Geometry, Heeds, Policy, ReplacementError, ReplacementPolicy};
+use crate::{Geometry, NamedPolicy, RelevantHits, ReplacementError, ReplacementPolicy};
 
 /// What is predicted of the ways.
 #[derive(Clone, Debug)]
@@ -37,13 +37,13 @@ impl<const BITS: u32> Srrip<BITS> {
     }
 }
 
-impl<const BITS: u32> Policy for Srrip<BITS> {
+impl<const BITS: u32> NamedPolicy for Srrip<BITS> {
     const NAME: &'static str = match BITS {
         2 => "srrip",
         3 => "srrip-3",
         _ => panic!("no name for so many bits"),
     };
-    const HEEDS: Heeds = Heeds::Each;
+    const RELEVANT_HITS: RelevantHits = RelevantHits::Each;
 
     fn of(geometry: Geometry, _seed: u64) -> Result<Srrip<BITS>, ReplacementError> {
         Ok(Srrip::new(geometry))

@@ -16,7 +16,7 @@
 //! "Timing Predictability of Cache Replacement Policies", Real-Time Systems 37, 2007: minimal life span
 //! log2(ways) + 1); an old key beside a new one is safe too (test `an_old_key_hides_beside_a_new_one`).
 
-use crate::{Array, Geometry, Heeds, LastUse, Policy, ReplacementError, ReplacementPolicy};
+use crate::{Array, Geometry, NamedPolicy, RelevantHits, ReplacementError, ReplacementPolicy, UseOrder};
 
 /// Ways below one word.
 const LEAVES: usize = 64;
@@ -129,9 +129,9 @@ fn pointed_to(words: &[u64], ways: usize) -> usize {
     leaf as usize
 }
 
-impl Policy for TreePlru {
+impl NamedPolicy for TreePlru {
     const NAME: &'static str = "tree-plru";
-    const HEEDS: Heeds = Heeds::LastUse(LastUse::Tree);
+    const RELEVANT_HITS: RelevantHits = RelevantHits::LastUse(UseOrder::Tree);
 
     fn serves(ways: usize) -> Result<(), ReplacementError> {
         if ways.is_power_of_two() { Ok(()) } else { Err(ReplacementError::TreeWays { ways }) }

@@ -1,7 +1,7 @@
 //! Which blocks are chosen after a replay.
 
 use pagewalk_mm::Superpage;
-use pagewalk_mm::promotion::{Charges, Growth, OfflineSettings, Take};
+use pagewalk_mm::promotion::{Charges, ChoicesPerReplay, Growth, OfflineSettings};
 use pagewalk_units::PageSize;
 use rustc_hash::FxHashMap;
 use std::cmp::{Ordering, Reverse};
@@ -23,25 +23,25 @@ struct Candidate {
 
 /// A candidate by what it was worth when it was looked at last.
 #[derive(Clone, Copy, PartialEq)]
-struct Worth {
+struct RankedCandidate {
     misses_per_cycle: f64,
     block: Superpage,
     candidate: usize,
 }
 
-impl Eq for Worth {}
+impl Eq for RankedCandidate {}
 
-impl Ord for Worth {
+impl Ord for RankedCandidate {
     /// The most misses for a cycle, then the smallest, then the lowest.
-    fn cmp(&self, other: &Worth) -> Ordering {
-        let place = |worth: &Worth| Reverse((worth.block.order, worth.block.first));
+    fn cmp(&self, other: &RankedCandidate) -> Ordering {
+        let place = |worth: &RankedCandidate| Reverse((worth.block.order, worth.block.first));
         let by_worth = self.misses_per_cycle.total_cmp(&other.misses_per_cycle);
         by_worth.then_with(|| place(self).cmp(&place(other)))
     }
 }
 
-impl PartialOrd for Worth {
-    fn partial_cmp(&self, other: &Worth) -> Option<Ordering> {
+impl PartialOrd for RankedCandidate {
+    fn partial_cmp(&self, other: &RankedCandidate) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
@@ -102,7 +102,7 @@ impl<'a> Choice<'a> {
 
     /// Chooses. Returns what is chosen then, in order, and how many blocks of it were not before.
     pub fn made(mut self) -> (Vec<Superpage>, usize) {
-        let mut heap: BinaryHeap<Worth> =
+        let mut heap: BinaryHeap<RankedCandidate> =
             (0..self.candidates.len()).filter_map(|at| self.worth(at)).collect();
         let mut least = None;
         while let Some(top) = heap.pop() {
@@ -113,8 +113,8 @@ impl<'a> Choice<'a> {
                 continue;
             }
             let least = *least.get_or_insert(match self.settings.take {
-                Take::One => f64::INFINITY,
-                Take::Share(share) => now.misses_per_cycle * share,
+                ChoicesPerReplay::One => f64::INFINITY,
+                ChoicesPerReplay::Share(share) => now.misses_per_cycle * share,
             });
             if !self.new.is_empty() && now.misses_per_cycle < least {
                 break;
@@ -140,7 +140,7 @@ impl<'a> Choice<'a> {
 
     /// What a candidate is worth now; `None` if that is less than it costs. Around what was chosen now, misses change
     /// in ways that the charges do not tell: it makes room that lets more of the block stay in the TLB.
-    fn worth(&self, candidate: usize) -> Option<Worth> {
+    fn worth(&self, candidate: usize) -> Option<RankedCandidate> {
         let of = &self.candidates[candidate];
         if self.overlaps_new(of.block) {
             return None;
@@ -162,7 +162,7 @@ impl<'a> Choice<'a> {
         let misses = of.misses as f64 * share;
         let pays = misses * self.settings.miss_cycles as f64 > cost as f64;
         let misses_per_cycle = misses / cost.max(1) as f64;
-        pays.then_some(Worth { misses_per_cycle, block: of.block, candidate })
+        pays.then_some(RankedCandidate { misses_per_cycle, block: of.block, candidate })
     }
 
     fn choose(&mut self, candidate: usize) {

@@ -7,7 +7,7 @@ use pagewalk_units::PageSize;
 /// The misses that blocks which were not chosen would have prevented, as shares of those that pay for them. The source
 /// takes the thresholds of its online policies from these percentiles (Romer 1998, section 3.4.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct LeftOut {
+pub struct RejectedBlocks {
     /// Blocks with charges that neither were chosen nor lie inside one that was.
     pub blocks: usize,
     /// 99th percentile of prefetch charges.
@@ -16,7 +16,7 @@ pub struct LeftOut {
     pub capacity: f64,
 }
 
-impl LeftOut {
+impl RejectedBlocks {
     /// After a replay with `chosen` in force.
     pub(super) fn new(
         settings: &OfflineSettings,
@@ -24,7 +24,7 @@ impl LeftOut {
         orders: u32,
         chosen: &[Superpage],
         charges: &Charges,
-    ) -> LeftOut {
+    ) -> RejectedBlocks {
         let (mut prefetch, mut capacity) = (Vec::new(), Vec::new());
         charges.each(|block, charge| {
             let is_legal = block.order > 0 && orders >> block.order & 1 == 1;
@@ -36,7 +36,7 @@ impl LeftOut {
                 capacity.push(share(charge.capacity));
             }
         });
-        LeftOut {
+        RejectedBlocks {
             blocks: prefetch.len(),
             prefetch: percentile_99(prefetch),
             capacity: percentile_99(capacity),

@@ -13,7 +13,7 @@
 mod choice;
 mod margins;
 
-pub use margins::LeftOut;
+pub use margins::RejectedBlocks;
 
 use crate::attribution::NoObserver;
 use crate::counts::DesignCounts;
@@ -23,7 +23,7 @@ use crate::pass::Pass;
 use crate::spec::DesignSpec;
 use crate::system::System;
 use choice::Choice;
-use pagewalk_mm::promotion::{Given, OfflineSettings, Policy, Take};
+use pagewalk_mm::promotion::{ChoicesPerReplay, ChosenSuperpages, OfflineSettings, Policy};
 use pagewalk_mm::{Account, Kernel, Superpage};
 use pagewalk_trace::{Analysis, Item, Source, SourceError};
 use pagewalk_translate::{Asid, MachineSpec};
@@ -51,7 +51,7 @@ pub struct OfflineResult {
     /// All replays, in order.
     pub replays: Vec<Replay>,
     /// What was not chosen after the last of them.
-    pub left_out: LeftOut,
+    pub left_out: RejectedBlocks,
 }
 
 /// Why there is no result.
@@ -83,7 +83,7 @@ pub fn offline<S: Source, E>(
     mut progress: impl FnMut(&Replay),
 ) -> Result<OfflineResult, OfflineError<E>> {
     let orders = orders(machine, settings);
-    if let Take::Share(share) = settings.take
+    if let ChoicesPerReplay::Share(share) = settings.take
         && !(0.0..=1.0).contains(&share)
     {
         return Err(OfflineError::Share(share));
@@ -110,8 +110,8 @@ pub fn offline<S: Source, E>(
         }
         replays.push(Replay { superpages: blocks.len(), misses, cycles, chosen });
         progress(&replays[replays.len() - 1]);
-        let left_out =
-            (chosen == 0).then(|| LeftOut::new(settings, machine.paging.base(), orders, &blocks, charges));
+        let left_out = (chosen == 0)
+            .then(|| RejectedBlocks::new(settings, machine.paging.base(), orders, &blocks, charges));
         if best.as_ref().is_none_or(|&(least, ..)| cycles < least) {
             best = Some((cycles, blocks, counts));
         }
@@ -129,30 +129,30 @@ pub fn check_offline(machine: &MachineSpec, settings: &OfflineSettings) -> Resul
 }
 
 /// What simulates the machine in one replay.
-enum Replaying {
+enum ReplayEngine {
     Pass(Box<Pass>),
     System(Box<System>),
 }
 
-impl Replaying {
+impl ReplayEngine {
     fn counts(&mut self) -> DesignCounts {
         match self {
-            Replaying::Pass(pass) => pass.finish().pop().expect("one design"),
-            Replaying::System(system) => system.counts(),
+            ReplayEngine::Pass(pass) => pass.finish().pop().expect("one design"),
+            ReplayEngine::System(system) => system.counts(),
         }
     }
 
     fn kernel(&self) -> Option<&Kernel> {
         match self {
-            Replaying::Pass(pass) => pass.kernel(0),
-            Replaying::System(system) => system.kernel(),
+            ReplayEngine::Pass(pass) => pass.kernel(0),
+            ReplayEngine::System(system) => system.kernel(),
         }
     }
 
     fn analysis(&mut self) -> &mut dyn Analysis {
         match self {
-            Replaying::Pass(pass) => pass.as_mut(),
-            Replaying::System(system) => system.as_mut(),
+            ReplayEngine::Pass(pass) => pass.as_mut(),
+            ReplayEngine::System(system) => system.as_mut(),
         }
     }
 }
@@ -162,16 +162,16 @@ fn replay(
     machine: &MachineSpec,
     settings: &OfflineSettings,
     blocks: &[Superpage],
-) -> Result<Replaying, PassError> {
-    let given = Given::new(orders(machine, settings), blocks.iter().copied()).charging();
+) -> Result<ReplayEngine, PassError> {
+    let given = ChosenSuperpages::new(orders(machine, settings), blocks.iter().copied()).charging();
     let kernel = Kernel::new(machine.paging.base(), given.boxed(), settings.costs);
     let spec = DesignSpec::with_kernel("offline".to_owned(), machine, kernel);
     Ok(match machine.data_side {
-        None => Replaying::Pass(Box::new(Pass::new(vec![spec], NoObserver)?)),
+        None => ReplayEngine::Pass(Box::new(Pass::new(vec![spec], NoObserver)?)),
         Some(_) => {
             let mut system = System::new(spec, 1)?;
             system.switch_to(Asid::default());
-            Replaying::System(Box::new(system))
+            ReplayEngine::System(Box::new(system))
         }
     })
 }
@@ -180,7 +180,7 @@ fn orders(machine: &MachineSpec, settings: &OfflineSettings) -> u32 {
     settings.orders.unwrap_or_else(|| held_orders(machine))
 }
 
-fn feed(replaying: &mut Replaying, mut source: impl Source) -> Result<(), SourceError> {
+fn feed(replaying: &mut ReplayEngine, mut source: impl Source) -> Result<(), SourceError> {
     let analysis = replaying.analysis();
     while let Some(item) = source.next_item()? {
         match item {

@@ -8,14 +8,14 @@
 use crate::classes::CLASSES;
 use crate::design::first_level::resident;
 use crate::store::PageStore;
-use crate::store::entry::Held;
+use crate::store::entry::EntryId;
 use pagewalk_units::ThreadId;
 
 /// What belongs to a core that does not run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Core {
     /// Of what its arrays hold, the times of each page or unit by class.
-    times: Vec<(Held, u32, [u64; CLASSES])>,
+    times: Vec<(EntryId, u32, [u64; CLASSES])>,
     /// References by class.
     pub totals: [u64; CLASSES],
 }
@@ -55,18 +55,18 @@ impl Cores {
 
 impl PageStore {
     /// Keeps the times of what the core's arrays hold.
-    pub fn park(&self, core: &mut Core, all_held: impl Iterator<Item = Held>) {
+    pub fn park(&self, core: &mut Core, all_held: impl Iterator<Item = EntryId>) {
         core.totals = self.totals;
         core.times.clear();
         for held in all_held {
             let of_unit = |&unit: &u32| (held, unit, self.unit_times(unit));
             match held {
-                Held::Page(page) => core.times.push((held, page, self.pages[page as usize].stamps)),
-                Held::Unit(unit) => core.times.push(of_unit(&unit)),
-                Held::Block(block) => {
+                EntryId::Page(page) => core.times.push((held, page, self.pages[page as usize].stamps)),
+                EntryId::Unit(unit) => core.times.push(of_unit(&unit)),
+                EntryId::Block(block) => {
                     core.times.extend(self.blocks[block as usize].units.iter().map(of_unit))
                 }
-                Held::Super(_) => unreachable!("kernels that build superpages manage one core"),
+                EntryId::Super(_) => unreachable!("kernels that build superpages manage one core"),
             }
         }
     }
@@ -74,11 +74,11 @@ impl PageStore {
     /// Makes times the core's again, of what the arrays of its `designs` hold still.
     pub fn resume(&mut self, core: &Core, designs: u64) {
         self.totals = core.totals;
-        let is_held = |held: Held| (0..CLASSES).any(|class| resident(self, held, class) & designs != 0);
+        let is_held = |held: EntryId| (0..CLASSES).any(|class| resident(self, held, class) & designs != 0);
         let kept: Vec<_> = core.times.iter().filter(|&&(held, ..)| is_held(held)).collect();
         // Units that are new since were touched by other cores only.
         for (held, ..) in &kept {
-            if let Held::Block(block) = *held {
+            if let EntryId::Block(block) = *held {
                 for at in 0..self.blocks[block as usize].units.len() {
                     self.set_unit_times(self.blocks[block as usize].units[at], [0; CLASSES]);
                 }
@@ -86,7 +86,7 @@ impl PageStore {
         }
         for &(held, id, times) in kept {
             match held {
-                Held::Page(_) => self.pages[id as usize].stamps = times,
+                EntryId::Page(_) => self.pages[id as usize].stamps = times,
                 _ => self.set_unit_times(id, times),
             }
         }

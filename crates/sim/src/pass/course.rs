@@ -2,7 +2,7 @@
 
 /// How references are taken, and where that stands.
 #[derive(Default)]
-pub(crate) struct Course {
+pub(crate) struct PassProgress {
     /// Whether loads and stores are classes of their own.
     pub split: bool,
     /// Whether each fetch has a place of its own in the order: see [`crate::pass::expand`].
@@ -23,7 +23,7 @@ pub(crate) struct Course {
 
 /// What has been executed so far.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Executed {
+pub(crate) struct ExecutionTotals {
     pub instructions: u64,
     /// Of those, how many were a thread waiting by spinning.
     pub spun: u64,

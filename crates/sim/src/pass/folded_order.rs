@@ -10,8 +10,8 @@ use crate::attribution::WalkObserver;
 use crate::classes::{FETCH, class_of};
 use crate::fetch::{Run, instruction_pages};
 use crate::pass::Pass;
-use crate::pass::place::{At, Place};
-use crate::store::Running;
+use crate::pass::place::{CodePosition, ReferencePlace};
+use crate::store::ExecutingPage;
 use pagewalk_trace::{Batch, Ref, Span};
 use pagewalk_units::{BlockId, Kind};
 
@@ -131,7 +131,12 @@ impl<O: WalkObserver> Pass<O> {
             } else {
                 cursor.span += 1;
                 let ahead = taken.get(span.first as usize..).unwrap_or_default();
-                let place = Place { blocks: batch.blocks, block: span.block, at: At::Instruction(0), ahead };
+                let place = ReferencePlace {
+                    blocks: batch.blocks,
+                    block: span.block,
+                    at: CodePosition::Instruction(0),
+                    ahead,
+                };
                 self.touch(FETCH, Kind::Fetch, head.vpn, head.translations, false, place);
                 self.came_back(span.first)
             };
@@ -158,8 +163,8 @@ impl<O: WalkObserver> Pass<O> {
                 return None;
             }
             let ahead = taken.get(first as usize..).unwrap_or_default();
-            let at = At::Instruction(run.instruction);
-            let place = Place { blocks: batch.blocks, block: span.block, at, ahead };
+            let at = CodePosition::Instruction(run.instruction);
+            let place = ReferencePlace { blocks: batch.blocks, block: span.block, at, ahead };
             self.touch(FETCH, Kind::Fetch, run.vpn, run.translations, run.crosses, place);
             cursor.run += 1;
             if run.crosses && self.sets.kernels != 0 {
@@ -190,7 +195,7 @@ impl<O: WalkObserver> Pass<O> {
             index < batch.span_end(span) && site.is_some_and(|site| site.instruction == instruction)
         };
         if until != usize::MAX && own(until) {
-            self.store.running = Running { vpn: run.vpn, fetches, span, instruction, open: true };
+            self.store.running = ExecutingPage { vpn: run.vpn, fetches, span, instruction, open: true };
         } else {
             self.store.running.vpn = run.vpn;
             self.look_up_row(batch, page, fetches, id, run.instruction + 1);
@@ -204,8 +209,14 @@ impl<O: WalkObserver> Pass<O> {
         self.backed(FETCH, page, &[]);
         // Should its walk have the page remapped, only those after it are made at the new size.
         self.store.running.fetches = fetches - 1;
-        let at = At::Instruction(instruction);
-        self.access(FETCH, Kind::Fetch, page, 0, Place { blocks: batch.blocks, block, at, ahead: &[] });
+        let at = CodePosition::Instruction(instruction);
+        self.access(
+            FETCH,
+            Kind::Fetch,
+            page,
+            0,
+            ReferencePlace { blocks: batch.blocks, block, at, ahead: &[] },
+        );
         self.store.running.fetches = 0;
     }
 
@@ -274,7 +285,7 @@ impl<O: WalkObserver> Pass<O> {
         let before = self.store.running;
         self.note_running(batch, span, index);
         // What an earlier reference of the same instruction has disturbed is still to be looked up.
-        let Running { instruction, .. } = self.store.running;
+        let ExecutingPage { instruction, .. } = self.store.running;
         self.course.disturbed &= (span, instruction) == (before.span, before.instruction);
     }
 
@@ -283,7 +294,7 @@ impl<O: WalkObserver> Pass<O> {
         let Span { block, first } = batch.spans[span];
         let block = batch.blocks.get(block);
         let base = self.store.paging.base();
-        self.store.running = Running::default();
+        self.store.running = ExecutingPage::default();
         let Some(site) = block.sites.get(index - first as usize) else { return };
         let mut following = block.instructions.iter().skip(site.instruction.into());
         let Some(at) = following.next() else { return };
@@ -299,7 +310,7 @@ impl<O: WalkObserver> Pass<O> {
                 break;
             }
         }
-        self.store.running = Running { vpn, fetches, span, instruction: site.instruction, open: false };
+        self.store.running = ExecutingPage { vpn, fetches, span, instruction: site.instruction, open: false };
     }
 
     /// Some kernel dropped translations at the last data reference that was noted, and the next one is number `next`.
@@ -314,7 +325,7 @@ impl<O: WalkObserver> Pass<O> {
             }
             self.note_running(batch, span, index);
         }
-        let Running { vpn, fetches, span, instruction, .. } = self.store.running;
+        let ExecutingPage { vpn, fetches, span, instruction, .. } = self.store.running;
         if self.store.front_page(FETCH, vpn).is_some() {
             // Held everywhere: the row goes on.
             self.course.disturbed = false;

@@ -16,7 +16,7 @@ use crate::pass::Pass;
 use crate::pass::follower::Follower;
 use crate::pass::walks::{add_references, add_tally};
 use crate::ranges::{added, advised, block_bytes, blocks_at_ends, parted_blocks, reaped, whole_pages};
-use crate::removals::Taken;
+use crate::removals::Removal;
 use crate::store::Unit;
 use pagewalk_mm::{AddressSpace, Change, Fault, MappingId, Remap, Vma};
 use pagewalk_trace::{Event, Ref, ThpDisable};
@@ -308,8 +308,8 @@ impl<O: WalkObserver> Pass<O> {
     }
 
     pub(crate) fn apply(&mut self, change: Change) {
-        let Some(taken) = Taken::by(change, &self.process.space, self.store.paging) else { return };
-        let Taken { start, bytes, range, pages: ends, gone } = taken;
+        let Some(taken) = Removal::by(change, &self.process.space, self.store.paging) else { return };
+        let Removal { start, bytes, range, pages: ends, gone } = taken;
         let pages = self.store.pages_in(ends.clone());
         for design in &mut self.designs {
             design.os_reached(self.executed.instructions);

@@ -31,17 +31,17 @@ use crate::design::{Design, share_huge};
 use crate::error::PassError;
 use crate::pages::pages_of;
 use crate::pass::cores::Cores;
-use crate::pass::course::{Course, Executed};
+use crate::pass::course::{ExecutionTotals, PassProgress};
 use crate::pass::follower::Follower;
-use crate::pass::place::{At, Place};
+use crate::pass::place::{CodePosition, ReferencePlace};
 use crate::pass::process::{Process, Spaces};
 use crate::pass::sets::Sets;
 use crate::pass::together::check_together;
 use crate::sizes::splits_data;
 use crate::spec::DesignSpec;
 use crate::store::PageStore;
-use crate::store::front::Told;
-use crate::untouched::Untouched;
+use crate::store::front::HitNotice;
+use crate::untouched::UntouchedMemory;
 use pagewalk_mm::{AddressSpace, Kernel, MappingId, PageSizePolicy, Scope};
 use pagewalk_trace::{Analysis, Batch, Event, Span};
 use pagewalk_units::{Kind, RefIndex};
@@ -58,9 +58,9 @@ pub struct Pass<O: WalkObserver = NoObserver> {
     sets: Sets,
     results: Results,
     pub(crate) followers: Vec<Follower>,
-    course: Course,
-    pub(crate) executed: Executed,
-    untouched: Untouched,
+    course: PassProgress,
+    pub(crate) executed: ExecutionTotals,
+    untouched: UntouchedMemory,
     pub(crate) observer: O,
 }
 
@@ -109,9 +109,9 @@ impl<O: WalkObserver> Pass<O> {
             sets: Sets::default(),
             results: Results { order, killed: Vec::new() },
             followers: Vec::new(),
-            course: Course { split, ..Course::default() },
-            executed: Executed::default(),
-            untouched: Untouched::default(),
+            course: PassProgress { split, ..PassProgress::default() },
+            executed: ExecutionTotals::default(),
+            untouched: UntouchedMemory::default(),
             observer,
         };
         for group in (0..cores).flat_map(|_| &distinct) {
@@ -258,7 +258,12 @@ impl<O: WalkObserver> Pass<O> {
         let record = batch.refs[index];
         let class = class_of(record.kind(), self.course.split);
         let Span { block, first } = batch.spans[span];
-        let place = Place { blocks: batch.blocks, block, at: At::Site(index - first as usize), ahead: &[] };
+        let place = ReferencePlace {
+            blocks: batch.blocks,
+            block,
+            at: CodePosition::Site(index - first as usize),
+            ahead: &[],
+        };
         let pages = pages_of(self.store.paging.base(), record.address(), record.size().bytes().into());
         let (first, last) = pages.into_inner();
         self.touch(class, record.kind(), first, 1, false, place);
@@ -276,7 +281,7 @@ impl<O: WalkObserver> Pass<O> {
         vpn: u64,
         n: u32,
         crosses: bool,
-        place: Place<'_>,
+        place: ReferencePlace<'_>,
     ) {
         if let Some(page) = self.store.front_hit(class, vpn, n) {
             let done = if crosses { self.note_crossing(class, vpn, page) } else { 0 };
@@ -326,7 +331,14 @@ impl<O: WalkObserver> Pass<O> {
     }
 
     /// A translation that not all designs are known to hit. It is done for the designs in `done`.
-    pub(crate) fn access(&mut self, class: usize, kind: Kind, page: u32, done: u64, place: Place<'_>) {
+    pub(crate) fn access(
+        &mut self,
+        class: usize,
+        kind: Kind,
+        page: u32,
+        done: u64,
+        place: ReferencePlace<'_>,
+    ) {
         self.store.now += 1;
         self.backed(class, page, place.ahead);
         let due = self.sets.active & !done;
@@ -381,7 +393,7 @@ impl<O: WalkObserver> Pass<O> {
     pub(crate) fn tell_front(&mut self) {
         let told = self.store.take_told();
         for design in bits(self.sets.active & self.sets.mindful) {
-            for &Told { class, page } in &told {
+            for &HitNotice { class, page } in &told {
                 self.designs[design].hit(&self.store, class as usize, page);
             }
         }

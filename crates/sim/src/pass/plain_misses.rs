@@ -9,11 +9,11 @@ use crate::classes::{FETCH, STORE};
 use crate::design::Design;
 use crate::design::siblings::Miss;
 use crate::pass::Pass;
-use crate::pass::place::Place;
+use crate::pass::place::ReferencePlace;
 use crate::sizes::SMALL;
 use crate::store::PageStore;
-use crate::store::entry::Held;
-use pagewalk_translate::Filled;
+use crate::store::entry::EntryId;
+use pagewalk_translate::TranslationSource;
 use pagewalk_units::Kind;
 
 impl<O: WalkObserver> Pass<O> {
@@ -28,7 +28,14 @@ impl<O: WalkObserver> Pass<O> {
 
     /// `n` translations in a row of a page that the front does not have.
     #[inline(never)]
-    pub(crate) fn miss_plain(&mut self, class: usize, kind: Kind, vpn: u64, n: u32, place: Place<'_>) {
+    pub(crate) fn miss_plain(
+        &mut self,
+        class: usize,
+        kind: Kind,
+        vpn: u64,
+        n: u32,
+        place: ReferencePlace<'_>,
+    ) {
         let page = match self.store.find(vpn) {
             Some(page) => page,
             None => self.fault(vpn, class == STORE, &[]),
@@ -68,10 +75,10 @@ impl Design {
         vpn: u64,
     ) -> Option<WalkCost> {
         let (held, asid, address, size) =
-            (Held::Page(page), store.asid_at(vpn), store.address(vpn), self.sizes[SMALL]);
+            (EntryId::Page(page), store.asid_at(vpn), store.address(vpn), self.sizes[SMALL]);
         self.counts.first_level[class][SMALL] += 1;
         let served = self.served_below(kind, asid, address, size);
-        let read = if served == Filled::Walk {
+        let read = if served == TranslationSource::Walk {
             let cost = WalkCost::flat(self.walker.walk(address, size), self.machine.cost.walk_reference);
             self.counts.charge(class, cost);
             Some(cost)

@@ -14,7 +14,7 @@ use pagewalk_mm::Scope;
 use pagewalk_translate::{ArrayCounts, MachineSpec, Walker};
 
 /// What a specification has below its first level.
-struct Below<'a> {
+struct LowerPart<'a> {
     name: &'a str,
     machine: &'a MachineSpec,
     walker: &'a Walker,
@@ -48,7 +48,7 @@ impl<O: WalkObserver> Pass<O> {
         let misses = design.counts.first_level.map(|by_size| by_size.iter().sum::<u64>());
         let first_misses = misses.iter().sum();
         let below = match sibling {
-            None => Below {
+            None => LowerPart {
                 name: &design.name,
                 machine: &design.machine,
                 walker: &design.walker,
@@ -58,7 +58,7 @@ impl<O: WalkObserver> Pass<O> {
             },
             Some(index) => {
                 let sibling = design.siblings.get(index);
-                Below {
+                LowerPart {
                     name: &sibling.name,
                     machine: &sibling.machine,
                     walker: &sibling.walker,
@@ -71,7 +71,7 @@ impl<O: WalkObserver> Pass<O> {
         self.counts_with(design, &below, first_misses)
     }
 
-    fn counts_with(&self, design: &Design, below: &Below<'_>, first_misses: u64) -> DesignCounts {
+    fn counts_with(&self, design: &Design, below: &LowerPart<'_>, first_misses: u64) -> DesignCounts {
         let counts = below.counts;
         let core = if self.cores.all.len() > 1 { design.bit / self.cores.designs } else { 0 };
         let totals = self.totals_of(core);
@@ -135,7 +135,7 @@ impl<O: WalkObserver> Pass<O> {
 
     /// Lookups and hits of each TLB array. A level-1 array is probed by every reference of the kinds it
     /// serves, whatever the page's size.
-    fn arrays(&self, design: &Design, below: &Below<'_>, totals: [u64; CLASSES]) -> Vec<ClassCounts> {
+    fn arrays(&self, design: &Design, below: &LowerPart<'_>, totals: [u64; CLASSES]) -> Vec<ClassCounts> {
         let lookups = |class: usize| totals[class] - design.counts.inside_huge[class];
         let huge = |class: usize| match design.policy.scope() {
             _ if design.in_pieces => 0,

@@ -10,7 +10,7 @@ use crate::design::Design;
 use crate::pass::Pass;
 use crate::pass::process::Process;
 use crate::store::PageStore;
-use crate::store::entry::Held;
+use crate::store::entry::EntryId;
 use pagewalk_translate::Asid;
 
 impl Pass<NoObserver> {
@@ -103,8 +103,8 @@ impl Design {
     /// Drops everything of an address space from the TLBs and what walkers cache.
     fn flush(&mut self, store: &mut PageStore, asid: Asid) {
         for array in &mut self.first {
-            let of_space = |held: &Held| store.asid_of(*held) == asid;
-            let gone: Vec<Held> = array.held().into_iter().filter(of_space).collect();
+            let of_space = |held: &EntryId| store.asid_of(*held) == asid;
+            let gone: Vec<EntryId> = array.held().into_iter().filter(of_space).collect();
             for held in gone {
                 let (number, _) = store.numbered(held);
                 array.remove(store, self.bit, held, number);

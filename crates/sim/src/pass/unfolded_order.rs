@@ -8,7 +8,7 @@ use crate::attribution::WalkObserver;
 use crate::classes::FETCH;
 use crate::fetch::instruction_pages;
 use crate::pass::Pass;
-use crate::pass::place::{At, Place};
+use crate::pass::place::{CodePosition, ReferencePlace};
 use pagewalk_trace::Batch;
 use pagewalk_units::Kind;
 
@@ -52,7 +52,12 @@ impl<O: WalkObserver> Pass<O> {
         let instruction = batch.blocks.get(id).instructions[index];
         let pages = instruction_pages(&instruction, self.store.paging.base());
         let first = *pages.start();
-        let place = Place { blocks: batch.blocks, block: id, at: At::Instruction(index as u32), ahead: &[] };
+        let place = ReferencePlace {
+            blocks: batch.blocks,
+            block: id,
+            at: CodePosition::Instruction(index as u32),
+            ahead: &[],
+        };
         for vpn in pages {
             self.touch(FETCH, Kind::Fetch, vpn, 1, vpn != first, place);
         }

@@ -3,14 +3,14 @@
 use crate::attribution::{MappingCounts, PageWalks, Walk, WalkObserver};
 use crate::caches::WalkCost;
 use crate::pass::Pass;
-use crate::pass::place::Place;
+use crate::pass::place::ReferencePlace;
 use crate::store::{Tally, Unit};
 use pagewalk_mm::MappingId;
 use std::collections::BTreeMap;
 
 impl<O: WalkObserver> Pass<O> {
     /// Charges a walk of the first design and tells the observer.
-    pub(crate) fn observe(&mut self, page: u32, fetch: bool, cost: WalkCost, place: Place<'_>) {
+    pub(crate) fn observe(&mut self, page: u32, fetch: bool, cost: WalkCost, place: ReferencePlace<'_>) {
         let tally = &mut self.store.tallies[page as usize];
         tally.walks[usize::from(!fetch)] += 1;
         tally.walk_references += u64::from(cost.references);

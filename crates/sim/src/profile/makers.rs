@@ -78,21 +78,21 @@ pub(crate) struct Makers {
     running: ThreadId,
     calls: usize,
     returns: FxHashMap<ThreadId, Return>,
-    makers: BTreeMap<MappingId, Made>,
+    makers: BTreeMap<MappingId, MappingMakers>,
 }
 
 /// What was made of one mapping.
 #[derive(Debug, Default)]
-struct Made {
+struct MappingMakers {
     makers: Vec<Maker>,
     /// Bytes, also those of which no maker is known.
     bytes: u64,
 }
 
-impl Made {
+impl MappingMakers {
     /// Adds what these callers had mapped. Where there are too many, those that had least are forgotten.
     fn add(&mut self, callers: &[CodePlace], bytes: u64) {
-        let Made { makers, .. } = self;
+        let MappingMakers { makers, .. } = self;
         if let Some(known) = makers.iter_mut().find(|maker| maker.callers == callers) {
             known.bytes = known.bytes.saturating_add(bytes);
             return;

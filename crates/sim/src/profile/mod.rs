@@ -92,29 +92,29 @@ impl WalkObserver for Attribution {
 
 /// Which design stands for an alternative.
 #[derive(Clone, Copy)]
-enum At {
+enum DesignRef {
     Own(usize),
     Follower(usize),
 }
 
 /// An alternative, counted since `start` (the beginning, where there is none).
-struct Tried {
+struct Trial {
     kind: AlternativeKind,
-    design: At,
+    design: DesignRef,
     from_instruction: u64,
     start: Option<MissCounts>,
-    end: Option<End>,
+    end: Option<AbandonedAt>,
 }
 
-impl Tried {
+impl Trial {
     /// An alternative that is counted from the beginning to the end.
-    fn whole(kind: AlternativeKind, design: At) -> Tried {
-        Tried { kind, design, from_instruction: 0, start: None, end: None }
+    fn whole(kind: AlternativeKind, design: DesignRef) -> Trial {
+        Trial { kind, design, from_instruction: 0, start: None, end: None }
     }
 }
 
 /// Adds alternatives as designs of their own, and has the first machine count misses for other sizes of its last level.
-fn add_own(specs: &mut Vec<DesignSpec>, alternatives: Vec<(AlternativeKind, DesignSpec)>) -> Vec<Tried> {
+fn add_own(specs: &mut Vec<DesignSpec>, alternatives: Vec<(AlternativeKind, DesignSpec)>) -> Vec<Trial> {
     let machine = &specs[0].machine;
     let (paging, has_lower) = (machine.paging, machine.last_level() > 1);
     let reach = |size| has_lower.then_some((REACH, size));
@@ -124,7 +124,7 @@ fn add_own(specs: &mut Vec<DesignSpec>, alternatives: Vec<(AlternativeKind, Desi
         if kind == AlternativeKind::AllHuge {
             spec.reach = reach(paging.huge());
         }
-        tried.push(Tried::whole(kind, At::Own(specs.len())));
+        tried.push(Trial::whole(kind, DesignRef::Own(specs.len())));
         specs.push(spec);
     }
     tried
@@ -132,7 +132,7 @@ fn add_own(specs: &mut Vec<DesignSpec>, alternatives: Vec<(AlternativeKind, Desi
 
 /// Where an alternative was given up, and what it and the baseline had counted by then.
 #[derive(Clone)]
-struct End {
+struct AbandonedAt {
     instruction: u64,
     counts: MissCounts,
     baseline: MissCounts,
@@ -147,7 +147,7 @@ pub struct Profile {
     paging: Paging,
     /// For each machine, which pass it is in and where: 0 is `pass`, n is `others[n - 1]`.
     machines: Vec<(usize, usize)>,
-    tried: Vec<Tried>,
+    tried: Vec<Trial>,
     what_if: bool,
     next_look: u64,
     groups: Groups,
@@ -186,7 +186,7 @@ impl Profile {
         let mut tried = Vec::new();
         for (index, (kind, spec)) in followed.into_iter().enumerate() {
             pass.follow(spec.name, spec.policy)?;
-            tried.push(Tried::whole(kind, At::Follower(index)));
+            tried.push(Trial::whole(kind, DesignRef::Follower(index)));
         }
         tried.extend(own);
         Ok(Profile {
@@ -210,7 +210,7 @@ impl Profile {
     }
 
     /// Ends the pass; counts of the machines in the order given.
-    pub fn finish(&mut self) -> Findings<'_> {
+    pub fn finish(&mut self) -> ProfileResult<'_> {
         self.makers.finish();
         let counts = self.pass.finish();
         let others: Vec<Vec<DesignCounts>> = self.others.iter_mut().map(Pass::finish).collect();
@@ -219,7 +219,7 @@ impl Profile {
             other => others[other - 1][design].clone(),
         };
         let machines = self.machines.iter().map(of_machine).collect();
-        Findings { profile: self, machines, counts }
+        ProfileResult { profile: self, machines, counts }
     }
 
     /// Looks for costly mappings that are not candidates yet.
@@ -244,7 +244,7 @@ impl Profile {
             .collect();
         costly.sort_by_key(|&(walks, mapping)| (std::cmp::Reverse(walks), mapping));
         for (_, mapping) in costly {
-            let candidates = |t: &&Tried| matches!(t.kind, AlternativeKind::Mapping(_)) && t.end.is_none();
+            let candidates = |t: &&Trial| matches!(t.kind, AlternativeKind::Mapping(_)) && t.end.is_none();
             // Two are kept for the followers.
             let room = self.pass.designs.len() + 2 < Pass::<Attribution>::DESIGNS_MAX;
             if self.tried.iter().filter(candidates).count() >= CANDIDATES_MAX || !room {
@@ -255,9 +255,9 @@ impl Profile {
             let name = self.pass.space().info(mapping).name.clone();
             let design = self.pass.fork(name, policy);
             self.pass.make_huge(design, mapping);
-            self.tried.push(Tried {
+            self.tried.push(Trial {
                 kind: AlternativeKind::Mapping(mapping),
-                design: At::Own(design),
+                design: DesignRef::Own(design),
                 from_instruction: self.pass.executed.instructions,
                 start,
                 end: None,
@@ -279,13 +279,14 @@ impl Profile {
         let worth = self.pass.executed.instructions as f64 * cost.cycles_per_instruction * WORTH_FOLLOWING;
         let costliest = walks.iter().max_by_key(|&(&mapping, &walks)| (walks, mapping)).map(|(&id, _)| id);
         for tried in self.tried.iter_mut().filter(|tried| tried.end.is_none()) {
-            let (AlternativeKind::Mapping(mapping), At::Own(design)) = (tried.kind, tried.design) else {
+            let (AlternativeKind::Mapping(mapping), DesignRef::Own(design)) = (tried.kind, tried.design)
+            else {
                 continue;
             };
             let cost = walks.get(&mapping).copied().unwrap_or(0) as f64 * per_walk;
             if cost < worth && Some(mapping) != costliest {
                 self.pass.stop(design);
-                tried.end = Some(End {
+                tried.end = Some(AbandonedAt {
                     instruction: self.pass.executed.instructions,
                     counts: self.pass.designs[design].counts.clone(),
                     baseline: baseline.clone(),
@@ -294,10 +295,10 @@ impl Profile {
         }
     }
 
-    fn design(&self, at: At) -> usize {
+    fn design(&self, at: DesignRef) -> usize {
         match at {
-            At::Own(design) => design,
-            At::Follower(index) => self.pass.followers[index].design(),
+            DesignRef::Own(design) => design,
+            DesignRef::Follower(index) => self.pass.followers[index].design(),
         }
     }
 
@@ -360,14 +361,14 @@ impl Analysis for Profile {
 }
 
 /// What a finished profile found.
-pub struct Findings<'a> {
+pub struct ProfileResult<'a> {
     profile: &'a mut Profile,
     machines: Vec<DesignCounts>,
     /// Of the designs in the first machine's pass.
     counts: Vec<DesignCounts>,
 }
 
-impl Findings<'_> {
+impl ProfileResult<'_> {
     /// Counts of each machine, in the order given.
     pub fn machines(&self) -> &[DesignCounts] {
         &self.machines

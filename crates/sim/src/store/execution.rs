@@ -2,7 +2,7 @@
 
 /// The page that is being executed at a data reference.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Running {
+pub(crate) struct ExecutingPage {
     pub vpn: u64,
     /// Fetches from it that follow in the row.
     pub fetches: u64,

@@ -8,7 +8,7 @@ mod hits;
 
 use crate::bits::bits;
 use crate::classes::{CLASSES, FETCH};
-use crate::store::last_pages::Latest;
+use crate::store::last_pages::LastPages;
 use crate::store::{Page, PageStore};
 use pagewalk_trace::Ref;
 use pagewalk_units::PageSize;
@@ -40,7 +40,7 @@ const ROOM: u64 = u32::MAX as u64;
 
 /// A hit to be told of.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Told {
+pub(crate) struct HitNotice {
     pub class: u32,
     pub page: u32,
 }
@@ -56,9 +56,9 @@ pub(crate) struct Front {
     /// References that `hits` may still take before they have to be counted.
     room: u64,
     /// Where some design is told of hits.
-    latest: Option<Latest>,
+    latest: Option<LastPages>,
     /// Entries that were hit and are to be told of, in order.
-    told: Vec<Told>,
+    told: Vec<HitNotice>,
     /// Pages whose entries for data have left since [`PageStore::forget_lost`], the first few, and how many they are.
     lost: [u64; LOST],
     lost_count: usize,
@@ -139,29 +139,29 @@ impl PageStore {
     /// Has the front keep the hits that some replacement minds, where sets of so many small pages do.
     pub fn mind_hits(&mut self, sets: usize) {
         let sets = self.front.latest.as_ref().map_or(sets, |latest| sets.min(latest.sets()));
-        self.front.latest = Some(Latest::new(sets));
+        self.front.latest = Some(LastPages::new(sets));
     }
 
     /// Another address space runs: its pages have other sets' numbers.
     pub fn forget_latest(&mut self) {
         if let Some(latest) = &mut self.front.latest {
-            *latest = Latest::new(latest.sets());
+            *latest = LastPages::new(latest.sets());
         }
     }
 
-    /// What [`Latest::note`] says of a reference to a page; true where nobody minds hits.
+    /// What [`LastPages::note`] says of a reference to a page; true where nobody minds hits.
     #[inline]
     pub fn is_latest(&mut self, class: usize, vpn: u64, fetches_too: bool) -> bool {
         self.front.latest.as_mut().is_none_or(|latest| latest.note(class, vpn, fetches_too))
     }
 
     /// Takes the hits to be told of, in order.
-    pub fn take_told(&mut self) -> Vec<Told> {
+    pub fn take_told(&mut self) -> Vec<HitNotice> {
         std::mem::take(&mut self.front.told)
     }
 
     /// Gives their room back.
-    pub fn give_back_told(&mut self, mut told: Vec<Told>) {
+    pub fn give_back_told(&mut self, mut told: Vec<HitNotice>) {
         told.clear();
         self.front.told = told;
     }

@@ -8,16 +8,16 @@ use crate::classes::{CLASSES, FETCH, LOAD, STORE};
 const NOBODY: u64 = u64::MAX;
 
 /// By class, and by the low bits of page numbers: so many sets that pages of one array's set share one here.
-pub(crate) struct Latest {
+pub(crate) struct LastPages {
     mask: u64,
     pages: [Box<[u64]>; CLASSES],
 }
 
-impl Latest {
+impl LastPages {
     /// `sets`: a power of two.
-    pub fn new(sets: usize) -> Latest {
+    pub fn new(sets: usize) -> LastPages {
         let pages = std::array::from_fn(|_| vec![NOBODY; sets].into_boxed_slice());
-        Latest { mask: sets as u64 - 1, pages }
+        LastPages { mask: sets as u64 - 1, pages }
     }
 
     pub fn sets(&self) -> usize {
@@ -37,7 +37,7 @@ impl Latest {
         self.note_alone(class, vpn)
     }
 
-    /// [`Latest::note`] for a class that shares no array with another.
+    /// [`LastPages::note`] for a class that shares no array with another.
     #[inline(always)]
     pub fn note_alone(&mut self, class: usize, vpn: u64) -> bool {
         let page = &mut self.pages[class][(vpn & self.mask) as usize];

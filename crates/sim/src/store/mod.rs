@@ -19,16 +19,16 @@ mod last_pages;
 mod lookahead;
 pub(crate) mod supers;
 
-pub(crate) use execution::Running;
+pub(crate) use execution::ExecutingPage;
 pub(crate) use globals::Globals;
 
 use crate::bits::bits;
 use crate::classes::CLASSES;
 use crate::sizes::{HUGE, SMALL};
-use crate::store::entry::Held;
+use crate::store::entry::EntryId;
 use crate::store::front::{Front, SLOTS};
 use crate::store::key::Key;
-use crate::store::supers::Supers;
+use crate::store::supers::KnownSuperpages;
 use pagewalk_mm::MappingId;
 use pagewalk_translate::Asid;
 use pagewalk_units::{Paging, VirtAddr};
@@ -133,9 +133,9 @@ pub(crate) struct PageStore {
     /// mappings are told apart. It stays as it is once references have come.
     pub minds_units: bool,
     /// Where there are kernels: the page that is being executed.
-    pub running: Running,
+    pub running: ExecutingPage,
     /// What kernels of designs have built.
-    pub supers: Supers,
+    pub supers: KnownSuperpages,
     page_ids: FxHashMap<Key, u32>,
     unit_ids: FxHashMap<(Key, MappingId), u32>,
     block_ids: FxHashMap<Key, u32>,
@@ -166,8 +166,8 @@ impl PageStore {
             block_designs: 0,
             may_merge: false,
             minds_units: false,
-            running: Running::default(),
-            supers: Supers::default(),
+            running: ExecutingPage::default(),
+            supers: KnownSuperpages::default(),
             page_ids: FxHashMap::default(),
             unit_ids: FxHashMap::default(),
             block_ids: FxHashMap::default(),
@@ -205,26 +205,26 @@ impl PageStore {
 
     /// The address space of what an array holds.
     #[inline]
-    pub fn asid_of(&self, held: Held) -> Asid {
+    pub fn asid_of(&self, held: EntryId) -> Asid {
         let unit = match held {
-            Held::Page(id) => self.pages[id as usize].unit,
-            Held::Unit(id) => id,
+            EntryId::Page(id) => self.pages[id as usize].unit,
+            EntryId::Unit(id) => id,
             // A block that is held has a unit with pages.
-            Held::Block(id) => self.blocks[id as usize].units[0],
+            EntryId::Block(id) => self.blocks[id as usize].units[0],
             // Designs with a kernel have one address space.
-            Held::Super(_) => return self.asid,
+            EntryId::Super(_) => return self.asid,
         };
         self.units[unit as usize].asid
     }
 
     /// The page number of what an array holds, and its size's index.
-    pub fn numbered(&self, held: Held) -> (u64, usize) {
+    pub fn numbered(&self, held: EntryId) -> (u64, usize) {
         let of_unit = |unit: u32| self.units[unit as usize].number;
         match held {
-            Held::Page(id) => (self.pages[id as usize].vpn, SMALL),
-            Held::Unit(id) => (of_unit(id), HUGE),
-            Held::Block(id) => (of_unit(self.blocks[id as usize].units[0]), HUGE),
-            Held::Super(id) => {
+            EntryId::Page(id) => (self.pages[id as usize].vpn, SMALL),
+            EntryId::Unit(id) => (of_unit(id), HUGE),
+            EntryId::Block(id) => (of_unit(self.blocks[id as usize].units[0]), HUGE),
+            EntryId::Super(id) => {
                 let block = self.supers.get(id).block;
                 (block.number(), block.order.into())
             }

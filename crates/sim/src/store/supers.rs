@@ -6,7 +6,7 @@
 use crate::bits::bits;
 use crate::classes::CLASSES;
 use crate::store::PageStore;
-use crate::store::entry::Held;
+use crate::store::entry::EntryId;
 use crate::store::front::SLOTS;
 use pagewalk_mm::Superpage;
 use rustc_hash::FxHashMap;
@@ -17,7 +17,7 @@ pub(crate) const NONE: u32 = u32::MAX;
 
 /// A superpage that some design maps.
 #[derive(Clone, Debug)]
-pub(crate) struct Super {
+pub(crate) struct KnownSuperpage {
     pub block: Superpage,
     /// The next larger one around it.
     next: u32,
@@ -35,8 +35,8 @@ pub(crate) struct Super {
 
 /// All of them, and who begins each page's chain.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Supers {
-    all: Vec<Super>,
+pub(crate) struct KnownSuperpages {
+    all: Vec<KnownSuperpage>,
     free: Vec<u32>,
     ids: FxHashMap<Superpage, u32>,
     /// The same by address.
@@ -45,12 +45,12 @@ pub(crate) struct Supers {
     heads: Vec<u32>,
 }
 
-impl Supers {
-    pub fn get(&self, id: u32) -> &Super {
+impl KnownSuperpages {
+    pub fn get(&self, id: u32) -> &KnownSuperpage {
         &self.all[id as usize]
     }
 
-    pub fn get_mut(&mut self, id: u32) -> &mut Super {
+    pub fn get_mut(&mut self, id: u32) -> &mut KnownSuperpage {
         &mut self.all[id as usize]
     }
 
@@ -71,7 +71,7 @@ impl Supers {
     }
 
     /// Calls `each` with those around a page.
-    fn each_around(&mut self, page: u32, mut each: impl FnMut(&mut Super)) {
+    fn each_around(&mut self, page: u32, mut each: impl FnMut(&mut KnownSuperpage)) {
         let mut at = self.heads.get(page as usize).copied().unwrap_or(NONE);
         while let Some(of) = self.all.get_mut(at as usize) {
             each(of);
@@ -172,7 +172,7 @@ impl PageStore {
         }
         let larger = block.ancestors(pagewalk_mm::ORDERS as u8 - 1);
         let next = larger.filter_map(|around| self.supers.find(around)).next().unwrap_or(NONE);
-        let of = Super {
+        let of = KnownSuperpage {
             block,
             next,
             users: 1 << design,
@@ -259,7 +259,7 @@ impl PageStore {
     }
 
     /// The superpage of this size around a page, as an array's entry.
-    pub fn super_at(&self, block: Superpage) -> Option<Held> {
-        self.supers.find(block).map(Held::Super)
+    pub fn super_at(&self, block: Superpage) -> Option<EntryId> {
+        self.supers.find(block).map(EntryId::Super)
     }
 }

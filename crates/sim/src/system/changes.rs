@@ -6,7 +6,7 @@ use super::page::Page;
 use super::process::{Memory, Process};
 use crate::data_side::opened;
 use crate::ranges::parted_blocks;
-use crate::removals::Taken;
+use crate::removals::Removal;
 use pagewalk_mm::Change;
 use pagewalk_trace::{Analysis, Batch, Event};
 use pagewalk_translate::Asid;
@@ -55,8 +55,8 @@ impl Analysis for System {
 impl System {
     fn change(&mut self, change: Change) {
         let paging = self.machine().paging;
-        let Some(taken) = Taken::by(change, &self.process().space, paging) else { return };
-        let Taken { start, bytes, range, pages, gone } = taken;
+        let Some(taken) = Removal::by(change, &self.process().space, paging) else { return };
+        let Removal { start, bytes, range, pages, gone } = taken;
         let is_side = self.is_side();
         match &self.process().memory {
             Memory::Own(_) => self.change_own(&pages, &gone),

@@ -2,7 +2,7 @@
 
 use super::System;
 use super::page::Page;
-use super::process::{Memory, Process, Touched};
+use super::process::{Memory, Process, TouchedPage};
 use pagewalk_mm::FilePage;
 use pagewalk_translate::Asid;
 use pagewalk_units::PageSize;
@@ -38,7 +38,7 @@ impl System {
         let Process { space, pages, memory, .. } = self.process();
         let region = vpn >> order << order..((vpn >> order) + 1) << order;
         let others = pages.range(region).any(|(&other, page)| other != vpn && !page.global);
-        pages.insert(vpn, Touched::default());
+        pages.insert(vpn, TouchedPage::default());
         if let Memory::Host(host) = memory {
             host.touched(vpn, others, space, now);
             return Some(());
@@ -72,7 +72,7 @@ impl System {
         if let Some(global) = self.globals.as_mut().and_then(|globals| globals.0.get_mut(&vpn)) {
             global.users.insert(asid);
         }
-        self.process().pages.insert(vpn, Touched { global: true, ..Touched::default() });
+        self.process().pages.insert(vpn, TouchedPage { global: true, ..TouchedPage::default() });
         // Its kernel has it in memory all the same.
         if self.process().own().is_some() {
             self.back(vpn, false, 0);

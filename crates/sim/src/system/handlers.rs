@@ -1,10 +1,10 @@
 //! TLBs that handlers refill, whose page tables are mapped: see `pagewalk_translate::software`.
 
-use super::moves::{Moved, Moves};
+use super::moves::{TlbMove, TlbMoves};
 use super::page::Page;
 use super::tlbs::{Entries, Tlbs};
 use crate::caches::WalkCost;
-use pagewalk_translate::{Asid, SoftwareMmu, Wanted, page_key};
+use pagewalk_translate::{Asid, RefillRequest, SoftwareMmu, page_key};
 use pagewalk_units::{PageSize, VirtAddr};
 
 /// Where keys of software-managed TLBs carry the address space: below those of table pages.
@@ -26,9 +26,9 @@ pub(super) fn software_page(key: u64) -> (Asid, u64, PageSize) {
 
 impl Tlbs {
     /// What handlers are asked for, where tables are mapped.
-    fn wanted(&self, asid: Asid, page: Page, vpn: u64) -> Wanted {
+    fn wanted(&self, asid: Asid, page: Page, vpn: u64) -> RefillRequest {
         let kernel = VirtAddr(vpn << self.machine.paging.base().shift()).is_kernel();
-        Wanted { key: software_key(asid, page), asid, number: page.number, base: vpn, kernel }
+        RefillRequest { key: software_key(asid, page), asid, number: page.number, base: vpn, kernel }
     }
 
     /// Handlers' part, where tables are mapped: the walk that the miss was, with what entered and left watched TLBs;
@@ -40,7 +40,7 @@ impl Tlbs {
         page: Page,
         vpn: u64,
         now: u64,
-    ) -> Option<(WalkCost, Moves)> {
+    ) -> Option<(WalkCost, TlbMoves)> {
         let wanted = self.wanted(asid, page, vpn);
         let refill = self.software()?.refill(wanted, now);
         self.counts.first_level[class][0] += 1;
@@ -50,19 +50,19 @@ impl Tlbs {
     }
 
     /// A page has entered the TLB in the place of those with these keys, if a policy watches.
-    fn replaced(&self, class: usize, asid: Asid, page: Page, gone: impl Iterator<Item = u64>) -> Moves {
-        let Some(tlb) = self.watched_by(class) else { return Moves::default() };
-        let moved = |(asid, number, size)| Moved { asid, tlb, unit: self.block(number, size) };
+    fn replaced(&self, class: usize, asid: Asid, page: Page, gone: impl Iterator<Item = u64>) -> TlbMoves {
+        let Some(tlb) = self.watched_by(class) else { return TlbMoves::default() };
+        let moved = |(asid, number, size)| TlbMove { asid, tlb, unit: self.block(number, size) };
         let entered = Some(moved((asid, page.number, page.size)));
-        Moves { entered, left: gone.map(software_page).map(moved).collect() }
+        TlbMoves { entered, left: gone.map(software_page).map(moved).collect() }
     }
 
     /// Puts a superpage in, where tables are mapped, that was built after a miss in it; `None` on other machines.
-    pub fn put(&mut self, class: usize, asid: Asid, page: Page, vpn: u64) -> Option<Moves> {
+    pub fn put(&mut self, class: usize, asid: Asid, page: Page, vpn: u64) -> Option<TlbMoves> {
         let wanted = self.wanted(asid, page, vpn);
         let mmu = self.software()?;
         if mmu.contains(wanted.key) {
-            return Some(Moves::default());
+            return Some(TlbMoves::default());
         }
         let gone = mmu.put(wanted);
         Some(self.replaced(class, asid, page, gone.into_iter()))

@@ -5,7 +5,7 @@
 use super::page::Page;
 use crate::ranges::{block_bytes, blocks_at_ends};
 use crate::sizes::in_pieces;
-use crate::untouched::Life;
+use crate::untouched::UntouchedLife;
 use pagewalk_mm::{AddressSpace, Fault, MappingId, PageSizePolicy};
 use pagewalk_translate::MachineSpec;
 use pagewalk_units::Paging;
@@ -23,7 +23,7 @@ pub(super) struct HostMemory {
     in_pieces: bool,
     /// By number: regions that are huge, or were.
     regions: BTreeMap<u64, Region>,
-    ended: Vec<Life>,
+    ended: Vec<UntouchedLife>,
 }
 
 /// A region that a huge page backs, or backed before it was split.
@@ -134,7 +134,11 @@ impl HostMemory {
             if from < to {
                 let of = &mut region.untouched[(from - pages.start) as usize..(to - pages.start) as usize];
                 let pages = of.iter_mut().map(std::mem::take).map(u64::from).sum();
-                self.ended.extend((pages > 0).then_some(Life { born: region.born, died: now, pages }));
+                self.ended.extend((pages > 0).then_some(UntouchedLife {
+                    born: region.born,
+                    died: now,
+                    pages,
+                }));
             }
             left.extend(empty.then_some(number));
         }
@@ -144,8 +148,8 @@ impl HostMemory {
     }
 
     /// All that was backed and never touched; what still is, up to `now`.
-    pub fn lives(&self, now: u64) -> Vec<Life> {
-        let alive = self.regions.values().map(|region| Life {
+    pub fn lives(&self, now: u64) -> Vec<UntouchedLife> {
+        let alive = self.regions.values().map(|region| UntouchedLife {
             born: region.born,
             died: now,
             pages: region.untouched.iter().filter(|&&untouched| untouched).count() as u64,

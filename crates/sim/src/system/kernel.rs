@@ -5,7 +5,7 @@
 
 use super::page::Page;
 use crate::fit::{KernelError, held_order};
-use crate::looks::Looks;
+use crate::looks::ScanTimes;
 use pagewalk_mm::{Kernel, ORDERS, Remap, Superpage};
 use pagewalk_translate::MachineSpec;
 use pagewalk_units::{PageSize, Paging};
@@ -20,12 +20,12 @@ pub(super) struct OwnMemory {
     held_order: [u8; ORDERS],
     /// Orders of the superpages that TLBs may hold, by first page.
     mapped: BTreeMap<u64, u8>,
-    pub looks: Looks,
+    pub looks: ScanTimes,
 }
 
 /// A translation that is no longer valid.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Dropped {
+pub(super) struct StaleTranslation {
     pub block: Superpage,
     /// Whether the kernel's policy is to be told that it left a TLB.
     pub tell: bool,
@@ -41,7 +41,7 @@ impl OwnMemory {
             paging: machine.paging,
             held_order,
             mapped: BTreeMap::new(),
-            looks: Looks::default(),
+            looks: ScanTimes::default(),
         })
     }
 
@@ -106,13 +106,13 @@ impl OwnMemory {
     }
 
     /// What a decision makes invalid.
-    pub fn dropped(remap: Remap) -> Option<Dropped> {
+    pub fn dropped(remap: Remap) -> Option<StaleTranslation> {
         match remap {
             Remap::Mapped(_) => None,
             Remap::Demoted(block) | Remap::Evicted(block) | Remap::Moved(block) => {
-                Some(Dropped { block, tell: true })
+                Some(StaleTranslation { block, tell: true })
             }
-            Remap::Promoted(block) => Some(Dropped { block, tell: false }),
+            Remap::Promoted(block) => Some(StaleTranslation { block, tell: false }),
         }
     }
 }

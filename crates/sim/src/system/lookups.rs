@@ -13,13 +13,13 @@ const SETS: usize = 64;
 
 /// The only array of the first level that holds pages of a size, and for which classes it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct ArrayPlace {
     pub array: u8,
     /// Bit by class.
     pub classes: u8,
 }
 
-impl Place {
+impl ArrayPlace {
     pub fn serves(self, class: usize) -> bool {
         self.classes >> class & 1 == 1
     }
@@ -27,7 +27,7 @@ impl Place {
 
 /// Where alone base pages of a class lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Home {
+pub(super) struct BaseArray {
     pub array: u8,
     /// Sets that the low bits of base pages' numbers tell apart; 1 where they do not, or other pages lie there too.
     pub sets: usize,
@@ -35,10 +35,10 @@ pub(super) struct Home {
 
 /// One translation of a base page.
 #[derive(Clone, Copy)]
-pub(super) struct Known {
+pub(super) struct CachedTranslation {
     pub vpn: u64,
     pub entry: Entry,
-    pub place: Place,
+    pub place: ArrayPlace,
     /// Whether stores need nothing more: it was stored to.
     pub stored: bool,
 }
@@ -48,17 +48,17 @@ const NONE: u64 = u64::MAX;
 
 /// The pages of one class whose next lookup is a hit that changes nothing, by set.
 #[derive(Clone)]
-struct Latest {
+struct LastLookups {
     pages: [u64; SETS],
-    home: Option<Home>,
+    home: Option<BaseArray>,
     mask: u64,
     repetitions: u64,
 }
 
-impl Latest {
-    fn new(home: Option<Home>) -> Latest {
+impl LastLookups {
+    fn new(home: Option<BaseArray>) -> LastLookups {
         let sets = home.map_or(1, |home| home.sets.min(SETS));
-        Latest { pages: [NONE; SETS], home, mask: sets as u64 - 1, repetitions: 0 }
+        LastLookups { pages: [NONE; SETS], home, mask: sets as u64 - 1, repetitions: 0 }
     }
 
     #[inline]
@@ -68,7 +68,7 @@ impl Latest {
 
     /// A page was looked up in some array, and is held there now; `serves`: references of this class find it there.
     #[inline]
-    fn looked_up(&mut self, known: &Known, serves: bool) {
+    fn looked_up(&mut self, known: &CachedTranslation, serves: bool) {
         if self.home.is_some_and(|home| home.array == known.place.array) {
             let page = &mut self.pages[(known.vpn & self.mask) as usize % SETS];
             *page = if serves { known.vpn } else { NONE };
@@ -77,19 +77,24 @@ impl Latest {
 }
 
 /// What is known.
-pub(super) struct KnownPages {
+pub(super) struct TranslationCache {
     /// By group of classes, then by page.
-    slots: Vec<Option<(u64, Known)>>,
+    slots: Vec<Option<(u64, CachedTranslation)>>,
     epoch: u64,
-    latest: [Latest; CLASSES],
+    latest: [LastLookups; CLASSES],
     /// By class: its group, of those that share arrays.
     groups: [usize; CLASSES],
 }
 
-impl KnownPages {
+impl TranslationCache {
     /// Nothing is known yet.
-    pub fn new(groups: [usize; CLASSES], homes: [Option<Home>; CLASSES]) -> KnownPages {
-        KnownPages { slots: vec![None; CLASSES * SLOTS], epoch: 0, latest: homes.map(Latest::new), groups }
+    pub fn new(groups: [usize; CLASSES], homes: [Option<BaseArray>; CLASSES]) -> TranslationCache {
+        TranslationCache {
+            slots: vec![None; CLASSES * SLOTS],
+            epoch: 0,
+            latest: homes.map(LastLookups::new),
+            groups,
+        }
     }
 
     /// Whether a reference repeats a hit.
@@ -118,24 +123,25 @@ impl KnownPages {
 
     /// The translation, if a reference of this class need only look it up.
     #[inline]
-    pub fn get(&self, class: usize, vpn: u64) -> Option<Known> {
+    pub fn get(&self, class: usize, vpn: u64) -> Option<CachedTranslation> {
         let (epoch, known) = self.slots[self.slot(class, vpn)]?;
         let is_whole = known.place.serves(class) && (class != STORE || known.stored);
         (known.vpn == vpn && epoch == self.epoch && is_whole).then_some(known)
     }
 
     /// Keeps a translation, in the place of the slot's last.
-    pub fn note(&mut self, class: usize, known: Known) {
+    pub fn note(&mut self, class: usize, known: CachedTranslation) {
         let slot = self.slot(class, known.vpn);
-        let is_stored =
-            |&(epoch, before): &(u64, Known)| epoch == self.epoch && before.vpn == known.vpn && before.stored;
+        let is_stored = |&(epoch, before): &(u64, CachedTranslation)| {
+            epoch == self.epoch && before.vpn == known.vpn && before.stored
+        };
         let stored = known.stored || self.slots[slot].as_ref().is_some_and(is_stored);
-        self.slots[slot] = Some((self.epoch, Known { stored, ..known }));
+        self.slots[slot] = Some((self.epoch, CachedTranslation { stored, ..known }));
     }
 
     /// A page was looked up that its array holds now.
     #[inline]
-    pub fn looked_up(&mut self, known: &Known) {
+    pub fn looked_up(&mut self, known: &CachedTranslation) {
         for (class, latest) in self.latest.iter_mut().enumerate() {
             latest.looked_up(known, known.place.serves(class) && (class != STORE || known.stored));
         }

@@ -41,13 +41,13 @@ use crate::error::PassError;
 use crate::fit::{KernelError, held_order, watched};
 use crate::{DesignSpec, SpaceCounts};
 use globals::Globals;
-use lookups::{Known, KnownPages};
-use moves::Moves;
+use lookups::{CachedTranslation, TranslationCache};
+use moves::TlbMoves;
 use page::Page;
 use pagewalk_trace::Batch;
-use pagewalk_translate::{Asid, Filled, MachineSpec, MissClass};
+use pagewalk_translate::{Asid, MachineSpec, MissClass, TranslationSource};
 use pagewalk_units::{Kind, ThreadId, VirtAddr};
-use process::{Process, Touched};
+use process::{Process, TouchedPage};
 use rustc_hash::FxHashMap;
 use shared::memory_of;
 use side::SideMemory;
@@ -100,7 +100,7 @@ pub struct System {
     /// Second halves of references inside one page, by class: no lookups of their own.
     inside: [u64; CLASSES],
     globals: Option<Globals>,
-    known: KnownPages,
+    known: TranslationCache,
     /// Whether kernels look at when pages were used, and are told of every use: then nothing is known.
     heeds_uses: bool,
     /// Whether fetches that change nothing may be counted after the data references among them.
@@ -142,7 +142,7 @@ impl System {
             }
         };
         let cores: Vec<Core> = (0..cores.max(1)).map(core).collect();
-        let known = KnownPages::new(cores[0].tlbs.groups(), cores[0].tlbs.homes());
+        let known = TranslationCache::new(cores[0].tlbs.groups(), cores[0].tlbs.homes());
         let kernel = spec.kernel.as_ref();
         let heeds_uses = kernel.is_some_and(|kernel| kernel.wakes().is_some() || kernel.swaps());
         let fetches_wait = known.is_alone(FETCH);
@@ -248,7 +248,7 @@ impl System {
         let loser = core.identifiers.assign(asid);
         let left = loser.map_or_else(Vec::new, |loser| core.tlbs.flush(loser));
         core.tlbs.enter(asid);
-        self.tell(Moves { entered: None, left });
+        self.tell(TlbMoves { entered: None, left });
     }
 
     /// From now on `thread` runs.
@@ -344,7 +344,7 @@ impl System {
 
     /// A reference looks up what is known.
     #[inline]
-    fn look_up(&mut self, class: usize, kind: Kind, known: Known) {
+    fn look_up(&mut self, class: usize, kind: Kind, known: CachedTranslation) {
         self.clock.now += 1;
         if !self.tlbs().touch(class, known.place.array, known.entry) {
             let epoch = self.known.epoch();
@@ -393,7 +393,7 @@ impl System {
         let (asid, page) = self.translation(vpn);
         match self.tlbs().place(class, page.size).filter(|_| !self.heeds_uses) {
             Some(place) => {
-                let known = Known { vpn, entry: page.entry(asid), place, stored: stores };
+                let known = CachedTranslation { vpn, entry: page.entry(asid), place, stored: stores };
                 self.known.note(class, known);
                 self.look_up(class, kind, known);
             }
@@ -422,7 +422,7 @@ impl System {
         }
         let address = VirtAddr(vpn << self.machine().paging.base().shift());
         let (served, prefetched) = self.tlbs().served_below(class, kind, asid, page, address);
-        let walks = served == Filled::Walk && !prefetched;
+        let walks = served == TranslationSource::Walk && !prefetched;
         if walks {
             self.missed(class, vpn);
             let cost = self.tlbs().walk(class, address, page.leaf);
@@ -430,7 +430,7 @@ impl System {
         }
         let moves = self.tlbs().fill(class, kind, asid, page, served);
         self.tell(moves);
-        if served == Filled::Walk {
+        if served == TranslationSource::Walk {
             self.prefetch_next(kind, page);
         }
         if walks {
@@ -452,7 +452,7 @@ impl System {
     }
 
     /// Handlers of software-managed TLBs trap first touches and first stores of the program's own pages.
-    fn trap(&mut self, vpn: u64, stores: bool, known: Option<Touched>) {
+    fn trap(&mut self, vpn: u64, stores: bool, known: Option<TouchedPage>) {
         let class = match known {
             None => MissClass::Invalid,
             Some(touched) if stores && !touched.written => MissClass::Modify,

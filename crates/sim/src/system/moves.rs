@@ -5,40 +5,40 @@ use super::page::Page;
 use super::tlbs::{Entries, LAST_DATA, Tlbs};
 use crate::classes::{CLASSES, FETCH, KINDS};
 use pagewalk_mm::Superpage;
-use pagewalk_translate::{Asid, Held};
+use pagewalk_translate::{Asid, EntryTag};
 use pagewalk_units::PageSize;
 
 /// A translation of a process that entered or left a TLB which a policy watches.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Moved {
+pub(super) struct TlbMove {
     pub asid: Asid,
     pub tlb: usize,
     pub unit: Superpage,
 }
 
-impl Moved {
+impl TlbMove {
     /// Of a data side's array.
-    pub fn of(tlb: usize, (page, shift): Held) -> Moved {
+    pub fn of(tlb: usize, (page, shift): EntryTag) -> TlbMove {
         let unit = Superpage { first: Asid::number_of(page), order: shift as u8 };
-        Moved { asid: Asid::of_page(page), tlb, unit }
+        TlbMove { asid: Asid::of_page(page), tlb, unit }
     }
 }
 
 /// What entered and left such TLBs.
 #[derive(Default)]
-pub(super) struct Moves {
-    pub entered: Option<Moved>,
-    pub left: Vec<Moved>,
+pub(super) struct TlbMoves {
+    pub entered: Option<TlbMove>,
+    pub left: Vec<TlbMove>,
 }
 
 impl Tlbs {
     /// What watched TLBs hold of an address space.
-    pub(super) fn watched_of(&self, asid: Asid) -> Vec<Moved> {
+    pub(super) fn watched_of(&self, asid: Asid) -> Vec<TlbMove> {
         if let (Some(side), Some(tlbs)) = (&self.side, self.watched) {
             return side
                 .held_in_last(asid)
                 .into_iter()
-                .map(|held| Moved::of(tlbs[LAST_DATA], held))
+                .map(|held| TlbMove::of(tlbs[LAST_DATA], held))
                 .collect();
         }
         let mut pages: Vec<(u64, PageSize)> = Vec::new();
@@ -57,7 +57,7 @@ impl Tlbs {
             let held = pages.iter().filter(move |&&(number, size)| {
                 self.is_watched_in(tlb, asid, Page { number, size, leaf: size })
             });
-            held.map(move |&(number, size)| Moved { asid, tlb, unit: self.block(number, size) })
+            held.map(move |&(number, size)| TlbMove { asid, tlb, unit: self.block(number, size) })
         };
         self.watched().flat_map(of_tlb).collect()
     }

@@ -2,19 +2,19 @@
 
 use super::System;
 use super::kernel::OwnMemory;
-use super::moves::{Moved, Moves};
+use super::moves::{TlbMove, TlbMoves};
 use super::page::Page;
 use super::process::{Memory, Process};
 use crate::ranges::{added, advised, reaped, whole_pages};
 use pagewalk_mm::promotion::Miss;
 use pagewalk_mm::{AddressSpace, Kernel, Remap, Superpage};
 use pagewalk_trace::Event;
-use pagewalk_translate::{Asid, Filled};
+use pagewalk_translate::{Asid, TranslationSource};
 use pagewalk_units::{Kind, VirtAddr};
 use std::ops::Range;
 
 /// The reference after whose miss a kernel works: its class and kind.
-type After = (usize, Kind);
+type MissContext = (usize, Kind);
 
 impl System {
     /// The process that runs executes its first instruction.
@@ -37,7 +37,11 @@ impl System {
     }
 
     /// Asks the kernel of the process that runs, and does what it decides.
-    fn ask(&mut self, after: Option<After>, ask: impl FnOnce(&mut Kernel, &AddressSpace, &mut Vec<Remap>)) {
+    fn ask(
+        &mut self,
+        after: Option<MissContext>,
+        ask: impl FnOnce(&mut Kernel, &AddressSpace, &mut Vec<Remap>),
+    ) {
         let now = self.clock.instructions;
         self.known.forget();
         let Process { space, memory: Memory::Own(own), .. } = self.process() else { return };
@@ -112,13 +116,13 @@ impl System {
     }
 
     /// Tells each process's kernel what entered and left the TLBs that it watches.
-    pub(super) fn tell(&mut self, moves: Moves) {
-        for Moved { asid, tlb, unit } in moves.left {
+    pub(super) fn tell(&mut self, moves: TlbMoves) {
+        for TlbMove { asid, tlb, unit } in moves.left {
             if let Some(kernel) = self.kernel_of(asid, unit) {
                 kernel.left(tlb, unit);
             }
         }
-        let Some(Moved { asid, tlb, unit }) = moves.entered else { return };
+        let Some(TlbMove { asid, tlb, unit }) = moves.entered else { return };
         if let Some(kernel) = self.kernel_of(asid, unit) {
             kernel.entered(tlb, unit);
         }
@@ -149,7 +153,7 @@ impl System {
     }
 
     /// Does what the kernel has decided.
-    pub(super) fn remap(&mut self, remaps: Vec<Remap>, after: Option<After>) {
+    pub(super) fn remap(&mut self, remaps: Vec<Remap>, after: Option<MissContext>) {
         if !remaps.is_empty() {
             self.known.forget();
         }
@@ -176,7 +180,7 @@ impl System {
     }
 
     /// A superpage that was built after a miss in it enters the TLBs.
-    fn enter_promoted(&mut self, block: Superpage, after: Option<After>) {
+    fn enter_promoted(&mut self, block: Superpage, after: Option<MissContext>) {
         let Some((class, kind)) = after else { return };
         let Some((&vpn, _)) = self.process().pages.range(block.pages()).next() else { return };
         if self.is_side() {
@@ -185,7 +189,7 @@ impl System {
         let (asid, page) = self.translation(vpn);
         let moves = match self.tlbs().put(class, asid, page, vpn) {
             Some(moves) => moves,
-            None => self.tlbs().fill(class, kind, asid, page, Filled::Walk),
+            None => self.tlbs().fill(class, kind, asid, page, TranslationSource::Walk),
         };
         self.tell(moves);
     }
@@ -215,8 +219,8 @@ impl System {
             if asid != self.asid || !self.is_side() {
                 self.invalidate(asid, page);
             }
-            let left = left.into_iter().map(|tlb| Moved { asid, tlb, unit: part });
-            self.tell(Moves { entered: None, left: left.collect() });
+            let left = left.into_iter().map(|tlb| TlbMove { asid, tlb, unit: part });
+            self.tell(TlbMoves { entered: None, left: left.collect() });
         }
         if self.is_side() {
             self.drop_from_sides(&block.pages());

@@ -6,7 +6,7 @@ use super::page::Page;
 use super::side::SideMemory;
 use crate::counts::SpaceCounts;
 use crate::fetch::FetchTable;
-use crate::looks::Looks;
+use crate::looks::ScanTimes;
 use pagewalk_mm::promotion::LastUse;
 use pagewalk_mm::{AddressSpace, Kernel};
 use pagewalk_translate::Asid;
@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 /// A base page that the process touched.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Touched {
+pub(super) struct TouchedPage {
     /// Whether something was stored to it: handlers of software-managed TLBs trap the first store.
     pub written: bool,
     /// Whether it is the page that all processes share there.
@@ -32,7 +32,7 @@ pub(super) enum Memory {
 
 pub(super) struct Process {
     pub space: AddressSpace,
-    pub pages: BTreeMap<u64, Touched>,
+    pub pages: BTreeMap<u64, TouchedPage>,
     pub memory: Memory,
     /// What a data side asks for.
     pub side: Option<Box<SideMemory>>,
@@ -46,8 +46,8 @@ pub(super) struct Process {
 
 /// When pages were used, as a kernel can know it.
 struct Uses<'a> {
-    pages: &'a BTreeMap<u64, Touched>,
-    looks: &'a Looks,
+    pages: &'a BTreeMap<u64, TouchedPage>,
+    looks: &'a ScanTimes,
 }
 
 impl LastUse for Uses<'_> {

@@ -7,9 +7,9 @@
 
 use super::System;
 use super::process::{Memory, Process};
-use crate::caches::{Memory as Caches, WalkCost};
+use crate::caches::{MemoryCaches, WalkCost};
 use crate::classes::FETCH;
-use crate::data_side::{DesignMemory, Extents, Frames, InSpace, Segments, SideOf, changes_areas};
+use crate::data_side::{DesignMemory, Extents, Frames, Segments, SideOf, SpaceMemory, changes_areas};
 use pagewalk_mm::{Change, Kernel, Superpage};
 use pagewalk_trace::Event;
 use pagewalk_translate::{self as translate, Asid, DataSide, RangeWalk, Walker};
@@ -48,19 +48,19 @@ impl SideMemory {
 }
 
 /// A process's memory, asked by the data side of a core.
-struct Asked<'a> {
+struct SideQuery<'a> {
     process: &'a mut Process,
     asid: Asid,
     paging: Paging,
     /// Whether processes share pages.
     shares: bool,
-    caches: Option<&'a mut Caches>,
+    caches: Option<&'a mut MemoryCaches>,
     walk_price: u64,
     /// What the last walk cost.
     cost: WalkCost,
 }
 
-impl Asked<'_> {
+impl SideQuery<'_> {
     /// The number of a page, if it is of this process, and not one that stands alone.
     fn number(&self, page: u64) -> Option<u64> {
         let (number, base) = (Asid::number_of(page), self.paging.base());
@@ -70,14 +70,14 @@ impl Asked<'_> {
     }
 
     /// What the design makes of it.
-    fn of_design<T>(&mut self, ask: impl FnOnce(&mut InSpace<'_>) -> T) -> T {
+    fn of_design<T>(&mut self, ask: impl FnOnce(&mut SpaceMemory<'_>) -> T) -> T {
         let Process { space, side, .. } = &mut *self.process;
         let SideMemory { design, segments } = side.as_deref_mut().expect("a data side's process");
         ask(&mut design.of(space, segments))
     }
 }
 
-impl translate::Memory for Asked<'_> {
+impl translate::SideMemoryView for SideQuery<'_> {
     fn size(&mut self, page: u64) -> PageSize {
         let number = Asid::number_of(page);
         match &self.process.memory {
@@ -142,12 +142,12 @@ impl translate::Memory for Asked<'_> {
 impl System {
     /// Asks the data side of the core that runs, with the memory of the process whose pages are meant. Returns what
     /// the last walk cost, too.
-    fn with_side<T>(&mut self, ask: impl FnOnce(&mut DataSide, &mut Asked<'_>) -> T) -> (T, WalkCost) {
+    fn with_side<T>(&mut self, ask: impl FnOnce(&mut DataSide, &mut SideQuery<'_>) -> T) -> (T, WalkCost) {
         self.process();
         let System { cores, core, processes, asid, spec, globals, .. } = self;
         let (side, caches) = cores[*core].tlbs.side_and_caches();
         let price = spec.machine.side_walk_cycles();
-        let mut asked = Asked {
+        let mut asked = SideQuery {
             process: processes.get_mut(asid).expect("it is there"),
             asid: *asid,
             paging: spec.machine.paging,

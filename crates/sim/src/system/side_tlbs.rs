@@ -1,9 +1,9 @@
 //! The translation hardware of a core whose machine is a data side.
 
-use super::moves::{Moved, Moves};
+use super::moves::{TlbMove, TlbMoves};
 use super::page::Page;
 use super::tlbs::{LAST_DATA, Tlbs};
-use crate::caches::Memory;
+use crate::caches::MemoryCaches;
 use pagewalk_translate::{Asid, DataSide};
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ impl Tlbs {
     ///
     /// # Panics
     /// If it is none.
-    pub fn side_and_caches(&mut self) -> (&mut DataSide, Option<&mut Memory>) {
+    pub fn side_and_caches(&mut self) -> (&mut DataSide, Option<&mut MemoryCaches>) {
         (self.side.as_deref_mut().expect("a data side"), self.memory.as_mut())
     }
 
@@ -29,19 +29,22 @@ impl Tlbs {
     }
 
     /// What entered and left the watched TLB of a data side when a page was filled, that may have been there before.
-    pub fn side_moves(&mut self, tlb: Option<usize>, was_there: bool, asid: Asid, page: Page) -> Moves {
+    pub fn side_moves(&mut self, tlb: Option<usize>, was_there: bool, asid: Asid, page: Page) -> TlbMoves {
         let enters = tlb.filter(|&tlb| !was_there && self.is_watched_in(tlb, asid, page));
         let unit = self.block(page.number, page.size);
-        Moves { entered: enters.map(|tlb| Moved { asid, tlb, unit }), ..self.side_left() }
+        TlbMoves { entered: enters.map(|tlb| TlbMove { asid, tlb, unit }), ..self.side_left() }
     }
 
     /// What has left it since.
-    pub fn side_left(&mut self) -> Moves {
-        let Some(tlbs) = self.watched else { return Moves::default() };
+    pub fn side_left(&mut self) -> TlbMoves {
+        let Some(tlbs) = self.watched else { return TlbMoves::default() };
         let (side, _) = self.side_and_caches();
         let mut left = side.take_left();
         left.retain(|&held| !side.holds_in_last(held));
-        Moves { entered: None, left: left.into_iter().map(|held| Moved::of(tlbs[LAST_DATA], held)).collect() }
+        TlbMoves {
+            entered: None,
+            left: left.into_iter().map(|held| TlbMove::of(tlbs[LAST_DATA], held)).collect(),
+        }
     }
 
     /// Drops base pages of an address space from the data side.

@@ -1,23 +1,24 @@
 //! The translation hardware of one core: first-level arrays, the levels below, the walker, caches of memory.
 
 use super::handlers::{software_key, software_page};
-use super::lookups::{Home, Place};
-use super::moves::{Moved, Moves};
+use super::lookups::{ArrayPlace, BaseArray};
+use super::moves::{TlbMove, TlbMoves};
 use super::page::Page;
-use crate::caches::{Memory, WalkCost};
+use crate::caches::{MemoryCaches, WalkCost};
 use crate::classes::{CLASSES, FETCH, KINDS, LOAD, STORE};
 use crate::counts::{CacheTotals, ClassCounts, MissCounts, cache_totals};
 use pagewalk_cache::Requester;
 use pagewalk_mm::Superpage;
-use pagewalk_setassoc::{Entry, Heeds, SetIndex, TlbArray};
+use pagewalk_setassoc::{Entry, RelevantHits, SetIndex, TlbArray};
 use pagewalk_translate::{
-    Asid, DataSide, Filled, Fills, KindSet, LowerLevels, MachineSpec, Prefetcher, SoftwareMmu, Walker,
+    Asid, DataSide, Fills, KindSet, LowerLevels, MachineSpec, Prefetcher, SoftwareMmu, TranslationSource,
+    Walker,
 };
 use pagewalk_units::{Kind, PageSize, VirtAddr};
 
 /// One first-level array.
 #[derive(Clone)]
-pub(super) struct First {
+pub(super) struct FirstLevelArray {
     index: usize,
     serves: KindSet,
     sizes: Vec<PageSize>,
@@ -34,7 +35,7 @@ pub(super) enum Entries {
     Software(Box<SoftwareMmu>),
 }
 
-impl First {
+impl FirstLevelArray {
     pub(super) fn takes(&self, kind: Kind, size: PageSize) -> bool {
         self.serves.has(kind) && self.sizes.contains(&size)
     }
@@ -64,10 +65,10 @@ pub(super) struct Tlbs {
     pub machine: MachineSpec,
     /// In the place of arrays and walker, where the machine is one.
     pub(super) side: Option<Box<DataSide>>,
-    pub(super) first: Vec<First>,
+    pub(super) first: Vec<FirstLevelArray>,
     pub(super) lower: LowerLevels,
     walker: Walker,
-    pub(super) memory: Option<Memory>,
+    pub(super) memory: Option<MemoryCaches>,
     prefetchers: Vec<Prefetcher>,
     gives_victims: bool,
     pub(super) last_level: u8,
@@ -81,7 +82,7 @@ pub(super) struct Tlbs {
 impl Tlbs {
     /// Empty. `watched`: see there.
     pub fn new(machine: &MachineSpec, watched: Option<[usize; CLASSES]>) -> Tlbs {
-        let first = |(index, tlb): (usize, &pagewalk_translate::TlbSpec)| First {
+        let first = |(index, tlb): (usize, &pagewalk_translate::TlbSpec)| FirstLevelArray {
             index,
             serves: tlb.serves,
             sizes: tlb.page_sizes.clone(),
@@ -89,7 +90,7 @@ impl Tlbs {
                 Some(software) => Entries::Software(Box::new(SoftwareMmu::new(software))),
                 None => Entries::Array(tlb.array()),
             },
-            heeds_repetitions: machine.software().is_some() || tlb.heeds() == Heeds::Each,
+            heeds_repetitions: machine.software().is_some() || tlb.relevant_hits() == RelevantHits::Each,
             hits: 0,
         };
         let mut lower = LowerLevels::new(machine);
@@ -105,7 +106,7 @@ impl Tlbs {
             side,
             lower,
             walker: Walker::new(&machine.walker),
-            memory: Memory::of(machine),
+            memory: MemoryCaches::of(machine),
             prefetchers: Prefetcher::of(machine),
             gives_victims: machine.tlbs.iter().any(|tlb| tlb.fills == Fills::Victims),
             last_level: machine.last_level(),
@@ -130,18 +131,18 @@ impl Tlbs {
     }
 
     /// Where alone pages of a size lie that a class asks for, if repetitions of its hits there change nothing.
-    pub fn place(&self, class: usize, size: PageSize) -> Option<Place> {
+    pub fn place(&self, class: usize, size: PageSize) -> Option<ArrayPlace> {
         let only = |class: usize| {
             let mut taking = (0..self.first.len()).filter(|&at| self.first[at].takes(KINDS[class], size));
             taking.next().filter(|&at| taking.next().is_none() && !self.first[at].heeds_repetitions)
         };
         let array = only(class)?;
         let classes = (0..CLASSES).filter(|&other| only(other) == Some(array));
-        Some(Place { array: array as u8, classes: classes.fold(0, |set, class| set | 1 << class) })
+        Some(ArrayPlace { array: array as u8, classes: classes.fold(0, |set, class| set | 1 << class) })
     }
 
     /// By class: where base pages lie.
-    pub fn homes(&self) -> [Option<Home>; CLASSES] {
+    pub fn homes(&self) -> [Option<BaseArray>; CLASSES] {
         let base = self.machine.paging.base();
         [FETCH, LOAD, STORE].map(|class| {
             let array = self.place(class, base)?.array;
@@ -149,7 +150,7 @@ impl Tlbs {
             let Entries::Array(entries) = &first.entries else { return None };
             let by_low_bits = entries.as_sets().filter(|sets| sets.index() == SetIndex::Modulo);
             let sets = by_low_bits.filter(|_| first.sizes == [base]).map_or(1, |sets| sets.geometry().sets());
-            Some(Home { array, sets })
+            Some(BaseArray { array, sets })
         })
     }
 
@@ -187,7 +188,7 @@ impl Tlbs {
         self.first.iter().any(|first| first.serves.has(kind) && first.holds(asid, page))
     }
 
-    /// Which of the lower levels, or a prefetch buffer, serves a miss; a walk is due for [`Filled::Walk`].
+    /// Which of the lower levels, or a prefetch buffer, serves a miss; a walk is due for [`TranslationSource::Walk`].
     pub fn served_below(
         &mut self,
         class: usize,
@@ -195,16 +196,16 @@ impl Tlbs {
         asid: Asid,
         page: Page,
         address: VirtAddr,
-    ) -> (Filled, bool) {
+    ) -> (TranslationSource, bool) {
         self.counts.first_level[class][0] += 1;
         let served = self.lower.look_up(kind, asid, address, page.size);
-        let prefetched = served == Filled::Walk && {
+        let prefetched = served == TranslationSource::Walk && {
             let mut prefetchers = self.prefetchers.iter_mut();
             prefetchers
                 .find(|prefetcher| prefetcher.takes(kind, page.size))
                 .is_some_and(|prefetcher| prefetcher.claim(asid, page.number, page.size))
         };
-        self.counts.lower_hits += u64::from(served != Filled::Walk || prefetched);
+        self.counts.lower_hits += u64::from(served != TranslationSource::Walk || prefetched);
         (served, prefetched)
     }
 
@@ -223,8 +224,15 @@ impl Tlbs {
     }
 
     /// Fills the arrays above the level that served a miss; tells what entered and left watched TLBs.
-    pub fn fill(&mut self, class: usize, kind: Kind, asid: Asid, page: Page, served: Filled) -> Moves {
-        let tlb = self.watched.filter(|_| served == Filled::Walk).map(|tlbs| tlbs[class]);
+    pub fn fill(
+        &mut self,
+        class: usize,
+        kind: Kind,
+        asid: Asid,
+        page: Page,
+        served: TranslationSource,
+    ) -> TlbMoves {
+        let tlb = self.watched.filter(|_| served == TranslationSource::Walk).map(|tlbs| tlbs[class]);
         let was_there = tlb.is_some_and(|tlb| self.is_watched_in(tlb, asid, page));
         let mut left = Vec::new();
         if let Some(at) = self.first.iter().rposition(|first| first.takes(kind, page.size))
@@ -238,7 +246,7 @@ impl Tlbs {
             left.extend((self.last_level == 1).then_some((of, number, size)));
         }
         self.lower.fill(kind, asid, page.address(), page.size, served);
-        let Some(tlb) = tlb else { return Moves::default() };
+        let Some(tlb) = tlb else { return TlbMoves::default() };
         left.extend(self.lower.take_evicted());
         let still = |&(of, number, size): &(Asid, u64, PageSize)| {
             !self.is_watched_in(tlb, of, Page { number, size, leaf: size })
@@ -246,10 +254,10 @@ impl Tlbs {
         // Another array of the same TLB may still have it.
         let left = left.into_iter().filter(still);
         let left =
-            left.map(|(asid, number, size)| Moved { asid, tlb, unit: self.block(number, size) }).collect();
+            left.map(|(asid, number, size)| TlbMove { asid, tlb, unit: self.block(number, size) }).collect();
         let enters = !was_there && self.is_watched_in(tlb, asid, page);
-        let entered = enters.then(|| Moved { asid, tlb, unit: self.block(page.number, page.size) });
-        Moves { entered, left }
+        let entered = enters.then(|| TlbMove { asid, tlb, unit: self.block(page.number, page.size) });
+        TlbMoves { entered, left }
     }
 
     pub(super) fn block(&self, number: u64, size: PageSize) -> Superpage {
@@ -336,7 +344,7 @@ impl Tlbs {
     }
 
     /// Drops everything of an address space; returns what left watched TLBs.
-    pub fn flush(&mut self, asid: Asid) -> Vec<Moved> {
+    pub fn flush(&mut self, asid: Asid) -> Vec<TlbMove> {
         let left = self.watched_of(asid);
         for first in &mut self.first {
             match &mut first.entries {

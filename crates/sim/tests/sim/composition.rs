@@ -8,7 +8,7 @@ use crate::random::{self, Op, Program, Random, cases};
 use crate::sides;
 use crate::slow::feed;
 use pagewalk_mm::frames::Buddy;
-use pagewalk_mm::{MemoryRules, OsKernel, OsSpec, Small, Thp, ThpMode, WhenFull};
+use pagewalk_mm::{FullMemoryAction, MemoryRules, OsKernel, OsSpec, Small, Thp, ThpMode};
 use pagewalk_sim::{
     Arrangement, DataSideTotals, DesignCounts, DesignSpec, Experiment, Library, Structures, System,
     held_orders,
@@ -134,8 +134,12 @@ fn for_turns(
 
 /// The same with its kernel, if it has one of its own, on so many frames.
 fn on_memory(design: DesignSpec, frames: u64) -> DesignSpec {
-    let rules =
-        MemoryRules { compact: true, migration_cycles: 7, swap_cycles: 11, when_full: WhenFull::Swap };
+    let rules = MemoryRules {
+        compact: true,
+        migration_cycles: 7,
+        swap_cycles: 11,
+        when_full: FullMemoryAction::Swap,
+    };
     let kernel = design.kernel.map(|kernel| kernel.with_memory(Buddy::new(frames, 4), rules));
     DesignSpec { kernel, ..design }
 }

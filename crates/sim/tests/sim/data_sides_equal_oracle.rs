@@ -10,7 +10,7 @@ use pagewalk_oracle::{Frames, data_side as oracle};
 use pagewalk_sim::{DataSideTotals, DataSides, DesignSpec, RangeTotals, System};
 use pagewalk_trace::{MappingKind, Protection};
 use pagewalk_translate::{
-    Backing, Coalesce, DataSideCounts, History, MachineSpec, RangeFill, TlbSpec, WalkerSpec,
+    Coalesce, DataSideCounts, LiteHistory, MachineSpec, RangeBacking, RangeFill, TlbSpec, WalkerSpec,
 };
 use pagewalk_units::Draws;
 use proptest::prelude::*;
@@ -68,7 +68,7 @@ fn slow_side(machine: &MachineSpec, huge: bool) -> oracle::DataSide {
             tlbs: lite.tlbs.iter().map(first).collect(),
             threshold: (lite.threshold, lite.relative, lite.floor),
             interval: lite.interval,
-            minimum: lite.history == History::Minimum,
+            minimum: lite.history == LiteHistory::Minimum,
             chances: (0..1000).map(chance).collect(),
             previous: None,
             since: (0, 0),
@@ -92,7 +92,7 @@ fn slow_side(machine: &MachineSpec, huge: bool) -> oracle::DataSide {
         let size: u64 = memory["size"].as_str().unwrap().trim_end_matches('M').parse().unwrap();
         oracle::Backing {
             memory: Frames::new(size << 20 >> 12, MAX_ORDER),
-            eager: side.backing == Backing::Eager,
+            eager: side.backing == RangeBacking::Eager,
             frames: Default::default(),
             unbacked: 0,
         }

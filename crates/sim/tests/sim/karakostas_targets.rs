@@ -6,7 +6,7 @@ use pagewalk_trace::{
     Analysis, Batch, Block, BlockEnd, Dictionary, Event, Instruction, Mapping, MappingKind, Protection, Ref,
     Site, Span,
 };
-use pagewalk_translate::{Backing, DataSideSpec, MachineSpec};
+use pagewalk_translate::{DataSideSpec, MachineSpec, RangeBacking};
 use pagewalk_units::{Access, Kind, RefIndex, Size, SpaceId, ThreadId, VirtAddr};
 use std::ops::Range;
 use std::sync::Arc;
@@ -173,7 +173,7 @@ fn a_memory_that_is_too_small_is_told() {
     let of = |size: &str| {
         let memory = toml::Table::from_iter([("size".to_owned(), toml::Value::from(size))]);
         changed("karakostas_rmm_4k", |side| {
-            (side.backing, side.memory) = (Backing::Demand, Some(memory.clone()));
+            (side.backing, side.memory) = (RangeBacking::Demand, Some(memory.clone()));
         })
     };
     let found = simulated(&[of("1M"), of("64M"), machine("karakostas_rmm_4k")], &areas, &pages);

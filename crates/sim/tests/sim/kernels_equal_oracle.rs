@@ -10,12 +10,13 @@ use crate::slow::feed;
 use crate::systems::Systems;
 use pagewalk_mm::frames::{Buddy, Frame};
 use pagewalk_mm::promotion::{
-    ApproxOnline, Asap, AsapShare, Break, Eager, EagerSettings, Fixed, Limits, Online, Policy, Throttle,
+    ApproxOnline, Asap, AsapShare, BreakEven, Eager, EagerSettings, Fixed, Online, Policy, Throttle,
+    ThrottleLimits,
 };
-use pagewalk_mm::{Account, Kernel, KernelCosts, Killed, MemoryRules, WhenFull};
+use pagewalk_mm::{Account, FullMemoryAction, Kernel, KernelCosts, MemoryRules, OomKill};
 use pagewalk_oracle::Frames;
 use pagewalk_oracle::backing::Memory;
-use pagewalk_oracle::miss_policies::{self, Promoting};
+use pagewalk_oracle::miss_policies::{self, MissPolicyModel};
 use pagewalk_sim::{Arrangement, DesignSpec, Experiment, KernelTotals};
 use pagewalk_translate::MachineSpec;
 use pagewalk_units::{Kind, PageSize};
@@ -97,7 +98,7 @@ fn policies(
     with_memory: bool,
 ) -> (Box<dyn Policy>, miss_policies::Policy) {
     let miss_cycles = random.of(&[300, 1000, 4000]);
-    let prices = Break { base: PageSize::FOUR_KIB, copy_per_kib: 3000, miss_cycles };
+    let prices = BreakEven { base: PageSize::FOUR_KIB, copy_per_kib: 3000, miss_cycles };
     let top = if radix { 9 } else { 1 + random.below(u64::from(TOP)) as u8 };
     let thresholds = |share: f64| -> Vec<u64> {
         (0..=top)
@@ -183,26 +184,27 @@ fn check(seed: u64, with_memory: bool) {
         let (mut policy, slow) = policies(&mut random, radix, is_blind, with_memory);
         let mut throttle = None;
         if !is_blind && random.below(3) == 0 {
-            let limits = Limits {
+            let limits = ThrottleLimits {
                 window: random.of(&[20, 100, 1000]),
                 trip: random.of(&[0.01, 0.1, 0.5]),
                 target: random.of(&[1.0, 20.0, 500.0]),
             };
-            let Limits { window, trip, target } = limits;
+            let ThrottleLimits { window, trip, target } = limits;
             throttle =
                 Some(miss_policies::Throttle { window, trip, target, on: true, seen: (0, 0), since: (0, 0) });
             policy = Box::new(Throttle::new(policy, limits));
         }
         let name = format!("{slow:?} {throttle:?} on {machine:?}");
         let mut kernel = Kernel::new(PageSize::FOUR_KIB, policy, KernelCosts::ROMER);
-        let mut slow = Promoting::new(slow, throttle, 1, entries(&machine), 4 * 3000);
+        let mut slow = MissPolicyModel::new(slow, throttle, 1, entries(&machine), 4 * 3000);
         if with_memory {
             let (buddy, frames, others) = memory(&mut random, radix);
             let compact = random.below(2) == 0;
-            let when_full = random.of(&[WhenFull::Swap, WhenFull::Swap, WhenFull::Oom]);
+            let when_full =
+                random.of(&[FullMemoryAction::Swap, FullMemoryAction::Swap, FullMemoryAction::Oom]);
             let rules = MemoryRules { compact, migration_cycles: 7, swap_cycles: 11, when_full };
             kernel = kernel.with_memory(buddy, rules);
-            let kills = when_full == WhenFull::Oom;
+            let kills = when_full == FullMemoryAction::Oom;
             slow.memory = Some(Memory { kills, ..Memory::new(frames, compact) });
             others_of.push(others);
         }
@@ -229,7 +231,7 @@ fn check(seed: u64, with_memory: bool) {
         assert_eq!(promotions, expected, "promotions of {} (seed {seed})", fast.name);
         equal::assert_equal(fast, &slow.machine, slow.instructions, seed);
         let killed =
-            slow.kernel.is_killed().then_some(Killed { instructions: slow.instructions, bytes: 4096 });
+            slow.kernel.is_killed().then_some(OomKill { instructions: slow.instructions, bytes: 4096 });
         assert_eq!(kernel.killed, killed, "end of {} (seed {seed})", fast.name);
         let executed = [fast.instructions, fast.data_references];
         assert_eq!(

@@ -10,7 +10,7 @@ use crate::slow::{Slow, feed};
 use crate::systems::Systems;
 use pagewalk_mm::{Everything, PageSizePolicy, Small, Thp, ThpMode};
 use pagewalk_oracle::Paging;
-use pagewalk_setassoc::Heeds;
+use pagewalk_setassoc::RelevantHits;
 use pagewalk_sim::{DesignSpec, NoObserver, Pass};
 use pagewalk_trace::Event;
 use pagewalk_translate::{Fills, MachineSpec, TlbSpec};
@@ -25,7 +25,7 @@ fn plain_machine(random: &mut Random, index: usize, pages: random::Pages) -> Mac
             tlb.serves.has(Kind::Fetch) && (tlb.serves.has(Kind::Load) || tlb.serves.has(Kind::Store));
         tlb.prefetch.is_none()
             && tlb.fills == Fills::Walks
-            && !(tlb.level == 1 && (of_both || tlb.heeds() == Heeds::Changes))
+            && !(tlb.level == 1 && (of_both || tlb.relevant_hits() == RelevantHits::Changes))
     };
     loop {
         let machine = random::machine(random, index, pages);

@@ -1,7 +1,7 @@
 //! Programs in an operating system: that the kernel's and the servers' references come where they belong, and leave the
 //! programs' counters alone.
 
-use pagewalk_mm::structure::{StructureSpec, Who};
+use pagewalk_mm::structure::{StructureSpec, Visitor};
 use pagewalk_mm::{Small, ThpMode};
 use pagewalk_sim::{
     Arrangement, DesignCounts, DesignSpec, Experiment, HostKernel, StructureCounts, Structures,
@@ -273,7 +273,10 @@ fn walks_are_charged_to_who_makes_them() {
     let did = system.counts().unwrap();
     let counts = system.finish().remove(0);
     assert_eq!(programs.iter().map(|(asid, _)| *asid).collect::<Vec<_>>(), [Asid::default()]);
-    assert_eq!(visitors.iter().map(|(who, _)| *who).collect::<Vec<_>>(), [Who::Kernel, Who::Server(0)]);
+    assert_eq!(
+        visitors.iter().map(|(who, _)| *who).collect::<Vec<_>>(),
+        [Visitor::Kernel, Visitor::Server(0)]
+    );
     let all = programs.iter().map(|(_, one)| one).chain(visitors.iter().map(|(_, one)| one));
     assert_eq!(all.map(|one| one.walks_fetch + one.walks_data).sum::<u64>(), counts.walks());
     assert_eq!(programs[0].1.data_references, counts.data_references);

@@ -3,19 +3,20 @@
 
 use crate::random::cases;
 use pagewalk_mm::Small;
-use pagewalk_sim::{ByTraps, DesignSpec, Library, NoObserver, Pass};
+use pagewalk_sim::{DesignSpec, Library, NoObserver, Pass, TrapSimulation};
 use pagewalk_trace::{Analysis, Batch, Block, BlockEnd, Dictionary, Ref, Site, Span};
 use pagewalk_translate::{
-    Asid, MachineSpec, MissClass, NestedMisses, SoftwareCounts, SoftwareMmu, SoftwareSpec, TrapDriven, Wanted,
+    Asid, MachineSpec, MissClass, NestedMisses, RefillRequest, SoftwareCounts, SoftwareMmu, SoftwareSpec,
+    TrapDriven,
 };
 use pagewalk_units::{Access, Kind, RefIndex, Size, SpaceId, ThreadId, VirtAddr};
 use proptest::prelude::*;
 use std::sync::Arc;
 
 /// A page of a space; the kernel's belong to all.
-fn page(space: u32, number: u64, kernel: bool) -> Wanted {
+fn page(space: u32, number: u64, kernel: bool) -> RefillRequest {
     let asid = if kernel { Asid::GLOBAL } else { Asid::new(space).unwrap() };
-    Wanted { key: (asid.index() as u64) << 40 | number, asid, number, base: number, kernel }
+    RefillRequest { key: (asid.index() as u64) << 40 | number, asid, number, base: number, kernel }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -161,7 +162,7 @@ fn references_without_code_are_taken() {
         wide: false,
         blocks: &blocks,
     };
-    let mut engine = ByTraps::new(&machine, 64, NestedMisses::WithParent).unwrap().unwrap();
+    let mut engine = TrapSimulation::new(&machine, 64, NestedMisses::WithParent).unwrap().unwrap();
     engine.on_batch(&batch);
     let mut pass = Pass::new(vec![DesignSpec::new(&machine, Arc::new(Small))], NoObserver).unwrap();
     pass.on_batch(&batch);

@@ -8,7 +8,7 @@
 //! Source: Park et al., "Hybrid TLB coalescing: improving TLB translation coverage under diverse fragmented memory
 //! allocations", ISCA 2017.
 
-use super::memory::Memory;
+use super::memory::SideMemoryView;
 use super::spec::DISTANCE_SHIFT_MAX;
 use super::tag::{lies_in, tag};
 use pagewalk_setassoc::{Geometry, Replacement, SetArray};
@@ -19,7 +19,7 @@ use std::ops::Range;
 const ANCHOR: u32 = 32;
 
 #[derive(Clone, Debug)]
-pub(super) struct Anchored {
+pub(super) struct AnchoredArray {
     array: SetArray,
     /// Sizes of pages that it holds, as doublings of a base page, smallest first.
     shifts: Vec<u32>,
@@ -34,12 +34,12 @@ pub(super) struct Anchored {
     pub changes: u64,
 }
 
-impl Anchored {
-    pub fn new(geometry: Geometry, shifts: Vec<u32>, distance: u32) -> Anchored {
+impl AnchoredArray {
+    pub fn new(geometry: Geometry, shifts: Vec<u32>, distance: u32) -> AnchoredArray {
         let array = SetArray::new(geometry, Replacement::Lru)
             .expect("the shape was checked when the machine was read");
         let reach = FxHashMap::default();
-        Anchored { array, shifts, distance, reach, lookups: 0, hits: 0, changes: 0 }
+        AnchoredArray { array, shifts, distance, reach, lookups: 0, hits: 0, changes: 0 }
     }
 
     /// Pages from one anchor to the next.
@@ -67,7 +67,7 @@ impl Anchored {
     }
 
     /// Takes what a walk found for a page of a size that it holds.
-    pub fn fill(&mut self, page: u64, mapped: u32, memory: &mut impl Memory) {
+    pub fn fill(&mut self, page: u64, mapped: u32, memory: &mut impl SideMemoryView) {
         let (number, of_anchor) = self.anchor(page);
         let first = number << self.distance;
         let reach = if mapped == 0 { memory.together(first, self.distance()) } else { 0 };

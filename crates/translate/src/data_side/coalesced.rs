@@ -1,6 +1,6 @@
 //! A second-level array whose entries hold several neighbouring base pages.
 
-use super::memory::Memory;
+use super::memory::SideMemoryView;
 use super::spec::Coalesce;
 use pagewalk_setassoc::{Geometry, Replacement, SetArray};
 use rustc_hash::FxHashMap;
@@ -8,18 +8,18 @@ use rustc_hash::FxHashMap;
 /// One entry for each aligned group of virtual pages: a walk that finds the group's pages elsewhere in memory takes the
 /// place of what the group had.
 #[derive(Clone, Debug)]
-pub(super) struct Coalesced {
+pub(super) struct CoalescedArray {
     rule: Coalesce,
     array: SetArray,
     /// By group: which of its pages the entry has, a bit each.
     pages: FxHashMap<u64, u64>,
 }
 
-impl Coalesced {
-    pub fn new(rule: Coalesce, geometry: Geometry) -> Coalesced {
+impl CoalescedArray {
+    pub fn new(rule: Coalesce, geometry: Geometry) -> CoalescedArray {
         let array = SetArray::new(geometry, Replacement::Lru)
             .expect("the shape was checked when the machine was read");
-        Coalesced { rule, array, pages: FxHashMap::default() }
+        CoalescedArray { rule, array, pages: FxHashMap::default() }
     }
 
     fn place(&self, page: u64) -> (u64, u64) {
@@ -35,7 +35,7 @@ impl Coalesced {
     }
 
     /// Takes what a walk read: the page, and what lies in the same cache line and fits.
-    pub fn fill(&mut self, page: u64, memory: &impl Memory) {
+    pub fn fill(&mut self, page: u64, memory: &impl SideMemoryView) {
         let (group, _) = self.place(page);
         let pages = self.together(page, memory);
         if let Some(gone) = self.array.fill(group, group) {
@@ -44,7 +44,7 @@ impl Coalesced {
         self.pages.insert(group, pages);
     }
 
-    fn together(&self, page: u64, memory: &impl Memory) -> u64 {
+    fn together(&self, page: u64, memory: &impl SideMemoryView) -> u64 {
         let count = u64::from(self.rule.pages());
         let first = page / count * count;
         let of_page = memory.frame(page);

@@ -1,16 +1,16 @@
 //! One design's data side, reference by reference.
 
-use super::anchored::Anchored;
-use super::coalesced::Coalesced;
+use super::anchored::AnchoredArray;
+use super::coalesced::CoalescedArray;
 use super::counts::{AnchorUse, ArrayUse, DataSideCounts, Operations};
 use super::lite::Lite;
-use super::memory::Memory;
+use super::memory::SideMemoryView;
 use super::predictor::Predictor;
 use super::range::RangeTlb;
 use super::range_table::RangeWalk;
-use super::second::{Entries, Second};
+use super::second::{Entries, SecondLevel};
 use super::spec::{Coalesce, DataSideSpec, RangeFill, RangeTlbSpec};
-use super::tag::{Held, held, lies_in, tag};
+use super::tag::{EntryTag, held, lies_in, tag};
 use super::way_array::WayArray;
 use crate::{Asid, MachineSpec, TlbSpec, Walker};
 use pagewalk_units::{PageSize, Paging, VirtAddr};
@@ -32,7 +32,7 @@ pub struct DataSide {
     paging: Paging,
     first: Vec<WayArray>,
     probes: Vec<Probe>,
-    second: Vec<Second>,
+    second: Vec<SecondLevel>,
     /// Groups that coalesce as a whole in some array, as doublings, largest first.
     aligned: Vec<u32>,
     /// By level, 1 first.
@@ -45,7 +45,7 @@ pub struct DataSide {
     /// Instructions at which the distance of anchors was last chosen.
     anchors_chosen: u64,
     /// What left the page arrays of the last level since it was asked; none where nobody asks.
-    left: Option<Vec<Held>>,
+    left: Option<Vec<EntryTag>>,
     counts: DataSideCounts,
 }
 
@@ -81,14 +81,14 @@ impl DataSide {
             }
             let entries = match tlb.coalesce {
                 Some(rule @ (Coalesce::Clustered(_) | Coalesce::Contiguous(_))) => {
-                    Entries::Coalesced(Coalesced::new(rule, tlb.geometry))
+                    Entries::Coalesced(CoalescedArray::new(rule, tlb.geometry))
                 }
                 Some(Coalesce::Anchor(pages)) => {
-                    Entries::Anchored(Anchored::new(tlb.geometry, shifts.clone(), pages.ilog2()))
+                    Entries::Anchored(AnchoredArray::new(tlb.geometry, shifts.clone(), pages.ilog2()))
                 }
                 _ => Entries::Pages(tlb.set_array()),
             };
-            second.push(Second { entries, shifts, shared: tlb.shared, hits: 0, writes: 0 });
+            second.push(SecondLevel { entries, shifts, shared: tlb.shared, hits: 0, writes: 0 });
         }
         let mut aligned: Vec<u32> = machine.tlbs.iter().filter_map(aligned_shift).collect();
         aligned.sort_unstable_by_key(|&shift| std::cmp::Reverse(shift));
@@ -122,7 +122,7 @@ impl DataSide {
 
     /// `n` references in a row to one base page.
     #[inline]
-    pub fn reference(&mut self, page: u64, n: u64, memory: &mut impl Memory) {
+    pub fn reference(&mut self, page: u64, n: u64, memory: &mut impl SideMemoryView) {
         let mut left = n;
         // Where no array of level 1 holds such pages, a miss brings nothing that the next reference hits.
         while left > 0 && !self.hits(page, left) {
@@ -194,7 +194,7 @@ impl DataSide {
 
     /// No array of level 1 has the page: whether one of level 2 does, which makes the reference. Otherwise it walks.
     #[inline(never)]
-    pub fn serves_below(&mut self, page: u64, memory: &mut impl Memory) -> bool {
+    pub fn serves_below(&mut self, page: u64, memory: &mut impl SideMemoryView) -> bool {
         self.counts.level1_misses += 1;
         if let Some(lite) = &mut self.lite {
             lite.misses += 1;
@@ -232,7 +232,7 @@ impl DataSide {
     }
 
     /// No array has the page: the reference walks. Returns the page-table entries read.
-    pub fn walk(&mut self, page: u64, memory: &mut impl Memory) -> u32 {
+    pub fn walk(&mut self, page: u64, memory: &mut impl SideMemoryView) -> u32 {
         let size = memory.walked(page);
         let address = VirtAddr(Asid::number_of(page) << self.paging.base().shift());
         // Between the two sizes that tables have, the entry is repeated for each base page.
@@ -253,7 +253,7 @@ impl DataSide {
     }
 
     /// Fills the page arrays with a base page that a page of this size maps.
-    pub fn fill(&mut self, page: u64, size: PageSize, memory: &mut impl Memory) {
+    pub fn fill(&mut self, page: u64, size: PageSize, memory: &mut impl SideMemoryView) {
         let mapped = self.doublings(size);
         let together = |&&shift: &&u32| mapped == 0 && lie_together(page, shift, memory);
         let largest = self.aligned.iter().find(together).copied().unwrap_or(mapped);
@@ -290,10 +290,13 @@ impl DataSide {
     }
 
     /// Decides what is due after so many instructions.
-    pub fn decide(&mut self, instructions: u64, memory: &mut impl Memory) {
+    pub fn decide(&mut self, instructions: u64, memory: &mut impl SideMemoryView) {
         if self.anchors_due().is_some_and(|due| due <= instructions) {
             let runs = memory.runs();
-            self.second.iter_mut().filter_map(Second::anchored_mut).for_each(|array| array.choose(&runs));
+            self.second
+                .iter_mut()
+                .filter_map(SecondLevel::anchored_mut)
+                .for_each(|array| array.choose(&runs));
             self.anchors_chosen = instructions;
         }
         if let Some(lite) = &mut self.lite
@@ -345,7 +348,7 @@ impl DataSide {
     }
 
     /// What has left them since.
-    pub fn take_left(&mut self) -> Vec<Held> {
+    pub fn take_left(&mut self) -> Vec<EntryTag> {
         self.left.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
@@ -355,7 +358,7 @@ impl DataSide {
     }
 
     /// Whether a page array of the last level has a page, by its first base page and its doublings.
-    pub fn holds_in_last(&self, (page, shift): Held) -> bool {
+    pub fn holds_in_last(&self, (page, shift): EntryTag) -> bool {
         let (number, tag) = (page >> shift, tag(page, shift));
         if self.second.is_empty() {
             return self.first.iter().any(|array| array.contains(number, tag));
@@ -367,7 +370,7 @@ impl DataSide {
     }
 
     /// Pages of an address space that the page arrays of the last level have, in order.
-    pub fn held_in_last(&self, asid: Asid) -> Vec<Held> {
+    pub fn held_in_last(&self, asid: Asid) -> Vec<EntryTag> {
         let mut tags: Vec<u64> = Vec::new();
         for second in &self.second {
             if let Entries::Pages(array) = &second.entries {
@@ -378,7 +381,8 @@ impl DataSide {
             tags.extend(self.first.iter().flat_map(WayArray::tags));
         }
         let its = asid.pages();
-        let mut all: Vec<Held> = tags.into_iter().map(held).filter(|(page, _)| its.contains(page)).collect();
+        let mut all: Vec<EntryTag> =
+            tags.into_iter().map(held).filter(|(page, _)| its.contains(page)).collect();
         all.sort_unstable();
         all.dedup();
         all
@@ -448,7 +452,7 @@ impl DataSide {
                 .counts()
         };
         let lite = self.lite.as_ref();
-        let anchors = self.second.iter().find_map(Second::anchored).map(|array| AnchorUse {
+        let anchors = self.second.iter().find_map(SecondLevel::anchored).map(|array| AnchorUse {
             lookups: array.lookups,
             hits: array.hits,
             distance: array.distance(),
@@ -468,7 +472,7 @@ impl DataSide {
 
 /// Whether the aligned group of so many doublings around a base page lies in aligned frames that follow each other,
 /// under the same rights.
-fn lie_together(page: u64, shift: u32, memory: &impl Memory) -> bool {
+fn lie_together(page: u64, shift: u32, memory: &impl SideMemoryView) -> bool {
     let first = page >> shift << shift;
     let lies = memory.frame(first).filter(|(frame, _)| frame.trailing_zeros() >= shift);
     lies.is_some_and(|(frame, rights)| {

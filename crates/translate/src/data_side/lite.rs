@@ -6,9 +6,9 @@
 //! threshold, and once in a while by chance: what is off counts nothing.
 //!
 //! Source: Karakostas 2016, section 5.4.2 and algorithm 5.1, whose test of growth and whose prose differ: see
-//! [`History`].
+//! [`LiteHistory`].
 
-use super::spec::{History, LiteSpec};
+use super::spec::{LiteHistory, LiteSpec};
 use super::way_array::WayArray;
 use pagewalk_units::Draws;
 
@@ -84,7 +84,7 @@ impl Lite {
                 }
             }
         }
-        let keeps = self.spec.history == History::Minimum;
+        let keeps = self.spec.history == LiteHistory::Minimum;
         self.previous = Some(self.previous.filter(|&previous| keeps && previous <= actual).unwrap_or(actual));
         arrays.iter_mut().for_each(|array| array.ranks.fill(0));
         (self.misses, self.from) = (0, instructions);
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
     use pagewalk_setassoc::Geometry;
 
-    fn spec(threshold: f64, relative: bool, history: History) -> LiteSpec {
+    fn spec(threshold: f64, relative: bool, history: LiteHistory) -> LiteSpec {
         LiteSpec {
             tlbs: Vec::new(),
             threshold,
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn losses_add_up_over_the_arrays() {
         let mut arrays = arrays(2);
-        let mut lite = Lite::new(&spec(1.0, false, History::Previous), vec![0, 1]);
+        let mut lite = Lite::new(&spec(1.0, false, LiteHistory::Previous), vec![0, 1]);
         lite.misses = 10;
         // Each of them alone would be borne: 0.7 more misses in 1000 instructions.
         (arrays[0].ranks[2], arrays[1].ranks[2]) = (7, 7);
@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn several_halvings_in_one_decision_end_at_one_way() {
         let mut arrays = arrays(1);
-        let mut lite = Lite::new(&spec(0.1, false, History::Previous), vec![0]);
+        let mut lite = Lite::new(&spec(0.1, false, LiteHistory::Previous), vec![0]);
         lite.decide(&mut arrays, 1000, 0);
         assert_eq!(arrays[0].active(), 1);
         lite.misses = 5;
@@ -157,7 +157,7 @@ mod tests {
     /// previous interval it does not.
     #[test]
     fn the_two_histories_differ_when_misses_rise_for_good() {
-        for (history, active) in [(History::Previous, 1), (History::Minimum, 4)] {
+        for (history, active) in [(LiteHistory::Previous, 1), (LiteHistory::Minimum, 4)] {
             let mut arrays = arrays(1);
             let mut lite = Lite::new(&spec(0.1, false, history), vec![0]);
             for (interval, misses) in [0, 50, 50, 50].into_iter().enumerate() {

@@ -6,7 +6,7 @@ use pagewalk_units::{PageSize, VirtAddr};
 
 /// What the kernel has made of the pages: asked on misses alone. Pages are numbered as
 /// [`Asid::page`](crate::Asid::page) does it.
-pub trait Memory {
+pub trait SideMemoryView {
     /// The size of the page that maps a base page. The first walk of one decides.
     fn size(&mut self, page: u64) -> PageSize;
     /// The frame of a base page, if it has one, and whether the page may be read, written and executed.

@@ -29,8 +29,10 @@ mod way_array;
 
 pub use counts::{AnchorUse, ArrayUse, DataSideCounts, Operations, RangeUse};
 pub use hierarchy::DataSide;
-pub use memory::Memory;
+pub use memory::SideMemoryView;
 pub use range::Range;
 pub use range_table::{RangeTable, RangeWalk};
-pub use spec::{Backing, Coalesce, Collapse, DataSideSpec, History, LiteSpec, RangeFill, RangeTlbSpec};
-pub use tag::Held;
+pub use spec::{
+    Coalesce, CollapseSpec, DataSideSpec, LiteHistory, LiteSpec, RangeBacking, RangeFill, RangeTlbSpec,
+};
+pub use tag::EntryTag;

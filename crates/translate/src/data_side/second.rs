@@ -1,15 +1,15 @@
 //! A page TLB of level 2, by what an entry holds.
 
-use super::anchored::Anchored;
-use super::coalesced::Coalesced;
-use super::memory::Memory;
+use super::anchored::AnchoredArray;
+use super::coalesced::CoalescedArray;
+use super::memory::SideMemoryView;
 use super::tag::tag;
 use crate::Asid;
 use pagewalk_setassoc::SetArray;
 
 /// A page TLB of level 2.
 #[derive(Clone, Debug)]
-pub(super) struct Second {
+pub(super) struct SecondLevel {
     pub entries: Entries,
     /// What it holds, as doublings of a base page.
     pub shifts: Vec<u32>,
@@ -22,13 +22,13 @@ pub(super) struct Second {
 #[derive(Clone, Debug)]
 pub(super) enum Entries {
     Pages(SetArray),
-    Coalesced(Coalesced),
-    Anchored(Anchored),
+    Coalesced(CoalescedArray),
+    Anchored(AnchoredArray),
 }
 
-impl Second {
+impl SecondLevel {
     /// Its anchors, if it has some.
-    pub fn anchored(&self) -> Option<&Anchored> {
+    pub fn anchored(&self) -> Option<&AnchoredArray> {
         match &self.entries {
             Entries::Anchored(array) => Some(array),
             _ => None,
@@ -36,7 +36,7 @@ impl Second {
     }
 
     /// The same, to be changed.
-    pub fn anchored_mut(&mut self) -> Option<&mut Anchored> {
+    pub fn anchored_mut(&mut self) -> Option<&mut AnchoredArray> {
         match &mut self.entries {
             Entries::Anchored(array) => Some(array),
             _ => None,
@@ -61,7 +61,13 @@ impl Second {
 
     /// Takes what a walk found: pages of their size, base pages together where it coalesces. Returns the tag of the
     /// page that gave way, where entries are pages.
-    pub fn fill(&mut self, page: u64, mapped: u32, largest: u32, memory: &mut impl Memory) -> Option<u64> {
+    pub fn fill(
+        &mut self,
+        page: u64,
+        mapped: u32,
+        largest: u32,
+        memory: &mut impl SideMemoryView,
+    ) -> Option<u64> {
         let victim = match &mut self.entries {
             Entries::Coalesced(array) if mapped == 0 => {
                 array.fill(page, memory);

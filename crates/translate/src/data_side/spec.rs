@@ -74,7 +74,7 @@ pub enum RangeFill {
 /// With which interval Lite compares one, to see that misses have grown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum History {
+pub enum LiteHistory {
     /// The one before: the thesis's prose.
     #[default]
     Previous,
@@ -82,12 +82,12 @@ pub enum History {
     Minimum,
 }
 
-impl History {
+impl LiteHistory {
     /// The name in machine files.
     pub fn name(self) -> &'static str {
         match self {
-            History::Previous => "previous",
-            History::Minimum => "minimum",
+            LiteHistory::Previous => "previous",
+            LiteHistory::Minimum => "minimum",
         }
     }
 }
@@ -110,13 +110,13 @@ pub struct LiteSpec {
     /// Seed of that chance.
     pub seed: u64,
     /// What an interval is compared with.
-    pub history: History,
+    pub history: LiteHistory,
 }
 
 /// What lies behind pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Backing {
+pub enum RangeBacking {
     /// All that may be used, in frames numbered as the pages are: the thesis's perfect eager paging.
     #[default]
     Perfect,
@@ -129,7 +129,7 @@ pub enum Backing {
 /// Huge pages that the kernel makes of small ones in the background, as khugepaged does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Collapse {
+pub struct CollapseSpec {
     /// Instructions from one scan to the next.
     pub interval: u64,
     /// Blocks that a scan looks at, going on where the last one ended.
@@ -138,10 +138,10 @@ pub struct Collapse {
     pub pages: u64,
 }
 
-impl Default for Collapse {
+impl Default for CollapseSpec {
     /// Linux: 8 blocks every 10 seconds, of which one page is enough; here every 100 million instructions.
-    fn default() -> Collapse {
-        Collapse { interval: 100_000_000, blocks: 8, pages: 1 }
+    fn default() -> CollapseSpec {
+        CollapseSpec { interval: 100_000_000, blocks: 8, pages: 1 }
     }
 }
 
@@ -155,11 +155,11 @@ pub struct DataSideSpec {
     /// What hits of ranges put into level 1.
     pub range_fill: RangeFill,
     /// What lies behind pages.
-    pub backing: Backing,
+    pub backing: RangeBacking,
     /// The memory that frames are of, as its table describes it: what that means, the kernel's side knows.
     pub memory: Option<toml::Table>,
     /// Huge pages made in the background.
-    pub collapse: Option<Collapse>,
+    pub collapse: Option<CollapseSpec>,
     /// Instructions from one choice of the distance of anchors to the next; never without.
     pub anchor_interval: Option<u64>,
     /// Entries of the table that predicts page sizes; without, whoever mixes sizes knows them.
@@ -198,12 +198,12 @@ impl DataSideSpec {
             return Err("ranges.threshold = 0: a range has at least 1 page".to_owned());
         }
         match (self.backing, &self.memory) {
-            (Backing::Perfect, Some(_)) => {
+            (RangeBacking::Perfect, Some(_)) => {
                 return Err(
                     "ranges.memory is for backing = \"eager\" and \"demand\": leave it out".to_owned()
                 );
             }
-            (Backing::Eager | Backing::Demand, None) => {
+            (RangeBacking::Eager | RangeBacking::Demand, None) => {
                 return Err(
                     "ranges: missing key `memory`, such as { size = \"4G\" }: backing takes frames of it"
                         .to_owned(),
@@ -213,7 +213,7 @@ impl DataSideSpec {
         }
         self.check_anchors(tlbs)?;
         self.check_predictor(tlbs)?;
-        if let Some(Collapse { interval, blocks, pages }) = self.collapse
+        if let Some(CollapseSpec { interval, blocks, pages }) = self.collapse
             && (interval == 0 || blocks == 0 || pages == 0)
         {
             return Err(format!(

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 /// A page in an array, as the kernel knows it: its first base page, and its doublings.
-pub type Held = (u64, u32);
+pub type EntryTag = (u64, u32);
 
 /// What is found for a page in an array that mixes sizes.
 #[inline(always)]
@@ -12,7 +12,7 @@ pub(super) fn tag(page: u64, shift: u32) -> u64 {
 }
 
 /// The page of a tag.
-pub(super) fn held(tag: u64) -> Held {
+pub(super) fn held(tag: u64) -> EntryTag {
     let shift = (tag & 63) as u32;
     (tag >> 6 << shift, shift)
 }

@@ -1,7 +1,10 @@
 //! The keys of a machine that is a data side: `side`, `[[range_tlb]]`, `[ranges]`, `[collapse]`, `[anchors]`,
 //! `[predictor]`, `[lite]`, `[segment]`, `energy`.
 
-use crate::{Backing, Coalesce, Collapse, DataSideSpec, History, LiteSpec, RangeFill, RangeTlbSpec, TlbSpec};
+use crate::{
+    Coalesce, CollapseSpec, DataSideSpec, LiteHistory, LiteSpec, RangeBacking, RangeFill, RangeTlbSpec,
+    TlbSpec,
+};
 use serde::Deserialize;
 
 /// The side that a machine is.
@@ -17,7 +20,7 @@ pub(super) struct FileDataSide {
     pub side: Option<FileSide>,
     pub range_tlb: Vec<FileRangeTlb>,
     pub ranges: Option<FileRanges>,
-    pub collapse: Option<Collapse>,
+    pub collapse: Option<CollapseSpec>,
     pub anchors: Option<FileAnchors>,
     pub predictor: Option<FilePredictor>,
     pub lite: Option<FileLite>,
@@ -44,7 +47,7 @@ pub(super) struct FileRanges {
     #[serde(default)]
     fill: RangeFill,
     #[serde(default)]
-    backing: Backing,
+    backing: RangeBacking,
     memory: Option<toml::Table>,
 }
 
@@ -59,7 +62,7 @@ pub(super) struct FileLite {
     reactivation: Option<f64>,
     seed: Option<u64>,
     #[serde(default)]
-    history: History,
+    history: LiteHistory,
 }
 
 #[derive(Deserialize)]

@@ -1,7 +1,7 @@
 //! The keys of `[walker.mapped]`: page tables that are mapped themselves.
 
 use super::{FileReplacement, replacement};
-use crate::{MissClass, Objective, Placement, SoftwareSpec, System, TlbSpec, TuningSpec};
+use crate::{HandlerSystem, MissClass, Objective, Placement, SoftwareSpec, TlbSpec, TuningSpec};
 use pagewalk_setassoc::{Geometry, SetIndex};
 use pagewalk_units::PageSize;
 use serde::Deserialize;
@@ -89,7 +89,7 @@ impl FileSoftware {
 }
 
 /// The system that is named, or the only one.
-fn system(name: Option<String>, mut systems: BTreeMap<String, FileSystem>) -> Result<System, String> {
+fn system(name: Option<String>, mut systems: BTreeMap<String, FileSystem>) -> Result<HandlerSystem, String> {
     let choices = systems.keys().cloned().collect::<Vec<_>>().join(", ");
     let name = match name {
         Some(name) => name,
@@ -110,7 +110,7 @@ fn system(name: Option<String>, mut systems: BTreeMap<String, FileSystem>) -> Re
         ));
     }
     let cycles = MissClass::ALL.map(|class| cycles.get(class.name()).copied());
-    Ok(System { structure: structure.unwrap_or_else(|| name.clone()), name, tables, cycles, modify })
+    Ok(HandlerSystem { structure: structure.unwrap_or_else(|| name.clone()), name, tables, cycles, modify })
 }
 
 impl FileTuning {

@@ -14,7 +14,7 @@ const ASID_SHIFT: u32 = 54;
 
 /// A page that the TLB does not hold.
 #[derive(Clone, Copy, Debug)]
-pub struct Wanted {
+pub struct RefillRequest {
     /// What the caller calls it: unique among pages that are held at one time, below [`SoftwareMmu::KEYS`].
     pub key: u64,
     /// Its address space; of a page of the kernel [`Asid::GLOBAL`].
@@ -39,8 +39,8 @@ pub(super) struct Entry {
     pub asid: Asid,
 }
 
-impl From<Wanted> for Entry {
-    fn from(page: Wanted) -> Entry {
+impl From<RefillRequest> for Entry {
+    fn from(page: RefillRequest) -> Entry {
         let class = if page.kernel { MissClass::L1k } else { MissClass::L1u };
         Entry { class, key: page.key, number: page.number, pte: page.base, asid: page.asid }
     }
@@ -178,7 +178,7 @@ impl SoftwareMmu {
     }
 
     /// Serves the miss of a page at so many instructions, and all that its handlers lead to.
-    pub fn refill(&mut self, page: Wanted, instructions: u64) -> Refill {
+    pub fn refill(&mut self, page: RefillRequest, instructions: u64) -> Refill {
         let mut done = Refill::default();
         self.serve(page.into(), &mut done);
         if let Some(tuner) = &mut self.tuner {
@@ -203,7 +203,7 @@ impl SoftwareMmu {
     }
 
     /// Puts a page in that is not held, and whose miss was served already. Returns the page that it replaces.
-    pub fn put(&mut self, page: Wanted) -> Option<u64> {
+    pub fn put(&mut self, page: RefillRequest) -> Option<u64> {
         let entry = Entry::from(page);
         let gone = self.slots.insert(entry.part(&self.spec), entry.number, entry.key);
         gone.filter(|&key| Entry::is_page(key))

@@ -35,6 +35,6 @@ mod spec;
 mod trap_driven;
 mod tuner;
 
-pub use mmu::{Refill, SoftwareCounts, SoftwareMmu, Wanted};
-pub use spec::{MissClass, Objective, Placement, SoftwareSpec, System, TuningSpec};
+pub use mmu::{Refill, RefillRequest, SoftwareCounts, SoftwareMmu};
+pub use spec::{HandlerSystem, MissClass, Objective, Placement, SoftwareSpec, TuningSpec};
 pub use trap_driven::{NestedMisses, TrapDriven, TrapError};

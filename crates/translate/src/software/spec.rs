@@ -86,7 +86,7 @@ impl fmt::Display for Placement {
 
 /// An operating system's tables and handlers.
 #[derive(Clone, Debug, PartialEq)]
-pub struct System {
+pub struct HandlerSystem {
     /// Name, such as `mach3`.
     pub name: String,
     /// The structure of an operating system that it belongs to, by name.
@@ -148,7 +148,7 @@ pub struct SoftwareSpec {
     /// log2 of the PTEs that a table page holds.
     pub entries_shift: u32,
     /// The kernel.
-    pub system: System,
+    pub system: HandlerSystem,
     /// How the partition moves, if it does.
     pub tuning: Option<TuningSpec>,
 }
@@ -225,7 +225,7 @@ impl SoftwareSpec {
 
 impl fmt::Display for SoftwareSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let System { name, tables, .. } = &self.system;
+        let HandlerSystem { name, tables, .. } = &self.system;
         write!(f, "software, {tables} levels of tables of {name}, placement {}", self.placement)?;
         if self.placement != Placement::D {
             let replaced = self.lower_replacement.name();

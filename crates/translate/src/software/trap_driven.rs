@@ -13,10 +13,10 @@
 //!
 //! Source: Uhlig et al. 1994, sections 3.2 and 5.2.1. What becomes of nested misses is not said there.
 
-use super::mmu::{Entry, SoftwareCounts, Wanted};
+use super::mmu::{Entry, RefillRequest, SoftwareCounts};
 use super::slots::{Part, Slots};
 use super::spec::SoftwareSpec;
-use pagewalk_setassoc::{Heeds, Replacement};
+use pagewalk_setassoc::{RelevantHits, Replacement};
 
 /// What becomes of a nested miss whose parent only the host's TLB missed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,9 +41,11 @@ pub enum TrapError {
 impl TrapError {
     /// Refuses what depends on hits.
     pub fn check(replacement: Replacement) -> Result<(), TrapError> {
-        match replacement.heeds() {
-            Heeds::Nothing => Ok(()),
-            Heeds::LastUse(_) | Heeds::Changes | Heeds::Each => Err(TrapError::Hits(replacement.name())),
+        match replacement.relevant_hits() {
+            RelevantHits::Nothing => Ok(()),
+            RelevantHits::LastUse(_) | RelevantHits::Changes | RelevantHits::Each => {
+                Err(TrapError::Hits(replacement.name()))
+            }
         }
     }
 }
@@ -77,7 +79,7 @@ impl TrapDriven {
 
     /// The program references a page: most often the host's TLB has it, and nobody hears of it. Says whether it
     /// trapped.
-    pub fn reference(&mut self, page: Wanted) -> bool {
+    pub fn reference(&mut self, page: RefillRequest) -> bool {
         let traps = !self.host.contains(page.key);
         if traps {
             self.trap(page.into(), true);

@@ -4,7 +4,9 @@
 
 use pagewalk_mm::frames::Buddy;
 use pagewalk_mm::promotion::{LastUse, Policy};
-use pagewalk_mm::{AddressSpace, Change, Kernel, KernelCosts, MemoryRules, Remap, Superpage, WhenFull};
+use pagewalk_mm::{
+    AddressSpace, Change, FullMemoryAction, Kernel, KernelCosts, MemoryRules, Remap, Superpage,
+};
 use pagewalk_trace::{Event, FileIdentity, Mapping, MappingKind, Protection, ThpDisable};
 use pagewalk_units::{PageSize, VirtAddr};
 use std::collections::BTreeMap;
@@ -56,11 +58,11 @@ impl Process {
 
     /// The same on a physical memory. Swapping a page costs 11 cycles, moving one 7.
     pub fn with_memory(self, memory: Buddy, compact: bool) -> Process {
-        self.when_full(memory, compact, WhenFull::Swap)
+        self.when_full(memory, compact, FullMemoryAction::Swap)
     }
 
     /// The same, with what gives way.
-    pub fn when_full(mut self, memory: Buddy, compact: bool, when_full: WhenFull) -> Process {
+    pub fn when_full(mut self, memory: Buddy, compact: bool, when_full: FullMemoryAction) -> Process {
         let rules = MemoryRules { compact, migration_cycles: 7, swap_cycles: 11, when_full };
         self.kernel = self.kernel.with_memory(memory, rules);
         self

@@ -1,10 +1,10 @@
 //! The hot loops: references that the front takes, in a row.
 
-use super::{Entry, Front, LANES, MASK, SLOTS, Told, place};
+use super::{Entry, Front, HitNotice, LANES, MASK, SLOTS, place};
 use crate::classes::{FETCH, LOAD, STORE};
 use crate::fetch::{FetchTable, Run};
 use crate::store::PageStore;
-use crate::store::last_pages::Latest;
+use crate::store::last_pages::LastPages;
 use crate::store::lookahead::look_ahead;
 use pagewalk_trace::{Ref, Span};
 use pagewalk_units::{PAGE_SHIFT, Size};
@@ -49,9 +49,9 @@ fn class_of_data<const SPLIT: bool>(r: Ref) -> usize {
 
 /// Keeps a fetch to be told of, unless it is of the page that its set's last one was of.
 #[inline(always)]
-fn mind_fetch(latest: Option<&mut Latest>, told: &mut Vec<Told>, vpn: u64, page: u32) {
+fn mind_fetch(latest: Option<&mut LastPages>, told: &mut Vec<HitNotice>, vpn: u64, page: u32) {
     if latest.is_some_and(|latest| !latest.note_alone(FETCH, vpn)) {
-        told.push(Told { class: FETCH as u32, page });
+        told.push(HitNotice { class: FETCH as u32, page });
     }
 }
 
@@ -117,7 +117,7 @@ impl PageStore {
                 } else {
                     !latest.note_alone(class, page_of(r))
                 };
-                told.push(Told { class: class as u32, page: pages[LOAD * SLOTS + at] });
+                told.push(HitNotice { class: class as u32, page: pages[LOAD * SLOTS + at] });
                 told.truncate(told.len() - usize::from(!minded));
             }
         };

@@ -2,7 +2,7 @@
 
 use crate::random::{ALL, Op, Program};
 use crate::slow::Slow;
-use pagewalk_oracle::miss_policies::{Block, Promoting, around};
+use pagewalk_oracle::miss_policies::{Block, MissPolicyModel, around};
 use pagewalk_oracle::{Machine, Paging};
 use pagewalk_translate::MachineSpec;
 use pagewalk_units::{Access, Kind};
@@ -11,7 +11,7 @@ use std::ops::Range;
 /// A slow machine under a slow kernel.
 pub struct SlowKernel {
     pub machine: Machine,
-    pub kernel: Promoting,
+    pub kernel: MissPolicyModel,
     base: u32,
     /// Whether fetches have a TLB of their own in the last level.
     split: bool,
@@ -24,7 +24,7 @@ pub struct SlowKernel {
 }
 
 impl SlowKernel {
-    pub fn new(spec: &MachineSpec, mut kernel: Promoting) -> SlowKernel {
+    pub fn new(spec: &MachineSpec, mut kernel: MissPolicyModel) -> SlowKernel {
         let huge = spec.paging.huge().shift() - spec.paging.base().shift();
         kernel.hugetlb_order = if spec.has_huge_pages() { huge as u8 } else { 0 };
         let mut machine = Slow::new(spec, Paging::Small).machine;

@@ -1,6 +1,6 @@
 //! Random machines and programs from one seed.
 
-use pagewalk_setassoc::{Heeds, Replacement};
+use pagewalk_setassoc::{RelevantHits, Replacement};
 use pagewalk_trace::{
     Block, BlockEnd, Dictionary, Event, FileIdentity, Instruction, Mapping, MappingKind, Protection, Site,
     ThpDisable,
@@ -561,7 +561,7 @@ pub fn replacement(random: &mut Random, ways: u32, level: u8) -> Vec<String> {
         let name = random.of(&Replacement::NAMES);
         let replacement = Replacement::from_name(name, seed).expect("one of the names");
         // A first level is not told of repetitions.
-        let told = level > 1 || replacement.heeds() != Heeds::Each;
+        let told = level > 1 || replacement.relevant_hits() != RelevantHits::Each;
         if told && replacement.serves(ways as usize).is_ok() {
             break if random.below(3) == 0 { "lru" } else { name };
         }

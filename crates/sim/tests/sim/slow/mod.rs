@@ -3,8 +3,8 @@
 use crate::random::{self, Op, Program, Random};
 use pagewalk_cache::{CacheSpec, Requester};
 use pagewalk_oracle::{
-    Array, Cache, Counts, Globals, Hashed, Held, Kernel, Machine, Memories, Memory, Nested, Paging, Prefetch,
-    Replacing, Skewed, Table, most_at_once, software,
+    Array, ArrayContents, Cache, Counts, Globals, Hashed, Kernel, Machine, Memories, Memory, Nested, Paging,
+    Prefetch, ReplacementModel, Skewed, Table, most_at_once, software,
 };
 use pagewalk_setassoc::{Geometry, Replacement};
 use pagewalk_trace::{Analysis, Batch, BatchBuffer, Ref, Span};
@@ -406,19 +406,19 @@ fn slow_nested(spec: &NestedSpec) -> Nested {
     }
 }
 
-fn slow_held(tlb: &TlbSpec) -> Held {
+fn slow_held(tlb: &TlbSpec) -> ArrayContents {
     match tlb.index.to_string().as_str() {
         "skewed" => {
             let shifts = tlb.page_sizes.iter().map(|size| size.shift() + tlb.pages_per_entry.ilog2());
-            Held::Skewed(Skewed::new(tlb.geometry.sets(), tlb.geometry.ways(), shifts.collect()))
+            ArrayContents::Skewed(Skewed::new(tlb.geometry.sets(), tlb.geometry.ways(), shifts.collect()))
         }
-        index => Held::Sets(replacing(tlb.geometry, tlb.replacement, index)),
+        index => ArrayContents::Sets(replacing(tlb.geometry, tlb.replacement, index)),
     }
 }
 
-fn replacing(geometry: Geometry, replacement: Replacement, index: &str) -> Replacing {
+fn replacing(geometry: Geometry, replacement: Replacement, index: &str) -> ReplacementModel {
     let seed = replacement.seed().unwrap_or(0);
-    Replacing::new(geometry.sets(), geometry.ways(), replacement.name(), seed, index)
+    ReplacementModel::new(geometry.sets(), geometry.ways(), replacement.name(), seed, index)
 }
 
 /// Feeds the program to the pass in batches cut at random places.
