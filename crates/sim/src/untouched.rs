@@ -1,8 +1,8 @@
-//! The memory price of huge pages: what they back and the program never touches.
+//! The memory price of huge pages: memory that they back and the program never touches.
 //!
-//! A huge page backs all that it maps from its first touch until nothing touched is left of it. When the kernel splits
-//! it, its base pages stay backed until each is unmapped or discarded, or nothing touched is left of the block. One
-//! that is touched after all was not backed for nothing.
+//! A huge page backs all that it maps from its first touch until none of it is touched any more. When the kernel splits
+//! it, its base pages stay backed until each is unmapped or discarded, or until the block has no touched page. A base
+//! page touched later does not count as untouched.
 
 use crate::store::key::Key;
 use crate::store::{Block, PageStore, Unit};
@@ -11,7 +11,7 @@ use pagewalk_translate::Asid;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Base pages that were backed and that the program never touched, while they were.
+/// Base pages backed and never touched, and the time they were.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UntouchedLife {
     pub born: u64,
@@ -19,21 +19,21 @@ pub(crate) struct UntouchedLife {
     pub pages: u64,
 }
 
-/// The same of several designs: a bit each.
+/// An [`UntouchedLife`] in several designs, one bit each.
 #[derive(Clone, Copy, Debug)]
 struct DesignLife {
     life: UntouchedLife,
     designs: u64,
 }
 
-/// What a split has left of a huge page.
+/// The remainder of a split huge page.
 #[derive(Clone, Debug)]
 struct SplitRemainder {
     born: u64,
     designs: u64,
     /// Number of the block's first page.
     first: u64,
-    /// By page of the block: whether it is backed and was never touched.
+    /// By page of the block: whether it is backed and never touched.
     untouched: Vec<bool>,
 }
 
@@ -43,7 +43,7 @@ impl SplitRemainder {
         self.first..self.first + self.untouched.len() as u64
     }
 
-    /// Takes pages out; returns those of them that it had, up to `died`.
+    /// Removes pages; returns their life up to `died`.
     fn take(&mut self, pages: &Range<u64>, died: u64) -> DesignLife {
         let Range { start, end } = self.block();
         let [from, to] = [pages.start, pages.end].map(|page| (page.clamp(start, end) - start) as usize);
@@ -51,7 +51,7 @@ impl SplitRemainder {
         self.lived(died, taken)
     }
 
-    /// What it still has, up to `died`.
+    /// The life of the remaining pages up to `died`.
     fn life(&self, died: u64) -> DesignLife {
         self.lived(died, self.untouched.iter().filter(|&&untouched| untouched).count() as u64)
     }
@@ -61,11 +61,11 @@ impl SplitRemainder {
     }
 }
 
-/// What was backed for nothing and is no more, and what splits have left.
+/// Ended lives of untouched memory, and remainders of splits.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct UntouchedMemory {
     ended: Vec<DesignLife>,
-    /// By block and mapping.
+    /// Remainders by block and mapping.
     rests: BTreeMap<(Key, MappingId), SplitRemainder>,
 }
 
@@ -76,7 +76,7 @@ impl UntouchedMemory {
         }
     }
 
-    /// What is left in these blocks, by key.
+    /// The remainders in these blocks, by key.
     fn rests_in(
         &mut self,
         asid: Asid,
@@ -86,23 +86,23 @@ impl UntouchedMemory {
         self.rests.range_mut(start..end)
     }
 
-    /// From now on design `to` has backed what design `from` has. What has ended makes no difference between them.
+    /// Copies the remainders of design `from` to design `to`; ended lives are common to both.
     pub fn fork(&mut self, from: usize, to: usize) {
         for SplitRemainder { designs, .. } in self.rests.values_mut() {
             *designs |= (*designs >> from & 1) << to;
         }
     }
 
-    /// From now on some designs map all of `mapping` by huge pages, of which nothing is left over.
+    /// Some designs now map all of `mapping` by huge pages, without remainders.
     pub fn make_huge(&mut self, designs: u64, mapping: MappingId) {
         let of_mapping = self.rests.iter_mut().filter(|((_, of), _)| *of == mapping);
         of_mapping.for_each(|(_, rest)| rest.designs &= !designs);
     }
 }
 
-/// By what the store knows `now`, in instructions.
+/// Operations with the store's state at instruction `now`.
 impl UntouchedMemory {
-    /// Most bytes at one time that a design backed for nothing. The extents of units are to be known.
+    /// Peak bytes that a design backs untouched. The extents of units must be current.
     pub fn bytes(&self, store: &PageStore, design: u64, now: u64) -> u64 {
         let units = store.units.iter().filter(|unit| unit.pages > 0).map(|unit| of_unit(unit, now));
         let blocks = store.blocks.iter().filter(|block| block.pages > 0);
@@ -118,12 +118,12 @@ impl UntouchedMemory {
         self.end(of_unit(&store.units[unit as usize], now));
     }
 
-    /// The same of a block.
+    /// The last touched page of a block is gone.
     pub fn end_block(&mut self, store: &PageStore, block: u32, now: u64) {
         self.end(of_block(store, &store.blocks[block as usize], now));
     }
 
-    /// In some designs the huge page of a unit is split: what of it was not touched stays backed.
+    /// Splits a unit's huge page in some designs: its untouched pages stay backed.
     pub fn leave(&mut self, store: &PageStore, unit: u32, designs: u64, now: u64) {
         if designs == 0 {
             return;
@@ -139,7 +139,7 @@ impl UntouchedMemory {
         before.into_iter().for_each(|rest| self.end(rest.life(now)));
     }
 
-    /// A page is touched that splits may have left.
+    /// First touch of a page, perhaps of a remainder.
     pub fn touch(&mut self, store: &PageStore, asid: Asid, vpn: u64, now: u64) {
         let block = store.block_number(vpn);
         for (_, rest) in self.rests_in(asid, block..block + 1) {
@@ -147,8 +147,7 @@ impl UntouchedMemory {
         }
     }
 
-    /// The pages `gone`, of those of a change, are backed no longer, nor is what splits have left of blocks without
-    /// a touched page.
+    /// The pages `gone` of a change are no longer backed, nor are remainders in blocks without a touched page.
     pub fn free(&mut self, store: &PageStore, changed: Range<u64>, gone: &Range<u64>, now: u64) {
         let blocks = store.block_number(changed.start)..store.block_number(changed.end - 1) + 1;
         let left = self.rests_in(store.asid, blocks).map(|(&key, _)| key);
@@ -170,7 +169,7 @@ fn of_block(store: &PageStore, block: &Block, died: u64) -> DesignLife {
     DesignLife { life: UntouchedLife { born: block.born, died, pages }, designs: store.block_designs }
 }
 
-/// What a unit's huge page backs for nothing.
+/// The untouched life of a unit's huge page.
 fn of_unit(unit: &Unit, died: u64) -> DesignLife {
     let pages = unit.extent.saturating_sub(unit.pages_peak).into();
     DesignLife { life: UntouchedLife { born: unit.born, died, pages }, designs: unit.huge }
@@ -178,7 +177,7 @@ fn of_unit(unit: &Unit, died: u64) -> DesignLife {
 
 /// The largest sum of pages over lives that overlap in time.
 pub(crate) fn most_at_once(lives: impl Iterator<Item = UntouchedLife>) -> u64 {
-    // A life includes the moment of its end, so what dies at an instant overlaps what is born then.
+    // A life includes its last moment, so a life that ends at an instant overlaps one that begins then.
     let ends = |life: UntouchedLife| [(life.born, life.pages as i64), (life.died + 1, -(life.pages as i64))];
     let mut steps: Vec<(u64, i64)> = lives.flat_map(ends).collect();
     steps.sort_unstable();

@@ -1,14 +1,13 @@
-//! OFFLINE: the superpages that a kernel would build if it knew the future (Romer 1998, section 3.4.1).
+//! OFFLINE: superpages chosen with knowledge of the future (Romer 1998, section 3.4.1).
 //!
-//! The best set is hard to find (the source reduces Set-Cover to it), so it is approached greedily. The stream is
-//! replayed with the superpages chosen so far in force; every miss is charged to the blocks that would have prevented
-//! it; the block with the most misses for its price is chosen; until none is worth its price.
+//! The best set is hard to find (the source reduces Set-Cover to it), so the search is greedy. It replays the stream
+//! with the superpages chosen so far in force, charges every miss to the blocks that would prevent it, and chooses the
+//! block with the most misses for its price, until none is worth its price.
 //!
-//! What the source leaves open is a setting: how many blocks are chosen after one replay, and what a block costs that
-//! grows out of chosen ones. In the end each superpage pays a full copy of itself, and those that went into it nothing.
-//! A miss that a block would have prevented in both of the source's ways counts once. A block whose memory is given
-//! back and touched anew costs its price each time. A choice may turn out to cost more than it saves: the replay that
-//! cost least is the result.
+//! What the source leaves open is a setting: how many blocks to choose after one replay, and the cost of a block that
+//! grows out of chosen ones. In the end each superpage pays for a full copy, and the ones inside it pay nothing. A miss
+//! that a block would prevent in both of the source's ways counts once. A block whose memory is freed and touched again
+//! costs its price each time. A choice may cost more than it saves, so the cheapest replay is the result.
 
 mod choice;
 mod margins;
@@ -28,7 +27,7 @@ use pagewalk_mm::{Account, Kernel, Superpage};
 use pagewalk_trace::{Analysis, Item, Source, SourceError};
 use pagewalk_translate::{Asid, MachineSpec};
 
-/// What one replay found.
+/// The counts of one replay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replay {
     /// Superpages in force.
@@ -37,20 +36,20 @@ pub struct Replay {
     pub misses: u64,
     /// Cycles of those misses and of building the superpages.
     pub cycles: u64,
-    /// Blocks chosen after it.
+    /// Blocks chosen after the replay.
     pub chosen: usize,
 }
 
-/// What OFFLINE found.
+/// The result of OFFLINE.
 #[derive(Clone, Debug)]
 pub struct OfflineResult {
     /// The superpages, by ascending address, in base pages of the machine.
     pub blocks: Vec<Superpage>,
-    /// Counts of the stream with them in force.
+    /// Counts with these superpages in force.
     pub counts: DesignCounts,
     /// All replays, in order.
     pub replays: Vec<Replay>,
-    /// What was not chosen after the last of them.
+    /// The blocks rejected after the last replay.
     pub left_out: RejectedBlocks,
 }
 
@@ -63,19 +62,19 @@ pub enum OfflineError<E> {
     /// The stream cannot be read.
     #[error(transparent)]
     Source(#[from] SourceError),
-    /// The machine cannot have such a kernel.
+    /// The kernel does not fit the machine.
     #[error(transparent)]
     Pass(#[from] PassError),
-    /// A share that is none.
+    /// `take` is not a share.
     #[error("offline: take is {0}: expected a share from 0 to 1")]
     Share(f64),
-    /// A machine that holds no superpage of the orders asked for.
+    /// The machine holds no superpage of the requested orders.
     #[error("offline: no TLB of `{0}` holds pages larger than its base page for all references")]
     NoSuperpages(String),
 }
 
-/// Finds superpages for a stream on a machine. `open` opens the stream from its beginning, as often as it is asked to;
-/// `progress` hears of every replay.
+/// Finds superpages for a stream on a machine. `open` opens the stream from its start, once per replay; `progress` gets
+/// every replay.
 pub fn offline<S: Source, E>(
     mut open: impl FnMut() -> Result<S, E>,
     machine: &MachineSpec,
@@ -101,8 +100,8 @@ pub fn offline<S: Source, E>(
         let misses = counts.walks();
         let built = counts.kernel.map_or(0, |kernel| kernel.accounts.of(Account::Copy));
         let cycles = misses.saturating_mul(settings.miss_cycles).saturating_add(built);
-        let charges = replaying.kernel().and_then(Kernel::charges).expect("it charges");
-        // Those in the place of which larger ones were built are of no use.
+        let charges = replaying.kernel().and_then(Kernel::charges).expect("the replay's policy charges");
+        // Blocks that larger ones replaced are useless.
         blocks.retain(|&block| charges.built_within(block, 0) > 0);
         let (mut next, mut chosen) = (blocks.clone(), 0);
         if replays.len() < settings.replays {
@@ -116,7 +115,7 @@ pub fn offline<S: Source, E>(
             best = Some((cycles, blocks, counts));
         }
         if let Some(left_out) = left_out {
-            let (_, blocks, counts) = best.expect("this replay at least");
+            let (_, blocks, counts) = best.expect("at least this replay");
             return Ok(OfflineResult { blocks, counts, replays, left_out });
         }
         blocks = next;
@@ -128,7 +127,7 @@ pub fn check_offline(machine: &MachineSpec, settings: &OfflineSettings) -> Resul
     replay(machine, settings, &[]).map(drop)
 }
 
-/// What simulates the machine in one replay.
+/// The engine of one replay.
 enum ReplayEngine {
     Pass(Box<Pass>),
     System(Box<System>),
@@ -157,7 +156,7 @@ impl ReplayEngine {
     }
 }
 
-/// A machine with these superpages in force, that charges the misses that are left.
+/// A replay engine with these superpages in force, which charges the remaining misses.
 fn replay(
     machine: &MachineSpec,
     settings: &OfflineSettings,

@@ -1,15 +1,15 @@
-//! Where in the code a reference stands.
+//! The place of a reference in the code.
 
 use pagewalk_trace::{Dictionary, Ref};
 use pagewalk_units::{BlockId, VirtAddr};
 
-/// Where in the code a reference stands.
+/// The place of a reference in the code.
 #[derive(Clone, Copy)]
 pub(crate) struct ReferencePlace<'a> {
     pub blocks: &'a Dictionary,
     pub block: BlockId,
     pub at: CodePosition,
-    /// Data references that come after this and were taken already, as hits: see [`crate::pass::folded`].
+    /// Later data references that were counted ahead as hits: see `folded_order`.
     pub ahead: &'a [Ref],
 }
 
@@ -20,7 +20,7 @@ pub(crate) enum CodePosition {
 }
 
 impl ReferencePlace<'_> {
-    /// The instruction; 0 where the stream has no code.
+    /// The instruction; 0 if the stream has no code.
     pub fn instruction(&self) -> VirtAddr {
         let block = self.blocks.get(self.block);
         let found = match self.at {

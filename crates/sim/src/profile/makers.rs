@@ -1,9 +1,9 @@
-//! Who made a mapping: the functions that the call which mapped or grew it returned to, one after the other.
+//! Makers of mappings: the callers of the call that mapped or grew a mapping.
 //!
-//! `mmap` is called by `malloc`, and `malloc` by the program. A stream has no stacks, but control goes back the way it
-//! came, and blocks say whether they end in calls or returns: whenever more was returned from than was called since,
-//! the thread is in the caller of where it was. So the callers come to light one by one, until there are enough. A tail
-//! call leaves no caller, as on a real stack; after `longjmp` those that it skips are missing.
+//! `malloc` calls `mmap`, and the program calls `malloc`. A stream has no stacks, but control returns the way it came,
+//! and blocks say whether they end in calls or returns: once returns exceed calls, the thread is in the caller of where
+//! it was. So the callers show one by one, until there are enough. A tail call leaves no caller, as on a real stack;
+//! callers that `longjmp` skips are missing.
 
 use pagewalk_mm::{AddressSpace, MappingId};
 use pagewalk_trace::{Batch, Block, BlockEnd, Event, Mapping, MappingKind};
@@ -11,32 +11,32 @@ use pagewalk_units::{PAGE_BYTES, ThreadId, VirtAddr};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// Callers that are kept of a call.
+/// Most callers recorded for a call.
 const CALLERS_MAX: usize = 12;
-/// Blocks after which a thread is followed no longer.
+/// Blocks after which the search in a thread ends.
 const FOLLOWED_MAX: usize = 1 << 14;
-/// Calls that are followed, of all threads.
+/// Most calls followed in all threads.
 const CALLS_MAX: usize = 1 << 16;
-/// Makers of one mapping that are told apart.
+/// Most makers of one mapping.
 const MAKERS_MAX: usize = 32;
 
-/// Where a call returned to.
+/// The place where a call returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CodePlace {
     /// Its address in the traced process.
     pub address: VirtAddr,
-    /// The mapping that held it.
+    /// Its mapping.
     pub mapping: MappingId,
-    /// Its offset in the mapping's file, where that is a file.
+    /// Its offset in the mapping's file, if it has one.
     pub file_offset: u64,
 }
 
-/// Code that had memory mapped.
+/// Code that caused memory to be mapped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Maker {
-    /// The callers, the innermost first.
+    /// Its callers, the innermost first.
     pub callers: Vec<CodePlace>,
-    /// Bytes that it had mapped of the mapping in question.
+    /// Bytes of the mapping that it caused.
     pub bytes: u64,
 }
 
@@ -45,7 +45,7 @@ pub struct Maker {
 struct Return {
     made: Vec<(MappingId, u64)>,
     callers: Vec<CodePlace>,
-    /// Calls less returns since, and the fewest of these.
+    /// Calls minus returns since, and their minimum.
     depth: i64,
     lowest: i64,
     /// How the last block ended.
@@ -54,7 +54,7 @@ struct Return {
 }
 
 impl Return {
-    /// Takes a block that ran; whether enough is known.
+    /// Follows an executed block; true if enough callers are known.
     fn ran(&mut self, block: &Block, space: &AddressSpace) -> bool {
         self.depth += match self.last.replace(block.end) {
             Some(BlockEnd::Call) => 1,
@@ -71,7 +71,7 @@ impl Return {
     }
 }
 
-/// The makers of all mappings that no file names.
+/// The makers of all mappings without a file.
 #[derive(Debug, Default)]
 pub(crate) struct Makers {
     has_run: bool,
@@ -81,16 +81,16 @@ pub(crate) struct Makers {
     makers: BTreeMap<MappingId, MappingMakers>,
 }
 
-/// What was made of one mapping.
+/// The makers of one mapping.
 #[derive(Debug, Default)]
 struct MappingMakers {
     makers: Vec<Maker>,
-    /// Bytes, also those of which no maker is known.
+    /// Bytes of the mapping, with known makers or not.
     bytes: u64,
 }
 
 impl MappingMakers {
-    /// Adds what these callers had mapped. Where there are too many, those that had least are forgotten.
+    /// Adds bytes that these callers caused. If there are too many makers, drops those with fewest bytes.
     fn add(&mut self, callers: &[CodePlace], bytes: u64) {
         let MappingMakers { makers, .. } = self;
         if let Some(known) = makers.iter_mut().find(|maker| maker.callers == callers) {
@@ -108,7 +108,7 @@ impl MappingMakers {
 }
 
 impl Makers {
-    /// Takes what ran.
+    /// Follows executed blocks.
     pub fn ran(&mut self, batch: &Batch<'_>, space: &AddressSpace) {
         (self.has_run, self.running) = (true, batch.thread);
         let Some(after) = self.returns.get_mut(&batch.thread) else { return };
@@ -117,7 +117,7 @@ impl Makers {
         }
     }
 
-    /// Takes an event that `space` has heard of.
+    /// Handles an event that `space` reflects already.
     pub fn happened(&mut self, event: &Event, space: &AddressSpace) {
         if let Some(thread) = event.switches_to() {
             self.running = thread;
@@ -156,13 +156,13 @@ impl Makers {
         threads.into_iter().for_each(|thread| self.settle(thread));
     }
 
-    /// Those of a mapping, and the bytes that were mapped of it in all.
+    /// The makers of a mapping, and all its bytes.
     pub fn of(&self, mapping: MappingId) -> (&[Maker], u64) {
         self.makers.get(&mapping).map_or((&[], 0), |made| (&made.makers, made.bytes))
     }
 }
 
-/// The memory without a file that an event adds: an address in it, and how much.
+/// The memory without a file that an event adds: an address in it, and its bytes.
 fn grown(event: &Event) -> Option<(u64, u64)> {
     match event {
         Event::Map(Mapping { start, bytes, kind, .. }) => {
@@ -182,7 +182,7 @@ fn grown(event: &Event) -> Option<(u64, u64)> {
     }
 }
 
-/// Calls whose functions the block goes on in.
+/// Calls that the block continues into.
 fn calls_within(block: &Block) -> i64 {
     let mut byte = 0;
     let mut calls = 0;
@@ -197,7 +197,7 @@ fn calls_within(block: &Block) -> i64 {
     calls
 }
 
-/// Whether this is `call rel32`, with whatever prefixes.
+/// Whether this is `call rel32`, with any prefixes.
 fn is_call(instruction: &[u8]) -> bool {
     let is_prefix = |byte: &&u8| matches!(byte, 0x2e | 0x3e | 0x40..=0x4f | 0x66 | 0x67 | 0xf2 | 0xf3);
     instruction.iter().find(|byte| !is_prefix(byte)) == Some(&0xe8)
@@ -205,7 +205,7 @@ fn is_call(instruction: &[u8]) -> bool {
 
 fn place(address: VirtAddr, space: &AddressSpace) -> Option<CodePlace> {
     let vma = space.vma(address)?;
-    // An untrusted offset: it may lie at the end of numbers.
+    // The offset is untrusted and may overflow.
     let file_offset = vma.file_offset.wrapping_add(address.0 - vma.start);
     Some(CodePlace { address, mapping: vma.mapping, file_offset })
 }
@@ -230,7 +230,7 @@ mod tests {
         }
     }
 
-    /// What ran after a call: its callers are where more was returned from than was called.
+    /// Callers show where returns exceed calls.
     #[test]
     fn callers_are_where_more_was_returned_from_than_called() {
         let space = AddressSpace::default();
@@ -239,10 +239,10 @@ mod tests {
         let call: &[&[u8]] = &[&[0xf2, 0xe8, 0, 0, 0, 0], &[0x90]];
         let blocks = [
             (block(1, BlockEnd::Return, nop, false), 0),
-            // In the caller, which calls another function and comes back from it.
+            // In the caller, which calls another function and returns from it.
             (block(2, BlockEnd::Call, nop, false), -1),
             (block(3, BlockEnd::Return, nop, false), -1),
-            // The engine may go on in a function that is called: the return is from that.
+            // The engine may continue into a called function: the return is from that.
             (block(4, BlockEnd::Return, call, true), -1),
             (block(5, BlockEnd::Jump, nop, false), -1),
             (block(6, BlockEnd::Return, call, false), -1),

@@ -1,6 +1,6 @@
-//! What a TLB entry names: a small page, a unit, a block, or a superpage.
+//! The subject of a TLB entry: a small page, a unit, a block, or a superpage.
 
-/// What an array can hold, by its id in the [`PageStore`](crate::store::PageStore).
+/// The subject of a TLB entry, by its id in the [`PageStore`](crate::store::PageStore).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EntryId {
     Page(u32),
@@ -25,7 +25,7 @@ impl PackedEntry {
         }
     }
 
-    /// The page, if it is one: what most are.
+    /// The page, if it is one, as most are.
     #[inline(always)]
     pub fn page(self) -> Option<u32> {
         (self.0 >> 30 == 0).then_some(self.0)
@@ -47,12 +47,12 @@ impl PackedEntry {
         self.0.into()
     }
 
-    /// What [`PackedEntry::key`] gave.
+    /// The inverse of [`PackedEntry::key`].
     pub fn from_key(key: u64) -> PackedEntry {
         PackedEntry(key as u32)
     }
 
-    /// Kind and id, to index lists that are kept by kind.
+    /// Kind and id, as indices of lists by kind.
     #[inline]
     pub fn parts(self) -> (usize, usize) {
         ((self.0 >> 30) as usize, (self.0 & !(3 << 30)) as usize)

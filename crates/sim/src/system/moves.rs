@@ -1,4 +1,4 @@
-//! What enters and leaves the TLBs that a policy watches.
+//! Translations that enter and leave watched TLBs.
 
 use super::handlers::software_page;
 use super::page::Page;
@@ -8,7 +8,7 @@ use pagewalk_mm::Superpage;
 use pagewalk_translate::{Asid, EntryTag};
 use pagewalk_units::PageSize;
 
-/// A translation of a process that entered or left a TLB which a policy watches.
+/// A process's translation that entered or left a watched TLB.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TlbMove {
     pub asid: Asid,
@@ -17,14 +17,14 @@ pub(super) struct TlbMove {
 }
 
 impl TlbMove {
-    /// Of a data side's array.
+    /// The move of an entry of a data side's array.
     pub fn of(tlb: usize, (page, shift): EntryTag) -> TlbMove {
         let unit = Superpage { first: Asid::number_of(page), order: shift as u8 };
         TlbMove { asid: Asid::of_page(page), tlb, unit }
     }
 }
 
-/// What entered and left such TLBs.
+/// Translations that entered and left watched TLBs.
 #[derive(Default)]
 pub(super) struct TlbMoves {
     pub entered: Option<TlbMove>,
@@ -32,7 +32,7 @@ pub(super) struct TlbMoves {
 }
 
 impl Tlbs {
-    /// What watched TLBs hold of an address space.
+    /// An address space's entries in watched TLBs.
     pub(super) fn watched_of(&self, asid: Asid) -> Vec<TlbMove> {
         if let (Some(side), Some(tlbs)) = (&self.side, self.watched) {
             return side
@@ -84,12 +84,12 @@ impl Tlbs {
         })
     }
 
-    /// The watched TLB that serves a class, if some policy watches.
+    /// The watched TLB of a class, if a policy watches.
     pub fn watched_by(&self, class: usize) -> Option<usize> {
         self.watched.map(|tlbs| tlbs[class])
     }
 
-    /// The watched TLBs by number; none where no policy watches.
+    /// The numbers of the watched TLBs; empty if no policy watches.
     pub fn watched(&self) -> std::ops::Range<usize> {
         self.watched.map_or(0..0, |tlbs| tlbs[LAST_DATA].min(tlbs[FETCH])..tlbs[FETCH] + 1)
     }

@@ -23,7 +23,7 @@ pub(super) struct FirstLevelArray {
     serves: KindSet,
     sizes: Vec<PageSize>,
     pub(super) entries: Entries,
-    /// Whether a hit of what was touched last changes what it replaces later.
+    /// Whether repeating the last hit changes later evictions.
     heeds_repetitions: bool,
     hits: u64,
 }
@@ -31,7 +31,7 @@ pub(super) struct FirstLevelArray {
 #[derive(Clone)]
 pub(super) enum Entries {
     Array(TlbArray),
-    /// Refilled by handlers whose own misses take part.
+    /// Refills by handlers that may miss themselves.
     Software(Box<SoftwareMmu>),
 }
 
@@ -59,11 +59,11 @@ impl FirstLevelArray {
     }
 }
 
-/// One core's.
+/// The hardware of one core.
 #[derive(Clone)]
 pub(super) struct Tlbs {
     pub machine: MachineSpec,
-    /// In the place of arrays and walker, where the machine is one.
+    /// Replaces arrays and walker if the machine is a data side.
     pub(super) side: Option<Box<DataSide>>,
     pub(super) first: Vec<FirstLevelArray>,
     pub(super) lower: LowerLevels,
@@ -72,7 +72,7 @@ pub(super) struct Tlbs {
     prefetchers: Vec<Prefetcher>,
     gives_victims: bool,
     pub(super) last_level: u8,
-    /// By class: which of the TLBs that a policy watches serves it; none where none does.
+    /// The watched TLB of each class; none if no policy watches.
     pub(super) watched: Option<[usize; CLASSES]>,
     pub counts: MissCounts,
     /// Lookups by class.
@@ -80,7 +80,7 @@ pub(super) struct Tlbs {
 }
 
 impl Tlbs {
-    /// Empty. `watched`: see there.
+    /// Empty hardware; `watched`: see the field.
     pub fn new(machine: &MachineSpec, watched: Option<[usize; CLASSES]>) -> Tlbs {
         let first = |(index, tlb): (usize, &pagewalk_translate::TlbSpec)| FirstLevelArray {
             index,
@@ -117,7 +117,7 @@ impl Tlbs {
         }
     }
 
-    /// By class: the first of those with which it shares arrays of the first level.
+    /// For each class, the first class that shares its first-level arrays.
     pub fn groups(&self) -> [usize; CLASSES] {
         let mut groups = [FETCH, LOAD, STORE];
         for first in &self.first {
@@ -130,7 +130,7 @@ impl Tlbs {
         groups
     }
 
-    /// Where alone pages of a size lie that a class asks for, if repetitions of its hits there change nothing.
+    /// The only array for pages of a size and class, if repeated hits there change nothing.
     pub fn place(&self, class: usize, size: PageSize) -> Option<ArrayPlace> {
         let only = |class: usize| {
             let mut taking = (0..self.first.len()).filter(|&at| self.first[at].takes(KINDS[class], size));
@@ -141,7 +141,7 @@ impl Tlbs {
         Some(ArrayPlace { array: array as u8, classes: classes.fold(0, |set, class| set | 1 << class) })
     }
 
-    /// By class: where base pages lie.
+    /// The only array for base pages of each class.
     pub fn homes(&self) -> [Option<BaseArray>; CLASSES] {
         let base = self.machine.paging.base();
         [FETCH, LOAD, STORE].map(|class| {
@@ -154,7 +154,7 @@ impl Tlbs {
         })
     }
 
-    /// Looks up an entry that lies in this array alone.
+    /// Looks up an entry that only this array can hold.
     #[inline]
     pub fn touch(&mut self, class: usize, array: u8, entry: Entry) -> bool {
         self.lookups[class] += 1;
@@ -188,7 +188,7 @@ impl Tlbs {
         self.first.iter().any(|first| first.serves.has(kind) && first.holds(asid, page))
     }
 
-    /// Which of the lower levels, or a prefetch buffer, serves a miss; a walk is due for [`TranslationSource::Walk`].
+    /// The lower level or prefetch buffer that serves a miss; [`TranslationSource::Walk`] needs a walk.
     pub fn served_below(
         &mut self,
         class: usize,
@@ -223,7 +223,7 @@ impl Tlbs {
         }
     }
 
-    /// Fills the arrays above the level that served a miss; tells what entered and left watched TLBs.
+    /// Fills the arrays above the level that served a miss; returns the moves of watched TLBs.
     pub fn fill(
         &mut self,
         class: usize,
@@ -251,7 +251,7 @@ impl Tlbs {
         let still = |&(of, number, size): &(Asid, u64, PageSize)| {
             !self.is_watched_in(tlb, of, Page { number, size, leaf: size })
         };
-        // Another array of the same TLB may still have it.
+        // Another array of the same TLB may still hold it.
         let left = left.into_iter().filter(still);
         let left =
             left.map(|(asid, number, size)| TlbMove { asid, tlb, unit: self.block(number, size) }).collect();
@@ -265,7 +265,7 @@ impl Tlbs {
         Superpage { first: number << order, order }
     }
 
-    /// After a walk, or a hit in a prefetch buffer: fetches what maps the next page, where that is due.
+    /// Prefetches the next page's translation after a walk or a hit in a prefetch buffer, if due.
     pub fn prefetch_next(&mut self, kind: Kind, page: Page, next: impl Fn(u64) -> Option<(Asid, Page)>) {
         let Some(at) = self.prefetchers.iter().position(|prefetcher| prefetcher.takes(kind, page.size))
         else {
@@ -284,7 +284,7 @@ impl Tlbs {
         }
     }
 
-    /// A reference of the program goes through the caches of memory.
+    /// Sends a reference of the program through the caches of memory.
     #[inline]
     pub fn access(&mut self, kind: Kind, physical: u64, bytes: u64) {
         if let Some(memory) = &mut self.memory {
@@ -297,7 +297,7 @@ impl Tlbs {
         self.memory.as_ref().map_or(0, |memory| memory.hierarchy.line_shift())
     }
 
-    /// Whether fetches from the line of this address change nothing but counts until others are made.
+    /// Whether fetches from the line of this address only change counts, until a fetch from another line.
     pub fn fetches_wait_in(&self, physical: u64) -> bool {
         self.memory.as_ref().is_some_and(|memory| memory.hierarchy.repeats_alone(Requester::Fetch, physical))
     }
@@ -332,18 +332,18 @@ impl Tlbs {
         }
     }
 
-    /// Drops what walkers cache of tables that map some byte of the range.
+    /// Drops tables that map some byte of the range from walkers' caches.
     pub fn invalidate_tables(&mut self, start: VirtAddr, bytes: u64) {
         self.walker.invalidate(start, bytes);
     }
 
-    /// Another address space runs.
+    /// Switches to another address space.
     pub fn enter(&mut self, asid: Asid) {
         self.side.iter_mut().for_each(|side| side.enter(asid));
         self.walker.enter(asid);
     }
 
-    /// Drops everything of an address space; returns what left watched TLBs.
+    /// Drops an address space; returns the entries that left watched TLBs.
     pub fn flush(&mut self, asid: Asid) -> Vec<TlbMove> {
         let left = self.watched_of(asid);
         for first in &mut self.first {
@@ -365,7 +365,7 @@ impl Tlbs {
         left
     }
 
-    /// Hands the arrays that all cores share, and the tables in memory, to another core.
+    /// Moves shared arrays and tables in memory to another core.
     pub fn give_shared(&mut self, to: &mut Tlbs) {
         if let (Some(own), Some(other)) = (&mut self.side, &mut to.side) {
             own.give_shared(other);
@@ -402,7 +402,7 @@ impl Tlbs {
         arrays
     }
 
-    /// The walker, to be counted.
+    /// The walker, for its counts.
     pub fn walker(&self) -> &Walker {
         &self.walker
     }
@@ -417,7 +417,7 @@ impl Tlbs {
         self.memory.iter().flat_map(|memory| cache_totals(&self.machine, memory)).collect()
     }
 
-    /// Page-table entries that walks read from memory, where there are caches.
+    /// Page-table entries that walks read from memory, if there are caches.
     pub fn walks_in_memory(&self) -> Option<u64> {
         self.memory.as_ref().map(|memory| memory.walks_in_memory)
     }

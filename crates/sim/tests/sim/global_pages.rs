@@ -100,5 +100,5 @@ fn a_change_in_one_space_drops_the_translation_for_all() {
 #[test]
 fn huge_pages_everywhere_leave_no_base_page_to_be_global() {
     let error = pass(0, Arc::new(Everything)).map(drop).unwrap_err();
-    assert_eq!(error.to_string(), "`m` maps everything by huge pages: global pages are base pages");
+    assert_eq!(error.to_string(), "`m` maps everything by huge pages, but global pages are base pages");
 }
