@@ -1,9 +1,8 @@
-//! Translation hardware: what a machine is, and its parts below the first-level TLBs.
+//! Translation hardware: machine descriptions, and the parts below the first-level TLBs.
 //!
-//! Design constraints: knows nothing of the kernel's policies and nothing of cycles. A machine is read
-//! from TOML ([`MachineSpec`]); its lower TLB levels ([`LowerLevels`]) and its page walker
-//! ([`Walker`]) are touched only on first-level misses. First-level arrays are simulated by
-//! `sim`, which sees every reference.
+//! Design constraints: it knows neither kernel policies nor cycles. A machine comes from TOML ([`MachineSpec`]); its
+//! lower TLB levels ([`LowerLevels`]) and its walker ([`Walker`]) work at first-level misses only. `sim`, which sees
+//! every reference, simulates first-level arrays.
 
 mod asid;
 mod data_side;

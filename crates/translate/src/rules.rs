@@ -1,4 +1,4 @@
-//! The rules between several keys of a machine.
+//! Rules that relate several keys of a machine.
 
 use crate::{Coalesce, Fills, MachineSpec, NestedSpec, TlbSpec, WalkerSpec};
 use pagewalk_setassoc::{RelevantHits, Replacement, SetIndex};
@@ -6,7 +6,7 @@ use pagewalk_units::{Kind, PageSize};
 use std::collections::BTreeSet;
 
 impl MachineSpec {
-    /// What breaks a rule, with the choices.
+    /// Checks the rules; the error names the broken rule and the choices.
     pub(crate) fn check(&self) -> Result<(), String> {
         if self.tlbs.is_empty() {
             return Err("no [[tlb]]: a machine needs at least one array of level 1".to_owned());
@@ -29,7 +29,7 @@ impl MachineSpec {
         self.check_data_side()
     }
 
-    /// A first level is not told of repetitions: what heeds them belongs further down.
+    /// First levels see no repetitions, so replacement that needs them is allowed only further down.
     fn check_first_level(&self) -> Result<(), String> {
         let heeding = |tlb: &&TlbSpec| tlb.level == 1 && tlb.relevant_hits() == RelevantHits::Each;
         match self.tlbs.iter().find(heeding) {
@@ -49,7 +49,7 @@ impl MachineSpec {
         }
     }
 
-    /// Names of arrays are parts of metrics' names: each has its own there.
+    /// Names of arrays are parts of metric names, so they must be unique.
     fn check_names(&self) -> Result<(), String> {
         check_name("name =", &self.name)?;
         for cache in &self.caches {
@@ -81,7 +81,7 @@ impl MachineSpec {
         }
     }
 
-    /// No array may name a page that the walker cannot map.
+    /// Arrays may only hold page sizes that the walker can map.
     fn check_sizes(&self) -> Result<(), String> {
         let base = self.paging.base();
         for tlb in &self.tlbs {
@@ -131,7 +131,7 @@ impl MachineSpec {
         Ok(())
     }
 
-    /// Arrays whose entries map several pages stand below the first level and take no part in victims.
+    /// Arrays whose entries map several pages must lie below the first level, and neither give nor take victims.
     fn check_pages_per_entry(&self) -> Result<(), String> {
         for tlb in self.tlbs.iter().filter(|tlb| tlb.pages_per_entry != 1) {
             let wrong = |why: String| {
@@ -153,7 +153,7 @@ impl MachineSpec {
         Ok(())
     }
 
-    /// Each array can be built as it is organised.
+    /// Each array's organisation must fit its shape.
     fn check_organisations(&self) -> Result<(), String> {
         self.tlbs.iter().try_for_each(|tlb| match tlb.try_array() {
             Ok(_) => Ok(()),
@@ -161,7 +161,7 @@ impl MachineSpec {
         })
     }
 
-    /// An array for victims has someone above it to give them.
+    /// An array for victims needs an array above that gives them.
     fn check_victims(&self) -> Result<(), String> {
         for tlb in self.tlbs.iter().filter(|tlb| tlb.fills == Fills::Victims) {
             let above: Vec<&TlbSpec> = self.tlbs.iter().filter(|above| above.level < tlb.level).collect();
@@ -183,7 +183,7 @@ impl MachineSpec {
         Ok(())
     }
 
-    /// Prefetch buffers stand beside the last level.
+    /// Only the last level may have prefetch buffers.
     fn check_prefetching(&self) -> Result<(), String> {
         let last = self.last_level();
         match self.tlbs.iter().find(|tlb| tlb.prefetch.is_some() && tlb.level != last) {
@@ -195,7 +195,7 @@ impl MachineSpec {
         }
     }
 
-    /// What the model of data sides simulates, and what only it does.
+    /// Keys that data sides do not support, and keys that only they support.
     fn check_data_side(&self) -> Result<(), String> {
         let Some(side) = &self.data_side else {
             return match self.tlbs.iter().find(|tlb| tlb.coalesce.is_some()) {
@@ -273,7 +273,7 @@ impl MachineSpec {
     }
 }
 
-/// Points separate the parts of metrics' names, so none may have one.
+/// Dots separate the parts of metric names, so names may not contain one.
 fn check_name(key: &str, name: &str) -> Result<(), String> {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     if name.is_empty() || !name.bytes().all(fits) {
@@ -286,7 +286,7 @@ fn check_name(key: &str, name: &str) -> Result<(), String> {
 mod tests {
     use super::*;
 
-    /// What is wrong with a data side that is priced when this is changed.
+    /// The error of a priced data side after this change.
     fn wrong(from: &str, to: &str) -> String {
         let text = include_str!("../../../machines/karakostas_rmm_lite.toml");
         assert!(text.contains(from), "{from}");
@@ -308,7 +308,7 @@ mod tests {
         }
     }
 
-    /// Arm names its page-walk caches as others name TLBs: what is not priced has no metric that both would be in.
+    /// Arm's page-walk caches may have names of TLBs: without energy no metric would contain both.
     #[test]
     fn arrays_without_energy_may_be_named_as_page_walk_caches_are() {
         let text = include_str!("../../../machines/neoverse_v2_contiguous.toml");

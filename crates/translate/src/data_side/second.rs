@@ -1,4 +1,4 @@
-//! A page TLB of level 2, by what an entry holds.
+//! A page TLB of level 2, of any kind of entries.
 
 use super::anchored::AnchoredArray;
 use super::coalesced::CoalescedArray;
@@ -11,7 +11,7 @@ use pagewalk_setassoc::SetArray;
 #[derive(Clone, Debug)]
 pub(super) struct SecondLevel {
     pub entries: Entries,
-    /// What it holds, as doublings of a base page.
+    /// Its page sizes, as doublings of a base page.
     pub shifts: Vec<u32>,
     /// Whether all cores share it.
     pub shared: bool,
@@ -35,7 +35,7 @@ impl SecondLevel {
         }
     }
 
-    /// The same, to be changed.
+    /// [`SecondLevel::anchored`] for changes.
     pub fn anchored_mut(&mut self) -> Option<&mut AnchoredArray> {
         match &mut self.entries {
             Entries::Anchored(array) => Some(array),
@@ -43,7 +43,7 @@ impl SecondLevel {
         }
     }
 
-    /// The largest page that it has around this one, which is then used.
+    /// The largest entry around a page, which counts as used.
     pub fn touch(&mut self, page: u64) -> Option<u32> {
         match &mut self.entries {
             Entries::Coalesced(array) => array.touch(page).then_some(0),
@@ -59,8 +59,7 @@ impl SecondLevel {
         }
     }
 
-    /// Takes what a walk found: pages of their size, base pages together where it coalesces. Returns the tag of the
-    /// page that gave way, where entries are pages.
+    /// Fills after a walk: a page of its size, or coalesced base pages. Returns the victim's tag, if entries are pages.
     pub fn fill(
         &mut self,
         page: u64,

@@ -7,7 +7,7 @@ use crate::{
 };
 use serde::Deserialize;
 
-/// The side that a machine is.
+/// The value of `side`.
 #[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum FileSide {
@@ -26,7 +26,7 @@ pub(super) struct FileDataSide {
     pub lite: Option<FileLite>,
     pub segment: Option<FileSegment>,
     pub energy: Option<String>,
-    /// Of `[cost]`.
+    /// `walk` of `[cost]`.
     pub walk: Option<u64>,
 }
 
@@ -112,7 +112,7 @@ impl FileCoalesce {
 }
 
 impl FileDataSide {
-    /// What it says of arrays such as these, beside caches of memory if it is `cached`.
+    /// The specification, for a machine with these arrays; `cached`: it has caches of memory.
     pub(super) fn check(self, tlbs: &[TlbSpec], cached: bool) -> Result<Option<Box<DataSideSpec>>, String> {
         let FileDataSide {
             side,
@@ -184,7 +184,7 @@ impl FileRangeTlb {
 }
 
 impl FileLite {
-    /// With defaults for what the source leaves open: `docs/explanation/ranges-and-energy.md`.
+    /// The specification, with defaults for what the source leaves open: `docs/explanation/ranges-and-energy.md`.
     fn spec(self, tlbs: &[TlbSpec]) -> Result<LiteSpec, String> {
         let index = |name: &String| {
             tlbs.iter().position(|tlb| tlb.name == *name).ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! The keys of `[walker.mapped]`: page tables that are mapped themselves.
+//! The keys of `[walker.mapped]`: mapped page tables.
 
 use super::{FileReplacement, replacement};
 use crate::{HandlerSystem, MissClass, Objective, Placement, SoftwareSpec, TlbSpec, TuningSpec};
@@ -51,7 +51,7 @@ struct FileTuning {
 }
 
 impl FileSoftware {
-    /// The whole, of a TLB that is the machine's only one.
+    /// The specification, for the machine's only TLB.
     pub(super) fn check(self, tlb: &TlbSpec, base: PageSize) -> Result<SoftwareSpec, String> {
         let slots = tlb.geometry.entries() as u32;
         if tlb.index != SetIndex::Modulo {
@@ -88,7 +88,7 @@ impl FileSoftware {
     }
 }
 
-/// The system that is named, or the only one.
+/// The named system, or the only one.
 fn system(name: Option<String>, mut systems: BTreeMap<String, FileSystem>) -> Result<HandlerSystem, String> {
     let choices = systems.keys().cloned().collect::<Vec<_>>().join(", ");
     let name = match name {
@@ -114,7 +114,7 @@ fn system(name: Option<String>, mut systems: BTreeMap<String, FileSystem>) -> Re
 }
 
 impl FileTuning {
-    /// What the source leaves open.
+    /// The tuning, with defaults for what the source leaves open.
     fn with_defaults(self, slots: u32) -> TuningSpec {
         TuningSpec {
             period: self.period.unwrap_or(10_000),
