@@ -1,9 +1,9 @@
-//! The kernel's side: what is mapped where, and at which page size.
+//! The kernel's side: address spaces, page sizes and physical memory.
 //!
-//! Design constraints: has never heard of a TLB. [`AddressSpace`] follows the stream's events as Linux
-//! would (splitting, merging and naming mappings) and says what each event took away; a
-//! [`PageSizePolicy`] is asked once per first touch of a block as large as a huge page. [`frames`] is physical memory;
-//! [`structure`] is what the kernel and the servers of an operating system touch themselves.
+//! Design constraints: it knows no TLB. [`AddressSpace`] follows the stream's events as Linux would (splitting, merging
+//! and naming mappings) and reports what each event removes. A [`PageSizePolicy`] decides once per first touch of a
+//! block as large as a huge page. [`frames`] is physical memory; [`structure`] describes references of an operating
+//! system's kernel and servers.
 
 mod change;
 mod former_code;

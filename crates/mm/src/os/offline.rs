@@ -1,4 +1,4 @@
-//! OFFLINE as users describe it.
+//! The keys of OFFLINE.
 
 use super::OsError;
 use super::keys::Keys;

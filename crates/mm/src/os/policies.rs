@@ -1,4 +1,4 @@
-//! The policies by name: one line each.
+//! The list of policies: one line each.
 
 use super::OsError;
 use super::collapse::collapse;
@@ -15,23 +15,22 @@ use pagewalk_units::PageSize;
 
 type PolicyResult = Result<Box<dyn Policy>, OsError>;
 
-/// A policy that can be asked for.
+/// A policy of the list.
 pub(super) struct Entry {
     pub name: &'static str,
     pub title: &'static str,
     pub costs: KernelCosts,
     pub make: fn(&mut Keys) -> PolicyResult,
-    /// Where pages of files and of parents are usually not the process's own: bytes around a load of a file's page that
-    /// are mapped with it.
+    /// The default bytes to map around a faulting load of a file page; set for policies that share pages by default.
     pub around: Option<&'static str>,
 }
 
-/// A policy of Romer's: all pages are the process's own.
+/// One of Romer's policies: all pages are the process's own.
 const fn romer(name: &'static str, title: &'static str, make: fn(&mut Keys) -> PolicyResult) -> Entry {
     Entry { name, title, costs: KernelCosts::ROMER, make, around: None }
 }
 
-/// One of today's.
+/// A current policy.
 const fn today(
     name: &'static str,
     title: &'static str,
@@ -48,7 +47,7 @@ pub(super) const POLICIES: &[Entry] = &[
     romer("approx-online", "prefetch charges (Romer 1998)", approx_online),
     romer("online", "prefetch and capacity charges (Romer 1998)", online),
     today("linux", "THP at faults, khugepaged, mTHP", linux, LINUX_AROUND),
-    // FreeBSD's prefault: four pages before and four after (`PFBAK`, `PFFOR` of vm_fault.c). The nearest block.
+    // FreeBSD's prefault: four pages before and four after (`PFBAK`, `PFFOR` of vm_fault.c), as the nearest block.
     today("freebsd", "reservations (Navarro et al. 2002)", freebsd, "32K"),
     today("ingens", "by utilisation (Kwon et al. 2016)", ingens, LINUX_AROUND),
     today("eager", "areas when they are mapped (Karakostas 2016)", eager, LINUX_AROUND),
@@ -92,7 +91,7 @@ fn approx_online(keys: &mut Keys) -> PolicyResult {
     Ok(Box::new(policy))
 }
 
-/// Charges are passed on at once unless an eager size is named.
+/// The deferral of charges, if an eager size is given.
 fn deferral(keys: &mut Keys) -> Result<Option<Deferral>, OsError> {
     let whole = "charges above a size wait in its blocks before they go to larger ones";
     let Some(mut of) = keys.table("deferred", whole, false)? else { return Ok(None) };
@@ -117,7 +116,7 @@ fn online(keys: &mut Keys) -> PolicyResult {
     Ok(Box::new(policy))
 }
 
-/// The largest superpage: up to 8 MiB, the source's, if nothing is said.
+/// The largest superpage; default: up to the source's 8 MiB.
 fn max_page(keys: &mut Keys) -> Result<u8, OsError> {
     let usual = PageSize::from_shift(23).and_then(|size| keys.order_of(size));
     keys.max_page(usual.unwrap_or_default())
@@ -139,7 +138,7 @@ fn prices(keys: &mut Keys) -> Result<BreakEven, OsError> {
 const TRIP: &str = "misses for each instruction of a window above which the policy is off";
 const TARGET: &str = "cycles of the policy for each instruction below which it is on again";
 
-/// The policy, switched off where it does not pay, if that is asked for.
+/// The policy, under a throttle if the keys ask for one.
 pub(super) fn throttled(keys: &mut Keys, policy: Box<dyn Policy>) -> PolicyResult {
     let whole = "the policy is off after windows with many misses, until its own cycles are few";
     let Some(mut of) = keys.table("throttle", whole, false)? else { return Ok(policy) };
@@ -187,7 +186,7 @@ const CYCLES_PER_PAGE: &str = "cycles to look at a base page, charged to `scan`"
 const MTHP: &str = "sizes below the huge page that memory is collapsed to: none, or by one of two rules";
 const MTHP_REMAINS: &str = "those sizes take base pages that a superpage left when it was taken apart";
 
-/// The thread, if it runs.
+/// The settings of khugepaged, if it runs.
 fn khugepaged(keys: &mut Keys, huge: u8) -> Result<Option<Khugepaged>, OsError> {
     let whole = "a thread looks for blocks to collapse into huge pages; false: none does";
     let Some(mut of) = keys.table("khugepaged", whole, true)? else { return Ok(None) };

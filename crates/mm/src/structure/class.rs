@@ -1,9 +1,9 @@
-//! What the kernel is asked for: system calls by class, and the clock.
+//! Classes of calls to the kernel: system calls, and the clock.
 
 use pagewalk_trace::all_calls;
 use serde::Deserialize;
 
-/// What sort of service a program asks for.
+/// The class of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallClass {
     /// Files, pipes, sockets and devices: what a Unix server serves.
@@ -14,23 +14,23 @@ pub enum CallClass {
     Process,
     /// Anything else: time, identities, waiting.
     Other,
-    /// The clock's interrupt, for which nobody asks.
+    /// The clock's interrupt.
     Tick,
 }
 
-/// A value for each [`CallClass`]. What a file does not give is 0.
+/// A value for each [`CallClass`]; 0 by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ClassValues<T> {
-    /// Of [`CallClass::File`].
+    /// For [`CallClass::File`].
     pub file: T,
-    /// Of [`CallClass::Memory`].
+    /// For [`CallClass::Memory`].
     pub memory: T,
-    /// Of [`CallClass::Process`].
+    /// For [`CallClass::Process`].
     pub process: T,
-    /// Of [`CallClass::Other`].
+    /// For [`CallClass::Other`].
     pub other: T,
-    /// Of [`CallClass::Tick`].
+    /// For [`CallClass::Tick`].
     pub tick: T,
 }
 
@@ -77,7 +77,7 @@ const PROCESS: &str = "\
     tgkill exit_group waitid unshare rt_tgsigqueueinfo execveat pidfd_send_signal pidfd_open clone3 signalfd \
     signalfd4";
 
-/// Classes by number.
+/// Classes by number of the system call.
 #[derive(Clone, Debug)]
 pub(super) struct CallClasses(Vec<CallClass>);
 

@@ -1,4 +1,4 @@
-//! Tests of descriptions and of what is drawn from them.
+//! Tests of specifications and of drawn visits.
 
 use super::*;
 use pagewalk_trace::call_number;
@@ -58,7 +58,7 @@ fn a_call_goes_through_its_servers_and_back() {
     let (kernel, unix, afs) = (Visitor::Kernel, Visitor::Server(0), Visitor::Server(1));
     // The call and its message; the server; its kernel touch and the answer.
     let one = vec![(kernel, 3 + 2), (unix, 7), (kernel, 1 + 2)];
-    // Between them, the message to the other server, its answer, and half of the first server's references again.
+    // In between: the message to the other server, its answer, and half of the first server's references again.
     let two =
         vec![(kernel, 5), (unix, 7), (kernel, 1 + 1), (afs, 3), (kernel, 1), (unix, 2 + 1 + 1), (kernel, 2)];
     assert!(shapes.iter().all(|shape| *shape == one || *shape == two), "{shapes:?}");
@@ -109,7 +109,7 @@ fn unmapped_data_make_no_references() {
     let unmapped = TWO_SERVERS.replace("regions = 2", "regions = 2\nunmapped = 1.0");
     let mut generator = Generator::new(spec(&unmapped));
     assert_eq!(call(&mut generator, "getpid"), []);
-    // Nor does what nobody asks for.
+    // The clock's tick does not either.
     assert_eq!(call(&mut generator, "mmap"), []);
 }
 
