@@ -20,7 +20,7 @@ const NO_PAGE: u64 = u64::MAX;
 /// Memory: 4 bytes for each page of the regions that are referenced, and 12 to 20 for each page seen.
 ///
 /// ```
-/// use pagewalk_reuse::{Serves, StackDistances};
+/// use pagewalk_reuse::{ReferenceKinds, StackDistances};
 /// use pagewalk_units::Vpn;
 ///
 /// let mut distances = StackDistances::new(ReferenceKinds::Data);

@@ -19,7 +19,7 @@ const NO_PAGE: u64 = u64::MAX;
 /// regions that are referenced.
 ///
 /// ```
-/// use pagewalk_reuse::{Family, Serves};
+/// use pagewalk_reuse::{Family, ReferenceKinds};
 /// use pagewalk_units::{PageSize, Vpn};
 ///
 /// let mut family = Family::new(ReferenceKinds::Data);

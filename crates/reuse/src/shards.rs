@@ -49,7 +49,7 @@ pub struct Estimate {
 /// for each page of the sample.
 ///
 /// ```
-/// use pagewalk_reuse::{SampledDistances, Sampling, Serves};
+/// use pagewalk_reuse::{SampledDistances, Sampling, ReferenceKinds};
 /// use pagewalk_units::Vpn;
 ///
 /// let mut sampled = SampledDistances::new(ReferenceKinds::Data, Sampling::Rate(0.5));

@@ -1,11 +1,11 @@
 //! Set-associative arrays of keys.
 //!
-//! Design constraints: no allocation after construction; a key is a plain `u64` that the caller makes
-//! unique (page number with its size, page-table level with its prefix); the set index is given apart
-//! from the key, so that each user decides which bits choose the set.
+//! Design constraints: no allocation after construction; a key is a plain `u64` that the caller makes unique (page
+//! number with size, page-table level with prefix); the number that chooses the set is separate from the key, so that
+//! each user decides which bits choose the set.
 //!
-//! One file for each replacement policy, in `replacement/`. [`Array`] takes any of them at compile time, as
-//! [`LruArray`] does, [`SetArray`] at run time.
+//! Each replacement policy is one file in `replacement/`. [`Array`] takes any of them at compile time (like
+//! [`LruArray`]), [`SetArray`] at run time.
 
 mod array;
 mod directory;

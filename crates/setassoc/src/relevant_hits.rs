@@ -1,32 +1,32 @@
-//! How policies heed hits: what a simulator has to tell an array of.
+//! Relevant hits: those that a simulator must pass to an array.
 //!
-//! Simulators leave hits out where they change nothing. Which those are, each policy declares itself
-//! ([`crate::NamedPolicy::RELEVANT_HITS`]), and simulators match on all of the answers: a policy cannot be forgotten.
+//! Simulators leave out hits that change nothing. Each policy declares which hits it needs
+//! ([`crate::NamedPolicy::RELEVANT_HITS`]), and simulators match on all answers, so no policy can be forgotten.
 
-/// Which hits change what a policy replaces later.
+/// The hits that change a policy's later victims.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RelevantHits {
-    /// None: all hits may be left out.
+    /// None.
     Nothing,
-    /// Whatever they were, the time of each key's last use says the victim, so an array may keep no state of its own.
-    /// A hit of the key that was used last in its set changes nothing.
+    /// The times of last use determine the victim, so an array needs no state of its own. Repeating the last key of a
+    /// set changes nothing.
     LastUse(UseOrder),
-    /// Those of another key than the one used last in its set: its repetitions may be left out.
+    /// All hits except repetitions of the last key of a set.
     Changes,
-    /// Every one, repetitions too.
+    /// All hits, including repetitions.
     Each,
 }
 
-/// How the victim follows from the times at which the keys of a full set were last used.
+/// How the times of last use in a full set determine the victim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum UseOrder {
     /// The oldest.
     Oldest,
-    /// From the root of a binary tree over the ways always into the half whose latest use is older; the lower one
-    /// where neither was used.
+    /// The leaf of a binary tree over the ways, found from the root by taking the half whose latest use is older; the
+    /// lower half if neither was used.
     Tree,
-    /// The ways are three such trees, one behind the other. The tree behind the one used last, around the end.
+    /// The ways form three such trees. The tree after the one used last, cyclically, gives the victim.
     NextOfThreeTrees,
-    /// The tree of three that was not used for longest.
+    /// The ways form three such trees. The least recently used tree gives the victim.
     OldestOfThreeTrees,
 }

@@ -1,6 +1,6 @@
 //! True least-recently-used replacement.
 //!
-//! Every hit and every fill makes its key the most recent of the set; the victim is the least recent one.
+//! Every hit and fill makes its key the most recent of the set; the victim is the least recent.
 //!
 //! Source: Mattson, Gecsei, Slutz, Traiger, "Evaluation Techniques for Storage Hierarchies", IBM Systems
 //! Journal 9 (2), 1970, section "Stack algorithms": with the same sets, an array of more ways holds
@@ -10,7 +10,7 @@
 
 use crate::{Array, Geometry, NamedPolicy, RelevantHits, ReplacementError, ReplacementPolicy, UseOrder};
 
-/// When each way was last used.
+/// Times of last use of each way.
 #[derive(Clone, Debug)]
 pub struct Lru {
     ways: usize,
@@ -61,6 +61,6 @@ impl ReplacementPolicy for Lru {
         self.hit(set, way);
     }
 
-    /// An empty way's time is not looked at.
+    /// Times of empty ways are not read.
     fn remove(&mut self, _set: usize, _way: usize) {}
 }
