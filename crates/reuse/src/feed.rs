@@ -1,9 +1,9 @@
-//! From batches to touches of pages: the references that an analysis serves, in program order.
+//! Converts batches to touches of pages: the references that an analysis includes, in program order.
 
 use pagewalk_trace::{Batch, Block, Ref};
 use pagewalk_units::{BlockId, Kind, PAGE_SHIFT};
 
-/// Which references arrays serve.
+/// The kinds of references that an analysis includes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ReferenceKinds {
     /// Loads, stores and modifies: a data TLB.
@@ -25,13 +25,14 @@ impl ReferenceKinds {
     }
 }
 
-/// What touches go to. A touch of the page touched last changes nothing, so one stands for any number in a row.
+/// Receives touches. Another touch of the most recently touched page changes nothing, so consecutive touches of a page
+/// are reported once.
 pub(crate) trait TouchSink {
     /// A touch of a 4 KiB page.
     fn touch(&mut self, vpn: u64);
 }
 
-/// A part of a block's execution: fetches from one page, then data references.
+/// A part of a block's execution: fetches from one page, followed by data references.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     vpn: u64,
@@ -39,21 +40,21 @@ struct Step {
     data: u32,
 }
 
-/// Cuts batches into touches.
+/// Splits batches into touches.
 pub(crate) struct Feed {
     serves: ReferenceKinds,
     /// References so far, counted once for each 4 KiB page that they touch.
     pub references: u64,
-    /// Of all blocks, one after the other.
+    /// The steps of all blocks, one block after the other.
     steps: Vec<Step>,
-    /// Where the steps of each block end.
+    /// For each block, the end of its steps.
     ends: Vec<usize>,
-    /// Whether some block has fetches among its data references, as imported streams without code have.
+    /// Whether some block has fetches among its data references, as in imported streams without code.
     fetch_records: bool,
 }
 
 const OFFSET_MASK: u64 = (1 << (PAGE_SHIFT + Ref::META_BITS)) - 1;
-/// A reference whose offset in its page is at least this may cross into the next, unless the batch is wide.
+/// A reference whose page offset is at least this may cross into the next page, unless the batch is wide.
 const MAY_CROSS: u64 = ((1 << PAGE_SHIFT) - Batch::WIDE_BYTES as u64 + 1) << Ref::META_BITS;
 
 impl Feed {
@@ -61,7 +62,7 @@ impl Feed {
         Feed { serves, references: 0, steps: Vec::new(), ends: Vec::new(), fetch_records: false }
     }
 
-    /// Hands every touch of a batch to `to`.
+    /// Passes every touch of a batch to `to`.
     #[inline(always)]
     pub fn run(&mut self, batch: &Batch<'_>, to: &mut impl TouchSink) {
         if self.ends.len() < batch.blocks.len() {
@@ -77,7 +78,7 @@ impl Feed {
     fn learn(&mut self, block: &Block) {
         let fetch_records = block.sites.iter().any(|site| site.access.kind == Kind::Fetch);
         self.fetch_records |= fetch_records;
-        // Where data is not served, it does not keep fetches apart.
+        // If data is not included, it does not separate fetches.
         let counts = u32::from(self.serves != ReferenceKinds::Fetches || fetch_records);
         let first = self.steps.len();
         let mut sites = block.sites.iter().peekable();
@@ -149,7 +150,7 @@ impl Feed {
     }
 }
 
-/// Touches the pages of a reference; returns how many come after the first.
+/// Touches the pages of a reference; returns how many there are besides the first.
 #[inline(always)]
 fn touch_data(r: Ref, wide: bool, to: &mut impl TouchSink) -> u64 {
     to.touch(r.vpn().0);

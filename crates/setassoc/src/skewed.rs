@@ -138,8 +138,8 @@ impl SizeIndexedArray for Skewed {
         }
         if replacement != Replacement::Lru {
             return Err(OrganisationError(format!(
-                "index = \"{name}\" with replacement = \"{}\": pages that may lie in one place have no set in common \
-                 whose order such a policy keeps: leave it out, or choose \"lru\"",
+                "index = \"{name}\" with replacement = \"{}\": a skewed array has no sets whose order such \
+                 a policy could keep: leave it out, or choose \"lru\"",
                 replacement.name()
             )));
         }

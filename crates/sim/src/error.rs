@@ -34,12 +34,12 @@ pub enum PassError {
     /// A design that only a [`System`](crate::System) can simulate: its machine maps its page tables, or it prefetches
     /// under a kernel.
     #[error(
-        "{0}: the host's huge pages are not simulated where tables are mapped, nor a kernel's beside prefetchers"
+        "{0}: huge pages of the host are not simulated with mapped page tables, nor those of a simulated kernel with prefetchers"
     )]
     Unfit(String),
     /// A data side.
     #[error(
-        "machine `{0}` is a data side (side = \"data\"), whose references are taken one by one: no pass takes it"
+        "machine `{0}` is a data side (side = \"data\"), which is simulated reference by reference: it cannot be in a pass"
     )]
     InOrder(String),
     /// A data side whose memory cannot be built.

@@ -106,7 +106,7 @@ fn replacement(name: FileReplacement, seed: Option<u64>, geometry: Geometry) -> 
         let names: Vec<String> =
             Replacement::NAMES.into_iter().filter(drawing).map(|name| format!("\"{name}\"")).collect();
         let names = names.join(" or ");
-        return Err(format!("seed is for replacement = {names} alone, not for \"{name}\""));
+        return Err(format!("seed is only for replacement = {names}, not for \"{name}\""));
     }
     SetArray::new(geometry, replacement).map_err(|why| format!("replacement: {why}"))?;
     Ok(replacement)
@@ -254,7 +254,9 @@ impl FileCost {
             return Err(why.to_owned());
         }
         if memory.is_some() {
-            return Err("cost.memory is the latency behind [[cache]], of which there is none".to_owned());
+            return Err(
+                "cost.memory is the latency of memory behind [[cache]], but there is no [[cache]]".to_owned()
+            );
         }
         let walk_reference = match (walk_reference, refill_cycles) {
             (None, Some(cycles)) | (Some(cycles), None) => cycles,

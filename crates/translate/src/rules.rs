@@ -39,7 +39,7 @@ impl MachineSpec {
                         .is_some_and(|other| other.relevant_hits() != RelevantHits::Each)
                 });
                 Err(format!(
-                    "tlb `{name}`: replacement = \"{}\" heeds each repetition of a page, which is not simulated at \
+                    "tlb `{name}`: replacement = \"{}\" depends on each repeated reference to a page, which is not simulated at \
                      level 1: choose {}, or level 2 or 3",
                     replacement.name(),
                     others.collect::<Vec<_>>().join(", ")
@@ -67,14 +67,14 @@ impl MachineSpec {
         let is_level = |tlb: &&TlbSpec| ["level1", "level2", "level3"].contains(&tlb.name.as_str());
         if let Some(TlbSpec { name, .. }) = self.tlbs.iter().find(is_level) {
             return Err(format!(
-                "tlb name \"{name}\": `tlb.{name}.misses` is of all arrays of a level together: choose another name"
+                "tlb name \"{name}\": `tlb.{name}.misses` counts all arrays of a level: choose another name"
             ));
         }
         let priced = self.data_side.as_deref().is_some_and(|side| side.energy.is_some());
         let walk_caches = if priced { self.walker.caches() } else { Vec::new() };
         match walk_caches.iter().find(|(name, _)| names.contains(name)) {
             Some((name, _)) => Err(format!(
-                "an array is named `{name}` as a page-walk cache is, and `energy_pj.{name}` can be of one alone: \
+                "an array and a page-walk cache are both named `{name}`, but `energy_pj.{name}` can be about only one: \
                  choose another name"
             )),
             None => Ok(()),
@@ -263,7 +263,7 @@ impl MachineSpec {
                 if let (true, Some(kind), Some(size)) = (a.level == b.level, kind, size) {
                     let kind = format!("{kind:?}").to_lowercase();
                     return Err(format!(
-                        "`{}` and `{}` of level {} both hold {size} pages for `{kind}`: one of a level must",
+                        "`{}` and `{}` of level {} both hold {size} pages for `{kind}`: only one array per level may",
                         a.name, b.name, a.level
                     ));
                 }

@@ -25,7 +25,7 @@ fn a_wrong_mapped_walker_is_named_with_key_and_choices() {
         (
             "\"fifo\"",
             "\"lru\"",
-            &["walker.mapped.lower_replacement", "lru", "misses alone", "fifo or random"],
+            &["walker.mapped.lower_replacement", "lru", "only misses", "fifo or random"],
         ),
         (RANDOM, "replacement = \"lru\" ", &["tlb.replacement", "fifo or random"]),
         (

@@ -34,7 +34,7 @@ pub fn from_json(text: &str) -> Result<ContiguityResult, crate::ReadError> {
         Some(design) => Err(crate::ReadError::Shape {
             expected: CONTIGUITY_SCHEMA,
             error: serde::de::Error::custom(format!(
-                "design {:?}: sizes.pages and sizes.entries are as long as each other, and no size is 0",
+                "design {:?}: sizes.pages and sizes.entries need the same length, and no size may be 0",
                 design.name
             )),
         }),

@@ -51,7 +51,7 @@ fn check(result: &SweepResult) -> Result<(), String> {
     let of_machines = of_machines.chain(of_plans);
     let mut named = of_machines.chain(of_families).chain(of_curves).chain(of_comparisons).chain(of_left_out);
     if let Some((list, trace)) = named.find(|&(_, trace)| trace >= traces) {
-        return Err(format!("{list}: trace {trace} of {traces}, which count from 0"));
+        return Err(format!("{list}: there is no trace {trace}: the {traces} traces are numbered from 0"));
     }
     let of_families = result.families.iter().map(|cell| ("families", &cell.serves));
     let mut serves = of_families.chain(result.curves.iter().map(|cell| ("curves", &cell.serves)));

@@ -90,7 +90,7 @@ pub enum DataSideError {
     #[error("machine `{0}` has no side = \"data\"")]
     Whole(String),
     /// Two machines have different page sizes.
-    #[error("machines `{0}` and `{1}` have pages of other sizes")]
+    #[error("machines `{0}` and `{1}` have different page sizes")]
     Paging(String, String),
     /// A machine's memory cannot be built.
     #[error("machine `{0}`: ranges.memory: {1}")]

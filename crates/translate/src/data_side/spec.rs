@@ -189,7 +189,7 @@ impl DataSideSpec {
             }
             if self.range_tlbs[..at].iter().any(|other| other.level == *level) {
                 return Err(format!(
-                    "range_tlb `{name}`: there is another one of level {level}: one of a level must do"
+                    "range_tlb `{name}`: there is another one of level {level}: only one per level is possible"
                 ));
             }
         }
@@ -223,7 +223,7 @@ impl DataSideSpec {
             return Err(format!("segment.alive = {alive}: choose a share from 0 up to, but not, 1"));
         }
         if self.segment.is_some() && (self.energy.is_some() || !self.range_tlbs.is_empty() || cached) {
-            return Err("[segment] is an ideal that counts walks alone: leave out `energy`, [[range_tlb]] and [[cache]]"
+            return Err("[segment] is an ideal that counts only walks: leave out `energy`, [[range_tlb]] and [[cache]]"
                 .to_owned());
         }
         self.lite.as_ref().map_or(Ok(()), |lite| lite.check(tlbs))
@@ -235,7 +235,7 @@ impl DataSideSpec {
             (0, Some(_)) => Err("[anchors] is for an array with coalesce.rule = \"anchor\"".to_owned()),
             (_, Some(0)) => Err("anchors.interval = 0: choose at least 1 instruction".to_owned()),
             (0 | 1, _) => Ok(()),
-            _ => Err("two arrays have coalesce.rule = \"anchor\": one must do".to_owned()),
+            _ => Err("two arrays have coalesce.rule = \"anchor\": only one is possible".to_owned()),
         }
     }
 
@@ -246,7 +246,7 @@ impl DataSideSpec {
         }
         match tlbs.iter().find(|tlb| tlb.page_sizes.len() != 2 || tlb.coalesce.is_some()) {
             Some(TlbSpec { name, .. }) => Err(format!(
-                "[predictor] tells two page sizes apart, and tlb `{name}` has not two: mix them in every array, \
+                "[predictor] predicts one of two page sizes, but tlb `{name}` does not hold two: mix them in every array, \
                  without `coalesce`"
             )),
             None => Ok(()),

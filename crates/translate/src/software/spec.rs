@@ -191,7 +191,7 @@ impl SoftwareSpec {
         ] {
             if !matches!(replacement, Replacement::Fifo | Replacement::Random { .. }) {
                 return Err(format!(
-                    "{key} = \"{}\": a handler in software sees misses alone: choose fifo or random",
+                    "{key} = \"{}\": a handler in software sees only misses: choose fifo or random",
                     replacement.name()
                 ));
             }
