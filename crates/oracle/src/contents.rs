@@ -1,13 +1,13 @@
-//! What an array holds, however it is organised. Entries are numbers, log2 of what they map, and keys.
+//! The contents of an array, for every organisation. An entry is a number, log2 of the size that it maps, and a key.
 
 use crate::{ReplacementModel, Skewed};
 
-/// Where the entries of an array lie.
+/// The contents of an array, by organisation.
 #[derive(Clone, Debug)]
 pub enum ArrayContents {
-    /// In sets by their numbers.
+    /// Set-associative: the number chooses the set.
     Sets(ReplacementModel),
-    /// In ways by their numbers and sizes.
+    /// Skewed-associative: number and size choose the place in each way.
     Skewed(Skewed),
 }
 

@@ -59,7 +59,7 @@ impl FirstLevel {
                 (Entries::Other(spec.array()), true)
             }
             (None, RelevantHits::Each, _) => unreachable!(
-                "{} heeds repetitions, which a first level is not told of: refused when the machine was read",
+                "{} depends on repeated hits, which a first level does not see: refused when the machine was read",
                 spec.replacement.name()
             ),
         };

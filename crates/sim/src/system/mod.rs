@@ -100,7 +100,7 @@ pub struct System {
     globals: Option<Globals>,
     known: TranslationCache,
     /// Whether kernels read times of use, so that every use is recorded and nothing is cached.
-    heeds_uses: bool,
+    records_uses: bool,
     /// Whether fetches that change nothing may be counted after data references among them.
     fetches_wait: bool,
     killed: Option<Box<DesignCounts>>,
@@ -142,7 +142,7 @@ impl System {
         let cores: Vec<Core> = (0..cores.max(1)).map(core).collect();
         let known = TranslationCache::new(cores[0].tlbs.groups(), cores[0].tlbs.homes());
         let kernel = spec.kernel.as_ref();
-        let heeds_uses = kernel.is_some_and(|kernel| kernel.wakes().is_some() || kernel.swaps());
+        let records_uses = kernel.is_some_and(|kernel| kernel.wakes().is_some() || kernel.swaps());
         let fetches_wait = known.is_alone(FETCH);
         Ok(System {
             side,
@@ -158,7 +158,7 @@ impl System {
             inside: [0; CLASSES],
             globals: None,
             known,
-            heeds_uses,
+            records_uses,
             fetches_wait,
             killed: None,
             spec,
@@ -172,7 +172,7 @@ impl System {
 
     /// The slow twin, for tests: looks every reference up. Call it before the run.
     pub fn with_every_lookup(self) -> System {
-        System { heeds_uses: true, ..self }
+        System { records_uses: true, ..self }
     }
 
     /// Whether the machine is a data side.
@@ -389,7 +389,7 @@ impl System {
             return Some(());
         }
         let (asid, page) = self.translation(vpn);
-        match self.tlbs().place(class, page.size).filter(|_| !self.heeds_uses) {
+        match self.tlbs().place(class, page.size).filter(|_| !self.records_uses) {
             Some(place) => {
                 let known = CachedTranslation { vpn, entry: page.entry(asid), place, stored: stores };
                 self.known.note(class, known);

@@ -175,7 +175,7 @@ impl System {
             }
         }
         let now = self.clock.now;
-        if self.heeds_uses
+        if self.records_uses
             && let Some(touched) = self.process().pages.get_mut(&vpn)
         {
             touched.used = now;

@@ -24,7 +24,7 @@ pub(super) struct FirstLevelArray {
     sizes: Vec<PageSize>,
     pub(super) entries: Entries,
     /// Whether repeating the last hit changes later evictions.
-    heeds_repetitions: bool,
+    repeats_matter: bool,
     hits: u64,
 }
 
@@ -90,7 +90,7 @@ impl Tlbs {
                 Some(software) => Entries::Software(Box::new(SoftwareMmu::new(software))),
                 None => Entries::Array(tlb.array()),
             },
-            heeds_repetitions: machine.software().is_some() || tlb.relevant_hits() == RelevantHits::Each,
+            repeats_matter: machine.software().is_some() || tlb.relevant_hits() == RelevantHits::Each,
             hits: 0,
         };
         let mut lower = LowerLevels::new(machine);
@@ -134,7 +134,7 @@ impl Tlbs {
     pub fn place(&self, class: usize, size: PageSize) -> Option<ArrayPlace> {
         let only = |class: usize| {
             let mut taking = (0..self.first.len()).filter(|&at| self.first[at].takes(KINDS[class], size));
-            taking.next().filter(|&at| taking.next().is_none() && !self.first[at].heeds_repetitions)
+            taking.next().filter(|&at| taking.next().is_none() && !self.first[at].repeats_matter)
         };
         let array = only(class)?;
         let classes = (0..CLASSES).filter(|&other| only(other) == Some(array));
