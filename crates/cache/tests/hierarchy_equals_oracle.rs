@@ -1,4 +1,4 @@
-//! The hierarchy against one that looks at a line at a time: latencies and all counters, for random accesses.
+//! Compares the hierarchy with the reference model of `oracle`: latencies and all counters, for random accesses.
 
 use pagewalk_cache::{CacheSpec, Hierarchy, Requester, RequesterSet, check};
 use pagewalk_oracle::{Memories, Memory, ReplacementModel};

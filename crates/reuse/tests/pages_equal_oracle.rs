@@ -1,5 +1,5 @@
 //! Families and stack distances against the slow models of `oracle`, page by page: all counters, on random streams
-//! with pages taken away.
+//! with invalidated pages.
 
 use pagewalk_oracle::{History, LruSets};
 use pagewalk_reuse::{Family, ReferenceKinds, StackDistances};
@@ -51,7 +51,7 @@ fn shape() -> impl Strategy<Value = Shape> {
     })
 }
 
-/// What a slow array counts over a stream.
+/// The misses of a slow array over a stream.
 fn slow_misses(ops: &[Op], shape: &Shape) -> u64 {
     let mut slow = LruSets::new(shape.size.shift(), shape.sets as usize, shape.ways as usize);
     for op in ops {

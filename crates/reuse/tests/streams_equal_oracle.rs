@@ -10,7 +10,7 @@ use pagewalk_trace::{
 use pagewalk_units::{Access, BlockId, Kind, PageSize, RefIndex, Size, SpaceId, ThreadId, VirtAddr};
 use proptest::prelude::*;
 
-/// Code and data lie in these pages, and in as many some GiB away.
+/// Code and data lie in these pages, and in as many pages some GiB away.
 const PAGES: u64 = 600;
 
 #[derive(Clone, Debug)]
@@ -29,7 +29,7 @@ struct Stream {
     ops: Vec<Op>,
 }
 
-/// Often in few pages, often near the end of one, sometimes far away.
+/// An address: often in a few pages, often near the end of a page, sometimes far away.
 fn address() -> impl Strategy<Value = u64> {
     let page = prop_oneof![3 => 0..8_u64, 3 => 0..PAGES, 1 => (0..20_u64).prop_map(|page| page << 5)];
     let offset = prop_oneof![2 => 0..4096_u64, 1 => 4030..4096_u64];
@@ -130,7 +130,7 @@ fn play(stream: &Stream, to: &mut dyn Analysis) {
     flush(&mut buffer, &blocks, to);
 }
 
-/// Calls `refer` with each page of each reference served, and `gone` with the pages taken away.
+/// Passes each page of each included reference, and all invalidations, to the slow models.
 fn each(stream: &Stream, serves: ReferenceKinds, slow: &mut [LruSets]) -> u64 {
     let mut references = 0;
     let mut refer = |slow: &mut [LruSets], kind: Kind, address: u64, bytes: u64| {

@@ -5,7 +5,7 @@ use pagewalk_oracle::ReplacementModel;
 use pagewalk_setassoc::{Geometry, RelevantHits, Replacement, SetArray, SetIndex, UseOrder};
 use proptest::prelude::*;
 
-/// What is asked of an array; keys are indices into a small population.
+/// An operation on an array; keys are indices into a small population.
 #[derive(Clone, Copy, Debug)]
 enum Op {
     Touch(u64),
@@ -14,7 +14,7 @@ enum Op {
     Refer(u64),
     Contains(u64),
     Remove(u64),
-    /// Every key that has this remainder.
+    /// Removes every key with this remainder.
     RemoveWhere(u64, u64),
 }
 
@@ -25,7 +25,7 @@ struct Case {
     replacement: &'static str,
     seed: u64,
     index: String,
-    /// Times the entries: how many keys there are.
+    /// Number of keys, as a multiple of the number of entries.
     population: u64,
     ops: Vec<Op>,
 }
@@ -50,7 +50,7 @@ impl Case {
         (fast, slow)
     }
 
-    /// Every outcome, which both sides must give alike.
+    /// Checks that both sides give the same results.
     fn check(&self) -> Result<(), TestCaseError> {
         let (mut fast, mut slow) = self.arrays();
         for &op in &self.ops {
@@ -101,13 +101,13 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// So many ways, or the next number that the policy can serve.
+/// This number of ways, or the next number that the policy supports.
 fn served(replacement: &str, ways: usize) -> usize {
     let replacement = Replacement::from_name(replacement, 0).unwrap();
     (ways..).find(|&ways| replacement.serves(ways).is_ok()).unwrap()
 }
 
-/// The policies that heed hits so.
+/// The policies whose relevant hits satisfy `how`.
 fn heeding(how: impl Fn(RelevantHits) -> bool) -> Vec<&'static str> {
     Replacement::NAMES
         .into_iter()
@@ -127,14 +127,14 @@ fn case(ways_max: usize, ops: std::ops::Range<usize>) -> impl Strategy<Value = C
     (shape, any::<u64>(), index, stream).prop_map(
         |((set_bits, ways, replacement), seed, index, (population, ops))| {
             let ways = served(replacement, ways);
-            // Large sets are few, or a stream would not fill them.
+            // Only few large sets, so that a stream fills them.
             let sets = if ways > 64 { 1 } else { 1 << set_bits };
             Case { sets, ways, replacement, seed, index, population, ops }
         },
     )
 }
 
-/// The victim by times of last use, as [`UseOrder`] says.
+/// The victim according to times of last use, as defined by [`UseOrder`].
 fn by_times(how: UseOrder, times: &[usize]) -> usize {
     let latest = |ways: &[usize]| ways.iter().copied().max();
     let tree = |first: usize, mut ways: &[usize]| {
@@ -191,7 +191,7 @@ proptest! {
         }
     }
 
-    /// References that repeat the last one of their class may be left out, but where each is heeded.
+    /// References that repeat the last one of their class may be left out, unless every hit is relevant.
     #[test]
     fn repetitions_change_nothing(
         shape in (0..4_u32, 1..20_u32, 0..4_u32), name in prop::sample::select(heeding(|heeds| heeds != RelevantHits::Each)),
@@ -217,7 +217,7 @@ proptest! {
         }
     }
 
-    /// Hits may be left out altogether where the policy says so.
+    /// All hits may be left out if no hit is relevant to the policy.
     #[test]
     fn hits_change_nothing_where_none_is_heeded(
         ways in 1..40_usize, name in prop::sample::select(heeding(|heeds| heeds == RelevantHits::Nothing)),
@@ -233,7 +233,7 @@ proptest! {
         }
     }
 
-    /// The victim follows from the times of last use alone where the policy says so.
+    /// The victim depends only on the times of last use if the policy says so.
     #[test]
     fn times_of_last_use_say_the_victim(
         ways in 1..40_usize, few in 1..4_u64,

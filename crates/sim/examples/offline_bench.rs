@@ -1,4 +1,4 @@
-//! How long OFFLINE takes over a trace, beside one pass of its machine over it, and the memory of both.
+//! Measures how long OFFLINE takes for a trace compared with one pass of its machine, and the memory of both.
 //!
 //!     offline_bench [--machine NAME|FILE.toml] [--take SHARE|one] T.pwt
 //!
@@ -37,7 +37,7 @@ fn pass(path: &str, design: DesignSpec) -> Result<(f64, u64, u64), Box<dyn Error
     Ok((seconds_worked()? - begun, references, walks))
 }
 
-/// Most memory that this process has had, in megabytes.
+/// Peak memory of this process in megabytes.
 fn peak_megabytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;

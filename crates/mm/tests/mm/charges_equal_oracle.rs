@@ -1,5 +1,5 @@
-//! The charges of APPROX-ONLINE against a scan of the TLBs at every miss, with promotions and demotions, whether they
-//! are passed on at once or deferred: targets U2, U3, U4 and U6 of Romer's thesis (1998).
+//! Compares the charges of APPROX-ONLINE, immediate or deferred, with a scan of the TLBs at every miss, with promotions
+//! and demotions: targets U2, U3, U4 and U6 of Romer's thesis (1998).
 
 use crate::common::cases;
 use pagewalk_mm::promotion::{Actions, ApproxOnline, BreakEven, Deferral, Event, Miss, Online, Policy};
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 const PAGES: u64 = 80;
 
-/// A policy that is told of events, one by one.
+/// A policy that receives events one by one.
 trait Hears: Policy {
     fn hears(&mut self, event: Event<'_>) {
         self.on(event, &mut Actions::default());
@@ -27,7 +27,7 @@ fn miss(tlb: usize, unit: Superpage) -> Miss {
     Miss { tlb, unit, instructions: 0 }
 }
 
-/// Prices with which a superpage of 4 KiB pages pays after `misses` misses for each 4 KiB of it.
+/// Prices with which a superpage pays off after `misses` misses for each 4 KiB of it.
 fn prices(misses: u64) -> BreakEven {
     BreakEven { base: PageSize::FOUR_KIB, copy_per_kib: misses, miss_cycles: 4 }
 }
@@ -36,7 +36,7 @@ fn prices(misses: u64) -> BreakEven {
 enum Op {
     /// A reference to a page, in one of the TLBs.
     Touch(u64, usize),
-    /// A superpage that nobody asked for.
+    /// A superpage that is built without a request.
     Promote(u64, u8),
     Demote(u64),
 }
@@ -72,7 +72,7 @@ impl Both {
     fn touch(&mut self, page: u64, tlb: usize) -> Result<(), TestCaseError> {
         let of = self.slow.unit(page);
         if let Some(at) = self.slow.tlbs[tlb].iter().position(|&held| held == of) {
-            // A hit: nobody is told.
+            // A hit: the policy does not see it.
             self.slow.tlbs[tlb].remove(at);
             self.slow.tlbs[tlb].push(of);
             return Ok(());
@@ -99,7 +99,7 @@ impl Both {
             let due = self.fast.due(from);
             match (self.eager, due) {
                 (None, _) => prop_assert_eq!(due, expected),
-                // Never early; up to the eager size never late either.
+                // Never too early; up to the eager size also never too late.
                 (Some(_), Some(block)) => prop_assert!(paid(&block), "{:?}", block),
                 (Some(eager), None) => prop_assert!(expected.is_none_or(|block| block.order > eager)),
             }
@@ -149,7 +149,7 @@ impl Both {
             let charges = self.fast.charges(unit(block));
             prop_assert_eq!(charges, self.slow.of(block), "{:?}", block);
             let known = self.fast.known_charges(unit(block));
-            // Up to the eager size nothing waits, nor does more than a batch of each block inside.
+            // Up to the eager size no charges are pending, and of each block inside at most a batch.
             let waiting = |eager: u8| -> u64 {
                 let inside = |order: u8| (1 << (block.1 - order)) * (self.batch(order) - 1);
                 (eager..block.1).map(inside).sum()

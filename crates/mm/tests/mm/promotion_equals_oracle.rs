@@ -1,5 +1,5 @@
-//! Today's policies against the slow models of `oracle`: how every page is mapped after every event, in random programs
-//! on blocks of 16 pages.
+//! Compares today's policies with the slow models of `oracle`: the mapping of every page after every event, in random
+//! programs on blocks of 16 pages.
 
 use crate::common::{PAGE, Process, cases};
 use pagewalk_mm::promotion::{
@@ -16,7 +16,7 @@ use proptest::prelude::*;
 const HUGE: u8 = 4;
 const BLOCK: u64 = 1 << HUGE;
 
-/// Where everything happens: seven blocks, that begin at a block.
+/// The region in which everything happens: seven aligned blocks.
 const REGION: u64 = 10 * BLOCK;
 const PAGES: u64 = 7 * BLOCK;
 
@@ -195,7 +195,7 @@ fn build(choice: &Choice) -> (Box<dyn Policy>, Rules) {
     }
 }
 
-/// Does the same to both.
+/// Applies the same operation to both sides.
 fn run(op: &Op, piece: u64, fast: &mut Process, slow: &mut PromotionModel) {
     let all = |first: u64, pages: u64| REGION + first..REGION + first + pages;
     // The kernel refuses calls on pages of hugetlb in part.

@@ -88,7 +88,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// Both sides.
+/// The policy and the slow model.
 struct Both {
     fast: Process,
     slow: Sharing,
@@ -220,7 +220,7 @@ impl Both {
         let [outs, ins] = swaps;
         let copy = found.copies * 4 * costs.copy_backed_per_kib;
         assert_eq!(spent, [copy, 5 * found.file_reads, 11 * (outs + ins)]);
-        // The fault that kills may be charged or not: nobody goes on.
+        // The fault that kills the process may be charged or not: nothing follows.
         assert!(
             (found.faults - killed..=found.faults).contains(&(accounts.of(Account::Fault) / costs.fault))
         );

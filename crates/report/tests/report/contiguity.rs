@@ -9,7 +9,7 @@ use pagewalk_report::contiguity::{
 };
 use pagewalk_report::schema::Host;
 
-/// A design whose entries are these, the fewest for each share worked out entry by entry.
+/// A design with these entries; the least number of entries for each share is computed entry by entry.
 fn design(name: &str, title: &str, class: &str, sizes: &[(u64, u64)]) -> Design {
     let each: Vec<u64> =
         sizes.iter().rev().flat_map(|&(pages, entries)| (0..entries).map(move |_| pages)).collect();
@@ -152,7 +152,7 @@ fn the_page_has_its_data_and_asks_for_nothing() {
     }
 }
 
-/// By their names designs find their places in the page, and classes are no texts.
+/// Names and classes of designs are identifiers in the page, not texts, so they stay unchanged.
 #[test]
 fn no_text_of_a_file_becomes_markup() {
     for (frames, kept) in
@@ -172,7 +172,7 @@ fn the_picture_has_a_line_for_each_kind_of_run() {
     }
 }
 
-/// As of a heap that a collector maps three times.
+/// Memory mapped three times, as some garbage collectors map their heap.
 #[test]
 fn memory_that_is_mapped_again_is_told() {
     let mut thrice = result(true);

@@ -162,7 +162,7 @@ fn json_reads_back() {
     assert!(other.contains("pagewalk.result/1") && other.contains(SWEEP_SCHEMA), "{other}");
 }
 
-/// Results come from files, which may say anything.
+/// Results come from files, which may contain anything.
 #[test]
 fn a_result_that_contradicts_itself_is_refused() {
     let changed = |change: fn(&mut SweepResult)| {
@@ -177,7 +177,7 @@ fn a_result_that_contradicts_itself_is_refused() {
     assert!(changed(|result| result.comparisons[0].found[0].trace = 7).contains("comparisons: trace 7"));
     let why = changed(|result| result.curves[0].serves = "\"><script>".to_owned());
     assert!(why.contains("serves = ") && why.contains("data, fetches, everything"), "{why}");
-    // More entries than there are addresses make no picture that anybody can use, but one.
+    // More entries than addresses give a useless picture, but still a picture.
     let mut result = result();
     *result.curves[0].entries.last_mut().unwrap() = u64::MAX;
     assert!(render_html(&result).contains("</svg>"));

@@ -29,11 +29,11 @@ use std::fs::File;
 use std::io;
 use std::process::ExitCode;
 
-/// Records held at a time: 128 MiB or more.
+/// Records in memory at a time: 128 MiB or more.
 const STRETCH: usize = 16 << 20;
-/// Records that the plain loop gets.
+/// Number of records for the plain loop.
 const PLAIN_RECORDS: usize = 200_000;
-/// Records that the plain list gets.
+/// Number of records for the plain list.
 const PLAIN_DISTANCES_RECORDS: usize = 20_000_000;
 const USAGE: &str = "usage: family_bench [--records N] [--repetitions N] [--ways WAY,…] T.pwt…";
 
@@ -94,7 +94,7 @@ struct Way {
     seconds: Vec<f64>,
 }
 
-/// What a way took for so many records, each repetition: counts, seconds and median rates, as JSON.
+/// The measurements of a way as JSON: counts, seconds of each repetition and median rates.
 fn measured(count: &Counter, serves: ReferenceKinds, seconds: &[f64]) -> String {
     let own = match serves {
         ReferenceKinds::Data => count.refs,

@@ -1,5 +1,5 @@
-//! The straightforward simulator: every translation of every reference looks its arrays up, one by one. What
-//! the pass is compared with, in speed and in counts.
+//! The straightforward simulator, with which the pass is compared in speed and in counts: every translation of every
+//! reference looks up its arrays, one by one.
 
 use pagewalk_mm::{AddressSpace, Change};
 use pagewalk_setassoc::{Entry, TlbArray};

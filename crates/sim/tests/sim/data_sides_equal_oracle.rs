@@ -17,7 +17,7 @@ use proptest::prelude::*;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What the slow model makes of the machine.
+/// The slow model of the machine.
 fn slow_side(machine: &MachineSpec, huge: bool) -> oracle::DataSide {
     let side = machine.data_side.as_deref().unwrap();
     let of = |tlb: &TlbSpec| {
@@ -207,7 +207,7 @@ fn slow_ranges(slow: &oracle::DataSide, nodes: u64) -> RangeTotals {
     }
 }
 
-/// Everything that the slow model counts, as the fast one tells it.
+/// The fast engine's values of all counts of the slow model.
 fn compare(
     fast: &DataSideTotals,
     slow: &oracle::DataSide,

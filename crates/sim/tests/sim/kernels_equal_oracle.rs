@@ -1,7 +1,7 @@
 //! Designs whose kernels build superpages, against slow kernels that look at the whole TLB at every miss: all counters
 //! of the machine and of the kernel, on random machines and streams.
 
-// Programs, and slow machines; the machines and kernels here are other ones.
+// This file uses only the programs and slow machines of these modules.
 use crate::equal;
 use crate::promoting::SlowKernel;
 use crate::random;
@@ -90,7 +90,7 @@ fn entries(machine: &MachineSpec) -> Vec<u64> {
     }
 }
 
-/// A policy and its slow twin, with thresholds that random streams reach.
+/// A policy and its slow model, with thresholds that random streams reach.
 fn policies(
     random: &mut Random,
     radix: bool,
@@ -139,7 +139,7 @@ fn policies(
     }
 }
 
-/// A memory that programs outgrow, some of it used by others, and its slow twin; how many frames are others'.
+/// A memory smaller than the programs, partly used by others, with its slow model and the number of others' frames.
 fn memory(random: &mut Random, radix: bool) -> (Buddy, Frames, u64) {
     let frames = if radix { 512 + random.below(600) } else { 8 + random.below(150) };
     let top = random.of(&[if radix { 10 } else { 5 }, 3]);
@@ -179,7 +179,7 @@ fn check(seed: u64, with_memory: bool) {
         let victims = random.below(4) == 0;
         let prefetches = !victims && random.below(4) == 0;
         let machine = machine(&mut random, index, radix, victims, prefetches);
-        // Policies watch what misses alone fill.
+        // Policies can only watch arrays that are filled by misses.
         let is_blind = victims || prefetches;
         let (mut policy, slow) = policies(&mut random, radix, is_blind, with_memory);
         let mut throttle = None;
@@ -212,7 +212,7 @@ fn check(seed: u64, with_memory: bool) {
         slows.push(SlowKernel::new(&machine, slow));
     }
     let systems = Systems::new(&specs, 1);
-    // A pass simulates what it can.
+    // A pass simulates only some of the machines.
     let pass = Experiment::new(specs, &Arrangement::default());
     let pass = pass.unwrap_or_else(|error| panic!("{error} (seed {seed})"));
     let mut both = (pass, systems);
@@ -280,7 +280,7 @@ fn check(seed: u64, with_memory: bool) {
     }
 }
 
-/// The same programs in every ordinary run; others in long ones. To shrink a seed makes no simpler program.
+/// Ordinary runs use the same programs each time, long runs others. Shrinking a seed would give no simpler program.
 fn config(usual: u32) -> ProptestConfig {
     let is_long = std::env::var("PAGEWALK_CASES").is_ok();
     ProptestConfig {

@@ -1,5 +1,5 @@
-//! OFFLINE against policies that do not know the future, on random small programs: it is greedy, and so close to the
-//! best that hardly anything is better.
+//! Compares OFFLINE with policies that do not know the future, on random small programs: it is greedy, but so close to
+//! the optimum that hardly any policy is better.
 
 use crate::random::{Random, cases};
 use crate::stream::{Stream, cost};
@@ -58,7 +58,7 @@ fn program(random: &mut Random) -> Stream {
     Stream { growth, ..Stream::new(pages) }
 }
 
-/// Why `better` is better than what OFFLINE chose.
+/// Why `better` is better than OFFLINE's choice.
 fn explain(
     stream: &Stream,
     machine: &MachineSpec,
@@ -83,7 +83,7 @@ fn explain(
     }
 }
 
-/// In how many random programs some policy is better than OFFLINE.
+/// The number of random programs in which some policy is better than OFFLINE.
 fn compare(take: ChoicesPerReplay) {
     let (mut worse, mut chosen, all) = (0, 0, cases(400));
     for seed in 0..u64::from(all) {

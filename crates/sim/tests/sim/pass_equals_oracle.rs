@@ -18,7 +18,7 @@ use pagewalk_units::Kind;
 use proptest::prelude::*;
 use std::sync::Arc;
 
-/// A machine whose misses ask nobody else, and are no fetches' and data references' together.
+/// A machine whose misses depend on nothing else, with separate arrays for fetches and data.
 fn plain_machine(random: &mut Random, index: usize, pages: random::Pages) -> MachineSpec {
     let is_plain = |tlb: &TlbSpec| {
         let of_both =
@@ -55,7 +55,7 @@ fn check(seed: u64, plain: bool) {
         (Paging::Everything, Arc::new(Everything)),
         (Paging::Thp, Arc::new(Thp { mode: ThpMode::Always })),
     ];
-    // Where no page is huge, more is taken at once.
+    // Without huge pages, the pass processes more at once.
     let pagings = if plain || random.below(4) == 0 { &pagings[..1] } else { &pagings };
     let mut specs = Vec::new();
     let mut slows = Vec::new();

@@ -1,5 +1,5 @@
-//! What Romer's thesis (1998) found and any faithful simulator must find again, on small programs made up for it. Tests
-//! bear the names of the targets.
+//! Findings of Romer's thesis (1998) that any faithful simulator must reproduce, on small synthetic programs. Tests are
+//! named after the targets.
 
 use crate::stream::{Stream, cost, spent};
 use pagewalk_mm::promotion::{
@@ -61,7 +61,7 @@ fn scattered(pages: u64, loads: u64) -> Stream {
     Stream::new((0..loads).map(|_| next()).collect())
 }
 
-/// Programs of all sorts, by name: those that superpages help and those that they do not.
+/// Various programs, by name: some that benefit from superpages and some that do not.
 fn programs() -> Vec<(&'static str, Stream)> {
     let mut phases = scattered(40, 200_000).pages;
     phases.extend(scattered(2000, 200_000).pages.iter().map(|page| page + 4096));

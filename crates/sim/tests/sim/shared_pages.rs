@@ -1,7 +1,7 @@
 //! Kernels whose pages are shared with files, parents and children, in passes beside others: no first store is missed,
 //! and all counters of machine and kernel equal those of slow models that look at every reference.
 
-// Machines of other tests are other ones.
+// This file uses only a part of the shared modules.
 
 use crate::equal;
 use crate::random;
@@ -243,7 +243,7 @@ impl SlowShared {
     }
 }
 
-/// A kernel and its slow twin.
+/// A kernel and its slow model.
 fn kernel(random: &mut Random) -> (Kernel, Sharing) {
     let [around, read_ahead] = [0; 2].map(|_| random.of(&[1u64, 4, 16]));
     let (cold, child_instructions) = (random.below(2) == 0, random.of(&[0, 100, 100_000]));

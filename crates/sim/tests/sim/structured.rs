@@ -1,5 +1,5 @@
-//! Programs in an operating system: that the kernel's and the servers' references come where they belong, and leave the
-//! programs' counters alone.
+//! Programs in an operating system: references of the kernel and of servers come at the right places, and do not change
+//! the programs' counters.
 
 use pagewalk_mm::structure::{StructureSpec, Visitor};
 use pagewalk_mm::{Small, ThpMode};
@@ -168,7 +168,7 @@ fn visits_come_at_the_calls() {
     // A load later it would find page 2 there, and cost it a miss.
     assert_eq!(walks(&[load(1), load(1), load(2), Call(OTHER), load(2)]), 4);
     assert_eq!(walks(&[Call(OTHER), load(1), load(2), load(2), Call(OTHER)]), 4);
-    // What makes no references costs none.
+    // Calls without references cost nothing.
     assert_eq!(walks(&[load(1), Call(9), load(1)]), 1);
 }
 

@@ -102,7 +102,7 @@ fn config() -> ProptestConfig {
 proptest! {
     #![proptest_config(config())]
 
-    /// Uhlig 1994, target 22: without nested references nothing else is needed.
+    /// Uhlig 1994, target 22: without nested references, the counts always agree.
     #[test]
     fn uhlig_1994_flat_streams_count_alike(spec in simulated(Just(1)), host in 1..80u32, ops in ops()) {
         let expected = full(&spec, &ops);
@@ -111,14 +111,14 @@ proptest! {
         }
     }
 
-    /// With them, nested misses share their parents' fate.
+    /// With nested references, the counts agree if nested misses are treated like their parents.
     #[test]
     fn nested_misses_with_their_parents_count_alike(spec in simulated(2..4u8), host in 1..80u32, ops in ops()) {
         prop_assert_eq!(by_traps(&spec, host, NestedMisses::WithParent, &ops), full(&spec, &ops));
     }
 }
 
-/// A host smaller than what is simulated takes nested misses that nobody else would.
+/// A host TLB smaller than the simulated one causes additional nested misses.
 #[test]
 fn counting_every_nested_miss_overstates_them() {
     let machine = "schema = 1\nname = \"m\"\n[[tlb]]\nname = \"tlb\"\nlevel = 1\n\

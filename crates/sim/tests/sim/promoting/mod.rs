@@ -1,4 +1,4 @@
-//! The slow side of designs with a kernel: what TLBs hold is found out by looking, before and after everything.
+//! The slow side of designs with a kernel: compares the contents of TLBs before and after every operation.
 
 use crate::random::{ALL, Op, Program};
 use crate::slow::Slow;
@@ -48,7 +48,7 @@ impl SlowKernel {
         usize::from(self.split && kind == Kind::Fetch)
     }
 
-    /// What a TLB holds: everything in the arrays of the last level for its kinds.
+    /// The contents of a TLB: all entries in the arrays of the last level for its kinds.
     fn held(&self, tlb: usize) -> Vec<Block> {
         let last = self.machine.arrays.iter().map(|array| array.level).max().unwrap();
         let arrays = self.machine.arrays.iter().filter(|array| {
@@ -73,7 +73,7 @@ impl SlowKernel {
         held
     }
 
-    /// Does something to the machine, and tells the kernel of what has left the TLBs and what has entered.
+    /// Applies an operation to the machine, and tells the kernel which units left and entered the TLBs.
     fn watching(&mut self, does: impl FnOnce(&mut Machine)) {
         let tlbs = 0..self.kernel.entries.len();
         let before: Vec<Vec<Block>> = tlbs.clone().map(|tlb| self.held(tlb)).collect();
@@ -144,7 +144,7 @@ impl SlowKernel {
                 }
                 self.watching(|machine| machine.translate(kind, page << base, shift, |_| after));
                 if walked {
-                    // One after the other: a larger one flushes the smaller.
+                    // One after the other, because a larger superpage flushes the smaller ones.
                     let mut from = unit;
                     while let Some((block, built)) = self.kernel.due(from) {
                         let holds_it = around(page, block.1) == block;

@@ -17,12 +17,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A slow machine and kernel fed reference by reference.
 pub struct Slow {
-    /// The machine, or the core that runs.
+    /// The machine, or the running core.
     pub machine: Machine,
-    /// Cores that do not run.
+    /// The other cores.
     pub others: Vec<Machine>,
     pub kernel: Kernel,
-    /// Kernels of address spaces that do not run.
+    /// Kernels of the other address spaces.
     pub parked: Vec<Kernel>,
     /// Whether pages of files are global that never could be written.
     pub global_files: bool,
@@ -366,7 +366,7 @@ fn slow_caches(radix: &RadixSpec) -> Vec<Cache> {
         "pdpte" => 2,
         "pml4" => 3,
         "pml5" => 4,
-        // How far above the leaves, which Arm numbers 3 and RISC-V 0.
+        // The height above the leaves, which are level 3 on Arm and level 0 on RISC-V.
         level if radix.format.name().starts_with("aarch64") => 3 - level[1..].parse::<u32>().unwrap(),
         level => level[1..].parse().unwrap(),
     };
