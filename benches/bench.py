@@ -20,9 +20,9 @@ neighbouring runs, with the least and the most. Needs a quiet machine of two or 
 
 # Free bytes needed for the traces of one program.
 FREE_BYTES = 3_000_000_000
-# Records that are simulated from memory: as many as the slow loop beside it can take in half a minute.
+# Number of records that are simulated from memory: as many as the slow comparison loop handles in half a minute.
 FROM_MEMORY_RECORDS = 500_000_000
-# The same for whole families of designs and for replacement other than LRU, of which there are more.
+# The same for families of designs and for replacement other than LRU, of which there are more cases.
 FAMILY_RECORDS = 100_000_000
 
 
@@ -67,7 +67,7 @@ def say(text):
 
 @dataclasses.dataclass(frozen=True)
 class Journal:
-    """The files that raw runs are written to, after each program: what ends the work takes none of them along."""
+    """The files for raw runs, written after each program, so that an interruption loses none of them."""
 
     places: list
     host: dict
@@ -75,7 +75,7 @@ class Journal:
     hidden: dict
 
     def write(self, outcomes, failures, rows=(), noise=None):
-        """Writes all that is known so far; whether that was possible everywhere."""
+        """Writes all results so far; returns whether all files could be written."""
         text = output.document(self.host, self.options, outcomes, rows, noise, failures, self.hidden)
         written = True
         for place in self.places:
@@ -94,7 +94,7 @@ def main(words=None):
         return 4
     if options.json:
         try:
-            # A bad path is to be found out before the long work.
+            # Detect a bad path before the long measurements.
             options.json.open("a").close()
         except OSError as error:
             say(f"cannot write {options.json}: {error.strerror}; choose another place with --json")
@@ -125,7 +125,7 @@ def main(words=None):
 
 
 def measure_all(tools, options, journal):
-    """Outcomes by program, and messages of those that could not be measured."""
+    """Returns outcomes by program, and messages about programs that could not be measured."""
     outcomes, failures = {}, {}
     sizes = programs.QUICK if options.quick else programs.FULL
     for program in programs.prepare(options.only, sizes, tools.folder):
@@ -144,7 +144,7 @@ def measure(tools, program, options):
     outcome = measures.Outcome(commands, runs={way: [] for way in WAYS})
     for repetition in range(options.repetitions):
         say(f"{program.name}: repetition {repetition + 1} of {options.repetitions}")
-        # Back and forth, so that a slow drift of the machine favours neither side.
+        # Alternate the order, so that a slow drift of the machine favours neither side.
         for way in WAYS if repetition % 2 == 0 else reversed(WAYS):
             outcome.runs[way].append(tools.run(way, program))
             check_output(program, way, outcome.runs["native"][0], outcome.runs[way][-1])

@@ -1,4 +1,4 @@
-"""What two runs of a program have in common: output, exit code, files, mappings; and what pagewalk says of the rest."""
+"""Compares two runs of a program: output, exit code, files, mappings; and what pagewalk reports about differences."""
 
 import collections
 import dataclasses
@@ -13,9 +13,9 @@ import stat
 import mappings
 
 EQUAL, VARIES, SAID, UNSAID = "equal", "varies natively", "differs, said", "differs, unsaid"
-# Keys of pagewalk's JSON under which it says what it did not do.
+# Keys of pagewalk's JSON under which it reports what it did not do.
 _SAYING_KEYS = {"losses", "lost", "error", "why", "reason", "unseen", "refused", "not_taken_over", "problems"}
-# What such a text has to say for a difference to count as said.
+# Patterns of such texts that make a difference count as reported.
 _NAMES_IT = re.compile(
     r"untraced|without (the engine|a plan|it)|as (it is|they are)|rest of the program|died|limit|not seen|given back|"
     r"refused|cannot"
@@ -24,18 +24,18 @@ _NAMES_IT = re.compile(
 
 @dataclasses.dataclass
 class Outcome:
-    """How one run ended."""
+    """The result of one run."""
 
     exit: object  # a number, or "hung"
     out: bytes = b""
     err: bytes = b""
     files: dict = dataclasses.field(default_factory=dict)
-    mappings: object = None  # None: the program left none
+    mappings: object = None  # None if the program left none
     said: list = dataclasses.field(default_factory=list)
 
 
 def files_in(folder):
-    """What lies in a folder: path to kind, rights, size and contents."""
+    """The contents of a folder: for each path, kind, rights, size and contents."""
     found = {}
     for base, folders, names in os.walk(folder):
         for name in folders + names:
@@ -55,21 +55,21 @@ def _contents(path, about):
 
 
 def normal(text, rules):
-    """The text with what depends on more than the program replaced."""
+    """Replaces the parts of the text that depend on more than the program."""
     text = text.decode(errors="backslashreplace")
     for pattern, instead, _reason in rules:
         text = re.sub(pattern, instead, text, flags=re.MULTILINE)
     return text
 
 
-# What `profile` and `trap` tell of a run begins so, when the program has ended.
+# The report of `profile` and `trap`, printed after the program's end, begins with this.
 _REPORT = re.compile(
     rb"^(Cut short: |.*  pid \d+, (exit|exec|ended|signal|killed|still)|\S+, \S+: \d+ entries, )", re.MULTILINE
 )
 
 
 def own_lines(err):
-    """Standard error without what pagewalk says, and that."""
+    """Splits standard error into the program's output and pagewalk's messages."""
     begin = _REPORT.search(err)
     err, report = (err[: begin.start()], err[begin.start() :]) if begin else (err, b"")
     theirs, said = [], []
@@ -80,7 +80,7 @@ def own_lines(err):
 
 
 def said_in(document):
-    """All texts of a JSON document under keys that say what was not done."""
+    """All texts in a JSON document under keys that report what was not done."""
     found = []
 
     def look(value, is_saying):
@@ -105,12 +105,12 @@ def said_in_text(text):
 
 
 def compare_text(natives, traced):
-    """The verdict on one text by the native runs', with the first line that differs."""
+    """Compares one text with those of the native runs; returns the verdict and the first line that differs."""
     if traced in natives:
         return EQUAL, ""
     if all(text == natives[0] for text in natives):
         return UNSAID, _first_difference(natives[0], traced)
-    # Only lines that all native runs have are the program's alone.
+    # Only lines common to all native runs depend on the program alone.
     missing = _in_all([collections.Counter(text.splitlines()) for text in natives]) - collections.Counter(
         traced.splitlines()
     )
@@ -133,7 +133,7 @@ def _first_difference(native, traced):
 
 
 def compare_files(natives, traced, loose):
-    """The verdict on the files, with the first that differs. Of files that differ natively their presence counts."""
+    """The verdict on files, with the first that differs. Files that differ between native runs only need to exist."""
     varies = False
     for path in sorted(set(traced).union(*natives)):
         native = [run.get(path) for run in natives]
@@ -148,7 +148,7 @@ def compare_files(natives, traced, loose):
 
 
 def compare(program, command, natives, traced):
-    """Aspect to (verdict, difference) of one traced run."""
+    """For each aspect of one traced run: (verdict, difference)."""
     found = {}
     if traced.exit in [run.exit for run in natives]:
         found["exit"] = EQUAL, ""
@@ -164,7 +164,7 @@ def compare(program, command, natives, traced):
 
 
 def compare_mappings(program, command, natives, traced):
-    """The verdicts on places and huge pages. Of what `command` says in its page that it does, nothing is a difference."""
+    """The verdicts on addresses and huge pages. Documented effects of `command` do not count as differences."""
     if program.no_maps or None in natives:
         return {}
     if traced is None:
@@ -188,13 +188,13 @@ def compare_mappings(program, command, natives, traced):
     return found
 
 
-# What programs print of themselves that a command changes by its purpose.
+# Output of programs about themselves that a command changes intentionally.
 RULES = {
     "trap": ((r"AnonHugePages: +\d+ kB", "AnonHugePages: N kB", "memory is taken over in pages of 4 KiB"),),
     "apply": ((r"AnonHugePages: +\d+ kB", "AnonHugePages: N kB", "planned ranges are on huge pages"),),
 }
 
-# What a command does to mappings by its purpose: what is not compared, and where that is said.
+# Intended changes of mappings by a command: what is not compared, and where it is documented.
 DOCUMENTED = {
     ("heap", "apply"): ("all", "the break goes up by whole 2 MiB in a planned range (docs/reference/plan-files.md)"),
     ("maps", "layout run"): (
@@ -211,7 +211,7 @@ DOCUMENTED = {
 
 
 def settle(verdict, difference, said):
-    """A difference that pagewalk names counts as said."""
+    """Marks differences that pagewalk reports itself."""
     if verdict == UNSAID and any(_NAMES_IT.search(text) for text in said):
         return SAID, difference
     return verdict, difference

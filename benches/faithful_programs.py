@@ -1,4 +1,4 @@
-"""The programs that benches/faithful runs: what each is, what it needs, and which parts of its output are no function of
+"""The programs that benches/faithful runs: command, requirements, and the parts of the output that do not depend on
 the program alone, each with the reason."""
 
 import dataclasses
@@ -27,11 +27,11 @@ class Program:
     files: tuple = ()
     rules: tuple = ()
     loose: tuple = ()
-    # Why its mappings depend on more than its input; then those of more than 64 MiB are compared, by size.
+    # Why its mappings depend on more than its input; then only mappings above 64 MiB are compared, by size.
     races: str = ""
-    # Why it is not one process that leaves its mappings at the end: then none are compared.
+    # Why it is not a single process with mappings at its end; then no mappings are compared.
     no_maps: str = ""
-    # Command that must exit 0 before the program is run; otherwise the host lacks something.
+    # A command that must exit with 0 before the program is run; otherwise the host lacks something.
     host: tuple = ()
     what_host_lacks: str = ""
 
@@ -95,7 +95,7 @@ cat /proc/self/comm; tr '\\0' ' ' < /proc/self/cmdline; getconf -a | grep -c .; 
 
 
 def all_programs():
-    """Every program, whether it is here or not."""
+    """All programs, whether they are installed or not."""
     return [*_runtimes(), *_databases(), *_compilers(), *_tools(), *_packers(), *_texts(), *_others(), *_cases()]
 
 
@@ -418,7 +418,7 @@ _C = {
 
 
 def build(folder):
-    """Builds the programs of workloads/faithful, and what of them has no compiler here is told: name to reason."""
+    """Builds the programs of workloads/faithful; returns those that could not be built: name to reason."""
     lacking = {}
 
     def make(name, command):
@@ -451,7 +451,7 @@ def build(folder):
 
 
 def write_data(folder):
-    """Texts that programs read, the same each time."""
+    """Creates the input texts of programs, identical each time."""
     state, lines = 88172645463325252, []
     for _ in range(6000):
         state ^= state << 13 & (1 << 64) - 1
@@ -488,7 +488,7 @@ def resolve(command, places):
 
 
 def places_of(built, data):
-    """What stands for names in braces. Programs behind launchers that choose a version are taken themselves."""
+    """The values of names in braces. For launchers that choose a version, the chosen program is used."""
     found = {"built": built, "data": data}
     servers = sorted(pathlib.Path("/usr/lib/postgresql").glob("*/bin/postgres"))
     found["postgres"] = servers[-1] if servers else "postgres"
@@ -504,7 +504,7 @@ def places_of(built, data):
 
 
 def why_not_here(program, places):
-    """What of the program is missing on this host; None if nothing."""
+    """What the program needs and this host lacks; None if nothing."""
     needs = [resolve((need,), places)[0] for need in program.needs] + [resolve(program.command, places)[0]]
     missing = [need for need in needs if not shutil.which(need)]
     if missing:

@@ -25,7 +25,7 @@ def range_plan(name, mappings):
 
 
 def library_plan(name, library=None):
-    """A plan that has the C library lie at the arena's beginning."""
+    """A plan that puts the C library at the beginning of the arena."""
     library = library or _c_library()
     lines = ['schema = "pagewalk.plan/2"', "[program]", f'path = "{program_of(name)}"', "[layout]", 'planner = "hand"']
     lines += ["[[place]]", f'file = "{library}"', 'offset = "0x0"', f'size = "{size_of(library):#x}"']

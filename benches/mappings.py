@@ -1,4 +1,4 @@
-"""The mappings of a program, as /proc/PID/smaps has them, and how two lists of them differ."""
+"""The mappings of a program from /proc/PID/smaps, and the differences between two lists of mappings."""
 
 import collections
 import dataclasses
@@ -7,22 +7,22 @@ import operator
 import re
 
 HUGE = 2 << 20
-# Programs whose threads race have arenas of the C library, of up to 64 MiB, as the race goes.
+# In multithreaded programs, thread timing decides how many arenas (up to 64 MiB each) the C library makes.
 RACED_BYTES = (64 << 20) + 1
-# How far below its native place the engine puts a program's memory.
+# The distance by which the engine moves a program's memory to lower addresses.
 SHIFT = 2 << 40
 _STACK_END = 0x7FFFFFFFF000
 _ENGINE_STACK_END = _STACK_END - SHIFT
-# What the kernel maps for itself.
+# Mappings of the kernel.
 _KERNELS = {"[vdso]", "[vvar]", "[vvar_vclock]", "[vsyscall]"}
 _HEAD = re.compile(r"([0-9a-f]+)-([0-9a-f]+) (\S{4}) ([0-9a-f]+) \S+ (\d+) *(.*)")
-# The engine's own: its program, and the memory that its core takes.
+# Mappings of the engine: its program, and the memory of its core.
 _ENGINES = ((0x78000000, 0x7A000000), (0x3F0000000000, 0x400000000000), (0x1000000000, 0x2000000000))
 
 
 @dataclasses.dataclass(frozen=True)
 class Mapping:
-    """One mapping: addresses, rights, the file, and how much of it is on huge pages."""
+    """One mapping: addresses, rights, file, and bytes on huge pages."""
 
     start: int
     end: int
@@ -37,17 +37,17 @@ class Mapping:
 
     @property
     def has_no_file(self):
-        """Whether it is anonymous. `trap` has files in memory in the place of that."""
+        """Whether it is anonymous. Under `trap`, memory files replace anonymous memory."""
         return self.name == "" or self.name.startswith(("[anon", "[heap]", "/memfd:pagewalk"))
 
     @property
     def is_large(self):
-        """Whether it is anonymous, no stack, and can hold a huge page."""
+        """Whether it is anonymous, not a stack, and can hold a huge page."""
         return self.has_no_file and self.size >= HUGE and "gd" not in self.flags.split()
 
 
 def parse(text):
-    """All mappings in the text of an smaps file. A cut file has what is whole of it."""
+    """All mappings in the text of an smaps file. Of a truncated file, the complete mappings."""
     found = []
     for line in text.splitlines():
         head = _HEAD.fullmatch(line.rstrip())
@@ -63,7 +63,7 @@ def parse(text):
 
 
 def of_program(mappings):
-    """Those of the program: the kernel's and the engine's are left out, and stacks, whose room differs."""
+    """The program's mappings: without those of the kernel and the engine, and without stacks, whose size varies."""
     stacks = {one.start for one in mappings if one.name == "[stack]"}
     return [
         one
@@ -122,7 +122,7 @@ def huge(mappings, has_addresses=True, least=HUGE):
 
 
 def is_exact(native, traced, shift=0):
-    """Whether both have the same addresses and rights, the traced ones `shift` lower where they lie high."""
+    """Whether both have the same addresses and rights; high addresses of traced mappings are `shift` lower."""
 
     def moved(one):
         by = shift if one.start >= 0x500000000000 else 0
@@ -136,9 +136,9 @@ def is_exact(native, traced, shift=0):
 
 
 def difference(natives, traced):
-    """What of all native runs the traced one lacks, and what it has that none has, as text; None if nothing."""
+    """Describes mappings that all native runs have and the traced one lacks, or the reverse; None if there are none."""
     stable, any_of_them = (functools.reduce(how, natives) for how in (operator.and_, operator.or_))
-    # Where what the program has differs from run to run, only what does not is asked for.
+    # If native runs differ, only the mappings common to all are required.
     more = collections.Counter() if stable != any_of_them else traced - any_of_them
     missing = stable - traced
     if not missing and not more:

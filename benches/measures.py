@@ -1,4 +1,4 @@
-"""What is measured, and what it must reach."""
+"""The measures and their targets."""
 
 import dataclasses
 import math
@@ -6,30 +6,30 @@ import statistics
 import typing
 
 
-# Misses by page faults from which on their cost can be told from the noise of run times.
+# Least number of misses by page faults at which their cost exceeds the noise of run times.
 MISSES_MIN = 10_000
-# Below so many misses per second of run time a program under page faults is to be nearly as fast as natively.
+# With fewer misses per second than this, a program under page faults must be nearly as fast as natively.
 RARE_MISSES_PER_SECOND = 1_000
-# Below so many misses a record a software-managed TLB is to be simulated as fast as others.
+# With fewer misses per record than this, a software-managed TLB must be simulated as fast as others.
 RARE_MISSES_PER_RECORD = 0.01
 
 
 @dataclasses.dataclass
 class Outcome:
-    """Everything that was measured on one program."""
+    """All measurements of one program."""
 
-    commands: dict = dataclasses.field(default_factory=dict)  # by way: the words
-    runs: dict = dataclasses.field(default_factory=dict)  # by way: one `Run` a repetition
+    commands: dict = dataclasses.field(default_factory=dict)  # command line, by way of running
+    runs: dict = dataclasses.field(default_factory=dict)  # one `Run` per repetition, by way of running
     trace: dict = None
-    simulated: dict = dataclasses.field(default_factory=dict)  # by machine: one `Run` a repetition
+    simulated: dict = dataclasses.field(default_factory=dict)  # one `Run` per repetition, by machine
     from_memory: dict = dataclasses.field(default_factory=dict)  # by machine
-    designs: dict = dataclasses.field(default_factory=dict)  # as `from_memory`, by what was simulated
-    families: dict = dataclasses.field(default_factory=dict)  # by way: records, data references, seconds
-    traps: dict = dataclasses.field(default_factory=dict)  # by size of the array: misses and seconds a repetition
-    sweeps: dict = dataclasses.field(default_factory=dict)  # of a short and a long trace, where there are both
+    designs: dict = dataclasses.field(default_factory=dict)  # like `from_memory`, by kind of simulation
+    families: dict = dataclasses.field(default_factory=dict)  # records, data references and seconds, by way
+    traps: dict = dataclasses.field(default_factory=dict)  # misses and seconds per repetition, by size of the array
+    sweeps: dict = dataclasses.field(default_factory=dict)  # of a short and a long trace, if there are both
 
     def ratios(self, way, other, seconds="wall_seconds"):
-        """Quotients of the seconds of runs that were made side by side."""
+        """Ratios of the seconds of neighbouring runs."""
         pairs = zip(self.runs[way], self.runs[other])
         return [getattr(run, seconds) / getattr(beside, seconds) for run, beside in pairs]
 
@@ -56,7 +56,7 @@ class Outcome:
         return [timed["walks"] / timed["records"] * 100]
 
     def kernel_ratios(self):
-        """Time of a machine under a kernel that watches its misses, in that of the machine without one."""
+        """Simulation time of a machine with a kernel that watches its misses, relative to the machine without one."""
         timed = self.designs["kernel"]
         return [under / without for under, without in zip(timed["kernel"], timed["pass"])]
 
@@ -65,22 +65,22 @@ class Outcome:
         return _rates(self.families[way][counted], self.families[way]["seconds"])
 
     def trap_microseconds(self):
-        """What a miss by page fault costs the program, where there are so many that they make its run time."""
+        """Cost of a miss by page fault, for programs whose run time is dominated by them."""
         traps = [trap for trap in self.traps.get("small", []) if trap["misses"] >= MISSES_MIN]
         return [(trap["run_seconds"] - trap["native_seconds"]) / trap["misses"] * 1e6 for trap in traps]
 
     def trap_slowdowns(self):
-        """Run time under page faults in the native one, where misses are rare."""
+        """Run time under page faults relative to the native run time, if misses are rare."""
         traps = self.traps.get("large", [])
         rare = [trap for trap in traps if trap["misses"] / trap["run_seconds"] < RARE_MISSES_PER_SECOND]
         return [trap["run_seconds"] / trap["native_seconds"] for trap in rare]
 
     def sweep_megabytes(self, length):
-        """Peak memory of a sweep over a trace of this length; nothing where none was made."""
+        """Peak memory of a sweep over a trace of this length; empty if there was no sweep."""
         return [self.sweeps[length]["bytes_peak"] / 1e6] if self.sweeps else []
 
     def sweep_growth(self):
-        """Peak memory of a sweep over a long trace, in those over a short one; nothing where none was made."""
+        """Peak memory of a sweep over a long trace relative to a short one; empty if there was no sweep."""
         return [long / short for long, short in zip(self.sweep_megabytes("long"), self.sweep_megabytes("short"))]
 
     def megabytes_beyond(self, way):
@@ -98,30 +98,30 @@ def _rates(count, timed):
 
 
 def geometric_mean(values):
-    """The n-th root of the product; of no number below 0."""
+    """The geometric mean; numbers must not be negative."""
     return 0.0 if 0 in values else math.exp(statistics.fmean(map(math.log, values)))
 
 
-# How programs are summed up, by what the sum is called.
+# Functions that summarise programs, by name of the summary.
 MEANS = {"geometric mean": geometric_mean, "mean": statistics.fmean, "most": max}
 
 
 @dataclasses.dataclass(frozen=True)
 class Measure:
-    """One line of the table of targets, or a figure that explains one."""
+    """One measure of the table of targets, or a figure that explains one."""
 
     key: str  # in JSON
     name: str  # for people
-    values: typing.Callable  # of an `Outcome`: one value a repetition, none where it says nothing of the program
+    values: typing.Callable  # of an `Outcome`: a value per repetition; empty if the measure does not apply
     digits: int = 2
     unit: str = ""
     at_least: bool = False  # else: at most
-    each: float = None  # what each program must reach
-    mean: float = None  # what the mean must reach
+    each: float = None  # target for each program
+    mean: float = None  # target for the mean
     mean_kind: str = "geometric mean"  # a key of `MEANS`
 
     def reaches(self, value, limit):
-        """Whether `value` is on the right side; None where nothing is asked."""
+        """Whether `value` meets the target; None if there is none."""
         if limit is None:
             return None
         return value >= limit if self.at_least else value <= limit
@@ -144,12 +144,12 @@ class Row:
 
     @property
     def held(self):
-        """Whether the value is what it must be; None where nothing is asked."""
+        """Whether the value meets its target; None if there is none."""
         return self.measure.reaches(self.value, self.limit)
 
 
 def all_measures(machines):
-    """Every measure; those of simulation once for each machine."""
+    """All measures; simulation measures once for each machine."""
     measures = [
         _ratio("engine_over_none.wall", "bare engine / --tool=none", "engine", "none", each=2.0, mean=1.7),
         _ratio("engine_over_none.processor", "  the same, processor time", "engine", "none", "cpu_seconds"),
@@ -271,7 +271,7 @@ def _memory(way):
 
 
 def evaluate(measures, outcomes):
-    """The table's rows: for each measure one a program, then the mean."""
+    """The rows of the table: for each measure, one per program, then the mean."""
     rows = []
     for measure in measures:
         medians = []
@@ -289,7 +289,7 @@ def evaluate(measures, outcomes):
 
 # --- noise ---------------------------------------------------------------------------------------------
 
-# Processors used by others beyond which wall times say little on a machine of few processors.
+# If others use more processors than this, wall times are unreliable on a machine with few processors.
 FOREIGN_PROCESSORS_MAX = 0.2
 
 

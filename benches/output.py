@@ -1,4 +1,4 @@
-"""The table for people, the JSON, and the folder of kept runs."""
+"""Output: the table for people, the JSON document, and the folder of kept runs."""
 
 import dataclasses
 import datetime
@@ -14,7 +14,7 @@ SCHEMA = "pagewalk.bench/1"
 
 
 def table(rows):
-    """The rows as text, a line each; a measure's name stands at its first row only."""
+    """The rows as text, one line each; a measure's name is only in its first row."""
     lines = [("measure", "program", "value", "least - most", "must reach", "held")]
     shown = None
     for row in rows:
@@ -32,7 +32,7 @@ def table(rows):
 
 
 def noise_text(noise):
-    """How much the figures can be trusted, in a sentence or two."""
+    """How reliable the figures are, in a sentence or two."""
     text = (
         f"Noise: others used {noise.foreign_median:.2f} processors in the median run and "
         f"{noise.foreign_worst:.2f} in the worst"
@@ -98,7 +98,7 @@ def _run(run):
 
 
 def describe_host(root, engine_version):
-    """What a reader needs to judge the figures. Not the host's name, which tells nothing."""
+    """Facts about the host that a reader needs to judge the figures, without the host's name."""
     commit = _git(root, "rev-parse", "HEAD")
     changed = _git(root, "status", "--porcelain")
     return {

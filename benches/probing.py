@@ -1,4 +1,4 @@
-"""What this host takes, by `pagewalk probe`."""
+"""Measures this host with `pagewalk probe`."""
 
 import json
 import subprocess
@@ -9,7 +9,7 @@ PROBES = 5
 
 
 def take_probe(pagewalk, path):
-    """Probes this host, several times if other work hides what a walk takes."""
+    """Probes this host; repeats if other load hides the cost of a walk."""
     for _ in range(PROBES):
         answer([pagewalk, "probe", "-q", "-o", path])
         figures = json.loads(path.read_text())["figures"]
@@ -20,7 +20,7 @@ def take_probe(pagewalk, path):
 
 
 def answer(command, environment=None, folder=None):
-    """What a command prints; what it says besides is shown."""
+    """The standard output of a command; its standard error is shown."""
     words = [str(word) for word in command]
     how = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "env": environment, "cwd": folder}
     with running.started(words, **how) as child:

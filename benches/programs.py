@@ -1,4 +1,4 @@
-"""The programs that are measured, and their inputs.
+"""The measured programs and their inputs.
 
 Inputs are made here, from a seed, so that every host measures the same bytes. Only `random.Random.random` is used: the
 one method whose sequence Python promises to keep.
@@ -36,7 +36,7 @@ class Program:
     name: str
     command: list
     input: pathlib.Path = None  # what it reads from standard input
-    # The same work for a tenth as long, in as much memory; None where less work needs less memory.
+    # The same work for a tenth of the time, with the same memory; None if less work needs less memory.
     short: list = None
 
 
@@ -58,7 +58,7 @@ def _sort(sizes, folder):
 
 
 def _python(sizes, _folder):
-    # The interpreter itself: a version manager's shim would be measured with all the programs it starts.
+    # The interpreter itself, because a version manager's shim would be measured with all programs that it starts.
     code = f"d={{i*7919%1000003:str(i) for i in range({sizes.python_items})}}; print(len(d))"
     return Program("python", [os.path.realpath(sys.executable), "-c", code])
 

@@ -1,4 +1,4 @@
-"""Running one command and measuring it: time, memory of all its processes, and who else used the machine."""
+"""Runs one command and measures it: time, memory of all its processes, and load by other processes."""
 
 import contextlib
 import dataclasses
@@ -18,14 +18,14 @@ _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
 class RunFailed(Exception):
-    """A command that was to be measured did not do its work."""
+    """A measured command failed."""
 
 
 def run_main(name, main):
     """Ends this process with what `main` returns, or 4 if a command did not do its work. A signal that ends it before
     ends what it waits for too."""
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
-        # nohup has one of them ignored.
+        # nohup makes the process ignore one of them.
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, lambda number, _frame: sys.exit(128 + number))
     try:
@@ -39,7 +39,7 @@ def run_main(name, main):
 
 
 def find_program(name):
-    """A program's file, which is the same in whatever folder it is run."""
+    """The absolute path of a program, valid in any working folder."""
     return pathlib.Path(os.path.abspath(shutil.which(name) or name))
 
 
@@ -61,7 +61,7 @@ class Run:
     # the command's own.
     tree_bytes_peak: int
     descendants_bytes_peak: int
-    # Processors that the rest of the machine used meanwhile, on average.
+    # Average number of processors used by the rest of the machine meanwhile.
     foreign_processors: float
     output: bytes = dataclasses.field(repr=False)
 
@@ -85,7 +85,7 @@ def started(command, *, processor=None, **how):
         yield child
     except BaseException:
         with contextlib.suppress(ProcessLookupError):
-            # Not killed: pagewalk then ends the program that it runs.
+            # Terminated, not killed, so that pagewalk can end the program that it runs.
             os.killpg(child.pid, signal.SIGTERM)
         child.wait()
         raise
@@ -93,7 +93,7 @@ def started(command, *, processor=None, **how):
 
 @contextlib.contextmanager
 def _only_on(processor):
-    """Keeps the calling thread, and what it starts, on `processor` where one is given."""
+    """Pins the calling thread, and what it starts, to `processor` if one is given."""
     if processor is None:
         yield
         return
@@ -137,7 +137,7 @@ def run(command, *, stdin=None, environment=None, processor=None, folder=None):
 
 
 def warm(mebibytes):
-    """Uses so much memory and frees it, as `--warm` of pagewalk does: what runs next finds memory that is there."""
+    """Uses and frees memory, as pagewalk's `--warm` does, so that the next run finds it available."""
     size = int(mebibytes) << 20
     with mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
         with contextlib.suppress(OSError):
@@ -152,14 +152,14 @@ def _tail(file):
 
 
 def _busy_seconds():
-    """Seconds that all processors together were busy since the machine started."""
+    """Busy seconds of all processors together since the machine started."""
     fields = pathlib.Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]
     user, nice, system, _idle, _iowait, irq, softirq, steal = map(int, fields[:8])
     return (user + nice + system + irq + softirq + steal) / _TICKS_PER_SECOND
 
 
 class _Sampler(threading.Thread):
-    """Looks at the memory of a process and its descendants every so often."""
+    """Samples the memory of a process and its descendants periodically."""
 
     def __init__(self, root):
         super().__init__(daemon=True)
@@ -181,14 +181,14 @@ class _Sampler(threading.Thread):
     def _look(self):
         root = _memory(self._root)
         descendants = sum(_unshared(_memory(pid)) for pid in _descendants(self._root))
-        # The kernel keeps the peak of one process itself; of a sum, only what is seen counts.
+        # The kernel records the peak of a single process; the peak of a sum is only known from samples.
         self.root_bytes_peak = max(self.root_bytes_peak, root.get("VmHWM", 0))
         self.tree_bytes_peak = max(self.tree_bytes_peak, _unshared(root) + descendants)
         self.descendants_bytes_peak = max(self.descendants_bytes_peak, descendants)
 
 
 def _descendants(pid):
-    """Process ids of all descendants; a process that ends meanwhile is left out."""
+    """Process ids of all descendants, without processes that end meanwhile."""
     found = []
     try:
         for thread in os.listdir(f"/proc/{pid}/task"):
@@ -204,7 +204,7 @@ def _unshared(memory):
 
 
 def _memory(pid):
-    """Fields of the process's status that are in kB, as bytes; none where it has ended."""
+    """The fields of the process's status given in kB, in bytes; empty if it has ended."""
     try:
         with open(f"/proc/{pid}/status") as file:
             fields = (line.split() for line in file)

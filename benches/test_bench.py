@@ -32,7 +32,7 @@ def a_run(wall=1.0, cpu=1.0, root=0, tree=0, descendants=0, foreign=0.0):
 
 
 def an_outcome(**walls):
-    """An outcome whose runs took so long: one number a repetition, by way."""
+    """An outcome with these run times: one number per repetition, by way."""
     seconds = dict.fromkeys(("native", "none", "engine", "record", "cachegrind", "profile"), [1.0, 1.0, 1.0])
     seconds.update(walls)
     return measures.Outcome(
@@ -225,7 +225,7 @@ class Output(unittest.TestCase):
 
 
 class Raw(unittest.TestCase):
-    """Raw runs, whatever ends the work."""
+    """Raw runs are kept, whatever ends the work."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -299,7 +299,7 @@ class Running(unittest.TestCase):
     def test_memory_of_all_processes_is_seen(self):
         child = "import time; b = bytearray(60_000_000); b[::4096] = b'x' * len(b[::4096]); time.sleep(0.5)"
         parent = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"
-        # The interpreter itself: a shim's own shells would count.
+        # The interpreter itself, because a shim's own shells would count.
         done = running.run([sys.executable, "-c", parent])
         self.assertGreater(done.descendants_bytes_peak, 60_000_000)
         self.assertLess(done.root_bytes_peak, 50_000_000)
@@ -335,7 +335,7 @@ class Running(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             note = pathlib.Path(folder) / "note"
             shell = f"sleep 60 & echo $! >{note}.new; mv {note}.new {note}; wait"
-            # A shell's background has interrupts ignored.
+            # Background processes of a shell ignore interrupts.
             heeds = "import signal, test_bench as t; signal.signal(signal.SIGINT, signal.default_int_handler)"
             code = f"{heeds}\nshell = ['sh', '-c', {shell!r}]\n{code}"
             parent = subprocess.Popen([sys.executable, "-B", "-c", code], cwd=FOLDER, stderr=subprocess.DEVNULL)
@@ -356,7 +356,7 @@ class Running(unittest.TestCase):
 
 
 def is_running(pid):
-    """Whether the process has not ended, a moment from now at the latest."""
+    """Whether the process is still running after a short wait."""
     for _ in range(200):
         try:
             if ") Z " in pathlib.Path(f"/proc/{pid}/stat").read_text():

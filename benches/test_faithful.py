@@ -1,4 +1,4 @@
-"""Tests of what benches/faithful says of two runs."""
+"""Tests of the comparison of two runs in benches/faithful."""
 
 import argparse
 import contextlib
@@ -19,7 +19,7 @@ import mappings
 from comparing import EQUAL, SAID, UNSAID, VARIES, Outcome
 
 FOLDER = pathlib.Path(__file__).parent
-# A program by its name: no module, so no suffix.
+# The file is a program without the suffix `.py`, so it cannot be imported as a module.
 _loader = importlib.machinery.SourceFileLoader("faithful", str(FOLDER / "faithful"))
 faithful = importlib.util.module_from_spec(importlib.util.spec_from_loader("faithful", _loader))
 _loader.exec_module(faithful)

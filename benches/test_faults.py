@@ -1,4 +1,4 @@
-"""Tests of what benches/faults draws and says."""
+"""Tests of the random choices and the output of benches/faults."""
 
 import contextlib
 import importlib.machinery
@@ -12,7 +12,7 @@ import time
 import unittest
 
 FOLDER = pathlib.Path(__file__).parent
-# A program by its name: no module, so no suffix.
+# The file is a program without the suffix `.py`, so it cannot be imported as a module.
 _loader = importlib.machinery.SourceFileLoader("faults", str(FOLDER / "faults"))
 faults = importlib.util.module_from_spec(importlib.util.spec_from_loader("faults", _loader))
 _loader.exec_module(faults)

@@ -1,4 +1,4 @@
-"""Tests of what benches/forecast says of its measurements."""
+"""Tests of the evaluation of measurements in benches/forecast."""
 
 import contextlib
 import importlib.machinery
@@ -16,7 +16,7 @@ import unittest.mock
 import turns
 
 FOLDER = pathlib.Path(__file__).parent
-# A program by its name: no module, so no suffix.
+# The file is a program without the suffix `.py`, so it cannot be imported as a module.
 _loader = importlib.machinery.SourceFileLoader("forecast", str(FOLDER / "forecast"))
 forecast = importlib.util.module_from_spec(importlib.util.spec_from_loader("forecast", _loader))
 _loader.exec_module(forecast)
@@ -59,16 +59,16 @@ class Forecasts(unittest.TestCase):
         self.assertFalse(forecast.held(a_forecast(measured_half=None)))
 
     def test_what_is_measured_has_an_interval_too(self):
-        # 5 and 12 hundredths away at most: 13 together.
+        # Errors of at most 0.05 and 0.12 combine to 0.13.
         for measured, held in ((0.66, False), (0.68, True), (0.92, True), (0.94, False)):
             self.assertEqual(forecast.held(a_forecast(measured_share=measured, measured_half=0.12)), held)
-        # No gain is forecast without an interval.
+        # A gain without an interval is no forecast.
         self.assertTrue(forecast.held(a_forecast(share=1.0, half=0.0, measured_share=1.02, measured_half=0.03)))
         self.assertFalse(forecast.held(a_forecast(share=1.0, half=0.0, measured_share=1.02, measured_half=0.01)))
 
     def test_each_line_has_its_verdict(self):
         self.assertEqual(self.verdicts([a_forecast()]), (0, ["ok"] * 5))
-        # Of three the median is right, the worst is not, and one interval does not hold.
+        # Of three programs, the median meets its target, the worst does not, and one interval does not hold.
         rows = [a_forecast(), a_forecast(), a_forecast(measured_share=0.9)]
         self.assertEqual(self.verdicts(rows), (1, ["ok", "MISS", "MISS", "ok", "ok"]))
         lost = a_forecast(share=0.97, measured_share=1.01)
@@ -93,7 +93,7 @@ class Forecasts(unittest.TestCase):
         self.assertAlmostEqual(math.log(low) + math.log(high), 9)
 
     def turns(self, ratio, pairs=5):
-        """The runs in their order, where the other way takes ratio(n) of the time in the nth pair."""
+        """The runs in order; in the nth pair the second way takes ratio(n) of the time of the first."""
         order = []
 
         def run(name):
@@ -116,7 +116,7 @@ class Forecasts(unittest.TestCase):
             self.assertEqual(len(self.turns(lambda pair: 0.7 if pair % 2 else 0.9)), 10)
 
     def refused(self, **variables):
-        """What is said when nothing can be forecast, which is exit 4."""
+        """The message if nothing can be forecast (exit code 4)."""
         with (
             tempfile.NamedTemporaryFile() as huge,
             unittest.mock.patch.object(forecast, "THP", pathlib.Path(huge.name)),

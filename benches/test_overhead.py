@@ -1,4 +1,4 @@
-"""Tests of what benches/overhead says of its measurements."""
+"""Tests of the evaluation of measurements in benches/overhead."""
 
 import contextlib
 import importlib.machinery
@@ -15,7 +15,7 @@ import running
 import turns
 
 FOLDER = pathlib.Path(__file__).parent
-# A program by its name: no module, so no suffix.
+# The file is a program without the suffix `.py`, so it cannot be imported as a module.
 _loader = importlib.machinery.SourceFileLoader("overhead", str(FOLDER / "overhead"))
 overhead = importlib.util.module_from_spec(importlib.util.spec_from_loader("overhead", _loader))
 _loader.exec_module(overhead)

@@ -1,4 +1,4 @@
-"""What programs are run under: nothing, Valgrind's own tools, and pagewalk's commands."""
+"""The ways to run programs: natively, under Valgrind's own tools, and under pagewalk's commands."""
 
 import dataclasses
 import json
@@ -9,10 +9,10 @@ import tempfile
 
 from running import RunFailed, run
 
-# What every Valgrind run here has in common with how pagewalk starts its engine.
+# Options of every Valgrind run here; pagewalk starts its engine with the same.
 _VALGRIND_OPTIONS = ["--command-line-only=yes", "-q", "--trace-children=yes", "--vgdb=no"]
 
-# Files that a way leaves, however many processes there are.
+# Patterns of the files that a way of running leaves, for any number of processes.
 _WRITES = {"record": ["trace*.pwt"], "cachegrind": ["cachegrind.*"]}
 
 # What `from_memory` simulates beside each machine as it is: its options, and the most records where a slow loop takes
@@ -24,15 +24,15 @@ _DESIGNS = {
         replacement: (["--ways", "pass,plain", "--machine", "haswell", "--replacement", replacement], None)
         for replacement in ("fifo", "random", "tree-plru")
     },
-    # Refilled from page tables that are mapped themselves.
+    # A machine whose TLB is refilled from mapped page tables.
     "software": (["--ways", "pass", "--machine", "mips_r2000"], None),
-    # Every operation of every array counted.
+    # A machine for which every operation of every array is counted.
     "rivals": (["--ways", "rivals"], None),
-    # The machine that its policies were made for: small TLBs, which miss often.
+    # The machine for which the policies were designed: small TLBs, which miss often.
     "kernel": (["--ways", "pass,kernel", "--machine", "romer_1998", "--os", "approx-online"], None),
 }
 
-# What `family_bench` simulates.
+# The kinds of analysis that `family_bench` runs.
 FAMILY_WAYS = ("family_data", "family_everything", "distances_data", "distances_everything", "plain", "plain_distances")
 
 _STUDY = """schema = 1
@@ -49,29 +49,29 @@ serves = ["data"]
 rate = 0.1
 """
 
-# Arrays whose misses are counted by page faults: one that a program misses often, and one that it hardly misses.
+# Sizes of arrays whose misses are counted by page faults: one with many misses, and one with few.
 _TRAPS = {"small": ["--entries", "64"], "large": ["--entries", "4096"]}
 
-# How a program is run, in the order of the first repetition.
+# The ways of running, in the order of the first repetition.
 WAYS = ("native", "none", "engine", "record", "cachegrind", "profile")
 
 
 @dataclasses.dataclass(frozen=True)
 class Tools:
-    """The binaries, and a folder for what they write."""
+    """The binaries, and a folder for their output."""
 
     pagewalk: pathlib.Path
     examples: pathlib.Path  # folder of `from_memory` and `family_bench`
     folder: pathlib.Path
     environment: dict
     engine: dict  # `launcher` and `folder` of the built engine, `version` of its Valgrind
-    machines: list  # names of those to simulate: a common one, and the default on this host
-    can_trap: bool  # whether this host lets faults be served
+    machines: list  # names of the machines to simulate: a common one, and the default on this host
+    can_trap: bool  # whether this host allows handling of page faults in user space
 
     @classmethod
     def find(cls, pagewalk, examples, folder):
-        """Asks pagewalk where its engine is, building that if need be."""
-        # One locale for all hosts: sort's time depends on it.
+        """Asks pagewalk for the path of its engine, which is built if necessary."""
+        # The same locale on all hosts, because sort's time depends on it.
         environment = {**os.environ, "LC_ALL": "C"}
         doctor = _answer([str(pagewalk), "doctor", "--json"], environment)
         if "engine" not in doctor:
@@ -83,14 +83,14 @@ class Tools:
         return cls(pagewalk, examples, folder, environment, doctor["engine"], names, can_trap)
 
     def command(self, way, program):
-        """The words that run `program` in this way."""
+        """The command line that runs `program` in this way."""
         folder, pagewalk = str(self.folder), str(self.pagewalk)
         valgrind = [self.engine["launcher"], *_VALGRIND_OPTIONS, f"--log-file={folder}/valgrind.log"]
         cachegrind = [f"--cachegrind-out-file={folder}/cachegrind.%p", "--cache-sim=yes"]
         before = {
             "native": [],
             "none": [*valgrind, "--tool=none", "--"],
-            # Without a socket the engine appends its records and drops them.
+            # Without a socket, the engine produces its records and discards them.
             "engine": ["env", f"VALGRIND_LIB={self.engine['folder']}", *valgrind, "--tool=pagewalk", "--"],
             "cachegrind": [*valgrind, "--tool=cachegrind", *cachegrind, "--"],
             "record": [pagewalk, "record", "-q", "-o", f"{folder}/trace.pwt", "--"],
@@ -132,11 +132,11 @@ class Tools:
         return run(command, environment=self.environment, processor=_last_processor())
 
     def simulate_from_memory(self, machine, records, repetitions):
-        """Seconds of simulating up to so many records when they lie in memory, on one processor."""
+        """Seconds to simulate up to this number of records from memory, on one processor."""
         return self._from_memory(["--machine", machine], records, repetitions)
 
     def simulate_designs(self, records, repetitions):
-        """The same for many machines together and for other replacement than LRU, by name."""
+        """Like `from_memory`, for many machines together and for replacement other than LRU, by name."""
         return {
             name: self._from_memory(options, most or records, repetitions)
             for name, (options, most) in _DESIGNS.items()
@@ -188,13 +188,13 @@ class Tools:
 
 
 def check_output(program, way, native, measured):
-    """The program has to do the same under every tool, or what is measured is not that program."""
+    """Checks that the program does the same under every tool; otherwise the measurement is not of that program."""
     if measured.output != native.output:
         raise RunFailed(f"{program.name} printed something else under {way} than natively")
 
 
 def _answer(command, environment, processor=None):
-    """What a command prints, which has to be JSON."""
+    """The output of a command, parsed as JSON."""
     printed = run(command, environment=environment, processor=processor).output
     try:
         return json.loads(printed)
@@ -203,13 +203,13 @@ def _answer(command, environment, processor=None):
 
 
 def study(traces):
-    """A study file of something of everything that a sweep can do, over these traces."""
-    # JSON's strings are TOML's too.
+    """A study file over these traces that uses every kind of sweep."""
+    # JSON strings are valid TOML strings.
     return _STUDY.format(traces=json.dumps([str(trace) for trace in traces]))
 
 
 def sum_of(timed):
-    """Counts and seconds of all traces together, seconds for each repetition."""
+    """Counts and seconds summed over all traces; seconds for each repetition."""
     counts = {name: sum(of_trace[name] for of_trace in timed) for name in ("records", "data_references")}
     return {**counts, "seconds": [sum(seconds) for seconds in zip(*(of_trace["seconds"] for of_trace in timed))]}
 

@@ -1,4 +1,4 @@
-"""Two ways of running a program, by turns, and what the one takes to what the other takes."""
+"""Runs a program in two ways alternately, and estimates the ratio of their run times."""
 
 import itertools
 import math
@@ -11,7 +11,7 @@ MORE_PAIRS, LONG_ENOUGH_SECONDS, SURE = 4, 90, 0.02
 
 
 def by_turns(one, other, pairs):
-    """What two ways of running take, in pairs whose first is the one and then the other, until it is known well."""
+    """Run times of two ways of running, in pairs of alternating order, repeated until the interval is narrow."""
     ones, others, begun = [], [], time.monotonic()
     for done in itertools.count(1):
         for run, taken in ((one, ones), (other, others))[:: 1 if done % 2 else -1]:
@@ -29,7 +29,7 @@ def share_of(now, planned):
     `verify` have them (pagewalk_forecast::interval::ratio)."""
     ratios = [math.log(new / old) for old, new in zip(now, planned)]
     means = sorted((one + other) / 2 for one, other in itertools.combinations_with_replacement(ratios, 2))
-    # By sum: in how many ways some of the ranks add up to it.
+    # By sum: the number of subsets of the ranks with this sum.
     ways = [1] + [0] * len(means)
     for rank in range(1, len(ratios) + 1):
         for total in range(len(means), rank - 1, -1):

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Drives four desktop programs on a display of its own, the same way each time, and records what they touch: the
+# Drives four desktop programs on a separate display, identically each time, and records their memory references:
 # successors of the programs and tasks of Konireddygari (2008, section 2.5).
 #
 #   scripts/desktop.sh [--no-install] [-o FOLDER] [SESSION…] [-- WRAPPER…]
@@ -7,7 +7,7 @@
 # Sessions: evince, evince-2 (a second input), abiword, gthumb, gnome-calculator; all by default. Each gives
 # FOLDER/SESSION.pwt. With a WRAPPER the program is started by that instead of `pagewalk record`, for instance
 #   scripts/desktop.sh evince -- pagewalk layout run evince.plan.toml --verify --
-# The next key is pressed when the program has nothing to do any more, however slow it is.
+# The next key is pressed when the program is idle, however slow it is.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # shellcheck source=scripts/setup.sh
@@ -28,7 +28,7 @@ while (( $# > 0 )); do
 done
 (( ${#sessions[@]} > 0 )) || sessions=(evince evince-2 abiword gthumb gnome-calculator)
 
-# --- what the programs work on --------------------------------------------------------------------------
+# --- input files ----------------------------------------------------------------------------------------
 
 # A PDF of three pages of text, about 32 KB.
 write_pdf() {
@@ -75,7 +75,7 @@ PYTHON
 # Processor time of the program and its children so far, in ticks.
 ticks() { awk '{ sub(/.*\) /, ""); print $12 + $13 + $14 + $15 }' "/proc/$program/stat" 2>/dev/null || echo ended; }
 
-# Waits until the program has done nothing for a second.
+# Waits until the program has been idle for a second.
 settle() {
     local before now still=0
     before=$(ticks)
@@ -88,7 +88,7 @@ settle() {
     done
 }
 
-# The newest visible window of the program gets the keys.
+# Keys go to the newest visible window of the program.
 focus() {
     local windows
     windows=$(xdotool search --onlyvisible --pid "$program" 2>/dev/null || true)
@@ -141,7 +141,7 @@ session_gnome-calculator() { # 45 x 3 / 7, a slip, a difference, a sum
     write "+.03"; press Return ctrl+q
 }
 
-# Starts a program; returns when its window is there and it has nothing to do.
+# Starts a program; returns when its window exists and it is idle.
 start() {
     "${wrapper[@]}" "$@" >>"$log" 2>&1 &
     starter=$!
@@ -156,7 +156,7 @@ start() {
     cannot "$1 showed no window on display $DISPLAY"
 }
 
-# Process of the first window that belongs to one.
+# The process of the first window that belongs to a process.
 window_owner() {
     local window
     for window in $(xdotool search --onlyvisible --name '.' 2>/dev/null); do
@@ -165,7 +165,7 @@ window_owner() {
     return 1
 }
 
-# One session: a display, a bus, a home and a folder of its own.
+# One session, with a separate display, bus, home and folder.
 session() (
     local name=$1 bus code
     work=$(mktemp -d)
@@ -174,12 +174,12 @@ session() (
     mkdir -p "$work/home/.cache" "$work/in" "$work/runtime"
     ln -s "$cache" "$work/home/.cache/pagewalk"
     chmod 700 "$work/runtime"
-    # What the programs would do by the user's settings, they do by their defaults.
+    # Programs use their defaults instead of the user's settings.
     unset XDG_CACHE_HOME XDG_CONFIG_HOME XDG_DATA_HOME XDG_STATE_HOME
     export HOME=$work/home XDG_RUNTIME_DIR=$work/runtime LC_ALL=C.UTF-8 TZ=UTC GSETTINGS_BACKEND=memory GDK_BACKEND=x11 \
         GSK_RENDERER=cairo LIBGL_ALWAYS_SOFTWARE=1 NO_AT_BRIDGE=1 GTK_A11Y=none GIO_USE_VFS=local
-    # A display begins anew when the last client leaves, and a program that comes at that moment is refused: xdotool
-    # comes and goes.
+    # A display resets when its last client leaves, and refuses a program that connects at that moment; xdotool connects
+    # and leaves repeatedly.
     Xvfb -noreset -displayfd 3 -screen 0 1024x768x24 -nolisten tcp 3>"$work/display" >>"$log" 2>&1 &
     xvfb=$!
     until [[ -s $work/display ]]; do kill -0 "$xvfb" || cannot "no display: $(tail -n 1 "$log")"; sleep 0.1; done
@@ -194,11 +194,11 @@ session() (
     [[ -z ${PAGEWALK_DESKTOP_LOG-} ]] || cat "$log" >&2
 )
 
-# --- all of it ------------------------------------------------------------------------------------------
+# --- main -----------------------------------------------------------------------------------------------
 
 need_packages "$mode" valgrind gcc libc6-dev python3 "${packages[@]}"
 need_binary
-# The engine is built once, not in each session's home.
+# Builds the engine once instead of in each session's home.
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/pagewalk
 mkdir -p "$cache" "$folder"
 folder=$(cd "$folder" && pwd)

@@ -11,7 +11,7 @@ progress_seconds=10
 
 say() { printf 'pagewalk: %s\n' "$*" >&2; }
 
-# Ends the run because this host cannot do it; every argument is a line.
+# Exits because this host lacks something; every argument is a line of the message.
 cannot() {
     local line
     for line in "$@"; do say "$line"; done
@@ -36,7 +36,7 @@ reason_for() {
     esac
 }
 
-# Whether a package's files are here. File tests, because asking dpkg costs more than the whole start.
+# Whether a package's files exist. Tests files, because asking dpkg takes longer than the whole start.
 is_installed() {
     local program
     case $1 in
@@ -52,8 +52,8 @@ is_installed() {
     esac
 }
 
-# Whether Valgrind's headers lie beside its program $1. Where that is a link (/bin, /usr/local/bin), they lie beside
-# what it leads to.
+# Whether Valgrind's headers are beside its program $1. If that is a link (/bin, /usr/local/bin), they are beside its
+# target.
 has_headers() { [[ -e ${1%/bin/*}/include/valgrind/pub_tool_basics.h ]]; }
 
 # Makes sure that the named packages are installed. $1: `install` or `no-install`.
@@ -105,7 +105,7 @@ install_packages() {
 
 apt_get() { "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get "$@" </dev/null; }
 
-# Runs a command whose output goes to the file $1, of which a terminal sees the last line.
+# Runs a command with its output in the file $1; a terminal shows the last line.
 logged() {
     local log=$1 watcher code=0
     shift
@@ -132,7 +132,7 @@ watch_log() {
 
 # --- Rust toolchain ---------------------------------------------------------------------------------
 
-# Sets `cargo` to a cargo that is new enough, or ends.
+# Sets `cargo` to a cargo that is new enough, or exits.
 need_cargo() {
     local line required="" found how
     while read -r line; do
@@ -144,7 +144,7 @@ need_cargo() {
     [[ $cargo == /* ]] || cargo=$PWD/$cargo
     [[ -x $cargo ]] || cannot "cargo, the Rust build tool, is not here; Rust $required or newer is needed" "$how"
     found=$(ask_cargo --version 2>&1) || cannot "$cargo does not run: $found" "$how"
-    # rustup may tell first what it installs.
+    # rustup may first print what it installs.
     [[ $'\n'$found =~ $'\n'cargo\ ([0-9.]+) ]] || cannot "$cargo answers \`$found\` to --version" "$how"
     found=${BASH_REMATCH[1]}
     [[ $(printf '%s\n' "$required" "$found" | sort -V | head -n 1) == "$required" ]] ||
@@ -202,8 +202,8 @@ need_binary() {
     mv "$begun" "$stamp"
 }
 
-# Has cargo build with these options, and shows how far it is: by cargo's own bar on a terminal, else by a line every
-# $progress_seconds. What cargo says besides is passed on.
+# Runs cargo build with these options and shows progress: cargo's own bar on a terminal, else a line every
+# $progress_seconds. Other messages of cargo are passed on.
 build() {
     [[ ! -t 2 ]] || { in_root "$cargo" build "$@"; return; }
     local all
@@ -212,7 +212,7 @@ build() {
     return "${PIPESTATUS[0]}"
 }
 
-# Reads what cargo says; $1: how many crates there are.
+# Reads cargo's messages; $1: the number of crates.
 show_progress() {
     local line='' ended begun=0 said=$SECONDS
     while true; do
@@ -222,7 +222,7 @@ show_progress() {
             (( $1 > begun )) && say "building crate $begun of $1" || say "building crate $begun"
             said=$SECONDS
         fi
-        # Above 128 the time was up, and nothing was read.
+        # A status above 128 means a timeout: nothing was read.
         (( ended <= 128 )) || continue
         (( ended == 0 )) || [[ -n $line ]] || return 0
         case $line in
@@ -234,10 +234,10 @@ show_progress() {
     done
 }
 
-# Asks cargo from the repository's root: the toolchain file of a project in which the user stands is not ours.
+# Runs cargo from the repository's root, so that the toolchain file of the user's current project is not used.
 ask_cargo() { ( cd "$root" && exec "$cargo" "$@" </dev/null ); }
 
-# Runs a command from the repository's root. It may not read the traced program's input nor write to its output.
+# Runs a command from the repository's root. It must not read the traced program's input or write to its output.
 in_root() { ( cd "$root" && exec "$@" </dev/null >&2 ); }
 
 # Whether no source is newer than the file $1.

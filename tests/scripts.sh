@@ -1,5 +1,5 @@
 #!/bin/bash
-# Checks ./pagewalk, ./test and scripts/setup.sh: what is said, done and returned on machines that lack things.
+# Tests ./pagewalk, ./test and scripts/setup.sh: messages, actions and exit codes on machines that lack things.
 # Each case runs a copy of the scripts on a stand-in machine: a PATH of its own with stubs of apt-get,
 # sudo, valgrind, gcc and cargo that log how they were called.
 set -uo pipefail
@@ -14,7 +14,7 @@ cases=0
 
 # --- The stand-in machine ---------------------------------------------------------------------------
 
-# Makes a machine in $machine with everything installed; cases take things away.
+# Makes a machine in $machine with everything installed; test cases remove things.
 new_machine() {
     machine=$work/$((++cases))
     mkdir -p "$machine"/{bin,include/valgrind,home,repo/{scripts,crates,machines,structures,.cargo},elsewhere}
@@ -35,13 +35,13 @@ new_machine() {
     chmod -R a+rwX "$work"
 }
 
-# The binary that the stub cargo builds: shows its arguments and input, ends with 7.
+# The binary that the stub cargo builds: prints its arguments and input, exits with 7.
 binary_text='#!/bin/bash
 for argument in "$@"; do printf "<%s>" "$argument"; done
 while read -r line; do printf "in:%s" "$line"; done
 exit 7'
 
-# Writes a stub of program $1 that logs its call and then runs the text $2.
+# Writes a stub for program $1 that logs its call and then runs the script text $2.
 stub() {
     cat >"$machine/bin/$1" <<STUB
 #!/bin/bash
@@ -55,7 +55,7 @@ STUB
 install_valgrind() { stub valgrind; touch "$machine/include/valgrind/pub_tool_basics.h"; }
 lose_valgrind() { rm -f "$machine/bin/valgrind"; }
 
-# A user who is not root, for the next runs. Fails where nobody can become one.
+# Chooses a user other than root for the next runs. Fails if that is not possible.
 as_user() {
     local setpriv
     (( EUID == 0 )) || return 0

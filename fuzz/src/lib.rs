@@ -3,7 +3,7 @@
 //! Any input may be refused; none may panic, and what is yielded keeps the promises of its type.
 
 use pagewalk_capture::import::{IMPORTERS, open};
-use pagewalk_mm::structure::{Generator, KERNEL_START, StructureSpec, Visits, Who};
+use pagewalk_mm::structure::{Generator, KERNEL_START, StructureSpec, Visitor, Visits};
 use pagewalk_trace::{Batch, Item, Source, pwt};
 use pagewalk_translate::MachineSpec;
 use std::io::Cursor;
@@ -51,8 +51,8 @@ pub fn structure_file(data: &[u8]) {
     for (who, references) in visits.iter() {
         assert!(!references.is_empty());
         match who {
-            Who::Kernel => assert!(references.iter().all(|one| one.address >= KERNEL_START)),
-            Who::Server(index) => {
+            Visitor::Kernel => assert!(references.iter().all(|one| one.address >= KERNEL_START)),
+            Visitor::Server(index) => {
                 assert!(index < servers);
                 assert!(references.iter().all(|one| one.address < KERNEL_START));
             }

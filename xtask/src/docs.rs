@@ -1,8 +1,8 @@
-//! `cargo xtask docs`: the pages of the reference that the program and the tree say themselves, and checks of the
-//! pages that people write.
+//! `cargo xtask docs`: generates reference pages from the program's help and the source tree, and checks the pages that
+//! people write.
 //!
-//! A page is a function from the program's words to text, a check one from words and tree to findings: neither starts
-//! the program, so their tests hand them a help text of five lines.
+//! A page is a function from the help texts to text; a check is a function from help texts and tree to findings.
+//! Neither starts the program, so tests can pass a help text of five lines.
 
 mod anchors;
 mod commands;
@@ -16,10 +16,10 @@ use commands::Commands;
 use program::Program;
 use std::path::Path;
 
-/// Where generated pages lie.
+/// The folder of the generated pages.
 const FOLDER: &str = "docs/reference";
 
-/// A page that is made, not written.
+/// A generated page.
 struct Page {
     path: String,
     text: String,
@@ -32,7 +32,7 @@ impl Page {
     }
 }
 
-/// Writes the generated pages that are not current; their paths.
+/// Writes the generated pages that are out of date; returns their paths.
 ///
 /// # Errors
 /// If the program cannot be built or run, or a file cannot be written.
@@ -50,7 +50,7 @@ pub fn write(root: &Path, program: Option<&Path>) -> Result<Vec<String>, String>
     Ok(written)
 }
 
-/// Generated pages that are not current, and what written pages name that is not there; sorted by place.
+/// Finds generated pages that are out of date, and names in written pages that do not exist; sorted by place.
 ///
 /// # Errors
 /// If the program cannot be built or run.
@@ -70,7 +70,7 @@ fn read(root: &Path) -> Result<Tree, String> {
     Tree::read(root).map_err(|error| format!("cannot read {}: {error}", root.display()))
 }
 
-/// What the program says, which is built unless one is given.
+/// The commands and the generated pages, from the program, which is built unless a path is given.
 fn pages(root: &Path, program: Option<&Path>, tree: &Tree) -> Result<(Commands, Vec<Page>), String> {
     let program = program.map_or_else(|| Program::build(root), Program::built)?;
     let commands = Commands::read(|words| program.says(words))?;
@@ -83,7 +83,7 @@ fn pages(root: &Path, program: Option<&Path>, tree: &Tree) -> Result<(Commands, 
     Ok((commands, pages))
 }
 
-/// The first line in which a generated page is not what is written.
+/// The first line in which the stored page differs from the generated one.
 fn stale(tree: &Tree, page: &Page) -> Option<Finding> {
     let written = tree.text(&page.path).unwrap_or_default();
     if written == page.text {
@@ -94,7 +94,7 @@ fn stale(tree: &Tree, page: &Page) -> Option<Finding> {
     Some(Finding { path: page.path.clone(), line: line + 1, rule: "stale-page", message })
 }
 
-/// Pages that people read to use the program, but for what of them is generated.
+/// Whether a path is a written page of the user documentation.
 fn is_page(path: &str) -> bool {
     path == "README.md" || path.starts_with("docs/") && path.ends_with(".md")
 }

@@ -1,18 +1,18 @@
-//! What of a Markdown text is prose, and what is code.
+//! Splits Markdown into prose and code.
 
-/// Columns that a line of prose may have.
+/// Maximum width of a line of prose.
 pub const COLUMNS_MAX: usize = 100;
 
 /// A line of a Markdown text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Line<'a> {
-    /// Its number, from 1.
+    /// Line number, from 1.
     pub number: usize,
     pub text: &'a str,
     pub kind: Kind,
 }
 
-/// What a line is.
+/// The kind of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Prose,
@@ -20,11 +20,11 @@ pub enum Kind {
     Table,
     /// Inside a block of code, between fences or indented.
     Code,
-    /// Above or below a block of code.
+    /// The fence above or below a block of code.
     Fence,
 }
 
-/// The lines of a text, each as what it is.
+/// The lines of a text with their kinds.
 pub fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
     let mut fence: Option<&str> = None;
     let mut in_list = false;
@@ -51,21 +51,21 @@ pub fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
             (None, None) if trimmed.starts_with('|') => Kind::Table,
             (None, None) => Kind::Prose,
         };
-        // A blank line does not end code that is indented.
+        // A blank line does not end an indented block of code.
         in_indented = is_indented || in_indented && is_blank;
         after_blank = is_blank;
         Line { number: index + 1, text, kind }
     })
 }
 
-/// Whether a line begins an item of a list.
+/// Whether a line begins a list item.
 fn is_item(line: &str) -> bool {
     let digits = line.trim_start_matches(|c: char| c.is_ascii_digit());
     ["- ", "* ", "+ "].iter().any(|mark| line.starts_with(mark))
         || digits.len() < line.len() && (digits.starts_with(". ") || digits.starts_with(") "))
 }
 
-/// A piece of prose or of a table: a span of code, or what stands between such spans on one line.
+/// A piece of prose or of a table: a code span, or the text between code spans on one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Piece {
     /// The line on which it begins, from 1.
@@ -74,7 +74,7 @@ pub struct Piece {
     pub is_code: bool,
 }
 
-/// Prose and tables in pieces. A span of code may go on below, within a paragraph.
+/// Splits prose and tables into pieces. A code span may continue on the next line of a paragraph.
 pub fn pieces(text: &str) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut paragraph: Vec<Line<'_>> = Vec::new();
@@ -93,7 +93,7 @@ pub fn pieces(text: &str) -> Vec<Piece> {
     pieces
 }
 
-/// Cuts a paragraph at its spans: so many backticks as open a span close it.
+/// Splits a paragraph at its code spans: a span is closed by as many backticks as opened it.
 fn cut(paragraph: &[Line<'_>], pieces: &mut Vec<Piece>) {
     let Some(first) = paragraph.first() else { return };
     let text = paragraph.iter().map(|line| line.text).collect::<Vec<_>>().join("\n");
@@ -121,14 +121,14 @@ fn cut(paragraph: &[Line<'_>], pieces: &mut Vec<Piece>) {
     prose(done, text.len(), pieces);
 }
 
-/// The next backticks from a place on, and how many they are.
+/// The position of the next backticks, and their number.
 fn ticks(text: &str, from: usize) -> Option<(usize, usize)> {
     let at = from + text[from..].find('`')?;
     let count = text[at..].bytes().take_while(|byte| *byte == b'`').count();
     Some((at, count))
 }
 
-/// A paragraph in lines of at most [`COLUMNS_MAX`] columns, those after the first with `indentation`.
+/// Wraps a paragraph to [`COLUMNS_MAX`] columns; lines after the first start with `indentation`.
 pub fn wrapped(indentation: &str, paragraph: &str) -> String {
     let mut text = String::new();
     let mut columns = 0;

@@ -1,7 +1,7 @@
 //! Packages: a `.deb` for Debian and Ubuntu, and an archive of a static build for other systems.
 //!
-//! The same commit gives the same bytes in any folder. Every time in a package is the commit's, every owner is root,
-//! files come in the order of their names, and the build forgets where its sources lay.
+//! The same commit gives the same bytes in any folder: every time stamp in a package is the commit's, every owner is
+//! root, files are sorted by name, and the build contains no paths of its source folders.
 
 mod contents;
 mod control;
@@ -20,19 +20,19 @@ pub const USAGE: &str = "cargo xtask package [--static] [--binary FILE] [--outpu
 
 const TRIPLE: &str = "x86_64-unknown-linux-gnu";
 
-/// Texts of licences that Debian has and other systems may not.
+/// Licence texts that Debian provides and other systems may not.
 const LICENCES: [(&str, &str); 3] = [
     ("LICENSE-APACHE", "LICENSE-APACHE"),
     ("LICENSE-MIT", "LICENSE-MIT"),
     ("crates/capture/engines/valgrind/COPYING", "COPYING.GPL-2"),
 ];
 
-/// What to package, and where to.
+/// What to package, and where to put the package.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Whether the build is static, and becomes an archive.
+    /// Whether to make an archive of a static build.
     is_static: bool,
-    /// A `pagewalk` that is built already.
+    /// An existing `pagewalk` binary to use.
     binary: Option<PathBuf>,
     /// The folder for the package; by default `package` in the target folder.
     output: Option<PathBuf>,
@@ -56,16 +56,16 @@ impl Options {
     }
 }
 
-/// What every part of a package says alike.
+/// Data that several parts of a package contain.
 struct Release {
     version: String,
     /// The commit's time, in seconds since 1970.
     date: u64,
-    /// Name and address of who made the package.
+    /// Name and e-mail address of the maintainer.
     maintainer: String,
 }
 
-/// Makes the package of the repository at `root`, and gives its path. An error is for people, and names the remedy.
+/// Makes the package of the repository at `root`, and returns its path. Errors are for people and name the remedy.
 pub fn make(root: &Path, options: &Options) -> Result<PathBuf, String> {
     let release = Release { version: version(root)?, date: date(root)?, maintainer: maintainer() };
     let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
@@ -108,14 +108,14 @@ fn debian(contents: Contents, release: &Release, work: &Path, output: &Path) -> 
     tree.write(&folder, release.date)?;
     let package = output.join(format!("pagewalk_{}_amd64.deb", release.version));
     let mut dpkg = Command::new("dpkg-deb");
-    // Debian's own default, which every dpkg unpacks; by one thread, whatever the machine has.
+    // xz is Debian's default, which every dpkg unpacks. One thread, so that the output does not depend on the machine.
     dpkg.args(["--root-owner-group", "-Zxz", "--build"]).arg(&folder).arg(&package);
     dpkg.env("SOURCE_DATE_EPOCH", release.date.to_string()).env("DPKG_DEB_THREADS_MAX", "1");
     capture(&mut dpkg)?;
     Ok(package)
 }
 
-/// Writes `pagewalk-VERSION-x86_64-linux.tar.gz`, which is unpacked in `/usr/local` or anywhere.
+/// Writes `pagewalk-VERSION-x86_64-linux.tar.gz`, which can be unpacked in `/usr/local` or anywhere else.
 fn archive(
     root: &Path,
     contents: &Contents,
@@ -142,7 +142,7 @@ fn archive(
     Ok(package)
 }
 
-/// Builds the release in a folder of its own, as its flags are not those of other builds.
+/// Builds the release in a separate folder, because its flags differ from those of other builds.
 fn build(root: &Path, target: &Path, is_static: bool) -> Result<PathBuf, String> {
     let mut flags = remapped(root);
     if is_static {
@@ -150,7 +150,7 @@ fn build(root: &Path, target: &Path, is_static: bool) -> Result<PathBuf, String>
     }
     let mut cargo = cargo(root);
     cargo.args(["build", "--release", "--locked", "--package", "pagewalk"]);
-    // Named, so that the flags are not those of build scripts and procedural macros, which cannot be static.
+    // With an explicit target, the flags do not apply to build scripts and procedural macros, which cannot be static.
     cargo.args(["--target", TRIPLE, "--target-dir"]).arg(target);
     cargo.env("CARGO_ENCODED_RUSTFLAGS", flags.join(&OsString::from("\x1f")));
     match cargo.status() {
@@ -160,14 +160,14 @@ fn build(root: &Path, target: &Path, is_static: bool) -> Result<PathBuf, String>
     }
 }
 
-/// The cargo that runs this, in the repository.
+/// The cargo that runs this program, started in the repository.
 fn cargo(root: &Path) -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or("cargo".into()));
     command.current_dir(root);
     command
 }
 
-/// Flags by which the compiler forgets whose folders the sources lie in.
+/// Compiler flags that remove the paths of source folders from the output.
 fn remapped(root: &Path) -> Vec<OsString> {
     let home = env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| env::var_os("HOME").map(|home| Path::new(&home).join(".cargo")));
@@ -197,7 +197,7 @@ fn version(root: &Path) -> Result<String, String> {
     version.map(str::to_owned).ok_or("Cargo.toml has no workspace.package.version".to_owned())
 }
 
-/// The commit's time, or what `SOURCE_DATE_EPOCH` says.
+/// The commit's time, or the value of `SOURCE_DATE_EPOCH`.
 fn date(root: &Path) -> Result<u64, String> {
     let remedy = "set SOURCE_DATE_EPOCH to the release's time in seconds since 1970";
     let said = match env::var("SOURCE_DATE_EPOCH") {
@@ -213,24 +213,25 @@ fn date(root: &Path) -> Result<u64, String> {
     said.trim().parse().map_err(|_| format!("{said:?} is not a time; {remedy}"))
 }
 
-/// By the variables of Debian's own tools.
+/// The maintainer, from the environment variables of Debian's own tools.
 fn maintainer() -> String {
     let name = env::var("DEBFULLNAME").unwrap_or("The pagewalk developers".to_owned());
     let address = env::var("DEBEMAIL").unwrap_or("developers@pagewalk.invalid".to_owned());
     format!("{name} <{address}>")
 }
 
-/// As `gzip -9n` packs it: without name and time.
+/// Compresses like `gzip -9n`: without name and time.
 fn compressed(bytes: &[u8]) -> Result<Vec<u8>, String> {
     filtered(Command::new("gzip").args(["-9", "--no-name", "--stdout"]), bytes)
 }
 
-/// What a command prints.
+/// The output of a command.
 fn capture(command: &mut Command) -> Result<Vec<u8>, String> {
     filtered(command, &[])
 }
 
-/// What a command makes of `input`. The error holds what it said, and names the package when it is absent.
+/// The output of a command for `input`. The error contains the command's message, or names the package if the command
+/// is missing.
 fn filtered(command: &mut Command, input: &[u8]) -> Result<Vec<u8>, String> {
     use std::io::Write;
     let name = command.get_program().to_string_lossy().into_owned();
@@ -246,7 +247,8 @@ fn filtered(command: &mut Command, input: &[u8]) -> Result<Vec<u8>, String> {
         .map_err(failed)?;
     let mut stdin = child.stdin.take().expect("a pipe");
     let output = std::thread::scope(|scope| {
-        // Beside the reading, as both pipes may be full. What the program does not read is its own affair.
+        // In parallel with reading, because both pipes may be full. Errors are ignored: the program may read only a
+        // part.
         scope.spawn(move || stdin.write_all(input));
         child.wait_with_output()
     })

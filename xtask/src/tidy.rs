@@ -1,7 +1,7 @@
-//! The project's rules, as checks. What is not checked goes stale.
+//! The project's rules as automatic checks.
 //!
-//! A rule is a function from the tree's text to findings, one file per subject; it reads no disk, so its
-//! tests hand it a tree of two lines and see it fail.
+//! A rule is a function from the text of the tree to findings; there is one file per subject. Rules do not read the
+//! disk, so tests can pass a tree of two lines.
 
 mod crates;
 mod docs;
@@ -19,7 +19,7 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
-/// One breach of a rule, at a place.
+/// One violation of a rule.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Finding {
     /// Path from the repository's root.
@@ -28,7 +28,7 @@ pub struct Finding {
     pub line: usize,
     /// The rule's name.
     pub rule: &'static str,
-    /// What is wrong and what is expected.
+    /// What is wrong, and what the rule expects.
     pub message: String,
 }
 
@@ -65,21 +65,21 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// The text files of the repository, by path from its root with `/` between folders.
+/// The files of the repository, by path relative to its root, with `/` between folders.
 #[derive(Debug, Default)]
 pub struct Tree {
     files: BTreeMap<String, String>,
-    /// Files whose content is not text that people write (pictures, traces): they exist, and have no lines.
+    /// Files that are not text written by people (pictures, traces): only their paths are known.
     binary: Vec<String>,
 }
 
 impl Tree {
-    /// What holds what was built or fetched, not what was written.
+    /// Folders with built or downloaded files.
     const SKIPPED: [&'static str; 5] = ["target", ".git", "node_modules", "corpus", "artifacts"];
-    /// Files by which a folder of cargo's is known, whatever its name. It leaves the first of them only in
-    /// folders that it made itself.
+    /// Files that identify a target folder of cargo, whatever its name. Cargo writes the first one only into folders
+    /// that it created itself.
     const CARGOS: [&'static str; 2] = ["CACHEDIR.TAG", ".rustc_info.json"];
-    /// Bytes that a file written by people may have. A trace in the checkout can have many times the memory.
+    /// Maximum bytes of a file written by people. A trace in the checkout can be many times larger than memory.
     const BYTES_MAX: u64 = 4 << 20;
 
     /// Reads the tree from disk.
@@ -95,7 +95,7 @@ impl Tree {
             let name = entry.file_name().to_string_lossy().into_owned();
             let path = format!("{prefix}{name}");
             let kind = entry.file_type()?;
-            // `.git` is a file where the checkout is one of several.
+            // In a linked worktree, `.git` is a file.
             if Tree::SKIPPED.contains(&name.as_str()) {
                 continue;
             }
@@ -117,7 +117,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Adds a file, as if it had been read.
+    /// Adds a file, as if it had been read from disk.
     pub fn add(&mut self, path: impl Into<String>, text: impl Into<String>) {
         self.files.insert(path.into(), text.into());
     }
@@ -161,7 +161,7 @@ fn numbered(text: &str) -> impl Iterator<Item = (usize, &str)> {
 mod tests {
     use super::*;
 
-    /// The places a rule finds fault with in these files.
+    /// The places that a rule reports in these files.
     pub(super) fn places(rule: fn(&Tree, &mut Vec<Finding>), files: &[(&str, &str)]) -> Vec<String> {
         let mut tree = Tree::default();
         for &(path, text) in files {
@@ -201,7 +201,7 @@ mod tests {
             std::fs::create_dir_all(file.parent().unwrap()).unwrap();
             std::fs::write(file, "").unwrap();
         }
-        // Nothing but zeros, which would be text.
+        // A file of zeros, which would be valid text.
         let trace = std::fs::File::create(root.join("pagewalk.pwt")).unwrap();
         trace.set_len(Tree::BYTES_MAX + 1).unwrap();
         let tree = Tree::read(&root);

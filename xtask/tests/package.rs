@@ -1,11 +1,11 @@
-//! `cargo xtask package` from end to end, with a small program in the place of `pagewalk`.
+//! End-to-end test of `cargo xtask package`, with a small program instead of `pagewalk`.
 
 use pagewalk_skip::{Need, skip};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// Says what `pagewalk` says about itself.
+/// A program that prints the same documentation as `pagewalk`.
 const STAND_IN: &str = r##"
 #include <stdio.h>
 #include <string.h>
@@ -18,7 +18,7 @@ int main(int count, char** words) {
 }
 "##;
 
-/// What lies in the package beside folders, with modes.
+/// The files in the package, with modes.
 const FILES: &str = "\
 -rwxr-xr-x ./usr/bin/pagewalk
 -rw-r--r-- ./usr/include/pagewalk.h
@@ -35,7 +35,7 @@ const FILES: &str = "\
 -rw-r--r-- ./usr/share/zsh/vendor-completions/_pagewalk
 ";
 
-/// Compiles the stand-in, which says that it is of `version`.
+/// Compiles the stand-in, which reports `version`.
 fn stand_in(folder: &Path, version: &str, flags: &[&str]) -> PathBuf {
     let (source, binary) = (folder.join("stand_in.c"), folder.join("stand-in"));
     fs::write(&source, STAND_IN).unwrap();
@@ -61,7 +61,7 @@ fn text(output: Output) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The lines that a listing of `tar` or `dpkg-deb` has for files, without owner, size and time.
+/// The lines for files in a listing of `tar` or `dpkg-deb`, without owner, size and time.
 fn files(listing: &str) -> String {
     let files = listing.lines().filter(|line| line.starts_with('-'));
     let mut lines: Vec<String> = files

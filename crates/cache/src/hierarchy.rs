@@ -1,20 +1,20 @@
-//! The hierarchy: which lines each cache holds, and where accesses end.
+//! The cache hierarchy: which lines each cache holds, and at which level accesses hit.
 
 use crate::{CacheSpec, Requester};
-use pagewalk_setassoc::{Heeds, SetArray};
+use pagewalk_setassoc::{RelevantHits, SetArray};
 
-/// Accesses of one requester to one cache.
+/// Counts of one requester's accesses to one cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheCounts {
-    /// Accesses that looked it up.
+    /// Accesses that looked up the cache.
     pub lookups: u64,
-    /// Accesses that found their line in it.
+    /// Accesses that hit.
     pub hits: u64,
 }
 
-/// Where an access ended.
+/// Where an access found its line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Served {
+pub enum DataSource {
     /// In the cache with this index.
     Cache(usize),
     /// In memory.
@@ -25,7 +25,7 @@ pub enum Served {
 #[derive(Clone, Debug)]
 pub struct Hierarchy {
     caches: Vec<Cache>,
-    /// For each requester the caches that serve it, nearest first.
+    /// For each requester: the indices of the caches that serve it, nearest first.
     paths: [Vec<usize>; Requester::ALL.len()],
     line_shift: u32,
     memory_latency: u64,
@@ -34,16 +34,16 @@ pub struct Hierarchy {
 #[derive(Clone, Debug)]
 struct Cache {
     array: SetArray,
-    /// By set: the line touched or filled last, another hit of which changes nothing but counts.
+    /// By set: the line touched or filled last. Another hit of this line changes only counts.
     latest: Vec<u64>,
-    /// Whether the replacement heeds those hits, too.
-    heeds_repetitions: bool,
+    /// Whether repeated hits of the same line change the state of the replacement policy.
+    repeats_matter: bool,
     latency: u64,
     counts: [CacheCounts; Requester::ALL.len()],
     shared: bool,
 }
 
-/// No line has this number.
+/// Marks an empty slot: no line has this number.
 const NONE: u64 = u64::MAX;
 
 impl Cache {
@@ -51,7 +51,7 @@ impl Cache {
         let array = spec.array();
         Cache {
             latest: vec![NONE; array.geometry().sets()],
-            heeds_repetitions: spec.replacement.heeds() == Heeds::Each,
+            repeats_matter: spec.replacement.relevant_hits() == RelevantHits::Each,
             array,
             latency: spec.latency,
             counts: Default::default(),
@@ -83,13 +83,13 @@ impl Cache {
     }
 
     fn note(&mut self, line: u64) {
-        if !self.heeds_repetitions {
+        if !self.repeats_matter {
             let set = self.set(line);
             self.latest[set] = line;
         }
     }
 
-    /// There are as many sets as a power of two.
+    /// The set of a line. The number of sets is a power of two.
     fn set(&self, line: u64) -> usize {
         line as usize & (self.latest.len() - 1)
     }
@@ -115,14 +115,14 @@ impl Hierarchy {
         }
     }
 
-    /// Exchanges the caches that all cores share with those of another core of the same machine.
+    /// Swaps the contents of the caches that all cores share with those of another core of the same machine.
     pub fn swap_shared(&mut self, other: &mut Hierarchy) {
         let pairs = self.caches.iter_mut().zip(&mut other.caches);
         pairs.filter(|(own, _)| own.shared).for_each(|(own, other)| std::mem::swap(own, other));
     }
 
-    /// One access to the line of a physical address.
-    pub fn access(&mut self, requester: Requester, address: u64) -> Served {
+    /// Accesses the line of a physical address; returns where the line was found.
+    pub fn access(&mut self, requester: Requester, address: u64) -> DataSource {
         let line = address >> self.line_shift;
         let path = &self.paths[requester as usize];
         for (depth, &index) in path.iter().enumerate() {
@@ -133,11 +133,11 @@ impl Hierarchy {
             if hit {
                 counts.hits += 1;
                 self.fill(requester, depth, line);
-                return Served::Cache(index);
+                return DataSource::Cache(index);
             }
         }
         self.fill(requester, path.len(), line);
-        Served::Memory
+        DataSource::Memory
     }
 
     /// Fills the caches before `depth` on the requester's path.
@@ -147,7 +147,7 @@ impl Hierarchy {
         }
     }
 
-    /// Accesses to all lines of some bytes, at least one, in ascending order.
+    /// Accesses all lines of a range of at least one byte, in ascending order.
     #[inline]
     pub fn access_bytes(&mut self, requester: Requester, address: u64, bytes: u64) {
         let (first, last) = (address >> self.line_shift, (address + (bytes.max(1) - 1)) >> self.line_shift);
@@ -166,8 +166,8 @@ impl Hierarchy {
         self.line_shift
     }
 
-    /// Whether an access to the line of this address changes nothing but counts, until the requester makes another:
-    /// no other requester goes to its nearest cache.
+    /// Whether another access to this line changes only counts, as long as the requester accesses no other line and
+    /// no other requester uses its nearest cache.
     pub fn repeats_alone(&self, requester: Requester, address: u64) -> bool {
         let line = address >> self.line_shift;
         let Some(nearest) = self.nearest(requester) else { return false };
@@ -180,7 +180,7 @@ impl Hierarchy {
         self.paths[requester as usize].first().copied()
     }
 
-    /// Counts accesses that change nothing else.
+    /// Counts `times` repeated accesses that change nothing but counts.
     #[inline]
     pub fn repeated(&mut self, requester: Requester, times: u64) {
         if let Some(nearest) = self.nearest(requester) {
@@ -190,15 +190,15 @@ impl Hierarchy {
         }
     }
 
-    /// Cycles of an access that ended there.
-    pub fn latency(&self, served: Served) -> u64 {
+    /// Cycles of an access whose line was found in `served`.
+    pub fn latency(&self, served: DataSource) -> u64 {
         match served {
-            Served::Cache(index) => self.caches[index].latency,
-            Served::Memory => self.memory_latency,
+            DataSource::Cache(index) => self.caches[index].latency,
+            DataSource::Memory => self.memory_latency,
         }
     }
 
-    /// Counts of the cache with this index, for one requester.
+    /// The counts of one requester for the cache with this index.
     pub fn counts(&self, index: usize, requester: Requester) -> CacheCounts {
         self.caches[index].counts[requester as usize]
     }

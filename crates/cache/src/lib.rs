@@ -1,15 +1,14 @@
-//! A simple hierarchy of caches, for the program's references and for those of page walks.
+//! A simple cache hierarchy for the program's references and for the references of page walks.
 //!
 //! Design constraints: knows physical addresses only, no pages and no TLBs; counts hits and prices them, nothing else.
 //!
-//! An access looks up level by level, at each the one cache that serves its requester, and ends at the first that
-//! has the line; memory has every line. All caches that it looked up and that missed are filled (inclusive fill,
-//! without back-invalidation). Its latency is that of where it ended alone. What is left out: writes and reads are
-//! alike, nothing is written back; no prefetching, no queues, no overlap between accesses; lines are of one size in
-//! all caches.
+//! An access looks up one cache per level, the one that serves its requester, until a cache has the line; memory has
+//! every line. All caches that missed are filled (inclusive fill, without back-invalidation). The latency of an access
+//! is the latency of the cache that hit, or of memory. Not modelled: the difference between reads and writes,
+//! write-backs, prefetching, queues, overlap between accesses, and line sizes that differ between caches.
 
 mod hierarchy;
 mod spec;
 
-pub use hierarchy::{CacheCounts, Hierarchy, Served};
+pub use hierarchy::{CacheCounts, DataSource, Hierarchy};
 pub use spec::{CacheError, CacheSpec, Requester, RequesterSet, check};

@@ -1,4 +1,4 @@
-//! What a cache is, and which caches make a hierarchy.
+//! The specification of caches, and the check that they form a valid hierarchy.
 
 use pagewalk_setassoc::{Geometry, Replacement, SetArray};
 use std::collections::BTreeSet;
@@ -9,16 +9,16 @@ use std::collections::BTreeSet;
 pub enum Requester {
     /// The program's instruction fetches.
     Fetch = 0,
-    /// Its loads.
+    /// The program's loads.
     Load = 1,
-    /// Its stores.
+    /// The program's stores.
     Store = 2,
     /// Page walks.
     Walk = 3,
 }
 
 impl Requester {
-    /// All, in the order of their codes.
+    /// All requesters, in the order of their codes.
     pub const ALL: [Requester; 4] = [Requester::Fetch, Requester::Load, Requester::Store, Requester::Walk];
 
     /// The name in machine files and metrics.
@@ -37,12 +37,12 @@ impl Requester {
 pub struct RequesterSet(u8);
 
 impl RequesterSet {
-    /// Whether `requester` belongs to it.
+    /// Whether the set contains `requester`.
     pub fn has(self, requester: Requester) -> bool {
         self.0 >> requester as u8 & 1 == 1
     }
 
-    /// Its members.
+    /// The requesters in the set.
     pub fn iter(self) -> impl Iterator<Item = Requester> {
         Requester::ALL.into_iter().filter(move |&requester| self.has(requester))
     }
@@ -54,22 +54,22 @@ impl FromIterator<Requester> for RequesterSet {
     }
 }
 
-/// One cache.
+/// The specification of one cache.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CacheSpec {
     /// Name, used in metric names: `cache.NAME.walk_hits`.
     pub name: String,
-    /// 1 is looked up first.
+    /// Level; level 1 is looked up first.
     pub level: u8,
-    /// Whose accesses it serves.
+    /// The requesters that it serves.
     pub serves: RequesterSet,
     /// log2 of the bytes of a line.
     pub line_shift: u32,
-    /// Sets and ways; an entry is a line.
+    /// Sets and ways; each entry holds one line.
     pub geometry: Geometry,
-    /// What leaves a full set.
+    /// Replacement policy.
     pub replacement: Replacement,
-    /// Cycles of an access that ends here.
+    /// Cycles of an access that hits here.
     pub latency: u64,
     /// Whether all cores share it; otherwise each has one.
     pub shared: bool,
@@ -79,38 +79,38 @@ impl CacheSpec {
     /// An empty array of this shape.
     ///
     /// # Panics
-    /// If the replacement cannot serve the shape, which [`check`] tells.
+    /// If the replacement policy does not support the geometry, which [`check`] reports.
     pub(crate) fn array(&self) -> SetArray {
         SetArray::new(self.geometry, self.replacement).expect("checked")
     }
 
-    /// Bytes that it holds.
+    /// Capacity in bytes.
     pub fn bytes(&self) -> u64 {
         (self.geometry.entries() as u64) << self.line_shift
     }
 }
 
-/// Why caches do not make a hierarchy.
+/// Why caches do not form a valid hierarchy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CacheError {
-    /// Two have one name.
+    /// Two caches have the same name.
     #[error("two caches are named `{0}`: names must differ")]
     Name(String),
-    /// A replacement that cannot serve the shape.
+    /// The replacement policy does not support the geometry.
     #[error("cache `{0}`: replacement: {1}")]
     Replacement(String, String),
-    /// Lines of two sizes.
+    /// Line sizes differ.
     #[error("cache `{0}` has lines of {1} bytes, `{2}` of {3}: all caches need lines of one size")]
     Lines(String, u64, String, u64),
     /// Two caches of a level serve the same requester.
-    #[error("caches `{0}` and `{1}` of level {2} both serve `{3}`: one of a level must")]
+    #[error("caches `{0}` and `{1}` of level {2} both serve `{3}`: only one cache per level may serve it")]
     Overlap(String, String, u8, &'static str),
-    /// Nothing brings walks here.
+    /// No cache serves page walks.
     #[error("no cache serves `walk`: add it to the `serves` of those that page walks look up")]
     NoWalks,
 }
 
-/// Whether caches make a hierarchy for page walks.
+/// Checks that caches form a valid hierarchy for page walks.
 pub fn check(caches: &[CacheSpec]) -> Result<(), CacheError> {
     let mut names = BTreeSet::new();
     if let Some(twice) = caches.iter().find(|cache| !names.insert(&cache.name)) {

@@ -1,7 +1,7 @@
-//! The hierarchy against one that looks at a line at a time: latencies and all counters, for random accesses.
+//! Compares the hierarchy with the reference model of `oracle`: latencies and all counters, for random accesses.
 
 use pagewalk_cache::{CacheSpec, Hierarchy, Requester, RequesterSet, check};
-use pagewalk_oracle::{Memories, Memory, Replacing};
+use pagewalk_oracle::{Memories, Memory, ReplacementModel};
 use pagewalk_setassoc::{Geometry, Replacement};
 use proptest::prelude::*;
 
@@ -27,7 +27,7 @@ fn slow(caches: &[CacheSpec]) -> Memories {
     let memory = |spec: &CacheSpec| Memory {
         level: spec.level,
         serves: Requester::ALL.map(|requester| spec.serves.has(requester)),
-        held: Replacing::new(
+        held: ReplacementModel::new(
             spec.geometry.sets(),
             spec.geometry.ways(),
             spec.replacement.name(),

@@ -1,27 +1,27 @@
-//! Counts to dynamic energy. Pure functions of integer counts and a table, so that energy can be recomputed from a
-//! saved result.
+//! Dynamic energy from counts. Pure functions of integer counts and a price table, so that energy can be recomputed
+//! from a saved result.
 //!
-//! Energy of a structure is its searches and writes at the table's prices for its size, as it was when they were made:
-//! with ways switched off it is a smaller structure. Walks of the page table and of the range table read lines of the
-//! level-1 data cache, and all hit it. Source: Karakostas 2016, table 5.3; of range-table walks it says only that they
-//! cost energy: here a line of the cache for each line read.
+//! The energy of a structure is its searches and writes, each at the table's price for the structure's size at that
+//! time: with ways switched off it counts as a smaller structure. Walks of the page table and of the range table read
+//! lines of the level-1 data cache, and always hit. Source: Karakostas 2016, table 5.3. For range-table walks the
+//! source says only that they cost energy; here each line read costs one read of the cache.
 
 use pagewalk_units::names;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// What a price is of.
+/// The kind of structure that a price is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Structure {
-    /// A TLB of pages.
+    /// A page TLB.
     PageTlb,
-    /// A TLB of ranges.
+    /// A range TLB.
     RangeTlb,
     /// A page-walk cache.
     WalkCache,
-    /// The level-1 data cache, which walks read.
+    /// The level-1 data cache, which page walks read.
     Cache,
 }
 
@@ -39,25 +39,25 @@ impl fmt::Display for Structure {
 /// Prices of one structure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StructureEnergy {
-    /// A search, in picojoules.
+    /// Energy of one search, in picojoules.
     pub read: f64,
-    /// The writing of an entry, in picojoules.
+    /// Energy of writing one entry, in picojoules.
     pub write: f64,
-    /// Leakage in milliwatts. No result uses it.
+    /// Leakage in milliwatts. Not used by any result.
     pub leakage: f64,
 }
 
-/// A table of energy.
+/// An energy table: prices by structure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EnergyTable {
     /// Its name in machine files.
     pub name: String,
     /// Its name for people.
     pub title: String,
-    /// By kind, entries and ways.
+    /// Prices by kind, entries and ways.
     structures: BTreeMap<(Structure, u32, u32), StructureEnergy>,
     cache: StructureEnergy,
-    /// A read of the second-level cache, in picojoules, where it is known.
+    /// Energy of one read of the second-level cache, in picojoules, if known.
     second_cache: Option<f64>,
 }
 
@@ -82,7 +82,7 @@ struct FileStructure {
     leakage: f64,
 }
 
-/// Why there is no energy.
+/// Why the energy cannot be computed.
 #[derive(Debug, PartialEq, thiserror::Error)]
 pub enum EnergyError {
     /// The table cannot be read.
@@ -98,10 +98,10 @@ pub enum EnergyError {
     Unknown {
         /// The name asked for.
         name: String,
-        /// Those there are.
+        /// The tables that exist.
         choice: String,
     },
-    /// The table lacks a structure.
+    /// The table has no price for a structure.
     #[error(
         "energy table `{table}` has no {kind} of {entries} entries and {ways} ways, which `{structure}` is; of this \
          kind it has {known}: add one, or leave out `energy` in the machine file"
@@ -117,21 +117,21 @@ pub enum EnergyError {
         ways: u32,
         /// Its name in the machine.
         structure: String,
-        /// What the table has of the kind.
+        /// The sizes that the table has for this kind.
         known: String,
     },
 }
 
-/// Operations of one structure, or of one with so many of its ways on.
+/// Counts of operations of one structure, with a given number of its ways switched on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Use {
     /// Its name.
     pub name: String,
     /// Its kind.
     pub kind: Structure,
-    /// Entries, of the ways that were on.
+    /// Entries in the ways that were on.
     pub entries: u32,
-    /// Ways that were on; as many as entries where it is fully associative.
+    /// Ways that were on; equal to the number of entries if fully associative.
     pub ways: u32,
     /// Searches.
     pub reads: u64,
@@ -142,19 +142,19 @@ pub struct Use {
 /// Dynamic energy of a run, in picojoules.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Energy {
-    /// By structure, in the order of their first use: searches, then writes.
+    /// For each structure, in the order of first use: energy of searches and energy of writes.
     pub structures: Vec<(String, f64, f64)>,
-    /// Reads of page tables.
+    /// Energy of reading page tables.
     pub walks: f64,
-    /// Reads of range tables.
+    /// Energy of reading range tables.
     pub range_walks: f64,
-    /// What reads of page tables would take besides if none of them hit the level-1 data cache and all the second; not
-    /// part of the total. None where the table does not price that.
+    /// Additional energy of page-table reads if all of them missed the level-1 data cache and hit the second level; not
+    /// part of the total. `None` if the table has no price for it.
     pub walks_beyond: Option<f64>,
 }
 
 impl Energy {
-    /// All of it.
+    /// Total energy.
     pub fn total(&self) -> f64 {
         self.structures.iter().map(|(_, read, write)| read + write).sum::<f64>()
             + self.walks
@@ -162,7 +162,7 @@ impl Energy {
     }
 }
 
-/// The tables that there are; one line adds one.
+/// All energy tables. To add a table, add a line.
 const TABLES: &[(&str, &str)] = &[("karakostas_32nm", include_str!("../energy/karakostas_32nm.toml"))];
 
 impl EnergyTable {
@@ -210,7 +210,7 @@ impl EnergyTable {
         Ok(EnergyTable { name: parsed.name, title: parsed.title, structures, cache, second_cache })
     }
 
-    /// The prices of a structure.
+    /// The prices of a structure of the given kind and size.
     pub fn of(
         &self,
         name: &str,
@@ -233,8 +233,8 @@ impl EnergyTable {
         })
     }
 
-    /// The energy of a run: what its structures did, the page-table entries that walks read, and the lines of range
-    /// tables.
+    /// The energy of a run, from the operations of its structures, the page-table entries that walks read, and the
+    /// lines of range tables that were read.
     pub fn energy(
         &self,
         uses: &[Use],

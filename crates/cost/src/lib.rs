@@ -1,31 +1,31 @@
-//! Counts to cycles and picojoules. Pure functions: nothing here can change a count.
+//! Cycles and energy from counts. Pure functions: nothing here can change a count.
 //!
-//! All cycles are modelled: flat prices per event, so that they can be recomputed from a saved result. Walks come
-//! priced: flat by page-table entry, or by the caches that their entries were found in.
+//! All cycles are modelled with fixed prices per event, so that they can be recomputed from a saved result. Walk cycles
+//! are given by the caller: a fixed price per page-table entry, or the latency of the caches that held the entries.
 
 mod energy;
 
 pub use energy::{Energy, EnergyError, EnergyTable, Structure, StructureEnergy, Use};
 
-/// Prices, in cycles, from the machine file.
+/// Prices in cycles, from the machine file.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Prices {
-    /// A first-level miss that hits a lower level.
+    /// Cycles of a first-level miss that hits a lower level.
     pub lower_hit: u64,
-    /// An instruction, translation apart.
+    /// Cycles of an instruction, without address translation.
     pub instruction: f64,
 }
 
 /// Modelled cycles of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cycles {
-    /// In page walks.
+    /// Cycles of page walks.
     pub walk: u64,
-    /// In first-level misses that hit a lower level.
+    /// Cycles of first-level misses that hit a lower level.
     pub lower_hit: u64,
-    /// In page faults and first stores, where a software-managed TLB's handlers are priced.
+    /// Cycles of page faults and first stores, if the handlers of a software-managed TLB have prices.
     pub traps: u64,
-    /// In all: instructions, lower-level hits, walks and traps.
+    /// All cycles: instructions, lower-level hits, walks and traps.
     pub total: f64,
 }
 
@@ -36,7 +36,7 @@ impl Cycles {
     }
 }
 
-/// Prices the counts of one design, whose walks took `walk` cycles and whose traps `traps`.
+/// The cycles of one design from its counts; its walks took `walk` cycles and its traps `traps` cycles.
 pub fn price(prices: &Prices, instructions: u64, lower_hits: u64, walk: u64, traps: u64) -> Cycles {
     let lower_hit = lower_hits.saturating_mul(prices.lower_hit);
     let translation = lower_hit as f64 + walk as f64 + traps as f64;

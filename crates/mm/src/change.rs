@@ -1,9 +1,9 @@
-//! What events take away from pages.
+//! Effects of events on mapped pages.
 
 use pagewalk_units::{PageSize, VirtAddr};
 use std::ops::Range;
 
-/// What an event did to pages that may be in use.
+/// An event's effect on pages that may be in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     /// The pages of this range are no longer backed: unmapped, replaced, moved or discarded.
@@ -23,14 +23,14 @@ pub enum Change {
 }
 
 impl Change {
-    /// The numbers of the pages of a size that have some byte of it.
+    /// The numbers of pages of `size` that overlap it.
     pub fn pages(&self, size: PageSize) -> Range<u64> {
         let (Change::Gone { start, bytes } | Change::Flushed { start, bytes }) = *self;
         size.number(start)..size.number(VirtAddr(start.0.saturating_add(bytes - 1))) + 1
     }
 }
 
-/// Neighbours go together: what a call takes is one range, whatever areas lie in it.
+/// Records that bytes are gone, merging adjacent ranges: one call's range may cover several areas.
 pub(crate) fn gone(start: u64, bytes: u64, changes: &mut Vec<Change>) {
     match changes.last_mut() {
         Some(Change::Gone { start: before, bytes: length }) if before.0 + *length == start => {
@@ -41,7 +41,7 @@ pub(crate) fn gone(start: u64, bytes: u64, changes: &mut Vec<Change>) {
     }
 }
 
-/// The same of translations that are no longer valid.
+/// Records that translations are no longer valid, merging adjacent ranges.
 pub(crate) fn flushed(start: u64, bytes: u64, changes: &mut Vec<Change>) {
     match changes.last_mut() {
         Some(Change::Flushed { start: before, bytes: length }) if before.0 + *length == start => {

@@ -1,8 +1,8 @@
-//! Which file's code stood where none stands now.
+//! Former code: file code at addresses that no longer map the file.
 //!
 //! Programs move their own code onto huge pages: they copy it away, map anonymous memory in its place, and copy it back
-//! (`node --use-largepages`, Meta's hugify in BOLT, Intel's iodlr). It is the same code at the same addresses, though
-//! no mapping says so any more.
+//! (`node --use-largepages`, Meta's hugify in BOLT, Intel's iodlr). The same code is then at the same addresses, but no
+//! mapping says so.
 
 use crate::{MappingId, Vma};
 use std::collections::BTreeMap;
@@ -17,19 +17,19 @@ pub struct FilePlace {
     pub offset: u64,
 }
 
-/// Areas of code that are gone, by start: end, and the place of the first byte. Disjoint.
+/// Former code areas by start, with their end and the file place of the first byte. Disjoint.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FormerCode(BTreeMap<u64, (u64, FilePlace)>);
 
 impl FormerCode {
-    /// Notes that an area of a file's code goes.
+    /// Records an area of file code that goes.
     pub fn note(&mut self, gone: &Vma) {
         let place = FilePlace { mapping: gone.mapping, offset: gone.file_offset };
         self.clear(gone.start..gone.end);
         self.0.insert(gone.start, (gone.end, place));
     }
 
-    /// The code that stood last at `address`.
+    /// The last file code at `address`.
     pub fn at(&self, address: u64) -> Option<FilePlace> {
         let (&start, &(end, place)) = self.0.range(..=address).next_back()?;
         let offset = place.offset.checked_add(address - start)?;
@@ -125,7 +125,7 @@ mod tests {
         let again = map(0x11000, 0x1000, CODE, None);
         let there = space(&[file.clone(), gone, again]);
         assert_eq!((former(&there, 0x11010), former(&there, 0x12010)), (Some(("/a", 0x1010)), None));
-        // Made data first, as it is to be written.
+        // The program makes it data first, to write to it.
         let data = protect(0x10000, 0x1000, DATA);
         let replaced = [file, data, map(0x10000, 0x1000, CODE, None)];
         assert_eq!(former(&space(&replaced), 0x10020), Some(("/a", 0x20)));
@@ -143,7 +143,7 @@ mod tests {
         assert_eq!(former(&both, 0x12008), Some(("/a", 0x2008)));
     }
 
-    /// The loader lays zero-initialised data over the code that it mapped the whole of a library with.
+    /// The loader maps a whole library as code, then maps zero-initialised data over a part.
     #[test]
     fn zero_initialised_data_is_no_moved_code() {
         let loaded = space(&[

@@ -1,9 +1,9 @@
-//! The kernel's side: what is mapped where, and at which page size.
+//! The kernel's side: address spaces, page sizes and physical memory.
 //!
-//! Design constraints: has never heard of a TLB. [`AddressSpace`] follows the stream's events as Linux
-//! would (splitting, merging and naming mappings) and says what each event took away; a
-//! [`PageSizePolicy`] is asked once per first touch of a block as large as a huge page. [`frames`] is physical memory;
-//! [`structure`] is what the kernel and the servers of an operating system touch themselves.
+//! Design constraints: it knows no TLB. [`AddressSpace`] follows the stream's events as Linux would (splitting, merging
+//! and naming mappings) and reports what each event removes. A [`PageSizePolicy`] decides once per first touch of a
+//! block as large as a huge page. [`frames`] is physical memory; [`structure`] describes references of an operating
+//! system's kernel and servers.
 
 mod change;
 mod former_code;
@@ -21,12 +21,14 @@ mod vma;
 pub use change::Change;
 pub use former_code::FilePlace;
 pub use kernel::{
-    Account, Accounts, FileRules, ForkRules, Kernel, KernelCosts, KernelCounts, Killed, Loss, MemoryRules,
-    MemorySample, MemoryTotals, ORDERS, PageTable, Remap, WhenFull,
+    Account, Accounts, FileRules, ForkRules, FullMemoryAction, Kernel, KernelCosts, KernelCounts, Loss,
+    MemoryRules, MemorySample, MemoryTotals, ORDERS, OomKill, PageTable, Remap,
 };
 pub use mapping::{MappingId, MappingInfo};
 pub use os::{OsError, OsKernel, OsSpec, PolicyKey, policies_page, read_buddyinfo};
-pub use policy::{Allowed, Everything, Fault, OneMapping, PageSizePolicy, Scope, Small, Thp, ThpMode};
+pub use policy::{
+    Everything, Fault, OneMapping, PageSizePolicy, Scope, Small, Thp, ThpMode, UnrestrictedThp,
+};
 pub use space::AddressSpace;
 pub use superpage::Superpage;
 pub use vma::{FilePage, HugeAdvice, Vma};

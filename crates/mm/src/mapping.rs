@@ -1,9 +1,9 @@
-//! Mappings as people name them: the heap, the stack, each file, each piece of anonymous memory.
+//! Named mappings: the heap, the stack, each file, each piece of anonymous memory.
 
 use pagewalk_trace::MappingKind;
 use pagewalk_units::VirtAddr;
 
-/// A named mapping: the row that walks and pages are charged to. All pieces of one file share one.
+/// A named mapping, to which walks and pages are charged. All pieces of one file share one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MappingId(pub u32);
 
@@ -17,22 +17,22 @@ impl MappingId {
     }
 }
 
-/// What is known of a named mapping.
+/// The description of a named mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MappingInfo {
     /// `[heap]`, `[stack]`, `[anonymous 0x4a00000]`, `[anonymous 0x4a00000 hugetlb 2M]`, a file's path,
     /// `PATH [bss]`, or `PATH [moved code]`.
     pub name: String,
-    /// What it is made of; `None` for pages outside every known mapping.
+    /// Its kind; `None` for pages outside every known mapping.
     pub kind: Option<MappingKind>,
     /// GNU build-id of the file.
     pub build_id: Option<String>,
-    /// Lowest address it ever had.
+    /// Its lowest address over time.
     pub start: VirtAddr,
     /// Bytes mapped now.
     pub bytes: u64,
-    /// Largest number of bytes mapped at one time.
+    /// Peak mapped bytes.
     pub bytes_max: u64,
-    /// Bytes of its pages, as it was mapped first: 4096, or more where it is of hugetlb.
+    /// Bytes of its pages at its first mapping: 4096, or more for hugetlb memory.
     pub page_bytes: u64,
 }

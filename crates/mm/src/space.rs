@@ -24,9 +24,9 @@ pub struct AddressSpace {
     heap: Option<MappingId>,
     stack: Option<MappingId>,
     former_code: FormerCode,
-    /// Whether the program has run yet: before that, events describe the image as the kernel made it.
+    /// Whether the program runs: before that, events describe the image that the kernel set up.
     running: bool,
-    /// What the process forbids of transparent huge pages.
+    /// The process's ban of transparent huge pages.
     thp_disable: ThpDisable,
 }
 
@@ -55,12 +55,12 @@ impl Default for AddressSpace {
 }
 
 impl AddressSpace {
-    /// Says that the program runs: mappings seen from now on are its own doing.
+    /// Marks the start of the program: later mappings are its own.
     pub fn start_running(&mut self) {
         self.running = true;
     }
 
-    /// What the process forbids of transparent huge pages now.
+    /// The process's present ban of transparent huge pages.
     pub fn thp_disable(&self) -> ThpDisable {
         self.thp_disable
     }
@@ -71,23 +71,23 @@ impl AddressSpace {
         (address.0 < vma.end).then_some(vma)
     }
 
-    /// The lowest area that has some byte of the range.
+    /// The lowest area that overlaps the range.
     pub fn vma_within(&self, range: Range<u64>) -> Option<&Vma> {
         let before = self.vma(VirtAddr(range.start));
         before.or_else(|| self.areas.range(range).next().map(|(_, vma)| vma))
     }
 
-    /// Whether one area has all of these bytes.
+    /// Whether one area holds all these bytes.
     pub fn is_one_area(&self, range: Range<u64>) -> bool {
         self.vma(VirtAddr(range.start)).is_some_and(|vma| range.end <= vma.end)
     }
 
-    /// The named mapping of a page: that of its lowest mapped byte.
+    /// The named mapping of a page's lowest mapped byte.
     pub fn mapping_of(&self, page: Range<u64>) -> MappingId {
         self.vma_within(page).map_or(MappingId::UNKNOWN, |vma| vma.mapping)
     }
 
-    /// What is known of a named mapping.
+    /// The description of a named mapping.
     pub fn info(&self, id: MappingId) -> &MappingInfo {
         &self.mappings[id.index()]
     }
@@ -102,13 +102,13 @@ impl AddressSpace {
         self.areas.values()
     }
 
-    /// The areas that have bytes at or above `address`, by ascending address.
+    /// The areas with bytes at or above `address`, by ascending address.
     pub fn areas_from(&self, address: u64) -> impl Iterator<Item = &Vma> {
         let first = self.vma(VirtAddr(address)).map_or(address, |vma| vma.start);
         self.areas.range(first..).map(|(_, vma)| vma)
     }
 
-    /// The parts of a range of whole pages that are mapped without any right, neighbours together.
+    /// The parts of a range of whole pages that are mapped without any right, merged.
     pub fn unusable(&self, start: VirtAddr, bytes: u64) -> Vec<Range<u64>> {
         let (start, end) = range(start.0, bytes);
         let mut parts: Vec<Range<u64>> = Vec::new();
@@ -128,15 +128,14 @@ impl AddressSpace {
         first < range.end && self.areas.range(first..range.end).any(|(_, vma)| vma.protection.execute)
     }
 
-    /// Whose code the code at `address` may be, beside that of its own mapping: that of the file which was executed
-    /// from there last.
+    /// The file code that was last mapped at `address`: the present code may be a copy of it.
     pub fn former_code(&self, address: VirtAddr) -> Option<FilePlace> {
         let vma = self.vma(address).filter(|vma| vma.protection.execute)?;
         self.former_code.at(address.0).filter(|place| place.mapping != vma.mapping)
     }
 
-    /// What a page that lies in these bytes holds, where all of it is one piece of a file, under the same rights, that
-    /// never could be written: see [`Vma::unwritten_file`].
+    /// The file content of a page at these bytes, if all of it is one piece of a file under the same rights that was
+    /// never writable: see [`Vma::unwritten_file`].
     pub fn file_page(&self, page: Range<u64>) -> Option<FilePage> {
         let is_file_page = |vma: &&Vma| vma.unwritten_file && !vma.is_hugetlb();
         let first = self.vma(VirtAddr(page.start)).filter(is_file_page)?;
@@ -155,11 +154,11 @@ impl AddressSpace {
         Some(FilePage { path, build_id, offset, protection: first.protection })
     }
 
-    /// Pages of size `page` inside `range` that have some byte of `mapping`. The range is of whole pages.
+    /// The number of pages of size `page` inside `range`, a range of whole pages, that overlap `mapping`.
     pub fn pages_within(&self, mapping: MappingId, range: Range<u64>, page: PageSize) -> u64 {
         let first = self.vma(VirtAddr(range.start)).map_or(range.start, |vma| vma.start);
         let areas = self.areas.range(first..range.end).map(|(_, vma)| vma);
-        // Areas ascend, and one may begin in the page that the one before it ends in: that page counts once.
+        // An area may begin in the page where the previous one ends: that page counts once.
         let (mut pages, mut counted) = (0, page.number(VirtAddr(range.start)));
         for vma in areas.filter(|vma| vma.mapping == mapping) {
             let start = page.number(VirtAddr(vma.start)).max(counted);
@@ -170,7 +169,7 @@ impl AddressSpace {
         pages
     }
 
-    /// Applies an event; appends to `changes` what it took away.
+    /// Applies an event; appends its changes to `changes`.
     pub fn apply(&mut self, event: &Event, changes: &mut Vec<Change>) {
         match event {
             Event::Map(mapping) => self.map(mapping, changes),
@@ -216,7 +215,7 @@ impl AddressSpace {
         self.split_at(end);
         let keys: Vec<u64> = self.areas.range(start..end).map(|(&key, _)| key).collect();
         for key in keys {
-            let vma = self.areas.remove(&key).expect("key was just listed");
+            let vma = self.areas.remove(&key).expect("the key is listed");
             self.mappings[vma.mapping.index()].bytes -= vma.end - vma.start;
             if vma.is_code_of_file() {
                 self.former_code.note(&vma);
@@ -263,7 +262,7 @@ impl AddressSpace {
         self.map(&heap, changes);
     }
 
-    /// Areas that have the rights already stay as they are, as `mprotect_fixup` of Linux's `mm/mprotect.c` has it.
+    /// Areas that have the rights already stay unchanged, as in `mprotect_fixup` of Linux's `mm/mprotect.c`.
     fn protect(&mut self, start: u64, bytes: u64, protection: Protection, changes: &mut Vec<Change>) {
         let (start, end) = range(start, bytes);
         let others = self.areas_from(start).take_while(|vma| vma.start < end);
@@ -281,7 +280,7 @@ impl AddressSpace {
         }
     }
 
-    /// Notes the code of files in a range that ceases to be code.
+    /// Records file code in a range that stops being code.
     fn note_former_code(&mut self, range: Range<u64>) {
         let areas = self.areas_from(range.start).take_while(|vma| vma.start < range.end);
         let code: Vec<Vma> = areas.filter(|vma| vma.is_code_of_file()).cloned().collect();
@@ -322,7 +321,7 @@ impl AddressSpace {
         self.merge_before(start);
     }
 
-    /// Merges the area that starts at `at` into the one that ends there, if the kernel would.
+    /// Merges the area that starts at `at` into the one that ends there, if the kernel would do so.
     fn merge_before(&mut self, at: u64) {
         let Some(next) = self.areas.get(&at) else { return };
         let Some((&key, before)) = self.areas.range(..at).next_back() else { return };
@@ -336,7 +335,7 @@ impl AddressSpace {
         self.grow(into, at, end);
     }
 
-    /// Whether two adjacent areas may go by one name: they do already, or neither has one of its own.
+    /// Whether two adjacent areas may share a name: they do already, or neither has its own.
     fn same_name(&self, a: MappingId, b: MappingId) -> bool {
         let nameless = |id: MappingId| self.info(id).name.starts_with("[anonymous");
         a == b || nameless(a) && nameless(b)
@@ -408,7 +407,7 @@ impl AddressSpace {
             let name = format!("{} [bss]", self.info(file).name);
             return self.shared_name(name, new, None);
         }
-        // Memory that grows an anonymous mapping belongs to it, as it does for the kernel.
+        // Memory that extends an anonymous mapping belongs to it, as in the kernel.
         let (start, end) = range(new.start.0, new.bytes);
         let below = start.checked_sub(1).and_then(|last| self.vma(VirtAddr(last)));
         let neighbour = [below, self.areas.get(&end)].into_iter().flatten().find(|vma| {
@@ -422,10 +421,10 @@ impl AddressSpace {
         }
     }
 
-    /// The file whose code this replaces: a program moves that into anonymous memory. Where the file's data that can be
-    /// written ends right before, the loader maps its zero-initialised data.
+    /// The file whose code this mapping replaces, when a program moves code into anonymous memory. Right after the
+    /// file's writable data it is the loader's mapping of zero-initialised data instead.
     fn code_under(&self, new: &Mapping) -> Option<MappingId> {
-        // A name of its own keeps memory apart from what the kernel would join it to: where programs move code alone.
+        // A separate name prevents merging, so give it only to moved code.
         let is_program = |vma: &&Vma| vma.is_code_of_file() && vma.kind == MappingKind::File;
         let code = self.vma(new.start).filter(is_program)?;
         let before = new.start.0.checked_sub(1).and_then(|last| self.vma(VirtAddr(last)));
@@ -434,8 +433,8 @@ impl AddressSpace {
         (is_anonymous && !is_bss).then_some(code.mapping)
     }
 
-    /// The file whose zero-initialised data this is: the loader maps it over the end of the file's own
-    /// range, and the kernel puts the program's right behind its data.
+    /// The file whose zero-initialised data this is. The loader maps it over the end of the file's range; the kernel
+    /// puts the program's right after its data.
     fn bss_of(&self, new: &Mapping) -> Option<MappingId> {
         let is_file = |vma: &&Vma| vma.kind == MappingKind::File;
         let covered = self.vma(new.start).filter(is_file);
@@ -454,7 +453,7 @@ impl AddressSpace {
     }
 }
 
-/// What names of anonymous memory say of pages of hugetlb.
+/// The part of an anonymous mapping's name about hugetlb pages.
 fn hugetlb(page_bytes: u64) -> String {
     let size = PageSize::from_shift(page_bytes.trailing_zeros());
     size.filter(|_| page_bytes > PAGE_BYTES).map_or_else(String::new, |size| format!(" hugetlb {size}"))

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 /// A block of 2^`order` base pages, aligned to its size. Order 0 is a base page.
 ///
-/// Romer 1998, section 3.1, calls those that the kernel has built *superpages* and all others of a legal size
-/// *potential* ones.
+/// Romer 1998, section 3.1, calls blocks that the kernel has built *superpages*, and all others of a legal size
+/// *potential* superpages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Superpage {
     /// Number of its first base page: a multiple of its size.
@@ -30,18 +30,18 @@ impl Superpage {
         self.first..self.first + self.len()
     }
 
-    /// How many those are.
+    /// The number of its base pages.
     #[allow(clippy::len_without_is_empty)]
     pub fn len(self) -> u64 {
         1 << self.order
     }
 
-    /// Whether it holds all of `other`.
+    /// Whether it contains `other`.
     pub fn holds(self, other: Superpage) -> bool {
         other.order <= self.order && Superpage::around(other.first, self.order) == self
     }
 
-    /// The blocks of orders `self.order + 1 ..= top` that hold it, by ascending size.
+    /// The blocks of orders `self.order + 1 ..= top` around it, by ascending size.
     pub fn ancestors(self, top: u8) -> impl Iterator<Item = Superpage> {
         (self.order + 1..=top).map(move |order| Superpage::around(self.first, order))
     }

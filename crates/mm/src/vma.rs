@@ -1,4 +1,4 @@
-//! Areas of memory, as the kernel keeps them.
+//! The kernel's areas of memory.
 
 use crate::MappingId;
 use pagewalk_trace::{MappingKind, Protection};
@@ -26,65 +26,65 @@ pub struct Vma {
     pub end: u64,
     /// Access rights.
     pub protection: Protection,
-    /// What it is made of.
+    /// Its kind.
     pub kind: MappingKind,
-    /// The named mapping it belongs to.
+    /// Its named mapping.
     pub mapping: MappingId,
     /// Advice about huge pages.
     pub advice: HugeAdvice,
-    /// Offset in the file of the first byte, for files.
+    /// File offset of the first byte, for files.
     pub file_offset: u64,
-    /// Whether its pages are those of a file: it maps one, and never had the right to write. Of what could be written,
-    /// a private mapping may have copies.
+    /// Whether its pages are surely the file's own: it maps a file and was never writable. A writable private mapping
+    /// may have copies.
     pub unwritten_file: bool,
-    /// Bytes of the pages that back it: 4096, or more where the program has it from hugetlb.
+    /// Bytes of its pages: 4096, or more for hugetlb memory.
     pub page_bytes: u64,
 }
 
-/// A page that is a piece of a file. Where it is the same for two address spaces, so is its page-table entry.
+/// A page of a file. Address spaces with equal values have equal page-table entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FilePage {
     /// The file's path.
     pub path: String,
-    /// Its GNU build-id, where it has one.
+    /// Its GNU build-id, if it has one.
     pub build_id: Option<String>,
-    /// Offset in it of the page's first byte.
+    /// File offset of the page's first byte.
     pub offset: u64,
     /// Access rights.
     pub protection: Protection,
 }
 
 impl Vma {
-    /// Whether a program may use it in some way. What it may not is address space that is set aside: nothing backs it.
+    /// Whether it has any right. Otherwise it is reserved address space without backing.
     pub fn is_usable(&self) -> bool {
         self.protection.allows_some()
     }
 
-    /// Whether its pages are those of hugetlb: the program's own choice, with which no policy has anything to do.
+    /// Whether it is hugetlb memory, which is the program's own choice and outside any policy.
     pub fn is_hugetlb(&self) -> bool {
         self.page_bytes > PAGE_BYTES
     }
 
-    /// Whether it is private memory of no file, which may have transparent huge pages.
+    /// Whether it is private memory without a file, which may have transparent huge pages.
     pub fn is_private_anonymous(&self) -> bool {
         let anonymous = matches!(self.kind, MappingKind::Anonymous | MappingKind::Heap | MappingKind::Stack);
         anonymous && !self.is_hugetlb()
     }
 
-    /// Whether a range of bytes, as large as a page and aligned to it, is on one page of hugetlb, or is a part of one.
+    /// Whether an aligned range as large as a page lies in one hugetlb page.
     pub fn holds_of_hugetlb(&self, page: &Range<u64>) -> bool {
         let bytes = page.end - page.start;
         self.is_hugetlb() && bytes <= self.page_bytes && self.start <= page.start && page.end <= self.end
     }
 
-    /// Whether it is a file's and may be executed.
+    /// Whether it maps a file and is executable.
     pub(crate) fn is_code_of_file(&self) -> bool {
         matches!(self.kind, MappingKind::File | MappingKind::SharedFile) && self.protection.execute
     }
 
-    /// Whether the kernel would make one area of `self` and `next`, which starts where `self` ends.
+    /// Whether the kernel would merge `self` with `next`, which starts at its end.
     pub(crate) fn merges_with(&self, next: &Vma) -> bool {
-        // Each mapping of hugetlb has a file of its own.
+        // Each hugetlb mapping has its own file.
         self.is_private_anonymous()
             && !next.is_hugetlb()
             && self.end == next.start

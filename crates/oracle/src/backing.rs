@@ -1,39 +1,39 @@
-//! Which frame backs each page, with everything looked for in lists.
+//! Reference model of backing: which frame backs each page, found by searching lists.
 
 use crate::frames::Frames;
 use crate::miss_policies::Block;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A physical memory and whose its frames are.
+/// A physical memory, and the use of its frames.
 #[derive(Clone, Debug)]
 pub struct Memory {
     /// The allocator.
     pub frames: Frames,
     /// The frame of each backed base page.
     pub frame: BTreeMap<u64, u64>,
-    /// Units in the order in which they were backed, or passed over.
+    /// Units in the order in which they were backed or last passed over by the clock.
     pub clock: Vec<Block>,
-    /// Those that something walked to since they were passed over.
+    /// The units that were walked to since they were passed over.
     pub accessed: BTreeSet<Block>,
     /// Base pages swapped out.
     pub swapped: BTreeSet<u64>,
-    /// Whether blocks are cleared for promotions.
+    /// Whether memory is compacted for promotions.
     pub compacts: bool,
-    /// Faults that got less than they could have had.
+    /// Faults that were backed by a smaller block than they could have been.
     pub fallen_back: u64,
-    /// Promotions without frames.
+    /// Promotions refused for want of frames.
     pub refused: u64,
-    /// Blocks cleared.
+    /// Number of compactions.
     pub compactions: u64,
-    /// Frames moved for that.
+    /// Frames moved by compactions.
     pub moved: u64,
-    /// Pages swapped out and in.
+    /// Number of pages swapped out and in.
     pub swaps: [u64; 2],
     /// Whether the process is killed when no frame is free.
     pub kills: bool,
-    /// Whether it was.
+    /// Whether the process was killed.
     pub killed: bool,
-    /// Requests backed when they were mapped, base pages and runs of frames of them, and requests left to demand.
+    /// Requests backed when mapped, their base pages and their runs of frames, and requests left to demand paging.
     pub eager: [u64; 4],
 }
 
@@ -42,7 +42,7 @@ fn pages((first, order): Block) -> std::ops::Range<u64> {
 }
 
 impl Memory {
-    /// Nothing backed.
+    /// A memory in which nothing is backed.
     pub fn new(frames: Frames, compacts: bool) -> Memory {
         Memory {
             frames,
@@ -69,7 +69,7 @@ impl Memory {
         self.clock.push(unit);
     }
 
-    /// Backs a unit, if there is a block.
+    /// Backs a unit, if a free block exists.
     pub fn take(&mut self, unit: Block) -> bool {
         let frame = self.frames.allocate(unit.1.into());
         frame.into_iter().for_each(|frame| self.own(unit, frame));
@@ -86,18 +86,18 @@ impl Memory {
         frame
     }
 
-    /// Whether a unit has frames of it.
+    /// Whether a unit is backed by this memory.
     pub fn backs(&self, unit: Block) -> bool {
         self.frame.contains_key(&unit.0)
     }
 
-    /// Takes a unit's frames back.
+    /// Frees a unit's frames.
     pub fn release(&mut self, unit: Block) {
         let frame = self.forget(unit);
         self.frames.free((frame, unit.1.into()));
     }
 
-    /// Makes parts of a unit.
+    /// Splits a unit into parts.
     pub fn split(&mut self, unit: Block, parts: &[Block]) {
         let frame = self.forget(unit);
         self.frames.split((frame, unit.1.into()), 0);
@@ -108,7 +108,7 @@ impl Memory {
         }
     }
 
-    /// A block for a superpage whose parts are backed now; what moved for that, but for parts of it.
+    /// Gets a block for a superpage whose parts are backed now. Returns the other units that were moved for it.
     pub fn replace(&mut self, block: Block, parts: &[Block]) -> Option<Vec<Block>> {
         let order = block.1.into();
         let is_whole = !pages(block).any(|page| self.swapped.contains(&page));
@@ -176,7 +176,7 @@ impl Memory {
         Some((units, runs + 1))
     }
 
-    /// The unit that is swapped out next.
+    /// The unit to swap out next.
     pub fn victim(&mut self) -> Block {
         loop {
             let unit = self.clock.remove(0);
@@ -187,21 +187,22 @@ impl Memory {
         }
     }
 
-    /// The next of the units named from `names` on: the first that nothing walked to since it was passed over, else the
-    /// first.
+    /// The next victim among the units with names from `names` on: the first that was not walked to since it was passed
+    /// over, else the first.
     pub fn cached_victim(&mut self, names: u64) -> Option<u64> {
         let cached: Vec<Block> = self.clock.iter().copied().filter(|unit| unit.0 >= names).collect();
         let found = cached.iter().find(|unit| !self.accessed.remove(unit));
         found.or(cached.first()).map(|unit| unit.0)
     }
 
-    /// A page's frame goes by a name that is never swapped out.
+    /// Renames a page's frame to a name that is never swapped out.
     pub fn lend(&mut self, page: u64, name: u64) {
         let frame = self.forget((page, 0));
         self.frame.insert(name, frame);
     }
 
-    /// Checks that nobody else owns what backs pages, and that all else is free or was never this process's.
+    /// Checks that the frames that back pages have no other owner, and that all other frames are free or belong to
+    /// others.
     pub fn check(&self, others: u64) {
         let owned: BTreeSet<u64> = self.frame.values().copied().collect();
         assert_eq!(owned.len(), self.frame.len(), "owned twice");

@@ -1,39 +1,39 @@
-//! Physical memory, one entry per frame; free blocks are found by looking at all of them.
+//! Physical memory with one entry per frame; free blocks are found by searching all frames.
 
 /// A block of 2^order frames: its first frame and its order.
 pub type Block = (u64, u32);
 /// A block that moved: from, to, order.
 pub type Move = (u64, u64, u32);
 
-/// The block that a frame was given out in.
+/// The allocated block that a frame belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Used {
+struct FrameUse {
     block: Block,
     unmovable: bool,
 }
 
-/// Frames that are free or belong to a block given out.
+/// All frames: free, or part of an allocated block.
 #[derive(Clone, Debug)]
 pub struct Frames {
-    frames: Vec<Option<Used>>,
+    frames: Vec<Option<FrameUse>>,
     max_order: u32,
 }
 
 impl Frames {
-    /// All free, in blocks of up to 2^`max_order`.
+    /// A memory with all frames free, in blocks of up to 2^`max_order` frames.
     pub fn new(frames: u64, max_order: u32) -> Frames {
         Frames { frames: vec![None; frames as usize], max_order }
     }
 
-    /// Makes a free block one given out.
+    /// Marks a free block as allocated.
     pub fn set(&mut self, block: Block, unmovable: bool) {
         for frame in self.of(block) {
             assert_eq!(*frame, None, "owned twice");
-            *frame = Some(Used { block, unmovable });
+            *frame = Some(FrameUse { block, unmovable });
         }
     }
 
-    fn of(&mut self, (first, order): Block) -> &mut [Option<Used>] {
+    fn of(&mut self, (first, order): Block) -> &mut [Option<FrameUse>] {
         &mut self.frames[first as usize..][..1 << order]
     }
 
@@ -46,8 +46,8 @@ impl Frames {
             && (first..first + (1 << order)).all(|frame| self.frames[frame as usize].is_none())
     }
 
-    /// All blocks by ascending address: free ones as large as they can be (`None`), and whether one given out is
-    /// unmovable.
+    /// All blocks by ascending address: `None` for free blocks, as large as possible, else whether the allocated block
+    /// is unmovable.
     pub fn blocks(&self) -> Vec<(Block, Option<bool>)> {
         let (mut blocks, mut next) = (Vec::new(), 0);
         while next < self.frames.len() as u64 {
@@ -65,7 +65,7 @@ impl Frames {
         blocks
     }
 
-    /// Free blocks.
+    /// The free blocks.
     pub fn free_blocks(&self) -> Vec<Block> {
         self.blocks().into_iter().filter(|(_, state)| state.is_none()).map(|(block, _)| block).collect()
     }
@@ -80,7 +80,7 @@ impl Frames {
         if all == 0 { 1.0 } else { too_small as f64 / all as f64 }
     }
 
-    /// The lowest of the smallest free blocks that suffice, or its beginning.
+    /// Allocates a block from the beginning of the lowest among the smallest sufficient free blocks.
     pub fn allocate(&mut self, order: u32) -> Option<u64> {
         let suffice = self.free_blocks().into_iter().filter(|&(_, of)| of >= order);
         let (first, _) = suffice.min_by_key(|&(first, of)| (of, first))?;
@@ -88,7 +88,7 @@ impl Frames {
         Some(first)
     }
 
-    /// This block, if it is free.
+    /// Allocates this block, if it is free.
     pub fn allocate_at(&mut self, first: u64, order: u32) -> bool {
         let free = self.all_free((first, order));
         if free {
@@ -97,7 +97,7 @@ impl Frames {
         free
     }
 
-    /// `frames` frames in blocks: each the largest that is free and not above what is missing.
+    /// Allocates `frames` frames in blocks, each the largest free block that does not exceed the remainder.
     pub fn allocate_eager(&mut self, frames: u64) -> Option<Vec<Block>> {
         let before = self.clone();
         let (mut missing, mut blocks) = (frames, Vec::new());
@@ -116,44 +116,44 @@ impl Frames {
         Some(blocks)
     }
 
-    /// Takes a block back.
+    /// Frees a block.
     pub fn free(&mut self, block: Block) {
         assert!(self.blocks().iter().any(|&(of, state)| of == block && state.is_some()));
         self.of(block).fill(None);
     }
 
-    /// Makes smaller blocks of a block given out.
+    /// Splits an allocated block into smaller blocks.
     pub fn split(&mut self, (first, order): Block, to: u32) {
         for at in first..first + (1 << order) {
             self.frames[at as usize].as_mut().unwrap().block = (at >> to << to, to);
         }
     }
 
-    /// Makes one block of blocks given out.
+    /// Joins allocated blocks into one block.
     pub fn join(&mut self, block: Block) -> bool {
         let (first, order) = block;
         if !self.exists(block) {
             return false;
         }
         let frames = self.of(block);
-        let inside = |used: &Used| used.block.1 <= order;
+        let inside = |used: &FrameUse| used.block.1 <= order;
         if !frames.iter().all(|frame| frame.as_ref().is_some_and(inside)) {
             return false;
         }
         let unmovable = frames.iter().any(|frame| frame.unwrap().unmovable);
-        frames.fill(Some(Used { block: (first, order), unmovable }));
+        frames.fill(Some(FrameUse { block: (first, order), unmovable }));
         true
     }
 
-    /// Makes a block given out unmovable, or movable again.
+    /// Makes an allocated block unmovable, or movable again.
     pub fn pin(&mut self, block: Block, unmovable: bool) {
         for frame in self.of(block) {
             frame.as_mut().unwrap().unmovable = unmovable;
         }
     }
 
-    /// Clears a block of `order`: tries every one and takes the one with the fewest moved frames. The block's first
-    /// frame and the moves.
+    /// Frees a block of `order` by moving others: tries every block and takes the one with the fewest moved frames.
+    /// Returns the block's first frame and the moves.
     pub fn compact(&mut self, order: u32) -> Option<(u64, Vec<Move>)> {
         let suffice = self.free_blocks().into_iter().filter(|&(_, of)| of >= order);
         if let Some((first, _)) = suffice.min_by_key(|&(first, of)| (of, first)) {
@@ -170,7 +170,7 @@ impl Frames {
         Some((first, moves))
     }
 
-    /// The memory with this block free, and the moves that it took.
+    /// The memory after freeing this block, and the moves for that.
     fn cleared(&self, block: Block) -> Option<(Frames, Vec<Move>)> {
         if !self.exists(block) {
             return None;
@@ -188,8 +188,8 @@ impl Frames {
         }
         inside.sort_by_key(|&(first, of)| (std::cmp::Reverse(of), first));
         let mut memory = self.clone();
-        // Nothing may move into the block.
-        memory.of(block).fill(Some(Used { block, unmovable: true }));
+        // Marked, so that nothing is moved into the block.
+        memory.of(block).fill(Some(FrameUse { block, unmovable: true }));
         let mut moves = Vec::new();
         for (from, of) in inside {
             moves.push((from, memory.allocate(of)?, of));
@@ -199,38 +199,38 @@ impl Frames {
     }
 }
 
-/// One reservation: whose, where, and which frames were handed out.
+/// One reservation: its key, its block, and the frames in use.
 #[derive(Clone, Debug)]
-pub struct Reserved {
-    /// Whose it is.
+pub struct ReservationSlots {
+    /// The key of its owner.
     pub key: u64,
     /// The block.
     pub block: Block,
-    /// Frames handed out, as offsets.
+    /// By offset in the block: whether the frame is in use.
     pub handed_out: Vec<bool>,
 }
 
-/// Reservations, the one populated last at the end.
+/// Reservations; the most recently populated is last.
 #[derive(Clone, Debug, Default)]
 pub struct ReservationList {
     /// The reservations.
-    pub list: Vec<Reserved>,
+    pub list: Vec<ReservationSlots>,
 }
 
 impl ReservationList {
-    /// Where the reservation of a key stands.
+    /// The index of the reservation with this key.
     pub fn position(&self, key: u64) -> Option<usize> {
         self.list.iter().position(|reserved| reserved.key == key)
     }
 
-    /// Makes one.
+    /// Makes a reservation.
     pub fn reserve(&mut self, memory: &mut Frames, key: u64, order: u32) -> Option<Block> {
         let block = (memory.allocate(order)?, order);
-        self.list.push(Reserved { key, block, handed_out: vec![false; 1 << order] });
+        self.list.push(ReservationSlots { key, block, handed_out: vec![false; 1 << order] });
         Some(block)
     }
 
-    /// Hands a frame out.
+    /// Takes a frame of a reservation into use.
     pub fn populate(&mut self, key: u64, offset: u64) -> Option<u64> {
         let at = self.position(key)?;
         let frame = self.list[at].block.0 + offset;
@@ -242,7 +242,7 @@ impl ReservationList {
         Some(frame)
     }
 
-    /// Takes a frame back.
+    /// Returns a frame to a reservation.
     pub fn depopulate(&mut self, memory: &mut Frames, key: u64, offset: u64) -> bool {
         let Some(at) = self.position(key) else { return false };
         let was = std::mem::take(&mut self.list[at].handed_out[offset as usize]);
@@ -252,15 +252,15 @@ impl ReservationList {
         was
     }
 
-    /// Breaks the first that is not full: its key, its block, frames freed.
+    /// Breaks the first reservation that is not full. Returns its key, its block and the number of frames freed.
     pub fn break_least_recent(&mut self, memory: &mut Frames) -> Option<(u64, Block, u64)> {
         let key = self.list.iter().find(|reserved| reserved.handed_out.contains(&false))?.key;
         self.break_up(memory, key)
     }
 
-    /// Breaks one.
+    /// Breaks the reservation with this key.
     pub fn break_up(&mut self, memory: &mut Frames, key: u64) -> Option<(u64, Block, u64)> {
-        let Reserved { key, block, handed_out } = self.list.remove(self.position(key)?);
+        let ReservationSlots { key, block, handed_out } = self.list.remove(self.position(key)?);
         memory.split(block, 0);
         let mut freed = 0;
         for (frame, handed_out) in (block.0..).zip(handed_out) {

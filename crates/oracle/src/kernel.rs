@@ -1,4 +1,4 @@
-//! The kernel's side, one entry per page.
+//! Reference model of the kernel's memory management, with one entry per page.
 
 use crate::Life;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,45 +19,46 @@ pub enum Paging {
     Range(u64, u64),
 }
 
-/// Mapped pieces, touched pages, huge blocks.
+/// The kernel's state: mapped pieces, touched pages and huge blocks.
 #[derive(Clone, Debug)]
 pub struct Kernel {
-    /// The policy.
+    /// The page-size policy.
     pub paging: Paging,
     /// log2 of the bytes of a base page, and of a huge page.
     pub shifts: [u32; 2],
-    /// Mapped pieces of 4 KiB: whether anonymous.
+    /// Mapped 4 KiB pieces, and whether each is anonymous memory.
     pub mapped: BTreeMap<u64, bool>,
-    /// Access rights of those pieces, where they are not all: 2 to write, 1 to execute.
+    /// Access rights of pieces that do not have all rights: 2 for write, 1 for execute.
     pub rights: BTreeMap<u64, u8>,
-    /// Advice on huge pages that those pieces were given, if any: `MADV_HUGEPAGE`, or `MADV_NOHUGEPAGE`.
+    /// The advice given for pieces, if any: `MADV_HUGEPAGE` or `MADV_NOHUGEPAGE`.
     pub advice: BTreeMap<u64, i32>,
-    /// Of those pieces, the ones of files that never had the right to write: a file's number, and the piece of it.
+    /// Pieces that map files and were never writable: the file's number, and the piece of the file.
     pub files: BTreeMap<u64, (u64, u64)>,
-    /// Those of hugetlb: how many pieces their pages have.
+    /// Hugetlb pieces: the number of pieces per page.
     pub hugetlb: BTreeMap<u64, u64>,
-    /// Whether the machine has huge pages to put memory of hugetlb on.
+    /// Whether the machine has page sizes for hugetlb memory.
     pub maps_hugetlb: bool,
-    /// 1 where all huge pages are forbidden, 2 where those are that were not advised.
+    /// 1 if all huge pages are forbidden, 2 if those that were not advised are.
     pub forbidden: u8,
-    /// Base pages backed by memory because something touched them.
+    /// Base pages that are backed because they were touched.
     pub touched: BTreeSet<u64>,
     /// Blocks mapped by one huge page.
     pub huge: BTreeSet<u64>,
-    /// First touches in all.
+    /// Number of first touches.
     pub faults: u64,
-    /// What lives are told by: instructions executed.
+    /// The time: instructions executed.
     pub now: u64,
-    /// Base pages that a huge page has backed, also one that is split by now, and nothing has touched; since when.
+    /// Base pages that a huge page backed (even if it is split by now) and that were never touched, with the time of
+    /// backing.
     untouched: BTreeMap<u64, u64>,
-    /// Huge pages of [`Paging::Everything`]: since when, and the most base pages that were touched at one time.
+    /// Huge pages of [`Paging::Everything`]: the time of backing, and the maximum number of touched base pages.
     kept: BTreeMap<u64, (u64, u64)>,
-    /// What was backed for nothing and is no more.
+    /// Lives, ended by now, of pages that were backed and never touched.
     ended: Vec<Life>,
 }
 
 impl Kernel {
-    /// Nothing mapped.
+    /// A kernel with nothing mapped.
     pub fn new(paging: Paging, shifts: [u32; 2]) -> Kernel {
         Kernel {
             paging,
@@ -79,17 +80,17 @@ impl Kernel {
         }
     }
 
-    /// Base pages in a huge page.
+    /// Number of base pages in a huge page.
     fn pages(&self) -> u64 {
         1 << (self.shifts[1] - self.shifts[0])
     }
 
-    /// Pieces of 4 KiB in a base page.
+    /// Number of 4 KiB pieces in a base page.
     fn pieces(&self) -> u64 {
         1 << (self.shifts[0] - 12)
     }
 
-    /// log2 of the size at which base page `page` is mapped, after touching it.
+    /// Touches base page `page`; returns log2 of the size at which it is mapped then.
     pub fn touch(&mut self, page: u64) -> u32 {
         let block = page / self.pages();
         if self.touched.insert(page) {
@@ -114,7 +115,7 @@ impl Kernel {
         self.size(page)
     }
 
-    /// Whether the pieces of a block are one page of hugetlb, or a part of one.
+    /// Whether the pieces of a block are a hugetlb page, or part of one.
     fn is_hugetlb(&self, pieces: &std::ops::Range<u64>) -> bool {
         let is_large = |piece: u64| {
             self.hugetlb
@@ -140,14 +141,14 @@ impl Kernel {
         self.rights.get(&piece).copied().unwrap_or(3)
     }
 
-    /// Whether pieces have the same rights and advice.
+    /// Whether all pieces have the same rights and advice.
     fn are_alike(&self, pieces: &std::ops::Range<u64>) -> bool {
         let of = |piece: u64| (self.rights_of(piece), self.advice.get(&piece));
         pieces.clone().all(|piece| of(piece) == of(pieces.start))
     }
 
-    /// Pieces of 4 KiB `[start, end)` are given advice. Returns the blocks whose huge pages go, as advice differs in
-    /// them now.
+    /// Applies advice to the 4 KiB pieces `[start, end)`. Returns the blocks whose huge pages are split because advice
+    /// now differs inside them.
     pub fn advise(&mut self, start: u64, end: u64, advice: i32) -> Vec<u64> {
         self.advice.extend((start..end).map(|piece| (piece, advice)));
         let pieces = self.pages() * self.pieces();
@@ -160,8 +161,8 @@ impl Kernel {
         gone
     }
 
-    /// What base page `page` holds, if all of it is one piece of a file that never could be written: the file, the
-    /// first 4 KiB of it, the rights.
+    /// The content of base page `page`, if all of it is one piece of a file and was never writable: the file, its first
+    /// 4 KiB piece, and the rights.
     pub fn file_page(&self, page: u64) -> Option<(u64, u64, u8)> {
         let start = page * self.pieces();
         let &(file, offset) = self.files.get(&start)?;
@@ -173,7 +174,7 @@ impl Kernel {
         (0..self.pieces()).all(same).then_some((file, offset, rights))
     }
 
-    /// Base pages that hold some of the pieces of 4 KiB `[start, end)`.
+    /// The base pages that overlap the 4 KiB pieces `[start, end)`.
     pub fn pages_of(&self, start: u64, end: u64) -> std::ops::Range<u64> {
         start / self.pieces()..end.div_ceil(self.pieces())
     }
@@ -188,8 +189,7 @@ impl Kernel {
         })]
     }
 
-    /// log2 of the size of what maps base page `page`, if something does: it was touched, or the huge page around it
-    /// was.
+    /// log2 of the size of the page that maps base page `page`, if it or the huge page around it was touched.
     pub fn present(&self, page: u64) -> Option<u32> {
         let pages = self.pages();
         let block = page / pages * pages..(page / pages + 1) * pages;
@@ -204,8 +204,8 @@ impl Kernel {
         self.touched.range(around).next().map(|_| self.size(page))
     }
 
-    /// Translations that go when the pieces of 4 KiB `[start, end)` lose their memory or their rights: (log2 of size,
-    /// page number). Huge pages covered in part become base pages. `mapped` is as it is afterwards.
+    /// The translations, as (log2 of size, page number), that become invalid when the 4 KiB pieces `[start, end)` lose
+    /// their memory or their rights. Partly covered huge pages become base pages. `mapped` must be up to date already.
     pub fn invalidate(&mut self, start: u64, end: u64, gone: bool) -> Vec<(u32, u64)> {
         let affected: Vec<u64> = self.touched.range(self.pages_of(start, end)).copied().collect();
         let mut dropped: BTreeSet<(u32, u64)> = affected
@@ -236,18 +236,18 @@ impl Kernel {
         dropped.into_iter().collect()
     }
 
-    /// A page that was backed for nothing is so no more.
+    /// Ends the life of an untouched page.
     fn free(&mut self, page: u64) {
         let born = self.untouched.remove(&page);
         self.ended.extend(born.map(|born| Life { born, died: self.now, pages: 1 }));
     }
 
-    /// Whether nothing touched is left in a block.
+    /// Whether a block has no touched page left.
     fn is_empty(&self, block: u64) -> bool {
         self.touched.range(block * self.pages()..(block + 1) * self.pages()).next().is_none()
     }
 
-    /// Of a block in which nothing touched is left, nothing is.
+    /// Frees the blocks that have no touched page left.
     fn free_empty_blocks(&mut self) {
         self.huge = self.huge.iter().copied().filter(|&block| !self.is_empty(block)).collect();
         let is_left = |page: &u64| self.is_empty(page / self.pages());
@@ -260,7 +260,7 @@ impl Kernel {
         }
     }
 
-    /// All that was backed for nothing; what still is, up to `died`.
+    /// The lives of all pages that were backed and never touched; those still backed live until `died`.
     pub fn lives(&self, died: u64) -> Vec<Life> {
         let untouched = self.untouched.values().map(|&born| Life { born, died, pages: 1 });
         let kept = self.kept.values();

@@ -1,9 +1,9 @@
-//! Slow reference models, written to be read. A dev-dependency only; shares no code with what it checks.
+//! Slow and simple reference models. A dev-dependency only; shares no code with what it checks.
 //!
-//! [`Machine`] translates one reference at a time through lists kept in order of use; [`Kernel`] keeps one
-//! entry per mapped page, [`promotion`] one per page under each policy that builds superpages, [`miss_policies`] and
-//! [`prefetch`] look at all that a TLB holds, [`Frames`] keeps one entry per frame of memory. [`Replacing`] and
-//! [`LruSets`] are single arrays, [`History`] remembers every reference.
+//! [`Machine`] translates one reference at a time, with lists in order of use. [`Kernel`] keeps one entry per mapped
+//! page, and [`promotion`] one per page for each policy that builds superpages. [`miss_policies`] and [`prefetch`]
+//! search all entries of a TLB. [`Frames`] keeps one entry per frame of memory. [`ReplacementModel`] and [`LruSets`]
+//! are single arrays; [`History`] stores every reference.
 
 pub mod backing;
 mod contents;
@@ -25,13 +25,13 @@ mod stack;
 mod table;
 mod untouched;
 
-pub use contents::Held;
-pub use frames::{Frames, ReservationList, Reserved};
+pub use contents::ArrayContents;
+pub use frames::{Frames, ReservationList, ReservationSlots};
 pub use kernel::{Kernel, Paging};
 pub use machine::{Array, Cache, Content, Counts, Globals, Machine, Prefetch};
 pub use memory::{Memories, Memory};
 pub use nested::Nested;
-pub use replacement::Replacing;
+pub use replacement::ReplacementModel;
 pub use skewed::Skewed;
 pub use stack::{History, LruSets};
 pub use table::{Hashed, Table};

@@ -1,7 +1,7 @@
-//! A machine, one reference at a time.
+//! Reference model of a machine, simulated one reference at a time.
 
 use crate::software::Software;
-use crate::{Held, Memories, Nested, Replacing, Table};
+use crate::{ArrayContents, Memories, Nested, ReplacementModel, Table};
 use pagewalk_units::Kind;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,18 +10,18 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Array {
     /// Level, 1 first.
     pub level: u8,
-    /// Kinds it serves: fetch, load, store.
+    /// Whether it serves fetches, loads and stores.
     pub serves: [bool; 3],
     /// log2 of the page sizes it holds.
     pub shifts: Vec<u32>,
-    /// Neighbouring pages that one entry maps.
+    /// Number of neighbouring pages that one entry maps.
     pub pages_per_entry: u64,
-    /// Receives what the arrays above replace, instead of what walks find.
+    /// Whether it is filled by victims of the arrays above instead of by walks.
     pub victims: bool,
-    /// What it has prefetched, if it does.
+    /// The prefetcher, if there is one.
     pub prefetch: Option<Prefetch>,
-    /// Pages held, as [`Machine::key`] makes them.
-    pub held: Held,
+    /// The pages held, with keys of [`Machine::key`].
+    pub held: ArrayContents,
     /// Lookups.
     pub lookups: u64,
     /// Hits.
@@ -29,8 +29,8 @@ pub struct Array {
 }
 
 impl Array {
-    /// An array that holds what `held` does.
-    pub fn new(level: u8, serves: [bool; 3], shifts: Vec<u32>, held: Held) -> Array {
+    /// An array with these contents.
+    pub fn new(level: u8, serves: [bool; 3], shifts: Vec<u32>, held: ArrayContents) -> Array {
         Array {
             level,
             serves,
@@ -44,12 +44,12 @@ impl Array {
         }
     }
 
-    /// Whether references of this kind to such pages use it.
+    /// Whether references of kind `served` to pages of this size use the array.
     fn takes(&self, served: usize, shift: u32) -> bool {
         self.serves[served] && self.shifts.contains(&shift)
     }
 
-    /// Of the entry for a page of this key, the number, log2 of what it maps, and the key.
+    /// The entry for the page with this key: its number, log2 of the size that it maps, and its key.
     fn entry(&self, key: u64) -> (u64, u32, u64) {
         let (number, shift) = page_of(key);
         let number = number / self.pages_per_entry;
@@ -68,26 +68,26 @@ impl Array {
     }
 }
 
-/// Pages prefetched beside an array, and counts.
+/// The prefetch buffer of an array, and counts.
 #[derive(Clone, Debug)]
 pub struct Prefetch {
-    /// Pages in the buffer, as in [`Array::held`].
-    pub held: Replacing,
-    /// Prefetches.
+    /// The pages in the buffer, as in [`Array::held`].
+    pub held: ReplacementModel,
+    /// Number of prefetches.
     pub issued: u64,
-    /// Prefetches that were of use.
+    /// Number of useful prefetches.
     pub useful: u64,
-    /// Page-table entries read for them.
+    /// Page-table entries read for prefetches.
     pub walk_references: u64,
 }
 
 /// One page-walk cache.
 #[derive(Clone, Debug)]
 pub struct Cache {
-    /// log2 of the bytes that an entry maps.
+    /// log2 of the number of bytes that an entry maps.
     pub shift: u32,
-    /// Prefixes held.
-    pub held: Replacing,
+    /// The prefixes held.
+    pub held: ReplacementModel,
     /// Lookups.
     pub lookups: u64,
     /// Hits.
@@ -95,17 +95,17 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// A cache that holds what `held` does.
-    pub fn new(shift: u32, held: Replacing) -> Cache {
+    /// A cache with these contents.
+    pub fn new(shift: u32, held: ReplacementModel) -> Cache {
         Cache { shift, held, lookups: 0, hits: 0 }
     }
 
-    /// A lookup for an address space, which fills where it misses.
+    /// Looks up a prefix of an address space, and inserts it on a miss.
     pub fn look_up(&mut self, space: u64, prefix: u64) -> bool {
         self.look_up_key(prefix, (space << SPACE) + prefix)
     }
 
-    /// The same, where what is held has a key of its own.
+    /// Like [`Cache::look_up`], with an explicit key.
     pub(crate) fn look_up_key(&mut self, prefix: u64, key: u64) -> bool {
         self.lookups += 1;
         let hit = self.held.touch(prefix, key);
@@ -121,85 +121,87 @@ impl Cache {
 /// Counts of walks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Walks by fetches.
+    /// Walks for fetches.
     pub walks_fetch: u64,
-    /// Walks by data.
+    /// Walks for data.
     pub walks_data: u64,
     /// Page-table entries read.
     pub walk_references: u64,
-    /// First-level misses that a lower level served.
+    /// First-level misses that hit a lower level.
     pub lower_hits: u64,
     /// Cycles of walks.
     pub walk_cycles: u64,
-    /// Lookups of all arrays at once, by fetches and by data.
+    /// Translations for fetches and for data; one lookup of all arrays of a level counts once.
     pub translations: [u64; 2],
-    /// Those that no array of a level had, by level.
+    /// Translations that missed in all arrays of a level, by level.
     pub level_misses: [u64; 3],
 }
 
-/// TLB arrays, page-walk caches, counts.
+/// A machine: TLB arrays, page-walk caches, counts.
 #[derive(Clone, Debug)]
 pub struct Machine {
     /// Arrays in the order of the machine file.
     pub arrays: Vec<Array>,
     /// The page table.
     pub table: Table,
-    /// Page-walk caches.
+    /// The page-walk caches.
     pub caches: Vec<Cache>,
-    /// The host, in a virtual machine.
+    /// The host's side, in a virtual machine.
     pub nested: Option<Nested>,
-    /// Handlers whose tables are mapped, in the place of the first array's content and of walks.
+    /// A software-managed TLB with mapped tables, which replaces the first array's contents and the walks.
     pub software: Option<Software>,
-    /// Caches of memory, if it has some.
+    /// The memory caches, if there are any.
     pub memories: Option<Memories>,
-    /// Addresses of tables, by address space, log2 of the bytes that an entry maps, and prefix.
+    /// Addresses of page tables, by address space, log2 of the bytes that an entry maps, and prefix.
     pub tables: BTreeMap<(u64, u32, u64), u64>,
-    /// Cycles of a page-table entry where there are no caches.
+    /// Cycles per page-table entry read, if there are no memory caches.
     pub price: u64,
-    /// Cycles of a first-level miss that a lower level serves.
+    /// Cycles of a first-level miss that hits a lower level.
     pub hit_price: u64,
-    /// Cycles of an instruction, translation apart.
+    /// Cycles of an instruction, without address translation.
     pub instruction_price: f64,
-    /// Counts.
+    /// The counts.
     pub counts: Counts,
-    /// The address space that runs.
+    /// The current address space.
     pub space: u64,
-    /// Global pages.
+    /// The global pages.
     pub globals: Globals,
-    /// log2 of the sizes that tables have, where pages have others too: those have entries of the next smaller.
+    /// log2 of the page sizes of the page table, if pages of other sizes exist too; those use entries of the next
+    /// smaller size.
     pub leaves: Option<[u32; 2]>,
 }
 
-/// Base pages whose entries all address spaces share that have the same there.
+/// Global base pages: all address spaces that map the same content at the same page share an entry.
 #[derive(Clone, Debug, Default)]
 pub struct Globals {
-    /// log2 of their bytes.
+    /// log2 of the page size.
     pub shift: u32,
-    /// By number: what it holds, and the spaces that use it.
+    /// By page number: the content, and the address spaces that use it.
     pub pages: BTreeMap<u64, (Content, BTreeSet<u64>)>,
 }
 
-/// What a global page holds: see [`crate::Kernel::file_page`].
+/// The content of a global page: see [`crate::Kernel::file_page`].
 pub type Content = (u64, u64, u8);
 
-/// Where keys carry the address space.
+/// The bit position of the address space in keys.
 pub(crate) const SPACE: u32 = 57;
 
-/// Instead of a space, in keys of global pages.
+/// The address space in keys of global pages.
 const GLOBAL: u64 = 64;
 
-/// Whether an address lies in the kernel's half.
+/// Whether an address lies in the kernel's half of the address space.
 fn is_kernel(address: u64) -> bool {
     address >= 1 << 56
 }
 
-/// A page's number and log2 of its size.
+/// The page number and log2 of the size in a key.
 fn page_of(key: u64) -> (u64, u32) {
     (key % (1 << SPACE) / 64, (key % 64) as u32)
 }
 
 impl Machine {
-    /// What arrays call a page of the space that runs: 64 times its number plus log2 of its size, and the space.
+    /// The key in arrays of a page of the current address space: 64 times its number plus log2 of its size, and the
+    /// space.
     pub fn key(&self, shift: u32, number: u64) -> u64 {
         let global =
             shift == self.globals.shift && self.global(number).is_some() || is_kernel(number << shift);
@@ -207,30 +209,30 @@ impl Machine {
         (space << SPACE) + number * 64 + u64::from(shift)
     }
 
-    /// What tables call it.
+    /// The key of the page in page tables.
     fn table_key(&self, shift: u32, number: u64) -> u64 {
         (self.space << SPACE) + number * 64 + u64::from(shift)
     }
 
-    /// What the global page holds that the space that runs uses here.
+    /// The content of the global page that the current address space uses here, if any.
     pub fn global(&self, page: u64) -> Option<Content> {
         let (content, users) = self.globals.pages.get(&page)?;
         users.contains(&self.space).then_some(*content)
     }
 
-    /// The space that runs uses the global page here, which holds this.
+    /// Records that the current address space uses a global page with this content here.
     pub fn share(&mut self, page: u64, content: Content) {
         self.globals.pages.entry(page).or_insert((content, BTreeSet::new())).1.insert(self.space);
     }
 
-    /// A page is global no more.
+    /// Makes a page no longer global.
     pub fn end_global(&mut self, page: u64) {
         self.globals.pages.remove(&page);
         let key = (GLOBAL << SPACE) + page * 64 + u64::from(self.globals.shift);
         self.drop_key(page, key);
     }
 
-    /// The space that runs uses it no longer.
+    /// Records that the current address space no longer uses the global page.
     pub fn leave(&mut self, page: u64) {
         if let Some((_, users)) = self.globals.pages.get_mut(&page) {
             users.remove(&self.space);
@@ -238,7 +240,7 @@ impl Machine {
         self.globals.pages.retain(|_, (_, users)| !users.is_empty());
     }
 
-    /// Drops everything of a space.
+    /// Drops all entries of an address space.
     pub fn flush(&mut self, space: u64) {
         if let Some(software) = &mut self.software {
             software.flush(space);
@@ -256,8 +258,8 @@ impl Machine {
         }
     }
 
-    /// Translates one page at `address`, mapped at 2^`shift` bytes. `size_at` tells log2 of the size of what maps
-    /// an address, if something does.
+    /// Translates one page at `address`, mapped at 2^`shift` bytes. `size_at` returns log2 of the size of the page that
+    /// maps an address, if there is one.
     pub fn translate(&mut self, kind: Kind, address: u64, shift: u32, size_at: impl Fn(u64) -> Option<u32>) {
         let leaf = |[base, huge]: [u32; 2]| if shift >= huge { huge } else { base };
         let (mapped, shift) = (self.leaves.map_or(shift, leaf), self.entry_size(shift));
@@ -327,7 +329,7 @@ impl Machine {
         }
     }
 
-    /// Walks, and counts what that takes.
+    /// Performs a walk and counts it.
     fn walk_for(&mut self, kind: Kind, address: u64, mapped: u32) {
         let (references, cycles) = self.walk(address, mapped);
         self.counts.walk_references += references;
@@ -338,7 +340,7 @@ impl Machine {
         }) += 1;
     }
 
-    /// Puts a page into all arrays that a walk for it fills.
+    /// Inserts a page into all arrays that are filled by walks for it.
     pub fn fill(&mut self, kind: Kind, address: u64, shift: u32) {
         let served = (kind as usize).min(Kind::Store as usize);
         let key = self.key(shift, address >> shift);
@@ -358,7 +360,7 @@ impl Machine {
         found
     }
 
-    /// Fetches the page of `address`, unless the array or its buffer has it.
+    /// Prefetches the page of `address`, unless the array or its buffer has it.
     fn prefetch(&mut self, at: usize, address: u64, mapped: u32) {
         let shift = self.entry_size(mapped);
         let number = address >> shift;
@@ -375,23 +377,23 @@ impl Machine {
         }
     }
 
-    /// log2 of the size of a TLB entry for a page: a guest's comes in pieces of the host's where those are smaller.
+    /// log2 of the size of the TLB entry for a page: a guest page is split into host pages if those are smaller.
     pub fn entry_size(&self, shift: u32) -> u32 {
         self.nested.as_ref().map_or(shift, |nested| shift.min(nested.page))
     }
 
-    /// Whether pages come to an array, for this kind, from above only.
+    /// Whether an array gets pages of this kind only as victims from above.
     fn moves(&self, at: usize, served: usize, shift: u32) -> bool {
         let level = self.arrays[at].level;
         self.arrays[at].victims && self.arrays.iter().any(|a| a.level < level && a.takes(served, shift))
     }
 
-    /// Puts a page into an array; what leaves goes down, and so on.
+    /// Inserts a page into an array; the victim is inserted into the level below, and so on.
     fn put(&mut self, at: usize, key: u64) {
         let entry = self.arrays[at].entry(key);
         let Some(gone) = self.arrays[at].held.fill(entry) else { return };
         let (_, shift) = page_of(gone);
-        // The arrays of the nearest level below, kind by kind, that hold such pages.
+        // For each kind, the arrays of the nearest lower level that hold pages of this size.
         let mut heirs = BTreeSet::new();
         for served in (0..3).filter(|&served| self.arrays[at].takes(served, shift)) {
             let below =
@@ -407,7 +409,7 @@ impl Machine {
         }
     }
 
-    /// Walks; returns the page-table entries read and their cycles.
+    /// Performs a walk; returns the number of page-table entries read and their cycles.
     fn walk(&mut self, address: u64, shift: u32) -> (u64, u64) {
         let key = self.table_key(shift, address >> shift);
         let mut entries = self.table.reads(address, shift, key);
@@ -424,7 +426,7 @@ impl Machine {
             (None, &Table::Radix { base, bits, .. }) => {
                 entries.iter().map(|&entry| self.entry(entry, address, base, bits)).collect()
             }
-            // Caches ask for no other tables here.
+            // Without caches, the addresses do not matter.
             (None, _) => vec![0; entries.len()],
         };
         let references = addresses.len() as u64;
@@ -435,14 +437,14 @@ impl Machine {
         (references, cycles)
     }
 
-    /// The address of the entry, of 2^`entry` bytes, that maps an address.
+    /// The address of the page-table entry that maps 2^`entry` bytes around an address.
     fn entry(&mut self, entry: u32, address: u64, base: u32, bits: u32) -> u64 {
         let next = (1 << 63) + ((self.tables.len() as u64) << base);
         let table = *self.tables.entry((self.space, entry, address >> (entry + bits))).or_insert(next);
         table + (address >> entry) % (1 << bits) * 8
     }
 
-    /// Drops one page's translation, or those of all its pieces.
+    /// Drops the translation of one page, or of all its pieces.
     pub fn drop_page(&mut self, shift: u32, number: u64) {
         let piece = self.entry_size(shift);
         let pieces = 1 << (shift - piece);
@@ -467,7 +469,7 @@ impl Machine {
         }
     }
 
-    /// Drops walk-cache entries that map some byte of `[start, end)`.
+    /// Drops walk-cache entries that map any byte of `[start, end)`.
     pub fn drop_tables(&mut self, start: u64, end: u64) {
         if let Some(nested) = &mut self.nested {
             nested.drop_tables(self.space, start, end);

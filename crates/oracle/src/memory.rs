@@ -1,17 +1,17 @@
-//! Caches, one line at a time.
+//! Reference model of memory caches, one line at a time.
 
-use crate::Replacing;
+use crate::ReplacementModel;
 
 /// One cache.
 #[derive(Clone, Debug)]
 pub struct Memory {
     /// Level, 1 first.
     pub level: u8,
-    /// Whom it serves: fetches, loads, stores, walks.
+    /// Whether it serves fetches, loads, stores and walks.
     pub serves: [bool; 4],
-    /// Lines held.
-    pub held: Replacing,
-    /// Cycles.
+    /// The lines held.
+    pub held: ReplacementModel,
+    /// Cycles of a hit.
     pub latency: u64,
     /// Lookups by requester.
     pub lookups: [u64; 4],
@@ -19,19 +19,19 @@ pub struct Memory {
     pub hits: [u64; 4],
 }
 
-/// Caches and what lies behind them.
+/// The caches, and the memory behind them.
 #[derive(Clone, Debug)]
 pub struct Memories {
     /// The caches, in the order of the machine file.
     pub caches: Vec<Memory>,
-    /// Bytes of a line.
+    /// Line size in bytes.
     pub line: u64,
-    /// Cycles of what no cache has.
+    /// Cycles of an access that misses all caches.
     pub latency: u64,
 }
 
 impl Memories {
-    /// An access of a requester (0 to 3); returns its cycles.
+    /// An access by a requester (0 to 3); returns its cycles.
     pub fn access(&mut self, requester: usize, address: u64) -> u64 {
         let line = address / self.line;
         let mut missed = Vec::new();
@@ -55,7 +55,7 @@ impl Memories {
         cycles
     }
 
-    /// Accesses to every line of some bytes.
+    /// Accesses every line of a range of bytes.
     pub fn access_bytes(&mut self, requester: usize, address: u64, bytes: u64) {
         let mut line = address / self.line;
         while line * self.line < address + bytes {

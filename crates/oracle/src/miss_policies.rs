@@ -1,106 +1,107 @@
-//! A kernel that builds superpages after TLB misses, with everything in lists that are searched: what a TLB held, above
-//! all.
+//! Reference model of a kernel that builds superpages after TLB misses. All state is in lists that are searched,
+//! above all the contents of the TLBs.
 
 use crate::backing::Memory;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// First base page, and log2 of the base pages.
+/// A block: its first base page, and log2 of its number of base pages.
 pub type Block = (u64, u8);
 
-/// Which superpages are built, and when.
+/// The policy: which superpages are built, and when.
 #[derive(Clone, Debug)]
 pub enum Policy {
-    /// Pages of one order.
+    /// All pages have one order.
     Fixed(u8),
-    /// Blocks of up to this order whose pages have all been touched.
+    /// Builds blocks of up to this order when all their pages have been touched.
     Asap(u8),
-    /// Blocks of this order of which so many pages have been touched.
+    /// Builds blocks of this order when this number of pages has been touched.
     Share(u8, u64),
-    /// Areas when they are mapped.
+    /// Backs areas when they are mapped.
     Eager {
-        /// Orders of superpages: a bit each.
+        /// The orders of superpages: a bit each.
         orders: u32,
-        /// The order of the blocks that fragmentation is measured by.
+        /// The order of the blocks by which fragmentation is measured.
         huge: u8,
-        /// Base pages of the smallest request.
+        /// Least number of base pages of a request.
         least: u64,
-        /// The largest share of free memory in smaller blocks.
+        /// The largest allowed share of free memory in smaller blocks.
         limit: f64,
     },
-    /// Blocks whose charges reach a threshold; with a second kind of charge if there are thresholds for it.
+    /// Builds blocks whose charges reach a threshold; there is a second kind of charge if `capacity` is given.
     Charged {
         /// The largest order.
         top: u8,
-        /// By order: charges of the first kind that suffice.
+        /// By order: the threshold for charges of the first kind, inclusive.
         prefetch: Vec<u64>,
-        /// By order: charges of the second kind that do not suffice yet.
+        /// By order: the threshold for charges of the second kind, exclusive.
         capacity: Option<Vec<u64>>,
-        /// Cycles of each miss.
+        /// Cycles of bookkeeping per miss.
         bookkeeping: u64,
     },
 }
 
-/// When a policy is switched off and on: window, trip level, target.
+/// The throttle, which switches a policy off and on: window, trip level, target.
 #[derive(Clone, Debug)]
 pub struct Throttle {
-    /// Instructions of a window.
+    /// Instructions per window.
     pub window: u64,
-    /// Misses per instruction.
+    /// Trip level in misses per instruction.
     pub trip: f64,
-    /// Cycles per instruction.
+    /// Target in cycles per instruction.
     pub target: f64,
     /// Whether the policy is on.
     pub on: bool,
-    /// Start and misses of the window.
+    /// Start and misses of the current window.
     pub seen: (u64, u64),
     /// Instructions and overhead when it was switched on.
     pub since: (u64, u64),
 }
 
-/// A page table and what a policy remembers.
+/// A page table with the state of a policy.
 #[derive(Clone, Debug)]
-pub struct Promoting {
+pub struct MissPolicyModel {
     /// The policy.
     pub policy: Policy,
-    /// Its limits.
+    /// The throttle, if there is one.
     pub throttle: Option<Throttle>,
-    /// 4 KiB pieces in a base page.
+    /// Number of 4 KiB pieces in a base page.
     pub pieces: u64,
-    /// Mapped pieces: the area that each is of, and its rights. Neighbours with the same are one area.
+    /// Mapped pieces: the number of the area and the rights. Neighbours with equal values are one area.
     pub areas: BTreeMap<u64, (u64, u8)>,
-    /// Pages of hugetlb, and the order of those that they are parts of.
+    /// Base pages of hugetlb memory, with the order of the hugetlb page.
     pub hugetlb: BTreeMap<u64, u8>,
-    /// The order of the pages that map them; 0 where the machine has none for them.
+    /// The order of the pages that map hugetlb memory; 0 if the machine has none.
     pub hugetlb_order: u8,
-    /// What maps each backed base page: the order of its superpage.
+    /// Backed base pages, with the order of the page that maps them.
     pub backed: BTreeMap<u64, u8>,
-    /// Base pages touched.
+    /// The touched base pages.
     pub touched: BTreeSet<u64>,
-    /// Charges of both kinds.
+    /// The charges of both kinds.
     pub charges: BTreeMap<Block, [u64; 2]>,
-    /// What has left each TLB, the latest last: as many as its entries and the pages of the largest block.
+    /// For each TLB, the units that left it, the latest last: at most the number of its entries plus the pages of the
+    /// largest block.
     pub stacks: Vec<Vec<Block>>,
-    /// Entries of each TLB.
+    /// Number of entries of each TLB.
     pub entries: Vec<u64>,
-    /// What missed last.
+    /// The unit of the last miss.
     pub missed: Block,
-    /// Blocks not around it and charged then, the next to be looked at first.
+    /// Blocks that were charged at that miss but do not contain the unit, the next to check first.
     pub elsewhere: Vec<Block>,
     /// Superpages built, by order.
     pub promotions: BTreeMap<u8, u64>,
-    /// Superpages taken apart.
+    /// Number of superpages split.
     pub demotions: u64,
-    /// Superpages that did not fit.
+    /// Number of superpages refused for their position.
     pub refused: u64,
-    /// First touches of what nothing backed.
+    /// Number of first touches of pages that were not backed.
     pub faults: u64,
-    /// Cycles to build superpages, for each base page.
+    /// Cycles per base page to build superpages.
     pub copy: u64,
-    /// Cycles spent on building and on misses.
+    /// Cycles spent on building superpages, and on misses.
     pub spent: [u64; 2],
-    /// Physical memory, if frames run out.
+    /// Physical memory, if it is limited.
     pub memory: Option<Memory>,
-    /// Units that are swapped out, or lie elsewhere now, and that TLBs still hold.
+    /// Units that were swapped out or moved and that TLBs still hold.
     pub dropped: Vec<Block>,
 }
 
@@ -117,16 +118,16 @@ fn pages((first, order): Block) -> std::ops::Range<u64> {
     first..first + (1 << order)
 }
 
-impl Promoting {
-    /// Nothing mapped.
+impl MissPolicyModel {
+    /// A model with nothing mapped.
     pub fn new(
         policy: Policy,
         throttle: Option<Throttle>,
         pieces: u64,
         entries: Vec<u64>,
         copy: u64,
-    ) -> Promoting {
-        Promoting {
+    ) -> MissPolicyModel {
+        MissPolicyModel {
             policy,
             throttle,
             pieces,
@@ -151,7 +152,7 @@ impl Promoting {
         }
     }
 
-    /// What maps a page.
+    /// The unit that maps a page.
     pub fn unit(&self, page: u64) -> Block {
         self.backed.get(&page).map_or((page, 0), |&order| around(page, order))
     }
@@ -163,12 +164,12 @@ impl Promoting {
         !is_hugetlb && areas[0].is_some() && areas.iter().all(|area| *area == areas[0])
     }
 
-    /// A reference to a page; returns superpages that are built at once.
+    /// References a page; returns the superpages that are built at once.
     pub fn touch(&mut self, page: u64) -> Vec<Block> {
         let hugetlb = around(page, self.hugetlb_order);
         let is_hugetlb = hugetlb.1 > 0
             && pages(hugetlb).all(|page| self.hugetlb.get(&page).is_some_and(|&order| order >= hugetlb.1));
-        // Pages that were touched before anything was mapped there stay what they are.
+        // Pages that were touched before anything was mapped there stay unchanged.
         if is_hugetlb && pages(hugetlb).all(|page| !self.backed.contains_key(&page)) {
             self.faults += 1;
             pages(hugetlb).for_each(|page| _ = self.backed.insert(page, hugetlb.1));
@@ -200,7 +201,7 @@ impl Promoting {
         wish.and_then(|block| self.promote(block)).into_iter().collect()
     }
 
-    /// Finds frames for a block, or else for a page.
+    /// Allocates frames for a block, or else for a page.
     fn frames_for(&mut self, block: Block, page: u64) -> Block {
         let Some(memory) = &mut self.memory else { return block };
         if block.1 > 0 && memory.take(block) {
@@ -238,7 +239,7 @@ impl Promoting {
         self.memory.as_ref().is_some_and(|memory| memory.killed)
     }
 
-    /// Private memory was mapped.
+    /// Maps private memory.
     pub fn map(&mut self, range: std::ops::Range<u64>) {
         let (&Policy::Eager { orders, huge, least, limit }, Some(memory)) = (&self.policy, &mut self.memory)
         else {
@@ -264,7 +265,7 @@ impl Promoting {
         }
     }
 
-    /// Some walk was to a page.
+    /// Records a walk to a page.
     pub fn walked(&mut self, page: u64) {
         let unit = self.unit(page);
         if let Some(memory) = &mut self.memory {
@@ -272,7 +273,7 @@ impl Promoting {
         }
     }
 
-    /// The units in a block, distinct.
+    /// The distinct units in a range.
     fn units_in(&self, range: std::ops::Range<u64>) -> Vec<Block> {
         let mut units: Vec<Block> =
             self.backed.range(range).map(|(&page, &order)| around(page, order)).collect();
@@ -280,7 +281,7 @@ impl Promoting {
         units
     }
 
-    /// A walk for a page, when the TLB held `held`.
+    /// Charges blocks for a walk for a page, when the TLB held `held`.
     pub fn charge(&mut self, tlb: usize, page: u64, held: &[Block], instructions: u64) {
         if !self.is_on(instructions) {
             return;
@@ -299,11 +300,11 @@ impl Promoting {
         self.elsewhere.clear();
         let (Some(_), Some(above)) = (capacity, above) else { return };
         let (depth, entries) = ((held.len() + above.len() + 1) as u64, self.entries[tlb]);
-        // It would have fitted, or no block has so many pages.
+        // It would have hit anyway, or no block has enough pages to make it hit.
         if depth <= entries || depth - entries >= 1 << top {
             return;
         }
-        // Entries that each block would have merged.
+        // The number of entries that each block would have merged.
         let mut merged: BTreeMap<(u8, u64), u64> = BTreeMap::new();
         for &(first, order) in held.iter().chain(&above) {
             for order in order + 1..=top {
@@ -336,7 +337,8 @@ impl Promoting {
         throttle.on
     }
 
-    /// What is to be built after a walk, when `from` was the last, or maps the page; and whether it was.
+    /// Builds the next superpage that is due after a walk, where `from` was built last or maps the page. Returns the
+    /// block, and whether it was built.
     pub fn due(&mut self, from: Block) -> Option<(Block, bool)> {
         let Policy::Charged { top, prefetch, capacity, .. } = &self.policy else { return None };
         if self.throttle.as_ref().is_some_and(|throttle| !throttle.on) {
@@ -385,7 +387,7 @@ impl Promoting {
         Some(block)
     }
 
-    /// Something has left a TLB, other than for a promotion.
+    /// A unit left a TLB, not because of a promotion.
     pub fn left(&mut self, tlb: usize, unit: Block) {
         self.stacks[tlb].retain(|&other| other != unit);
         self.stacks[tlb].push(unit);
@@ -394,18 +396,18 @@ impl Promoting {
         {
             self.stacks[tlb].remove(0);
         }
-        // A superpage that was swapped out is none any more.
+        // A superpage that was swapped out is no longer a superpage.
         if unit.1 > 0 && !self.backed.contains_key(&unit.0) {
             self.stacks.iter_mut().for_each(|stack| stack.retain(|&other| other != unit));
         }
     }
 
-    /// Something has entered it.
+    /// A unit entered a TLB.
     pub fn entered(&mut self, tlb: usize, unit: Block) {
         self.stacks[tlb].retain(|&other| other != unit);
     }
 
-    /// Takes superpages apart that lie on both sides of a range's ends.
+    /// Splits superpages that cross the ends of a range.
     pub fn part(&mut self, range: std::ops::Range<u64>) {
         for end in [range.start, range.end - 1] {
             let unit = self.unit(end);
@@ -442,11 +444,11 @@ impl Promoting {
         }
     }
 
-    /// Pages are no longer backed.
+    /// Pages lose their backing.
     pub fn gone(&mut self, range: std::ops::Range<u64>) {
         let units = self.units_in(range.clone());
         if let Some(memory) = &mut self.memory {
-            // Those of hugetlb have none of its frames.
+            // Hugetlb pages use no frames of the memory.
             for unit in units {
                 if memory.backs(unit) {
                     memory.release(unit);

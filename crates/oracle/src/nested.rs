@@ -1,4 +1,4 @@
-//! A guest's memory and its host's tables, one entry at a time.
+//! Reference model of two-dimensional walks: a guest's memory and its host's page table.
 
 use crate::Cache;
 use crate::machine::SPACE;
@@ -7,36 +7,36 @@ use std::collections::BTreeMap;
 /// The host's side of a two-dimensional walk.
 #[derive(Clone, Debug)]
 pub struct Nested {
-    /// Levels of the host's table.
+    /// Number of levels of the host's page table.
     pub levels: u32,
-    /// log2 of the size of the host's pages.
+    /// log2 of the host's page size.
     pub page: u32,
-    /// Page-walk caches of the host.
+    /// The host's page-walk caches.
     pub caches: Vec<Cache>,
-    /// Host translations; its shift is that of a page of the host.
+    /// The cache of host translations (nested TLB); its shift is the host's page shift.
     pub nested_tlb: Option<Cache>,
-    /// Whether that serves the program's pages.
+    /// Whether the nested TLB also holds translations of the program's pages, not only of page tables.
     pub serves_pages: bool,
-    /// Entries that point to tables: 1,000 times the prefix, plus log2 of the bytes that the entry maps, plus 500 for
-    /// the host's, with the address space of the guest's on top.
+    /// The cache of entries that point to tables. A key is 1,000 times the prefix, plus log2 of the bytes that the
+    /// entry maps, plus 500 for host entries; keys of guest entries also contain the address space.
     pub entry_cache: Option<Cache>,
-    /// Guest-physical addresses of tables (false) and pages (true), by address space, log2 of the bytes that they map
+    /// Guest-physical addresses of tables (false) and pages (true), by address space, log2 of the bytes that they map,
     /// and prefix.
     pub places: BTreeMap<(u64, bool, u32, u64), u64>,
-    /// Addresses of the host's tables, by log2 of the bytes of an entry and prefix.
+    /// Addresses of the host's tables, by log2 of the bytes that an entry maps, and prefix.
     pub host_tables: BTreeMap<(u32, u64), u64>,
-    /// What the last walk read.
+    /// The addresses that the last walk read.
     pub read: Vec<u64>,
-    /// The first address not given out.
+    /// The first unallocated address.
     pub end: u64,
-    /// Entries of the guest read.
+    /// Number of guest entries read.
     pub guest: u64,
-    /// Entries of the host read.
+    /// Number of host entries read.
     pub host: u64,
 }
 
 impl Nested {
-    /// Where something lies; what was never used gets the next place.
+    /// The address of a table or page; allocates the next address at first use.
     fn place(&mut self, what: (u64, bool, u32, u64), bytes: u64) -> u64 {
         if let Some(&place) = self.places.get(&what) {
             return place;
@@ -96,7 +96,7 @@ impl Nested {
         self.entry_cache.as_mut().is_some_and(|cache| cache.look_up_key(prefix, key))
     }
 
-    /// Drops entries of the guest that map some byte of `[start, end)`.
+    /// Drops guest entries that map any byte of `[start, end)`.
     pub fn drop_tables(&mut self, space: u64, start: u64, end: u64) {
         if let Some(cache) = &mut self.entry_cache {
             cache.held.remove_where(|key| {
@@ -109,7 +109,7 @@ impl Nested {
         }
     }
 
-    /// Drops entries of the guest of one address space.
+    /// Drops all guest entries of one address space.
     pub fn flush(&mut self, space: u64) {
         if let Some(cache) = &mut self.entry_cache {
             cache.held.remove_where(|key| key >> SPACE == space && key % (1 << SPACE) % 1000 < 500);

@@ -1,5 +1,5 @@
-//! Prefetch charges (Romer 1998, section 3.3.2) by looking at all of the TLBs at every miss, and at all charges at
-//! every promotion.
+//! Reference model of prefetch charges (Romer 1998, section 3.3.2): searches whole TLBs at every miss, and all charges
+//! at every promotion.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -7,13 +7,13 @@ use std::ops::Range;
 /// An aligned block of pages, as its first page and its order.
 pub type Block = (u64, u8);
 
-/// TLBs that hold translations of blocks, and what their misses were charged to.
+/// TLBs that hold translations of blocks, and the charges for their misses.
 #[derive(Clone, Debug)]
 pub struct PrefetchCharges {
     top: u8,
-    /// What each TLB holds, the one that was used last in the end.
+    /// The contents of each TLB, the most recently used last.
     pub tlbs: Vec<Vec<Block>>,
-    /// The superpages that are built.
+    /// The superpages that exist.
     pub built: BTreeSet<Block>,
     charges: BTreeMap<Block, u64>,
 }
@@ -31,7 +31,7 @@ fn is_inside(inner: Block, outer: Block) -> bool {
 }
 
 impl PrefetchCharges {
-    /// So many empty TLBs, for superpages of orders up to `top`.
+    /// `tlbs` empty TLBs, for superpages of orders up to `top`.
     pub fn new(tlbs: usize, top: u8) -> PrefetchCharges {
         PrefetchCharges {
             top,
@@ -41,17 +41,17 @@ impl PrefetchCharges {
         }
     }
 
-    /// What maps a page.
+    /// The unit that maps a page.
     pub fn unit(&self, page: u64) -> Block {
         self.built.iter().copied().find(|&block| pages(block).contains(&page)).unwrap_or((page, 0))
     }
 
-    /// What a block was charged.
+    /// The charges of a block.
     pub fn of(&self, block: Block) -> u64 {
         self.charges.get(&block).copied().unwrap_or(0)
     }
 
-    /// A miss of a TLB, before it is filled: every block around the unit of which something is in that TLB is charged.
+    /// A miss of a TLB, before the fill: charges every block around the unit that has a page in that TLB.
     pub fn miss(&mut self, tlb: usize, unit: Block) {
         for order in unit.1 + 1..=self.top {
             let block = around(unit.0, order);
@@ -61,7 +61,7 @@ impl PrefetchCharges {
         }
     }
 
-    /// Builds a superpage: blocks around it lose its charges; it and its parts begin anew.
+    /// Builds a superpage: its charges are subtracted from the blocks around it, and reset for itself and its parts.
     pub fn promote(&mut self, block: Block) {
         let gained = self.of(block);
         for order in block.1 + 1..=self.top {
@@ -75,7 +75,7 @@ impl PrefetchCharges {
         self.built.insert(block);
     }
 
-    /// Takes a superpage apart, after its translation has left the TLBs.
+    /// Splits a superpage, after its translation has left the TLBs.
     pub fn demote(&mut self, block: Block) {
         self.built.remove(&block);
     }

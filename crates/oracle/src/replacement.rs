@@ -1,17 +1,18 @@
-//! A set-associative array with any of the replacement policies, one set and one way at a time.
+//! Reference model of a set-associative array with any replacement policy, one set and one way at a time.
 
 use std::collections::VecDeque;
 
-/// Keys in sets, replaced by a policy.
+/// A set-associative array of keys.
 #[derive(Clone, Debug)]
-pub struct Replacing {
+pub struct ReplacementModel {
     index: String,
     sets: Vec<Set>,
     generator: Generator,
     duel: Option<Duel>,
 }
 
-/// Who leads which policy of two: `Some(true)` the bimodal one. `score`: of 10 bits, up with each miss of the other.
+/// Set duelling of two policies. Leader sets are `Some(true)` for the bimodal policy. `score` is a 10-bit counter that
+/// rises with each miss of the other policy's leaders.
 #[derive(Clone, Debug)]
 struct Duel {
     leads: Vec<Option<bool>>,
@@ -31,7 +32,7 @@ impl Duel {
         Duel { leads, score: 511 }
     }
 
-    /// A miss of this set: whether its fill is bimodal.
+    /// Records a miss in this set; returns whether its fill is bimodal.
     fn missed(&mut self, set: usize) -> bool {
         match self.leads[set] {
             Some(false) if self.score < 1023 => self.score += 1,
@@ -49,32 +50,32 @@ struct Set {
     state: State,
 }
 
-/// What a policy remembers of a set.
+/// The state of a replacement policy for one set.
 #[derive(Clone, Debug)]
 enum State {
     /// Keys, most recently used first.
     Lru(VecDeque<u64>),
-    /// Keys, first filled first.
+    /// Keys, oldest fill first.
     Fifo(VecDeque<u64>),
-    /// Nothing.
+    /// No state.
     Random,
-    /// Whether each way was used lately.
+    /// For each way, whether it was used recently.
     Bits(Vec<bool>),
-    /// The tree's nodes as a heap: the root is 1, node n has the children 2n and 2n + 1. True: go to the
-    /// second.
+    /// The nodes of the tree as a heap: the root is 1, and node n has the children 2n and 2n + 1. True points to the
+    /// second child.
     Tree(Vec<bool>),
-    /// Three sets of ways, each with its tree, and their numbers, the one used last first. `next`: the one behind
-    /// that gives the victim, not the last of them.
+    /// Three groups of ways, each with its tree, and the order of the groups, most recently used first. If `next`, the
+    /// second group gives the victim, else the last.
     Trees { trees: Vec<Vec<bool>>, order: VecDeque<usize>, next: bool },
-    /// The way used last.
+    /// The most recently used way, which is not replaced.
     Spared(usize),
-    /// Each way's age and what moves it.
+    /// Each way's age, and the rule that changes ages.
     Ages(Vec<u8>, AgeRule),
-    /// How far away the next use of each way is predicted to be, and the farthest that can be said.
+    /// The predicted distance to the next use of each way, and the largest value.
     Intervals(Vec<u32>, u32),
 }
 
-/// A variant by Abel and Reineke's name: `QLRU_Hxy_Mx_Rx_Ux`.
+/// A QLRU variant as named by Abel and Reineke: `QLRU_Hxy_Mx_Rx_Ux`.
 #[derive(Clone, Copy, Debug)]
 struct AgeRule {
     hit_of_3: u8,
@@ -91,7 +92,7 @@ impl AgeRule {
         AgeRule { hit_of_3, hit_of_2, fill, find, update }
     }
 
-    /// The ages of a set once they were looked at; `used`: the way just used.
+    /// The ages of a set after the update step; `used` is the way just used.
     fn updated(self, ages: &[u8], used: usize) -> Vec<u8> {
         if ages.contains(&3) {
             return ages.to_vec();
@@ -103,7 +104,7 @@ impl AgeRule {
     }
 }
 
-/// SplitMix64.
+/// A SplitMix64 generator.
 #[derive(Clone, Copy, Debug)]
 struct Generator {
     seed: u64,
@@ -111,7 +112,7 @@ struct Generator {
 }
 
 impl Generator {
-    /// The next number as a fraction of 2^64, times `n`.
+    /// A random number below `n`: the next number as a fraction of 2^64, times `n`.
     fn below(&mut self, n: usize) -> usize {
         self.draws += 1;
         let mut z = u128::from(self.seed) + u128::from(self.draws) * 0x9e37_79b9_7f4a_7c15;
@@ -149,7 +150,7 @@ impl Set {
         self.ways.iter().position(|&held| held == Some(key))
     }
 
-    /// The key in `way` was hit or filled.
+    /// Records a hit or a fill of `way`.
     fn used(&mut self, way: usize, filled: bool) {
         let key = self.ways[way].unwrap();
         match &mut self.state {
@@ -204,7 +205,7 @@ impl Set {
                 tree * trees[0].len() + pointed_to(&trees[tree])
             }
             State::Spared(spared) => {
-                // Draws even where there is but one way.
+                // Draws even if there is only one way.
                 let others: Vec<usize> = (0..self.ways.len()).filter(|way| way != spared).collect();
                 let drawn = generator.below(others.len().max(1));
                 others.get(drawn).copied().unwrap_or(0)
@@ -231,7 +232,7 @@ impl Set {
     }
 }
 
-/// Makes the nodes above a leaf point away from it.
+/// Makes all nodes above a leaf point away from it.
 fn point_away(nodes: &mut [bool], leaf: usize) {
     let mut node = nodes.len() + leaf;
     while node > 1 {
@@ -249,13 +250,13 @@ fn pointed_to(nodes: &[bool]) -> usize {
     node - nodes.len()
 }
 
-impl Replacing {
-    /// An empty array. `replacement` and `index` are the names that machine files use; `seed` is that of
-    /// those that draw.
-    pub fn new(sets: usize, ways: usize, replacement: &str, seed: u64, index: &str) -> Replacing {
+impl ReplacementModel {
+    /// An empty array. `replacement` and `index` are names from machine files; `seed` is for policies that draw random
+    /// numbers.
+    pub fn new(sets: usize, ways: usize, replacement: &str, seed: u64, index: &str) -> ReplacementModel {
         let duel = (replacement == "drrip").then(|| Duel::new(sets));
         let sets = vec![Set::new(ways, replacement); sets];
-        Replacing { index: index.to_owned(), sets, generator: Generator { seed, draws: 0 }, duel }
+        ReplacementModel { index: index.to_owned(), sets, generator: Generator { seed, draws: 0 }, duel }
     }
 
     /// The set of `number`: each of its bits flips one bit of the index, or none.
@@ -269,7 +270,7 @@ impl Replacing {
                 xor => {
                     let n: u32 = xor.strip_prefix("xor-").unwrap().parse().unwrap();
                     if (n..2 * n).contains(&bit) && bit < width {
-                        // This bit is its own and lands on a lower one too.
+                        // This bit flips its own index bit and a lower one, too.
                         set ^= 1 << bit;
                     }
                     if (n..2 * n).contains(&bit) { bit - n } else { bit }
@@ -282,12 +283,12 @@ impl Replacing {
         set
     }
 
-    /// Whether `key` is held.
+    /// Whether the array holds `key`.
     pub fn contains(&self, number: u64, key: u64) -> bool {
         self.sets[self.set_of(number)].way_of(key).is_some()
     }
 
-    /// A lookup: whether it hits.
+    /// Looks up a key; returns whether it hits.
     pub fn touch(&mut self, number: u64, key: u64) -> bool {
         let set = self.set_of(number);
         let Some(way) = self.sets[set].way_of(key) else { return false };
@@ -295,7 +296,7 @@ impl Replacing {
         true
     }
 
-    /// A fill: the key that has to leave.
+    /// Inserts a key; returns the victim.
     pub fn fill(&mut self, number: u64, key: u64) -> Option<u64> {
         if self.touch(number, key) {
             return None;
@@ -316,7 +317,7 @@ impl Replacing {
         gone
     }
 
-    /// A removal: whether the key was there.
+    /// Removes a key; returns whether it was there.
     pub fn remove(&mut self, number: u64, key: u64) -> bool {
         let set = self.set_of(number);
         let Some(way) = self.sets[set].way_of(key) else { return false };

@@ -1,4 +1,5 @@
-//! Superpages where all pages of a reservation were touched, on a physical memory: everything in lists.
+//! Reference model of reservations with physical memory: a superpage is built when all pages of a reservation were
+//! touched. All state is in lists.
 
 use crate::ReservationList;
 use crate::backing::Memory;
@@ -6,43 +7,44 @@ use crate::miss_policies::{Block, around};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// What happened.
+/// Counts of events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Events {
-    /// First touches of what nothing backed.
+    /// First touches of pages that were not backed.
     pub faults: u64,
-    /// Superpages made.
+    /// Superpages built.
     pub promotions: u64,
-    /// Superpages taken apart.
+    /// Superpages split.
     pub demotions: u64,
-    /// Superpages that would have reached out of their area, or into a file.
+    /// Superpages refused because they would have crossed an area's end or included a file.
     pub refused_area: u64,
-    /// Those whose pages do not lie in place.
+    /// Superpages refused because their pages are not contiguous in memory.
     pub refused_memory: u64,
-    /// Reservations without a block.
+    /// Reservations refused for want of a block.
     pub reservations_refused: u64,
     /// Reservations broken for want of frames.
     pub reservations_broken: u64,
 }
 
-/// The process.
+/// The model of a process.
 #[derive(Clone, Debug)]
-pub struct Reserving {
-    /// Pages of a reservation: log2.
+pub struct ReservationModel {
+    /// log2 of the number of pages of a reservation.
     pub order: u8,
-    /// Whether a page that is given back breaks it.
+    /// Whether freeing a page breaks its reservation.
     pub broken_by_gaps: bool,
-    /// Mapped pages: neighbours with the same number are one area; whether it may have superpages.
+    /// Mapped pages: the number of the area (neighbours with equal numbers are one area), and whether it may have
+    /// superpages.
     pub areas: BTreeMap<u64, (u64, bool)>,
-    /// Backed pages: the order of the page that maps them, and whether they were touched.
+    /// Backed pages, with the order of the page that maps them and whether they were touched.
     pub table: BTreeMap<u64, (u8, bool)>,
-    /// Reservations by block.
+    /// The reservations, by block.
     pub reservations: ReservationList,
-    /// By block: pages touched, and whether no superpage may come of it.
+    /// By block: the number of touched pages, and whether a superpage is ruled out.
     pub touched: BTreeMap<u64, (u64, bool)>,
     /// Physical memory.
     pub memory: Memory,
-    /// What happened.
+    /// Counts of events.
     pub events: Events,
 }
 
@@ -50,10 +52,10 @@ fn pages((first, order): Block) -> Range<u64> {
     first..first + (1 << order)
 }
 
-impl Reserving {
-    /// Nothing mapped.
-    pub fn new(order: u8, broken_by_gaps: bool, memory: Memory) -> Reserving {
-        Reserving {
+impl ReservationModel {
+    /// A model with nothing mapped.
+    pub fn new(order: u8, broken_by_gaps: bool, memory: Memory) -> ReservationModel {
+        ReservationModel {
             order,
             broken_by_gaps,
             areas: BTreeMap::new(),
@@ -77,7 +79,7 @@ impl Reserving {
         around(page, self.table[&page].0)
     }
 
-    /// Whether all of a block is one area that may have superpages.
+    /// Whether a block lies in one area that may have superpages.
     fn fits(&self, block: Block) -> bool {
         let first = self.areas.get(&block.0);
         first.is_some_and(|area| area.1) && pages(block).all(|page| self.areas.get(&page) == first)
@@ -91,7 +93,7 @@ impl Reserving {
         self.touched.entry(key).or_default().1 = true;
     }
 
-    /// A first touch, or any.
+    /// Touches a page.
     pub fn touch(&mut self, page: u64) {
         if !self.table.contains_key(&page) {
             self.events.faults += 1;
@@ -140,7 +142,7 @@ impl Reserving {
         }
     }
 
-    /// Nothing backs a unit any more: it is swapped out, or given back.
+    /// Removes the backing of a unit, which is swapped out (`swaps`) or freed.
     fn take_away(&mut self, unit: Block, swaps: bool) {
         for page in pages(unit) {
             let (_, touched) = self.table.remove(&page).unwrap();
@@ -201,7 +203,7 @@ impl Reserving {
         self.events.promotions += 1;
     }
 
-    /// Takes superpages apart that lie on both sides of a range's ends.
+    /// Splits superpages that cross the ends of a range.
     pub fn part(&mut self, range: &Range<u64>) {
         for end in [range.start, range.end - 1] {
             if !self.table.contains_key(&end) || pages(self.unit(end)).all(|page| range.contains(&page)) {
@@ -215,7 +217,7 @@ impl Reserving {
         }
     }
 
-    /// Nothing backs a range any more.
+    /// Removes the backing of a range.
     pub fn gone(&mut self, range: Range<u64>) {
         self.part(&range);
         let mut units: Vec<Block> =
@@ -225,7 +227,7 @@ impl Reserving {
         self.memory.swapped.retain(|page| !range.contains(page));
     }
 
-    /// Something walked to a page.
+    /// Records a walk to a page.
     pub fn walk(&mut self, page: u64) {
         if self.table.contains_key(&page) {
             self.memory.accessed.insert(self.unit(page));

@@ -1,46 +1,46 @@
-//! A process whose pages are not its alone: of files, of a parent, of children. Every page on its own, in maps that are
-//! searched.
+//! Reference model of a process that shares pages with files, a parent or children. Every page has its own entry in
+//! maps that are searched.
 
 use crate::backing::Memory;
 use crate::miss_policies::{Block, around};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-/// Names of pages of files that are in memory, above all addresses.
+/// First name of file pages in memory; above all addresses.
 pub const CACHED: u64 = 1 << 40;
-/// Names of pages that children keep.
+/// First name of pages that only children keep.
 pub const LENT: u64 = 1 << 41;
 
-/// What an area is made of.
+/// The kind of memory of an area.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Private, of no file.
+    /// Private anonymous memory.
     Anonymous,
-    /// Shared, of no file.
+    /// Shared anonymous memory.
     Shared,
-    /// Private, of a file.
+    /// A private mapping of a file.
     File,
-    /// Shared, of a file.
+    /// A shared mapping of a file.
     SharedFile,
 }
 
-/// The area of a page.
+/// The area that a page belongs to.
 #[derive(Clone, Copy, Debug)]
 pub struct Area {
-    /// What it is made of.
+    /// Its kind of memory.
     pub kind: Kind,
     /// Neighbours with the same number are one area.
     pub number: u64,
-    /// File, and page of it.
+    /// The file, and the page of the file.
     pub place: (u64, u64),
 }
 
-/// What maps a page.
+/// The page-table state of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot {
-    /// The order of its superpage.
+    /// The order of the page that maps it.
     pub order: u8,
-    /// Whether its frame is the process's own.
+    /// Whether its frame belongs to this process.
     pub own: bool,
     /// Whether the next store faults.
     pub protected: bool,
@@ -48,63 +48,63 @@ pub struct Slot {
     pub touched: bool,
 }
 
-/// What happened.
+/// Counts of events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Events {
-    /// Faults of all kinds.
+    /// All faults.
     pub faults: u64,
-    /// Of those, for pages of files.
+    /// Faults for pages of files.
     pub file_faults: u64,
     /// Reads of files.
     pub file_reads: u64,
-    /// Pages copied at stores.
+    /// Pages copied on a store.
     pub copies: u64,
-    /// Stores to what no child shared any more.
+    /// Stores to protected pages that no child shared any more.
     pub reused: u64,
-    /// Stores to shared mappings of files.
+    /// First stores to pages of shared file mappings.
     pub notices: u64,
-    /// Superpages taken apart.
+    /// Superpages split.
     pub demotions: u64,
-    /// Pages cleared.
+    /// Pages filled with zeros.
     pub cleared: u64,
 }
 
-/// The process.
+/// The model of a process.
 #[derive(Clone, Debug)]
 pub struct Sharing {
-    /// Superpages that faults of private memory of no file take.
+    /// The order of superpages for faults in private anonymous memory.
     pub order: u8,
-    /// Whether files are read before they are mapped.
+    /// Whether the page cache starts cold, so that files must be read.
     pub cold: bool,
-    /// Pages mapped around a load, and read together.
+    /// Number of pages mapped around a load, and number of pages read together.
     pub windows: [u64; 2],
-    /// How long children live.
+    /// Lifetime of children in instructions.
     pub child_instructions: u64,
     /// Instructions executed.
     pub now: u64,
-    /// Mapped pages.
+    /// The area of each mapped page.
     pub areas: BTreeMap<u64, Area>,
     /// The page table.
     pub table: BTreeMap<u64, Slot>,
-    /// The parent's pages that were not used yet.
+    /// Pages inherited from the parent that were not used yet.
     pub inherited: BTreeSet<u64>,
-    /// Names of what is in memory, by file and page.
+    /// Names of file pages in memory, by file and page.
     pub cache: BTreeMap<(u64, u64), u64>,
-    /// Which of those each page maps.
+    /// For each page that maps a file page, its name.
     pub maps: BTreeMap<u64, u64>,
-    /// Names given so far, to pages of files and to lent ones.
+    /// Number of names given so far to file pages and to lent pages.
     pub names: [u64; 2],
-    /// Until when the last child lives.
+    /// The end of the last child's life.
     pub child_until: u64,
-    /// The last child.
+    /// The number of the last child.
     pub child: u32,
-    /// What children keep, and until when.
+    /// Pages that children keep, and until when.
     pub lent: Vec<(u64, u64)>,
-    /// Whose each of those is.
+    /// The child that keeps each of those pages.
     pub lent_to: BTreeMap<u64, u32>,
-    /// Physical memory.
+    /// Physical memory, if it is limited.
     pub memory: Option<Memory>,
-    /// What happened.
+    /// Counts of events.
     pub events: Events,
 }
 
@@ -113,7 +113,7 @@ fn pages((first, order): Block) -> Range<u64> {
 }
 
 impl Sharing {
-    /// Nothing mapped.
+    /// A model with nothing mapped.
     pub fn new(order: u8, cold: bool, windows: [u64; 2], child_instructions: u64) -> Sharing {
         Sharing {
             order,
@@ -157,7 +157,8 @@ impl Sharing {
         around(page, self.table[&page].order)
     }
 
-    /// The block of a fault in private memory of no file, where all of it is one area and `all` holds for its pages.
+    /// The block that a fault in private anonymous memory maps: all of it must be one area, and `all` must hold for its
+    /// pages.
     fn block(&self, page: u64, all: impl Fn(&Sharing, u64) -> bool) -> Block {
         let block = around(page, self.order);
         let number = |page: u64| {
@@ -167,14 +168,14 @@ impl Sharing {
         if fits && pages(block).all(|page| all(self, page)) { block } else { (page, 0) }
     }
 
-    /// What was mapped before the first instruction of a child is its parent's.
+    /// Starts as a child: memory mapped before its first instruction is inherited from the parent.
     pub fn start_as_child(&mut self) {
         let is_parents = |area: &Area| matches!(area.kind, Kind::Anonymous | Kind::File);
         self.inherited =
             self.areas.iter().filter(|(_, area)| is_parents(area)).map(|(&page, _)| page).collect();
     }
 
-    /// Until `now`, nothing happened.
+    /// Advances the time to `now`.
     pub fn reach(&mut self, now: u64) {
         self.now = now;
         for (until, name) in std::mem::take(&mut self.lent) {
@@ -185,7 +186,7 @@ impl Sharing {
         }
     }
 
-    /// A load or a store.
+    /// Performs a load, or a store if `stores`.
     pub fn touch(&mut self, page: u64, stores: bool) {
         if !self.table.contains_key(&page) {
             let is_file = matches!(self.kind(page), Some(Kind::File | Kind::SharedFile));
@@ -240,7 +241,7 @@ impl Sharing {
         }
     }
 
-    /// A frame for a base page, or for a page of a file.
+    /// Allocates a frame for a base page or a file page.
     fn find_frame(&mut self, name: u64) {
         while let Some(memory) = &mut self.memory
             && !memory.take((name, 0))
@@ -274,7 +275,7 @@ impl Sharing {
         }
     }
 
-    /// Pages of the area of a page, from one number on, so many.
+    /// Up to `count` pages from page `from` that lie in the area of `page`.
     fn window(&self, page: u64, from: u64, count: u64) -> Vec<u64> {
         let number = self.areas[&page].number;
         let inside = |other: &u64| {
@@ -316,7 +317,7 @@ impl Sharing {
         if stores && self.is_private(page) {
             return self.copy(page);
         }
-        // A lowest table has 512 entries.
+        // A lowest-level page table has 512 entries.
         let from = page / self.windows[0] * self.windows[0];
         let mut near = self.window(page, from, self.windows[0]);
         near.retain(|near| near / 512 == page / 512 && !stores);
@@ -367,7 +368,7 @@ impl Sharing {
         self.copy(page);
     }
 
-    /// Base pages of a superpage.
+    /// Splits a superpage into base pages.
     fn part(&mut self, unit: Block) {
         if unit.1 == 0 {
             return;
@@ -380,7 +381,7 @@ impl Sharing {
         }
     }
 
-    /// The process forks. Returns the pages that are protected now and were not.
+    /// Forks a child. Returns the pages that are newly protected.
     pub fn fork(&mut self, child: u32) -> Vec<u64> {
         self.child = child;
         self.child_until = self.now + self.child_instructions;
@@ -390,7 +391,7 @@ impl Sharing {
         new
     }
 
-    /// Pages of private anonymous memory that the parent has too, or the last child while it lives.
+    /// Pages of private anonymous memory shared with the parent, or with the last child while it lives.
     pub fn shared(&self) -> Vec<u64> {
         let is_shared = |slot: &Slot| !slot.own || slot.protected && self.now < self.child_until;
         let is_anonymous = |page: &u64| self.areas.get(page).is_some_and(|area| area.kind == Kind::Anonymous);
@@ -398,7 +399,7 @@ impl Sharing {
         shared.map(|(&page, _)| page).collect()
     }
 
-    /// A child has ended.
+    /// Records that a child has ended.
     pub fn reap(&mut self, child: u32) {
         if self.child == child && self.child_until > self.now {
             self.child_until = self.now;
@@ -411,7 +412,7 @@ impl Sharing {
         self.reach(self.now);
     }
 
-    /// Nothing backs a range any more.
+    /// Removes the backing of a range.
     pub fn gone(&mut self, range: Range<u64>) {
         for end in [range.start, range.end - 1] {
             if self.table.contains_key(&end) && !pages(self.unit(end)).all(|page| range.contains(&page)) {
@@ -436,7 +437,7 @@ impl Sharing {
         }
     }
 
-    /// Something walked to a page.
+    /// Records a walk to a page.
     pub fn walk(&mut self, page: u64) {
         let Some(slot) = self.table.get(&page) else { return };
         let unit = match self.maps.get(&page) {

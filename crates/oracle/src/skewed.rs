@@ -1,16 +1,16 @@
-//! A skewed-associative array: each way a bank of places, hashed bit by bit.
+//! Reference model of a skewed-associative array: each way is a bank of places, with a hash computed bit by bit.
 
 use std::collections::BTreeMap;
 
-/// Pages of several sizes in ways that have a size by address.
+/// An array of pages of several sizes; the address decides which size each way may hold.
 #[derive(Clone, Debug)]
 pub struct Skewed {
-    /// Places of a way.
+    /// Number of places per way.
     places: usize,
     ways: usize,
-    /// log2 of the sizes, from the smallest on.
+    /// log2 of the page sizes, smallest first.
     shifts: Vec<u32>,
-    /// By way and place: what is held, and when it was used last.
+    /// By way and place: the key, and the time of its last use.
     held: BTreeMap<(usize, usize), (u64, u64)>,
     now: u64,
 }
@@ -22,7 +22,7 @@ impl Skewed {
         Skewed { places, ways, shifts, held: BTreeMap::new(), now: 0 }
     }
 
-    /// The bits of the place of a number, the lowest first: its pieces, the k-th moved `way` times k times.
+    /// The place of a number in a way: the exclusive or of its pieces, the k-th of them shifted `way` times k times.
     fn place(&self, way: usize, number: u64) -> usize {
         let width = self.places.ilog2() as usize;
         if width == 0 {
@@ -45,7 +45,7 @@ impl Skewed {
         place.iter().enumerate().map(|(bit, &set)| usize::from(set) << bit).sum()
     }
 
-    /// Where a page may lie, the lowest way first.
+    /// The places where a page may be, lowest way first.
     fn places_of(&self, number: u64, shift: u32) -> Vec<(usize, usize)> {
         let region = ((number << shift) >> self.shifts.last().unwrap()) as usize;
         let size_of = |way: usize| {
@@ -56,18 +56,18 @@ impl Skewed {
         ways.map(|way| (way, self.place(way, number))).collect()
     }
 
-    /// Where the key of a page is.
+    /// The place of a page's key, if it is held.
     fn find(&self, number: u64, shift: u32, key: u64) -> Option<(usize, usize)> {
         let mut places = self.places_of(number, shift).into_iter();
         places.find(|place| self.held.get(place).is_some_and(|&(held, _)| held == key))
     }
 
-    /// Whether it is held.
+    /// Whether the key is held.
     pub fn contains(&self, number: u64, shift: u32, key: u64) -> bool {
         self.find(number, shift, key).is_some()
     }
 
-    /// A lookup: whether it hits.
+    /// Looks up a key; returns whether it hits.
     pub fn touch(&mut self, number: u64, shift: u32, key: u64) -> bool {
         self.now += 1;
         let found = self.find(number, shift, key);
@@ -75,7 +75,7 @@ impl Skewed {
         found.is_some()
     }
 
-    /// A fill: the key that has to leave.
+    /// Inserts a key; returns the victim.
     pub fn fill(&mut self, number: u64, shift: u32, key: u64) -> Option<u64> {
         if self.touch(number, shift, key) {
             return None;
@@ -87,7 +87,7 @@ impl Skewed {
         self.held.insert(place, (key, self.now)).map(|(gone, _)| gone)
     }
 
-    /// A removal: whether the key was there.
+    /// Removes a key; returns whether it was there.
     pub fn remove(&mut self, number: u64, shift: u32, key: u64) -> bool {
         let found = self.find(number, shift, key);
         found.is_some_and(|place| self.held.remove(&place).is_some())

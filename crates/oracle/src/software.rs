@@ -1,94 +1,94 @@
-//! A TLB that handlers refill through page tables that are mapped themselves, entry by entry.
+//! Reference model of a software-managed TLB whose page tables are themselves mapped.
 
-/// What an entry translates. A space is a number; pages of the kernel and their tables have one of their own.
+/// The target of a TLB entry. Address spaces are numbers; pages of the kernel and their tables have a separate one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Thing {
+pub enum RefillTarget {
     /// A page, by space and number.
     Page(u64, u64),
-    /// The table page with the entries of so many neighbouring pages.
+    /// A table page, which holds the entries of neighbouring pages.
     Table(u64, u64),
-    /// The table page with the entries of so many table pages.
+    /// A table page that holds the entries of neighbouring table pages.
     TableOfTables(u64, u64),
 }
 
-/// Classes in the order that counts have.
+/// Class of a user page. The constants are indices of counts.
 pub const L1U: usize = 0;
-/// A page of the kernel.
+/// Class of a kernel page.
 pub const L1K: usize = 1;
-/// A table page.
+/// Class of a table page.
 pub const L2: usize = 2;
-/// A table page of table pages, or of the kernel's pages.
+/// Class of a table page with entries of table pages or of kernel pages.
 pub const L3: usize = 3;
-/// The first store.
+/// Class of first stores.
 pub const MODIFY: usize = 4;
-/// The first touch.
+/// Class of first touches.
 pub const INVALID: usize = 5;
 
-/// A partition that moves.
+/// Dynamic tuning of the partition.
 #[derive(Clone, Debug)]
 pub struct Tuning {
-    /// Misses of a window.
+    /// Misses per window.
     pub period: u64,
-    /// Slots of a move.
+    /// Slots per move.
     pub step: u64,
-    /// The share that counts as a change.
+    /// The least relative change of cost that counts.
     pub threshold: f64,
-    /// Fewest and most slots below the partition.
+    /// Minimum and maximum number of slots below the partition.
     pub bounds: (u64, u64),
-    /// Whether the cost is by instruction; else it is by miss.
+    /// Whether the cost is per instruction; else per miss.
     pub by_instruction: bool,
-    /// Windows without a move until one is tried.
+    /// Number of windows without a move after which one is tried.
     pub probe_after: u64,
-    /// Whether moves go up.
+    /// Whether the next move goes up.
     pub up: bool,
-    /// Of this window: misses, cycles, instructions at its beginning.
+    /// Misses and cycles of the current window, and the instruction count at its beginning.
     pub window: (u64, u64, u64),
-    /// The cost of the window before.
+    /// The cost of the previous window.
     pub before: Option<f64>,
-    /// Windows without a move.
+    /// Number of windows since the last move.
     pub quiet: u64,
 }
 
-/// The TLB and its handlers.
+/// The model of the TLB and its handlers.
 #[derive(Clone, Debug)]
 pub struct Software {
-    /// What each slot holds, and when that came.
-    pub slots: Vec<Option<(Thing, u64)>>,
-    /// Slots below the partition.
+    /// The content of each slot, and when it was filled.
+    pub slots: Vec<Option<(RefillTarget, u64)>>,
+    /// Number of slots below the partition.
     pub lower: usize,
-    /// Slots of a set.
+    /// Slots per set.
     pub ways: usize,
-    /// Below and above: the seed of random replacement; else the first in is the first out.
+    /// For the parts below and above the partition: the seed of random replacement; `None` for first in, first out.
     pub random: [Option<u64>; 2],
-    /// Draws of each.
+    /// Number of random draws in each part.
     pub draws: [u64; 2],
-    /// Classes that go below.
+    /// Classes that are placed below the partition.
     pub below: Vec<usize>,
-    /// Page-table entries of a table page.
+    /// Number of page-table entries per table page.
     pub entries: u64,
-    /// Levels of tables.
+    /// Number of table levels.
     pub tables: u64,
     /// Cycles by class.
     pub cycles: [u64; 6],
     /// Misses by class.
     pub misses: [u64; 6],
-    /// Entries that came.
+    /// Number of fills.
     pub arrivals: u64,
-    /// How the partition moves, if it does.
+    /// Dynamic tuning, if enabled.
     pub tuning: Option<Tuning>,
-    /// Instructions up to now.
+    /// Instructions so far.
     pub instructions: u64,
 }
 
 impl Software {
-    /// Whether something is held.
-    pub fn holds(&self, thing: Thing) -> bool {
+    /// Whether the TLB holds an entry for a target.
+    pub fn holds(&self, thing: RefillTarget) -> bool {
         self.slots.iter().flatten().any(|&(held, _)| held == thing)
     }
 
-    /// Translates a page; returns the handlers that ran and their cycles: none where it hits.
+    /// Translates a page; returns the number of handlers that ran and their cycles: 0 on a hit.
     pub fn translate(&mut self, space: u64, page: u64, kernel: bool) -> (u64, u64) {
-        let thing = Thing::Page(space, page);
+        let thing = RefillTarget::Page(space, page);
         if self.holds(thing) {
             return (0, 0);
         }
@@ -100,14 +100,16 @@ impl Software {
         (ran.iter().sum(), cycles)
     }
 
-    fn miss(&mut self, thing: Thing, class: usize) {
+    fn miss(&mut self, thing: RefillTarget, class: usize) {
         self.misses[class] += 1;
         let entries = self.entries;
         let (table, its_class) = match thing {
-            Thing::Page(space, page) if class == L1U => (Thing::Table(space, page / entries), L2),
-            Thing::Page(space, page) => (Thing::TableOfTables(space, page / entries), L3),
-            Thing::Table(space, number) => (Thing::TableOfTables(space, number / entries), L3),
-            Thing::TableOfTables(..) => (thing, class),
+            RefillTarget::Page(space, page) if class == L1U => {
+                (RefillTarget::Table(space, page / entries), L2)
+            }
+            RefillTarget::Page(space, page) => (RefillTarget::TableOfTables(space, page / entries), L3),
+            RefillTarget::Table(space, number) => (RefillTarget::TableOfTables(space, number / entries), L3),
+            RefillTarget::TableOfTables(..) => (thing, class),
         };
         let mapped = self.tables > if its_class == L2 { 1 } else { 2 };
         if table != thing && mapped && !self.holds(table) {
@@ -116,8 +118,10 @@ impl Software {
         self.put(thing, class);
     }
 
-    fn put(&mut self, thing: Thing, class: usize) {
-        let (Thing::Page(_, number) | Thing::Table(_, number) | Thing::TableOfTables(_, number)) = thing;
+    fn put(&mut self, thing: RefillTarget, class: usize) {
+        let (RefillTarget::Page(_, number)
+        | RefillTarget::Table(_, number)
+        | RefillTarget::TableOfTables(_, number)) = thing;
         let above = !self.below.contains(&class);
         let (start, end) = if above { (self.lower, self.slots.len()) } else { (0, self.lower) };
         let set: Vec<usize> = match self.ways {
@@ -180,23 +184,23 @@ impl Software {
         self.lower = next.clamp(least, most) as usize;
     }
 
-    /// Drops a page.
+    /// Drops the entry of a page.
     pub fn drop_page(&mut self, space: u64, page: u64) {
-        let gone = Thing::Page(space, page);
+        let gone = RefillTarget::Page(space, page);
         for slot in &mut self.slots {
             *slot = slot.filter(|&(held, _)| held != gone);
         }
     }
 
-    /// Drops the pages of a space.
+    /// Drops all entries of an address space.
     pub fn flush(&mut self, space: u64) {
         for slot in &mut self.slots {
-            *slot = slot.filter(|&(held, _)| !matches!(held, Thing::Page(of, _) if of == space));
+            *slot = slot.filter(|&(held, _)| !matches!(held, RefillTarget::Page(of, _) if of == space));
         }
     }
 }
 
-/// Draw number `draw`, from 1, of SplitMix64 as a fraction of 2^64, times `n`.
+/// A random number below `n`: SplitMix64's draw number `draw`, from 1, as a fraction of 2^64, times `n`.
 fn below(seed: u64, draw: u64, n: u64) -> u64 {
     let mut z = u128::from(seed) + u128::from(draw) * 0x9e37_79b9_7f4a_7c15;
     for (shift, factor) in [(30, 0xbf58_476d_1ce4_e5b9), (27, 0x94d0_49bb_1331_11eb), (31, 1)] {

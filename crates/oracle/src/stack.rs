@@ -1,16 +1,16 @@
-//! Least-recently-used arrays simulated one by one, and stack distances counted from the history.
+//! Reference models of reuse analysis: LRU arrays simulated one by one, and stack distances counted from the history.
 
 use std::collections::HashSet;
 use std::ops::Range;
 
-/// One array of one page size.
+/// One LRU array for one page size.
 #[derive(Clone, Debug)]
 pub struct LruSets {
     page_shift: u32,
     ways: usize,
-    /// Page numbers of each set, used last first.
+    /// The page numbers of each set, most recently used first.
     sets: Vec<Vec<u64>>,
-    /// References that missed.
+    /// Number of misses.
     pub misses: u64,
 }
 
@@ -20,7 +20,7 @@ impl LruSets {
         LruSets { page_shift, ways, sets: vec![Vec::new(); sets], misses: 0 }
     }
 
-    /// The page that a 4 KiB page is part of.
+    /// The page that contains a 4 KiB page.
     fn page(&self, vpn: u64) -> u64 {
         vpn * 4096 / (1 << self.page_shift)
     }
@@ -41,7 +41,7 @@ impl LruSets {
         set.insert(0, page);
     }
 
-    /// The translations of 4 KiB pages are no longer valid: every page that holds one of them leaves.
+    /// Invalidates 4 KiB pages: removes every page that contains one of them.
     pub fn remove(&mut self, vpns: Range<u64>) {
         let pages: Vec<u64> = self.sets.iter().flatten().copied().collect();
         for page in pages {
@@ -54,12 +54,13 @@ impl LruSets {
     }
 }
 
-/// Every reference so far.
+/// The history of all references.
 #[derive(Clone, Debug, Default)]
 pub struct History(Vec<u64>);
 
 impl History {
-    /// References a page: how many other pages were referenced since it was last; `None` if it never was.
+    /// References a page. Returns the number of other pages referenced since its last reference; `None` if it is the
+    /// first.
     pub fn refer(&mut self, vpn: u64) -> Option<usize> {
         let last = self.0.iter().rposition(|&past| past == vpn);
         let distance = last.map(|at| self.0[at + 1..].iter().collect::<HashSet<_>>().len());

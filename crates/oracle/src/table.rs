@@ -1,28 +1,28 @@
-//! Page tables, as lists of what a walk reads.
+//! Reference models of page tables, as lists of the entries that a walk reads.
 
-use crate::Replacing;
+use crate::ReplacementModel;
 
-/// What a walk goes through.
+/// A page table.
 #[derive(Clone, Debug)]
 pub enum Table {
-    /// A tree: each level takes so many bits of the address.
+    /// A radix tree.
     Radix {
         /// log2 of the bytes of a base page.
         base: u32,
-        /// Bits of the address for each level.
+        /// Number of address bits per level.
         bits: u32,
-        /// Levels.
+        /// Number of levels.
         levels: u32,
     },
-    /// Chains of buckets.
+    /// A hash table with chains of buckets.
     Hashed(Hashed),
-    /// One entry, loaded by a handler.
+    /// A table with one entry per page, loaded by a handler.
     Software,
 }
 
 impl Table {
-    /// What is read from the root to the page's entry: for each read, log2 of the bytes that it maps, deepest first.
-    /// `key`: what identifies the page in all address spaces.
+    /// The entries read by a walk to the page's entry: for each, log2 of the bytes that it maps, deepest first. `key`
+    /// identifies the page across all address spaces.
     pub fn reads(&mut self, address: u64, shift: u32, key: u64) -> Vec<u32> {
         match self {
             Table::Radix { base, bits, levels } => {
@@ -34,7 +34,7 @@ impl Table {
         }
     }
 
-    /// A page has lost its entry.
+    /// Removes the entry of a page.
     pub fn drop_page(&mut self, key: u64) {
         if let Table::Hashed(table) = self {
             for entry in table.chains.iter_mut().flatten().flatten() {
@@ -46,28 +46,29 @@ impl Table {
     }
 }
 
-/// The key of the page of each entry that is not free.
+/// For each entry, the key of its page; `None` if free.
 type Bucket = Vec<Option<u64>>;
 
 /// A hashed page table.
 #[derive(Clone, Debug)]
 pub struct Hashed {
-    /// Its sets choose the chain.
-    hash: Replacing,
-    /// Entries of a bucket.
+    /// Computes hash values: the set index chooses the chain.
+    hash: ReplacementModel,
+    /// Number of entries per bucket.
     per_bucket: usize,
-    /// The buckets of each hash value.
+    /// The chain of buckets of each hash value.
     chains: Vec<Vec<Bucket>>,
 }
 
 impl Hashed {
-    /// An empty table. `index` is the name that machine files use.
+    /// An empty table. `index` is a name from machine files.
     pub fn new(buckets: usize, per_bucket: usize, index: &str) -> Hashed {
-        let hash = Replacing::new(buckets, 1, "lru", 0, index);
+        let hash = ReplacementModel::new(buckets, 1, "lru", 0, index);
         Hashed { hash, per_bucket, chains: vec![Vec::new(); buckets] }
     }
 
-    /// Buckets read up to the one that holds the page, which is put into the first free entry if it is nowhere.
+    /// The number of buckets read up to the one that holds the page. If none does, the page is inserted into the first
+    /// free entry.
     fn buckets_to(&mut self, number: u64, key: u64) -> usize {
         let chain = &mut self.chains[self.hash.set_of(number)];
         let page = Some(key);

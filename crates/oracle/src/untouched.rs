@@ -1,19 +1,19 @@
-//! Memory that is backed and never touched, life by life.
+//! Lives of pages that are backed and never touched.
 
 use std::collections::BTreeSet;
 
-/// Pages that were backed for nothing from one time to another, both included.
+/// Untouched pages that were backed from one time to another, inclusive.
 #[derive(Clone, Copy, Debug)]
 pub struct Life {
-    /// When they were backed.
+    /// The time of backing.
     pub born: u64,
-    /// When they were so last.
+    /// The last time at which they were backed and untouched.
     pub died: u64,
-    /// How many they are.
+    /// Number of pages.
     pub pages: u64,
 }
 
-/// Most pages that lived at one time.
+/// The maximum number of pages that lived at the same time.
 pub fn most_at_once(lives: &[Life]) -> u64 {
     let births: BTreeSet<u64> = lives.iter().map(|life| life.born).collect();
     let at = |time: u64| lives.iter().filter(move |life| (life.born..=life.died).contains(&time));

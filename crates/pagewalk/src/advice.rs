@@ -28,7 +28,7 @@ use pagewalk_mm::ThpMode;
 use pagewalk_plan::{Forecast, Gain, Host, Part, Plan, Program, RANGES_MAX, Range, What};
 use pagewalk_report::Class;
 use pagewalk_report::huge_pages::schema::{
-    ADVICE_SCHEMA, AdviceResult, AdvisedRange, Always, Estimates, GrownMemory, figures,
+    ADVICE_SCHEMA, AdviceResult, AdvisedRange, AlwaysForecast, Estimates, GrownMemory, figures,
 };
 use pagewalk_translate::MachineSpec;
 use process::MIB;
@@ -254,7 +254,7 @@ fn result(
         host_forbids: Vec::new(),
         grown: grown(seen),
         memory_mib: weighed.memory() as f64 / MIB,
-        always: (host.thp != "always").then(|| Always {
+        always: (host.thp != "always").then(|| AlwaysForecast {
             forecast: seconds_of(Class::Modelled, product(weighed.now, weighed.always_ratio)),
             memory_mib: weighed.always_memory as f64 / MIB,
         }),

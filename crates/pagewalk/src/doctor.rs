@@ -7,7 +7,7 @@ use pagewalk_capture::Host;
 use pagewalk_capture::engine::{Engine, EngineError};
 use pagewalk_live::probe::balloon::free_page_reporting;
 use pagewalk_live::{layout, pagemap, pages, promote, trap};
-use pagewalk_report::documents::doctor::{DOCTOR_SCHEMA, DoctorResult, EngineFound, Finding};
+use pagewalk_report::documents::doctor::{DOCTOR_SCHEMA, DoctorResult, EngineLocation, Finding};
 use std::path::Path;
 
 /// What runs programs under the engine.
@@ -49,7 +49,7 @@ impl Doctor {
         DoctorResult {
             schema: DOCTOR_SCHEMA,
             findings: self.findings.clone(),
-            engine: self.engine.as_ref().ok().map(|engine| EngineFound {
+            engine: self.engine.as_ref().ok().map(|engine| EngineLocation {
                 version: engine.version().to_owned(),
                 launcher: engine.launcher().to_string_lossy().into_owned(),
                 folder: engine.folder().to_string_lossy().into_owned(),

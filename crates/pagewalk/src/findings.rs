@@ -8,7 +8,7 @@ use pagewalk_report::schema::{
     ReachPoint, WhatIf,
 };
 use pagewalk_report::{NO_SYMBOL, STRIPPED, page_name, printable};
-use pagewalk_sim::{Alternative, AlternativeKind, DesignCounts, Findings, FunctionWalks};
+use pagewalk_sim::{Alternative, AlternativeKind, DesignCounts, FunctionWalks, ProfileResult};
 use pagewalk_sweep::{group_metrics, metrics, partition};
 use pagewalk_symbols::{FileOffset, JitError, JitSymbols, ObjectError, Symbol, Symbolizer};
 use pagewalk_trace::{Analysis, Batch, Event, Mapping, MappingKind, Origin, StreamHeader, ThpDisable};
@@ -89,7 +89,7 @@ impl Namer {
         &self,
         header: &StreamHeader,
         machines: &[MachineSpec],
-        findings: &mut Findings<'_>,
+        findings: &mut ProfileResult<'_>,
         detail: Detail,
     ) -> ProcessResult {
         let (attribution, jit) = self.attribution(header.pid, findings, detail);
@@ -130,7 +130,7 @@ impl Namer {
     fn attribution(
         &self,
         pid: u32,
-        findings: &mut Findings<'_>,
+        findings: &mut ProfileResult<'_>,
         detail: Detail,
     ) -> (Attribution, Option<JitError>) {
         let mappings = self.mappings(findings, detail);
@@ -150,7 +150,7 @@ impl Namer {
     }
 
     /// The mappings, with who made the costliest.
-    fn mappings(&self, findings: &mut Findings<'_>, detail: Detail) -> Vec<MappingRow> {
+    fn mappings(&self, findings: &mut ProfileResult<'_>, detail: Detail) -> Vec<MappingRow> {
         let mut rows = mappings(findings);
         let mut symbols = self.symbols.lock().unwrap_or_else(PoisonError::into_inner);
         let many = if detail == Detail::Full { MADE_BY_MAX } else { 5 };
@@ -162,7 +162,7 @@ impl Namer {
 
     /// Walks by function: instructions of one function of one object are added up. And why a map of JIT code was not
     /// used.
-    fn functions(&self, pid: u32, findings: &Findings<'_>) -> (Vec<FunctionRow>, Option<JitError>) {
+    fn functions(&self, pid: u32, findings: &ProfileResult<'_>) -> (Vec<FunctionRow>, Option<JitError>) {
         let mut symbols = self.symbols.lock().unwrap_or_else(PoisonError::into_inner);
         let mut jit = None;
         let mut rows: BTreeMap<(String, String), (FunctionRow, u64)> = BTreeMap::new();
@@ -286,7 +286,7 @@ fn thp_disable(mode: ThpDisable) -> Option<String> {
 }
 
 /// Each mapping with its identifier, by cost.
-fn mappings(findings: &mut Findings<'_>) -> Vec<(MappingId, MappingRow)> {
+fn mappings(findings: &mut ProfileResult<'_>) -> Vec<(MappingId, MappingRow)> {
     let counts = findings.mappings();
     let space = findings.space();
     let row = |(id, counts): (MappingId, pagewalk_sim::MappingCounts)| {
@@ -342,7 +342,7 @@ fn kind(kind: Option<MappingKind>) -> &'static str {
 }
 
 /// The picture of walks; mappings beyond the costliest are one row, the last.
-fn heat(findings: &Findings<'_>) -> Heat {
+fn heat(findings: &ProfileResult<'_>) -> Heat {
     let heat = findings.heat();
     let mut walks: BTreeMap<MappingId, u64> = BTreeMap::new();
     for (_, mapping, row) in heat.rows() {
@@ -368,7 +368,7 @@ fn heat(findings: &Findings<'_>) -> Heat {
     Heat { instructions_per_column: heat.instructions_per_column(), columns: heat.columns() as u32, rows }
 }
 
-fn reach(findings: &Findings<'_>) -> Vec<ReachPoint> {
+fn reach(findings: &ProfileResult<'_>) -> Vec<ReachPoint> {
     let point = |point: pagewalk_sim::Reach| ReachPoint {
         page_size: point.page_size.to_string(),
         entries: point.entries,

@@ -6,7 +6,7 @@ use crate::listener::Listener;
 use crate::output::Output;
 use crate::stream::{Ending, Reached, explain_window, follow_ahead};
 use pagewalk_capture::WindowSpec;
-use pagewalk_report::documents::streams::{RECORD_SCHEMA, RecordResult, Recorded};
+use pagewalk_report::documents::streams::{RECORD_SCHEMA, RecordResult, RecordedFile};
 use pagewalk_trace::pwt::{Summary, Writer};
 use pagewalk_trace::{Grain, Source, StreamHeader, ToPages};
 use std::fs::File;
@@ -92,7 +92,7 @@ pub fn older(first: &Path, written: &[Written]) -> Option<PathBuf> {
 pub fn document(written: &[Written]) -> RecordResult {
     let row = |one: &Written| {
         let summary = one.outcome.as_ref().ok();
-        Recorded {
+        RecordedFile {
             file: one.path.to_string_lossy().into_owned(),
             program: one.program.clone(),
             references_data: summary.map(|summary| summary.references),

@@ -1,21 +1,20 @@
-//! One plain sentence: what to do about the translation cost of a process, or that there is nothing to gain.
+//! The advice: one sentence on what to do about a process's translation cost, or that there is nothing to gain.
 //!
-//! Only what a user can do on Linux today is ever advised. A larger TLB, a perfect TLB and a machine whose
-//! every page is huge stand in the table to show the room there is; nobody can order them from the kernel.
+//! It names only what a user can do on Linux today. Larger TLBs, a perfect TLB and a machine with huge pages alone
+//! stand in the table to show how much there is to gain.
 
 use crate::figures::{size_bytes, total_cycles, walk_cycle_share, whole};
 use crate::numbers::{count, mebibytes, page_name, percent};
 use crate::schema::{MappingRow, ProcessResult, WhatIf};
 use std::borrow::Cow;
 
-/// Below this share of all modelled cycles, page walks are not worth anyone's time.
+/// Page walks below this share of all modelled cycles are not worth acting on.
 pub const NOTICEABLE_WALK_SHARE: f64 = 0.01;
 /// An alternative must save at least this share of all modelled cycles.
 pub const NOTICEABLE_SAVING: f64 = 0.005;
-/// Among alternatives that save at least this part of the largest saving, the one that costs the least memory
-/// wins.
+/// Among alternatives that save at least this part of the largest saving, the one with the least memory wins.
 pub const NEARLY_AS_MUCH: f64 = 0.9;
-/// Extra memory up to this many MiB is no argument against an alternative.
+/// Extra memory up to this many MiB does not count against an alternative.
 pub const NEGLIGIBLE_PRICE_MIB: f64 = 16.0;
 /// A saving of 1 % of all modelled cycles may cost this many percent of the memory that the program touches.
 pub const FAIR_MEMORY_PER_SAVING: f64 = 10.0;
@@ -71,11 +70,11 @@ pub fn advise(process: &ProcessResult, base_page_bytes: u64) -> String {
     }
 }
 
-/// An alternative that a user can bring about.
+/// An alternative that a user can apply.
 struct Candidate<'a> {
     what_if: &'a WhatIf,
-    /// Share of all modelled cycles that it saves. What was counted only from some instruction on is still
-    /// divided by the whole run, so the share errs on the low side.
+    /// Share of all modelled cycles that it saves. A count that began in mid-run is still divided by the whole run,
+    /// so the share errs on the low side.
     saving: f64,
 }
 
@@ -152,7 +151,7 @@ fn action(what_if: &WhatIf, mappings: &[MappingRow]) -> String {
     }
 }
 
-/// The same, after what stands in its way: the process itself may forbid huge pages.
+/// [`way`], after the step that lifts the process's own ban on huge pages, if it has one.
 fn allowed_way(what_if: &WhatIf, process: &ProcessResult) -> Cow<'static, str> {
     let way = way(what_if, process);
     match (process.thp_disable.as_deref(), what_if.id.as_str()) {
@@ -169,7 +168,7 @@ fn allowed_way(what_if: &WhatIf, process: &ProcessResult) -> Cow<'static, str> {
     }
 }
 
-/// What keeps most of a mapping from huge pages, if it is that it grows by less than one at a time.
+/// Why most of a mapping lacks huge pages, if the cause is that it grows by less than one at a time.
 fn growth(what_if: &WhatIf, row: &MappingRow) -> Option<String> {
     let size = what_if.page_size.as_deref().unwrap_or("2M");
     let blocks = row.bytes / size_bytes(size)?;
@@ -188,7 +187,7 @@ fn growth(what_if: &WhatIf, row: &MappingRow) -> Option<String> {
     is_most.then_some(grown)
 }
 
-/// How a user brings it about on Linux.
+/// How a user applies the alternative on Linux.
 fn way(what_if: &WhatIf, process: &ProcessResult) -> Cow<'static, str> {
     let row = what_if
         .mapping

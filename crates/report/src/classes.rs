@@ -1,7 +1,7 @@
-//! What figures are: measured, modelled or a bound.
+//! Classes of figures: measured, modelled or bound.
 //!
-//! The user guide says what each class means. A result whose figures do not carry their class themselves has a table of
-//! them, which names a figure once, wherever it occurs; a name of a list or of an object stands for all in it.
+//! The user guide explains each class. A result whose figures do not carry their class has a table that names each
+//! figure once, wherever it occurs. The name of a list or object covers everything in it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -33,7 +33,7 @@ impl Class {
 /// Classes by the name of the figure.
 pub type Classes = BTreeMap<String, Class>;
 
-/// The table of a result.
+/// A result's table of classes.
 pub fn classes(figures: &[(Class, &[&str])]) -> Classes {
     let mut table = Classes::new();
     for (class, names) in figures {

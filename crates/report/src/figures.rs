@@ -8,7 +8,7 @@ use crate::schema::{
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-/// Bytes of a page as `pages_touched` counts them; 4 KiB where the result does not describe the machine.
+/// Bytes of a page of `pages_touched`; 4 KiB if the result does not describe the machine.
 pub(crate) fn page_bytes(description: Option<&MachineDescription>) -> u64 {
     description.and_then(|machine| size_bytes(&machine.base_page)).unwrap_or(4096)
 }
@@ -26,7 +26,7 @@ pub(crate) fn size_bytes(size: &str) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(1 << scale)
 }
 
-/// A whole metric; absent when the result does not carry it.
+/// A count among the metrics, if the result has it.
 pub(crate) fn whole(machine: &MachineResult, name: &str) -> Option<u64> {
     match machine.metrics.get(name)? {
         crate::schema::Number::Count(n) => Some(*n),
@@ -34,7 +34,7 @@ pub(crate) fn whole(machine: &MachineResult, name: &str) -> Option<u64> {
     }
 }
 
-/// What a process forbids of transparent huge pages, in words.
+/// How a process restricts transparent huge pages, in words.
 pub(crate) fn forbidden(process: &ProcessResult) -> Option<&'static str> {
     match process.thp_disable.as_deref()? {
         "all" => Some("the process itself forbids transparent huge pages (`prctl(PR_SET_THP_DISABLE)`)"),
@@ -45,13 +45,13 @@ pub(crate) fn forbidden(process: &ProcessResult) -> Option<&'static str> {
     }
 }
 
-/// Share of a program's instructions above which waiting by spinning is told.
+/// Share of a program's instructions above which reports mention spinning.
 const NOTICEABLE_SPIN_SHARE: f64 = 0.001;
 
-/// The share of instructions that were a thread waiting by spinning, where it is worth telling. Measured.
+/// The share of instructions that threads spent spinning, if it is noticeable. Measured.
 pub(crate) fn spin_share(machine: &MachineResult) -> Option<f64> {
     let (spun, all) = (whole(machine, "spin_instructions")?, whole(machine, "instructions")?);
-    // Of a region of interest, the first may have been executed before it.
+    // Spinning at the start of a region of interest may have begun before it.
     let share = (spun as f64 / all.max(1) as f64).min(1.0);
     (share > NOTICEABLE_SPIN_SHARE).then_some(share)
 }
@@ -59,14 +59,14 @@ pub(crate) fn spin_share(machine: &MachineResult) -> Option<f64> {
 /// One class of a software-managed TLB's misses.
 pub(crate) struct MissClassFigures {
     pub name: &'static str,
-    /// What misses, for people.
+    /// The class's name for people.
     pub what: &'static str,
     pub misses: u64,
     /// Modelled cycles.
     pub cycles: u64,
 }
 
-/// The classes of a machine with such a TLB, in the order of Uhlig et al. 1994, Table V; of others none.
+/// The classes of a software-managed TLB, in the order of Uhlig et al. 1994, Table V; empty for other machines.
 pub(crate) fn miss_classes(machine: &MachineResult) -> Vec<MissClassFigures> {
     let figures = |&(name, what): &(&'static str, &'static str)| {
         let misses = whole(machine, &format!("misses.{name}"))?;
@@ -87,7 +87,7 @@ pub(crate) fn total_cycles(machine: &MachineResult) -> Option<f64> {
     Some(machine.metrics.get("total_cycles")?.as_f64())
 }
 
-/// How often something happens per thousand instructions.
+/// Events per thousand instructions.
 pub(crate) fn per_kilo_instruction(machine: &MachineResult, events: u64) -> Option<f64> {
     let instructions = whole(machine, "instructions")?;
     (instructions > 0).then(|| events as f64 * 1000.0 / instructions as f64)
@@ -110,8 +110,7 @@ impl TlbFigures<'_> {
         (self.lookups > 0).then(|| self.misses as f64 / self.lookups as f64)
     }
 
-    /// `64 × 4-way, 4K`, and the replacement unless it is the usual one; empty when the result does not describe the
-    /// machine.
+    /// `64 × 4-way, 4K`, and the replacement unless it is LRU; empty if the result does not describe the machine.
     pub fn geometry(&self) -> String {
         let Some(tlb) = self.description else { return String::new() };
         let unusual = Some(&tlb.replacement).filter(|name| *name != "lru");
@@ -125,7 +124,7 @@ pub(crate) fn array(entries: u64, ways: u64) -> String {
     if ways >= entries { format!("{entries} × full") } else { format!("{entries} × {ways}-way") }
 }
 
-/// The arrays of a machine: in the description's order, or by name where there is none.
+/// The arrays of a machine: in the description's order, or else by name.
 pub(crate) fn tlbs<'a>(
     machine: &'a MachineResult,
     description: Option<&'a MachineDescription>,
@@ -159,7 +158,7 @@ pub(crate) fn description<'a>(result: &'a RunResult, machine: &str) -> Option<&'
     result.descriptions.iter().find(|d| d.name == machine)
 }
 
-/// The last part of a path: what people call a program or library.
+/// The last part of a path.
 pub(crate) fn base_name(path: &str) -> &str {
     match path.rsplit('/').next() {
         Some(name) if !name.is_empty() => name,
@@ -167,9 +166,9 @@ pub(crate) fn base_name(path: &str) -> &str {
     }
 }
 
-/// What ran, for people: its command line, or the programs where there are several or no command line is known.
+/// What ran, for people: the command line, or the programs if there are several or no command line is known.
 pub(crate) fn command(process: &ProcessResult) -> String {
-    // The command lines of programs that take turns stand one behind the other: nobody could tell them apart.
+    // The command lines of programs that take turns are concatenated, so nobody could tell them apart.
     if process.command_line.is_empty() || process.origin == "interleaved" {
         process.program.clone()
     } else {
@@ -177,23 +176,23 @@ pub(crate) fn command(process: &ProcessResult) -> String {
     }
 }
 
-/// What a process costs on the first machine in all: cycles, else instructions.
+/// The total cost of a process on the first machine: cycles, else instructions.
 pub(crate) fn weight(process: &ProcessResult) -> f64 {
     let Some(machine) = process.machines.first() else { return 0.0 };
     total_cycles(machine).or_else(|| whole(machine, "instructions").map(|n| n as f64)).unwrap_or(0.0)
 }
 
-/// Which of two processes matters more: the one with more walk cycles, then the one that [weighs](weight) more.
+/// Orders processes by walk cycles, then by [weight].
 pub(crate) fn by_cost(one: &ProcessResult, other: &ProcessResult) -> Ordering {
     let walk_cycles =
         |process: &ProcessResult| process.machines.first().and_then(|m| whole(m, "walk_cycles"));
     walk_cycles(one).cmp(&walk_cycles(other)).then(weight(one).total_cmp(&weight(other)))
 }
 
-/// The process image that is shown in full: the costliest one. A driver such as `gcc` or `sh -c` starts first
-/// and does next to nothing; the reader wants the program that did the work.
+/// The process image that is shown in full: the costliest. A driver such as `gcc` or `sh -c` starts first and does
+/// next to nothing.
 pub(crate) fn costliest(result: &RunResult) -> Option<usize> {
-    // Of equals the first.
+    // The first of equals.
     let all = result.processes.iter().enumerate().rev();
     all.max_by(|(_, one), (_, other)| by_cost(one, other)).map(|(index, _)| index)
 }
@@ -224,7 +223,7 @@ pub(crate) fn headline(process: &ProcessResult) -> String {
     }
 }
 
-/// Who asked for the memory that at least a third of the walks are for.
+/// The code that mapped the memory of at least a third of the walks.
 fn asked_for(process: &ProcessResult, walks: u64) -> Option<String> {
     let row = process.attribution.mappings.iter().max_by_key(|row| row.walks())?;
     let part = row.walks() as f64 / walks as f64;
@@ -236,40 +235,41 @@ fn asked_for(process: &ProcessResult, walks: u64) -> Option<String> {
 pub(crate) struct KernelFigures<'a> {
     pub of: &'a KernelResult,
     pub walks: u64,
-    /// Walks of the same machine under the host's kernel.
+    /// Walks on the same machine under the host's kernel.
     pub host_walks: u64,
     /// Cycles of walks per instruction.
     pub walk_cycles: Option<f64>,
     /// Cycles of lower-level hits per instruction.
     pub hit_cycles: Option<f64>,
-    /// Cycles of the kernel's work per instruction; absent for the host's, whose work is not counted.
+    /// Cycles of the kernel's work per instruction; absent for the host's kernel, whose work is not counted.
     pub kernel_cycles: Option<f64>,
-    /// Those and lower-level hits.
+    /// All these cycles per instruction.
     pub together: Option<f64>,
 }
 
 impl KernelFigures<'_> {
-    /// Whether this is the host's kernel, which the others are compared with.
+    /// Whether this is the host's kernel, the base of comparison.
     pub fn is_host(&self) -> bool {
         self.of.policy == "host"
     }
 
-    /// A count, if the kernel has it.
+    /// A count by its metric's name, if the kernel has it.
     pub fn of(&self, name: &str) -> Option<u64> {
         self.of.metrics.get(name).map(|value| value.as_f64() as u64)
     }
 
-    /// The same for people, if the kernel has it.
+    /// [`KernelFigures::of`] for people.
     pub fn text(&self, name: &str) -> Option<String> {
         Some(metrics::find(name)?.unit.text(*self.of.metrics.get(name)?))
     }
 
-    /// Where the program was killed for want of memory, and the bytes that there was no frame for: figures end there.
+    /// The instruction at which the program was killed for lack of memory, where all figures end, and the bytes that no
+    /// frame was free for.
     pub fn killed(&self) -> Option<(u64, u64)> {
         Some((self.of("kernel.killed_at")?, self.of("kernel.killed_for_bytes")?))
     }
 
-    /// What the cycles per instruction go to, in the order of [`KERNEL_PARTS`].
+    /// The cycles per instruction by part, in the order of [`KERNEL_PARTS`].
     pub fn parts(&self) -> [f64; 5] {
         let Some(instructions) = value(self.of, "instructions").filter(|&n| n > 0.0) else { return [0.0; 5] };
         let of = |name: &str| value(self.of, name).unwrap_or(0.0);
@@ -280,19 +280,19 @@ impl KernelFigures<'_> {
             .map(|cycles| cycles / instructions)
     }
 
-    /// What was backed for nothing, as a part of all that was backed, each at its peak.
+    /// Bytes backed and never touched as a share of all backed bytes, each at its peak.
     pub fn price(&self) -> Option<f64> {
         let backed = self.of("kernel.backed_bytes_peak").filter(|&bytes| bytes > 0)?;
         Some(self.of("kernel.untouched_bytes_peak")? as f64 / backed as f64)
     }
 }
 
-/// The same in words.
+/// [`KernelFigures::killed`] in words.
 pub(crate) fn killed(at: u64, asked: u64) -> String {
     format!("killed at instruction {}: no frame for {}", count(at), bytes(asked))
 }
 
-/// What the cycles of translation go to: a name for the page's style, and words.
+/// Parts of the cycles of translation: a name for the page's style, and words.
 pub(crate) const KERNEL_PARTS: [(&str, &str); 5] = [
     ("walks", "walks"),
     ("hits", "lower-level hits"),
@@ -327,20 +327,20 @@ pub(crate) fn kernels(process: &ProcessResult) -> impl Iterator<Item = KernelFig
     })
 }
 
-/// A design whose every operation is counted, against the first of the process.
+/// A data side's design, against the process's first.
 pub(crate) struct SideFigures<'a> {
     pub name: &'a str,
-    /// Misses of level 1 in 1000 instructions.
+    /// Level-1 misses per thousand instructions.
     pub level1: Option<f64>,
-    /// Walks in 1000 instructions.
+    /// Walks per thousand instructions.
     pub walks: Option<f64>,
-    /// Cycles of misses, and those of the first design.
+    /// Cycles of misses, here and in the first design.
     pub cycles: (u64, u64),
-    /// Picojoules a reference, and those of the first design that has any.
+    /// Picojoules per reference, here and in the first design that has any.
     pub energy: Option<(f64, f64)>,
 }
 
-/// The designs of a process whose every operation is counted; empty where they are not.
+/// The data sides of a process; empty if it has none.
 pub(crate) fn sides(process: &ProcessResult) -> Vec<SideFigures<'_>> {
     let energy = |machine: &MachineResult| {
         let all = machine.metrics.get("energy_pj.all")?.as_f64();

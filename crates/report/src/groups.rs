@@ -1,36 +1,36 @@
-//! Kinds of groups: parts of a run that have counters of their own on its first machine. One entry a kind, in the
-//! division that it belongs to.
+//! Kinds of groups: parts of a run with counters of their own on its first machine. Each kind is one entry in its
+//! division.
 
 use crate::schema::{Group, ProcessResult};
 use serde_json::Value;
 
 /// A kind of groups.
 pub struct GroupKind {
-    /// What groups name in their key `kind`.
+    /// The value of a group's key `kind`.
     pub id: &'static str,
-    /// What one is, and what its name says.
+    /// What a group of this kind is, and what its name means.
     pub doc: &'static str,
-    /// Whether it works beside the programs: a machine counts its walks and their cycles, but its instructions,
-    /// references and pages stay those of programs.
+    /// Whether it works beside the programs: the machine counts its walks and their cycles, but not its instructions,
+    /// references and pages.
     pub beside_programs: bool,
-    /// What tables have before its name.
+    /// The words before its name in tables.
     pub(crate) before: &'static str,
 }
 
 /// Kinds of groups that divide a run together.
 pub struct Division {
-    /// The kinds; each part of the whole is in one group of one of them.
+    /// The kinds; every part of the total is in one group of one kind.
     pub kinds: &'static [GroupKind],
     /// What their groups add up to.
-    pub whole: Whole,
+    pub whole: DivisionTotal,
 }
 
-/// What groups add up to, in each of their metrics that does add up and that the whole has.
+/// What the metrics of groups add up to, where they add up and the total has them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Whole {
+pub enum DivisionTotal {
     /// The first machine's counters.
     Machine,
-    /// Those of the processes, and so the first machine's where nothing works beside these.
+    /// The processes' counters: the first machine's, unless something works beside the programs.
     Processes,
 }
 
@@ -42,7 +42,7 @@ const fn beside(id: &'static str, before: &'static str, doc: &'static str) -> Gr
     GroupKind { id, doc, beside_programs: true, before }
 }
 
-/// Processes, with what works beside them.
+/// Processes, and what works beside them.
 pub const PROCESSES: Division = Division {
     kinds: &[
         part("process", "a process: its program and number"),
@@ -53,12 +53,12 @@ pub const PROCESSES: Division = Division {
         ),
         beside("server", "server ", "a server of one, each of its fetches an instruction: its name there"),
     ],
-    whole: Whole::Machine,
+    whole: DivisionTotal::Machine,
 };
 
-/// Cores, with all that ran on each. What they translate is counted by page.
+/// Cores, with everything that ran on each. Their translations count by page.
 pub const CORES: Division =
-    Division { kinds: &[part("core", "a core: its number, from 0 on")], whole: Whole::Machine };
+    Division { kinds: &[part("core", "a core: its number, from 0 on")], whole: DivisionTotal::Machine };
 
 /// Threads of processes.
 pub const THREADS: Division = Division {
@@ -67,14 +67,14 @@ pub const THREADS: Division = Division {
         "a thread: its number, in the order in which those of its process first ran, from 1 on; and whose it is, where \
          there are several processes",
     )],
-    whole: Whole::Processes,
+    whole: DivisionTotal::Processes,
 };
 
 /// All divisions.
 pub static DIVISIONS: &[Division] = &[PROCESSES, CORES, THREADS];
 
 impl Division {
-    /// The groups of a process that are of it, each with its kind.
+    /// The groups of a process in this division, each with its kind.
     pub fn groups<'a>(
         &self,
         process: &'a ProcessResult,
@@ -90,7 +90,7 @@ pub(crate) fn ids() -> Value {
     kinds().map(|kind| kind.id).collect()
 }
 
-/// What each kind is, for the same.
+/// The meaning of each kind, for JSON Schemas.
 pub(crate) fn about() -> Value {
     let kinds: Vec<String> = kinds().map(|kind| format!("`{}`: {}.", kind.id, kind.doc)).collect();
     kinds.join(" ").into()

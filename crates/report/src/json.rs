@@ -1,7 +1,7 @@
-//! The result as JSON text, both ways.
+//! Writes results as JSON and reads them back.
 //!
-//! Keys stand in the order of the schema's fields, metrics in the order of their names, so equal results are
-//! equal bytes. Lists of plain values stay on one line: the heat picture is thousands of numbers.
+//! Keys have the order of the schema's fields and metrics the order of their names, so equal results are equal bytes.
+//! Lists of plain values stay on one line: the heat map has thousands of numbers.
 
 use crate::schema::{RESULT_SCHEMA, RESULT_SCHEMA_1, RunResult};
 use crate::upgrade;
@@ -16,7 +16,7 @@ pub enum ReadError {
     /// The text is not JSON, or not one JSON object.
     #[error("not a pagewalk result: {0}")]
     NotJson(serde_json::Error),
-    /// The text is JSON without a schema name.
+    /// The JSON names no schema.
     #[error("not a pagewalk result: no \"schema\" field; expected \"{expected}\"")]
     NoSchema {
         /// The schema expected.
@@ -27,10 +27,10 @@ pub enum ReadError {
     OtherSchema {
         /// The schema expected.
         expected: &'static str,
-        /// The schema that it names.
+        /// The schema found.
         found: String,
     },
-    /// The schema's name is right but its fields are not.
+    /// The fields do not match the schema.
     #[error("the result does not fit schema \"{expected}\": {error}")]
     Shape {
         /// The schema.
@@ -45,16 +45,16 @@ pub fn to_json(result: &RunResult) -> String {
     written(result)
 }
 
-/// Any result as JSON in this module's layout.
+/// A result of any kind as JSON in this module's layout.
 pub(crate) fn written(result: &impl Serialize) -> String {
     let mut bytes = Vec::new();
     let mut serializer = serde_json::Serializer::with_formatter(&mut bytes, Layout::default());
-    result.serialize(&mut serializer).expect("a result has string keys and a vector takes every byte");
+    result.serialize(&mut serializer).expect("a result has string keys and writes to memory succeed");
     bytes.push(b'\n');
     String::from_utf8(bytes).expect("serde_json writes UTF-8")
 }
 
-/// Reads what [`to_json`] wrote, and older results as what it writes now.
+/// Reads what [`to_json`] wrote; upgrades results of older versions.
 ///
 /// # Errors
 /// When the text is not JSON, names another schema, or lacks fields of this one.
@@ -65,7 +65,7 @@ pub fn from_json(text: &str) -> Result<RunResult, ReadError> {
     }
 }
 
-/// The schema that a saved result of any kind names.
+/// The schema of a saved result of any kind.
 ///
 /// # Errors
 /// When the text is not JSON, or names none.
@@ -73,7 +73,7 @@ pub fn schema_of(text: &str) -> Result<String, ReadError> {
     named(text)?.ok_or(ReadError::NoSchema { expected: RESULT_SCHEMA })
 }
 
-/// Just the name, so that a result of another version is told apart from a broken one.
+/// The schema's name alone, so that a result of another version is not taken for a broken one.
 fn named(text: &str) -> Result<Option<String>, ReadError> {
     #[derive(Deserialize)]
     struct Named {
@@ -93,16 +93,16 @@ pub(crate) fn read<R: DeserializeOwned>(text: &str, expected: &'static str) -> R
 
 /// Two-space indentation, except that a list of plain values stays on one line.
 ///
-/// A list does not know what it holds until its first value comes, so the break before a list's value is put
-/// off until that value turns out to be an object or a list.
+/// The kind of a list is unknown until its first value, so the line break before a value waits until the value turns
+/// out to be an object or a list.
 #[derive(Default)]
 struct Layout {
     depth: usize,
-    /// Inside a list, before a value whose kind is not known yet; true for the list's first value.
+    /// Set inside a list before a value of unknown kind; true for the list's first value.
     awaited: Option<bool>,
-    /// Whether the last closed value inside a list was on a line of its own.
+    /// Whether the last value in a list ended on a line of its own.
     broken: bool,
-    /// Directly after an object's opening brace.
+    /// Whether the last output is an object's opening brace.
     empty: bool,
 }
 
@@ -146,7 +146,7 @@ impl Formatter for Layout {
 
     fn write_f64<W: ?Sized + Write>(&mut self, out: &mut W, value: f64) -> io::Result<()> {
         self.before_plain(out)?;
-        // Debug keeps the ".0" that tells a ratio from a count, and reads back as the same number.
+        // Debug keeps the ".0" that distinguishes a ratio from a count, and reads back as the same number.
         write!(out, "{value:?}")
     }
 

@@ -1,11 +1,11 @@
-//! Every kind of result: one line each. Its JSON Schema is made from its type.
+//! The list of kinds of results. Each kind's JSON Schema comes from its type.
 
 use crate::conflicts::schema::{CONFLICTS_SCHEMA, ConflictsResult};
 use crate::contiguity::schema::{CONTIGUITY_SCHEMA, ContiguityResult};
 use crate::documents::doctor::{DOCTOR_SCHEMA, DoctorResult};
 use crate::documents::layout_run::{LAYOUT_RUN_SCHEMA, LayoutRunResult};
 use crate::documents::library::{
-    MACHINE_SCHEMA, MACHINES_CHECK_SCHEMA, MACHINES_SCHEMA, MachineResult, MachinesCheckResult,
+    MACHINE_SCHEMA, MACHINES_CHECK_SCHEMA, MACHINES_SCHEMA, MachineDocument, MachinesCheckResult,
     MachinesResult,
 };
 use crate::documents::plans::{
@@ -25,9 +25,9 @@ use serde_json::{Map, Value, json};
 
 /// A kind of result.
 pub struct Kind {
-    /// What results name in their key `schema`: `pagewalk.result/2`.
+    /// The value of the key `schema`: `pagewalk.result/2`.
     pub schema: &'static str,
-    /// Who writes such results, and what they are.
+    /// The command that writes such results, and their meaning.
     pub about: &'static str,
     make: fn() -> Value,
 }
@@ -38,33 +38,36 @@ const fn kind<T: JsonSchema>(schema: &'static str, about: &'static str) -> Kind 
 
 /// All kinds, in the order of their names.
 pub static KINDS: &[Kind] = &[
-    kind::<AdviceResult>(ADVICE_SCHEMA, "advise: what huge pages would buy a program"),
+    kind::<AdviceResult>(ADVICE_SCHEMA, "advise: what huge pages would save a program"),
     kind::<AdviceProcessResult>(ADVICE_PROCESS_SCHEMA, "advise --pid: the same of a running process"),
-    kind::<ApplyResult>(APPLY_SCHEMA, "apply: what came of a plan"),
-    kind::<ConflictsResult>(CONFLICTS_SCHEMA, "layout analyze: who fights for a TLB's sets"),
+    kind::<ApplyResult>(APPLY_SCHEMA, "apply: the outcome of applying a plan"),
+    kind::<ConflictsResult>(CONFLICTS_SCHEMA, "layout analyze: conflicts in a TLB's sets"),
     kind::<ContiguityResult>(
         CONTIGUITY_SCHEMA,
-        "contiguity: entries that designs would need for a process's memory",
+        "contiguity: TLB entries that designs would need for a process's memory",
     ),
     kind::<DoctorResult>(DOCTOR_SCHEMA, "doctor: what this host can do"),
     kind::<LayoutPlanResult>(LAYOUT_PLAN_SCHEMA, "layout plan: where libraries should lie"),
-    kind::<LayoutRunResult>(LAYOUT_RUN_SCHEMA, "layout run: a program with its libraries at planned places"),
-    kind::<MachineResult>(MACHINE_SCHEMA, "machines show: one machine"),
+    kind::<LayoutRunResult>(
+        LAYOUT_RUN_SCHEMA,
+        "layout run: a run of a program with its libraries at planned addresses",
+    ),
+    kind::<MachineDocument>(MACHINE_SCHEMA, "machines show: one machine"),
     kind::<MachinesResult>(MACHINES_SCHEMA, "machines list: the library"),
-    kind::<MachinesCheckResult>(MACHINES_CHECK_SCHEMA, "machines check: whether machine files are right"),
+    kind::<MachinesCheckResult>(MACHINES_CHECK_SCHEMA, "machines check: whether machine files are valid"),
     kind::<ProbeResult>(PROBE_SCHEMA, "probe: what translation costs on this host"),
-    kind::<PromoteResult>(PROMOTE_SCHEMA, "promote: a process brought onto huge pages while it runs"),
-    kind::<RecordResult>(RECORD_SCHEMA, "record: files that were recorded"),
-    kind::<RunResult>(RESULT_SCHEMA, "profile, simulate: counts of machines, and who pays"),
+    kind::<PromoteResult>(PROMOTE_SCHEMA, "promote: the outcome of promoting a running process"),
+    kind::<RecordResult>(RECORD_SCHEMA, "record: the recorded files"),
+    kind::<RunResult>(RESULT_SCHEMA, "profile, simulate: counts by machine, and what causes walks"),
     kind::<SweepResult>(SWEEP_SCHEMA, "sweep: results of a study"),
-    kind::<TraceCheckResult>(TRACE_CHECK_SCHEMA, "trace check: whether a trace keeps the rules"),
+    kind::<TraceCheckResult>(TRACE_CHECK_SCHEMA, "trace check: whether a trace obeys the rules of streams"),
     kind::<TrapResult>(TRAP_SCHEMA, "trap: a TLB's misses counted by page faults"),
-    kind::<UndoResult>(UNDO_SCHEMA, "undo: ranges brought back to small pages"),
-    kind::<VerifyResult>(VERIFY_SCHEMA, "verify: what a plan brings, measured"),
+    kind::<UndoResult>(UNDO_SCHEMA, "undo: ranges returned to small pages"),
+    kind::<VerifyResult>(VERIFY_SCHEMA, "verify: what a plan saves, measured"),
 ];
 
 impl Kind {
-    /// Its name without what all have in common, and without the version: `result`.
+    /// The schema's name without `pagewalk.` and the version: `result`.
     pub fn name(&self) -> &'static str {
         let name = self.schema.strip_prefix("pagewalk.").unwrap_or(self.schema);
         name.split_once('/').map_or(name, |(name, _)| name)
@@ -78,7 +81,7 @@ impl Kind {
         })
     }
 
-    /// Its JSON Schema (draft 2020-12): what this version writes.
+    /// Its JSON Schema (draft 2020-12), for what this version writes.
     pub fn json_schema(&self) -> Value {
         let mut schema = (self.make)();
         if let Some(root) = schema.as_object_mut() {
@@ -93,7 +96,7 @@ impl Kind {
     }
 }
 
-/// Fixes the value of the key `schema` of an object that has it.
+/// Makes `name` the only value of an object's key `schema`, if it has one.
 fn name_schema(object: &mut Map<String, Value>, name: &str) {
     let key = object.get_mut("properties").and_then(|properties| properties.get_mut("schema"));
     if let Some(key) = key.and_then(Value::as_object_mut) {

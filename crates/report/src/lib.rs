@@ -1,12 +1,11 @@
 //! Results as data, and their renderers. Runs no simulation and reads no trace.
 //!
-//! [`schema`] is the result, [`metrics`] the registry of what it counts, and [`groups`] of whose counts it tells;
-//! [`json`] writes and reads it; [`text`] prints it on a terminal; [`html`] makes the self-contained page; [`advice`]
-//! says in one sentence what to do about it; [`sweep`] does the same for the results of studies, [`contiguity`] for a
-//! live process's memory, [`conflicts`] for a TLB's sets, [`probe`] for what a host's translation costs;
-//! [`classes()`] tells what figures are; [`documents`] are results of one command each, and [`kinds`] lists all kinds
-//! with their JSON Schemas. A renderer only renders: every figure it shows stands in the result or is a quotient of
-//! two that do.
+//! [`schema`] is the result of a run, [`metrics`] the registry of its counters, [`groups`] that of its parts with
+//! counters of their own. [`json`] writes and reads it; [`text`] prints it on a terminal; [`html`] makes the
+//! self-contained page; [`advice`] gives the advice. [`sweep`] does the same for results of studies, [`contiguity`]
+//! for a live process's memory, [`conflicts`] for a TLB's sets, [`probe`] for a host's translation costs.
+//! [`classes()`] classifies figures; [`documents`] holds results of one command each; [`kinds`] lists all kinds with
+//! their JSON Schemas. Renderers compute nothing: each figure is in the result or is a quotient of two that are.
 
 pub mod advice;
 pub mod classes;

@@ -34,17 +34,17 @@ pub(crate) fn bytes(n: u64) -> String {
         format!("{n} B")
     } else {
         let text = scaled(n as f64, 1024.0, &[" KiB", " MiB", " GiB", " TiB", " PiB", " EiB"]);
-        // Sizes are mostly powers of two: "6.00 MiB" promises digits that nobody measured.
+        // Sizes are mostly powers of two: "6.00 MiB" claims digits that nobody measured.
         without_zeros(&text)
     }
 }
 
-/// A round count, at a tick of an axis.
+/// A round count, for a tick of an axis.
 pub(crate) fn round(n: u64) -> String {
     without_zeros(&count(n))
 }
 
-/// Without the zeros that say how exact others are.
+/// Drops the fraction's trailing zeros.
 fn without_zeros(text: &str) -> String {
     text.replace(".00 ", " ").replace(".0 ", " ")
 }
@@ -116,12 +116,12 @@ pub(crate) fn cycles(x: f64) -> String {
     }
 }
 
-/// A sum of what may come from anybody's file.
+/// A saturating sum, for counts from untrusted files.
 pub(crate) fn total(counts: impl Iterator<Item = u64>) -> u64 {
     counts.fold(0, u64::saturating_add)
 }
 
-/// The multiples of a step in a range: none where there is no step, and no more than can be drawn.
+/// The multiples of a step in a range; none if the step is 0, and at most as many as can be drawn.
 pub(crate) fn multiples(step: f64, range: RangeInclusive<f64>) -> impl Iterator<Item = f64> {
     const DRAWN: usize = 100;
     let first = (range.start() / step).ceil();
@@ -129,7 +129,7 @@ pub(crate) fn multiples(step: f64, range: RangeInclusive<f64>) -> impl Iterator<
     all.take_while(move |&at| step > 0.0 && at <= *range.end())
 }
 
-/// A round step that divides a range into about `wanted` parts, and the digits that its multiples need.
+/// A round step that divides a range into about `wanted` parts, and the decimals that its multiples need.
 pub(crate) fn nice_step(range: f64, wanted: f64) -> (f64, usize) {
     let raw = range / wanted;
     let exponent = raw.log10().floor();
@@ -142,7 +142,7 @@ fn scaled(n: f64, step: f64, suffixes: &[&str]) -> String {
     let mut value = n;
     let mut suffix = "";
     for next in suffixes {
-        // 999.5 would print as "1000": the next suffix takes over there.
+        // 999.5 would print as "1000", so the next suffix starts there.
         if value < step.min(999.5) {
             break;
         }

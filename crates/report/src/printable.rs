@@ -1,4 +1,4 @@
-//! Names come from the traced program, which may choose them to deceive.
+//! Makes names safe to print: they come from the traced program, which may choose them to deceive.
 
 /// A name that is safe to show: control characters would drive the terminal, and characters
 /// that turn or hide text would forge lines.
@@ -14,7 +14,7 @@ pub fn printable(text: &str) -> String {
     safe
 }
 
-/// At most so many characters of a text, its middle left out: paths tell the most at their ends.
+/// A text cut to `characters` in its middle: the ends of a path say the most.
 pub(crate) fn shortened(text: &str, characters: usize) -> String {
     let chars: Vec<char> = text.chars().collect();
     if chars.len() <= characters {

@@ -1,18 +1,18 @@
-//! The result of a run, as data. `--json` writes exactly this; the HTML report embeds exactly this.
+//! The result of `profile` or `simulate`, as data. `--json` writes exactly this; the HTML report embeds exactly this.
 //!
-//! Every number has a name, a unit (last in the name where it is not a count) and a class: counts of
-//! the simulation are *modelled* (exact for the machine described); instructions, references and pages
-//! touched are *measured* on the program; a perfect TLB is a *bound*.
+//! Every number has a name, a unit (the end of the name, unless it is a count) and a class: the simulation's counts are
+//! *modelled* (exact for the machine described); instructions, references and touched pages are *measured* on the
+//! program; a perfect TLB is a *bound*.
 
 use crate::groups;
-use crate::metrics::Registered;
+use crate::metrics::RegistrySchema;
 pub use crate::values::{Metrics, Number};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The schema name that every result carries.
 pub const RESULT_SCHEMA: &str = "pagewalk.result/2";
-/// That of older results, which are read too: they had cores, processes, kernels and servers among mappings.
+/// The schema of older results, which are read too: they list cores, processes, kernels and servers as mappings.
 pub const RESULT_SCHEMA_1: &str = "pagewalk.result/1";
 
 /// One run of `profile` or `simulate`.
@@ -20,11 +20,11 @@ pub const RESULT_SCHEMA_1: &str = "pagewalk.result/1";
 pub struct RunResult {
     /// [`RESULT_SCHEMA`].
     pub schema: String,
-    /// What made this result.
+    /// The tool that made this result.
     pub tool: Tool,
-    /// Where the program ran.
+    /// The host of the program.
     pub host: Host,
-    /// How each machine is built, in the order of `machines`; empty in results that do not say.
+    /// The description of each machine, in the order of `machines`; empty in results that do not say.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub descriptions: Vec<MachineDescription>,
     /// Totals over all processes, one entry per machine.
@@ -38,7 +38,7 @@ pub struct RunResult {
 pub struct Tool {
     /// Version of pagewalk.
     pub version: String,
-    /// The capture engine with its version, or the file the stream came from.
+    /// The capture engine with its version, or the stream's file.
     pub engine: String,
     /// pagewalk's own command line.
     pub command_line: Vec<String>,
@@ -55,31 +55,31 @@ pub struct Host {
     pub thp: String,
 }
 
-/// How a machine is built: what its file says, so that a reader can check what was modelled.
+/// The description of a machine from its file, so that a reader can check the model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MachineDescription {
     /// The machine's name.
     pub name: String,
     /// Its TLBs, level by level.
     pub tlbs: Vec<TlbDescription>,
-    /// Base page of its kernel, such as `4K`: the page that `pages_touched` counts.
+    /// Base page of its kernel, such as `4K`; `pages_touched` counts these.
     #[serde(default = "four_kib")]
     pub base_page: String,
     /// Huge page of its kernel, such as `2M`.
     #[serde(default = "two_mib")]
     pub huge_page: String,
-    /// What finds translations that no TLB has, such as `radix, x86-64, 4 levels`.
+    /// Its walker, such as `radix, x86-64, 4 levels`.
     #[serde(default)]
     pub walker: String,
-    /// Levels of the radix page table; 0 where there is none.
+    /// Levels of the radix page table; 0 if it has none.
     pub walk_levels: u32,
     /// Its page-walk caches.
     pub walk_caches: Vec<WalkCacheDescription>,
-    /// Cycles per event, by the key of the machine file, such as `l2_hit`.
+    /// Cycles per event, by key of the machine file, such as `l2_hit`.
     pub cost: Metrics,
 }
 
-/// The pages of every machine before results told them.
+/// The page size in older results, which do not tell it.
 fn four_kib() -> String {
     "4K".to_owned()
 }
@@ -95,32 +95,32 @@ pub struct TlbDescription {
     pub name: String,
     /// 1 or 2.
     pub level: u32,
-    /// Which references look it up: `fetch`, `load`, `store`.
+    /// The references that look it up: `fetch`, `load`, `store`.
     pub serves: Vec<String>,
-    /// The page sizes it holds: `4K`, `2M`, `1G` …
+    /// Its page sizes: `4K`, `2M`, `1G` …
     pub page_sizes: Vec<String>,
     /// Number of entries.
     pub entries: u64,
     /// Neighbouring pages that one entry maps.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub pages_per_entry: u64,
-    /// Those of them that no miss fills.
+    /// Entries that no miss fills.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub reserved: u64,
-    /// Ways of a set; as many as entries when fully associative.
+    /// Ways of a set; equal to `entries` if fully associative.
     pub ways: u64,
-    /// What leaves a full set: a policy as machine files name them, such as `lru` or `tree-plru`.
+    /// The replacement policy, as in machine files: `lru`, `tree-plru` …
     #[serde(default = "least_recently_used")]
     pub replacement: String,
-    /// What is put into it: `walks` or `victims` of the level above.
+    /// What fills it: `walks`, or `victims` of the level above.
     #[serde(default = "walks", skip_serializing_if = "is_walks")]
     pub fills: String,
-    /// Entries of the buffer of its prefetcher of next pages, if it has one.
+    /// Entries of its next-page prefetcher's buffer, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefetch_entries: Option<u64>,
 }
 
-/// What filled arrays before results told it.
+/// What fills arrays in older results, which do not tell it.
 fn walks() -> String {
     "walks".to_owned()
 }
@@ -149,7 +149,7 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// What arrays did before results told it.
+/// The replacement policy in older results, which do not tell it.
 fn least_recently_used() -> String {
     "lru".to_owned()
 }
@@ -161,7 +161,7 @@ pub struct WalkCacheDescription {
     pub name: String,
     /// Number of entries.
     pub entries: u64,
-    /// Ways of a set; as many as entries when fully associative.
+    /// Ways of a set; equal to `entries` if fully associative.
     pub ways: u64,
 }
 
@@ -172,27 +172,27 @@ pub struct MachineResult {
     pub name: String,
     /// Its counters, such as `instructions`, `references`, `tlb.l1d.lookups`, `tlb.l1d.misses`,
     /// `walks`, `walk_references`, `walk_cycles`, `walk_cycle_share`.
-    #[schemars(with = "Registered")]
+    #[schemars(with = "RegistrySchema")]
     pub metrics: Metrics,
-    /// Where the partition of a software-managed TLB went, its start first; empty where it does not move, and in sums
-    /// over processes.
+    /// Moves of a software-managed TLB's partition, its start first; empty if it does not move, and in sums over
+    /// processes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub partition: Vec<PartitionMove>,
 }
 
 impl MachineResult {
-    /// Counters without a partition that moves.
+    /// The counters of a machine without a moving partition.
     pub fn new(name: impl Into<String>, metrics: Metrics) -> MachineResult {
         MachineResult { name: name.into(), metrics, partition: Vec::new() }
     }
 }
 
-/// The partition of a software-managed TLB from one move to the next.
+/// A move of a software-managed TLB's partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PartitionMove {
-    /// Instructions executed when it came there; 0 at the start.
+    /// Instructions executed before the move; 0 for the start.
     pub instructions: u64,
-    /// Slots below it from then on.
+    /// Slots below the partition from then on.
     pub lower: u32,
 }
 
@@ -203,7 +203,7 @@ pub struct ProcessResult {
     pub pid: u32,
     /// Parent's process id.
     pub parent: u32,
-    /// `start`, `fork`, `exec` or `import`; `interleaved`: several processes that take turns.
+    /// `start`, `fork`, `exec` or `import`; `interleaved` for several processes that take turns.
     pub origin: String,
     /// Path of the program.
     pub program: String,
@@ -211,39 +211,39 @@ pub struct ProcessResult {
     pub command_line: Vec<String>,
     /// How it ended: `exit 0`, `signal 9`, `exec`, `unknown` …
     pub ended: String,
-    /// What was lost or cut off, in plain words; empty when the stream is whole.
+    /// Parts of the stream that were lost or cut off, in words; empty if it is complete.
     pub losses: Vec<String>,
-    /// Which of the losses is the rest of the program: then the figures are of its beginning only, and there is no
+    /// The loss, among `losses`, of the rest of the program. The figures then cover its beginning only, and there is no
     /// advice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut_short: Option<String>,
-    /// What the process forbade of transparent huge pages at its end (`prctl(PR_SET_THP_DISABLE)`): `all`, or
-    /// `except_advised`; left out where it forbade nothing.
+    /// The transparent huge pages that the process forbids at its end (`prctl(PR_SET_THP_DISABLE)`): `all` or
+    /// `except_advised`; left out if it forbids none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thp_disable: Option<String>,
-    /// The structure of the operating system that it ran in, where one was asked for: counters of the machines are of
-    /// the kernel's and the servers' references too, which `kernel_references` and `server_references` count.
+    /// The operating system's structure, if the run simulates one. Counters of the machines then include references of
+    /// the kernel and the servers, which `kernel_references` and `server_references` count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub structure: Option<String>,
     /// Counters per machine.
     pub machines: Vec<MachineResult>,
-    /// Who pays, on the first machine.
+    /// What causes walks, on the first machine.
     pub attribution: Attribution,
     /// Walks over address space and time, on the first machine.
     pub heat: Heat,
     /// Misses against the number of second-level entries, on the first machine.
     pub reach: Vec<ReachPoint>,
-    /// What would change it, on the first machine. The first entry is the baseline itself.
+    /// Alternatives on the first machine. The first entry is the baseline.
     pub what_if: Vec<WhatIf>,
-    /// The machines under several kernels, the host's first for each, where that was asked for.
+    /// The machines under several kernels, the host's first for each machine, if requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kernels: Vec<KernelResult>,
-    /// One plain sentence.
+    /// The advice, in a sentence.
     pub advice: String,
 }
 
 impl ProcessResult {
-    /// Takes note of whether the rest of the program is among what was lost. Figures of a beginning are no ground for
+    /// Sets [`ProcessResult::cut_short`] if the rest of the program was lost. Figures of a beginning are no basis for
     /// advice.
     pub fn note_cut(&mut self) {
         self.cut_short = self.losses.iter().find(|loss| loss.starts_with(REST_LOST)).cloned();
@@ -253,14 +253,14 @@ impl ProcessResult {
     }
 }
 
-/// How a loss of all that a program does from some point on begins.
+/// The first words of a loss of everything after some point.
 pub const REST_LOST: &str = "the rest of the program";
 
 /// Walks by mapping, function and page.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Attribution {
-    /// By mapping, costliest first; empty where the pages of mappings are not told apart: with `--os`, and where
-    /// several processes, cores or an operating system's servers share a machine.
+    /// By mapping, costliest first; empty if pages are not attributed to mappings: with `--os`, and if several
+    /// processes, cores or an operating system's servers share a machine.
     pub mappings: Vec<MappingRow>,
     /// By function, costliest first.
     pub functions: Vec<FunctionRow>,
@@ -268,21 +268,21 @@ pub struct Attribution {
     pub pages: Vec<PageRow>,
     /// Pages with walks that the list of pages leaves out.
     pub pages_left_out: u64,
-    /// Parts of what ran that have counters of their own, on the first machine; left out where there is none.
+    /// Parts of the run with counters of their own, on the first machine; left out if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<Group>,
 }
 
-/// A part of what ran that has counters of its own.
+/// A part of the run with counters of its own.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Group {
-    /// What kind of part it is: one of [`DIVISIONS`](crate::groups::DIVISIONS).
+    /// Its kind: one of [`DIVISIONS`](crate::groups::DIVISIONS).
     #[schemars(extend("enum" = groups::ids(), "description" = groups::about()))]
     pub kind: String,
-    /// What tells it from others of its kind.
+    /// Its name, unique within its kind.
     pub name: String,
     /// Its counters, by their names in the registry.
-    #[schemars(with = "Registered")]
+    #[schemars(with = "RegistrySchema")]
     pub metrics: Metrics,
 }
 
@@ -293,31 +293,30 @@ pub struct MappingRow {
     pub name: String,
     /// `heap`, `stack`, `anonymous`, `shared_anonymous`, `file`, `shared_file`, `kernel` (its vdso), `unknown`.
     pub kind: String,
-    /// Who had more than half of it mapped, past the allocator: `build (join.c:17)`. Left out where that is not known.
+    /// The code that mapped more than half of it, past the allocator: `build (join.c:17)`. Left out if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub made_by: Option<String>,
-    /// GNU build-id of the file, where it has one.
+    /// GNU build-id of the file, if it has one.
     pub build_id: Option<String>,
     /// Lowest address.
     pub start: u64,
-    /// Largest size it had, bytes.
+    /// Its largest size, in bytes.
     pub bytes: u64,
-    /// Bytes of its pages: 4096, and left out, or more where the program has it from hugetlb.
+    /// Bytes of its pages: 4096, and then left out; more if it is hugetlb memory.
     #[serde(default = "usual_page", skip_serializing_if = "is_usual_page")]
     pub page_bytes: u64,
-    /// Huge pages' worth of it, of the first machine, that were first touched while it did not hold all of them yet,
-    /// and
-    /// so on base pages: the kernel would have given them a huge page otherwise.
+    /// Regions of it, by the first machine's huge page, that were first touched before it held all of the region, and
+    /// so lie on base pages. The kernel would have given them huge pages otherwise.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub late_blocks: u64,
-    /// The same where it would not have: huge pages are off, or only for what is advised.
+    /// Such regions that would lie on base pages anyway: huge pages are off, or only for advised memory.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub late_blocks_small_anyway: u64,
-    /// Base pages of the first machine touched.
+    /// Touched base pages of the first machine.
     pub pages_touched: u64,
-    /// References to it: fetches.
+    /// Fetches from it.
     pub references_fetch: u64,
-    /// References to it: loads, stores, modifies.
+    /// Loads, stores and modifies in it.
     pub references_data: u64,
     /// Walks by fetches.
     pub walks_fetch: u64,
@@ -328,7 +327,7 @@ pub struct MappingRow {
 }
 
 impl MappingRow {
-    /// Its name for people, with who made it.
+    /// Its name for people, with the code that mapped it.
     pub fn label(&self) -> String {
         match &self.made_by {
             Some(who) => format!("{} by {who}", self.name),
@@ -337,23 +336,23 @@ impl MappingRow {
     }
 }
 
-/// What stands behind an object's name where a function has none and the object was stripped of the names of all its
-/// own functions: `libfoo.so (stripped)+0x1200`, with the place in the file.
+/// Follows an object's name, in place of a function's name, if the object is stripped of all names of its own
+/// functions: `libfoo.so (stripped)+0x1200`, with the offset in the file.
 pub const STRIPPED: &str = " (stripped)";
-/// The same of an object that has names, but not there.
+/// Follows an object's name if the object has names of functions, but none at that offset.
 pub const NO_SYMBOL: &str = " (no symbol)";
 
 /// One function.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FunctionRow {
-    /// Demangled name; where there is none, the object with [`STRIPPED`] or [`NO_SYMBOL`] and the place in its file
-    /// where the function begins (or its 4 KiB, where that is unknown), or the address.
+    /// Demangled name; if it has none, the object with [`STRIPPED`] or [`NO_SYMBOL`] and the function's offset in the
+    /// file (or that of its 4 KiB page, if the function's start is unknown), or else the address.
     pub name: String,
     /// Path of the object that holds it.
     pub object: String,
-    /// Source file, where debug information exists.
+    /// Source file, if there is debug information.
     pub file: Option<String>,
-    /// Line of its costliest walk, where debug information exists.
+    /// Line of its costliest walk, if there is debug information.
     pub line: Option<u32>,
     /// Walks by fetches of its code.
     pub walks_fetch: u64,
@@ -386,7 +385,7 @@ macro_rules! walks_of {
 }
 walks_of!(MappingRow, FunctionRow, PageRow);
 
-/// Walks over address space and time: a picture's data.
+/// Walks over address space and time: the data of a heat map.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Heat {
     /// Instructions per column.
@@ -397,27 +396,27 @@ pub struct Heat {
     pub rows: Vec<HeatRow>,
 }
 
-/// One row of the picture: a piece of address space.
+/// One row of the heat map: a piece of address space.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HeatRow {
-    /// First byte; 0 of the row of many mappings.
+    /// First byte; 0 for the row that collects many mappings.
     pub start: u64,
-    /// Bytes per row; 0 of the row of many mappings.
+    /// Bytes per row; 0 for the row that collects many mappings.
     pub bytes: u64,
-    /// The mapping's name as in [`MappingRow::name`]; of the row of many, how many.
+    /// The mapping's name as in [`MappingRow::name`], or the number of mappings in the row that collects many.
     pub mapping: String,
     /// Walks per column.
     pub walks: Vec<u64>,
 }
 
-/// One point of the curve "walks against reach".
+/// One point of the curve of walks against reach.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ReachPoint {
-    /// Page size of the run, such as `4K` or `2M`.
+    /// Page size of the design, such as `4K` or `2M`.
     pub page_size: String,
     /// Entries of the last-level TLB.
     pub entries: u64,
-    /// Bytes that those entries map.
+    /// Bytes that they map.
     pub reach_bytes: u64,
     /// Walks with that many entries.
     pub walks: u64,
@@ -430,51 +429,50 @@ pub struct ReachPoint {
 pub struct KernelResult {
     /// The machine's name.
     pub machine: String,
-    /// `host`, or the policy with the keys that were given.
+    /// `host`, or the policy with its keys.
     pub policy: String,
     /// `modelled` or `bound`.
     pub class: String,
-    /// Its counters: those of [`MachineResult`], and for kernels that build superpages `kernel.promotions`,
-    /// `kernel.copy_cycles` and others.
-    #[schemars(with = "Registered")]
+    /// The counters of [`MachineResult`], and of kernels that build superpages: `kernel.promotions`,
+    /// `kernel.copy_cycles` …
+    #[schemars(with = "RegistrySchema")]
     pub metrics: Metrics,
-    /// Memory over time, for kernels of their own: at multiples of an interval of instructions, a power of two.
+    /// Memory over time, for simulated kernels, at multiples of an interval of instructions that is a power of two.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub memory: Vec<MemoryPoint>,
 }
 
-/// What a kernel backs at one time.
+/// The memory that a kernel backs at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MemoryPoint {
-    /// Instructions executed: what was so before anything happened at the last of them.
+    /// Instructions executed before the sample.
     pub instructions: u64,
     /// Bytes backed.
     pub backed_bytes: u64,
-    /// Bytes of base pages that the program has touched, of those.
+    /// Backed bytes in base pages that the program has touched.
     pub touched_bytes: u64,
 }
 
 /// One alternative, simulated in the same pass.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WhatIf {
-    /// `baseline`, `all_4k`, `thp`, `all_2m`, `mapping_2m`, `double_tlb`, `perfect_tlb`; where processes take turns
-    /// `flush`, `identifiers`, `global` or `no_global`, `alone`; on several cores `private`, `shared`, `one_core`;
-    /// with `--os` `kernel`. Ids keep these names on machines with
-    /// other pages than 4K and 2M: `page_size` says them.
+    /// `baseline`, `all_4k`, `thp`, `all_2m`, `mapping_2m`, `double_tlb`, `perfect_tlb`; for processes in turns
+    /// `flush`, `identifiers`, `global` or `no_global`, `alone`; on several cores `private`, `shared`, `one_core`; with
+    /// `--os` `kernel`. Machines with other page sizes than 4K and 2M use the same ids: see `page_size`.
     pub id: String,
-    /// For people, such as `[heap] alone on 2 MB pages`.
+    /// Its title for people, such as `[heap] alone on 2 MB pages`.
     pub title: String,
     /// `modelled` or `bound`.
     pub class: String,
     /// The mapping for `mapping_2m`.
     pub mapping: Option<String>,
-    /// The page size that it gives, such as `4K` or `2M`, where it gives one.
+    /// The page size that it sets, such as `4K` or `2M`, if it sets one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page_size: Option<String>,
-    /// Instruction number from which it was counted (0: the whole run).
+    /// The instruction at which its counts start; 0 for the whole run.
     pub from_instruction: u64,
-    /// Instruction number up to which it was counted, where that is not the end of the run: its mapping
-    /// cost nothing worth saving any more.
+    /// The instruction at which its counts end, if that is before the end of the run: from there on, its mapping cost
+    /// too little to follow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to_instruction: Option<u64>,
     /// Walks.
@@ -485,6 +483,6 @@ pub struct WhatIf {
     pub baseline_walks: u64,
     /// Walk cycles of the baseline over the same stretch.
     pub baseline_walk_cycles: u64,
-    /// Memory newly backed but never touched, MiB.
+    /// Memory backed beyond the baseline and never touched, in MiB.
     pub memory_price_mib: f64,
 }

@@ -1,9 +1,9 @@
-//! Results of older versions, as what they are now.
+//! Upgrades results of older versions.
 
 use crate::metrics::record_count;
 use crate::schema::{Group, MappingRow, Metrics, ProcessResult, RESULT_SCHEMA, RunResult};
 
-/// A result of `pagewalk.result/1`, which had cores, processes, kernels and servers among mappings.
+/// Upgrades `pagewalk.result/1`, which lists cores, processes, kernels and servers as mappings.
 pub(crate) fn from_1(mut result: RunResult) -> RunResult {
     for process in &mut result.processes {
         let rows = std::mem::take(&mut process.attribution.mappings);

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Metric name to value: counts are whole numbers, shares are fractions of one.
+/// Values by metric name: counts are integers, shares are fractions of one.
 pub type Metrics = BTreeMap<String, Number>;
 
 /// A count or a ratio.
@@ -13,7 +13,7 @@ pub type Metrics = BTreeMap<String, Number>;
 pub enum Number {
     /// An exact count.
     Count(u64),
-    /// A ratio or a modelled quantity that is not whole.
+    /// A ratio, or a modelled quantity that is not an integer.
     Real(f64),
 }
 

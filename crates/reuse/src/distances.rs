@@ -1,6 +1,6 @@
 //! Stack distances over 4 KiB pages.
 
-use crate::feed::{Feed, Serves, Touched};
+use crate::feed::{Feed, ReferenceKinds, TouchSink};
 use crate::invalidations::gone;
 use crate::pages::Pages;
 use crate::stack::{PLACES, Stack};
@@ -11,19 +11,19 @@ use std::ops::Range;
 
 const NO_PAGE: u64 = u64::MAX;
 
-/// How deep in the order of last use references find their pages, exactly.
+/// Exact LRU stack distances of references.
 ///
-/// The *distance* of a reference is the number of places above its page: the other pages referenced since the page
-/// was last, and the holes among them that taken-away pages left and nothing filled. An LRU array that any page may
-/// go anywhere in hits when it has more entries than that, so the distances are the miss-ratio curve.
+/// The *distance* of a reference is the number of places above its page in the LRU stack: the other pages referenced
+/// since the last reference to this page, plus the unfilled holes that invalidated pages left among them. A fully
+/// associative LRU array hits if it has more entries than the distance, so the distances give the miss-ratio curve.
 ///
 /// Memory: 4 bytes for each page of the regions that are referenced, and 12 to 20 for each page seen.
 ///
 /// ```
-/// use pagewalk_reuse::{Serves, StackDistances};
+/// use pagewalk_reuse::{ReferenceKinds, StackDistances};
 /// use pagewalk_units::Vpn;
 ///
-/// let mut distances = StackDistances::new(Serves::Data);
+/// let mut distances = StackDistances::new(ReferenceKinds::Data);
 /// for vpn in [0, 1, 2, 2, 0] {
 ///     distances.reference(Vpn(vpn));
 /// }
@@ -36,22 +36,22 @@ pub struct StackDistances {
     order: Order,
 }
 
-/// All pages in order of last use: the top places, and below them what sank out of those.
+/// All pages in order of last use: the top places in a small stack, all older pages in a timeline.
 struct Order {
-    /// The page touched last.
+    /// The most recently touched page.
     last: u64,
     pages: Pages,
     top: Stack,
     below: Timeline,
-    /// References by distance, those of distance 0 left out.
+    /// References by distance, without those of distance 0.
     distances: Vec<u64>,
     cold: u64,
     taken_away: u64,
 }
 
 impl StackDistances {
-    /// An empty order for these references.
-    pub fn new(serves: Serves) -> StackDistances {
+    /// Counts distances for these kinds of references; nothing is referenced yet.
+    pub fn new(serves: ReferenceKinds) -> StackDistances {
         let order = Order {
             last: NO_PAGE,
             pages: Pages::new(),
@@ -64,14 +64,14 @@ impl StackDistances {
         StackDistances { feed: Feed::new(serves), order }
     }
 
-    /// References a page, whatever kinds of references are served.
+    /// References a page, regardless of the kinds of references given to `new`.
     #[inline]
     pub fn reference(&mut self, vpn: Vpn) {
         self.feed.references += 1;
         self.order.touch(vpn.0);
     }
 
-    /// Takes the translations of these pages away.
+    /// Invalidates the translations of these pages.
     pub fn invalidate(&mut self, vpns: Range<Vpn>) {
         self.order.invalidate(vpns);
     }
@@ -86,7 +86,7 @@ impl StackDistances {
         self.order.cold
     }
 
-    /// References to pages whose translation was taken away since they were referenced last: they miss as well.
+    /// References to pages whose translation was invalidated after their last reference: they miss in every array, too.
     pub fn taken_away(&self) -> u64 {
         self.order.taken_away
     }
@@ -99,8 +99,8 @@ impl StackDistances {
         histogram
     }
 
-    /// Misses of a fully associative LRU array of `entries` pages: one point of the miss-ratio curve. Cost: a sum over
-    /// the histogram; for the whole curve, add that up from its end.
+    /// Misses of a fully associative LRU array of `entries` pages: one point of the miss-ratio curve. Each call sums
+    /// over the histogram; to compute the whole curve, accumulate the histogram from its end instead.
     pub fn misses_with(&self, entries: usize) -> u64 {
         if entries == 0 {
             return self.references();
@@ -110,7 +110,7 @@ impl StackDistances {
 }
 
 impl Order {
-    /// A touch of another page than the last.
+    /// A touch of a page other than the last.
     #[inline(never)]
     fn change(&mut self, vpn: u64) {
         self.last = vpn;
@@ -145,7 +145,7 @@ impl Order {
     }
 }
 
-impl Touched for Order {
+impl TouchSink for Order {
     #[inline(always)]
     fn touch(&mut self, vpn: u64) {
         if vpn != self.last {

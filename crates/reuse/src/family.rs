@@ -1,28 +1,28 @@
-//! Every array of a family of shapes at once.
+//! All arrays of a family of geometries in one pass.
 
-use crate::feed::{Feed, Serves, Touched};
+use crate::feed::{Feed, ReferenceKinds, TouchSink};
 use crate::invalidations::gone;
-use crate::older_pages::{Histogram, Older, PLACES};
-use crate::recent_pages::{Entry, Recent, SET_COUNTS};
+use crate::older_pages::{Histogram, OlderPages, PLACES};
+use crate::recent_pages::{Entry, RecentPages, SET_COUNTS};
 use pagewalk_trace::{Analysis, Batch, Event};
 use pagewalk_units::{PAGE_SHIFT, PageSize, RefIndex, Vpn};
 use std::ops::Range;
 
 const NO_PAGE: u64 = u64::MAX;
 
-/// The misses of every LRU array of a family, exactly, from one pass: 13 set counts of up to 64 ways each at five
-/// page sizes, 4,160 arrays. Every array sees the whole stream as if all memory were in pages of its size, the
-/// page number's low bits choose the set.
+/// The exact misses of every LRU array of a family from one pass: 13 set counts with up to 64 ways each, at five page
+/// sizes, 4,160 arrays in total. Every array sees the whole stream as if all memory were mapped by pages of its size;
+/// the low bits of the page number choose the set.
 ///
-/// Set counts are served together (see the modules `recent` and `older`), page sizes one after the other, and only as
-/// far as their page changes. Memory: 2 MiB for each page size, touched as sets fill, and 5 bytes for each page of the
-/// regions that are referenced.
+/// All set counts are processed together (see the modules `recent_pages` and `older_pages`), page sizes one after the
+/// other, and only if the reference changes the current page of that size. Memory: 2 MiB for each page size, used as
+/// sets fill, and 5 bytes for each page of the regions that are referenced.
 ///
 /// ```
-/// use pagewalk_reuse::{Family, Serves};
+/// use pagewalk_reuse::{Family, ReferenceKinds};
 /// use pagewalk_units::{PageSize, Vpn};
 ///
-/// let mut family = Family::new(Serves::Data);
+/// let mut family = Family::new(ReferenceKinds::Data);
 /// for vpn in [0, 1, 2, 0, 1, 2] {
 ///     family.reference(Vpn(vpn));
 /// }
@@ -36,21 +36,22 @@ pub struct Family {
 }
 
 struct Arrays {
-    /// The two 4 KiB pages touched last, the last first.
+    /// The two most recently touched 4 KiB pages, the most recent first.
     last: [u64; 2],
-    /// How often those two took turns since the sizes were told.
+    /// How often those two pages alternated since the page sizes were last updated.
     turns: u64,
     sizes: [OneSize; Family::PAGE_SIZES.len()],
 }
 
-/// The arrays of one page size.
+/// All arrays of one page size.
 struct OneSize {
     /// log2 of the 4 KiB pages in a page.
     shift: u32,
-    recent: Recent,
-    older: Older,
+    recent: RecentPages,
+    older: OlderPages,
     depths: Box<Histogram>,
-    /// References that found the page used last but one, by the low bits in which it agrees with the last.
+    /// References to the second most recently used page, by the number of low bits in which its number agrees with that
+    /// of the most recent one.
     turns: [u64; u64::BITS as usize],
 }
 
@@ -58,25 +59,25 @@ impl Family {
     /// The page sizes: 4K, 16K, 64K, 2M and 1G.
     pub const PAGE_SIZES: [PageSize; 5] =
         [PageSize::FOUR_KIB, size_of_shift(14), size_of_shift(16), PageSize::TWO_MIB, PageSize::ONE_GIB];
-    /// The most sets of an array; set counts are powers of two.
+    /// Maximum number of sets of an array; set counts are powers of two.
     pub const SETS_MAX: u32 = 1 << (SET_COUNTS - 1);
-    /// The most ways of an array.
+    /// Maximum number of ways of an array.
     pub const WAYS_MAX: u32 = PLACES as u32;
 
-    /// Empty arrays for these references.
-    pub fn new(serves: Serves) -> Family {
+    /// Empty arrays for these kinds of references.
+    pub fn new(serves: ReferenceKinds) -> Family {
         let sizes = Family::PAGE_SIZES.map(OneSize::new);
         Family { feed: Feed::new(serves), arrays: Arrays { last: [NO_PAGE; 2], turns: 0, sizes } }
     }
 
-    /// References a page, whatever kinds of references are served.
+    /// References a page, regardless of the kinds of references given to `new`.
     #[inline]
     pub fn reference(&mut self, vpn: Vpn) {
         self.feed.references += 1;
         self.arrays.touch(vpn.0);
     }
 
-    /// Takes the translations of these 4 KiB pages away, and of every larger page that holds one of them.
+    /// Invalidates the translations of these 4 KiB pages, and of every larger page that contains one of them.
     pub fn invalidate(&mut self, vpns: Range<Vpn>) {
         self.arrays.invalidate(vpns);
     }
@@ -95,9 +96,9 @@ impl Family {
         }
         let bits = sets.ilog2() as usize;
         let deep: u64 = size.depths[ways as usize..].iter().map(|depths| depths[bits]).sum();
-        // The page used last but one is one place deep in its set if the last shares it, and on top if not.
+        // The second most recent page has depth 1 in its set if the most recent page is in the same set, else depth 0.
         let turns = if ways == 1 {
-            size.turns[bits..].iter().sum::<u64>() + self.arrays.untold(size, bits)
+            size.turns[bits..].iter().sum::<u64>() + self.arrays.pending_turns(size, bits)
         } else {
             0
         };
@@ -110,7 +111,7 @@ const fn size_of_shift(shift: u32) -> PageSize {
 }
 
 impl Arrays {
-    /// A touch of another page than the last.
+    /// A touch of a page other than the last.
     #[inline(never)]
     fn change(&mut self, vpn: u64) {
         let [last, before] = self.last;
@@ -119,14 +120,14 @@ impl Arrays {
             self.turns += 1;
             return;
         }
-        self.tell([last, before]);
+        self.flush_turns([last, before]);
         for size in &mut self.sizes {
             size.touch(vpn >> size.shift);
         }
     }
 
-    /// Tells the sizes what turns the last two pages took.
-    fn tell(&mut self, last: [u64; 2]) {
+    /// Passes the pending alternations of the last two pages on to the page sizes.
+    fn flush_turns(&mut self, last: [u64; 2]) {
         if self.turns == 0 {
             return;
         }
@@ -136,8 +137,8 @@ impl Arrays {
         }
     }
 
-    /// Turns that `size` was not told, if they are of pages in one of 2^`bits` sets.
-    fn untold(&self, size: &OneSize, bits: usize) -> u64 {
+    /// The pending alternations that `size` has not counted yet, if both pages are in the same of 2^`bits` sets.
+    fn pending_turns(&self, size: &OneSize, bits: usize) -> u64 {
         let [last, before] = self.last.map(|vpn| vpn >> size.shift);
         if last != before && low_bits_alike(last, before) >= bits { self.turns } else { 0 }
     }
@@ -146,7 +147,7 @@ impl Arrays {
         if vpns.is_empty() {
             return;
         }
-        self.tell(self.last);
+        self.flush_turns(self.last);
         self.last = [NO_PAGE; 2];
         for size in &mut self.sizes {
             size.invalidate(vpns.start.0 >> size.shift..((vpns.end.0 - 1) >> size.shift) + 1);
@@ -154,10 +155,10 @@ impl Arrays {
     }
 }
 
-impl Touched for Arrays {
+impl TouchSink for Arrays {
     #[inline(always)]
     fn touch(&mut self, vpn: u64) {
-        // The page is on top of all its stacks.
+        // Otherwise the page is on top of all its stacks.
         if vpn != self.last[0] {
             self.change(vpn);
         }
@@ -168,8 +169,8 @@ impl OneSize {
     fn new(size: PageSize) -> OneSize {
         OneSize {
             shift: size.shift() - PAGE_SHIFT,
-            recent: Recent::new(),
-            older: Older::new(),
+            recent: RecentPages::new(),
+            older: OlderPages::new(),
             depths: Box::new([[0; 16]; 256]),
             turns: [0; u64::BITS as usize],
         }
@@ -195,7 +196,7 @@ impl OneSize {
         }
     }
 
-    /// Two pages, the last first, took turns; if they are two.
+    /// Counts alternations of two pages, the most recent first; does nothing if both are the same page of this size.
     #[inline(always)]
     fn take_turns(&mut self, [last, before]: [u64; 2], turns: u64) {
         if last != before {
@@ -209,10 +210,10 @@ impl OneSize {
     }
 }
 
-/// In how many low bits two different numbers agree.
+/// The number of low bits in which two different numbers agree.
 #[inline(always)]
 fn low_bits_alike(number: u64, other: u64) -> usize {
-    // The remainder changes nothing; it says that the result is below 64.
+    // The remainder changes nothing; it tells the compiler that the result is below 64.
     (number ^ other).trailing_zeros() as usize % u64::BITS as usize
 }
 

@@ -1,11 +1,11 @@
-//! From batches to touches of pages: the references that an analysis serves, in program order.
+//! Converts batches to touches of pages: the references that an analysis includes, in program order.
 
 use pagewalk_trace::{Batch, Block, Ref};
 use pagewalk_units::{BlockId, Kind, PAGE_SHIFT};
 
-/// Which references arrays serve.
+/// The kinds of references that an analysis includes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Serves {
+pub enum ReferenceKinds {
     /// Loads, stores and modifies: a data TLB.
     #[default]
     Data,
@@ -15,23 +15,24 @@ pub enum Serves {
     Everything,
 }
 
-impl Serves {
+impl ReferenceKinds {
     fn has(self, kind: Kind) -> bool {
         match self {
-            Serves::Data => kind != Kind::Fetch,
-            Serves::Fetches => kind == Kind::Fetch,
-            Serves::Everything => true,
+            ReferenceKinds::Data => kind != Kind::Fetch,
+            ReferenceKinds::Fetches => kind == Kind::Fetch,
+            ReferenceKinds::Everything => true,
         }
     }
 }
 
-/// What touches go to. A touch of the page touched last changes nothing, so one stands for any number in a row.
-pub(crate) trait Touched {
+/// Receives touches. Another touch of the most recently touched page changes nothing, so consecutive touches of a page
+/// are reported once.
+pub(crate) trait TouchSink {
     /// A touch of a 4 KiB page.
     fn touch(&mut self, vpn: u64);
 }
 
-/// A part of a block's execution: fetches from one page, then data references.
+/// A part of a block's execution: fetches from one page, followed by data references.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     vpn: u64,
@@ -39,37 +40,37 @@ struct Step {
     data: u32,
 }
 
-/// Cuts batches into touches.
+/// Splits batches into touches.
 pub(crate) struct Feed {
-    serves: Serves,
+    serves: ReferenceKinds,
     /// References so far, counted once for each 4 KiB page that they touch.
     pub references: u64,
-    /// Of all blocks, one after the other.
+    /// The steps of all blocks, one block after the other.
     steps: Vec<Step>,
-    /// Where the steps of each block end.
+    /// For each block, the end of its steps.
     ends: Vec<usize>,
-    /// Whether some block has fetches among its data references, as imported streams without code have.
+    /// Whether some block has fetches among its data references, as in imported streams without code.
     fetch_records: bool,
 }
 
 const OFFSET_MASK: u64 = (1 << (PAGE_SHIFT + Ref::META_BITS)) - 1;
-/// A reference whose offset in its page is at least this may cross into the next, unless the batch is wide.
+/// A reference whose page offset is at least this may cross into the next page, unless the batch is wide.
 const MAY_CROSS: u64 = ((1 << PAGE_SHIFT) - Batch::WIDE_BYTES as u64 + 1) << Ref::META_BITS;
 
 impl Feed {
-    pub fn new(serves: Serves) -> Feed {
+    pub fn new(serves: ReferenceKinds) -> Feed {
         Feed { serves, references: 0, steps: Vec::new(), ends: Vec::new(), fetch_records: false }
     }
 
-    /// Hands every touch of a batch to `to`.
+    /// Passes every touch of a batch to `to`.
     #[inline(always)]
-    pub fn run(&mut self, batch: &Batch<'_>, to: &mut impl Touched) {
+    pub fn run(&mut self, batch: &Batch<'_>, to: &mut impl TouchSink) {
         if self.ends.len() < batch.blocks.len() {
             batch.blocks.since(self.ends.len()).for_each(|block| self.learn(block));
         }
         match self.serves {
-            Serves::Data if !self.fetch_records => self.data(batch.refs, batch.wide, to),
-            Serves::Fetches if !self.fetch_records => self.fetches(batch, to),
+            ReferenceKinds::Data if !self.fetch_records => self.data(batch.refs, batch.wide, to),
+            ReferenceKinds::Fetches if !self.fetch_records => self.fetches(batch, to),
             _ => self.in_order(batch, to),
         }
     }
@@ -77,8 +78,8 @@ impl Feed {
     fn learn(&mut self, block: &Block) {
         let fetch_records = block.sites.iter().any(|site| site.access.kind == Kind::Fetch);
         self.fetch_records |= fetch_records;
-        // Where data is not served, it does not keep fetches apart.
-        let counts = u32::from(self.serves != Serves::Fetches || fetch_records);
+        // If data is not included, it does not separate fetches.
+        let counts = u32::from(self.serves != ReferenceKinds::Fetches || fetch_records);
         let first = self.steps.len();
         let mut sites = block.sites.iter().peekable();
         for (index, instruction) in block.instructions.iter().enumerate() {
@@ -109,7 +110,7 @@ impl Feed {
     }
 
     #[inline(always)]
-    fn data(&mut self, refs: &[Ref], wide: bool, to: &mut impl Touched) {
+    fn data(&mut self, refs: &[Ref], wide: bool, to: &mut impl TouchSink) {
         self.references += refs.len() as u64;
         for &r in refs {
             self.references += touch_data(r, wide, to);
@@ -117,7 +118,7 @@ impl Feed {
     }
 
     #[inline(always)]
-    fn fetches(&mut self, batch: &Batch<'_>, to: &mut impl Touched) {
+    fn fetches(&mut self, batch: &Batch<'_>, to: &mut impl TouchSink) {
         let mut references = 0;
         for span in batch.spans {
             for step in self.steps_of(span.block) {
@@ -129,7 +130,7 @@ impl Feed {
     }
 
     #[inline(always)]
-    fn in_order(&mut self, batch: &Batch<'_>, to: &mut impl Touched) {
+    fn in_order(&mut self, batch: &Batch<'_>, to: &mut impl TouchSink) {
         let mut references = 0;
         for (index, span) in batch.spans.iter().enumerate() {
             let mut refs = &batch.refs[span.first as usize..batch.span_end(index)];
@@ -149,15 +150,15 @@ impl Feed {
     }
 }
 
-/// Touches the pages of a reference; returns how many come after the first.
+/// Touches the pages of a reference; returns how many there are besides the first.
 #[inline(always)]
-fn touch_data(r: Ref, wide: bool, to: &mut impl Touched) -> u64 {
+fn touch_data(r: Ref, wide: bool, to: &mut impl TouchSink) -> u64 {
     to.touch(r.vpn().0);
     if wide || r.bits() & OFFSET_MASK >= MAY_CROSS { touch_rest(r, to) } else { 0 }
 }
 
 #[cold]
-fn touch_rest(r: Ref, to: &mut impl Touched) -> u64 {
+fn touch_rest(r: Ref, to: &mut impl TouchSink) -> u64 {
     let (first, last) = (r.vpn().0, r.last_vpn().0);
     (first + 1..=last).for_each(|vpn| to.touch(vpn));
     last - first

@@ -1,4 +1,4 @@
-//! What an event takes away: the pages whose translations are no longer valid after it.
+//! The pages whose translations an event invalidates.
 
 use pagewalk_trace::Event;
 use pagewalk_units::{PAGE_BYTES, PAGE_SHIFT, VirtAddr, Vpn};
@@ -8,10 +8,10 @@ const MADV_DONTNEED: i32 = 4;
 const MADV_REMOVE: i32 = 9;
 const MADV_DONTNEED_LOCKED: i32 = 24;
 
-/// The 4 KiB pages that `event` takes away, as up to two ranges, either of which may be empty.
+/// The 4 KiB pages whose translations `event` invalidates, as two ranges, either of which may be empty.
 ///
-/// Unmapped, mapped over, moved, cut off the heap, discarded by `madvise`, or protected anew (Linux flushes for
-/// that, whether rights are added or taken away).
+/// These are pages that are unmapped, replaced by a new mapping, moved, removed from the heap, discarded by `madvise`,
+/// or whose protection changes (for which Linux flushes, whether rights are added or removed).
 pub fn gone(event: &Event) -> [Range<Vpn>; 2] {
     const NONE: Range<Vpn> = Vpn(0)..Vpn(0);
     match *event {
@@ -27,7 +27,7 @@ pub fn gone(event: &Event) -> [Range<Vpn>; 2] {
         Event::Remap { old_start, old_bytes, new_start, new_bytes } => {
             let (old, new) = (pages(old_start, old_bytes), pages(new_start, new_bytes));
             if old.start == new.start {
-                // Resized where it is: only what was cut off, or what it grew over.
+                // Resized in place: only the pages that were cut off, or those that it grew over.
                 return [old.end.min(new.end)..old.end.max(new.end), NONE];
             }
             [old, new]
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
     use pagewalk_trace::{Mapping, MappingKind, Protection};
 
-    /// First pages and the pages after the last.
+    /// For each range, its first page and the page after its last.
     fn taken(event: Event) -> Vec<(u64, u64)> {
         gone(&event).into_iter().filter(|r| !r.is_empty()).map(|r| (r.start.0, r.end.0)).collect()
     }

@@ -4,11 +4,11 @@
 //! never with the stream; no approximation but where the name says so.
 //!
 //! - [`Family`]: the misses of every array of 1 to 4,096 sets and 1 to 64 ways at five page sizes.
-//! - [`StackDistances`]: how deep in the order of last use each reference finds its page, hence the misses of a
-//!   fully associative array of any size.
-//! - [`SampledDistances`]: the same from a sample of pages, with the error stated.
-//! - [`Serves`]: which references the arrays see.
-//! - [`gone()`]: which translations an event takes away.
+//! - [`StackDistances`]: the LRU stack distance of each reference, hence the misses of a fully associative array of any
+//!   size.
+//! - [`SampledDistances`]: an estimate of the same from a sample of pages, with its standard error.
+//! - [`ReferenceKinds`]: the kinds of references that the analysis includes.
+//! - [`gone()`]: the translations that an event invalidates.
 //!
 //! Why one pass is enough: a least-recently-used set of W ways holds the W pages used last among those that map to
 //! it. So one list per set in order of last use, the *stack*, stands for every W at once, and the *depth* at which
@@ -16,9 +16,9 @@
 //! Slutz, Traiger, "Evaluation techniques for storage hierarchies", IBM Systems Journal 9 (2), 1970). More ways never
 //! miss more.
 //!
-//! Arrays follow what the program does to its address space: a page whose translation is taken away leaves a
-//! *hole* in its stacks, which stands for an empty way until a miss fills it. All threads of a stream share the
-//! arrays, as on one core whose switches between them flush nothing.
+//! Arrays follow changes of the address space: a page whose translation is invalidated leaves a *hole* in its stacks,
+//! which stands for an empty way until a miss fills it. All threads of a stream share the arrays, as on one core that
+//! flushes nothing when it switches between threads.
 
 mod distances;
 mod family;
@@ -33,6 +33,6 @@ mod timeline;
 
 pub use distances::StackDistances;
 pub use family::Family;
-pub use feed::Serves;
+pub use feed::ReferenceKinds;
 pub use invalidations::gone;
 pub use shards::{Estimate, SampledDistances, Sampling};

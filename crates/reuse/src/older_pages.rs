@@ -1,51 +1,51 @@
-//! What sank out of the list of recent pages: a stack for each set of each set count.
+//! Pages that left the list of recent pages: an LRU stack for each set of each set count.
 //!
-//! A page that returns to the list keeps its places here. They do not count meanwhile, as the page is counted in the
-//! list, and nothing moves until it sinks again: then it goes to the top of its stacks, and in most of them it
-//! still is there, because small sets see few pages. A return costs a look at those stacks alone in which
-//! something lies above the page: where nothing does, nothing does for more sets either.
+//! A page that returns to the list keeps its places here. They are not counted meanwhile, because the page is counted
+//! in the list, and nothing moves until the page leaves the list again: then it goes to the top of its stacks. In most
+//! of them it is still at the top, because small sets see few pages. When a page returns, only the stacks in which
+//! another page lies above it are searched: if no page does for one set count, none does for larger ones either.
 //!
-//! A stack ends after 64 places. What sinks below has 64 pages above it that are here or in the list, until it is
-//! referenced again: a miss for every array.
+//! A stack has 64 places. A page that sinks below the last one has 64 pages above it, here or in the list, until it is
+//! referenced again, which is a miss in every array.
 
 use crate::pages::Pages;
 use crate::recent_pages::{Entry, SET_COUNTS, Walk};
 use std::ops::Range;
 
-/// Places of a stack.
+/// Number of places of a stack.
 pub(crate) const PLACES: usize = 64;
-/// Places that are looked at together.
+/// Number of places that are compared together.
 const PART: usize = 8;
-/// Sets of all set counts together.
+/// Number of sets of all set counts together.
 const SETS: usize = (1 << SET_COUNTS) - 1;
-/// A place without page: there is none below either. Pages are numbered from 1.
+/// An empty place; all places below are empty too. Pages are numbered from 1.
 const NONE: u32 = 0;
-/// A place whose page was taken away.
+/// A place whose page was invalidated.
 const HOLE: u32 = u32::MAX;
 
-/// By depth and log2 of the set count: references that found their page there; those from [`PLACES`] on miss in every
-/// array. As large as the indices' types, so that none needs a check.
+/// The number of references by depth and log2 of the set count; depths from [`PLACES`] on miss in every array. The
+/// dimensions cover all values of the index types, so that no bounds check is needed.
 pub(crate) type Histogram = [[u64; 16]; 256];
 
 type Stack = [u32; PLACES];
 
-pub(crate) struct Older {
+pub(crate) struct OlderPages {
     pages: Pages,
-    /// By page number: whether the page is in the list of recent ones.
+    /// By page number: whether the page is in the list of recent pages.
     recent: Vec<bool>,
-    /// Those of 2^b sets begin at 2^b - 1.
+    /// The stacks of 2^b sets begin at index 2^b - 1.
     stacks: Box<[Stack]>,
-    /// Whether a page was ever taken away.
+    /// Whether any page was ever invalidated.
     holes: bool,
 }
 
-impl Older {
-    pub fn new() -> Older {
+impl OlderPages {
+    pub fn new() -> OlderPages {
         let stacks = vec![[NONE; PLACES]; SETS].into();
-        Older { pages: Pages::new(), recent: Vec::new(), stacks, holes: false }
+        OlderPages { pages: Pages::new(), recent: Vec::new(), stacks, holes: false }
     }
 
-    /// A page goes to the list, which did not hold it: counts for each set count how deep it was.
+    /// A page enters the list of recent pages: counts its depth for each set count.
     #[inline(never)]
     pub fn take(&mut self, page: u64, walk: &Walk, histogram: &mut Histogram) {
         let number = self.pages.number(page);
@@ -56,7 +56,7 @@ impl Older {
         for bits in 0..SET_COUNTS {
             let above = walk.depths.of(bits);
             if above >= PLACES {
-                // All places of the stack are as deep, and can only sink: what stands in them does not matter.
+                // All places of this stack are beyond the last depth that counts, so their contents do not matter.
                 count(bits, PLACES);
                 continue;
             }
@@ -77,7 +77,7 @@ impl Older {
         self.recent[number as usize] = true;
     }
 
-    /// Puts what sank out of the list on top of its sets' stacks.
+    /// Puts an entry that left the list on top of the stacks of its sets.
     #[inline(never)]
     pub fn put(&mut self, entry: Entry) {
         if entry.is_ghost() {
@@ -97,7 +97,7 @@ impl Older {
         }
     }
 
-    /// Takes away every page of a range. `from_list` takes one out of the list and says whether it was there.
+    /// Invalidates every page of a range. `from_list` removes a page from the list and returns whether it was there.
     pub fn remove(&mut self, pages: Range<u64>, mut from_list: impl FnMut(u64) -> bool) {
         self.pages.seen(pages, |page, number| {
             let listed = from_list(page);
@@ -114,8 +114,8 @@ impl Older {
     }
 }
 
-/// The page at `place`, or deeper than all places, goes to the list: the first hole above it swallows what sinks,
-/// unless one in the list has, and then the page's own place is the hole.
+/// The page at `place`, or deeper than all places, enters the list. The first hole above it is filled by what sinks,
+/// unless a hole in the list was; then the page's own place becomes the hole.
 fn fill_hole(stack: &mut Stack, place: Option<usize>, swallowed: bool) {
     let hole = if swallowed { None } else { place_of(stack, HOLE) };
     let hole = hole.filter(|&hole| place.is_none_or(|place| hole < place));
@@ -127,14 +127,14 @@ fn fill_hole(stack: &mut Stack, place: Option<usize>, swallowed: bool) {
     }
 }
 
-/// Where the stack of a page's set is, of 2^`bits` sets.
+/// The index of the stack for the page's set among 2^`bits` sets.
 #[inline(always)]
 fn set(bits: usize, page: u64) -> usize {
     let sets = 1 << bits;
     sets - 1 + (page as usize & (sets - 1))
 }
 
-/// The place of a number. Part by part without a branch inside: a vector does that.
+/// The place of a number. Compares part by part without a branch inside a part, so that it compiles to vector code.
 #[inline(always)]
 fn place_of(stack: &Stack, number: u32) -> Option<usize> {
     for (at, part) in stack.as_chunks::<PART>().0.iter().enumerate() {
@@ -148,14 +148,14 @@ fn place_of(stack: &Stack, number: u32) -> Option<usize> {
     None
 }
 
-/// Puts a number on top: the places above `end` sink, over that at `end`.
+/// Puts a number on top; the entries above `end` sink by one place, and the one at `end` is overwritten.
 #[inline(always)]
 fn sink(stack: &mut Stack, number: u32, end: usize) {
     stack.copy_within(..end, 1);
     stack[0] = number;
 }
 
-/// Closes the gap that a place leaves.
+/// Removes a place; the entries below it rise by one.
 fn close(stack: &mut Stack, place: usize) {
     stack.copy_within(place + 1.., place);
     stack[PLACES - 1] = NONE;

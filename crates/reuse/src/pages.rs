@@ -1,21 +1,21 @@
-//! Short numbers for pages: 1, 2, 3 … in order of first appearance.
+//! Small numbers for pages: 1, 2, 3 … in order of first appearance.
 
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// log2 of the pages in a region.
+/// log2 of the number of pages in a region.
 const REGION_SHIFT: u32 = 9;
 const REGION_PAGES: u64 = 1 << REGION_SHIFT;
-/// Regions that are found without hashing.
+/// Number of regions that are found without hashing.
 const RECENT: usize = 64;
 const NO_REGION: u64 = u64::MAX;
 
 /// The numbers of one page size. Memory: 2 KiB for each region of 512 pages that is touched.
 pub(crate) struct Pages {
-    /// The region that each slot knows, and where its numbers are.
+    /// For each slot, a region and the index of its numbers.
     recent: [(u64, u32); RECENT],
     regions: FxHashMap<u64, u32>,
-    /// By region and page in it; 0 for pages not seen.
+    /// The page numbers, by region and page in it; 0 for pages not seen.
     numbers: Vec<[u32; REGION_PAGES as usize]>,
     last: u32,
 }
@@ -30,12 +30,12 @@ impl Pages {
         }
     }
 
-    /// Pages seen.
+    /// Number of pages seen.
     pub fn len(&self) -> usize {
         self.last as usize
     }
 
-    /// The number of a page, given now if it is new.
+    /// The number of a page; assigns one if the page is new.
     #[inline(always)]
     pub fn number(&mut self, page: u64) -> u32 {
         let region = page >> REGION_SHIFT;
@@ -65,7 +65,7 @@ impl Pages {
         at
     }
 
-    /// Calls `found` with page and number for every page of a range that was seen, in no particular order.
+    /// Calls `found` with page and number for every page of a range that was seen, in unspecified order.
     pub fn seen(&self, pages: Range<u64>, mut found: impl FnMut(u64, u32)) {
         if pages.is_empty() {
             return;

@@ -1,31 +1,32 @@
-//! The pages used last, in one list that serves every set count.
+//! The most recently used pages, in one list that serves every set count.
 //!
-//! Two pages share one of 2^b sets when the low b bits of their numbers agree. So what lies above a page in its set is,
-//! for every b at once, what lies above it in the list of all pages and agrees with it in b bits: one walk down
+//! Two pages are in the same of 2^b sets if the low b bits of their numbers agree. So the pages above a page in its set
+//! are, for every b, the pages above it in the list of all pages that agree with it in b bits: one walk down
 //! the list gives the depths for all set counts (Hill and Smith, "Evaluating associativity in CPU caches",
 //! IEEE Transactions on Computers 38 (12), 1989: all-associativity simulation). Nearly all references end near the
-//! list's top; only what sinks out of it needs a stack for each set, see [`crate::older`].
+//! list's top; only pages that leave the list need a stack for each set, see [`crate::older_pages`].
 //!
-//! A page that is taken away leaves a *ghost*: for each set count, a hole in the set that was the page's. The first
-//! hole above a referenced page swallows what sinks in that set, and the page leaves a hole in its own place
-//! instead, for the arrays that hold both places have an empty way still. Which hole is the first differs from
-//! set count to set count, so a ghost knows for which of them it stands. One that stands for none is
-//! *vacant*: whatever sinks onto it takes its place. A new list is vacant throughout.
+//! A page that is invalidated leaves a *ghost*: for each set count, a hole in the page's set. The first hole above a
+//! referenced page is filled by what sinks in that set, and the page leaves a hole in its own place instead, because
+//! the arrays that contain both places still have an empty way. Which hole is the first differs between set counts, so
+//! a ghost stores the set counts for which it is a hole. A ghost without any is *vacant*: whatever sinks onto it takes
+//! its place. In a new list all entries are vacant.
 
 /// Set counts are 2^0 to 2^12.
 pub(crate) const SET_COUNTS: usize = 13;
-/// Entries of the list. More of them make walks to its end longer and rarer; 128 served the programs tried best.
+/// Number of entries of the list. With more, walks to the end are longer and rarer; 128 was fastest for the programs
+/// tried.
 const ENTRIES: usize = 128;
 const _: () = assert!(ENTRIES <= u8::MAX as usize, "depths are bytes");
 
 /// A page or a ghost.
 ///
-/// A page is its number. A ghost has bit 63 set, a bit for each set count that it stands for from bit 16 on, and in
-/// bits 0 to 11 those of its page's number.
+/// A page is stored as its number. A ghost has bit 63 set, from bit 16 on a bit for each set count in which it is a
+/// hole, and in bits 0 to 11 the low bits of its page's number.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Entry(u64);
 
-/// A bit for each set count.
+/// A set of set counts: a bit for each.
 pub(crate) type SetCounts = u16;
 const ALL_SET_COUNTS: SetCounts = (1 << SET_COUNTS) - 1;
 
@@ -47,23 +48,23 @@ impl Entry {
         self.0 >= Entry::GHOST
     }
 
-    /// For a page its number, for a ghost one in the same sets.
+    /// The page's number; for a ghost, a number in the same sets.
     pub fn page(self) -> u64 {
         if self.is_ghost() { self.0 & Entry::SET_MASK } else { self.0 }
     }
 
-    /// The set counts in which it takes a place.
+    /// The set counts in which it occupies a place.
     pub fn stands(self) -> SetCounts {
         let stands = (self.0 >> Entry::STANDS_SHIFT) as SetCounts & ALL_SET_COUNTS;
         if self.is_ghost() { stands } else { ALL_SET_COUNTS }
     }
 }
 
-/// For each set count, how many places lie above one: a byte each.
+/// For each set count, the number of places above an entry: a byte each.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Depths([u64; 2]);
 
-/// A one for each set count up to the index.
+/// Depths with a one for each set count up to the index.
 static SHARED: [Depths; 64] = {
     let mut table = [Depths([0; 2]); 64];
     let mut bits_alike = 0;
@@ -79,7 +80,7 @@ static SHARED: [Depths; 64] = {
 };
 
 impl Depths {
-    /// One more for each set count in which pages whose numbers differ in these bits share a set.
+    /// Adds one for each set count in which pages whose numbers differ in these bits share a set.
     #[inline(always)]
     fn add(&mut self, difference: u64) {
         let one = SHARED[difference.trailing_zeros() as usize % 64];
@@ -97,8 +98,8 @@ impl Depths {
         (self.0[bits / 8] >> (bits % 8 * 8) & 255) as usize
     }
 
-    /// Visits log2 of set counts, below 16, and their depths, up to the last that is not 0. Four at a time without a
-    /// branch, and so some zeros among them: guessing where they end costs more.
+    /// Visits log2 of set counts, below 16, with their depths, up to the last that is not 0. Visits four at a time
+    /// without a branch, so some zeros are visited too: a mispredicted branch would cost more.
     #[inline(always)]
     pub fn each(self, mut visit: impl FnMut(usize, u8)) {
         for (half, mut depths) in self.0.into_iter().enumerate() {
@@ -120,33 +121,33 @@ fn shared(page: u64, other: u64) -> SetCounts {
     (difference ^ difference.wrapping_sub(1)) as SetCounts & ALL_SET_COUNTS
 }
 
-/// What a walk found.
+/// The result of a walk down the list.
 pub(crate) struct Walk {
     /// Whether the page was in the list.
     pub found: bool,
     /// Places above the page, or in the whole list if it was not there.
     pub depths: Depths,
-    /// The set counts in which a hole of the list swallowed what sank.
+    /// The set counts in which a hole of the list was filled by what sank.
     pub swallowed: SetCounts,
-    /// What sank out of the list.
+    /// The entry that left the list.
     pub sunk: Entry,
 }
 
-/// The list, used last first.
-pub(crate) struct Recent([Entry; ENTRIES]);
+/// The list, most recently used first.
+pub(crate) struct RecentPages([Entry; ENTRIES]);
 
-impl Recent {
-    pub fn new() -> Recent {
-        Recent([Entry::VACANT; ENTRIES])
+impl RecentPages {
+    pub fn new() -> RecentPages {
+        RecentPages([Entry::VACANT; ENTRIES])
     }
 
-    /// Whether this is the page used last.
+    /// Whether this is the most recently used page.
     #[inline(always)]
     pub fn is_first(&self, page: u64) -> bool {
         self.0[0].0 == page
     }
 
-    /// If this is the page used last but one: exchanges it with the last, and returns that.
+    /// If this is the second most recently used page: swaps it with the most recent one, and returns the latter.
     #[inline(always)]
     pub fn exchange(&mut self, page: u64) -> Option<u64> {
         let [first, second, ..] = self.0;
@@ -177,7 +178,7 @@ impl Recent {
         Walk { found: false, depths, swallowed: 0, sunk: sinking }
     }
 
-    /// The rest of [`Recent::refer`] from entry `at` on, which is a ghost.
+    /// The rest of [`RecentPages::refer`], from entry `at`, which is a ghost.
     #[inline(never)]
     fn refer_past_ghosts(&mut self, page: u64, at: usize, mut sinking: Entry, mut depths: Depths) -> Walk {
         let mut found = false;
@@ -207,7 +208,7 @@ impl Recent {
         Walk { found, depths, swallowed, sunk: sinking }
     }
 
-    /// Takes a page away; says whether it was there.
+    /// Invalidates a page; returns whether it was in the list.
     pub fn remove(&mut self, page: u64) -> bool {
         let place = self.0.iter_mut().find(|entry| entry.0 == page);
         place.map(|entry| *entry = Entry::ghost(page, ALL_SET_COUNTS)).is_some()

@@ -1,18 +1,18 @@
 //! Stack distances from a sample of pages: SHARDS.
 //!
-//! A page belongs to the sample if its hash is below a threshold, so either all references to a page count or
-//! none. The sample then is a stream over a part R of all pages: a distance d in it stands for about d / R in
-//! the whole, and a reference for 1 / R references. Where the sample may hold only so many pages, the threshold
-//! sinks to the largest hash held whenever there is one too many, and that page leaves; references count with
-//! the R of their time.
+//! A page belongs to the sample if its hash is below a threshold, so either all references to a page count or none. The
+//! sample is then a stream over a fraction R of all pages: a distance d in it stands for about d / R in the whole
+//! stream, and a reference for 1 / R references. If the sample is limited to a number of pages, the threshold is
+//! lowered to the largest hash in the sample whenever there is one page too many, and that page leaves; references
+//! count with the R at their time.
 //!
 //! Source: Waldspurger, Park, Garthwaite, Ahmad, "Efficient MRC construction with SHARDS", FAST 2015: fixed rate
-//! and fixed size, both with the correction that the paper calls SHARDS-adj: the references that the sample
-//! lacks or has too many are hits of distance 0, so that misses are the sample's misses over R and need no
-//! divisor of their own. Not from there: the standard error. Pages also fall into eight parts by other bits of
-//! their hash; each part is sampled alone, and the spread of the eight estimates gives the error of their mean.
+//! and fixed size, both with the correction that the paper calls SHARDS-adj: surplus or missing references of the
+//! sample are treated as hits of distance 0, so that misses are the sample's misses over R. The standard error is not
+//! from the paper: pages are divided into eight parts by other bits of their hash, each part is sampled
+//! separately, and the spread of the eight estimates gives the error of their mean.
 
-use crate::feed::{Feed, Serves, Touched};
+use crate::feed::{Feed, ReferenceKinds, TouchSink};
 use crate::invalidations::gone;
 use crate::timeline::Timeline;
 use pagewalk_trace::{Analysis, Batch, Event};
@@ -21,38 +21,38 @@ use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// Parts that are sampled alone.
+/// Number of parts that are sampled separately.
 const PARTS: usize = 8;
 const NO_PAGE: u64 = u64::MAX;
 
-/// Which pages to sample.
+/// How to choose the sampled pages.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Sampling {
-    /// This part of all pages, above 0 and up to 1.
+    /// This fraction of all pages, above 0 and up to 1.
     Rate(f64),
-    /// At most so many pages, at least 8.
+    /// At most this number of pages, at least 8.
     Pages(usize),
 }
 
 /// An estimate from a sample.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
-    /// The value.
+    /// The estimated value.
     pub value: f64,
     /// Its standard error.
     pub standard_error: f64,
 }
 
-/// [`crate::StackDistances`] from a sample of pages, with the errors that sampling makes.
+/// An estimate of [`crate::StackDistances`] from a sample of pages, with its standard errors.
 ///
-/// The sample knows nothing of arrays with fewer entries than [`SampledDistances::resolution`]. Memory: some 100 bytes
-/// for each page of the sample.
+/// The sample says nothing about arrays with fewer entries than [`SampledDistances::resolution`]. Memory: about 100
+/// bytes for each page of the sample.
 ///
 /// ```
-/// use pagewalk_reuse::{SampledDistances, Sampling, Serves};
+/// use pagewalk_reuse::{SampledDistances, Sampling, ReferenceKinds};
 /// use pagewalk_units::Vpn;
 ///
-/// let mut sampled = SampledDistances::new(Serves::Data, Sampling::Rate(0.5));
+/// let mut sampled = SampledDistances::new(ReferenceKinds::Data, Sampling::Rate(0.5));
 /// for _ in 0..2 {
 ///     (0..10_000).for_each(|vpn| sampled.reference(Vpn(vpn)));
 /// }
@@ -67,15 +67,15 @@ pub struct SampledDistances {
 struct Samples {
     /// The page touched last.
     last: u64,
-    /// No page with a hash from here on is in any sample.
+    /// Pages with this hash or a larger one are in no sample.
     threshold: u64,
     whole: Sample,
     parts: [Sample; PARTS],
 }
 
 impl SampledDistances {
-    /// An empty sample of these references.
-    pub fn new(serves: Serves, sampling: Sampling) -> SampledDistances {
+    /// An empty sample for these kinds of references.
+    pub fn new(serves: ReferenceKinds, sampling: Sampling) -> SampledDistances {
         let (rate, pages) = match sampling {
             Sampling::Rate(rate) => (rate, usize::MAX),
             Sampling::Pages(pages) => (1.0, pages.max(PARTS)),
@@ -86,45 +86,46 @@ impl SampledDistances {
         SampledDistances { feed: Feed::new(serves), samples }
     }
 
-    /// References a page, whatever kinds of references are served.
+    /// References a page, regardless of the kinds of references given to `new`.
     #[inline]
     pub fn reference(&mut self, vpn: Vpn) {
         self.feed.references += 1;
         self.samples.touch(vpn.0);
     }
 
-    /// Takes the translations of these pages away.
+    /// Invalidates the translations of these pages.
     pub fn invalidate(&mut self, vpns: Range<Vpn>) {
         self.samples.last = NO_PAGE;
         let Samples { whole, parts, .. } = &mut self.samples;
         std::iter::once(whole).chain(parts).for_each(|sample| sample.invalidate(vpns.start.0..vpns.end.0));
     }
 
-    /// References so far, in the sample or not: one for each page that a reference touches.
+    /// References so far, sampled or not: one for each page that a reference touches.
     pub fn references(&self) -> u64 {
         self.feed.references
     }
 
-    /// The part of all pages that the sample is now.
+    /// The fraction of all pages that is currently sampled.
     pub fn rate(&self) -> f64 {
         self.samples.whole.rate()
     }
 
-    /// The fewest entries of which the sample tells anything: as many as stand for one page in each part's sample.
+    /// The smallest number of entries for which the sample gives an estimate: the number that one page in each part's
+    /// sample represents.
     pub fn resolution(&self) -> u64 {
         let rates = self.samples.parts.iter().map(Sample::rate);
         if self.rate() == 1.0 { 1 } else { (1.0 / rates.fold(1.0, f64::min)).ceil() as u64 }
     }
 
-    /// Misses of a fully associative LRU array of `entries` pages. Entries beyond 256 count in steps of a 256th of
-    /// their power of two. Cost: a sum over at most some ten thousand steps.
+    /// Misses of a fully associative LRU array of `entries` pages. Above 256 entries the resolution is a 256th of the
+    /// power of two. Each call sums over at most some ten thousand steps.
     pub fn misses_with(&self, entries: u64) -> Estimate {
         let Samples { whole, parts, .. } = &self.samples;
         let of_parts = parts.each_ref().map(|part| part.misses_with(entries));
         let mean = of_parts.iter().sum::<f64>() / PARTS as f64;
         let variance =
             of_parts.iter().map(|of_part| (of_part - mean).powi(2)).sum::<f64>() / (PARTS - 1) as f64;
-        // A sample that is nearly the whole errs less than one from an endless population.
+        // The finite-population correction: a sample of nearly all pages has a smaller error.
         let finite = 1.0 - self.rate();
         Estimate {
             value: whole.misses_with(entries),
@@ -148,7 +149,7 @@ impl Samples {
     }
 }
 
-impl Touched for Samples {
+impl TouchSink for Samples {
     #[inline(always)]
     fn touch(&mut self, vpn: u64) {
         if vpn != self.last {
@@ -169,22 +170,22 @@ impl Analysis for SampledDistances {
 
 /// The pages of one sample in order of last use, and the distances found.
 struct Sample {
-    /// The part of all pages that fall to this sample when the threshold is at its highest.
+    /// The fraction of all pages in this sample at the highest threshold.
     share: f64,
     threshold: u64,
     most: usize,
-    /// Pages with their numbers in the order.
+    /// The sampled pages with their numbers in the timeline.
     numbers: FxHashMap<u64, u32>,
-    /// The same pages in order, for ranges of them.
+    /// The same pages in ascending order, to find those of a range.
     pages: BTreeSet<u64>,
-    /// Numbers of pages that left.
+    /// Numbers of pages that left the sample, for reuse.
     free: Vec<u32>,
-    /// The same pages by their hash, where their number is bounded.
+    /// The same pages by hash, if the number of pages is limited.
     by_hash: BTreeSet<(u64, u64)>,
     order: Timeline,
-    /// References that the sampled ones stand for, by distance; see [`step`].
+    /// Number of references that the sampled ones stand for, by distance; see [`step`].
     distances: Vec<f64>,
-    /// The same of those whose page was not there.
+    /// Number of references, likewise scaled, whose page was absent.
     absent: f64,
 }
 
@@ -192,7 +193,7 @@ impl Sample {
     fn new(share: f64, rate: f64, most: usize) -> Sample {
         Sample {
             share,
-            // Saturates to the largest number, which no hash is: see `hash`.
+            // Saturates to the largest number, which is no hash: see `hash`.
             threshold: (rate * 2.0_f64.powi(64)) as u64,
             most,
             numbers: FxHashMap::default(),
@@ -238,7 +239,7 @@ impl Sample {
         }
     }
 
-    /// Lowers the threshold until no more pages are left than may be.
+    /// Lowers the threshold until the number of pages is within the limit.
     fn keep_to_most(&mut self) {
         while self.numbers.len() > self.most {
             let Some(&(hash, vpn)) = self.by_hash.last() else { return };
@@ -247,7 +248,7 @@ impl Sample {
         }
     }
 
-    /// Takes a page out, if it is there.
+    /// Removes a page from the sample, if it is there.
     fn leave(&mut self, vpn: u64, take: impl FnOnce(&mut Timeline, u32)) {
         if let Some(number) = self.numbers.remove(&vpn) {
             take(&mut self.order, number);
@@ -270,16 +271,17 @@ impl Sample {
     }
 }
 
-/// log2 of the steps between one power of two and the next.
+/// log2 of the number of steps between one power of two and the next.
 const STEP_BITS: u32 = 8;
 
-/// Distances up to 2^[`STEP_BITS`] one by one, beyond that in so many steps from each power of two to the next.
+/// The step of a distance: each distance up to 2^[`STEP_BITS`] has its own step; above, there are 2^[`STEP_BITS`] steps
+/// between one power of two and the next.
 fn step(distance: u64) -> usize {
     let bits = (u64::BITS - distance.leading_zeros()).saturating_sub(STEP_BITS + 1);
     (((u64::from(bits)) << STEP_BITS) + (distance >> bits)) as usize
 }
 
-/// SplitMix64's, below `u64::MAX`.
+/// SplitMix64's hash, below `u64::MAX`.
 fn hash(vpn: u64) -> u64 {
     mixed(vpn).min(u64::MAX - 1)
 }
@@ -296,7 +298,7 @@ mod tests {
             assert!(step == last || step == last + 1, "{distance}");
             last = step;
         }
-        // What curves ask for begins a step of its own.
+        // The sizes that curves ask for are the beginnings of steps.
         for bits in 0..40 {
             for eighth in 8..16_u64 {
                 let entries = (eighth << bits) >> 3;

@@ -1,33 +1,33 @@
-//! A stack without bottom: pages in order of when they came, counted by a tree.
+//! An LRU stack of unlimited depth: pages in order of arrival time, counted by a tree.
 //!
-//! Each page that comes takes the next moment; what a page finds above itself is the number of moments later than
-//! its own that are still taken, read off a binary indexed tree over 64 moments a leaf (Bennett and Kruskal, "LRU
-//! stack processing", IBM Journal of Research and Development 19 (4), 1975; Olken, LBL-12370, 1981). When moments
-//! run out, those still taken are numbered anew from 0 in their order, over a line at least twice as long: the cost per
-//! page that comes stays constant.
+//! Each arriving page takes the next moment. The depth of a page is the number of later moments that are still taken,
+//! computed by a binary indexed tree with 64 moments per leaf (Bennett and Kruskal, "LRU stack processing", IBM Journal
+//! of Research and Development 19 (4), 1975; Olken, LBL-12370, 1981). When moments run out, those still taken are
+//! renumbered from 0 in their order, and the new timeline is at least twice as long, so the amortised cost per arriving
+//! page is constant.
 //!
-//! Holes are moments taken by no page; they count like pages, see [`crate::stack`].
+//! Holes are moments without a page; they count like pages, see [`crate::stack`].
 
 use crate::stack::HOLE;
 use std::collections::BinaryHeap;
 
-/// Moments of a new line.
+/// Number of moments of a new timeline.
 const MOMENTS_MIN: usize = 1 << 8;
 const WORD: usize = 64;
-/// The moment of pages that are not here.
+/// The moment of pages that are not in the timeline.
 const NEVER: u32 = u32::MAX;
 
 pub(crate) struct Timeline {
-    /// The page that took each moment so far; the length is the next one.
+    /// The page that took each moment so far; the length is the next moment.
     pages: Vec<u32>,
-    /// Which moments are taken, by a page or a hole.
+    /// Bit set of the moments that are taken, by a page or a hole.
     taken: Vec<u64>,
-    /// Word w's leaf is w + 1; node n counts the words in (n - lowest bit of n, n].
+    /// The leaf of word w is w + 1; node n counts the bits of the words in (n - lowest bit of n, n].
     tree: Vec<u32>,
     total: usize,
-    /// By page number.
+    /// The moment of each page, by page number.
     moments: Vec<u32>,
-    /// The moments of holes: the latest is the first hole.
+    /// The moments of holes; the latest is the first hole in the stack.
     holes: BinaryHeap<u32>,
 }
 
@@ -44,9 +44,9 @@ impl Timeline {
         }
     }
 
-    /// Takes `page` out, to the stack above, from which `sunk` comes; where there is no stack above, that is the page
-    /// itself. Returns how many places were above the page;
-    /// `None` if it was not here.
+    /// Moves `page` from here to the stack above, and adds `sunk`, which was pushed out of that stack; if there is no
+    /// stack above, `sunk` is the page itself. Returns the number of places above the page, or `None` if it was not
+    /// here.
     pub fn refer(&mut self, page: u32, sunk: u32) -> Option<usize> {
         let moment = self.moments.get(page as usize).copied().unwrap_or(NEVER);
         let depth = (moment != NEVER).then(|| self.later(moment));
@@ -54,7 +54,7 @@ impl Timeline {
             self.moments[page as usize] = NEVER;
         }
         if sunk == HOLE {
-            // A hole above swallowed what would have come: the page's place becomes one.
+            // A hole above was filled by the page that would have come here: the page's place becomes a hole.
             if depth.is_some() {
                 self.leave_hole(moment);
             }
@@ -84,7 +84,7 @@ impl Timeline {
         }
     }
 
-    /// Takes a page out as if it had never been here, if it is.
+    /// Removes a page, if it is here, without leaving a hole.
     pub fn forget(&mut self, page: u32) {
         let Some(moment) = self.moments.get_mut(page as usize) else { return };
         let moment = std::mem::replace(moment, NEVER);
@@ -98,7 +98,7 @@ impl Timeline {
         self.holes.push(moment);
     }
 
-    /// How many moments after this one are taken.
+    /// The number of moments after this one that are taken.
     fn later(&self, moment: u32) -> usize {
         let (word, bit) = (moment as usize / WORD, moment as usize % WORD);
         let mut earlier = (self.taken[word] & (u64::MAX >> (WORD - 1 - bit))).count_ones();
@@ -140,7 +140,7 @@ impl Timeline {
         }
     }
 
-    /// Numbers the moments that are taken anew, in their order.
+    /// Renumbers the taken moments in their order.
     #[cold]
     fn renumber(&mut self) {
         let taken = std::mem::take(&mut self.taken);

@@ -1,8 +1,8 @@
 //! Families and stack distances against the slow models of `oracle`, page by page: all counters, on random streams
-//! with pages taken away.
+//! with invalidated pages.
 
 use pagewalk_oracle::{History, LruSets};
-use pagewalk_reuse::{Family, Serves, StackDistances};
+use pagewalk_reuse::{Family, ReferenceKinds, StackDistances};
 use pagewalk_units::{PageSize, Vpn};
 use proptest::prelude::*;
 use std::ops::Range;
@@ -51,7 +51,7 @@ fn shape() -> impl Strategy<Value = Shape> {
     })
 }
 
-/// What a slow array counts over a stream.
+/// The misses of a slow array over a stream.
 fn slow_misses(ops: &[Op], shape: &Shape) -> u64 {
     let mut slow = LruSets::new(shape.size.shift(), shape.sets as usize, shape.ways as usize);
     for op in ops {
@@ -64,7 +64,7 @@ fn slow_misses(ops: &[Op], shape: &Shape) -> u64 {
 }
 
 fn family(ops: &[Op]) -> Family {
-    let mut family = Family::new(Serves::Data);
+    let mut family = Family::new(ReferenceKinds::Data);
     for op in ops {
         match op {
             Op::Refer(vpn) => family.reference(Vpn(*vpn)),
@@ -75,7 +75,7 @@ fn family(ops: &[Op]) -> Family {
 }
 
 fn distances(ops: &[Op]) -> StackDistances {
-    let mut distances = StackDistances::new(Serves::Data);
+    let mut distances = StackDistances::new(ReferenceKinds::Data);
     for op in ops {
         match op {
             Op::Refer(vpn) => distances.reference(Vpn(*vpn)),

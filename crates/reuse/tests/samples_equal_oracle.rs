@@ -1,7 +1,7 @@
 //! Sampled stack distances against the slow model of `oracle` fed with the sample alone, and against exact ones.
 
 use pagewalk_oracle::History;
-use pagewalk_reuse::{SampledDistances, Sampling, Serves, StackDistances};
+use pagewalk_reuse::{ReferenceKinds, SampledDistances, Sampling, StackDistances};
 use pagewalk_units::Vpn;
 use proptest::prelude::*;
 
@@ -20,7 +20,7 @@ fn stream(pages: u64, may_go: bool) -> impl Strategy<Value = Vec<Op>> {
 }
 
 fn sampled(ops: &[Op], sampling: Sampling) -> SampledDistances {
-    let mut sampled = SampledDistances::new(Serves::Data, sampling);
+    let mut sampled = SampledDistances::new(ReferenceKinds::Data, sampling);
     for op in ops {
         match op {
             Op::Refer(vpn) => sampled.reference(Vpn(*vpn)),
@@ -31,7 +31,7 @@ fn sampled(ops: &[Op], sampling: Sampling) -> SampledDistances {
 }
 
 fn exact(ops: &[Op]) -> StackDistances {
-    let mut exact = StackDistances::new(Serves::Data);
+    let mut exact = StackDistances::new(ReferenceKinds::Data);
     for op in ops {
         match op {
             Op::Refer(vpn) => exact.reference(Vpn(*vpn)),
@@ -41,7 +41,7 @@ fn exact(ops: &[Op]) -> StackDistances {
     exact
 }
 
-/// The hash of the paper's sample, written down a second time.
+/// The hash of the sample, implemented a second time.
 fn hash(vpn: u64) -> u64 {
     let z = vpn.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -52,7 +52,7 @@ fn hash(vpn: u64) -> u64 {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(cases()))]
 
-    /// A sample of all pages is no sample.
+    /// A sample of all pages gives exact results.
     #[test]
     fn all_pages_give_the_exact_curve(ops in stream(600, true)) {
         let exact = exact(&ops);
@@ -88,8 +88,8 @@ proptest! {
         }
     }
 
-    /// What was true of the exact curve stays true of estimates: more entries never miss more, and no array misses
-    /// more than there are references by more than its error.
+    /// Properties of the exact curve hold for estimates: more entries never miss more, and misses exceed the number of
+    /// references by at most the error.
     #[test]
     fn estimates_are_curves(ops in stream(3000, true), pages in 8..400_usize) {
         let sampled = sampled(&ops, Sampling::Pages(pages));
@@ -99,7 +99,7 @@ proptest! {
     }
 }
 
-/// On a stream long enough, the error stated is the error made, for both kinds of sample.
+/// On a long stream, the stated error matches the actual error, for both kinds of sample.
 #[test]
 fn stated_errors_are_honest() {
     let mut random = 1_u64;

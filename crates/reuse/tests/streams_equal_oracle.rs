@@ -2,7 +2,7 @@
 //! data, references that cross pages, events, batches cut anywhere.
 
 use pagewalk_oracle::LruSets;
-use pagewalk_reuse::{Family, Serves, StackDistances};
+use pagewalk_reuse::{Family, ReferenceKinds, StackDistances};
 use pagewalk_trace::{
     Analysis, Batch, BatchBuffer, Block, BlockEnd, Dictionary, Event, Instruction, Protection, Ref, Site,
     Span,
@@ -10,7 +10,7 @@ use pagewalk_trace::{
 use pagewalk_units::{Access, BlockId, Kind, PageSize, RefIndex, Size, SpaceId, ThreadId, VirtAddr};
 use proptest::prelude::*;
 
-/// Code and data lie in these pages, and in as many some GiB away.
+/// Code and data lie in these pages, and in as many pages some GiB away.
 const PAGES: u64 = 600;
 
 #[derive(Clone, Debug)]
@@ -29,7 +29,7 @@ struct Stream {
     ops: Vec<Op>,
 }
 
-/// Often in few pages, often near the end of one, sometimes far away.
+/// An address: often in a few pages, often near the end of a page, sometimes far away.
 fn address() -> impl Strategy<Value = u64> {
     let page = prop_oneof![3 => 0..8_u64, 3 => 0..PAGES, 1 => (0..20_u64).prop_map(|page| page << 5)];
     let offset = prop_oneof![2 => 0..4096_u64, 1 => 4030..4096_u64];
@@ -130,11 +130,13 @@ fn play(stream: &Stream, to: &mut dyn Analysis) {
     flush(&mut buffer, &blocks, to);
 }
 
-/// Calls `refer` with each page of each reference served, and `gone` with the pages taken away.
-fn each(stream: &Stream, serves: Serves, slow: &mut [LruSets]) -> u64 {
+/// Passes each page of each included reference, and all invalidations, to the slow models.
+fn each(stream: &Stream, serves: ReferenceKinds, slow: &mut [LruSets]) -> u64 {
     let mut references = 0;
     let mut refer = |slow: &mut [LruSets], kind: Kind, address: u64, bytes: u64| {
-        if serves == Serves::Everything || (kind == Kind::Fetch) == (serves == Serves::Fetches) {
+        if serves == ReferenceKinds::Everything
+            || (kind == Kind::Fetch) == (serves == ReferenceKinds::Fetches)
+        {
             for vpn in address >> 12..=(address + bytes - 1) >> 12 {
                 references += 1;
                 slow.iter_mut().for_each(|array| array.refer(vpn));
@@ -182,7 +184,7 @@ proptest! {
     #[test]
     fn all_that_is_served_counts(
         stream in stream(),
-        serves in prop::sample::select(vec![Serves::Data, Serves::Fetches, Serves::Everything]),
+        serves in prop::sample::select(vec![ReferenceKinds::Data, ReferenceKinds::Fetches, ReferenceKinds::Everything]),
         shapes in prop::collection::vec(shape(), 1..10),
         sizes in prop::collection::vec(1..300_usize, 1..4),
     ) {

@@ -1,4 +1,4 @@
-//! Measures what a reference costs in an array of each policy: the lookup and, where it misses, the fill.
+//! Measures the time of a reference in an array with each policy: the lookup and, on a miss, the fill.
 //!
 //! `cargo run --release -p pagewalk-setassoc --example touch_bench`
 //!

@@ -1,10 +1,10 @@
-//! The array: which keys each set holds.
+//! The array: sets of keys.
 //!
-//! Ways are filled lowest empty one first, whatever the policy, which is asked for a victim only where a set
-//! is full. Removing a key empties its way and moves nothing.
+//! Fills take the lowest empty way first; the policy chooses a victim only in a full set. Removing a key empties its
+//! way and moves nothing.
 //!
-//! Cost: a hit is the search for its key and what the policy notes of it. Sets of up to [`SCANNED_WAYS_MAX`]
-//! ways are searched by comparing every key, larger ones through a [`Directory`]. No operation allocates.
+//! Cost: a hit is a search for its key and the policy's update. Sets of up to [`SCANNED_WAYS_MAX`] ways are searched by
+//! comparing every key, larger ones through a [`Directory`]. No operation allocates.
 
 use crate::directory::Directory;
 use crate::{Geometry, SetIndex};
@@ -12,25 +12,25 @@ use crate::{Geometry, SetIndex};
 /// Marks an empty way; never a key.
 pub(crate) const EMPTY: u64 = u64::MAX;
 
-/// Keys that are compared together. Sets are padded to a multiple with ways that stay empty.
+/// Keys compared together. Sets are padded to a multiple with ways that stay empty.
 const GROUP: usize = 4;
 
-/// The largest set that is searched key by key. A directory would find a key among eight a little faster, and
-/// make a miss cost twice as much.
+/// The largest set searched key by key. For eight ways a directory would find a key slightly faster, but double the
+/// cost of a miss.
 const SCANNED_WAYS_MAX: usize = 2 * GROUP;
 
-/// Chooses the key that leaves a full set. Sets and ways count from 0.
+/// Chooses the victim of a full set. Sets and ways count from 0.
 ///
-/// Which hits change later outcomes says [`crate::Policy::HEEDS`]. Of all policies but those that heed each hit
-/// ([`crate::Heeds::Each`]), a hit of the key that was touched or filled last in its set changes none. So
-/// whoever remembers the last page of each class of references may drop its repetitions, wherever references of one set
-/// are of one class (with [`SetIndex::Modulo`], the low bits of the number or fewer of them), and stays exact.
+/// [`crate::NamedPolicy::RELEVANT_HITS`] says which hits change later outcomes. Except for policies that need each hit
+/// ([`crate::RelevantHits::Each`]), a hit of the last touched or filled key of a set changes nothing. So a simulator
+/// that remembers the last page of each class of references may drop its repetitions and stay exact, if all references
+/// of a set belong to one class (with [`SetIndex::Modulo`], classes by low bits of the number).
 pub trait ReplacementPolicy {
     /// A lookup or a repeated fill found its key in this way.
     fn hit(&mut self, set: usize, way: usize);
-    /// The way of this full set that is to be replaced. A call of `fill` with that way follows.
+    /// The way of this full set to replace. A call of `fill` with that way follows.
     fn victim(&mut self, set: usize) -> usize;
-    /// A new key was put into this way, which was empty or just named by `victim`.
+    /// A new key fills this way, which was empty or just chosen by `victim`.
     fn fill(&mut self, set: usize, way: usize);
     /// This way lost its key and is empty.
     fn remove(&mut self, set: usize, way: usize);
@@ -38,22 +38,22 @@ pub trait ReplacementPolicy {
 
 /// A set-associative array of `u64` keys with the replacement policy `P`.
 ///
-/// A key must not be `u64::MAX`, and always comes with a number of the same set.
+/// A key must not be `u64::MAX`, and must always come with a number of the same set.
 #[derive(Clone, Debug)]
 pub struct Array<P> {
     geometry: Geometry,
     index: SetIndex,
-    /// Ways of a set in `keys`, padding included.
+    /// Ways of a set in `keys`, including padding.
     stride: usize,
     keys: Vec<u64>,
-    /// Keys that each set holds.
+    /// The number of keys in each set.
     filled: Vec<u32>,
     directory: Option<Directory>,
     policy: P,
 }
 
 impl<P: ReplacementPolicy> Array<P> {
-    /// An empty array. The policy is new and of the same shape.
+    /// An empty array. `policy` must be new and of the same shape.
     pub(crate) fn with_policy(geometry: Geometry, policy: P) -> Array<P> {
         let stride = geometry.ways().next_multiple_of(GROUP);
         let directory = (geometry.ways() > SCANNED_WAYS_MAX).then(|| Directory::new(geometry));
@@ -68,7 +68,7 @@ impl<P: ReplacementPolicy> Array<P> {
         }
     }
 
-    /// The same array with its sets chosen by `index` instead of the low bits.
+    /// Makes `index` choose the sets instead of the low bits.
     ///
     /// # Panics
     /// If it holds keys: they would be in the wrong sets.
@@ -82,7 +82,7 @@ impl<P: ReplacementPolicy> Array<P> {
         self.geometry
     }
 
-    /// How the set is chosen.
+    /// How numbers choose sets.
     pub fn index(&self) -> SetIndex {
         self.index
     }
@@ -94,19 +94,19 @@ impl<P: ReplacementPolicy> Array<P> {
         if let Some(directory) = &self.directory {
             return directory.find(set, key, keys);
         }
-        // No branch depends on which way it is: that is hard to predict.
+        // No branch on the way, which is hard to predict.
         let lower = equal(&keys[..GROUP], key);
         let upper = if keys.len() > GROUP { equal(&keys[GROUP..2 * GROUP], key) << GROUP } else { 0 };
         (lower | upper != 0).then(|| (lower | upper).trailing_zeros() as usize)
     }
 
-    /// Whether the set of `number` holds `key`; the policy does not hear of it.
+    /// Whether the set of `number` holds `key`; no hit for the policy.
     #[inline]
     pub fn contains(&self, number: u64, key: u64) -> bool {
         self.way_of(self.index.set_of(self.geometry, number), key).is_some()
     }
 
-    /// Looks `key` up in the set of `number`; the policy notes a hit.
+    /// Looks up `key` in the set of `number`; the policy records a hit.
     #[inline]
     pub fn touch(&mut self, number: u64, key: u64) -> bool {
         let set = self.index.set_of(self.geometry, number);
@@ -115,14 +115,14 @@ impl<P: ReplacementPolicy> Array<P> {
         true
     }
 
-    /// Puts `key` into the set of `number`: into its lowest empty way, or in the place of the key that the
-    /// policy chooses, which is returned. A key already held is touched.
+    /// Puts `key` into the set of `number`: into its lowest empty way, or in place of the policy's victim, which is
+    /// returned. A key already held is touched.
     #[inline]
     pub fn fill(&mut self, number: u64, key: u64) -> Option<u64> {
         if self.touch(number, key) { None } else { self.insert(number, key) }
     }
 
-    /// [`Array::fill`] of a key that is not held, as after a `touch` that missed: saves the search.
+    /// [`Array::fill`] for a missing key, for example after a miss of `touch`: saves the search.
     pub fn insert(&mut self, number: u64, key: u64) -> Option<u64> {
         let set = self.index.set_of(self.geometry, number);
         debug_assert!(self.way_of(set, key).is_none(), "{key:#x} is held already");
@@ -132,7 +132,7 @@ impl<P: ReplacementPolicy> Array<P> {
             self.policy.victim(set)
         } else {
             self.filled[set] += 1;
-            keys.iter().position(|&held| held == EMPTY).expect("not full")
+            keys.iter().position(|&held| held == EMPTY).expect("the set is not full")
         };
         let victim = full.then_some(keys[way]);
         if let Some(directory) = &mut self.directory {
@@ -146,7 +146,7 @@ impl<P: ReplacementPolicy> Array<P> {
         victim
     }
 
-    /// Drops `key` from the set of `number`; says whether it was there.
+    /// Drops `key` from the set of `number`; false if it is not there.
     pub fn remove(&mut self, number: u64, key: u64) -> bool {
         let set = self.index.set_of(self.geometry, number);
         let Some(way) = self.way_of(set, key) else { return false };
@@ -154,7 +154,7 @@ impl<P: ReplacementPolicy> Array<P> {
         true
     }
 
-    /// Drops all keys for which `gone` holds, set by set from the lowest way on.
+    /// Drops all keys that satisfy `gone`, set by set from the lowest way on.
     pub fn remove_where(&mut self, mut gone: impl FnMut(u64) -> bool) {
         for set in 0..self.geometry.sets() {
             for way in 0..self.geometry.ways() {
@@ -182,7 +182,7 @@ impl<P: ReplacementPolicy> Array<P> {
     }
 }
 
-/// Bit i: the i-th of the keys is `key`.
+/// Bit i says whether the i-th key is `key`.
 #[inline(always)]
 fn equal(keys: &[u64], key: u64) -> u32 {
     keys.iter().rev().fold(0, |equal, &held| equal << 1 | u32::from(held == key))

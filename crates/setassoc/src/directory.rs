@@ -2,10 +2,10 @@
 //!
 //! Comparing a key with the 4,096 of a fully associative array takes a microsecond, so large sets have a hash
 //! table from key to way: open addressing with linear probing, and removal that moves later entries back so
-//! that no search meets a tombstone (Knuth, TAOCP vol. 3, section 6.4, algorithm R). The keys themselves
-//! stand in the array only.
+//! that no search meets a tombstone (Knuth, TAOCP vol. 3, section 6.4, algorithm R). Only the array holds the
+//! keys themselves.
 //!
-//! At most a quarter of a table is in use: at a half, more searches go beyond their first slot, and these
+//! At most a quarter of a table is in use: at one half, more searches go beyond their first slot, and the
 //! mispredicted branches cost a third of the speed.
 
 use crate::Geometry;
@@ -13,11 +13,11 @@ use crate::Geometry;
 /// Marks a vacant slot; never a way.
 const VACANT: u32 = u32::MAX;
 
-/// One hash table for each set, of ways.
+/// A hash table of ways for each set.
 #[derive(Clone, Debug)]
 pub(crate) struct Directory {
     slots: Vec<u32>,
-    /// log2 of the slots of a set; at least 1.
+    /// log2 of the slots per set; at least 1.
     bits: u32,
 }
 
@@ -28,7 +28,7 @@ impl Directory {
         Directory { slots: vec![VACANT; geometry.sets() * capacity], bits: capacity.trailing_zeros() }
     }
 
-    /// Where the search for a key begins: the top bits of its product with 2^64 / golden ratio.
+    /// The first slot of a key's search: the top bits of its product with 2^64 / golden ratio.
     #[inline(always)]
     fn home(key: u64, bits: u32) -> usize {
         (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - bits)) as usize
@@ -49,7 +49,7 @@ impl Directory {
         None
     }
 
-    /// Notes that `key`, not held before, goes into `way`.
+    /// Records that `key`, not held before, goes into `way`.
     pub fn insert(&mut self, set: usize, key: u64, way: usize) {
         let slots = &mut self.slots[set << self.bits..(set + 1) << self.bits];
         let mut slot = Directory::home(key, self.bits);
@@ -59,7 +59,7 @@ impl Directory {
         slots[slot] = u32::try_from(way).expect("fewer ways than entries, which are at most 2^24");
     }
 
-    /// Forgets `key`, which one of `keys` still is.
+    /// Removes `key`, which is still among `keys`.
     pub fn remove(&mut self, set: usize, key: u64, keys: &[u64]) {
         let slots = &mut self.slots[set << self.bits..(set + 1) << self.bits];
         let mask = slots.len() - 1;
@@ -73,7 +73,7 @@ impl Directory {
             if slots[slot] == VACANT {
                 break;
             }
-            // An entry moves back into the hole unless its search begins behind it.
+            // An entry moves back into the hole unless its search begins after it.
             let home = Directory::home(keys[slots[slot] as usize], self.bits);
             if slot.wrapping_sub(home) & mask >= slot.wrapping_sub(hole) & mask {
                 slots[hole] = slots[slot];

@@ -9,7 +9,7 @@ pub struct Geometry {
     ways: u32,
 }
 
-/// Why entries and ways do not make an array.
+/// Why entries and ways form no array.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GeometryError {
     /// No entries or no ways.
@@ -95,19 +95,19 @@ impl Geometry {
         self.ways as usize
     }
 
-    /// Entries in all.
+    /// All entries.
     pub fn entries(self) -> usize {
         self.sets() * self.ways()
     }
 
-    /// The set that `number` falls into: its low bits.
+    /// The set of `number`: its low bits.
     #[inline(always)]
     pub fn set_of(self, number: u64) -> usize {
         (number & u64::from(self.sets - 1)) as usize
     }
 
-    /// The same kind of array with `2^doublings` times the entries: more sets, or more ways where
-    /// there is but one set. Negative halves; never below one set, and one way where fully associative.
+    /// The geometry with `2^doublings` times the entries: more sets, or more ways if there is one set. Negative values
+    /// halve, down to one set, or one way if fully associative.
     pub fn scaled(self, doublings: i32) -> Geometry {
         let scale = |n: u32| {
             let scaled = if doublings >= 0 { u64::from(n) << doublings } else { u64::from(n) >> -doublings };

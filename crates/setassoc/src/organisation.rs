@@ -1,35 +1,35 @@
-//! Organisations of TLB arrays by name: where a page may lie.
+//! Organisations of TLB arrays by name: the places where a page may lie.
 //!
-//! In most arrays the page's number chooses a set ([`SetIndex`]), whatever its size. Others have to know the size too.
-//! A new one is a file beside this one, which implements [`Organised`], and a line below that registers it.
+//! In most arrays the page's number chooses a set ([`SetIndex`]), whatever its size. Others use the size too. To add
+//! one, add a file beside this one that implements [`SizeIndexedArray`], and a line below that registers it.
 
 use crate::skewed::Skewed;
-use crate::{Geometry, Heeds, Replacement, SetArray, SetIndex};
+use crate::{Geometry, RelevantHits, Replacement, SetArray, SetIndex};
 use std::fmt;
 
-/// One translation, as an array is asked for it.
+/// A translation, for operations of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// log2 of the bytes that it maps.
     pub shift: u32,
-    /// Number of what it maps, at that size.
+    /// The page's number at that size.
     pub number: u64,
-    /// What tells it from all others.
+    /// Its unique key.
     pub key: u64,
 }
 
-/// What an array is to be.
+/// The shape of an array to build.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape<'a> {
     /// Entries, and sets or ways.
     pub geometry: Geometry,
     /// log2 of the bytes that entries map, each once, in any order.
     pub shifts: &'a [u32],
-    /// What leaves first of the places where a page may lie.
+    /// The replacement among the places where a page may lie.
     pub replacement: Replacement,
 }
 
-/// Why an organisation cannot have a shape: what is wrong with which key, and the choices.
+/// Why an organisation cannot have a shape: the key, the fault and the choices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OrganisationError(pub String);
 
@@ -41,13 +41,13 @@ impl fmt::Display for OrganisationError {
 
 impl std::error::Error for OrganisationError {}
 
-/// An array that finds places by the size of a page too.
-pub trait Organised: Sized {
+/// An array whose places depend on the size of a page.
+pub trait SizeIndexedArray: Sized {
     /// The name in machine files, as a choice of `index`.
     const NAME: &'static str;
-    /// Which hits change what it replaces later, where the whole array is one set. As it keeps its own state,
-    /// [`Heeds::LastUse`] is no answer.
-    const HEEDS: Heeds;
+    /// The hits that its replacement needs, with the whole array as one set. [`RelevantHits::LastUse`] is not allowed,
+    /// because the array keeps its own state.
+    const RELEVANT_HITS: RelevantHits;
 
     /// An empty array.
     ///
@@ -58,26 +58,26 @@ pub trait Organised: Sized {
     /// Whether the entry is held; changes nothing.
     fn contains(&self, entry: Entry) -> bool;
 
-    /// Looks the entry up; a hit is noted.
+    /// Looks up the entry, and records a hit.
     fn touch(&mut self, entry: Entry) -> bool;
 
-    /// Puts an entry that is not held into the array, in the place of what leaves, whose key is returned.
+    /// Inserts a missing entry; returns the victim's key.
     fn insert(&mut self, entry: Entry) -> Option<u64>;
 
-    /// Drops the entry; says whether it was there.
+    /// Drops the entry; false if it is not there.
     fn remove(&mut self, entry: Entry) -> bool;
 
-    /// Drops all keys for which `gone` holds.
+    /// Drops all keys that satisfy `gone`.
     fn remove_where(&mut self, gone: impl FnMut(u64) -> bool);
 
     /// The keys held, in no particular order.
     fn keys(&self) -> impl Iterator<Item = u64> + '_;
 }
 
-/// Makes of each line a choice at run time: a value of [`Organisation`], and the array itself in [`TlbArray`].
+/// Makes a run-time choice of each line: a value of [`Organisation`], and the array in [`TlbArray`].
 macro_rules! organisations {
     ($($(#[$about:meta])* $variant:ident = $array:ty),* $(,)?) => {
-        /// How an array finds the places where a page may lie.
+        /// The organisation of an array.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Organisation {
             /// The page's number chooses a set.
@@ -86,26 +86,26 @@ macro_rules! organisations {
         }
 
         impl Organisation {
-            /// The choices beside [`SetIndex::NAMES`].
-            const OTHERS: &'static [&'static str] = &[$(<$array as Organised>::NAME),*];
+            /// The names other than [`SetIndex::NAMES`].
+            const OTHERS: &'static [&'static str] = &[$(<$array as SizeIndexedArray>::NAME),*];
 
-            /// The organisation of this name: that of a [`SetIndex`], or another.
+            /// The organisation of this name.
             pub fn from_name(name: &str) -> Option<Organisation> {
-                $(if name == <$array as Organised>::NAME {
+                $(if name == <$array as SizeIndexedArray>::NAME {
                     return Some(Organisation::$variant);
                 })*
                 SetIndex::from_name(name).map(Organisation::Sets)
             }
 
-            /// Which hits change what it replaces later.
-            pub fn heeds(self, replacement: Replacement) -> Heeds {
+            /// The hits that its replacement needs.
+            pub fn relevant_hits(self, replacement: Replacement) -> RelevantHits {
                 match self {
-                    Organisation::Sets(_) => replacement.heeds(),
-                    $(Organisation::$variant => <$array as Organised>::HEEDS),*
+                    Organisation::Sets(_) => replacement.relevant_hits(),
+                    $(Organisation::$variant => <$array as SizeIndexedArray>::RELEVANT_HITS),*
                 }
             }
 
-            /// How sets are chosen, where there are sets.
+            /// The set index, if it has sets.
             pub fn sets(self) -> Option<SetIndex> {
                 match self {
                     Organisation::Sets(index) => Some(index),
@@ -124,7 +124,7 @@ macro_rules! organisations {
                             .map_err(|why| OrganisationError(format!("replacement: {why}")))?
                             .indexed_by(index),
                     ),
-                    $(Organisation::$variant => TlbArray::$variant(<$array as Organised>::of(shape)?)),*
+                    $(Organisation::$variant => TlbArray::$variant(<$array as SizeIndexedArray>::of(shape)?)),*
                 })
             }
         }
@@ -134,13 +134,13 @@ macro_rules! organisations {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 match self {
                     Organisation::Sets(index) => index.fmt(f),
-                    $(Organisation::$variant => f.write_str(<$array as Organised>::NAME)),*
+                    $(Organisation::$variant => f.write_str(<$array as SizeIndexedArray>::NAME)),*
                 }
             }
         }
 
         /// An array of any organisation.
-        // The tag is a byte of its own, as that of `AnyPolicy` is.
+        // The tag is a separate byte: see `AnyPolicy`.
         #[derive(Clone, Debug)]
         #[repr(u8)]
         pub enum TlbArray {
@@ -162,7 +162,7 @@ macro_rules! organisations {
                 }
             }
 
-            /// Looks the entry up; a hit is noted.
+            /// Looks up the entry, and records a hit.
             #[inline]
             pub fn touch(&mut self, entry: Entry) -> bool {
                 match self {
@@ -171,7 +171,7 @@ macro_rules! organisations {
                 }
             }
 
-            /// Puts an entry that is not held into the array, in the place of what leaves, whose key is returned.
+            /// Inserts a missing entry; returns the victim's key.
             #[inline]
             pub fn insert(&mut self, entry: Entry) -> Option<u64> {
                 match self {
@@ -180,7 +180,7 @@ macro_rules! organisations {
                 }
             }
 
-            /// Drops the entry; says whether it was there.
+            /// Drops the entry; false if it is not there.
             pub fn remove(&mut self, entry: Entry) -> bool {
                 match self {
                     TlbArray::Sets(array) => array.remove(entry.number, entry.key),
@@ -188,7 +188,7 @@ macro_rules! organisations {
                 }
             }
 
-            /// Drops all keys for which `gone` holds.
+            /// Drops all keys that satisfy `gone`.
             pub fn remove_where(&mut self, gone: impl FnMut(u64) -> bool) {
                 match self {
                     TlbArray::Sets(array) => array.remove_where(gone),
@@ -204,7 +204,7 @@ macro_rules! organisations {
                 }
             }
 
-            /// The array, where it has sets.
+            /// The array, if it has sets.
             pub fn as_sets(&self) -> Option<&SetArray> {
                 match self {
                     TlbArray::Sets(array) => Some(array),
@@ -215,9 +215,9 @@ macro_rules! organisations {
     };
 }
 
-// One line registers an organisation; its file says the rest.
+// One line registers an organisation.
 organisations! {
-    /// Each way has a hash of its own, and a page size by the address.
+    /// Each way has its own hash, and a page size that depends on the address.
     Skewed = Skewed,
 }
 
@@ -240,14 +240,14 @@ impl PartialEq<SetIndex> for Organisation {
 }
 
 impl Organisation {
-    /// The choices, as messages show them.
+    /// The names for messages.
     pub fn names() -> impl Iterator<Item = &'static str> {
         SetIndex::NAMES.into_iter().chain(Organisation::OTHERS.iter().copied())
     }
 }
 
 impl TlbArray {
-    /// Puts an entry into the array, in the place of what leaves, whose key is returned. One that is held is touched.
+    /// Fills an entry; returns the victim's key. A held entry is touched.
     #[inline]
     pub fn fill(&mut self, entry: Entry) -> Option<u64> {
         if self.touch(entry) { None } else { self.insert(entry) }

@@ -1,7 +1,6 @@
 //! Replacement policies by name.
 //!
-//! A new policy is a file of its own beside the others, which implements [`Policy`], and a line below that registers
-//! it.
+//! To add a policy, add a file that implements [`NamedPolicy`], and a line below that registers it.
 
 mod bit_plru;
 mod drrip;
@@ -18,17 +17,17 @@ mod tree_plru;
 
 pub use lru::LruArray;
 
-use crate::{Array, Geometry, Heeds, ReplacementPolicy};
+use crate::{Array, Geometry, RelevantHits, ReplacementPolicy};
 use std::fmt;
 
-/// What a policy declares of itself.
-pub trait Policy: ReplacementPolicy + Sized {
+/// A policy with a name in machine files.
+pub trait NamedPolicy: ReplacementPolicy + Sized {
     /// The name in machine files.
     const NAME: &'static str;
-    /// Which hits change what it replaces later. There is no default: simulators leave out the others.
-    const HEEDS: Heeds;
+    /// The hits that change later victims. There is no default, because simulators leave out the others.
+    const RELEVANT_HITS: RelevantHits;
 
-    /// Whether it can replace in sets of so many ways, at least one.
+    /// Checks that it can serve sets of `ways` (at least one).
     ///
     /// # Errors
     /// If it cannot.
@@ -36,7 +35,7 @@ pub trait Policy: ReplacementPolicy + Sized {
         Ok(())
     }
 
-    /// The state of an empty array. `seed`: where random numbers begin.
+    /// The state of an empty array. `seed`: for random numbers.
     ///
     /// # Errors
     /// If it cannot serve the ways.
@@ -46,12 +45,12 @@ pub trait Policy: ReplacementPolicy + Sized {
 /// Why a policy cannot serve a shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplacementError {
-    /// `tree-plru` with ways that are not the leaves of a full binary tree.
+    /// `tree-plru` with a number of ways that is no power of two.
     TreeWays {
         /// Ways asked for.
         ways: usize,
     },
-    /// Three trees with ways that are not those of three full binary trees.
+    /// Three trees with a number of ways that is not 3 · 2^k.
     ThreeTrees {
         /// The policy.
         policy: &'static str,
@@ -75,26 +74,26 @@ impl fmt::Display for ReplacementError {
 
 impl std::error::Error for ReplacementError {}
 
-/// Makes of each line a choice at run time: a value of [`Replacement`], and the policy itself in [`AnyPolicy`].
+/// Makes a run-time choice of each line: a value of [`Replacement`], and the policy in [`AnyPolicy`].
 macro_rules! policies {
     ($($(#[$about:meta])* $variant:ident $({ $seed:ident })? = $policy:ty),* $(,)?) => {
-        /// Which key leaves a full set. Each policy's file says exactly what it does.
+        /// A replacement policy. Each policy's file defines it exactly.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
         pub enum Replacement {
             $($(#[$about])* $variant $({
-                /// Where the array's own generator begins.
+                /// The seed of the array's own generator.
                 $seed: u64,
             })?),*
         }
 
         impl Replacement {
-            /// The names, as machine files have them.
+            /// The names in machine files.
             pub const NAMES: [&'static str; [$(stringify!($variant)),*].len()] =
-                [$(<$policy as Policy>::NAME),*];
+                [$(<$policy as NamedPolicy>::NAME),*];
 
-            /// The policy of this name. Only those that draw look at the seed.
+            /// The policy of this name. Only random policies use the seed.
             pub fn from_name(name: &str, seed: u64) -> Option<Replacement> {
-                $(if name == <$policy as Policy>::NAME {
+                $(if name == <$policy as NamedPolicy>::NAME {
                     return Some(Replacement::$variant $({ $seed: seed })?);
                 })*
                 None
@@ -102,37 +101,37 @@ macro_rules! policies {
 
             /// One of [`Replacement::NAMES`].
             pub fn name(self) -> &'static str {
-                match self { $(Replacement::$variant { .. } => <$policy as Policy>::NAME),* }
+                match self { $(Replacement::$variant { .. } => <$policy as NamedPolicy>::NAME),* }
             }
 
-            /// Which hits change what it replaces later.
-            pub fn heeds(self) -> Heeds {
-                match self { $(Replacement::$variant { .. } => <$policy as Policy>::HEEDS),* }
+            /// The hits that it needs.
+            pub fn relevant_hits(self) -> RelevantHits {
+                match self { $(Replacement::$variant { .. } => <$policy as NamedPolicy>::RELEVANT_HITS),* }
             }
 
-            /// Where its random numbers begin; `None` if it draws none.
+            /// Its seed; `None` if it is not random.
             pub fn seed(self) -> Option<u64> {
                 match self {
                     $(Replacement::$variant $({ $seed })? => None::<u64> $(.or(Some($seed)))?),*
                 }
             }
 
-            /// Whether it draws random numbers, from a seed.
+            /// Whether it is random.
             pub fn draws(self) -> bool {
                 self.seed().is_some()
             }
 
-            /// Whether it can replace in sets of so many ways, at least one.
+            /// Checks that it can serve sets of `ways` (at least one).
             ///
             /// # Errors
             /// If it cannot.
             pub fn serves(self, ways: usize) -> Result<(), ReplacementError> {
-                match self { $(Replacement::$variant { .. } => <$policy as Policy>::serves(ways)),* }
+                match self { $(Replacement::$variant { .. } => <$policy as NamedPolicy>::serves(ways)),* }
             }
         }
 
         /// Any of the policies, chosen at run time.
-        // The tag is a byte of its own: decoding one hidden in a vector's capacity costs every hit some instructions.
+        // The tag is a separate byte: decoding one from a vector's capacity costs every hit some instructions.
         #[derive(Clone, Debug)]
         #[repr(u8)]
         pub enum AnyPolicy {
@@ -146,7 +145,7 @@ macro_rules! policies {
             fn of(geometry: Geometry, replacement: Replacement) -> Result<AnyPolicy, ReplacementError> {
                 Ok(match replacement {
                     $(Replacement::$variant $({ $seed })? => {
-                        AnyPolicy::$variant(<$policy as Policy>::of(geometry, 0 $(+ $seed)?)?)
+                        AnyPolicy::$variant(<$policy as NamedPolicy>::of(geometry, 0 $(+ $seed)?)?)
                     }),*
                 })
             }
@@ -175,42 +174,42 @@ macro_rules! policies {
     };
 }
 
-// One line registers a policy; its file says the rest. Those that draw random numbers carry their seed.
+// One line registers a policy. Random policies carry their seed.
 policies! {
-    /// The least recently used.
+    /// The least recently used key.
     #[default]
     Lru = lru::Lru,
-    /// The one that a tree of bits leads to; the number of ways must be a power of two.
+    /// The key that a tree of bits points to; the number of ways must be a power of two.
     TreePlru = tree_plru::TreePlru,
-    /// The lowest way that was not used since its set's bits were cleared.
+    /// The lowest way not used since its set's bits were cleared.
     BitPlru = bit_plru::BitPlru,
-    /// What the tree of bits behind the one used last leads to, of three; the ways must be 3 · 2^k.
+    /// The key that the tree after the last used one of three points to; the ways must be 3 · 2^k.
     Mru3Plru = mru3_plru::Mru3Plru,
-    /// What the least recently used of three trees of bits leads to; the ways must be 3 · 2^k.
+    /// The key that the least recently used of three trees points to; the ways must be 3 · 2^k.
     Lru3Plru = lru3_plru::Lru3Plru,
-    /// The one filled longest ago.
+    /// The key filled longest ago.
     Fifo = fifo::Fifo,
-    /// Any.
+    /// A random key.
     Random { seed } = random::Random,
-    /// Any but the one used last.
+    /// A random key other than the one used last.
     NotMru { seed } = not_mru::NotMru,
-    /// The oldest by two bits of age, as in the second-level cache of Skylake.
+    /// The oldest key by two bits of age, as in Skylake's second-level cache.
     QlruH00M1R2U1 = qlru::Qlru<0>,
-    /// The same of Cannon Lake.
+    /// Two bits of age, as in Cannon Lake's second-level cache.
     QlruH00M1R0U1 = qlru::Qlru<1>,
-    /// The same of the third-level cache of Haswell.
+    /// Two bits of age, as in Haswell's third-level cache.
     QlruH11M1R0U0 = qlru::Qlru<2>,
-    /// The same of the third-level cache of Ivy Bridge.
+    /// Two bits of age, as in Ivy Bridge's third-level cache.
     QlruH11M1R1U2 = qlru::Qlru<3>,
-    /// The one whose next use two bits predict to be farthest away.
+    /// The key whose next use two bits predict to be farthest away.
     Srrip = srrip::Srrip<2>,
-    /// The same by three bits.
+    /// SRRIP with three bits.
     Srrip3 = srrip::Srrip<3>,
-    /// The same by two bits that a fill sets as sets that duel do with fewer misses.
+    /// RRIP with two bits, whose fills follow the policy that wins a set duel.
     Drrip { seed } = drrip::Drrip,
 }
 
-/// An array whose policy is chosen at run time: one predictable branch for each hit.
+/// An array with a policy chosen at run time, for one predictable branch per hit.
 ///
 /// ```
 /// use pagewalk_setassoc::{Geometry, Replacement, SetArray, SetIndex};
@@ -229,7 +228,7 @@ policies! {
 pub type SetArray = Array<AnyPolicy>;
 
 impl SetArray {
-    /// An empty array whose sets are chosen by the low bits; see [`Array::indexed_by`].
+    /// An empty array indexed by low bits; see [`Array::indexed_by`].
     ///
     /// # Errors
     /// If the policy cannot serve the shape.

@@ -1,10 +1,10 @@
-//! Which set a page number falls into.
+//! The set of a page number.
 //!
-//! With `modulo` the low bits choose, so pages that are a multiple of the number of sets apart fight for one
-//! set. Hashes xor higher bits onto them: strides of a power of two spread over all sets, and neighbours
-//! still never meet. Every index here is a linear map of the number's bits that keeps the low ones in place
-//! (a triangular matrix with ones on its diagonal), so each aligned run of as many pages as there are sets
-//! uses every set once (test `aligned_runs_use_every_set`; `xor-fold` and `xor-N` permute the run).
+//! With `modulo` the low bits choose, so pages at multiples of the number of sets conflict. Hashes xor higher bits onto
+//! the low ones: power-of-two strides then spread over all sets, and neighbours still never conflict. Every index here
+//! is a linear map of the number's bits that keeps the low ones in place (a triangular matrix with ones on its
+//! diagonal), so each aligned run of as many pages as sets uses every set once (test `aligned_runs_use_every_set`;
+//! `xor-fold` and `xor-N` permute the run).
 //!
 //! Sources: González, Valero, Topham, Parcerisa, "Eliminating Cache Conflict Misses through XOR-Based
 //! Placement Functions", ICS 1997. Gras, Razavi, Bos, Giuffrida, "Translation Leak-aside Buffer", USENIX
@@ -20,10 +20,10 @@ pub enum SetIndex {
     /// The low bits of the number.
     #[default]
     Modulo,
-    /// The whole number cut into pieces as wide as the set index, all xored together.
+    /// The xor of all pieces of the number, each as wide as the set index.
     XorFold,
-    /// Bits `[N, 2N)` of the number xored onto its bits `[0, N)`; the low bits of that are the set. Hardware
-    /// has 2^N sets.
+    /// Bits `[N, 2N)` of the number xored onto bits `[0, N)`; the low bits of the result are the set. Hardware has 2^N
+    /// sets.
     Xor(XorBits),
 }
 
@@ -32,19 +32,19 @@ pub enum SetIndex {
 pub struct XorBits(u8);
 
 impl XorBits {
-    /// `bits` if from 1 to 32: a number has 64.
+    /// `bits`, if from 1 to 32.
     pub fn new(bits: u32) -> Option<XorBits> {
         u8::try_from(bits).ok().filter(|bits| (1..=32).contains(bits)).map(XorBits)
     }
 
-    /// From 1 to 32.
+    /// The number, from 1 to 32.
     pub fn get(self) -> u32 {
         self.0.into()
     }
 }
 
 impl SetIndex {
-    /// The choices, as messages show them.
+    /// The names for messages.
     pub const NAMES: [&str; 3] = ["modulo", "xor-fold", "xor-N"];
 
     /// The index of this name: `modulo`, `xor-fold`, or `xor-` and a number from 1 to 32 without leading
@@ -69,8 +69,8 @@ impl SetIndex {
     }
 }
 
-/// The xor of all pieces of `bits` bits; what is above the lowest piece means nothing. Not inlined: the loop
-/// would slow arrays that do not use it.
+/// The xor of all pieces of `bits` bits; bits above the lowest piece are garbage. Not inlined: the loop would slow
+/// arrays that do not use it.
 #[inline(never)]
 fn folded(number: u64, bits: u32) -> u64 {
     let (mut folded, mut rest) = (number, number);
@@ -110,7 +110,7 @@ mod tests {
         }
     }
 
-    /// Skylake's second level: 128 sets; two pages meet where the xor of bits 0–6 and 7–13 is the same.
+    /// Skylake's second level: 128 sets; two pages conflict if the xor of bits 0–6 and 7–13 is equal.
     #[test]
     fn gras_2018_skylake_second_level() {
         let skylake = Geometry::new(1536, Some(12)).unwrap();

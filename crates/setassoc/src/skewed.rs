@@ -1,35 +1,33 @@
-//! The skewed-associative array, which holds pages of several sizes at one time.
+//! The skewed-associative array, which holds pages of several sizes at once.
 //!
-//! Each way is a bank with a hash of its own, so pages that meet in one way seldom meet in another. Banks are looked up
-//! before a page's size is known, each for one size: which one, address bits say that pages of every size leave as
-//! their number. So a page may lie in as many ways as there are ways for each size, and all sizes share all entries.
+//! Each way is a bank with its own hash, so pages that conflict in one way seldom conflict in another. A lookup does
+//! not know the page's size: it searches each bank for one size, chosen by address bits that are part of the page
+//! number at every size. So each page may lie in the ways of its size, and all sizes share all entries.
 //!
-//! With S sizes from the smallest on, way w of W serves, for an address in region r, size (⌊w·S/W⌋ + r) mod S; a
-//! region is as large as the largest page. In way w the page with number n at its size lies in place
-//! a₀ ⊕ Hʷ(a₁ ⊕ Hʷ(a₂ ⊕ …)), where aₖ are the pieces of n as wide as a bank's index, the lowest first, and H moves
-//! the bits of a piece down by one and sets the highest to the exclusive or of what were the highest and the lowest.
-//! Way 0 is [`crate::SetIndex::XorFold`], and each aligned run of as many pages as a bank has places uses every place
-//! of it once.
+//! With S sizes from the smallest on, way w of W serves, for an address in region r, size (⌊w·S/W⌋ + r) mod S; a region
+//! is as large as the largest page. In way w the page with number n at its size lies in place a₀ ⊕ Hʷ(a₁ ⊕ Hʷ(a₂ ⊕ …)),
+//! where aₖ are the pieces of n as wide as a bank's index, the lowest first. H shifts a piece down by one bit and sets
+//! the highest bit to the xor of the old highest and lowest bits. Way 0 is [`crate::SetIndex::XorFold`], and each
+//! aligned run of as many pages as a bank has places uses every place once.
 //!
-//! A page goes into the lowest way whose place is empty, of those it may lie in, else in the place of what was used
-//! least recently of them.
+//! A page goes into the lowest of its ways with an empty place, or else replaces the least recently used of its places.
 //!
 //! Sources: Seznec, "Concurrent Support of Multiple Page Sizes on a Skewed Associative TLB", IEEE Transactions on
 //! Computers 53 (7), 2004, for ways whose size address bits choose, so that each size of four has two of eight ways.
-//! Seznec and Bodin, "Skewed-Associative Caches", PARLE 1993, for H. `docs/reference/machine-files.md` says what is
-//! taken where they leave something open.
+//! Seznec and Bodin, "Skewed-Associative Caches", PARLE 1993, for H. `docs/reference/machine-files.md` lists the
+//! choices where they are silent.
 //!
-//! State: a key and a 64-bit time for each entry, and 8 KiB of tables for each way. Cost: one hash and one comparison
-//! for each way of a size.
+//! State: a key and a 64-bit time per entry, and 8 KiB of tables per way. Cost: one hash and one comparison per way of
+//! a size.
 
-use crate::organisation::{Entry, OrganisationError, Organised, Shape};
-use crate::{Heeds, Replacement};
+use crate::organisation::{Entry, OrganisationError, Shape, SizeIndexedArray};
+use crate::{RelevantHits, Replacement};
 use std::sync::Arc;
 
 /// Marks an empty place; never a key.
 const EMPTY: u64 = u64::MAX;
 
-/// Keys in banks, each replaced by the times of last use.
+/// Keys in banks, replaced by times of last use.
 #[derive(Clone, Debug)]
 pub struct Skewed {
     /// log2 of the places of a bank.
@@ -37,32 +35,32 @@ pub struct Skewed {
     ways: usize,
     /// log2 of the sizes, from the smallest on.
     shifts: Vec<u32>,
-    /// By way, byte of a number and its value: what it adds to the place.
+    /// The contribution to the place, by way, byte of a number and its value.
     hashes: Arc<[Bytes]>,
-    /// Bank after bank.
+    /// The places of all banks in order.
     places: Vec<Place>,
     clock: u64,
 }
 
-/// By byte of a number and its value.
+/// Contributions by byte of a number and its value.
 type Bytes = [[u32; 256]; 8];
 
 #[derive(Clone, Copy, Debug)]
 struct Place {
     key: u64,
-    /// When it was used last.
+    /// The time of last use.
     time: u64,
 }
 
 const VACANT: Place = Place { key: EMPTY, time: 0 };
 
-/// Seznec and Bodin's H on the low `bits` bits, of which there is at least one.
+/// Seznec and Bodin's H on the low `bits` bits, at least one.
 fn step(piece: u64, bits: u32) -> u64 {
-    // Of one bit, the highest is the lowest, and H would lose it.
+    // With one bit, the highest is the lowest, and H would lose it.
     if bits == 1 { piece } else { piece >> 1 | ((piece ^ piece >> (bits - 1)) & 1) << (bits - 1) }
 }
 
-/// [`place_in`] of each byte. The place of a number is the exclusive or of those of its bits.
+/// [`place_in`] by byte. The place of a number is the xor of the places of its bits.
 fn bytes(way: usize, bits: u32) -> Bytes {
     let of_bits: [u32; 64] = std::array::from_fn(|bit| place_in(way, 1 << bit, bits) as u32);
     let of_value = |byte: usize, value: usize| {
@@ -72,7 +70,7 @@ fn bytes(way: usize, bits: u32) -> Bytes {
     std::array::from_fn(|byte| std::array::from_fn(|value| of_value(byte, value)))
 }
 
-/// Where the page of this number lies in a way.
+/// The place of a number in a way.
 fn place_in(way: usize, number: u64, bits: u32) -> usize {
     if bits == 0 {
         return 0;
@@ -87,7 +85,7 @@ fn place_in(way: usize, number: u64, bits: u32) -> usize {
 }
 
 impl Skewed {
-    /// The ways in which it looks for the entry.
+    /// The ways of an entry.
     fn ways_of(&self, entry: Entry) -> std::ops::Range<usize> {
         let sizes = self.shifts.len();
         let size = self.shifts.iter().position(|&shift| shift == entry.shift).expect("a size that it holds");
@@ -97,7 +95,7 @@ impl Skewed {
         group * each..(group + 1) * each
     }
 
-    /// The places where it may lie, the lowest way first.
+    /// The places of an entry, the lowest way first.
     #[inline]
     fn places_of(&self, entry: Entry) -> impl Iterator<Item = usize> + '_ {
         self.ways_of(entry).map(move |way| {
@@ -123,9 +121,9 @@ impl Skewed {
     }
 }
 
-impl Organised for Skewed {
+impl SizeIndexedArray for Skewed {
     const NAME: &'static str = "skewed";
-    const HEEDS: Heeds = Heeds::Changes;
+    const RELEVANT_HITS: RelevantHits = RelevantHits::Changes;
 
     fn of(shape: Shape<'_>) -> Result<Skewed, OrganisationError> {
         let Shape { geometry, replacement, .. } = shape;
@@ -140,8 +138,8 @@ impl Organised for Skewed {
         }
         if replacement != Replacement::Lru {
             return Err(OrganisationError(format!(
-                "index = \"{name}\" with replacement = \"{}\": pages that may lie in one place have no set in common \
-                 whose order such a policy keeps: leave it out, or choose \"lru\"",
+                "index = \"{name}\" with replacement = \"{}\": a skewed array has no sets whose order such \
+                 a policy could keep: leave it out, or choose \"lru\"",
                 replacement.name()
             )));
         }
@@ -164,7 +162,7 @@ impl Organised for Skewed {
 
     fn insert(&mut self, entry: Entry) -> Option<u64> {
         debug_assert!(self.find(entry).is_none(), "{entry:?} is held already");
-        // Empty places have times before all others.
+        // Empty places have the earliest times.
         let place = self.places_of(entry).min_by_key(|&place| self.places[place].time);
         let place = place.expect("each size has a way");
         let new = Place { key: entry.key, time: self.now() };
@@ -243,7 +241,7 @@ mod tests {
         }
     }
 
-    /// 16 pages that all meet in the first way of 2 with 16 places fit in the second.
+    /// 16 pages that all conflict in the first of 2 ways with 16 places fit in the second.
     #[test]
     fn pages_that_meet_in_one_way_do_not_meet_in_another() {
         let mut array = array(32, 2, &[12]).unwrap();

@@ -1,11 +1,11 @@
 //! Arrays of every policy and index against the slow model of `oracle`: every outcome, on random shapes, keys
 //! and removals.
 
-use pagewalk_oracle::Replacing;
-use pagewalk_setassoc::{Geometry, Heeds, LastUse, Replacement, SetArray, SetIndex};
+use pagewalk_oracle::ReplacementModel;
+use pagewalk_setassoc::{Geometry, RelevantHits, Replacement, SetArray, SetIndex, UseOrder};
 use proptest::prelude::*;
 
-/// What is asked of an array; keys are indices into a small population.
+/// An operation on an array; keys are indices into a small population.
 #[derive(Clone, Copy, Debug)]
 enum Op {
     Touch(u64),
@@ -14,7 +14,7 @@ enum Op {
     Refer(u64),
     Contains(u64),
     Remove(u64),
-    /// Every key that has this remainder.
+    /// Removes every key with this remainder.
     RemoveWhere(u64, u64),
 }
 
@@ -25,7 +25,7 @@ struct Case {
     replacement: &'static str,
     seed: u64,
     index: String,
-    /// Times the entries: how many keys there are.
+    /// Number of keys, as a multiple of the number of entries.
     population: u64,
     ops: Vec<Op>,
 }
@@ -41,16 +41,16 @@ impl Case {
         place(at % (self.population * (self.sets * self.ways) as u64 / 2 + 1))
     }
 
-    fn arrays(&self) -> (SetArray, Replacing) {
+    fn arrays(&self) -> (SetArray, ReplacementModel) {
         let shape = Geometry::new((self.sets * self.ways) as u32, Some(self.ways as u32)).unwrap();
         let replacement = Replacement::from_name(self.replacement, self.seed).unwrap();
         let index = SetIndex::from_name(&self.index).unwrap();
         let fast = SetArray::new(shape, replacement).unwrap().indexed_by(index);
-        let slow = Replacing::new(self.sets, self.ways, self.replacement, self.seed, &self.index);
+        let slow = ReplacementModel::new(self.sets, self.ways, self.replacement, self.seed, &self.index);
         (fast, slow)
     }
 
-    /// Every outcome, which both sides must give alike.
+    /// Checks that both sides give the same results.
     fn check(&self) -> Result<(), TestCaseError> {
         let (mut fast, mut slow) = self.arrays();
         for &op in &self.ops {
@@ -101,17 +101,17 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// So many ways, or the next number that the policy can serve.
+/// This number of ways, or the next number that the policy supports.
 fn served(replacement: &str, ways: usize) -> usize {
     let replacement = Replacement::from_name(replacement, 0).unwrap();
     (ways..).find(|&ways| replacement.serves(ways).is_ok()).unwrap()
 }
 
-/// The policies that heed hits so.
-fn heeding(how: impl Fn(Heeds) -> bool) -> Vec<&'static str> {
+/// The policies whose relevant hits satisfy `how`.
+fn heeding(how: impl Fn(RelevantHits) -> bool) -> Vec<&'static str> {
     Replacement::NAMES
         .into_iter()
-        .filter(|name| how(Replacement::from_name(name, 0).unwrap().heeds()))
+        .filter(|name| how(Replacement::from_name(name, 0).unwrap().relevant_hits()))
         .collect()
 }
 
@@ -127,15 +127,15 @@ fn case(ways_max: usize, ops: std::ops::Range<usize>) -> impl Strategy<Value = C
     (shape, any::<u64>(), index, stream).prop_map(
         |((set_bits, ways, replacement), seed, index, (population, ops))| {
             let ways = served(replacement, ways);
-            // Large sets are few, or a stream would not fill them.
+            // Only few large sets, so that a stream fills them.
             let sets = if ways > 64 { 1 } else { 1 << set_bits };
             Case { sets, ways, replacement, seed, index, population, ops }
         },
     )
 }
 
-/// The victim by times of last use, as [`LastUse`] says.
-fn by_times(how: LastUse, times: &[usize]) -> usize {
+/// The victim according to times of last use, as defined by [`UseOrder`].
+fn by_times(how: UseOrder, times: &[usize]) -> usize {
     let latest = |ways: &[usize]| ways.iter().copied().max();
     let tree = |first: usize, mut ways: &[usize]| {
         let mut way = first;
@@ -150,12 +150,12 @@ fn by_times(how: LastUse, times: &[usize]) -> usize {
     let of_three = |chosen: usize| tree(chosen * third, &times[chosen * third..][..third]);
     let by_latest = || (0..3).map(|chosen| latest(&times[chosen * third..][..third]));
     match how {
-        LastUse::Oldest => (0..times.len()).min_by_key(|&way| times[way]).unwrap(),
-        LastUse::Tree => tree(0, times),
-        LastUse::NextOfThreeTrees => {
+        UseOrder::Oldest => (0..times.len()).min_by_key(|&way| times[way]).unwrap(),
+        UseOrder::Tree => tree(0, times),
+        UseOrder::NextOfThreeTrees => {
             of_three((by_latest().enumerate().max_by_key(|&(_, time)| time).unwrap().0 + 1) % 3)
         }
-        LastUse::OldestOfThreeTrees => {
+        UseOrder::OldestOfThreeTrees => {
             of_three(by_latest().enumerate().min_by_key(|&(_, time)| time).unwrap().0)
         }
     }
@@ -185,16 +185,16 @@ proptest! {
     ) {
         let shape = Geometry::new(1 << set_bits, Some(1)).unwrap();
         for name in ["modulo".to_owned(), "xor-fold".to_owned(), format!("xor-{bits}")] {
-            let slow = Replacing::new(shape.sets(), 1, "lru", 0, &name);
+            let slow = ReplacementModel::new(shape.sets(), 1, "lru", 0, &name);
             let fast = SetIndex::from_name(&name).unwrap().set_of(shape, number);
             prop_assert_eq!(fast, slow.set_of(number), "{}", name);
         }
     }
 
-    /// References that repeat the last one of their class may be left out, but where each is heeded.
+    /// References that repeat the last one of their class may be left out, unless every hit is relevant.
     #[test]
     fn repetitions_change_nothing(
-        shape in (0..4_u32, 1..20_u32, 0..4_u32), name in prop::sample::select(heeding(|heeds| heeds != Heeds::Each)),
+        shape in (0..4_u32, 1..20_u32, 0..4_u32), name in prop::sample::select(heeding(|heeds| heeds != RelevantHits::Each)),
         ats in prop::collection::vec(0..150_u64, 0..800),
     ) {
         let (set_bits, ways, class_bits) = shape;
@@ -217,10 +217,10 @@ proptest! {
         }
     }
 
-    /// Hits may be left out altogether where the policy says so.
+    /// All hits may be left out if no hit is relevant to the policy.
     #[test]
     fn hits_change_nothing_where_none_is_heeded(
-        ways in 1..40_usize, name in prop::sample::select(heeding(|heeds| heeds == Heeds::Nothing)),
+        ways in 1..40_usize, name in prop::sample::select(heeding(|heeds| heeds == RelevantHits::Nothing)),
         ats in prop::collection::vec(0..60_u64, 0..800),
     ) {
         let replacement = Replacement::from_name(name, 1).unwrap();
@@ -233,16 +233,16 @@ proptest! {
         }
     }
 
-    /// The victim follows from the times of last use alone where the policy says so.
+    /// The victim depends only on the times of last use if the policy says so.
     #[test]
     fn times_of_last_use_say_the_victim(
         ways in 1..40_usize, few in 1..4_u64,
-        name in prop::sample::select(heeding(|heeds| matches!(heeds, Heeds::LastUse(_)))),
+        name in prop::sample::select(heeding(|heeds| matches!(heeds, RelevantHits::LastUse(_)))),
         ats in prop::collection::vec(0..120_u64, 0..800),
     ) {
         let ways = served(name, ways);
         let replacement = Replacement::from_name(name, 1).unwrap();
-        let Heeds::LastUse(how) = replacement.heeds() else { return Ok(()) };
+        let RelevantHits::LastUse(how) = replacement.relevant_hits() else { return Ok(()) };
         let mut array = SetArray::new(Geometry::new(ways as u32, None).unwrap(), replacement).unwrap();
         let mut held: Vec<(u64, usize)> = Vec::new();
         for (time, at) in ats.into_iter().map(|at| at % (few * ways as u64)).enumerate() {

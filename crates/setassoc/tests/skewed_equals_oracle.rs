@@ -4,7 +4,7 @@ use pagewalk_oracle::Skewed;
 use pagewalk_setassoc::{Entry, Geometry, Organisation, Replacement, Shape};
 use proptest::prelude::*;
 
-/// What is asked of an array, and which page, of which size of its own.
+/// An operation on an array: the page, and the index of its size.
 #[derive(Clone, Copy, Debug)]
 enum Op {
     /// A lookup and, if it misses, a fill: what a TLB does.
@@ -12,7 +12,7 @@ enum Op {
     Fill(u64, usize),
     Contains(u64, usize),
     Remove(u64, usize),
-    /// Every key that has this remainder.
+    /// Removes every key with this remainder.
     RemoveWhere(u64, u64),
 }
 
@@ -27,7 +27,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// The `at`-th of few pages of a size, near and far.
+/// The `at`-th of `few` pages of a size, near and far.
 fn entry(at: u64, few: u64, shift: u32) -> Entry {
     let at = at % few;
     let address = (at << 12) ^ ((at % 7) << 30) ^ ((at % 3) << 44);
@@ -87,7 +87,7 @@ proptest! {
         prop_assert_eq!(fast.keys(), slow.keys(), "keys or their places differ at the end");
     }
 
-    /// A page that is used again before any other changes nothing.
+    /// Using a page again before any other page changes nothing.
     #[test]
     fn repetitions_change_nothing(
         ways in 1..9_u32, few in 1..200_u64, ats in prop::collection::vec(0..200_u64, 0..400),

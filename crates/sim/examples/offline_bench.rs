@@ -1,4 +1,4 @@
-//! How long OFFLINE takes over a trace, beside one pass of its machine over it, and the memory of both.
+//! Measures how long OFFLINE takes for a trace compared with one pass of its machine, and the memory of both.
 //!
 //!     offline_bench [--machine NAME|FILE.toml] [--take SHARE|one] T.pwt
 //!
@@ -7,7 +7,7 @@
 //! of what was left out. Seconds are those that the processor worked for it, so that other work on the machine counts
 //! for little.
 
-use pagewalk_mm::promotion::{OfflineSettings, Take};
+use pagewalk_mm::promotion::{ChoicesPerReplay, OfflineSettings};
 use pagewalk_mm::{OsSpec, ThpMode};
 use pagewalk_sim::{DesignSpec, HostKernel, Library, NoObserver, Pass, held_orders, offline};
 use pagewalk_trace::pwt::Reader;
@@ -37,7 +37,7 @@ fn pass(path: &str, design: DesignSpec) -> Result<(f64, u64, u64), Box<dyn Error
     Ok((seconds_worked()? - begun, references, walks))
 }
 
-/// Most memory that this process has had, in megabytes.
+/// Peak memory of this process in megabytes.
 fn peak_megabytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
@@ -60,8 +60,8 @@ fn main() -> Result<(), Box<dyn Error>> {
             }
             "--take" => {
                 settings.take = match value()?.as_str() {
-                    "one" => Take::One,
-                    share => Take::Share(share.parse()?),
+                    "one" => ChoicesPerReplay::One,
+                    share => ChoicesPerReplay::Share(share.parse()?),
                 };
             }
             _ if path.is_none() && !word.starts_with('-') => path = Some(word),

@@ -2,7 +2,7 @@
 
 use crate::host::HostKernel;
 use crate::spec::DesignSpec;
-use pagewalk_mm::{Allowed, Everything, MappingId, Small, Thp, ThpMode};
+use pagewalk_mm::{Everything, MappingId, Small, Thp, ThpMode, UnrestrictedThp};
 use pagewalk_translate::MachineSpec;
 use std::sync::Arc;
 
@@ -13,8 +13,7 @@ pub enum AlternativeKind {
     Baseline,
     /// Base pages everywhere.
     AllSmall,
-    /// Transparent huge pages for all anonymous memory, as Linux gives them at fault time, whatever the process
-    /// forbids.
+    /// Transparent huge pages for all anonymous memory at faults, as on Linux, even if the process forbids them.
     ThpAlways,
     /// Huge pages everywhere.
     AllHuge,
@@ -22,16 +21,16 @@ pub enum AlternativeKind {
     DoubleTlb,
     /// One mapping on huge pages.
     Mapping(MappingId),
-    /// No walk ever: the bound.
+    /// No walks: the bound.
     PerfectTlb,
 }
 
-/// The alternatives to `machine` under a host's kernel in `mode` that need nothing found out first, as designs. Page
-/// sizes are alternatives only where the machine has huge pages.
+/// The alternatives to `machine` under a host's kernel in `mode` that are known before the run, as designs. Other page
+/// sizes are alternatives only if the machine has huge pages.
 pub fn alternatives(machine: &MachineSpec, mode: ThpMode) -> Vec<(AlternativeKind, DesignSpec)> {
     let mut all = Vec::new();
     if machine.has_huge_pages() {
-        let always = Allowed(Thp { mode: ThpMode::Always });
+        let always = UnrestrictedThp(Thp { mode: ThpMode::Always });
         all.push((AlternativeKind::AllSmall, DesignSpec::new(machine, Arc::new(Small))));
         all.push((AlternativeKind::ThpAlways, DesignSpec::new(machine, Arc::new(always))));
         all.push((AlternativeKind::AllHuge, DesignSpec::new(machine, Arc::new(Everything))));

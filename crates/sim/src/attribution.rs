@@ -1,34 +1,34 @@
-//! Who pays: walks and references of the first design by page and by mapping, and the observer told of each walk.
+//! Attribution: walks and references of the first design by page and by mapping, and the observer of each walk.
 
 use pagewalk_mm::{AddressSpace, MappingId};
 use pagewalk_trace::Block;
 use pagewalk_units::VirtAddr;
 
-/// A walk of the first design, as its observer sees it.
+/// A walk of the first design, for its observer.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Walk<'a> {
-    /// The first byte of the base page walked for.
+    /// First byte of the base page.
     pub page: VirtAddr,
     /// Its mapping.
     pub mapping: MappingId,
-    /// Whether a fetch caused it (otherwise a data reference).
+    /// Whether a fetch caused it; otherwise a data reference did.
     pub fetch: bool,
     /// Page-table entries read.
     pub references: u32,
     /// Modelled cycles.
     pub cycles: u64,
-    /// The instruction that caused it; 0 where the stream has no code.
+    /// The instruction that caused it; 0 if the stream has no code.
     pub instruction: VirtAddr,
-    /// The block that it is in.
+    /// The instruction's block.
     pub block: &'a Block,
-    /// Instructions executed before it, those of its own block included.
+    /// Instructions executed so far, including all of its block.
     pub instructions: u64,
 }
 
-/// Told of every walk of the first design.
+/// Observes every walk of the first design.
 pub trait WalkObserver: Send {
-    /// A walk happened. `space` is the address space at this moment.
+    /// A walk happened. `space` is the address space at that moment.
     fn on_walk(&mut self, walk: &Walk<'_>, space: &AddressSpace);
 }
 
@@ -40,23 +40,23 @@ impl WalkObserver for NoObserver {
     fn on_walk(&mut self, _walk: &Walk<'_>, _space: &AddressSpace) {}
 }
 
-/// Blocks that an area grew over after their first touch.
+/// Blocks first touched before their area held all of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LateBlocks {
-    /// Those to which the first design's policy would have given a huge page, had the area held them from the start.
+    /// Blocks that the first design's policy would put on huge pages, had the area held them from the start.
     pub huge_otherwise: u64,
-    /// Those to which it would not: huge pages are off, or only for memory that is advised.
+    /// Blocks that it would not: huge pages are off, or only for advised memory.
     pub small_anyway: u64,
 }
 
 impl LateBlocks {
-    /// All of them.
+    /// All such blocks.
     pub fn all(self) -> u64 {
         self.huge_otherwise + self.small_anyway
     }
 }
 
-/// What one named mapping received.
+/// Counts of one named mapping.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MappingCounts {
     /// Pages touched.
@@ -73,7 +73,7 @@ pub struct MappingCounts {
     pub walk_references: u64,
     /// Modelled cycles of those walks.
     pub walk_cycles: u64,
-    /// Blocks that it grew over after their first touch.
+    /// Blocks first touched before it held all of them.
     pub late_blocks: LateBlocks,
 }
 

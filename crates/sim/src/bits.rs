@@ -1,4 +1,4 @@
-//! Sets as words: a bit each.
+//! Sets as words, one bit per member.
 
 /// Positions of the set bits, ascending.
 pub(crate) fn bits(mut set: u64) -> impl Iterator<Item = usize> {

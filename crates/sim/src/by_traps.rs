@@ -1,14 +1,16 @@
-//! A stream through the trap-driven engine, in the order of its references.
+//! Trap-driven simulation of a stream.
 
 use crate::pages::pages_of;
 use pagewalk_mm::{AddressSpace, Change};
 use pagewalk_trace::{Analysis, Batch, Event};
-use pagewalk_translate::{Asid, MachineSpec, NestedMisses, SoftwareCounts, TrapDriven, TrapError, Wanted};
+use pagewalk_translate::{
+    Asid, MachineSpec, NestedMisses, RefillRequest, SoftwareCounts, TrapDriven, TrapError,
+};
 use pagewalk_units::{PageSize, RefIndex, VirtAddr};
 use std::collections::BTreeSet;
 
-/// One process on one machine, simulated by the misses of a host's TLB.
-pub struct ByTraps {
+/// One process on one machine, simulated through the misses of a host's TLB.
+pub struct TrapSimulation {
     base: PageSize,
     space: AddressSpace,
     touched: BTreeSet<u64>,
@@ -16,12 +18,16 @@ pub struct ByTraps {
     engine: TrapDriven,
 }
 
-impl ByTraps {
-    /// On a fully associative host of `host` slots with random replacement. `None` for machines without mapped page
-    /// tables.
-    pub fn new(machine: &MachineSpec, host: u32, nested: NestedMisses) -> Option<Result<ByTraps, TrapError>> {
+impl TrapSimulation {
+    /// Simulates on a fully associative host TLB of `host` slots with random replacement. `None` for machines without
+    /// mapped page tables.
+    pub fn new(
+        machine: &MachineSpec,
+        host: u32,
+        nested: NestedMisses,
+    ) -> Option<Result<TrapSimulation, TrapError>> {
         let engine = TrapDriven::new(machine.software()?, host, nested);
-        Some(engine.map(|engine| ByTraps {
+        Some(engine.map(|engine| TrapSimulation {
             base: machine.paging.base(),
             space: AddressSpace::default(),
             touched: BTreeSet::new(),
@@ -30,7 +36,7 @@ impl ByTraps {
         }))
     }
 
-    /// Misses of the simulated TLB; classes that depend on no TLB are left out.
+    /// Misses of the simulated TLB, without the classes that depend on no TLB.
     pub fn counts(&self) -> &SoftwareCounts {
         self.engine.counts()
     }
@@ -44,14 +50,14 @@ impl ByTraps {
         for number in pages_of(self.base, address, bytes) {
             let kernel = VirtAddr(number << self.base.shift()).is_kernel();
             let asid = if kernel { Asid::GLOBAL } else { Asid::default() };
-            if self.engine.reference(Wanted { key: number, asid, number, base: number, kernel }) {
+            if self.engine.reference(RefillRequest { key: number, asid, number, base: number, kernel }) {
                 self.touched.insert(number);
             }
         }
     }
 }
 
-impl Analysis for ByTraps {
+impl Analysis for TrapSimulation {
     fn on_batch(&mut self, batch: &Batch<'_>) {
         for (at, span) in batch.spans.iter().enumerate() {
             let block = batch.blocks.get(span.block);

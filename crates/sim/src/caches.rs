@@ -1,15 +1,15 @@
-//! Caches of memory in a design: the program's references go through them, and the entries that walks read.
+//! Caches of memory in a design, which the program's references and the reads of walks go through.
 //!
-//! Only machines with caches pay for this: every reference of the program is given to them at its place, however often
-//! its page hits. The program's physical addresses are its virtual ones. What is modelled:
-//! `docs/reference/machine-files.md`.
+//! Only machines with caches pay for this: the caches see every reference of the program in order, even if its page
+//! hits the TLB. Physical addresses of the program equal virtual ones. `docs/reference/machine-files.md` describes the
+//! model.
 
-use pagewalk_cache::{Hierarchy, Requester, Served};
+use pagewalk_cache::{DataSource, Hierarchy, Requester};
 use pagewalk_trace::Grain;
 use pagewalk_translate::{Asid, MachineSpec, Walker};
 use pagewalk_units::{Kind, PageSize, VirtAddr};
 
-/// A stream that does not tell what a machine's caches need to know.
+/// The stream lacks detail that a machine's caches need.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "only the pages of its data are known (record --grain page), and machine `{0}` has caches ([[cache]]), which need \
@@ -17,10 +17,10 @@ use pagewalk_units::{Kind, PageSize, VirtAddr};
 )]
 pub struct GrainError(String);
 
-/// Checks that streams of this grain tell all that a machine looks at.
+/// Checks that streams of this grain have the detail that a machine needs.
 ///
 /// # Errors
-/// When it has caches, and the stream pages alone.
+/// If the machine has caches and the stream has pages only.
 pub fn check_grain(grain: Grain, machine: &MachineSpec) -> Result<(), GrainError> {
     if grain.is_byte() || machine.caches.is_empty() { Ok(()) } else { Err(GrainError(machine.name.clone())) }
 }
@@ -35,7 +35,7 @@ pub(crate) struct WalkCost {
 }
 
 impl WalkCost {
-    /// Each entry at one price, in cycles.
+    /// A walk whose entries cost `price` cycles each.
     pub fn flat(references: u32, price: u64) -> WalkCost {
         WalkCost { references, cycles: u64::from(references).saturating_mul(price) }
     }
@@ -43,36 +43,40 @@ impl WalkCost {
 
 /// The caches of one design.
 #[derive(Clone, Debug)]
-pub(crate) struct Memory {
+pub(crate) struct MemoryCaches {
     pub hierarchy: Hierarchy,
-    /// Page-table entries that no cache had.
+    /// Page-table entries that missed every cache.
     pub walks_in_memory: u64,
     /// Addresses of the entries of one walk.
     entries: Vec<u64>,
 }
 
-impl Memory {
+impl MemoryCaches {
     /// The empty caches of a machine that has some.
-    pub fn of(machine: &MachineSpec) -> Option<Memory> {
+    pub fn of(machine: &MachineSpec) -> Option<MemoryCaches> {
         let hierarchy = Hierarchy::new(&machine.caches, machine.cost.walk_reference);
-        (!machine.caches.is_empty()).then_some(Memory { hierarchy, walks_in_memory: 0, entries: Vec::new() })
+        (!machine.caches.is_empty()).then_some(MemoryCaches {
+            hierarchy,
+            walks_in_memory: 0,
+            entries: Vec::new(),
+        })
     }
 
-    /// Walks, and reads each entry through the caches.
+    /// Walks; each read of an entry goes through the caches.
     pub fn walk(&mut self, walker: &mut Walker, address: VirtAddr, size: PageSize) -> WalkCost {
         self.entries.clear();
         let references = walker.walk_listing(address, size, &mut self.entries);
         let mut cycles = 0u64;
         for &entry in &self.entries {
             let served = self.hierarchy.access(Requester::Walk, entry);
-            self.walks_in_memory += u64::from(served == Served::Memory);
+            self.walks_in_memory += u64::from(served == DataSource::Memory);
             cycles = cycles.saturating_add(self.hierarchy.latency(served));
         }
         WalkCost { references, cycles }
     }
 }
 
-impl Memory {
+impl MemoryCaches {
     /// A reference of the program to a physical address.
     #[inline]
     pub fn access(&mut self, kind: Kind, physical: u64, bytes: u64) {
@@ -85,7 +89,7 @@ impl Memory {
     }
 }
 
-/// Where an address, as records hold it, lies: those of several spaces, of 57 bits each, one behind the other.
+/// The physical address of a record's address. Address spaces have 57 bits each and lie one after the other.
 #[inline]
 pub(crate) fn physical(asid: Asid, address: VirtAddr) -> u64 {
     (asid.index() as u64) << VirtAddr::BITS | address.0

@@ -1,17 +1,17 @@
-//! Classes of references that first-level arrays may tell apart.
+//! Classes of references that first-level arrays may distinguish.
 
 use pagewalk_units::Kind;
 
-/// How many there are.
+/// Their number.
 pub(crate) const CLASSES: usize = 3;
 /// Instruction fetches.
 pub(crate) const FETCH: usize = 0;
-/// Loads; and stores too, while no array tells them apart.
+/// Loads, and also stores if no array distinguishes them.
 pub(crate) const LOAD: usize = 1;
-/// Stores and modifies, where some array tells them apart.
+/// Stores and modifies, if some array distinguishes them from loads.
 pub(crate) const STORE: usize = 2;
 
-/// By class: what its references are. Modifies are stores.
+/// The kind of each class. Modifies are stores.
 pub(crate) const KINDS: [Kind; CLASSES] = [Kind::Fetch, Kind::Load, Kind::Store];
 
 /// The class of `kind`; loads and stores share one unless `split`.

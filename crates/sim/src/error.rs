@@ -10,20 +10,20 @@ pub(crate) const DESIGNS_MAX: usize = 64;
 /// Why a pass cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum PassError {
-    /// No design, or more than one word of residency bits holds.
+    /// No design, or more than a residency word has bits.
     #[error(
         "{0} different first levels in one pass, alternatives included: from 1 to {DESIGNS_MAX} are possible"
     )]
     DesignCount(usize),
-    /// Machines that can have one core only.
+    /// A machine that can have one core only.
     #[error(
         "machine `{0}` has tables or caches in memory (hashed, nested, mapped, [[cache]]): a pass has one core of it"
     )]
     OneCore(String),
-    /// A design whose policy leaves no base page that could be global.
-    #[error("`{0}` maps everything by huge pages: global pages are base pages")]
+    /// A design whose policy leaves no base pages, so no global pages.
+    #[error("`{0}` maps everything by huge pages, but global pages are base pages")]
     HugeGlobals(String),
-    /// A kernel that cannot work on its machine.
+    /// A kernel that does not fit its machine.
     #[error("{design}: {error}")]
     Kernel {
         /// The design.
@@ -31,31 +31,33 @@ pub enum PassError {
         /// Why.
         error: KernelError,
     },
-    /// A design that only a [`System`](crate::System) simulates: its machine's page tables are mapped, or it prefetches
+    /// A design that only a [`System`](crate::System) can simulate: its machine maps its page tables, or it prefetches
     /// under a kernel.
     #[error(
-        "{0}: the host's huge pages are not simulated where tables are mapped, nor a kernel's beside prefetchers"
+        "{0}: huge pages of the host are not simulated with mapped page tables, nor those of a simulated kernel with prefetchers"
     )]
     Unfit(String),
-    /// A machine of which every operation is counted.
+    /// A data side.
     #[error(
-        "machine `{0}` is a data side (side = \"data\"), whose references are taken one by one: no pass takes it"
+        "machine `{0}` is a data side (side = \"data\"), which is simulated reference by reference: it cannot be in a pass"
     )]
     InOrder(String),
-    /// A data side whose memory cannot be made.
+    /// A data side whose memory cannot be built.
     #[error("machine `{0}`: ranges.memory: {1}")]
     DataSide(String, MemoryError),
-    /// A kernel manages one process on one core.
+    /// A design with a kernel in a pass of several processes or cores.
     #[error("{0}: in a pass a kernel that builds superpages manages one process on one core")]
     KernelOfMany(String),
-    /// Machines with different pages: each kind needs a pass of its own.
-    #[error("machine `{machine}` has pages of {its}, `{other}` of {others}: one pass can have one kind")]
+    /// Machines with different page sizes, which need a pass each.
+    #[error(
+        "machine `{machine}` has pages of {its}, `{other}` of {others}: a pass needs machines with equal pages"
+    )]
     Paging {
         /// The first machine.
         machine: String,
         /// Its pages.
         its: Paging,
-        /// One that differs.
+        /// The machine that differs.
         other: String,
         /// Its pages.
         others: Paging,

@@ -1,18 +1,17 @@
-//! An experiment: streams in one arrangement, through any designs.
+//! An experiment: streams in an arrangement, on any designs.
 //!
 //! An [`Arrangement`] says who runs where: one process or several in turns, on one core or several, alone or in an
-//! operating system that touches pages of its own. Designs that [`Pass`] can simulate in it share one, as that is
-//! faster, and so do those that [`DataSides`] can; each other one is a [`System`]. [`By`] says which is which, and
-//! nothing else does.
+//! operating system that touches pages of its own. Designs that [`Pass`] can simulate share one, which is faster, and
+//! so do those that [`DataSides`] can; every other design is a [`System`]. Only [`EngineKind`] makes that choice.
 //!
-//! *Structure* (see [`pagewalk_mm::structure`]): at each system call of the stream, before the event that says that
-//! it has returned, and at each tick of the clock the generator's visits run through the designs. The kernel works in
-//! the address space of whoever runs: entering it changes no identifier, and its pages are those of all spaces. A
-//! server has a space of its own: to visit it is to switch to it and back. Both have their own pages and code here,
-//! so nothing mixes with the program's; they take the identifiers from the top of [`Asid`]'s range.
+//! *Structure* (see [`pagewalk_mm::structure`]): the generator's visits run through the designs at each system call,
+//! before the event of its return, and at each tick of the clock. The kernel works in the running address space:
+//! entering it changes no identifier, and all spaces share its pages. A server has a space of its own: a visit switches
+//! to it and back. Both have their own pages and code here, apart from the program's, with identifiers from the top of
+//! [`Asid`]'s range.
 //!
-//! Counters of the program stay what they are without: its instructions, references and touched pages. Misses, walks
-//! and their cycles are of everything, as are lookups of arrays; [`Experiment::counts`] tells whose the references are.
+//! The program's instructions, references and touched pages count the program alone. Misses, walks, their cycles and
+//! lookups of arrays count everything; [`Experiment::counts`] splits the references.
 
 use crate::counts::{DesignCounts, SpaceCounts};
 use crate::data_side::{DataSideError, DataSides};
@@ -23,20 +22,20 @@ use crate::pass::Pass;
 use crate::spec::DesignSpec;
 use crate::system::System;
 use crate::visit_stream::VisitStream;
-use pagewalk_mm::structure::{Generator, StructureSpec, Visits, Who};
+use pagewalk_mm::structure::{Generator, StructureSpec, Visitor, Visits};
 use pagewalk_trace::{Analysis, Batch, Event};
 use pagewalk_translate::{Asid, WalkerSpec};
 use pagewalk_units::{RefIndex, SpaceId};
 use rustc_hash::FxHashMap;
 
-/// What the kernel and the servers did beside the programs.
+/// Activity of the kernel and the servers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StructureCounts {
     /// System calls that the programs made.
     pub calls: u64,
     /// Ticks of the clock.
     pub ticks: u64,
-    /// Times that a server was switched to.
+    /// Switches to a server.
     pub server_visits: u64,
     /// References of the kernel to its mapped data.
     pub kernel_references: u64,
@@ -49,28 +48,28 @@ pub struct StructureCounts {
 pub struct Arrangement {
     /// Whether processes take turns.
     pub turns: bool,
-    /// Cores, on which threads run in order of appearance; 0 and 1 are one.
+    /// Number of cores, which threads get in order of appearance; 0 means 1.
     pub cores: usize,
-    /// Whether pages of files are global that are mapped without the right to write.
+    /// Whether file pages mapped without the right to write are global.
     pub global_files: bool,
     /// The operating system around the programs.
     pub structure: Option<StructureSpec>,
 }
 
-/// What simulates a design.
+/// The engine that simulates a design.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum By {
-    /// A pass, with others of its kind.
+enum EngineKind {
+    /// A pass shared with other designs.
     Pass,
-    /// One over data sides, with others whose pages are as large.
+    /// A pass of data sides with equal page sizes.
     DataSides,
-    /// A system of its own.
+    /// Its own system.
     System,
 }
 
-impl By {
-    /// The fastest that can simulate a design in an arrangement.
-    fn of(design: &DesignSpec, arrangement: &Arrangement) -> By {
+impl EngineKind {
+    /// The fastest engine that can simulate a design in an arrangement.
+    fn of(design: &DesignSpec, arrangement: &Arrangement) -> EngineKind {
         let machine = &design.machine;
         let is_one_process = !arrangement.turns && arrangement.structure.is_none();
         let is_one_core = arrangement.cores <= 1;
@@ -78,56 +77,56 @@ impl By {
         let in_registers = matches!(machine.walker, WalkerSpec::Radix(_) | WalkerSpec::Software);
         if machine.data_side.is_some() {
             let is_taken = is_one_process && is_one_core && design.kernel.is_none() && !has_caches;
-            return if is_taken { By::DataSides } else { By::System };
+            return if is_taken { EngineKind::DataSides } else { EngineKind::System };
         }
         let is_taken = match design.kernel {
             _ if !design.fits_pass() => false,
             Some(_) => is_one_process && is_one_core,
             None => is_one_core || is_one_process && in_registers && !has_caches,
         };
-        if is_taken { By::Pass } else { By::System }
+        if is_taken { EngineKind::Pass } else { EngineKind::System }
     }
 }
 
-/// What simulates designs, driven from outside.
+/// An engine that simulates designs.
 pub(crate) trait Engine: Analysis + Send {
     fn begin_as_child(&mut self, asid: Asid);
     fn switch_to(&mut self, asid: Asid);
-    /// Runs some spans of a batch of the program that runs.
+    /// Runs some spans of the running program's batch.
     fn run(&mut self, batch: &Batch<'_>, spans: std::ops::Range<usize>);
-    /// References of a visitor with pages and blocks of its own, of which the counters of programs take no notice.
+    /// Runs references of a visitor with its own pages and blocks, without counting them for programs.
     fn visited(&mut self, asid: Asid, batch: &Batch<'_>);
-    /// Of the first design: what the program that runs has done so far, or what all programs have.
+    /// Counts of the first design so far, of the running program or of all programs.
     fn counted(&mut self) -> SpaceCounts;
-    /// Of the first design.
+    /// Counts of the first design by address space.
     fn space_counts(&mut self) -> Vec<(Asid, SpaceCounts)>;
     fn core_counts(&self, core: usize) -> Vec<DesignCounts>;
     fn finish(&mut self) -> Vec<DesignCounts>;
 }
 
 fn engine(
-    by: By,
+    by: EngineKind,
     mut designs: Vec<DesignSpec>,
     arrangement: &Arrangement,
 ) -> Result<Box<dyn Engine>, PassError> {
     let cores = arrangement.cores.max(1);
     Ok(match by {
-        By::DataSides => Box::new(DataSides::of(designs).map_err(|error| match error {
+        EngineKind::DataSides => Box::new(DataSides::of(designs).map_err(|error| match error {
             DataSideError::Memory(machine, why) => PassError::DataSide(machine, why),
-            other => unreachable!("they are alike: {other}"),
+            other => unreachable!("the designs are alike: {other}"),
         })?),
-        By::System => {
+        EngineKind::System => {
             let system = System::new(designs.remove(0), cores)?;
             Box::new(if arrangement.global_files { system.with_global_files() } else { system })
         }
-        By::Pass => {
+        EngineKind::Pass => {
             let pass = Pass::with_cores(designs, cores)?;
             Box::new(if arrangement.global_files { pass.with_global_files()? } else { pass })
         }
     })
 }
 
-/// Whether a pass of several cores, each of which has first levels of its own, can simulate one more design.
+/// Whether a pass of several cores, each with its own first levels, has room for one more design.
 fn has_room(others: &[DesignSpec], design: &DesignSpec, cores: usize) -> bool {
     let with = || groups(&others.iter().chain([design]).cloned().collect::<Vec<_>>()).0.len();
     cores <= 1 || with() * cores <= DESIGNS_MAX
@@ -136,40 +135,40 @@ fn has_room(others: &[DesignSpec], design: &DesignSpec, cores: usize) -> bool {
 /// Designs in an arrangement.
 pub struct Experiment {
     engines: Vec<Box<dyn Engine>>,
-    /// By design: its engine, and its place there.
+    /// The engine of each design, and its index there.
     places: Vec<(usize, usize)>,
-    /// The program that runs.
+    /// The running program.
     runs: Asid,
     groups: Groups,
-    system: Option<Surroundings>,
+    system: Option<StructureState>,
 }
 
-/// What is around the programs.
-struct Surroundings {
+/// The structure around the programs.
+struct StructureState {
     generator: Generator,
     visits: Visits,
-    visitors: Vec<Visitor>,
+    visitors: Vec<VisitorSpace>,
     counts: StructureCounts,
-    /// Instructions of the programs until the clock ticks.
+    /// Instructions of the programs to the next tick.
     to_tick: u64,
     stream: VisitStream,
 }
 
-/// The kernel, which comes first, or a server.
+/// The address space of a visitor: the kernel, which comes first, or a server.
 #[derive(Clone, Copy)]
-struct Visitor {
-    who: Who,
+struct VisitorSpace {
+    who: Visitor,
     asid: Asid,
 }
 
-impl Surroundings {
-    fn new(spec: StructureSpec) -> Surroundings {
-        let all = std::iter::once(Who::Kernel).chain((0..spec.servers.len()).map(Who::Server));
-        let visitors = (1..).zip(all).map(|(from_top, who)| Visitor {
+impl StructureState {
+    fn new(spec: StructureSpec) -> StructureState {
+        let all = std::iter::once(Visitor::Kernel).chain((0..spec.servers.len()).map(Visitor::Server));
+        let visitors = (1..).zip(all).map(|(from_top, who)| VisitorSpace {
             who,
-            asid: Asid::new(Asid::COUNT - from_top).expect("there are fewer servers"),
+            asid: Asid::new(Asid::COUNT - from_top).expect("SERVERS_MAX leaves room"),
         });
-        Surroundings {
+        StructureState {
             visitors: visitors.collect(),
             to_tick: spec.kernel.tick_instructions,
             generator: Generator::new(spec),
@@ -179,32 +178,32 @@ impl Surroundings {
         }
     }
 
-    fn asid(&self, who: Who) -> Asid {
+    fn asid(&self, who: Visitor) -> Asid {
         match who {
-            Who::Kernel => self.visitors[0].asid,
-            Who::Server(index) => self.visitors[1 + index].asid,
+            Visitor::Kernel => self.visitors[0].asid,
+            Visitor::Server(index) => self.visitors[1 + index].asid,
         }
     }
 }
 
 impl Experiment {
-    /// `designs` in an arrangement.
+    /// An experiment on `designs`.
     ///
     /// # Errors
-    /// If one cannot be simulated: see [`PassError`].
+    /// If a design cannot be simulated: see [`PassError`].
     pub fn new(designs: Vec<DesignSpec>, arrangement: &Arrangement) -> Result<Experiment, PassError> {
         if designs.is_empty() {
             return Err(PassError::DesignCount(0));
         }
-        // Which designs an engine has, by the place of the first.
-        let mut shares: Vec<(By, Vec<DesignSpec>)> = Vec::new();
+        // The designs of each engine, in the order of their first.
+        let mut shares: Vec<(EngineKind, Vec<DesignSpec>)> = Vec::new();
         let mut places = Vec::new();
         for design in designs {
-            let by = By::of(&design, arrangement);
-            let is_meant = |(its, others): &(By, Vec<DesignSpec>)| {
-                let is_alike = by == By::Pass || others[0].machine.paging == design.machine.paging;
-                let has_room = by != By::Pass || has_room(others, &design, arrangement.cores);
-                *its == by && by != By::System && is_alike && has_room
+            let by = EngineKind::of(&design, arrangement);
+            let is_meant = |(its, others): &(EngineKind, Vec<DesignSpec>)| {
+                let is_alike = by == EngineKind::Pass || others[0].machine.paging == design.machine.paging;
+                let has_room = by != EngineKind::Pass || has_room(others, &design, arrangement.cores);
+                *its == by && by != EngineKind::System && is_alike && has_room
             };
             let engine = shares.iter().position(is_meant).unwrap_or_else(|| {
                 shares.push((by, Vec::new()));
@@ -215,7 +214,7 @@ impl Experiment {
         }
         let engines = shares.into_iter().map(|(by, designs)| engine(by, designs, arrangement));
         let engines = engines.collect::<Result<_, _>>()?;
-        let system = arrangement.structure.clone().map(Surroundings::new);
+        let system = arrangement.structure.clone().map(StructureState::new);
         Ok(Experiment { engines, places, runs: Asid::default(), groups: Groups::new(), system })
     }
 
@@ -232,35 +231,35 @@ impl Experiment {
         self.places.iter().map(|&(engine, place)| of_engine[engine][place].clone()).collect()
     }
 
-    /// Counts of one core for every design, in the order given. An array that cores share is counted for the core
-    /// that used it last, so misses are told of the first level only.
+    /// Counts of one core for every design, in order. A shared array counts for the core that used it last, so misses
+    /// cover the first level only.
     pub fn core_counts(&self, core: usize) -> Vec<DesignCounts> {
         self.in_order(self.engines.iter().map(|engine| engine.core_counts(core)).collect())
     }
 
-    /// So many address spaces are left for programs under a structure: identifiers from 0 on.
+    /// Most programs under a structure; their identifiers begin at 0.
     pub fn programs_max(structure: Option<&StructureSpec>) -> usize {
         let visitors = structure.map_or(0, |spec| 1 + spec.servers.len());
         Asid::COUNT as usize - visitors
     }
 
-    /// From now on the stream is that of another program: see [`Pass::switch_to`].
+    /// Switches to another program: see [`Pass::switch_to`].
     pub fn switch_to(&mut self, asid: Asid) {
         self.runs = asid;
         self.each(|engine| engine.switch_to(asid));
     }
 
-    /// Says, before anything else, that a process began as a child: see [`Pass::begin_as_child`].
+    /// Marks a process as a child, before anything else: see [`Pass::begin_as_child`].
     pub fn begin_as_child(&mut self, asid: Asid) {
         self.each(|engine| engine.begin_as_child(asid));
     }
 
-    /// What the kernel and the servers did so far; `None` where no structure is described.
+    /// Activity of the kernel and the servers so far; `None` without a structure.
     pub fn counts(&self) -> Option<StructureCounts> {
         self.system.as_ref().map(|system| system.counts)
     }
 
-    /// What each program has done and cost so far on the first machine, in order.
+    /// Counts of each program so far on the first machine, in order.
     pub fn program_counts(&mut self) -> Vec<(Asid, SpaceCounts)> {
         let visitors: Vec<Asid> =
             self.system.iter().flat_map(|system| &system.visitors).map(|visitor| visitor.asid).collect();
@@ -269,25 +268,25 @@ impl Experiment {
         counts
     }
 
-    /// The same of the kernel and the servers; each fetch of theirs counts as an instruction here.
-    pub fn visitor_counts(&mut self) -> Vec<(Who, SpaceCounts)> {
+    /// Counts of the kernel and the servers; here each of their fetches counts as an instruction.
+    pub fn visitor_counts(&mut self) -> Vec<(Visitor, SpaceCounts)> {
         let counts: FxHashMap<Asid, SpaceCounts> = self.first().space_counts().into_iter().collect();
         let visitors = self.system.iter().flat_map(|system| &system.visitors);
         visitors.map(|one| (one.who, counts.get(&one.asid).copied().unwrap_or_default())).collect()
     }
 
-    /// Parts of the programs that have counters of their own on the first machine.
+    /// Parts of the programs with counters of their own on the first machine.
     pub fn groups(&self) -> Vec<Group> {
         self.groups.all()
     }
 
-    /// The counts of every design at the end, in the order given.
+    /// Final counts of every design, in order.
     pub fn finish(&mut self) -> Vec<DesignCounts> {
         let all = self.engines.iter_mut().map(|engine| engine.finish()).collect();
         self.in_order(all)
     }
 
-    /// Runs the visits that were drawn.
+    /// Runs the pending visits.
     fn visit(&mut self) {
         let Some(system) = &mut self.system else { return };
         let visits = std::mem::take(&mut system.visits);
@@ -295,13 +294,13 @@ impl Experiment {
             let asid = system.asid(who);
             let many = references.len() as u64;
             let batch = system.stream.batch(asid, references);
-            // The kernel answers where it was called; to visit a server is to switch to it and back.
+            // The kernel answers on the spot; visiting a server switches to it and back.
             match who {
-                Who::Kernel => {
+                Visitor::Kernel => {
                     system.counts.kernel_references += many;
                     self.engines.iter_mut().for_each(|engine| engine.visited(asid, &batch));
                 }
-                Who::Server(_) => {
+                Visitor::Server(_) => {
                     system.counts.server_references += many;
                     system.counts.server_visits += 1;
                     for engine in &mut self.engines {
@@ -316,8 +315,7 @@ impl Experiment {
         system.visits.clear();
     }
 
-    /// Executions of a batch from `first` on until the clock ticks, or all: the index after the last of them, and
-    /// whether it ticks there.
+    /// The end of the executions from `first` to the next tick or the batch's end, and whether the clock ticks there.
     fn until_tick(&mut self, batch: &Batch<'_>, first: usize) -> (usize, bool) {
         let end = batch.spans.len();
         let Some(system) = &mut self.system else { return (end, false) };
@@ -328,7 +326,7 @@ impl Experiment {
         for (index, span) in batch.spans.iter().enumerate().skip(first) {
             let instructions = batch.blocks.get(span.block).instructions.len() as u64;
             if instructions >= system.to_tick {
-                // A block that is longer than the time between two ticks sees one.
+                // A block longer than the period sees one tick.
                 system.to_tick = period;
                 return (index + 1, true);
             }
@@ -366,14 +364,14 @@ impl Analysis for Experiment {
         self.each(|engine| engine.on_event(at, event));
     }
 
-    /// Streams are programs in address spaces with their numbers.
+    /// The stream's number is its address space.
     fn on_turn(&mut self, space: SpaceId) {
-        self.switch_to(Asid::new(space.0).expect("there are not more programs"));
+        self.switch_to(Asid::new(space.0).expect("programs_max bounds them"));
     }
 }
 
 impl Engine for Pass {
-    // Kernels share a pass where one process is alone.
+    // Kernels share a pass only if there is one process.
     fn begin_as_child(&mut self, _asid: Asid) {
         Pass::begin_as_child(self);
     }
@@ -451,7 +449,7 @@ mod tests {
     use pagewalk_units::{Kind, VirtAddr};
     use std::sync::Arc;
 
-    /// Visits of servers have instructions of their own, which are no time of the program's.
+    /// Instructions of server visits do not advance the program's time.
     #[test]
     fn a_partition_moves_in_the_time_of_the_program() {
         let tuning = "[walker.mapped.tuning]\nperiod = 20\nprobe_after = 1\n";

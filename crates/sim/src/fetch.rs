@@ -1,33 +1,33 @@
-//! Instruction fetches, folded.
+//! Folded instruction fetches.
 //!
-//! Every instruction makes one fetch reference, at its address and length. Nearly all blocks lie inside
-//! one page, and consecutive fetches from one page change nothing in arrays that see only fetches: the page
-//! is already their most recent. So a block is kept as its *runs*: maximal sequences of translations of the
-//! same page, with their count and their place among the block's data references.
+//! Every instruction makes one fetch reference, at its address and length. Nearly all blocks lie inside one page, and
+//! consecutive fetches from one page change nothing in arrays that see only fetches: the page is already the most
+//! recent. So a block is stored as its *runs*: maximal sequences of translations of one page, with their count and
+//! their place among the block's data references.
 
 use crate::pages::pages_of;
 use pagewalk_trace::{Block, Instruction};
 use pagewalk_units::PageSize;
 use std::ops::RangeInclusive;
 
-/// Marks a block that is not one run, above the number of its runs: no page number, nor what the front calls empty.
+/// Marks a block of several runs, above their number. It is neither a page number nor the front's empty mark.
 const SEVERAL: u64 = 1 << 63;
-/// Marks one of which some instruction lies on two pages.
+/// Marks a block with an instruction on two pages.
 const CROSSES: u64 = 1 << 62;
 
-/// What the hot loop knows of a block: 16 bytes.
+/// A block for the hot loop: 16 bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FetchHead {
-    /// The page of its only run, or [`SEVERAL`] and how many.
+    /// The page of its only run, or [`SEVERAL`] with their number.
     pub vpn: u64,
     /// Instructions.
     pub instructions: u32,
-    /// For a single run: its translations. Otherwise the index of the first.
+    /// The translations of its only run, or the index of the first of several.
     pub translations: u32,
 }
 
 impl FetchHead {
-    /// Whether it is not one run.
+    /// Whether it has several runs.
     #[inline]
     pub fn is_several(self) -> bool {
         self.vpn & SEVERAL != 0
@@ -40,7 +40,7 @@ impl FetchHead {
         Run { vpn: self.vpn, translations: self.translations, site: 0, instruction: 0, crosses: false }
     }
 
-    /// Whether some of its instructions lie on two pages, if it is several runs.
+    /// Whether some instruction lies on two pages, if it has several runs.
     #[inline]
     pub fn crosses(self) -> bool {
         self.vpn & CROSSES != 0
@@ -56,7 +56,7 @@ pub(crate) struct Run {
     pub site: u32,
     /// The instruction whose fetch starts the run.
     pub instruction: u32,
-    /// Whether that fetch began on the page before.
+    /// Whether that fetch began on the previous page.
     pub crosses: bool,
 }
 
@@ -64,14 +64,14 @@ pub(crate) struct Run {
 pub(crate) struct FetchTable {
     base: PageSize,
     pub heads: Vec<FetchHead>,
-    /// Of all blocks with several.
+    /// The runs of all blocks with several.
     runs: Vec<Run>,
-    /// Whether data references that miss may change what fetches hit, so that no run may be taken before them.
+    /// Whether data misses may change what fetches hit, so that no run may be counted ahead of them.
     pub in_place: bool,
 }
 
 impl FetchTable {
-    /// No blocks yet; `base` is the size of a page.
+    /// An empty table; `base` is the base page.
     pub fn new(base: PageSize, in_place: bool) -> FetchTable {
         FetchTable { base, heads: Vec::new(), runs: Vec::new(), in_place }
     }
@@ -99,10 +99,9 @@ impl FetchTable {
         }
     }
 
-    /// The runs of a block that is several, if they may be taken together: hits of several pages move nothing but
-    /// stamps, whatever data references lie between them. None are if a data reference may have one miss, and comes
-    /// before (`until` is the next that misses, `first` that of the block); or if some instruction lies on two pages
-    /// that may be held as one.
+    /// The runs of a block of several that may be counted together: their hits only set stamps, whatever data
+    /// references lie between. Empty if a data reference that may make them miss comes first (`until` is the next data
+    /// miss, `first` the block's first data reference), or if an instruction lies on two pages that one entry may hold.
     #[inline]
     pub fn takeable(&self, head: FetchHead, first: u32, until: u32, may_merge: bool) -> &[Run] {
         if !head.is_several() || may_merge && head.crosses() {
@@ -113,7 +112,7 @@ impl FetchTable {
         if before { runs } else { &[] }
     }
 
-    /// The runs of a block that is several.
+    /// The runs of a block of several.
     #[inline]
     pub fn runs(&self, head: FetchHead) -> &[Run] {
         debug_assert!(head.is_several());
@@ -127,14 +126,14 @@ pub(crate) fn instruction_pages(instruction: &Instruction, base: PageSize) -> Ra
     pages_of(base, instruction.address, instruction.length.into())
 }
 
-/// The page in which all of a block lies. Most do in one; a block without code lies in none.
+/// The page that holds all of a block; none for a block on several pages or without code.
 fn only_page(block: &Block, base: PageSize) -> Option<u64> {
     let mut pages = block.instructions.iter().map(|instruction| instruction_pages(instruction, base));
     let (first, last) = pages.next()?.into_inner();
     (first == last && pages.all(|pages| pages == (first..=first))).then_some(first)
 }
 
-/// Adds the runs of a block behind those of others.
+/// Appends the runs of a block.
 fn add_runs(all: &mut Vec<Run>, block: &Block, base: PageSize) {
     let before = all.len();
     let mut site = 0;

@@ -1,13 +1,13 @@
-//! Whether a kernel can work on a machine, and what of its pages the machine's TLBs hold.
+//! Whether a kernel fits a machine, and the pieces of its pages that the machine's TLBs hold.
 
 use pagewalk_mm::{Kernel, ORDERS};
 use pagewalk_translate::{MachineSpec, TlbSpec};
 use pagewalk_units::{Kind, PageSize};
 
-/// Why a kernel cannot work on a machine.
+/// Why a kernel does not fit a machine.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KernelError {
-    /// A policy that needs pages which no TLB holds.
+    /// The policy needs pages that no TLB holds.
     #[error(
         "its policy builds pages of {size}, which no TLB of `{machine}` holds for {kind}; it holds {holds}"
     )]
@@ -16,12 +16,12 @@ pub enum KernelError {
         machine: String,
         /// The size.
         size: PageSize,
-        /// Kind of references.
+        /// The kind of references.
         kind: &'static str,
-        /// What is held.
+        /// The sizes that TLBs hold.
         holds: String,
     },
-    /// A policy that watches what it cannot see.
+    /// The policy watches misses that it cannot see.
     #[error("its policy watches TLB misses; {0}")]
     Watch(String),
 }
@@ -34,7 +34,7 @@ fn kind_name(kind: Kind) -> &'static str {
     }
 }
 
-/// Orders of the pages that a machine's TLBs hold for references of all kinds: a bit each.
+/// Orders of pages that a machine's TLBs hold for all kinds of references, one bit each.
 pub fn held_orders(machine: &MachineSpec) -> u32 {
     let held = |order: &u32| {
         let size = PageSize::from_shift(machine.paging.base().shift() + order);
@@ -44,7 +44,7 @@ pub fn held_orders(machine: &MachineSpec) -> u32 {
     (0..ORDERS as u32).filter(held).fold(0, |orders, order| orders | 1 << order)
 }
 
-/// Entries of the TLBs that a policy watches: those of the last level. Data come first, fetches last.
+/// Entries of the last level's TLBs, which a policy watches: data first, fetches last.
 pub(crate) fn watched(machine: &MachineSpec) -> Result<Vec<u64>, KernelError> {
     let last = machine.last_level();
     let refuse = |text: String| Err(KernelError::Watch(text));
@@ -76,7 +76,7 @@ pub(crate) fn watched(machine: &MachineSpec) -> Result<Vec<u64>, KernelError> {
     Ok(if is_one { vec![sum(&|_| true)] } else { vec![sum(&data), sum(&fetches)] })
 }
 
-/// By order of what the kernel maps: the order of the pieces that TLBs hold of it.
+/// By order of the kernel's pages: the order of the pieces that TLBs hold.
 pub(crate) fn held_order(kernel: &Kernel, machine: &MachineSpec) -> Result<[u8; ORDERS], KernelError> {
     let size_of = |order: u8| PageSize::from_shift(machine.paging.base().shift() + u32::from(order));
     let all_held = held_orders(machine);

@@ -1,11 +1,11 @@
-//! The kernel of the host that recorded a stream, on any machine.
+//! The kernel of the recording host, on any machine.
 
 use crate::spec::DesignSpec;
 use pagewalk_mm::{PageSizePolicy, Small, Thp, ThpMode};
 use pagewalk_translate::MachineSpec;
 use std::sync::Arc;
 
-/// Transparent huge pages in the host's mode, on machines whose TLBs hold huge pages; base pages on the others.
+/// Transparent huge pages in the host's mode if the machine's TLBs hold huge pages; base pages otherwise.
 pub struct HostKernel {
     thp: Arc<dyn PageSizePolicy>,
     small: Arc<dyn PageSizePolicy>,
@@ -17,7 +17,7 @@ impl HostKernel {
         HostKernel { thp: Arc::new(Thp { mode }), small: Arc::new(Small) }
     }
 
-    /// A machine under it. Designs of one kernel share its policies, so that a pass can simulate them together: see
+    /// A machine under this kernel. Its designs share the policies, so that a pass can simulate them together: see
     /// [`Pass::new`](crate::Pass::new).
     pub fn design(&self, machine: &MachineSpec) -> DesignSpec {
         let policy = if machine.has_huge_pages() { &self.thp } else { &self.small };

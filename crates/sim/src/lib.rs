@@ -2,25 +2,23 @@
 //!
 //! # How the pass works
 //!
-//! A *design* is a machine together with a page-size policy. The first level of every design is simulated
-//! *from the pages' side*: each page (and each 2 MiB unit) carries one bit per design that says whether
-//! the design's first-level array for this class of references holds it, and one recency stamp per class
-//! that all designs share. That is exact for least-recently-used arrays: an array sees every reference of
-//! the kinds it serves, so the last time it touched a page it holds *is* the last reference of those kinds
-//! to the page, whatever the array's shape. A hit in all designs then costs one comparison and one store for
-//! all of them together, two where references are counted by page (`store/front.rs`); only misses are taken to the
-//! designs one by one (`design/`). Levels below the first, walkers and walk caches are plain arrays touched on
-//! those misses only.
+//! A *design* is a machine together with a page-size policy. First levels are simulated *from the pages' side*: each
+//! page (and each 2 MiB unit) carries one bit per design that says whether the design's first-level array for this
+//! class of references holds it, and one recency stamp per class that all designs share. That is exact for
+//! least-recently-used arrays: an array sees every reference of the kinds it serves, so its last use of a page that it
+//! holds *is* the last reference of those kinds to the page, whatever the array's shape. A hit in all designs costs one
+//! comparison and one store for all of them together, two if references are counted by page (`store/front.rs`). Only
+//! misses go to the designs one by one (`design/`). Levels below the first, walkers and walk caches are plain arrays,
+//! used at those misses only.
 //!
-//! Replacement that does not heed hits (first in, first out; random) fits in as it is, and so does pseudo-LRU by
-//! trees of bits: each bit points away from the half of its ways that was used last, so the times say what all
-//! bits are (`design/recency.rs`). One that remembers more of hits than the time of the last (bit pseudo-LRU) sees
-//! every reference but those that repeat the last one of their set, which change nothing for it
-//! (`store/last_pages.rs`).
+//! Replacement that ignores hits (first in, first out; random) fits in as it is. So does pseudo-LRU by trees of bits:
+//! each bit points away from the half of its ways that was used last, so the times determine all bits
+//! (`design/recency.rs`). A policy that remembers more about hits than the last time (bit pseudo-LRU) sees every
+//! reference except repetitions of the last one in its set, which change nothing for it (`store/last_pages.rs`).
 //!
 //! Machines that differ only below the first level share its simulation (`design/siblings.rs`).
 //!
-//! References are never dropped, so counts need no correction, and models that count hits can.
+//! No reference is dropped, so counts need no correction, and models may count hits.
 
 mod alternatives;
 mod attribution;
@@ -55,7 +53,7 @@ mod visit_stream;
 
 pub use alternatives::{AlternativeKind, alternatives};
 pub use attribution::{LateBlocks, MappingCounts, NoObserver, PageWalks, Walk, WalkObserver};
-pub use by_traps::ByTraps;
+pub use by_traps::TrapSimulation;
 pub use caches::{GrainError, check_grain};
 pub use counts::{
     CacheTotals, ClassCounts, DataSideTotals, DesignCounts, KernelTotals, PrefetchTotals, RangeTotals,
@@ -68,10 +66,10 @@ pub use fit::{KernelError, held_orders};
 pub use groups::Group;
 pub use host::HostKernel;
 pub use library::{Library, LibraryError};
-pub use offline::{LeftOut, OfflineError, OfflineResult, Replay, check_offline, offline};
+pub use offline::{OfflineError, OfflineResult, RejectedBlocks, Replay, check_offline, offline};
 pub use pass::Pass;
 pub use profile::{
-    Alternative, CodePlace, Findings, FunctionWalks, HeatMap, Maker, Makers, MovedCode, Profile, Reach,
+    Alternative, CodePlace, FunctionWalks, HeatMap, Maker, Makers, MovedCode, Profile, ProfileResult, Reach,
 };
 pub use spec::DesignSpec;
 pub use structures::{Structures, UnknownStructure};

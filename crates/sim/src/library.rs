@@ -51,10 +51,10 @@ machines! {
     "zen5",
 }
 
-/// The machine taken when the host's CPU is not in the library: a current server core.
+/// The machine for a host whose CPU is not in the library: a current server core.
 const FALLBACK: &str = "golden_cove";
 
-/// Why a machine cannot be had by name.
+/// Why the library cannot give a machine.
 #[derive(Debug, thiserror::Error)]
 pub enum LibraryError {
     /// The library has no such machine.
@@ -62,10 +62,10 @@ pub enum LibraryError {
     Unknown {
         /// The name asked for.
         name: String,
-        /// The closest names, and how all are listed.
+        /// The closest names, and how to list all.
         choice: String,
     },
-    /// The file is wrong.
+    /// The file is invalid.
     #[error(transparent)]
     Machine(#[from] MachineError),
 }
@@ -94,7 +94,7 @@ impl Library {
         Ok(MachineSpec::from_toml(&format!("{name}.toml"), Library::text(name)?)?)
     }
 
-    /// The machine that stands for a host CPU, with whether it was found; otherwise a current one.
+    /// The machine for a host CPU and true, or a current machine and false.
     pub fn for_cpu(vendor: &str, family: u32, model: u32) -> Result<(MachineSpec, bool), LibraryError> {
         for name in Library::names() {
             let machine = Library::get(name)?;

@@ -1,4 +1,4 @@
-//! Which pages and blocks events and ranges of bytes are about.
+//! The pages and blocks of events and of ranges of bytes.
 
 use pagewalk_mm::AddressSpace;
 use pagewalk_trace::{Event, Ref};
@@ -19,18 +19,18 @@ pub(crate) fn added(event: &Event) -> Option<Range<u64>> {
     (start < end).then_some(start..end)
 }
 
-/// The pages that advice on a range of bytes is about.
+/// The pages that advice on a range of bytes affects.
 pub(crate) fn advised(start: VirtAddr, bytes: u64, base: PageSize) -> Range<u64> {
     let last = start.0.saturating_add(bytes.max(1) - 1);
     base.number(start)..base.number(VirtAddr(last)) + 1
 }
 
-/// The pages that lie whole in a range of bytes.
+/// The pages wholly inside a range of bytes.
 pub(crate) fn whole_pages(bytes: Range<u64>, base: PageSize) -> Range<u64> {
     bytes.start.div_ceil(base.bytes())..bytes.end >> base.shift()
 }
 
-/// The blocks at the ends of a range of bytes that no one area holds, where there has been advice on the range.
+/// After advice on a range: the blocks at its ends that now lie in several areas.
 pub(crate) fn parted_blocks(space: &AddressSpace, start: VirtAddr, bytes: u64, huge: PageSize) -> Vec<u64> {
     let end = start.0.saturating_add(bytes).min(Ref::ADDRESS_END);
     if end <= start.0 {
@@ -41,14 +41,14 @@ pub(crate) fn parted_blocks(space: &AddressSpace, start: VirtAddr, bytes: u64, h
     blocks
 }
 
-/// The block with the first byte of a range, and that with the last, if it is another.
+/// The blocks of the first and the last byte of a range, if different.
 pub(crate) fn blocks_at_ends(range: &Range<u64>, huge: PageSize) -> Vec<u64> {
     let mut blocks = vec![range.start >> huge.shift(), (range.end - 1) >> huge.shift()];
     blocks.dedup();
     blocks
 }
 
-/// The child that a system call of x86-64 Linux has seen the end of: `wait4`, by which `wait` and `waitpid` are made.
+/// The child reaped by a system call of x86-64 Linux: `wait4`, which implements `wait` and `waitpid`.
 pub(crate) fn reaped(event: &Event) -> Option<u32> {
     const WAIT4: u32 = 61;
     match *event {

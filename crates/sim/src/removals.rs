@@ -1,28 +1,28 @@
-//! What a change takes away from pages.
+//! Pages that a change of mappings removes.
 
 use pagewalk_mm::{AddressSpace, Change};
 use pagewalk_trace::Ref;
 use pagewalk_units::{PAGE_BYTES, Paging, VirtAddr};
 use std::ops::Range;
 
-/// What a change takes away from pages.
-pub(crate) struct Taken {
-    /// The first byte of the change.
+/// The pages that a change of mappings removes or flushes.
+pub(crate) struct Removal {
+    /// Its first byte.
     pub start: VirtAddr,
-    /// Its length, up to the last address that records hold.
+    /// Its length, cut at the last address that records hold.
     pub bytes: u64,
-    /// The 4 KiB pages of the change, in bytes: changes are of whole ones.
+    /// Its bytes, in whole 4 KiB pages.
     pub range: Range<u64>,
-    /// The base pages that it reaches.
+    /// The base pages that it overlaps.
     pub pages: Range<u64>,
-    /// Those that are gone: none of a flush, and not one at an end of which something is left.
+    /// The base pages that are gone: none for a flush, and no page at an end that stays mapped in part.
     pub gone: Range<u64>,
 }
 
-impl Taken {
-    /// By a change of `space`, which knows of it. `None`: it lies above the addresses that records hold, where nothing
-    /// was touched.
-    pub fn by(change: Change, space: &AddressSpace, paging: Paging) -> Option<Taken> {
+impl Removal {
+    /// The removal by a change that `space` reflects already. `None` for a change above the addresses that records
+    /// hold, where nothing was touched.
+    pub fn by(change: Change, space: &AddressSpace, paging: Paging) -> Option<Removal> {
         let (Change::Gone { start, bytes } | Change::Flushed { start, bytes }) = change;
         let bytes = bytes.min(Ref::ADDRESS_END.checked_sub(start.0).filter(|&room| room > 0)?);
         let last = start.0 + (bytes - 1);
@@ -33,11 +33,11 @@ impl Taken {
             Change::Gone { .. } => gone_of(pages.clone(), &range, space, paging),
             Change::Flushed { .. } => pages.end..pages.end,
         };
-        Some(Taken { start, bytes, range, pages, gone })
+        Some(Removal { start, bytes, range, pages, gone })
     }
 }
 
-/// The base pages of `pages` that are gone with the bytes of `range`: all but those at the ends, perhaps.
+/// The base pages of `pages` that are gone with the bytes of `range`: all, perhaps except the ends.
 fn gone_of(mut pages: Range<u64>, range: &Range<u64>, space: &AddressSpace, paging: Paging) -> Range<u64> {
     let base = paging.base().shift();
     let is_gone = |vpn: u64| {

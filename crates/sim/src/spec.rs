@@ -1,11 +1,11 @@
-//! What is simulated.
+//! Specifications of designs.
 
 use pagewalk_mm::{Kernel, PageSizePolicy, Small};
 use pagewalk_translate::MachineSpec;
 use pagewalk_units::PageSize;
 use std::sync::Arc;
 
-/// What to simulate.
+/// A design to simulate.
 #[derive(Clone)]
 pub struct DesignSpec {
     /// Name for people and results.
@@ -14,22 +14,21 @@ pub struct DesignSpec {
     pub machine: MachineSpec,
     /// The kernel's choice of page sizes.
     pub policy: Arc<dyn PageSizePolicy>,
-    /// Sizes of the last level to count misses for, as doublings of the machine's own; and the page size
-    /// whose array is meant.
+    /// Sizes of the last level to count misses for, as doublings of the machine's own, and the array's page size.
     pub reach: Option<(&'static [i32], PageSize)>,
-    /// A kernel that builds superpages of many sizes as the stream runs, in the place of `policy`, which then is that
-    /// of base pages.
+    /// A kernel that builds superpages of many sizes during the run. It replaces `policy`, which is then that of base
+    /// pages.
     pub kernel: Option<Kernel>,
 }
 
 impl DesignSpec {
-    /// A machine under a policy, by the machine's name.
+    /// A machine under a policy, named after the machine.
     pub fn new(machine: &MachineSpec, policy: Arc<dyn PageSizePolicy>) -> DesignSpec {
         DesignSpec { name: machine.name.clone(), machine: machine.clone(), policy, reach: None, kernel: None }
     }
 
-    /// Whether a pass can simulate it: its store knows superpages neither where handlers' tables are mapped nor, under
-    /// a kernel, beside prefetchers.
+    /// Whether a pass can simulate it. A pass supports no superpages with mapped page tables, and no prefetchers under
+    /// a kernel.
     pub(crate) fn fits_pass(&self) -> bool {
         let prefetches = self.machine.tlbs.iter().any(|tlb| tlb.prefetch.is_some());
         match &self.kernel {

@@ -18,7 +18,7 @@ structures! {
     "ultrix",
 }
 
-/// Why a structure cannot be had by name.
+/// Why the library cannot give a structure.
 #[derive(Debug, thiserror::Error)]
 pub enum UnknownStructure {
     /// The library has no such structure.
@@ -26,10 +26,10 @@ pub enum UnknownStructure {
     Name {
         /// The name asked for.
         name: String,
-        /// The names there are, the closest first.
+        /// The available names, the closest first.
         choice: String,
     },
-    /// The file is wrong.
+    /// The file is invalid.
     #[error(transparent)]
     Structure(#[from] StructureError),
 }

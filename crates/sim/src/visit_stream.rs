@@ -6,13 +6,13 @@ use pagewalk_translate::Asid;
 use pagewalk_units::{Access, BlockId, Kind, RefIndex, Size, SpaceId, ThreadId, VirtAddr};
 use rustc_hash::FxHashMap;
 
-/// References as a stream: a fetch is an execution of an instruction on its page.
+/// References of visitors as a stream: a fetch is an execution of an instruction on its page.
 #[derive(Default)]
 pub(crate) struct VisitStream {
     blocks: Dictionary,
     refs: Vec<Ref>,
     spans: Vec<Span>,
-    /// Blocks by page and what is done there.
+    /// Blocks by page and kind of reference.
     known: FxHashMap<(VirtAddr, u8), BlockId>,
 }
 
@@ -27,7 +27,7 @@ impl VisitStream {
         for &Reference { address, kind } in references {
             let access = Access { kind, size: WORD };
             let is_fetch = kind == Kind::Fetch;
-            // Data references of a kind look alike, wherever they go.
+            // Data references of one kind share a block, whatever their page.
             let key = (if is_fetch { address } else { VirtAddr(0) }, kind as u8);
             let block = *self.known.entry(key).or_insert_with(|| {
                 let instruction = Instruction { address, length: WORD.bytes() as u8 };

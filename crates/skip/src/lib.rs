@@ -1,33 +1,33 @@
-//! Tests that a host cannot run say so. A dev-dependency only.
+//! Reports tests that the host cannot run. A dev-dependency only.
 //!
-//! `./test` gives the file that [`skip`] writes to (`PAGEWALK_SKIPPED`) and tells what stands there at its end.
-//! `PAGEWALK_REQUIRE=trap,huge-pages,…` turns a skip for one of these needs into a failure.
+//! [`skip`] writes to the file named by `PAGEWALK_SKIPPED`; `./test` sets it and prints the file's content at the end.
+//! `PAGEWALK_REQUIRE=trap,huge-pages,…` makes tests that would be skipped for one of these needs fail instead.
 
 use std::fmt::Display;
 use std::io::Write;
 
-/// What hosts may lack.
+/// A feature that a host may lack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// Faults served in user space, for `trap`.
+    /// Handling page faults in user space, for `trap`.
     Trap,
     /// Tracing of programs, for `apply` and `layout run`.
     Tracing,
-    /// Huge pages to be had when asked for.
+    /// Huge pages on request.
     HugePages,
-    /// Pages of hugetlb that this user may set aside.
+    /// Permission to reserve hugetlb pages.
     Hugetlb,
     /// Sampling of a process's memory, for `promote` and `advise --pid`.
     Sampling,
     /// Mounting a small file system.
     Mount,
-    /// Another root than the host's, for a process.
+    /// A different root directory for a process.
     Root,
-    /// Landlock, by which a process keeps files from itself.
+    /// Landlock, by which a process restricts its own access to files.
     Landlock,
-    /// Programs that are no part of every host.
+    /// Programs that not every host has.
     Programs,
-    /// Node.js, and what the tests of pages need of npm.
+    /// Node.js, and the npm packages that the tests of HTML pages need.
     Node,
 }
 
@@ -63,10 +63,10 @@ impl Need {
     }
 }
 
-/// Says that the test of this thread is left out, or a part of it, as the host lacks `need`.
+/// Reports that this thread's test, or a part of it, is skipped because the host lacks `need`.
 ///
 /// # Panics
-/// If `PAGEWALK_REQUIRE` has the need's name, or a name that is none.
+/// If `PAGEWALK_REQUIRE` contains the need's name, or an unknown name.
 pub fn skip(need: Need, why: impl Display) {
     let thread = std::thread::current();
     let test = thread.name().unwrap_or("a test");
@@ -81,7 +81,7 @@ pub fn skip(need: Need, why: impl Display) {
     let line = format!("{test}: needs {}: {why}", need.name()).replace('\n', " ");
     eprintln!("skipped: {line}");
     let Some(path) = std::env::var_os("PAGEWALK_SKIPPED") else { return };
-    // One write: tests of several processes share the file.
+    // A single write, because tests of several processes share the file.
     let file = std::fs::OpenOptions::new().append(true).create(true).open(path);
     let written = file.and_then(|mut file| file.write_all(format!("{line}\n").as_bytes()));
     written.unwrap_or_else(|error| panic!("PAGEWALK_SKIPPED: {error}"));

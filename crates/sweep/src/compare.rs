@@ -5,7 +5,7 @@ use crate::selection::{choice_of_study, of_metrics};
 use crate::study::{Best, Cell, Compare, MachineVariant, OfDraws, On, Provided, Study, Under, serves_name};
 use crate::task;
 use pagewalk_report::sweep::schema::{
-    Comparison, Found, LeftOut, MachineCell, Parameters, SweepResult, Value,
+    Comparison, MachineCell, Parameters, SkippedCase, SweepResult, TraceQuotient, Value,
 };
 use pagewalk_units::names::choice;
 
@@ -319,15 +319,21 @@ pub fn found(compare: &Compare, result: &SweepResult) -> Comparison {
             let name = machine.map(str::to_owned);
             let cells = compare.base.iter().chain([&compare.upper, &compare.lower]);
             if cells.into_iter().any(|cell| cell.was_killed(result, trace, machine)) {
-                left_out.push(LeftOut { trace, machine: name });
+                left_out.push(SkippedCase { trace, machine: name });
                 continue;
             }
             let (Some(base), [Some(upper), Some(lower)]) = (base, parts) else { continue };
             let (upper, lower) = (upper / base, lower / base);
             if compare.provided.as_ref().is_some_and(|provided| !provided.holds(result, trace, machine)) {
-                left_out.push(LeftOut { trace, machine: name });
+                left_out.push(SkippedCase { trace, machine: name });
             } else if upper.is_finite() && lower.is_finite() {
-                found.push(Found { trace, machine: name, upper, lower, agrees: agrees(upper, lower) });
+                found.push(TraceQuotient {
+                    trace,
+                    machine: name,
+                    upper,
+                    lower,
+                    agrees: agrees(upper, lower),
+                });
             }
         }
     }

@@ -121,7 +121,7 @@ impl CurveCounts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pagewalk_reuse::Serves;
+    use pagewalk_reuse::ReferenceKinds;
     use pagewalk_units::Vpn;
 
     #[test]
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn a_sample_without_pages_tells_nothing() {
         let sampling = Sampling::Rate(1e-12);
-        let mut sampled = SampledDistances::new(Serves::Data, sampling);
+        let mut sampled = SampledDistances::new(ReferenceKinds::Data, sampling);
         (0..100).for_each(|vpn| sampled.reference(Vpn(vpn)));
         let curve = CurveCounts::sampled(&sampled, sampling);
         assert_eq!((curve.references, curve.method), (100, Method::FixedRate { rate: 1e-12 }));
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn a_curve_ends_where_more_entries_no_longer_help() {
-        let mut distances = StackDistances::new(Serves::Data);
+        let mut distances = StackDistances::new(ReferenceKinds::Data);
         (0..3).for_each(|_| (0..100).for_each(|vpn| distances.reference(Vpn(vpn))));
         let curve = CurveCounts::exact(&distances);
         assert_eq!(curve.entries.last(), Some(&104));
@@ -152,6 +152,6 @@ mod tests {
         for (&entries, &misses) in curve.entries.iter().zip(&curve.misses) {
             assert_eq!(misses, distances.misses_with(entries as usize) as f64);
         }
-        assert_eq!(CurveCounts::exact(&StackDistances::new(Serves::Data)).entries, [1]);
+        assert_eq!(CurveCounts::exact(&StackDistances::new(ReferenceKinds::Data)).entries, [1]);
     }
 }

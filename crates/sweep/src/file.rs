@@ -11,7 +11,7 @@ use crate::together::{self, FileTogether};
 use crate::workloads::{FileWorkload, check_grains, shared_workloads, workloads};
 use crate::{kernels, machines, plots, structures};
 use pagewalk_mm::ThpMode;
-use pagewalk_report::sweep::schema::{Plot, Published, PublishedRow};
+use pagewalk_report::sweep::schema::{Plot, PublishedRow, PublishedTable};
 use pagewalk_reuse::Family;
 use pagewalk_units::names::{choice, with_closest};
 use serde::Deserialize;
@@ -306,7 +306,7 @@ impl FileCurve {
 }
 
 impl FilePublished {
-    fn check(self) -> Result<Published, String> {
+    fn check(self) -> Result<PublishedTable, String> {
         let FilePublished { title, source, beside, columns, rows } = self;
         let inside = |why: String| format!("published \"{title}\": {why}");
         let tables = [("misses", ()), ("time", ()), ("memory", ()), ("layouts", ())];
@@ -322,7 +322,7 @@ impl FilePublished {
             Ok(PublishedRow { name, values })
         };
         let rows = rows.into_iter().map(row).collect::<Result<_, _>>()?;
-        Ok(Published { title, source, beside, columns, rows })
+        Ok(PublishedTable { title, source, beside, columns, rows })
     }
 }
 

@@ -11,7 +11,7 @@ use crate::study::{FamilySpec, Study, serves_name};
 use crate::task::{self, Outcome, Running, Task};
 use crate::{compare, offline, rounds};
 use pagewalk_report::sweep::schema::{
-    CurveCell, FamilyCell, FamilySize, MachineCell, MadePlan, SWEEP_SCHEMA, SweepResult,
+    CurveCell, FamilyCell, FamilySize, LayoutPlanRow, MachineCell, SWEEP_SCHEMA, SweepResult,
 };
 use pagewalk_reuse::Family;
 use pagewalk_trace::pwt::{Events, Reader, events};
@@ -367,7 +367,7 @@ impl<'a> Sweep<'a> {
                 }
             }
         }
-        let plan = |(wanted, made): (Wanted, Option<Made>)| MadePlan {
+        let plan = |(wanted, made): (Wanted, Option<Made>)| LayoutPlanRow {
             trace: wanted.trace,
             layout: self.study.layouts[wanted.layout].name.clone(),
             layout_seed: self.study.layouts[wanted.layout].seed(wanted.draw),

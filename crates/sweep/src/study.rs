@@ -3,8 +3,8 @@
 use pagewalk_layout::planner::{Planner, PlannerOptions};
 use pagewalk_mm::structure::StructureSpec;
 use pagewalk_mm::{OsError, OsKernel, OsSpec, ThpMode};
-use pagewalk_report::sweep::schema::{Parameters, Plot, Published};
-use pagewalk_reuse::Serves;
+use pagewalk_report::sweep::schema::{Parameters, Plot, PublishedTable};
+use pagewalk_reuse::ReferenceKinds;
 use pagewalk_sim::held_orders;
 use pagewalk_trace::{Grain, Turns};
 use pagewalk_translate::MachineSpec;
@@ -40,7 +40,7 @@ pub struct Study {
     /// What to compare with what sources found.
     pub compare: Vec<Compare>,
     /// Tables that sources printed.
-    pub published: Vec<Published>,
+    pub published: Vec<PublishedTable>,
     /// Pictures of machines to draw.
     pub plots: Vec<Plot>,
 }
@@ -291,7 +291,7 @@ impl Study {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FamilySpec {
     /// What the arrays see: a family for each.
-    pub serves: Vec<Serves>,
+    pub serves: Vec<ReferenceKinds>,
     /// Set counts, ascending.
     pub sets: Vec<u32>,
     /// Numbers of ways, ascending.
@@ -304,7 +304,7 @@ pub struct FamilySpec {
 #[derive(Clone, Debug, PartialEq)]
 pub struct CurveSpec {
     /// What the arrays see: a curve for each.
-    pub serves: Vec<Serves>,
+    pub serves: Vec<ReferenceKinds>,
     /// Whether to count every reference.
     pub exact: bool,
     /// Part of the pages to sample, for a sampled curve at a fixed rate.
@@ -413,7 +413,7 @@ pub enum Cell {
     /// The misses of an array of the family.
     Family {
         /// What it sees.
-        serves: Serves,
+        serves: ReferenceKinds,
         /// Its page size.
         page_size: PageSize,
         /// Its sets.
@@ -449,10 +449,13 @@ pub enum Cell {
 }
 
 /// Names of what arrays see.
-pub(crate) const SERVES: [(&str, Serves); 3] =
-    [("data", Serves::Data), ("fetches", Serves::Fetches), ("everything", Serves::Everything)];
+pub(crate) const SERVES: [(&str, ReferenceKinds); 3] = [
+    ("data", ReferenceKinds::Data),
+    ("fetches", ReferenceKinds::Fetches),
+    ("everything", ReferenceKinds::Everything),
+];
 
 /// `data`, `fetches` or `everything`.
-pub(crate) fn serves_name(serves: Serves) -> &'static str {
+pub(crate) fn serves_name(serves: ReferenceKinds) -> &'static str {
     SERVES.iter().find(|(_, known)| *known == serves).map_or("", |(name, _)| name)
 }

@@ -11,7 +11,7 @@ use pagewalk_mm::promotion::OfflineSettings;
 use pagewalk_mm::{OsKernel, OsSpec, ThpMode};
 use pagewalk_report::schema::{Metrics, PartitionMove};
 use pagewalk_report::sweep::schema::Method;
-use pagewalk_reuse::{Family, SampledDistances, Sampling, Serves, StackDistances};
+use pagewalk_reuse::{Family, ReferenceKinds, SampledDistances, Sampling, StackDistances};
 use pagewalk_sim::{Arrangement, Experiment, HostKernel, PassError};
 use pagewalk_trace::{Analysis, Batch, Event, Origin};
 use pagewalk_translate::{Asid, MachineSpec};
@@ -26,11 +26,11 @@ pub enum Task<'a> {
     /// Simulate a machine under a layout.
     Laid(&'a MachineVariant, Laying<'a>),
     /// Simulate the family.
-    Family(Serves),
+    Family(ReferenceKinds),
     /// Take a miss-ratio curve.
-    Curve(Serves),
+    Curve(ReferenceKinds),
     /// Take a sampled one.
-    Sampled(Serves, Sampling),
+    Sampled(ReferenceKinds, Sampling),
 }
 
 /// A layout under which a machine runs.

@@ -1,4 +1,4 @@
-//! What can be wrong with a machine description.
+//! Errors of machine files.
 
 use pagewalk_setassoc::GeometryError;
 
@@ -20,7 +20,7 @@ pub enum MachineError {
         file: String,
         /// The array's name.
         tlb: String,
-        /// What is impossible.
+        /// Why it is impossible.
         why: GeometryError,
     },
     /// A walk cache's geometry is impossible.
@@ -30,7 +30,7 @@ pub enum MachineError {
         file: String,
         /// The cache's key.
         cache: String,
-        /// What is impossible.
+        /// Why it is impossible.
         why: GeometryError,
     },
     /// A rule between several keys is broken.

@@ -6,7 +6,7 @@ mod software;
 mod tlb;
 mod walker;
 
-use crate::{Asid, Collapse, CostSpec, MachineError, MachineSpec, Match, TlbSpec, WalkerSpec};
+use crate::{Asid, CollapseSpec, CostSpec, MachineError, MachineSpec, Match, TlbSpec, WalkerSpec};
 use cache::FileCacheOfMemory;
 use data_side::{
     FileAnchors, FileDataSide, FileLite, FilePredictor, FileRangeTlb, FileRanges, FileSegment, FileSide,
@@ -41,7 +41,7 @@ struct File {
     #[serde(default)]
     range_tlb: Vec<FileRangeTlb>,
     ranges: Option<FileRanges>,
-    collapse: Option<Collapse>,
+    collapse: Option<CollapseSpec>,
     anchors: Option<FileAnchors>,
     predictor: Option<FilePredictor>,
     lite: Option<FileLite>,
@@ -72,7 +72,7 @@ fn default_cycles_per_instruction() -> f64 {
     1.0
 }
 
-/// One of [`Replacement::NAMES`]; the parser names line and choices where it is none.
+/// One of [`Replacement::NAMES`]; for another name the parser reports line and choices.
 #[derive(Clone, Copy)]
 struct FileReplacement(&'static str);
 
@@ -83,7 +83,7 @@ impl Default for FileReplacement {
 }
 
 impl FileReplacement {
-    /// The usual one of handlers in software.
+    /// The default for handlers in software.
     fn fifo() -> FileReplacement {
         FileReplacement(Replacement::Fifo.name())
     }
@@ -97,7 +97,7 @@ impl<'de> Deserialize<'de> for FileReplacement {
     }
 }
 
-/// The replacement that the keys `replacement` and `seed` name, for an array of this shape.
+/// The replacement from the keys `replacement` and `seed`, for an array of this shape.
 fn replacement(name: FileReplacement, seed: Option<u64>, geometry: Geometry) -> Result<Replacement, String> {
     let FileReplacement(name) = name;
     let replacement = Replacement::from_name(name, seed.unwrap_or(0)).expect("one of the names");
@@ -106,13 +106,13 @@ fn replacement(name: FileReplacement, seed: Option<u64>, geometry: Geometry) -> 
         let names: Vec<String> =
             Replacement::NAMES.into_iter().filter(drawing).map(|name| format!("\"{name}\"")).collect();
         let names = names.join(" or ");
-        return Err(format!("seed is for replacement = {names} alone, not for \"{name}\""));
+        return Err(format!("seed is only for replacement = {names}, not for \"{name}\""));
     }
     SetArray::new(geometry, replacement).map_err(|why| format!("replacement: {why}"))?;
     Ok(replacement)
 }
 
-/// The organisation of a TLB array that the key `index` names.
+/// The organisation of a TLB array, from the key `index`.
 fn organisation(name: Option<&str>) -> Result<Organisation, String> {
     let Some(name) = name else { return Ok(Organisation::default()) };
     Organisation::from_name(name).ok_or_else(|| {
@@ -186,7 +186,7 @@ impl MachineSpec {
     }
 }
 
-/// The TLB of a machine whose tables are mapped.
+/// The only TLB of a machine with mapped page tables.
 fn only_tlb(tlbs: &[TlbSpec], paging: Paging) -> Result<&TlbSpec, String> {
     let all = [Kind::Fetch, Kind::Load, Kind::Store];
     match tlbs {
@@ -225,12 +225,12 @@ impl FilePaging {
 }
 
 impl FileCost {
-    /// Software refills are priced where they are described, walks here, flat or by the latencies of caches and memory.
+    /// Checks prices of walks, flat or by latencies of caches and memory. Software refills have theirs with the walker.
     fn check(self, refill_cycles: Option<u64>, cached: bool) -> Result<CostSpec, String> {
         let FileCost { l2_hit, cycles_per_instruction, walk_reference, memory, walk } = self;
         if walk.is_some() {
             return match (walk_reference, refill_cycles, memory) {
-                // No entry has a price of its own.
+                // Entries have no price.
                 (None, None, None) => Ok(CostSpec { l2_hit, walk_reference: 0, cycles_per_instruction }),
                 _ => Err("cost.walk is the price of a whole walk: leave out `walk_reference` and `memory`"
                     .to_owned()),
@@ -254,7 +254,9 @@ impl FileCost {
             return Err(why.to_owned());
         }
         if memory.is_some() {
-            return Err("cost.memory is the latency behind [[cache]], of which there is none".to_owned());
+            return Err(
+                "cost.memory is the latency of memory behind [[cache]], but there is no [[cache]]".to_owned()
+            );
         }
         let walk_reference = match (walk_reference, refill_cycles) {
             (None, Some(cycles)) | (Some(cycles), None) => cycles,

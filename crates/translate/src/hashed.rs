@@ -1,19 +1,19 @@
 //! The walk of a hashed page table.
 //!
-//! The table has a power-of-two number of *buckets*. A bucket has place for a few page-table entries and a pointer
-//! to another that continues it, so that each hash value has a chain of buckets. The rule:
+//! The table has a power-of-two number of *buckets*. A bucket holds a few page-table entries and a pointer to a
+//! continuation, so that each hash value has a chain of buckets. The rules:
 //!
-//! - A page's number, at the size it is mapped at, chooses the chain by a [`SetIndex`]. The size is known before
-//!   the walk, as it is on PowerPC, where the segment says it, so that one chain is searched.
-//! - A walk reads bucket after bucket along the chain up to the one that holds the page. One bucket is one
-//!   page-table read: at most a cache line, such as PowerPC's group of eight entries of 16 bytes. With one entry
-//!   in a bucket this is the chained table of PA-RISC.
-//! - The kernel puts a page's entry into the first free place of its chain before the page's first walk, and takes
-//!   it out when the page is unmapped, discarded, protected anew or changes its size. What follows in the chain
-//!   stays where it is; the place is taken again by the next entry that comes.
+//! - The page's number, at its mapped size, selects the chain by a [`SetIndex`]. The size is known before the walk, as
+//!   on PowerPC from the segment, so a walk searches one chain.
+//! - A walk reads the chain's buckets in order up to the one that holds the page. Each bucket is one page-table read of
+//!   at most a cache line, such as PowerPC's group of eight entries of 16 bytes. With one entry per bucket this is
+//!   PA-RISC's chained table.
+//! - The kernel puts a page's entry into the first free slot of its chain before the page's first walk, and removes it
+//!   when the page is unmapped, discarded, reprotected or resized. Later entries of the chain stay in place; the next
+//!   new entry takes the free slot.
 //!
-//! One table holds the pages of all address spaces that run on a processor. There are no page-walk caches: there are no
-//! upper levels. Not modelled: PowerPC's second hash instead of chains, and clustered entries.
+//! One table holds the pages of all address spaces on a processor. It has no upper levels, so there are no page-walk
+//! caches. Not modelled: PowerPC's second hash instead of chains, and clustered entries.
 //!
 //! Sources: Huck, Hays, "Architectural Support for Translation Table Management in Large Address Space Machines",
 //! ISCA 1993: the hashed table with chains. Yaniv, Tsafrir, "Hash, Don't Cache (the Page Table)", SIGMETRICS 2016:
@@ -26,22 +26,22 @@ use pagewalk_setassoc::{Geometry, SetIndex};
 use pagewalk_units::{PageSize, VirtAddr};
 use rustc_hash::FxHashMap;
 
-/// A free place; never a page's key.
+/// A free slot; never a page's key.
 const FREE: u64 = u64::MAX;
 
-/// Bytes of an entry, which holds its page's number too.
+/// Bytes of an entry, including its page's number.
 const ENTRY_BYTES: u64 = 16;
 
-/// A hashed page table with the entries of the pages that were walked to.
+/// A hashed page table with entries of walked pages.
 #[derive(Clone, Debug)]
 pub struct HashedWalker {
-    /// One set for each bucket.
+    /// One set per bucket.
     buckets: Geometry,
     index: SetIndex,
     entries_per_bucket: usize,
-    /// The places of each chain that has any, in order.
+    /// The slots of each chain in use, in order.
     chains: FxHashMap<usize, Vec<u64>>,
-    /// The address space that runs.
+    /// The running address space.
     asid: Asid,
 }
 
@@ -57,12 +57,12 @@ impl HashedWalker {
         }
     }
 
-    /// Hands the table to another core's walker.
+    /// Moves the table to another core's walker.
     pub fn give_tables(&mut self, to: &mut HashedWalker) {
         std::mem::swap(&mut self.chains, &mut to.chains);
     }
 
-    /// From now on addresses are those of this address space.
+    /// Switches to another address space.
     pub fn enter(&mut self, asid: Asid) {
         self.asid = asid;
     }
@@ -88,7 +88,7 @@ impl HashedWalker {
         u32::try_from(place / per_bucket + 1).expect("fewer than 2^32 pages")
     }
 
-    /// [`HashedWalker::walk`] that appends the physical addresses of the buckets it read, in order.
+    /// [`HashedWalker::walk`]; appends the physical addresses of the buckets read, in order.
     pub fn walk_listing(&mut self, address: VirtAddr, size: PageSize, entries: &mut Vec<u64>) -> u32 {
         let read = self.walk(address, size);
         let bucket = self.index.set_of(self.buckets, size.number(address)) as u64;
@@ -98,7 +98,7 @@ impl HashedWalker {
         read
     }
 
-    /// Takes the page's entry out of the table.
+    /// Removes the page's entry from the table.
     pub fn remove(&mut self, number: u64, size: PageSize) {
         let key = self.asid.tag(page_key(number, size));
         let chain = self.chain(number);
@@ -124,13 +124,13 @@ mod tests {
         };
         let mut table = HashedWalker::new(&spec);
         let walk = |table: &mut HashedWalker, page: u64| table.walk(VirtAddr(page << 12), PageSize::FOUR_KIB);
-        // Pages 1, 5, 9 … share a chain: two to a bucket.
+        // Pages 1, 5, 9 … share a chain, two per bucket.
         assert_eq!([1, 5, 9, 13, 17].map(|page| walk(&mut table, page)), [1, 1, 2, 2, 3]);
         assert_eq!([17, 13, 2].map(|page| walk(&mut table, page)), [3, 2, 1]);
-        // What follows a removed entry stays, and the next to come takes its place.
+        // Entries after a removed one stay, and the next new entry takes its slot.
         table.remove(5, PageSize::FOUR_KIB);
         assert_eq!([9, 17, 21, 5].map(|page| walk(&mut table, page)), [2, 3, 1, 3]);
-        // A large page is another entry of the chain of its own number.
+        // A large page has its entry in the chain of its own number.
         assert_eq!(table.walk(VirtAddr(1 << 21), PageSize::TWO_MIB), 4);
     }
 }

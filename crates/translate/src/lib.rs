@@ -1,9 +1,8 @@
-//! Translation hardware: what a machine is, and its parts below the first-level TLBs.
+//! Translation hardware: machine descriptions, and the parts below the first-level TLBs.
 //!
-//! Design constraints: knows nothing of the kernel's policies and nothing of cycles. A machine is read
-//! from TOML ([`MachineSpec`]); its lower TLB levels ([`LowerLevels`]) and its page walker
-//! ([`Walker`]) are touched only on first-level misses. First-level arrays are simulated by
-//! `sim`, which sees every reference.
+//! Design constraints: it knows neither kernel policies nor cycles. A machine comes from TOML ([`MachineSpec`]); its
+//! lower TLB levels ([`LowerLevels`]) and its walker ([`Walker`]) work at first-level misses only. `sim`, which sees
+//! every reference, simulates first-level arrays.
 
 mod asid;
 mod data_side;
@@ -24,19 +23,20 @@ mod walker_kinds;
 
 pub use asid::{Asid, page_key};
 pub use data_side::{
-    AnchorUse, ArrayUse, Backing, Coalesce, Collapse, DataSide, DataSideCounts, DataSideSpec, Held, History,
-    LiteSpec, Memory, Operations, Range, RangeFill, RangeTable, RangeTlbSpec, RangeUse, RangeWalk,
+    AnchorUse, ArrayUse, Coalesce, CollapseSpec, DataSide, DataSideCounts, DataSideSpec, EntryTag,
+    LiteHistory, LiteSpec, Operations, Range, RangeBacking, RangeFill, RangeTable, RangeTlbSpec, RangeUse,
+    RangeWalk, SideMemoryView,
 };
 pub use error::MachineError;
 pub use hashed::HashedWalker;
-pub use lower_levels::{ArrayCounts, Filled, LowerLevels};
+pub use lower_levels::{ArrayCounts, LowerLevels, TranslationSource};
 pub use nested::{NestedCounts, NestedWalker};
 pub use prefetch::{PrefetchCounts, Prefetcher};
 pub use radix_format::{RadixFormat, WalkLevel};
 pub use replacement_source::{ReplacementSource, SourceError, SourceKind};
 pub use software::{
-    MissClass, NestedMisses, Objective, Placement, Refill, SoftwareCounts, SoftwareMmu, SoftwareSpec, System,
-    TrapDriven, TrapError, TuningSpec, Wanted,
+    HandlerSystem, MissClass, NestedMisses, Objective, Placement, Refill, RefillRequest, SoftwareCounts,
+    SoftwareMmu, SoftwareSpec, TrapDriven, TrapError, TuningSpec,
 };
 pub use spec::{
     CostSpec, Fills, HashedSpec, KindSet, MachineSpec, Match, NestedSpec, NestedTlbSpec, RadixSpec, TlbSpec,

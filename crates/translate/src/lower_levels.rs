@@ -1,14 +1,13 @@
 //! TLB levels below the first.
 //!
-//! Level 2 is touched only on a level-1 miss, level 3 only on a level-2 miss; all arrays of a level that
-//! serve the reference's kind are looked up at once. A hit fills every level above it; a walk fills
-//! every level that can hold the page (inclusive fill, without back-invalidation).
+//! Level 2 is looked up after a level-1 miss, level 3 after a level-2 miss; all arrays of a level that serve the
+//! reference's kind are looked up at once. A hit fills every level above it; a walk fills every level that can hold the
+//! page (inclusive fill, without back-invalidation).
 //!
-//! An array with [`Fills::Victims`] instead receives what leaves the arrays above it when they replace: those of the
-//! nearest level that holds such pages for one of its kinds. A hit in it does not touch the entry but moves it
-//! up: it is removed here. Pages that no level above holds for a kind are filled, and stay, as with
-//! [`Fills::Walks`]. Levels are filled from the first down, each giving what it replaces to its receivers at once; a
-//! received translation that is held already counts as used.
+//! An array with [`Fills::Victims`] instead receives the victims of the arrays above it: those of the nearest level
+//! that holds such pages for one of its kinds. A hit moves the entry up and removes it here. Pages that no level above
+//! holds for a kind are filled and kept as with [`Fills::Walks`]. Fills go from the first level down, and each level
+//! passes its victim to its receivers at once; a received translation that is already held counts as used.
 
 use crate::{Asid, Fills, KindSet, MachineSpec, TlbSpec};
 use pagewalk_setassoc::{Entry, TlbArray};
@@ -19,28 +18,28 @@ use pagewalk_units::{Kind, PageSize, VirtAddr};
 pub struct ArrayCounts {
     /// References that probed it.
     pub lookups: u64,
-    /// References that found their page in it.
+    /// References that hit it.
     pub hits: u64,
 }
 
-/// What became of a first-level miss.
+/// What served a first-level miss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Filled {
-    /// The page was found at this level (2 or more).
+pub enum TranslationSource {
+    /// This level (2 or more).
     Level(u8),
-    /// No level had it: a walk is due.
+    /// No level: a walk is due.
     Walk,
 }
 
 /// The arrays of levels 2 and up.
 #[derive(Clone, Debug)]
 pub struct LowerLevels {
-    /// By level, 2 first.
+    /// Arrays by level, 2 first.
     arrays: Vec<Lower>,
     last_level: u8,
-    /// Who receives the victims of whom.
+    /// The receivers of victims.
     receivers: Vec<Receiver>,
-    /// Keys of what walks' fills have displaced from the last level, where that is kept.
+    /// Keys evicted from the last level, if recorded.
     evicted: Option<Vec<u64>>,
 }
 
@@ -51,16 +50,16 @@ struct Lower {
     serves: KindSet,
     /// Bit n: holds pages of 2^n bytes.
     sizes: u64,
-    /// log2 of the neighbouring pages that one entry maps.
+    /// log2 of the adjacent pages that one entry maps.
     pages_shift: u32,
-    /// For arrays that take victims, by kind: the sizes that come from the levels above.
+    /// For arrays that take victims, by kind: the sizes that come as victims.
     from_above: [u64; Kind::ALL.len()],
     array: TlbArray,
     counts: ArrayCounts,
     shared: bool,
 }
 
-/// Victims of these sizes go from one array of the machine to one of [`LowerLevels::arrays`].
+/// Sends victims of these sizes from one array of the machine to one of [`LowerLevels::arrays`].
 #[derive(Clone, Copy, Debug)]
 struct Receiver {
     from: usize,
@@ -98,7 +97,7 @@ impl Lower {
         Entry { shift: size.shift() + self.pages_shift, number, key: asid.key(number, size) }
     }
 
-    /// Whether pages of `size` come to it, for `kind`, only as victims.
+    /// Whether pages of `size` for `kind` come to it only as victims.
     fn takes_victims(&self, kind: Kind, size: PageSize) -> bool {
         self.from_above[kind as usize] >> size.shift() & 1 == 1
     }
@@ -109,7 +108,7 @@ fn sizes(tlb: &TlbSpec) -> u64 {
     tlb.page_sizes.iter().fold(0, |sizes, size| sizes | 1 << size.shift())
 }
 
-/// The sizes of the pages that array `to` receives when array `from` replaces them.
+/// The sizes of `from`'s victims that array `to` receives.
 fn received(machine: &MachineSpec, from: &TlbSpec, to: &TlbSpec) -> u64 {
     if to.fills != Fills::Victims || from.level >= to.level {
         return 0;
@@ -138,39 +137,45 @@ impl LowerLevels {
         LowerLevels { arrays, last_level: machine.last_level(), receivers, evicted: None }
     }
 
-    /// Keeps from now on what fills displace from the last level: see [`LowerLevels::take_evicted`].
+    /// From now on records evictions from the last level: see [`LowerLevels::take_evicted`].
     pub fn keep_evicted(&mut self) {
         self.evicted = Some(Vec::new());
     }
 
-    /// The pages that fills have displaced from arrays of the last level since the last call: space, number and size.
+    /// Takes the pages evicted from the last level since the last call: space, number and size.
     pub fn take_evicted(&mut self) -> impl Iterator<Item = (Asid, u64, PageSize)> + '_ {
         self.evicted.iter_mut().flat_map(|keys| keys.drain(..)).map(Asid::page_of)
     }
 
-    /// Numbers and sizes of the pages of an address space that the arrays of the last level hold.
+    /// Numbers and sizes of an address space's pages in the last level.
     pub fn pages_of(&self, asid: Asid) -> impl Iterator<Item = (u64, PageSize)> + '_ {
         let last = self.arrays.iter().filter(|lower| lower.level == self.last_level);
         let keys = last.flat_map(|lower| lower.array.keys()).map(Asid::page_of);
         keys.filter(move |&(of, ..)| of == asid).map(|(_, number, size)| (number, size))
     }
 
-    /// Exchanges the arrays that all cores share with those of another core of the same machine.
+    /// Exchanges shared arrays with another core of the same machine.
     pub fn swap_shared(&mut self, other: &mut LowerLevels) {
         for (own, other) in self.arrays.iter_mut().zip(&mut other.arrays).filter(|(own, _)| own.shared) {
             std::mem::swap(own, other);
         }
     }
 
-    /// Drops everything of an address space.
+    /// Drops an address space.
     pub fn flush(&mut self, asid: Asid) {
         for lower in &mut self.arrays {
             lower.array.remove_where(|key| Asid::split(key).0 == asid);
         }
     }
 
-    /// Looks a page of `asid` that missed the first level up, level by level. [`LowerLevels::fill`] is due then.
-    pub fn look_up(&mut self, kind: Kind, asid: Asid, address: VirtAddr, size: PageSize) -> Filled {
+    /// Looks up a page that missed the first level, level by level. [`LowerLevels::fill`] must follow.
+    pub fn look_up(
+        &mut self,
+        kind: Kind,
+        asid: Asid,
+        address: VirtAddr,
+        size: PageSize,
+    ) -> TranslationSource {
         let mut found = None;
         for lower in &mut self.arrays {
             if found.is_some_and(|level| lower.level > level) {
@@ -192,16 +197,23 @@ impl LowerLevels {
                 found = Some(lower.level);
             }
         }
-        found.map_or(Filled::Walk, Filled::Level)
+        found.map_or(TranslationSource::Walk, TranslationSource::Level)
     }
 
-    /// Fills what lies above a hit, or everything after a walk. Where the first level has an array for the page, its
-    /// victim comes first: see [`LowerLevels::receive`].
-    pub fn fill(&mut self, kind: Kind, asid: Asid, address: VirtAddr, size: PageSize, served: Filled) {
+    /// Fills the levels above a hit, or all after a walk. A first-level victim comes before: see
+    /// [`LowerLevels::receive`].
+    pub fn fill(
+        &mut self,
+        kind: Kind,
+        asid: Asid,
+        address: VirtAddr,
+        size: PageSize,
+        served: TranslationSource,
+    ) {
         let below = match served {
-            Filled::Level(2) => return,
-            Filled::Level(level) => level,
-            Filled::Walk => self.last_level + 1,
+            TranslationSource::Level(2) => return,
+            TranslationSource::Level(level) => level,
+            TranslationSource::Walk => self.last_level + 1,
         };
         for at in 0..self.arrays.len() {
             let lower = &mut self.arrays[at];
@@ -229,12 +241,12 @@ impl LowerLevels {
         })
     }
 
-    /// Whether some array receives what the machine's array `from` replaces.
+    /// Whether some array receives victims of the machine's array `from`.
     pub fn receives(&self, from: usize) -> bool {
         self.receivers.iter().any(|receiver| receiver.from == from)
     }
 
-    /// Takes the page of `asid` with this number at `size`, which the machine's array `from` replaced.
+    /// Receives a victim of the machine's array `from`.
     pub fn receive(&mut self, from: usize, asid: Asid, number: u64, size: PageSize) {
         for at in 0..self.receivers.len() {
             let Receiver { from: giver, sizes, to } = self.receivers[at];
@@ -247,7 +259,7 @@ impl LowerLevels {
         }
     }
 
-    /// Passes on what one of these arrays replaced.
+    /// Passes on a victim of one of these arrays.
     fn receive_from(&mut self, at: usize, victim: Option<u64>) {
         if let (Some(key), false) = (victim, self.receivers.is_empty()) {
             let (asid, number, size) = Asid::page_of(key);
@@ -294,19 +306,22 @@ mod tests {
         VirtAddr(number << 12)
     }
 
-    /// Jouppi 1990, section 3.2: pages that take turns in one place of the first level are swapped with the victims.
+    /// Jouppi 1990, section 3.2: pages that conflict in the first level swap places with the victims.
     #[test]
     fn a_hit_among_victims_swaps_with_what_it_displaces() {
         let mut lower =
             LowerLevels::new(&machine(&(array("l1", 1, 1, "walks") + &array("l2", 2, 1, "victims"))));
         assert!(lower.receives(0) && !lower.receives(1));
-        // A walk for page 1 fills the first level alone; page 2 then displaces it.
-        lower.fill(Kind::Load, Asid::default(), page(1), SIZE, Filled::Walk);
-        assert_eq!(lower.look_up(Kind::Load, Asid::default(), page(1), SIZE), Filled::Walk);
+        // A walk for page 1 fills only the first level; page 2 then evicts it.
+        lower.fill(Kind::Load, Asid::default(), page(1), SIZE, TranslationSource::Walk);
+        assert_eq!(lower.look_up(Kind::Load, Asid::default(), page(1), SIZE), TranslationSource::Walk);
         lower.receive(0, Asid::default(), 1, SIZE);
         for turn in 0..4 {
             let (wanted, displaced) = if turn % 2 == 0 { (1, 2) } else { (2, 1) };
-            assert_eq!(lower.look_up(Kind::Load, Asid::default(), page(wanted), SIZE), Filled::Level(2));
+            assert_eq!(
+                lower.look_up(Kind::Load, Asid::default(), page(wanted), SIZE),
+                TranslationSource::Level(2)
+            );
             lower.receive(0, Asid::default(), displaced, SIZE);
         }
     }
@@ -318,8 +333,12 @@ mod tests {
         let mut lower = LowerLevels::new(&machine(&arrays));
         lower.receive(0, Asid::default(), 1, SIZE);
         lower.receive(0, Asid::default(), 2, SIZE);
-        assert_eq!(lower.look_up(Kind::Fetch, Asid::default(), page(1), SIZE), Filled::Level(3));
-        assert_eq!(lower.look_up(Kind::Fetch, Asid::default(), page(1), SIZE), Filled::Walk, "it moved up");
-        assert_eq!(lower.look_up(Kind::Fetch, Asid::default(), page(2), SIZE), Filled::Level(2));
+        assert_eq!(lower.look_up(Kind::Fetch, Asid::default(), page(1), SIZE), TranslationSource::Level(3));
+        assert_eq!(
+            lower.look_up(Kind::Fetch, Asid::default(), page(1), SIZE),
+            TranslationSource::Walk,
+            "it moved up"
+        );
+        assert_eq!(lower.look_up(Kind::Fetch, Asid::default(), page(2), SIZE), TranslationSource::Level(2));
     }
 }

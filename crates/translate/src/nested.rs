@@ -1,8 +1,8 @@
 //! The two-dimensional walk of a virtual machine.
 //!
 //! The guest's radix table maps guest-virtual to guest-physical addresses, the host's maps those to system-physical
-//! ones. Tables of the guest lie in guest-physical memory, so that each guest entry needs a host walk before it can be
-//! read, and the page found needs one more: 4 × (4 + 1) + 4 = 24 references for 4 levels of each without caches.
+//! ones. The guest's tables lie in guest-physical memory, so each read of a guest entry needs a host walk first, and
+//! the final page needs one more: 4 × (4 + 1) + 4 = 24 references for 4 levels of each without caches.
 //!
 //! ```text
 //!             host walk of its address       guest entry
@@ -13,23 +13,21 @@
 //!   page  nL4   nL3   nL2   nL1
 //! ```
 //!
-//! Caches, all optional, in the order in which a walk meets them:
+//! Caches, all optional, in the order of a walk:
 //!
 //! 1. Page-walk caches of the guest's levels, by guest-virtual address. A hit skips the guest entries from the root
-//!    down to its own with all their host walks.
-//! 2. The nested TLB: host translations by guest-physical page. A hit skips a host walk. It serves the addresses of
-//!    guest tables, and that of the page found only where asked to.
+//!    down to its own, with their host walks.
+//! 2. The nested TLB: host translations by guest-physical page. A hit skips a host walk. It serves addresses of guest
+//!    tables, and that of the final page only if configured.
 //! 3. Page-walk caches of the host's levels, by guest-physical address: as in a native walk.
-//! 4. The entry cache: single entries of either dimension that point to tables (never leaves). What it holds is
-//!    looked up there and is no reference.
+//! 4. The entry cache: single entries of either dimension that point to tables (never leaves). A hit is no reference.
 //!
 //! Each looks up and fills as [`RadixWalker`] says.
 //!
-//! *Placement.* Guest-physical memory is given out from address 0 upwards in order of first use: a table of the guest
-//! takes one base page when a walk first reads it, a page of the program its own size, aligned, when a walk first finds
-//! it. Nothing is taken back: pages and tables that come again have their old place. Since the first walk of a page
-//! comes with its first touch, the order does not depend on TLBs or caches. The host maps guest-physical memory with
-//! pages of one size and never changes it.
+//! *Placement.* Guest-physical memory is allocated from address 0 upwards in order of first use: a guest table takes
+//! one base page at the first walk that reads it, a program's page its own size, aligned, at its first walk. Nothing is
+//! freed: returning pages and tables have their old place. A page's first walk comes with its first touch, so the order
+//! does not depend on TLBs or caches. The host maps guest-physical memory with pages of one size and never changes it.
 //!
 //! Sources: Bhargava, Serebrin, Spadini, Manne, "Accelerating Two-Dimensional Page Walks for Virtualized Systems",
 //! ASPLOS 2008: the walk, the nested TLB, and a page-walk cache for both dimensions, here the entry cache; AMD64
@@ -41,12 +39,12 @@ use pagewalk_setassoc::SetArray;
 use pagewalk_units::{PageSize, VirtAddr};
 use rustc_hash::FxHashMap;
 
-/// Page-table entries read, by whose tables they are in.
+/// Page-table entries read, by dimension.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NestedCounts {
-    /// The guest's.
+    /// In the guest's tables.
     pub guest: u64,
-    /// The host's.
+    /// In the host's tables.
     pub host: u64,
 }
 
@@ -56,13 +54,13 @@ pub struct NestedWalker {
     guest: RadixWalker,
     host: RadixWalker,
     host_page: PageSize,
-    /// Whether the nested TLB serves pages of the program too.
+    /// Whether the nested TLB also serves the program's pages.
     nested_tlb_serves_pages: bool,
     nested_tlb: Option<Cache>,
     entry_cache: Option<Cache>,
     memory: GuestMemory,
     counts: NestedCounts,
-    /// The guest's address space that runs.
+    /// The guest's running address space.
     asid: Asid,
     /// Physical addresses of the entries that the last walk read.
     read: Vec<u64>,
@@ -80,7 +78,7 @@ impl Cache {
         Cache { array, counts: WalkCacheCounts::default() }
     }
 
-    /// Looks a key up in the set of `number`, and fills it if it is not there.
+    /// Looks up a key in the set of `number`, and fills it after a miss.
     fn look_up(&mut self, number: u64, key: u64) -> bool {
         self.counts.lookups += 1;
         let hit = self.array.touch(number, key);
@@ -93,20 +91,20 @@ impl Cache {
     }
 }
 
-/// Whose tables an entry is in.
+/// The owner of an entry's table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Dimension {
     Guest = 0,
     Host = 1,
 }
 
-/// The key of an entry: the prefix of the addresses that it maps, its level, its dimension.
+/// The key of an entry: its address prefix, its level, its dimension.
 fn entry_key(dimension: Dimension, height: u32, prefix: u64) -> u64 {
     prefix << 4 | u64::from(height) << 1 | dimension as u64
 }
 
 impl NestedWalker {
-    /// A walker with empty caches, of a guest that has touched nothing.
+    /// A walker with empty caches, for a new guest.
     pub fn new(spec: &NestedSpec) -> NestedWalker {
         NestedWalker {
             guest: RadixWalker::new(&spec.guest),
@@ -122,20 +120,20 @@ impl NestedWalker {
         }
     }
 
-    /// Hands the guest's memory, and the tables of both dimensions, to another core's walker.
+    /// Moves the guest's memory and both dimensions' tables to another core's walker.
     pub fn give_tables(&mut self, to: &mut NestedWalker) {
         std::mem::swap(&mut self.memory, &mut to.memory);
         self.guest.give_tables(&mut to.guest);
         self.host.give_tables(&mut to.host);
     }
 
-    /// From now on addresses are those of this address space of the guest.
+    /// Switches to another address space of the guest.
     pub fn enter(&mut self, asid: Asid) {
         self.asid = asid;
         self.guest.enter(asid);
     }
 
-    /// Drops what is cached of the guest's tables of one address space. The host's stay.
+    /// Drops cached entries of one guest address space; the host's stay.
     pub fn flush(&mut self, asid: Asid) {
         self.guest.flush(asid);
         if let Some(cache) = &mut self.entry_cache {
@@ -146,7 +144,7 @@ impl NestedWalker {
         }
     }
 
-    /// Walks to the leaf of `address`, which the guest maps at `size`; returns the entries read in both dimensions.
+    /// Walks to the leaf of `address`, mapped by the guest at `size`; returns the entries read in both dimensions.
     pub fn walk(&mut self, address: VirtAddr, size: PageSize) -> u32 {
         let leaf = self.guest.height_of(size);
         let entries = self.guest.walk(address, size);
@@ -167,14 +165,14 @@ impl NestedWalker {
         self.read.len() as u32
     }
 
-    /// [`NestedWalker::walk`] that appends the physical addresses of the entries it read, in order.
+    /// [`NestedWalker::walk`]; appends the physical addresses of the entries read, in order.
     pub fn walk_listing(&mut self, address: VirtAddr, size: PageSize, entries: &mut Vec<u64>) -> u32 {
         let read = self.walk(address, size);
         entries.extend_from_slice(&self.read);
         read
     }
 
-    /// Translates a guest-physical address by the host's tables.
+    /// Translates a guest-physical address through the host's tables.
     fn translate(&mut self, address: u64, of_table: bool) {
         if of_table || self.nested_tlb_serves_pages {
             let page = address >> self.host_page.shift();
@@ -194,15 +192,15 @@ impl NestedWalker {
         }
     }
 
-    /// Whether the entry cache had an entry that points to a table. An entry's place in its table is what chooses the
-    /// set, as its address would.
+    /// Whether the entry cache holds an entry that points to a table. The entry's index in its table selects the set,
+    /// as its address would.
     fn entry_held(&mut self, dimension: Dimension, height: u32, prefix: u64) -> bool {
         let asid = if dimension == Dimension::Guest { self.asid } else { Asid::default() };
         let key = asid.tag(entry_key(dimension, height, prefix));
         self.entry_cache.as_mut().is_some_and(|cache| cache.look_up(prefix, key))
     }
 
-    /// Forgets what is cached of the guest's tables for a range of guest-virtual addresses. The host's stay.
+    /// Drops cached guest entries for a range of guest-virtual addresses; the host's stay.
     pub fn invalidate(&mut self, start: VirtAddr, bytes: u64) {
         self.guest.invalidate(start, bytes);
         let last = start.0 + (bytes - 1);
@@ -232,16 +230,16 @@ impl NestedWalker {
     }
 }
 
-/// What takes guest-physical memory.
+/// A user of guest-physical memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Guest {
-    /// A table of this height, by the prefix of the addresses that it maps.
+    /// A table of this height, by its address prefix.
     Table(Asid, u32, u64),
     /// A page of the program, by its number.
     Page(Asid, PageSize, u64),
 }
 
-/// Guest-physical memory, given out in order of first use.
+/// Guest-physical memory, allocated in order of first use.
 #[derive(Clone, Debug, Default)]
 struct GuestMemory {
     places: FxHashMap<Guest, u64>,
@@ -249,7 +247,7 @@ struct GuestMemory {
 }
 
 impl GuestMemory {
-    /// The first byte of what takes `bytes`, a power of two.
+    /// The first byte of `what`, which takes `bytes`, a power of two.
     fn place(&mut self, what: Guest, bytes: u64) -> u64 {
         *self.places.entry(what).or_insert_with(|| {
             let start = self.end.next_multiple_of(bytes);
@@ -279,7 +277,7 @@ mod tests {
 
     const PAGE: VirtAddr = VirtAddr(0x7fff_1234_5000);
 
-    /// Bhargava et al. 2008, section 2.2: 24 references, and what huge pages leave of them.
+    /// Bhargava et al. 2008, section 2.2: 24 references, and fewer with huge pages.
     #[test]
     fn a_walk_without_caches_reads_both_dimensions() {
         for (guest, host_levels, host_page, entries) in [
@@ -312,13 +310,13 @@ mod tests {
         assert_eq!([all.walk(PAGE, PageSize::FOUR_KIB), all.walk(PAGE, PageSize::FOUR_KIB)], [24, 4]);
     }
 
-    /// With all entries that point to tables cached only leaves are read: the guest's, and the host's of each of
+    /// With all entries that point to tables cached, a walk reads only leaves: the guest's, and the host's of each of
     /// the five host walks.
     #[test]
     fn the_entry_cache_leaves_the_leaves() {
         let host = "levels = 4\nhost = { levels = 4, page_size = \"4K\" }\n";
         let mut walker = walker(&format!("{host}entry_cache = {{ entries = 32 }}\n"));
-        // The five host walks of the first lie within one host table, whose upper entries are read once.
+        // The first walk's five host walks lie in one host table, whose upper entries are read once.
         assert_eq!(walker.walk(PAGE, PageSize::FOUR_KIB), 4 + 5 + 3);
         assert_eq!(walker.walk(PAGE, PageSize::FOUR_KIB), 1 + 5);
         walker.invalidate(PAGE, 4096);

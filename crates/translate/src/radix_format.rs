@@ -1,4 +1,4 @@
-//! The shapes of radix page tables: how many bits of the address each level takes, and which levels may hold leaves.
+//! The shapes of radix page tables: address bits per level, and the levels that may hold leaves.
 //!
 //! | format | base page | bits a level | levels | leaves |
 //! |---|---|---|---|---|
@@ -8,12 +8,12 @@
 //! | `aarch64-64k` | 64K | 13 | 2, 3 | 64K, 2M°, 512M, 16G° |
 //! | `riscv-sv39`, `riscv-sv48`, `riscv-sv57` | 4K | 9 | 3, 4, 5 | 4K, 64K°, 2M, 1G, with 4 levels 512G |
 //!
-//! ° Neighbouring entries that are marked to be one page (the contiguous bit of AArch64, Svnapot on RISC-V): a
-//! walk reads one of them, as deep as for the smaller page.
+//! ° Adjacent entries marked as one page (AArch64's contiguous bit, RISC-V's Svnapot): a walk reads one of them, as
+//! deep as for the smaller page.
 //!
-//! Fewer bits may be left for the root's level than for the others. A walk reads one entry of the root all the
-//! same, and the root counts as wide enough for every recorded address, even where a format's addresses are
-//! shorter (39 bits of Sv39, 42 bits of two levels of 64K).
+//! The root's level may have fewer bits than the others. A walk still reads one entry of the root, and the root counts
+//! as wide enough for every recorded address, even if the format's addresses are shorter (39 bits in Sv39, 42 bits in
+//! two levels of 64K).
 //!
 //! Sources: Intel SDM vol. 3A, 4.5; Arm Architecture Reference Manual for A-profile (DDI 0487), D8.2 and D8.7.1;
 //! RISC-V Privileged Architecture 20240411, chapters 10.4 to 10.6, and "Svnapot".
@@ -26,13 +26,13 @@ use std::fmt;
 pub struct WalkLevel(u8);
 
 impl WalkLevel {
-    /// The level this far above the one that holds the leaves of base pages; 1 or more.
+    /// The level `height` above the leaves of base pages; `height` is 1 or more.
     pub(crate) fn above_leaves(height: u8) -> WalkLevel {
         debug_assert!(height > 0);
         WalkLevel(height)
     }
 
-    /// How far above the leaves of base pages.
+    /// Its height above the leaves of base pages.
     pub fn height(self) -> usize {
         self.0.into()
     }
@@ -97,7 +97,7 @@ impl RadixFormat {
         }
     }
 
-    /// The pages: a table is as large as a base page and its entries have 8 bytes, in every format.
+    /// The page sizes: in every format a table fills a base page and entries have 8 bytes.
     pub fn paging(self) -> Paging {
         let base = PageSize::from_shift(self.base_shift()).expect("a page size");
         Paging::with_base(base).expect("512M at most")
@@ -120,7 +120,7 @@ impl RadixFormat {
         }
     }
 
-    /// The sizes that a table of so many levels can map a page at, smallest first.
+    /// The page sizes of a table of `levels` levels, smallest first.
     pub fn page_sizes(self, levels: u8) -> Vec<PageSize> {
         let shifts: &[u32] = match self {
             RadixFormat::X86_64 => &[12, 21, 30],
@@ -134,7 +134,7 @@ impl RadixFormat {
         fitting.filter_map(|&shift| PageSize::from_shift(shift)).collect()
     }
 
-    /// The levels above the leaves of base pages, deepest first: those that page-walk caches may hold.
+    /// The levels above the leaves of base pages, which page-walk caches may hold, deepest first.
     pub fn upper_levels(self, levels: u8) -> impl Iterator<Item = WalkLevel> {
         (1..levels).map(WalkLevel::above_leaves)
     }

@@ -1,27 +1,27 @@
-//! What a machine's replacement rests on.
+//! Sources of replacement policies in machine files.
 
 use std::fmt;
 
 /// Most characters of a source.
 const LONGEST: usize = 300;
 
-/// What is known of an array's replacement, and how: a kind and what follows it in the file.
+/// The source of an array's replacement policy: a kind, and the file's text after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplacementSource {
     kind: SourceKind,
     text: String,
 }
 
-/// How something is known.
+/// The kind of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SourceKind {
-    /// From experiments on the hardware, by whom and when.
+    /// Experiments on the hardware, by whom and when.
     Measured,
-    /// Its maker's word, or that of who built it.
+    /// The maker's or builder's word.
     Documented,
-    /// A design on paper or simulated there: it is what its description says.
+    /// A definition: a design on paper or simulated by its source.
     Defined,
-    /// Not known.
+    /// An assumption.
     Assumed,
 }
 
@@ -29,7 +29,7 @@ impl SourceKind {
     const ALL: [SourceKind; 4] =
         [SourceKind::Measured, SourceKind::Documented, SourceKind::Defined, SourceKind::Assumed];
 
-    /// How such a source begins.
+    /// The first word of such a source.
     pub fn beginning(self) -> &'static str {
         match self {
             SourceKind::Measured => "measured by ",
@@ -40,10 +40,10 @@ impl SourceKind {
     }
 }
 
-/// Why a text is no source.
+/// Why a text is no valid source.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SourceError {
-    /// It begins otherwise, or nothing follows.
+    /// Another first word, or nothing after it.
     #[error(
         "replacement_source = {0:?}: let it begin with \"measured by \", \"documented by \", \"defined by \" or \
          \"assumed: \", and say by whom, or why"
@@ -52,16 +52,16 @@ pub enum SourceError {
     /// Too long for a line.
     #[error("replacement_source: {0} characters: at most {LONGEST} are shown; put the rest into a comment")]
     Long(usize),
-    /// Line ends or other characters that terminals act on.
-    #[error("replacement_source = {0:?}: one line of printable characters, please")]
+    /// Line ends or control characters.
+    #[error("replacement_source = {0:?}: expected one line of printable characters")]
     Control(String),
 }
 
 impl ReplacementSource {
-    /// Reads what a machine file says.
+    /// Reads a source from a machine file.
     ///
     /// # Errors
-    /// If it says nothing, or cannot be shown.
+    /// If the text is not valid.
     pub fn read(text: &str) -> Result<ReplacementSource, SourceError> {
         let length = text.chars().count();
         if length > LONGEST {
@@ -78,13 +78,13 @@ impl ReplacementSource {
         }
     }
 
-    /// How it is known.
+    /// Its kind.
     pub fn kind(&self) -> SourceKind {
         self.kind
     }
 }
 
-/// As [`ReplacementSource::read`] reads it.
+/// The text that [`ReplacementSource::read`] reads.
 impl fmt::Display for ReplacementSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}{}", self.kind.beginning(), self.text)

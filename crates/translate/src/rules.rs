@@ -1,12 +1,12 @@
-//! The rules between several keys of a machine.
+//! Rules that relate several keys of a machine.
 
 use crate::{Coalesce, Fills, MachineSpec, NestedSpec, TlbSpec, WalkerSpec};
-use pagewalk_setassoc::{Heeds, Replacement, SetIndex};
+use pagewalk_setassoc::{RelevantHits, Replacement, SetIndex};
 use pagewalk_units::{Kind, PageSize};
 use std::collections::BTreeSet;
 
 impl MachineSpec {
-    /// What breaks a rule, with the choices.
+    /// Checks the rules; the error names the broken rule and the choices.
     pub(crate) fn check(&self) -> Result<(), String> {
         if self.tlbs.is_empty() {
             return Err("no [[tlb]]: a machine needs at least one array of level 1".to_owned());
@@ -29,16 +29,17 @@ impl MachineSpec {
         self.check_data_side()
     }
 
-    /// A first level is not told of repetitions: what heeds them belongs further down.
+    /// First levels see no repetitions, so replacement that needs them is allowed only further down.
     fn check_first_level(&self) -> Result<(), String> {
-        let heeding = |tlb: &&TlbSpec| tlb.level == 1 && tlb.heeds() == Heeds::Each;
+        let heeding = |tlb: &&TlbSpec| tlb.level == 1 && tlb.relevant_hits() == RelevantHits::Each;
         match self.tlbs.iter().find(heeding) {
             Some(TlbSpec { name, replacement, .. }) => {
                 let others = Replacement::NAMES.into_iter().filter(|name| {
-                    Replacement::from_name(name, 0).is_some_and(|other| other.heeds() != Heeds::Each)
+                    Replacement::from_name(name, 0)
+                        .is_some_and(|other| other.relevant_hits() != RelevantHits::Each)
                 });
                 Err(format!(
-                    "tlb `{name}`: replacement = \"{}\" heeds each repetition of a page, which is not simulated at \
+                    "tlb `{name}`: replacement = \"{}\" depends on each repeated reference to a page, which is not simulated at \
                      level 1: choose {}, or level 2 or 3",
                     replacement.name(),
                     others.collect::<Vec<_>>().join(", ")
@@ -48,7 +49,7 @@ impl MachineSpec {
         }
     }
 
-    /// Names of arrays are parts of metrics' names: each has its own there.
+    /// Names of arrays are parts of metric names, so they must be unique.
     fn check_names(&self) -> Result<(), String> {
         check_name("name =", &self.name)?;
         for cache in &self.caches {
@@ -66,21 +67,21 @@ impl MachineSpec {
         let is_level = |tlb: &&TlbSpec| ["level1", "level2", "level3"].contains(&tlb.name.as_str());
         if let Some(TlbSpec { name, .. }) = self.tlbs.iter().find(is_level) {
             return Err(format!(
-                "tlb name \"{name}\": `tlb.{name}.misses` is of all arrays of a level together: choose another name"
+                "tlb name \"{name}\": `tlb.{name}.misses` counts all arrays of a level: choose another name"
             ));
         }
         let priced = self.data_side.as_deref().is_some_and(|side| side.energy.is_some());
         let walk_caches = if priced { self.walker.caches() } else { Vec::new() };
         match walk_caches.iter().find(|(name, _)| names.contains(name)) {
             Some((name, _)) => Err(format!(
-                "an array is named `{name}` as a page-walk cache is, and `energy_pj.{name}` can be of one alone: \
+                "an array and a page-walk cache are both named `{name}`, but `energy_pj.{name}` can be about only one: \
                  choose another name"
             )),
             None => Ok(()),
         }
     }
 
-    /// No array may name a page that the walker cannot map.
+    /// Arrays may only hold page sizes that the walker can map.
     fn check_sizes(&self) -> Result<(), String> {
         let base = self.paging.base();
         for tlb in &self.tlbs {
@@ -130,7 +131,7 @@ impl MachineSpec {
         Ok(())
     }
 
-    /// Arrays whose entries map several pages stand below the first level and take no part in victims.
+    /// Arrays whose entries map several pages must lie below the first level, and neither give nor take victims.
     fn check_pages_per_entry(&self) -> Result<(), String> {
         for tlb in self.tlbs.iter().filter(|tlb| tlb.pages_per_entry != 1) {
             let wrong = |why: String| {
@@ -152,7 +153,7 @@ impl MachineSpec {
         Ok(())
     }
 
-    /// Each array can be built as it is organised.
+    /// Each array's organisation must fit its shape.
     fn check_organisations(&self) -> Result<(), String> {
         self.tlbs.iter().try_for_each(|tlb| match tlb.try_array() {
             Ok(_) => Ok(()),
@@ -160,7 +161,7 @@ impl MachineSpec {
         })
     }
 
-    /// An array for victims has someone above it to give them.
+    /// An array for victims needs an array above that gives them.
     fn check_victims(&self) -> Result<(), String> {
         for tlb in self.tlbs.iter().filter(|tlb| tlb.fills == Fills::Victims) {
             let above: Vec<&TlbSpec> = self.tlbs.iter().filter(|above| above.level < tlb.level).collect();
@@ -182,7 +183,7 @@ impl MachineSpec {
         Ok(())
     }
 
-    /// Prefetch buffers stand beside the last level.
+    /// Only the last level may have prefetch buffers.
     fn check_prefetching(&self) -> Result<(), String> {
         let last = self.last_level();
         match self.tlbs.iter().find(|tlb| tlb.prefetch.is_some() && tlb.level != last) {
@@ -194,7 +195,7 @@ impl MachineSpec {
         }
     }
 
-    /// What the model of data sides simulates, and what only it does.
+    /// Keys that data sides do not support, and keys that only they support.
     fn check_data_side(&self) -> Result<(), String> {
         let Some(side) = &self.data_side else {
             return match self.tlbs.iter().find(|tlb| tlb.coalesce.is_some()) {
@@ -262,7 +263,7 @@ impl MachineSpec {
                 if let (true, Some(kind), Some(size)) = (a.level == b.level, kind, size) {
                     let kind = format!("{kind:?}").to_lowercase();
                     return Err(format!(
-                        "`{}` and `{}` of level {} both hold {size} pages for `{kind}`: one of a level must",
+                        "`{}` and `{}` of level {} both hold {size} pages for `{kind}`: only one array per level may",
                         a.name, b.name, a.level
                     ));
                 }
@@ -272,7 +273,7 @@ impl MachineSpec {
     }
 }
 
-/// Points separate the parts of metrics' names, so none may have one.
+/// Dots separate the parts of metric names, so names may not contain one.
 fn check_name(key: &str, name: &str) -> Result<(), String> {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     if name.is_empty() || !name.bytes().all(fits) {
@@ -285,7 +286,7 @@ fn check_name(key: &str, name: &str) -> Result<(), String> {
 mod tests {
     use super::*;
 
-    /// What is wrong with a data side that is priced when this is changed.
+    /// The error of a priced data side after this change.
     fn wrong(from: &str, to: &str) -> String {
         let text = include_str!("../../../machines/karakostas_rmm_lite.toml");
         assert!(text.contains(from), "{from}");
@@ -307,7 +308,7 @@ mod tests {
         }
     }
 
-    /// Arm names its page-walk caches as others name TLBs: what is not priced has no metric that both would be in.
+    /// Arm's page-walk caches may have names of TLBs: without energy no metric would contain both.
     #[test]
     fn arrays_without_energy_may_be_named_as_page_walk_caches_are() {
         let text = include_str!("../../../machines/neoverse_v2_contiguous.toml");

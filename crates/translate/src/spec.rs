@@ -1,16 +1,16 @@
-//! What a machine is. `docs/reference/machine-files.md` explains every key of its file.
+//! The specification of a machine. `docs/reference/machine-files.md` explains every key of its file.
 
 use crate::{Coalesce, DataSideSpec, RadixFormat, ReplacementSource, SoftwareSpec, WalkLevel};
 use pagewalk_cache::CacheSpec;
 use pagewalk_setassoc::{
-    Geometry, Heeds, Organisation, OrganisationError, Replacement, SetArray, SetIndex, Shape, TlbArray,
+    Geometry, Organisation, OrganisationError, RelevantHits, Replacement, SetArray, SetIndex, Shape, TlbArray,
 };
 use pagewalk_units::{Kind, PageSize, Paging};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// A set of access kinds. A modify is served by the arrays that serve stores.
+/// A set of access kinds. Arrays that serve stores also serve modifies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct KindSet(u8);
 
@@ -34,71 +34,68 @@ pub struct MachineSpec {
     pub name: String,
     /// Full name for people.
     pub title: String,
-    /// The page sizes that its kernel uses.
+    /// Its kernel's page sizes.
     pub paging: Paging,
-    /// Address-space identifiers that TLB entries can carry at one time; 0: a switch between address spaces flushes
-    /// the TLBs and what walkers cache.
+    /// Number of address-space identifiers; 0: a switch between address spaces flushes the TLBs and walkers' caches.
     pub asids: u32,
     /// TLB arrays in file order.
     pub tlbs: Vec<TlbSpec>,
     /// The page walker.
     pub walker: WalkerSpec,
-    /// Caches of memory, through which walks and the program's references go; where there are none, walks are priced
-    /// flat.
+    /// Caches of memory for walks and the program's references; without them, walks have a flat price.
     pub caches: Vec<CacheSpec>,
     /// Cycles.
     pub cost: CostSpec,
-    /// The host CPUs that this machine stands for.
+    /// The host CPUs that this machine describes.
     pub matches: Option<Match>,
-    /// The kernel that it runs, as its file describes it: what that means, the kernel's side knows.
+    /// The table that describes its kernel; the kernel's side interprets it.
     pub os: Option<toml::Table>,
-    /// What it has besides, where it is the data side of a machine alone.
+    /// Its other parts, if it is a data side.
     pub data_side: Option<Box<DataSideSpec>>,
 }
 
 /// One TLB array.
-// Many fields: one for each property of an array that a machine file can set.
+// Many fields: one for each property in machine files.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TlbSpec {
     /// Name, used in metric names: `tlb.NAME.misses`.
     pub name: String,
     /// 1 is probed first.
     pub level: u8,
-    /// Kinds of references that probe it.
+    /// Kinds of references that look it up.
     pub serves: KindSet,
     /// Page sizes that it can hold.
     pub page_sizes: Vec<PageSize>,
     /// Sets and ways, without the reserved entries.
     pub geometry: Geometry,
-    /// Entries of a fully associative array that come on top of its geometry and that no miss fills: wired, or
-    /// kept for the kernel.
+    /// Entries of a fully associative array beyond its geometry that no miss fills: wired, or reserved for the kernel.
     pub reserved: u32,
-    /// Neighbouring pages that one entry maps, a power of two. They come and go together.
+    /// Adjacent pages that one entry maps together, a power of two.
     pub pages_per_entry: u32,
-    /// What leaves a full set.
+    /// The replacement policy.
     pub replacement: Replacement,
-    /// What that rests on, where the file says it. Changes no count.
+    /// The source of the replacement policy, if the file gives it. It affects no count.
     pub replacement_source: Option<ReplacementSource>,
-    /// How it finds the places where a page may lie.
+    /// How a page's slots are found.
     pub index: Organisation,
-    /// What is put into it.
+    /// What fills it.
     pub fills: Fills,
-    /// Whether all cores share it, where there are several.
+    /// Whether all cores share it.
     pub shared: bool,
-    /// The buffer of its prefetcher of next pages, if it has one.
+    /// The buffer of its next-page prefetcher, if it has one.
     pub prefetch: Option<WalkCacheSpec>,
-    /// Which neighbouring base pages share an entry where they lie together in memory.
+    /// Which adjacent base pages share an entry if they lie together in memory.
     pub coalesce: Option<Coalesce>,
 }
 
-/// What puts translations into a TLB array.
+/// What fills a TLB array.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Fills {
-    /// Walks, and hits of the levels below (inclusive fill, without back-invalidation).
+    /// Walks, and hits of lower levels (inclusive fill, without back-invalidation).
     #[default]
     Walks,
-    /// What the level above replaces; a hit moves the entry up (exclusive fill): see [`crate::LowerLevels`].
+    /// Victims of the level above; a hit moves the entry up (exclusive fill): see [`crate::LowerLevels`].
     ///
     /// Source: victim caches of Jouppi, "Improving Direct-Mapped Cache Performance by the Addition of a Small
     /// Fully-Associative Cache and Prefetch Buffers", ISCA 1990, section 3.2, applied to TLBs.
@@ -118,18 +115,18 @@ impl Fills {
 impl TlbSpec {
     /// An empty array of this kind.
     pub fn array(&self) -> TlbArray {
-        self.try_array().expect("the shape was checked when the machine was read")
+        self.try_array().expect("MachineSpec checks the shape")
     }
 
-    /// The same, of a spec that was not checked.
+    /// [`TlbSpec::array`] for a specification that is not checked.
     pub(crate) fn try_array(&self) -> Result<TlbArray, OrganisationError> {
         let shifts: Vec<u32> = self.page_sizes.iter().map(|size| self.entry_shift(size.shift())).collect();
         self.index.array(Shape { geometry: self.geometry, shifts: &shifts, replacement: self.replacement })
     }
 
-    /// The same, where it has sets: all arrays of data sides do.
+    /// [`TlbSpec::array`] for arrays with sets, as in data sides.
     pub(crate) fn set_array(&self) -> SetArray {
-        let index = self.index.sets().expect("checked when the machine was read");
+        let index = self.index.sets().expect("MachineSpec checks the index");
         array(self.geometry, self.replacement).indexed_by(index)
     }
 
@@ -138,33 +135,33 @@ impl TlbSpec {
         shift + self.pages_per_entry.ilog2()
     }
 
-    /// Which hits change what it replaces later.
-    pub fn heeds(&self) -> Heeds {
-        self.index.heeds(self.replacement)
+    /// The hits that its replacement needs.
+    pub fn relevant_hits(&self) -> RelevantHits {
+        self.index.relevant_hits(self.replacement)
     }
 
-    /// Whether references of `kind` to pages of `size` use it.
+    /// Whether it serves references of `kind` to pages of `size`.
     pub fn takes(&self, kind: Kind, size: PageSize) -> bool {
         self.serves.has(kind) && self.holds(size)
     }
 
-    /// Entries in all, the reserved ones too.
+    /// All entries, including reserved ones.
     pub fn entries(&self) -> u64 {
         self.geometry.entries() as u64 + u64::from(self.reserved)
     }
 
-    /// Entries of a set; as many as there are in all where the array is fully associative.
+    /// Entries of a set; all entries if fully associative.
     pub fn ways(&self) -> u64 {
         self.geometry.ways() as u64 + u64::from(self.reserved)
     }
 
-    /// Bytes that it maps when full of pages of `size`. Reserved entries map none of them.
+    /// Bytes that it maps when full of pages of `size`, without reserved entries.
     pub fn reach(&self, size: PageSize) -> u64 {
         let pages = self.geometry.entries() as u64 * u64::from(self.pages_per_entry);
         pages.saturating_mul(size.bytes())
     }
 
-    /// Whether what misses it is put into it, and nothing else.
+    /// Whether its own misses fill it, and nothing else.
     pub fn filled_by_misses(&self) -> bool {
         self.fills == Fills::Walks && self.prefetch.is_none()
     }
@@ -175,7 +172,7 @@ impl TlbSpec {
     }
 }
 
-/// What finds the translation that no TLB has.
+/// What serves a miss of all TLBs.
 #[derive(Clone, Debug, PartialEq)]
 pub enum WalkerSpec {
     /// Hardware walks a radix page table.
@@ -184,16 +181,17 @@ pub enum WalkerSpec {
     Nested(NestedSpec),
     /// Hardware searches a hashed page table.
     Hashed(HashedSpec),
-    /// The kernel's handler refills the TLB at a fixed price, which counts as that of one page-table entry
-    /// ([`CostSpec::walk_reference`]). Misses of the handler itself are not modelled.
+    /// The kernel's handler refills the TLB at a fixed price, that of one page-table entry
+    /// ([`CostSpec::walk_reference`]). The handler's own misses are not modelled.
     Software,
-    /// The same, through page tables that are mapped themselves, so that its misses miss: see [`crate::SoftwareMmu`].
+    /// The kernel's handlers refill the TLB from mapped page tables, so that they may miss too: see
+    /// [`crate::SoftwareMmu`].
     Mapped(Box<SoftwareSpec>),
 }
 
 impl WalkerSpec {
-    /// The page-walk caches with their names, deepest level first; of a nested walker the guest's, the host's, and
-    /// those that it has besides.
+    /// The page-walk caches with their names, deepest level first; for a nested walker the guest's, the host's, then
+    /// the others.
     pub fn caches(&self) -> Vec<(String, WalkCacheSpec)> {
         match self {
             WalkerSpec::Radix(radix) => {
@@ -204,8 +202,7 @@ impl WalkerSpec {
         }
     }
 
-    /// The largest page that a TLB entry can stand for, where that is not the kernel's own choice: a guest's page is
-    /// held in pieces of the host's pages where those are smaller.
+    /// The largest page that a TLB entry can map, if limited: TLBs hold a guest's page in pieces of smaller host pages.
     pub fn largest_entry(&self) -> Option<PageSize> {
         if let WalkerSpec::Nested(nested) = self { Some(nested.host_page) } else { None }
     }
@@ -251,14 +248,14 @@ impl fmt::Display for RadixSpec {
     }
 }
 
-/// The tables of a virtual machine and its host. [`crate::NestedWalker`] says how they are walked.
+/// The tables of a virtual machine and its host: see [`crate::NestedWalker`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct NestedSpec {
     /// Guest-virtual to guest-physical.
     pub guest: RadixSpec,
     /// Guest-physical to system-physical.
     pub host: RadixSpec,
-    /// The size of the pages with which the host maps all guest-physical memory.
+    /// The page size with which the host maps guest-physical memory.
     pub host_page: PageSize,
     /// Host translations by guest-physical page.
     pub nested_tlb: Option<NestedTlbSpec>,
@@ -271,7 +268,7 @@ pub struct NestedSpec {
 pub struct NestedTlbSpec {
     /// Its shape.
     pub cache: WalkCacheSpec,
-    /// Whether it serves the addresses of the program's pages, beside those of the guest's tables.
+    /// Whether it also serves addresses of the program's pages, not only those of the guest's tables.
     pub serves_pages: bool,
 }
 
@@ -302,7 +299,7 @@ pub struct HashedSpec {
     pub buckets: Geometry,
     /// Page-table entries in a bucket.
     pub entries_per_bucket: u32,
-    /// How the page number chooses the bucket.
+    /// How the page number selects the bucket.
     pub index: SetIndex,
 }
 
@@ -311,7 +308,7 @@ pub struct HashedSpec {
 pub struct WalkCacheSpec {
     /// Sets and ways.
     pub geometry: Geometry,
-    /// What leaves a full set.
+    /// The replacement policy.
     pub replacement: Replacement,
 }
 
@@ -323,18 +320,18 @@ impl WalkCacheSpec {
 }
 
 fn array(geometry: Geometry, replacement: Replacement) -> SetArray {
-    SetArray::new(geometry, replacement).expect("the shape was checked when the machine was read")
+    SetArray::new(geometry, replacement).expect("MachineSpec checks the shape")
 }
 
 /// Cycles. All are modelled.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CostSpec {
-    /// Cycles that a first-level miss costs which hits a lower level.
+    /// Cycles of a first-level miss that hits a lower level.
     pub l2_hit: u64,
-    /// Cycles per page-table entry read by a walk, or per refill by software; with caches, of an access that none of
-    /// them serves.
+    /// Cycles per page-table entry read by a walk, or per software refill; with caches, per access that misses them
+    /// all.
     pub walk_reference: u64,
-    /// Cycles per instruction apart from translation: turns walk cycles into a share of all cycles.
+    /// Cycles per instruction without translation, to express walk cycles as a share of all cycles.
     pub cycles_per_instruction: f64,
 }
 
@@ -369,12 +366,12 @@ impl MachineSpec {
         if let WalkerSpec::Mapped(software) = &self.walker { Some(software) } else { None }
     }
 
-    /// Cycles of a walk of a data side, if the machine is one that prices walks so.
+    /// Cycles of a walk, for a data side with flat prices.
     pub fn side_walk_cycles(&self) -> Option<u64> {
         self.data_side.as_deref()?.walk_cycles
     }
 
-    /// Whether its kernel can give a program huge pages: the TLBs hold them for every kind of reference.
+    /// Whether its TLBs hold huge pages for every kind of reference, so that its kernel can use them.
     pub fn has_huge_pages(&self) -> bool {
         let held = |kind| self.tlbs.iter().any(|tlb| tlb.serves.has(kind) && tlb.holds(self.paging.huge()));
         self.kinds().iter().all(|&kind| held(kind))

@@ -1,17 +1,17 @@
-//! Where page tables lie in physical memory: a model, for caches that hold page-table entries.
+//! A model of the placement of page tables in physical memory, for caches of memory.
 //!
-//! The program's own memory is taken to lie at its virtual addresses, that of several address spaces one behind the
-//! other. Page tables lie above all of them, each kind in a range of its own:
+//! The program's memory lies at its virtual addresses; several address spaces lie one after the other. Page tables lie
+//! above, each kind in its own range:
 //!
-//! - Tables of a radix walker take one base page each, in order of first use: the first table that a walk reads lies at
-//!   [`TABLES`], the next behind it. Entries have 8 bytes and lie in the order of the addresses that they map.
-//! - The memory of a guest lies behind [`TABLES`] as the guest sees it, tables included; tables of the host lie from
-//!   [`HOST_TABLES`] on, as those of a radix walker do.
-//! - The buckets of a hashed table lie in the order of their numbers from [`TABLES`] on, each on as many bytes as its
-//!   entries of 16 bytes take, rounded up to a power of two. All buckets that continue others once follow, then those
-//!   that continue these, and so on. A walk accesses each bucket once, at its first byte.
+//! - A radix walker's tables take one base page each, in order of first use, from [`TABLES`] on. Entries have 8 bytes
+//!   and lie in the order of the addresses that they map.
+//! - A guest's memory, including its tables, lies from [`TABLES`] on as the guest sees it; the host's tables lie from
+//!   [`HOST_TABLES`] on, like a radix walker's.
+//! - A hashed table's buckets lie in order from [`TABLES`] on; each takes the bytes of its 16-byte entries, rounded up
+//!   to a power of two. All first continuations follow, then all second ones, and so on. A walk accesses each bucket
+//!   once, at its first byte.
 //!
-//! Tables that are no longer needed keep their place for when they come again.
+//! Unused tables keep their place for later use.
 
 use crate::Asid;
 use rustc_hash::FxHashMap;
@@ -25,17 +25,17 @@ pub(crate) const HOST_TABLES: u64 = 3 << 62;
 #[derive(Clone, Debug)]
 pub(crate) struct Tables {
     start: u64,
-    /// By address space, height and the prefix of the addresses that the table maps.
+    /// Table numbers by address space, height and address prefix.
     numbers: FxHashMap<(Asid, u32, u64), u64>,
 }
 
 impl Tables {
-    /// No tables yet; the first will lie at `start`.
+    /// No tables; the first will lie at `start`.
     pub fn new(start: u64) -> Tables {
         Tables { start, numbers: FxHashMap::default() }
     }
 
-    /// The first byte of a table of so many bytes.
+    /// The first byte of a table of `bytes`.
     pub fn place(&mut self, asid: Asid, height: u32, prefix: u64, bytes: u64) -> u64 {
         let next = self.numbers.len() as u64;
         self.start + *self.numbers.entry((asid, height, prefix)).or_insert(next) * bytes

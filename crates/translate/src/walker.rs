@@ -1,4 +1,4 @@
-//! The walk of a radix page table, with page-walk caches. As on x86-64:
+//! The walk of a radix page table with page-walk caches. On x86-64:
 //!
 //! ```text
 //!   56      48 47      39 38      30 29      21 20      12 11        0
@@ -7,11 +7,11 @@
 //!  └──────────┴──────────┴──────────┴──────────┴──────────┴───────────┘
 //! ```
 //!
-//! A walk reads one entry per level from the root down to the leaf: the PTE of a 4 KiB page, the PDE of
-//! a 2 MiB page, the PDPTE of a 1 GiB page. A page-walk cache holds entries of one level that point to
-//! tables (never leaves), tagged by the address bits translated so far. Every walk looks up all caches at
-//! once (a hit becomes most recent), starts below the deepest hit, and fills those that missed.
-//! [`RadixFormat`](crate::RadixFormat) has the shapes of other architectures, which are walked in the same way.
+//! A walk reads one entry per level from the root down to the leaf: the PTE of a 4 KiB page, the PDE of a 2 MiB page,
+//! the PDPTE of a 1 GiB page. A page-walk cache holds entries of one level that point to tables (never leaves), tagged
+//! by the address bits translated so far. Every walk looks up all caches at once (a hit becomes most recent), starts
+//! below the deepest hit, and fills the caches that missed. [`RadixFormat`](crate::RadixFormat) has the shapes of other
+//! architectures, whose walks are the same.
 //!
 //! Source: Intel SDM vol. 3A ch. 4; caches by level as in Barr, Cox, Rixner, ISCA 2010 (translation caches).
 
@@ -25,7 +25,7 @@ use pagewalk_units::{PageSize, VirtAddr};
 pub struct WalkCacheCounts {
     /// Walks that looked it up.
     pub lookups: u64,
-    /// Walks that found their entry.
+    /// Walks that hit.
     pub hits: u64,
     /// Entries written.
     pub fills: u64,
@@ -48,7 +48,7 @@ pub struct RadixWalker {
     base_shift: u32,
     bits: u32,
     caches: Vec<Cache>,
-    /// The address space that runs.
+    /// The running address space.
     asid: Asid,
     tables: Tables,
 }
@@ -73,17 +73,17 @@ impl RadixWalker {
         }
     }
 
-    /// From now on addresses are those of this address space.
+    /// Switches to another address space.
     pub fn enter(&mut self, asid: Asid) {
         self.asid = asid;
     }
 
-    /// Hands the tables to another core's walker.
+    /// Moves the tables to another core's walker.
     pub fn give_tables(&mut self, to: &mut RadixWalker) {
         std::mem::swap(&mut self.tables, &mut to.tables);
     }
 
-    /// Drops everything of an address space.
+    /// Drops an address space.
     pub fn flush(&mut self, asid: Asid) {
         for cache in &mut self.caches {
             cache.array.remove_where(|key| Asid::split(key).0 == asid);
@@ -100,7 +100,7 @@ impl RadixWalker {
         self.base_shift + self.bits * height
     }
 
-    /// Entries of a table. Where the root's level is wider, it counts as several tables.
+    /// Entries of a table. A wider root counts as several tables.
     pub(crate) fn table_entries(&self) -> u64 {
         1 << self.bits
     }
@@ -112,20 +112,20 @@ impl RadixWalker {
 
     /// Walks to the leaf of `address`, mapped at `size`; returns the page-table entries read.
     pub fn walk(&mut self, address: VirtAddr, size: PageSize) -> u32 {
-        // The leaf's level, and so the number of entries from the root to it when no cache helps.
+        // The leaf's level: without caches a walk reads all levels from the root down to it.
         let leaf = self.height_of(size);
         let mut read = self.levels - leaf;
         for Cache { shift, array, counts, .. } in &mut self.caches {
             counts.lookups += 1;
             let height = (*shift - self.base_shift) / self.bits;
             if height <= leaf {
-                continue; // At this level the walk meets its leaf, or has ended above: nothing to hold.
+                continue; // The walk ends at or above this level, so the cache has nothing to hold.
             }
             let prefix = address.0 >> *shift;
             let key = self.asid.tag(prefix);
             if array.touch(prefix, key) {
                 counts.hits += 1;
-                // Entries left to read: those of the levels below the one that was found.
+                // Only levels below the hit are left to read.
                 read = read.min(height - leaf);
             } else {
                 array.fill(prefix, key);
@@ -142,12 +142,12 @@ impl RadixWalker {
         table + (address >> self.shift(height)) % self.table_entries() * 8
     }
 
-    /// Lays the tables out from another address on.
+    /// Places the tables from `start` on.
     pub(crate) fn with_tables_at(self, start: u64) -> RadixWalker {
         RadixWalker { tables: Tables::new(start), ..self }
     }
 
-    /// [`RadixWalker::walk`] that appends the physical addresses of the entries it read, in order.
+    /// [`RadixWalker::walk`]; appends the physical addresses of the entries read, in order.
     pub fn walk_listing(&mut self, address: VirtAddr, size: PageSize, entries: &mut Vec<u64>) -> u32 {
         let leaf = self.height_of(size);
         let read = self.walk(address, size);
@@ -155,7 +155,7 @@ impl RadixWalker {
         read
     }
 
-    /// Forgets every cached entry that maps some byte of the range: its tables may be gone.
+    /// Drops every cached entry that maps some byte of the range: its tables may be gone.
     pub fn invalidate(&mut self, start: VirtAddr, bytes: u64) {
         let last = start.0 + (bytes - 1);
         for Cache { shift, array, .. } in &mut self.caches {

@@ -5,7 +5,7 @@ use crate::walker::WalkCacheCounts;
 use crate::{Asid, HashedWalker, NestedWalker, RadixWalker, WalkerSpec};
 use pagewalk_units::{PageSize, VirtAddr};
 
-/// Whatever finds the translation that no TLB has.
+/// A walker of any kind.
 #[derive(Clone, Debug)]
 pub enum Walker {
     /// Hardware that walks a radix table.
@@ -20,18 +20,18 @@ pub enum Walker {
 }
 
 impl Walker {
-    /// A walker that knows nothing yet.
+    /// A walker with empty caches.
     pub fn new(spec: &WalkerSpec) -> Walker {
         match spec {
             WalkerSpec::Radix(spec) => Walker::Radix(RadixWalker::new(spec)),
             WalkerSpec::Hashed(spec) => Walker::Hashed(HashedWalker::new(spec)),
             WalkerSpec::Nested(spec) => Walker::Nested(Box::new(NestedWalker::new(spec))),
-            // Mapped tables are those of the TLB: see `crate::SoftwareMmu`.
+            // The TLB handles mapped tables: see `crate::SoftwareMmu`.
             WalkerSpec::Software | WalkerSpec::Mapped(_) => Walker::Software,
         }
     }
 
-    /// From now on addresses are those of this address space.
+    /// Switches to another address space.
     pub fn enter(&mut self, asid: Asid) {
         match self {
             Walker::Radix(walker) => walker.enter(asid),
@@ -41,7 +41,7 @@ impl Walker {
         }
     }
 
-    /// Hands what lies in memory to another core's walker of the same kind. What a core caches for itself stays.
+    /// Moves tables in memory to another core's walker of the same kind; caches stay.
     pub fn give_tables(&mut self, to: &mut Walker) {
         match (self, to) {
             (Walker::Radix(own), Walker::Radix(to)) => own.give_tables(to),
@@ -51,7 +51,7 @@ impl Walker {
         }
     }
 
-    /// Drops everything that it caches of an address space.
+    /// Drops an address space from its caches.
     pub fn flush(&mut self, asid: Asid) {
         match self {
             Walker::Radix(walker) => walker.flush(asid),
@@ -60,7 +60,7 @@ impl Walker {
         }
     }
 
-    /// Finds the translation of `address`, mapped at `size`; returns the page-table reads that it took.
+    /// Walks to the leaf of `address`, mapped at `size`; returns the page-table entries read.
     pub fn walk(&mut self, address: VirtAddr, size: PageSize) -> u32 {
         match self {
             Walker::Radix(walker) => walker.walk(address, size),
@@ -70,8 +70,8 @@ impl Walker {
         }
     }
 
-    /// [`Walker::walk`] that appends the physical addresses of what it read, in order: `tables.rs` says where
-    /// tables lie. A handler in software has no addresses.
+    /// [`Walker::walk`]; appends the physical addresses of the entries read, in order (see `tables.rs`). A handler in
+    /// software has no addresses.
     pub fn walk_listing(&mut self, address: VirtAddr, size: PageSize, entries: &mut Vec<u64>) -> u32 {
         match self {
             Walker::Radix(walker) => walker.walk_listing(address, size, entries),
@@ -81,14 +81,14 @@ impl Walker {
         }
     }
 
-    /// Tells that the translation of the page with this number at `size` is no longer valid.
+    /// The translation of a page is no longer valid.
     pub fn invalidate_page(&mut self, number: u64, size: PageSize) {
         if let Walker::Hashed(walker) = self {
             walker.remove(number, size);
         }
     }
 
-    /// Tells that tables which map some byte of the range may be gone.
+    /// Tables that map some byte of the range may be gone.
     pub fn invalidate(&mut self, start: VirtAddr, bytes: u64) {
         match self {
             Walker::Radix(walker) => walker.invalidate(start, bytes),

@@ -1,6 +1,6 @@
-//! What a reference does and how many bytes it moves.
+//! The kind and size of memory references.
 
-/// What a memory reference does. A modify is one reference that reads and then writes the same bytes.
+/// The kind of a memory reference. A modify is one reference that reads and then writes the same bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Kind {
@@ -25,7 +25,7 @@ impl Kind {
     }
 }
 
-/// The bytes moved by one reference, held as a 5-bit code.
+/// The number of bytes that one reference moves, stored as a 5-bit code.
 ///
 /// Codes 0 to 15 are powers of two (1 to 32,768 bytes); 16 to 31 are the odd sizes that real
 /// instructions use: x87 extended reals (10), environments (14, 28), states (94, 108), `fxsave` parts
@@ -40,7 +40,7 @@ impl Size {
         3, 5, 6, 7, 9, 10, 12, 14, 24, 28, 48, 94, 108, 160, 464, 832,
     ];
 
-    /// The size of `bytes`, or `None` where no code stands for it.
+    /// The size of `bytes`, or `None` if there is no code for it.
     pub fn of_bytes(bytes: u32) -> Option<Size> {
         let position = Size::BYTES.iter().position(|&b| u32::from(b) == bytes)?;
         Some(Size(position as u8))
@@ -65,12 +65,12 @@ impl Size {
     }
 }
 
-/// What a site in the code does to memory each time it executes: everything but the address.
+/// A memory access of one site in the code: everything except the address, which differs between executions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Access {
     /// Load, store or modify.
     pub kind: Kind,
-    /// Bytes moved.
+    /// Number of bytes moved.
     pub size: Size,
 }
 

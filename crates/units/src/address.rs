@@ -18,14 +18,14 @@ impl VirtAddr {
         Vpn(self.0 >> PAGE_SHIFT)
     }
 
-    /// Whether it lies in the kernel's half of an address space: records hold the low 57 bits of an address, the
-    /// highest of which says which half.
+    /// Whether it lies in the kernel's half of an address space. Records hold the low 57 bits of an address; the
+    /// highest of them tells the halves apart.
     #[inline]
     pub const fn is_kernel(self) -> bool {
         self.0 >> (VirtAddr::BITS - 1) & 1 == 1
     }
 
-    /// Bits of an address that records hold.
+    /// Number of address bits in a record.
     pub const BITS: u32 = 57;
 }
 

@@ -1,18 +1,18 @@
-//! Random numbers that their seed alone decides, by SplitMix64.
+//! Reproducible pseudo-random numbers: SplitMix64.
 //!
-//! A state that begins as the seed; a draw adds 0x9e3779b97f4a7c15 to it and returns z after z = state,
-//! z = (z ^ (z >> 30)) × 0xbf58476d1ce4e5b9, z = (z ^ (z >> 27)) × 0x94d049bb133111eb, z = z ^ (z >> 31). One of n is
-//! the upper half of the 128-bit product of the draw and n.
+//! The state starts as the seed. A draw adds 0x9e3779b97f4a7c15 to the state and returns z after z = state,
+//! z = (z ^ (z >> 30)) × 0xbf58476d1ce4e5b9, z = (z ^ (z >> 27)) × 0x94d049bb133111eb, z = z ^ (z >> 31). A number
+//! below n is the upper half of the 128-bit product of the draw and n.
 //!
 //! Sources: Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014. Lemire, "Fast Random
 //! Integer Generation in an Interval", ACM TOMACS 29 (1), 2019, for the product; its rejection step is left out, so a
 //! number's chance is off by less than 2^-32 where `n` is below 2^32. Knuth, "The Art of Computer Programming", vol. 2,
 //! section 3.4.2, algorithm P (shuffling).
 
-/// What a draw adds to the state.
+/// The constant that each draw adds to the state.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// A number in which each bit of `state` decides half of all bits.
+/// SplitMix64's output function: each bit of `state` affects about half of the bits of the result.
 #[inline]
 fn finished(state: u64) -> u64 {
     let z = (state ^ state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -26,38 +26,38 @@ pub fn mixed(number: u64) -> u64 {
     finished(number.wrapping_add(STEP))
 }
 
-/// A generator. Whatever is to be independent should have a seed of its own.
+/// A pseudo-random number generator. Streams that must be independent need different seeds.
 #[derive(Clone, Debug)]
 pub struct Draws {
     state: u64,
 }
 
 impl Draws {
-    /// Begins at `seed`.
+    /// A generator with this seed.
     pub fn new(seed: u64) -> Draws {
         Draws { state: seed }
     }
 
-    /// A number of 64 bits, each as likely.
+    /// A uniformly distributed 64-bit number.
     #[inline]
     pub fn draw(&mut self) -> u64 {
         self.state = self.state.wrapping_add(STEP);
         finished(self.state)
     }
 
-    /// A number from 0 to one below `n`, each as likely.
+    /// A uniformly distributed number below `n`.
     #[inline]
     pub fn below(&mut self, n: u64) -> u64 {
         ((u128::from(self.draw()) * u128::from(n)) >> 64) as u64
     }
 
-    /// Whether something happens that happens in this share of all cases, from 0 to 1.
+    /// True with probability `share`, from 0 to 1.
     pub fn chance(&mut self, share: f64) -> bool {
-        // Whole numbers below 2^53 have their own f64 each.
+        // Every integer below 2^53 has an exact f64.
         ((self.draw() >> 11) as f64) < share * (1_u64 << 53) as f64
     }
 
-    /// Puts the items in another order, every order as likely.
+    /// Shuffles the items; every order is equally likely.
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for end in (1..items.len()).rev() {
             items.swap(end, self.below(end as u64 + 1) as usize);
@@ -69,7 +69,7 @@ impl Draws {
 mod tests {
     use super::*;
 
-    /// The first numbers that every implementation of SplitMix64 draws from this seed.
+    /// The first numbers that SplitMix64 draws from this seed, known from other implementations.
     #[test]
     fn steele_2014_known_draws() {
         let mut draws = Draws::new(1_234_567);

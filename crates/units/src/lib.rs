@@ -1,8 +1,8 @@
-//! The vocabulary of pagewalk: addresses, page sizes, access kinds and ids; [`names`], for messages about one that is
-//! unknown.
+//! The basic types of pagewalk: addresses, page sizes, access kinds and ids; and [`names`], for messages about unknown
+//! names.
 //!
-//! Design constraints: depends on no other crate of pagewalk, its types allocate nothing, and each says which space its
-//! number lives in, so that a page number cannot be used where an address is meant.
+//! Design constraints: depends on no other crate of pagewalk; the types do not allocate; and different units have
+//! different types, so that a page number cannot be used as an address.
 
 pub mod names;
 
@@ -26,7 +26,7 @@ pub struct SpaceId(pub u32);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ThreadId(pub u32);
 
-/// One block of the block dictionary: a straight piece of executed machine code.
+/// One block of the block dictionary: a piece of executed machine code without branches inside.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BlockId(pub u32);
 
@@ -37,6 +37,6 @@ impl BlockId {
     }
 }
 
-/// Position of a data reference in its stream: the number of data references before it.
+/// The position of a data reference in its stream: the number of data references before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RefIndex(pub u64);

@@ -1,55 +1,55 @@
-//! Names in messages about one that is not among them: the closest first.
+//! Suggestions in messages about unknown names: the most similar known names come first.
 
-/// Most names that are proposed.
+/// Maximum number of suggestions.
 const PROPOSED: usize = 3;
-/// How like a name must be to be proposed, of 1.
-const LIKE: f64 = 0.62;
-/// What a name with one wrong letter is worth, where it is long.
-const SLIP: f64 = 0.95;
-/// Least letters of a long name.
-const LONG: usize = 5;
-/// What a name's word that is a word of another is worth.
-const WORD: f64 = 0.9;
-/// Least letters of such a word.
+/// Least similarity of a suggestion, from 0 to 1.
+const SIMILARITY_MIN: f64 = 0.62;
+/// Similarity of a long name with one wrong letter.
+const ONE_WRONG_LETTER: f64 = 0.95;
+/// Least number of letters of a long name.
+const LONG_NAME_MIN: usize = 5;
+/// Similarity of two names that share a word.
+const SHARED_WORD: f64 = 0.9;
+/// Least number of letters of a shared word.
 const WORD_LETTERS: usize = 3;
 
-/// Up to three of the `known` names, the one most like `asked` first; none that is unlike it.
+/// Up to three of the `known` names that are similar to `asked`, the most similar first.
 pub fn closest<'a>(asked: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     closest_of(asked, known.into_iter().map(|name| (name, "")))
 }
 
-/// The same of names that are described: words of a description count too, less than those of names.
+/// Like [`closest`], for names with descriptions: words of a description count too, but less than words of names.
 pub fn closest_of<'a>(asked: &str, known: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<&'a str> {
-    let about = |text: &str| likeness_of_words(asked, text) * WORD;
+    let about = |text: &str| likeness_of_words(asked, text) * SHARED_WORD;
     let mut likely: Vec<(f64, &str)> =
         known.into_iter().map(|(name, text)| (likeness(asked, name).max(about(text)), name)).collect();
-    likely.retain(|&(like, _)| like >= LIKE);
+    likely.retain(|&(like, _)| like >= SIMILARITY_MIN);
     likely.sort_by(|a, b| b.0.total_cmp(&a.0));
     likely.dedup_by_key(|&mut (_, name)| name);
     likely.truncate(PROPOSED);
     likely.into_iter().map(|(_, name)| name).collect()
 }
 
-/// What to choose instead of `asked`, where there are few names: the closest, then all.
+/// The suggestions for `asked` when there are few known names: the closest ones, then all.
 pub fn choice(asked: &str, known: &[&str]) -> String {
     choice_of(asked, &known.iter().map(|&name| (name, "")).collect::<Vec<_>>())
 }
 
-/// The same of names that are described.
+/// Like [`choice`], for names with descriptions.
 pub fn choice_of(asked: &str, known: &[(&str, &str)]) -> String {
     let names: Vec<&str> = known.iter().map(|&(name, _)| name).collect();
     let all = format!("choose from {}", names.join(", "));
     meant(&closest_of(asked, known.iter().copied())).map_or(all.clone(), |meant| format!("{meant} {all}"))
 }
 
-/// The same where there are many: the closest, then the command (in backticks) that lists all.
+/// Like [`choice`] when there are many names: the closest ones, then the command (in backticks) that lists all.
 pub fn choice_of_many<'a>(asked: &str, known: impl IntoIterator<Item = &'a str>, list: &str) -> String {
     let known: Vec<&str> = known.into_iter().collect();
     let all = format!("{list} lists all {}", known.len());
     meant(&closest(asked, known)).map_or(all.clone(), |meant| format!("{meant} {all}"))
 }
 
-/// The question whether one of these names was meant; `None` without any.
+/// "did you mean …?" with these names; `None` if there are none.
 pub fn meant(names: &[&str]) -> Option<String> {
     let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     let (last, others) = quoted.split_last()?;
@@ -57,7 +57,7 @@ pub fn meant(names: &[&str]) -> Option<String> {
     Some(format!("did you mean {comma}{last}?"))
 }
 
-/// A parser's message, in which the closest of the names that it expected stand behind the one that it found:
+/// A parser's message with suggestions added after the unknown name, taken from the names that the parser expected:
 /// "unknown field `sise` (did you mean `size`?), expected one of `size`, `initial`".
 pub fn with_closest(message: &str) -> String {
     let proposed = || {
@@ -75,21 +75,21 @@ pub fn with_closest(message: &str) -> String {
     }
 }
 
-/// How like two names are, up to 1: by letters, of which one may always be wrong, or where a word of one is a word of
-/// the other.
+/// The similarity of two names, up to 1: by letters, of which one may always be wrong, or by a word that both
+/// contain.
 fn likeness(asked: &str, name: &str) -> f64 {
     let (asked_letters, letters) = (letters(asked), letters(name));
     let is_slip = asked_letters.len() > 1 && strsim::damerau_levenshtein(&asked_letters, &letters) <= 1;
     let by_letters = strsim::normalized_damerau_levenshtein(&asked_letters, &letters);
     let by_slip = match asked_letters.len().max(letters.len()) {
         _ if !is_slip => 0.0,
-        LONG.. => SLIP,
-        _ => LIKE,
+        LONG_NAME_MIN.. => ONE_WRONG_LETTER,
+        _ => SIMILARITY_MIN,
     };
     by_letters.max(likeness_of_words(asked, name)).max(by_slip)
 }
 
-/// Without what people write in different ways.
+/// The name in lower case without separators, which people write in different ways.
 fn letters(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
@@ -99,12 +99,12 @@ fn words(text: &str) -> Vec<String> {
     parts.filter(|word| word.len() >= WORD_LETTERS).map(str::to_lowercase).collect()
 }
 
-/// The likeness of the words most alike: those of two names that share a number but not a word are not alike.
+/// The similarity of the two most similar words. Names that share a number but no word are not similar.
 fn likeness_of_words(asked: &str, text: &str) -> f64 {
     let (asked, text) = (words(asked), words(text));
     let pairs = asked.iter().flat_map(|one| text.iter().map(move |other| (one, other)));
     let like = |(one, other): (&String, &String)| strsim::normalized_damerau_levenshtein(one, other);
-    pairs.map(like).fold(0.0, f64::max) * WORD
+    pairs.map(like).fold(0.0, f64::max) * SHARED_WORD
 }
 
 #[cfg(test)]

@@ -51,7 +51,7 @@ impl fmt::Display for PageSize {
     }
 }
 
-/// Why a text is not a page size.
+/// A text is not a page size; holds the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParsePageSizeError(String);
 

@@ -1,9 +1,9 @@
-//! The two page sizes that a kernel uses on a machine.
+//! The base and huge page size that a kernel uses on a machine.
 
 use crate::PageSize;
 use std::fmt;
 
-/// A base page, and the huge page that one last-level table of base pages would map: what Linux calls a PMD.
+/// A base page size, and the huge page size that one last-level table of base pages covers (a PMD in Linux).
 ///
 /// ```
 /// use pagewalk_units::{PageSize, Paging};
@@ -24,13 +24,13 @@ impl Paging {
     /// 4 KiB and 2 MiB: x86-64, and the 4 KiB granules of AArch64 and RISC-V.
     pub const FOUR_KIB: Paging = Paging { base: PageSize::FOUR_KIB, huge: PageSize::TWO_MIB };
 
-    /// The two sizes; `None` unless the huge page is the larger.
+    /// A pair of sizes; `None` unless the huge page is larger than the base page.
     pub const fn new(base: PageSize, huge: PageSize) -> Option<Paging> {
         if base.shift() < huge.shift() { Some(Paging { base, huge }) } else { None }
     }
 
-    /// A base page, and the huge page that a table of one base page with entries of 8 bytes maps; `None` if
-    /// there is no such page size.
+    /// The pair for a base page size: the huge page is what one table of 8-byte entries that fills a base page maps.
+    /// `None` if there is no such page size.
     pub const fn with_base(base: PageSize) -> Option<Paging> {
         match PageSize::from_shift(2 * base.shift() - 3) {
             Some(huge) => Some(Paging { base, huge }),
@@ -38,17 +38,17 @@ impl Paging {
         }
     }
 
-    /// The base page.
+    /// The base page size.
     pub const fn base(self) -> PageSize {
         self.base
     }
 
-    /// The huge page.
+    /// The huge page size.
     pub const fn huge(self) -> PageSize {
         self.huge
     }
 
-    /// log2 of the base pages in a huge page.
+    /// log2 of the number of base pages in a huge page.
     pub const fn huge_order(self) -> u32 {
         self.huge.shift() - self.base.shift()
     }

@@ -1,14 +1,14 @@
-//! Links into pages lead to headings.
+//! Checks that anchors in links lead to headings.
 
 use super::is_page;
 use crate::markdown::{Kind, lines, pieces};
 use crate::tidy::{Finding, Tree, links, resolve};
 use std::collections::BTreeMap;
 
-/// The part of a link behind `#` is a heading of the page, as GitHub and others make names of headings.
+/// Checks that the part of a link after `#` is the anchor of a heading of the page, as GitHub derives anchors.
 pub fn dead_anchor(tree: &Tree, findings: &mut Vec<Finding>) {
     for (path, text) in tree.files(is_page) {
-        // A link whose text is code has its target in the prose behind.
+        // If the text of a link is code, its target is in the prose that follows.
         for piece in pieces(text).into_iter().filter(|piece| !piece.is_code) {
             for (target, anchor) in links(&piece.text) {
                 let Some(anchor) = anchor else { continue };
@@ -28,7 +28,7 @@ pub fn dead_anchor(tree: &Tree, findings: &mut Vec<Finding>) {
     }
 }
 
-/// The names of a text's headings, and of what it names itself by `<a id="…">`.
+/// The anchors of a text: of its headings, and those set by `<a id="…">`.
 fn anchors(text: &str) -> BTreeMap<String, usize> {
     let mut anchors: BTreeMap<String, usize> = BTreeMap::new();
     for line in lines(text).filter(|line| line.kind == Kind::Prose) {
@@ -51,7 +51,7 @@ fn anchors(text: &str) -> BTreeMap<String, usize> {
     anchors
 }
 
-/// The name of a heading: its letters in lower case, with hyphens for spaces, without other signs and where links lead.
+/// The anchor of a heading: its text in lower case, with hyphens for spaces, without punctuation and link targets.
 fn anchor(title: &str) -> String {
     let mut text = String::new();
     let mut rest = title;

@@ -1,4 +1,4 @@
-//! The commands as their help texts tell them, and the page of them.
+//! The commands, parsed from their help texts, and the page that lists them.
 
 use crate::markdown::wrapped;
 use std::collections::BTreeSet;
@@ -8,20 +8,20 @@ use std::fmt::Write;
 pub struct Commands {
     /// The help of the program itself.
     pub root: Help,
-    /// Each with the heading it stands under in the program's help; those of a command follow it.
+    /// All commands, each with its heading in the program's help; subcommands follow their command.
     pub all: Vec<(String, Help)>,
 }
 
 /// The help of one command.
 pub struct Help {
-    /// Its name: `trace import`. Empty: the program.
+    /// Its name, such as `trace import`; empty for the program itself.
     pub name: String,
-    /// What it prints.
+    /// The help text.
     pub text: String,
 }
 
 impl Commands {
-    /// Asks the program for the help of each command that a help text lists.
+    /// Reads the help of each command that a help text lists.
     pub fn read(says: impl Fn(&[&str]) -> Result<String, String>) -> Result<Commands, String> {
         let help = |name: &str| {
             let words: Vec<&str> = name.split_whitespace().chain(["--help"]).collect();
@@ -29,7 +29,7 @@ impl Commands {
         };
         let root = help("")?;
         let mut all: Vec<(String, Help)> = Vec::new();
-        // The next one last.
+        // A stack: the next command is the last.
         let mut waiting = root.listed();
         waiting.reverse();
         while let Some((heading, name)) = waiting.pop() {
@@ -45,18 +45,18 @@ impl Commands {
         Ok(Commands { root, all })
     }
 
-    /// The help of a command of this name.
+    /// The help of the command with this name.
     pub fn named(&self, name: &str) -> Option<&Help> {
         self.all.iter().map(|(_, help)| help).find(|help| help.name == name)
     }
 
-    /// Whether commands have names that begin with this word or these words.
+    /// Whether the name of some command begins with these words.
     pub fn has_below(&self, name: &str) -> bool {
         let prefix = format!("{name} ");
         self.all.iter().any(|(_, help)| help.name.starts_with(&prefix))
     }
 
-    /// The options that may stand with a command: its own, those of commands below it, and the program's.
+    /// The options that may follow a command: its own, those of its subcommands, and the program's.
     pub fn options(&self, name: &str) -> BTreeSet<&str> {
         let prefix = format!("{name} ");
         let is_of = |help: &&Help| help.name == name || help.name.starts_with(&prefix);
@@ -64,7 +64,7 @@ impl Commands {
         helps.chain([&self.root]).flat_map(Help::options).collect()
     }
 
-    /// `docs/reference/commands.md`.
+    /// The text of `docs/reference/commands.md`.
     pub fn page(&self) -> String {
         let mut page = "# Commands\n\n`pagewalk COMMAND --help` prints what stands here.\n".to_owned();
         let codes = self.root.text.find("\nExit codes:").map(|at| self.root.text[at..].trim());
@@ -97,7 +97,7 @@ impl Commands {
 }
 
 impl Help {
-    /// The commands that it lists, each with the heading above it. `help` is none.
+    /// The commands that it lists, without `help`, each with the heading above it.
     fn listed(&self) -> Vec<(String, String)> {
         let mut heading = "";
         let mut listed = Vec::new();
@@ -114,12 +114,12 @@ impl Help {
         listed
     }
 
-    /// Its options, long and short, with their other names.
+    /// Its options, long and short, with their aliases.
     fn options(&self) -> impl Iterator<Item = &str> {
         let usual = ["--help", "-h"];
         let lines = self.text.lines().map(str::trim);
         let told = lines.filter(|line| line.starts_with('-') || line.contains("[alias"));
-        // Behind two spaces stands what the option does, which may name others.
+        // After two spaces comes the description, which may name other options.
         let defined = told.flat_map(|line| match line.split_once("[alias") {
             Some((head, others)) => [head.split("  ").next().unwrap_or_default(), others],
             None => [line.split("  ").next().unwrap_or_default(), ""],

@@ -1,4 +1,4 @@
-//! The page of the library of machines, from their files.
+//! Generates the page of the machine library from the machine files.
 
 use crate::markdown::wrapped;
 use crate::tidy::Tree;
@@ -18,7 +18,7 @@ associative. Levels are apart by semicolons.
 
 ";
 
-/// `docs/reference/machines.md`.
+/// The text of `docs/reference/machines.md`.
 pub fn page(tree: &Tree) -> Result<String, String> {
     let mut page = HEAD.to_owned();
     let mut sections = String::new();
@@ -32,14 +32,14 @@ pub fn page(tree: &Tree) -> Result<String, String> {
     Ok(page + &sections)
 }
 
-/// What the page says of a machine.
+/// What the page says about a machine.
 struct Machine {
     name: String,
     title: String,
     kind: String,
-    /// By level.
+    /// Descriptions of the TLBs, by level.
     tlbs: BTreeMap<i64, Vec<String>>,
-    /// What the file calls each, and what it is.
+    /// For each source, its short name in the file and its description.
     sources: Vec<(String, String)>,
 }
 
@@ -78,7 +78,7 @@ impl Machine {
     }
 }
 
-/// What translates, and by which tables.
+/// The kind of translation hardware and of page table.
 fn kind(file: &Table) -> Option<String> {
     let walker = file.get("walker")?.as_table()?;
     let text = |key: &str| walker.get(key).and_then(Value::as_str);
@@ -94,7 +94,7 @@ fn kind(file: &Table) -> Option<String> {
     Some(if data { format!("data side, {walks}") } else { walks })
 }
 
-/// `l2` 1024×8 (4K 2M).
+/// A TLB in short form, such as `l2` 1024×8 (4K 2M).
 fn tlb(tlb: &Table) -> Option<String> {
     let sizes = tlb.get("page_sizes")?.as_array()?.iter().filter_map(Value::as_str);
     let sizes = sizes.collect::<Vec<_>>().join(" ");
@@ -111,7 +111,7 @@ fn range_tlb(tlb: &Table) -> Option<String> {
     Some(format!("`{}` {entries}×full (ranges)", tlb.get("name")?.as_str()?))
 }
 
-/// The list of sources at a file's head: each has a name, and goes on in lines that are indented deeper.
+/// The list of sources at the beginning of a file: each has a name, and continues in lines that are indented further.
 fn sources(text: &str) -> Vec<(String, String)> {
     let head = text.lines().skip_while(|line| !["# Source", "# Sources"].contains(line)).skip(1);
     let mut sources: Vec<(String, String)> = Vec::new();

@@ -1,18 +1,18 @@
-//! Metrics that pages name are in the registry.
+//! Checks that metrics named in pages are in the registry.
 
 use super::is_page;
 use crate::markdown::{Piece, pieces};
 use crate::tidy::{Finding, Tree};
 use std::collections::BTreeSet;
 
-/// First parts of metrics' names that keys of files have too. A name there is a metric's only if it has a part in
+/// First parts of metric names that are also keys of files. Such a name counts as a metric only if it has a part in
 /// braces.
 const SHARED: [&str; 8] =
     ["anchors", "cache", "lite", "memory", "predictor", "range_tlb", "tlb", "walk_cache"];
-/// Endings of files' names, which have dots as well.
+/// File extensions: file names contain dots as metric names do.
 const FILES: [&str; 9] = ["c", "h", "html", "json", "md", "parquet", "rs", "toml", "txt"];
 
-/// A span of code such as `kernel.faults` or `tlb.{array}.hits` is a name that the page of the registry has.
+/// Checks that a code span such as `kernel.faults` or `tlb.{array}.hits` is on the page of the registry.
 pub fn unknown_metric(tree: &Tree, registry: &str, findings: &mut Vec<Finding>) {
     let names: Vec<&str> = registry.lines().filter_map(registered).collect();
     let families: BTreeSet<&str> = names.iter().filter_map(|name| Some(name.split_once('.')?.0)).collect();
@@ -29,10 +29,10 @@ pub fn unknown_metric(tree: &Tree, registry: &str, findings: &mut Vec<Finding>) 
     }
 }
 
-/// The metric of a row of the registry's page.
+/// The metric in a row of the registry's page.
 fn registered(line: &str) -> Option<&str> {
     let name = line.strip_prefix("| `")?.split('`').next()?;
-    // The parts of names have a table of their own.
+    // Name parts in braces are listed in a separate table.
     Some(name).filter(|name| !name.starts_with('{'))
 }
 
@@ -47,7 +47,7 @@ fn looks_like_a_metric(families: &BTreeSet<&str>, span: &str) -> bool {
         && (!SHARED.contains(&family) || rest.contains('{'))
 }
 
-/// Whether a name is one of a pattern's: a part in braces stands for any text without dots, and for itself.
+/// Whether a name matches a pattern: a part in braces stands for any text without dots, and for itself.
 fn matches(pattern: &str, name: &str) -> bool {
     match pattern.split_once('{') {
         None => pattern == name,

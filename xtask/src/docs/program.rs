@@ -1,18 +1,18 @@
-//! The program that the pages are of.
+//! The `pagewalk` program that the pages describe.
 
 use std::env;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// `pagewalk`, built.
+/// A built `pagewalk`.
 pub struct Program {
     path: PathBuf,
 }
 
 impl Program {
-    /// One that is built already. What cargo has built for the tests has other features than what it builds alone, so
-    /// that to build it again takes as long as the first time.
+    /// Uses an existing program. The build for tests has other features than a separate build, so building again would
+    /// take as long as the first time.
     pub fn built(path: &Path) -> Result<Program, String> {
         match path.canonicalize() {
             Ok(path) => Ok(Program { path }),
@@ -20,7 +20,7 @@ impl Program {
         }
     }
 
-    /// Builds it, into the folder where this program lies itself.
+    /// Builds the program into the folder of this executable.
     pub fn build(root: &Path) -> Result<Program, String> {
         let cargo = env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
         let arguments = ["build", "--quiet", "--locked", "--package", "pagewalk"];
@@ -34,7 +34,7 @@ impl Program {
         Ok(Program { path: own.with_file_name("pagewalk") })
     }
 
-    /// What it prints, in 100 columns and without colours, whatever the terminal.
+    /// The output of the program, in 100 columns and without colours, whatever the terminal.
     pub fn says(&self, words: &[&str]) -> Result<String, String> {
         let mut command = Command::new(&self.path);
         command.args(words).env("COLUMNS", "100").env("NO_COLOR", "1").stdin(Stdio::null());

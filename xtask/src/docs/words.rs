@@ -1,12 +1,12 @@
-//! Commands and options that pages name exist.
+//! Checks that commands and options named in pages exist.
 
 use super::commands::{Commands, is_name, is_option};
 use super::is_page;
 use crate::markdown::{Kind, lines, pieces};
 use crate::tidy::{Finding, Tree};
 
-/// Spans and lines of code that call `pagewalk` name commands and options that its help has. Spans that call a command
-/// without `pagewalk` count where they give it an option.
+/// Checks that spans and lines of code that call `pagewalk` use commands and options of its help. A span that calls a
+/// command without `pagewalk` is checked if it contains an option.
 pub fn commands_and_flags(tree: &Tree, commands: &Commands, findings: &mut Vec<Finding>) {
     for (path, text) in tree.files(is_page) {
         let mut found = |line: usize, wrong: Vec<String>| {
@@ -20,7 +20,7 @@ pub fn commands_and_flags(tree: &Tree, commands: &Commands, findings: &mut Vec<F
         for span in pieces(text).iter().filter(|piece| piece.is_code) {
             found(span.line, wrong_in_span(commands, &span.text));
         }
-        // A command goes on below a line that ends with a backslash.
+        // A command continues after a line that ends with a backslash.
         let mut open = String::new();
         for line in lines(text).filter(|line| line.kind == Kind::Code) {
             open.push_str(line.text.trim());
@@ -34,12 +34,12 @@ pub fn commands_and_flags(tree: &Tree, commands: &Commands, findings: &mut Vec<F
     }
 }
 
-/// The parts of a line of a shell that call `pagewalk`, each without that word.
+/// The calls of `pagewalk` in a shell line, each without that word.
 fn calls(line: &str) -> impl Iterator<Item = &str> {
     let parts = line.split(['|', ';', '&']).map(|part| part.trim().trim_start_matches("$ "));
     parts.filter_map(|part| {
         let part = part.strip_prefix("./").unwrap_or(part);
-        // Behind two spaces, or a mark, stands a comment.
+        // After two spaces, or a `#`, comes a comment.
         let part = part.split("  ").next()?.split(" #").next()?;
         part.strip_prefix("pagewalk").filter(|rest| rest.starts_with(' '))
     })
@@ -54,7 +54,7 @@ fn wrong_in_span(commands: &Commands, span: &str) -> Vec<String> {
     calls(span).flat_map(|call| wrong(commands, call)).collect()
 }
 
-/// What a call, `simulate --os linux T.pwt`, names that is not there.
+/// The commands and options in a call, such as `simulate --os linux T.pwt`, that do not exist.
 fn wrong(commands: &Commands, call: &str) -> Vec<String> {
     let words: Vec<&str> = call.split_whitespace().take_while(|word| *word != "--").collect();
     let mut name = String::new();
@@ -71,7 +71,7 @@ fn wrong(commands: &Commands, call: &str) -> Vec<String> {
         let known = commands.named(longer).is_some() || commands.has_below(longer);
         match known {
             true => name = longer.to_owned(),
-            // What stands for any command, or for what a command takes.
+            // A placeholder for any command, or a command's argument.
             false if !is_name(word) || word == "help" => break,
             false if name.is_empty() || commands.has_below(&name) => {
                 wrong.push(format!("`pagewalk {longer}` does not exist"));

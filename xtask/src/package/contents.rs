@@ -12,14 +12,14 @@ const BINARY: &str = "usr/bin/pagewalk";
 const MAN: &str = "usr/share/man/man1";
 const DOC: &str = "usr/share/doc/pagewalk";
 
-/// The shells that `pagewalk completions` writes for and Debian has a place for.
+/// The shells that `pagewalk completions` supports and that Debian has a folder for.
 const SHELLS: [(&str, &str); 3] = [
     ("bash", "usr/share/bash-completion/completions/pagewalk"),
     ("zsh", "usr/share/zsh/vendor-completions/_pagewalk"),
     ("fish", "usr/share/fish/vendor_completions.d/pagewalk.fish"),
 ];
 
-/// What the binary says about itself.
+/// Documentation that the binary prints.
 pub(super) struct Pages {
     pub version: String,
     /// Manual pages, by name without section.
@@ -29,9 +29,9 @@ pub(super) struct Pages {
 }
 
 impl Pages {
-    /// Asks the binary for its pages and scripts.
+    /// Gets the pages and scripts from the binary.
     pub fn of(binary: &Path) -> Result<Pages, String> {
-        // Without a slash it would be sought in PATH.
+        // A path without a slash would be searched for in PATH.
         let binary =
             fs::canonicalize(binary).map_err(|e| format!("cannot find {}: {e}", binary.display()))?;
         let ask = |arguments: &[&str]| capture(Command::new(&binary).args(arguments));
@@ -44,7 +44,7 @@ impl Pages {
     }
 }
 
-/// The page of the program and those of all commands that pages name, by the command's words.
+/// The manual pages of the program and of all commands that pages name; `page` gets the command's words.
 fn manual(page: impl Fn(&[&str]) -> Result<Vec<u8>, String>) -> Result<BTreeMap<String, Vec<u8>>, String> {
     let mut pages = BTreeMap::new();
     let mut open = vec!["pagewalk".to_owned()];
@@ -52,7 +52,7 @@ fn manual(page: impl Fn(&[&str]) -> Result<Vec<u8>, String>) -> Result<BTreeMap<
         let words: Vec<&str> = name.split('-').skip(1).collect();
         let text = page(&words)?;
         for named in named_pages(&String::from_utf8_lossy(&text)) {
-            // A page names those of its own commands, and `help`, which has none.
+            // A page names the pages of its subcommands, and `help`, which has no page.
             let is_its = named.strip_prefix(&name).is_some_and(|rest| rest.starts_with('-'));
             if is_its && !named.ends_with("-help") {
                 open.push(named);
@@ -66,7 +66,7 @@ fn manual(page: impl Fn(&[&str]) -> Result<Vec<u8>, String>) -> Result<BTreeMap<
     Ok(pages)
 }
 
-/// The names in `pagewalk\-layout\-plan(1)` and the like.
+/// The names of pages that a page refers to, such as `pagewalk\-layout\-plan(1)`.
 fn named_pages(roff: &str) -> Vec<String> {
     let names = roff.lines().filter_map(|line| line.strip_suffix("(1)"));
     names.map(|name| name.replace("\\-", "-")).filter(|name| name.starts_with("pagewalk-")).collect()
@@ -79,7 +79,7 @@ pub(super) struct Contents {
 }
 
 impl Contents {
-    /// All files that are installed, with `binary` as it is.
+    /// All files to install; `binary` is installed unchanged.
     pub fn gather(root: &Path, release: &Release, binary: Vec<u8>, pages: Pages) -> Result<Contents, String> {
         let mut contents = Contents::default();
         contents.add(BINARY, 0o755, binary);
@@ -115,12 +115,12 @@ impl Contents {
         self.files.iter().map(|(path, (_, bytes))| (path.as_str(), bytes.as_slice()))
     }
 
-    /// The program's bytes.
+    /// The content of the program file.
     pub fn binary(&self) -> &[u8] {
         &self.files[BINARY].1
     }
 
-    /// The installed size as Debian counts it: files in whole KiB, and one for every folder.
+    /// The installed size as Debian counts it: files rounded up to KiB, and one KiB for every folder.
     pub fn kibibytes(&self) -> u64 {
         let installed = || self.files().filter(|(path, _)| path.starts_with("usr/"));
         let folders: BTreeSet<&str> =
@@ -128,7 +128,7 @@ impl Contents {
         installed().map(|(_, bytes)| (bytes.len() as u64).div_ceil(1024)).sum::<u64>() + folders.len() as u64
     }
 
-    /// The same files as they lie in a folder such as `/usr/local`.
+    /// The same files with paths relative to a folder such as `/usr/local`.
     pub fn relocated(&self) -> Contents {
         let place = |path: &str| {
             let path = path.strip_prefix("usr/").unwrap_or(path);
@@ -137,7 +137,7 @@ impl Contents {
         Contents { files: self.files.iter().map(|(path, file)| (place(path), file.clone())).collect() }
     }
 
-    /// Writes the files under `folder`, all of them and all folders as of `date`.
+    /// Writes the files under `folder`; all files and folders get the time `date`.
     pub fn write(&self, folder: &Path, date: u64) -> Result<(), String> {
         let failed = |path: &Path, e| format!("cannot write {}: {e}", path.display());
         let mut folders = BTreeSet::from([folder.to_owned()]);
@@ -153,7 +153,7 @@ impl Contents {
     }
 }
 
-/// Gives a file its mode, whatever the umask, and its time.
+/// Sets a file's mode, regardless of the umask, and its time.
 fn settle(path: &Path, mode: u32, date: u64) -> std::io::Result<()> {
     fs::set_permissions(path, Permissions::from_mode(mode))?;
     File::open(path)?.set_modified(UNIX_EPOCH + Duration::from_secs(date))

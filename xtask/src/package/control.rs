@@ -1,11 +1,11 @@
-//! What Debian wants to know of a package: control, sums, changelog and copyright.
+//! Debian's metadata of a package: control, checksums, changelog and copyright.
 
 use super::{Contents, Release, capture, filtered};
 use std::fmt::Write;
 use std::process::Command;
 
-/// What the program runs. The engine is built on first use: `gcc` compiles it with Valgrind's headers and those of
-/// the C library, and `objcopy` of `binutils` prepares a part of Valgrind's.
+/// Packages of the programs that `pagewalk` runs. The engine is built on first use: `gcc` compiles it with the headers
+/// of Valgrind and of the C library, and `objcopy` from `binutils` prepares an object file of Valgrind.
 const PROGRAMS: [&str; 4] = ["binutils", "gcc", "libc6-dev", "valgrind"];
 
 const DESCRIPTION: &str = "\
@@ -20,7 +20,7 @@ simulate the TLBs and page walks of real programs
  is a tool of Valgrind, built on first use for the Valgrind that is installed.
 ";
 
-/// The control file. `libraries` are what the binary links, as `Depends` says it.
+/// The control file. `libraries` are the packages of the linked libraries, in the syntax of `Depends`.
 pub(super) fn control(release: &Release, libraries: &[String], kibibytes: u64) -> String {
     let mut depends: Vec<&str> = PROGRAMS.into_iter().chain(libraries.iter().map(String::as_str)).collect();
     depends.sort_unstable();
@@ -33,7 +33,7 @@ pub(super) fn control(release: &Release, libraries: &[String], kibibytes: u64) -
     )
 }
 
-/// The sums of all installed files, as `dpkg --verify` reads them.
+/// The checksums of all installed files, in the format of `dpkg --verify`.
 pub(super) fn sums(contents: &Contents) -> Result<Vec<u8>, String> {
     let mut text = String::new();
     for (path, bytes) in contents.files() {
@@ -45,7 +45,7 @@ pub(super) fn sums(contents: &Contents) -> Result<Vec<u8>, String> {
     Ok(text.into_bytes())
 }
 
-/// Debian's changelog, of this release. What changes for users stands in the project's own, which lies beside it.
+/// Debian's changelog with this release. Changes for users are in the project's own changelog, installed beside it.
 pub(super) fn changelog(release: &Release) -> Result<String, String> {
     let mut date = Command::new("date");
     date.env("LC_ALL", "C").args(["--utc", "--rfc-email"]).arg(format!("--date=@{}", release.date));
@@ -59,7 +59,7 @@ pub(super) fn changelog(release: &Release) -> Result<String, String> {
     ))
 }
 
-/// Debian's copyright file, from the text of the MIT licence: holders, the empty line, and what they permit.
+/// Debian's copyright file, from the text of the MIT licence: holders, an empty line, and the permissions.
 pub(super) fn copyright(mit: &str) -> Result<String, String> {
     let holder = mit.lines().find(|line| line.starts_with("Copyright"));
     let holder = holder.ok_or("LICENSE-MIT has no line that begins with `Copyright`")?;
@@ -91,7 +91,7 @@ pub(super) fn copyright(mit: &str) -> Result<String, String> {
     ))
 }
 
-/// Text as a field's further lines.
+/// Formats text as continuation lines of a field.
 fn indented(text: &str) -> String {
     text.lines().map(|line| if line.is_empty() { " .\n".to_owned() } else { format!(" {line}\n") }).collect()
 }

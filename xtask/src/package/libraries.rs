@@ -1,16 +1,16 @@
-//! The shared libraries that a binary asks for, as packages of Debian with their least versions.
+//! The shared libraries that a binary needs, as Debian packages with minimum versions.
 
 use object::LittleEndian;
 use object::elf::FileHeader64;
 use object::read::elf::FileHeader;
 use std::collections::BTreeMap;
 
-/// A version by its numbers, so that 2.9 is older than 2.34.
+/// A version as numbers, so that 2.9 is older than 2.34.
 type Version = Vec<u32>;
 
-/// The packages with what `Depends` says of each, as `libc6 (>= 2.34)`. None for a static binary.
+/// The needed packages in the syntax of `Depends`, such as `libc6 (>= 2.34)`. Empty for a static binary.
 ///
-/// The linker writes into a binary which versions of which libraries its symbols have.
+/// The linker records in the binary the library and version of each symbol.
 pub(super) fn needed(binary: &[u8]) -> Result<Vec<String>, String> {
     let mut packages: BTreeMap<&str, Version> = BTreeMap::new();
     for (library, version) in versions(binary).map_err(|e| format!("the binary is not as expected: {e}"))? {
@@ -23,7 +23,7 @@ pub(super) fn needed(binary: &[u8]) -> Result<Vec<String>, String> {
     Ok(packages.into_iter().map(|(package, version)| format!("{package} (>= {})", dotted(version))).collect())
 }
 
-/// Each library with each of its versions that is asked for.
+/// Each library with each version that the binary needs.
 fn versions(binary: &[u8]) -> object::read::Result<Vec<(String, String)>> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let header = FileHeader64::<LittleEndian>::parse(binary)?;
@@ -52,7 +52,7 @@ fn package(library: &str) -> Option<&'static str> {
 /// The numbers of `GLIBC_2.34` or `GCC_4.2.0`.
 fn least(version: &str) -> Option<Version> {
     if version == "GLIBC_ABI_DT_RELR" {
-        // Packed relocations, since then.
+        // Packed relocations need glibc 2.36.
         return Some(vec![2, 36]);
     }
     let numbers = version.strip_prefix("GLIBC_").or_else(|| version.strip_prefix("GCC_"))?;

@@ -1,4 +1,4 @@
-//! Licences and notices of the crates that the binary links, which their authors want to go with it.
+//! Licences and notices of the crates linked into the binary, which must be distributed with it.
 
 use super::{capture, cargo, read_text};
 use serde_json::Value;
@@ -7,7 +7,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-/// How the names of such files begin.
+/// Prefixes of the names of such files.
 const NAMES: [&str; 5] = ["LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NOTICE"];
 
 const HEAD: &str = "\
@@ -15,7 +15,7 @@ pagewalk links the crates below, and Rust's standard library (MIT OR Apache-2.0;
 Developers). Under each crate's name stands its licence; the notices follow, each once, under the crates that carry it.
 ";
 
-/// The text for all crates from elsewhere that `pagewalk` links.
+/// The combined notices of all third-party crates that `pagewalk` links.
 pub(super) fn of_crates(root: &Path) -> Result<String, String> {
     let linked = linked(root)?;
     let metadata = capture(cargo(root).args([
@@ -55,7 +55,7 @@ fn named(package: &Value) -> String {
     format!("{} {}", text("name"), text("version"))
 }
 
-/// Names and versions of what the binary links: procedural macros and build scripts are not.
+/// Names and versions of the linked crates, without procedural macros and build dependencies.
 fn linked(root: &Path) -> Result<BTreeSet<String>, String> {
     let mut tree = cargo(root);
     tree.args([

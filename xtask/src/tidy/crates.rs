@@ -1,4 +1,4 @@
-//! Which crate may know which, and that the map names them all.
+//! Checks the dependencies between crates, and that the code map lists all crates.
 
 use super::{Finding, Tree, numbered};
 use std::collections::BTreeSet;
@@ -43,14 +43,14 @@ const ARROWS: [(&str, &[&str]); 21] = [
         ],
     ),
     ("cli", &["pagewalk"]),
-    // The slow twins share no code with what they check, and only tests see them.
+    // The reference models share no code with what they check, and only tests use them.
     ("oracle", &["units"]),
-    // Tests that a host cannot run.
+    // Reports tests that a host cannot run.
     ("skip", &[]),
 ];
 
-/// Dependencies (and build-dependencies) between crates follow [`ARROWS`]. Dev-dependencies are free: a
-/// test may look at anything.
+/// Checks that dependencies (and build-dependencies) between crates follow [`ARROWS`]. Dev-dependencies are not
+/// restricted.
 pub fn layering(tree: &Tree, findings: &mut Vec<Finding>) {
     for (path, text) in tree.files(|path| crate_of_manifest(path).is_some()) {
         let name = crate_of_manifest(path).expect("filtered");
@@ -105,7 +105,7 @@ fn crate_of_manifest(path: &str) -> Option<&str> {
     (!name.contains('/')).then_some(name)
 }
 
-/// The code map of `ARCHITECTURE.md` names every crate, and none that is gone.
+/// Checks that the code map of `ARCHITECTURE.md` names every crate, and no other.
 pub fn architecture_names(tree: &Tree, findings: &mut Vec<Finding>) {
     const MAP: &str = "ARCHITECTURE.md";
     let mut report = |line, message| {
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn arrows_have_no_cycle() {
-        // Each row comes after the rows it may point to.
+        // Each row comes after the rows of the crates that it may depend on.
         for (position, (name, allowed)) in ARROWS.iter().enumerate() {
             for target in *allowed {
                 let found = ARROWS.iter().position(|(known, _)| known == target);

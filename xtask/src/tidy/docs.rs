@@ -1,9 +1,10 @@
-//! Pages that a diff can show: their lines are short.
+//! Checks the line width of documentation pages.
 
 use super::{Finding, Tree};
 use crate::markdown::{COLUMNS_MAX, Kind, lines};
 
-/// Lines of prose in Markdown fit into [`COLUMNS_MAX`] columns: not code, tables, and lines that are one link.
+/// Checks that lines of prose in Markdown fit into [`COLUMNS_MAX`] columns. Code, tables and lines with only a link are
+/// exempt.
 pub fn doc_width(tree: &Tree, findings: &mut Vec<Finding>) {
     for (path, text) in tree.files(|path| path.ends_with(".md")) {
         let prose = lines(text).filter(|line| line.kind == Kind::Prose && !is_one_link(line.text));
@@ -18,7 +19,7 @@ pub fn doc_width(tree: &Tree, findings: &mut Vec<Finding>) {
     }
 }
 
-/// Whether a line has nothing but one link or picture, as an item of a list or not: no line break makes it shorter.
+/// Whether a line has only one link or picture, in a list item or not: no line break can make it shorter.
 fn is_one_link(line: &str) -> bool {
     let item = line.trim().trim_start_matches(['-', '*', '+', '>', ' ']);
     let item = item.trim_end_matches(['.', ',', ';', ':']);
@@ -26,7 +27,7 @@ fn is_one_link(line: &str) -> bool {
         let text = text.trim_start_matches('<');
         ["http://", "https://"].iter().any(|scheme| text.starts_with(scheme)) && !text.contains(' ')
     };
-    // `[name]: target`, and `[text](target)` with nothing behind it.
+    // `[name]: target`, and `[text](target)` at the end of the line.
     let is_definition =
         item.starts_with('[') && item.split_once("]: ").is_some_and(|(_, to)| !to.contains(' '));
     let is_link = item.trim_start_matches('!').starts_with('[')

@@ -1,8 +1,8 @@
-//! Every file that the documentation speaks of exists.
+//! Checks that every file mentioned in the documentation exists.
 
 use super::{Finding, Tree, numbered};
 
-/// Folders whose paths, written between backticks, are promises that the file exists.
+/// Folders whose paths are checked when they appear between backticks.
 const FOLDERS: [&str; 10] = [
     "benches/",
     "crates/",
@@ -16,7 +16,7 @@ const FOLDERS: [&str; 10] = [
     ".ci/",
 ];
 
-/// Links in Markdown, and paths between backticks in Markdown and in the comments of the crates' sources,
+/// Checks that links in Markdown, and paths between backticks in Markdown and in the comments of the crates' sources,
 /// lead to files or folders of the repository.
 pub fn dead_link(tree: &Tree, findings: &mut Vec<Finding>) {
     for (path, text) in tree.files(|path| path.ends_with(".md") || path.starts_with("crates/")) {
@@ -41,8 +41,8 @@ pub fn dead_link(tree: &Tree, findings: &mut Vec<Finding>) {
     }
 }
 
-/// Targets of `[text](target#anchor)` on this side of the web, each with its anchor, if it has one. That of a link
-/// within a page is empty.
+/// Local targets of `[text](target#anchor)`, each with its anchor, if it has one. The target of a link within a page is
+/// empty.
 pub fn links(line: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
     let targets = line.match_indices("](").filter_map(|(at, _)| line[at + 2..].split([')', ' ']).next());
     let parts = targets.map(|target| match target.split_once('#') {
@@ -69,7 +69,7 @@ fn quoted_paths(line: &str) -> Vec<&str> {
         .collect()
 }
 
-/// `target` as seen from the file `from`, as a path from the root.
+/// Resolves `target` relative to the file `from`; returns a path from the root.
 pub fn resolve(from: &str, target: &str) -> String {
     let mut parts: Vec<&str> = from.split('/').collect();
     parts.pop();

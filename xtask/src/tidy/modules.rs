@@ -1,20 +1,21 @@
-//! Which module knows which inside a crate: dependencies run one way, but for a few that are one thing.
+//! Checks dependencies between the modules of a crate: no large cycles.
 
 use super::text::{is_crate_source, test_modules};
 use super::tokens::{Token, tokens_of};
 use super::{Finding, Tree};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Modules that may know each other, each by way of the others.
+/// Maximum number of modules in a dependency cycle.
 const CIRCLE_MAX: usize = 3;
-/// Larger circles that stay, by crate and modules, each with the reason.
+/// Larger cycles that are allowed, by crate and modules, each with the reason.
 const CIRCLES: [(&str, &[&str], &str); 0] = [];
-/// Modules on the way from one name to what it stands for: more are a circle of names.
+/// Maximum number of re-exports from a name to its definition: more are a cycle of names.
 const ALIASES_MAX: usize = 16;
 
-/// Modules of a crate form no circle of more than [`CIRCLE_MAX`], outside tests: by the paths of their `use`s and by
-/// those in their code. The head of a folder may name what lies in it. Who uses a name that a module passes on knows
-/// where it comes from. Methods of a type in files of their own are not seen.
+/// Checks that modules of a crate, outside tests, form no dependency cycle of more than [`CIRCLE_MAX`] modules. A
+/// module depends on the modules in its `use` paths and in the paths of its code. The module file of a folder may name
+/// the modules in it. A re-exported name counts as a dependency on the defining module. Methods of a type in separate
+/// files are not detected.
 pub fn module_circle(tree: &Tree, findings: &mut Vec<Finding>) {
     circles_but_for(&CIRCLES, tree, findings);
 }
@@ -42,16 +43,16 @@ fn circles_but_for(excused: &[(&str, &[&str], &str)], tree: &Tree, findings: &mu
     }
 }
 
-/// The file of one module.
+/// A module and what it mentions.
 struct Module<'a> {
     path: &'a str,
-    /// Where its paths lead to, as they are written, and the lines that they stand in.
+    /// The paths that it contains, as written, with their lines.
     mentions: Vec<(usize, Vec<&'a str>)>,
-    /// By name: what was imported under it.
+    /// The imported path for each name.
     aliases: BTreeMap<&'a str, Vec<&'a str>>,
 }
 
-/// By crate the modules of its library, or of its binary, by path from its root; the root is `crate`.
+/// For each crate, the modules of its library or binary by path from the root module, `crate`.
 fn crates_of(tree: &Tree) -> BTreeMap<&str, BTreeMap<&str, Module<'_>>> {
     let tests: Vec<String> =
         tree.files(is_crate_source).flat_map(|(path, text)| test_modules(path, text)).collect();
@@ -67,7 +68,7 @@ fn crates_of(tree: &Tree) -> BTreeMap<&str, BTreeMap<&str, Module<'_>>> {
     crates
 }
 
-/// The root module's name here.
+/// The name of the root module.
 const ROOT: &str = "crate";
 
 impl<'a> Module<'a> {
@@ -107,8 +108,8 @@ fn is_word(text: &str) -> bool {
     text.starts_with(|c: char| c.is_alphabetic() || c == '_')
 }
 
-/// Reads the tree of a `use` from the token `at` on, below `prefix`: names and the paths they stand for. Returns where
-/// it ends: at a comma, a closing brace or a semicolon.
+/// Reads a `use` tree from the token `at`, below `prefix`: names and their paths. Returns the position of its end: a
+/// comma, a closing brace or a semicolon.
 fn use_tree<'a>(
     tokens: &[Token<'a>],
     mut at: usize,
@@ -146,12 +147,12 @@ fn use_tree<'a>(
     at
 }
 
-/// Whether a module is `other`, or a part of it.
+/// Whether a module is `other`, or inside it.
 fn is_within(module: &str, other: &str) -> bool {
     other == ROOT || module.strip_prefix(other).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Who knows whom: from, to, and how often and where first.
+/// The dependency graph: from, to, the number of mentions, and the first of them.
 struct Graph<'a> {
     edges: BTreeMap<&'a str, BTreeMap<&'a str, (usize, usize)>>,
 }
@@ -172,7 +173,7 @@ impl<'a> Graph<'a> {
         Graph { edges }
     }
 
-    /// Everything that a module knows, by way of others too.
+    /// All modules that a module depends on, directly or indirectly.
     fn reach(&self, from: &'a str) -> BTreeSet<&'a str> {
         let mut reached = BTreeSet::new();
         let mut next = vec![from];
@@ -186,7 +187,7 @@ impl<'a> Graph<'a> {
         reached
     }
 
-    /// The modules that know each other, circle by circle.
+    /// The dependency cycles.
     fn circles(&self) -> Vec<Vec<&'a str>> {
         let reach: BTreeMap<&str, BTreeSet<&str>> =
             self.edges.keys().map(|&module| (module, self.reach(module))).collect();
@@ -200,7 +201,7 @@ impl<'a> Graph<'a> {
         circles
     }
 
-    /// What is wrong with a circle: of each module, what it mentions least.
+    /// The message about a cycle: for each module, its dependency with the fewest mentions.
     fn message(&self, circle: &[&str]) -> String {
         let weakest = |from: &str| {
             let inside = self.edges[from].iter().filter(|(to, _)| circle.contains(to));
@@ -219,7 +220,7 @@ impl<'a> Graph<'a> {
     }
 }
 
-/// The module in which a path ends that stands in `from`; `None`: in another crate, or in `from` itself.
+/// The module to which a path in module `from` leads; `None` if it is in another crate or `from` itself.
 fn resolve<'a>(
     modules: &BTreeMap<&'a str, Module<'a>>,
     from: &'a str,
@@ -265,7 +266,7 @@ mod tests {
     use super::super::tests::places;
     use super::*;
 
-    /// The circles that a crate of these files has, each module by what it knows least.
+    /// The messages about the cycles in a crate with these files.
     fn circles(files: &[(&str, &str)]) -> Vec<String> {
         let mut tree = Tree::default();
         for (file, text) in files {

@@ -1,18 +1,18 @@
-//! How much one type holds.
+//! Checks the number of fields of structs.
 
 use super::text::{is_crate_source, test_modules};
 use super::tokens::{Token, tokens_of};
 use super::{Finding, Tree};
 
-/// Fields that a struct may have.
+/// Maximum number of fields of a struct.
 const FIELDS_MAX: usize = 12;
-/// Crates on the hot path, whose structs with more have to say why.
+/// Crates on the hot path, whose structs need a reason for more fields.
 const HOT_CRATES: [&str; 6] = ["setassoc", "translate", "sim", "mm", "cache", "reuse"];
-/// How the comment begins, right above the struct or among its documentation and attributes, that says why.
+/// How the comment with the reason begins. It is right above the struct or among its documentation and attributes.
 const REASON: &str = "// Many fields: ";
 
-/// A struct is one idea: none of the hot path's crates, but for tests, has more than [`FIELDS_MAX`] fields, unless a
-/// comment says why.
+/// Checks that no struct of the hot-path crates, outside tests, has more than [`FIELDS_MAX`] fields, unless a comment
+/// gives the reason.
 pub fn struct_fields(tree: &Tree, findings: &mut Vec<Finding>) {
     let tests: Vec<String> =
         tree.files(is_crate_source).flat_map(|(path, text)| test_modules(path, text)).collect();
@@ -46,7 +46,7 @@ struct Struct<'a> {
     reason: Option<&'a str>,
 }
 
-/// Those of a file.
+/// The structs of a file.
 fn structs_of(text: &str) -> Vec<Struct<'_>> {
     let tokens = tokens_of(text);
     let lines: Vec<&str> = text.lines().collect();
@@ -61,7 +61,7 @@ fn structs_of(text: &str) -> Vec<Struct<'_>> {
     heads.filter_map(of).collect()
 }
 
-/// Fields between the braces that these tokens begin with, if they do: one colon each, at no greater depth.
+/// The number of fields between the braces at the beginning of these tokens: colons at the outermost depth.
 fn fields_of(tokens: &[Token<'_>]) -> usize {
     let (mut depth, mut fields) = (0, 0);
     for token in tokens {
@@ -78,7 +78,7 @@ fn fields_of(tokens: &[Token<'_>]) -> usize {
     fields
 }
 
-/// The reason that the comments and attributes give with which these lines end.
+/// The reason in the comments and attributes at the end of these lines.
 fn reason_above<'a>(lines: &[&'a str]) -> Option<&'a str> {
     let above = lines.iter().rev().map(|line| line.trim());
     let mut head = above.take_while(|line| line.starts_with("//") || line.starts_with("#["));

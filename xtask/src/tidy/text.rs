@@ -1,26 +1,26 @@
-//! Rules about the text of files.
+//! Rules about the text of source files.
 
 use super::{Finding, Tree, numbered};
 
-/// Lines that a source file of a crate may have.
+/// Maximum number of lines of a source file.
 const LINES_MAX: usize = 500;
-/// Columns that a line of Rust may have; the same as `max_width` in `rustfmt.toml`, which leaves comments and
-/// strings alone.
+/// Maximum width of a line of Rust; the same as `max_width` in `rustfmt.toml`, which does not apply to comments and
+/// strings.
 const COLUMNS_MAX: usize = 120;
 /// Files that may be longer than [`LINES_MAX`], each with the reason.
 const LONG_FILES: [(&str, &str); 0] = [];
-/// Lines that a function may have, its head among them.
+/// Maximum number of lines of a function, with its signature.
 const FUNCTION_LINES_MAX: usize = 70;
 /// Functions that may be longer, by file and name, each with the reason.
 const LONG_FUNCTIONS: [(&str, &str, &str); 1] =
     [("crates/trace/src/pwt/encoder.rs", "walk_with", "a hot loop, whose state stays in registers")];
-/// How paths of one machine begin. Put together here, so that the rule does not find itself.
+/// Prefixes of paths that exist only on one machine. Concatenated, so that the rule does not report this file.
 const MACHINE_PATHS: [&str; 4] =
     [concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/ho", "me/"), concat!("../sha", "red")];
-/// Crates whose code may print and may give up: the binary, and the slow twins that only tests see.
+/// Crates whose code may print and may panic: the binary, and crates that only tests use.
 const NOT_LIBRARIES: [&str; 3] = ["cli", "oracle", "skip"];
 
-/// One file is one idea: none under `crates/*/src` has more than [`LINES_MAX`] lines.
+/// Checks that no file under `crates/*/src` has more than [`LINES_MAX`] lines.
 pub fn file_length(tree: &Tree, findings: &mut Vec<Finding>) {
     for (path, text) in tree.files(is_crate_source) {
         let lines = text.lines().count();
@@ -34,11 +34,11 @@ pub fn file_length(tree: &Tree, findings: &mut Vec<Finding>) {
     }
 }
 
-/// A function fits a screen: none under `crates/*/src`, but for tests, has more than [`FUNCTION_LINES_MAX`] lines.
+/// Checks that no function under `crates/*/src`, outside tests, has more than [`FUNCTION_LINES_MAX`] lines.
 pub fn function_length(tree: &Tree, findings: &mut Vec<Finding>) {
     for (path, text) in tree.files(is_crate_source) {
         let code = text.split("#[cfg(test)]").next().unwrap_or_default();
-        // The head, its indentation and its name.
+        // Line of the signature, its indentation, and the function's name.
         let mut open: Option<(usize, &str, &str)> = None;
         for (line, content) in numbered(code) {
             let indentation = &content[..content.len() - content.trim_start().len()];
@@ -66,7 +66,7 @@ pub fn function_length(tree: &Tree, findings: &mut Vec<Finding>) {
     }
 }
 
-/// The name of the function that a line begins.
+/// The name of the function whose signature begins on this line.
 fn function_name(line: &str) -> Option<&str> {
     let head = line.split("fn ").next()?;
     let is_head = head.split_whitespace().all(|word| {
@@ -77,7 +77,7 @@ fn function_name(line: &str) -> Option<&str> {
     rest.split(['(', '<']).next()
 }
 
-/// Lines of Rust fit into [`COLUMNS_MAX`] columns.
+/// Checks that lines of Rust fit into [`COLUMNS_MAX`] columns.
 pub fn line_width(tree: &Tree, findings: &mut Vec<Finding>) {
     for (path, text) in tree.files(|path| path.ends_with(".rs")) {
         for (line, content) in numbered(text) {
@@ -90,7 +90,7 @@ pub fn line_width(tree: &Tree, findings: &mut Vec<Finding>) {
     }
 }
 
-/// Libraries do not print: the binary is the only owner of standard output and error.
+/// Checks that libraries do not print: only the binary writes to standard output and error.
 pub fn library_output(tree: &Tree, findings: &mut Vec<Finding>) {
     const MACROS: [&str; 5] = ["println!", "eprintln!", "print!", "eprint!", "dbg!"];
     in_library_code(tree, |path, line, code| {
@@ -101,7 +101,8 @@ pub fn library_output(tree: &Tree, findings: &mut Vec<Finding>) {
     });
 }
 
-/// Libraries do not give up without a reason: a typed error, or `expect` with why it cannot happen.
+/// Checks that libraries do not use `unwrap`: they return typed errors, or use `expect` with the reason why it cannot
+/// fail.
 pub fn library_unwrap(tree: &Tree, findings: &mut Vec<Finding>) {
     const CALLS: [&str; 3] = [".unwrap()", "todo!(", "unimplemented!("];
     in_library_code(tree, |path, line, code| {
@@ -113,7 +114,7 @@ pub fn library_unwrap(tree: &Tree, findings: &mut Vec<Finding>) {
     });
 }
 
-/// No file speaks of the machine it was written on.
+/// Checks that no file contains paths of the machine on which it was written.
 pub fn machine_path(tree: &Tree, findings: &mut Vec<Finding>) {
     for (path, text) in tree.files(|_| true) {
         for (line, content) in numbered(text) {
@@ -125,7 +126,7 @@ pub fn machine_path(tree: &Tree, findings: &mut Vec<Finding>) {
     }
 }
 
-/// Nothing unfinished is committed; what is left to do stands in an issue.
+/// Checks that no marks of unfinished work are committed; open work belongs in an issue.
 pub fn unfinished(tree: &Tree, findings: &mut Vec<Finding>) {
     const MARKS: [&str; 2] = [concat!("TO", "DO"), concat!("FIX", "ME")];
     for (path, text) in tree.files(|_| true) {
@@ -143,7 +144,7 @@ pub fn is_crate_source(path: &str) -> bool {
     path.ends_with(".rs") && parts.next() == Some("crates") && parts.nth(1) == Some("src")
 }
 
-/// Calls `visit` with each line of library code that is neither a comment nor a test.
+/// Calls `visit` for each line of library code, without comments and tests.
 fn in_library_code(tree: &Tree, mut visit: impl FnMut(&str, usize, &str)) {
     let test_modules: Vec<String> =
         tree.files(is_crate_source).flat_map(|(path, text)| test_modules(path, text)).collect();
@@ -153,7 +154,7 @@ fn in_library_code(tree: &Tree, mut visit: impl FnMut(&str, usize, &str)) {
         is_crate_source(path) && !exempt && !test
     };
     for (path, text) in tree.files(is_library) {
-        // A test module ends with the brace that stands as deep as its attribute.
+        // A test module ends with the closing brace that is indented like its attribute.
         let mut test_ends_with: Option<String> = None;
         let mut after_attribute = false;
         for (line, content) in numbered(text) {
@@ -163,7 +164,7 @@ fn in_library_code(tree: &Tree, mut visit: impl FnMut(&str, usize, &str)) {
                     test_ends_with = None;
                 }
             } else if code.starts_with("#[cfg(test)]") {
-                // An item on the same line ends there.
+                // If the item is on the same line, it ends there.
                 after_attribute = code.trim_end() == "#[cfg(test)]";
             } else if after_attribute && !code.starts_with("#[") {
                 after_attribute = false;
@@ -177,7 +178,7 @@ fn in_library_code(tree: &Tree, mut visit: impl FnMut(&str, usize, &str)) {
     }
 }
 
-/// How the paths of the modules begin that `path` declares for tests only, with `#[cfg(test)] mod name;`.
+/// Path prefixes of the test-only modules that `path` declares with `#[cfg(test)] mod name;`.
 pub fn test_modules(path: &str, text: &str) -> Vec<String> {
     let stem = path.strip_suffix(".rs").unwrap_or(path);
     let (folder, name) = stem.rsplit_once('/').unwrap_or(("", stem));
@@ -192,7 +193,7 @@ pub fn test_modules(path: &str, text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Whether `word` stands in `text` with no letter, digit or underscore right before or after it.
+/// Whether `text` contains `word` without a letter, digit or underscore next to it.
 fn has_word(text: &str, word: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
     text.match_indices(word).any(|(at, _)| {
@@ -202,7 +203,7 @@ fn has_word(text: &str, word: &str) -> bool {
     })
 }
 
-/// Whether `path` stands in `text` as the beginning of a path, not inside a longer one.
+/// Whether `text` contains a path that begins with `path`.
 fn starts_a_path(text: &str, path: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || "._-}*)>".contains(c);
     text.match_indices(path).any(|(at, _)| !text[..at].chars().next_back().is_some_and(is_part))

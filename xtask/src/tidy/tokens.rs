@@ -1,13 +1,13 @@
-//! Rust source as words and signs, as far as rules need it: without comments, strings and tests.
+//! A simple tokenizer for Rust source, as far as the rules need it: without comments, strings and tests.
 
-/// A word, `::`, or one sign.
+/// A word, `::`, or one punctuation character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Token<'a> {
     pub line: usize,
     pub text: &'a str,
 }
 
-/// The tokens of a file, but for items under `#[cfg(test)]`.
+/// The tokens of a file, without items under `#[cfg(test)]`.
 pub fn tokens_of(text: &str) -> Vec<Token<'_>> {
     without_tests(&all_tokens(text))
 }
@@ -42,7 +42,7 @@ fn is_part(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// Bytes of the string that a text begins with.
+/// Length in bytes of the string literal at the beginning of a text.
 fn string_length(text: &str) -> usize {
     let mut escaped = false;
     let end = text.char_indices().skip(1).find(|&(_, c)| {
@@ -53,7 +53,7 @@ fn string_length(text: &str) -> usize {
     end.map_or(text.len(), |(at, _)| at + 1)
 }
 
-/// The same of a raw one.
+/// Length of the raw string literal at the beginning of a text.
 fn raw_string_length(text: &str) -> Option<usize> {
     let signs = text.trim_start_matches(['b', 'c']).strip_prefix('r')?;
     let hashes = signs.len() - signs.trim_start_matches('#').len();
@@ -63,7 +63,7 @@ fn raw_string_length(text: &str) -> Option<usize> {
     Some(inside.find(&end).map_or(text.len(), |at| start + at + end.len()))
 }
 
-/// The same of a character, or of a lifetime's mark alone.
+/// Length of the character literal at the beginning of a text, or of the quote of a lifetime.
 fn quote_length(text: &str) -> usize {
     let mut chars = text.char_indices().skip(1);
     match (chars.next(), chars.next()) {
@@ -89,7 +89,7 @@ fn without_tests<'a>(tokens: &[Token<'a>]) -> Vec<Token<'a>> {
     kept
 }
 
-/// Where the item ends that begins at `at`, with its attributes: behind its semicolon or its braces.
+/// The end of the item that begins at `at`, with its attributes: after its semicolon or braces.
 fn end_of_item(tokens: &[Token<'_>], mut at: usize) -> usize {
     let mut depth = 0usize;
     while let Some(token) = tokens.get(at) {

@@ -1,18 +1,18 @@
-//! The words of the project: modules are nouns, and a thing has one word.
+//! Checks names: modules have nouns as names, and names use the words of the glossary.
 
 use super::text::is_crate_source;
 use super::tokens::tokens_of;
 use super::{Finding, Tree};
 use std::collections::BTreeMap;
 
-/// Names of modules that say what was done to a thing, or what a thing does, not what it is.
+/// Module names that are not nouns, besides those with [`ENDINGS`].
 const NO_NOUNS: [&str; 17] = [
     "given", "gone", "held", "initial", "kept", "known", "laid", "latest", "left_out", "lower", "made",
     "once", "own", "recent", "seen", "taken", "told",
 ];
-/// Endings of such names.
+/// Endings of verbs and participles.
 const ENDINGS: [&str; 2] = ["ed", "ing"];
-/// Names with these endings that are nouns, or what the field calls a kind of TLB, page table or policy.
+/// Exceptions with these endings: nouns, and established names of kinds of TLBs, page tables or policies.
 const NOUNS: [&str; 23] = [
     "anchored",
     "backing",
@@ -38,12 +38,12 @@ const NOUNS: [&str; 23] = [
     "untouched",
     "one_mapping",
 ];
-/// The page that says which word stands for what.
+/// The glossary, which defines the words to use.
 const GLOSSARY: &str = "docs/glossary.md";
-/// The column of its tables with the words that are not used.
+/// The column of its tables with the words to avoid.
 const NOT_USED: &str = "not";
 
-/// A module is named by what it is.
+/// Checks that module names are nouns.
 pub fn module_noun(tree: &Tree, findings: &mut Vec<Finding>) {
     for (path, _) in tree.files(is_crate_source) {
         let file = path.strip_suffix("/mod.rs").unwrap_or(path.strip_suffix(".rs").unwrap_or(path));
@@ -56,7 +56,7 @@ pub fn module_noun(tree: &Tree, findings: &mut Vec<Finding>) {
     }
 }
 
-/// Names in code use no word that the glossary lists as not used, in any part: `page_stats` holds `stats`.
+/// Checks that no part of a name in code is a word that the glossary says to avoid: `page_stats` contains `stats`.
 pub fn vocabulary(tree: &Tree, findings: &mut Vec<Finding>) {
     let words: BTreeMap<String, String> =
         tree.files(|path| path == GLOSSARY).flat_map(|(_, text)| words_not_used(text)).collect();
@@ -72,7 +72,7 @@ pub fn vocabulary(tree: &Tree, findings: &mut Vec<Finding>) {
     }
 }
 
-/// Of each table of the glossary with such a column: each word that is not used, and the one that is.
+/// From the glossary's tables: each word to avoid, with the word to use.
 fn words_not_used(glossary: &str) -> Vec<(String, String)> {
     let mut column = None;
     let mut words = Vec::new();
@@ -95,7 +95,7 @@ fn words_not_used(glossary: &str) -> Vec<(String, String)> {
     words
 }
 
-/// The words that a name is made of, in lower case: `TlbStats` and `tlb_stats` are `tlb` and `stats`.
+/// The words of a name, in lower case: `TlbStats` and `tlb_stats` give `tlb` and `stats`.
 fn parts_of(name: &str) -> Vec<String> {
     let mut parts: Vec<String> = Vec::new();
     let mut was_lower = false;

@@ -7,7 +7,7 @@ use pagewalk::Error;
 use pagewalk::machines::{HostCpu, description, load, text, walk_prices};
 use pagewalk::report::documents;
 use pagewalk::report::documents::library::{
-    MACHINE_SCHEMA, MACHINES_CHECK_SCHEMA, MACHINES_SCHEMA, MachineCheck, MachineResult, MachineRow,
+    MACHINE_SCHEMA, MACHINES_CHECK_SCHEMA, MACHINES_SCHEMA, MachineCheck, MachineDocument, MachineRow,
     MachinesCheckResult, MachinesResult,
 };
 use pagewalk::report::schema::MachineDescription;
@@ -55,7 +55,7 @@ fn shown_as_json(machine: &MachineSpec) -> String {
     let named = described.tlbs.iter().zip(&machine.tlbs);
     let reach_bytes = named.map(|(tlb, spec)| (tlb.name.clone(), reach(spec))).collect();
     let source = |tlb: &TlbSpec| tlb.replacement_source.as_ref().map(ToString::to_string);
-    documents::text(&MachineResult {
+    documents::text(&MachineDocument {
         schema: MACHINE_SCHEMA,
         title: machine.title.clone(),
         machine: described,

@@ -50,7 +50,7 @@ fn a_wrong_machine_file_is_named_with_key_and_choices() {
         (
             "\"lru\"",
             "\"srrip\"",
-            &["tlb `l1d`", "\"srrip\" heeds each repetition", "choose lru, ", "level 2 or 3"],
+            &["tlb `l1d`", "\"srrip\" depends on each repeated reference", "choose lru, ", "level 2 or 3"],
         ),
         (
             "\"lru\"",

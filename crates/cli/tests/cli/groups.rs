@@ -1,8 +1,8 @@
 //! Parts of a run that have counters of their own: they add up in every arrangement, and the report shows them.
 
 use crate::harness::{BAD_INPUT, Place, joined};
-use pagewalk::report::groups::{DIVISIONS, PROCESSES, Whole};
-use pagewalk::report::metrics::{Adds, find};
+use pagewalk::report::groups::{DIVISIONS, DivisionTotal, PROCESSES};
+use pagewalk::report::metrics::{Aggregation, find};
 use pagewalk::report::schema::{Metrics, Number, ProcessResult, RunResult};
 use pagewalk::report::{Class, from_json};
 use std::collections::BTreeSet;
@@ -57,14 +57,14 @@ fn add_up(result: &RunResult) -> Vec<&str> {
             division.groups(process).flat_map(|(_, group)| group.metrics.keys()).collect();
         for name in names {
             let metric = find(name).unwrap_or_else(|| panic!("`{name}` is not registered"));
-            assert_eq!(metric.adds, Adds::Up, "{name}");
+            assert_eq!(metric.adds, Aggregation::Sum, "{name}");
             let is_measured = metric.class == Class::Measured;
             // What programs are measured by is told of them alone.
             let groups = division.groups(process).filter(|(kind, _)| !(is_measured && kind.beside_programs));
             let sum: u64 = groups.filter_map(|(_, group)| count(&group.metrics, name)).sum();
             let whole = match division.whole {
-                Whole::Machine => count(machine, name),
-                Whole::Processes => of_processes(process, name).or_else(|| count(machine, name)),
+                DivisionTotal::Machine => count(machine, name),
+                DivisionTotal::Processes => of_processes(process, name).or_else(|| count(machine, name)),
             };
             if let Some(whole) = whole {
                 assert_eq!(sum, whole, "{name} of {:?}", process.attribution.groups);

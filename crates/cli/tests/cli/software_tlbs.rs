@@ -22,11 +22,7 @@ fn a_wrong_mapped_walker_is_named_with_key_and_choices() {
         (lower, "lower = 64 ", &["walker.mapped.lower = 64", "64 entries", "0 to 63"][..]),
         (lower, "lower = 0 ", &["lower = 0", "placement \"a\"", "1 to 63"]),
         ("\"ultrix\" ", "\"vms\" ", &["walker.mapped.system = \"vms\"", "mach3, mach3_afs_in", "ultrix"]),
-        (
-            "\"fifo\"",
-            "\"lru\"",
-            &["walker.mapped.lower_replacement", "lru", "misses alone", "fifo or random"],
-        ),
+        ("\"fifo\"", "\"lru\"", &["walker.mapped.lower_replacement", "lru", "only misses", "fifo or random"]),
         (RANDOM, "replacement = \"lru\" ", &["tlb.replacement", "fifo or random"]),
         (
             "kind = \"software\"",

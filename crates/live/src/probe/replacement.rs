@@ -11,7 +11,7 @@
 
 use super::arrays::{Conflict, Level, range};
 use super::figure::Samples;
-use pagewalk_setassoc::{Geometry, Heeds, Replacement, SetArray};
+use pagewalk_setassoc::{Geometry, RelevantHits, Replacement, SetArray};
 use pagewalk_units::Draws;
 use std::collections::VecDeque;
 
@@ -286,7 +286,7 @@ fn at_random(pages: u64, others: u64, apart: u64, draws: &mut Draws) -> Vec<u64>
 fn candidates(ways: &[u64]) -> Vec<Candidate> {
     let policies = Replacement::NAMES.into_iter().filter_map(|name| Replacement::from_name(name, SEED));
     policies
-        .filter(|policy| policy.heeds() != Heeds::Each)
+        .filter(|policy| policy.relevant_hits() != RelevantHits::Each)
         .flat_map(|policy| ways.iter().map(move |&ways| Candidate { policy, ways, misses: Vec::new() }))
         .filter(|candidate| candidate.policy.serves(candidate.ways as usize).is_ok())
         .collect()

@@ -1,7 +1,6 @@
-//! Sets of small numbers as bits: [`Bitmap`], and [`IndexSet`], which also finds its smallest member at once.
+//! Sets of small numbers as bits: [`Bitmap`], and [`IndexSet`], which also finds its smallest member fast.
 //!
-//! Fresh sets are zeroed memory, which the system backs at its first write: a set of which little is used costs
-//! little.
+//! New sets are zeroed memory, which the system backs at first writes: a sparse set costs little.
 
 use std::ops::Range;
 
@@ -14,7 +13,7 @@ pub(super) struct Bitmap {
 }
 
 impl Bitmap {
-    /// None of the numbers below `bound`.
+    /// An empty set of numbers below `bound`.
     pub fn new(bound: u64) -> Bitmap {
         Bitmap { words: vec![0; bound.div_ceil(WORD) as usize] }
     }
@@ -35,7 +34,7 @@ impl Bitmap {
         self.words[(index / WORD) as usize] &= !(1 << (index % WORD));
     }
 
-    /// The words that hold some of `range`, with the bits of it.
+    /// The words that overlap `range`, with its bits.
     #[inline]
     fn masks(range: Range<u64>) -> impl Iterator<Item = (usize, u64)> {
         let words = range.start / WORD..range.end.div_ceil(WORD).max(range.start / WORD);
@@ -59,7 +58,7 @@ impl Bitmap {
         }
     }
 
-    /// How many members lie in `range`.
+    /// The number of members in `range`.
     pub fn count(&self, range: Range<u64>) -> u64 {
         Bitmap::masks(range).map(|(word, mask)| u64::from((self.words[word] & mask).count_ones())).sum()
     }
@@ -82,7 +81,7 @@ impl Bitmap {
     }
 }
 
-/// A bitmap with summaries: a bit of each level above tells whether a word of the level below has any.
+/// A bitmap with summaries: each bit of a higher level says whether a word of the level below has any members.
 ///
 /// Cost: insert, remove and first touch one word per level, four levels for 16 Mi numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,7 +91,7 @@ pub(super) struct IndexSet {
 }
 
 impl IndexSet {
-    /// None of the numbers below `bound`.
+    /// An empty set of numbers below `bound`.
     pub fn new(bound: u64) -> IndexSet {
         let mut levels = vec![Bitmap::new(bound)];
         while let words = levels.last().map_or(0, |level| level.words.len())
@@ -103,7 +102,7 @@ impl IndexSet {
         IndexSet { levels, len: 0 }
     }
 
-    /// How many members.
+    /// The number of members.
     #[inline]
     pub fn len(&self) -> u64 {
         self.len
@@ -114,7 +113,7 @@ impl IndexSet {
         self.levels[0].contains(index)
     }
 
-    /// Puts in a number that is no member.
+    /// Inserts a number that is no member.
     #[inline]
     pub fn insert(&mut self, index: u64) {
         debug_assert!(!self.contains(index));
@@ -131,7 +130,7 @@ impl IndexSet {
         }
     }
 
-    /// Takes a number out; whether it was a member.
+    /// Removes a number; false if it is no member.
     #[inline]
     pub fn remove(&mut self, index: u64) -> bool {
         if !self.contains(index) {
@@ -164,7 +163,7 @@ impl IndexSet {
         )
     }
 
-    /// The members as they lie.
+    /// The members as bits.
     pub fn bits(&self) -> &Bitmap {
         &self.levels[0]
     }

@@ -8,31 +8,30 @@
 //! Sources: Knowlton, "A Fast Storage Allocator", CACM 8 (10), 1965; Knuth, "The Art of Computer Programming",
 //! vol. 1, 1973, section 2.5, algorithms R and S; Linux `mm/page_alloc.c`; Karakostas 2016, section 4.5.2.
 //!
-//! Among the free blocks of the order that a request takes, the one with the *lowest address* goes. Linux takes the
-//! one freed last, whose lines may still be in its cache. Lowest address is the choice here because the state is
-//! then a function of which frames are used, not of their history: results can be compared with a slow model, and
-//! a state that is read from a real host, which tells counts and no order of lists, is complete. It also keeps used
-//! memory together, and successive large blocks adjacent, as Karakostas 2016, section 4.5.2, asks of sorted free
-//! lists. What a long history does to a real kernel's lists is up to the initial state.
+//! A request takes the free block with the *lowest address* of its order. Linux takes the one freed last, whose lines
+//! may still be cached. With the lowest address the state depends only on which frames are used, not on history: a slow
+//! model can check it, and a state read from a real host, which gives counts but no order of lists, is complete. It
+//! also keeps used memory together and successive large blocks adjacent, as Karakostas 2016, section 4.5.2, wants from
+//! sorted free lists. The initial state models the effects of a long history.
 //!
-//! Memory sizes that are not powers of two end in blocks of falling order that have no buddies.
+//! Memories whose size is no power of two end in blocks of falling order without buddies.
 //!
-//! State: per order one bit per block for free and one for used ones, and one bit per frame for unmovable blocks: 5
-//! bits per frame in all, 10 MiB for 64 GiB of 4 KiB frames, of which only what was ever touched is backed.
-//! Cost: all operations on one block take a constant number of steps per order they pass, and one for each 512
-//! frames; `split` and `join` add the number of pieces / 64.
+//! State: per order one bit per free and one per used block, and one bit per frame for unmovable blocks: 5 bits per
+//! frame in all, 10 MiB for 64 GiB of 4 KiB frames, of which only touched parts are backed. Cost: operations on a block
+//! take a constant number of steps per order, and one for each 512 frames; `split` and `join` add the number of pieces
+//! / 64.
 
 use super::bitmap::{Bitmap, IndexSet};
 use super::{Block, Frame, MAX_FRAMES, MAX_ORDER};
 
-/// What a block is to the allocator.
+/// The state of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BlockState {
-    /// Nobody's.
+    /// Free.
     Free,
-    /// Given out, and its contents may be moved.
+    /// Allocated, and movable.
     Movable,
-    /// Given out, and pinned where it is.
+    /// Allocated, and pinned.
     Unmovable,
 }
 
@@ -54,18 +53,18 @@ pub enum BlockState {
 pub struct Buddy {
     frames: u64,
     max_order: u32,
-    /// For each order the free blocks, as block numbers: the first frame divided by the frames of a block.
+    /// Free blocks by order, as block numbers: the first frame divided by the block's frames.
     pub(super) free: Vec<IndexSet>,
-    /// For each order the blocks given out.
+    /// Allocated blocks by order.
     pub(super) used: Vec<Bitmap>,
-    /// First frames of the blocks given out that must not move.
+    /// First frames of unmovable blocks.
     pub(super) unmovable: Bitmap,
     free_frames: u64,
-    /// Free frames in each 2^[`REGION_ORDER`] frames, so that a search can pass over what is crowded.
+    /// Free frames in each region of 2^[`REGION_ORDER`] frames, so that a search can skip crowded regions.
     pub(super) free_in: Vec<u16>,
 }
 
-/// log2 of the frames that are counted together: a huge page of 2 MiB.
+/// log2 of the frames of a region: a huge page of 2 MiB.
 pub(super) const REGION_ORDER: u32 = 9;
 
 impl Buddy {
@@ -85,14 +84,14 @@ impl Buddy {
         buddy
     }
 
-    /// A memory whose frames are all given out one by one, and movable.
+    /// A memory whose frames are all allocated singly, and movable.
     pub(super) fn full(frames: u64, max_order: u32) -> Buddy {
         let mut buddy = Buddy::nothing(frames, max_order);
         buddy.used[0].insert_range(0..frames);
         buddy
     }
 
-    /// Frames that are neither free nor given out.
+    /// A memory whose frames are neither free nor allocated.
     fn nothing(frames: u64, max_order: u32) -> Buddy {
         assert!(frames <= MAX_FRAMES, "{frames} frames; at most {MAX_FRAMES}");
         assert!(max_order <= MAX_ORDER, "order {max_order}; at most {MAX_ORDER}");
@@ -108,7 +107,7 @@ impl Buddy {
         }
     }
 
-    /// Frames in all.
+    /// All frames.
     pub fn frames(&self) -> u64 {
         self.frames
     }
@@ -123,7 +122,7 @@ impl Buddy {
         self.free_frames
     }
 
-    /// Frames given out.
+    /// Allocated frames.
     pub fn used_frames(&self) -> u64 {
         self.frames - self.free_frames
     }
@@ -133,13 +132,13 @@ impl Buddy {
         self.free.get(order as usize).map_or(0, IndexSet::len)
     }
 
-    /// The order of the largest free block; `None` when nothing is free.
+    /// The order of the largest free block; `None` if nothing is free.
     pub fn largest_free_order(&self) -> Option<u32> {
         (0..=self.max_order).rev().find(|&order| self.free_blocks(order) > 0)
     }
 
-    /// The share of free memory that lies in blocks too small for a request of `order`: 0 when all of it would do, 1
-    /// when none would, or nothing is free.
+    /// The share of free memory in blocks too small for a request of `order`: 0 if all free blocks fit, 1 if none does
+    /// or nothing is free.
     ///
     /// Gorman and Whitcroft, "The What, The Why and the Where To of Anti-Fragmentation", Ottawa Linux Symposium 2006;
     /// Linux's `unusable_free_index`.
@@ -151,7 +150,7 @@ impl Buddy {
         (self.free_frames - usable) as f64 / self.free_frames as f64
     }
 
-    /// The block that a frame belongs to, and what it is; `None` for frames that memory does not have.
+    /// The block of a frame, and its state; `None` for frames beyond the memory.
     pub fn block_of(&self, frame: Frame) -> Option<(Block, BlockState)> {
         if frame.0 >= self.frames {
             return None;
@@ -182,15 +181,15 @@ impl Buddy {
         })
     }
 
-    /// Gives out a movable block of 2^`order` frames: the lowest of the smallest free blocks that suffice, or the lower
-    /// end of it. `None` when no free block is large enough.
+    /// Allocates a movable block of 2^`order` frames: the lower end of the lowest of the smallest free blocks that
+    /// suffice. `None` if no free block is large enough.
     pub fn allocate(&mut self, order: u32) -> Option<Frame> {
         let from = self.smallest_free(order)?;
         self.carve(from.order, from.first, order);
         Some(from.first)
     }
 
-    /// The free block that a request of `order` takes, or takes from.
+    /// The free block that serves a request of `order`.
     pub(super) fn smallest_free(&self, order: u32) -> Option<Block> {
         (order..=self.max_order).find_map(|order| {
             let index = self.free[order as usize].first()?;
@@ -198,14 +197,14 @@ impl Buddy {
         })
     }
 
-    /// Gives out the movable block of 2^`order` frames that begins at `first`, if all of it is free: for promotion in
-    /// place, and to continue a run of frames. `false` when it is not, or memory ends before it.
+    /// Allocates the movable block of 2^`order` frames at `first`, if all of it is free: for promotion in place, and to
+    /// continue a run of frames. Otherwise false.
     ///
     /// # Panics
     /// If `first` is no multiple of 2^`order`.
     pub fn allocate_at(&mut self, first: Frame, order: u32) -> bool {
         assert!(is_aligned(first, order), "frame {first} begins no block of order {order}");
-        // Free buddies are merged: the block is free if, and only if, it lies in one free block.
+        // Free buddies are merged, so a block is free if and only if it lies in one free block.
         let around = (order..=self.max_order).find(|&of| self.free[of as usize].contains(first.0 >> of));
         if let Some(around) = around {
             self.carve(around, first, order);
@@ -213,10 +212,10 @@ impl Buddy {
         around.is_some()
     }
 
-    /// Takes back a block given out.
+    /// Frees an allocated block.
     ///
     /// # Panics
-    /// If no block of this order that begins at `first` was given out.
+    /// If no block of this order is allocated at `first`.
     pub fn free(&mut self, first: Frame, order: u32) {
         self.assert_used(first, order);
         self.used[order as usize].remove(first.0 >> order);
@@ -224,10 +223,10 @@ impl Buddy {
         self.put_free(first.0, order);
     }
 
-    /// Makes of a block given out 2^(`order` − `to_order`) blocks given out, for demotion. They are movable if it was.
+    /// Splits an allocated block into 2^(`order` − `to_order`) blocks, for demotion. They stay movable or unmovable.
     ///
     /// # Panics
-    /// If no block of this order that begins at `first` was given out, or `to_order` is above `order`.
+    /// If no block of this order is allocated at `first`, or `to_order` is above `order`.
     pub fn split(&mut self, first: Frame, order: u32, to_order: u32) {
         self.assert_used(first, order);
         assert!(to_order <= order, "a block of order {order} has no blocks of order {to_order}");
@@ -241,9 +240,8 @@ impl Buddy {
         }
     }
 
-    /// Makes one block given out of blocks given out, whatever their orders, for promotion in place. It is unmovable
-    /// if one of them was. `false`, and nothing changes, when some of its frames are free, do not exist, or belong to
-    /// a larger block.
+    /// Joins allocated blocks of any orders into one, for promotion in place. It is unmovable if one of them is. False,
+    /// with nothing changed, if some of its frames are free, do not exist, or belong to a larger block.
     ///
     /// # Panics
     /// If `first` is no multiple of 2^`order`.
@@ -269,19 +267,19 @@ impl Buddy {
         true
     }
 
-    /// Says that a block given out must stay where it is: a page table, a buffer that a device writes to.
+    /// Makes an allocated block unmovable: a page table, a buffer that a device writes to.
     ///
     /// # Panics
-    /// If no block of this order that begins at `first` was given out.
+    /// If no block of this order is allocated at `first`.
     pub fn pin(&mut self, first: Frame, order: u32) {
         self.assert_used(first, order);
         self.unmovable.insert(first.0);
     }
 
-    /// Says that a block given out may be moved again.
+    /// Makes an allocated block movable.
     ///
     /// # Panics
-    /// If no block of this order that begins at `first` was given out.
+    /// If no block of this order is allocated at `first`.
     pub fn unpin(&mut self, first: Frame, order: u32) {
         self.assert_used(first, order);
         self.unmovable.remove(first.0);
@@ -293,7 +291,7 @@ impl Buddy {
         assert!(used, "no block of order {order} was given out at frame {first}");
     }
 
-    /// Gives out the block of `order` at `first` out of the free block of order `around` that it lies in.
+    /// Allocates the block of `order` at `first` from the free block of order `around` that holds it.
     fn carve(&mut self, around: u32, first: Frame, order: u32) {
         self.free[around as usize].remove(first.0 >> around);
         for half in order..around {
@@ -303,13 +301,13 @@ impl Buddy {
         self.count_free(first, order, false);
     }
 
-    /// Takes a free block out of the lists, to be neither free nor given out.
+    /// Removes a free block from the lists; it is then neither free nor allocated.
     pub(super) fn withdraw(&mut self, first: Frame, order: u32) {
         self.free[order as usize].remove(first.0 >> order);
         self.count_free(first, order, false);
     }
 
-    /// Puts a block that is neither free nor given out among the free ones, merged as far as it goes.
+    /// Adds a block that is neither free nor allocated to the free ones, merged as far as possible.
     pub(super) fn put_free(&mut self, first: u64, order: u32) {
         self.count_free(Frame(first), order, true);
         let (mut index, mut order) = (first >> order, order);
@@ -320,7 +318,7 @@ impl Buddy {
         self.free[order as usize].insert(index);
     }
 
-    /// Counts the frames of a block as free, or no longer.
+    /// Updates the count of free frames for a block.
     fn count_free(&mut self, first: Frame, order: u32, free: bool) {
         let frames = 1 << order.min(REGION_ORDER);
         let regions = (first.0 >> REGION_ORDER) as usize..;
@@ -336,7 +334,7 @@ fn is_aligned(first: Frame, order: u32) -> bool {
     order <= first.0.trailing_zeros()
 }
 
-/// Numbers of the blocks of order `of` in the block of order `order` at `first`.
+/// Numbers of the blocks of order `of` inside the block of order `order` at `first`.
 pub(super) fn range_of(first: Frame, order: u32, of: u32) -> std::ops::Range<u64> {
     first.0 >> of..(first.0 + (1 << order)) >> of
 }
@@ -345,14 +343,14 @@ pub(super) fn range_of(first: Frame, order: u32, of: u32) -> std::ops::Range<u64
 mod tests {
     use super::*;
 
-    /// The blocks of one order that are free, by address.
+    /// The free blocks of one order, by address.
     fn free(memory: &Buddy, order: u32) -> Vec<u64> {
         let blocks =
             memory.blocks().filter(|(block, state)| block.order == order && *state == BlockState::Free);
         blocks.map(|(block, _)| block.first.0).collect()
     }
 
-    /// One page out of 2^10, as Karakostas 2016, section 4.5.2, tells it: a block of each lower order remains.
+    /// Karakostas 2016, section 4.5.2: one page taken out of 2^10 leaves a block of each lower order.
     #[test]
     fn karakostas_2016_remainders_of_a_split() {
         let mut memory = Buddy::new(1 << 10, 10);

@@ -1,7 +1,7 @@
-//! Reading `/proc/buddyinfo`: how many blocks of each order a Linux host has free.
+//! Reads `/proc/buddyinfo`: the free blocks of a Linux host, by order.
 //!
-//! A line per zone: `Node 0, zone   Normal   1046    527 …`, the counts by ascending order from 0. How many columns
-//! there are depends on the kernel: 11 where `MAX_PAGE_ORDER` is 10, as on x86-64; more with larger granules. Source:
+//! A line per zone: `Node 0, zone   Normal   1046    527 …`, with counts by ascending order from 0. The number of
+//! columns depends on the kernel: 11 if `MAX_PAGE_ORDER` is 10, as on x86-64; more with larger granules. Source:
 //! proc_buddyinfo(5), and `frag_show_print` in Linux's `mm/vmstat.c`.
 
 use super::MAX_ORDER;
@@ -9,7 +9,7 @@ use super::MAX_ORDER;
 /// The free blocks of one zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Zone {
-    /// The memory node it is on.
+    /// Its memory node.
     pub node: u32,
     /// Its name, such as `DMA32` or `Normal`.
     pub name: String,
@@ -17,7 +17,7 @@ pub struct Zone {
     pub free: Vec<u64>,
 }
 
-/// The zones of a host; at least one, all with as many orders. Read from the text of `/proc/buddyinfo`.
+/// The zones of a host: at least one, all with the same orders. Parsed from `/proc/buddyinfo`.
 ///
 /// ```
 /// use pagewalk_mm::frames::BuddyInfo;
@@ -31,13 +31,13 @@ pub struct BuddyInfo {
     zones: Vec<Zone>,
 }
 
-/// Why a text is no `/proc/buddyinfo`.
+/// Why a text is no valid `/proc/buddyinfo`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BuddyInfoError {
-    /// No line has anything.
+    /// All lines are empty.
     #[error("no zones: expected lines such as `Node 0, zone Normal 12 5 0 …`")]
     Empty,
-    /// A line does not begin as lines do.
+    /// A line has a wrong beginning.
     #[error(
         "line {line}: `{text}` is no zone: expected `Node N, zone NAME` and counts of free blocks by order"
     )]
@@ -54,7 +54,7 @@ pub enum BuddyInfoError {
         line: usize,
         /// The column, from 0.
         order: usize,
-        /// What stands there.
+        /// The text.
         text: String,
     },
     /// Too few or too many columns.
@@ -62,12 +62,12 @@ pub enum BuddyInfoError {
     Columns {
         /// From 1.
         line: usize,
-        /// How many there are.
+        /// The number of columns.
         columns: usize,
-        /// How many there could be.
+        /// The expected number.
         expected: String,
     },
-    /// More free memory than any host has.
+    /// Too many free frames.
     #[error("line {line}: more free frames than a memory may have")]
     TooLarge {
         /// From 1.
@@ -81,7 +81,7 @@ impl BuddyInfo {
         &self.zones
     }
 
-    /// The largest order that the host's allocator has.
+    /// The largest order of the host's allocator.
     pub fn max_order(&self) -> u32 {
         self.zones[0].free.len() as u32 - 1
     }

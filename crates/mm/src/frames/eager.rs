@@ -2,21 +2,20 @@
 //!
 //! Karakostas 2016, Algorithm 4.1, with its slips repaired:
 //! - its test of a free list, printed as "≥ 0", which always holds, means that the list has a block;
-//! - where the list of the wanted order is empty and a larger block is free, the printed loop goes on to smaller
-//!   blocks, though the text has the ordinary allocator split the larger one: here it is split;
-//! - the printed loop never ends when memory does: here a request that free memory cannot hold takes nothing;
+//! - if the list of the wanted order is empty and a larger block is free, the printed loop continues with smaller
+//!   blocks, although the text says that the ordinary allocator splits the larger one: here it is split;
+//! - the printed loop never ends when memory runs out: here a request beyond free memory takes nothing;
 //! - its `MAX_ORDER` is exclusive, as Linux's was: here the largest order is inclusive.
 //!
 //! Its test of fragmentation, whose measure and bound the thesis does not give, is a policy and left to the caller
-//! ([`Buddy::unusable_index`] is a measure). Of the two enhancements that the thesis describes and did not build, lists
-//! sorted by address are how this allocator works; a request smaller than a block taking the block's prefix is not
-//! done.
+//! ([`Buddy::unusable_index`] is a measure). The thesis describes two enhancements without building them: this
+//! allocator has lists sorted by address, but does not let a small request take the prefix of a larger block.
 
 use super::{Block, Buddy};
 
 impl Buddy {
-    /// Gives out `frames` frames as movable blocks: the largest that is not above the rest of the request, again and
-    /// again. `None`, and nothing changes, when fewer are free.
+    /// Allocates `frames` frames as movable blocks, each the largest that does not exceed the rest of the request.
+    /// `None`, with nothing changed, if fewer are free.
     ///
     /// ```
     /// use pagewalk_mm::frames::{Block, Buddy, Frame};

@@ -1,8 +1,8 @@
-//! What can be wrong with a description of physical memory.
+//! Errors of descriptions of physical memory.
 
 use super::{BuddyInfoError, MAX_FRAMES, MAX_ORDER};
 
-/// Why a description is no memory. Each message names the key, what is wrong, and the choices.
+/// Why a description of memory is invalid. Each message names the key, the fault and the choices.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum MemoryError {
     /// Its table has wrong keys or values.
@@ -11,7 +11,7 @@ pub enum MemoryError {
     /// `size` is no number of bytes.
     #[error("memory: size = \"{0}\": expected bytes, or a number with K, M, G or T, such as 8G")]
     Size(String),
-    /// `size` is no number of frames that a memory may have.
+    /// `size` is no valid number of frames.
     #[error(
         "memory: size = {bytes} bytes with frames of {frame} bytes: choose a multiple of them, from one to {MAX_FRAMES}"
     )]
@@ -21,7 +21,7 @@ pub enum MemoryError {
         /// Bytes of a frame.
         frame: u64,
     },
-    /// An order above the largest that is possible.
+    /// An order above the largest.
     #[error("memory: {key} = {order}: choose 0 to {MAX_ORDER}")]
     Order {
         /// The key.
@@ -29,7 +29,7 @@ pub enum MemoryError {
         /// Its value.
         order: u32,
     },
-    /// `initial` is a word or a table that means nothing.
+    /// `initial` is an unknown word or table.
     #[error(
         "memory: initial = {0}: choose \"empty\", {{ fragmentation = [1.0, …], free = 0.6 }} or \
          {{ buddyinfo = \"FILE\" }}"
@@ -43,26 +43,26 @@ pub enum MemoryError {
         /// Its value.
         value: f64,
     },
-    /// `fragmentation` is no falling list of shares.
+    /// `fragmentation` is not a falling list of shares.
     #[error(
         "memory: fragmentation[{order}] = {value}: the share of free memory in blocks of at least each order begins \
          with 1.0 and never rises"
     )]
     Fragmentation {
-        /// The place in the list.
+        /// The index in the list.
         order: usize,
         /// Its value.
         value: f64,
     },
-    /// `fragmentation` speaks of larger orders than there are.
+    /// `fragmentation` has too many shares.
     #[error("memory: fragmentation has {entries} shares: choose 1 to {most}, for orders 0 to {}", most - 1)]
     FragmentationLength {
-        /// How many shares there are.
+        /// The number of shares.
         entries: usize,
-        /// How many there may be.
+        /// The most allowed.
         most: u32,
     },
-    /// A host's lists end at another order than the one asked for.
+    /// The host's largest order differs from `max_order`.
     #[error(
         "memory: max_order = {asked}, but the host's free lists end at order {host}: leave max_order out, or \
          choose {host}"
@@ -78,13 +78,13 @@ pub enum MemoryError {
     Unreadable {
         /// The file.
         path: String,
-        /// What the caller said.
+        /// The caller's error.
         why: String,
     },
-    /// The text is no `/proc/buddyinfo`.
+    /// The text is no valid `/proc/buddyinfo`.
     #[error("memory: buddyinfo: {0}")]
     BuddyInfo(#[from] BuddyInfoError),
-    /// The free blocks do not fit.
+    /// The free blocks do not fit the memory.
     #[error(
         "memory: {frames} frames cannot hold the {free} free ones asked for: two free buddies would be one block, so \
          used frames must keep the free blocks apart, which takes {needed} blocks of order {max_order} and memory has \
@@ -93,11 +93,11 @@ pub enum MemoryError {
     NoRoom {
         /// Frames of memory.
         frames: u64,
-        /// Free ones asked for.
+        /// Free frames requested.
         free: u64,
-        /// Blocks of the largest order that it takes.
+        /// Blocks of the largest order needed.
         needed: u64,
-        /// Whole blocks of the largest order that there are.
+        /// Whole blocks of the largest order available.
         blocks: u64,
         /// The largest order.
         max_order: u32,

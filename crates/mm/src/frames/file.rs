@@ -19,7 +19,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, Error, MapAccess, Visitor};
 use std::fmt;
 
-/// `[memory]` as it is written.
+/// `[memory]` in the file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct FileMemory {
@@ -39,9 +39,9 @@ pub struct MemoryKey {
     pub name: &'static str,
     /// What it means, in one line.
     pub meaning: &'static str,
-    /// What it is if it is not given.
+    /// Its default.
     pub usual: &'static str,
-    /// What can be given.
+    /// Its allowed values.
     pub choices: &'static str,
 }
 
@@ -125,7 +125,7 @@ impl TryFrom<FileMemory> for MemorySpec {
     }
 }
 
-/// `initial` as it is written: a word, or a table.
+/// `initial` in the file: a word or a table.
 enum FileInitial {
     Word(String),
     Table(FileState),
@@ -166,7 +166,7 @@ impl FileInitial {
     }
 }
 
-// By hand, because an untagged enum would say no more of a mistake than that nothing matches.
+// By hand, because an untagged enum's error would only say that nothing matches.
 impl<'de> Deserialize<'de> for FileInitial {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<FileInitial, D::Error> {
         struct WordOrTable;
@@ -191,7 +191,7 @@ impl<'de> Deserialize<'de> for FileInitial {
     }
 }
 
-/// Bytes that a text such as `8G` says.
+/// The bytes of a text such as `8G`.
 fn bytes(text: &str) -> Option<u64> {
     let (digits, scale) = match text.as_bytes().last()? {
         b'K' | b'k' => (&text[..text.len() - 1], 10),

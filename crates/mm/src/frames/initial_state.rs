@@ -1,19 +1,19 @@
-//! Initial states: a memory with exactly so many free blocks of each order, at places that the seed decides.
+//! Initial states: a memory with an exact number of free blocks of each order, at random places.
 //!
 //! From the largest order down, each level has *nodes*, aligned blocks of its order, that are free, mixed or used. The
-//! free blocks of an order go to different parents, mixed nodes of the order above, so that no two are buddies; of the
-//! children that stay, some are mixed in turn and the others used. The last frames of a memory that is no multiple of
-//! the largest block form nodes without a parent or a buddy.
+//! free blocks of an order get different parents, mixed nodes of the order above, so that no two are buddies; of the
+//! remaining children some are mixed and the others used. If the memory is no multiple of the largest block, its last
+//! frames form nodes without a parent or a buddy.
 //!
-//! How many nodes of a level are mixed decides how far the small free blocks are spread. There is a least number,
-//! computed from the smallest order up, that still leaves every smaller block a parent of its own; if even that is
-//! more than there are nodes, the state is impossible. Above it the number is what a random spread would occupy: F
-//! indistinguishable things in S places, every arrangement as likely, occupy S·F / (S + F − 1) places on average
-//! (Feller, "An Introduction to Probability Theory and Its Applications", vol. 1, 1968, section II.5); whole
-//! numbers, the same on every machine. Which nodes they are is drawn from the seed, each choice as likely.
+//! The number of mixed nodes of a level decides how far small free blocks spread. There is a least number, computed
+//! from the smallest order up, that gives every smaller block its own parent; if that exceeds the number of nodes, the
+//! state is impossible. Above it, the number is what a random spread would occupy: F indistinguishable things in S
+//! places, all arrangements equally likely, occupy S·F / (S + F − 1) places on average (Feller, "An Introduction to
+//! Probability Theory and Its Applications", vol. 1, 1968, section II.5), in integer arithmetic for equal results on
+//! all machines. The seed draws the nodes, all choices equally likely.
 //!
-//! Used frames are given out one by one. Unmovable ones fill page blocks of 2^`unmovable_order` frames, drawn from the
-//! seed, until their share is reached: Linux keeps them together so (`MIGRATE_UNMOVABLE` page blocks; Gorman and
+//! Used frames are allocated singly. Unmovable ones fill randomly drawn page blocks of 2^`unmovable_order` frames until
+//! they reach their share, because Linux keeps them together like that (`MIGRATE_UNMOVABLE` page blocks; Gorman and
 //! Whitcroft, Ottawa Linux Symposium 2006). Order 0 scatters them singly.
 //!
 //! Cost: linear in the number of blocks; up to 8 bytes per mixed node while it runs.
@@ -24,8 +24,8 @@ use super::{Buddy, MemoryError};
 use pagewalk_units::Draws;
 use std::ops::Range;
 
-/// A memory of `frames` frames in which exactly `wanted[order]` blocks of each order are free, the last order being the
-/// largest, and every other frame is given out.
+/// A memory of `frames` frames with exactly `wanted[order]` free blocks of each order, up to the largest, and all other
+/// frames allocated.
 pub(super) fn with_free_blocks(frames: u64, wanted: &[u64], draws: &mut Draws) -> Result<Buddy, MemoryError> {
     let max_order = wanted.len() as u32 - 1;
     let least = least_mixed(frames, wanted);
@@ -54,13 +54,13 @@ pub(super) fn with_free_blocks(frames: u64, wanted: &[u64], draws: &mut Draws) -
     Ok(buddy)
 }
 
-/// For each order the least number of mixed nodes that leaves every smaller free block a parent of its own.
+/// For each order, the least number of mixed nodes that gives every smaller free block its own parent.
 fn least_mixed(frames: u64, wanted: &[u64]) -> Vec<u64> {
     let top = wanted.len() - 1;
     let mut least = vec![0_u64; wanted.len()];
     for order in 0..top {
         let roots = frames >> order & 1;
-        // Each parent and each root holds one free block at most; the other children hold the mixed nodes.
+        // Each parent and each root has at most one free block; the other children hold the mixed nodes.
         let children = wanted[order].saturating_add(least[order]);
         let holders = wanted[order].saturating_sub(roots);
         least[order + 1] = holders.max(children.saturating_sub(roots).div_ceil(2));
@@ -68,13 +68,13 @@ fn least_mixed(frames: u64, wanted: &[u64]) -> Vec<u64> {
     least
 }
 
-/// The nodes of an order that have no parent: all of the largest order, and at most one of another, at the end.
+/// The nodes of an order without a parent: all of the largest order, and at most one of another, at the end.
 fn roots(frames: u64, order: u32, max_order: u32) -> Range<u64> {
     let nodes = frames >> order;
     if order == max_order { 0..nodes } else { nodes - (nodes & 1)..nodes }
 }
 
-/// Places that `things` occupy of `places` on average, at most one thing to a place if there is room.
+/// Places that `things` occupy on average, at least 1 and at most `places`.
 fn spread(places: u64, things: u64) -> u64 {
     if places == 0 || things == 0 {
         return 0;
@@ -82,7 +82,7 @@ fn spread(places: u64, things: u64) -> u64 {
     (u128::from(places) * u128::from(things) / (u128::from(places) + u128::from(things) - 1)) as u64
 }
 
-/// Frees `wanted` nodes of an order, at most one under each parent; the other nodes, ascending.
+/// Frees `wanted` nodes of an order, at most one under each parent; returns the other nodes, ascending.
 fn free_some(
     buddy: &mut Buddy,
     order: u32,
@@ -113,7 +113,7 @@ fn free_some(
     rest
 }
 
-/// Makes a share of the used frames unmovable, which are all given out one by one.
+/// Makes a share of the singly allocated frames unmovable.
 pub(super) fn pin_share(buddy: &mut Buddy, share: f64, order: u32, draws: &mut Draws) {
     let mut missing = (share * buddy.used_frames() as f64).round() as u64;
     let mut page_blocks: Vec<u32> = (0..buddy.frames().div_ceil(1 << order) as u32).collect();

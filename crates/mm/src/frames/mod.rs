@@ -1,11 +1,11 @@
-//! Physical memory: frames, the buddy allocator over them, and what a kernel does with blocks of frames.
+//! Physical memory: frames, the buddy allocator, and a kernel's operations on blocks of frames.
 //!
-//! Design constraints: knows no page table, no policy and no clock. Everything here is a mechanism that answers
-//! (a block, a list of moves, nothing) and the caller acts and pays: it updates its page tables and charges cycles.
-//! Deterministic: the state depends on the operations and the seed alone. Opens no file.
+//! Design constraints: it knows no page table, no policy and no clock. It is a mechanism that returns results (a block,
+//! a list of moves, nothing); the caller updates its page tables and charges cycles. It is deterministic: the state
+//! depends only on the operations and the seed. It opens no file.
 //!
 //! [`MemorySpec`] describes a memory and its initial state and builds a [`Buddy`].
-//! `docs/explanation/physical-memory.md` tells the model, its parameters and their sources.
+//! `docs/explanation/physical-memory.md` explains the model, its parameters and their sources.
 
 mod bitmap;
 mod buddy;
@@ -24,7 +24,7 @@ pub use buddyinfo::{BuddyInfo, BuddyInfoError, Zone};
 pub use compaction::{Compaction, Move};
 pub use error::MemoryError;
 pub use file::MemoryKey;
-pub use reservation::{Broken, Reservation, Reservations};
+pub use reservation::{BrokenReservation, Reservation, Reservations};
 pub use spec::{Initial, MemorySpec};
 
 use std::fmt;
@@ -57,12 +57,12 @@ pub struct Block {
 }
 
 impl Block {
-    /// How many frames.
+    /// The number of frames.
     pub fn frames(self) -> u64 {
         1 << self.order
     }
 
-    /// Whether `frame` is one of them.
+    /// Whether it contains `frame`.
     pub fn contains(self, frame: Frame) -> bool {
         frame.0 >> self.order == self.first.0 >> self.order
     }

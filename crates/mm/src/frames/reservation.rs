@@ -1,19 +1,19 @@
-//! Reservations: a block set aside for an aligned region at its first touch, handed out frame by frame.
+//! Reservations: a block reserved for an aligned region at its first touch, and populated frame by frame.
 //!
-//! The frame of each page of the region lies at the page's own offset in the block, so a region that becomes full is a
-//! superpage without a copy. A reservation costs nothing but the chance of others: when memory runs short, the
-//! one that was populated least recently is broken, which frees what it never handed out.
+//! Each page's frame lies at the page's offset in the block, so a full region becomes a superpage without a copy. A
+//! reservation only competes with others: when memory runs short, the least recently populated one breaks, which frees
+//! its unpopulated frames.
 //!
-//! Sources: Talluri and Hill, "Surpassing the TLB Performance of Superpages with Less Operating System Support",
-//! ASPLOS 1994 (page reservation); Navarro, Iyer, Druschel, Cox, "Practical, Transparent Operating System
-//! Support for Superpages", OSDI 2002, section 4 (preemption: least recently populated first; full
-//! reservations have nothing to give); FreeBSD `sys/vm/vm_reserv.c`. As in FreeBSD a broken reservation is gone, its
-//! populated frames remaining single frames; Navarro et al. keep smaller reservations of what is left.
+//! Sources: Talluri and Hill, "Surpassing the TLB Performance of Superpages with Less Operating System Support", ASPLOS
+//! 1994 (page reservation); Navarro, Iyer, Druschel, Cox, "Practical, Transparent Operating System Support for
+//! Superpages", OSDI 2002, section 4 (preemption: least recently populated first; full reservations have nothing to
+//! give); FreeBSD `sys/vm/vm_reserv.c`. As in FreeBSD, a broken reservation is gone and its populated frames become
+//! single frames; Navarro et al. keep smaller reservations of the rest.
 //!
-//! Which regions to reserve for, of what order, and when to break are policies and left to the caller.
+//! Which regions to reserve, their order, and when to break reservations are policies, left to the caller.
 //!
-//! State: per reservation one bit per frame. Cost: a logarithm of the number of reservations per operation; breaking
-//! one, its frames.
+//! State: one bit per frame of a reservation. Cost: logarithmic in the number of reservations per operation; breaking
+//! is linear in frames.
 
 use super::bitmap::Bitmap;
 use super::{Block, Buddy, Frame};
@@ -27,27 +27,27 @@ pub struct Reservation {
     block: Block,
     handed_out: Bitmap,
     populated: u64,
-    /// When it was made or populated last, as a number that only grows.
+    /// The time of its last population, as a growing number.
     stamp: u64,
 }
 
 impl Reservation {
-    /// The block set aside.
+    /// The reserved block.
     pub fn block(&self) -> Block {
         self.block
     }
 
-    /// Frames handed out.
+    /// Populated frames.
     pub fn populated(&self) -> u64 {
         self.populated
     }
 
-    /// Whether all frames are handed out.
+    /// Whether all frames are populated.
     pub fn is_full(&self) -> bool {
         self.populated == self.block.frames()
     }
 
-    /// Whether the frame at this offset was handed out.
+    /// Whether the frame at this offset is populated.
     pub fn is_populated(&self, offset: u64) -> bool {
         self.handed_out.contains(offset)
     }
@@ -64,10 +64,10 @@ impl Reservation {
 
 /// A reservation that ended before it was full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Broken<K> {
-    /// Whose it was.
+pub struct BrokenReservation<K> {
+    /// The key of its region.
     pub key: K,
-    /// The block it was; the frames that had been handed out are given out one by one now.
+    /// Its block; populated frames are now allocated singly.
     pub block: Block,
     /// Frames freed.
     pub freed: u64,
@@ -75,16 +75,16 @@ pub struct Broken<K> {
 
 /// The reservations of all regions; `K` names a region, for example by address space and number.
 ///
-/// The block of a reservation is one block given out by the [`Buddy`], until the reservation ends in one of four ways:
+/// The block of a reservation is one allocated block of the [`Buddy`], until the reservation ends in one of four ways:
 /// [`take`](Reservations::take), [`break_up`](Reservations::break_up),
-/// [`break_least_recent`](Reservations::break_least_recent), or the last frame coming back
+/// [`break_least_recent`](Reservations::break_least_recent), or the return of the last frame
 /// ([`depopulate`](Reservations::depopulate)).
 #[derive(Clone, Debug)]
 pub struct Reservations<K> {
     held: FxHashMap<K, Reservation>,
     /// The region of each block, by its first frame.
     regions: FxHashMap<Frame, K>,
-    /// Reservations that are not full, least recently populated first.
+    /// Partial reservations, least recently populated first.
     partial: BTreeMap<u64, K>,
     clock: u64,
 }
@@ -97,12 +97,12 @@ impl<K> Default for Reservations<K> {
 }
 
 impl<K: Copy + Eq + Hash> Reservations<K> {
-    /// How many reservations there are.
+    /// The number of reservations.
     pub fn len(&self) -> usize {
         self.held.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no reservations.
     pub fn is_empty(&self) -> bool {
         self.held.is_empty()
     }
@@ -112,8 +112,7 @@ impl<K: Copy + Eq + Hash> Reservations<K> {
         self.held.get(&key)
     }
 
-    /// Sets a block of `order` aside for a region; nothing of it is handed out yet. `None` when no free block is large
-    /// enough.
+    /// Reserves a block of `order` for a region, with nothing populated. `None` if no free block is large enough.
     ///
     /// # Panics
     /// If the region has a reservation.
@@ -128,8 +127,8 @@ impl<K: Copy + Eq + Hash> Reservations<K> {
         Some(block)
     }
 
-    /// Hands out the frame at `offset` of a region's block; handing out one again changes nothing but gives the same
-    /// frame. `None` when the region has no reservation.
+    /// Populates the frame at `offset` of a region's block and returns it; populated frames are returned unchanged.
+    /// `None` if the region has no reservation.
     ///
     /// # Panics
     /// If the offset is not inside the block.
@@ -150,8 +149,8 @@ impl<K: Copy + Eq + Hash> Reservations<K> {
         Some(frame)
     }
 
-    /// Takes back the frame at `offset`; the last one to come back ends the reservation and frees its block. Whether
-    /// the frame had been handed out. Taking back makes no reservation more recent.
+    /// Takes back the frame at `offset`; false if it is not populated. The return of the last frame ends the
+    /// reservation and frees its block. Taking back does not count as use.
     pub fn depopulate(&mut self, memory: &mut Buddy, key: K, offset: u64) -> bool {
         let Some(reservation) = self.held.get_mut(&key) else { return false };
         if !reservation.is_populated(offset) {
@@ -167,33 +166,31 @@ impl<K: Copy + Eq + Hash> Reservations<K> {
         true
     }
 
-    /// Ends a reservation and leaves its whole block, one block given out, to the caller: promotion. `None` when the
-    /// region has no reservation.
+    /// Ends a reservation and leaves its allocated block to the caller, for promotion. `None` if the region has no
+    /// reservation.
     pub fn take(&mut self, key: K) -> Option<Block> {
         self.remove(key).map(|reservation| reservation.block)
     }
 
-    /// Breaks the reservation that was populated least recently among those that are not full. `None` when there is
-    /// none.
-    pub fn break_least_recent(&mut self, memory: &mut Buddy) -> Option<Broken<K>> {
+    /// Breaks the least recently populated partial reservation. `None` if there is none.
+    pub fn break_least_recent(&mut self, memory: &mut Buddy) -> Option<BrokenReservation<K>> {
         let (_, &key) = self.partial.first_key_value()?;
         self.break_up(memory, key)
     }
 
-    /// Ends a reservation: frees what was not handed out, and makes single frames given out of the rest. `None` when
-    /// the region has no reservation.
-    pub fn break_up(&mut self, memory: &mut Buddy, key: K) -> Option<Broken<K>> {
+    /// Breaks a reservation: frees unpopulated frames, and allocates the others singly. `None` if the region has no
+    /// reservation.
+    pub fn break_up(&mut self, memory: &mut Buddy, key: K) -> Option<BrokenReservation<K>> {
         let reservation = self.remove(key)?;
         let block = reservation.block;
         memory.split(block.first, block.order, 0);
         for offset in (0..block.frames()).filter(|&offset| !reservation.is_populated(offset)) {
             memory.free(Frame(block.first.0 + offset), 0);
         }
-        Some(Broken { key, block, freed: block.frames() - reservation.populated })
+        Some(BrokenReservation { key, block, freed: block.frames() - reservation.populated })
     }
 
-    /// Follows a block that compaction moved; blocks that are no reservation's are none of its business. The region
-    /// whose reservation moved.
+    /// Follows a block that compaction moved. Returns the region, if the block is a reservation's.
     pub fn moved(&mut self, from: Frame, to: Frame) -> Option<K> {
         let key = self.regions.remove(&from)?;
         self.regions.insert(to, key);

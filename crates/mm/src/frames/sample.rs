@@ -1,9 +1,8 @@
-//! A sample of items that are shown one by one (Knuth, "The Art of Computer Programming", vol. 2, section 3.4.2,
-//! algorithm S).
+//! Sequential sampling (Knuth, "The Art of Computer Programming", vol. 2, section 3.4.2, algorithm S).
 
 use pagewalk_units::Draws;
 
-/// Chooses exactly `wanted` of `from` items that are shown one by one, every such choice as likely.
+/// Chooses exactly `wanted` of `from` items in sequence, all choices equally likely.
 pub(crate) struct Sample {
     pub wanted: u64,
     pub from: u64,

@@ -1,4 +1,4 @@
-//! A description of physical memory, and building it.
+//! The specification of a physical memory.
 
 use super::file::FileMemory;
 use super::initial_state::{pin_share, with_free_blocks};
@@ -6,7 +6,7 @@ use super::{Buddy, BuddyInfo, MAX_FRAMES, MAX_ORDER, MemoryError};
 use pagewalk_units::{Draws, PageSize};
 use std::fmt;
 
-/// Physical memory: how much, how its free part lies at the start, and what moving a frame costs.
+/// A physical memory: its size, its initial state, and the cost of moving a frame.
 ///
 /// ```
 /// # #[derive(serde::Deserialize)] struct File { memory: pagewalk_mm::frames::MemorySpec }
@@ -29,42 +29,41 @@ use std::fmt;
 pub struct MemorySpec {
     /// Bytes of memory (`size`).
     pub bytes: u64,
-    /// What is free at the start; everything by default.
+    /// The initial state; empty by default.
     pub initial: Initial,
-    /// The largest order of a block. By default that of the host's free lists where a host is read, and else
-    /// [`MAX_ORDER`].
+    /// The largest order of a block. Default: that of the host's free lists if a host is read, else [`MAX_ORDER`].
     pub max_order: Option<u32>,
-    /// The share of used frames that cannot be moved, of those used at the start. Default 0.1: chosen.
+    /// The share of initially used frames that are unmovable. Default 0.1: chosen.
     pub unmovable: f64,
-    /// log2 of the frames of the page blocks that unmovable frames fill; 0 scatters them singly. Default 9: Linux's
+    /// log2 of the frames of page blocks for unmovable frames; 0 scatters them singly. Default 9: Linux's
     /// `pageblock_order` on x86-64.
     pub unmovable_order: u32,
     /// Cycles to move one frame; see [`MemorySpec::migration_cycles`].
     pub migration_cycles: Option<u64>,
-    /// Where free and unmovable blocks lie. Default 0.
+    /// The seed for the places of free and unmovable blocks. Default 0.
     pub seed: u64,
 }
 
-/// What is free at the start.
+/// The initial state of a memory.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Initial {
-    /// Everything.
+    /// All frames are free.
     Empty,
-    /// A share of the memory, in pieces.
+    /// A share of the memory is free, in pieces.
     Fragmented {
-        /// By order from 0, the share of free memory in blocks of at least that order: 1 first, never rising; larger
-        /// orders have none. It is 1 − [`Buddy::unusable_index`].
+        /// By order from 0, the share of free memory in blocks of at least that order: 1 first, never rising, 0 for
+        /// larger orders. It is 1 − [`Buddy::unusable_index`].
         fragmentation: Vec<f64>,
         /// The share of memory that is free.
         free: f64,
     },
-    /// As many blocks of each order as a Linux host had: the text of its `/proc/buddyinfo`, which begins with `Node`,
-    /// or the name of a file that holds it.
+    /// The free blocks of a Linux host: the text of its `/proc/buddyinfo`, which begins with `Node`, or the name of a
+    /// file that holds it.
     BuddyInfo(String),
 }
 
 impl MemorySpec {
-    /// A memory of which nothing is used, with all else at its default.
+    /// An unused memory, with all else at its default.
     pub fn empty(bytes: u64) -> MemorySpec {
         MemorySpec {
             bytes,
@@ -77,14 +76,13 @@ impl MemorySpec {
         }
     }
 
-    /// Cycles that the caller charges for each frame moved, when memory is compacted or a superpage is built by
-    /// copying. Default: 3,000 for each KiB of the frame, 12,000 for 4 KiB (Romer 1998, section 3.2: promotion).
+    /// Cycles that the caller charges per moved frame, for compaction and for superpages built by copying. Default:
+    /// 3,000 per KiB, so 12,000 for 4 KiB (Romer 1998, section 3.2: promotion).
     pub fn migration_cycles(&self, frame: PageSize) -> u64 {
         self.migration_cycles.unwrap_or(3000 * (frame.bytes() >> 10))
     }
 
-    /// The memory in its initial state, in frames of this size. `read` reads the file that `initial` names, and is
-    /// called for nothing else.
+    /// The memory in its initial state, in frames of this size. `read` reads the file that `initial` names.
     pub fn build<E: fmt::Display>(
         &self,
         frame: PageSize,
@@ -112,7 +110,7 @@ impl MemorySpec {
         Ok(buddy)
     }
 
-    /// What can be told before the frame size is known.
+    /// Checks what does not depend on the frame size.
     pub(super) fn check(&self) -> Result<(), MemoryError> {
         let orders = [("max_order", self.max_order), ("unmovable_order", Some(self.unmovable_order))];
         for (key, order) in orders.into_iter().filter_map(|(key, order)| Some((key, order?))) {
@@ -162,8 +160,8 @@ fn check_share(key: &'static str, value: f64) -> Result<(), MemoryError> {
     if (0.0..=1.0).contains(&value) { Ok(()) } else { Err(MemoryError::Share { key, value }) }
 }
 
-/// Free blocks of each order: the frames in blocks of at least an order are its share rounded, less what makes no
-/// whole block, which the next smaller order takes.
+/// Free blocks by order: the frames in blocks of at least an order are its rounded share, without a partial block,
+/// which the next smaller order takes.
 fn blocks_of_shares(frames: u64, fragmentation: &[f64], free: f64, max_order: u32) -> Vec<u64> {
     let free_frames = (free * frames as f64).round();
     let mut wanted = vec![0; max_order as usize + 1];

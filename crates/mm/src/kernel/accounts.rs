@@ -1,25 +1,25 @@
-//! What the kernel's work costs, by name.
+//! Accounts of the kernel's cycles.
 
 use std::fmt;
 
-/// What a cycle was spent on.
+/// What a cycle is spent on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Account {
-    /// Page faults at first touches, and at stores to what is shared.
+    /// Page faults: first touches, and stores to shared pages.
     Fault,
-    /// Clearing memory that is newly backed.
+    /// Clearing newly backed memory.
     Zero,
-    /// Copying pages to where a superpage is built, or when what is shared is stored to.
+    /// Copying pages to build superpages, or at stores to shared pages.
     Copy,
-    /// Changing page tables where pages stay in their frames.
+    /// Changing page tables in place.
     Map,
     /// A policy's own work at TLB misses.
     Bookkeeping,
-    /// Looking over page tables in the background.
+    /// Scanning page tables in the background.
     Scan,
     /// Dropping translations from TLBs.
     Flush,
-    /// Moving other pages out of the way.
+    /// Moving other pages to free blocks.
     Compaction,
     /// Writing pages to swap and reading them back.
     Swap,
@@ -28,7 +28,7 @@ pub enum Account {
 }
 
 impl Account {
-    /// All of them.
+    /// All accounts.
     pub const ALL: [Account; 10] = [
         Account::Fault,
         Account::Zero,
@@ -95,26 +95,26 @@ impl std::ops::Add for Accounts {
     }
 }
 
-/// What the kernel's work costs, in cycles.
+/// Prices of the kernel's work, in cycles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelCosts {
-    /// Of a page fault.
+    /// A page fault.
     pub fault: u64,
-    /// Of clearing 1 KiB.
+    /// Clearing 1 KiB.
     pub zero_per_kib: u64,
-    /// Of building a superpage elsewhere, for each KiB of it.
+    /// Building a superpage elsewhere, per KiB of it.
     pub copy_per_kib: u64,
-    /// Of building a superpage elsewhere, for each KiB of it that was backed before: what is really copied.
+    /// Building a superpage elsewhere, per KiB of it that was backed before and is copied.
     pub copy_backed_per_kib: u64,
-    /// Of building a superpage where its pages lie already.
+    /// Building a superpage in place.
     pub map: u64,
-    /// Of dropping a translation from the TLBs.
+    /// Dropping a translation from the TLBs.
     pub flush: u64,
 }
 
 impl KernelCosts {
-    /// Romer 1998, section 3.5: 3,000 cycles for each KB of a superpage that is built, copying and cache misses
-    /// included; faults, which all policies have alike, are not counted.
+    /// Romer 1998, section 3.5: 3,000 cycles per KB of a built superpage, including copying and cache misses; faults
+    /// are the same under all policies and not counted.
     pub const ROMER: KernelCosts = KernelCosts {
         fault: 0,
         zero_per_kib: 0,
@@ -124,9 +124,9 @@ impl KernelCosts {
         flush: 0,
     };
 
-    /// A kernel on a processor of today, at about 3 GHz: all chosen. A fault without clearing, 0.7 µs; clearing at
-    /// 30 GB in a second; copying, which reads as well as writes, at half of that; a change of a page table, 0.3 µs;
-    /// dropping a translation from all processors by interrupts, 1.3 µs.
+    /// A kernel on a current processor at about 3 GHz; all chosen. A fault without clearing: 0.7 µs. Clearing: 30 GB
+    /// per second. Copying, which reads and writes: half of that. A change of a page table: 0.3 µs. Dropping a
+    /// translation from all processors by interrupts: 1.3 µs.
     pub const TODAY: KernelCosts = KernelCosts {
         fault: 2000,
         zero_per_kib: 100,

@@ -1,14 +1,14 @@
-//! Frames for pages: at faults, for promotions, and what gives way when there are none.
+//! Frames for faults and promotions, and eviction when there are none.
 
-use super::memory::{CACHED, Killed, LENT, Loss, Physical, WhenFull};
+use super::memory::{CACHED, FullMemoryAction, LENT, Loss, OomKill, Physical};
 use super::{Account, Kernel, MemoryTotals, Remap};
 use crate::frames::{Buddy, Frame};
-use crate::promotion::{AtMap, Event, Reserve};
+use crate::promotion::{Event, MapBacking, ReservationRules};
 use crate::{AddressSpace, MemoryRules, Superpage};
 use std::ops::Range;
 
 impl Kernel {
-    /// The same kernel on a physical memory, of which at least one frame is free. Without one, frames never run out.
+    /// Gives the kernel a physical memory with at least one free frame. Without a memory, frames never run out.
     ///
     /// # Panics
     /// If no frame is free, or something is backed already.
@@ -19,7 +19,7 @@ impl Kernel {
         self
     }
 
-    /// The kernel's side of process `number`, among those that share its memory: see [`Kernel::hand_memory`].
+    /// Sets the kernel's process number, for processes that share a memory: see [`Kernel::hand_memory`].
     pub fn numbered(mut self, number: u32) -> Kernel {
         self.number = number;
         if let Some(memory) = &mut self.memory {
@@ -28,8 +28,8 @@ impl Kernel {
         self
     }
 
-    /// Hands its physical memory to another process's kernel, in the place of that one's own, which has to have it
-    /// before it is asked for anything. What processes lose by each other's work they are to be [told](Kernel::lost).
+    /// Hands the shared physical memory to another process's kernel, which needs it before any other call. Report
+    /// [losses](Kernel::lost) to the processes concerned.
     pub fn hand_memory(&mut self, to: &mut Kernel) {
         if let Some(mut memory) = self.memory.take() {
             memory.process = to.number;
@@ -37,12 +37,12 @@ impl Kernel {
         }
     }
 
-    /// What others lost by the work of this kernel, with the numbers of their processes, since it was asked last.
+    /// Losses of other processes through this kernel's work since the last call, by process number.
     pub fn losses(&mut self) -> Vec<(u32, Loss)> {
         self.memory.as_mut().map(|memory| memory.take_losses()).unwrap_or_default()
     }
 
-    /// The process has ended: its frames are free for others.
+    /// The process ends: frees its frames.
     pub fn ended(&mut self) {
         for unit in self.table.units() {
             self.release(unit);
@@ -52,7 +52,7 @@ impl Kernel {
         }
     }
 
-    /// The process lost something by the work of another's kernel.
+    /// The process loses something through another kernel's work.
     pub fn lost(&mut self, loss: Loss, remaps: &mut Vec<Remap>) {
         match loss {
             Loss::Frames(unit) if unit.first >= CACHED => self.unmap_cached(unit.first, remaps),
@@ -67,25 +67,25 @@ impl Kernel {
         self.memory.as_ref().map(Physical::buddy)
     }
 
-    /// How that lies now.
+    /// The present state of that memory.
     pub fn memory_totals(&self) -> Option<MemoryTotals> {
         self.memory().map(MemoryTotals::of)
     }
 
-    /// The frame of a backed page, if there is a physical memory.
+    /// The frame of a backed page, if the kernel has a memory.
     pub fn frame_of(&self, page: u64) -> Option<Frame> {
         let unit = self.table.mapped(page)?;
         let first = self.memory.as_ref()?.frame_of(unit.first)?;
         Some(Frame(first.0 + (page - unit.first)))
     }
 
-    /// Whether [`Kernel::walked`] is to be called, and [`Kernel::touched`] whenever something misses a TLB that is
-    /// not touched any more: pages may be swapped out.
+    /// Whether pages may be swapped out. The caller must then call [`Kernel::walked`], and [`Kernel::touched`] at
+    /// misses of pages that are no longer backed.
     pub fn swaps(&self) -> bool {
         self.memory.is_some()
     }
 
-    /// A walk to a page, which sets its accessed bit, and which the policy hears of.
+    /// A walk to a page: sets its accessed bit, and informs the policy.
     pub fn walked(&mut self, page: u64) {
         if let Some(unit) = self.table.mapped(page) {
             self.policy.tell(Event::Walked(unit));
@@ -100,12 +100,12 @@ impl Kernel {
         self.memory.as_ref().is_some_and(|memory| memory.any_swapped(block.pages()))
     }
 
-    /// Whether [`Kernel::mapped`] is to be called.
+    /// Whether the caller must call [`Kernel::mapped`].
     pub fn backs_areas(&self) -> bool {
         self.memory.is_some() && self.policy.rules.backs_areas
     }
 
-    /// Pages were added to an area of memory, and `space` knows it already.
+    /// Pages were added to an area; `space` reflects it already.
     pub fn mapped(&mut self, pages: Range<u64>, space: &AddressSpace, remaps: &mut Vec<Remap>) {
         if self.is_inheriting() {
             return;
@@ -114,13 +114,13 @@ impl Kernel {
         let (Some(area), Some(memory), false) = (area, &mut self.memory, pages.is_empty()) else { return };
         self.policy.tell(Event::Memory(memory.buddy()));
         let at_map = self.policy.decides.at_map(area, pages.end - pages.start);
-        if at_map == AtMap::OnDemand {
+        if at_map == MapBacking::OnDemand {
             return;
         }
         let orders = self.policy.rules.orders | 1;
-        // Programs whose recording misses a mapping may have touched some of it before.
+        // If the recording missed a mapping, the program may have touched it before.
         let is_new = self.table.units_in(pages.clone()).is_empty() && !memory.any_swapped(pages.clone());
-        let is_whole = at_map == AtMap::Whole && is_new;
+        let is_whole = at_map == MapBacking::Whole && is_new;
         let taken = if is_whole { memory.take_eager(pages.clone(), orders) } else { None };
         let Some((units, runs)) = taken else {
             self.counts.eager_left += 1;
@@ -139,8 +139,8 @@ impl Kernel {
         self.note_peaks();
     }
 
-    /// Frames for the first of `blocks` that there are some for. The last one is the base page; if there is none even
-    /// for that, the process is killed.
+    /// Finds frames for the first of `blocks` that fits. The last one is the base page; if even that has no frame, the
+    /// process is killed.
     pub(super) fn find_frames(
         &mut self,
         blocks: &[Superpage],
@@ -148,7 +148,7 @@ impl Kernel {
         remaps: &mut Vec<Remap>,
     ) -> Option<Superpage> {
         let Some(memory) = &mut self.memory else { return Some(blocks[0]) };
-        let (&page, larger) = blocks.split_last().expect("order 0 is always possible");
+        let (&page, larger) = blocks.split_last().expect("order 0 always remains");
         let found = larger.iter().copied().find(|&block| memory.take(block));
         self.counts.faults_fallen_back += u64::from(found.unwrap_or(page) != blocks[0]);
         if found.is_none() {
@@ -157,12 +157,12 @@ impl Kernel {
         self.killed.is_none().then_some(found.unwrap_or(page))
     }
 
-    /// A frame for a base page: in its place in a reservation, or any. If none is free, reservations are broken, and
-    /// units swapped out, or the process killed.
+    /// Finds a frame for a base page: in its place in a reservation, or any. If none is free, breaks reservations and
+    /// swaps units out, or kills the process.
     ///
-    /// `page`: or the name of a page of the page cache.
+    /// `page` may be the name of a page of the page cache.
     pub(super) fn find_frame(&mut self, page: u64, space: &AddressSpace, remaps: &mut Vec<Remap>) {
-        if let Some(Reserve { order, .. }) = self.policy.rules.reserves.filter(|_| page < CACHED) {
+        if let Some(ReservationRules { order, .. }) = self.policy.rules.reserves.filter(|_| page < CACHED) {
             let region = Superpage::around(page, order);
             self.reserve(region, space);
             if self.memory.as_mut().is_some_and(|memory| memory.populate(page, region)) {
@@ -179,7 +179,7 @@ impl Kernel {
                         self.policy.tell(Event::Refused(region));
                     }
                 }
-                None if memory.rules.when_full == WhenFull::Oom => {
+                None if memory.rules.when_full == FullMemoryAction::Oom => {
                     let Some(victim) = memory.cached_victim() else { return self.kill() };
                     self.give_up(victim, remaps);
                 }
@@ -192,7 +192,7 @@ impl Kernel {
         }
     }
 
-    /// Reserves a block for a region of which nothing is backed, where it may have one.
+    /// Reserves a block for an unbacked region, if it may have one.
     fn reserve(&mut self, region: Superpage, space: &AddressSpace) {
         let area = self.area(region, space);
         let fits = area.is_some_and(|area| self.covers(area, region) && self.policy.decides.takes(area));
@@ -207,17 +207,17 @@ impl Kernel {
     }
 
     fn kill(&mut self) {
-        self.killed = Some(Killed { instructions: self.now, bytes: self.base.bytes() });
+        self.killed = Some(OomKill { instructions: self.now, bytes: self.base.bytes() });
     }
 
-    /// Gives up what is to go next. False if there is nothing: children have all frames.
+    /// Evicts the next victim. False if there is none, because children own all frames.
     fn evict(&mut self, remaps: &mut Vec<Remap>) -> bool {
         let victim = self.memory.as_mut().and_then(Physical::victim);
         victim.into_iter().for_each(|victim| self.give_up(victim, remaps));
         victim.is_some()
     }
 
-    /// Frees the frames of a unit, whosever it is.
+    /// Evicts a unit of any process.
     fn give_up(&mut self, victim: (u32, u64), remaps: &mut Vec<Remap>) {
         let (process, first) = victim;
         let (order, keeps_place) = self.reserved();
@@ -228,16 +228,16 @@ impl Kernel {
                 self.release(Superpage::around(first, 0));
             }
             _ => {
-                let unit = self.table.mapped(first).expect("units are backed");
+                let unit = self.table.mapped(first).expect("a unit is backed");
                 self.swap_out(unit, remaps);
                 self.release(unit);
             }
         }
     }
 
-    /// Swaps a unit out, whose frames go: what was touched of it is written, the rest dropped.
+    /// Swaps a unit out: writes its touched pages, drops the others.
     fn swap_out(&mut self, unit: Superpage, remaps: &mut Vec<Remap>) {
-        let memory = self.memory.as_mut().expect("only a memory is full");
+        let memory = self.memory.as_mut().expect("only a memory fills up");
         remaps.push(Remap::Evicted(unit));
         if unit.order > 0 {
             self.policy.tell(Event::Demoted(unit));
@@ -255,7 +255,7 @@ impl Kernel {
         self.accounts.charge(Account::Flush, self.costs.flush);
     }
 
-    /// Drops a page of the page cache, whose frame goes, wherever it is mapped.
+    /// Drops a page of the page cache wherever it is mapped.
     fn unmap_cached(&mut self, name: u64, remaps: &mut Vec<Remap>) {
         let Some(sharing) = &mut self.sharing else { return };
         for page in sharing.cache.remove(name) {
@@ -267,13 +267,13 @@ impl Kernel {
         }
     }
 
-    /// Order of the policy's reservations, and whether one keeps its place when a page of it goes.
+    /// The order of the policy's reservations, and whether a freed page keeps its place in one.
     fn reserved(&self) -> (Option<u8>, bool) {
         let rule = self.policy.rules.reserves;
         (rule.map(|rule| rule.order), rule.is_some_and(|rule| !rule.broken_by_gaps))
     }
 
-    /// The frames of a unit are free.
+    /// Frees the frames of a unit.
     pub(super) fn release(&mut self, unit: Superpage) {
         let (order, keeps_place) = self.reserved();
         if let Some(memory) = &mut self.memory {
@@ -281,7 +281,7 @@ impl Kernel {
         }
     }
 
-    /// A superpage was taken apart: its frames are those of the parts. A page of hugetlb has none.
+    /// Splits a superpage's frames among its parts. A hugetlb page has none.
     pub(super) fn split(&mut self, unit: Superpage, parts: &[Superpage]) {
         let is_own = !self.table.is_foreign(unit.first);
         let has_frames = |memory: &&mut Physical| is_own && memory.frame_of(unit.first).is_some();
@@ -290,7 +290,7 @@ impl Kernel {
         }
     }
 
-    /// Frames for a superpage that is built, if there are some. `in_place`: those that its pages have.
+    /// Finds frames for a promotion; false if there are none. `in_place`: those that its pages have.
     pub(super) fn find_block(&mut self, block: Superpage, in_place: bool, remaps: &mut Vec<Remap>) -> bool {
         let Some(memory) = &mut self.memory else { return true };
         if memory.any_swapped(block.pages()) {
@@ -320,7 +320,7 @@ impl Kernel {
         self.memory.as_mut().is_some_and(|memory| memory.replace(block, parts, order))
     }
 
-    /// Makes a free block for a superpage, and pays for it.
+    /// Compacts memory for a superpage, and charges for it.
     fn compact(&mut self, block: Superpage, remaps: &mut Vec<Remap>) -> bool {
         let Some(memory) = &mut self.memory else { return false };
         let Some((compaction, moved)) = memory.compact(block.order) else { return false };
@@ -332,7 +332,7 @@ impl Kernel {
         true
     }
 
-    /// Units lie in other frames. What becomes part of `built` is dropped when that is.
+    /// Remaps moved units; parts of `built` are dropped with the promotion.
     fn have_moved(&mut self, moved: Vec<Superpage>, built: Option<Superpage>, remaps: &mut Vec<Remap>) {
         let cache = self.sharing.as_ref().map(|sharing| &sharing.cache);
         let mapped = |unit: Superpage| match (unit.first, cache) {

@@ -1,21 +1,21 @@
-//! What the kernel did.
+//! Counts of the kernel's work.
 
 use super::ORDERS;
 use crate::frames::Buddy;
 
-/// How the physical memory lies, in frames.
+/// The state of the physical memory, in frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryTotals {
-    /// Frames in all.
+    /// All frames.
     pub frames: u64,
-    /// Those that are free.
+    /// Free frames.
     pub free: u64,
     /// Free frames in blocks of at least each order.
     pub usable: [u64; ORDERS],
 }
 
 impl MemoryTotals {
-    /// The share of free memory in blocks too small for a superpage of this order; 1 when nothing is free. See
+    /// The share of free memory in blocks too small for a superpage of this order; 1 if nothing is free. See
     /// [`Buddy::unusable_index`].
     pub fn unusable_index(&self, order: u8) -> f64 {
         if self.free == 0 {
@@ -33,73 +33,73 @@ impl MemoryTotals {
     }
 }
 
-/// What the kernel did.
-// Many fields: one for each event that is counted; results list them by name.
+/// Counts of the kernel's work.
+// Many fields: one per kind of event; results list them by name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KernelCounts {
-    /// Page faults: first touches of pages that nothing mapped, touches of pages that were swapped out, and stores to
-    /// pages that may be shared.
+    /// Page faults: first touches of unmapped pages, touches of swapped-out pages, and stores to pages that may be
+    /// shared.
     pub faults: u64,
-    /// Faults that took a smaller page than they could have had, as there was no block of frames for it.
+    /// Faults that took a smaller page because no block of frames was free.
     pub faults_fallen_back: u64,
-    /// Superpages built of pages that were mapped before, by order.
+    /// Superpages built from mapped pages, by order.
     pub promotions: [u64; ORDERS],
-    /// Superpages built where their pages lay already, among them.
+    /// Promotions in place.
     pub promotions_in_place: u64,
-    /// Superpages taken apart.
+    /// Superpages split.
     pub demotions: u64,
-    /// Bytes given back, of superpages, that the program had never touched.
+    /// Never touched bytes of superpages that were freed.
     pub trimmed_bytes: u64,
-    /// Superpages that the policy wanted and that would have reached out of their area of memory.
+    /// Promotions refused because the superpage would extend beyond its area.
     pub refused_area: u64,
-    /// Superpages that the policy wanted and for which there was no block of frames; under a policy that copies
-    /// nothing, also those whose pages do not lie in place; and those of which a part is swapped out.
+    /// Promotions refused because no block of frames was free, because a part is swapped out, or, under a policy that
+    /// copies nothing, because the pages do not lie in place.
     pub refused_memory: u64,
-    /// Bytes of superpages that were built.
+    /// Bytes of built superpages.
     pub promoted_bytes: u64,
-    /// Most bytes that were backed at one time.
+    /// Peak backed bytes.
     pub backed_bytes_peak: u64,
-    /// Most bytes that were backed and never touched at one time.
+    /// Peak bytes backed and never touched.
     pub untouched_bytes_peak: u64,
-    /// Blocks of frames that were made free for promotions by moving what was in them.
+    /// Blocks of frames that compaction freed for promotions.
     pub compactions: u64,
-    /// Frames moved for that, of this process and of others.
+    /// Frames that compaction moved, of this process and of others.
     pub frames_moved: u64,
-    /// Reservations that the policy wanted and for which there was no block of frames.
+    /// Reservations refused because no block of frames was free.
     pub reservations_refused: u64,
-    /// Reservations broken for want of frames.
+    /// Reservations broken because frames ran out.
     pub reservations_broken: u64,
-    /// Requests of memory that were backed as a whole when they were mapped.
+    /// Mapping requests backed at once.
     pub eager_areas: u64,
-    /// Bytes of them.
+    /// Their bytes.
     pub eager_bytes: u64,
-    /// Runs of adjacent frames that they took.
+    /// Their runs of adjacent frames.
     pub eager_runs: u64,
-    /// Requests that were left to demand, as memory was fragmented or had not enough free, or
-    /// some of them were touched already.
+    /// Mapping requests left to demand paging, because memory was fragmented or short, or some pages were touched
+    /// already.
     pub eager_left: u64,
-    /// Base pages written to swap. What the program has never touched is dropped instead.
+    /// Base pages written to swap. Never touched pages are dropped instead.
     pub swap_outs: u64,
-    /// Base pages read back.
+    /// Base pages read back from swap.
     pub swap_ins: u64,
-    /// Base pages copied at the first store to them, as they were the page cache's, the parent's, or also a child's.
+    /// Base pages copied at their first store, because they belong to the page cache or the parent, or to a child too.
     pub copies_on_write: u64,
-    /// Pages that no child shared any more at the first store after a fork.
+    /// Pages that no child shares any more at the first store after a fork.
     pub reused: u64,
-    /// First stores to pages of shared mappings of files that a load had mapped.
+    /// First stores to pages of shared file mappings that a load had mapped.
     pub write_notices: u64,
     /// Faults that mapped pages of files.
     pub file_faults: u64,
     /// Reads of files, for faults on pages that were not in memory.
     pub file_reads: u64,
-    /// Most bytes that were mapped at one time in frames of the page cache or of the parent.
+    /// Peak bytes mapped in frames of the page cache or of the parent.
     pub foreign_bytes_peak: u64,
 }
 
 impl std::ops::Add for KernelCounts {
     type Output = KernelCounts;
 
-    /// Of two processes together. Peaks are those of each, which may have come at different times.
+    /// The sum over two processes. It adds their peaks, which may come at different times.
     fn add(self, other: KernelCounts) -> KernelCounts {
         KernelCounts {
             promotions: std::array::from_fn(|order| self.promotions[order] + other.promotions[order]),

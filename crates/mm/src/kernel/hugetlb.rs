@@ -1,33 +1,31 @@
-//! Memory of hugetlb: on pages that the program has chosen itself, whatever the policy wants.
+//! Hugetlb memory: its pages are the program's own choice, whatever the policy.
 
 use super::{Account, Kernel, ORDERS, Remap};
 use crate::{AddressSpace, Superpage, Vma};
 use pagewalk_units::PageSize;
 use std::ops::Range;
 
-/// log2 of the bytes of the pages, unless [`Kernel::map_hugetlb_by`] says otherwise.
+/// log2 of the bytes of hugetlb pages, unless [`Kernel::map_hugetlb_by`] changes it.
 const USUAL_SHIFT: u32 = 21;
 
-/// The order that those have.
+/// The order of such pages.
 pub(super) fn usual_order(base: PageSize) -> u8 {
     USUAL_SHIFT.saturating_sub(base.shift()) as u8
 }
 
 impl Kernel {
-    /// Says, before anything else, by pages of which order memory of hugetlb is mapped: the machine's huge page, or
-    /// 0 where
-    /// it has none, and base pages have to do. Pages of hugetlb that are larger are mapped piece by piece; those that
-    /// are smaller, by base pages.
+    /// Sets the order of the pages that map hugetlb memory, before anything else: the machine's huge page, or 0 if it
+    /// has none, for base pages. Larger hugetlb pages are mapped in pieces, smaller ones by base pages.
     pub fn map_hugetlb_by(&mut self, order: u8) {
         self.hugetlb = if usize::from(order) < ORDERS { order } else { 0 };
     }
 
-    /// The order that [`Kernel::map_hugetlb_by`] says.
+    /// The order of the pages that map hugetlb memory.
     pub fn hugetlb_order(&self) -> u8 {
         self.hugetlb
     }
 
-    /// The page of hugetlb around a base page, if there is one, or the part of it that is mapped as one.
+    /// The hugetlb page around a base page, if there is one, or the piece of it that is mapped as one page.
     pub(super) fn hugetlb_page(&self, page: u64, space: &AddressSpace) -> Option<Superpage> {
         let block = Superpage::around(page, self.hugetlb);
         let Range { start, end } = block.pages();
@@ -36,9 +34,8 @@ impl Kernel {
         (self.hugetlb > 0 && area.holds_of_hugetlb(&bytes)).then_some(block)
     }
 
-    /// First touch of a page of hugetlb, if it is one. Its frames were set aside before the program began: they are
-    /// none
-    /// of the physical memory.
+    /// First touch of a hugetlb page; false if it is none. Its frames were reserved before the program began and are
+    /// not part of the physical memory.
     pub(super) fn hugetlb_fault(&mut self, page: u64, space: &AddressSpace, remaps: &mut Vec<Remap>) -> bool {
         let block = self.hugetlb_page(page, space).filter(|&block| self.table.backed_in(block) == 0);
         let Some(block) = block else { return false };
@@ -50,7 +47,7 @@ impl Kernel {
         true
     }
 
-    /// A copy of a page of hugetlb, which stays one.
+    /// Copies a hugetlb page.
     pub(super) fn copy_hugetlb(&mut self, unit: Superpage, remaps: &mut Vec<Remap>) {
         self.table.map(unit);
         self.counts.copies_on_write += 1;
@@ -59,7 +56,7 @@ impl Kernel {
         self.note_peaks();
     }
 
-    /// Whether a unit is a page of hugetlb.
+    /// Whether a unit is a hugetlb page.
     pub(super) fn is_hugetlb(&self, unit: Superpage, space: &AddressSpace) -> bool {
         self.area(unit, space).is_some_and(Vma::is_hugetlb)
     }

@@ -1,84 +1,84 @@
-//! Which frames back which pages.
+//! The frames that back pages.
 //!
-//! Every superpage and every backed base page, a *unit*, owns a block of frames of its order. The pages of a
-//! reservation own its frames at their own offsets, while all of it is one block to the allocator.
+//! Every superpage and every backed base page, a *unit*, owns a block of frames of its order. Pages of a reservation
+//! own its frames at their offsets, while the allocator sees one block.
 //!
-//! Processes that take turns share a memory: it goes from the kernel of one to that of the next (see
-//! [`Kernel::hand_memory`](super::Kernel::hand_memory)), and callers name pages of the process that has it. What it
-//! takes from another one, that is told when it has it again.
+//! Processes in turns share a memory: it moves from one kernel to the next (see
+//! [`Kernel::hand_memory`](super::Kernel::hand_memory)), and callers name pages of the process that has it. A process
+//! learns what others took from it when it has the memory again.
 
 use super::ORDERS;
 use crate::Superpage;
-use crate::frames::{Broken, Buddy, Compaction, Frame, Reservations};
+use crate::frames::{BrokenReservation, Buddy, Compaction, Frame, Reservations};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
 
-/// What happens when a page needs a frame and none is free.
+/// What happens if a page needs a frame and none is free.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum WhenFull {
-    /// Something else is swapped out.
+pub enum FullMemoryAction {
+    /// Another unit is swapped out.
     #[default]
     Swap,
-    /// There is no swap: the process is killed.
+    /// The process is killed: there is no swap.
     Oom,
 }
 
-impl WhenFull {
+impl FullMemoryAction {
     /// `swap` or `oom`; an unknown name is `None`.
-    pub fn from_name(name: &str) -> Option<WhenFull> {
+    pub fn from_name(name: &str) -> Option<FullMemoryAction> {
         match name {
-            "swap" => Some(WhenFull::Swap),
-            "oom" => Some(WhenFull::Oom),
+            "swap" => Some(FullMemoryAction::Swap),
+            "oom" => Some(FullMemoryAction::Oom),
             _ => None,
         }
     }
 }
 
-/// How a process ended for want of memory.
+/// The kill of a process for lack of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Killed {
+pub struct OomKill {
     /// Instructions executed.
     pub instructions: u64,
-    /// Bytes of the page that there was no frame for: a base page, as larger ones give way first.
+    /// Bytes of the page without a frame: a base page, since larger ones fall back first.
     pub bytes: u64,
 }
 
-/// How a kernel deals with its memory.
+/// A kernel's rules for its memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryRules {
-    /// Whether promotions compact memory when they find no block.
+    /// Whether promotions compact memory if they find no block.
     pub compact: bool,
-    /// Cycles to move one frame for that.
+    /// Cycles to move one frame in compaction.
     pub migration_cycles: u64,
-    /// Cycles to write a base page to swap, or to read it back.
+    /// Cycles to write a base page to swap or read it back.
     pub swap_cycles: u64,
-    /// What gives way when no frame is free.
-    pub when_full: WhenFull,
+    /// What happens if no frame is free.
+    pub when_full: FullMemoryAction,
 }
 
 impl MemoryRules {
-    /// Swap: 100 µs at 3 GHz for a page, a solid-state disk of today; chosen.
+    /// Swap: 100 µs at 3 GHz per page, for a current solid-state disk; chosen.
     pub const SWAP_CYCLES: u64 = 300_000;
 }
 
-/// Pages of the page cache own frames under names from here on, beyond all addresses.
+/// The first name of the page cache's pages, beyond all addresses.
 pub(super) const CACHED: u64 = 1 << 62;
-/// Pages that a child has kept while this process has got copies: the same.
+/// The first name of pages that a child keeps while this process has copies.
 pub(super) const LENT: u64 = 1 << 63;
 
-/// What a process's kernel lost, or has to do anew, by the work of another one on the same memory.
+/// What a process's kernel loses through another kernel's work on the same memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
     /// The frames of a unit, or of a page of the page cache.
     Frames(Superpage),
-    /// The place of a unit: it lies in other frames.
+    /// The place of a unit, which moved to other frames.
     Place(Superpage),
     /// The reservation of a region.
     Reservation(Superpage),
 }
 
-/// A process, and the first page of something of it.
+/// A process and the first page, or name, of something that owns frames.
 type Name = (u32, u64);
 
 #[derive(Clone, Copy, Debug)]
@@ -86,31 +86,31 @@ struct Owned {
     frame: Frame,
     /// Its number among all units ever backed.
     since: u64,
-    /// Whether something walked to it since the hand of the clock came by.
+    /// Whether it had a walk since the clock's hand came by.
     accessed: bool,
 }
 
-/// A physical memory, and whose its frames are.
+/// A physical memory and the owners of its frames.
 #[derive(Clone)]
 pub(super) struct Physical {
     buddy: Buddy,
     pub rules: MemoryRules,
     /// The process that has it.
     pub process: u32,
-    /// By first page of a unit.
+    /// Blocks of units, by first page.
     owned: FxHashMap<Name, Owned>,
-    /// Units by first frame, but for pages of reservations.
+    /// Units by first frame, without pages of reservations.
     owners: FxHashMap<Frame, (u32, Superpage)>,
     reservations: Reservations<(u32, Superpage)>,
-    /// No block of this order can be cleared until frames are given back or blocks split.
+    /// An order of which no block can be cleared, until frames are freed or blocks split.
     futile: Option<u32>,
-    /// First pages of units and their numbers, in the order in which the hand comes by; some are no more.
+    /// First pages of units and their numbers, in the order of the clock's hand; some are stale.
     clock: VecDeque<(Name, u64)>,
     next: u64,
     swapped: BTreeSet<Name>,
     /// Pages lent so far.
     lent: u64,
-    /// What other processes lost since they were last asked.
+    /// Losses of other processes since the last call of `take_losses`.
     losses: Vec<(u32, Loss)>,
 }
 
@@ -132,12 +132,12 @@ impl Physical {
         }
     }
 
-    /// What other processes lost since this was asked last.
+    /// Takes the losses of other processes since the last call.
     pub fn take_losses(&mut self) -> Vec<(u32, Loss)> {
         std::mem::take(&mut self.losses)
     }
 
-    /// Tells a process of a loss, unless it is the one that works.
+    /// Records a process's loss, unless it is the one that works.
     fn loses(&mut self, process: u32, loss: Loss) {
         if process != self.process {
             self.losses.push((process, loss));
@@ -148,27 +148,26 @@ impl Physical {
         (self.process, page)
     }
 
-    /// The frame of a base page is a child's from now on. Returns the name that it goes by.
+    /// Gives the frame of a base page to a child. Returns its name.
     pub fn lend(&mut self, page: u64, reserved_order: Option<u8>) -> Option<u64> {
         let Owned { frame, .. } = *self.owned.get(&self.name(page))?;
         if !self.owners.contains_key(&frame) {
             let region = Superpage::around(page, reserved_order.expect("a page of a reservation"));
             let key = (self.process, region);
-            let broken = self.reservations.break_up(&mut self.buddy, key).expect("it is of one");
+            let broken = self.reservations.break_up(&mut self.buddy, key).expect("the page is in one");
             self.futile = None;
             self.leave(&broken);
         }
         let owned = self.owned.remove(&(self.process, page))?;
         let name = LENT + self.lent;
         self.lent += 1;
-        // Not in the clock: nobody but the child can give it up.
+        // Not in the clock: only the child can free it.
         self.owned.insert((self.process, name), owned);
         self.owners.insert(frame, (self.process, Superpage::around(name, 0)));
         Some(name)
     }
 
-    /// The unit of the page cache that goes next, if there is one, and whose it is: what can be dropped where nothing
-    /// can be swapped.
+    /// The next victim of the page cache and its process, if any: it can be dropped even without swap.
     pub fn cached_victim(&mut self) -> Option<(u32, u64)> {
         for spares_used in [true, false] {
             for at in 0..self.clock.len() {
@@ -188,7 +187,7 @@ impl Physical {
         &self.buddy
     }
 
-    /// The first frame of what backs the unit that begins at a page.
+    /// The first frame of the unit that begins at a page.
     pub fn frame_of(&self, first: u64) -> Option<Frame> {
         self.owned.get(&self.name(first)).map(|owned| owned.frame)
     }
@@ -203,22 +202,22 @@ impl Physical {
         let name = self.name(first);
         self.owned.insert(name, Owned { frame, since: self.next, accessed: false });
         self.clock.push_back((name, self.next));
-        // What is no more goes when it is more than the rest.
+        // Remove stale entries when they outnumber the others.
         if self.clock.len() > 64 + 2 * self.owned.len() {
             let owned = &self.owned;
             self.clock.retain(|(name, since)| owned.get(name).is_some_and(|of| of.since == *since));
         }
     }
 
-    /// Backs a unit by a free block, if there is one.
+    /// Backs a unit with a free block, if there is one.
     pub fn take(&mut self, unit: Superpage) -> bool {
         let frame = self.buddy.allocate(unit.order.into());
         frame.into_iter().for_each(|frame| self.insert(unit, frame));
         frame.is_some()
     }
 
-    /// Backs a range of pages by the largest free blocks, if enough is free: units of `orders`, a bit each, as large as
-    /// they lie aligned. Returns them, and how many runs of adjacent frames they take.
+    /// Backs a range of pages with the largest free blocks, if enough is free, as units of `orders` (one bit each) as
+    /// large as alignment allows. Returns the units and their number of runs of adjacent frames.
     pub fn take_eager(&mut self, pages: Range<u64>, orders: u32) -> Option<(Vec<Superpage>, u64)> {
         let blocks = self.buddy.allocate_eager(pages.end - pages.start)?;
         let (mut units, mut runs, mut next) = (Vec::new(), 0, None);
@@ -245,7 +244,7 @@ impl Physical {
         Some((units, runs))
     }
 
-    /// Takes back the frames of a unit. `keeps_place`: a reservation that it is of stays.
+    /// Frees the frames of a unit. `keeps_place`: its reservation stays.
     pub fn release(&mut self, unit: Superpage, reserved_order: Option<u8>, keeps_place: bool) {
         self.futile = None;
         let name = self.name(unit.first);
@@ -258,7 +257,7 @@ impl Physical {
                 self.reservations.depopulate(&mut self.buddy, key, unit.first - region.first);
                 return;
             }
-            let broken = self.reservations.break_up(&mut self.buddy, key).expect("it is of one");
+            let broken = self.reservations.break_up(&mut self.buddy, key).expect("the page is in one");
             self.leave(&broken);
         }
         self.owned.remove(&name);
@@ -266,7 +265,7 @@ impl Physical {
         self.buddy.free(frame, unit.order.into());
     }
 
-    /// Makes several units of one. They hold all of it.
+    /// Splits a unit into `parts`, which cover it.
     pub fn split(&mut self, unit: Superpage, parts: &[Superpage]) {
         self.futile = None;
         let name = self.name(unit.first);
@@ -280,7 +279,7 @@ impl Physical {
         }
     }
 
-    /// Makes one unit of several where they lie, if they hold all of it and lie right: contiguous and aligned.
+    /// Joins `parts` in place, if they cover the block and are contiguous and aligned in memory.
     pub fn join(&mut self, block: Superpage, parts: &[Superpage]) -> bool {
         let Some(frame) = self.frame_of(block.first).filter(|frame| frame.0 % block.len() == 0) else {
             return false;
@@ -311,7 +310,7 @@ impl Physical {
         true
     }
 
-    /// Gives a block frames of its own, and takes back those of its parts.
+    /// Gives a block new frames, and frees those of its parts.
     pub fn replace(&mut self, block: Superpage, parts: &[Superpage], reserved_order: Option<u8>) -> bool {
         let Some(frame) = self.buddy.allocate(block.order.into()) else { return false };
         parts.iter().for_each(|&part| self.release(part, reserved_order, false));
@@ -319,15 +318,14 @@ impl Physical {
         true
     }
 
-    /// Makes a free block of an order by moving what is in it. Returns what that took, and which units of the process
-    /// moved.
+    /// Compacts memory for a free block of an order. Returns the compaction and the moved units of the process.
     pub fn compact(&mut self, order: u8) -> Option<(Compaction, Vec<Superpage>)> {
         let order = u32::from(order);
         if self.futile.is_some_and(|futile| futile <= order) {
             return None;
         }
         let Some(compaction) = self.buddy.compact(order) else {
-            // Nor can a larger one be: it would have one of this order in it.
+            // Larger blocks contain blocks of this order, so they cannot be cleared either.
             self.futile = Some(order);
             return None;
         };
@@ -341,7 +339,7 @@ impl Physical {
             } else if let Some(key) = self.reservations.moved(of.from, of.to) {
                 let (process, region) = key;
                 for page in region.pages() {
-                    let reservation = self.reservations.get(key).expect("it has moved");
+                    let reservation = self.reservations.get(key).expect("its block moved");
                     if reservation.is_populated(page - region.first) {
                         let its = self.owned.get_mut(&(process, page)).expect("a populated page is backed");
                         its.frame = Frame(of.to.0 + (page - region.first));
@@ -367,14 +365,14 @@ impl Physical {
         self.reservations.reserve(&mut self.buddy, (self.process, region), region.order.into()).is_some()
     }
 
-    /// Backs a page by its place in the reservation of its region, if that has one.
+    /// Backs a page with its frame in its region's reservation, if there is one.
     pub fn populate(&mut self, page: u64, region: Superpage) -> bool {
         let frame = self.reservations.populate((self.process, region), page - region.first);
         frame.into_iter().for_each(|frame| self.own(page, frame));
         frame.is_some()
     }
 
-    /// Breaks the reservation that was used least recently. Returns its region, and whose that is.
+    /// Breaks the least recently used reservation. Returns its region and process.
     pub fn break_reservation(&mut self) -> Option<(u32, Superpage)> {
         let broken = self.reservations.break_least_recent(&mut self.buddy)?;
         self.futile = None;
@@ -384,8 +382,7 @@ impl Physical {
         Some(broken.key)
     }
 
-    /// Takes the frames of a unit from the process that owns it, which is another one; for the rest see
-    /// [`Physical::release`].
+    /// [`Physical::release`] for a unit of another process.
     pub fn take_from(&mut self, (process, first): (u32, u64), reserved_order: Option<u8>, keeps_place: bool) {
         let order = self.owned.get(&(process, first)).and_then(|owned| self.owners.get(&owned.frame));
         let unit = Superpage { first, order: order.map_or(0, |(_, unit)| unit.order) };
@@ -395,8 +392,8 @@ impl Physical {
         self.process = works;
     }
 
-    /// The pages of a reservation that has ended own single frames.
-    fn leave(&mut self, broken: &Broken<(u32, Superpage)>) {
+    /// Makes the populated pages of a broken reservation own single frames.
+    fn leave(&mut self, broken: &BrokenReservation<(u32, Superpage)>) {
         let (process, region) = broken.key;
         for page in region.pages() {
             let frame = Frame(broken.block.first.0 + (page - region.first));
@@ -406,15 +403,15 @@ impl Physical {
         }
     }
 
-    /// Something walked to a unit.
+    /// A walk to a unit.
     pub fn walked(&mut self, first: u64) {
         if let Some(owned) = self.owned.get_mut(&(self.process, first)) {
             owned.accessed = true;
         }
     }
 
-    /// The unit that goes next, by its first page, and whose it is: the first that was not walked to since the hand
-    /// came by, of all in the order in which they were backed. If all were, the hand comes round.
+    /// The next victim's process and first page: in the order of backing, the first unit without a walk since the
+    /// clock's hand came by.
     pub fn victim(&mut self) -> Option<(u32, u64)> {
         while let Some((name, since)) = self.clock.pop_front() {
             let Some(owned) = self.owned.get_mut(&name).filter(|owned| owned.since == since) else {
@@ -428,12 +425,12 @@ impl Physical {
         None
     }
 
-    /// Notes that a page is swapped out.
+    /// Records a swapped-out page.
     pub fn swap_out(&mut self, page: u64) {
         self.swapped.insert((self.process, page));
     }
 
-    /// Whether a page was swapped out. It no longer is.
+    /// Removes a page from swap; false if it is not swapped out.
     pub fn swap_in(&mut self, page: u64) -> bool {
         self.swapped.remove(&(self.process, page))
     }
@@ -447,7 +444,7 @@ impl Physical {
         self.first_swapped(&pages).is_some()
     }
 
-    /// Swapped pages of a range are no longer needed.
+    /// Drops swapped pages of a range.
     pub fn forget_swapped(&mut self, pages: Range<u64>) {
         while let Some(name) = self.first_swapped(&pages) {
             self.swapped.remove(&name);

@@ -1,9 +1,8 @@
 //! One process's memory under one policy: faults, promotions, demotions, and what they cost.
 //!
-//! The kernel hears of rare events only: first touches, TLB misses, changes of mappings, the time when its policy wants
-//! to look over the memory. It asks its policy, does what is possible of what the policy wants, charges every cycle to
-//! an account, and says how pages are mapped otherwise now. It has never heard of a TLB's shape; a policy that watches
-//! TLBs is told what enters and leaves them.
+//! The kernel handles rare events only: first touches, TLB misses, changes of mappings, and scans of its policy. It
+//! asks its policy, does what is possible, charges every cycle to an account, and returns the remaps. It knows no TLB's
+//! shape; a policy that watches TLBs learns what enters and leaves them.
 
 mod accounts;
 mod backing;
@@ -20,7 +19,7 @@ mod usage;
 pub use accounts::{Account, Accounts, KernelCosts};
 pub use counts::{KernelCounts, MemoryTotals};
 pub use files::FileRules;
-pub use memory::{Killed, Loss, MemoryRules, WhenFull};
+pub use memory::{FullMemoryAction, Loss, MemoryRules, OomKill};
 pub use remap::Remap;
 pub use sharing::ForkRules;
 pub use table::PageTable;
@@ -31,7 +30,7 @@ use sharing::Sharing;
 use usage::Usage;
 
 use crate::promotion::{
-    Charges, Event, Given, LastUse, Miss, Policy, PolicyInForce, Request, View, instructions,
+    ActivePolicy, Charges, ChosenSuperpages, Event, LastUse, Miss, Policy, Request, View, instructions,
 };
 use crate::{AddressSpace, Superpage, Vma};
 use pagewalk_trace::ThpDisable;
@@ -39,43 +38,43 @@ use pagewalk_units::{PageSize, VirtAddr};
 use std::any::Any;
 use std::ops::Range;
 
-/// Orders that a superpage can have, 0 included: up to 2^13 base pages, as Arm's huge page with a granule of 64K has.
+/// Orders of superpages, including 0: up to 2^13 base pages, for Arm's huge page with a granule of 64K.
 pub const ORDERS: usize = 14;
 
 /// The kernel's side of one process.
-// Many fields: the state of one process under one kernel; what has a life of its own is a type already.
+// Many fields: the state of one process under one kernel.
 #[derive(Clone)]
 pub struct Kernel {
     base: PageSize,
-    /// Of the process, among those that share a memory.
+    /// The process's number among those that share a memory.
     number: u32,
-    policy: PolicyInForce,
+    policy: ActivePolicy,
     costs: KernelCosts,
     table: PageTable,
     accounts: Accounts,
     counts: KernelCounts,
     memory: Option<Physical>,
     usage: Usage,
-    /// Instructions executed, as far as it was told.
+    /// Last known number of executed instructions.
     now: u64,
-    /// Instructions that would have taken as long as the process has slept.
+    /// The process's sleep, in instructions.
     slept: u64,
-    /// Order of the largest page of hugetlb that can be mapped as one; 0 if none can.
+    /// Order of the pages that map hugetlb memory; 0 for base pages.
     hugetlb: u8,
-    killed: Option<Killed>,
-    /// Pages that are not the process's alone, if some may be.
+    killed: Option<OomKill>,
+    /// Shared pages, if sharing is modelled.
     sharing: Option<Box<Sharing>>,
 }
 
 impl Kernel {
-    /// A process that has touched nothing, on base pages of size `base`; frames never run out.
+    /// A new process on base pages of size `base`; frames never run out.
     pub fn new(base: PageSize, policy: Box<dyn Policy>, costs: KernelCosts) -> Kernel {
         let (accounts, counts) = (Accounts::default(), KernelCounts::default());
         let table = PageTable::default();
         Kernel {
             base,
             number: 0,
-            policy: PolicyInForce::new(policy),
+            policy: ActivePolicy::new(policy),
             costs,
             table,
             accounts,
@@ -90,55 +89,54 @@ impl Kernel {
         }
     }
 
-    /// How the process ended, if it was killed for want of memory: see [`MemoryRules::when_full`]. Nothing is to be
-    /// asked of the kernel afterwards.
-    pub fn killed(&self) -> Option<Killed> {
+    /// The kill for lack of memory, if it happened: see [`MemoryRules::when_full`]. No other call may follow it.
+    pub fn killed(&self) -> Option<OomKill> {
         self.killed
     }
 
-    /// What backs each page.
+    /// The page table.
     pub fn table(&self) -> &PageTable {
         &self.table
     }
 
-    /// What the kernel's work has cost.
+    /// Cycles of the kernel's work.
     pub fn accounts(&self) -> &Accounts {
         &self.accounts
     }
 
-    /// What the kernel has done.
+    /// Counts of the kernel's work.
     pub fn counts(&self) -> &KernelCounts {
         &self.counts
     }
 
-    /// What the policy has charged blocks, if it is [`Given`] and only does that.
+    /// The policy's charges, if it is [`ChosenSuperpages`] and charges.
     pub fn charges(&self) -> Option<&Charges> {
         let policy: &dyn Any = self.policy.decides.as_ref();
-        policy.downcast_ref().and_then(Given::charges)
+        policy.downcast_ref().and_then(ChosenSuperpages::charges)
     }
 
-    /// Orders of the pages that the policy may map: a bit each.
+    /// Orders of pages that the policy may map, one bit each.
     pub fn orders(&self) -> u32 {
         self.policy.rules.orders | 1
     }
 
-    /// Whether [`Kernel::missed`], [`Kernel::entered`] and [`Kernel::left`] are to be called.
+    /// Whether the caller must call [`Kernel::missed`], [`Kernel::entered`] and [`Kernel::left`].
     pub fn watches_tlbs(&self) -> bool {
         self.policy.rules.watches_tlbs
     }
 
-    /// Whether the policy's pages may be larger than what TLBs hold, which then hold pieces of them.
+    /// Whether the policy's pages may be larger than TLB entries, which then hold pieces of them.
     pub fn goes_without(&self) -> bool {
         self.policy.rules.goes_without
     }
 
-    /// Tells of the TLBs that will be watched: their entries, for each of them.
+    /// Sets the numbers of entries of the watched TLBs.
     pub fn watch(&mut self, entries: &[u64]) {
         self.policy.tell(Event::Tlbs(entries));
     }
 
-    /// First touch of a base page since the program has it, or since it was swapped out. `stores`: by a store, which
-    /// only kernels that [share](Kernel::shares) pages tell apart.
+    /// First touch of a base page since its mapping, or since it was swapped out. `stores`: by a store, which matters
+    /// only to kernels that [share](Kernel::shares) pages.
     pub fn touched(&mut self, page: u64, stores: bool, space: &AddressSpace, remaps: &mut Vec<Remap>) {
         if self.table.mapped(page).is_none()
             && !self.inherit(page, space, remaps)
@@ -195,29 +193,28 @@ impl Kernel {
         }
     }
 
-    /// A miss of a TLB that is watched, before anything is filled.
+    /// A miss of a watched TLB, before any fill.
     pub fn missed(&mut self, miss: Miss) {
         self.policy.tell(Event::Missed { miss, accounts: &self.accounts });
         self.accounts.charge(Account::Bookkeeping, std::mem::take(&mut self.policy.actions.cycles));
     }
 
-    /// A translation has entered TLB `tlb`.
+    /// A translation enters TLB `tlb`.
     pub fn entered(&mut self, tlb: usize, unit: Superpage) {
         self.policy.tell(Event::Entered { tlb, unit });
     }
 
-    /// A translation has left TLB `tlb`. Not called for what [`Remap`]s drop.
+    /// A translation leaves TLB `tlb`. Not for translations that [`Remap`]s drop.
     pub fn left(&mut self, tlb: usize, unit: Superpage) {
         self.policy.tell(Event::Left { tlb, unit });
-        // A superpage that was swapped out is one until its translation has left.
+        // A swapped-out superpage exists until its translation leaves.
         if unit.order > 0 && self.table.mapped(unit.first).is_none() {
             self.policy.tell(Event::Vanished(unit));
         }
     }
 
-    /// After a miss on a page that `unit` maps was served: builds the smallest superpage around it that is due, or one
-    /// elsewhere. Returns what was due, built or not. To be called again with that, as more may be due, until nothing
-    /// is.
+    /// After the miss of a page that `unit` maps has been served: builds the smallest due superpage around it, or one
+    /// elsewhere. Returns what was due, built or not. Call it again with that until nothing is due.
     pub fn served(
         &mut self,
         unit: Superpage,
@@ -230,8 +227,8 @@ impl Kernel {
         Some(due)
     }
 
-    /// The translations of a range were dropped from all TLBs because its protection changed, where it had any.
-    /// Superpages that it holds only in part are taken apart.
+    /// All TLBs dropped the translations of a range because its protection changed. Splits superpages partly in the
+    /// range.
     pub fn flushed(&mut self, pages: Range<u64>, remaps: &mut Vec<Remap>) {
         if !self.table.units_in(pages.clone()).is_empty() {
             self.accounts.charge(Account::Flush, self.costs.flush);
@@ -245,8 +242,8 @@ impl Kernel {
         self.policy.tell(Event::Flushed(&pages));
     }
 
-    /// Nothing backs the range any more, which was told to [`Kernel::flushed`] before. `space` knows already whether
-    /// areas of it are left.
+    /// A range is no longer backed; call [`Kernel::flushed`] for it before. `space` reflects already which areas are
+    /// left.
     pub fn gone(&mut self, pages: Range<u64>, space: &AddressSpace, remaps: &mut Vec<Remap>) {
         self.part(pages.clone(), remaps);
         for unit in self.table.units_in(pages.clone()) {
@@ -272,8 +269,8 @@ impl Kernel {
         self.policy.tell(Event::Lost { pages: &pages, base: self.base, space });
     }
 
-    /// Takes the superpage of `page` apart if it reaches out of `pages`: into the largest that do not, as Romer 1998,
-    /// section 3.7, has it.
+    /// Splits the superpage around `page` if it extends beyond `pages`, into the largest parts that do not, as in Romer
+    /// 1998, section 3.7.
     fn part_at(&mut self, page: u64, pages: &Range<u64>, remaps: &mut Vec<Remap>) {
         let Some(unit) = self.table.mapped(page) else { return };
         if pages.start <= unit.first && unit.pages().end <= pages.end {
@@ -301,30 +298,29 @@ impl Kernel {
         self.split(unit, &of_it);
     }
 
-    /// Instructions executed when [`Kernel::wake`] is to be called next.
+    /// Instructions at which [`Kernel::wake`] is due next.
     pub fn wakes(&self) -> Option<u64> {
         self.policy.decides.wakes().map(|at| at.saturating_sub(self.slept))
     }
 
-    /// The time of the policy after so many instructions: they, and what the process has slept.
+    /// The policy's time: instructions plus sleep.
     pub fn time(&self, instructions: u64) -> u64 {
         instructions.saturating_add(self.slept)
     }
 
-    /// No thread of the process ran for so long, in nanoseconds. What is due by then [`Kernel::wake`] does.
+    /// No thread of the process runs for this many nanoseconds. [`Kernel::wake`] then does what is due.
     pub fn slept(&mut self, nanoseconds: u64) {
         let slept = instructions(nanoseconds, self.policy.rules.instructions_per_millisecond);
         self.slept = self.slept.saturating_add(slept);
         self.policy.tell(Event::Slept(slept));
     }
 
-    /// The process forbids transparent huge pages otherwise from now on.
+    /// The process changes which transparent huge pages it forbids.
     pub fn forbidden(&mut self, mode: ThpDisable) {
         self.policy.tell(Event::Forbids(mode));
     }
 
-    /// What the kernel does in the background until `now` instructions are executed. `uses` tells
-    /// [times](Kernel::time).
+    /// Background work up to instruction `now`. `uses` gives [times](Kernel::time).
     pub fn wake(&mut self, now: u64, space: &AddressSpace, uses: &dyn LastUse, remaps: &mut Vec<Remap>) {
         let time = self.time(now);
         while let Some(at) = self.policy.decides.wakes().filter(|&at| at <= time) {
@@ -339,7 +335,7 @@ impl Kernel {
         }
     }
 
-    /// The program has advised on a range, with the kernel's number of the advice, and `space` knows it already.
+    /// The program advises on a range, by the kernel's number of the advice; `space` reflects it already.
     pub fn advised(
         &mut self,
         pages: Range<u64>,
@@ -348,7 +344,7 @@ impl Kernel {
         uses: &dyn LastUse,
         remaps: &mut Vec<Remap>,
     ) {
-        // Advice that holds for a part of an area makes areas of its parts, and no page reaches over their ends.
+        // Advice on a part of an area splits the area, and no page may cross the new boundaries.
         for page in [pages.start, pages.end.saturating_sub(1)] {
             let Some(unit) = self.table.mapped(page) else { continue };
             let area = self.area(unit, space);
@@ -363,7 +359,7 @@ impl Kernel {
         self.act(space, remaps);
     }
 
-    /// Charges the policy's work, and does what it wants.
+    /// Charges the policy's work, and carries out its requests.
     fn act(&mut self, space: &AddressSpace, remaps: &mut Vec<Remap>) {
         self.accounts.charge(Account::Scan, std::mem::take(&mut self.policy.actions.cycles));
         let mut requests = std::mem::take(&mut self.policy.actions.requests);
@@ -375,12 +371,12 @@ impl Kernel {
             }
             self.note_peaks();
         }
-        // What it wants of what was done just now comes next time.
+        // New requests that this work causes come next time.
         requests.append(&mut self.policy.actions.requests);
         self.policy.actions.requests = requests;
     }
 
-    /// Takes a superpage apart and gives back what was never touched.
+    /// Splits a superpage and frees its untouched pages.
     fn trim(&mut self, unit: Superpage, remaps: &mut Vec<Remap>) {
         let is_one = unit.order > 0 && self.table.mapped(unit.first) == Some(unit);
         if !is_one || self.table.is_foreign(unit.first) {
@@ -416,7 +412,7 @@ impl Kernel {
         }
         self.take_over_all(block);
         let in_place = self.policy.rules.in_place;
-        // A child's pages cannot join it; nor, where it stays as it is, those that a child has too.
+        // Foreign pages cannot join it in place, nor pages that a child shares.
         if in_place && (self.table.foreign_in(block) > 0 || self.table.protected_in(block) > 0) {
             self.counts.refused_memory += 1;
             self.policy.tell(Event::Refused(block));
@@ -445,7 +441,7 @@ impl Kernel {
         remaps.push(Remap::Promoted(block));
     }
 
-    /// The area that holds the first byte of a block.
+    /// The area of a block's first byte.
     fn area<'a>(&self, block: Superpage, space: &'a AddressSpace) -> Option<&'a Vma> {
         let start = block.first << self.base.shift();
         space.vma_within(start..start + self.base.bytes())
@@ -469,8 +465,7 @@ impl Kernel {
         self.counts.untouched_bytes_peak = self.counts.untouched_bytes_peak.max(bytes(backed - touched));
     }
 
-    /// So many instructions have been executed: to be called before anything else that happens then, for samples of
-    /// memory over time.
+    /// Records a memory sample up to instruction `now`; call it before the events at that instruction.
     pub fn reached(&mut self, now: u64) {
         self.now = now;
         self.children_end();
@@ -478,7 +473,7 @@ impl Kernel {
         self.usage.note(now, bytes(self.table.backed()), bytes(self.table.touched()));
     }
 
-    /// Memory over time, as far as [`Kernel::reached`] was told: at most 256 samples, evenly spaced at a power of two.
+    /// Memory over time, up to the last [`Kernel::reached`]: at most 256 samples, at multiples of a power of two.
     pub fn samples(&self) -> &[MemorySample] {
         self.usage.samples()
     }

@@ -1,24 +1,24 @@
-//! What a kernel's decisions do to translations.
+//! Effects of a kernel's decisions on translations.
 
 use crate::Superpage;
 
-/// How pages are mapped otherwise than before.
+/// A change of a page's mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remap {
-    /// A superpage maps what nothing backed, or is what is left of a larger one.
+    /// A superpage maps unbacked memory, or remains of a larger one.
     Mapped(Superpage),
-    /// What was inside is one page now. Translations of its parts are no longer valid.
+    /// A block becomes one page. Translations of its parts are no longer valid.
     Promoted(Superpage),
-    /// It is several pages now. Its translation is no longer valid.
+    /// A superpage becomes several pages. Its translation is no longer valid.
     Demoted(Superpage),
-    /// It is the same page, on other frames. Its translation is no longer valid.
+    /// A page moves to other frames. Its translation is no longer valid.
     Moved(Superpage),
-    /// Nothing backs it any more, though the program may touch it again. Its translation is no longer valid.
+    /// A page is no longer backed, though the program may touch it again. Its translation is no longer valid.
     Evicted(Superpage),
 }
 
 impl Remap {
-    /// The block that it is about.
+    /// Its block.
     pub fn block(self) -> Superpage {
         match self {
             Remap::Mapped(block)

@@ -1,4 +1,4 @@
-//! Pages that are not this process's alone: those of files, and those that `fork` leaves to parent and child.
+//! Shared pages: those of files, and those that parent and child share after `fork`.
 //!
 //! Sources: Linux 6.18, `mm/memory.c` (`do_read_fault`, `do_cow_fault`, `do_shared_fault`, `do_fault_around`,
 //! `do_wp_page`, `copy_page_range`), `mm/filemap.c` (`do_sync_mmap_readahead`), `mm/huge_memory.c`
@@ -12,47 +12,47 @@ use pagewalk_trace::MappingKind;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// What `fork` leaves to both.
+/// Rules of sharing after `fork`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ForkRules {
-    /// Whether a child that begins with a fork has all pages of its parent's private memory, copied at the first store;
-    /// else that memory is as if it were new.
+    /// Whether a forked child has all its parent's private pages, copied at the first store; otherwise that memory is
+    /// new.
     pub inherits: bool,
-    /// Whether private pages are protected against stores when the process forks.
+    /// Whether a fork protects private pages against stores.
     pub protects: bool,
-    /// Instructions that the process executes until the child has become another program, or ended without being waited
-    /// for. While the process sleeps they pass too.
+    /// Instructions of the process until the child executes another program or ends without `wait`. Sleep counts as
+    /// instructions.
     pub child_instructions: u64,
 }
 
 impl ForkRules {
-    /// Nothing is shared.
+    /// No sharing.
     pub const NONE: ForkRules = ForkRules { inherits: false, protects: false, child_instructions: 0 };
 }
 
 impl Default for ForkRules {
-    /// All chosen: a child lives for a millisecond, until it becomes another program.
+    /// All chosen: a child lives for a millisecond before it executes another program.
     fn default() -> ForkRules {
         ForkRules { inherits: true, protects: true, child_instructions: 1_000_000 }
     }
 }
 
-/// How pages are shared.
+/// The state of shared pages.
 #[derive(Clone, Debug)]
 pub(super) struct Sharing {
-    /// Where files have a page cache.
+    /// The rules of the page cache, if files have one.
     files: Option<FileRules>,
     fork: ForkRules,
     pub cache: Cache,
     /// Whether the process began with a fork.
     is_child: bool,
     started: bool,
-    /// Pages of the parent that were not used yet: beginnings and ends.
+    /// Ranges of the parent's pages not used yet, by start with their end.
     inherited: BTreeMap<u64, u64>,
-    /// The last child, and until when it lives.
+    /// The last child and the end of its life.
     child: u32,
     child_until: u64,
-    /// What children own in the memory: which child, until when, and the name.
+    /// Pages that children own in the memory: child, end of its life, name.
     lent: Vec<(u32, u64, u64)>,
 }
 
@@ -61,17 +61,17 @@ impl Sharing {
         self.files.is_some_and(|rules| rules.cold)
     }
 
-    /// Whether all of a range came from the parent and was not used yet.
+    /// Whether all of a range is inherited and not used yet.
     fn inherits_all(&self, pages: &Range<u64>) -> bool {
         self.inherited.range(..=pages.start).next_back().is_some_and(|(_, &end)| pages.end <= end)
     }
 
-    /// Whether some of it did.
+    /// Whether some of a range is inherited and not used yet.
     pub fn inherits_some(&self, pages: &Range<u64>) -> bool {
         self.inherited.range(..pages.end).next_back().is_some_and(|(_, &end)| pages.start < end)
     }
 
-    /// Takes a range out of what was inherited.
+    /// Removes a range from the inherited ones.
     pub fn disinherit(&mut self, pages: &Range<u64>) {
         let before = self.inherited.range(..pages.end).filter(|&(_, &end)| pages.start < end);
         let met: Vec<Range<u64>> = before.map(|(&start, &end)| start..end).collect();
@@ -91,15 +91,14 @@ fn is_file(area: &Vma) -> bool {
     matches!(area.kind, MappingKind::File | MappingKind::SharedFile)
 }
 
-/// Whether stores to an area are seen by nobody else.
+/// Whether an area is private.
 fn is_private(area: &Vma) -> bool {
     use MappingKind::{Anonymous, File, Heap, Stack};
     matches!(area.kind, Anonymous | File | Heap | Stack)
 }
 
 impl Kernel {
-    /// The same kernel, with pages of files in a page cache, if there are rules for it, and pages that parent and child
-    /// share after a fork. Without this, all pages are alike and the process's own.
+    /// Adds a page cache, if it has rules, and sharing after forks. Without this, all pages are the process's own.
     pub fn with_sharing(mut self, files: Option<FileRules>, fork: ForkRules) -> Kernel {
         self.sharing = Some(Box::new(Sharing {
             files,
@@ -115,19 +114,19 @@ impl Kernel {
         self
     }
 
-    /// Whether [`Kernel::stored`], [`Kernel::forked`] and [`Kernel::started`] are to be called.
+    /// Whether the caller must call [`Kernel::stored`], [`Kernel::forked`] and [`Kernel::started`].
     pub fn shares(&self) -> bool {
         self.sharing.is_some()
     }
 
-    /// Says, before anything else, that the process began with a fork: what is mapped when it starts is its parent's.
+    /// Marks the process as a fork's child, before anything else: what is mapped at its start is its parent's.
     pub fn begin_as_child(&mut self) {
         if let Some(sharing) = &mut self.sharing {
             sharing.is_child = sharing.fork.inherits;
         }
     }
 
-    /// Whether areas that are mapped now were the parent's.
+    /// Whether areas mapped now are the parent's.
     pub(super) fn is_inheriting(&self) -> bool {
         self.sharing.as_ref().is_some_and(|sharing| sharing.is_child && !sharing.started)
     }
@@ -139,7 +138,7 @@ impl Kernel {
         if !sharing.is_child {
             return;
         }
-        // Page tables are copied where some page may be the parent's own: not of files that it could not write to.
+        // A fork copies page tables of areas that may have private pages: not of files that the parent cannot write.
         let has_pages = |area: &&Vma| {
             let rights = area.protection;
             is_private(area) && if is_file(area) { rights.write } else { rights.read || rights.write }
@@ -156,12 +155,12 @@ impl Kernel {
         }
     }
 
-    /// Whether nothing of a block is the parent's still.
+    /// Whether no page of a block is inherited and unused.
     pub(super) fn is_not_inherited(&self, block: Superpage) -> bool {
         self.sharing.as_ref().is_none_or(|sharing| !sharing.inherits_some(&block.pages()))
     }
 
-    /// Maps a page that the parent had, if it did: by the largest page that a fault of the policy could have taken.
+    /// Maps an inherited page with the largest page that the policy could have used at a fault; false if it is none.
     pub(super) fn inherit(&mut self, page: u64, space: &AddressSpace, remaps: &mut Vec<Remap>) -> bool {
         let Some(sharing) = &self.sharing else { return false };
         if !sharing.inherits_some(&(page..page + 1)) {
@@ -189,7 +188,7 @@ impl Kernel {
         }
     }
 
-    /// Maps all that a block has of the parent's.
+    /// Maps all inherited pages of a block.
     pub(super) fn take_over_all(&mut self, block: Superpage) {
         for page in block.pages() {
             let unused = |sharing: &Sharing| sharing.inherits_some(&(page..page + 1));
@@ -199,7 +198,7 @@ impl Kernel {
         }
     }
 
-    /// A first touch of a page of a file, if it is one.
+    /// First touch of a file page; false if it is none.
     pub(super) fn file_fault(
         &mut self,
         page: u64,
@@ -232,7 +231,7 @@ impl Kernel {
         true
     }
 
-    /// Whether a page near one that faults can be mapped with it: it is in memory, and not this process's in swap.
+    /// Whether a page near a faulting one can be mapped with it: in memory, and not in this process's swap.
     fn may_map_ahead(&self, page: u64, area: &Vma) -> bool {
         let Some(sharing) = &self.sharing else { return false };
         let is_there =
@@ -244,25 +243,25 @@ impl Kernel {
     fn map_file(&mut self, page: u64, area: &Vma, protected: bool) {
         self.table.map_foreign(Superpage::around(page, 0), protected);
         if let Some(sharing) = self.sharing.as_mut().filter(|sharing| sharing.is_cold()) {
-            let name = sharing.cache.get(place_of(area, page << self.base.shift())).expect("it was read");
+            let name =
+                sharing.cache.get(place_of(area, page << self.base.shift())).expect("the page was read");
             sharing.cache.map(page, name);
         }
     }
 
-    /// `do_fault_around`: so many pages from the multiple of that below the page, or from the area's beginning; inside
-    /// the area and the lowest page table.
+    /// `do_fault_around`: an aligned group of `pages` around the page, cut to the area and the lowest page table.
     fn around(&self, page: u64, area: &Vma, pages: u64) -> Range<u64> {
         let shift = self.base.shift();
         // 8-byte entries: a table is a base page.
         let table = self.base.bytes() / 8;
-        // A page that areas share in part is that of the lower one, and of no other.
+        // A page shared by two areas belongs to the lower one.
         let first = area.start.div_ceil(1 << shift).min(page);
         let start = (page - page % pages).max(page - page % table).max(first);
         let end = (start + pages).min(page - page % table + table).min(area.end.div_ceil(1 << shift));
         start..end.max(page + 1)
     }
 
-    /// Reads a page that is not in memory, and those near it as far as frames are free. Says whether it is there.
+    /// Reads a page into memory, and those near it while frames are free. True if the page is in memory.
     fn read(
         &mut self,
         rules: FileRules,
@@ -302,10 +301,10 @@ impl Kernel {
         true
     }
 
-    /// A copy of a page, in a frame of the process's own. What it had before is given up.
+    /// Copies a page into the process's own frame, and gives up the old one.
     fn copy(&mut self, page: u64, space: &AddressSpace, remaps: &mut Vec<Remap>) {
         let block = Superpage::around(page, 0);
-        // What it is copied from is held until then, though its frame may be the one that gives way.
+        // The source stays mapped until the copy, even if its frame is the victim.
         if let Some(sharing) = &mut self.sharing {
             sharing.cache.unmap(page);
         }
@@ -318,7 +317,7 @@ impl Kernel {
         self.accounts.charge(Account::Copy, self.cycles(self.costs.copy_backed_per_kib, 1));
     }
 
-    /// A store to a page that is protected: see [`PageTable::is_protected`](super::PageTable::is_protected).
+    /// A store to a protected page: see [`PageTable::is_protected`](super::PageTable::is_protected).
     pub fn stored(&mut self, page: u64, space: &AddressSpace, remaps: &mut Vec<Remap>) {
         let Some(unit) = self.table.mapped(page).filter(|_| self.table.is_protected(page)) else { return };
         let child_lives = self.child_lives(self.time(self.now));
@@ -347,7 +346,7 @@ impl Kernel {
         self.note_peaks();
     }
 
-    /// A superpage that is shared falls into base pages, which are shared.
+    /// Splits a shared superpage into shared base pages.
     fn take_apart(&mut self, unit: Superpage, remaps: &mut Vec<Remap>) {
         self.policy.tell(Event::Demoted(unit));
         self.counts.demotions += 1;
@@ -357,7 +356,7 @@ impl Kernel {
         self.split(unit, &pages);
     }
 
-    /// The page's frame is the child's from now on, until that ends. A reservation is broken for it.
+    /// Gives the page's frame to the child until it ends. Breaks the page's reservation.
     fn lend(&mut self, page: u64) {
         let order = self.policy.rules.reserves.map(|rule| rule.order);
         let Some(memory) = &mut self.memory else { return };
@@ -369,7 +368,7 @@ impl Kernel {
         broken.into_iter().for_each(|region| self.policy.tell(Event::Refused(region)));
     }
 
-    /// The process has forked: its private pages are its child's as well.
+    /// The process forks: its child shares its private pages.
     pub fn forked(&mut self, child: u32, space: &AddressSpace, remaps: &mut Vec<Remap>) {
         let now = self.time(self.now);
         let Some(sharing) = self.sharing.as_mut().filter(|sharing| sharing.fork.protects) else { return };
@@ -385,12 +384,12 @@ impl Kernel {
         self.accounts.charge(Account::Flush, self.costs.flush);
     }
 
-    /// Whether the last child, which has what its parent had, lives at a [time](Kernel::time).
+    /// Whether the last child, which shares its parent's pages, lives at a [time](Kernel::time).
     pub(super) fn child_lives(&self, now: u64) -> bool {
         self.sharing.as_ref().is_some_and(|sharing| now < sharing.child_until)
     }
 
-    /// A child has ended, before its time perhaps.
+    /// A child ends, perhaps early.
     pub fn child_ended(&mut self, child: u32) {
         let now = self.time(self.now);
         let Some(sharing) = &mut self.sharing else { return };
@@ -405,7 +404,7 @@ impl Kernel {
         self.children_end();
     }
 
-    /// Children that have ended give back what they had.
+    /// Frees frames of children that have ended.
     pub(super) fn children_end(&mut self) {
         let now = self.time(self.now);
         let Some(sharing) = self.sharing.as_mut().filter(|sharing| !sharing.lent.is_empty()) else { return };

@@ -1,21 +1,21 @@
-//! The page table: what backs each base page, and whether the program has touched it.
+//! The page table: the mapping of each base page, and whether the program has touched it.
 
 use crate::Superpage;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// log2 of the base pages of a region: pages whose entries lie together.
+/// log2 of the base pages of a chunk of entries.
 const REGION: u8 = 11;
 
 const ORDER: u8 = 0x0f;
-/// It lies in frames that are not the process's own: of the page cache, or of the parent.
+/// Its frames belong to the page cache or to the parent.
 const FOREIGN: u8 = 0x10;
 const BACKED: u8 = 0x20;
 const TOUCHED: u8 = 0x40;
-/// The next store to it is a fault.
+/// The next store to it faults.
 const PROTECTED: u8 = 0x80;
 
-/// Which superpage, or base page, maps each page.
+/// The superpage or base page that maps each page.
 #[derive(Clone, Debug, Default)]
 pub struct PageTable {
     regions: FxHashMap<u64, u32>,
@@ -40,7 +40,7 @@ impl PageTable {
         &mut self.entries[region as usize][page as usize % (1 << REGION)]
     }
 
-    /// What maps a page, if it is backed: a superpage, or the page itself.
+    /// The superpage or base page that maps a page, if it is backed.
     pub fn mapped(&self, page: u64) -> Option<Superpage> {
         let entry = self.entry(page);
         (entry & BACKED != 0).then(|| Superpage::around(page, entry & ORDER))
@@ -51,32 +51,32 @@ impl PageTable {
         self.entry(page) & TOUCHED != 0
     }
 
-    /// Whether the next store to it is a fault, as its frame may be someone else's too.
+    /// Whether the next store to it faults, because its frame may be shared.
     pub fn is_protected(&self, page: u64) -> bool {
         self.entry(page) & PROTECTED != 0
     }
 
-    /// Whether it lies in a frame that is not the process's own: of the page cache, or of the parent.
+    /// Whether its frame belongs to the page cache or to the parent.
     pub fn is_foreign(&self, page: u64) -> bool {
         self.entry(page) & FOREIGN != 0
     }
 
-    /// Pages of a block in frames that are not the process's own.
+    /// Pages of a block in foreign frames.
     pub fn foreign_in(&self, block: Superpage) -> u64 {
         self.count(block, FOREIGN)
     }
 
-    /// Pages of a block to which the next store is a fault.
+    /// Pages of a block whose next store faults.
     pub fn protected_in(&self, block: Superpage) -> u64 {
         self.count(block, PROTECTED)
     }
 
-    /// Pages of a block that are backed, by whosever frames.
+    /// Backed pages of a block, in own or foreign frames.
     pub fn backed_in(&self, block: Superpage) -> u64 {
         self.count(block, BACKED)
     }
 
-    /// Pages of a block that the program has touched.
+    /// Touched pages of a block.
     pub fn touched_in(&self, block: Superpage) -> u64 {
         self.count(block, TOUCHED)
     }
@@ -88,7 +88,7 @@ impl PageTable {
             if let Some(&region) = self.regions.get(&(at >> REGION)) {
                 let from = at as usize % (1 << REGION);
                 let entries = &self.entries[region as usize][from..from + (end - at) as usize];
-                // Bytes are summed as bytes, many at a time.
+                // Byte sums vectorize.
                 let pieces = entries.chunks(128);
                 let counts =
                     pieces.map(|piece| piece.iter().map(|entry| u8::from(entry & flag != 0)).sum::<u8>());
@@ -99,17 +99,17 @@ impl PageTable {
         count
     }
 
-    /// Base pages backed by frames of the process's own.
+    /// Base pages in the process's own frames.
     pub fn backed(&self) -> u64 {
         self.backed
     }
 
-    /// Base pages touched, of those.
+    /// Touched base pages in the process's own frames.
     pub fn touched(&self) -> u64 {
         self.touched
     }
 
-    /// Base pages mapped that lie in others' frames.
+    /// Base pages in foreign frames.
     pub fn foreign(&self) -> u64 {
         self.foreign
     }
@@ -121,15 +121,14 @@ impl PageTable {
         let mut units = Vec::new();
         for region in regions {
             let pages = region << REGION..(region + 1) << REGION;
-            // One that reaches in from the region before is there already.
+            // A unit that extends in from the previous chunk is listed already.
             let reached = units.last().map_or(0, |unit: &Superpage| unit.pages().end);
             units.extend(self.units_in(pages.start.max(reached)..pages.end));
         }
         units
     }
 
-    /// The distinct superpages and backed base pages of a range, by ascending address. Those that reach out of the
-    /// range too.
+    /// The superpages and backed base pages that overlap a range, by ascending address.
     pub fn units_in(&self, pages: Range<u64>) -> Vec<Superpage> {
         let mut units = Vec::new();
         let mut page = pages.start;
@@ -149,8 +148,7 @@ impl PageTable {
         units
     }
 
-    /// Backs all of a block by one page of its size, in frames of the process's own. Returns the base pages that
-    /// nothing backed before.
+    /// Maps a block as one page in the process's own frames. Returns the number of newly backed base pages.
     pub(crate) fn map(&mut self, block: Superpage) -> u64 {
         let (mut new, mut taken, mut touched) = (0, 0, 0);
         for page in block.pages() {
@@ -168,14 +166,14 @@ impl PageTable {
         new
     }
 
-    /// Maps a block of which nothing is mapped by one page of its size, in frames of others.
+    /// Maps an unmapped block as one page in foreign frames.
     pub(crate) fn map_foreign(&mut self, block: Superpage, protected: bool) {
         let protected = if protected { PROTECTED } else { 0 };
         block.pages().for_each(|page| *self.entry_mut(page) = BACKED | FOREIGN | protected | block.order);
         self.foreign += block.len();
     }
 
-    /// Maps a block by one page of its size, where larger ones did. Whose its frames are stays as it is.
+    /// Maps a part of a larger page as one page of its own; the frames stay.
     pub(crate) fn resize(&mut self, block: Superpage) {
         for page in block.pages() {
             let entry = self.entry_mut(page);
@@ -183,7 +181,7 @@ impl PageTable {
         }
     }
 
-    /// Has the next store to a block be a fault, or no longer.
+    /// Sets whether the next store to a block faults.
     pub(crate) fn protect(&mut self, block: Superpage, protected: bool) {
         for page in block.pages() {
             let entry = self.entry_mut(page);
@@ -191,7 +189,7 @@ impl PageTable {
         }
     }
 
-    /// Notes that the program has touched a backed page.
+    /// Marks a backed page as touched.
     pub(crate) fn touch(&mut self, page: u64) {
         let entry = self.entry_mut(page);
         let new = *entry & (TOUCHED | FOREIGN) == 0;
@@ -199,7 +197,7 @@ impl PageTable {
         self.touched += u64::from(new);
     }
 
-    /// Takes a page's backing away; says whether it had been touched.
+    /// Unmaps a page; true if it was touched.
     pub(crate) fn unmap(&mut self, page: u64) -> bool {
         let entry = std::mem::take(self.entry_mut(page));
         let is_own = entry & FOREIGN == 0;

@@ -5,8 +5,8 @@ use rustc_hash::FxHashMap;
 
 /// A value for every block of orders from a bottom to a top order, all `T::default()` at first.
 ///
-/// Blocks of the top order are *regions*, each with the values of all blocks inside it in one array: a binary tree in
-/// heap order, so that the blocks around one page lie a computation apart. Regions come with the first write.
+/// Each block of the top order, a *region*, has one array with the values of all blocks inside it: a binary tree in
+/// heap order, so that indices of the blocks around a page follow by arithmetic. The first write creates a region.
 #[derive(Clone, Debug)]
 pub(crate) struct Tree<T> {
     bottom: u8,
@@ -15,7 +15,7 @@ pub(crate) struct Tree<T> {
     nodes: Vec<Box<[T]>>,
 }
 
-/// Where a block's value is: for those that come back to it often.
+/// The index of a block's value, for repeated access.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     region: u32,
@@ -28,17 +28,17 @@ impl<T: Copy + Default> Tree<T> {
         Tree::from_order(0, top)
     }
 
-    /// Values for orders from `bottom` to `top`, which is no smaller.
+    /// Values for orders from `bottom` to `top`, with `bottom` ≤ `top`.
     pub fn from_order(bottom: u8, top: u8) -> Tree<T> {
         Tree { bottom, top, regions: FxHashMap::default(), nodes: Vec::new() }
     }
 
-    /// How many values there are, of all regions.
+    /// The number of values in all regions.
     pub fn len(&self) -> usize {
         self.nodes.iter().map(|nodes| nodes.len()).sum()
     }
 
-    /// Writes a value to every part of a block, but not to the block.
+    /// Writes a value to every part of a block, but not to the block itself.
     pub fn fill_inside(&mut self, block: Superpage, value: T) {
         let (bottom, top) = (self.bottom, self.top);
         let region = self.region(block.first);
@@ -63,19 +63,19 @@ impl<T: Copy + Default> Tree<T> {
         region.map_or_else(T::default, |&region| self.nodes[region as usize][self.at(block)])
     }
 
-    /// The same, to be changed.
+    /// The value of a block, for changes.
     pub fn get_mut(&mut self, block: Superpage) -> &mut T {
         let at = self.at(block);
         &mut self.region(block.first)[at]
     }
 
-    /// Where the value of a block is: for good.
+    /// The index of a block's value, which never changes.
     pub fn place(&mut self, block: Superpage) -> Place {
         let node = self.at(block) as u32;
         Place { region: self.region_id(block.first), node }
     }
 
-    /// The value at a place.
+    /// The value at an index.
     pub fn at_mut(&mut self, place: Place) -> &mut T {
         &mut self.nodes[place.region as usize][place.node as usize]
     }
@@ -97,8 +97,7 @@ impl<T: Copy + Default> Tree<T> {
         }
     }
 
-    /// Calls `each` with the block of every order from `from` up that holds `page`, by ascending size, until it
-    /// answers false.
+    /// Calls `each` for the blocks around `page` of orders from `from` up, by ascending size, until it returns false.
     pub fn climb(&mut self, page: u64, from: u8, mut each: impl FnMut(u8, &mut T) -> bool) {
         let (bottom, top) = (self.bottom, self.top);
         let leaf = (1 << top) | (page & ((1 << top) - 1)) as usize;

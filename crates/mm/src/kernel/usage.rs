@@ -1,20 +1,20 @@
-//! The memory price over time: a few samples of how much is backed and how much of that is in use.
+//! Memory over time: samples of backed and touched bytes.
 
-/// Memory of a process at one time.
+/// A process's memory at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemorySample {
-    /// Instructions executed; the sample is of what was before anything happened at the last of them.
+    /// Instructions executed before the sample.
     pub instructions: u64,
-    /// Bytes that were backed.
+    /// Backed bytes.
     pub backed_bytes: u64,
-    /// Bytes of base pages that the program had touched, of those.
+    /// Backed bytes in touched base pages.
     pub touched_bytes: u64,
 }
 
-/// Most samples that are kept. With one more, every second one goes.
+/// Most samples. Beyond it, every second one is dropped.
 const MOST: usize = 256;
 
-/// Samples at multiples of an interval, which is a power of two and doubles as time goes on.
+/// Samples at multiples of an interval, a power of two that doubles over time.
 #[derive(Clone, Debug)]
 pub(super) struct Usage {
     interval: u64,
@@ -32,7 +32,7 @@ impl Usage {
         &self.samples
     }
 
-    /// Until `now`, memory was as it is.
+    /// Records that memory was in this state until `now`.
     pub fn note(&mut self, now: u64, backed_bytes: u64, touched_bytes: u64) {
         loop {
             let last = self.samples.last().map_or(0, |sample| sample.instructions);

@@ -1,4 +1,4 @@
-//! The `collapse` key: calls of `MADV_COLLAPSE` beside those of the program.
+//! The `collapse` key: calls of `MADV_COLLAPSE` in addition to the program's.
 
 use super::OsError;
 use super::keys::Keys;

@@ -1,4 +1,4 @@
-//! The keys of an `[os]` table, read one by one.
+//! Reads the keys of an `[os]` table.
 
 use super::OsError;
 use super::manual::{Manual, PolicyKey};
@@ -9,18 +9,18 @@ use std::fmt::Display;
 use std::ops::RangeInclusive;
 use toml::{Table, Value};
 
-/// A table whose keys are taken out as they are read. What is left at the end is unknown.
+/// A table whose keys are removed as they are read; keys left at the end are unknown.
 ///
-/// Whoever reads a key says in one line what it means, so that the manual of keys has what the code reads.
+/// Each read gives the key's meaning in one line, so the manual lists exactly the keys that the code reads.
 pub(super) struct Keys {
     pub paging: Paging,
-    /// Orders of the pages that TLBs hold: a bit each.
+    /// Orders of pages that TLBs hold, one bit each.
     pub held: u32,
-    /// Where the table stands, for messages: `os`, `os.costs`.
+    /// The table's path, for messages: `os`, `os.costs`.
     place: String,
     table: Table,
     known: Vec<&'static str>,
-    /// Where the keys are written down, if they are read for that alone: every table is then there.
+    /// The manual, if the keys are read only to document them: then every table exists.
     manual: Option<Manual>,
 }
 
@@ -29,7 +29,7 @@ impl Keys {
         Keys { paging, held, place: place.to_owned(), table, known: Vec::new(), manual: None }
     }
 
-    /// The same, with its keys written down as they are read.
+    /// Documents the keys as they are read.
     pub fn documented(self, manual: &Manual) -> Keys {
         Keys { manual: Some(manual.clone()), ..self }
     }
@@ -40,7 +40,7 @@ impl Keys {
         Keys { manual: self.manual.clone(), ..Keys::new(&place, table, self.paging, self.held) }
     }
 
-    /// Writes a key down, if that is what the keys are read for.
+    /// Documents a key, if the keys are read for the manual.
     pub fn document(&self, key: &str, meaning: &'static str, usual: impl Display, choices: impl Display) {
         if let Some(manual) = &self.manual {
             let path = format!("{}.{key}", self.place);
@@ -50,7 +50,7 @@ impl Keys {
         }
     }
 
-    /// The order of the largest superpage, under `max_page`: one that TLBs hold. By default the largest of those up to
+    /// The order of the largest superpage, from `max_page`: one that TLBs hold. Default: the largest of those up to
     /// `usual`.
     pub fn max_page(&mut self, usual: u8) -> Result<u8, OsError> {
         const MEANING: &str = "the largest superpage";
@@ -78,18 +78,18 @@ impl Keys {
         OsError::Value { key: format!("{}.{key}", self.place), given: given.to_string(), expected }
     }
 
-    /// The value of a key, if it is there.
+    /// Takes the value of a key, if present.
     pub fn take(&mut self, key: &'static str) -> Option<Value> {
         self.known.push(key);
         self.table.remove(key)
     }
 
-    /// Whether a key is there.
+    /// Whether a key is present.
     pub fn has(&self, key: &str) -> bool {
         self.table.contains_key(key)
     }
 
-    /// A whole number in a range.
+    /// An integer in a range.
     pub fn count(
         &mut self,
         key: &'static str,
@@ -108,7 +108,7 @@ impl Keys {
         count.filter(|count| range.contains(count)).ok_or_else(|| self.error(key, value, expected))
     }
 
-    /// A whole number that must be there.
+    /// A required integer.
     pub fn whole(&mut self, key: &'static str, meaning: &'static str) -> Result<u64, OsError> {
         const EXPECTED: &str = "a whole number, 0 or more";
         match (self.has(key), &self.manual) {
@@ -135,7 +135,7 @@ impl Keys {
         real(&value).filter(|number| range.contains(number)).ok_or_else(|| self.error(key, value, expected))
     }
 
-    /// A part of a whole: above 0, and up to 1.
+    /// A share: above 0, up to 1.
     pub fn share(&mut self, key: &'static str, meaning: &'static str, usual: f64) -> Result<f64, OsError> {
         const EXPECTED: &str = "a number above 0, up to 1";
         self.document(key, meaning, usual, EXPECTED);
@@ -151,7 +151,7 @@ impl Keys {
         value.as_bool().ok_or_else(|| self.error(key, value, "true or false".to_owned()))
     }
 
-    /// One of several `names`, which commas separate.
+    /// One of several comma-separated `names`.
     pub fn name<T: PartialEq>(
         &mut self,
         key: &'static str,
@@ -185,19 +185,19 @@ impl Keys {
         order.ok_or_else(|| self.error(key, value, self.sizes(least)))
     }
 
-    /// The order of a page size, if it is one of a superpage or of a base page.
+    /// The order of a page size, if it is a base page or a superpage.
     pub fn order_of(&self, size: PageSize) -> Option<u8> {
         let order = size.shift().checked_sub(self.paging.base().shift())?;
         u8::try_from(order).ok().filter(|&order| usize::from(order) < ORDERS)
     }
 
-    /// What sizes there are.
+    /// The available sizes, as text.
     pub fn sizes(&self, least: u8) -> String {
         let most = ORDERS as u8 - 1;
         format!("a page size, a power of two from {} to {}", self.size(least), self.size(most))
     }
 
-    /// The size of an order, in words.
+    /// The size of an order, as text.
     fn size(&self, order: u8) -> String {
         let size = PageSize::from_shift(self.paging.base().shift() + u32::from(order));
         size.map_or_else(String::new, |size| size.to_string())
@@ -235,12 +235,12 @@ impl Keys {
         values.into_iter().map(table).collect()
     }
 
-    /// What is left: keys that nobody knows, each with a value.
+    /// Takes the remaining, unknown keys.
     pub fn rest(&mut self) -> Table {
         std::mem::take(&mut self.table)
     }
 
-    /// Checks that nothing is left.
+    /// Checks that no key is left.
     pub fn finish(self) -> Result<(), OsError> {
         match self.table.keys().next() {
             None => Ok(()),
@@ -251,7 +251,7 @@ impl Keys {
     }
 }
 
-/// A number, be it whole or not.
+/// An integer or float as a float.
 fn real(value: &Value) -> Option<f64> {
     value.as_float().or(value.as_integer().map(|count| count as f64))
 }

@@ -1,4 +1,4 @@
-//! What policies can be told: every key that the code reads, with its default, its range and its meaning.
+//! The manual of policies: every key that the code reads, with its default, range and meaning.
 
 use super::keys::Keys;
 use super::{OsError, OsSpec, offline};
@@ -12,19 +12,19 @@ use toml::{Table, Value};
 pub struct PolicyKey {
     /// Its name, with the tables that hold it: `memory.initial.free`.
     pub name: String,
-    /// What it is if it is not given, on a machine of 4 KiB base pages and 2 MiB huge pages.
+    /// Its default, on a machine with 4 KiB base pages and 2 MiB huge pages.
     pub usual: String,
-    /// What can be given.
+    /// Its allowed values.
     pub choices: String,
     /// What it means, in one line.
     pub meaning: &'static str,
 }
 
-/// Where keys are written down as they are read.
+/// The list of documented keys.
 pub(super) type Manual = Rc<RefCell<Vec<PolicyKey>>>;
 
 impl OsSpec {
-    /// The keys of a policy, in the order in which they are read: those of tables follow the table.
+    /// The keys of a policy in the order of reading: a table's keys follow the table.
     ///
     /// # Errors
     /// If there is no such policy.
@@ -36,7 +36,7 @@ impl OsSpec {
         if policy == offline::NAME {
             os.offline(read(&os.table))?;
         } else {
-            // The one key that must be given.
+            // The one required key.
             let memory = Table::from_iter([("size".to_owned(), Value::String("1G".to_owned()))]);
             os.table.insert("memory".to_owned(), Value::Table(memory));
             os.running(read(&os.table))?;

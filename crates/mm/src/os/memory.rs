@@ -1,9 +1,9 @@
-//! The `memory` table of a kernel: a description of physical memory, and how the kernel deals with it.
+//! The `memory` table of a kernel: its physical memory and its rules.
 
 use super::OsError;
 use super::keys::Keys;
 use crate::frames::{Buddy, MemorySpec};
-use crate::{MemoryRules, WhenFull};
+use crate::{FullMemoryAction, MemoryRules};
 use std::fmt;
 use toml::{Table, Value};
 
@@ -19,16 +19,22 @@ pub(super) fn memory(keys: &mut Keys) -> Result<Option<(Buddy, MemoryRules)>, Os
     let compact = of.flag("compact", COMPACT, true)?;
     let prices_swap = of.has("swap_cycles");
     let swap_cycles = of.count("swap_cycles", SWAP_CYCLES, MemoryRules::SWAP_CYCLES, 0..=u64::MAX)?;
-    let when_full = of.name("when_full", WHEN_FULL, WhenFull::default(), WhenFull::from_name, "swap, oom")?;
+    let when_full = of.name(
+        "when_full",
+        WHEN_FULL,
+        FullMemoryAction::default(),
+        FullMemoryAction::from_name,
+        "swap, oom",
+    )?;
     for key in MemorySpec::KEYS {
         of.document(key.name, key.meaning, key.usual, key.choices);
     }
-    if prices_swap && when_full == WhenFull::Oom {
+    if prices_swap && when_full == FullMemoryAction::Oom {
         let why = "os.memory: swap_cycles with when_full = \"oom\", which never swaps: leave one of them out";
         return Err(OsError::Memory(why.to_owned()));
     }
     let mut table = of.rest();
-    // On the command line, a number of bytes is a number.
+    // On the command line, a number of bytes is an integer.
     if let Some(Value::Integer(bytes)) = table.get("size") {
         let bytes = bytes.to_string();
         table.insert("size".to_owned(), Value::String(bytes));
@@ -47,11 +53,11 @@ pub(super) fn memory(keys: &mut Keys) -> Result<Option<(Buddy, MemoryRules)>, Os
     Ok(Some((buddy, rules)))
 }
 
-/// Puts the text of the file that `memory.initial.buddyinfo` of a table names in its place, so that what is simulated,
-/// and what is known as done, is what the file says, not where it lies.
+/// Replaces the file name in `memory.initial.buddyinfo` by the file's text, so that the result and its identity depend
+/// on the content, not on the path.
 ///
 /// # Errors
-/// What `read` says of the file.
+/// Errors of `read`.
 pub fn read_buddyinfo<E: fmt::Display>(
     table: &mut Table,
     read: impl FnOnce(&str) -> Result<String, E>,
@@ -60,7 +66,7 @@ pub fn read_buddyinfo<E: fmt::Display>(
     let Some(Value::String(path)) = initial.and_then(|initial| initial.get_mut("buddyinfo")) else {
         return Ok(());
     };
-    // What begins so is the text itself.
+    // Such a value is the text itself.
     if !path.trim_start().starts_with("Node") {
         *path = read(path).map_err(|why| format!("memory: buddyinfo = \"{path}\": {why}"))?;
     }

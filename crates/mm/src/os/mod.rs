@@ -1,4 +1,4 @@
-//! Kernels as users describe them: an `[os]` table, or a policy's name with keys on the command line.
+//! Users' descriptions of kernels: an `[os]` table, or a policy's name with keys on the command line.
 
 mod collapse;
 mod keys;
@@ -22,23 +22,23 @@ use policies::{Entry, POLICIES, throttled};
 use thiserror::Error;
 use toml::{Table, Value};
 
-/// What is wrong with a description of a kernel.
+/// Why a description of a kernel is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum OsError {
     /// No policy of this name.
     #[error("no kernel policy `{name}`: {choice}")]
     Name {
-        /// What was asked for.
+        /// The name given.
         name: String,
-        /// What there is, the closest first.
+        /// The available names, the closest first.
         choice: String,
     },
-    /// A key that the policy does not have.
+    /// A key that the policy lacks.
     #[error("unknown key `{key}`: {choice}")]
     Key {
         /// The key.
         key: String,
-        /// Those that there are, the closest first.
+        /// The available keys, the closest first.
         choice: String,
     },
     /// A value out of range.
@@ -48,48 +48,48 @@ pub enum OsError {
         key: String,
         /// What was given.
         given: String,
-        /// What is possible.
+        /// The allowed values.
         expected: String,
     },
-    /// Something that is not written as it should be.
+    /// A text of the wrong form.
     #[error("`{text}`: expected `POLICY` or `POLICY:KEY=VALUE,KEY=VALUE`")]
     Text {
-        /// What was given.
+        /// The text.
         text: String,
     },
-    /// What the policy itself refuses.
+    /// A setting that the policy refuses.
     #[error("{0}")]
     Policy(String),
-    /// What is no physical memory.
+    /// An invalid memory.
     #[error("{0}")]
     Memory(String),
 }
 
-/// A kernel as its description asks for it.
+/// A kernel built from its description.
 #[derive(Clone)]
 pub enum OsKernel {
-    /// It decides while the stream runs.
+    /// A kernel that decides during the run.
     Running(Box<Kernel>),
-    /// It knows the future: what it builds is found in replays of the stream.
+    /// A kernel that knows the future: replays of the stream find its superpages.
     Offline(OfflineSettings),
 }
 
-/// A kernel that can be built.
+/// A checked description of a kernel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OsSpec {
-    /// What it is called in results: the policy's name, with the keys that were given.
+    /// Its name in results: the policy's name with the given keys.
     pub name: String,
     table: Table,
 }
 
 impl OsSpec {
-    /// All policies: their names, and a few words on each.
+    /// All policies, with a few words on each.
     pub fn policies() -> impl Iterator<Item = (&'static str, &'static str)> {
         let running = POLICIES.iter().map(|entry| (entry.name, entry.title));
         running.chain([(offline::NAME, offline::TITLE)])
     }
 
-    /// From `POLICY` or `POLICY:KEY=VALUE,KEY=VALUE`. Keys of tables are written `throttle.window=1000000`, lists
+    /// Parses `POLICY` or `POLICY:KEY=VALUE,KEY=VALUE`. Keys of tables have the form `throttle.window=1000000`, lists
     /// `memory.initial.fragmentation=[1.0,0.5]`.
     pub fn from_text(text: &str) -> Result<OsSpec, OsError> {
         let wrong = || OsError::Text { text: text.to_owned() };
@@ -113,7 +113,7 @@ impl OsSpec {
         Ok(OsSpec { name: text.to_owned(), table })
     }
 
-    /// From an `[os]` table.
+    /// Reads an `[os]` table.
     pub fn from_table(mut table: Table) -> Result<OsSpec, OsError> {
         let name = match table.remove("name") {
             Some(Value::String(name)) => Some(name),
@@ -127,8 +127,8 @@ impl OsSpec {
         Ok(OsSpec { name: name.unwrap_or(policy), table })
     }
 
-    /// The kernel, for a process that has touched nothing, on a machine with these pages whose TLBs hold pages of the
-    /// orders `held`, a bit each. Policies that choose among sizes choose among those.
+    /// Builds the kernel for a new process on a machine with these pages, whose TLBs hold orders `held` (one bit each).
+    /// Policies choose among these sizes.
     pub fn build(&self, paging: Paging, held: u32) -> Result<OsKernel, OsError> {
         if !self.replays() {
             return self.kernel(paging, held).map(|kernel| OsKernel::Running(Box::new(kernel)));
@@ -143,7 +143,7 @@ impl OsSpec {
         Ok(settings)
     }
 
-    /// Whether it is to be found in replays of the stream.
+    /// Whether it needs replays of the stream.
     pub fn replays(&self) -> bool {
         self.policy() == offline::NAME
     }
@@ -152,7 +152,7 @@ impl OsSpec {
         self.table.get("policy").and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// The same, of a policy that decides while the stream runs.
+    /// [`OsSpec::build`] for a policy that decides during the run.
     pub fn kernel(&self, paging: Paging, held: u32) -> Result<Kernel, OsError> {
         if self.replays() {
             let why = "`offline` replays the stream: it cannot decide while the stream runs";
@@ -186,8 +186,7 @@ impl OsSpec {
         })
     }
 
-    /// Reads the file that the description names, if it names one: a host's `/proc/buddyinfo`. To be called before
-    /// [`OsSpec::kernel`].
+    /// Reads the host's `/proc/buddyinfo` file, if the description names one. Call it before [`OsSpec::kernel`].
     pub fn read_files<E: std::fmt::Display>(
         &mut self,
         read: impl FnOnce(&str) -> Result<String, E>,
@@ -196,7 +195,7 @@ impl OsSpec {
     }
 }
 
-/// The parts between commas, but for those inside brackets.
+/// Splits at commas outside brackets.
 fn split_outside_brackets(text: &str) -> impl Iterator<Item = &str> {
     let mut depth = 0;
     text.split(move |c| {
@@ -264,7 +263,7 @@ mod tests {
         }
         let os = OsSpec::from_text("linux:thp=never,sizes.64K=always,khugepaged=false").unwrap();
         assert_eq!(os.kernel(Paging::FOUR_KIB, u32::MAX).unwrap().orders() & (1 << 4), 1 << 4);
-        // khugepaged runs while a size is enabled that it collapses to.
+        // khugepaged runs while a size that it collapses to is enabled.
         for (mthp, wakes) in
             [("never", None), ("strict", Some(10_000_000_000)), ("scaled", Some(10_000_000_000))]
         {
@@ -283,7 +282,7 @@ mod tests {
         };
         let usual = OfflineSettings::default();
         let costs = KernelCosts { copy_per_kib: 10, ..usual.costs };
-        let (take, orders) = (crate::promotion::Take::Share(0.5), Some(0b100));
+        let (take, orders) = (crate::promotion::ChoicesPerReplay::Share(0.5), Some(0b100));
         assert_eq!(settings, OfflineSettings { orders, take, costs, replays: 3, ..usual });
         let running = os.kernel(Paging::FOUR_KIB, u32::MAX).map(|_| ()).unwrap_err().to_string();
         assert!(running.contains("replays the stream"), "{running}");

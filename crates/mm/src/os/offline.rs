@@ -1,9 +1,9 @@
-//! OFFLINE as users describe it.
+//! The keys of OFFLINE.
 
 use super::OsError;
 use super::keys::Keys;
 use crate::ORDERS;
-use crate::promotion::{OfflineSettings, Take, up_to};
+use crate::promotion::{ChoicesPerReplay, OfflineSettings, up_to};
 
 /// The policy's name.
 pub(super) const NAME: &str = "offline";
@@ -20,8 +20,10 @@ pub(super) fn settings(keys: &mut Keys) -> Result<OfflineSettings, OsError> {
         orders: Some(orders),
         miss_cycles: keys.count("miss_cycles", miss, usual.miss_cycles, 1..=u64::MAX)?,
         take: match usual.take {
-            Take::Share(share) => Take::Share(keys.number("take", take, share, 0.0..=1.0)?),
-            Take::One => Take::One,
+            ChoicesPerReplay::Share(share) => {
+                ChoicesPerReplay::Share(keys.number("take", take, share, 0.0..=1.0)?)
+            }
+            ChoicesPerReplay::One => ChoicesPerReplay::One,
         },
         replays: keys
             .count("replays", replays, usual.replays as u64, 1..=u64::MAX)?

@@ -15,10 +15,10 @@ Defaults are those of a machine with base pages of 4K and huge pages of 2M. A de
 a table means that it has no effect unless it, or a key of it, is given.
 ";
 
-/// `docs/reference/policies.md`, as Markdown: the policies, each with its own keys, then the keys that all share.
+/// `docs/reference/policies.md`, as Markdown: each policy with its own keys, then the common keys.
 pub fn policies_page() -> String {
     let policies: Vec<(&str, &str, Vec<PolicyKey>)> = OsSpec::policies()
-        .map(|(name, title)| (name, title, OsSpec::keys(name).expect("a policy of the list")))
+        .map(|(name, title)| (name, title, OsSpec::keys(name).expect("the list has the policy")))
         .collect();
     let running: Vec<(&str, &[PolicyKey])> = policies
         .iter()
@@ -52,12 +52,12 @@ fn table(page: &mut String, keys: &[PolicyKey]) {
     }
 }
 
-/// The key of this name among others, if it is the same one.
+/// The same key among `keys`, if present.
 fn of_name<'a>(keys: &'a [PolicyKey], key: &PolicyKey) -> Option<&'a PolicyKey> {
     keys.iter().find(|other| other.name == key.name && other.meaning == key.meaning)
 }
 
-/// The default of a key that all policies have: the most frequent, then each other with its policies.
+/// The default of a common key: the most frequent one, then each other with its policies.
 fn usual(key: &PolicyKey, policies: &[(&str, &[PolicyKey])]) -> String {
     let mut values: Vec<(&str, Vec<String>)> = Vec::new();
     for (policy, keys) in policies {

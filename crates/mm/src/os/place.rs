@@ -1,11 +1,11 @@
-//! Where a file has the key that is wrong.
+//! The place of a wrong key in a file.
 
 use super::OsError;
 use toml::de::{DeTable, DeValue};
 
 impl OsError {
-    /// The line, counted from 1, of the file `text` on which the key stands that this is about: `os` of the file, or
-    /// the `nth` of `[[os]]`, counted from 0. `None` where the file does not have it, or it is not about a key.
+    /// The line, from 1, of the key that the error is about in the file `text`: in `os`, or in the `nth` `[[os]]`, from
+    /// 0. `None` if the file lacks the key, or the error is not about a key.
     pub fn line(&self, text: &str, nth: usize) -> Option<usize> {
         let (OsError::Key { key, .. } | OsError::Value { key, .. }) = self else { return None };
         let file = DeTable::parse(text).ok()?;

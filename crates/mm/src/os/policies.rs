@@ -1,4 +1,4 @@
-//! The policies by name: one line each.
+//! The list of policies: one line each.
 
 use super::OsError;
 use super::collapse::collapse;
@@ -6,36 +6,35 @@ use super::keys::Keys;
 use super::sharing::LINUX_AROUND;
 use crate::promotion::up_to;
 use crate::promotion::{
-    ApproxOnline, Asap, AsapShare, Break, Candidates, CandidatesSettings, Deferral, Eager, EagerSettings,
-    Fixed, FreeBsd, HawkEye, HawkEyeSettings, Ingens, IngensSettings, Khugepaged, Limits, Linux,
-    LinuxSettings, Mthp, Online, Policy, SizeMode, Throttle,
+    ApproxOnline, Asap, AsapShare, BreakEven, Candidates, CandidatesSettings, Deferral, Eager, EagerSettings,
+    Fixed, FreeBsd, HawkEye, HawkEyeSettings, Ingens, IngensSettings, Khugepaged, Linux, LinuxSettings, Mthp,
+    Online, Policy, SizeMode, Throttle, ThrottleLimits,
 };
 use crate::{KernelCosts, ThpMode};
 use pagewalk_units::PageSize;
 
-type Made = Result<Box<dyn Policy>, OsError>;
+type PolicyResult = Result<Box<dyn Policy>, OsError>;
 
-/// A policy that can be asked for.
+/// A policy of the list.
 pub(super) struct Entry {
     pub name: &'static str,
     pub title: &'static str,
     pub costs: KernelCosts,
-    pub make: fn(&mut Keys) -> Made,
-    /// Where pages of files and of parents are usually not the process's own: bytes around a load of a file's page that
-    /// are mapped with it.
+    pub make: fn(&mut Keys) -> PolicyResult,
+    /// The default bytes to map around a faulting load of a file page; set for policies that share pages by default.
     pub around: Option<&'static str>,
 }
 
-/// A policy of Romer's: all pages are the process's own.
-const fn romer(name: &'static str, title: &'static str, make: fn(&mut Keys) -> Made) -> Entry {
+/// One of Romer's policies: all pages are the process's own.
+const fn romer(name: &'static str, title: &'static str, make: fn(&mut Keys) -> PolicyResult) -> Entry {
     Entry { name, title, costs: KernelCosts::ROMER, make, around: None }
 }
 
-/// One of today's.
+/// A current policy.
 const fn today(
     name: &'static str,
     title: &'static str,
-    make: fn(&mut Keys) -> Made,
+    make: fn(&mut Keys) -> PolicyResult,
     around: &'static str,
 ) -> Entry {
     Entry { name, title, costs: KernelCosts::TODAY, make, around: Some(around) }
@@ -48,7 +47,7 @@ pub(super) const POLICIES: &[Entry] = &[
     romer("approx-online", "prefetch charges (Romer 1998)", approx_online),
     romer("online", "prefetch and capacity charges (Romer 1998)", online),
     today("linux", "THP at faults, khugepaged, mTHP", linux, LINUX_AROUND),
-    // FreeBSD's prefault: four pages before and four after (`PFBAK`, `PFFOR` of vm_fault.c). The nearest block.
+    // FreeBSD's prefault: four pages before and four after (`PFBAK`, `PFFOR` of vm_fault.c), as the nearest block.
     today("freebsd", "reservations (Navarro et al. 2002)", freebsd, "32K"),
     today("ingens", "by utilisation (Kwon et al. 2016)", ingens, LINUX_AROUND),
     today("eager", "areas when they are mapped (Karakostas 2016)", eager, LINUX_AROUND),
@@ -56,18 +55,18 @@ pub(super) const POLICIES: &[Entry] = &[
     today("candidates", "by walks, under a budget (Manocha et al. 2023)", candidates, LINUX_AROUND),
 ];
 
-fn fixed(keys: &mut Keys) -> Made {
+fn fixed(keys: &mut Keys) -> PolicyResult {
     Ok(Box::new(Fixed {
         order: keys.order("page", "the size of every page", &keys.paging.base().to_string(), 0)?,
     }))
 }
 
-fn asap(keys: &mut Keys) -> Made {
+fn asap(keys: &mut Keys) -> PolicyResult {
     let top = max_page(keys)?;
     Ok(Box::new(Asap::new(top).only(keys.held)))
 }
 
-fn asap_4_64(keys: &mut Keys) -> Made {
+fn asap_4_64(keys: &mut Keys) -> PolicyResult {
     let order = keys.order("page", "the size of superpages", "64K", 1)?;
     let touched = "the share of a superpage's base pages that are touched when it is built";
     let share = keys.number("share", touched, 0.5, 0.0..=1.0)?;
@@ -80,7 +79,7 @@ const CAPACITY: &str = "the same of misses that room in the TLB would have preve
 const BOOKKEEPING: &str = "cycles of the policy's own work at each miss";
 const BUILD: &str = "cycles to build a superpage, for each KiB of it, for the thresholds";
 
-fn approx_online(keys: &mut Keys) -> Made {
+fn approx_online(keys: &mut Keys) -> PolicyResult {
     let (top, prices) = (max_page(keys)?, prices(keys)?);
     let threshold = keys.number("threshold", THRESHOLD, 0.125, 0.0..=1000.0)?;
     let bookkeeping = keys.count("bookkeeping_cycles", BOOKKEEPING, 100, 0..=u64::MAX)?;
@@ -92,7 +91,7 @@ fn approx_online(keys: &mut Keys) -> Made {
     Ok(Box::new(policy))
 }
 
-/// Charges are passed on at once unless an eager size is named.
+/// The deferral of charges, if an eager size is given.
 fn deferral(keys: &mut Keys) -> Result<Option<Deferral>, OsError> {
     let whole = "charges above a size wait in its blocks before they go to larger ones";
     let Some(mut of) = keys.table("deferred", whole, false)? else { return Ok(None) };
@@ -108,7 +107,7 @@ fn deferral(keys: &mut Keys) -> Result<Option<Deferral>, OsError> {
     Ok(Some(deferral))
 }
 
-fn online(keys: &mut Keys) -> Made {
+fn online(keys: &mut Keys) -> PolicyResult {
     let (top, prices) = (max_page(keys)?, prices(keys)?);
     let threshold = keys.number("threshold", THRESHOLD, 0.125, 0.0..=1000.0)?;
     let capacity = keys.number("capacity_threshold", CAPACITY, 0.625, 0.0..=1000.0)?;
@@ -117,14 +116,14 @@ fn online(keys: &mut Keys) -> Made {
     Ok(Box::new(policy))
 }
 
-/// The largest superpage: up to 8 MiB, the source's, if nothing is said.
+/// The largest superpage; default: up to the source's 8 MiB.
 fn max_page(keys: &mut Keys) -> Result<u8, OsError> {
     let usual = PageSize::from_shift(23).and_then(|size| keys.order_of(size));
     keys.max_page(usual.unwrap_or_default())
 }
 
-fn prices(keys: &mut Keys) -> Result<Break, OsError> {
-    Ok(Break {
+fn prices(keys: &mut Keys) -> Result<BreakEven, OsError> {
+    Ok(BreakEven {
         base: keys.paging.base(),
         copy_per_kib: keys.count("build_cycles_per_kib", BUILD, 3000, 1..=u64::MAX)?,
         miss_cycles: keys.count(
@@ -139,12 +138,12 @@ fn prices(keys: &mut Keys) -> Result<Break, OsError> {
 const TRIP: &str = "misses for each instruction of a window above which the policy is off";
 const TARGET: &str = "cycles of the policy for each instruction below which it is on again";
 
-/// The policy, switched off where it does not pay, if that is asked for.
-pub(super) fn throttled(keys: &mut Keys, policy: Box<dyn Policy>) -> Made {
+/// The policy, under a throttle if the keys ask for one.
+pub(super) fn throttled(keys: &mut Keys, policy: Box<dyn Policy>) -> PolicyResult {
     let whole = "the policy is off after windows with many misses, until its own cycles are few";
     let Some(mut of) = keys.table("throttle", whole, false)? else { return Ok(policy) };
-    let usual = Limits::default();
-    let limits = Limits {
+    let usual = ThrottleLimits::default();
+    let limits = ThrottleLimits {
         window: of.count("window", "instructions of a window", usual.window, 1..=u64::MAX)?,
         trip: of.number("trip", TRIP, usual.trip, 0.0..=1.0)?,
         target: of.number("target", TARGET, usual.target, 0.0..=1000.0)?,
@@ -161,7 +160,7 @@ const THP: &str =
     "the mode of sizes that inherit it, as `/sys/kernel/mm/transparent_hugepage/enabled` has it";
 const MODE: &str = "the mode of pages of this size, such as `sizes.64K`";
 
-fn linux(keys: &mut Keys) -> Made {
+fn linux(keys: &mut Keys) -> PolicyResult {
     let enabled = keys.name("thp", THP, ThpMode::Always, ThpMode::from_name, "always, madvise, never")?;
     let mut settings = LinuxSettings::new(huge(keys), enabled);
     if let Some(mut of) = keys.table("sizes", "the mode of each page size, size by size", false)? {
@@ -187,7 +186,7 @@ const CYCLES_PER_PAGE: &str = "cycles to look at a base page, charged to `scan`"
 const MTHP: &str = "sizes below the huge page that memory is collapsed to: none, or by one of two rules";
 const MTHP_REMAINS: &str = "those sizes take base pages that a superpage left when it was taken apart";
 
-/// The thread, if it runs.
+/// The settings of khugepaged, if it runs.
 fn khugepaged(keys: &mut Keys, huge: u8) -> Result<Option<Khugepaged>, OsError> {
     let whole = "a thread looks for blocks to collapse into huge pages; false: none does";
     let Some(mut of) = keys.table("khugepaged", whole, true)? else { return Ok(None) };
@@ -230,7 +229,7 @@ fn clock(keys: &mut Keys, usual: u64) -> Result<u64, OsError> {
     keys.count("instructions_per_millisecond", meaning, usual, 1..=u64::MAX)
 }
 
-fn freebsd(keys: &mut Keys) -> Made {
+fn freebsd(keys: &mut Keys) -> PolicyResult {
     Ok(Box::new(FreeBsd::new(huge(keys)).map_err(|error| OsError::Policy(error.to_string()))?))
 }
 
@@ -239,7 +238,7 @@ const UTILISATION: &str = "share of a block's base pages that must be backed whe
 const FRAGMENTATION: &str = "how fragmented free memory is, where no `memory` tells it";
 const ENOUGH: &str = "fragmentation below which one backed base page is enough";
 
-fn ingens(keys: &mut Keys) -> Made {
+fn ingens(keys: &mut Keys) -> PolicyResult {
     let usual = IngensSettings::new(huge(keys));
     let settings = IngensSettings {
         utilisation: keys.number("utilisation", UTILISATION, usual.utilisation, 0.0..=1.0)?,
@@ -271,7 +270,7 @@ fn ingens(keys: &mut Keys) -> Made {
 const LEFT: &str = "fragmentation above which requests are left to demand";
 const LARGEST: &str = "the largest page that maps what lies aligned";
 
-fn eager(keys: &mut Keys) -> Made {
+fn eager(keys: &mut Keys) -> PolicyResult {
     let huge = huge(keys);
     let usual = EagerSettings::new(huge);
     let size =
@@ -299,7 +298,7 @@ const HIGH: &str = "percent of the memory's frames in use above which wasted mem
 const LOW: &str = "percent of the memory's frames in use down to which it is taken back";
 const WASTED: &str = "base pages never touched for which a huge page is taken apart";
 
-fn hawkeye(keys: &mut Keys) -> Made {
+fn hawkeye(keys: &mut Keys) -> PolicyResult {
     let usual = HawkEyeSettings::new(huge(keys));
     let settings = HawkEyeSettings {
         at_fault: keys.flag("at_fault", "faults map huge pages where they can", usual.at_fault)?,
@@ -336,7 +335,7 @@ fn hawkeye(keys: &mut Keys) -> Made {
     Ok(Box::new(HawkEye::new(settings).map_err(|error| OsError::Policy(error.to_string()))?))
 }
 
-fn candidates(keys: &mut Keys) -> Made {
+fn candidates(keys: &mut Keys) -> PolicyResult {
     let usual = CandidatesSettings::new(huge(keys));
     let settings = CandidatesSettings {
         entries: keys.count(

@@ -1,4 +1,4 @@
-//! The `files` and `fork` tables of a kernel: pages that are not one process's alone.
+//! The `files` and `fork` tables of a kernel: shared pages.
 
 use super::OsError;
 use super::keys::Keys;
@@ -7,8 +7,8 @@ use crate::{FileRules, ForkRules, Kernel};
 /// Linux's `fault_around_bytes`.
 pub(super) const LINUX_AROUND: &str = "64K";
 
-/// The kernel with pages shared as it is asked for. `around`: usual bytes around a load of a file's page that are
-/// mapped with it, if pages are usually shared.
+/// Adds sharing of pages to the kernel by its keys. `around`: the default bytes to map around a faulting load of a file
+/// page; set if pages are shared by default.
 pub(super) fn sharing(keys: &mut Keys, around: Option<&str>, kernel: Kernel) -> Result<Kernel, OsError> {
     let files = files(keys, around)?;
     let fork = fork(keys, around.is_some())?;

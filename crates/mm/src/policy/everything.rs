@@ -1,8 +1,8 @@
-//! Huge pages everywhere, as if every mapping could have them: hypothetical, and the far end of the range.
+//! Huge pages everywhere, as if every mapping could have them: a hypothetical extreme.
 
 use super::{Fault, PageSizePolicy, Scope};
 
-/// Always a huge page, shared by all mappings of a block.
+/// Always a huge page, which all mappings of a block share.
 #[derive(Clone, Copy, Debug)]
 pub struct Everything;
 

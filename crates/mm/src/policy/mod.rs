@@ -1,4 +1,4 @@
-//! Policies that choose a page size when memory is first touched. One file each.
+//! Policies that choose a page size at first touches. One file each.
 
 mod everything;
 mod one_mapping;
@@ -8,33 +8,33 @@ mod thp;
 pub use everything::Everything;
 pub use one_mapping::OneMapping;
 pub use small::Small;
-pub use thp::{Allowed, Thp, ThpMode};
+pub use thp::{Thp, ThpMode, UnrestrictedThp};
 
 use crate::{MappingId, Vma};
 use pagewalk_trace::ThpDisable;
 use pagewalk_units::{PageSize, VirtAddr};
 use std::ops::Range;
 
-/// The first touch of the part of a mapping inside a block: what one huge page would map.
+/// The first touch of the part of a mapping inside a block, the scope of a huge page.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Fault<'a> {
     /// The block's first byte.
     pub block: VirtAddr,
-    /// Its size: that of a huge page.
+    /// Its size, that of a huge page.
     pub size: PageSize,
     /// The named mapping touched.
     pub mapping: MappingId,
-    /// The area that holds the address, where one is known.
+    /// The area of the address, if known.
     pub vma: Option<&'a Vma>,
     /// Whether some of the block is mapped with small pages already.
     pub populated: bool,
-    /// What the process forbids.
+    /// The huge pages that the process forbids.
     pub forbidden: ThpDisable,
 }
 
 impl<'a> Fault<'a> {
-    /// A first touch of block number `block`.
+    /// A first touch in block number `block`.
     pub fn new(
         block: u64,
         size: PageSize,
@@ -46,7 +46,7 @@ impl<'a> Fault<'a> {
         Fault { block: VirtAddr(block << size.shift()), size, mapping, vma, populated, forbidden }
     }
 
-    /// Whether the block is a page of hugetlb, or a part of one: then no policy is asked.
+    /// Whether the block is a hugetlb page or a part of one, which no policy decides.
     pub fn is_hugetlb(&self) -> bool {
         self.vma.is_some_and(|vma| vma.holds_of_hugetlb(&self.bytes()))
     }
@@ -57,17 +57,17 @@ impl<'a> Fault<'a> {
     }
 }
 
-/// Which pages of a block one huge page stands for.
+/// The pages of a block that one huge page maps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// Those of the mapping touched.
+    /// Pages of the touched mapping.
     Mapping,
-    /// All, whatever mapping they belong to.
+    /// All pages, of any mapping.
     Block,
 }
 
-/// Chooses between base pages and one huge page, of the sizes that the machine has. Called once per block and mapping,
-/// not per reference; not for memory of hugetlb, which is the program's own choice.
+/// Chooses between base pages and a huge page of the machine. It is called once per block and mapping, not per
+/// reference, and not for hugetlb memory, which is the program's own choice.
 pub trait PageSizePolicy: Send + Sync {
     /// Whether the block gets a huge page.
     fn wants_huge(&self, fault: &Fault<'_>) -> bool;
@@ -77,13 +77,13 @@ pub trait PageSizePolicy: Send + Sync {
         true
     }
 
-    /// What one huge page stands for.
+    /// The scope of a huge page.
     fn scope(&self) -> Scope {
         Scope::Mapping
     }
 
-    /// Whether a huge page of `mapping` falls back to small ones when part of it is unmapped, protected, discarded or
-    /// advised on, as the kernel's do. Hypothetical policies keep theirs.
+    /// Whether a huge page of `mapping` splits when part of it is unmapped, protected, discarded or advised on, like
+    /// the kernel's. Hypothetical policies keep theirs.
     fn splits(&self, _mapping: MappingId) -> bool {
         false
     }

@@ -1,4 +1,4 @@
-//! One mapping on huge pages, the rest as the baseline has it: what fixing that mapping alone would buy.
+//! One mapping on huge pages, the rest as in the baseline: what moving that mapping alone would save.
 
 use super::{Fault, PageSizePolicy, Thp};
 use crate::MappingId;
@@ -8,7 +8,7 @@ use crate::MappingId;
 pub struct OneMapping {
     /// The mapping.
     pub mapping: MappingId,
-    /// What the others get.
+    /// The policy of the others.
     pub rest: Thp,
 }
 

@@ -1,16 +1,14 @@
 //! Linux transparent huge pages at fault time.
 //!
-//! The first touch of a block, as large as a huge page and aligned to its size, gets a huge page if the block lies
-//! wholly inside one private anonymous area (heap, bss and stack included), nothing of it is mapped yet, and the mode
-//! and the area's advice allow it. A huge page is split when part of it is unmapped, protected apart, discarded or
-//! advised on otherwise than the rest, as that makes areas of its parts (`vma_adjust_trans_huge`).
+//! The first touch in a block, an aligned range as large as a huge page, gets a huge page if the block lies wholly
+//! inside one private anonymous area (heap, bss and stack included), none of it is mapped yet, and the mode and the
+//! area's advice allow it. A huge page splits when part of it is unmapped, discarded, or gets other rights or advice
+//! than the rest, since that splits its area (`vma_adjust_trans_huge`).
 //!
-//! A process may forbid them, all or all but those that were advised (`prctl(PR_SET_THP_DISABLE)`): from then on it
-//! gets no
-//! more.
+//! A process may forbid huge pages, all or all except advised ones (`prctl(PR_SET_THP_DISABLE)`), from then on.
 //!
-//! Source: Linux `Documentation/admin-guide/mm/transhuge.rst`. Not modelled: khugepaged's later
-//! collapses, mTHP sizes, huge pages for files and shared memory, failure to find a free block.
+//! Source: Linux `Documentation/admin-guide/mm/transhuge.rst`. Not modelled: khugepaged's later collapses, mTHP sizes,
+//! huge pages for files and shared memory, failure to find a free block.
 
 use super::{Fault, PageSizePolicy};
 use crate::{HugeAdvice, MappingId, Vma};
@@ -57,7 +55,7 @@ pub struct Thp {
 }
 
 impl Thp {
-    /// Whether an area may have huge pages in a process that forbids what `forbidden` says.
+    /// Whether an area may have huge pages in a process with this ban.
     pub fn allows(&self, vma: &Vma, forbidden: ThpDisable) -> bool {
         let advised = vma.advice == HugeAdvice::HugePage;
         let is_forbidden = forbidden == ThpDisable::All || forbidden == ThpDisable::ExceptAdvised && !advised;
@@ -87,11 +85,11 @@ impl PageSizePolicy for Thp {
     }
 }
 
-/// The same, whatever the process forbids: what it would have if it did not.
+/// [`Thp`] that ignores the process's ban.
 #[derive(Clone, Copy, Debug)]
-pub struct Allowed(pub Thp);
+pub struct UnrestrictedThp(pub Thp);
 
-impl PageSizePolicy for Allowed {
+impl PageSizePolicy for UnrestrictedThp {
     fn wants_huge(&self, fault: &Fault<'_>) -> bool {
         self.0.wants_huge(&Fault { forbidden: ThpDisable::Off, ..*fault })
     }

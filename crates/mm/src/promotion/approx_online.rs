@@ -1,4 +1,4 @@
-//! APPROX-ONLINE: a superpage is built when the misses that it would have prevented have paid for it (Romer 1998,
+//! APPROX-ONLINE: builds a superpage once the misses that it would have prevented have paid for it (Romer 1998,
 //! sections 3.4.3 and 3.5.2).
 
 use super::tlb_counts::TlbCounts;
@@ -7,74 +7,74 @@ use crate::Superpage;
 use crate::kernel::tree::Tree;
 use pagewalk_units::PageSize;
 
-/// When a superpage has paid for itself: the prices, and how much of them is asked (section 3.3.3).
+/// The break-even point of superpages (section 3.3.3).
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Break {
+pub struct BreakEven {
     /// Size of a base page.
     pub base: PageSize,
-    /// Cycles to build a superpage, for each KiB of it. 3,000 in the source.
+    /// Cycles to build a superpage, per KiB. 3,000 in the source.
     pub copy_per_kib: u64,
     /// Cycles of a TLB miss, without bookkeeping. 30 in the source.
     pub miss_cycles: u64,
 }
 
-impl Break {
-    /// Misses that building a superpage of this order costs as much as: the source's R.
+impl BreakEven {
+    /// The misses that cost as much as building a superpage of this order: the source's R.
     pub fn even(&self, order: u8) -> f64 {
         let kib = (self.base.bytes() << order) / 1024;
         self.copy_per_kib as f64 * kib as f64 / self.miss_cycles as f64
     }
 
-    /// A share of that, in whole misses, by order; at least one.
+    /// A share of break-even by order, in whole misses, at least one.
     pub(crate) fn thresholds(&self, top: u8, share: f64) -> Vec<u64> {
         (0..=top).map(|order| (self.even(order) * share).ceil().max(1.0) as u64).collect()
     }
 }
 
-/// Charges that are passed on to larger blocks many at a time (section 3.5.2): large superpages are rarely due, so that
-/// most misses need not touch their charges. What waits is counted when a superpage is built; until then, superpages
-/// above the eager size may be built late.
+/// Settings of deferred charges: blocks pass charges on to larger blocks in batches (section 3.5.2), because large
+/// superpages are rarely due. Building a superpage counts waiting charges; until then, superpages above the eager size
+/// may be built late.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Deferral {
-    /// Order up to which every miss is charged at once: 64 KiB in the source.
+    /// Order up to which every miss is charged immediately: 64 KiB in the source.
     pub eager: u8,
-    /// A block passes on what it has when that is this share of what a block of the next size is built for. The source
-    /// says no more than that such a block cannot be due before: 0.5, chosen, as the other half may have as much.
+    /// A block passes its charges on when they reach this share of the next size's threshold. The source only says that
+    /// the larger block cannot be due before: 0.5, chosen, because the other half may have as much.
     pub batch: f64,
 }
 
-/// What waits to be passed on.
+/// Charges waiting to be passed on.
 #[derive(Clone, Debug)]
-struct Deferred {
+struct DeferredCharges {
     eager: u8,
-    /// By order: charges that are passed on together.
+    /// Charges per batch, by order.
     batches: Vec<u64>,
-    /// By block of the eager size and above.
+    /// Waiting charges by block, from the eager size up.
     charges: Tree<u64>,
 }
 
-/// Charges each miss to every block around the page of which something was in the TLB: as one page, it would have
-/// prevented the miss. Builds blocks whose charges reach the threshold.
+/// Charges each miss to every block around the page with an entry in the TLB: as one page, it would have prevented the
+/// miss. Builds blocks whose charges reach the threshold.
 ///
-/// Each TLB has counts of its own; the charges are of all together. Where several sizes are due at one miss, the
-/// smallest is built first. A block that cannot be built keeps its charges, and is tried again at the next miss in it.
+/// Each TLB has its own counts; charges are common. If several sizes are due at one miss, the smallest is built first.
+/// A block that cannot be built keeps its charges, and is tried again at its next miss.
 #[derive(Clone, Debug)]
 pub struct ApproxOnline {
     top: u8,
     orders: u32,
-    /// By order.
+    /// Thresholds by order.
     thresholds: Vec<u64>,
     bookkeeping: u64,
     tlbs: Vec<TlbCounts>,
-    /// What is known of charges: all but what waits in blocks inside.
+    /// Charges, without those waiting in blocks inside.
     prefetch: Tree<u64>,
-    deferred: Option<Deferred>,
+    deferred: Option<DeferredCharges>,
 }
 
 impl ApproxOnline {
-    /// Superpages of orders up to `top`, at the share `threshold` of break-even (0.125 in the source); a miss costs
-    /// `bookkeeping` cycles (100).
-    pub fn new(top: u8, prices: &Break, threshold: f64, bookkeeping: u64) -> ApproxOnline {
+    /// A policy for superpages up to order `top`, at the share `threshold` of break-even (0.125 in the source); a miss
+    /// costs `bookkeeping` cycles (100).
+    pub fn new(top: u8, prices: &BreakEven, threshold: f64, bookkeeping: u64) -> ApproxOnline {
         ApproxOnline {
             top,
             orders: up_to(top),
@@ -86,13 +86,13 @@ impl ApproxOnline {
         }
     }
 
-    /// The same, with deferred charges.
+    /// Defers charges.
     pub fn deferring(self, Deferral { eager, batch }: Deferral) -> ApproxOnline {
         let eager = eager.max(1);
         let of_next = |order: usize| self.thresholds.get(order + 1).map_or(u64::MAX, |&of_next| of_next);
         let batches = (0..=usize::from(self.top)).map(of_next);
         let batches = batches.map(|of_next| ((of_next as f64 * batch) as u64).max(1)).collect();
-        let deferred = (eager < self.top).then(|| Deferred {
+        let deferred = (eager < self.top).then(|| DeferredCharges {
             eager,
             batches,
             charges: Tree::from_order(eager, self.top),
@@ -100,31 +100,31 @@ impl ApproxOnline {
         ApproxOnline { deferred, ..self }
     }
 
-    /// Only superpages of these orders: a bit each, none above the largest.
+    /// Restricts superpages to these orders, one bit each, none above the largest.
     pub fn only(mut self, orders: u32) -> ApproxOnline {
         self.orders &= orders;
         self
     }
 
-    /// The charges of a block, those that wait included.
+    /// The charges of a block, including waiting ones.
     pub fn charges(&self, block: Superpage) -> u64 {
         self.prefetch.get(block) + self.waiting(block)
     }
 
-    /// The charges of a block as far as they were passed on: what decides.
+    /// The charges of a block without waiting ones, which decide.
     pub fn known_charges(&self, block: Superpage) -> u64 {
         self.prefetch.get(block)
     }
 
-    /// Counters of all memory that had misses.
+    /// The number of counters in use.
     pub fn counters(&self) -> usize {
         let deferred = self.deferred.as_ref().map_or(0, |deferred| deferred.charges.len());
         self.prefetch.len() + deferred + self.tlbs.iter().map(TlbCounts::len).sum::<usize>()
     }
 
-    /// Charges of a block that wait in blocks inside it.
+    /// Charges of a block waiting in blocks inside it.
     fn waiting(&self, block: Superpage) -> u64 {
-        let Some(Deferred { eager, charges, .. }) = &self.deferred else { return 0 };
+        let Some(DeferredCharges { eager, charges, .. }) = &self.deferred else { return 0 };
         let of_order = |order: u8| {
             let inside = block.pages().step_by(1 << order);
             inside.map(|first| charges.get(Superpage { first, order })).sum::<u64>()
@@ -132,16 +132,16 @@ impl ApproxOnline {
         (*eager..block.order).map(of_order).sum()
     }
 
-    /// Charges a miss. Returns the order of the smallest block that was charged: all around it were.
+    /// Charges a miss. Returns the order of the smallest charged block; all blocks around it are charged too.
     pub(super) fn charge(&mut self, tlb: usize, unit: Superpage) -> Option<u8> {
         let first = self.tlbs[tlb].first_held(unit)?;
-        // The smallest of the blocks that the charge is not passed on from.
+        // The largest block to charge now.
         let last = self.deferred.as_ref().map_or(self.top, |deferred| deferred.eager.max(first));
         self.prefetch.climb(unit.first, first, |order, charges| {
             *charges += 1;
             order < last
         });
-        if let Some(Deferred { batches, charges, .. }) = &mut self.deferred {
+        if let Some(DeferredCharges { batches, charges, .. }) = &mut self.deferred {
             let (top, prefetch, mut passed_on) = (self.top, &mut self.prefetch, 1);
             charges.climb(unit.first, last, |order, waiting| {
                 *waiting += passed_on;
@@ -156,7 +156,7 @@ impl ApproxOnline {
         Some(first)
     }
 
-    /// Passes on all that waits in a block, to the blocks around it.
+    /// Passes waiting charges in a block on to the blocks around it.
     fn settle(&mut self, block: Superpage) {
         let waiting = self.waiting(block);
         let Some(deferred) = &mut self.deferred else { return };
@@ -172,7 +172,7 @@ impl ApproxOnline {
         });
     }
 
-    /// A superpage was built: translations of its parts have left all TLBs. Charges stay.
+    /// A superpage was built, and translations of its parts have left all TLBs. Charges stay.
     pub(super) fn built(&mut self, block: Superpage) {
         self.tlbs.iter_mut().for_each(|tlb| tlb.promote(block));
     }
@@ -217,13 +217,13 @@ impl Policy for ApproxOnline {
 impl ApproxOnline {
     fn promoted(&mut self, block: Superpage) {
         self.settle(block);
-        // The blocks around it were charged for the same misses: what is gained is no reason to build them.
+        // The blocks around it have charges for the same misses, which are now prevented.
         let gained = std::mem::take(self.prefetch.get_mut(block));
         self.prefetch.climb(block.first, block.order + 1, |_, charges| {
             *charges -= gained;
             true
         });
-        // Should it be taken apart, its parts start anew, as the blocks around it do.
+        // If it splits later, its parts start from 0.
         self.prefetch.fill_inside(block, 0);
         self.built(block);
     }

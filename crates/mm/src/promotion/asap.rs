@@ -1,25 +1,25 @@
-//! ASAP and ASAP-4-64: superpages as soon as their parts are in use (Romer 1998, section 3.4.4).
+//! ASAP and ASAP-4-64: build superpages as soon as their parts are in use (Romer 1998, section 3.4.4).
 
 use super::{Actions, Event, Policy, Rules, up_to};
 use crate::Superpage;
 use crate::kernel::tree::Tree;
 
-/// ASAP: a superpage is built when all of its base pages have been touched. Where one touch completes several sizes,
-/// only the largest is built, so that its pages are copied once.
+/// ASAP: builds a superpage once all its base pages are touched. If one touch completes several sizes, it builds only
+/// the largest, so that pages are copied once.
 #[derive(Clone, Debug)]
 pub struct Asap {
     orders: u32,
-    /// By block: touched base pages.
+    /// Touched base pages by block.
     touched: Tree<u16>,
 }
 
 impl Asap {
-    /// Superpages of orders up to `top`.
+    /// A policy for superpages up to order `top`.
     pub fn new(top: u8) -> Asap {
         Asap { orders: up_to(top), touched: Tree::new(top) }
     }
 
-    /// Only superpages of these orders: a bit each, none above the largest.
+    /// Restricts superpages to these orders, one bit each, none above the largest.
     pub fn only(mut self, orders: u32) -> Asap {
         self.orders &= orders;
         self
@@ -57,8 +57,7 @@ impl Policy for Asap {
     }
 }
 
-/// ASAP-4-64, after Talluri and Hill 1994: superpages of one size, built when a share of their base pages has been
-/// touched.
+/// ASAP-4-64, after Talluri and Hill 1994: builds superpages of one size once a share of their base pages is touched.
 #[derive(Clone, Debug)]
 pub struct AsapShare {
     /// The size, as an order.

@@ -1,13 +1,13 @@
-//! Promotion of the regions that walks come to most often, under a budget (Manocha et al. 2023, "Architectural
-//! Support for Optimizing Huge Page Selection Within the OS", MICRO 2023: the promotion candidate cache).
+//! Promotes the regions with most walks, under a budget (Manocha et al. 2023, "Architectural Support for Optimizing
+//! Huge Page Selection Within the OS", MICRO 2023: the promotion candidate cache).
 //!
-//! A small cache beside the page walker counts the walks to each huge-page-sized region that base pages map. It holds a
-//! fixed number of regions; a new one takes the place of that with the fewest walks, of several the one that came
-//! first. From time to time the kernel reads it and promotes the regions with the most walks, of several the lowest,
-//! until the budget is spent: a share of what the program has touched.
+//! A small cache beside the page walker counts walks by region, for regions on base pages. It holds a fixed number of
+//! regions; a new one replaces the region with the fewest walks, of several the oldest. Periodically the kernel reads
+//! it and promotes the regions with the most walks, of several the lowest, within the budget: a share of the touched
+//! memory.
 //!
-//! The source's abstract names the parts and the budget of 4 % of the footprint, with which it reaches three quarters
-//! of the gain that is possible. All sizes and times here are chosen, and parameters.
+//! The source's abstract names the parts, and a budget of 4 % of the footprint, which reaches three quarters of the
+//! possible gain. All sizes and times here are chosen, as settings.
 //!
 //! Modelled: counting, ranking, the budget. Not modelled: the cost of the cache itself, which is hardware, and
 //! sharing of the budget among processes.
@@ -17,20 +17,20 @@ use super::setting::{SettingError, Settings};
 use super::{Actions, Event, Policy, Rules, View, may_be_huge};
 use crate::{Superpage, Vma};
 
-/// What the cache holds, and what is promoted.
+/// Settings of the cache and of promotion.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CandidatesSettings {
     /// Order of a huge page: 9 for 2 MiB of 4 KiB.
     pub order: u8,
     /// Regions that the cache holds: 128, chosen.
     pub entries: u64,
-    /// Walks that a counter holds. When one is full, all are halved: 255, chosen.
+    /// Largest count of walks. When a counter reaches it, all halve: 255, chosen.
     pub most_walks: u64,
-    /// Share of the memory that the program has touched which may be on huge pages: 0.04, the source's.
+    /// Largest share of the touched memory on huge pages: 0.04, the source's.
     pub budget: f64,
-    /// Time between two looks of the kernel: 100 milliseconds, chosen.
+    /// Time between promotions: 100 milliseconds, chosen.
     pub promote_sleep_millisecs: u64,
-    /// Regions promoted at a look, at most: 16, chosen.
+    /// Most regions promoted at a time: 16, chosen.
     pub regions_at_once: u64,
     /// Instructions that the program executes in a millisecond: 1,000,000, chosen.
     pub instructions_per_millisecond: u64,
@@ -39,7 +39,7 @@ pub struct CandidatesSettings {
 }
 
 impl CandidatesSettings {
-    /// The usual ones for huge pages of this order.
+    /// The defaults for huge pages of this order.
     pub fn new(order: u8) -> CandidatesSettings {
         CandidatesSettings {
             order,
@@ -76,7 +76,7 @@ struct Candidate {
     walks: u64,
 }
 
-/// The cache, in the order in which regions came.
+/// The cache, in order of insertion.
 #[derive(Clone, Debug)]
 struct Cache {
     candidates: Vec<Candidate>,
@@ -104,7 +104,7 @@ impl Cache {
         self.candidates.retain(|candidate| candidate.region != region);
     }
 
-    /// All regions, those with the most walks first.
+    /// All regions, most walks first.
     fn ranked(&self) -> Vec<u64> {
         let mut ranked = self.candidates.clone();
         ranked.sort_unstable_by_key(|candidate| (std::cmp::Reverse(candidate.walks), candidate.region));
@@ -123,10 +123,10 @@ pub struct Candidates {
 }
 
 impl Candidates {
-    /// With these settings, where they are possible.
+    /// A policy with these settings.
     ///
     /// # Errors
-    /// If they are not.
+    /// If a setting is out of range.
     pub fn new(settings: CandidatesSettings) -> Result<Candidates, SettingError> {
         settings.check()?;
         let cache = Cache {
@@ -137,7 +137,7 @@ impl Candidates {
         Ok(Candidates { settings, cache, next: settings.sleep(), spent: 0 })
     }
 
-    /// Base pages that may still be promoted.
+    /// The rest of the budget, in base pages.
     fn unspent(&self, view: &View<'_>) -> u64 {
         ((self.settings.budget * view.table.touched() as f64) as u64).saturating_sub(self.spent)
     }
@@ -198,7 +198,7 @@ mod tests {
     use super::*;
     use std::collections::BTreeMap;
 
-    /// The same, by remembering every walk.
+    /// The slow twin: remembers every walk.
     fn slowly(walks: &[u64], entries: usize, most: u64) -> Vec<u64> {
         let mut held: Vec<u64> = Vec::new();
         let mut counts: BTreeMap<u64, u64> = BTreeMap::new();

@@ -1,38 +1,36 @@
-//! Capacity charges: misses that a superpage would have prevented by leaving room in the TLB (Romer 1998, section
-//! 3.3.2).
+//! Capacity charges: misses that a superpage would have prevented by freeing TLB entries (Romer 1998, section 3.3.2).
 //!
-//! Among what was used most recently, a TLB of T entries that follows that order holds the first T. A translation at
-//! depth d > T would still be there if a block had merged enough of those above it: k of them, where k − 1 ≥ d − T. The
-//! block need not lie around the page that missed.
+//! An LRU TLB of T entries holds the T most recently used translations. A translation at depth d > T of that order
+//! would still be held if a block had merged k of the translations above it, with k − 1 ≥ d − T. The block need not
+//! contain the page that missed.
 //!
-//! Only misses are seen, so of what the TLB holds no order is known and none is needed; what has left it follows in
-//! order. With r of a block's k among what the TLB holds, the block is charged if at most r − 2 of the others above the
-//! page lie outside it. Going down the stack, blocks drop out, and in the end those that are left lie in each other.
+//! Only misses are visible, so the order of the TLB's entries is unknown, and not needed; departed entries follow in
+//! order. If r of a block's k translations are in the TLB, the block is charged if at most r − 2 of the departed
+//! translations above the page lie outside it. Going down the stack, blocks drop out; the remaining ones are nested.
 
 use crate::Superpage;
 use crate::kernel::tree::{Place, Tree};
 use rustc_hash::FxHashMap;
 
-/// Charges of all blocks, and what they are found by, for each TLB.
+/// Charges of all blocks, and a recency stack for each TLB.
 #[derive(Clone, Debug)]
 pub(super) struct Capacity {
     top: u8,
     charges: Tree<u64>,
-    tlbs: Vec<Depths>,
+    tlbs: Vec<RecencyStack>,
 }
 
 impl Capacity {
-    /// For superpages of orders up to `top`.
+    /// Charges for superpages up to order `top`.
     pub fn new(top: u8) -> Capacity {
         Capacity { top, charges: Tree::from_order(1, top), tlbs: Vec::new() }
     }
 
     pub fn watch(&mut self, entries: &[u64]) {
-        self.tlbs = entries.iter().map(|&entries| Depths::new(self.top, entries)).collect();
+        self.tlbs = entries.iter().map(|&entries| RecencyStack::new(self.top, entries)).collect();
     }
 
-    /// Charges a miss to blocks that it could be charged to, if they are `wanted`, and tells of each: the charges it
-    /// has now.
+    /// Charges a miss to the `wanted` blocks that would have prevented it, and reports the new charges of each.
     pub fn charge(
         &mut self,
         tlb: usize,
@@ -57,7 +55,7 @@ impl Capacity {
         self.charges.get(block)
     }
 
-    /// Charges of all memory that may have some.
+    /// The number of counters in use.
     pub fn counters(&self) -> usize {
         self.charges.len()
     }
@@ -72,17 +70,17 @@ impl Capacity {
         self.tlbs[tlb].gone.push(unit);
     }
 
-    /// A superpage was built: its parts are in no TLB and in no stack any more.
+    /// A superpage was built: its parts leave all TLBs and stacks.
     pub fn built(&mut self, block: Superpage) {
         self.tlbs.iter_mut().for_each(|tlb| tlb.drop_parts(block));
     }
 
-    /// A superpage was taken apart after it had left all TLBs.
+    /// A superpage split after it had left all TLBs.
     pub fn demoted(&mut self, block: Superpage) {
         self.tlbs.iter_mut().for_each(|tlb| tlb.gone.remove(block));
     }
 
-    /// Forgives what blocks that overlap this one were charged.
+    /// Resets the charges of blocks that overlap this one.
     pub fn forgive(&mut self, block: Superpage) {
         self.charges.fill_inside(block, 0);
         self.charges.climb(block.first, block.order, |_, charges| {
@@ -92,62 +90,62 @@ impl Capacity {
     }
 }
 
-/// Translations of a block that a TLB holds, and where the block stands among the crowded.
+/// The number of a block's translations in a TLB, and the block's index in the list of blocks with two or more.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Held {
+struct BlockCount {
     count: u16,
-    /// Its index, if `count` is 2 or more.
+    /// The index, if `count` is 2 or more.
     at: u16,
 }
 
-/// A block of which a TLB holds two translations or more: only those can be charged.
+/// A block with two or more translations in a TLB: only such blocks can be charged.
 #[derive(Clone, Copy, Debug)]
-struct Crowded {
+struct SharedBlock {
     block: Superpage,
     count: u16,
     place: Place,
 }
 
-/// A block that may be charged.
+/// A candidate for a charge.
 #[derive(Clone, Copy, Debug)]
-struct Keeper {
+struct ChargeCandidate {
     block: Superpage,
-    /// Where its charges are, if that is known.
+    /// The index of its charges, if known.
     place: Option<Place>,
-    /// How many more translations outside it may stand above the page.
+    /// How many more translations outside it may lie above the page.
     slack: i64,
 }
 
-/// One TLB's part of the stack of what was used most recently.
+/// The recency stack of one TLB.
 #[derive(Clone, Debug)]
-struct Depths {
+struct RecencyStack {
     top: u8,
     entries: u64,
-    held: Tree<Held>,
+    held: Tree<BlockCount>,
     held_in_all: u64,
-    crowded: Vec<Crowded>,
-    gone: Gone,
-    /// The result of the last search; kept for its memory.
-    keepers: Vec<Keeper>,
+    crowded: Vec<SharedBlock>,
+    gone: DepartedUnits,
+    /// The result of the last search, kept to reuse its allocation.
+    keepers: Vec<ChargeCandidate>,
 }
 
-impl Depths {
-    fn new(top: u8, entries: u64) -> Depths {
-        Depths {
+impl RecencyStack {
+    fn new(top: u8, entries: u64) -> RecencyStack {
+        RecencyStack {
             top,
             entries,
             held: Tree::new(top),
             held_in_all: 0,
             crowded: Vec::new(),
-            // No block merges more entries than it has pages: nothing deeper is charged to any. Promotions would raise
-            // some of it later; it is forgotten all the same.
-            gone: Gone::new((1 << top) + entries as usize),
+            // A block merges at most as many entries as it has pages, so nothing deeper is charged. Promotions may
+            // raise forgotten entries later, which is ignored.
+            gone: DepartedUnits::new((1 << top) + entries as usize),
             keepers: Vec::new(),
         }
     }
 
     fn enter(&mut self, unit: Superpage, charges: &mut Tree<u64>) {
-        let Depths { held, crowded, .. } = self;
+        let RecencyStack { held, crowded, .. } = self;
         held.climb(unit.first, unit.order, |order, held| {
             held.count += 1;
             let block = Superpage::around(unit.first, order);
@@ -155,7 +153,7 @@ impl Depths {
                 1 => {}
                 2 => {
                     held.at = crowded.len() as u16;
-                    crowded.push(Crowded { block, count: 2, place: charges.place(block) });
+                    crowded.push(SharedBlock { block, count: 2, place: charges.place(block) });
                 }
                 count => crowded[usize::from(held.at)].count = count,
             }
@@ -169,7 +167,7 @@ impl Depths {
         self.take(unit, 1);
     }
 
-    /// Takes `n` translations from `unit` and all blocks around it.
+    /// Subtracts `n` translations from `unit` and all blocks around it.
     fn take(&mut self, unit: Superpage, n: u16) {
         let mut no_longer = [0u16; crate::ORDERS];
         let mut ended = 0;
@@ -208,21 +206,21 @@ impl Depths {
                 self.uncrowd(at as u16);
             }
         }
-        self.held.fill_inside(block, Held::default());
+        self.held.fill_inside(block, BlockCount::default());
     }
 
-    /// Finds the blocks that would have kept `unit` in the TLB, as one page.
+    /// Finds the blocks that, as one page, would have kept `unit` in the TLB.
     fn find_keepers(&mut self, unit: Superpage) {
-        let Depths { top, entries, held, held_in_all, crowded, gone, keepers } = self;
+        let RecencyStack { top, entries, held, held_in_all, crowded, gone, keepers } = self;
         keepers.clear();
         let Some(above) = gone.above(unit) else { return };
-        keepers.extend(crowded.iter().map(|of| Keeper {
+        keepers.extend(crowded.iter().map(|of| ChargeCandidate {
             block: of.block,
             place: Some(of.place),
             slack: i64::from(of.count) - 2,
         }));
         let mut above = above.iter().rev().copied();
-        // Where the TLB has room, what left it last stands among the first entries all the same.
+        // If the TLB has free entries, the last departed units still count among its entries.
         let free = entries.saturating_sub(*held_in_all);
         if free > 0 {
             let near: Vec<Superpage> =
@@ -237,8 +235,8 @@ impl Depths {
     }
 }
 
-/// Counts more translations as held.
-fn join(keepers: &mut Vec<Keeper>, near: &[Superpage], held: &Tree<Held>, top: u8) {
+/// Counts additional translations as held.
+fn join(keepers: &mut Vec<ChargeCandidate>, near: &[Superpage], held: &Tree<BlockCount>, top: u8) {
     let mut more: FxHashMap<Superpage, u16> = FxHashMap::default();
     for unit in near {
         unit.ancestors(top).for_each(|block| *more.entry(block).or_default() += 1);
@@ -247,12 +245,16 @@ fn join(keepers: &mut Vec<Keeper>, near: &[Superpage], held: &Tree<Held>, top: u
         keeper.slack += i64::from(more.remove(&keeper.block).unwrap_or(0));
     }
     let slack = |block, more: u16| i64::from(held.get(block).count + more) - 2;
-    let new = more.into_iter().map(|(block, more)| Keeper { block, place: None, slack: slack(block, more) });
+    let new = more.into_iter().map(|(block, more)| ChargeCandidate {
+        block,
+        place: None,
+        slack: slack(block, more),
+    });
     keepers.extend(new.filter(|keeper| keeper.slack >= 0));
 }
 
-/// Drops the keepers that too many of the translations `above` lie outside.
-fn drop_out(keepers: &mut Vec<Keeper>, mut above: impl Iterator<Item = u64>, entries: u64) {
+/// Drops candidates with too many translations `above` outside them.
+fn drop_out(keepers: &mut Vec<ChargeCandidate>, mut above: impl Iterator<Item = u64>, entries: u64) {
     for _ in 0..=2 * entries {
         if keepers.is_empty() {
             return;
@@ -264,23 +266,23 @@ fn drop_out(keepers: &mut Vec<Keeper>, mut above: impl Iterator<Item = u64>, ent
             keeper.slack >= 0
         });
     }
-    // Each of those that are left holds more than half of so many: they lie in each other.
+    // Each remaining block holds more than half of the same translations, so they are nested.
     keepers.sort_unstable_by_key(|keeper| keeper.block.order);
     debug_assert!(keepers.windows(2).all(|pair| pair[1].block.holds(pair[0].block)));
     drop_out_of_nested(keepers, above);
 }
 
-/// The same for blocks that lie in each other, many translations at a time: the smaller blocks do not hold them.
-fn drop_out_of_nested(keepers: &mut Vec<Keeper>, mut above: impl Iterator<Item = u64>) {
+/// Drops nested candidates, many translations at a time.
+fn drop_out_of_nested(keepers: &mut Vec<ChargeCandidate>, mut above: impl Iterator<Item = u64>) {
     let Some(inside) = keepers.first().map(|keeper| keeper.block.first) else { return };
-    // Translations, by the order of the smallest block around `inside` that holds them.
+    // Number of translations by the order of the smallest block around `inside` that holds them.
     let mut needed = [0i64; 65];
     let gap = encode(Superpage { first: inside, order: 0 });
     let mut ended = false;
     while !ended && !keepers.is_empty() {
         let mut looked_at = 0;
         above.by_ref().take(64).for_each(|code| {
-            // A gap counts for nothing: all blocks hold it.
+            // A gap counts as held by all blocks.
             let Superpage { first, order } = decode(if code == NONE { gap } else { code });
             needed[(64 - (first ^ inside).leading_zeros() as usize).max(order.into())] += 1;
             looked_at += 1;
@@ -292,7 +294,7 @@ fn drop_out_of_nested(keepers: &mut Vec<Keeper>, mut above: impl Iterator<Item =
     }
 }
 
-/// No unit: its place in the list is empty.
+/// A gap in the list.
 const NONE: u64 = u64::MAX;
 
 fn encode(unit: Superpage) -> u64 {
@@ -303,21 +305,21 @@ fn decode(code: u64) -> Superpage {
     Superpage { first: code >> 8, order: code as u8 }
 }
 
-/// Units that have left a TLB, the latest last.
+/// Units that have left a TLB, the latest last, with gaps.
 #[derive(Clone, Debug)]
-struct Gone {
-    /// With gaps.
+struct DepartedUnits {
+    /// The list.
     list: Vec<u64>,
     at: FxHashMap<u64, u32>,
-    /// How many are remembered: earlier ones are forgotten.
+    /// Most units remembered.
     most: usize,
-    /// Before this place, there are gaps only.
+    /// The index of the oldest unit: only gaps lie before it.
     oldest: usize,
 }
 
-impl Gone {
-    fn new(most: usize) -> Gone {
-        Gone { list: Vec::new(), at: FxHashMap::default(), most, oldest: 0 }
+impl DepartedUnits {
+    fn new(most: usize) -> DepartedUnits {
+        DepartedUnits { list: Vec::new(), at: FxHashMap::default(), most, oldest: 0 }
     }
 
     fn push(&mut self, unit: Superpage) {
@@ -360,7 +362,7 @@ impl Gone {
         }
     }
 
-    /// What has left after `unit`, if that is known.
+    /// The units that left after `unit`, if it is remembered.
     fn above(&self, unit: Superpage) -> Option<&[u64]> {
         let at = *self.at.get(&encode(unit))? as usize;
         Some(&self.list[at + 1..])
@@ -377,7 +379,7 @@ mod tests {
         *state >> 33
     }
 
-    /// Blocks that would have kept `page`, by looking at all of the stack.
+    /// The slow twin: blocks that would have kept `page`, by a search of the whole stack.
     fn searched(stack: &[u64], page: u64, entries: usize, top: u8) -> Vec<Superpage> {
         let Some(above) = stack.iter().position(|&other| other == page) else { return Vec::new() };
         let mut merged: BTreeMap<(u8, u64), usize> = BTreeMap::new();
@@ -398,7 +400,7 @@ mod tests {
             let entries = 2 + random(&mut state) as usize % 9;
             let mut capacity = Capacity::new(TOP);
             capacity.watch(&[entries as u64]);
-            // The most recent first.
+            // Most recent first.
             let mut stack: Vec<u64> = Vec::new();
             let spread = [12, 60, 400, 1500][seed as usize % 4];
             for _ in 0..1500 {

@@ -3,7 +3,7 @@
 use super::{Policy, Rules};
 use crate::Vma;
 
-/// Pages of one size, whatever areas they reach over. Every block that is touched takes its memory.
+/// Pages of one size, even across areas. Every touched block takes its memory.
 #[derive(Clone, Debug)]
 pub struct Fixed {
     /// The size, as an order.

@@ -1,15 +1,15 @@
-//! FreeBSD: frames are reserved for a whole superpage at the first touch, and it is made when all have been touched.
+//! FreeBSD: reserves frames for a whole superpage at the first touch, and builds it once all pages are touched.
 //!
 //! Sources: Navarro, Iyer, Druschel and Cox 2002, "Practical, transparent operating system support for superpages",
 //! sections 4 and 5; FreeBSD `sys/vm/vm_reserv.c`.
 //!
-//! The first touch of an aligned block reserves a block of frames, and each page takes its own place there. When all
-//! are touched, the kernel maps them by one page, and copies nothing. Modelled of one size, for anonymous memory, be it
-//! shared; on a physical memory they are broken for want of frames, and files have none. A superpage that a change of
-//! rights takes apart is not made again.
+//! The first touch in an aligned block reserves a block of frames, and each page takes its own frame there. Once all
+//! are touched, the kernel maps them as one page without copying. Modelled: one size, for anonymous memory, private or
+//! shared; with a physical memory, reservations break when frames run out; files have none. A superpage that a change
+//! of rights splits is not rebuilt.
 
 use super::setting::{SettingError, Settings};
-use super::{Actions, Event, Policy, Reserve, Rules, is_anonymous};
+use super::{Actions, Event, Policy, ReservationRules, Rules, is_anonymous};
 use crate::{Superpage, Vma};
 use pagewalk_trace::MappingKind;
 use rustc_hash::FxHashMap;
@@ -18,21 +18,21 @@ use rustc_hash::FxHashMap;
 #[derive(Clone, Debug)]
 pub struct FreeBsd {
     order: u8,
-    /// Whether a reservation is broken when one of its pages is given back: true, as in the paper for memory that
-    /// others need. Otherwise the page keeps its place, as in `vm_reserv_depopulate`, and may be touched again.
+    /// Whether freeing a page breaks its reservation: true, as in the paper for memory that others need. Otherwise the
+    /// page keeps its place, as in `vm_reserv_depopulate`.
     pub broken_by_gaps: bool,
-    /// By block number, while one of its pages is backed.
-    reservations: FxHashMap<u64, Reserved>,
+    /// Reservations by block number, while one of the pages is backed.
+    reservations: FxHashMap<u64, ReservedBlock>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Reserved {
+struct ReservedBlock {
     populated: u64,
     broken: bool,
 }
 
 impl FreeBsd {
-    /// Superpages of this order, 9 for 2 MiB of 4 KiB; reservations are broken by gaps.
+    /// Superpages of this order, 9 for 2 MiB of 4 KiB; freed pages break reservations.
     pub fn new(order: u8) -> Result<FreeBsd, SettingError> {
         Settings("freebsd").order(order)?;
         Ok(FreeBsd { order, broken_by_gaps: true, reservations: FxHashMap::default() })
@@ -41,7 +41,7 @@ impl FreeBsd {
 
 impl Policy for FreeBsd {
     fn rules(&self) -> Rules {
-        let reserves = Some(Reserve { order: self.order, broken_by_gaps: self.broken_by_gaps });
+        let reserves = Some(ReservationRules { order: self.order, broken_by_gaps: self.broken_by_gaps });
         Rules { in_place: true, reserves, ..Rules::new(1 << self.order).to_base_pages() }
     }
 

@@ -1,15 +1,15 @@
-//! HawkEye: huge pages go first to the blocks of which most is in use at a time, and memory that huge pages waste is
-//! taken back (Panwar, Bansal and Gopinath 2019, "HawkEye: efficient fine-grained OS support for huge pages").
-//! Where the paper leaves a gap, the authors' kernel is followed (`mm/ohp.c` of github.com/apanwariisc/HawkEye), which
-//! itself has buckets that double instead of the paper's equal ones.
+//! HawkEye: promotes the blocks with most pages in use first, and recovers memory that huge pages waste (Panwar, Bansal
+//! and Gopinath 2019, "HawkEye: efficient fine-grained OS support for huge pages"). Gaps of the paper follow the
+//! authors' kernel (`mm/ohp.c` of github.com/apanwariisc/HawkEye), which itself has buckets that double instead of the
+//! paper's equal ones.
 //!
-//! A sample clears the accessed bits of base pages, and after a window counts, for each block, those that were used:
-//! its *coverage*, kept as a moving average. Blocks stand in buckets by coverage. A thread makes huge pages of so many
-//! blocks at a time, from the highest bucket down. When the process backs too much memory, huge pages of which many
-//! base pages were never touched (the paper's "filled with zeros") are taken apart, and those pages given back.
+//! A sample clears the accessed bits of base pages, and after a window counts the used ones of each block: its
+//! *coverage*, a moving average. Blocks are in buckets by coverage. A thread promotes a number of blocks at a time,
+//! from the highest bucket down. If the process backs too much memory, huge pages with many untouched base pages (the
+//! paper's "filled with zeros") split, and those pages are freed.
 //!
-//! Modelled of one process. Not modelled: sharing among processes by measured overhead; clearing pages ahead of faults,
-//! so that all clearing is charged where it is needed; touched pages that hold zeros, as traces have no data.
+//! Modelled: one process. Not modelled: sharing among processes by measured overhead; clearing pages ahead of faults,
+//! so all clearing is charged at the fault; touched pages that hold zeros, since traces have no data.
 
 use super::khugepaged::is_collapsible;
 use super::setting::{SettingError, Settings};
@@ -18,46 +18,46 @@ use crate::{Superpage, Vma};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 
-/// When blocks become huge pages, and when they are taken apart.
-// Many fields: one for each key of `[os]` that sets the policy.
+/// Settings of HawkEye.
+// Many fields: one for each key of `[os]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HawkEyeSettings {
     /// Order of the huge page: 9 for 2 MiB of 4 KiB.
     pub order: u8,
-    /// Whether faults map huge pages where they can, as the paper has it while free ones are found: true. False is the
-    /// paper's case of fragmented memory.
+    /// Whether faults map huge pages if possible, as in the paper while there are free ones: true. False is the paper's
+    /// case of fragmented memory.
     pub at_fault: bool,
-    /// Time from the beginning of a sample to that of the next: 30,000. More than the window.
+    /// Time between the starts of samples: 30,000. More than the window.
     pub sample_millisecs: u64,
-    /// How long a sample takes: 1,000.
+    /// Length of a sample: 1,000.
     pub window_millisecs: u64,
-    /// Coverage that one bucket stands for: 50 base pages of 512.
+    /// Coverage per bucket: 50 base pages of 512.
     pub bucket_pages: u64,
-    /// Buckets: 10, the last of 450 pages and more.
+    /// Number of buckets: 10; the last is for 450 pages and more.
     pub buckets: usize,
     /// Weight of a new sample in the moving average, in percent: 60, as in the authors' kernel. Averages begin at 0.
     pub sample_weight: u64,
-    /// Time between two runs of the thread that makes huge pages: 10,000, khugepaged's, as in the authors' kernel.
+    /// Time between runs of the promoting thread: 10,000, khugepaged's, as in the authors' kernel.
     pub promote_sleep_millisecs: u64,
-    /// Huge pages made in one run: 8, khugepaged's, as in the authors' kernel.
+    /// Promotions per run: 8, khugepaged's, as in the authors' kernel.
     pub promotions: usize,
-    /// Bytes that the process may back, for the watermarks. `None`: those of the physical memory, where the kernel has
-    /// one, of which others' frames are used too; otherwise there is no limit.
+    /// Bytes that the process may back, for the watermarks. `None`: the physical memory, including frames of others, or
+    /// no limit if there is none.
     pub memory: Option<u64>,
-    /// Percent of it above which wasted memory is taken back: 85.
+    /// Percent of it above which recovery of wasted memory starts: 85.
     pub high_watermark: u64,
-    /// Percent of it down to which this goes on: 70. Nothing is made huge meanwhile, which is chosen.
+    /// Percent of it at which recovery stops: 70. No promotions during recovery, which is chosen.
     pub low_watermark: u64,
-    /// Base pages never touched for which a huge page is taken apart: 256 of 512, chosen.
+    /// Untouched base pages that make recovery split a huge page: 256 of 512, chosen.
     pub wasted_pages: u64,
     /// Instructions that the program executes in a millisecond: 1,000,000, chosen.
     pub instructions_per_millisecond: u64,
-    /// Cycles to look at a base page: 10, chosen.
+    /// Cycles to check a base page: 10, chosen.
     pub cycles_per_page: u64,
 }
 
 impl HawkEyeSettings {
-    /// The paper's for huge pages of this order.
+    /// The paper's settings for huge pages of this order.
     pub fn new(order: u8) -> HawkEyeSettings {
         HawkEyeSettings {
             order,
@@ -103,20 +103,20 @@ impl HawkEyeSettings {
 pub struct HawkEye {
     settings: HawkEyeSettings,
     next_sample: u64,
-    /// When the window began, while one is open.
+    /// The start of the open window, if any.
     window: Option<u64>,
     next_run: u64,
     coverage: FxHashMap<u64, u64>,
-    /// Block numbers, by bucket; the first is made huge first.
+    /// Block numbers by bucket; the first is promoted first.
     buckets: Vec<VecDeque<u64>>,
-    /// Whether memory is being taken back.
+    /// Whether recovery is in progress.
     recovers: bool,
-    /// Frames of the physical memory that are used, and all of them.
+    /// Used and total frames of the physical memory.
     physical: Option<[u64; 2]>,
 }
 
 impl HawkEye {
-    /// With these settings, where they are possible.
+    /// A policy with these settings.
     pub fn new(settings: HawkEyeSettings) -> Result<HawkEye, SettingError> {
         settings.check()?;
         Ok(HawkEye {
@@ -139,7 +139,7 @@ impl HawkEye {
         ((coverage / self.settings.bucket_pages) as usize).min(self.buckets.len() - 1)
     }
 
-    /// The end of a sample that began at `start`.
+    /// Ends a sample that began at `start`; returns its cycles.
     fn sample(&mut self, start: u64, view: &View<'_>) -> u64 {
         let mut cycles = 0;
         let order = self.settings.order;
@@ -158,7 +158,7 @@ impl HawkEye {
         cycles
     }
 
-    /// Takes a sample into a block's coverage. A block that rises to a bucket goes to its head, one that falls to its
+    /// Adds a sample to a block's coverage. A block that rises to a bucket goes to its head, one that falls to its
     /// tail.
     fn note(&mut self, number: u64, used: u64) {
         let weight = self.settings.sample_weight;
@@ -179,7 +179,7 @@ impl HawkEye {
         }
     }
 
-    /// Makes huge pages, from the highest bucket down. Blocks that were not used in the last samples gain nothing.
+    /// Promotes from the highest bucket down, except blocks unused in the last samples.
     fn promote(&mut self, view: &View<'_>, requests: &mut Vec<Request>) {
         let mut left = self.settings.promotions;
         for bucket in (0..self.buckets.len()).rev() {
@@ -201,7 +201,7 @@ impl HawkEye {
         }
     }
 
-    /// Takes wasted memory back, if too much is backed, by ascending address. Says whether it is at that.
+    /// Recovers wasted memory by ascending address, if too much is backed. True while recovery is in progress.
     fn recover(&mut self, view: &View<'_>, requests: &mut Vec<Request>, cycles: &mut u64) -> bool {
         let bytes = |pages: u64| pages << view.base.shift();
         let (mut backed, memory) = match (self.settings.memory, self.physical) {

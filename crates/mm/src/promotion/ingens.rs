@@ -1,13 +1,13 @@
-//! Ingens: huge pages are made in the background, where enough of a block is in use (Kwon, Yu, Peter, Rossbach and
-//! Witchel 2016, "Coordinated and efficient huge page management with Ingens", section 4).
+//! Ingens: promotes blocks in the background once enough of them is in use (Kwon, Yu, Peter, Rossbach and Witchel 2016,
+//! "Coordinated and efficient huge page management with Ingens", section 4).
 //!
-//! Faults map base pages only. A fault that brings a block to the threshold asks a thread for a huge page; the thread
-//! serves what was asked since it ran last, in order. The threshold is a share of the block where memory is fragmented,
-//! and one page where it is not.
+//! Faults map base pages only. A fault that brings a block to the threshold requests a huge page; a thread serves the
+//! requests since its last run, in order. The threshold is a share of the block if memory is fragmented, and otherwise
+//! one page.
 //!
 //! Modelled: utilisation, the two thresholds, the thread. Not modelled: access frequency, which Ingens uses to share
-//! huge pages fairly among processes and to choose what to demote when memory runs short; sharing of equal pages;
-//! compaction ahead of need.
+//! huge pages fairly among processes and to choose demotions when memory runs short; sharing of equal pages; compaction
+//! in advance.
 
 use super::khugepaged::is_collapsible;
 use super::setting::{SettingError, Settings};
@@ -15,28 +15,28 @@ use super::{Actions, Event, Policy, Request, Rules, View, may_be_huge};
 use crate::kernel::PageTable;
 use crate::{Superpage, Vma};
 
-/// When a block becomes a huge page.
+/// Settings of Ingens.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct IngensSettings {
     /// Order of the huge page: 9 for 2 MiB of 4 KiB.
     pub order: u8,
-    /// Share of a block's base pages that must be backed where memory is fragmented: 0.9.
+    /// Share of a block's base pages that must be backed if memory is fragmented: 0.9.
     pub utilisation: f64,
-    /// How fragmented free memory is, from 0 to 1 (Gorman's index for a huge page): 1, chosen, as where the paper's
-    /// policy matters. Where the kernel has a physical memory, that tells instead.
+    /// Fragmentation of free memory, from 0 to 1 (Gorman's index for a huge page): 1, chosen, because the paper's
+    /// policy matters there. A physical memory overrides it.
     pub fragmentation: f64,
-    /// Below this fragmentation, one page is enough: 0.5.
+    /// Fragmentation below which one page is enough: 0.5.
     pub fragmentation_limit: f64,
-    /// Time between two runs of the thread: 100, chosen.
+    /// Time between runs of the thread: 100, chosen.
     pub promote_sleep_millisecs: u64,
     /// Instructions that the program executes in a millisecond: 1,000,000, chosen.
     pub instructions_per_millisecond: u64,
-    /// Cycles to look at a request: 1,000, chosen.
+    /// Cycles to check a request: 1,000, chosen.
     pub cycles_per_request: u64,
 }
 
 impl IngensSettings {
-    /// The paper's for huge pages of this order.
+    /// The paper's settings for huge pages of this order.
     pub fn new(order: u8) -> IngensSettings {
         IngensSettings {
             order,
@@ -81,7 +81,7 @@ pub struct Ingens {
 }
 
 impl Ingens {
-    /// With these settings, where they are possible.
+    /// A policy with these settings.
     pub fn new(settings: IngensSettings) -> Result<Ingens, SettingError> {
         settings.check()?;
         Ok(Ingens { settings, next: settings.sleep(), asked: Vec::new() })
@@ -136,7 +136,7 @@ impl Ingens {
         for block in std::mem::take(&mut self.asked) {
             let enough = view.table.backed_in(block) >= self.settings.threshold();
             let fits = view.area_of(block).is_some_and(|area| self.takes(area));
-            // A block may have been asked for twice: the second request finds it done.
+            // A block may have two requests: skip the second.
             if enough && fits && is_collapsible(block, view) && !requests.contains(&Request::Promote(block)) {
                 requests.push(Request::Promote(block));
             }

@@ -1,47 +1,46 @@
-//! khugepaged: Linux's thread that goes through memory and collapses base pages into huge ones.
+//! khugepaged: Linux's thread that scans memory and collapses base pages into huge ones.
 //!
 //! Source: Linux 6.18, `mm/khugepaged.c` (`khugepaged_do_scan`, `khugepaged_scan_mm_slot`, `hpage_collapse_scan_pmd`),
 //! and `Documentation/admin-guide/mm/transhuge.rst`.
 //!
-//! The thread has this process alone. Time is instructions, and sleep of the process. Of the kernel's settings,
-//! these have no meaning here:
-//! `max_ptes_swap`, as what is swapped out in part is not collapsed; `defrag`, as whether memory is compacted is the
-//! memory's. Pages count as shared with a child while that lives, as far as the simulation knows, and with a parent
-//! until they are copied, as nobody tells what became of the parent's. Where no huge page is found, the kernel sleeps
-//! and goes on, and the second time in a scan ends the scan: here a scan goes to its end, and the sleep follows. That
-//! at least one page must have been used lately always holds, as only reclaim clears accessed bits.
+//! The thread serves this process only. Time is instructions plus sleep of the process. Two of the kernel's settings
+//! have no meaning here: `max_ptes_swap`, because partly swapped-out blocks are not collapsed, and `defrag`, because
+//! the memory decides about compaction. Pages count as shared with a child while it lives, as far as the simulation
+//! knows, and with a parent until they are copied, because the parent's fate is unknown. If it finds no huge page, the
+//! kernel sleeps and continues, and the second failure ends the scan: here a scan continues to its end and the sleep
+//! follows. The condition that at least one page was used lately always holds, because only reclaim clears accessed
+//! bits.
 //!
-//! Collapses to smaller sizes ([`Mthp`]) are asked for as the scan goes, and done when it ends. Where one finds no
-//! frames, or a part swapped out, smaller sizes are tried an instruction later.
+//! The scan requests collapses to smaller sizes ([`Mthp`]), which happen at its end. If one finds no frames, or a part
+//! swapped out, smaller sizes are tried one instruction later.
 
 use super::linux::LinuxError;
-use super::mthp::{Mthp, Remains, Sizes};
+use super::mthp::{CollapseSizes, Mthp, SplitRemains};
 use super::{Event, Request, View};
 use crate::{Superpage, Vma};
 use rustc_hash::FxHashSet;
 use std::ops::Range;
 
-/// What is set under `/sys/kernel/mm/transparent_hugepage/khugepaged`, and what stands for time.
+/// The settings in `/sys/kernel/mm/transparent_hugepage/khugepaged`, and those of simulated time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Khugepaged {
-    /// How far one scan goes, in base pages; an area that is passed over counts as one: 4,096.
+    /// Base pages per scan; a skipped area counts as one: 4,096.
     pub pages_to_scan: u64,
-    /// Sleep between two scans: 10,000. 0 is taken as 1, as a scan takes time too.
+    /// Sleep between scans: 10,000. 0 counts as 1, because a scan takes time too.
     pub scan_sleep_millisecs: u64,
     /// Sleep after a scan that found no free huge page: 60,000.
     pub alloc_sleep_millisecs: u64,
-    /// Base pages of a block that nothing need back: 511, all but one of a huge page.
+    /// Most unbacked base pages of a block: 511, all but one of a huge page.
     pub max_ptes_none: u64,
-    /// Base pages of a block that may be shared with a parent or a child: 256, half of a huge page.
+    /// Most base pages of a block shared with a parent or a child: 256, half of a huge page.
     pub max_ptes_shared: u64,
-    /// Which sizes below the huge page memory is collapsed to: none, as up to Linux 7.1.
+    /// Collapses to sizes below the huge page: none, as up to Linux 7.1.
     pub mthp: Mthp,
-    /// Whether sizes below the huge page take what superpages leave that are taken apart: false, as the kernel passes
-    /// over that.
+    /// Whether such sizes may collapse remains of split superpages: false, because the kernel skips those.
     pub mthp_remains: bool,
     /// Instructions that the program executes in a millisecond: 1,000,000, chosen.
     pub instructions_per_millisecond: u64,
-    /// Cycles to look at a base page's entry: 10, chosen.
+    /// Cycles to check a base page's entry: 10, chosen.
     pub cycles_per_page: u64,
 }
 
@@ -78,53 +77,54 @@ impl Khugepaged {
     }
 }
 
-/// The thread: where it is, and when it goes on.
+/// The state of the thread.
 #[derive(Clone, Debug)]
 pub(super) struct Scan {
     settings: Khugepaged,
-    sizes: Sizes,
+    sizes: CollapseSizes,
     /// Order of the huge page.
     huge: u8,
-    /// First byte of the next block; `None` when it begins anew.
+    /// First byte of the next block; `None` at the start of memory.
     position: Option<u64>,
-    /// Instructions executed at the last scan.
+    /// Time of the last scan.
     ran: u64,
     next: u64,
-    /// What the last scan asked for, and nobody has answered yet.
+    /// Requests of the last scan without an answer yet.
     asked: FxHashSet<Superpage>,
-    /// What of it there were no frames for.
+    /// Its failed requests.
     failures: Failures,
 }
 
-/// What a scan asked for in vain, and what becomes of that.
+/// Failed requests of a scan, and their retry.
 #[derive(Clone, Debug, Default)]
 struct Failures {
-    /// Instructions executed when smaller sizes are tried.
+    /// Time of the retry with smaller sizes.
     retry: Option<u64>,
-    /// Blocks to try smaller sizes in.
+    /// Blocks to retry with smaller sizes.
     blocks: Vec<Superpage>,
-    /// First pages of the huge blocks in which frames were missing.
+    /// First pages of huge blocks that lacked frames.
     without_frames: Vec<u64>,
-    /// Those in which something was collapsed.
+    /// First pages of huge blocks with a collapse.
     collapsed: FxHashSet<u64>,
 }
 
 impl Scan {
-    /// It has just gone to sleep.
+    /// A thread that has just gone to sleep.
     pub fn new(settings: Khugepaged, huge: u8) -> Scan {
         let Khugepaged { mthp, max_ptes_none, mthp_remains, .. } = settings;
         let heeds = mthp != Mthp::Never && !mthp_remains;
-        let sizes = Sizes { huge, mthp, max_ptes_none, remains: heeds.then(|| Remains::new(huge)) };
+        let sizes =
+            CollapseSizes { huge, mthp, max_ptes_none, remains: heeds.then(|| SplitRemains::new(huge)) };
         let (asked, failures) = (FxHashSet::default(), Failures::default());
         Scan { settings, sizes, huge, position: None, ran: 0, next: settings.sleep(), asked, failures }
     }
 
-    /// Instructions executed when it scans again, or tries smaller sizes.
+    /// Time of the next scan or retry.
     pub fn next(&self) -> u64 {
         self.failures.retry.map_or(self.next, |retry| retry.min(self.next))
     }
 
-    /// Something has happened.
+    /// Handles an event.
     pub fn on(&mut self, event: Event<'_>) {
         match event {
             Event::Refused(block) => self.refused(block),
@@ -137,7 +137,7 @@ impl Scan {
         }
     }
 
-    /// There are no frames for a block: one of the last scan's, or another.
+    /// A block, of the last scan or another, got no frames.
     fn refused(&mut self, block: Superpage) {
         if !self.asked.remove(&block) {
             return;
@@ -150,21 +150,21 @@ impl Scan {
         self.try_smaller(block);
     }
 
-    /// A part of a block is swapped out: one of the last scan's, or another.
+    /// A part of a block, of the last scan or another, is swapped out.
     fn swapped(&mut self, block: Superpage) {
         if self.settings.mthp != Mthp::Never && self.asked.remove(&block) {
             self.try_smaller(block);
         }
     }
 
-    /// A superpage was taken apart.
+    /// A superpage split.
     fn taken_apart(&mut self, unit: Superpage) {
         if let Some(remains) = &mut self.sizes.remains {
             remains.add(unit);
         }
     }
 
-    /// Nothing backs these pages any more.
+    /// These pages are no longer backed.
     fn gone(&mut self, pages: Range<u64>) {
         if let Some(remains) = &mut self.sizes.remains {
             remains.forget(pages);
@@ -188,15 +188,15 @@ impl Scan {
         self.failures.retry.get_or_insert(self.ran.saturating_add(1));
     }
 
-    /// It found no free block.
+    /// Sleeps longer after finding no free block.
     fn sleep_longer(&mut self) {
         let sleep =
             self.settings.instructions_per_millisecond.saturating_mul(self.settings.alloc_sleep_millisecs);
         self.next = self.next.max(self.ran.saturating_add(sleep));
     }
 
-    /// What is due by `now`, in areas that may have pages of the orders that `allowed` says, a bit each. Returns the
-    /// cycles of looking.
+    /// Does what is due by `now`. `allowed` gives the orders that an area may have, one bit each. Returns the cycles of
+    /// scanning.
     pub fn run(
         &mut self,
         now: u64,
@@ -217,8 +217,8 @@ impl Scan {
         cycles
     }
 
-    /// Tries smaller sizes where the last try failed. Sleeps longer, when nothing is left to try, if there were no
-    /// frames in a block in which nothing was collapsed.
+    /// Retries failed blocks with smaller sizes. If nothing is left to try, sleeps longer if some block lacked frames
+    /// and had no collapse.
     fn retry(
         &mut self,
         now: u64,
@@ -255,7 +255,7 @@ impl Scan {
         self.asked.clear();
         self.failures = Failures::default();
         while progress < self.settings.pages_to_scan {
-            // It comes by the beginning once: what follows was scanned just now.
+            // It passes the start only once: what follows was just scanned.
             begun += u32::from(self.position.is_none());
             if begun == 2 {
                 break;
@@ -267,8 +267,7 @@ impl Scan {
         cycles
     }
 
-    /// Goes on through the areas to the end, to a block that is looked at for collapses, or until it has gone far
-    /// enough.
+    /// Advances to the next block to examine for collapses, to the end of memory, or to the end of the scan's budget.
     fn go_on(
         &mut self,
         progress: &mut u64,
@@ -291,7 +290,7 @@ impl Scan {
             at = at.max(view.blocks_of(area, huge).start << shift);
             while at < end {
                 let block = Superpage { first: at >> view.base.shift(), order: huge };
-                // What this scan has collapsed already is done when the scan ends.
+                // Requests of this scan happen at its end.
                 let is_done = requests.contains(&Request::Promote(block));
                 let collapsible = !is_done && is_collapsible(block, view);
                 cycles += if collapsible { block.len() * cycles_per_page } else { 0 };
@@ -313,8 +312,8 @@ impl Scan {
         cycles
     }
 
-    /// Whether few enough pages of a block are missing and shared. How many are missing the sizes say, where there are
-    /// others than the huge page.
+    /// Whether few enough pages of a block are missing or shared. With sizes below the huge page, those limit missing
+    /// pages.
     fn looks_for_collapses(&self, block: Superpage, orders: u32, view: &View<'_>) -> bool {
         let missing = block.len() - view.table.backed_in(block);
         let is_whole = orders == 1 << self.huge;
@@ -330,7 +329,7 @@ fn has_requests_in(block: Superpage, requests: &[Request]) -> bool {
     requests.iter().any(is_in)
 }
 
-/// Whether some of a block is mapped, and not by one page.
+/// Whether some of a block is mapped, but not as one page.
 pub(super) fn is_collapsible(block: Superpage, view: &View<'_>) -> bool {
     view.table.mapped(block.first).is_none_or(|unit| !unit.holds(block)) && view.table.backed_in(block) > 0
 }

@@ -1,19 +1,18 @@
-//! Linux: transparent huge pages at faults, multi-size ones too, `MADV_COLLAPSE`, and khugepaged.
+//! Linux: transparent huge pages at faults, including multi-size ones, `MADV_COLLAPSE`, and khugepaged.
 //!
 //! Sources: Linux 6.18, `Documentation/admin-guide/mm/transhuge.rst`; `alloc_anon_folio` and `do_anonymous_page` in
 //! `mm/memory.c`; `__thp_vma_allowable_orders` in `mm/huge_memory.c`; `madvise_collapse` in `mm/khugepaged.c`.
 //!
 //! A first touch takes the largest enabled size whose aligned block lies wholly inside one private anonymous area
-//! (heap, bss and stack included) and of which nothing is mapped. The huge page also needs the place of the block's
-//! lowest page table, which stays when base pages are discarded piece by piece. A page that is taken apart falls into
-//! base pages.
+//! (heap, bss and stack included) and is not mapped at all. A huge page also replaces the block's lowest page table, so
+//! it needs that to be absent; the table survives when base pages are discarded piece by piece. Pages split into base
+//! pages.
 //!
-//! What a process forbids by `prctl(PR_SET_THP_DISABLE)` has none of it from then on (`vma_thp_disabled` of
-//! `include/linux/huge_mm.h`): nothing, or, from Linux 6.18 on, nothing but what was advised or is collapsed by
-//! `MADV_COLLAPSE`. Huge pages that are there stay.
+//! `prctl(PR_SET_THP_DISABLE)` forbids new huge pages (`vma_thp_disabled` of `include/linux/huge_mm.h`): all, or from
+//! Linux 6.18 on all except for advised memory and `MADV_COLLAPSE`. Existing huge pages stay.
 //!
-//! Not modelled: huge pages of files and of shared memory, the shared page of zeros that reads get before the first
-//! write. What `MAP_STACK` excludes recordings tell as advice.
+//! Not modelled: huge pages of files and of shared memory, the shared zero page that reads get before the first write.
+//! Recordings represent the exclusion by `MAP_STACK` as advice.
 
 use super::khugepaged::{Khugepaged, Scan};
 use super::mthp::Mthp;
@@ -29,14 +28,14 @@ use thiserror::Error;
 /// The kernel's number of `MADV_COLLAPSE`.
 pub const MADV_COLLAPSE: i32 = 25;
 
-/// Whether pages of one size are used, as in `/sys/kernel/mm/transparent_hugepage/hugepages-<size>kB/enabled`.
+/// The mode of one size, as in `/sys/kernel/mm/transparent_hugepage/hugepages-<size>kB/enabled`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SizeMode {
-    /// Everywhere but where advised against.
+    /// Everywhere except where advised against.
     Always,
     /// Only where advised.
     Madvise,
-    /// As [`LinuxSettings::enabled`] has it.
+    /// The mode of [`LinuxSettings::enabled`].
     Inherit,
     /// Nowhere.
     #[default]
@@ -56,22 +55,22 @@ impl SizeMode {
     }
 }
 
-/// The program's own call of `MADV_COLLAPSE`, as if it made one.
+/// A simulated call of `MADV_COLLAPSE` by the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Collapse {
     /// First byte.
     pub start: VirtAddr,
     /// Length in bytes.
     pub bytes: u64,
-    /// Instructions executed when it is called.
+    /// Instructions executed before the call.
     pub at: u64,
 }
 
-/// What is set under `/sys/kernel/mm/transparent_hugepage`.
+/// The settings in `/sys/kernel/mm/transparent_hugepage`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinuxSettings {
-    /// Order of the huge page: the largest size, and the only one that memory is collapsed to unless khugepaged's
-    /// [`Mthp`](super::Mthp) says otherwise. 9 for 2 MiB of 4 KiB.
+    /// Order of the huge page: the largest size, and the only one for collapses unless khugepaged's
+    /// [`Mthp`](super::Mthp) adds others. 9 for 2 MiB of 4 KiB.
     pub huge: u8,
     /// The mode of the sizes that inherit it.
     pub enabled: ThpMode,
@@ -79,17 +78,17 @@ pub struct LinuxSettings {
     pub sizes: [SizeMode; ORDERS],
     /// The background thread, if it runs.
     pub khugepaged: Option<Khugepaged>,
-    /// Calls of `MADV_COLLAPSE` beside those of the program.
+    /// Calls of `MADV_COLLAPSE` in addition to the program's.
     pub collapse: Vec<Collapse>,
 }
 
-/// Settings that no kernel has.
+/// Why settings are invalid.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum LinuxError {
-    /// A huge page of this order is not possible.
+    /// A huge page of an invalid order.
     #[error("huge page of order {0}: expected 2 to {max}", max = ORDERS - 1)]
     Huge(u8),
-    /// A size is enabled that anonymous memory cannot have.
+    /// An enabled size that anonymous memory cannot have.
     #[error("pages of order {order} are enabled: anonymous memory has those of orders 2 to {huge}")]
     Size {
         /// The size.
@@ -97,24 +96,24 @@ pub enum LinuxError {
         /// The largest.
         huge: u8,
     },
-    /// A scan of nothing would never end.
+    /// Empty scans would never end.
     #[error("khugepaged's pages_to_scan is 0: expected at least 1")]
     PagesToScan,
-    /// More pages may be missing than a huge page has.
+    /// More missing pages than a huge page has.
     #[error("khugepaged's max_ptes_none is {given}: expected 0 to {max}")]
     MaxPtesNone {
-        /// What was asked for.
+        /// The value given.
         given: u64,
-        /// Base pages of a huge page, but one.
+        /// Base pages of a huge page, minus one.
         max: u64,
     },
-    /// The clock stands still.
+    /// The clock would stand still.
     #[error("khugepaged's instructions_per_millisecond is 0: expected at least 1")]
     Clock,
 }
 
 impl LinuxSettings {
-    /// The kernel's defaults in a mode: the huge page inherits it, other sizes are off, khugepaged runs.
+    /// The kernel's defaults in a mode: the huge page inherits the mode, other sizes are off, khugepaged runs.
     pub fn new(huge: u8, enabled: ThpMode) -> LinuxSettings {
         let mut sizes = [SizeMode::Never; ORDERS];
         if let Some(size) = sizes.get_mut(huge as usize) {
@@ -136,7 +135,7 @@ impl LinuxSettings {
         self.khugepaged.as_ref().map_or(Ok(()), |settings| settings.check(self.huge))
     }
 
-    /// Orders that some area could have: a bit each.
+    /// Orders that some area could have, one bit each.
     fn orders(&self) -> u32 {
         let enabled = |order: &usize| match self.sizes[*order] {
             SizeMode::Always | SizeMode::Madvise => true,
@@ -146,7 +145,7 @@ impl LinuxSettings {
         (0..ORDERS).filter(enabled).fold(0, |orders, order| orders | 1 << order)
     }
 
-    /// Orders that an area may have in a process that forbids what `forbidden` says: a bit each.
+    /// Orders that an area may have in a process with this ban, one bit each.
     fn allowed(&self, area: &Vma, forbidden: ThpDisable) -> u32 {
         if !may_be_huge(area) {
             return 0;
@@ -169,21 +168,21 @@ impl LinuxSettings {
 pub struct Linux {
     settings: LinuxSettings,
     scan: Option<Scan>,
-    /// Calls that are still to come, the next one last.
+    /// Pending calls, the next one last.
     collapse: Vec<Collapse>,
-    /// Numbers of the blocks that have a lowest page table: one that maps base pages, or did.
+    /// Numbers of blocks with a lowest page table, which maps base pages or did.
     tables: FxHashSet<u64>,
-    /// What the process forbids.
+    /// The process's ban.
     forbidden: ThpDisable,
 }
 
 impl Linux {
-    /// With these settings, where they are possible.
+    /// A policy with these settings.
     pub fn new(settings: LinuxSettings) -> Result<Linux, LinuxError> {
         settings.check()?;
         let mut collapse = settings.collapse.clone();
         collapse.sort_by_key(|call| std::cmp::Reverse(call.at));
-        // It runs while a size that it collapses to is enabled at all.
+        // khugepaged runs while a size that it collapses to is enabled.
         let (huge, orders) = (settings.huge, settings.orders());
         let has_work = |khugepaged: &Khugepaged| match khugepaged.mthp {
             Mthp::Never => orders >> huge & 1 == 1,
@@ -193,8 +192,8 @@ impl Linux {
         Ok(Linux { settings, scan, collapse, tables: FxHashSet::default(), forbidden: ThpDisable::Off })
     }
 
-    /// What `MADV_COLLAPSE` builds: blocks wholly inside the range and inside one area that have a lowest page table,
-    /// be it empty, whatever the modes and khugepaged's limits say.
+    /// The superpages of `MADV_COLLAPSE`: blocks wholly inside the range and inside one area that have a lowest page
+    /// table, even an empty one, regardless of modes and khugepaged's limits.
     fn collapse(&self, pages: Range<u64>, view: &View<'_>, requests: &mut Vec<Request>) {
         if self.forbidden == ThpDisable::All {
             return;
@@ -239,7 +238,7 @@ impl Policy for Linux {
             Event::Demoted(block) => _ = self.tables.insert(block.first >> huge),
             Event::Lost { pages, base, space } => self.lose_tables(pages, base, space),
             Event::Forbids(mode) => self.forbidden = mode,
-            // Calls come after so many instructions, however long that takes.
+            // Calls come by instructions, so sleep delays them.
             Event::Slept(slept) => {
                 self.collapse.iter_mut().for_each(|call| call.at = call.at.saturating_add(slept));
             }
@@ -269,8 +268,8 @@ impl Policy for Linux {
 }
 
 impl Linux {
-    /// A table goes when the last area of its block does (`free_pgtables` of `mm/memory.c`), and when all of the block,
-    /// in one area, is discarded by one call (`mm/pt_reclaim.c`, since Linux 6.14 on x86-64).
+    /// Removes tables: with the last area of their block (`free_pgtables` of `mm/memory.c`), and when one call discards
+    /// the whole block in one area (`mm/pt_reclaim.c`, since Linux 6.14 on x86-64).
     fn lose_tables(&mut self, pages: &Range<u64>, base: PageSize, space: &AddressSpace) {
         let huge = self.settings.huge;
         for block in pages.start >> huge..=pages.end.saturating_sub(1) >> huge {

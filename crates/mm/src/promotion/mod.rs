@@ -1,4 +1,4 @@
-//! Policies that build superpages while the program runs. One file each.
+//! Policies that build superpages during the run. One file each.
 
 mod approx_online;
 mod asap;
@@ -20,7 +20,7 @@ mod setting;
 mod throttle;
 mod tlb_counts;
 
-pub use approx_online::{ApproxOnline, Break, Deferral};
+pub use approx_online::{ApproxOnline, BreakEven, Deferral};
 pub use asap::{Asap, AsapShare};
 pub use candidates::{Candidates, CandidatesSettings};
 pub use eager::{Eager, EagerSettings};
@@ -31,26 +31,26 @@ pub use ingens::{Ingens, IngensSettings};
 pub use khugepaged::Khugepaged;
 pub use linux::{Collapse, Linux, LinuxError, LinuxSettings, MADV_COLLAPSE, SizeMode};
 pub use mthp::Mthp;
-pub use offline::{Growth, OfflineSettings, Take};
+pub use offline::{ChoicesPerReplay, Growth, OfflineSettings};
 pub use online::Online;
-pub(crate) use policy::PolicyInForce;
-pub use policy::{Actions, AtMap, Event, LastUse, Miss, Policy, Request, Reserve, Rules, View};
-pub use replay::{Charge, Charges, Given};
+pub(crate) use policy::ActivePolicy;
+pub use policy::{Actions, Event, LastUse, MapBacking, Miss, Policy, Request, ReservationRules, Rules, View};
+pub use replay::{Charge, Charges, ChosenSuperpages};
 pub use setting::SettingError;
-pub use throttle::{Limits, Throttle};
+pub use throttle::{Throttle, ThrottleLimits};
 
 use crate::{HugeAdvice, Vma};
 
-/// Instructions that the program executes in a millisecond, where nobody says: chosen.
+/// The default of instructions per millisecond: chosen.
 pub(crate) const INSTRUCTIONS_PER_MILLISECOND: u64 = 1_000_000;
 
-/// The instructions that take so many nanoseconds where a millisecond has so many.
+/// The instructions that fit in `nanoseconds`.
 pub(crate) fn instructions(nanoseconds: u64, per_millisecond: u64) -> u64 {
     let instructions = u128::from(nanoseconds) * u128::from(per_millisecond) / 1_000_000;
     u64::try_from(instructions).unwrap_or(u64::MAX)
 }
 
-/// Whether an area is private anonymous memory, and not of hugetlb.
+/// Whether an area is private anonymous memory, but not hugetlb.
 pub(crate) fn is_anonymous(area: &Vma) -> bool {
     area.is_private_anonymous()
 }
@@ -60,7 +60,7 @@ pub(crate) fn may_be_huge(area: &Vma) -> bool {
     is_anonymous(area) && area.advice != HugeAdvice::NoHugePage
 }
 
-/// Orders 1 to `top`: a bit each.
+/// Orders 1 to `top`, one bit each.
 pub(crate) fn up_to(top: u8) -> u32 {
     (2 << top) - 2
 }

@@ -1,35 +1,35 @@
-//! ONLINE: APPROX-ONLINE that also charges the misses that a superpage would have prevented by leaving room in the TLB
+//! ONLINE: APPROX-ONLINE with capacity charges, for misses that a superpage would have prevented by freeing TLB entries
 //! (Romer 1998, sections 3.3.2, 3.4.2 and 3.5.3).
 
-use super::approx_online::{ApproxOnline, Break};
+use super::approx_online::{ApproxOnline, BreakEven};
 use super::capacity::Capacity;
 use super::{Actions, Event, Miss, Policy, Rules};
 use crate::Superpage;
 
-/// Prefetch charges and capacity charges, each with a threshold of its own; one miss may count as both. The source
-/// builds when a charge exceeds its threshold here, and when it reaches it in APPROX-ONLINE.
+/// Prefetch charges and capacity charges, each with its own threshold; one miss may count as both. In the source a
+/// charge must exceed its threshold here, but only reach it in APPROX-ONLINE.
 ///
-/// Capacity charges go to blocks anywhere, those around the missing page among them. After a miss, what is due around
-/// the page is built first, then what is due elsewhere, smaller ones first. Promotion sets the capacity charges of all
-/// blocks that overlap the new superpage to 0; the source resets capacity charges and does not say which.
+/// Capacity charges go to blocks anywhere, also around the missing page. After a miss, due blocks around the page are
+/// built first, then those elsewhere, smaller ones first. Promotion resets capacity charges of all blocks that overlap
+/// the new superpage; the source resets capacity charges without saying which.
 #[derive(Clone, Debug)]
 pub struct Online {
     inner: ApproxOnline,
     top: u8,
     bookkeeping: u64,
-    /// By order.
+    /// Thresholds by order.
     thresholds: Vec<u64>,
     capacity: Capacity,
-    /// What missed last.
+    /// The last miss.
     missed: Superpage,
-    /// Blocks not around it and due by that miss, the next one last.
+    /// Due blocks that do not contain it, the next one last.
     elsewhere: Vec<Superpage>,
 }
 
 impl Online {
-    /// Superpages of orders up to `top`, at these shares of break-even (0.125 and 0.625 in the source); a miss costs
-    /// `bookkeeping` cycles (2,570).
-    pub fn new(top: u8, prices: &Break, prefetch: f64, capacity: f64, bookkeeping: u64) -> Online {
+    /// A policy for superpages up to order `top`, at these shares of break-even (0.125 and 0.625 in the source); a miss
+    /// costs `bookkeeping` cycles (2,570).
+    pub fn new(top: u8, prices: &BreakEven, prefetch: f64, capacity: f64, bookkeeping: u64) -> Online {
         Online {
             inner: ApproxOnline::new(top, prices, prefetch, 0),
             top,
@@ -41,7 +41,7 @@ impl Online {
         }
     }
 
-    /// Only superpages of these orders: a bit each, none above the largest.
+    /// Restricts superpages to these orders, one bit each, none above the largest.
     pub fn only(mut self, orders: u32) -> Online {
         self.inner = self.inner.only(orders);
         self
@@ -52,7 +52,7 @@ impl Online {
         [self.inner.charges(block), self.capacity.of(block)]
     }
 
-    /// Counters of all memory that had misses: those of APPROX-ONLINE, and those of capacity charges.
+    /// The number of counters in use: those of APPROX-ONLINE, and those of capacity charges.
     pub fn counters(&self) -> [usize; 2] {
         [self.inner.counters(), self.capacity.counters()]
     }
@@ -97,7 +97,7 @@ impl Policy for Online {
         let around = unit.holds(self.missed).then(|| unit.ancestors(self.top).find(is_due));
         around.flatten().or_else(|| {
             while let Some(block) = self.elsewhere.pop() {
-                // One that was built since may have forgiven it its charges.
+                // A promotion since then may have reset its charges.
                 if self.exceeds(block) {
                     return Some(block);
                 }
@@ -131,7 +131,7 @@ mod tests {
     /// Romer 1998, figure 3-2: target U1.
     #[test]
     fn the_worked_example_charges_what_the_source_says() {
-        let prices = Break { base: PageSize::FOUR_KIB, copy_per_kib: 3000, miss_cycles: 30 };
+        let prices = BreakEven { base: PageSize::FOUR_KIB, copy_per_kib: 3000, miss_cycles: 30 };
         let mut online = Online::new(11, &prices, 0.125, 0.625, 2570);
         let hears = |online: &mut Online, event: Event<'_>| online.on(event, &mut Actions::default());
         hears(&mut online, Event::Tlbs(&[3]));

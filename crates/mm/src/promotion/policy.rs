@@ -1,4 +1,4 @@
-//! What a policy is told, is asked, and wants done.
+//! The interface between a kernel and its policy: events, queries and requests.
 
 use super::INSTRUCTIONS_PER_MILLISECOND;
 use crate::frames::Buddy;
@@ -9,52 +9,52 @@ use pagewalk_units::PageSize;
 use std::any::Any;
 use std::ops::Range;
 
-/// A miss of a TLB that is watched.
+/// A miss of a watched TLB.
 #[derive(Clone, Copy, Debug)]
 pub struct Miss {
-    /// Which TLB.
+    /// The TLB's number.
     pub tlb: usize,
-    /// What maps the page that missed.
+    /// What maps the missing page.
     pub unit: Superpage,
     /// Instructions executed so far.
     pub instructions: u64,
 }
 
-/// When pages were used last: what a kernel learns from accessed bits.
+/// Times of last use, as a kernel learns them from accessed bits.
 pub trait LastUse {
-    /// The time when a base page was used last, in instructions executed and slept; `None` if it never was.
+    /// The time of a base page's last use, in instructions plus sleep; `None` if never used.
     fn last_use(&self, page: u64) -> Option<u64>;
 }
 
-/// What a policy sees when it looks over a process's memory.
+/// A policy's view of a process's memory.
 pub struct View<'a> {
     /// Size of a base page.
     pub base: PageSize,
-    /// What backs each page.
+    /// The page table.
     pub table: &'a PageTable,
     /// The areas of memory.
     pub space: &'a AddressSpace,
     /// Accessed bits.
     pub uses: &'a dyn LastUse,
-    /// Whether a child lives that has the pages that were protected for it.
+    /// Whether a child that shares protected pages lives.
     pub child_lives: bool,
 }
 
 impl View<'_> {
-    /// Pages of a block of private anonymous memory that are a parent's or a child's too. A child's stay protected when
-    /// it has ended, until the next store to them.
+    /// Pages of a block of private anonymous memory that are shared with a parent or a child. After a child's end its
+    /// pages stay protected until their next store.
     pub fn shared_in(&self, block: Superpage) -> u64 {
         if self.child_lives { self.table.protected_in(block) } else { self.table.foreign_in(block) }
     }
 
-    /// The area that holds all of a block, if one does.
+    /// The area that holds all of a block, if any.
     pub fn area_of(&self, block: Superpage) -> Option<&Vma> {
         let Range { start, end } = block.pages();
         let (start, end) = (start << self.base.shift(), end << self.base.shift());
         self.space.vma_within(start..start + 1).filter(|area| area.start <= start && end <= area.end)
     }
 
-    /// The aligned blocks of an order that lie wholly inside an area: the first and the one past the last.
+    /// The range of aligned blocks of an order wholly inside an area.
     pub fn blocks_of(&self, area: &Vma, order: u8) -> Range<u64> {
         let shift = self.base.shift() + u32::from(order);
         let first = area.start.div_ceil(1 << shift);
@@ -62,62 +62,62 @@ impl View<'_> {
     }
 }
 
-/// What a policy wants done in the background.
+/// A policy's request for background work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
     /// Build a superpage.
     Promote(Superpage),
-    /// Take a superpage apart and give back those of its base pages that were never touched.
+    /// Split a superpage and free its untouched base pages.
     Trim(Superpage),
 }
 
-/// How a policy sets frames aside.
+/// A policy's rules for reservations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reserve {
+pub struct ReservationRules {
     /// log2 of the base pages of a reservation.
     pub order: u8,
-    /// Whether a page that is given back breaks it.
+    /// Whether freeing a page breaks the reservation.
     pub broken_by_gaps: bool,
 }
 
-/// What becomes of memory when it is mapped.
+/// The backing of memory at its mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AtMap {
-    /// It is backed when it is touched.
+pub enum MapBacking {
+    /// None: touches back it.
     OnDemand,
-    /// The same, as free memory is too fragmented.
+    /// None, because free memory is too fragmented.
     Fragmented,
-    /// All of it is backed at once, by the largest blocks.
+    /// All of it, with the largest blocks.
     Whole,
 }
 
-/// What a policy is. It does not change while the program runs.
+/// The fixed properties of a policy.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
-    /// Orders of the pages that it may map: a bit each.
+    /// Orders of pages that it may map, one bit each.
     pub orders: u32,
-    /// Orders of the pages into which a superpage falls when it is taken apart: a bit each.
+    /// Orders of the pages that superpages split into, one bit each.
     pub part_orders: u32,
-    /// Whether superpages reach over the ends of areas: hypothetical, as no kernel could do it.
+    /// Whether superpages may cross the ends of areas: hypothetical, since no kernel could.
     pub ignores_areas: bool,
-    /// Whether its pages may be larger than what TLBs hold, as with sizes that only save faults. Else a machine that
-    /// does not hold them is refused.
+    /// Whether its pages may be larger than TLB entries, for example sizes that only save faults. Otherwise machines
+    /// that do not hold them are refused.
     pub goes_without: bool,
-    /// Whether it builds a superpage only where its frames lie already as one page needs them, so that nothing is
-    /// copied. In a kernel whose frames never run out, they do.
+    /// Whether it builds superpages only in place, without copying. In a kernel without a physical memory, frames
+    /// always lie in place.
     pub in_place: bool,
-    /// Whether frames are set aside for all of an aligned block when the first page of it is touched.
-    pub reserves: Option<Reserve>,
-    /// Whether it may back areas as a whole when they are mapped, which takes a physical memory.
+    /// Rules for reserving frames for an aligned block at its first touch, if it does.
+    pub reserves: Option<ReservationRules>,
+    /// Whether it may back areas as a whole at their mapping, which needs a physical memory.
     pub backs_areas: bool,
-    /// Whether it is told of misses, and of what enters and leaves TLBs.
+    /// Whether it needs misses, and the entries and departures of translations.
     pub watches_tlbs: bool,
-    /// Its clock.
+    /// Its clock rate.
     pub instructions_per_millisecond: u64,
 }
 
 impl Rules {
-    /// Those of a policy that maps pages of these orders and has no other wishes.
+    /// The rules of a policy that maps pages of these orders and needs nothing else.
     pub fn new(orders: u32) -> Rules {
         Rules {
             orders,
@@ -132,22 +132,22 @@ impl Rules {
         }
     }
 
-    /// The same, of a kernel whose superpages fall into base pages.
+    /// Makes superpages split into base pages.
     #[must_use]
     pub fn to_base_pages(self) -> Rules {
         Rules { part_orders: 1, ..self }
     }
 }
 
-/// What happens. A policy heeds what it needs.
+/// An event, for a policy.
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub enum Event<'a> {
-    /// TLBs are watched from now on: the entries of each. Before anything else.
+    /// The numbers of entries of the watched TLBs, before anything else.
     Tlbs(&'a [u64]),
     /// The physical memory, if the kernel has one: before [`Event::Touched`], [`Event::Wake`] and [`Policy::at_map`].
     Memory(&'a Buddy),
-    /// First touch of a page that is backed now.
+    /// First touch of a page, which is backed now.
     Touched {
         /// The page.
         page: u64,
@@ -155,23 +155,23 @@ pub enum Event<'a> {
         base: PageSize,
         /// Its area.
         area: Option<&'a Vma>,
-        /// What backs each page.
+        /// The page table.
         table: &'a PageTable,
     },
-    /// A page that had been touched is no longer backed.
+    /// A touched page is no longer backed.
     Gone(u64),
-    /// A superpage or a reservation that it wanted got no frames, or one was broken because frames ran out.
+    /// A requested superpage or reservation got no frames, or a reservation broke because frames ran out.
     Refused(Superpage),
-    /// A superpage that it wanted was not built, as a part of the block is swapped out.
+    /// A requested superpage was not built because a part of the block is swapped out.
     Swapped(Superpage),
-    /// The time of [`Policy::wakes`] has come. The policy must set a later one.
+    /// The time of [`Policy::wakes`]. The policy must set a later one.
     Wake {
-        /// Instructions executed and slept.
+        /// Instructions plus sleep.
         now: u64,
         /// The process's memory.
         view: &'a View<'a>,
     },
-    /// The program has advised on a range of pages.
+    /// The program advises on a range of pages.
     Advised {
         /// The pages.
         pages: &'a Range<u64>,
@@ -180,11 +180,11 @@ pub enum Event<'a> {
         /// The process's memory.
         view: &'a View<'a>,
     },
-    /// The process forbids transparent huge pages otherwise from now on.
+    /// The process changes which transparent huge pages it forbids.
     Forbids(ThpDisable),
-    /// No thread ran for as long as so many instructions take. [`Policy::wakes`] and all later times include them.
+    /// No thread ran for the time of this many instructions. [`Policy::wakes`] and all later times include them.
     Slept(u64),
-    /// Nothing backs a range any more: it is unmapped, or discarded and still in `space`. After [`Event::Gone`] and
+    /// A range is no longer backed: unmapped, or discarded and still in `space`. Follows [`Event::Gone`] and
     /// [`Event::Demoted`].
     Lost {
         /// The range.
@@ -194,91 +194,89 @@ pub enum Event<'a> {
         /// The areas of memory.
         space: &'a AddressSpace,
     },
-    /// A walk to a page that this maps.
+    /// A walk to a page of this unit.
     Walked(Superpage),
-    /// A miss, before anything is filled.
+    /// A miss, before any fill.
     Missed {
         /// The miss.
         miss: Miss,
-        /// What all of the kernel's work has cost so far.
+        /// Cycles of the kernel's work so far.
         accounts: &'a Accounts,
     },
-    /// A translation has entered a TLB.
+    /// A translation enters a TLB.
     Entered {
         /// Which TLB.
         tlb: usize,
         /// What it maps.
         unit: Superpage,
     },
-    /// A translation has left a TLB. Not told of parts of what is promoted.
+    /// A translation leaves a TLB, but not for parts of a promotion.
     Left {
         /// Which TLB.
         tlb: usize,
         /// What it maps.
         unit: Superpage,
     },
-    /// A superpage was built. Translations of its parts have left all TLBs, and its own has not entered yet.
+    /// A superpage was built. Translations of its parts have left all TLBs; its own has not entered yet.
     Promoted(Superpage),
-    /// Translations of a range were dropped, as its protection changed or nothing backs it any more: no superpage
-    /// reaches over its ends now.
+    /// Translations of a range were dropped because its protection changed or it is no longer backed. No superpage
+    /// crosses its ends now.
     Flushed(&'a Range<u64>),
-    /// A superpage was taken apart, or is no longer backed. Its translation has left all TLBs, but for one that was
-    /// swapped out.
+    /// A superpage split or lost its backing. Its translation has left all TLBs, unless it was swapped out.
     Demoted(Superpage),
-    /// The translation of one that was swapped out has left a TLB: to those that watch TLBs.
+    /// The translation of a swapped-out superpage has left a TLB; for policies that watch TLBs.
     Vanished(Superpage),
 }
 
-/// What a policy wants.
+/// Requests and work of a policy.
 #[derive(Clone, Debug, Default)]
 pub struct Actions {
-    /// What is to be done, in order: after the touch, the look or the advice that is being served, or else after the
-    /// next one.
+    /// Requests in order: they run after the present touch, wake or advice, or else after the next one.
     pub requests: Vec<Request>,
     /// Cycles of the policy's own work.
     pub cycles: u64,
 }
 
 impl Actions {
-    /// A superpage is to be built.
+    /// Requests a promotion.
     pub fn promote(&mut self, block: Superpage) {
         self.requests.push(Request::Promote(block));
     }
 }
 
-/// Decides which superpages pay. Called on rare events only, never for references that hit.
+/// A promotion policy. It runs at rare events only, never for references that hit.
 pub trait Policy: Any + Send + Sync {
-    /// What it is.
+    /// Its rules.
     fn rules(&self) -> Rules;
 
-    /// A copy, with all that it remembers.
+    /// A copy with its state.
     fn boxed(&self) -> Box<dyn Policy>;
 
-    /// Something has happened.
+    /// Handles an event.
     fn on(&mut self, _event: Event<'_>, _actions: &mut Actions) {}
 
-    /// Whether superpages may lie in this area, which is not of hugetlb.
+    /// Whether superpages may lie in this area, which is not hugetlb memory.
     fn takes(&self, _area: &Vma) -> bool {
         true
     }
 
-    /// Orders to try for a page that nothing backs, in this area: a bit each, the largest that is possible is taken.
+    /// Orders to try at a fault in this area, one bit each; the largest possible is used.
     fn fault_orders(&self, _page: u64, _area: Option<&Vma>) -> u32 {
         1
     }
 
-    /// So many base pages were added to this area.
-    fn at_map(&self, _area: &Vma, _pages: u64) -> AtMap {
-        AtMap::OnDemand
+    /// The backing of base pages added to this area.
+    fn at_map(&self, _area: &Vma, _pages: u64) -> MapBacking {
+        MapBacking::OnDemand
     }
 
-    /// Instructions executed when it wants to look over the memory next.
+    /// The time of its next scan.
     fn wakes(&self) -> Option<u64> {
         None
     }
 
-    /// A superpage that should be built now, after a miss: around `unit` and larger than it, the smallest if there are
-    /// several; then one elsewhere. `unit` is what maps the page that missed, or the last one that was due.
+    /// The superpage to build now, after a miss: the smallest due one around `unit` and larger than it, then one
+    /// elsewhere. `unit` maps the missing page, or is the last due superpage.
     fn due(&mut self, _unit: Superpage) -> Option<Superpage> {
         None
     }
@@ -290,24 +288,24 @@ impl Clone for Box<dyn Policy> {
     }
 }
 
-/// A kernel's policy, and what it wants.
+/// A kernel's policy, with its requests.
 #[derive(Clone)]
-pub(crate) struct PolicyInForce {
-    /// It is asked what to do, and told of events by [`PolicyInForce::tell`].
+pub(crate) struct ActivePolicy {
+    /// The policy; it gets events through [`ActivePolicy::tell`].
     pub decides: Box<dyn Policy>,
-    /// What it is.
+    /// Its rules.
     pub rules: Rules,
-    /// What it wants and has not got yet.
+    /// Its open requests and work.
     pub actions: Actions,
 }
 
-impl PolicyInForce {
-    /// It wants nothing yet.
-    pub fn new(policy: Box<dyn Policy>) -> PolicyInForce {
-        PolicyInForce { rules: policy.rules(), decides: policy, actions: Actions::default() }
+impl ActivePolicy {
+    /// A policy without requests.
+    pub fn new(policy: Box<dyn Policy>) -> ActivePolicy {
+        ActivePolicy { rules: policy.rules(), decides: policy, actions: Actions::default() }
     }
 
-    /// Something has happened.
+    /// Reports an event.
     pub fn tell(&mut self, event: Event<'_>) {
         self.decides.on(event, &mut self.actions);
     }

@@ -1,5 +1,5 @@
-//! Superpages that are known beforehand, and the charges by which they are found: what OFFLINE replays a stream with
-//! (Romer 1998, section 3.4.1).
+//! The policy of OFFLINE's replays: builds given superpages, and charges misses to find better ones (Romer 1998,
+//! section 3.4.1).
 
 use super::capacity::Capacity;
 use super::tlb_counts::TlbCounts;
@@ -11,21 +11,21 @@ use pagewalk_units::{Draws, PageSize};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
 
-/// Builds given superpages, and no others. Each is built at the first touch inside it, in the place of all that is or
-/// will be backed there, so that none of its pages ever misses alone; where its area of memory is still too small then,
-/// at the first touch after the area has grown over it. Where several hold a page, the largest that its area holds is
-/// built. Its price is paid when it is built; one whose memory is given back and touched anew is built, and paid, anew.
+/// Builds given superpages, and no others. Each is built at the first touch inside it, so that none of its pages misses
+/// by itself, or at the first touch after its area has grown to hold it. If several hold a page, the largest that fits
+/// its area is built. Building costs its price; a superpage whose memory is freed and touched again is built and paid
+/// again.
 #[derive(Clone, Debug)]
-pub struct Given {
+pub struct ChosenSuperpages {
     orders: u32,
     blocks: FxHashSet<Superpage>,
-    /// The largest order of them.
+    /// Their largest order.
     top: u8,
-    /// What could have been built instead, if that is counted.
+    /// Charges of other blocks, if counted.
     charges: Option<Charges>,
 }
 
-/// What could be built: misses that each block would have prevented, as one page, beyond those that are built.
+/// For each block, the misses that it would prevent as one page, given the built superpages.
 #[derive(Clone, Debug)]
 pub struct Charges {
     top: u8,
@@ -33,30 +33,30 @@ pub struct Charges {
     lives: Tree<Life>,
     capacity: Capacity,
     sample: Sample,
-    /// The largest order of the blocks around the page touched last that its area holds.
+    /// The largest order of blocks around the last touched page that fit its area.
     fits: u8,
-    /// What the last miss was charged to; kept for its memory.
+    /// The blocks charged for the last miss, kept to reuse the allocation.
     found: Vec<Superpage>,
-    /// Of each superpage that was built: how often, by that order.
+    /// Builds of each superpage, by that order.
     built: FxHashMap<Superpage, [u32; ORDERS]>,
 }
 
-/// Which blocks some of the misses were charged to. Every miss has the same chance of being among them.
+/// A random sample of misses with their charged blocks, all misses equally likely.
 #[derive(Clone, Debug)]
 struct Sample {
     charged: u64,
     keys: Draws,
-    /// Misses whose key, a hash of their number, is no larger are in the sample.
+    /// Misses with a key (a hash of their number) up to this are in the sample.
     largest: u64,
     misses: Vec<(u64, Vec<Superpage>)>,
 }
 
 impl Sample {
-    /// Misses that are kept at most.
+    /// Most misses in the sample.
     const MOST: usize = 1 << 14;
 
-    /// Misses of which each is charged for capacity: the search takes longer than all else together. Of those that
-    /// follow, an even share is, each as so many.
+    /// The number of first misses that are all charged for capacity, a search that dominates the run. Of later misses
+    /// an even share is charged, with a weight.
     const EACH: u64 = 1 << 20;
     const ONE_IN: u64 = 16;
 
@@ -66,7 +66,7 @@ impl Sample {
         self.keys.draw()
     }
 
-    /// As how many misses that one is charged for capacity.
+    /// The weight of a miss's capacity charge.
     fn weight(&self, key: u64) -> u64 {
         match self.charged {
             ..=Self::EACH => 1,
@@ -84,40 +84,40 @@ impl Sample {
     }
 }
 
-/// What would have become of a block, had it been given.
+/// The history of a block, as if it were among the given ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Life {
     /// Whether it would be one page now.
     is_built: bool,
-    /// Times that it would have been built.
+    /// Its builds.
     builds: u32,
-    /// Misses, while it would have been one page, with something of it in the TLB.
+    /// Misses in it, while it would have been one page, with an entry of it in the TLB.
     prefetch: u64,
-    /// Misses elsewhere, while it would have been one page, that room in the TLB would have prevented.
+    /// Misses elsewhere, while it would have been one page, that its freed TLB entries would have prevented.
     capacity: u64,
 }
 
-/// What is known of a block after a replay.
+/// The charges of a block after a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Charge {
-    /// Misses with something of the block in the TLB.
+    /// Misses in it with an entry of it in the TLB.
     pub prefetch: u64,
-    /// Misses elsewhere that room in the TLB would have prevented; beyond a million in all, an estimate.
+    /// Misses elsewhere that its freed TLB entries would have prevented; an estimate beyond a million misses.
     pub capacity: u64,
-    /// Times that it would be built.
+    /// Its builds.
     pub builds: u32,
 }
 
-impl Given {
-    /// These superpages; some may hold others. The kernel may map pages of `orders`, a bit each.
-    pub fn new(orders: u32, blocks: impl IntoIterator<Item = Superpage>) -> Given {
+impl ChosenSuperpages {
+    /// A policy for `blocks`, which may be nested. The kernel may map pages of `orders`, one bit each.
+    pub fn new(orders: u32, blocks: impl IntoIterator<Item = Superpage>) -> ChosenSuperpages {
         let blocks: FxHashSet<Superpage> = blocks.into_iter().collect();
         let top = blocks.iter().map(|block| block.order).max().unwrap_or(0);
-        Given { orders, blocks, top, charges: None }
+        ChosenSuperpages { orders, blocks, top, charges: None }
     }
 
-    /// The same; every miss is charged to the blocks that would have prevented it, up to the largest of the orders.
-    pub fn charging(self) -> Given {
+    /// Charges every miss to the blocks that would have prevented it, up to the largest of the orders.
+    pub fn charging(self) -> ChosenSuperpages {
         let top = u32::BITS as u8 - 1 - (self.orders | 1).leading_zeros() as u8;
         let charges = Charges {
             top,
@@ -129,12 +129,12 @@ impl Given {
             found: Vec::new(),
             built: FxHashMap::default(),
         };
-        Given { charges: Some(charges), ..self }
+        ChosenSuperpages { charges: Some(charges), ..self }
     }
 }
 
 impl Charges {
-    /// First touch of a page, in an area that holds blocks around it up to this order.
+    /// First touch of a page; its area holds blocks around it up to order `fits`.
     fn touched(&mut self, page: u64, fits: u8) {
         self.fits = fits;
         self.lives.climb(page, 1, |order, life| {
@@ -146,7 +146,7 @@ impl Charges {
         });
     }
 
-    /// Blocks around a page for which `is_broken` says so would no longer be one page.
+    /// Blocks around a page that satisfy `is_broken` would no longer be one page.
     fn broken(&mut self, page: u64, is_broken: impl Fn(Superpage) -> bool) {
         self.lives.climb(page, 1, |order, life| {
             life.is_built &= !is_broken(Superpage::around(page, order));
@@ -154,7 +154,7 @@ impl Charges {
         });
     }
 
-    /// Charges a miss to the blocks that would have prevented it. One that did not exist at the time would not.
+    /// Charges a miss to the blocks that would have prevented it and would have existed.
     fn charge(&mut self, Miss { tlb, unit, .. }: Miss) {
         let Charges { tlbs, lives, capacity, sample, found, .. } = self;
         let key = sample.next_key();
@@ -170,7 +170,7 @@ impl Charges {
             });
         }
         if is_in_sample || weight > 0 {
-            // Around the page, what leaves room has something in the TLB as well: a miss counts once.
+            // A block around the page with capacity charges also has an entry in the TLB: the miss counts once.
             let around = found.len();
             let elsewhere = |block: Superpage| !block.holds(unit) && lives.get(block).is_built;
             capacity.charge(tlb, unit, elsewhere, |block, _| found.push(block));
@@ -181,17 +181,17 @@ impl Charges {
         }
     }
 
-    /// Times that a superpage was built where the area held a block of this order around it.
+    /// Builds of a superpage while its area held a block of this order around it.
     pub fn built_within(&self, block: Superpage, order: u8) -> u32 {
         self.built.get(&block).map_or(0, |by_order| by_order[usize::from(order)..].iter().sum())
     }
 
-    /// The blocks that misses were charged to, for an even sample of all misses that were charged.
+    /// The charged blocks of an even sample of charged misses.
     pub fn sample(&self) -> impl Iterator<Item = &[Superpage]> {
         self.sample.misses.iter().map(|(_, blocks)| blocks.as_slice())
     }
 
-    /// Calls `each` with every block that was charged.
+    /// Calls `each` with every charged block.
     pub fn each(&self, mut each: impl FnMut(Superpage, Charge)) {
         self.lives.each(|block, life| {
             let Life { builds, prefetch, capacity, .. } = life;
@@ -202,7 +202,7 @@ impl Charges {
     }
 }
 
-impl Policy for Given {
+impl Policy for ChosenSuperpages {
     fn rules(&self) -> Rules {
         Rules { watches_tlbs: self.charges.is_some(), ..Rules::new(self.orders & !1) }
     }
@@ -222,13 +222,13 @@ impl Policy for Given {
     }
 }
 
-impl Given {
-    /// What is charged, if that is counted.
+impl ChosenSuperpages {
+    /// The charges, if counted.
     pub fn charges(&self) -> Option<&Charges> {
         self.charges.as_ref()
     }
 
-    /// The largest of its blocks around a page.
+    /// The largest given block around a page that fits its area.
     fn wish(&mut self, page: u64, base: PageSize, area: Option<&Vma>) -> Option<Superpage> {
         let top = self.charges.as_ref().map_or(self.top, |charges| charges.top.max(self.top));
         let holds = |order: &u8| {
@@ -271,7 +271,7 @@ impl Charges {
                 self.tlbs[tlb].leave(unit);
                 self.capacity.left(tlb, unit);
             }
-            // Charges stay: what they count was missed with this superpage in force.
+            // Charges stay: they count misses with this superpage in force.
             Event::Promoted(block) => {
                 self.built.entry(block).or_default()[usize::from(self.fits)] += 1;
                 self.tlbs.iter_mut().for_each(|tlb| tlb.promote(block));
@@ -286,7 +286,7 @@ impl Charges {
     }
 }
 
-/// The first page of a range and its last.
+/// The first and the last page of a range.
 fn ends(pages: &Range<u64>) -> [u64; 2] {
     [pages.start, pages.end.saturating_sub(1)]
 }

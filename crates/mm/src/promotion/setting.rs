@@ -1,4 +1,4 @@
-//! Settings that a policy cannot have.
+//! Checks of policy settings.
 
 use crate::kernel::ORDERS;
 use std::fmt::Display;
@@ -11,21 +11,21 @@ use thiserror::Error;
 pub struct SettingError {
     /// The policy's name.
     pub policy: &'static str,
-    /// The setting's.
+    /// The setting's name.
     pub setting: &'static str,
-    /// What was asked for.
+    /// The value given.
     pub given: String,
-    /// The least that is possible.
+    /// The least allowed.
     pub least: String,
-    /// The most.
+    /// The most allowed.
     pub most: String,
 }
 
-/// The settings of one policy.
+/// Checks for the settings of one policy.
 pub(super) struct Settings(pub &'static str);
 
 impl Settings {
-    /// An error unless the value is in range.
+    /// Checks that a value is in range.
     pub fn within<T: PartialOrd + Display>(
         &self,
         setting: &'static str,
@@ -39,12 +39,12 @@ impl Settings {
         Err(SettingError { policy: self.0, setting, given: given.to_string(), least, most })
     }
 
-    /// An error unless superpages may have this order.
+    /// Checks that superpages may have this order.
     pub fn order(&self, order: u8) -> Result<(), SettingError> {
         self.within("order", order, 1..=ORDERS as u8 - 1)
     }
 
-    /// An error unless the clock runs.
+    /// Checks that the clock runs.
     pub fn clock(&self, instructions_per_millisecond: u64) -> Result<(), SettingError> {
         self.within("instructions_per_millisecond", instructions_per_millisecond, 1..=u64::MAX)
     }

@@ -1,48 +1,48 @@
-//! THROTTLE: a policy that is switched off where it does not pay (Romer 1998, section 6.5).
+//! THROTTLE: switches a policy off while it does not pay (Romer 1998, section 6.5).
 
-use super::{Actions, AtMap, Event, Policy, Rules};
+use super::{Actions, Event, MapBacking, Policy, Rules};
 use crate::kernel::{Account, Accounts};
 use crate::{Superpage, Vma};
 
-/// When a policy is switched off and on.
+/// When to switch a policy off and on.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Limits {
-    /// Instructions after which misses are looked at: 10,000,000 in the source.
+pub struct ThrottleLimits {
+    /// Instructions per window: 10,000,000 in the source.
     pub window: u64,
-    /// Misses per instruction of a window above which the policy is switched off: 0.001.
+    /// Misses per instruction of a window that switch the policy off: 0.001.
     pub trip: f64,
-    /// Cycles of overhead per instruction below which it is switched on again: 0.02.
+    /// Cycles of overhead per instruction that switch it on again: 0.02.
     pub target: f64,
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits { window: 10_000_000, trip: 0.001, target: 0.02 }
+impl Default for ThrottleLimits {
+    fn default() -> ThrottleLimits {
+        ThrottleLimits { window: 10_000_000, trip: 0.001, target: 0.02 }
     }
 }
 
-/// Switches a policy off when misses stay frequent, until its overhead (bookkeeping, looks and copying) is small beside
-/// the instructions executed, both counted since it was switched on last; the source does not say from when.
+/// Switches a policy off while misses stay frequent, until its overhead (bookkeeping, scans and copying) is small
+/// relative to executed instructions, both counted since it was last switched on; the source does not say from when.
 ///
-/// While it is off, misses are not charged and cost nothing, and nothing is promoted: what it asks for then is lost. It
-/// still hears of what TLBs hold, as it would find that out by a look at them when it is switched on; it still looks
-/// over the memory; and superpages still come at first touches and when memory is mapped.
+/// While it is off, misses are free and not charged, and its requests are dropped. It still gets entries and departures
+/// of TLBs, which it could read when switched on; it still scans memory; and superpages still come at first touches and
+/// at mappings.
 #[derive(Clone)]
 pub struct Throttle {
     inner: Box<dyn Policy>,
-    limits: Limits,
+    limits: ThrottleLimits,
     on: bool,
-    /// Where the window began, and its misses.
+    /// The window's start and misses.
     window_start: u64,
     misses: u64,
-    /// Instructions and overhead when it was switched on last.
+    /// Instructions and overhead at the last switch on.
     on_since: u64,
     spent_before: u64,
 }
 
 impl Throttle {
-    /// `inner` within `limits`.
-    pub fn new(inner: Box<dyn Policy>, limits: Limits) -> Throttle {
+    /// `inner` under `limits`.
+    pub fn new(inner: Box<dyn Policy>, limits: ThrottleLimits) -> Throttle {
         Throttle { inner, limits, on: true, window_start: 0, misses: 0, on_since: 0, spent_before: 0 }
     }
 
@@ -51,7 +51,7 @@ impl Throttle {
         own.iter().fold(0, |spent, &account| spent.saturating_add(accounts.of(account)))
     }
 
-    /// Nothing happens between two misses, so both ends of a window are seen at the miss that follows.
+    /// Updates the state at a miss: between misses nothing happens, so the next miss can end a window late.
     fn look(&mut self, now: u64, accounts: &Accounts) {
         if self.on && now - self.window_start >= self.limits.window {
             let instructions = (now - self.window_start) as f64;
@@ -89,7 +89,7 @@ impl Policy for Throttle {
         }
         let before = actions.requests.len();
         self.inner.on(event, actions);
-        // What is advised is the program's own wish: no policy's guess of what pays.
+        // Advice is the program's own request, not a guess of the policy.
         if !self.on && !matches!(event, Event::Advised { .. }) {
             actions.requests.truncate(before);
         }
@@ -103,7 +103,7 @@ impl Policy for Throttle {
         self.inner.fault_orders(page, area)
     }
 
-    fn at_map(&self, area: &Vma, pages: u64) -> AtMap {
+    fn at_map(&self, area: &Vma, pages: u64) -> MapBacking {
         self.inner.at_map(area, pages)
     }
 

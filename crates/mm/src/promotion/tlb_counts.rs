@@ -1,32 +1,32 @@
-//! What a TLB holds, as far as charging its misses needs to know (Romer 1998, section 3.5.2).
+//! Contents of a TLB, as far as charging misses needs them (Romer 1998, section 3.5.2).
 
 use crate::Superpage;
 use crate::kernel::tree::Tree;
 
-/// Part of a larger superpage that is built.
+/// Part of a larger built superpage.
 const INSIDE: i8 = -1;
 
-/// For every block, how much of it is in the TLB:
+/// For every block, its entries in the TLB:
 ///
-/// - −1: it lies in a larger superpage that is built;
-/// - 0: neither it nor any part of it is there;
-/// - 1: its own translation is there; or parts of it are, in one half only;
-/// - 2: parts of both halves are there.
+/// - −1: it lies in a larger built superpage;
+/// - 0: neither it nor any part of it;
+/// - 1: its own translation, or parts of one half only;
+/// - 2: parts of both halves.
 ///
-/// Entering and leaving touch no more blocks than change, so the TLB is never scanned.
+/// Entering and leaving update only blocks that change, so the TLB is never scanned.
 #[derive(Clone, Debug)]
 pub(crate) struct TlbCounts {
     counts: Tree<i8>,
 }
 
 impl TlbCounts {
-    /// Of an empty TLB that holds pages of orders up to `top`.
+    /// An empty TLB for pages up to order `top`.
     pub fn new(top: u8) -> TlbCounts {
         TlbCounts { counts: Tree::new(top) }
     }
 
-    /// The order of the smallest block around `unit`, larger than it, of which something is in the TLB: all blocks
-    /// around that one have something too.
+    /// The order of the smallest block around `unit`, larger than it, with an entry in the TLB; all blocks around that
+    /// one have one too.
     pub fn first_held(&mut self, unit: Superpage) -> Option<u8> {
         let mut first = None;
         self.counts.climb(unit.first, unit.order + 1, |order, count| {
@@ -36,7 +36,7 @@ impl TlbCounts {
         first
     }
 
-    /// A translation has entered.
+    /// A translation enters.
     pub fn enter(&mut self, unit: Superpage) {
         self.counts.climb(unit.first, unit.order, |_, count| {
             let held = *count > 0;
@@ -45,7 +45,7 @@ impl TlbCounts {
         });
     }
 
-    /// A translation has left.
+    /// A translation leaves.
     pub fn leave(&mut self, unit: Superpage) {
         self.counts.climb(unit.first, unit.order, |_, count| {
             *count -= 1;
@@ -53,7 +53,7 @@ impl TlbCounts {
         });
     }
 
-    /// A superpage was built, and translations of its parts were dropped.
+    /// A superpage was built and translations of its parts dropped.
     pub fn promote(&mut self, block: Superpage) {
         if *self.counts.get_mut(block) > 0 {
             *self.counts.get_mut(block) = 1;
@@ -62,12 +62,12 @@ impl TlbCounts {
         self.counts.fill_inside(block, INSIDE);
     }
 
-    /// A superpage was taken apart, or is gone, after its translation was dropped.
+    /// A superpage split or went, after its translation was dropped.
     pub fn demote(&mut self, block: Superpage) {
         self.counts.fill_inside(block, 0);
     }
 
-    /// How many counts there are.
+    /// The number of counts.
     pub fn len(&self) -> usize {
         self.counts.len()
     }
@@ -90,7 +90,7 @@ mod tests {
         *state >> 33
     }
 
-    /// What a scan of the TLB says.
+    /// The slow twin: scans the TLB.
     fn scanned(tlb: &BTreeSet<Superpage>, built: &BTreeSet<Superpage>, block: Superpage) -> i8 {
         if built.iter().any(|unit| unit.order > block.order && unit.holds(block)) {
             return INSIDE;

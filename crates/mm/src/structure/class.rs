@@ -1,11 +1,11 @@
-//! What the kernel is asked for: system calls by class, and the clock.
+//! Classes of calls to the kernel: system calls, and the clock.
 
 use pagewalk_trace::all_calls;
 use serde::Deserialize;
 
-/// What sort of service a program asks for.
+/// The class of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Class {
+pub enum CallClass {
     /// Files, pipes, sockets and devices: what a Unix server serves.
     File,
     /// The program's own memory.
@@ -14,35 +14,35 @@ pub enum Class {
     Process,
     /// Anything else: time, identities, waiting.
     Other,
-    /// The clock's interrupt, for which nobody asks.
+    /// The clock's interrupt.
     Tick,
 }
 
-/// A value for each [`Class`]. What a file does not give is 0.
+/// A value for each [`CallClass`]; 0 by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct ByClass<T> {
-    /// Of [`Class::File`].
+pub struct ClassValues<T> {
+    /// For [`CallClass::File`].
     pub file: T,
-    /// Of [`Class::Memory`].
+    /// For [`CallClass::Memory`].
     pub memory: T,
-    /// Of [`Class::Process`].
+    /// For [`CallClass::Process`].
     pub process: T,
-    /// Of [`Class::Other`].
+    /// For [`CallClass::Other`].
     pub other: T,
-    /// Of [`Class::Tick`].
+    /// For [`CallClass::Tick`].
     pub tick: T,
 }
 
-impl<T: Copy> ByClass<T> {
+impl<T: Copy> ClassValues<T> {
     /// The value of a class.
-    pub fn of(&self, class: Class) -> T {
+    pub fn of(&self, class: CallClass) -> T {
         match class {
-            Class::File => self.file,
-            Class::Memory => self.memory,
-            Class::Process => self.process,
-            Class::Other => self.other,
-            Class::Tick => self.tick,
+            CallClass::File => self.file,
+            CallClass::Memory => self.memory,
+            CallClass::Process => self.process,
+            CallClass::Other => self.other,
+            CallClass::Tick => self.tick,
         }
     }
 
@@ -77,30 +77,30 @@ const PROCESS: &str = "\
     tgkill exit_group waitid unshare rt_tgsigqueueinfo execveat pidfd_send_signal pidfd_open clone3 signalfd \
     signalfd4";
 
-/// Classes by number.
+/// Classes by number of the system call.
 #[derive(Clone, Debug)]
-pub(super) struct Classes(Vec<Class>);
+pub(super) struct CallClasses(Vec<CallClass>);
 
-impl Classes {
-    pub fn new() -> Classes {
+impl CallClasses {
+    pub fn new() -> CallClasses {
         let among = |names: &str, name: &str| names.split_whitespace().any(|known| known == name);
         let mut classes = Vec::new();
         for (number, name) in all_calls() {
             let class = match name {
-                _ if among(FILE, name) => Class::File,
-                _ if among(MEMORY, name) => Class::Memory,
-                _ if among(PROCESS, name) => Class::Process,
-                _ => Class::Other,
+                _ if among(FILE, name) => CallClass::File,
+                _ if among(MEMORY, name) => CallClass::Memory,
+                _ if among(PROCESS, name) => CallClass::Process,
+                _ => CallClass::Other,
             };
-            classes.resize(number as usize, Class::Other);
+            classes.resize(number as usize, CallClass::Other);
             classes.push(class);
         }
-        Classes(classes)
+        CallClasses(classes)
     }
 
-    /// The class of a call; one without a name is [`Class::Other`].
-    pub fn of(&self, number: u32) -> Class {
-        self.0.get(number as usize).copied().unwrap_or(Class::Other)
+    /// The class of a call; one without a name is [`CallClass::Other`].
+    pub fn of(&self, number: u32) -> CallClass {
+        self.0.get(number as usize).copied().unwrap_or(CallClass::Other)
     }
 }
 
@@ -120,12 +120,12 @@ mod tests {
 
     #[test]
     fn calls_have_their_class() {
-        let classes = Classes::new();
+        let classes = CallClasses::new();
         let of = |name| classes.of(call_number(name).unwrap());
         assert_eq!((of("read"), of("brk"), of("wait4"), of("futex")), {
-            (Class::File, Class::Memory, Class::Process, Class::Other)
+            (CallClass::File, CallClass::Memory, CallClass::Process, CallClass::Other)
         });
-        assert_eq!((of("openat2"), of("clone3")), (Class::File, Class::Process));
-        assert_eq!((classes.of(400), classes.of(u32::MAX)), (Class::Other, Class::Other));
+        assert_eq!((of("openat2"), of("clone3")), (CallClass::File, CallClass::Process));
+        assert_eq!((classes.of(400), classes.of(u32::MAX)), (CallClass::Other, CallClass::Other));
     }
 }

@@ -1,49 +1,49 @@
-//! What the kernel and its servers touch for each call.
+//! Generates the references of the kernel and its servers for each call.
 
-use super::class::{Class, Classes};
+use super::class::{CallClass, CallClasses};
 use super::layout::{KernelData, Segment};
 use super::spec::{self, ServerSpec, StructureSpec, WorkingSet};
 use pagewalk_units::{Draws, Kind, VirtAddr};
 use std::ops::Range;
 
-/// Who makes references beside the program.
+/// A maker of references other than the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Who {
-    /// The kernel, in the address space of whoever runs: its pages are the same in all of them.
+pub enum Visitor {
+    /// The kernel, in the running address space: all spaces share its pages.
     Kernel,
-    /// The server with this index, in an address space of its own.
+    /// The server with this index, in its own address space.
     Server(usize),
 }
 
-/// One reference: which byte of its page does not matter.
+/// A reference to a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reference {
     /// The first byte of the page.
     pub address: VirtAddr,
-    /// What is done there.
+    /// The kind of reference.
     pub kind: Kind,
 }
 
-/// References in their order, by who makes them.
+/// References in order, by visitor.
 #[derive(Clone, Debug, Default)]
 pub struct Visits {
     references: Vec<Reference>,
-    visits: Vec<(Who, Range<usize>)>,
+    visits: Vec<(Visitor, Range<usize>)>,
 }
 
 impl Visits {
-    /// Who comes, one after the other, and what each touches.
-    pub fn iter(&self) -> impl Iterator<Item = (Who, &[Reference])> {
+    /// The visitors in order, with their references.
+    pub fn iter(&self) -> impl Iterator<Item = (Visitor, &[Reference])> {
         self.visits.iter().map(|(who, range)| (*who, &self.references[range.clone()]))
     }
 
-    /// Forgets the contents, keeps the memory.
+    /// Clears the contents, keeping the allocation.
     pub fn clear(&mut self) {
         self.references.clear();
         self.visits.clear();
     }
 
-    fn add(&mut self, who: Who, address: VirtAddr, kind: Kind) {
+    fn add(&mut self, who: Visitor, address: VirtAddr, kind: Kind) {
         let at = self.references.len();
         self.references.push(Reference { address, kind });
         match self.visits.last_mut() {
@@ -53,24 +53,24 @@ impl Visits {
     }
 }
 
-/// Draws visits. Equal descriptions and equal sequences of calls and ticks give equal visits.
+/// Draws visits. Equal specifications and equal sequences of calls and ticks give equal visits.
 #[derive(Clone, Debug)]
 pub struct Generator {
     spec: StructureSpec,
-    classes: Classes,
+    classes: CallClasses,
     kernel_data: KernelData,
     draws: Draws,
-    /// The message buffer that the next reference to one goes to.
+    /// The next message buffer.
     message: u32,
-    /// Servers that the call goes to.
+    /// Servers of the current call.
     chain: Vec<usize>,
 }
 
 impl Generator {
-    /// A generator that has drawn nothing yet.
+    /// A new generator.
     pub fn new(spec: StructureSpec) -> Generator {
         Generator {
-            classes: Classes::new(),
+            classes: CallClasses::new(),
             kernel_data: KernelData { regions: spec.kernel.regions.into() },
             draws: Draws::new(spec.seed),
             message: 0,
@@ -79,24 +79,23 @@ impl Generator {
         }
     }
 
-    /// What it was made from.
+    /// Its specification.
     pub fn spec(&self) -> &StructureSpec {
         &self.spec
     }
 
-    /// A program makes the system call with this number: adds what follows from it.
+    /// Adds the visits of a system call.
     pub fn call(&mut self, number: u32, visits: &mut Visits) {
         self.serve(self.classes.of(number), visits);
     }
 
-    /// The clock ticks: adds what follows from it.
+    /// Adds the visits of a clock tick.
     pub fn tick(&mut self, visits: &mut Visits) {
-        self.serve(Class::Tick, visits);
+        self.serve(CallClass::Tick, visits);
     }
 
-    /// The kernel takes the call, and passes it on to servers that pass it on in their turn; the answers come back
-    /// the same way.
-    fn serve(&mut self, class: Class, visits: &mut Visits) {
+    /// The kernel takes the call and passes it on to a chain of servers; the answers return the same way.
+    fn serve(&mut self, class: CallClass, visits: &mut Visits) {
         self.kernel(self.spec.kernel.touches.of(class), self.spec.kernel.unmapped, visits);
         self.chain.clear();
         for (index, server) in self.spec.servers.iter().enumerate() {
@@ -108,7 +107,7 @@ impl Generator {
             let index = self.chain[place];
             self.messages(index, visits);
             self.server(index, 1.0, visits);
-            // On behalf of the server: what it keeps in mapped memory of the kernel.
+            // The server's data in mapped kernel memory.
             self.kernel(self.spec.servers[index].kernel_touches, 0.0, visits);
         }
         for place in (0..self.chain.len()).rev() {
@@ -126,7 +125,7 @@ impl Generator {
                 let data = self.spec.kernel.data;
                 let page = self.draw(&data);
                 let kind = self.load_or_store();
-                visits.add(Who::Kernel, self.kernel_data.page(page), kind);
+                visits.add(Visitor::Kernel, self.kernel_data.page(page), kind);
             }
         }
     }
@@ -137,14 +136,14 @@ impl Generator {
         for _ in 0..self.spec.servers[server].message_touches {
             let page = kernel.data.pages + self.message;
             self.message = (self.message + 1) % kernel.message_pages;
-            visits.add(Who::Kernel, self.kernel_data.page(page.into()), Kind::Store);
+            visits.add(Visitor::Kernel, self.kernel_data.page(page.into()), Kind::Store);
         }
     }
 
-    /// A server runs, with a part of the references of a whole visit.
+    /// A server makes a part of the references of a whole visit.
     fn server(&mut self, index: usize, part: f64, visits: &mut Visits) {
         let ServerSpec { text, data, stack, .. } = self.spec.servers[index];
-        let touches = |segment: spec::Segment| (f64::from(segment.touches) * part).round() as u32;
+        let touches = |segment: spec::SegmentSpec| (f64::from(segment.touches) * part).round() as u32;
         let all = [(Segment::Text, text), (Segment::Data, data), (Segment::Stack, stack)];
         let most = all.iter().map(|&(_, segment)| touches(segment)).max().unwrap_or(0);
         for turn in 0..most {
@@ -154,7 +153,7 @@ impl Generator {
                     Segment::Text => Kind::Fetch,
                     Segment::Data | Segment::Stack => self.load_or_store(),
                 };
-                visits.add(Who::Server(index), place.page(page), kind);
+                visits.add(Visitor::Server(index), place.page(page), kind);
             }
         }
     }

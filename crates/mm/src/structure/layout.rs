@@ -1,17 +1,17 @@
-//! Where the pages lie.
+//! The addresses of pages of the kernel and servers.
 
 use pagewalk_units::VirtAddr;
 
-/// The first kernel address: bit 56 is set in all of them, and in none of a program's. Of an address of 57 bits it is
-/// the highest, which tells the upper half of the address space from the lower one.
+/// The first kernel address: kernel addresses have bit 56 set, programs' have not. It is the highest of 57 bits, which
+/// distinguishes the halves of the address space.
 pub const KERNEL_START: VirtAddr = VirtAddr(1 << 56);
 
 /// The page that working sets are counted in: 4 KiB.
 const PAGE_SHIFT: u32 = 12;
-/// What one page of a linear page table maps, with entries of 4 bytes: 4 MiB.
+/// Pages that one page of a linear page table maps, with entries of 4 bytes: 4 MiB.
 pub(super) const REGION_PAGES: u64 = 1024;
 
-/// The pages of the kernel's mapped data, dealt out to regions of 4 MiB that follow each other.
+/// The pages of the kernel's mapped data, distributed over consecutive regions of 4 MiB.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KernelData {
     pub regions: u64,
@@ -24,7 +24,7 @@ impl KernelData {
     }
 }
 
-/// A server's segments: text, data and stack, each in regions of its own, as a Unix process has them.
+/// A server's segments: text, data and stack, each in its own regions, as in a Unix process.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Segment {
     Text,
@@ -37,7 +37,7 @@ impl Segment {
         match self {
             Segment::Text => VirtAddr(0x0040_0000 + (page << PAGE_SHIFT)),
             Segment::Data => VirtAddr(0x1000_0000 + (page << PAGE_SHIFT)),
-            // Downwards.
+            // Stacks grow down.
             Segment::Stack => VirtAddr(0x7fff_f000 - (page << PAGE_SHIFT)),
         }
     }

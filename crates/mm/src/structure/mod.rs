@@ -1,14 +1,14 @@
-//! How an operating system is built, as far as address translation sees it: which pages the kernel and the servers that
-//! do its work touch of their own while a program runs.
+//! The structure of an operating system, for address translation: the pages that the kernel and its servers touch while
+//! a program runs.
 //!
-//! Streams hold what programs do, and where they call the kernel; what the kernel does then is not recorded. A
-//! [`StructureSpec`] describes it (unmapped or mapped kernel data, services in a server of their own or in
-//! several), and a [`Generator`] yields, for each system call and each tick of the clock, [`Visits`]: references of
-//! the kernel to pages of its mapped data, and of servers to pages of their own. They are drawn at random, from a
-//! seed: a model, not a recording. `docs/explanation/os-structure.md` says what is assumed, and why.
+//! Streams record programs and their system calls, but not the kernel's work. A [`StructureSpec`] describes that work
+//! (unmapped or mapped kernel data, services in one server or several), and a [`Generator`] yields [`Visits`] for each
+//! system call and each tick of the clock: references of the kernel to its mapped data, and of servers to their pages.
+//! They are drawn at random from a seed: a model, not a recording. `docs/explanation/os-structure.md` gives the
+//! assumptions and reasons.
 //!
 //! Sources: Uhlig, Nagle, Stanley, Mudge, Sechrest, Brown, "Design Tradeoffs for Software-Managed TLBs", ACM TOCS 12
-//! (3), 1994: section 4.2 (what of a system's structure its TLB misses depend on), Figure 4 and Table IV (the
+//! (3), 1994: section 4.2 (the properties of a system's structure that affect TLB misses), Figure 4 and Table IV (the
 //! systems), section 5.2.1 (page-table entries that each needs at a time).
 
 mod class;
@@ -16,10 +16,10 @@ mod generator;
 mod layout;
 mod spec;
 
-pub use class::{ByClass, Class};
-pub use generator::{Generator, Reference, Visits, Who};
+pub use class::{CallClass, ClassValues};
+pub use generator::{Generator, Reference, Visitor, Visits};
 pub use layout::KERNEL_START;
-pub use spec::{KernelSpec, Segment, ServerSpec, StructureError, StructureSpec, WorkingSet};
+pub use spec::{KernelSpec, SegmentSpec, ServerSpec, StructureError, StructureSpec, WorkingSet};
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,6 @@
-//! Descriptions of structures in TOML. `docs/explanation/os-structure.md` explains every key.
+//! Specifications of structures in TOML. `docs/explanation/os-structure.md` explains every key.
 
-use super::class::ByClass;
+use super::class::ClassValues;
 use super::layout::REGION_PAGES;
 use pagewalk_units::names::with_closest;
 use serde::Deserialize;
@@ -21,11 +21,11 @@ pub enum StructureError {
     Value {
         /// The file's name.
         file: String,
-        /// The key, with the tables that it is in.
+        /// The key with its tables.
         key: String,
-        /// What was given.
+        /// The value given.
         given: String,
-        /// What is possible.
+        /// The allowed values.
         expected: String,
     },
 }
@@ -35,13 +35,13 @@ pub enum StructureError {
 pub struct StructureSpec {
     /// Its short name.
     pub name: String,
-    /// For people.
+    /// Its title for people.
     pub title: String,
-    /// Where the random numbers begin.
+    /// The seed of random numbers.
     pub seed: u64,
     /// The kernel.
     pub kernel: KernelSpec,
-    /// The servers, in the order in which a call goes through them.
+    /// The servers, in the order of a call.
     pub servers: Vec<ServerSpec>,
 }
 
@@ -49,47 +49,47 @@ pub struct StructureSpec {
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KernelSpec {
-    /// References to kernel data of each call, and of each tick of the clock.
-    pub touches: ByClass<u32>,
-    /// The share of those that go to unmapped memory, which no TLB translates.
+    /// References to kernel data per call, and per tick of the clock.
+    pub touches: ClassValues<u32>,
+    /// The share of those references to unmapped memory, which no TLB translates.
     #[serde(default)]
     pub unmapped: f64,
-    /// Pages of mapped data that they go to.
+    /// The working set of mapped data.
     pub data: WorkingSet,
-    /// Regions of 4 MiB that the mapped data are spread over.
+    /// Regions of 4 MiB for the mapped data.
     #[serde(default = "one")]
     pub regions: u32,
-    /// The share of all data references that store, also of servers'.
+    /// The share of stores among data references, including servers'.
     pub stores: f64,
-    /// Mapped pages of message buffers, used in turn.
+    /// Mapped pages of message buffers, used round robin.
     #[serde(default)]
     pub message_pages: u32,
-    /// Instructions of the program from one tick of the clock to the next; without ticks where 0.
+    /// Instructions of the program between ticks of the clock; 0: no ticks.
     #[serde(default)]
     pub tick_instructions: u64,
 }
 
-/// A server in an address space of its own.
+/// A server in its own address space.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServerSpec {
     /// Its name.
     pub name: String,
-    /// The share of calls that go to it.
-    pub share: ByClass<f64>,
-    /// Code that it executes.
-    pub text: Segment,
+    /// The share of calls to it.
+    pub share: ClassValues<f64>,
+    /// Its code.
+    pub text: SegmentSpec,
     /// Its data.
-    pub data: Segment,
+    pub data: SegmentSpec,
     /// Its stacks.
-    pub stack: Segment,
-    /// The part of these references that it makes again when another server has answered it.
+    pub stack: SegmentSpec,
+    /// The share of these references that it repeats after another server's answer.
     #[serde(default)]
     pub resumes: f64,
-    /// The kernel's references to its mapped data on the server's behalf, for each visit.
+    /// The kernel's references to mapped data on the server's behalf, per visit.
     #[serde(default)]
     pub kernel_touches: u32,
-    /// References to pages of message buffers for each message: a request is one, its answer another.
+    /// References to message buffers per message; a request and its answer are two messages.
     #[serde(default)]
     pub message_touches: u32,
 }
@@ -97,35 +97,35 @@ pub struct ServerSpec {
 /// One segment of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Segment {
-    /// References of each visit.
+pub struct SegmentSpec {
+    /// References per visit.
     pub touches: u32,
     /// Pages of its working set.
     pub pages: u32,
-    /// The first of these, which are touched more often than the others.
+    /// The number of first pages that are hot: referenced more often.
     #[serde(default)]
     pub hot: u32,
-    /// The share of references that go to them.
+    /// The share of references to hot pages.
     #[serde(default)]
     pub hot_share: f64,
 }
 
-impl Segment {
+impl SegmentSpec {
     pub(super) fn set(&self) -> WorkingSet {
         WorkingSet { pages: self.pages, hot: self.hot, hot_share: self.hot_share }
     }
 }
 
-/// Pages that references are drawn from, each alike but for the hot ones.
+/// Pages that references are drawn from, all equally likely except the hot ones.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorkingSet {
     /// All pages.
     pub pages: u32,
-    /// The first of these, which are touched more often than the others.
+    /// The number of first pages that are hot: referenced more often.
     #[serde(default)]
     pub hot: u32,
-    /// The share of references that go to them.
+    /// The share of references to hot pages.
     #[serde(default)]
     pub hot_share: f64,
 }
@@ -147,13 +147,13 @@ fn one() -> u32 {
     1
 }
 
-/// Touches of one call at most, of each sort.
+/// Most touches of each kind per call.
 const TOUCHES_MAX: u32 = 100_000;
-/// Regions of kernel data at most: 4 GiB.
+/// Most regions of kernel data: 4 GiB.
 const REGIONS_MAX: u32 = 1024;
 
 impl StructureSpec {
-    /// Servers at most.
+    /// Most servers.
     pub const SERVERS_MAX: usize = 8;
 
     /// Reads a description from TOML text; `file` is its name for messages.
@@ -189,7 +189,7 @@ impl StructureSpec {
     }
 }
 
-/// Ranges of values.
+/// Checks ranges of values.
 struct Checks<'a> {
     file: &'a str,
 }
@@ -214,7 +214,7 @@ impl Checks<'_> {
         Err(self.wrong(key, value, &format!("at most {most}")))
     }
 
-    /// `touched`: whether references are drawn from it.
+    /// Checks a working set. `touched`: whether references are drawn from it.
     fn set(&self, key: &str, set: &WorkingSet, most: u64, touched: bool) -> Result<(), StructureError> {
         self.at_most(&format!("{key}.pages"), set.pages, most)?;
         self.at_most(&format!("{key}.hot"), set.hot, set.pages.into())?;

@@ -1,4 +1,4 @@
-//! Tests of descriptions and of what is drawn from them.
+//! Tests of specifications and of drawn visits.
 
 use super::*;
 use pagewalk_trace::call_number;
@@ -40,7 +40,7 @@ fn spec(text: &str) -> StructureSpec {
     StructureSpec::from_toml("two.toml", text).unwrap()
 }
 
-fn call(generator: &mut Generator, name: &str) -> Vec<(Who, Vec<Reference>)> {
+fn call(generator: &mut Generator, name: &str) -> Vec<(Visitor, Vec<Reference>)> {
     let mut visits = Visits::default();
     generator.call(call_number(name).unwrap(), &mut visits);
     visits.iter().map(|(who, references)| (who, references.to_vec())).collect()
@@ -49,16 +49,16 @@ fn call(generator: &mut Generator, name: &str) -> Vec<(Who, Vec<Reference>)> {
 #[test]
 fn a_call_goes_through_its_servers_and_back() {
     let mut generator = Generator::new(spec(TWO_SERVERS));
-    let shapes: Vec<Vec<(Who, usize)>> = (0..50)
+    let shapes: Vec<Vec<(Visitor, usize)>> = (0..50)
         .map(|_| {
             let visits = call(&mut generator, "read");
             visits.into_iter().map(|(who, references)| (who, references.len())).collect()
         })
         .collect();
-    let (kernel, unix, afs) = (Who::Kernel, Who::Server(0), Who::Server(1));
+    let (kernel, unix, afs) = (Visitor::Kernel, Visitor::Server(0), Visitor::Server(1));
     // The call and its message; the server; its kernel touch and the answer.
     let one = vec![(kernel, 3 + 2), (unix, 7), (kernel, 1 + 2)];
-    // Between them, the message to the other server, its answer, and half of the first server's references again.
+    // In between: the message to the other server, its answer, and half of the first server's references again.
     let two =
         vec![(kernel, 5), (unix, 7), (kernel, 1 + 1), (afs, 3), (kernel, 1), (unix, 2 + 1 + 1), (kernel, 2)];
     assert!(shapes.iter().all(|shape| *shape == one || *shape == two), "{shapes:?}");
@@ -76,11 +76,11 @@ fn pages_lie_where_they_belong() {
         for (who, references) in call(&mut generator, "read") {
             for Reference { address, kind } in references {
                 match who {
-                    Who::Kernel => {
+                    Visitor::Kernel => {
                         assert!(address >= KERNEL_START && kind != Kind::Fetch);
                         kernel_pages.insert(address.0 - KERNEL_START.0);
                     }
-                    Who::Server(_) => {
+                    Visitor::Server(_) => {
                         let is_text = address.0 < 0x1000_0000;
                         assert!(address < KERNEL_START);
                         assert_eq!(kind == Kind::Fetch, is_text, "{address}");
@@ -109,7 +109,7 @@ fn unmapped_data_make_no_references() {
     let unmapped = TWO_SERVERS.replace("regions = 2", "regions = 2\nunmapped = 1.0");
     let mut generator = Generator::new(spec(&unmapped));
     assert_eq!(call(&mut generator, "getpid"), []);
-    // Nor does what nobody asks for.
+    // The clock's tick does not either.
     assert_eq!(call(&mut generator, "mmap"), []);
 }
 

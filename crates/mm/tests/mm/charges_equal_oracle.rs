@@ -1,8 +1,8 @@
-//! The charges of APPROX-ONLINE against a scan of the TLBs at every miss, with promotions and demotions, whether they
-//! are passed on at once or deferred: targets U2, U3, U4 and U6 of Romer's thesis (1998).
+//! Compares the charges of APPROX-ONLINE, immediate or deferred, with a scan of the TLBs at every miss, with promotions
+//! and demotions: targets U2, U3, U4 and U6 of Romer's thesis (1998).
 
 use crate::common::cases;
-use pagewalk_mm::promotion::{Actions, ApproxOnline, Break, Deferral, Event, Miss, Online, Policy};
+use pagewalk_mm::promotion::{Actions, ApproxOnline, BreakEven, Deferral, Event, Miss, Online, Policy};
 use pagewalk_mm::{Accounts, Superpage};
 use pagewalk_oracle::prefetch::{Block, PrefetchCharges};
 use pagewalk_units::PageSize;
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 const PAGES: u64 = 80;
 
-/// A policy that is told of events, one by one.
+/// A policy that receives events one by one.
 trait Hears: Policy {
     fn hears(&mut self, event: Event<'_>) {
         self.on(event, &mut Actions::default());
@@ -27,16 +27,16 @@ fn miss(tlb: usize, unit: Superpage) -> Miss {
     Miss { tlb, unit, instructions: 0 }
 }
 
-/// Prices with which a superpage of 4 KiB pages pays after `misses` misses for each 4 KiB of it.
-fn prices(misses: u64) -> Break {
-    Break { base: PageSize::FOUR_KIB, copy_per_kib: misses, miss_cycles: 4 }
+/// Prices with which a superpage pays off after `misses` misses for each 4 KiB of it.
+fn prices(misses: u64) -> BreakEven {
+    BreakEven { base: PageSize::FOUR_KIB, copy_per_kib: misses, miss_cycles: 4 }
 }
 
 #[derive(Clone, Debug)]
 enum Op {
     /// A reference to a page, in one of the TLBs.
     Touch(u64, usize),
-    /// A superpage that nobody asked for.
+    /// A superpage that is built without a request.
     Promote(u64, u8),
     Demote(u64),
 }
@@ -72,7 +72,7 @@ impl Both {
     fn touch(&mut self, page: u64, tlb: usize) -> Result<(), TestCaseError> {
         let of = self.slow.unit(page);
         if let Some(at) = self.slow.tlbs[tlb].iter().position(|&held| held == of) {
-            // A hit: nobody is told.
+            // A hit: the policy does not see it.
             self.slow.tlbs[tlb].remove(at);
             self.slow.tlbs[tlb].push(of);
             return Ok(());
@@ -99,7 +99,7 @@ impl Both {
             let due = self.fast.due(from);
             match (self.eager, due) {
                 (None, _) => prop_assert_eq!(due, expected),
-                // Never early; up to the eager size never late either.
+                // Never too early; up to the eager size also never too late.
                 (Some(_), Some(block)) => prop_assert!(paid(&block), "{:?}", block),
                 (Some(eager), None) => prop_assert!(expected.is_none_or(|block| block.order > eager)),
             }
@@ -149,7 +149,7 @@ impl Both {
             let charges = self.fast.charges(unit(block));
             prop_assert_eq!(charges, self.slow.of(block), "{:?}", block);
             let known = self.fast.known_charges(unit(block));
-            // Up to the eager size nothing waits, nor does more than a batch of each block inside.
+            // Up to the eager size no charges are pending, and of each block inside at most a batch.
             let waiting = |eager: u8| -> u64 {
                 let inside = |order: u8| (1 << (block.1 - order)) * (self.batch(order) - 1);
                 (eager..block.1).map(inside).sum()
@@ -227,7 +227,7 @@ fn misses_until_due(mut policy: ApproxOnline, order: u8) -> u64 {
 /// and is built after an eighth of that.
 #[test]
 fn u2_superpages_are_due_after_an_eighth_of_a_hundred_misses_for_each_kib() {
-    let prices = Break { base: PageSize::FOUR_KIB, copy_per_kib: 3000, miss_cycles: 30 };
+    let prices = BreakEven { base: PageSize::FOUR_KIB, copy_per_kib: 3000, miss_cycles: 30 };
     for order in 1..=11u8 {
         let kib = 4u64 << order;
         assert_eq!(prices.even(order), 100.0 * kib as f64);
@@ -245,7 +245,7 @@ fn u2_superpages_are_due_after_an_eighth_of_a_hundred_misses_for_each_kib() {
 /// charges from 64 KiB up (0.125). The source's is one TLB, and one that is deferred from 64 KiB on.
 #[test]
 fn u6_there_are_three_and_an_eighth_counters_for_each_base_page() {
-    let prices = Break { base: PageSize::FOUR_KIB, copy_per_kib: 3000, miss_cycles: 30 };
+    let prices = BreakEven { base: PageSize::FOUR_KIB, copy_per_kib: 3000, miss_cycles: 30 };
     let counters = |tlbs: usize, deferral: Option<Deferral>| {
         let mut policy = ApproxOnline::new(11, &prices, 0.125, 100);
         if let Some(deferral) = deferral {
@@ -272,7 +272,7 @@ fn u6_there_are_three_and_an_eighth_counters_for_each_base_page() {
 /// Section 3.5.3.
 #[test]
 fn u6_capacity_charges_take_one_more() {
-    let prices = Break { base: PageSize::FOUR_KIB, copy_per_kib: 3000, miss_cycles: 30 };
+    let prices = BreakEven { base: PageSize::FOUR_KIB, copy_per_kib: 3000, miss_cycles: 30 };
     let mut policy = Online::new(11, &prices, 0.125, 0.625, 2570);
     policy.hears(Event::Tlbs(&[32]));
     for page in [0, 1, 2048, 2049] {

@@ -1,4 +1,4 @@
-//! Which pages hold a piece of a file and nothing else: those that address spaces can share.
+//! Pages that hold only a piece of a file, which address spaces can share.
 
 use pagewalk_mm::AddressSpace;
 use pagewalk_trace::{Event, FileIdentity, Mapping, MappingKind, Protection};

@@ -145,7 +145,7 @@ impl Twins {
     }
 
     fn run_on_reservations(&mut self, op: Op) -> Result<(), TestCaseError> {
-        let broken = |broken: pagewalk_mm::frames::Broken<u64>| {
+        let broken = |broken: pagewalk_mm::frames::BrokenReservation<u64>| {
             (broken.key, (broken.block.first.0, broken.block.order), broken.freed)
         };
         let (memory, slow) = (&mut self.fast, &mut self.slow);

@@ -1,4 +1,4 @@
-//! Initial states have exactly the free blocks asked for, and only possible ones are made.
+//! Initial states have exactly the requested free blocks, and impossible ones are refused.
 
 use crate::common::cases;
 use pagewalk_mm::frames::{BlockState, Buddy, BuddyInfo, Initial, MemoryError, MemorySpec};
@@ -83,7 +83,7 @@ proptest! {
         prop_assert_eq!(build(&like_host(frames, &free, seed)).is_ok(), is_possible(frames, &free));
     }
 
-    /// What some history of allocations leaves can be made again.
+    /// Every state that a history of allocations can leave can be created as an initial state.
     #[test]
     fn any_state_can_be_made_again(
         frames in 1..3_000_u64, max_order in 0..8_u32, freed in prop::collection::vec((any::<u64>(), 0..8_u32), 0..200),

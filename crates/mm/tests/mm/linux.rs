@@ -1,4 +1,4 @@
-//! Linux's huge pages as its documentation tells them.
+//! Linux's huge pages as documented.
 
 use crate::common::Process;
 use pagewalk_mm::promotion::{
@@ -123,7 +123,7 @@ fn khugepaged_collapses_after_its_sleep() {
     p.wait(1);
     assert_eq!([512, 1024].map(|page| p.order(page)), [Some(9), Some(0)]);
     assert_eq!(p.remaps, [Remap::Promoted(huge(1))]);
-    // It copies one page, clears the others, and has looked at one block.
+    // It copies one page, clears the others, and has scanned one block.
     let accounts = p.kernel.accounts();
     assert_eq!(accounts.of(Account::Scan), 512 * 10);
     assert_eq!(accounts.of(Account::Copy), 4 * 200);
@@ -144,7 +144,7 @@ fn khugepaged_wants_enough_of_a_block() {
     assert_eq!(p.order(400), Some(0));
     p.wait(10);
     assert_eq!(p.order(50), Some(9));
-    // A block of which nothing is mapped stays so.
+    // A block without mapped pages stays unmapped.
     assert_eq!(p.order(512), None);
 }
 
@@ -173,7 +173,7 @@ fn khugepaged_counts_what_a_child_has_too_while_that_lives() {
     p.kernel.child_ended(7);
     p.wait(10);
     assert_eq!(p.order(512), Some(9));
-    // One page that it has is not too many.
+    // A single mapped page does not exceed the limit.
     let mut p = forked();
     p.touch(513);
     p.wait(10);
@@ -238,7 +238,7 @@ fn khugepaged_collapses_what_is_full_to_the_largest_size_that_is() {
     let before = p.remaps.len();
     p.wait(100);
     assert_eq!(p.remaps.len(), before);
-    // As many missing as it likes but all but one are none, below the huge page.
+    // Below the huge page, every limit other than all pages but one counts as 0 missing pages.
     for max_ptes_none in [1, 255, 510 - 96] {
         let mut p = scanned(Mthp::Strict, max_ptes_none, &[2, 4, 6, 9], &utilised());
         p.wait(10);
@@ -263,7 +263,7 @@ fn khugepaged_collapses_around_every_page_where_all_but_one_may_be_missing() {
         let mut p = scanned(Mthp::Strict, 511, orders, &utilised());
         p.wait(10);
         assert_eq!(large(&p), collapsed, "{orders:?}");
-        // What a page of the size or a larger one maps is passed over.
+        // Memory mapped by pages of this size or larger is skipped.
         p.wait(100);
         assert_eq!(large(&p), collapsed, "{orders:?}");
     }
@@ -343,7 +343,7 @@ fn khugepaged_passes_over_what_a_huge_page_has_left() {
     (536..544).for_each(|page| p.touch(page));
     p.wait(10);
     assert_eq!(large(&p), [(16, 4)]);
-    // The huge page itself is built as ever.
+    // The huge page itself is built as before.
     p.touch(512 + 500);
     p.wait(10);
     assert_eq!(large(&p), [(0, 9)]);

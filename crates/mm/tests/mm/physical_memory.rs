@@ -1,5 +1,4 @@
-//! Kernels on a physical memory: what they do when there is no block of frames, and that no frame is lost or owned
-//! twice.
+//! Kernels with a physical memory: behaviour without a free block of frames, and no frame lost or owned twice.
 
 use crate::common::{PAGE, Process};
 use pagewalk_mm::frames::{BlockState, Buddy, Frame};
@@ -8,7 +7,7 @@ use pagewalk_mm::promotion::{
     IngensSettings, Khugepaged, Linux, LinuxSettings, Mthp, Policy, Rules, SizeMode,
 };
 use pagewalk_mm::{
-    Account, FileRules, ForkRules, KernelCosts, Killed, Remap, Superpage, ThpMode, Vma, WhenFull,
+    Account, FileRules, ForkRules, FullMemoryAction, KernelCosts, OomKill, Remap, Superpage, ThpMode, Vma,
 };
 use pagewalk_trace::MappingKind::{Anonymous, File};
 use proptest::prelude::*;
@@ -24,7 +23,7 @@ fn linux(scan: Option<Khugepaged>) -> Box<dyn Policy> {
     Box::new(Linux::new(settings).expect("possible settings"))
 }
 
-/// Of 2,048 frames, one in the middle of each huge block is someone's, but for the blocks `free`.
+/// 2,048 frames, of which one in the middle of each huge block is used by others, except in the blocks `free`.
 fn fragmented(free: &[u64]) -> Buddy {
     let mut memory = Buddy::new(2048, 10);
     for block in (0..4).filter(|block| !free.contains(block)) {
@@ -45,7 +44,7 @@ fn a_fault_falls_back_where_there_is_no_block() {
     assert_eq!(p.kernel.accounts().of(Account::Compaction), 0, "faults do not compact");
 }
 
-/// Linux's, and what it is told of superpages that end.
+/// Linux's policy, which also records the superpages that end.
 #[derive(Clone)]
 struct Hearing {
     inner: Box<dyn Policy>,
@@ -230,7 +229,7 @@ fn reservations_are_superpages_in_place_and_break_for_want_of_frames() {
     let counts = p.kernel.counts();
     assert_eq!((counts.reservations_refused, counts.reservations_broken), (1, 1));
     assert_eq!(p.kernel.frame_of(12), Some(Frame(5)));
-    // What was reserved no longer is no superpage when it is full.
+    // A block that lost its reservation does not become a superpage when it is full.
     (9..11).for_each(|page| p.touch(page));
     assert_eq!(p.kernel.counts().swap_outs, 0);
     p.touch(11);
@@ -257,7 +256,7 @@ fn walks_save_pages_from_the_clock() {
 #[test]
 fn a_process_that_outgrows_memory_without_swap_is_killed() {
     let policy = Linux::new(LinuxSettings::new(2, ThpMode::Always)).expect("possible settings");
-    let mut p = Process::new(Box::new(policy)).when_full(Buddy::new(6, 2), true, WhenFull::Oom);
+    let mut p = Process::new(Box::new(policy)).when_full(Buddy::new(6, 2), true, FullMemoryAction::Oom);
     p.map(0, 16, Anonymous);
     [0, 4, 5].into_iter().for_each(|page| p.touch(page));
     assert_eq!((p.order(0), p.order(4), p.kernel.killed()), (Some(2), Some(0), None));
@@ -265,11 +264,11 @@ fn a_process_that_outgrows_memory_without_swap_is_killed() {
     let spent = *p.kernel.accounts();
     p.touch(6);
     let counts = p.kernel.counts();
-    assert_eq!(p.kernel.killed(), Some(Killed { instructions: 77, bytes: PAGE }));
+    assert_eq!(p.kernel.killed(), Some(OomKill { instructions: 77, bytes: PAGE }));
     assert_eq!((p.order(6), counts.swap_outs, counts.faults, *p.kernel.accounts()), (None, 0, 4, spent));
     // A reservation gives way first.
     let policy = FreeBsd::new(2).expect("possible");
-    let mut p = Process::new(Box::new(policy)).when_full(Buddy::new(4, 2), true, WhenFull::Oom);
+    let mut p = Process::new(Box::new(policy)).when_full(Buddy::new(4, 2), true, FullMemoryAction::Oom);
     p.map(0, 16, Anonymous);
     [0, 4, 8, 12].into_iter().for_each(|page| p.touch(page));
     assert_eq!((p.kernel.killed(), p.kernel.counts().reservations_broken), (None, 1));
@@ -296,7 +295,7 @@ fn eager_paging_backs_areas_by_the_largest_blocks() {
     // The area begins 8 pages after a huge page, its frames where one begins: pages of 8 at most lie aligned in both.
     p.map(4096 + 8, 512, Anonymous);
     assert!(p.units(4096, 1024).iter().all(|unit| unit.order == 3), "{:?}", p.units(4096, 1024));
-    // Files, small requests and more than is free are left to demand.
+    // Files, small requests, and requests for more than is free are left to demand paging.
     p.map(10_000, 512, File);
     p.map(11_000, 7, Anonymous);
     assert_eq!(p.kernel.counts().eager_left, 0);
@@ -392,7 +391,7 @@ pub fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// Every backed page has a frame of its own, a unit's frames lie in one block, and what was others' still is.
+/// Checks that every backed page has its own frame, a unit's frames lie in one block, and others keep their frames.
 fn check(p: &Process, others: &[u64], keeps: bool) {
     let memory = p.kernel.memory().expect("it has one");
     let mut owned: BTreeSet<u64> = others.iter().copied().collect();
@@ -471,7 +470,7 @@ proptest! {
     }
 }
 
-/// Dropping translations is charged where there are some, once for pages that go.
+/// Dropping translations is charged only if there are some, and once for pages that are unmapped.
 #[test]
 fn what_was_never_mapped_is_not_flushed() {
     let mut p = Process::new(Box::new(Fixed { order: 0 }));
@@ -488,7 +487,7 @@ fn what_was_never_mapped_is_not_flushed() {
     assert_eq!(spent(&p), 2 * flush);
 }
 
-/// Nothing can be swapped out where children have all frames: the process ends, and pagewalk does not.
+/// If children have all frames, nothing can be swapped out: the simulated process ends, but pagewalk continues.
 #[test]
 fn a_memory_that_children_have_kills_the_process() {
     let mut p = Process::new(Box::new(Fixed { order: 0 })).with_memory(Buddy::new(1, 0), true);
@@ -501,7 +500,7 @@ fn a_memory_that_children_have_kills_the_process() {
     assert_eq!(p.kernel.killed().map(|killed| killed.bytes), Some(PAGE));
 }
 
-/// A superpage made of pages where they are would give what a child shares the right to be written.
+/// Building a superpage in place would make pages writable that a child shares.
 #[test]
 fn pages_that_a_child_has_too_are_not_joined_in_place() {
     let joined = |forks: bool| {

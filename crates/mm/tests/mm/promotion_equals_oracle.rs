@@ -1,5 +1,5 @@
-//! Today's policies against the slow models of `oracle`: how every page is mapped after every event, in random programs
-//! on blocks of 16 pages.
+//! Compares today's policies with the slow models of `oracle`: the mapping of every page after every event, in random
+//! programs on blocks of 16 pages.
 
 use crate::common::{PAGE, Process, cases};
 use pagewalk_mm::promotion::{
@@ -7,7 +7,7 @@ use pagewalk_mm::promotion::{
     MADV_COLLAPSE, Mthp, Policy, SizeMode,
 };
 use pagewalk_mm::{KernelCosts, ThpMode};
-use pagewalk_oracle::promotion::{self as slow, Promoting, Rules};
+use pagewalk_oracle::promotion::{self as slow, PromotionModel, Rules};
 use pagewalk_trace::MappingKind::{Anonymous, SharedAnonymous};
 use pagewalk_trace::ThpDisable;
 use proptest::prelude::*;
@@ -16,7 +16,7 @@ use proptest::prelude::*;
 const HUGE: u8 = 4;
 const BLOCK: u64 = 1 << HUGE;
 
-/// Where everything happens: seven blocks, that begin at a block.
+/// The region in which everything happens: seven aligned blocks.
 const REGION: u64 = 10 * BLOCK;
 const PAGES: u64 = 7 * BLOCK;
 
@@ -133,7 +133,7 @@ fn build(choice: &Choice) -> (Box<dyn Policy>, Rules) {
                 });
             let names = ["never", "never"].into_iter().chain(sizes.map(|size| MODES[size])).collect();
             let scanning =
-                scan.map(|(period, pages_to_scan, max_none, (mthp, mthp_remains))| slow::Scanning {
+                scan.map(|(period, pages_to_scan, max_none, (mthp, mthp_remains))| slow::ScanSettings {
                     period,
                     pages_to_scan,
                     max_none,
@@ -195,8 +195,8 @@ fn build(choice: &Choice) -> (Box<dyn Policy>, Rules) {
     }
 }
 
-/// Does the same to both.
-fn run(op: &Op, piece: u64, fast: &mut Process, slow: &mut Promoting) {
+/// Applies the same operation to both sides.
+fn run(op: &Op, piece: u64, fast: &mut Process, slow: &mut PromotionModel) {
     let all = |first: u64, pages: u64| REGION + first..REGION + first + pages;
     // The kernel refuses calls on pages of hugetlb in part.
     let op = &match *op {
@@ -216,7 +216,7 @@ fn run(op: &Op, piece: u64, fast: &mut Process, slow: &mut Promoting) {
     };
     // What was mapped by a call of its own keeps its areas apart, which the slow model does not know once they change.
     let is_private =
-        |slow: &Promoting, first, pages| slow.memory.range(all(first, pages)).all(|(_, a)| a.piece == 0);
+        |slow: &PromotionModel, first, pages| slow.memory.range(all(first, pages)).all(|(_, a)| a.piece == 0);
     match *op {
         Op::Map(first, pages, shared) => {
             fast.map(REGION + first, pages, if shared { SharedAnonymous } else { Anonymous });
@@ -276,7 +276,7 @@ fn check(choice: &Choice, ops: &[Op]) -> Result<(), TestCaseError> {
     let (policy, rules) = build(choice);
     let mut fast = Process::with_costs(policy, KernelCosts::TODAY);
     fast.kernel.map_hugetlb_by(HUGE);
-    let mut slow = Promoting::new(rules, HUGE);
+    let mut slow = PromotionModel::new(rules, HUGE);
     for (n, op) in ops.iter().enumerate() {
         run(op, 1 + n as u64, &mut fast, &mut slow);
         for page in REGION..REGION + PAGES {

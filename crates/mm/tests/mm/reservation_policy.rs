@@ -1,4 +1,4 @@
-//! FreeBSD's reservations, as Navarro et al. 2002 tell them.
+//! FreeBSD's reservations, as described by Navarro et al. 2002.
 
 use crate::common::Process;
 use pagewalk_mm::promotion::FreeBsd;

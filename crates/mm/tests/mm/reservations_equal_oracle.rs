@@ -4,10 +4,10 @@
 use crate::common::{Process, cases};
 use pagewalk_mm::frames::{Buddy, Frame};
 use pagewalk_mm::promotion::FreeBsd;
-use pagewalk_mm::{Superpage, WhenFull};
+use pagewalk_mm::{FullMemoryAction, Superpage};
 use pagewalk_oracle::Frames;
 use pagewalk_oracle::backing::Memory;
-use pagewalk_oracle::reservations::{Events, Reserving};
+use pagewalk_oracle::reservations::{Events, ReservationModel};
 use pagewalk_trace::MappingKind::{Anonymous, File, SharedAnonymous};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -36,7 +36,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-fn check(fast: &Process, slow: &Reserving, others: u64) {
+fn check(fast: &Process, slow: &ReservationModel, others: u64) {
     let kernel = &fast.kernel;
     let counts = kernel.counts();
     let found = Events {
@@ -64,8 +64,8 @@ fn check(fast: &Process, slow: &Reserving, others: u64) {
     assert_eq!(kernel.memory().map(Buddy::used_frames), Some(used));
 }
 
-fn apply(fast: &mut Process, slow: &mut Reserving, areas: &mut u64, op: &Op) {
-    let unmap = |fast: &mut Process, slow: &mut Reserving, first: u64, pages: u64| {
+fn apply(fast: &mut Process, slow: &mut ReservationModel, areas: &mut u64, op: &Op) {
+    let unmap = |fast: &mut Process, slow: &mut ReservationModel, first: u64, pages: u64| {
         fast.unmap(first, pages);
         for run in runs(slow, first, pages) {
             run.clone().for_each(|page| _ = slow.areas.remove(&page));
@@ -106,7 +106,7 @@ fn apply(fast: &mut Process, slow: &mut Reserving, areas: &mut u64, op: &Op) {
 }
 
 /// What is mapped of a range, neighbours together.
-fn runs(slow: &Reserving, first: u64, pages: u64) -> Vec<std::ops::Range<u64>> {
+fn runs(slow: &ReservationModel, first: u64, pages: u64) -> Vec<std::ops::Range<u64>> {
     let mut runs: Vec<std::ops::Range<u64>> = Vec::new();
     for (&page, _) in slow.areas.range(first..first + pages) {
         match runs.last_mut() {
@@ -137,10 +137,10 @@ proptest! {
         let others = others.len() as u64;
         let mut policy = FreeBsd::new(order).expect("possible");
         policy.broken_by_gaps = broken_by_gaps;
-        let when_full = if kills { WhenFull::Oom } else { WhenFull::Swap };
+        let when_full = if kills { FullMemoryAction::Oom } else { FullMemoryAction::Swap };
         let mut fast = Process::new(Box::new(policy)).when_full(buddy, true, when_full);
         fast.space.start_running();
-        let mut slow = Reserving::new(order, broken_by_gaps, Memory { kills, ..Memory::new(of_slow, true) });
+        let mut slow = ReservationModel::new(order, broken_by_gaps, Memory { kills, ..Memory::new(of_slow, true) });
         let mut areas = 0;
         for op in &ops {
             apply(&mut fast, &mut slow, &mut areas, op);

@@ -1,5 +1,5 @@
-//! Processes that share a physical memory: two of them are as one whose pages are those of both, under policies that
-//! look at one region at a time.
+//! Processes that share a physical memory: two processes behave like one process with the pages of both, under policies
+//! that look at one region at a time.
 
 use crate::common::{Process, cases};
 use crate::physical_memory::{Op, op, policy};
@@ -9,7 +9,7 @@ use pagewalk_mm::{Account, KernelCounts};
 use pagewalk_trace::MappingKind::{Anonymous, File};
 use proptest::prelude::*;
 
-/// Where the pages of the second process lie in the one that has both's.
+/// Where the pages of the second process are in the combined process.
 const APART: u64 = 1 << 20;
 
 /// Of those that [`policy`] knows: those whose decisions in one region depend on no other.
@@ -31,7 +31,7 @@ impl Two {
         Two { processes: [process(0), process(1)], holder: 0 }
     }
 
-    /// Has one of them work on the memory, and the other one hear what it lost.
+    /// Lets one process use the memory, and tells the other what it lost.
     fn work(&mut self, of: usize, act: impl FnOnce(&mut Process)) {
         self.hand(of);
         act(&mut self.processes[of]);

@@ -4,7 +4,7 @@
 use crate::common::{PAGE, Process, cases};
 use pagewalk_mm::frames::{Buddy, Frame};
 use pagewalk_mm::promotion::{Actions, Event, Policy, Rules};
-use pagewalk_mm::{Account, FileRules, ForkRules, KernelCosts, Remap, Superpage, Vma, WhenFull};
+use pagewalk_mm::{Account, FileRules, ForkRules, FullMemoryAction, KernelCosts, Remap, Superpage, Vma};
 use pagewalk_oracle::Frames;
 use pagewalk_oracle::backing::Memory;
 use pagewalk_oracle::sharing::{Area, Events, Kind, Sharing};
@@ -88,7 +88,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// Both sides.
+/// The policy and the slow model.
 struct Both {
     fast: Process,
     slow: Sharing,
@@ -220,7 +220,7 @@ impl Both {
         let [outs, ins] = swaps;
         let copy = found.copies * 4 * costs.copy_backed_per_kib;
         assert_eq!(spent, [copy, 5 * found.file_reads, 11 * (outs + ins)]);
-        // The fault that kills may be charged or not: nobody goes on.
+        // The fault that kills the process may be charged or not: nothing follows.
         assert!(
             (found.faults - killed..=found.faults).contains(&(accounts.of(Account::Fault) / costs.fault))
         );
@@ -266,7 +266,7 @@ fn both(of: &Setting) -> Both {
         let mut of_slow = Frames::new(frames, 4);
         assert!(memory.allocate_at(Frame(3), 0));
         of_slow.set((3, 0), false);
-        let when_full = if kills { WhenFull::Oom } else { WhenFull::Swap };
+        let when_full = if kills { FullMemoryAction::Oom } else { FullMemoryAction::Swap };
         fast = fast.when_full(memory, true, when_full);
         slow.memory = Some(Memory { kills, ..Memory::new(of_slow, true) });
     }

@@ -1,4 +1,4 @@
-//! Ingens and HawkEye, as their papers tell them.
+//! Ingens and HawkEye, as described in their papers.
 
 use crate::common::{PAGE, Process};
 use pagewalk_mm::promotion::{FreeBsd, HawkEye, HawkEyeSettings, Ingens, IngensSettings};

@@ -63,7 +63,7 @@ struct Program {
     ops: Vec<Op>,
 }
 
-/// What the documentation tells, an example each.
+/// An example for each rule of the documentation.
 fn examples() -> Vec<Program> {
     use Op::{Advise, Map, Protect, Touch, Unmap};
     let program = |name: &str, ops: &[Op]| Program { name: name.to_owned(), blocks: 4, ops: ops.to_vec() };
@@ -301,7 +301,7 @@ fn settings_here() -> Result<LinuxSettings, String> {
     Ok(settings)
 }
 
-/// What khugepaged has collapsed, and how often no free block was found: changes spoil a run.
+/// The number of collapses by khugepaged, and of failed block allocations: if they change, a run is invalid.
 fn disturbances() -> Vec<String> {
     let collapsed = fs::read_to_string(format!("{SYSFS}/khugepaged/pages_collapsed")).unwrap_or_default();
     let vmstat = fs::read_to_string("/proc/vmstat").unwrap_or_default();
@@ -350,7 +350,7 @@ fn huge_pages_are_as_the_running_kernel_makes_them() {
     eprintln!("skipped: khugepaged was at work, or no free huge page was found, each time");
 }
 
-/// khugepaged works at times of its own: after it has gone through all memory, it has done what it would.
+/// khugepaged runs at unpredictable times; after it has scanned all memory, it has done everything it would.
 #[test]
 #[ignore = "waits for khugepaged, a minute or more"]
 fn khugepaged_collapses_what_the_running_kernels_does() {

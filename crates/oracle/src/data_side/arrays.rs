@@ -1,34 +1,34 @@
-//! The arrays: a list of sets, every set a list of what it holds in order of use.
+//! The TLB arrays: a list of sets, each set a list of its entries in order of use.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-/// Which neighbours share an entry.
+/// Which neighbouring pages share an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
-    /// Those whose frames lie in one aligned group.
+    /// Pages whose frames lie in one aligned group.
     Clustered,
-    /// Those next to each other whose frames are next to each other.
+    /// Adjacent pages with adjacent frames.
     Contiguous,
 }
 
-/// Anchors of an array.
+/// The anchors of an array.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Anchors {
-    /// Pages from one to the next.
+    /// Distance between anchors in pages.
     pub distance: u64,
-    /// Lookups, hits, changes of the distance.
+    /// Number of lookups, hits, and changes of the distance.
     pub counts: [u64; 3],
 }
 
-/// What an entry holds: so many doublings of a page, or some of a group.
+/// An entry: a page, of a size given as doublings of the base page, or pages of a group, or an anchor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Entry {
-    /// A page's number at its size, and the doublings.
+    /// The page's number at its size, and the doublings.
     Page(u64, u32),
-    /// A group, and which pages of it.
+    /// A group, and the pages of it that the entry maps.
     Group(u64, BTreeSet<u64>),
-    /// An anchor's page, and the pages from it on.
+    /// An anchor's page, and the number of pages mapped from there.
     Anchor(u64, u64),
 }
 
@@ -37,28 +37,28 @@ pub enum Entry {
 pub struct PageTlb {
     /// Number of sets.
     pub sets: usize,
-    /// Ways in all, and those that are on.
+    /// Number of ways, and number of ways switched on.
     pub ways: (usize, usize),
-    /// Doublings of a page that it holds.
+    /// The page sizes that it holds, as doublings.
     pub shifts: Vec<u32>,
-    /// Pages of a group that shares an entry, and how.
+    /// How pages of a group share an entry, and the group's pages.
     pub group: Option<(Rule, u64)>,
-    /// If it has anchors.
+    /// The anchors, if it has any.
     pub anchors: Option<Anchors>,
-    /// The sets, the latest first.
+    /// The sets, the most recently used entry first.
     pub held: Vec<Vec<Entry>>,
-    /// Hits that count for it.
+    /// Hits counted for this array.
     pub hits: u64,
-    /// By ways that were on: searches and writes.
+    /// Searches and writes, by the number of ways that were on.
     pub operations: BTreeMap<usize, (u64, u64)>,
-    /// Hits since the last decision, by how many ways would have been needed.
+    /// Hits since the last decision, by the number of ways needed for the hit.
     pub needed: Vec<u64>,
-    /// Whether anything was ever put into it.
+    /// Whether any entry was ever inserted.
     pub used: bool,
 }
 
 impl PageTlb {
-    /// An empty one.
+    /// An empty array.
     pub fn new(sets: usize, ways: usize, shifts: Vec<u32>, group: Option<(Rule, u64)>) -> PageTlb {
         PageTlb {
             sets,
@@ -80,7 +80,8 @@ impl PageTlb {
         }
     }
 
-    /// The doublings of what holds the page, the first in this order, which becomes the latest; and its rank.
+    /// Finds the first entry, in this order of sizes, that maps the page, and makes it the most recently used. Returns
+    /// its doublings and its rank before.
     pub(super) fn find(&mut self, page: u64, order: &[u32]) -> Option<(u32, usize)> {
         if let Some((_, pages)) = self.group {
             let set = &mut self.held[(page / pages) as usize % self.sets];
@@ -104,7 +105,7 @@ impl PageTlb {
         None
     }
 
-    /// The doublings of what an anchor has for the page, which becomes the latest.
+    /// Finds an anchor entry that maps the page, and makes it the most recently used. Returns its doublings.
     pub(super) fn find_anchor(&mut self, page: u64) -> Option<u32> {
         let anchors = self.anchors.as_mut()?;
         anchors.counts[0] += 1;
@@ -122,7 +123,7 @@ impl PageTlb {
         Some(0)
     }
 
-    /// The distance at which runs of these lengths need the fewest entries.
+    /// Chooses the distance at which runs of these lengths need the fewest entries.
     pub(super) fn choose_distance(&mut self, runs: &[u64], huge: bool) {
         let Some(anchors) = &mut self.anchors else { return };
         let entries = |distance: u64| -> u64 {
@@ -161,11 +162,11 @@ impl PageTlb {
 /// A range TLB.
 #[derive(Clone, Debug, Default)]
 pub struct RangeTlb {
-    /// Its size.
+    /// Number of entries.
     pub entries: usize,
-    /// The latest first.
+    /// The ranges, most recently used first.
     pub held: Vec<Range<u64>>,
-    /// Lookups, hits, hits of the latest, writes.
+    /// Number of lookups, hits, hits of the most recent entry, and writes.
     pub counts: [u64; 4],
 }
 

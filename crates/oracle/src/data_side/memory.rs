@@ -1,4 +1,4 @@
-//! What the kernel has made of memory: frames, huge pages, runs and ranges.
+//! The state of memory: frames, huge pages, runs and ranges.
 
 use super::{Anchors, BLOCK, Backing, Collapse, DataSide, PageTlb, Rule};
 use std::collections::BTreeSet;
@@ -20,7 +20,7 @@ impl Backing {
 }
 
 impl DataSide {
-    /// How many pages from the page's anchor on lie together.
+    /// The number of contiguous pages from the page's anchor.
     pub(super) fn reach(&self, tlb: &PageTlb, page: u64) -> u64 {
         let Some(Anchors { distance, .. }) = tlb.anchors else { return 0 };
         let first = page / distance * distance;
@@ -28,7 +28,7 @@ impl DataSide {
         (first..first + distance).take_while(|&other| lies(other)).count() as u64
     }
 
-    /// The pages that share the entry of a page in an array that has entries for groups, itself among them.
+    /// The pages that share an entry with this page, itself included, in an array with entries for groups.
     pub(super) fn sharing(&self, tlb: &PageTlb, page: u64) -> BTreeSet<u64> {
         let Some((rule, pages)) = tlb.group else { return BTreeSet::new() };
         let shares = |other: &u64| match rule {
@@ -44,7 +44,7 @@ impl DataSide {
         (first..first + pages).filter(|other| *other == page || shares(other)).collect()
     }
 
-    /// Whether two pages have the frames that they would have in one run, under the same rights.
+    /// Whether the frames of two pages have the same distance as the pages, with the same rights.
     pub(super) fn lies_with(&self, page: u64, other: u64) -> bool {
         match (self.frame(page), self.frame(other)) {
             (Some(frame), Some(its)) => self.same_rights(page, other) && its + page == frame + other,
@@ -52,17 +52,17 @@ impl DataSide {
         }
     }
 
-    /// The rights of a page that is mapped.
+    /// The rights of a page, if it is mapped.
     pub(super) fn rights(&self, page: u64) -> Option<u8> {
         Some(self.areas.iter().find(|area| area.pages.contains(&page))?.rights)
     }
 
-    /// Whether two pages are mapped, under the same rights.
+    /// Whether two pages are mapped with the same rights.
     fn same_rights(&self, page: u64, other: u64) -> bool {
         self.rights(page).is_some() && self.rights(page) == self.rights(other)
     }
 
-    /// Lengths of all runs.
+    /// The lengths of all runs.
     pub(super) fn runs(&self) -> Vec<u64> {
         let mut runs: Vec<Range<u64>> = Vec::new();
         for page in self.areas.iter().flat_map(|area| area.pages.clone()) {
@@ -77,7 +77,7 @@ impl DataSide {
         runs.iter().map(|run| run.end - run.start).collect()
     }
 
-    /// Looks for blocks to make huge, if that is due.
+    /// Scans for blocks to collapse into huge pages, if a scan is due.
     pub(super) fn scan(&mut self) {
         let Some(mut collapse) = self.collapse.take() else { return };
         if self.instructions - collapse.from >= collapse.interval {
@@ -156,7 +156,7 @@ impl DataSide {
         huge
     }
 
-    /// Pages may be used from now on.
+    /// Makes pages accessible.
     pub fn open(&mut self, pages: Range<u64>) {
         let Some(backing) = &self.backing else { return };
         let mut bare: Vec<u64> = pages.filter(|page| !backing.frames.contains_key(page)).collect();
@@ -181,7 +181,7 @@ impl DataSide {
         }
     }
 
-    /// Pages are given advice, and areas are as that has left them: huge pages go that no one area holds.
+    /// Applies advice to pages: huge pages that no longer lie in one area are split.
     pub fn part(&mut self, pages: Range<u64>) {
         for block in [pages.start / BLOCK, (pages.end - 1) / BLOCK] {
             let all = block * BLOCK..(block + 1) * BLOCK;
@@ -196,7 +196,7 @@ impl DataSide {
         }
     }
 
-    /// Pages that have frames.
+    /// Number of pages that have frames.
     pub fn backed(&self) -> u64 {
         match &self.backing {
             Some(backing) => backing.frames.len() as u64,

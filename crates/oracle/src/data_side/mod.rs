@@ -1,6 +1,6 @@
-//! A data side with ranges, coalescing and ways that are switched off, reference by reference.
+//! Reference model of a data side with ranges, coalescing and ways that can be switched off.
 //!
-//! Every array is a list of sets, every set a list of what it holds in order of use.
+//! An array is a list of sets, each set a list of its entries in order of use.
 
 mod arrays;
 mod memory;
@@ -13,65 +13,65 @@ use crate::Frames;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-/// A page-walk cache of the level so far above base pages.
+/// A page-walk cache.
 #[derive(Clone, Debug)]
 pub struct WalkCache {
-    /// 1 for the entries that point to tables of base pages.
+    /// Level above base pages: 1 for entries that point to tables of base pages.
     pub height: u32,
     /// Sets and ways.
     pub shape: (usize, usize),
-    /// The sets, the latest first.
+    /// The sets, the most recently used entry first.
     pub held: Vec<Vec<u64>>,
-    /// Hits and writes.
+    /// Number of hits and of writes.
     pub counts: [u64; 2],
 }
 
-/// Ways that are switched off.
+/// The Lite mechanism, which switches ways off.
 #[derive(Clone, Debug)]
 pub struct Lite {
-    /// Of these arrays of level 1.
+    /// Indices of the level-1 arrays that it controls.
     pub tlbs: Vec<usize>,
-    /// The threshold, and whether it is a share, which never counts for less than a floor.
+    /// The threshold, whether it is relative, and the least value of a relative threshold.
     pub threshold: (f64, bool, f64),
-    /// Instructions of an interval.
+    /// Instructions per interval.
     pub interval: u64,
-    /// Whether the least of all intervals is compared with; else the last.
+    /// Whether to compare with the minimum of all intervals; else with the last interval.
     pub minimum: bool,
-    /// Decisions by chance: true where all ways are switched on, in order.
+    /// The random decisions, in order: true if all ways are switched on.
     pub chances: Vec<bool>,
-    /// What is compared with.
+    /// The value to compare with.
     pub previous: Option<f64>,
-    /// Misses since the last decision, and instructions at it.
+    /// Misses since the last decision, and the instruction count at that decision.
     pub since: (u64, u64),
-    /// Decisions, and those that switched all on: by chance, by growth.
+    /// Number of decisions, and of those that switched all ways on: at random, and because misses grew.
     pub counts: [u64; 3],
 }
 
-/// Huge pages made in the background.
+/// Background collapse to huge pages.
 #[derive(Clone, Debug)]
 pub struct Collapse {
-    /// Instructions from one scan to the next.
+    /// Instructions between scans.
     pub interval: u64,
-    /// Blocks of a scan, and fewest pages of each that were walked for.
+    /// Blocks per scan, and the least number of pages of a block that must have been walked for.
     pub least: (usize, usize),
-    /// Instructions at the last scan.
+    /// Instruction count at the last scan.
     pub from: u64,
-    /// The block looked at last.
+    /// The last block scanned.
     pub last: Option<(u64, u32)>,
-    /// Pages that were walked for.
+    /// Pages for which a walk was made.
     pub walked: BTreeSet<u64>,
-    /// Blocks made huge.
+    /// Number of blocks collapsed.
     pub done: u64,
 }
 
-/// Sizes of pages that are predicted.
+/// The page-size predictor.
 #[derive(Clone, Debug)]
 pub struct Predictor {
-    /// Entries of the table.
+    /// Number of entries of the table.
     pub entries: u64,
-    /// By entry, where anything was learnt: whether pages are huge.
+    /// For each trained entry, whether it predicts huge pages.
     pub huge: BTreeMap<u64, bool>,
-    /// Searches made twice, by level.
+    /// Repeated searches, by level.
     pub again: [u64; 2],
 }
 
@@ -80,69 +80,69 @@ pub struct Predictor {
 pub struct Area {
     /// Its pages.
     pub pages: Range<u64>,
-    /// Its rights; 0 where nothing may be done with it.
+    /// Its access rights; 0 if it may not be accessed.
     pub rights: u8,
-    /// Whether it may have huge pages.
+    /// Whether it is anonymous memory, which may have huge pages.
     pub anonymous: bool,
-    /// Whether it is of hugetlb, in pages as large as blocks or larger.
+    /// Whether it is hugetlb memory, with pages at least as large as blocks.
     pub hugetlb: bool,
-    /// Its name.
+    /// The number of its mapping.
     pub mapping: u32,
 }
 
-/// Frames behind pages.
+/// The frames that back pages.
 #[derive(Clone, Debug)]
 pub struct Backing {
-    /// The memory that they are of.
+    /// The physical memory.
     pub memory: Frames,
-    /// Whether what may be used has them at once; else a page when it is walked for.
+    /// Whether accessible memory is backed at once; else each page is backed when it is walked for.
     pub eager: bool,
-    /// By page.
+    /// The frame of each page.
     pub frames: BTreeMap<u64, u64>,
-    /// Walks for pages that found no frame.
+    /// Walks for pages without a frame.
     pub unbacked: u64,
 }
 
-/// The whole.
+/// The model of the data side.
 #[derive(Clone, Debug)]
 pub struct DataSide {
-    /// Frames; without, a page that is mapped lies in the frame of its own number.
+    /// The frames; if `None`, a mapped page lies in the frame with its own number.
     pub backing: Option<Backing>,
-    /// Page TLBs of level 1.
+    /// The page TLBs of level 1.
     pub first: Vec<PageTlb>,
-    /// Page TLBs of level 2.
+    /// The page TLBs of level 2.
     pub second: Vec<PageTlb>,
-    /// Range TLBs by level.
+    /// The range TLBs, by level.
     pub ranges: [Option<RangeTlb>; 2],
-    /// Whether a hit of a range of level 2 puts the page into level 1 at its size.
+    /// Whether a hit in the level-2 range TLB inserts the page into level 1 at its size.
     pub fills_mapped: bool,
-    /// Aligned groups that coalesce as a whole, as doublings.
+    /// Sizes of the aligned groups that coalesce only as a whole, as doublings.
     pub aligned: Vec<u32>,
-    /// Page-walk caches.
+    /// The page-walk caches.
     pub caches: Vec<WalkCache>,
-    /// Levels of the page table.
+    /// Number of page-table levels.
     pub levels: u32,
-    /// Fewest pages of a range.
+    /// Least number of pages of a range.
     pub threshold: u64,
-    /// Whether blocks of 512 pages may be huge.
+    /// Whether blocks of 512 pages may become huge pages.
     pub huge: bool,
-    /// Whether blocks of hugetlb are.
+    /// Whether hugetlb blocks are mapped by huge pages.
     pub hugetlb: bool,
-    /// If huge pages are made in the background.
+    /// Background collapse, if enabled.
     pub collapse: Option<Collapse>,
-    /// If page sizes are predicted.
+    /// The page-size predictor, if there is one.
     pub predictor: Option<Predictor>,
-    /// If the distance of anchors is chosen: the interval, and instructions at the last choice.
+    /// If the anchor distance is chosen dynamically: the interval, and the instruction count at the last choice.
     pub anchors: Option<(u64, u64)>,
-    /// If ways are switched off.
+    /// The Lite mechanism, if enabled.
     pub lite: Option<Lite>,
-    /// Memory by ascending page.
+    /// The areas in ascending order.
     pub areas: Vec<Area>,
-    /// Blocks that were walked for, by number and mapping: whether they are huge.
+    /// Blocks that were walked for, by number and mapping: whether they are huge pages.
     pub blocks: BTreeMap<(u64, u32), bool>,
     /// Instructions executed.
     pub instructions: u64,
-    /// Translations, misses of level 1, walks, entries read, range walks.
+    /// Number of translations, level-1 misses, walks, entries read, and range walks.
     pub counts: [u64; 5],
 }
 
@@ -150,7 +150,7 @@ pub struct DataSide {
 const BLOCK: u64 = 512;
 
 impl DataSide {
-    /// So many instructions begin a block of code.
+    /// Executes a block of code with this number of instructions.
     pub fn execute(&mut self, instructions: u64) {
         self.scan();
         if let Some((interval, from)) =
@@ -168,7 +168,7 @@ impl DataSide {
         self.instructions += instructions;
     }
 
-    /// One reference to one page.
+    /// A reference to one page.
     pub fn reference(&mut self, page: u64) {
         self.counts[0] += 1;
         self.first.iter_mut().for_each(PageTlb::search);
@@ -198,7 +198,7 @@ impl DataSide {
         }
     }
 
-    /// Whether a search is made twice.
+    /// Whether the search is repeated because the page size was mispredicted.
     fn predict(&mut self, level: usize, page: u64, found: Option<u32>) -> bool {
         let Some(predictor) = &mut self.predictor else { return false };
         let entry = page / BLOCK % predictor.entries;
@@ -261,7 +261,7 @@ impl DataSide {
         }
     }
 
-    /// A base page gets a frame, where it may be used and has none.
+    /// Gives a base page a frame, if it is accessible and has none.
     fn back(&mut self, page: u64) {
         let is_usable = self.rights(page).is_some_and(|rights| rights != 0);
         if let (true, Some(backing)) = (is_usable, &mut self.backing)
@@ -366,7 +366,7 @@ impl DataSide {
         }
     }
 
-    /// Pages are gone, or only their translations are.
+    /// Pages are unmapped (`gone`), or only their translations are invalidated.
     pub fn change(&mut self, pages: Range<u64>, gone: bool) {
         self.drop_translations(&pages);
         let meets = |of: Range<u64>| of.start < pages.end && pages.start < of.end;

@@ -1,4 +1,4 @@
-//! Which walks an ideal direct segment would have served: a list of areas, each as it was between two changes of it.
+//! The walks that an ideal direct segment would avoid: a list of the states of each area between two changes.
 
 use std::ops::Range;
 
@@ -10,20 +10,20 @@ struct Area {
     walks: u64,
 }
 
-/// All areas that there were. None of them grew.
+/// All areas that ever existed; areas do not grow.
 #[derive(Clone, Debug, Default)]
 pub struct Segments {
     areas: Vec<Area>,
 }
 
 impl Segments {
-    /// Pages are mapped, at so many instructions.
+    /// Maps pages, at instruction `now`.
     pub fn map(&mut self, pages: Range<u64>, now: u64) {
         self.unmap(&pages, now);
         self.areas.push(Area { pages, born: now, died: None, walks: 0 });
     }
 
-    /// Pages are unmapped. What is left of an area is as old as it was.
+    /// Unmaps pages. The rest of an area keeps its age.
     pub fn unmap(&mut self, gone: &Range<u64>, now: u64) {
         let mut rests = Vec::new();
         for area in self.areas.iter_mut().filter(|area| area.died.is_none()) {
@@ -37,7 +37,7 @@ impl Segments {
         self.areas.extend(rests.into_iter().filter(|rest| !rest.pages.is_empty()));
     }
 
-    /// So many walks were made for a page.
+    /// Counts walks for a page.
     pub fn walked(&mut self, page: u64, walks: u64) {
         let has = |area: &&mut Area| area.died.is_none() && area.pages.contains(&page);
         if let Some(area) = self.areas.iter_mut().find(has) {
@@ -45,7 +45,7 @@ impl Segments {
         }
     }
 
-    /// The walks of areas that lived for more than this share of a run of so many instructions.
+    /// The number of walks in areas that lived for more than the share `alive` of a run of `instructions`.
     pub fn served(&self, alive: f64, instructions: u64) -> u64 {
         let lived = |area: &Area| (area.died.unwrap_or(instructions) - area.born) as f64;
         let served = self.areas.iter().filter(|area| lived(area) > alive * instructions as f64);

@@ -1,35 +1,35 @@
-//! HawkEye's samples, buckets and recovery of memory.
+//! HawkEye: sampling, buckets and recovery of memory.
 
-use super::{Promoting, Rules};
+use super::{PromotionModel, Rules};
 
-/// The settings, and what was learned.
+/// The settings and the state.
 #[derive(Clone, Debug)]
 pub struct HawkEye {
     /// Whether faults map superpages.
     pub at_fault: bool,
     /// Time between samples.
     pub period: u64,
-    /// Length of a sample.
+    /// Duration of a sample.
     pub window: u64,
-    /// Pages of coverage in a bucket.
+    /// Width of a bucket in pages of coverage.
     pub bucket_pages: u64,
-    /// Buckets.
+    /// Number of buckets.
     pub buckets: u64,
     /// Weight of a new sample in percent.
     pub weight: u64,
-    /// Time between runs.
+    /// Time between runs of the promotion thread.
     pub run_period: u64,
-    /// Superpages built in a run.
+    /// Maximum number of superpages built per run.
     pub promotions: usize,
-    /// Pages that may be backed.
+    /// Memory limit in pages, if any.
     pub memory: Option<u64>,
-    /// Pages never touched for which a superpage is taken apart.
+    /// Number of untouched pages from which a superpage is split.
     pub wasted: u64,
-    /// When the sample began that is being taken.
+    /// Start of the current sample, if one is being taken.
     pub since: Option<u64>,
-    /// Blocks with their coverage, in the order in which they are served within each bucket.
+    /// Blocks with their coverage, in the order in which they are promoted within each bucket.
     pub blocks: Vec<(u64, u64)>,
-    /// Whether memory is being taken back.
+    /// Whether memory is being recovered.
     pub recovers: bool,
 }
 
@@ -56,7 +56,7 @@ impl HawkEye {
     }
 }
 
-impl Promoting {
+impl PromotionModel {
     pub(super) fn run_hawkeye(&mut self, mut hawkeye: HawkEye) {
         match hawkeye.since {
             Some(since) if self.now == since + hawkeye.window => {

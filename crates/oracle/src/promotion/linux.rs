@@ -1,39 +1,39 @@
-//! Linux's modes, `MADV_COLLAPSE` and khugepaged.
+//! Linux: THP modes, `MADV_COLLAPSE` and khugepaged.
 
-use super::{Attributes, Promoting, Rules};
+use super::{Attributes, PromotionModel, Rules};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// The settings, and where khugepaged is.
+/// The settings, and the state of khugepaged.
 #[derive(Clone, Debug)]
 pub struct Linux {
     /// `always`, `madvise` or `never`.
     pub enabled: &'static str,
     /// The mode of each order: `always`, `madvise`, `inherit` or `never`.
     pub sizes: Vec<&'static str>,
-    /// khugepaged.
-    pub scanning: Option<Scanning>,
+    /// khugepaged, if it runs.
+    pub scanning: Option<ScanSettings>,
 }
 
-/// khugepaged.
+/// khugepaged's settings and state.
 #[derive(Clone, Debug)]
-pub struct Scanning {
+pub struct ScanSettings {
     /// Time between scans.
     pub period: u64,
-    /// How far a scan goes.
+    /// Maximum number of pages per scan.
     pub pages_to_scan: u64,
-    /// Pages of a block that may be missing.
+    /// Maximum number of missing pages of a block.
     pub max_none: u64,
-    /// Which sizes below the huge page it collapses to: `never`, `strict` or `scaled`.
+    /// The mode of collapses to sizes below the huge page: `never`, `strict` or `scaled`.
     pub mthp: &'static str,
-    /// Whether it collapses what superpages have left to those.
+    /// Whether it also collapses the remains of split superpages to those sizes.
     pub mthp_remains: bool,
-    /// The next page; `None` at the beginning.
+    /// The next page to scan; `None` at the beginning.
     pub position: Option<u64>,
 }
 
 impl Linux {
-    /// Whether memory with these attributes may have pages of an order.
+    /// Whether memory with these attributes may have pages of this order.
     pub fn allows(&self, order: u8, attributes: Attributes, forbidden: u8) -> bool {
         let mode = match self.sizes.get(order as usize) {
             Some(&"inherit") => self.enabled,
@@ -51,8 +51,8 @@ impl Linux {
     }
 }
 
-impl Promoting {
-    /// The program calls `MADV_COLLAPSE`.
+impl PromotionModel {
+    /// A call of `MADV_COLLAPSE`.
     pub fn collapse(&mut self, range: Range<u64>) {
         if !matches!(self.rules, Rules::Linux(_)) || self.forbidden == 1 {
             return;
@@ -86,12 +86,12 @@ impl Promoting {
         self.rules = Rules::Linux(linux);
     }
 
-    /// Goes on until a block is looked at for collapses, the scan has gone far enough, or the end. Each block has
-    /// collapses once in a scan.
+    /// Continues the scan until a block was checked for collapses, the page limit is reached, or memory ends. Each
+    /// block is collapsed at most once per scan.
     fn scan_on(
         &mut self,
         linux: &Linux,
-        scan: &Scanning,
+        scan: &ScanSettings,
         progress: &mut u64,
         collapsed: &mut BTreeSet<u64>,
     ) -> Option<u64> {
@@ -134,11 +134,11 @@ impl Promoting {
         None
     }
 
-    /// The orders that parts of an area are collapsed to.
+    /// The orders to which parts of an area are collapsed.
     fn collapse_orders(
         &self,
         linux: &Linux,
-        scan: &Scanning,
+        scan: &ScanSettings,
         area: &Range<u64>,
         attributes: Attributes,
     ) -> Vec<u8> {
@@ -151,8 +151,8 @@ impl Promoting {
         (2..=self.huge).filter(is_possible).collect()
     }
 
-    /// Collapses a part, or else its halves, as the first versions of the kernel's patches had it.
-    fn collapse_parts(&mut self, scan: &Scanning, orders: &[u8], part: Range<u64>, order: u8) {
+    /// Collapses a part, or else its halves, as in the first versions of the kernel patches.
+    fn collapse_parts(&mut self, scan: &ScanSettings, orders: &[u8], part: Range<u64>, order: u8) {
         let size = 1u64 << order;
         let may_miss = match scan.mthp {
             _ if order == self.huge => scan.max_none,

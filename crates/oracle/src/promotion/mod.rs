@@ -1,81 +1,82 @@
-//! Memory under policies that build superpages, one entry per page; each policy's rules in a file of their own.
+//! Reference model of memory under policies that build superpages, with one entry per page. The rules of each policy
+//! are in a separate file.
 
 mod hawkeye;
 mod linux;
 
 pub use hawkeye::HawkEye;
-pub use linux::{Linux, Scanning};
+pub use linux::{Linux, ScanSettings};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-/// What makes areas of pages: neighbours that have the same are in one.
+/// Attributes of pages: neighbours with equal attributes are in one area.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attributes {
-    /// 0 for private anonymous memory, which grows together; else a number of its own for what was mapped by one call.
+    /// 0 for private anonymous memory, whose mappings merge; else a unique number per mapping.
     pub piece: u64,
-    /// May be written.
+    /// Whether it may be written.
     pub write: bool,
-    /// 14 where huge pages were advised, 15 where they were advised against, 0 elsewhere.
+    /// 14 if huge pages were advised, 15 if they were advised against, else 0.
     pub advice: i32,
 }
 
-/// A policy.
+/// The policy.
 #[derive(Clone, Debug)]
 pub enum Rules {
     /// Linux.
     Linux(Linux),
     /// FreeBSD.
     Reservations {
-        /// Whether a page that is given back breaks its block's reservation.
+        /// Whether freeing a page breaks the reservation of its block.
         broken_by_gaps: bool,
     },
     /// Ingens.
     Ingens {
-        /// Pages of a block that must be backed.
+        /// Least number of backed pages of a block.
         threshold: u64,
-        /// Time between runs of its thread.
+        /// Time between runs of the promotion thread.
         period: u64,
     },
     /// HawkEye.
     HawkEye(HawkEye),
 }
 
-/// One process's memory.
+/// The memory of one process.
 #[derive(Clone, Debug)]
-pub struct Promoting {
+pub struct PromotionModel {
     /// The policy.
     pub rules: Rules,
-    /// Order of the superpage.
+    /// The order of superpages.
     pub huge: u8,
-    /// What the program has.
+    /// The mapped pages with their attributes.
     pub memory: BTreeMap<u64, Attributes>,
-    /// What maps each page that is backed, as an order.
+    /// The backed pages, with the order of the page that maps them.
     pub mapped: BTreeMap<u64, u8>,
     /// Pages that the program has touched.
     pub touched: BTreeSet<u64>,
-    /// When each was used last.
+    /// The time of the last use of each page.
     pub used: BTreeMap<u64, u64>,
-    /// Pages of hugetlb, whose pages are as large as blocks.
+    /// Base pages of hugetlb memory, whose pages are as large as blocks.
     pub hugetlb: BTreeSet<u64>,
-    /// 1 where all huge pages are forbidden, 2 where those are that were not advised.
+    /// 1 if all huge pages are forbidden, 2 if those that were not advised are.
     pub forbidden: u8,
-    /// The time.
+    /// The current time.
     pub now: u64,
-    /// Linux: blocks with a lowest page table.
+    /// Linux: blocks that have a lowest-level page table.
     tables: BTreeSet<u64>,
-    /// Linux: pages that were parts of a superpage of an order.
+    /// Linux: pages that were part of a superpage, with its order.
     remains: BTreeMap<u64, u8>,
     /// FreeBSD: blocks whose reservation is broken.
     broken: BTreeSet<u64>,
-    /// Ingens: blocks that were asked for.
+    /// Ingens: blocks requested for promotion.
     asked: Vec<u64>,
 }
 
-impl Promoting {
-    /// Nothing mapped.
-    pub fn new(rules: Rules, huge: u8) -> Promoting {
-        Promoting {
+impl PromotionModel {
+    /// A model with nothing mapped.
+    pub fn new(rules: Rules, huge: u8) -> PromotionModel {
+        PromotionModel {
             rules,
             huge,
             memory: BTreeMap::new(),
@@ -105,7 +106,7 @@ impl Promoting {
         page >> self.huge
     }
 
-    /// The attributes of all pages of a range, where they are the same.
+    /// The attributes of the pages of a range, if they are all the same.
     fn one_area(&self, pages: Range<u64>) -> Option<Attributes> {
         let first = *self.memory.get(&pages.start)?;
         pages.clone().all(|page| self.memory.get(&page) == Some(&first)).then_some(first)
@@ -115,7 +116,7 @@ impl Promoting {
         self.mapped.range(pages).count() as u64
     }
 
-    /// Whether superpages may lie in memory with these attributes.
+    /// Whether memory with these attributes may have superpages.
     fn takes(&self, attributes: Attributes) -> bool {
         match self.rules {
             Rules::Reservations { .. } => true,
@@ -123,7 +124,7 @@ impl Promoting {
         }
     }
 
-    /// A block of which something is mapped, and not by one page, in memory that may have superpages.
+    /// Whether a block is partly or fully mapped by smaller pages, in memory that may have superpages.
     fn is_candidate(&self, number: u64) -> bool {
         let block = self.block(number);
         let is_huge = self.mapped.get(&block.start) == Some(&self.huge);
@@ -140,7 +141,7 @@ impl Promoting {
         self.tables.remove(&number);
     }
 
-    /// Base pages of what maps a page.
+    /// Splits the page that maps `page` into base pages.
     fn take_apart(&mut self, page: u64) {
         let order = self.mapped[&page];
         for part in Self::around(page, order) {
@@ -150,7 +151,7 @@ impl Promoting {
         self.tables.insert(self.number(page));
     }
 
-    /// Takes the superpages apart that reach over the ends of a range.
+    /// Splits superpages that cross the ends of a range.
     fn part_at_ends(&mut self, range: &Range<u64>) {
         for page in [range.start, range.end - 1] {
             let Some(&order) = self.mapped.get(&page) else { continue };
@@ -161,7 +162,7 @@ impl Promoting {
         }
     }
 
-    /// Maps pages anew.
+    /// Maps pages, replacing what was mapped there.
     pub fn map(&mut self, range: Range<u64>, piece: u64) {
         let before = self.runs(range.clone(), |_| true);
         for page in range {
@@ -171,13 +172,13 @@ impl Promoting {
         before.into_iter().for_each(|run| self.lose(run));
     }
 
-    /// Maps whole blocks of hugetlb anew.
+    /// Maps whole blocks of hugetlb memory, replacing what was mapped there.
     pub fn map_hugetlb(&mut self, range: Range<u64>, piece: u64) {
         self.map(range.clone(), piece);
         self.hugetlb.extend(range);
     }
 
-    /// The blocks of hugetlb that a range has some of, as a whole, and the rest of it.
+    /// The range extended to whole hugetlb blocks.
     pub fn whole(&self, range: Range<u64>) -> Range<u64> {
         let block = |page: u64| self.block(self.number(page));
         let is_hugetlb = |page: u64| self.hugetlb.contains(&page);
@@ -199,7 +200,7 @@ impl Promoting {
         self.lose(range);
     }
 
-    /// Changes the right to write.
+    /// Changes the write permission.
     pub fn protect(&mut self, range: Range<u64>, write: bool) {
         let others = self.runs(range.clone(), |attributes| attributes.write != write);
         self.memory.range_mut(range).for_each(|(_, attributes)| attributes.write = write);
@@ -217,7 +218,7 @@ impl Promoting {
         }
     }
 
-    /// Runs of neighbours in a range that the program has, and that are `wanted`.
+    /// Runs of adjacent mapped pages in a range whose attributes are `wanted`.
     fn runs(&self, range: Range<u64>, wanted: impl Fn(&Attributes) -> bool) -> Vec<Range<u64>> {
         let mut runs: Vec<Range<u64>> = Vec::new();
         for (&page, _) in self.memory.range(range).filter(|(_, attributes)| wanted(attributes)) {
@@ -229,7 +230,7 @@ impl Promoting {
         runs
     }
 
-    /// Nothing backs the range any more.
+    /// Removes the backing of a range.
     fn lose(&mut self, range: Range<u64>) {
         self.part_at_ends(&range);
         for page in range.clone() {
@@ -255,7 +256,7 @@ impl Promoting {
         }
     }
 
-    /// Uses a page.
+    /// References a page.
     pub fn touch(&mut self, page: u64) {
         self.used.insert(page, self.now);
         if self.touched.contains(&page) {
@@ -291,7 +292,7 @@ impl Promoting {
         }
     }
 
-    /// The largest order that the policy takes for a first touch, and that is possible.
+    /// The largest possible order that the policy uses for a first touch.
     fn fault_order(&self, page: u64) -> u8 {
         let is_possible = |order: u8| {
             let block = Self::around(page, order);
@@ -309,7 +310,7 @@ impl Promoting {
         (1..=self.huge).rev().find(|&order| is_possible(order)).unwrap_or(0)
     }
 
-    /// Time passes.
+    /// Lets time pass.
     pub fn wait(&mut self, time: u64) {
         for _ in 0..time {
             self.now += 1;
@@ -328,7 +329,7 @@ impl Promoting {
         }
     }
 
-    /// Areas by ascending address: their pages and attributes.
+    /// The areas by ascending address, with their pages and attributes.
     fn areas(&self) -> Vec<(Range<u64>, Attributes)> {
         let mut areas: Vec<(Range<u64>, Attributes)> = Vec::new();
         for (&page, &attributes) in &self.memory {

@@ -16,7 +16,7 @@ use pagewalk_live::promote::policy::{FACTOR, Fate, Limits, Part};
 use pagewalk_live::promote::{self, Decision, Ended, Options, Prices, Standing, Summary, Watcher};
 use pagewalk_plan::{Gain, Plan, Program, RANGES_MAX};
 use pagewalk_report::documents::process::{
-    ADVICE_PROCESS_SCHEMA, AdvicePrices, AdviceProcessResult, AdvisedRange, SharedGain,
+    ADVICE_PROCESS_SCHEMA, AdvicePrices, AdviceProcessResult, RangeAdvice, SavedShare,
 };
 use pagewalk_report::{Class, classes};
 use pagewalk_units::PAGE_BYTES;
@@ -294,9 +294,9 @@ fn document(pid: i32, found: &Found) -> AdviceProcessResult {
     let Found { summary, advised, beside, settings } = found;
     let share = |misses: f64| {
         let [low, high] = shares(summary, misses).map(|share| Some(share).filter(|share| share.is_finite()));
-        SharedGain { class: Class::Modelled, low, high }
+        SavedShare { class: Class::Modelled, low, high }
     };
-    let range = |one: &Advised| AdvisedRange {
+    let range = |one: &Advised| RangeAdvice {
         range: one.named.what.to_string(),
         start: format!("{:#x}", one.named.start),
         bytes: one.named.end - one.named.start,

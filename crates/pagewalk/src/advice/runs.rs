@@ -15,7 +15,7 @@ use pagewalk_live::tracing::End;
 use pagewalk_live::warmth::Warmth;
 use pagewalk_plan::Plan;
 use pagewalk_report::Class;
-use pagewalk_report::huge_pages::schema::{ForecastSeconds, ForecastShare, Runs};
+use pagewalk_report::huge_pages::schema::{ForecastSeconds, ForecastShare, RunTiming};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -64,9 +64,9 @@ impl Kind {
     }
 
     /// As results have it; `now` are the runs of the program as it is.
-    pub fn result(&self, now: &Kind) -> Runs {
+    pub fn result(&self, now: &Kind) -> RunTiming {
         let is_other = self.what != now.what && !self.seconds.is_empty();
-        Runs {
+        RunTiming {
             what: self.what.to_owned(),
             median: seconds_of(Class::Measured, of_median(&self.seconds)),
             wall_seconds: (!self.wall.is_empty()).then(|| mean(&self.wall)),

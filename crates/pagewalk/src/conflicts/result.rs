@@ -6,8 +6,8 @@ use pagewalk_layout::evictions::{History, PageHistory};
 use pagewalk_layout::graph::EvictionGraph;
 use pagewalk_layout::objects::Owners;
 use pagewalk_report::conflicts::schema::{
-    ArrayResult, CONFLICTS_SCHEMA, Code, CodePage, ConflictsResult, Evictions, GraphEdge, GraphNode,
-    OwnerRow, PageCall, PageRow, SetGraph, Sides,
+    ArrayResult, CONFLICTS_SCHEMA, CodeAndData, CodeGraph, CodePage, ConflictPage, ConflictsResult,
+    Evictions, GraphEdge, GraphNode, OwnerRow, PageCall, SetGraph,
 };
 use pagewalk_report::schema::Host;
 use pagewalk_translate::TlbSpec;
@@ -54,8 +54,8 @@ pub fn sets_by_misses(history: &History) -> Vec<usize> {
     sets
 }
 
-fn sides([code, data]: [u64; 2]) -> Sides {
-    Sides { code, data }
+fn sides([code, data]: [u64; 2]) -> CodeAndData {
+    CodeAndData { code, data }
 }
 
 /// One array's history, to be told.
@@ -113,7 +113,7 @@ impl Told<'_> {
     }
 
     /// Pages of graphs and others with most involvement, and the place of each among them.
-    fn pages(&self, graphs: &[EvictionGraph]) -> (Vec<PageRow>, BTreeMap<usize, usize>) {
+    fn pages(&self, graphs: &[EvictionGraph]) -> (Vec<ConflictPage>, BTreeMap<usize, usize>) {
         let pages = &self.history.pages;
         let mut order: Vec<usize> = (0..pages.len()).collect();
         order.sort_by_key(|&page| (Reverse(pages[page].involved()), Reverse(pages[page].misses), page));
@@ -126,8 +126,8 @@ impl Told<'_> {
         (rows, order.into_iter().zip(0..).collect())
     }
 
-    fn page(&self, page: &PageHistory) -> PageRow {
-        PageRow {
+    fn page(&self, page: &PageHistory) -> ConflictPage {
+        ConflictPage {
             start: page.page.start().to_string(),
             set: self.history.array.set_of(page.page) as u64,
             owner: self.owners.get(page.owner).name(),
@@ -148,8 +148,8 @@ impl Told<'_> {
                 name: owner.name(),
                 kind: owner.kind.name().to_owned(),
                 pages: 0,
-                references: Sides::default(),
-                misses: Sides::default(),
+                references: CodeAndData::default(),
+                misses: CodeAndData::default(),
                 evicted: 0,
                 was_evicted: 0,
             });
@@ -186,12 +186,12 @@ impl Told<'_> {
     }
 }
 
-fn add(sum: &mut Sides, [code, data]: [u64; 2]) {
+fn add(sum: &mut CodeAndData, [code, data]: [u64; 2]) {
     sum.code += code;
     sum.data += data;
 }
 
-fn code(calls: &CallGraph) -> Code {
+fn code(calls: &CallGraph) -> CodeGraph {
     let pages = calls.pages.iter().map(|page| CodePage {
         start: page.page.start().to_string(),
         owner: calls.owners.get(page.owner).name(),
@@ -204,7 +204,7 @@ fn code(calls: &CallGraph) -> Code {
         calls: call.calls,
         instructions: call.instructions,
     };
-    Code {
+    CodeGraph {
         instructions: calls.instructions(),
         pages: pages.collect(),
         calls: calls.calls.iter().map(call).collect(),

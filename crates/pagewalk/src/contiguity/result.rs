@@ -5,7 +5,8 @@ use pagewalk_capture::Host;
 use pagewalk_live::pagemap::{ENABLE_FRAMES, HUGE_PAGES, MappingPages, Moment, PAGE_BYTES, Sizes, Snapshot};
 use pagewalk_report::contiguity::advise;
 use pagewalk_report::contiguity::schema::{
-    self, CONTIGUITY_SCHEMA, ContiguityResult, Covering, Design, Mapping, Missing, PERCENTS, Subject, name,
+    self, CONTIGUITY_SCHEMA, ContiguityResult, Coverage, Design, MappingContiguity, MissingFigures, PERCENTS,
+    ProcessReading, name,
 };
 
 /// The whole result.
@@ -38,13 +39,13 @@ pub fn of(reading: &Reading) -> ContiguityResult {
     result
 }
 
-fn subject(reading: &Reading) -> Subject {
+fn subject(reading: &Reading) -> ProcessReading {
     let (read, at_seconds) = match reading.moment {
-        None => (schema::Moment::OnRequest, None),
-        Some(Moment::Exit) => (schema::Moment::AtExit, None),
-        Some(Moment::Running { seconds }) => (schema::Moment::WhileRunning, Some(seconds)),
+        None => (schema::ReadingTime::OnRequest, None),
+        Some(Moment::Exit) => (schema::ReadingTime::AtExit, None),
+        Some(Moment::Running { seconds }) => (schema::ReadingTime::WhileRunning, Some(seconds)),
     };
-    Subject {
+    ProcessReading {
         pid: reading.pid,
         program: reading.program.clone(),
         command_line: reading.command_line.clone(),
@@ -76,7 +77,7 @@ fn designs(snapshot: &Snapshot) -> Vec<Design> {
 fn design(name: &str, title: &str, class: &str, sizes: Option<&Sizes>, snapshot: &Snapshot) -> Design {
     let (pages, entries) = sizes.into_iter().flat_map(Sizes::iter).unzip();
     let covering = |sizes: &Sizes| {
-        PERCENTS.map(|percent| Covering { percent, entries: sizes.covering(percent) }).to_vec()
+        PERCENTS.map(|percent| Coverage { percent, entries: sizes.covering(percent) }).to_vec()
     };
     Design {
         name: name.to_owned(),
@@ -85,22 +86,22 @@ fn design(name: &str, title: &str, class: &str, sizes: Option<&Sizes>, snapshot:
         missing: sizes.is_none().then(|| why_missing(snapshot)),
         entries: sizes.map(Sizes::entries),
         covering: sizes.map_or(Vec::new(), covering),
-        sizes: schema::Sizes { pages, entries },
+        sizes: schema::EntrySizes { pages, entries },
     }
 }
 
-fn why_missing(snapshot: &Snapshot) -> Missing {
+fn why_missing(snapshot: &Snapshot) -> MissingFigures {
     let (reason, enable) = if snapshot.frames {
         ("this kernel does not tell where huge pages are (PAGEMAP_SCAN)", "Linux 6.7 or later")
     } else {
         ("this user may not read frame numbers: the kernel shows zeros without CAP_SYS_ADMIN", ENABLE_FRAMES)
     };
-    Missing { reason: reason.to_owned(), enable: enable.to_owned() }
+    MissingFigures { reason: reason.to_owned(), enable: enable.to_owned() }
 }
 
-fn mapping(pages: &MappingPages, snapshot: &Snapshot) -> Mapping {
+fn mapping(pages: &MappingPages, snapshot: &Snapshot) -> MappingContiguity {
     let letter = |bit: u8, letter| if pages.rights & bit != 0 { letter } else { '-' };
-    Mapping {
+    MappingContiguity {
         start: format!("{:#x}", pages.start),
         bytes: pages.end - pages.start,
         rights: [letter(1, 'r'), letter(2, 'w'), letter(4, 'x')].iter().collect(),

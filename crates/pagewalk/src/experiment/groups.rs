@@ -2,7 +2,7 @@
 
 use super::spec::Experiment;
 use crate::findings::threads;
-use pagewalk_mm::structure::Who;
+use pagewalk_mm::structure::Visitor;
 use pagewalk_report::metrics::record_count;
 use pagewalk_report::schema::{Group, Metrics};
 use pagewalk_sim as sim;
@@ -32,11 +32,11 @@ pub fn groups(experiment: &Experiment, headers: &[StreamHeader], system: &mut si
 /// The kernel and the servers of a structure.
 fn visitors(experiment: &Experiment, system: &mut sim::Experiment) -> Vec<Group> {
     let Some(structure) = &experiment.structure else { return Vec::new() };
-    let visitor = |(who, counts): (Who, SpaceCounts)| {
+    let visitor = |(who, counts): (Visitor, SpaceCounts)| {
         let metrics = group_metrics(&counts);
         match who {
-            Who::Kernel => group("kernel", structure.name.clone(), metrics),
-            Who::Server(index) => group("server", structure.servers[index].name.clone(), metrics),
+            Visitor::Kernel => group("kernel", structure.name.clone(), metrics),
+            Visitor::Server(index) => group("server", structure.servers[index].name.clone(), metrics),
         }
     };
     system.visitor_counts().into_iter().map(visitor).collect()

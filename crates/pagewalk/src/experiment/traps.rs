@@ -7,7 +7,7 @@ use crate::stream::{Ending, follow};
 use pagewalk_mm::Small;
 use pagewalk_report::metrics::record_count;
 use pagewalk_report::schema::{MachineResult, Metrics, ProcessResult};
-use pagewalk_sim::{ByTraps, DesignSpec, NoObserver, Pass};
+use pagewalk_sim::{DesignSpec, NoObserver, Pass, TrapSimulation};
 use pagewalk_sweep::metrics;
 use pagewalk_trace::Source;
 use pagewalk_translate::{MachineSpec, MissClass, NestedMisses, SoftwareCounts};
@@ -72,9 +72,9 @@ fn full(machine: &MachineSpec) -> Result<Pass, Error> {
     pass.map_err(|error| Error::new(Fault::Usage, error))
 }
 
-fn engine(machine: &MachineSpec, host: u32, nested: NestedMisses) -> Result<ByTraps, Error> {
+fn engine(machine: &MachineSpec, host: u32, nested: NestedMisses) -> Result<TrapSimulation, Error> {
     let name = &machine.name;
-    match ByTraps::new(machine, host, nested) {
+    match TrapSimulation::new(machine, host, nested) {
         Some(engine) => {
             engine.map_err(|error| Error::new(Fault::BadInput, format!("machine `{name}`: {error}")))
         }
@@ -86,7 +86,7 @@ fn engine(machine: &MachineSpec, host: u32, nested: NestedMisses) -> Result<ByTr
     }
 }
 
-fn trapped(engine: &ByTraps) -> Metrics {
+fn trapped(engine: &TrapSimulation) -> Metrics {
     let counts = engine.counts();
     let mut metrics = Metrics::new();
     for class in CLASSES {
@@ -105,7 +105,7 @@ fn trapped(engine: &ByTraps) -> Metrics {
 }
 
 /// Whether the engines agree, and what the rule for nested misses is worth.
-fn said(full: &SoftwareCounts, by_traps: &ByTraps, counted: &ByTraps, host: u32) -> String {
+fn said(full: &SoftwareCounts, by_traps: &TrapSimulation, counted: &TrapSimulation, host: u32) -> String {
     let (traps, counted) = (by_traps.counts(), counted.counts());
     let differs: Vec<&str> =
         CLASSES.into_iter().filter(|&class| traps.of(class) != full.of(class)).map(MissClass::name).collect();

@@ -7,7 +7,9 @@ use crate::error::{Error, Fault};
 use crate::program::OR_DEFAULT;
 use pagewalk_layout::files::Object;
 use pagewalk_live::layout::check_host;
-use pagewalk_report::documents::layout_run::{LAYOUT_RUN_SCHEMA, LaidDry, LayoutRunResult, PlannedLibrary};
+use pagewalk_report::documents::layout_run::{
+    LAYOUT_RUN_SCHEMA, LayoutRunResult, PlacedDryRun, PlannedLibrary,
+};
 use pagewalk_report::printable;
 use std::ffi::OsString;
 use std::path::Path;
@@ -46,7 +48,7 @@ pub fn outline(path: &Path, command: &[OsString]) -> Result<Outline, Error> {
         let (file, base) = (object.file.clone(), format!("{:#x}", object.base));
         PlannedLibrary { file, base, bytes: object.bytes }
     };
-    let document = LayoutRunResult::Dry(LaidDry {
+    let document = LayoutRunResult::Dry(PlacedDryRun {
         schema: LAYOUT_RUN_SCHEMA,
         dry_run: true,
         plan: plan_file(path, &fitting),

@@ -2,7 +2,7 @@
 
 use pagewalk_layout::files::Object;
 use pagewalk_live::layout::{Image, Landing, State};
-use pagewalk_report::documents::layout_run::{LaidImage, LaidLibrary};
+use pagewalk_report::documents::layout_run::{LibraryPlace, PlacedImage};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -89,16 +89,16 @@ impl Landings<'_> {
     }
 
     /// All images as data.
-    pub fn documents(self) -> Vec<LaidImage> {
+    pub fn documents(self) -> Vec<PlacedImage> {
         self.images.iter().map(|image| self.document(image)).collect()
     }
 
-    fn document(self, image: &Image) -> LaidImage {
+    fn document(self, image: &Image) -> PlacedImage {
         let row = |landing: &Landing| library(&self.objects[landing.object], landing);
         let at = |landings: &Option<Vec<Landing>>| {
             landings.as_ref().map(|landings| landings.iter().map(row).collect())
         };
-        LaidImage {
+        PlacedImage {
             process: image.process,
             program: image.program.clone(),
             obstacle: image.obstacle.clone(),
@@ -109,9 +109,9 @@ impl Landings<'_> {
     }
 }
 
-fn library(object: &Object, landing: &Landing) -> LaidLibrary {
+fn library(object: &Object, landing: &Landing) -> LibraryPlace {
     let reason = if let State::Elsewhere(reason) = &landing.state { Some(reason.clone()) } else { None };
-    LaidLibrary {
+    LibraryPlace {
         file: object.file.clone(),
         planned: format!("{:#x}", landing.planned),
         actual: format!("{:#x}", landing.actual),

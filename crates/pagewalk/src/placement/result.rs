@@ -4,7 +4,7 @@ use super::fitting::Fitting;
 use super::landings::Landings;
 use crate::native::{end, traces_others};
 use pagewalk_live::layout::Run;
-use pagewalk_report::documents::layout_run::{LAYOUT_RUN_SCHEMA, LaidRun, LayoutPlanFile, LayoutRunResult};
+use pagewalk_report::documents::layout_run::{LAYOUT_RUN_SCHEMA, LayoutPlanFile, LayoutRunResult, PlacedRun};
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -31,7 +31,7 @@ impl Outcome {
     /// All as data.
     pub fn document(&self, plan: &Path, command: &[OsString]) -> LayoutRunResult {
         let landings = self.landings();
-        LayoutRunResult::Run(LaidRun {
+        LayoutRunResult::Run(PlacedRun {
             schema: LAYOUT_RUN_SCHEMA,
             plan: plan_file(plan, &self.fitting),
             command: command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),

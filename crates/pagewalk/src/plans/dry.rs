@@ -8,7 +8,7 @@ use pagewalk_layout::files::Object;
 use pagewalk_live::layout::check_host;
 use pagewalk_live::pages::{self, Circumstances, HUGE_BYTES, Mode};
 use pagewalk_plan::What;
-use pagewalk_report::documents::plans::{APPLY_SCHEMA, AppliedDry, ApplyResult, Step};
+use pagewalk_report::documents::plans::{APPLY_SCHEMA, ApplyResult, PlanDryRun, PlannedChange};
 use pagewalk_report::{Class, classes, printable};
 use std::ffi::OsString;
 use std::path::Path;
@@ -76,14 +76,14 @@ pub fn outline(path: &Path, program: Option<&OsString>) -> Result<Outline, Error
     let ranges = ranges.map(|range| (range.what.to_string(), step(&range.what, fitting.mode)));
     let place = |object: &Object| (object.file.clone(), format!("placed at {:#x}", object.base));
     let steps: Vec<(String, String)> = ranges.chain(fitting.objects.iter().map(place)).collect();
-    let document = ApplyResult::Dry(AppliedDry {
+    let document = ApplyResult::Dry(PlanDryRun {
         schema: APPLY_SCHEMA,
         dry_run: true,
         plan: plan_file(path, &fitting.plan),
         mode: fitting.mode.name(),
         free_blocks: around.free_blocks,
         classes: classes(&[(Class::Measured, &["free_blocks"])]),
-        ranges: steps.iter().cloned().map(|(range, would)| Step { range, would }).collect(),
+        ranges: steps.iter().cloned().map(|(range, would)| PlannedChange { range, would }).collect(),
         missing: missing.clone(),
         notes: fitting.notes.clone(),
     });

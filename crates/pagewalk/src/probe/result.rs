@@ -3,7 +3,8 @@
 use pagewalk_capture::Host;
 use pagewalk_live::probe::{self, Probe, Size};
 use pagewalk_report::probe::schema::{
-    Assumed, Curve, Figure, PROBE_SCHEMA, Point, ProbeResult, Replaced, StrideConflict, Surroundings, Tlb,
+    AssumedArray, Curve, Figure, HostConditions, PROBE_SCHEMA, Point, ProbeResult, ReplacementFinding,
+    StrideConflict, TlbLevel,
 };
 use pagewalk_translate::MachineSpec;
 use pagewalk_units::{Kind, PageSize};
@@ -25,8 +26,8 @@ pub fn of(probe: &Probe, host: &Host, machine: Option<&MachineSpec>) -> ProbeRes
     }
 }
 
-fn surroundings(around: &probe::Surroundings) -> Surroundings {
-    Surroundings {
+fn surroundings(around: &probe::Surroundings) -> HostConditions {
+    HostConditions {
         cpu: around.cpu,
         cpus_allowed: around.cpus_allowed.clone(),
         hypervisor: around.hypervisor,
@@ -38,10 +39,10 @@ fn surroundings(around: &probe::Surroundings) -> Surroundings {
     }
 }
 
-fn tlb(level: &probe::Tlb, machine: Option<&MachineSpec>) -> Tlb {
+fn tlb(level: &probe::Tlb, machine: Option<&MachineSpec>) -> TlbLevel {
     let conflict =
         |conflict: &probe::StrideConflict| StrideConflict { stride: conflict.stride, hits: conflict.hits };
-    Tlb {
+    TlbLevel {
         page: match level.page {
             Size::Base => "4K",
             Size::Huge => "2M",
@@ -54,16 +55,16 @@ fn tlb(level: &probe::Tlb, machine: Option<&MachineSpec>) -> Tlb {
         refused: level.refused.clone(),
         conflicts: level.conflicts.iter().map(conflict).collect(),
         replacement: Some(replaced(&level.replacement)),
-        assumed: Assumed { entries: level.assumed.entries, ways: level.assumed.ways },
+        assumed: AssumedArray { entries: level.assumed.entries, ways: level.assumed.ways },
         machine_entries: machine.and_then(|machine| entries(machine, level)),
     }
 }
 
-fn replaced(found: &probe::Replaced) -> Replaced {
+fn replaced(found: &probe::Replaced) -> ReplacementFinding {
     let nearest = if let probe::Replaced::Nearest(nearest) = found { Some(nearest) } else { None };
     let undecided = if let probe::Replaced::Undecided(why) = found { Some(why.clone()) } else { None };
     let next = nearest.and_then(|nearest| nearest.next);
-    Replaced {
+    ReplacementFinding {
         policy: nearest.map(|nearest| nearest.policy.name().to_owned()),
         ways: nearest.map(|nearest| nearest.ways),
         off: nearest.map(|nearest| nearest.off),

@@ -7,8 +7,8 @@ use pagewalk_live::pages::HUGE_BYTES;
 use pagewalk_live::promote::policy::{Fate, Policy};
 use pagewalk_live::promote::{self as live, Ended, Options, Summary};
 use pagewalk_report::documents::process::{
-    Gain, LeftParts, Limits, OwnTime, PROMOTE_SCHEMA, Parts, PromotePrices, PromoteResult, PromotedRange,
-    Unable,
+    AbandonedParts, Overhead, PROMOTE_SCHEMA, PartCounts, PromoteLimits, PromotePrices, PromoteResult,
+    PromotedRange, PromotionGain, UnavailableSampler,
 };
 use pagewalk_report::{Class, classes};
 
@@ -52,7 +52,7 @@ pub fn of(pid: i32, options: &Options, summary: &Summary, beside: &Beside) -> Pr
         samples_are: summary.way.title(),
         unable: summary.unable.iter().map(unable).collect(),
         notes: summary.notes.clone(),
-        limits: Limits {
+        limits: PromoteLimits {
             factor: options.limits.factor,
             budget_bytes: options.limits.budget_bytes,
             own_share: options.own_share,
@@ -68,7 +68,7 @@ pub fn of(pid: i32, options: &Options, summary: &Summary, beside: &Beside) -> Pr
         survey: beside.survey_value(),
         seconds: times.wall,
         processor_seconds: times.target,
-        own_processor_seconds: OwnTime {
+        own_processor_seconds: Overhead {
             sampling: times.own,
             kernel_thread: times.kernel,
             promotions: times.promotions,
@@ -86,7 +86,7 @@ pub fn of(pid: i32, options: &Options, summary: &Summary, beside: &Beside) -> Pr
         parts: parts(policy),
         left: left(policy)
             .into_iter()
-            .map(|(reason, parts)| LeftParts { reason: reason.to_owned(), parts })
+            .map(|(reason, parts)| AbandonedParts { reason: reason.to_owned(), parts })
             .collect(),
         ranges: ranges::of(policy).iter().map(range).collect(),
     }
@@ -101,18 +101,23 @@ fn ended(ended: Ended) -> &'static str {
     }
 }
 
-fn unable(unable: &live::Unable) -> Unable {
-    Unable { sampler: unable.way.name(), why: unable.why.clone(), enable: unable.enable.clone() }
+fn unable(unable: &live::Unable) -> UnavailableSampler {
+    UnavailableSampler { sampler: unable.way.name(), why: unable.why.clone(), enable: unable.enable.clone() }
 }
 
-fn gain(policy: &Policy) -> Gain {
+fn gain(policy: &Policy) -> PromotionGain {
     let [processor_seconds_low, processor_seconds_high] = saved_seconds(policy);
-    Gain { class: Class::Modelled, misses: policy.saved(), processor_seconds_low, processor_seconds_high }
+    PromotionGain {
+        class: Class::Modelled,
+        misses: policy.saved(),
+        processor_seconds_low,
+        processor_seconds_high,
+    }
 }
 
-fn parts(policy: &Policy) -> Parts {
+fn parts(policy: &Policy) -> PartCounts {
     let count = |wanted: fn(&Fate) -> bool| policy.parts().filter(|part| wanted(&part.fate)).count();
-    Parts {
+    PartCounts {
         all: policy.parts().count(),
         watched: count(|fate| *fate == Fate::Watched),
         promoted: count(|fate| matches!(fate, Fate::Promoted | Fate::WouldPromote)),

@@ -67,20 +67,20 @@ impl Beside {
     }
 
     /// The same as data.
-    pub fn survey_value(&self) -> documents::Survey {
+    pub fn survey_value(&self) -> documents::MemorySurvey {
         let Survey { pools, forbids, refused_bytes, grown } = &self.survey;
-        documents::Survey {
+        documents::MemorySurvey {
             class: Class::Measured,
             hugetlb: pools
                 .iter()
-                .map(|(&page_bytes, &bytes)| documents::Pool { page_bytes, bytes })
+                .map(|(&page_bytes, &bytes)| documents::HugetlbPool { page_bytes, bytes })
                 .collect(),
             process_forbids: forbids.map(|forbids| match forbids {
                 Forbids::All => "all",
                 Forbids::Unmarked => "unmarked",
             }),
             refused_bytes: *refused_bytes,
-            grown: grown.map(|grown| documents::Grown {
+            grown: grown.map(|grown| documents::GradualMemory {
                 blocks: grown.blocks,
                 heap_blocks: grown.heap_blocks,
                 bytes: grown.blocks * HUGE_BYTES,

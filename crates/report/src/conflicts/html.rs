@@ -4,22 +4,22 @@
 use super::schema::{ArrayResult, ConflictsResult};
 use super::{array_title, headline, page_name, summary, to_json};
 use crate::figures::base_name;
-use crate::html::{STYLE, Top, escape, escape_json, page};
+use crate::html::{PageHead, STYLE, escape, escape_json, page};
 use crate::numbers::{count, exact, percent};
 use crate::sweep::markup::{head, number};
 
 const PAGE: &str = include_str!("page.html");
 const OWN_STYLE: &str = include_str!("style.css");
-/// Building elements as the report does, then the sets.
+/// The report's builder of elements, then the chooser of sets.
 const SCRIPTS: [&str; 2] = [include_str!("../html/js/dom.js"), include_str!("sets.js")];
 
-/// Rows of the tables; the data has more.
+/// Rows that the tables show; the data has more.
 const ROWS_SHOWN: usize = 24;
 
 /// The result as a self-contained page.
 pub fn render_html(result: &ConflictsResult) -> String {
     let title = format!("pagewalk: who fights for a set, {}", escape(base_name(&result.program)));
-    let top = Top { title, style: format!("{STYLE}\n{OWN_STYLE}"), is_scripted: true };
+    let top = PageHead { title, style: format!("{STYLE}\n{OWN_STYLE}"), is_scripted: true };
     page(top, PAGE, |name| match name {
         "command" => escape(&result.command_line.join(" ").replace('\n', " ")),
         "headline" => escape(&headline(result)),
@@ -94,7 +94,7 @@ fn owners(array: &ArrayResult) -> String {
 }
 
 fn pages(array: &ArrayResult) -> String {
-    let row = |page: &super::schema::PageRow| {
+    let row = |page: &super::schema::ConflictPage| {
         format!(
             "<tr><td class=\"name\">{}<span class=\"sub\">{}</span></td>{}{}{}{}{}{}</tr>",
             escape(&page_name(page)),

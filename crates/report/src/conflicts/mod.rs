@@ -1,7 +1,7 @@
-//! Who fights for the sets of a TLB, and its renderers.
+//! Conflicts in the sets of a TLB: the result and its renderers.
 //!
 //! [`schema`] is the result; [`render_text`] prints it on a terminal, [`to_json`] writes it as JSON, [`render_html`] as
-//! a page with the sets to choose from.
+//! a page with a chooser of sets.
 
 mod html;
 pub mod schema;
@@ -32,7 +32,7 @@ pub fn from_json(text: &str) -> Result<ConflictsResult, ReadError> {
         Some(array) => Err(ReadError::Shape {
             expected: CONFLICTS_SCHEMA,
             error: serde::de::Error::custom(format!(
-                "array {:?}: misses_by_set has one figure a set, and graphs name pages, nodes and sets that there are",
+                "array {:?}: misses_by_set needs one number per set, and graphs may name only pages, nodes and sets that exist",
                 array.name
             )),
         }),

@@ -1,6 +1,6 @@
 //! The result of `pagewalk layout analyze`, as data. `--json` writes exactly this; the page embeds exactly this.
 //!
-//! All counts are *modelled*: those of arrays that are simulated alone, with least-recently-used replacement.
+//! All counts are *modelled*: each array is simulated alone, with least-recently-used replacement.
 
 use crate::schema::Host;
 use schemars::JsonSchema;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// The schema name that every result carries.
 pub const CONFLICTS_SCHEMA: &str = "pagewalk.conflicts/1";
 
-/// What was found in one stream.
+/// The conflicts of one stream.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ConflictsResult {
     /// [`CONFLICTS_SCHEMA`].
@@ -24,28 +24,28 @@ pub struct ConflictsResult {
     pub program: String,
     /// Its command line.
     pub command_line: Vec<String>,
-    /// What was lost of the stream.
+    /// Parts of the stream that were lost.
     pub losses: Vec<String>,
-    /// The machine whose arrays these are.
+    /// The machine of the arrays.
     pub machine: String,
-    /// What was too little to be told: a number of evictions, or a share in per cent.
+    /// The smallest figure that is listed: a number of evictions, or a share in per cent.
     pub least: String,
     /// Each array.
     pub arrays: Vec<ArrayResult>,
     /// The code that ran.
-    pub code: Code,
+    pub code: CodeGraph,
 }
 
-/// Code and data.
+/// A count split into code and data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Sides {
+pub struct CodeAndData {
     /// By fetches of instructions.
     pub code: u64,
     /// By loads and stores.
     pub data: u64,
 }
 
-impl Sides {
+impl CodeAndData {
     /// Both together.
     pub fn total(&self) -> u64 {
         self.code.saturating_add(self.data)
@@ -63,120 +63,119 @@ pub struct ArrayResult {
     pub sets: u64,
     /// Entries of a set.
     pub ways: u64,
-    /// How a page chooses its set.
+    /// How a page number selects its set.
     pub index: String,
-    /// The machine's replacement; the one simulated is `lru`.
+    /// The machine's replacement policy; the simulation uses `lru`.
     pub replacement: String,
-    /// References; one that lies on two pages counts for both.
-    pub references: Sides,
+    /// References; one on two pages counts twice.
+    pub references: CodeAndData,
     /// Misses.
-    pub misses: Sides,
-    /// Misses that no array could hit.
+    pub misses: CodeAndData,
+    /// First references to pages, which no array can hit.
     pub compulsory: u64,
-    /// Other misses that a fully associative array of as many entries has too.
+    /// Other misses that a fully associative array of the same size has too.
     pub capacity: u64,
-    /// Misses that it has not.
+    /// Misses that a fully associative array of the same size avoids.
     pub conflict: u64,
-    /// Hits that it has not.
+    /// Hits that a fully associative array of the same size misses.
     pub spared: u64,
-    /// Evictions, by what brought the page that came, and what had brought the page that went.
+    /// Evictions by code or data, of code or data.
     pub evictions: Evictions,
     /// Standard deviation of the sets' misses over their mean.
     pub variation: f64,
     /// Misses of each set.
     pub misses_by_set: Vec<u64>,
-    /// Files and kinds of memory, those with most involvement first.
+    /// Files and kinds of memory, the most involved first.
     pub owners: Vec<OwnerRow>,
-    /// Pages that sets below name, and others with much involvement; those with most first.
-    pub pages: Vec<PageRow>,
-    /// Pages in all.
+    /// Pages of the graphs below and other involved pages, the most involved first.
+    pub pages: Vec<ConflictPage>,
+    /// All pages, listed or not.
     pub pages_in_all: u64,
-    /// Sets with their graphs, those with most misses first.
+    /// Graphs of sets, those with most misses first.
     pub graphs: Vec<SetGraph>,
-    /// Evictions whose pages are not known, as there were too many pairs to keep.
+    /// Evictions whose pages are unknown, because there were too many pairs to keep.
     pub dropped: u64,
 }
 
 impl ArrayResult {
-    /// Misses that `pages` evictions are a share of.
+    /// `evictions` as a share of all misses.
     pub fn share_of_misses(&self, evictions: u64) -> f64 {
         evictions as f64 / self.misses.total().max(1) as f64
     }
 }
 
-/// Evictions by both sides.
+/// Evictions by code and data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Evictions {
-    /// Code by code.
+    /// Pages of code that code evicted.
     pub code_by_code: u64,
-    /// Data by code.
+    /// Pages of data that code evicted.
     pub data_by_code: u64,
-    /// Code by data.
+    /// Pages of code that data evicted.
     pub code_by_data: u64,
-    /// Data by data.
+    /// Pages of data that data evicted.
     pub data_by_data: u64,
 }
 
-/// A file, or a kind of memory.
+/// The row of a file or a kind of memory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OwnerRow {
     /// Its path, or its kind in brackets.
     pub name: String,
-    /// `program`, `loader`, `object`, `file`, `heap`, `stack`, `anonymous`, `kernel`, `unknown`. Only objects can be
-    /// placed elsewhere.
+    /// `program`, `loader`, `object`, `file`, `heap`, `stack`, `anonymous`, `kernel`, `unknown`. Only objects can move.
     pub kind: String,
     /// Its pages.
     pub pages: u64,
-    /// References to them.
-    pub references: Sides,
-    /// Their misses.
-    pub misses: Sides,
-    /// How often they took the place of others.
+    /// References to its pages.
+    pub references: CodeAndData,
+    /// Misses of its pages.
+    pub misses: CodeAndData,
+    /// Evictions of other pages by its pages.
     pub evicted: u64,
-    /// How often others took theirs.
+    /// Evictions of its pages by others.
     pub was_evicted: u64,
 }
 
 /// A page.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct PageRow {
+pub struct ConflictPage {
     /// Its first byte, hexadecimal.
     pub start: String,
     /// Its set.
     pub set: u64,
-    /// Whose it is.
+    /// The file or kind of memory that owns it.
     pub owner: String,
-    /// Its place in its file, hexadecimal, if it came from there.
+    /// Its offset in its file, hexadecimal, if it has one.
     pub file_offset: Option<String>,
     /// References.
-    pub references: Sides,
+    pub references: CodeAndData,
     /// Misses.
-    pub misses: Sides,
-    /// How often it took the place of another.
+    pub misses: CodeAndData,
+    /// Evictions of other pages by this one.
     pub evicted: u64,
-    /// How often another took its.
+    /// Evictions of this page by others.
     pub was_evicted: u64,
 }
 
-impl PageRow {
-    /// Evictions that it had a part in.
+impl ConflictPage {
+    /// Evictions that it took part in.
     pub fn involved(&self) -> u64 {
         self.evicted.saturating_add(self.was_evicted)
     }
 }
 
-/// Who evicts whom in a set.
+/// Which pages evict which in a set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SetGraph {
     /// The set.
     pub set: u64,
     /// Its misses.
     pub misses: u64,
-    /// Pages, those with most arrows first.
+    /// Pages, those with most evictions first.
     pub nodes: Vec<GraphNode>,
-    /// Arrows, the most frequent first.
+    /// Evictions by pair of pages, the most frequent first.
     pub edges: Vec<GraphEdge>,
-    /// Evictions that are not among them.
+    /// Evictions that `edges` leaves out.
     pub left_out: u64,
 }
 
@@ -185,33 +184,33 @@ pub struct SetGraph {
 pub struct GraphNode {
     /// Index into the array's pages.
     pub page: usize,
-    /// How often it took the place of another.
+    /// Evictions of other pages by this one.
     pub evicted: u64,
-    /// How often another took its.
+    /// Evictions of this page by others.
     pub was_evicted: u64,
 }
 
-/// An arrow from a page to the one that took its place.
+/// An edge from an evicted page to the one that replaced it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GraphEdge {
-    /// Index of the node that was evicted.
+    /// Index of the evicted node.
     pub victim: usize,
-    /// Index of the node that took its place.
+    /// Index of the node that replaced it.
     pub victimiser: usize,
-    /// How often.
+    /// How many times.
     pub count: u64,
-    /// What caused most of it: a function whose code was fetched, or the address of data.
+    /// The main cause: the function whose code was fetched, or the address of data.
     pub cause: String,
 }
 
 /// The code that ran, by pages.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Code {
+pub struct CodeGraph {
     /// Instructions executed.
     pub instructions: u64,
     /// Pages of code, by address.
     pub pages: Vec<CodePage>,
-    /// Calls between them.
+    /// Calls between these pages.
     pub calls: Vec<PageCall>,
 }
 
@@ -220,11 +219,11 @@ pub struct Code {
 pub struct CodePage {
     /// Its first byte, hexadecimal.
     pub start: String,
-    /// Whose it is.
+    /// The file or kind of memory that owns it.
     pub owner: String,
-    /// Its place in its file, hexadecimal, if it came from there.
+    /// Its offset in its file, hexadecimal, if it has one.
     pub file_offset: Option<String>,
-    /// Instructions executed that begin there.
+    /// Executed instructions that begin in it.
     pub instructions: u64,
 }
 
@@ -235,8 +234,8 @@ pub struct PageCall {
     pub caller: usize,
     /// Index of the page called.
     pub callee: usize,
-    /// How often.
+    /// How many times.
     pub calls: u64,
-    /// Instructions executed until they returned.
+    /// Instructions executed until the calls returned.
     pub instructions: u64,
 }

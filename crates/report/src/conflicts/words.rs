@@ -1,10 +1,10 @@
-//! What all renderers say alike.
+//! Texts that all renderers share.
 
-use super::schema::{ArrayResult, ConflictsResult, PageRow};
+use super::schema::{ArrayResult, ConflictPage, ConflictsResult};
 use crate::figures::base_name;
 use crate::numbers::{count, percent};
 
-/// Below this share of misses, conflicts are not worth a word.
+/// Conflicts below this share of misses are not mentioned.
 const LITTLE: f64 = 0.02;
 
 /// The program and the machine.
@@ -26,8 +26,8 @@ pub(crate) fn array_title(array: &ArrayResult) -> String {
     format!("{}, for {}: {shape}{other}", array.name, array.serves)
 }
 
-/// Whose page it is, and where in its file.
-pub(crate) fn page_name(page: &PageRow) -> String {
+/// A page's owner and its offset in the owner's file.
+pub(crate) fn page_name(page: &ConflictPage) -> String {
     let owner = base_name(&page.owner);
     match &page.file_offset {
         Some(offset) => format!("{owner}+{offset}"),
@@ -35,12 +35,12 @@ pub(crate) fn page_name(page: &PageRow) -> String {
     }
 }
 
-/// Whether enough misses of an array are conflicts for other places to be worth a try.
+/// Whether an array has enough conflict misses for moving libraries to be worth a try.
 pub fn places_could_help(array: &ArrayResult) -> bool {
     array.misses.total() > 0 && array.share_of_misses(array.conflict) >= LITTLE
 }
 
-/// What the figures of an array mean for where libraries lie.
+/// What an array's figures mean for the placement of libraries.
 pub(crate) fn summary(array: &ArrayResult) -> String {
     let misses = array.misses.total();
     if misses == 0 {

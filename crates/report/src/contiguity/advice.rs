@@ -1,21 +1,21 @@
-//! One sentence about a memory: whether some design would help, and whether huge pages do it already.
+//! The advice on a process's memory: whether some TLB design would help, and whether huge pages do already.
 
 use super::schema::{ContiguityResult, name};
 use crate::numbers::{exact, percent};
 
-/// Entries of a second-level TLB of today (Intel's cores from Skylake to Golden Cove have 1,536 to 2,048).
+/// Entries of a current second-level TLB (Intel's cores from Skylake to Golden Cove have 1,536 to 2,048).
 const TLB_ENTRIES: u64 = 1536;
-/// The share that is asked for.
+/// The share of memory that a design must cover.
 const PERCENT: u32 = 99;
-/// A design that needs more than this part of the entries helps too little to be named.
+/// A design that needs more than this part of the entries is not mentioned.
 const LESS: f64 = 0.5;
 
-/// Whether `entries` are so much fewer than there are `now`.
+/// Whether `entries` is at most [`LESS`] of `now`.
 fn helps(entries: u64, now: u64) -> bool {
     entries as f64 <= now as f64 * LESS
 }
 
-/// Whether a TLB of today is too small for the memory as it is mapped, and huge pages would help.
+/// Whether a current TLB is too small for the memory as mapped, and huge pages would help.
 pub fn huge_pages_help(result: &ContiguityResult) -> bool {
     let needs = |name| result.covering(name, PERCENT);
     let needed = needs(name::AS_MAPPED).zip(needs(name::HUGE_EVERYWHERE));
@@ -65,7 +65,7 @@ pub fn advise(result: &ContiguityResult) -> String {
     format!("{first}; {}.", hardware(result, now))
 }
 
-/// What other hardware would do with the memory as it lies.
+/// What other TLB designs would do with the memory as it lies.
 fn hardware(result: &ContiguityResult, now: u64) -> String {
     if !result.frame_numbers {
         return "what TLBs that join pages would gain cannot be told without frame numbers".to_owned();
@@ -102,8 +102,8 @@ mod tests {
             class: "measured".to_owned(),
             missing: None,
             entries: Some(entries),
-            covering: vec![Covering { percent: PERCENT, entries }],
-            sizes: Sizes::default(),
+            covering: vec![Coverage { percent: PERCENT, entries }],
+            sizes: EntrySizes::default(),
         };
         let text = r#"{"schema":"","version":"","host":{"cpu":"","kernel":"","thp":""},"process":{"pid":1,"program":"",
             "command_line":[],"read":"at_exit","at_seconds":null,"reading_seconds":0.0},"page_bytes":4096,

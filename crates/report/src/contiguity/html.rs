@@ -2,10 +2,10 @@
 //! island.
 
 use super::picture::{reach, reach_label, run_lengths, run_lengths_label};
-use super::schema::{ContiguityResult, Design, Mapping, PERCENTS};
+use super::schema::{ContiguityResult, Design, MappingContiguity, PERCENTS};
 use super::to_json;
 use crate::figures::base_name;
-use crate::html::{STYLE, Top, escape, escape_json, page};
+use crate::html::{PageHead, STYLE, escape, escape_json, page};
 use crate::numbers::{bytes, exact, percent};
 use crate::sweep::markup::{head, number};
 use crate::sweep::picture;
@@ -13,7 +13,7 @@ use crate::text::{contiguity_again, contiguity_moment, contiguity_segment};
 
 const PAGE: &str = include_str!("page.html");
 
-/// Mappings of the table: those with most memory. The data has all.
+/// Rows of the table: the mappings with most memory. The data has all.
 const MAPPINGS_SHOWN: usize = 24;
 
 /// The result as a self-contained page.
@@ -21,7 +21,7 @@ pub fn render_html(result: &ContiguityResult) -> String {
     let program = base_name(&result.process.program);
     let memory = bytes(result.present_pages.saturating_mul(result.page_bytes));
     let title = format!("pagewalk: memory of {}", escape(program));
-    let top = Top { title, style: format!("{STYLE}\n{}", picture::style()), is_scripted: false };
+    let top = PageHead { title, style: format!("{STYLE}\n{}", picture::style()), is_scripted: false };
     page(top, PAGE, |name| match name {
         "command" => escape(&result.process.command_line.join(" ").replace('\n', " ")),
         "headline" => format!("{memory} of memory of {}", escape(program)),
@@ -91,7 +91,7 @@ fn designs(result: &ContiguityResult) -> String {
 }
 
 fn missing(result: &ContiguityResult) -> String {
-    let item = |missing: &&super::schema::Missing| {
+    let item = |missing: &&super::schema::MissingFigures| {
         format!("<li>– {}. To enable: {}.</li>", escape(&missing.reason), escape(&missing.enable))
     };
     let items: String = result.missing().iter().map(item).collect();
@@ -99,11 +99,11 @@ fn missing(result: &ContiguityResult) -> String {
 }
 
 fn mappings(result: &ContiguityResult) -> String {
-    let mut shown: Vec<&Mapping> = result.mappings.iter().collect();
+    let mut shown: Vec<&MappingContiguity> = result.mappings.iter().collect();
     shown.sort_by_key(|mapping| std::cmp::Reverse(mapping.present_pages));
     shown.truncate(MAPPINGS_SHOWN);
     let known = |pages: Option<u64>| pages.map_or("–".to_owned(), exact);
-    let row = |mapping: &&Mapping| {
+    let row = |mapping: &&MappingContiguity| {
         let share = |pages: u64| percent(pages as f64 / mapping.present_pages.max(1) as f64);
         format!(
             "<tr><td class=\"name\">{}<span class=\"sub\">{} {}</span></td>{}{}{}{}</tr>",

@@ -1,4 +1,4 @@
-//! What designs of TLBs would make of a live process's memory, and its renderers.
+//! How many entries TLB designs would need for a live process's memory: the result and its renderers.
 //!
 //! [`schema`] is the result; [`render_text`] prints it on a terminal, [`to_json`] writes it as JSON, [`render_html`]
 //! as a page, [`run_lengths_file`] the picture of run lengths; [`advise`] says in one sentence what to do about it.
@@ -34,7 +34,7 @@ pub fn from_json(text: &str) -> Result<ContiguityResult, crate::ReadError> {
         Some(design) => Err(crate::ReadError::Shape {
             expected: CONTIGUITY_SCHEMA,
             error: serde::de::Error::custom(format!(
-                "design {:?}: sizes.pages and sizes.entries are as long as each other, and no size is 0",
+                "design {:?}: sizes.pages and sizes.entries need the same length, and no size may be 0",
                 design.name
             )),
         }),

@@ -1,5 +1,5 @@
-//! Pictures of a memory: how long its runs are, and how much so many entries of each design map. Both have a
-//! logarithmic axis across.
+//! Pictures of a process's memory: the lengths of its runs, and the share that each design maps by number of entries.
+//! The horizontal axis is logarithmic.
 
 use super::schema::{ContiguityResult, Design, name};
 use crate::numbers::{bytes, exact};
@@ -12,7 +12,7 @@ const TOP: f64 = 30.0;
 /// Room for the lines' names.
 const RIGHT: f64 = 264.0;
 const LINE: f64 = 17.0;
-/// Entries of a second-level TLB of today, as a mark.
+/// The mark: entries of a current second-level TLB.
 const TLB_ENTRIES: u64 = 1536;
 
 /// The frame of a picture: a logarithmic axis from 1, and shares from 0 to 1.
@@ -33,7 +33,7 @@ impl Frame {
         TOP + (1.0 - share.clamp(0.0, 1.0)) * HEIGHT
     }
 
-    /// Lines and numbers; below the axis a second row, if `second` gives one.
+    /// Draws grid lines and numbers, and a second row of numbers below the axis if `second` gives one.
     fn draw(&self, picture: &mut Picture, second: Option<fn(u64) -> String>) {
         let bottom = TOP + HEIGHT;
         for quarter in 0..=4 {
@@ -41,7 +41,7 @@ impl Frame {
             picture.line("grid", [LEFT, y], [LEFT + WIDTH, y]);
             picture.text("", [LEFT - 8.0, y + 4.0], "end", &format!("{} %", quarter * 25));
         }
-        // As many numbers as have room.
+        // Skip numbers that have no room.
         let step = (self.octaves / 10.0).ceil().max(1.0) as usize;
         for octave in (0..=self.octaves.min(62.0) as u32).step_by(step) {
             let value = 1u64 << octave;
@@ -56,7 +56,7 @@ impl Frame {
     }
 }
 
-/// A power of two in few letters: `512`, `64 Ki`.
+/// A power of two, abbreviated: `512`, `64 Ki`.
 fn short(value: u64) -> String {
     if value < 1 << 14 { exact(value) } else { bytes(value).replace('B', "") }
 }
@@ -78,7 +78,7 @@ pub(super) fn run_lengths_label(result: &ContiguityResult) -> String {
     format!("Share of the memory of {} in runs {names}, by their length", result.process.program)
 }
 
-/// The share of memory in runs of at most so many pages.
+/// The share of memory in runs of at most a given number of pages.
 pub(super) fn run_lengths(result: &ContiguityResult) -> Picture {
     let longest = result.largest_virtual_run_pages.max(result.largest_range_pages.unwrap_or(0));
     let frame = Frame::to(longest.max(result.huge_page_pages));
@@ -100,7 +100,7 @@ pub(super) fn run_lengths(result: &ContiguityResult) -> Picture {
     picture
 }
 
-/// Level up to a size, and up by what lies in runs of that size.
+/// The steps of the curve: one up at each length of runs.
 fn steps(result: &ContiguityResult, design: &Design, frame: &Frame) -> Vec<[f64; 2]> {
     let all = result.all_mapped_pages().max(1) as f64;
     let mut points = vec![[frame.x(1.0), frame.y(0.0)]];
@@ -120,7 +120,7 @@ pub(super) fn reach_label(result: &ContiguityResult) -> String {
     format!("Share of the memory of {} that so many entries of each design map", result.process.program)
 }
 
-/// The share of memory that the largest so many entries of each design map; bounds are dashed.
+/// The share of memory that each design's largest entries map, by their number; bounds are dashed.
 pub(super) fn reach(result: &ContiguityResult) -> Picture {
     let frame = Frame::to(result.all_mapped_pages().max(2 * TLB_ENTRIES));
     let mut picture = Picture::new(LEFT + WIDTH + RIGHT, TOP + HEIGHT + 40.0);
@@ -135,7 +135,7 @@ pub(super) fn reach(result: &ContiguityResult) -> Picture {
         let share = |entries: f64| {
             design.sizes.mapped_by(entries.round() as u64) as f64 / result.all_mapped_pages().max(1) as f64
         };
-        // Eight points an octave, at least at every whole number where these are rare.
+        // Eight points per octave, rounded to whole numbers of entries.
         let points: Vec<[f64; 2]> = (0..=(frame.octaves * 8.0) as u32)
             .map(|eighth| 2f64.powf(f64::from(eighth) / 8.0).round())
             .map(|entries| [frame.x(entries), frame.y(share(entries))])

@@ -1,7 +1,7 @@
 //! The result of `pagewalk contiguity`, as data. `--json` writes exactly this; the page embeds exactly this.
 //!
-//! Counts are *measured*: read from the process's page tables, of which designs' entries are plain arithmetic. Designs
-//! for which memory would have to lie otherwise are a *bound*.
+//! Counts are *measured*: read from the process's page tables; entries of designs follow by arithmetic. Designs that
+//! would need the memory to lie otherwise are a *bound*.
 
 use crate::classes::{Class, Classes, classes};
 use crate::schema::Host;
@@ -11,10 +11,10 @@ use serde::{Deserialize, Serialize};
 /// The schema name that every result carries.
 pub const CONTIGUITY_SCHEMA: &str = "pagewalk.contiguity/1";
 
-/// Shares of the memory that designs are asked to map, in per cent.
+/// Shares of the memory that designs must map, in per cent.
 pub const PERCENTS: [u32; 4] = [80, 90, 95, 99];
 
-/// Names of designs that renderers look for.
+/// Names of designs.
 pub mod name {
     /// Base pages alone.
     pub const BASE_PAGES: &str = "base_pages";
@@ -34,54 +34,53 @@ pub mod name {
     pub const VIRTUAL_RUNS: &str = "virtual_runs";
 }
 
-/// What was found in one process.
+/// The contiguity of one process's memory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ContiguityResult {
     /// [`CONTIGUITY_SCHEMA`].
     pub schema: String,
     /// Version of pagewalk.
     pub version: String,
-    /// Where it ran.
+    /// The host.
     pub host: Host,
     /// The process.
-    pub process: Subject,
-    /// Bytes of a base page, in which all pages are counted.
+    pub process: ProcessReading,
+    /// Bytes of a base page, the unit of all page counts.
     pub page_bytes: u64,
     /// Base pages of a huge page.
     pub huge_page_pages: u64,
-    /// Pages of memory that it has, each counted once, however often its page tables map it.
+    /// Resident pages; a page counts once, however often the page tables map it.
     pub present_pages: u64,
-    /// Pages that its page tables map, each as often as they do; 0 in results before these were told apart.
+    /// Mapped pages; a page counts each time that the page tables map it. 0 in older results, which do not tell.
     #[serde(default)]
     pub mapped_pages: u64,
-    /// Pages of memory that they map more than once.
+    /// Resident pages that the page tables map more than once.
     #[serde(default)]
     pub repeated_pages: u64,
-    /// Those among them that huge pages map.
+    /// Mapped pages in huge pages.
     pub huge_mapped_pages: u64,
-    /// Pages that are swapped out, which no figure below counts.
+    /// Swapped-out pages; no figure below includes them.
     pub swapped_pages: u64,
-    /// Most bytes that it had at one time, as its kernel counted them; none where that is not known.
+    /// Peak resident bytes, as the kernel counts them; none if unknown.
     pub peak_resident_bytes: Option<u64>,
     /// Whether frame numbers could be read.
     pub frame_numbers: bool,
-    /// What figures are, but those of designs, which say it themselves: [`figures`]. Empty in results before they told
-    /// it.
+    /// Classes of figures, except designs, which carry their own: [`figures`]. Empty in older results.
     #[serde(default, skip_serializing_if = "Classes::is_empty")]
     pub classes: Classes,
-    /// What each design needs.
+    /// The entries that each design needs.
     pub designs: Vec<Design>,
-    /// Longest run of pages with the same rights: what a direct segment could map if it lay in consecutive frames.
+    /// Longest run of pages with the same rights: what a direct segment could map if the run lay in consecutive frames.
     pub largest_virtual_run_pages: u64,
-    /// Longest range: what a direct segment could map as memory lies; none without frame numbers.
+    /// Longest range: what a direct segment can map as the memory lies; none without frame numbers.
     pub largest_range_pages: Option<u64>,
-    /// Mappings that have pages, in order of address.
-    pub mappings: Vec<Mapping>,
+    /// Mappings with resident pages, by address.
+    pub mappings: Vec<MappingContiguity>,
     /// What to do about it.
     pub advice: String,
 }
 
-/// What the figures of a result are.
+/// The classes of a result's figures.
 pub fn figures() -> Classes {
     let measured = [
         "at_seconds",
@@ -98,32 +97,32 @@ pub fn figures() -> Classes {
     classes(&[(Class::Measured, &measured), (Class::Bound, &["largest_virtual_run_pages"])])
 }
 
-/// A process, and when it was read.
+/// A process, and when its page tables were read.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Subject {
+pub struct ProcessReading {
     /// Its number.
     pub pid: i32,
     /// Path of its program.
     pub program: String,
     /// Its command line.
     pub command_line: Vec<String>,
-    /// When its memory was read.
-    pub read: Moment,
-    /// Seconds from its start to the reading, of `while_running`.
+    /// When they were read.
+    pub read: ReadingTime,
+    /// Seconds from its start to the reading, for `while_running`.
     pub at_seconds: Option<f64>,
     /// Seconds that the reading took.
     pub reading_seconds: f64,
 }
 
-/// When a process's memory was read.
+/// When a process's page tables were read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Moment {
-    /// When the user asked, of a process that was not ours.
+pub enum ReadingTime {
+    /// On the user's request, for a process that was already running.
     OnRequest,
-    /// At its exit, when it was stopped and had all its memory.
+    /// At its exit, while it still had all its memory.
     AtExit,
-    /// While it ran, when it had more than at its exit.
+    /// While it ran, when it had more memory than at its exit.
     WhileRunning,
 }
 
@@ -134,52 +133,52 @@ pub struct Design {
     pub name: String,
     /// What an entry maps, in words.
     pub title: String,
-    /// `measured`, or `bound` where memory would have to lie otherwise.
+    /// `measured`, or `bound` if the memory would have to lie otherwise.
     pub class: String,
-    /// Why its figures are missing; none if they are there.
-    pub missing: Option<Missing>,
+    /// Why its figures are missing; none if they are present.
+    pub missing: Option<MissingFigures>,
     /// Entries that map all memory.
     pub entries: Option<u64>,
-    /// The fewest entries that map shares of it.
-    pub covering: Vec<Covering>,
-    /// All entries by size.
-    pub sizes: Sizes,
+    /// The fewest entries that map each of [`PERCENTS`] of it.
+    pub covering: Vec<Coverage>,
+    /// Entries by size.
+    pub sizes: EntrySizes,
 }
 
 /// Why figures are missing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Missing {
-    /// What could not be read.
+pub struct MissingFigures {
+    /// What cannot be read.
     pub reason: String,
-    /// What would allow it.
+    /// How to allow it.
     pub enable: String,
 }
 
-/// How many entries a share of memory takes.
+/// The entries that a share of memory takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Covering {
+pub struct Coverage {
     /// The share.
     pub percent: u32,
-    /// The fewest entries that map as much.
+    /// The fewest entries that map it.
     pub entries: u64,
 }
 
 /// Entries by size: two lists of the same length.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Sizes {
+pub struct EntrySizes {
     /// Pages that an entry maps, ascending.
     pub pages: Vec<u64>,
-    /// How many such entries there are.
+    /// The number of such entries.
     pub entries: Vec<u64>,
 }
 
-impl Sizes {
-    /// Sizes and their numbers of entries, ascending.
+impl EntrySizes {
+    /// Pairs of size and number of entries, by ascending size.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (u64, u64)> + '_ {
         self.pages.iter().copied().zip(self.entries.iter().copied())
     }
 
-    /// Pages that the largest so many entries map together.
+    /// Pages that the `entries` largest entries map together.
     pub fn mapped_by(&self, mut entries: u64) -> u64 {
         let mut mapped = 0u64;
         for (pages, count) in self.iter().rev() {
@@ -191,20 +190,20 @@ impl Sizes {
     }
 }
 
-/// A mapping that has pages.
+/// A mapping with resident pages.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Mapping {
+pub struct MappingContiguity {
     /// Its first address, hexadecimal.
     pub start: String,
     /// Its length.
     pub bytes: u64,
-    /// What may be done with it, such as `rw-`.
+    /// Its rights, such as `rw-`.
     pub rights: String,
-    /// The file, or the kernel's name for it; empty for plain memory.
+    /// Its file, or the kernel's name for it; empty for anonymous memory.
     pub name: String,
-    /// Pages that are present.
+    /// Resident pages.
     pub present_pages: u64,
-    /// Those among them that huge pages map; none where their places are not known.
+    /// Resident pages in huge pages; none if unknown.
     pub huge_mapped_pages: Option<u64>,
     /// Runs of pages that begin in it.
     pub virtual_runs: u64,
@@ -213,24 +212,24 @@ pub struct Mapping {
 }
 
 impl ContiguityResult {
-    /// Pages that its page tables map: what TLBs hold entries for.
+    /// Mapped pages: what TLBs need entries for.
     pub fn all_mapped_pages(&self) -> u64 {
         self.mapped_pages.max(self.present_pages)
     }
 
-    /// A design by its name, if its figures are there.
+    /// A design by its name, if its figures are present.
     pub fn design(&self, name: &str) -> Option<&Design> {
         self.designs.iter().find(|design| design.name == name && design.missing.is_none())
     }
 
-    /// Entries of a design that map a share, if they are known.
+    /// The entries of a design that map a share, if known.
     pub fn covering(&self, name: &str, percent: u32) -> Option<u64> {
         self.design(name)?.covering(percent)
     }
 
     /// Reasons for missing figures, each once.
-    pub fn missing(&self) -> Vec<&Missing> {
-        let mut reasons: Vec<&Missing> = Vec::new();
+    pub fn missing(&self) -> Vec<&MissingFigures> {
+        let mut reasons: Vec<&MissingFigures> = Vec::new();
         for missing in self.designs.iter().filter_map(|design| design.missing.as_ref()) {
             if !reasons.contains(&missing) {
                 reasons.push(missing);
@@ -241,7 +240,7 @@ impl ContiguityResult {
 }
 
 impl Design {
-    /// Entries that map a share.
+    /// The entries that map a share.
     pub fn covering(&self, percent: u32) -> Option<u64> {
         let found = self.covering.iter().find(|covering| covering.percent == percent);
         found.map(|covering| covering.entries)
@@ -254,7 +253,7 @@ mod tests {
 
     #[test]
     fn the_largest_entries_map_first() {
-        let sizes = Sizes { pages: vec![1, 8, 512], entries: vec![10, 2, 1] };
+        let sizes = EntrySizes { pages: vec![1, 8, 512], entries: vec![10, 2, 1] };
         assert_eq!([0, 1, 2, 3, 5, 99].map(|entries| sizes.mapped_by(entries)), [0, 512, 520, 528, 530, 538]);
     }
 }

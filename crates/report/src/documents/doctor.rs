@@ -1,4 +1,4 @@
-//! What `doctor` finds.
+//! The result of `doctor`.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -11,36 +11,36 @@ pub const DOCTOR_SCHEMA: &str = "pagewalk.doctor/1";
 pub struct DoctorResult {
     /// [`DOCTOR_SCHEMA`].
     pub schema: &'static str,
-    /// One for each thing that commands need.
+    /// One for each requirement of a command.
     pub findings: Vec<Finding>,
     /// The engine, where it can run.
-    pub engine: Option<EngineFound>,
+    pub engine: Option<EngineLocation>,
 }
 
-/// Something that commands need.
+/// A requirement of commands.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Finding {
-    /// What it is.
+    /// Its name.
     pub name: &'static str,
     /// Whether this host has it.
     pub able: bool,
     /// What was found, or what is missing.
     pub found: String,
-    /// What would enable it; empty where nothing is missing.
+    /// How to enable it; empty if nothing is missing.
     pub enable: String,
     /// Which commands need it.
     pub for_commands: &'static str,
-    /// Whether the present commands cannot work without it.
+    /// Whether these commands fail without it.
     pub required: bool,
 }
 
-/// Where the engine lies, for running it by hand.
+/// The engine's files, for running it by hand.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct EngineFound {
+pub struct EngineLocation {
     /// Valgrind's version.
     pub version: String,
     /// Valgrind's own command.
     pub launcher: String,
-    /// The folder of the tool.
+    /// The tool's folder.
     pub folder: String,
 }

@@ -1,4 +1,4 @@
-//! What `layout run` tells.
+//! The result of `layout run`.
 
 use super::End;
 use schemars::JsonSchema;
@@ -11,29 +11,29 @@ pub const LAYOUT_RUN_SCHEMA: &str = "pagewalk.layout-run/1";
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum LayoutRunResult {
-    /// It was run.
-    Run(LaidRun),
-    /// Nothing was run (`--dry-run`).
-    Dry(LaidDry),
+    /// The program ran.
+    Run(PlacedRun),
+    /// A dry run (`--dry-run`).
+    Dry(PlacedDryRun),
 }
 
 /// A run with a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct LaidRun {
+pub struct PlacedRun {
     /// [`LAYOUT_RUN_SCHEMA`].
     pub schema: &'static str,
     /// The plan.
     pub plan: LayoutPlanFile,
     /// The program and its arguments.
     pub command: Vec<String>,
-    /// How it ended.
+    /// How the program ended.
     pub end: End,
-    /// Whether all libraries that were loaded landed.
+    /// Whether every loaded library lay at its planned place.
     pub in_effect: bool,
-    /// Planned libraries that no image had when it was looked at.
+    /// Planned libraries that no image had loaded when it was inspected.
     pub not_loaded: Vec<String>,
     /// One for each image of a process.
-    pub images: Vec<LaidImage>,
+    pub images: Vec<PlacedImage>,
 }
 
 /// The plan's file.
@@ -41,55 +41,55 @@ pub struct LaidRun {
 pub struct LayoutPlanFile {
     /// Its path.
     pub file: String,
-    /// The planner that made it.
+    /// Its planner.
     pub planner: String,
-    /// The machines that it is for.
+    /// Its machines.
     pub machines: Vec<String>,
-    /// The program that it is for.
+    /// Its program.
     pub program: String,
-    /// Where its libraries begin, in hexadecimal.
+    /// The first address of its libraries, in hexadecimal.
     pub arena: String,
-    /// Its libraries.
+    /// Its number of libraries.
     pub libraries: usize,
 }
 
 /// An image of a process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct LaidImage {
+pub struct PlacedImage {
     /// The process.
     pub process: i32,
     /// The program.
     pub program: String,
-    /// Why it ran without the plan; null if it did not.
+    /// Why it ran without the plan; null if it ran with it.
     pub obstacle: Option<String>,
-    /// Bytes by which the whole plan was moved up.
+    /// Bytes by which the whole plan moved up.
     pub slid_bytes: u64,
-    /// Where libraries lay at its start; null where it was not looked at.
-    pub at_start: Option<Vec<LaidLibrary>>,
-    /// Where they lay at its end; null likewise.
-    pub at_end: Option<Vec<LaidLibrary>>,
+    /// Where libraries lay at its start; null if not inspected.
+    pub at_start: Option<Vec<LibraryPlace>>,
+    /// Where libraries lay at its end; null if not inspected.
+    pub at_end: Option<Vec<LibraryPlace>>,
 }
 
 /// Where a library lay.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct LaidLibrary {
+pub struct LibraryPlace {
     /// Its file.
     pub file: String,
-    /// Where it was to lie, in hexadecimal.
+    /// Its planned address, in hexadecimal.
     pub planned: String,
-    /// Where it lay, in hexadecimal.
+    /// Its actual address, in hexadecimal.
     pub actual: String,
     /// Its bytes.
     pub bytes: u64,
-    /// What became of it.
+    /// Whether it lay at its planned place, in a word.
     pub state: &'static str,
-    /// Why it did not land; null if it did.
+    /// Why it did not; null if it did.
     pub reason: Option<String>,
 }
 
 /// What a plan would do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct LaidDry {
+pub struct PlacedDryRun {
     /// [`LAYOUT_RUN_SCHEMA`].
     pub schema: &'static str,
     /// True.
@@ -98,18 +98,18 @@ pub struct LaidDry {
     pub plan: LayoutPlanFile,
     /// The program and its arguments.
     pub command: Vec<String>,
-    /// What would be placed.
+    /// The libraries that a run would place.
     pub would_place: Vec<PlannedLibrary>,
-    /// What this host lacks for it; null where nothing.
+    /// What this host lacks; null if nothing.
     pub missing: Option<String>,
 }
 
-/// A library and its place.
+/// A library and its planned address.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PlannedLibrary {
     /// Its file.
     pub file: String,
-    /// Its place, in hexadecimal.
+    /// Its address, in hexadecimal.
     pub base: String,
     /// Its bytes.
     pub bytes: u64,

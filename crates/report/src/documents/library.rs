@@ -1,15 +1,15 @@
-//! What `machines` tells of the library.
+//! The results of `machines`.
 
 use crate::schema::MachineDescription;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Schema of what `machines list` writes.
+/// Schema of `machines list`.
 pub const MACHINES_SCHEMA: &str = "pagewalk.machines/1";
-/// Schema of what `machines show` writes.
+/// Schema of `machines show`.
 pub const MACHINE_SCHEMA: &str = "pagewalk.machine/1";
-/// Schema of what `machines check` writes.
+/// Schema of `machines check`.
 pub const MACHINES_CHECK_SCHEMA: &str = "pagewalk.machines-check/1";
 
 /// The library.
@@ -17,7 +17,7 @@ pub const MACHINES_CHECK_SCHEMA: &str = "pagewalk.machines-check/1";
 pub struct MachinesResult {
     /// [`MACHINES_SCHEMA`].
     pub schema: &'static str,
-    /// Its machines, in the order of their names.
+    /// Its machines, by name.
     pub machines: Vec<MachineRow>,
 }
 
@@ -28,54 +28,54 @@ pub struct MachineRow {
     pub name: String,
     /// The hardware's name.
     pub title: String,
-    /// Whether it stands for this host's processor.
+    /// Whether it describes this host's processor.
     pub is_host: bool,
 }
 
 /// One machine.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct MachineResult {
+pub struct MachineDocument {
     /// [`MACHINE_SCHEMA`].
     pub schema: &'static str,
     /// The hardware's name.
     pub title: String,
-    /// What results say of it.
+    /// Its description, as in results.
     pub machine: MachineDescription,
-    /// For each array, the bytes that it reaches with pages of each size.
+    /// Each array's reach in bytes, by page size.
     pub reach_bytes: BTreeMap<String, BTreeMap<String, u64>>,
-    /// For each array, what its replacement policy rests on; null where the file does not say.
+    /// The source of each array's replacement policy; null if the file does not say.
     pub replacement_sources: BTreeMap<String, Option<String>>,
 }
 
-/// Whether machine files are right.
+/// Whether machine files are valid.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct MachinesCheckResult {
     /// [`MACHINES_CHECK_SCHEMA`].
     pub schema: &'static str,
-    /// One for each that was asked for.
+    /// One for each file checked.
     pub machines: Vec<MachineCheck>,
 }
 
-/// Whether a machine file is right.
+/// Whether a machine file is valid.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum MachineCheck {
-    /// It is.
+    /// It is valid.
     Right {
         /// Its name or path.
         machine: String,
         /// True.
         ok: bool,
-        /// Its arrays.
+        /// Its number of arrays.
         arrays: usize,
         /// Its base page, such as 4K.
         base_page: String,
         /// Entries of its largest array for base pages.
         entries_most: usize,
-        /// What its replacement policies rest on.
+        /// The sources of its replacement policies.
         replacement: String,
     },
-    /// It is not.
+    /// It is not valid.
     Wrong {
         /// Its name or path.
         machine: String,

@@ -1,7 +1,7 @@
-//! Results of one command each: what is printed with `--json` and has no other renderer here. The types say what the
-//! keys mean; [`crate::kinds`] makes their JSON Schemas.
+//! Results of one command each, which `--json` prints and no renderer here shows. The types document the keys;
+//! [`crate::kinds`] makes their JSON Schemas.
 //!
-//! Keys are printed in the order of their names ([`text`]), whatever the order of fields.
+//! [`text`] prints keys in the order of their names, whatever the order of fields.
 
 pub mod doctor;
 pub mod layout_run;
@@ -36,11 +36,11 @@ pub fn text(document: &impl Serialize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use streams::{RECORD_SCHEMA, RecordResult, Recorded};
+    use streams::{RECORD_SCHEMA, RecordResult, RecordedFile};
 
     #[test]
     fn keys_are_in_the_order_of_their_names() {
-        let recorded = Recorded {
+        let recorded = RecordedFile {
             file: "a.pwt".to_owned(),
             program: "/bin/a".to_owned(),
             references_data: Some(3),

@@ -1,28 +1,28 @@
-//! What `apply`, `undo` and `verify` tell of a plan.
+//! The results of `apply`, `undo` and `verify`.
 
 use super::End;
-use super::layout_run::LaidImage;
+use super::layout_run::PlacedImage;
 use crate::classes::Classes;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Schema of what `apply` writes.
+/// Schema of `apply`.
 pub const APPLY_SCHEMA: &str = "pagewalk.apply/1";
-/// Schema of what `undo` writes.
+/// Schema of `undo`.
 pub const UNDO_SCHEMA: &str = "pagewalk.undo/1";
-/// Schema of what `verify` writes.
+/// Schema of `verify`.
 pub const VERIFY_SCHEMA: &str = "pagewalk.verify/1";
 
-/// What came of a plan.
+/// The outcome of applying a plan.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum ApplyResult {
-    /// A program was run with it.
+    /// A program ran with it.
     Run(AppliedRun),
-    /// It was applied to a process (`--pid`).
+    /// A process got it (`--pid`).
     Process(AppliedProcess),
-    /// Nothing was done (`--dry-run`).
-    Dry(AppliedDry),
+    /// A dry run (`--dry-run`).
+    Dry(PlanDryRun),
 }
 
 /// The plan's file.
@@ -30,9 +30,9 @@ pub enum ApplyResult {
 pub struct PlanFile {
     /// Its path.
     pub file: String,
-    /// The program that it is for.
+    /// Its program.
     pub program: String,
-    /// Its ranges.
+    /// Its number of ranges.
     pub ranges: usize,
 }
 
@@ -45,27 +45,27 @@ pub struct AppliedRun {
     pub plan: PlanFile,
     /// The program and its arguments.
     pub command: Vec<String>,
-    /// How it ended.
+    /// How the program ended.
     pub end: End,
     /// Seconds that it took.
     pub seconds: f64,
     /// Its processor time, in seconds.
     pub processor_seconds: f64,
-    /// Bytes that were resident at most; null where that is no more than pagewalk itself had.
+    /// Peak resident bytes; null if that is no more than pagewalk's own.
     pub resident_bytes: Option<u64>,
-    /// What figures are.
+    /// Classes of figures.
     pub classes: Classes,
     /// The host's mode of huge pages.
     pub mode: &'static str,
-    /// Whether all planned ranges that were there came on huge pages.
+    /// Whether every planned range that existed came onto huge pages.
     pub in_effect: bool,
     /// One for each image of the plan's program.
     pub images: Vec<PlannedImage>,
     /// Where the planned libraries lay in every image; empty where the plan places none.
-    pub libraries: Vec<LaidImage>,
+    pub libraries: Vec<PlacedImage>,
     /// Other programs that ran, without a plan.
     pub other_programs: Vec<String>,
-    /// What should be known, in words.
+    /// Notes for the reader.
     pub notes: Vec<String>,
 }
 
@@ -76,44 +76,44 @@ pub struct PlannedImage {
     pub process: i32,
     /// The program.
     pub program: String,
-    /// Why it ran without the plan; null if it did not.
+    /// Why it ran without the plan; null if it ran with it.
     pub obstacle: Option<String>,
     /// The plan's ranges in it.
     pub ranges: Vec<PlannedRange>,
 }
 
-/// What came of a range in an image.
+/// The outcome of a range in an image.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PlannedRange {
-    /// The range, as the plan calls it.
+    /// The range's name in the plan.
     pub range: String,
-    /// Its address, in hexadecimal; null where it was never there.
+    /// Its address, in hexadecimal; null if it never existed.
     pub start: Option<String>,
-    /// Who mapped it: file and offset.
+    /// The code that mapped it: file and offset.
     pub caller: Option<String>,
-    /// Bytes that were marked for huge pages.
+    /// Bytes marked for huge pages.
     pub marked_bytes: u64,
-    /// Bytes that were collapsed.
+    /// Bytes collapsed onto huge pages.
     pub collapsed_bytes: u64,
-    /// Bytes that were mapped, when most of it was on huge pages.
+    /// Mapped bytes, when most of it was on huge pages.
     pub mapped_bytes: u64,
-    /// Bytes of whole blocks of 2 MiB, then.
+    /// Bytes in whole 2 MiB regions at that time.
     pub whole_block_bytes: u64,
-    /// Bytes of such blocks with a page in them, then.
+    /// Bytes in such regions with a resident page at that time.
     pub touched_block_bytes: u64,
-    /// Resident bytes, then.
+    /// Resident bytes at that time.
     pub resident_bytes: u64,
-    /// Bytes on huge pages, then.
+    /// Bytes on huge pages at that time.
     pub huge_bytes: u64,
-    /// Bytes on huge pages when it was looked at last.
+    /// Bytes on huge pages at the last inspection.
     pub huge_bytes_last: Option<u64>,
-    /// Why it is not on huge pages, or is by another's doing.
+    /// Why it is not on huge pages, or what else put it there.
     pub reason: Option<String>,
     /// Whether it is on huge pages.
     pub in_effect: bool,
 }
 
-/// A process that a plan was applied to.
+/// A process with a plan applied to it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct AppliedProcess {
     /// [`APPLY_SCHEMA`].
@@ -122,54 +122,54 @@ pub struct AppliedProcess {
     pub plan: PlanFile,
     /// The process.
     pub process: i32,
-    /// The process that traces it; 0 for none.
+    /// Its tracer; 0 for none.
     pub tracer: i32,
     /// The host's mode of huge pages.
     pub mode: &'static str,
-    /// Whether nothing was done.
+    /// Whether this was a dry run.
     pub dry_run: bool,
     /// Whether all planned ranges are on huge pages.
     pub in_effect: bool,
-    /// What figures are.
+    /// Classes of figures.
     pub classes: Classes,
     /// The plan's ranges.
     pub ranges: Vec<AttachedRange>,
-    /// What this host lacks for it, in words.
+    /// What this host lacks for the plan.
     pub missing: Vec<String>,
-    /// What should be known, in words.
+    /// Notes for the reader.
     pub notes: Vec<String>,
 }
 
 /// A planned range of a running process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct AttachedRange {
-    /// The range, as the plan calls it.
+    /// The range's name in the plan.
     pub range: String,
-    /// Its address, in hexadecimal; null where it is not there.
+    /// Its address, in hexadecimal; null if it does not exist.
     pub start: Option<String>,
     /// Mapped bytes.
     pub mapped_bytes: u64,
-    /// Bytes of whole blocks of 2 MiB.
+    /// Bytes in whole 2 MiB regions.
     pub whole_block_bytes: u64,
-    /// Bytes of such blocks with a page in them.
+    /// Bytes in such regions with a resident page.
     pub touched_block_bytes: u64,
     /// Bytes on huge pages before.
     pub huge_bytes_before: u64,
     /// Bytes on huge pages now.
     pub huge_bytes: u64,
-    /// What the kernel said; null if nothing failed.
+    /// The kernel's error; null if nothing failed.
     pub error: Option<String>,
     /// Whether it is on huge pages.
     pub in_effect: bool,
-    /// Why it is not.
+    /// Why it is not on huge pages.
     pub reason: Option<String>,
-    /// What would be done; null where something was.
+    /// What `apply` would do; null if it did it.
     pub would: Option<String>,
 }
 
-/// What a plan would do.
+/// What applying a plan would do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct AppliedDry {
+pub struct PlanDryRun {
     /// [`APPLY_SCHEMA`].
     pub schema: &'static str,
     /// True.
@@ -178,28 +178,28 @@ pub struct AppliedDry {
     pub plan: PlanFile,
     /// The host's mode of huge pages.
     pub mode: &'static str,
-    /// Free blocks of 2 MiB; null where the kernel does not tell.
+    /// Free 2 MiB blocks; null if the kernel does not tell.
     pub free_blocks: Option<u64>,
-    /// What figures are.
+    /// Classes of figures.
     pub classes: Classes,
-    /// What would be done to each range.
-    pub ranges: Vec<Step>,
-    /// What this host lacks for it, in words.
+    /// What would happen to each range.
+    pub ranges: Vec<PlannedChange>,
+    /// What this host lacks for the plan.
     pub missing: Vec<String>,
-    /// What should be known, in words.
+    /// Notes for the reader.
     pub notes: Vec<String>,
 }
 
 /// What would be done to a range or a library.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Step {
+pub struct PlannedChange {
     /// The range, as the plan calls it, or the library's file.
     pub range: String,
-    /// What would be done.
+    /// The change.
     pub would: String,
 }
 
-/// What was taken back.
+/// The outcome of undoing a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct UndoResult {
     /// [`UNDO_SCHEMA`].
@@ -208,21 +208,21 @@ pub struct UndoResult {
     pub plan: PlanFile,
     /// The process.
     pub process: i32,
-    /// Whether nothing was done.
+    /// Whether this was a dry run.
     pub dry_run: bool,
-    /// Bytes that are still on huge pages.
+    /// Bytes still on huge pages.
     pub huge_bytes: u64,
-    /// Bytes that stay marked for them.
+    /// Bytes still marked for huge pages.
     pub marked_bytes: u64,
-    /// What figures are.
+    /// Classes of figures.
     pub classes: Classes,
     /// The plan's ranges.
     pub ranges: Vec<AttachedRange>,
-    /// What this host lacks for it, in words.
+    /// What this host lacks for the plan.
     pub missing: Vec<String>,
 }
 
-/// What a plan brings, measured.
+/// What a plan saves, measured.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct VerifyResult {
     /// [`VERIFY_SCHEMA`].
@@ -231,54 +231,54 @@ pub struct VerifyResult {
     pub plan: VerifiedPlan,
     /// The program and its arguments.
     pub command: Vec<String>,
-    /// How it ended.
+    /// How the program ended.
     pub end: End,
     /// The host's mode of huge pages.
     pub mode: &'static str,
     /// Runs without the plan.
     pub without: Vec<RunTimes>,
-    /// Runs with it, each the pair of the one at its place.
+    /// Runs with it; the run at each index pairs with that of `without`.
     pub with: Vec<RunTimes>,
-    /// What ended the measuring.
+    /// What ended the measurement.
     pub stopped_by: &'static str,
-    /// MiB that were used and freed before each run; null where that was not asked for.
+    /// MiB used and freed before each run; null if not requested.
     pub warmed_mib: Option<f64>,
-    /// What intervals are.
+    /// How the intervals are defined.
     pub interval: &'static str,
     /// Seconds saved.
     pub seconds_saved: Interval,
     /// Processor time saved, in seconds.
     pub processor_seconds_saved: Interval,
-    /// Processor time with the plan, as a share of that without.
+    /// Processor time with the plan as a share of that without.
     pub processor_share: Share,
-    /// Processor time saved, as forecast; null where the plan forecasts none.
+    /// The forecast of processor time saved, in seconds; null if the plan has none.
     pub forecast_processor_seconds_saved: Option<Interval>,
-    /// The share, as forecast; null likewise.
+    /// The forecast of the share; null if the plan has none.
     pub forecast_processor_share: Option<f64>,
-    /// What figures are.
+    /// Classes of figures.
     pub classes: Classes,
-    /// Whether all planned ranges that were there came on huge pages.
+    /// Whether every planned range that existed came onto huge pages.
     pub in_effect: bool,
-    /// One for each image of the plan's program, of the last run.
+    /// One for each image of the plan's program in the last run.
     pub images: Vec<PlannedImage>,
     /// Where the planned libraries lay in every image; empty where the plan places none.
-    pub libraries: Vec<LaidImage>,
+    pub libraries: Vec<PlacedImage>,
     /// Other programs that ran, without a plan.
     pub other_programs: Vec<String>,
-    /// What should be known, in words.
+    /// Notes for the reader.
     pub notes: Vec<String>,
 }
 
 /// The plan that was verified.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct VerifiedPlan {
-    /// The program that it is for.
+    /// Its program.
     pub program: String,
-    /// Its ranges.
+    /// Its number of ranges.
     pub ranges: usize,
 }
 
-/// What a run took.
+/// The times of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct RunTimes {
     /// Seconds.
@@ -287,10 +287,10 @@ pub struct RunTimes {
     pub processor_seconds: f64,
 }
 
-/// A figure in an interval, whose ends are null where so few runs do not bound it.
+/// A figure with its interval; an end is null if too few runs bound it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Interval {
-    /// The middle.
+    /// The mean.
     pub mean: Option<f64>,
     /// The lower end.
     pub low: Option<f64>,
@@ -299,17 +299,17 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// Of numbers of which those that are not finite are unknown.
+    /// Numbers that are not finite become null.
     pub fn of(mean: f64, low: f64, high: f64) -> Interval {
         let finite = |value: f64| Some(value).filter(|value| value.is_finite());
         Interval { mean: finite(mean), low: finite(low), high: finite(high) }
     }
 }
 
-/// A share in an interval, whose ends are null where so few runs do not bound it.
+/// A share with its interval; an end is null if too few runs bound it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Share {
-    /// The share, of 1.
+    /// The share, as a fraction of 1.
     pub share: Option<f64>,
     /// The lower end.
     pub low: Option<f64>,

@@ -1,16 +1,16 @@
-//! What `promote` and `advise --pid` tell of a running process.
+//! The results of `promote` and `advise --pid`.
 
 use crate::classes::{Class, Classes};
 use crate::huge_pages::schema::{AssumedFigure, HostSetting};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Schema of what `promote` writes.
+/// Schema of `promote`.
 pub const PROMOTE_SCHEMA: &str = "pagewalk.promote/1";
-/// Schema of what `advise --pid` writes.
+/// Schema of `advise --pid`.
 pub const ADVICE_PROCESS_SCHEMA: &str = "pagewalk.advice-process/1";
 
-/// A process that was brought onto huge pages while it ran.
+/// The outcome of promoting a running process.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct PromoteResult {
     /// [`PROMOTE_SCHEMA`].
@@ -19,33 +19,33 @@ pub struct PromoteResult {
     pub process: i32,
     /// Its program.
     pub program: String,
-    /// What ended it: `process`, `interrupted`, `time` or `unsampled`.
+    /// What ended the promotion: `process`, `interrupted`, `time` or `unsampled`.
     pub ended: &'static str,
-    /// Whether nothing was promoted.
+    /// Whether this was a dry run.
     pub dry_run: bool,
-    /// Where samples come from.
+    /// The source of samples.
     pub sampler: &'static str,
-    /// What they are.
+    /// What a sample is.
     pub samples_are: &'static str,
-    /// Samplers that do not work here.
-    pub unable: Vec<Unable>,
-    /// What should be known, in words.
+    /// Samplers that do not work on this host.
+    pub unable: Vec<UnavailableSampler>,
+    /// Notes for the reader.
     pub notes: Vec<String>,
-    /// Bounds that were kept.
-    pub limits: Limits,
-    /// What is weighed.
+    /// The limits in force.
+    pub limits: PromoteLimits,
+    /// The prices that decisions use.
     pub prices: PromotePrices,
-    /// What the process's memory is besides.
-    pub survey: Survey,
-    /// Seconds that it took.
+    /// Memory of the process other than ordinary pages.
+    pub survey: MemorySurvey,
+    /// Seconds that the promotion took.
     pub seconds: f64,
     /// The process's processor time, in seconds.
     pub processor_seconds: f64,
-    /// Processor time beside the process's, in seconds.
-    pub own_processor_seconds: OwnTime,
-    /// That, as a share of the process's.
+    /// Processor time of pagewalk and the kernel, in seconds.
+    pub own_processor_seconds: Overhead,
+    /// That time as a share of the process's.
     pub own_share: f64,
-    /// The sampling's part of it.
+    /// The share that sampling takes.
     pub sampling_share: f64,
     /// Rounds.
     pub rounds: u64,
@@ -53,172 +53,172 @@ pub struct PromoteResult {
     pub promotions: u64,
     /// Promotions that failed.
     pub failures: u64,
-    /// Promoted parts that were found on small pages again.
+    /// Promoted parts that the kernel split again.
     pub splits: u64,
     /// Bytes of memory that promotions added.
     pub added_bytes: u64,
     /// Parts whose promotion the budget forbids.
     pub over_budget: usize,
-    /// What promotions saved.
-    pub gain: Gain,
-    /// What figures are.
+    /// The savings of promotions.
+    pub gain: PromotionGain,
+    /// Classes of figures.
     pub classes: Classes,
-    /// Parts of 2 MiB, counted.
-    pub parts: Parts,
-    /// Parts that are no longer tried, by reason.
-    pub left: Vec<LeftParts>,
-    /// Parts that lie beside each other, together.
+    /// Counts of 2 MiB parts.
+    pub parts: PartCounts,
+    /// Abandoned parts, by reason.
+    pub left: Vec<AbandonedParts>,
+    /// Adjacent parts, merged.
     pub ranges: Vec<PromotedRange>,
 }
 
-/// A sampler that does not work here.
+/// A sampler that does not work on this host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Unable {
+pub struct UnavailableSampler {
     /// The sampler.
     pub sampler: &'static str,
     /// Why.
     pub why: String,
-    /// What would enable it.
+    /// How to enable it.
     pub enable: String,
 }
 
-/// Bounds.
+/// The limits of `promote`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Limits {
-    /// The share of break-even that is asked of a part.
+pub struct PromoteLimits {
+    /// The share of the break-even misses that a part needs.
     pub factor: f64,
-    /// Bytes that promotions may add.
+    /// Most bytes that promotions may add.
     pub budget_bytes: u64,
-    /// The share of the process's time that sampling may take.
+    /// Largest share of the process's time that sampling may take.
     pub own_share: f64,
     /// Entries of the host's last TLB.
     pub tlb_entries: u32,
 }
 
-/// What is weighed, in nanoseconds.
+/// Prices in nanoseconds.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct PromotePrices {
-    /// A walk among others.
+    /// A walk that overlaps others.
     pub walk_nanoseconds: f64,
-    /// A walk alone.
+    /// A walk by itself.
     pub walk_alone_nanoseconds: f64,
     /// A promotion.
     pub promotion_nanoseconds: f64,
-    /// Charges at which a part is promoted first.
+    /// The charges at which a part is first promoted.
     pub threshold_charges: f64,
-    /// Figures that the probe lacks.
+    /// Assumptions for figures that the probe lacks.
     pub assumed: Vec<AssumedFigure>,
 }
 
-/// What a process's memory is besides ordinary pages.
+/// Memory of a process other than ordinary pages.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Survey {
+pub struct MemorySurvey {
     /// Measured.
     pub class: Class,
-    /// Memory in pages that were set aside.
-    pub hugetlb: Vec<Pool>,
-    /// Whether the process forbids huge pages: to `all` memory or to `unmarked`; null if it does not.
+    /// Memory in hugetlb pages.
+    pub hugetlb: Vec<HugetlbPool>,
+    /// The memory for which the process forbids huge pages: `all` or `unmarked`; null for none.
     pub process_forbids: Option<&'static str>,
-    /// Bytes that the program marked against huge pages.
+    /// Bytes for which the program refuses huge pages.
     pub refused_bytes: u64,
-    /// Memory that grew by less than 2 MiB at a time; null where there is none.
-    pub grown: Option<Grown>,
+    /// Memory that grew by less than 2 MiB at a time; null if there is none.
+    pub grown: Option<GradualMemory>,
 }
 
-/// Memory in pages of one size that were set aside.
+/// Hugetlb pages of one size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Pool {
+pub struct HugetlbPool {
     /// Bytes of a page.
     pub page_bytes: u64,
-    /// Bytes of all.
+    /// Their bytes.
     pub bytes: u64,
 }
 
 /// Memory that grew by less than 2 MiB at a time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Grown {
-    /// Blocks of 2 MiB.
+pub struct GradualMemory {
+    /// 2 MiB regions.
     pub blocks: u64,
-    /// Those of the heap.
+    /// Regions of the heap.
     pub heap_blocks: u64,
-    /// Bytes of all.
+    /// Their bytes.
     pub bytes: u64,
-    /// Whether that is certain.
+    /// Whether the cause is certain.
     pub certain: bool,
-    /// A sentence about it.
+    /// The cause, in a sentence.
     pub why: String,
 }
 
-/// Processor time beside the process's, in seconds.
+/// Processor time of pagewalk and the kernel, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct OwnTime {
-    /// This program's.
+pub struct Overhead {
+    /// pagewalk's own.
     pub sampling: f64,
-    /// That of the kernel's threads which sample.
+    /// Of the kernel threads that sample.
     pub kernel_thread: f64,
-    /// That of promotions.
+    /// Of promotions.
     pub promotions: f64,
 }
 
-/// What promotions saved.
+/// The savings of promotions.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Gain {
+pub struct PromotionGain {
     /// Modelled.
     pub class: Class,
     /// Misses.
     pub misses: f64,
-    /// Processor time, in seconds: at least.
+    /// The least processor time saved, in seconds.
     pub processor_seconds_low: f64,
-    /// At most.
+    /// The most processor time saved, in seconds.
     pub processor_seconds_high: f64,
 }
 
-/// Parts of 2 MiB, counted.
+/// Counts of 2 MiB parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Parts {
-    /// All.
+pub struct PartCounts {
+    /// All parts.
     pub all: usize,
-    /// Those that are watched.
+    /// Watched parts.
     pub watched: usize,
-    /// Those that were promoted, or would have been.
+    /// Parts promoted, or in a dry run due for promotion.
     pub promoted: usize,
-    /// Those that were on huge pages before.
+    /// Parts on huge pages before.
     pub huge_before: usize,
-    /// Those that are no longer tried.
+    /// Abandoned parts.
     pub left: usize,
 }
 
-/// Parts that are no longer tried for one reason.
+/// Parts abandoned for one reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct LeftParts {
+pub struct AbandonedParts {
     /// The reason.
     pub reason: String,
-    /// How many.
+    /// Their number.
     pub parts: u64,
 }
 
-/// Parts that lie beside each other.
+/// Adjacent parts, merged.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct PromotedRange {
     /// Its address, in hexadecimal.
     pub start: String,
     /// Its bytes.
     pub bytes: u64,
-    /// Those that were promoted, or would have been.
+    /// Bytes promoted, or in a dry run due for promotion.
     pub promoted_bytes: u64,
-    /// Those that were on huge pages before.
+    /// Bytes on huge pages before.
     pub huge_bytes_before: u64,
-    /// Those that are no longer tried.
+    /// Bytes of abandoned parts.
     pub left_bytes: u64,
-    /// Misses in a second of processor time, when they were sampled last.
+    /// Misses per second of processor time at the last sampling.
     pub misses_per_second: f64,
-    /// Charges of those that were not promoted.
+    /// Charges of parts that were not promoted.
     pub charges: f64,
-    /// Whether more misses could not have been seen in some.
+    /// Whether some part has as many misses as the sampler can see.
     pub saturated: bool,
 }
 
-/// What huge pages would bring a running process.
+/// What huge pages would save a running process.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct AdviceProcessResult {
     /// [`ADVICE_PROCESS_SCHEMA`].
@@ -227,71 +227,71 @@ pub struct AdviceProcessResult {
     pub process: i32,
     /// Its program.
     pub program: String,
-    /// Where samples come from.
+    /// The source of samples.
     pub sampler: &'static str,
-    /// Seconds that it was watched.
+    /// Seconds of sampling.
     pub seconds: f64,
     /// The process's processor time, in seconds.
     pub processor_seconds: f64,
-    /// The sampling's processor time as a share of that.
+    /// The sampling's processor time as a share of the process's.
     pub sampling_share: f64,
     /// Rounds.
     pub rounds: u64,
-    /// What is weighed.
+    /// The prices that decisions use.
     pub prices: AdvicePrices,
-    /// What the process's memory is besides.
-    pub survey: Survey,
-    /// Settings of the host that keep memory from huge pages.
+    /// Memory of the process other than ordinary pages.
+    pub survey: MemorySurvey,
+    /// Host settings that forbid huge pages.
     pub host_forbids: Vec<HostSetting>,
-    /// The share of its time that all ranges would save.
-    pub share_saved: SharedGain,
-    /// What figures are.
+    /// The share of its time that all ranges together would save.
+    pub share_saved: SavedShare,
+    /// Classes of figures.
     pub classes: Classes,
-    /// Ranges, those that would save most first.
-    pub ranges: Vec<AdvisedRange>,
-    /// What to do, in words.
+    /// Ranges, the largest saving first.
+    pub ranges: Vec<RangeAdvice>,
+    /// The advice, in a sentence.
     pub verdict: String,
 }
 
-/// What is weighed, in nanoseconds.
+/// Prices in nanoseconds.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct AdvicePrices {
-    /// A walk among others.
+    /// A walk that overlaps others.
     pub walk_nanoseconds: f64,
-    /// A walk alone.
+    /// A walk by itself.
     pub walk_alone_nanoseconds: f64,
     /// A promotion.
     pub promotion_nanoseconds: f64,
-    /// Figures that the probe lacks.
+    /// Assumptions for figures that the probe lacks.
     pub assumed: Vec<AssumedFigure>,
 }
 
-/// A share of a process's time.
+/// The share of a process's time saved.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct SharedGain {
+pub struct SavedShare {
     /// Modelled.
     pub class: Class,
-    /// At least; null where nothing is known.
+    /// Its lower bound; null if unknown.
     pub low: Option<f64>,
-    /// At most; null likewise.
+    /// Its upper bound; null if unknown.
     pub high: Option<f64>,
 }
 
-/// A range and what huge pages would bring it.
+/// A range and what huge pages would save there.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct AdvisedRange {
-    /// The range, as plans call it.
+pub struct RangeAdvice {
+    /// The range's name, as in plans.
     pub range: String,
     /// Its address, in hexadecimal.
     pub start: String,
     /// Its bytes.
     pub bytes: u64,
-    /// Walks in a second of processor time.
+    /// Walks per second of processor time.
     pub walks_per_processor_second: f64,
-    /// Whether more could not have been seen.
+    /// Whether the sampler could not have seen more.
     pub at_least: bool,
     /// The share of the process's time that it would save.
-    pub share_saved: SharedGain,
-    /// MiB of memory that it would take.
+    pub share_saved: SavedShare,
+    /// MiB of memory that huge pages would add.
     pub memory_mib: f64,
 }

@@ -1,54 +1,54 @@
-//! What `record` and `trace check` tell.
+//! The results of `record` and `trace check`.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Schema of what `record` writes.
+/// Schema of `record`.
 pub const RECORD_SCHEMA: &str = "pagewalk.record/1";
-/// Schema of what `trace check` writes.
+/// Schema of `trace check`.
 pub const TRACE_CHECK_SCHEMA: &str = "pagewalk.trace-check/1";
 
-/// Files that were recorded.
+/// Recorded files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct RecordResult {
     /// [`RECORD_SCHEMA`].
     pub schema: &'static str,
     /// One for each image of a process.
-    pub files: Vec<Recorded>,
+    pub files: Vec<RecordedFile>,
 }
 
-/// A file that was recorded.
+/// A recorded file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Recorded {
+pub struct RecordedFile {
     /// Its path.
     pub file: String,
-    /// The program in it.
+    /// Its program.
     pub program: String,
-    /// Data references; null where the file could not be written.
+    /// Data references; null if the file could not be written.
     pub references_data: Option<u64>,
-    /// Executions of blocks; null likewise.
+    /// Executions of blocks; null if the file could not be written.
     pub block_executions: Option<u64>,
-    /// Bytes of the file; null likewise.
+    /// Bytes of the file; null if it could not be written.
     pub bytes: Option<u64>,
-    /// What was lost of the stream, in words.
+    /// Parts of the stream that were lost.
     pub losses: Vec<String>,
-    /// Why it could not be written; null if it was.
+    /// Why the file could not be written; null if it was.
     pub error: Option<String>,
 }
 
-/// Whether a trace keeps the rules of streams.
+/// Whether a trace obeys the rules of streams.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TraceCheckResult {
     /// [`TRACE_CHECK_SCHEMA`].
     pub schema: &'static str,
     /// The file.
     pub trace: String,
-    /// Rules that it breaks; warnings are none.
+    /// Rules that it breaks, not counting warnings.
     pub rules_broken: usize,
-    /// What breaks rules, and warnings, in words.
+    /// Broken rules and warnings, in words.
     pub findings: Vec<String>,
-    /// Whether it could be read to its end.
+    /// Whether it was read to its end.
     pub whole: bool,
-    /// What is missing, in words.
+    /// What it lacks, in words.
     pub losses: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! What `trap` counts.
+//! The result of `trap`.
 
 use super::End;
 use crate::classes::Classes;
@@ -8,7 +8,7 @@ use serde::Serialize;
 /// Schema of what this version writes.
 pub const TRAP_SCHEMA: &str = "pagewalk.trap/1";
 
-/// Misses of a TLB, counted by page faults of a running program.
+/// A TLB's misses, counted by page faults of a running program.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct TrapResult {
     /// [`TRAP_SCHEMA`].
@@ -19,7 +19,7 @@ pub struct TrapResult {
     pub machine: String,
     /// The TLB.
     pub array: TrapArray,
-    /// Which references it sees.
+    /// The kinds of references that look it up.
     pub references: &'static str,
     /// How the program ended.
     pub end: End,
@@ -27,13 +27,13 @@ pub struct TrapResult {
     pub misses: u64,
     /// Seconds that the run took.
     pub run_seconds: f64,
-    /// Seconds of a run without the trap; null where there was none.
+    /// Seconds of a run without the trap; null if there was none.
     pub native_seconds: Option<f64>,
-    /// How many times as long the run took as without the trap.
+    /// `run_seconds` / `native_seconds`.
     pub slowdown: Option<f64>,
-    /// What a miss cost beyond the native run, in microseconds.
+    /// Added time per miss, in microseconds.
     pub microseconds_per_miss: Option<f64>,
-    /// What figures are.
+    /// Classes of figures.
     pub classes: Classes,
     /// One for each image of a process.
     pub images: Vec<TrapImage>,
@@ -50,9 +50,9 @@ pub struct TrapArray {
     pub ways: usize,
     /// Its replacement policy.
     pub replacement: &'static str,
-    /// The seed of a policy that draws.
+    /// The seed, if the policy is random.
     pub seed: Option<u64>,
-    /// How pages find their sets.
+    /// How a page number selects its set.
     pub index: String,
     /// Bytes of a page.
     pub page_bytes: u64,
@@ -61,7 +61,7 @@ pub struct TrapArray {
 /// An image of a process.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct TrapImage {
-    /// Its number, in order of beginning.
+    /// Its number, in order of start.
     pub number: u32,
     /// The process.
     pub process: i32,
@@ -69,7 +69,7 @@ pub struct TrapImage {
     pub program: String,
     /// How it began: `exec` or `fork`.
     pub began: &'static str,
-    /// Why it was not followed; null if it was.
+    /// Why its misses were not counted; null if they were.
     pub not_followed: Option<String>,
     /// Seconds that it ran.
     pub run_seconds: f64,
@@ -79,29 +79,29 @@ pub struct TrapImage {
     pub evictions: u64,
     /// First touches of pages.
     pub first_touches: u64,
-    /// Pages that unmapping took out of the TLB.
+    /// Pages that unmapping removed from the TLB.
     pub forgotten: u64,
-    /// Faults on pages that the array holds, as when several threads wait for one page: no misses.
+    /// Faults on pages that the array holds, for example when several threads wait for one page. They are no misses.
     pub refills: u64,
-    /// Misses in a second.
+    /// Misses per second.
     pub misses_per_second: f64,
-    /// What the agent spent on a fault, in microseconds; null without faults.
+    /// The agent's time per fault, in microseconds; null without faults.
     pub agent_microseconds_per_fault: Option<f64>,
-    /// Bytes of memory that it followed.
+    /// Bytes of memory under the trap.
     pub taken_over_bytes: u64,
-    /// Pages of that memory that were touched.
+    /// Touched pages of that memory.
     pub touched_pages: u64,
-    /// The share of resident pages that it followed; null where there were none.
+    /// The share of resident pages under the trap; null if there are none.
     pub seen_page_share: Option<f64>,
     /// Its memory by kind.
     pub memory: Vec<TrapMemory>,
     /// Its mappings at its end.
     pub mappings: Vec<TrapMapping>,
-    /// What was not followed, in words.
+    /// Memory not under the trap, in words.
     pub left_alone: Vec<String>,
-    /// Decisions that were compared with the simulator's; null where that was not asked for.
+    /// Decisions compared with the simulator's; null if not requested.
     pub checked_decisions: Option<u64>,
-    /// The first that differed; null where none did.
+    /// The first decision that differs; null if none does.
     pub first_difference: Option<String>,
 }
 
@@ -110,7 +110,7 @@ pub struct TrapImage {
 pub struct TrapMemory {
     /// The kind.
     pub kind: String,
-    /// Mappings of it.
+    /// Its number of mappings.
     pub mappings: usize,
     /// Their bytes.
     pub bytes: u64,

@@ -1,10 +1,10 @@
-//! What several runs differ in beside their figures, in words: it makes them hard to compare.
+//! Differences between runs other than their figures, in words: they make runs hard to compare.
 
 use super::Run;
 use crate::figures::description;
 use crate::schema::RunResult;
 
-/// A sentence's beginning, and what a run has there.
+/// The start of a sentence, and a run's value of the aspect.
 type Aspect = (&'static str, fn(&RunResult) -> String);
 
 const ASPECTS: [Aspect; 7] = [
@@ -19,7 +19,7 @@ const ASPECTS: [Aspect; 7] = [
 
 /// Options that choose a part of the run.
 const REGION: [&str; 4] = ["--from-marker", "--to-marker", "--skip", "--max-instructions"];
-/// Options that change what is simulated on a machine.
+/// Options that change what a machine simulates.
 const WAYS: [&str; 5] = ["--layout", "--structure", "--quantum", "--switch-at", "--cores"];
 
 /// Characters of a value that are shown.
@@ -35,7 +35,7 @@ pub(super) fn differences(runs: &[Run<'_>]) -> Vec<String> {
     aspects.chain(machines(runs)).collect()
 }
 
-/// Machines of one name that are not one machine.
+/// Machines with the same name and different descriptions.
 fn machines(runs: &[Run<'_>]) -> impl Iterator<Item = String> {
     let mut names: Vec<&str> = Vec::new();
     for machine in runs.iter().flat_map(|run| &run.result.descriptions) {
@@ -53,7 +53,7 @@ fn machines(runs: &[Run<'_>]) -> impl Iterator<Item = String> {
     })
 }
 
-/// The files by what they have, in the order of the first that has it.
+/// Files grouped by value, in the order of each value's first file.
 fn grouped<'a, T: PartialEq>(
     runs: &[Run<'a>],
     of: impl Fn(&'a RunResult) -> Option<T>,
@@ -69,7 +69,7 @@ fn grouped<'a, T: PartialEq>(
     groups
 }
 
-/// The program that was started with its arguments; of programs that take turns their names.
+/// The command line of the run; for programs that take turns, their names.
 fn ran(result: &RunResult) -> String {
     match result.processes.first() {
         None => "nothing".to_owned(),
@@ -81,12 +81,12 @@ fn ran(result: &RunResult) -> String {
     }
 }
 
-/// The mode that was simulated: that of the host, unless another was asked for.
+/// The simulated THP mode: the host's, unless an option sets another.
 fn thp(result: &RunResult) -> String {
     option(result, "--thp").unwrap_or(&result.host.thp).to_owned()
 }
 
-/// Those of some options that pagewalk was given.
+/// The options among `options` that pagewalk was given, or `none`.
 fn asked(result: &RunResult, options: &[&str], none: &str) -> String {
     let given = options.iter().filter_map(|name| Some(format!("{name} {}", option(result, name)?)));
     let given: Vec<String> = given.collect();

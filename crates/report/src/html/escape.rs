@@ -1,4 +1,4 @@
-//! Names come from the traced program: none may become markup.
+//! Escapes text: names come from the traced program and must not become markup.
 
 use crate::printable::printable;
 

@@ -1,9 +1,8 @@
-//! The report as one HTML file: opens from disk, asks for nothing from the network, carries the result as
-//! data.
+//! The report as one HTML file, which opens from disk, loads nothing from the network and carries the result as data.
 //!
-//! The page is readable without scripts: it has the finding, the figures and all tables of the process shown first, and
-//! the run's facts. Scripts draw the charts, sort and search the tables, and show the other processes (`views`); they
-//! compute no figure. Several runs stand side by side above the one that is shown (`runs`).
+//! The page is readable without scripts: it has the finding, the figures and all tables of the first process, and the
+//! run's facts. Scripts draw charts, sort and search tables, and show other processes (`views`); they compute no
+//! figure. Several runs stand side by side above the one shown (`runs`).
 
 mod differences;
 mod escape;
@@ -16,13 +15,13 @@ use crate::figures::{base_name, costliest};
 use crate::schema::RunResult;
 pub(crate) use escape::{escape, escape_json};
 
-/// What every page begins with, up to the links in its bar.
+/// The start of every page, up to the links in its bar.
 const TOP: &str = include_str!("top.html");
 const PAGE: &str = include_str!("page.html");
 pub(crate) const STYLE: &str = include_str!("style.css");
 const GLOSSARY: &str = include_str!("glossary.html");
 
-/// In this order: each may use what the ones before it define.
+/// Each script may use what the ones before it define.
 const SCRIPTS: [&str; 5] = [
     include_str!("js/dom.js"),
     include_str!("js/tables.js"),
@@ -45,8 +44,8 @@ pub fn render_html(result: &RunResult) -> String {
     render_runs_html(Run { file: "", result }, &[])
 }
 
-/// Results as one page: side by side, then the first as a page of its own has it, or with scripts any. Without others,
-/// that page.
+/// Results as one page: side by side, then the first in full; scripts can show any of them in full. Without `others`,
+/// the first's own page.
 pub fn render_runs_html(first: Run<'_>, others: &[Run<'_>]) -> String {
     let runs = [&[first], others].concat();
     let result = first.result;
@@ -57,7 +56,7 @@ pub fn render_runs_html(first: Run<'_>, others: &[Run<'_>]) -> String {
         Some(process) => format!("pagewalk: {}", escape(base_name(&process.program))),
         None => "pagewalk".to_owned(),
     };
-    let top = Top { title, style: format!("{STYLE}{}", runs::style(&runs)), is_scripted: true };
+    let top = PageHead { title, style: format!("{STYLE}{}", runs::style(&runs)), is_scripted: true };
     page(top, PAGE, |name| match name {
         "runs_link" => runs::link(&runs).to_owned(),
         "links" => sections::links(&made),
@@ -79,16 +78,16 @@ pub fn render_runs_html(first: Run<'_>, others: &[Run<'_>]) -> String {
     })
 }
 
-/// What pages differ in before the links in their bar.
-pub(crate) struct Top {
+/// The parts of a page's start that differ between pages.
+pub(crate) struct PageHead {
     pub title: String,
     pub style: String,
     /// Whether scripts in the page may run. Nothing comes from the network either way.
     pub is_scripted: bool,
 }
 
-/// A page: what every one begins with, then the template with each `{{name}}` replaced.
-pub(crate) fn page(top: Top, template: &str, value: impl Fn(&str) -> String) -> String {
+/// A page: the common start, then the template with each `{{name}}` replaced.
+pub(crate) fn page(top: PageHead, template: &str, value: impl Fn(&str) -> String) -> String {
     let top = fill(TOP, |name| match name {
         "title" => top.title.clone(),
         "style" => top.style.clone(),
@@ -99,12 +98,12 @@ pub(crate) fn page(top: Top, template: &str, value: impl Fn(&str) -> String) -> 
     top + &fill(template, value)
 }
 
-/// The template with each `{{name}}` replaced, in one pass: what is filled in is never searched again.
+/// The template with each `{{name}}` replaced, in one pass: replacements are never searched.
 pub(crate) fn fill(template: &str, value: impl Fn(&str) -> String) -> String {
     let mut page = String::with_capacity(template.len());
     let mut rest = template;
     while let Some((before, after)) = rest.split_once("{{") {
-        let (name, after) = after.split_once("}}").expect("every placeholder is closed");
+        let (name, after) = after.split_once("}}").expect("every placeholder ends in }}");
         page.push_str(before);
         page.push_str(&value(name));
         rest = after;

@@ -1,5 +1,5 @@
-//! Several runs in one page: side by side in a table, with what makes them hard to compare. The rest of the page is of
-//! one run: of the first, or with scripts of the one that is chosen.
+//! Several runs in one page: side by side in a table, with what makes them hard to compare. The rest of the page shows
+//! one run: the first, or with scripts the chosen one.
 
 use super::differences::differences;
 use super::escape::escape;
@@ -9,7 +9,7 @@ use crate::figures::{base_name, per_kilo_instruction, walk_cycle_share, whole};
 use crate::numbers::{change, count, percent, ratio};
 use crate::schema::{MachineResult, RunResult};
 
-/// What the report's style lacks, if there are several.
+/// The style for several runs; nothing for one.
 pub(super) fn style(runs: &[Run<'_>]) -> &'static str {
     if runs.len() > 1 { include_str!("runs.css") } else { "" }
 }
@@ -41,7 +41,7 @@ pub(super) fn chooser(runs: &[Run<'_>]) -> String {
     format!("<label class=\"scripted chooser\">Run <select id=\"run\">{options}</select></label>\n    ")
 }
 
-/// What made each run, from what, and where.
+/// The tool, input and host of each run.
 pub(super) fn about(runs: &[Run<'_>]) -> String {
     let about = |(index, run): (usize, &Run<'_>)| {
         let title = if runs.len() > 1 { run.file } else { "this report" };
@@ -75,7 +75,7 @@ fn table(first: &Run<'_>, runs: &[Run<'_>]) -> String {
     format!("<table class=\"runs\"><thead><tr>{head}</tr></thead>{rows}</table>")
 }
 
-/// A run's machines, each a row behind its name.
+/// A run's machines, one row each.
 fn rows(index: usize, run: &Run<'_>, first: &Run<'_>, most: u64) -> String {
     let machines = &run.result.machines;
     let name = format!(
@@ -95,7 +95,7 @@ fn rows(index: usize, run: &Run<'_>, first: &Run<'_>, most: u64) -> String {
     format!("<tbody data-run=\"{index}\"><tr>{name}{}</tr></tbody>", cells.join("</tr><tr>"))
 }
 
-/// The program that was started, and how many images ran.
+/// The first program, and how many images ran.
 fn program(result: &RunResult) -> String {
     match result.processes.as_slice() {
         [] => "no process".to_owned(),
@@ -104,7 +104,7 @@ fn program(result: &RunResult) -> String {
     }
 }
 
-/// What a machine of a later run is compared with.
+/// The machine of the first run that a later run's machine is compared with.
 fn base<'a>(first: &'a RunResult, machine: &MachineResult) -> Option<&'a MachineResult> {
     first.machines.iter().find(|base| base.name == machine.name).or(first.machines.first())
 }
@@ -131,7 +131,7 @@ fn cells(machine: &MachineResult, base: Option<&MachineResult>, most: u64) -> St
     )
 }
 
-/// The change of walk cycles, and against which machine if that has another name.
+/// The change of walk cycles, and the base machine's name if it differs.
 fn changed(machine: &MachineResult, base: &MachineResult) -> Option<String> {
     let change = change(whole(base, "walk_cycles")?, whole(machine, "walk_cycles")?);
     Some(match machine.name == base.name {

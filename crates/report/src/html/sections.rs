@@ -1,31 +1,33 @@
-//! Sections in the page: tables as elements, charts as data that scripts draw.
+//! Sections of the page: tables as elements, charts as data that scripts draw.
 
 use super::escape::{escape, escape_json};
 use super::summary::tag;
 use crate::numbers::exact;
 use crate::schema::{ProcessResult, RunResult};
-use crate::sections::{Bar, Cell, Chart, Column, Content, Look, Only, Part, Row, SECTIONS, Section, Table};
+use crate::sections::{
+    Audience, Bar, Cell, Chart, Column, Content, Part, Row, RowStyle, SECTIONS, Section, Table,
+};
 
-/// Rows of a table that are shown without scripts, and with them before others are asked for.
+/// Rows that a table shows without scripts, and with scripts before the reader asks for more.
 const FIRST: usize = 40;
 
-/// A section and what it shows, if it has something to show.
-pub(super) type Made = (&'static Section, Option<Content>);
+/// A section and its content, if it has any.
+pub(super) type SectionContent = (&'static Section, Option<Content>);
 
-/// All sections of a process, if one is shown.
-pub(super) fn made(result: &RunResult, shown: Option<&ProcessResult>) -> Vec<Made> {
+/// All sections, with the content for the process shown.
+pub(super) fn made(result: &RunResult, shown: Option<&ProcessResult>) -> Vec<SectionContent> {
     let content = |section: &Section| shown.and_then(|process| (section.make)(result, process));
     SECTIONS.iter().map(|section| (section, content(section))).collect()
 }
 
-/// All that have something to show.
-pub(super) fn all(made: &[Made]) -> String {
+/// The sections with content, as elements.
+pub(super) fn all(made: &[SectionContent]) -> String {
     made.iter().filter_map(|(section, content)| Some(one(section, content.as_ref()?))).collect()
 }
 
-/// Links to them; those to sections that the process lacks are hidden.
-pub(super) fn links(made: &[Made]) -> String {
-    let link = |(section, content): &Made| {
+/// Links to sections; those without content are hidden.
+pub(super) fn links(made: &[SectionContent]) -> String {
+    let link = |(section, content): &SectionContent| {
         let Section { id, link, .. } = section;
         let look = if content.as_ref().is_some_and(needs_scripts) { " class=\"scripted\"" } else { "" };
         let hidden = if content.is_none() { " hidden" } else { "" };
@@ -34,7 +36,7 @@ pub(super) fn links(made: &[Made]) -> String {
     made.iter().filter(|(section, _)| !section.link.is_empty()).map(link).collect()
 }
 
-/// Whether there is nothing to see without them.
+/// Whether content is invisible without scripts.
 fn needs_scripts(content: &Content) -> bool {
     content.parts.iter().all(|part| matches!(part, Part::Charts(_)))
 }
@@ -68,7 +70,7 @@ fn part(part: &Part) -> String {
 
 fn charts_of(charts: &[Chart]) -> String {
     let one = |chart: &Chart| {
-        let data = serde_json::to_string(chart).expect("a chart has only what JSON has");
+        let data = serde_json::to_string(chart).expect("a chart is valid JSON");
         let data = escape_json(&data);
         format!("<div class=\"chart\"><script type=\"application/json\">{data}</script></div>")
     };
@@ -76,7 +78,7 @@ fn charts_of(charts: &[Chart]) -> String {
     format!("<div class=\"{look}\">{}</div>", charts.iter().map(one).collect::<String>())
 }
 
-/// A table. Scripts sort and search it where it says what its rows are.
+/// A table. Scripts sort and search it if it names its rows.
 pub(super) fn table(made: &Table) -> String {
     let heads =
         made.columns.iter().enumerate().filter(|(_, column)| is_shown(column)).map(|(index, column)| {
@@ -110,7 +112,7 @@ pub(super) fn table(made: &Table) -> String {
 }
 
 fn is_shown(column: &Column) -> bool {
-    column.only != Only::Terminals
+    column.only != Audience::Terminals
 }
 
 /// Labels below the bars, which stand in the second column.
@@ -130,9 +132,9 @@ fn ticks(ticks: &[(f64, String)], columns: usize) -> String {
 
 fn row(made: &Table, row: &Row) -> String {
     let look = match row.look {
-        Look::Emphasised => " class=\"emphasis\"",
-        Look::Minor => " class=\"faint\"",
-        Look::Plain | Look::Bound => "",
+        RowStyle::Emphasised => " class=\"emphasis\"",
+        RowStyle::Minor => " class=\"faint\"",
+        RowStyle::Plain | RowStyle::Bound => "",
     };
     let opens = row.opens.map_or(String::new(), |index| format!(" data-opens=\"{index}\""));
     let cells = row.cells.iter().zip(&made.columns).enumerate().filter(|(_, (_, column))| is_shown(column));
@@ -164,7 +166,7 @@ fn cell(made: &Table, index: usize, cell: &Cell, column: &Column) -> String {
     format!("<td{look}{word}{value}>{}</td>", told(cell))
 }
 
-/// Whether a text begins with the number that it is sorted by. Rows of one percentage keep their order.
+/// Whether a text begins with the number that it is sorted by. Rows with equal percentages keep their order.
 fn tells_itself(text: &str) -> bool {
     text.ends_with(" %") || text.starts_with("0x") || text.bytes().all(|byte| byte.is_ascii_digit())
 }

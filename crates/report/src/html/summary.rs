@@ -1,4 +1,4 @@
-//! What the page says of a process before its sections, and of the run behind them.
+//! The summary of a process above its sections, and the facts of the run below them.
 
 use super::escape::escape;
 use crate::figures::{
@@ -113,7 +113,7 @@ fn class(name: &str) -> &'static str {
     metrics::find(name).map_or("", |metric| metric.class.name())
 }
 
-/// Cards of what few runs have.
+/// Cards for figures that few runs have.
 fn rare(
     process: &ProcessResult,
     machine: &MachineResult,
@@ -130,7 +130,7 @@ fn rare(
     cards
 }
 
-/// What made this report, from what, and where; the data stands in the page's element `island`.
+/// The tool, input and host of the report; the page's element `island` holds the data.
 pub(super) fn about(result: &RunResult, title: &str, island: &str) -> String {
     let machines: Vec<&str> = result.machines.iter().map(|machine| machine.name.as_str()).collect();
     let facts = [

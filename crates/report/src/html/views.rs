@@ -1,7 +1,7 @@
-//! What the page shows of each process: of one at first, of the others when they are chosen.
+//! The view of each process: the page shows one at first, the others on request.
 //!
-//! Those of all are in the page as compressed text, as a run may have hundreds. So is the data of a run where it is
-//! large.
+//! The page holds all views as compressed text, since a run may have hundreds of processes. Large runs have their data
+//! compressed too.
 
 use super::escape::{escape, escape_json};
 use super::{Run, fill, sections, summary};
@@ -31,7 +31,7 @@ pub(super) fn summary(result: &RunResult, process: &ProcessResult) -> String {
     })
 }
 
-/// The summary of a run without any.
+/// The summary of a run without a process.
 pub(super) const NO_PROCESS: &str = "<h1>No process was recorded.</h1>";
 
 /// Summary and sections of every process of every run, if there are several.
@@ -49,7 +49,7 @@ pub(super) fn all(runs: &[Run<'_>]) -> String {
         }
     };
     let views: Vec<_> = runs.iter().map(view).collect();
-    let views = serde_json::to_string(&views).expect("texts are JSON");
+    let views = serde_json::to_string(&views).expect("a list of texts is valid JSON");
     compressed("pagewalk-views", &views)
 }
 
@@ -65,7 +65,7 @@ pub(super) fn islands(runs: &[Run<'_>]) -> String {
     runs.iter().enumerate().map(island).collect::<Vec<_>>().join("\n")
 }
 
-/// Where the data of a run stands in the page.
+/// The id of the element with a run's data.
 pub(super) fn island_id(index: usize) -> String {
     match index {
         0 => "pagewalk-result".to_owned(),
@@ -77,16 +77,16 @@ pub(super) fn island_id(index: usize) -> String {
 fn compressed(id: &str, text: &str) -> String {
     let mut packed = GzEncoder::new(Vec::new(), Compression::best());
     let written = packed.write_all(text.as_bytes()).and_then(|()| packed.finish());
-    let data = STANDARD.encode(written.expect("memory takes every write"));
+    let data = STANDARD.encode(written.expect("writes to memory succeed"));
     format!("<script type=\"application/gzip\" id=\"{id}\">{data}</script>\n")
 }
 
-/// Runs of several processes, with their numbers.
+/// The runs with several processes, with their indices.
 fn of_several<'a>(runs: &'a [Run<'a>]) -> impl Iterator<Item = (usize, &'a Run<'a>)> {
     runs.iter().enumerate().filter(|(_, run)| run.result.processes.len() > 1)
 }
 
-/// The process images of each run that has several; hidden but those of the first.
+/// Tables of process images, for runs that have several; all but the first are hidden.
 pub(super) fn processes_of(runs: &[Run<'_>]) -> String {
     let one = |(index, run): (usize, &Run<'_>)| {
         let hidden = if index > 0 { " hidden" } else { "" };
@@ -101,7 +101,7 @@ pub(super) fn processes_of(runs: &[Run<'_>]) -> String {
     of_several(runs).map(one).collect()
 }
 
-/// A chooser of them for each such run.
+/// A chooser of process images for each such run.
 pub(super) fn choosers(runs: &[Run<'_>]) -> String {
     let option = |(index, process): (usize, &ProcessResult)| {
         let (program, pid) = (escape(base_name(&process.program)), process.pid);
@@ -118,7 +118,7 @@ pub(super) fn choosers(runs: &[Run<'_>]) -> String {
     of_several(runs).map(one).collect()
 }
 
-/// The costliest process of each run: what is shown of it first.
+/// The costliest process of each run: the one shown first.
 pub(super) fn costliest_of(runs: &[Run<'_>]) -> String {
     let of = |run: &Run<'_>| costliest(run.result).map_or(String::new(), |index| index.to_string());
     runs.iter().map(of).collect::<Vec<_>>().join(" ")

@@ -1,4 +1,4 @@
-//! What huge pages would buy a program, and the renderers.
+//! What huge pages would save a program: the result and its renderers.
 
 pub mod schema;
 

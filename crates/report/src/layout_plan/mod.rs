@@ -1,4 +1,4 @@
-//! A planned layout, and its renderers.
+//! A planned layout: the result and its renderers.
 
 pub mod schema;
 

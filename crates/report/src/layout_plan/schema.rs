@@ -1,6 +1,6 @@
 //! The result of `pagewalk layout plan`, as data. `--json` writes exactly this.
 //!
-//! All counts are *modelled*: of the machines, for base pages, on the recorded stream with its objects moved.
+//! All counts are *modelled*, for base pages, on the recorded stream with its objects moved.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// The schema name that every result carries.
 pub const LAYOUT_PLAN_SCHEMA: &str = "pagewalk.layout-plan/1";
 
-/// What was planned for one stream.
+/// The layout planned for one stream.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LayoutPlanResult {
     /// [`LAYOUT_PLAN_SCHEMA`].
@@ -19,33 +19,33 @@ pub struct LayoutPlanResult {
     pub trace: String,
     /// Path of the program.
     pub program: String,
-    /// What planned.
+    /// The planner.
     pub planner: String,
-    /// What it did, in a sentence.
+    /// What the planner did, in a sentence.
     pub did: String,
-    /// What was lost of the stream.
+    /// Parts of the stream that were lost.
     pub losses: Vec<String>,
-    /// What each machine makes of it.
+    /// The layout's walks on each machine.
     pub machines: Vec<PlannedMachine>,
-    /// Where each object goes.
+    /// The planned place of each object.
     pub objects: Vec<PlannedObject>,
-    /// Shared objects that cannot move: mapped several times, or moved by the program.
+    /// Shared objects that cannot move, because the program maps them several times or moves them.
     pub left: u64,
 }
 
-/// Walks of one machine.
+/// Walks on one machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PlannedMachine {
     /// Its name.
     pub name: String,
-    /// Its sets of the last level; of several arrays the most.
+    /// Sets of its last level; the most of several arrays.
     pub sets: u64,
-    /// Walks with objects where they were recorded.
+    /// Walks with objects at their recorded places.
     pub recorded: u64,
-    /// Walks with objects where they are planned.
+    /// Walks with objects at their planned places.
     pub planned: u64,
-    /// Walks if the last level were fully associative, with objects where they were recorded: what no layout of a
-    /// machine with few conflicts gets far below.
+    /// Walks with objects at their recorded places and a fully associative last level. If there are few conflicts, no
+    /// layout gets far below this.
     pub fully_associative: u64,
     /// Random layouts.
     pub random: RandomLayouts,
@@ -58,7 +58,7 @@ impl PlannedMachine {
     }
 }
 
-/// Walks under random layouts, estimated from a sample of reuses, as shares of those where objects were recorded.
+/// Walks under random layouts as shares of `recorded`, estimated from a sample of reuses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RandomLayouts {
     /// How many.
@@ -78,7 +78,7 @@ pub struct PlannedObject {
     pub file: String,
     /// Its pages.
     pub pages: u64,
-    /// How often a reference went to one of its pages from another page.
+    /// References to one of its pages that follow a reference to another page.
     pub references: u64,
     /// Pages that it moves by, modulo the most sets of the machines.
     pub shift: u64,

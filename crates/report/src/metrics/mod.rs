@@ -1,8 +1,8 @@
-//! The registry of metrics: every counter of a machine once, with its unit, its class, and how it adds up.
+//! The registry of metrics: every counter of a machine once, with its unit, its class, and how it combines.
 //!
-//! Whoever counts names a metric as the registry does ([`record`]); whoever sums, formats or explains asks it. A family
-//! of metrics is a pattern with named parts, such as `tlb.{array}.misses`; [`parts::PARTS`] says what each stands for.
-//! `pagewalk schema metrics` prints [`page`], of which `cargo xtask docs` makes `docs/reference/metrics.md`.
+//! Counting code names metrics as the registry does ([`record`]); code that sums, formats or explains asks it. A family
+//! of metrics is a pattern with named parts, such as `tlb.{array}.misses`; [`parts::PARTS`] explains the parts.
+//! `pagewalk schema metrics` prints [`page`], which `cargo xtask docs` writes to `docs/reference/metrics.md`.
 
 mod list;
 mod page;
@@ -12,7 +12,7 @@ mod schema;
 pub use list::CHAPTERS;
 pub use page::page;
 pub use parts::{PARTS, Part};
-pub(crate) use schema::Registered;
+pub(crate) use schema::RegistrySchema;
 
 use crate::classes::Class;
 use crate::numbers::{bytes, count, cycles, percent, ratio};
@@ -80,21 +80,21 @@ impl Unit {
     }
 }
 
-/// What becomes of a metric where processes or cores are taken together.
+/// How a metric combines over processes or cores.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Adds {
-    /// It is the sum of theirs.
-    Up,
-    /// It is made anew of sums: the metrics of the first list together, times a factor, over another.
-    Anew {
-        /// What is added up.
+pub enum Aggregation {
+    /// Its values add up.
+    Sum,
+    /// A quotient of sums: the metrics of `of` together, times a factor, over another metric.
+    Recomputed {
+        /// The numerator's metrics.
         of: &'static [&'static str],
         /// A factor.
         times: f64,
-        /// What it is divided by.
+        /// The denominator.
         over: &'static str,
     },
-    /// Nothing: it tells of one process alone.
+    /// It does not: it describes one process.
     Never,
 }
 
@@ -107,8 +107,8 @@ pub struct Metric {
     pub unit: Unit,
     /// Where it comes from.
     pub class: Class,
-    /// How it adds up over processes and cores.
-    pub adds: Adds,
+    /// How it combines over processes and cores.
+    pub adds: Aggregation,
     /// What it is, in one sentence.
     pub doc: &'static str,
 }
@@ -122,15 +122,15 @@ impl Metric {
         }
     }
 
-    /// Its value among other metrics: what they have, or else what is made of them.
+    /// Its value: as recorded in `metrics`, or else computed from them.
     pub fn of(&self, metrics: &Metrics) -> Option<Number> {
         metrics.get(self.id).copied().or_else(|| quotient(self.adds, metrics))
     }
 }
 
-/// A quotient of these metrics as they are now, if it is one. What is over nothing is nothing.
-fn quotient(adds: Adds, metrics: &Metrics) -> Option<Number> {
-    let Adds::Anew { of, times, over } = adds else { return None };
+/// The quotient of these metrics, if it is one. Over 0 it is 0.
+fn quotient(adds: Aggregation, metrics: &Metrics) -> Option<Number> {
+    let Aggregation::Recomputed { of, times, over } = adds else { return None };
     let value = |name: &str| metrics.get(name).map_or(0.0, |number| number.as_f64());
     let (above, below) = (of.iter().map(|name| value(name)).sum::<f64>() * times, value(over));
     Some(Number::Real(if below > 0.0 { above / below } else { 0.0 }))
@@ -140,7 +140,7 @@ fn quotient(adds: Adds, metrics: &Metrics) -> Option<Number> {
 pub struct Chapter {
     /// What they are of.
     pub title: &'static str,
-    /// Which machines, kernels or studies have them.
+    /// Which machines, kernels or studies record them.
     pub about: &'static str,
     /// In the order in which they are read.
     pub metrics: &'static [Metric],
@@ -151,12 +151,12 @@ pub fn all() -> impl Iterator<Item = &'static Metric> {
     CHAPTERS.iter().flat_map(|chapter| chapter.metrics)
 }
 
-/// The metric, or the family, that a name belongs to.
+/// The metric or family of a name.
 pub fn find(name: &str) -> Option<&'static Metric> {
     all().find(|metric| parts::split(metric.id, name).is_some())
 }
 
-/// What stands for the parts of a family in one of its names, in order: `l1d` of `tlb.l1d.misses`.
+/// The values of a family's named parts in one of its names, in order: `l1d` of `tlb.l1d.misses`.
 pub fn parts_of<'a>(id: &str, name: &'a str) -> Option<Vec<&'a str>> {
     parts::split(id, name)
 }
@@ -171,12 +171,12 @@ pub fn record(metrics: &mut Metrics, name: impl Into<String>, value: Number) {
     metrics.insert(name, value);
 }
 
-/// Adds the count of something to a machine's metrics: see [`record`].
+/// [`record`] for a count.
 pub fn record_count(metrics: &mut Metrics, name: impl Into<String>, count: u64) {
     record(metrics, name, Number::Count(count));
 }
 
-/// Makes those metrics that are quotients of others, as these are now.
+/// Computes the metrics that are quotients of others.
 pub fn add_quotients(metrics: &mut Metrics) {
     for metric in all() {
         if let Some(value) = quotient(metric.adds, metrics) {
@@ -185,8 +185,8 @@ pub fn add_quotients(metrics: &mut Metrics) {
     }
 }
 
-/// The metrics of a machine over several processes or cores. What does not add up is left out, unless there is one
-/// alone.
+/// The metrics of a machine over several processes or cores. Metrics that do not combine are left out, unless there
+/// is only one process or core.
 pub fn sum<'a>(all: impl IntoIterator<Item = &'a Metrics>) -> Metrics {
     let mut all = all.into_iter();
     let Some(mut sum) = all.next().cloned() else { return Metrics::new() };
@@ -201,7 +201,7 @@ pub fn sum<'a>(all: impl IntoIterator<Item = &'a Metrics>) -> Metrics {
             };
         }
     }
-    sum.retain(|name, _| is_one || find(name).is_none_or(|metric| metric.adds != Adds::Never));
+    sum.retain(|name, _| is_one || find(name).is_none_or(|metric| metric.adds != Aggregation::Never));
     add_quotients(&mut sum);
     sum
 }

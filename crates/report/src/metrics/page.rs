@@ -1,6 +1,6 @@
-//! The registry as a page of the guide.
+//! The registry as a page of the reference.
 
-use super::{Adds, CHAPTERS, Metric, PARTS, Part};
+use super::{Aggregation, CHAPTERS, Metric, PARTS, Part};
 use std::fmt::Write;
 
 const HEAD: &str = "\
@@ -11,8 +11,8 @@ JSON, in Parquet and in studies.
 
 A *measured* figure is counted on the program itself, whatever the machine. A *modelled* one is
 counted on the machine as its file describes it, or is such a count times a price of that file. A
-*bound* is what no machine can beat. *Adds up* tells what becomes of a metric where processes or
-cores are taken together: it is their sum, it is made anew of sums, or it is left out. What has no
+*bound* is what no machine can beat. *Adds up* says how a metric combines over
+processes or cores: it is their sum, it is recomputed from sums, or it is left out. What has no
 unit is a count.
 ";
 
@@ -31,9 +31,9 @@ pub fn page() -> String {
 
 fn row(metric: &Metric) -> String {
     let adds = match metric.adds {
-        Adds::Up => "yes",
-        Adds::Anew { .. } => "anew",
-        Adds::Never => "no",
+        Aggregation::Sum => "yes",
+        Aggregation::Recomputed { .. } => "recomputed",
+        Aggregation::Never => "no",
     };
     let Metric { id, unit, class, doc, .. } = metric;
     format!("| `{id}` | {} | {} | {adds} | {doc} |\n", unit.name(), class.name())

@@ -1,12 +1,12 @@
-//! What stands for the named parts of families of metrics.
+//! The named parts of families of metrics, and their values.
 
 /// A named part of a pattern.
 pub struct Part {
     /// Its name between braces.
     pub name: &'static str,
-    /// What it stands for.
+    /// What it names.
     pub doc: &'static str,
-    /// All that may stand there, each with what it means; empty: any text without a dot.
+    /// All its values, each with its meaning; empty: any text without a dot.
     pub values: &'static [(&'static str, &'static str)],
 }
 
@@ -22,15 +22,15 @@ pub const PARTS: &[Part] = &[
     Part { name: "level", doc: "1 for the first level", values: &[("1", ""), ("2", ""), ("3", "")] },
     Part { name: "ways", doc: "how many ways of each set were on", values: &[] },
     Part { name: "size", doc: "a page size, such as `64K`", values: &[] },
-    Part { name: "order", doc: "n of blocks of at least 2^n frames", values: &[] },
+    Part { name: "order", doc: "n, for blocks of at least 2^n frames", values: &[] },
     Part {
         name: "percent",
-        doc: "a share of all pages that are backed",
+        doc: "a share of all backed pages",
         values: &[("90", ""), ("95", ""), ("99", "")],
     },
     Part {
         name: "sets",
-        doc: "what the sets of the last level do",
+        doc: "a count over the sets of the last level",
         values: &[
             ("misses", ""),
             ("compulsory_misses", ""),
@@ -46,7 +46,7 @@ pub const PARTS: &[Part] = &[
     },
     Part {
         name: "requester",
-        doc: "whose access",
+        doc: "what makes the access",
         values: &[
             ("fetch", "a fetch of the program"),
             ("load", "a load of the program"),
@@ -61,22 +61,22 @@ pub const PARTS: &[Part] = &[
             ("l1u", "a page of the program"),
             ("l1k", "a mapped page of the kernel"),
             ("l2", "page-table entries of the program"),
-            ("l3", "entries of those, and of the kernel"),
+            ("l3", "page-table entries of `l2` and of the kernel"),
             ("invalid", "first touch of a page"),
             ("modify", "first store to a page"),
         ],
     },
     Part {
         name: "account",
-        doc: "what a kernel's cycles went into",
+        doc: "what a kernel's cycles are spent on",
         values: &[
             ("fault", "page faults"),
             ("zero", "clearing memory"),
             ("copy", "copying pages"),
-            ("map", "changing tables in place"),
+            ("map", "changing page tables in place"),
             ("bookkeeping", "a policy's own work at TLB misses"),
-            ("scan", "looking over tables in the background"),
-            ("flush", "dropping translations"),
+            ("scan", "scanning page tables in the background"),
+            ("flush", "flushing translations"),
             ("compaction", "moving pages out of the way"),
             ("swap", "writing pages to swap and reading them back"),
             ("file", "reading files"),
@@ -96,7 +96,7 @@ impl Part {
     }
 }
 
-/// What stands for each part of a pattern in `name`, if it has the pattern's form.
+/// The value of each part of a pattern in `name`, if it has the pattern's form.
 pub(super) fn split<'a>(pattern: &str, name: &'a str) -> Option<Vec<&'a str>> {
     let Some((literal, rest)) = pattern.split_once('{') else { return (pattern == name).then(Vec::new) };
     let name = name.strip_prefix(literal)?;

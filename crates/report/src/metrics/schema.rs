@@ -1,4 +1,4 @@
-//! The registry as a part of JSON Schemas: which names the metrics of a machine have.
+//! The registry in JSON Schemas: the names that a machine's metrics may have.
 
 use super::{Metric, Part, all};
 use crate::values::Number;
@@ -6,10 +6,10 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 
-/// Stands for the metrics of a machine where a schema is made from a type.
-pub(crate) struct Registered;
+/// Stands for the metrics of a machine when a type becomes a schema.
+pub(crate) struct RegistrySchema;
 
-impl JsonSchema for Registered {
+impl JsonSchema for RegistrySchema {
     fn schema_name() -> Cow<'static, str> {
         "Metrics".into()
     }
@@ -65,8 +65,8 @@ mod tests {
 
     #[test]
     fn names_fit_the_schema_if_they_are_registered() {
-        let schema = SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<Registered>();
-        let validator = jsonschema::validator_for(&schema.to_value()).expect("it is a schema");
+        let schema = SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<RegistrySchema>();
+        let validator = jsonschema::validator_for(&schema.to_value()).expect("it is a valid schema");
         let names = [
             "walks",
             "tlb.l1d.misses",

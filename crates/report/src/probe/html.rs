@@ -1,9 +1,9 @@
 //! The result as one HTML page in the report's style: no scripts, nothing from the network, its data as one JSON
 //! island.
 
-use super::schema::{Figure, ProbeResult, Tlb};
+use super::schema::{Figure, ProbeResult, TlbLevel};
 use super::{entries, picture, quantity, replacement, replacement_basis, to_json, ways, where_measured};
-use crate::html::{STYLE, Top, escape, escape_json, page};
+use crate::html::{PageHead, STYLE, escape, escape_json, page};
 use crate::numbers::exact;
 use crate::sweep::markup::{head, number};
 use crate::sweep::picture::{Picture, style};
@@ -15,7 +15,7 @@ pub fn render_html(result: &ProbeResult) -> String {
     let shown =
         |picture: Option<Picture>, label: &str| picture.map_or(String::new(), |made| made.element(label));
     let title = format!("pagewalk: {}", escape(&result.host.cpu));
-    let top = Top { title, style: format!("{STYLE}\n{}", style()), is_scripted: false };
+    let top = PageHead { title, style: format!("{STYLE}\n{}", style()), is_scripted: false };
     page(top, PAGE, |name| match name {
         "headline" => format!("{}, by timing", escape(&result.host.cpu)),
         "where" => escape(&where_measured(result)),
@@ -68,9 +68,9 @@ fn cards(result: &ProbeResult) -> String {
 }
 
 fn tlbs(result: &ProbeResult) -> String {
-    let row = |tlb: &Tlb| {
+    let row = |tlb: &TlbLevel| {
         let refused = tlb.refused.as_ref().map_or(String::new(), |why| {
-            let Tlb { assumed, .. } = tlb;
+            let TlbLevel { assumed, .. } = tlb;
             let taken = format!("a machine file takes {} of {} ways", exact(assumed.entries), assumed.ways);
             format!("<span class=\"sub\">{}; {taken}</span>", escape(why))
         });

@@ -1,4 +1,4 @@
-//! What a host's translation and its kernel cost, as measured, and its renderers.
+//! Measured costs of a host's translation and kernel: the result and its renderers.
 //!
 //! [`schema`] is the result; [`render_text`] prints it on a terminal, [`to_json`] writes it as JSON,
 //! [`render_html`] as a page with pictures.
@@ -11,7 +11,7 @@ pub use crate::text::render_probe_text as render_text;
 pub use html::render_html;
 pub use schema::ProbeResult;
 
-use schema::{PROBE_SCHEMA, Tlb};
+use schema::{PROBE_SCHEMA, TlbLevel};
 
 /// The result as JSON, with a newline at its end.
 pub fn to_json(result: &ProbeResult) -> String {
@@ -26,15 +26,15 @@ pub fn from_json(text: &str) -> Result<ProbeResult, crate::ReadError> {
     crate::json::read(text, PROBE_SCHEMA)
 }
 
-/// The entries of a level in words: `96`, or `1,722 to 2,435` where they are refused.
-pub(crate) fn entries(tlb: &Tlb) -> String {
+/// The entries of a level in words: `96`, or `1,722 to 2,435` if the number is uncertain.
+pub(crate) fn entries(tlb: &TlbLevel) -> String {
     use crate::numbers::exact;
     let [low, high] = tlb.between.map(exact);
     tlb.entries.map_or(format!("{low} to {high}"), exact)
 }
 
 /// Its ways in words.
-pub(crate) fn ways(tlb: &Tlb) -> String {
+pub(crate) fn ways(tlb: &TlbLevel) -> String {
     match (tlb.ways, tlb.entries) {
         (None, _) => "–".to_owned(),
         (ways, entries) if ways == entries => "all".to_owned(),
@@ -42,16 +42,16 @@ pub(crate) fn ways(tlb: &Tlb) -> String {
     }
 }
 
-/// What leaves a full set, in a word.
-pub(crate) fn replacement(tlb: &Tlb) -> String {
+/// Its replacement policy, in a word.
+pub(crate) fn replacement(tlb: &TlbLevel) -> String {
     match &tlb.replacement {
         None => "–".to_owned(),
         Some(found) => found.policy.clone().unwrap_or("undecided".to_owned()),
     }
 }
 
-/// How sure that is, or why nothing is said.
-pub(crate) fn replacement_basis(tlb: &Tlb) -> Option<String> {
+/// How certain that is, or why it is undecided.
+pub(crate) fn replacement_basis(tlb: &TlbLevel) -> Option<String> {
     let found = tlb.replacement.as_ref()?;
     if let Some(why) = &found.undecided {
         return Some(format!("replacement undecided: {why}"));
@@ -82,7 +82,7 @@ pub(crate) fn quantity(value: f64, unit: &str) -> String {
     format!("{value:.digits$} {unit}")
 }
 
-/// Where it was measured, in one line.
+/// The host, in one line.
 pub(crate) fn where_measured(result: &ProbeResult) -> String {
     let around = &result.surroundings;
     let load = around.load.map_or(String::new(), |load| format!(", load {load:.1} before"));

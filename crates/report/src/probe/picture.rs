@@ -13,8 +13,8 @@ const TOP: f64 = 34.0;
 const RIGHT: f64 = 170.0;
 const LINE: f64 = 17.0;
 
-/// A line of a picture: its curve, its name in the legend, and which colour it has.
-pub(super) struct Drawn<'a> {
+/// A line of a picture: its curve, its name in the legend, and its colour.
+pub(super) struct NamedCurve<'a> {
     pub curve: &'a Curve,
     pub title: String,
     pub color: usize,
@@ -23,14 +23,14 @@ pub(super) struct Drawn<'a> {
 
 /// Logarithmic axes.
 struct Frame {
-    /// log2 of the ends across.
+    /// log2 of the ends of the horizontal axis.
     across: [f64; 2],
-    /// log2 of the ends upwards.
+    /// log2 of the ends of the vertical axis.
     up: [f64; 2],
 }
 
 impl Frame {
-    fn of(lines: &[Drawn]) -> Frame {
+    fn of(lines: &[NamedCurve]) -> Frame {
         let points = || lines.iter().flat_map(|line| &line.curve.points);
         let ends = |values: &mut dyn Iterator<Item = f64>| {
             let (low, high) =
@@ -63,7 +63,7 @@ impl Frame {
             picture.line("grid", [LEFT, y], [LEFT + WIDTH, y]);
             picture.text("", [LEFT - 8.0, y + 4.0], "end", &quantity(value, unit).replace(".00", ""));
         }
-        // As many numbers as have room.
+        // Skip numbers that have no room.
         let octaves = self.across[1] - self.across[0];
         let step = (octaves / 9.0).ceil().max(1.0) as usize;
         for octave in (self.across[0].ceil() as u32..=self.across[1] as u32).step_by(step) {
@@ -78,8 +78,8 @@ impl Frame {
     }
 }
 
-/// Curves in one frame. `marks` are places across, with what they are.
-pub(super) fn curves(title: &str, lines: &[Drawn], marks: &[(u64, String)]) -> Option<Picture> {
+/// Curves in one frame. `marks` are places on the horizontal axis with their names.
+pub(super) fn curves(title: &str, lines: &[NamedCurve], marks: &[(u64, String)]) -> Option<Picture> {
     let first = lines.first()?.curve;
     let frame = Frame::of(lines);
     let mut picture = Picture::new(LEFT + WIDTH + RIGHT, TOP + HEIGHT + 42.0);
@@ -111,11 +111,12 @@ pub(super) fn curves(title: &str, lines: &[Drawn], marks: &[(u64, String)]) -> O
     Some(picture)
 }
 
-/// The curve of the TLBs for a page size, with the steps found.
+/// The curve of the TLBs for a page size, with the levels found.
 pub(super) fn tlb(result: &ProbeResult, page: &str) -> Option<Picture> {
     let curve = result.curve(&format!("tlb.{}", page.to_lowercase()))?;
     let title = format!("{} pages", crate::page_name(page));
-    let line = Drawn { curve, title: title.clone(), color: usize::from(page != "4K") * 2, dashed: false };
+    let line =
+        NamedCurve { curve, title: title.clone(), color: usize::from(page != "4K") * 2, dashed: false };
     let marks: Vec<(u64, String)> = result
         .tlbs
         .iter()
@@ -127,14 +128,14 @@ pub(super) fn tlb(result: &ProbeResult, page: &str) -> Option<Picture> {
     curves(&format!("ns of an access, to so many {title} in turn"), &[line], &marks)
 }
 
-/// Walks by footprint: so many at once, in both page sizes.
+/// The cost of walks by footprint, in both page sizes.
 pub(super) fn walks(result: &ProbeResult) -> Option<Picture> {
     let mut lines = Vec::new();
     for (color, chains) in [1, 2, 4, 8].into_iter().enumerate() {
         for page in ["4K", "2M"] {
             let name = format!("walks.{}.chains_{chains}", page.to_lowercase());
             let title = format!("{}, {chains} at once", crate::page_name(page));
-            lines.extend(result.curve(&name).map(|curve| Drawn {
+            lines.extend(result.curve(&name).map(|curve| NamedCurve {
                 curve,
                 title,
                 color,
@@ -150,7 +151,7 @@ pub(super) fn caches(result: &ProbeResult) -> Option<Picture> {
     let curve = result.curve("caches")?;
     curves(
         "ns of a load, in 2 MB pages",
-        &[Drawn { curve, title: "lines in random order".to_owned(), color: 4, dashed: false }],
+        &[NamedCurve { curve, title: "lines in random order".to_owned(), color: 4, dashed: false }],
         &[],
     )
 }

@@ -1,7 +1,7 @@
 //! The result of `pagewalk probe`, as data. `--json` writes exactly this; the page embeds exactly this.
 //!
-//! Every figure is *measured*, by timing alone: a median of repeats with its 10th and 90th percentile, or null with
-//! the reason. Times are in nanoseconds; cycles are those of the core.
+//! Timing alone *measures* every figure: a median of repeats with its 10th and 90th percentile, or null with the
+//! reason. Times are in nanoseconds; cycles are the core's.
 
 use crate::schema::Host;
 use schemars::JsonSchema;
@@ -10,108 +10,109 @@ use serde::{Deserialize, Serialize};
 /// The schema name that every result carries.
 pub const PROBE_SCHEMA: &str = "pagewalk.probe/1";
 
-/// What was measured on one processor of a host.
+/// Measurements on one processor of a host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProbeResult {
     /// [`PROBE_SCHEMA`].
     pub schema: String,
     /// Version of pagewalk.
     pub version: String,
-    /// Where it ran.
+    /// The host.
     pub host: Host,
-    /// What else of the host matters.
-    pub surroundings: Surroundings,
-    /// Whether it was a quick look, not to be relied on.
+    /// Conditions on the host that affect the figures.
+    pub surroundings: HostConditions,
+    /// Whether it was a quick probe, whose figures are unreliable.
     pub quick: bool,
-    /// Seconds that it took.
+    /// Seconds that the probe took.
     pub seconds: f64,
     /// Levels of the data TLBs, those for 4 KB pages first.
-    pub tlbs: Vec<Tlb>,
+    pub tlbs: Vec<TlbLevel>,
     /// All figures, by name.
     pub figures: Vec<Figure>,
     /// All curves, by name.
     pub curves: Vec<Curve>,
-    /// What could not be done, and why.
+    /// What the probe could not do, and why.
     pub notes: Vec<String>,
 }
 
-/// What of a host matters to the figures.
+/// Conditions on a host that affect the figures.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Surroundings {
-    /// The processor that everything ran on.
+pub struct HostConditions {
+    /// The processor that the probe ran on.
     pub cpu: usize,
-    /// Processors that it could have been.
+    /// Processors that it may run on.
     pub cpus_allowed: Vec<usize>,
-    /// Whether a hypervisor is present, whose tables every walk goes through too.
+    /// Whether there is a hypervisor; every walk then goes through its tables too.
     pub hypervisor: bool,
-    /// Whether free memory goes back to it, so that first touches may wait; false of probes before this was looked at.
+    /// Whether the kernel returns free memory to the hypervisor, so that first touches may wait; false in older probes.
     #[serde(default)]
     pub reports_free_pages: bool,
-    /// Ticks of the time-stamp counter in a nanosecond.
+    /// Ticks of the time-stamp counter per nanosecond.
     pub tsc_ghz: f64,
-    /// Whether the counter's rate is constant and it never stops, as the kernel says.
+    /// Whether, by the kernel, the counter's rate is constant and it never stops.
     pub tsc_constant: bool,
-    /// Bytes of memory that could be had before.
+    /// Bytes of available memory before the probe.
     pub available_bytes: u64,
-    /// Load of the last minute before; null where it is not known.
+    /// The load average of the minute before the probe; null if unknown.
     pub load: Option<f64>,
 }
 
 /// A level of the data TLBs for pages of one size.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Tlb {
+pub struct TlbLevel {
     /// `4K` or `2M`.
     pub page: String,
     /// 1 or 2.
     pub level: u32,
-    /// Its entries; null if refused.
+    /// Its entries; null if uncertain.
     pub entries: Option<u64>,
-    /// Its ways, as many as entries if fully associative; null if refused.
+    /// Its ways, equal to the entries if fully associative; null if uncertain.
     pub ways: Option<u64>,
-    /// Pages up to which it hits, and pages from which on most miss.
+    /// The most pages that all hit, and the fewest pages of which most miss.
     pub between: [u64; 2],
-    /// Why `entries` and `ways` are refused.
+    /// Why `entries` and `ways` are uncertain.
     pub refused: Option<String>,
-    /// At each stride at which pages conflict: the most that all hit.
+    /// For each stride at which pages conflict, the most pages that all hit.
     pub conflicts: Vec<StrideConflict>,
-    /// What leaves a full set; null of probes before this was asked.
+    /// Its replacement policy; null in older probes.
     #[serde(default)]
-    pub replacement: Option<Replaced>,
-    /// What a machine file takes where `entries` and `ways` are refused; as found where they are not.
-    pub assumed: Assumed,
-    /// Entries of the machine compared with; null where none was given or it has no such array.
+    pub replacement: Option<ReplacementFinding>,
+    /// The array for a machine file: as measured, or assumed if `entries` and `ways` are uncertain.
+    pub assumed: AssumedArray,
+    /// Entries of the machine given for comparison; null if there is none or it has no such array.
     pub machine_entries: Option<u64>,
 }
 
-/// Most pages at a stride that all hit.
+/// The most pages at a stride that all hit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StrideConflict {
-    /// Pages that one lies after the other.
+    /// The stride in pages.
     pub stride: u64,
-    /// Most pages in a cycle that all hit.
+    /// The most pages in a cycle that all hit.
     pub hits: u64,
 }
 
-/// The policy that comes nearest to what patterns over few sets cost.
+/// The policy whose simulation best fits the measured cost of patterns over few sets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Replaced {
+pub struct ReplacementFinding {
     /// Its name in machine files; null if undecided.
     pub policy: Option<String>,
-    /// Ways with which it was simulated; null if undecided.
+    /// Ways of the simulated array; null if undecided.
     pub ways: Option<u64>,
-    /// How far off it is, from 0 to 1, the step from all hits to all misses; null if undecided.
+    /// Its distance from the measurement, from 0 to 1, where 1 is the step from all hits to all misses; null if
+    /// undecided.
     pub off: Option<f64>,
-    /// The next nearest policy; null where there is none, and if undecided.
+    /// The second best policy; null if there is none or if undecided.
     pub next: Option<String>,
-    /// How far off that is.
+    /// The distance of the second best policy.
     pub next_off: Option<f64>,
-    /// Why nothing can be said; null where something is.
+    /// Why the policy is undecided; null if it is decided.
     pub undecided: Option<String>,
 }
 
-/// An array to calculate with.
+/// An array for a machine file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Assumed {
+pub struct AssumedArray {
     /// Its entries.
     pub entries: u64,
     /// Its ways.
@@ -123,45 +124,45 @@ pub struct Assumed {
 pub struct Figure {
     /// Its name, such as `fault.anonymous_4k`.
     pub name: String,
-    /// What it is, for people.
+    /// Its title for people.
     pub title: String,
     /// Its unit: `ns` or `GHz`.
     pub unit: String,
     /// Always `measured`.
     pub class: String,
-    /// How often it was measured.
+    /// The number of repeats.
     pub repeats: usize,
-    /// The median of the repeats; null if refused.
+    /// The median of the repeats; null if there is no value.
     pub value: Option<f64>,
     /// The 10th percentile of the repeats.
     pub low: Option<f64>,
     /// The 90th percentile.
     pub high: Option<f64>,
-    /// The value in cycles of the core; null of other units, and where the core's clock did not stay the same.
+    /// The value in core cycles; null for other units, and if the core's clock changed.
     pub cycles: Option<f64>,
     /// Why there is no value.
     pub refused: Option<String>,
 }
 
-/// A figure over something else.
+/// A figure as a function of pages or bytes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Curve {
     /// Its name, such as `tlb.4k`.
     pub name: String,
-    /// What it is, for people.
+    /// Its title for people.
     pub title: String,
     /// What `at` counts: `pages` or `bytes`.
     pub at_unit: String,
     /// Unit of the values.
     pub unit: String,
-    /// Ascending.
+    /// By ascending `at`.
     pub points: Vec<Point>,
 }
 
 /// One point of a curve.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Point {
-    /// Where it is.
+    /// Its pages or bytes.
     pub at: u64,
     /// The median of the repeats.
     pub value: f64,
@@ -182,7 +183,7 @@ impl ProbeResult {
         self.figures.iter().find(|figure| figure.name == name)
     }
 
-    /// Reasons of refused figures, each once, with the names that it holds for.
+    /// The reasons for missing values, each once, with the figures it applies to.
     pub fn refused(&self) -> Vec<(&str, Vec<&str>)> {
         let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
         for figure in &self.figures {

@@ -40,7 +40,7 @@ fn curve(name: &str, at_unit: &str) -> Curve {
 }
 
 fn result() -> ProbeResult {
-    let tlb = |level, entries| Tlb {
+    let tlb = |level, entries| TlbLevel {
         page: "4K".to_owned(),
         level,
         entries,
@@ -48,7 +48,7 @@ fn result() -> ProbeResult {
         between: [1722, 2435],
         refused: entries.is_none().then(|| "not sharp".to_owned()),
         conflicts: vec![StrideConflict { stride: 16, hits: 6 }],
-        replacement: Some(Replaced {
+        replacement: Some(ReplacementFinding {
             policy: entries.map(|_| "not-mru".to_owned()),
             ways: entries.map(|_| 6),
             off: entries.map(|_| 0.034),
@@ -56,7 +56,7 @@ fn result() -> ProbeResult {
             next_off: entries.map(|_| 0.21),
             undecided: entries.is_none().then(|| "lru and fifo are too near".to_owned()),
         }),
-        assumed: Assumed { entries: 2048, ways: 16 },
+        assumed: AssumedArray { entries: 2048, ways: 16 },
         machine_entries: Some(1536),
     };
     ProbeResult {
@@ -67,7 +67,7 @@ fn result() -> ProbeResult {
             kernel: "6.1".to_owned(),
             thp: "madvise".to_owned(),
         },
-        surroundings: Surroundings {
+        surroundings: HostConditions {
             cpu: 1,
             cpus_allowed: vec![0, 1],
             hypervisor: true,
@@ -96,7 +96,7 @@ fn json_comes_back_as_it_went() {
     assert!(from_json("{\"schema\": \"pagewalk.result/1\"}").is_err());
 }
 
-/// Probes of earlier versions did not look whether free memory goes back.
+/// Probes of earlier versions do not tell whether free memory returns to the hypervisor.
 #[test]
 fn an_older_probe_is_read() {
     let json = to_json(&result());
@@ -106,7 +106,7 @@ fn an_older_probe_is_read() {
 
 #[test]
 fn a_guest_that_gives_its_memory_back_is_told_of() {
-    let around = Surroundings { reports_free_pages: true, ..result().surroundings };
+    let around = HostConditions { reports_free_pages: true, ..result().surroundings };
     let giving = ProbeResult { surroundings: around, ..result() };
     assert!(
         where_measured(&giving).contains("1 of a virtual machine that gives its free memory back, Linux")
@@ -148,13 +148,13 @@ fn the_page_is_whole_and_nothing_becomes_markup() {
     assert!(!page.contains("{{") && page.contains("pagewalk-probe"), "all is filled");
     assert!(!page.contains("<CPU>") && page.contains("A &lt;CPU&gt;"));
     assert_eq!(page.matches("<svg").count(), 3);
-    // Nothing of 2 MB pages, and no page without curves fails.
+    // Rendering works without 2 MB pages and without curves.
     let bare = ProbeResult { curves: Vec::new(), tlbs: Vec::new(), figures: Vec::new(), ..result() };
     assert_eq!(render_html(&bare).matches("<svg").count(), 0);
     assert!(!render_text(&bare, &TextOptions { width: 64, color: false, verbose: true }).is_empty());
 }
 
-/// By their names figures and curves find their places in the page.
+/// The page looks figures and curves up by name.
 #[test]
 fn no_text_of_a_file_becomes_markup() {
     for kept in [&["schema"][..], &["schema", "name", "page"]] {

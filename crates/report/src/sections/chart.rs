@@ -1,9 +1,9 @@
-//! Charts of sections, as data: a page's scripts draw them. Places are parts of one, from the left and from the top;
-//! words are ready to show.
+//! Charts of sections, as data that a page's scripts draw. Places are fractions of the width and height, from the left
+//! and the top; texts are final.
 
 use serde::{Serialize, Serializer};
 
-/// A place, as finely as a screen can show it.
+/// Serializes a place as precisely as a screen can show it.
 fn place<S: Serializer>(at: &f64, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64((at * 1e4).round() / 1e4)
 }
@@ -19,14 +19,14 @@ pub(crate) enum Chart {
 /// Curves and points between two axes.
 #[derive(Default, Serialize)]
 pub(crate) struct Plot {
-    /// What it shows, for who cannot see it.
+    /// What it shows, for readers who cannot see it.
     pub label: String,
-    /// What stands above it, and smaller words below that.
+    /// The title above it, and smaller words below the title.
     pub title: String,
     pub sub: String,
-    /// How high it is, in pixels.
+    /// Its height in pixels.
     pub height: u32,
-    /// Whether it stands beside others of its kind.
+    /// Whether it is one of several small charts side by side.
     pub is_small: bool,
     pub x: Axis,
     pub y: Axis,
@@ -58,7 +58,7 @@ pub(crate) struct Curve {
     pub name: String,
     pub is_named_at_end: bool,
     pub is_joined: bool,
-    /// Closes it along its lower edge: filled.
+    /// Fills the area below it.
     pub is_filled: bool,
     /// Draws a circle at each point.
     pub has_dots: bool,
@@ -72,13 +72,13 @@ pub(crate) struct Point {
     pub x: f64,
     #[serde(serialize_with = "place")]
     pub y: f64,
-    /// Beside it, where there is room.
+    /// The name beside it, if there is room.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
     /// A style of its own.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub look: &'static str,
-    /// What the pointer tells there; the first line as a title, if the chart has none.
+    /// Lines of its tooltip; the first is the title, if the chart has none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tells: Vec<String>,
 }
@@ -86,30 +86,30 @@ pub(crate) struct Point {
 /// A line across the chart.
 #[derive(Serialize)]
 pub(crate) struct Mark {
-    /// Where, if it is upright.
+    /// Its place, if it is vertical.
     pub x: Option<f64>,
-    /// Where, if it lies.
+    /// Its place, if it is horizontal.
     pub y: Option<f64>,
     pub text: String,
 }
 
-/// Walks over address space and time. Cells stand in the data of the run.
+/// Walks over address space and time. The run's data holds the cells.
 #[derive(Serialize)]
 pub(crate) struct Heat {
     pub label: String,
     /// Number of columns.
     pub columns: u32,
-    /// Most walks of a cell, and in words.
+    /// Most walks of a cell, as a number and in words.
     pub most: u64,
     pub most_text: String,
-    /// How large a cell is.
+    /// The size of a cell, in words.
     pub cell: String,
     /// Instructions at the left edge of each column, and at the right edge of the last.
     pub edges: Vec<String>,
     pub ticks: Vec<Tick>,
-    /// Walks of each column, as parts of the most that one has.
+    /// Walks of each column as fractions of the largest column.
     pub strip: Vec<f64>,
-    /// The most.
+    /// The largest column's walks, in words.
     pub peak: String,
     pub groups: Vec<HeatGroup>,
 }
@@ -117,11 +117,11 @@ pub(crate) struct Heat {
 /// Rows of one mapping.
 #[derive(Serialize)]
 pub(crate) struct HeatGroup {
-    /// The mapping, and where it begins.
+    /// The mapping's name and first address.
     pub name: String,
     pub start: String,
     /// Its share of all walks.
     pub share: String,
-    /// Where each row lies; empty of the row of many mappings.
+    /// The address of each row; empty for the row that collects many mappings.
     pub places: Vec<String>,
 }

@@ -1,7 +1,8 @@
-//! Misses of a software-managed TLB by class, and where its partition went, if it moves.
+//! Misses of a software-managed TLB by class, and the moves of its partition.
 
 use super::{
-    Axis, Cell, Chart, Column, Content, Curve, Look, Part, Plot, Point, Row, Section, Table, Terminal, Tick,
+    Axis, Cell, Chart, Column, Content, Curve, Part, Plot, Point, Row, RowStyle, Section, Table, Terminal,
+    Tick,
 };
 use crate::figures::{MissClassFigures, miss_classes, per_kilo_instruction, whole};
 use crate::numbers::{count, exact, nice_step, percent, ratio, total};
@@ -42,14 +43,14 @@ fn of(machine: &MachineResult, several: bool) -> Vec<Part> {
     parts
 }
 
-/// The table, if the machine has such a TLB, and anything missed.
+/// The table, if the machine has such a TLB with any misses.
 fn table(machine: &MachineResult, several: bool) -> Option<Table> {
     let classes = miss_classes(machine);
     let misses = total(classes.iter().map(|class| class.misses));
     let cycles = total(classes.iter().map(|class| class.cycles));
     let all = MissClassFigures { name: "all", what: "", misses, cycles };
-    let mut rows: Vec<Row> = classes.iter().map(|class| row(machine, Look::Plain, class, &all)).collect();
-    rows.push(row(machine, Look::Emphasised, &all, &all));
+    let mut rows: Vec<Row> = classes.iter().map(|class| row(machine, RowStyle::Plain, class, &all)).collect();
+    rows.push(row(machine, RowStyle::Emphasised, &all, &all));
     let title =
         if several { format!("Misses by class on {}", machine.name) } else { "Misses by class".to_owned() };
     let columns = vec![
@@ -66,7 +67,7 @@ fn table(machine: &MachineResult, several: bool) -> Option<Table> {
     (misses > 0).then(|| Table { columns, rows, is_whole: true, ..Table::default() })
 }
 
-fn row(machine: &MachineResult, look: Look, class: &MissClassFigures, all: &MissClassFigures) -> Row {
+fn row(machine: &MachineResult, look: RowStyle, class: &MissClassFigures, all: &MissClassFigures) -> Row {
     let MissClassFigures { name, what, misses, cycles } = *class;
     let quotient = |part: u64, all: u64| (all > 0).then(|| part as f64 / all as f64);
     let cells = vec![
@@ -83,7 +84,7 @@ fn row(machine: &MachineResult, look: Look, class: &MissClassFigures, all: &Miss
     Row::new(look, cells)
 }
 
-/// The partition from each move to the next, and to the end of the program.
+/// The partition over the run.
 fn partition(machine: &MachineResult, end: u64) -> Plot {
     let moves = &machine.partition;
     let most = moves.iter().map(|at| at.lower).max().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! What several sections find, and how they say it.
+//! Findings that several sections share.
 
 use crate::figures::whole;
 use crate::numbers::percent;
@@ -18,13 +18,13 @@ pub(super) fn share(walks: u64, all: u64) -> f64 {
     if all == 0 { 0.0 } else { walks as f64 / all as f64 }
 }
 
-/// Which causes most walks, of rows in their order.
+/// The finding about the row with most walks.
 pub(super) fn first(row: Option<(&str, u64)>, all: u64) -> Option<String> {
     let (name, walks) = row.filter(|_| all > 0)?;
     Some(format!("{} causes {} of all page walks", shortened(name, TITLED), percent(share(walks, all))))
 }
 
-/// The same with its first letter large.
+/// The text with a capital first letter.
 pub(super) fn capitalised(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())

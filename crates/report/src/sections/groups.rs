@@ -1,22 +1,22 @@
-//! Tables of groups, the same for all kinds: what parts of a run executed, and the walks that they took.
+//! Tables of groups of all kinds: what parts of a run executed, and their walks.
 
 use super::{Cell, Column, Content, Row, Table};
 use crate::figures::whole;
 use crate::groups::{Division, GroupKind};
-use crate::metrics::{self, Adds, Metric};
+use crate::metrics::{self, Aggregation, Metric};
 use crate::numbers::percent;
 use crate::schema::{Group, Number, ProcessResult};
 
-/// What stands in a column.
-enum Shown {
+/// The content of a column.
+enum GroupColumn {
     Of(&'static Metric),
-    /// The part of all walks of the first machine.
+    /// The share of all walks on the first machine.
     Share,
-    /// The same as a bar.
+    /// That share as a bar.
     Bar,
 }
 
-/// Metrics before the share of walks, and in which order their columns go: see [`Column::goes`].
+/// Metrics before the share of walks, with their [`Column::goes`].
 const BEFORE: [(&str, u8); 6] = [
     ("instructions", 4),
     ("references_data", 8),
@@ -25,11 +25,11 @@ const BEFORE: [(&str, u8); 6] = [
     ("pages_touched", 6),
     ("walks", 0),
 ];
-/// Metrics after it.
+/// Metrics after the share of walks.
 const AFTER: [(&str, u8); 4] =
     [("walks_data", 2), ("walks_fetch", 2), ("walk_cycles", 1), ("walks_per_kilo_instruction", 5)];
 
-/// The groups of a division, those with most cycles of walks first, under `heading`.
+/// The groups of a division under `heading`, those with most walk cycles first.
 pub(super) fn content(process: &ProcessResult, division: &Division, heading: &str) -> Option<Content> {
     let mut groups: Vec<(&GroupKind, &Group)> = division.groups(process).collect();
     let cycles = |group: &Group| value(group, "walk_cycles");
@@ -51,49 +51,52 @@ pub(super) fn content(process: &ProcessResult, division: &Division, heading: &st
     (!groups.is_empty()).then(|| Content::from(table))
 }
 
-/// What some of the groups have.
-fn columns(groups: &[(&GroupKind, &Group)]) -> Vec<(Shown, u8)> {
+/// The columns that some group has a value for.
+fn columns(groups: &[(&GroupKind, &Group)]) -> Vec<(GroupColumn, u8)> {
     let of = |&(name, goes): &(&str, u8)| {
         let metric = metrics::find(name)?;
-        groups.iter().any(|(_, group)| number(metric, group).is_some()).then_some((Shown::Of(metric), goes))
+        groups
+            .iter()
+            .any(|(_, group)| number(metric, group).is_some())
+            .then_some((GroupColumn::Of(metric), goes))
     };
-    let share = [(Shown::Share, 0), (Shown::Bar, 3)];
+    let share = [(GroupColumn::Share, 0), (GroupColumn::Bar, 3)];
     BEFORE.iter().filter_map(of).chain(share).chain(AFTER.iter().filter_map(of)).collect()
 }
 
-fn title(shown: &Shown) -> String {
+fn title(shown: &GroupColumn) -> String {
     match shown {
-        // They stand behind all walks, as in other tables of who pays.
-        Shown::Of(metric) => match metric.id {
+        // They follow all walks, as in other tables.
+        GroupColumn::Of(metric) => match metric.id {
             "walks_data" => "data".to_owned(),
             "walks_fetch" => "fetch".to_owned(),
             "walk_cycles" => "cycles".to_owned(),
             _ => metric.title(),
         },
-        Shown::Share => "share".to_owned(),
-        Shown::Bar => "data and fetch".to_owned(),
+        GroupColumn::Share => "share".to_owned(),
+        GroupColumn::Bar => "data and fetch".to_owned(),
     }
 }
 
-fn cell(shown: &Shown, group: &Group, all: u64) -> Cell {
+fn cell(shown: &GroupColumn, group: &Group, all: u64) -> Cell {
     let of = |name: &str| value(group, name) as u64;
     match shown {
-        Shown::Of(metric) => {
+        GroupColumn::Of(metric) => {
             let figure = |number: Number| Cell::figure(metric.unit.text(number), number.as_f64());
             Cell::or_dash(number(metric, group).map(figure))
         }
-        Shown::Share => {
+        GroupColumn::Share => {
             let share = (value(group, "walks_data") + value(group, "walks_fetch")) / all as f64;
             Cell::real((all > 0).then_some(share), percent)
         }
-        Shown::Bar => Cell::Walks { data: of("walks_data"), fetch: of("walks_fetch"), of: all },
+        GroupColumn::Bar => Cell::Walks { data: of("walks_data"), fetch: of("walks_fetch"), of: all },
     }
 }
 
-/// A quotient is one only of a group that has some of what it is over.
+/// The group's value; none for a quotient over 0.
 fn number(metric: &Metric, group: &Group) -> Option<Number> {
     match metric.adds {
-        Adds::Anew { over, .. } if value(group, over) == 0.0 => None,
+        Aggregation::Recomputed { over, .. } if value(group, over) == 0.0 => None,
         _ => metric.of(&group.metrics),
     }
 }

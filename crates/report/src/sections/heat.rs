@@ -18,7 +18,7 @@ pub(super) const SECTION: Section = Section {
 
 fn make(_: &RunResult, process: &ProcessResult) -> Option<Content> {
     let heat = &process.heat;
-    // A file may name more than it has.
+    // The file may name more columns than its rows have.
     let longest = heat.rows.iter().map(|row| row.walks.len()).max().unwrap_or(0);
     let columns = (0..longest.min(heat.columns as usize))
         .map(|column| total(heat.rows.iter().map(|row| row.walks.get(column).copied().unwrap_or(0))));
@@ -48,7 +48,7 @@ fn chart(heat: &schema::Heat, columns: &[u64], all: u64) -> Heat {
     let end = stretch.saturating_mul(columns.len() as u64) as f64;
     let (step, _) = nice_step(end, 7.0);
     let ticks = multiples(step, 0.0..=end).map(|at| Tick { at: at / end, text: round(at as u64) });
-    // A row of a piece of address space, where there is one.
+    // The first row of a piece of address space, if any.
     let row = heat.rows.iter().find(|row| row.bytes > 0);
     let rows = row.map_or(String::new(), |row| format!("{} by ", bytes(row.bytes)));
     Heat {
@@ -74,7 +74,7 @@ fn groups(rows: &[HeatRow]) -> impl Iterator<Item = &[HeatRow]> {
 fn group(rows: &[HeatRow], all: u64) -> HeatGroup {
     let walks = total(rows.iter().flat_map(|row| &row.walks).copied());
     let place = |row: &HeatRow| match row.bytes {
-        // The row of many mappings lies nowhere.
+        // The row that collects many mappings has no address.
         0 => String::new(),
         size => format!("{:#x} – {:#x} ({})", row.start, row.start.saturating_add(size), bytes(size)),
     };

@@ -1,23 +1,23 @@
-//! The process images of a run. Not a section of one of them: a page shows it before them.
+//! The process images of a run. It belongs to no process: a page shows it before their sections.
 
-use super::{Cell, Column, Look, Row, Table};
+use super::{Cell, Column, Row, RowStyle, Table};
 use crate::figures::{base_name, by_cost, walk_cycle_share, whole};
 use crate::numbers::percent;
 use crate::printable::shortened;
 use crate::schema::{ProcessResult, RunResult};
 
-/// Characters of a command line.
+/// Characters of a command line that are shown.
 const TOLD: usize = 90;
 /// Rows that a page shows at first.
 const FIRST: usize = 10;
 
-/// All of them, the costliest first.
+/// All process images, the costliest first.
 pub(crate) fn images(result: &RunResult) -> Table {
     let mut order: Vec<(usize, &ProcessResult)> = result.processes.iter().enumerate().collect();
     order.sort_by(|(_, a), (_, b)| by_cost(b, a));
     let row = |(index, process): (usize, &ProcessResult)| Row {
         cells: cells(process),
-        look: Look::Plain,
+        look: RowStyle::Plain,
         opens: Some(index),
     };
     Table {

@@ -1,9 +1,9 @@
-//! Machines under several kernels: what translation costs, what the kernel's own work adds, and the memory it takes.
+//! Machines under several kernels: the cost of translation, the cost of the kernel's own work, and the memory used.
 
 mod history;
 mod tradeoff;
 
-use super::{Bar, Cell, Column, Content, Look, Name, Part, Row, Section, Table, Terminal};
+use super::{Bar, Cell, Column, Content, Name, Part, Row, RowStyle, Section, Table, Terminal};
 use crate::figures::{KERNEL_PARTS, KernelFigures, kernels, killed};
 use crate::numbers::{bytes, change, count, cycles, multiples, nice_step, percent, ratio};
 use crate::schema::{ProcessResult, RunResult};
@@ -20,7 +20,7 @@ pub(super) const SECTION: Section = Section {
     make,
 };
 
-/// What a terminal says below the last table.
+/// The text below the last table on a terminal.
 const LEGEND: &str = "cycles per instruction are modelled; together: walks, lower-level hits and all of the kernel's \
                       work. A perfect TLB with base pages: 0";
 
@@ -47,7 +47,7 @@ fn make(_: &RunResult, process: &ProcessResult) -> Option<Content> {
     Some(Content { finding: Some(finding), parts, ..Content::default() })
 }
 
-/// The rows by machine, in their order.
+/// The rows grouped by machine, in their order.
 fn groups(rows: Rows<'_>) -> Vec<(&str, Rows<'_>)> {
     let mut groups: Vec<(&str, Rows<'_>)> = Vec::new();
     for row in rows {
@@ -79,16 +79,16 @@ fn finding((machine, rows): &(&str, Rows<'_>)) -> String {
     }
 }
 
-/// What bars are drawn to.
+/// The scale of bars.
 struct Scale {
     /// Cycles per instruction at the right end.
     end: f64,
-    /// The dearest price.
+    /// The highest price.
     dearest: f64,
 }
 
 impl Scale {
-    /// One costly kernel may cost a hundred times the others: its bar is cut, so that theirs can be told apart.
+    /// Cuts the bar of a kernel that costs far more than the others, so that theirs stay readable.
     fn new(rows: &[KernelFigures<'_>]) -> Scale {
         let mut together: Vec<f64> = rows.iter().filter_map(|row| row.together).collect();
         together.sort_by(f64::total_cmp);
@@ -119,7 +119,7 @@ impl Scale {
     }
 }
 
-/// Only what some bar shows.
+/// The parts that some bar shows.
 fn legend(rows: &[KernelFigures<'_>], scale: &Scale) -> Vec<(&'static str, &'static str)> {
     let named = KERNEL_PARTS.iter().enumerate();
     let occurs = named.filter(|&(part, _)| rows.iter().any(|row| row.parts()[part] > 0.0));
@@ -190,10 +190,10 @@ fn line(row: &KernelFigures<'_>, scale: &Scale, mark: Option<f64>) -> Row {
         counted("kernel.untouched_bytes_peak", bytes),
         Cell::or_dash(row.price().map(price)),
     ];
-    Row::new(if row.is_host() { Look::Emphasised } else { Look::Plain }, cells)
+    Row::new(if row.is_host() { RowStyle::Emphasised } else { RowStyle::Plain }, cells)
 }
 
-/// What no machine can beat: no walk, no second look. A terminal says it below the table.
+/// The bound: no walks and no lower-level hits. A terminal prints it below the table.
 fn perfect(host_walks: u64, mark: Option<f64>) -> Row {
     let zero = || Cell::Text("0".to_owned());
     let dash = || Cell::or_dash(None);
@@ -212,10 +212,10 @@ fn perfect(host_walks: u64, mark: Option<f64>) -> Row {
         dash(),
         dash(),
     ];
-    Row::new(Look::Minor, cells)
+    Row::new(RowStyle::Minor, cells)
 }
 
-/// The stacked bar, and the kernel's part of it in words.
+/// The stacked bar, with the kernel's part in words.
 fn bar(row: &KernelFigures<'_>, scale: &Scale, mark: Option<f64>) -> Bar {
     let mut from = 0.0;
     let parts = row.parts();

@@ -14,10 +14,10 @@ pub(super) const SECTION: Section = Section {
     make,
 };
 
-/// What bars of walks show.
+/// The parts of bars of walks.
 pub(super) const LEGEND: [(&str, &str); 2] = [("data", "data references"), ("fetch", "instruction fetches")];
 
-/// Rows that a page shows at first.
+/// Rows that a page shows before the reader asks for more.
 const FIRST: usize = 8;
 
 fn make(_: &RunResult, process: &ProcessResult) -> Option<Content> {

@@ -1,7 +1,7 @@
-//! Sections of the report of one process: one file a section, and its line in [`SECTIONS`].
+//! Sections of the report of one process: each is one file and one line of [`SECTIONS`].
 //!
-//! A section makes tables and charts from the result; the renderers of text and of pages show every section alike. What
-//! is in a cell, at a tick or in a tooltip is text already: renderers compute no figure.
+//! A section makes tables and charts from the result; the renderers of text and of pages show all sections the same
+//! way. Cells, ticks and tooltips are text already: renderers compute no figure.
 
 mod chart;
 mod classes;
@@ -24,7 +24,7 @@ mod what_if;
 
 pub(crate) use chart::{Axis, Chart, Curve, Heat, HeatGroup, Mark, Plot, Point, Tick};
 pub(crate) use images::images;
-pub(crate) use table::{Bar, Cell, Column, Look, Name, Only, Row, Table};
+pub(crate) use table::{Audience, Bar, Cell, Column, Name, Row, RowStyle, Table};
 
 use crate::schema::{ProcessResult, RunResult};
 
@@ -47,38 +47,38 @@ pub(crate) static SECTIONS: &[Section] = &[
 
 /// A section of the report.
 pub(crate) struct Section {
-    /// What links to it name.
+    /// Its id, for links.
     pub id: &'static str,
-    /// The word of its link in the bar of the page; empty: no link.
+    /// The text of its link in the page's bar; empty: no link.
     pub link: &'static str,
-    /// Where a process has no finding of its own to tell.
+    /// Its title for a process without a finding.
     pub title: &'static str,
-    /// What it tells, in a sentence or two; on pages.
+    /// The text below its title, on pages.
     pub lead: &'static str,
     pub terminal: Terminal,
-    /// What it shows, if the process has what it tells of.
+    /// Makes its content, if the process has the figures.
     pub make: fn(&RunResult, &ProcessResult) -> Option<Content>,
 }
 
-/// Where a terminal shows the tables of a section.
+/// Where on a terminal the tables of a section appear.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Terminal {
-    /// Behind those of the TLBs.
+    /// After the tables of the TLBs.
     Machine,
-    /// Behind those of who causes walks.
+    /// After the tables of what causes walks.
     Parts,
-    /// At the end, where they tell what to do.
+    /// At the end, before the advice.
     End,
-    /// Not at all: it has a table of its own there.
+    /// Nowhere: the terminal has a table of its own.
     Never,
 }
 
-/// What a section shows of a process.
+/// A section's content for a process.
 #[derive(Default)]
 pub(crate) struct Content {
-    /// What it finds, instead of the section's title.
+    /// The finding, in place of the section's title.
     pub finding: Option<String>,
-    /// Instead of the section's lead.
+    /// Replaces the section's lead.
     pub lead: Option<String>,
     pub parts: Vec<Part>,
 }
@@ -91,12 +91,12 @@ impl From<Table> for Content {
 
 /// A part of a section.
 pub(crate) enum Part {
-    /// What the parts after it are of, and its class.
+    /// The heading of the parts after it, and the class of their figures.
     Heading(String, &'static str),
-    /// Colours by their names in the style of pages, with their meanings.
+    /// Colours, by their names in the page's style, with their meanings.
     Legend(Vec<(&'static str, &'static str)>),
     Table(Table),
-    /// Several stand side by side.
+    /// Charts side by side.
     Charts(Vec<Chart>),
     /// A sentence; on pages.
     Note(String),

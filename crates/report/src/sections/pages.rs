@@ -48,7 +48,7 @@ fn make(result: &RunResult, process: &ProcessResult) -> Option<Content> {
     })
 }
 
-/// How many pages take half of all walks.
+/// The finding: how many pages take half of all walks.
 fn finding(rows: &[PageRow], all: u64) -> String {
     let mut sum = 0_u64;
     for (index, row) in rows.iter().enumerate() {

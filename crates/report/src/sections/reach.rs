@@ -16,12 +16,12 @@ pub(super) const SECTION: Section = Section {
     make,
 };
 
-/// What the axes show.
+/// The ends of the axes.
 struct Frame {
     /// Decades of walks.
     lowest: f64,
     highest: f64,
-    /// No walks at all has no logarithm: it gets a line of its own below the lowest decade.
+    /// Whether some point has 0 walks, which has no logarithm: it gets a line of its own below the lowest decade.
     has_zero: bool,
     /// Binary logarithms of bytes.
     least: f64,
@@ -60,7 +60,7 @@ impl Frame {
     }
 }
 
-/// Page sizes of the two curves, whatever they are on the machine.
+/// The machine's page sizes for the two curves.
 fn sizes(machine: Option<&MachineDescription>) -> (&str, &str) {
     machine.map_or(("4K", "2M"), |machine| (&machine.base_page, &machine.huge_page))
 }
@@ -103,7 +103,7 @@ fn finding(points: &[ReachPoint], small: &str, huge: &str) -> Option<String> {
     })
 }
 
-/// Without zeros behind the point.
+/// Drops zeros at the end of a fraction.
 fn trimmed(text: &str) -> &str {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { text }
 }
@@ -118,14 +118,15 @@ fn plot(points: &[ReachPoint], small: &str, huge: &str, touched: u64) -> Plot {
             look,
             is_joined: true,
             has_dots: true,
-            // That of small pages is named where it begins, that of huge pages where it ends: there the other is far.
+            // The curve of small pages has its name at its start, that of huge pages at its end, where the other is far
+            // away.
             is_named_at_end: look == "huge",
             points: own.into_iter().map(|at| point(&frame, at, &name)).collect(),
             name,
             ..Curve::default()
         }
     };
-    // A TLB that reaches further than what the program touches needs each walk once.
+    // A TLB that reaches more than the program touches needs each walk once.
     let is_within =
         touched > 0 && ((touched as f64).log2() > frame.least && (touched as f64).log2() < frame.most);
     let mark = is_within.then(|| Mark {

@@ -1,6 +1,6 @@
-//! Designs whose every operation is counted: misses, their cycles and their energy beside the first one's.
+//! Data sides: misses, their cycles and their energy, compared with the first design.
 
-use super::{Cell, Column, Content, Look, Row, Section, Table, Terminal};
+use super::{Cell, Column, Content, Row, RowStyle, Section, Table, Terminal};
 use crate::figures::{SideFigures, sides};
 use crate::numbers::{change, ratio, signed};
 use crate::schema::{ProcessResult, RunResult};
@@ -20,7 +20,7 @@ fn make(_: &RunResult, process: &ProcessResult) -> Option<Content> {
     let (slowest, dearest) = (most(cycles), most(energy));
     let rows = sides.iter().enumerate().map(|(index, side)| {
         let against = |cell: Option<Cell>| Cell::or_dash(cell.filter(|_| index > 0));
-        let look = if index == 0 { Look::Emphasised } else { Look::Plain };
+        let look = if index == 0 { RowStyle::Emphasised } else { RowStyle::Plain };
         let SideFigures { name, level1, walks, cycles: (took, first), energy: pair } = side;
         let cells = vec![
             Cell::Text((*name).to_owned()),

@@ -2,37 +2,37 @@
 
 use crate::numbers::count;
 
-/// Rows of cells under columns. The first column names the row.
+/// A table. The first column names the row.
 #[derive(Default)]
 pub(crate) struct Table {
     pub columns: Vec<Column>,
     pub rows: Vec<Row>,
-    /// Labels below the first column of bars: where, as a part of it, and what.
+    /// Labels below the first column of bars: the place as a fraction of its width, and the text.
     pub ticks: Vec<(f64, String)>,
-    /// What a terminal says below it, where no lead says it: the first words as a warning.
+    /// Remarks below the table on a terminal, which shows no lead; the first words are styled as a warning.
     pub remarks: Vec<(&'static str, String)>,
-    /// All rows are shown, in their order.
+    /// Shows all rows in their order.
     pub is_whole: bool,
-    /// What its rows are, for searching them; empty: nobody would.
+    /// The name of its rows, for the search field; empty: no search.
     pub what: &'static str,
-    /// The column by which its rows are in order, the highest first.
+    /// The column by which rows are sorted, descending.
     pub sorted: Option<usize>,
-    /// Rows that a page shows at first, where not as many as usual.
+    /// Rows that a page shows at first, if not the usual number.
     pub first: Option<usize>,
 }
 
-/// A column of figures, or of words.
+/// A column of figures or words.
 pub(crate) struct Column {
     pub title: String,
-    /// In which order columns go where a terminal is too narrow, the highest first; 0: it stays.
+    /// The order in which a narrow terminal drops columns, the highest first; 0: never.
     pub goes: u8,
     pub is_words: bool,
-    pub only: Only,
+    pub only: Audience,
 }
 
-/// Which renderers have a column.
+/// The renderers that show a column.
 #[derive(Clone, Copy, PartialEq)]
-pub(crate) enum Only {
+pub(crate) enum Audience {
     All,
     Pages,
     Terminals,
@@ -44,7 +44,7 @@ impl Column {
     }
 
     pub fn goes(title: impl Into<String>, goes: u8) -> Column {
-        Column { title: title.into(), goes, is_words: false, only: Only::All }
+        Column { title: title.into(), goes, is_words: false, only: Audience::All }
     }
 
     pub fn words(title: impl Into<String>, goes: u8) -> Column {
@@ -52,57 +52,57 @@ impl Column {
     }
 
     pub fn on_pages(self) -> Column {
-        Column { only: Only::Pages, ..self }
+        Column { only: Audience::Pages, ..self }
     }
 
     pub fn on_terminals(self) -> Column {
-        Column { only: Only::Terminals, ..self }
+        Column { only: Audience::Terminals, ..self }
     }
 }
 
 /// A row of a table.
 pub(crate) struct Row {
     pub cells: Vec<Cell>,
-    pub look: Look,
-    /// What a page opens when the row is chosen.
+    pub look: RowStyle,
+    /// The process that the page opens on a click on the row.
     pub opens: Option<usize>,
 }
 
 impl Row {
-    pub fn new(look: Look, cells: Vec<Cell>) -> Row {
+    pub fn new(look: RowStyle, cells: Vec<Cell>) -> Row {
         Row { cells, look, opens: None }
     }
 }
 
 impl From<Vec<Cell>> for Row {
     fn from(cells: Vec<Cell>) -> Row {
-        Row::new(Look::Plain, cells)
+        Row::new(RowStyle::Plain, cells)
     }
 }
 
-/// How a row looks.
+/// The style of a row.
 #[derive(Clone, Copy, PartialEq)]
-pub(crate) enum Look {
+pub(crate) enum RowStyle {
     Plain,
-    /// The row that the others are compared with, or the sum of them.
+    /// The base of comparison, or the sum of the other rows.
     Emphasised,
-    /// What nothing can beat.
+    /// A bound.
     Bound,
-    /// Of little weight: a terminal shows it with `-v` only.
+    /// A minor row: a terminal shows it with `-v` only.
     Minor,
 }
 
-/// What stands in a row under a column.
+/// A cell.
 pub(crate) enum Cell {
     Text(String),
     Name(Name),
-    /// In words, what it is sorted by, and with smaller words below it.
+    /// The text, the number to sort by, and smaller words below.
     Figure(String, f64, String),
-    /// The same with a small bar, whose length is a part of one.
+    /// The text, the number to sort by, and the length of a small bar as a fraction.
     Price(String, f64, f64),
-    /// The terminal leaves it out.
+    /// A bar, which the terminal leaves out.
     Bar(Bar),
-    /// Walks by data references and by fetches, as the lengths of bars that are parts of a number of walks.
+    /// Walks by data references and by fetches, as bars whose lengths are shares of a number of walks.
     Walks {
         data: u64,
         fetch: u64,
@@ -110,11 +110,11 @@ pub(crate) enum Cell {
     },
 }
 
-/// A name with what pages say beside it.
+/// A name with what pages show beside it.
 #[derive(Default)]
 pub(crate) struct Name {
     pub text: String,
-    /// The class of the row's figures, where it is not that of the table.
+    /// The class of the row's figures, if it differs from the table's.
     pub tag: String,
     /// Smaller words below it.
     pub sub: String,
@@ -123,11 +123,11 @@ pub(crate) struct Name {
 /// A bar.
 #[derive(Default)]
 pub(crate) struct Bar {
-    /// Its pieces: lengths as parts of one, in a style of pages.
+    /// Its pieces: lengths as fractions, each with its style on pages.
     pub parts: Vec<(f64, &'static str)>,
-    /// A dashed line, for all rows at one place.
+    /// A dashed line, at the same place in all rows.
     pub mark: Option<f64>,
-    /// Whether it would be longer than drawn.
+    /// Whether the bar is cut.
     pub is_cut: bool,
     /// Smaller words below it.
     pub sub: String,
@@ -150,7 +150,7 @@ impl Cell {
         Cell::figure(count(value), value as f64)
     }
 
-    /// What it is written by, of what a result may lack.
+    /// A cell for a number that a result may lack, formatted by `write`.
     pub fn real(value: Option<f64>, write: fn(f64) -> String) -> Cell {
         Cell::or_dash(value.map(|value| Cell::figure(write(value), value)))
     }
@@ -160,7 +160,7 @@ impl Cell {
     }
 }
 
-/// A value as a part of the most that any has.
+/// A value as a fraction of the largest.
 pub(crate) fn part(value: f64, most: f64) -> f64 {
     if most > 0.0 { value / most } else { 0.0 }
 }

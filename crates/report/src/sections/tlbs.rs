@@ -1,6 +1,6 @@
-//! Arrays of each machine, its walker and its prices.
+//! Each machine's arrays, walker and prices.
 
-use super::{Cell, Column, Content, Look, Part, Row, Section, Table, Terminal};
+use super::{Cell, Column, Content, Part, Row, RowStyle, Section, Table, Terminal};
 use crate::figures::{TlbFigures, array, description, level_misses, per_kilo_instruction, tlbs, whole};
 use crate::numbers::{percent, ratio};
 use crate::schema::{MachineDescription, MachineResult, Number, ProcessResult, RunResult};
@@ -57,7 +57,7 @@ fn table(machine: &MachineResult, shape: Option<&MachineDescription>) -> Table {
             none(),
             Cell::real(per_kilo_instruction(machine, misses), ratio),
         ];
-        Row::new(Look::Emphasised, cells)
+        Row::new(RowStyle::Emphasised, cells)
     });
     Table {
         columns: vec![
@@ -93,10 +93,10 @@ fn row(machine: &MachineResult, tlb: &TlbFigures<'_>) -> Row {
         Cell::real(tlb.miss_ratio(), percent),
         Cell::real(per_kilo_instruction(machine, tlb.misses), ratio),
     ];
-    Row::new(if tlb.hits() == 0 { Look::Minor } else { Look::Plain }, cells)
+    Row::new(if tlb.hits() == 0 { RowStyle::Minor } else { RowStyle::Plain }, cells)
 }
 
-/// What finds translations, and what that costs.
+/// The walker and its cost, in words.
 fn walker(shape: &MachineDescription, machine: &MachineResult) -> String {
     let or_none = |list: Vec<String>| if list.is_empty() { "none".to_owned() } else { list.join(", ") };
     let caches = shape.walk_caches.iter().map(|cache| {
@@ -111,7 +111,7 @@ fn walker(shape: &MachineDescription, machine: &MachineResult) -> String {
         Number::Count(cycles) => format!("{name} {cycles}"),
         Number::Real(cycles) => format!("{name} {cycles}"),
     });
-    // Older results say only how many levels it reads.
+    // Older results give only the number of levels.
     let table = match shape.walker.as_str() {
         "" => format!("radix, {} levels", shape.walk_levels),
         walker => walker.to_owned(),

@@ -1,7 +1,7 @@
-//! Alternatives: what each leaves of the walk cycles.
+//! Alternatives: the walk cycles that each leaves.
 
 use super::findings::{capitalised, walks};
-use super::{Bar, Cell, Column, Content, Look, Name, Row, Section, Table, Terminal};
+use super::{Bar, Cell, Column, Content, Name, Row, RowStyle, Section, Table, Terminal};
 use crate::figures::total_cycles;
 use crate::numbers::{change, count, mebibytes, percent, signed};
 use crate::schema::{ProcessResult, RunResult, WhatIf};
@@ -17,10 +17,10 @@ pub(super) const SECTION: Section = Section {
     make,
 };
 
-/// What a user can do.
+/// Alternatives that a user can apply.
 const DOABLE: [&str; 3] = ["thp", "mapping_2m", "all_4k"];
 
-/// Rows that a section of kernels tells too.
+/// Rows that a section of kernels shows too.
 const OF_KERNELS: [&str; 3] = ["baseline", "kernel", "perfect_tlb"];
 
 fn make(_: &RunResult, process: &ProcessResult) -> Option<Content> {
@@ -48,7 +48,7 @@ fn finding(process: &ProcessResult) -> Option<String> {
     Some(format!("{title}: {part} of the walk cycles are gone"))
 }
 
-/// Walk cycles as a part of the baseline's over the same stretch.
+/// Walk cycles as a share of the baseline's over the same stretch.
 fn relative(what_if: &WhatIf) -> f64 {
     match what_if.baseline_walk_cycles {
         0 => 0.0,
@@ -122,11 +122,11 @@ fn row(what_if: &WhatIf, scale: f64, dearest: f64, cycles: Option<f64>) -> Row {
         Cell::Text(if from > 0 || to.is_some() { stretch } else { String::new() }),
     ];
     let look = match to {
-        _ if is_baseline => Look::Emphasised,
-        _ if is_bound => Look::Bound,
-        // What was given up in mid-run cost nothing worth saving.
-        Some(_) => Look::Minor,
-        None => Look::Plain,
+        _ if is_baseline => RowStyle::Emphasised,
+        _ if is_bound => RowStyle::Bound,
+        // An alternative abandoned in mid-run had too little to save.
+        Some(_) => RowStyle::Minor,
+        None => RowStyle::Plain,
     };
     Row::new(look, cells)
 }

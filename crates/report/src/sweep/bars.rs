@@ -1,4 +1,4 @@
-//! Cycles of translation by kernel as bars, split in what they go into (as figure 3-3 of Romer 1998).
+//! Cycles of translation by kernel, as bars split by cause (like figure 3-3 of Romer 1998).
 
 use super::comparison::{figure, mcpi, real};
 use super::picture::Picture;
@@ -8,10 +8,10 @@ const LEFT: f64 = 128.0;
 const WIDTH: f64 = 250.0;
 const TOP: f64 = 26.0;
 const ROW: f64 = 20.0;
-/// Room for the figure behind a bar.
+/// Room for the figure after a bar.
 const RIGHT: f64 = 72.0;
 
-/// What cycles go into: name, class, counters.
+/// Causes of cycles: name, class, counters.
 const PARTS: [(&str, &str, &[&str]); 5] = [
     ("misses", "p0", &["walk_cycles", "l2_hit_cycles"]),
     (
@@ -24,7 +24,7 @@ const PARTS: [(&str, &str, &[&str]); 5] = [
     ("swap, files", "p4", &["kernel.swap_cycles", "kernel.file_cycles"]),
 ];
 
-/// A bar for each kernel of one machine on one trace. Bars that would dwarf the others are cut, and say so.
+/// A bar for each kernel of one machine on one trace. Bars that would dwarf the others are cut and marked.
 pub(super) fn bars(title: &str, cells: &[&MachineCell]) -> Picture {
     let mut picture = Picture::new(LEFT + WIDTH + RIGHT, TOP + ROW * cells.len() as f64 + 6.0);
     picture.text("strong", [0.0, 14.0], "start", title);
@@ -53,7 +53,7 @@ pub(super) fn bars(title: &str, cells: &[&MachineCell]) -> Picture {
     picture
 }
 
-/// The most of the smaller three quarters.
+/// The full length of bars: the upper quartile.
 fn shown(cells: &[&MachineCell]) -> f64 {
     let mut all: Vec<f64> = cells.iter().map(|cell| mcpi(cell)).collect();
     all.sort_unstable_by(f64::total_cmp);
@@ -62,7 +62,7 @@ fn shown(cells: &[&MachineCell]) -> f64 {
 
 /// What the colours of bars mean.
 pub(super) fn legend() -> Picture {
-    // A colour, its name by the width of most letters, and room to the next.
+    // The colour, its name at an average width per letter, and a gap.
     let place = |name: &str| 46.0 + name.chars().count() as f64 * 6.6;
     let all: f64 = PARTS.iter().map(|(name, ..)| place(name)).sum();
     let mut picture = Picture::new(all, 20.0);

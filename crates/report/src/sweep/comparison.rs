@@ -1,4 +1,4 @@
-//! Kernels of one machine against its first: what they save, and what memory they take.
+//! Kernels of one machine against its first: time saved and memory added.
 
 use super::schema::MachineCell;
 use crate::figures;
@@ -13,12 +13,12 @@ pub(crate) fn base_of<'a>(
     cells.find(same).expect("the cell itself is among them")
 }
 
-/// A counter as a real number; 0 if there is none of this name.
+/// A counter as a real number; 0 if there is none.
 pub(crate) fn real(cell: &MachineCell, name: &str) -> f64 {
     cell.metrics.get(name).map_or(0.0, |number| number.as_f64())
 }
 
-/// Cycles of translation and of the kernel for each instruction.
+/// Cycles of translation and of the kernel per instruction.
 pub(crate) fn mcpi(cell: &MachineCell) -> f64 {
     real(cell, "tlb_mcpi")
 }
@@ -28,7 +28,7 @@ fn cycles(cell: &MachineCell) -> f64 {
     real(cell, "total_cycles") + real(cell, "kernel.cycles")
 }
 
-/// Where the program was killed for want of memory, if it was. Figures end there, so they stand beside no other's.
+/// Where the program was killed for lack of memory, if it was. Its figures end there and compare with no others.
 pub(crate) fn killed(cell: &MachineCell) -> Option<String> {
     let counted = |name: &str| match cell.metrics.get(name)? {
         Number::Count(count) => Some(*count),
@@ -37,8 +37,8 @@ pub(crate) fn killed(cell: &MachineCell) -> Option<String> {
     Some(figures::killed(counted("kernel.killed_at")?, counted("kernel.killed_for_bytes")?))
 }
 
-/// The part of the base's time that is saved; less than 0 if more is taken. `None` where no time is modelled, where one
-/// of the two is the host's kernel, whose own work is not, or where the program did not come to its end.
+/// The share of the base's time saved; negative if the kernel takes longer. `None` if no time is modelled, if either
+/// is the host's kernel, whose own work is not modelled, or if the program was killed.
 pub(crate) fn time_saved(cell: &MachineCell, base: &MachineCell) -> Option<f64> {
     let modelled = |cell: &MachineCell| cell.metrics.contains_key("kernel.cycles");
     let ended = !cell.was_killed() && !base.was_killed();
@@ -46,8 +46,7 @@ pub(crate) fn time_saved(cell: &MachineCell, base: &MachineCell) -> Option<f64> 
     comparable.then(|| 1.0 - cycles(cell) / cycles(base))
 }
 
-/// The memory taken beyond the base's, as a part of that, each at its most. `None` where it is not known, or the
-/// program did not come to its end.
+/// The peak memory beyond the base's, as a share of the base's. `None` if unknown or if the program was killed.
 pub(crate) fn memory_added(cell: &MachineCell, base: &MachineCell) -> Option<f64> {
     if cell.was_killed() || base.was_killed() {
         return None;
@@ -56,16 +55,16 @@ pub(crate) fn memory_added(cell: &MachineCell, base: &MachineCell) -> Option<f64
     Some(most(cell)? / most(base).filter(|&bytes| bytes > 0.0)? - 1.0)
 }
 
-/// A part as percent with its sign.
+/// A share as a percentage with its sign.
 pub(crate) fn signed(part: f64) -> String {
     let percent = part * 100.0;
-    // What is shown as nothing has no sign.
+    // A change shown as 0 has no sign.
     let percent = if percent.abs() < 0.05 { 0.0 } else { percent };
     let sign = if percent < 0.0 { "−" } else { "" };
     format!("{sign}{:.1} %", percent.abs())
 }
 
-/// A figure of cycles for each instruction.
+/// Cycles per instruction as text.
 pub(crate) fn figure(mcpi: f64) -> String {
     if mcpi >= 10.0 { format!("{mcpi:.1}") } else { format!("{mcpi:.3}") }
 }

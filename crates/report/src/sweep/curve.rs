@@ -23,7 +23,7 @@ impl Frame {
         LEFT + (entries.max(1) as f64).log2() / self.octaves * WIDTH
     }
 
-    /// None at all has no logarithm: it lies on the axis.
+    /// The height of a share; 0 has no logarithm and lies on the axis.
     fn y(&self, share: f64) -> f64 {
         let at = if share > 0.0 { share.log10() } else { f64::from(self.lowest) };
         let part = (f64::from(self.highest) - at) / f64::from(self.highest - self.lowest);

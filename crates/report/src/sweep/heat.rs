@@ -1,5 +1,5 @@
-//! The family as a heat map: sets upwards, ways to the right, both logarithmic, so that arrays of one size lie on a
-//! straight line and doubling the sets is as long a step as doubling the ways.
+//! The family as a heat map: sets upwards, ways to the right, both logarithmic, so that arrays of equal size lie on a
+//! straight line.
 
 use super::picture::{LEVELS, Picture};
 use super::schema::{FamilyCell, FamilySize, SweepTrace};
@@ -12,10 +12,10 @@ const LEFT: f64 = 52.0;
 const TOP: f64 = 30.0;
 /// Room for the names of lines.
 const RIGHT: f64 = 44.0;
-/// Sizes whose line is drawn.
+/// Sizes in entries that get a line.
 const SIZES: [u64; 3] = [64, 512, 4096];
 
-/// The colours of one family: misses per 1000 instructions from the fewest to the most, logarithmic.
+/// The colour scale of one family: misses per 1000 instructions from the fewest to the most, logarithmic.
 pub(super) struct Scale {
     instructions: u64,
     least: f64,
@@ -23,7 +23,7 @@ pub(super) struct Scale {
 }
 
 impl Scale {
-    /// One scale for all page sizes of a family, so that their colours can be compared.
+    /// One scale for all page sizes of a family, so that their colours compare.
     pub fn new(trace: &SweepTrace, family: &FamilyCell) -> Scale {
         let instructions = trace.instructions.max(1);
         let all = family.sizes.iter().flat_map(|size| size.misses.iter().flatten());
@@ -38,7 +38,7 @@ impl Scale {
         misses as f64 * 1000.0 / self.instructions as f64
     }
 
-    /// Level 0 is no miss at all.
+    /// The colour's level; 0 for no misses.
     fn level(&self, misses: u64) -> usize {
         if misses == 0 || self.most <= self.least {
             return usize::from(misses > 0) * (LEVELS - 1);
@@ -47,7 +47,7 @@ impl Scale {
         1 + (part * (LEVELS - 2) as f64).round() as usize
     }
 
-    /// What the colours mean.
+    /// The legend of colours.
     pub fn legend(&self) -> Picture {
         let mut picture = Picture::new(480.0, 22.0);
         let width = 7.0;
@@ -70,7 +70,7 @@ pub(super) fn heat_map(size: &FamilySize, scale: &Scale) -> Picture {
     let height = size.sets.len() as f64 * ROW;
     let mut picture = Picture::new(LEFT + width + RIGHT, TOP + height + 40.0);
     let x = |ways: f64| LEFT + (ways.log2() - first_way) * COLUMN;
-    // The first set count stands at the bottom.
+    // The first number of sets is at the bottom.
     let y = |row: usize| TOP + height - (row + 1) as f64 * ROW;
     picture.text("strong", [LEFT, 14.0], "start", &format!("{} pages", size.page_size));
     picture.text("", [0.0, TOP - 4.0], "start", "sets");
@@ -101,7 +101,7 @@ pub(super) fn heat_map(size: &FamilySize, scale: &Scale) -> Picture {
     picture
 }
 
-/// A line through the arrays of so many entries, named at its right end.
+/// A line through the arrays with the same number of entries, named at its right end.
 fn one_size(picture: &mut Picture, size: &FamilySize, entries: u64, middle: impl Fn(usize, f64) -> [f64; 2]) {
     let ways_of = |sets: u32| entries.checked_div(u64::from(sets)).and_then(|ways| u32::try_from(ways).ok());
     let of_size = size.sets.iter().enumerate().filter_map(|(row, &sets)| {

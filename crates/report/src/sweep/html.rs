@@ -11,7 +11,7 @@ use super::picture;
 use super::schema::{Comparison, CurveCell, FamilyCell, MachineCell, Plot, SweepResult, SweepTrace};
 use super::to_json;
 use crate::figures::base_name;
-use crate::html::{STYLE, Top, escape, escape_json, page};
+use crate::html::{PageHead, STYLE, escape, escape_json, page};
 use crate::numbers::{count, percent, ratio};
 use crate::schema::Number;
 use crate::text::{sweep_bounds, sweep_left_out, sweep_mean, sweep_on, sweep_quotient};
@@ -19,7 +19,7 @@ use std::fmt::Write;
 
 const PAGE: &str = include_str!("page.html");
 
-/// What the report's style lacks.
+/// Style beyond the report's.
 const OWN_STYLE: &str = ".pictures{display:flex;flex-wrap:wrap;gap:18px 26px}
 .pictures svg,.legend svg{max-width:100%;height:auto}
 h3 .sub{color:var(--ink-soft);font-weight:400;font-size:.9rem;margin-left:.6em}
@@ -57,7 +57,8 @@ pub fn render_html(result: &SweepResult) -> String {
     let section =
         |(id, _, content): &(&str, &str, String)| format!("<section id=\"{id}\">{content}</section>\n");
     let title = format!("pagewalk: {}", escape(&result.title));
-    let top = Top { title, style: format!("{STYLE}\n{}{OWN_STYLE}", picture::style()), is_scripted: false };
+    let top =
+        PageHead { title, style: format!("{STYLE}\n{}{OWN_STYLE}", picture::style()), is_scripted: false };
     page(top, PAGE, |name| match name {
         "title" => escape(&result.title),
         "name" => escape(&result.name),
@@ -87,7 +88,7 @@ pub fn pictures(result: &SweepResult) -> Vec<PictureFile> {
     }
     for (number, plot) in (1..).zip(&result.plots) {
         for panel in lines::panels(plot, result) {
-            // The only panel of a plot has no title of its own.
+            // A plot's only panel has no title.
             let of = if panel.title.is_empty() { "" } else { "-" };
             let name = format!("plot-{number}{of}{}.svg", file_name(&panel.title));
             files.push(PictureFile { name, svg: panel.picture.file(&plot_label(plot, &panel)) });
@@ -139,7 +140,7 @@ fn traces(traces: &[SweepTrace]) -> String {
     format!("<table>{}<tbody>{}</tbody></table>", head(&titles), traces.iter().map(row).collect::<String>())
 }
 
-/// A command line of bearable length.
+/// A command line, shortened.
 fn shortened(line: &str) -> String {
     let line = line.replace('\n', " ");
     if line.chars().count() <= 110 { line } else { line.chars().take(109).chain(['…']).collect() }
@@ -182,7 +183,7 @@ fn machines(result: &SweepResult) -> String {
     let Some(first) = first else { return String::new() };
     let mut out = "<h2>Machines</h2>".to_owned();
     let mut titles = vec![("machine", false)];
-    // A machine's own kernel may be the only one.
+    // A machine may have its own kernel alone.
     let has_kernels = result.machines.iter().any(|cell| cell.os.is_some());
     titles.extend(has_kernels.then_some(("kernel", false)));
     let has_structures = result.machines.iter().any(|cell| cell.structure.is_some());

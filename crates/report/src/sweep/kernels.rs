@@ -1,12 +1,12 @@
-//! Kernels beside one another: misses, time and memory by trace and kernel, beside the tables that sources printed; and
-//! pictures of where the cycles go and of what they cost in memory.
+//! Kernels side by side: misses, time and memory by trace and kernel, next to published tables; and pictures of cycles
+//! by cause and of cycles against memory.
 
 use super::bars::{bars, legend};
 use super::comparison::{killed, memory_added, real, signed, time_saved};
 use super::markup::{PictureFile, file_name, head, number};
 use super::picture::Picture;
 use super::plane::plane;
-use super::schema::{MachineCell, Parameters, Published, SweepResult};
+use super::schema::{MachineCell, Parameters, PublishedTable, SweepResult};
 use crate::html::escape;
 use crate::numbers::count;
 use std::fmt::Write;
@@ -15,11 +15,11 @@ use std::fmt::Write;
 struct Group<'a> {
     title: String,
     kernels: Vec<&'a str>,
-    /// By trace: the cells in the order of the kernels.
+    /// Each trace with its cells in the order of the kernels.
     rows: Vec<(&'a str, Vec<&'a MachineCell>)>,
 }
 
-/// The machines that run under more kernels than one.
+/// The machines that run under several kernels.
 fn groups(result: &SweepResult) -> Vec<Group<'_>> {
     let mut machines: Vec<(&str, &Parameters)> = Vec::new();
     for cell in result.machines.iter().filter(|cell| cell.os.is_some()) {
@@ -44,7 +44,7 @@ fn groups(result: &SweepResult) -> Vec<Group<'_>> {
     machines.into_iter().map(group).filter(|group| group.kernels.len() > 1).collect()
 }
 
-/// A table of one figure: its name in `[[published]]`, its title, what it shows, and the figure of a cell beside its
+/// A table of one figure: its name in `[[published]]`, its title, its description, and the figure of a cell given its
 /// base.
 type Figure = (&'static str, &'static str, &'static str, fn(&MachineCell, &MachineCell) -> String);
 
@@ -84,7 +84,7 @@ pub(super) fn section(result: &SweepResult) -> String {
             .filter(|table| table.beside == key)
             .for_each(|table| out += &published(table));
         if index + 1 == FIGURES.len() {
-            let named = |table: &&Published| FIGURES.iter().any(|(key, ..)| table.beside == *key);
+            let named = |table: &&PublishedTable| FIGURES.iter().any(|(key, ..)| table.beside == *key);
             let others = result.published.iter().filter(|table| !named(table));
             others.for_each(|table| out += &published(table));
         }
@@ -130,8 +130,8 @@ fn table(group: &Group<'_>, figure: fn(&MachineCell, &MachineCell) -> String) ->
     format!("<div class=\"scroll\"><table>{}<tbody>{rows}</tbody></table></div>", head(&titles))
 }
 
-/// What a source printed.
-pub(super) fn published(table: &Published) -> String {
+/// A published table.
+pub(super) fn published(table: &PublishedTable) -> String {
     let mut titles = vec![("the source", false)];
     titles.extend(table.columns.iter().map(|column| (column.as_str(), true)));
     let row = |row: &super::schema::PublishedRow| {

@@ -1,5 +1,4 @@
-//! Machines under layouts beside one another: what tables and pictures are made of, the section of the page, and its
-//! pictures.
+//! Machines under several layouts: the data of tables and pictures, the section of the page, and its pictures.
 
 use super::kernels::published;
 use super::markup::{PictureFile, file_name, head, number};
@@ -11,10 +10,10 @@ use crate::schema::Number;
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// The layout that others are compared with.
+/// The layout that is the base of comparison.
 const RECORDED: &str = "recorded";
 
-/// The least, the lower one in the middle, and the most of some figures.
+/// The minimum, the lower median and the maximum of some figures.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Spread {
     pub least: f64,
@@ -29,7 +28,7 @@ impl Spread {
         Some(Spread { least: figures[0], median: figures[last / 2], most: figures[last] })
     }
 
-    /// One figure, or all three where they differ.
+    /// One figure as text, or all three if they differ.
     pub(crate) fn told(&self, one: impl Fn(f64) -> String) -> String {
         match self.least == self.most {
             true => one(self.median),
@@ -37,7 +36,7 @@ impl Spread {
         }
     }
 
-    /// As shares of `of`; `None` where that is 0.
+    /// The figures as shares of `of`; `None` if that is 0.
     pub(crate) fn to(&self, of: f64) -> Option<Spread> {
         let share = |figure: f64| figure / of;
         let Spread { least, median, most } = *self;
@@ -45,20 +44,20 @@ impl Spread {
     }
 }
 
-/// A machine under one layout, or several drawn alike.
-pub(crate) struct LaidRow<'a> {
+/// A machine under one layout, or under several random draws of it.
+pub(crate) struct LayoutRow<'a> {
     pub layout: &'a str,
     pub cells: Vec<&'a MachineCell>,
 }
 
-impl LaidRow<'_> {
-    /// A counter over the draws; `None` where the machine has none such.
+impl LayoutRow<'_> {
+    /// A counter's spread over the draws; `None` if the machine lacks it.
     pub(crate) fn spread(&self, metric: &str) -> Option<Spread> {
         let figure = |cell: &&MachineCell| Some(cell.metrics.get(metric)?.as_f64());
         Spread::of(self.cells.iter().map(figure).collect::<Option<Vec<f64>>>()?)
     }
 
-    /// The layout's name, and of how many draws.
+    /// The layout's name and number of draws.
     pub(crate) fn title(&self) -> String {
         match self.cells.len() {
             1 => self.layout.to_owned(),
@@ -68,40 +67,40 @@ impl LaidRow<'_> {
 }
 
 /// A machine under all its layouts on one trace.
-pub(crate) struct LaidMachine<'a> {
+pub(crate) struct MachineLayouts<'a> {
     pub title: String,
-    pub rows: Vec<LaidRow<'a>>,
+    pub rows: Vec<LayoutRow<'a>>,
 }
 
-impl LaidMachine<'_> {
-    /// A counter as recorded.
+impl MachineLayouts<'_> {
+    /// A counter under the recorded layout.
     pub(crate) fn recorded(&self, metric: &str) -> f64 {
         let row = self.rows.iter().find(|row| row.layout == RECORDED);
         row.and_then(|row| row.spread(metric)).map_or(0.0, |spread| spread.median)
     }
 }
 
-/// The machines of a trace under layouts; none where the study names no layouts.
-pub(crate) fn laid(result: &SweepResult, trace: usize) -> Vec<LaidMachine<'_>> {
-    let mut machines: Vec<LaidMachine<'_>> = Vec::new();
+/// The machines of a trace under layouts; empty if the study names no layouts.
+pub(crate) fn laid(result: &SweepResult, trace: usize) -> Vec<MachineLayouts<'_>> {
+    let mut machines: Vec<MachineLayouts<'_>> = Vec::new();
     for cell in result.machines.iter().filter(|cell| cell.trace == trace) {
         let Some(layout) = cell.layout.as_deref() else { continue };
         let values = cell.parameters.iter().map(|(key, value)| format!(", {key} = {value}"));
         let title = format!("{}{}", cell.machine, values.collect::<String>());
         let place = machines.iter().position(|machine| machine.title == title).unwrap_or_else(|| {
-            machines.push(LaidMachine { title, rows: Vec::new() });
+            machines.push(MachineLayouts { title, rows: Vec::new() });
             machines.len() - 1
         });
         let rows = &mut machines[place].rows;
         match rows.iter_mut().find(|row| row.layout == layout) {
             Some(row) => row.cells.push(cell),
-            None => rows.push(LaidRow { layout, cells: vec![cell] }),
+            None => rows.push(LayoutRow { layout, cells: vec![cell] }),
         }
     }
     machines
 }
 
-/// All machines, those under several draws of a layout as one with the counters in the middle.
+/// All machines; draws of one layout become one machine with median counters.
 pub(super) fn settled(result: &SweepResult) -> Vec<Cow<'_, MachineCell>> {
     let mut settled: Vec<Vec<&MachineCell>> = Vec::new();
     for cell in &result.machines {
@@ -188,8 +187,8 @@ fn label(trace: &str) -> String {
     format!("Walks under each layout to those as recorded, by machine, {trace}")
 }
 
-fn rows(machine: &LaidMachine<'_>) -> String {
-    let row = |row: &LaidRow<'_>| {
+fn rows(machine: &MachineLayouts<'_>) -> String {
+    let row = |row: &LayoutRow<'_>| {
         let whole =
             |metric: &str| row.spread(metric).map_or("–".to_owned(), |of| of.told(|n| count(n as u64)));
         let share = |metric: &str| {
@@ -227,9 +226,9 @@ const ROW: f64 = 26.0;
 /// A line of the legend.
 const LINE: f64 = 15.0;
 
-/// A line for each machine: every layout at its walks to those as recorded; each draw is a thin stroke.
-fn picture(machines: &[LaidMachine<'_>]) -> Picture {
-    let shares = |machine: &LaidMachine<'_>, row: &LaidRow<'_>| -> Vec<f64> {
+/// A line for each machine, with every layout at its ratio of walks to the recorded layout's; draws are thin strokes.
+fn picture(machines: &[MachineLayouts<'_>]) -> Picture {
+    let shares = |machine: &MachineLayouts<'_>, row: &LayoutRow<'_>| -> Vec<f64> {
         let recorded = machine.recorded("walks").max(1.0);
         let walks = row.cells.iter().filter_map(|cell| cell.metrics.get("walks"));
         walks.map(|walks| walks.as_f64() / recorded).collect()

@@ -1,5 +1,5 @@
-//! Plots of a study: a metric of machines against a varied key, or where partitions went over time; a line for each
-//! value of another key. Machines side by side are drawn by [`super::parts`].
+//! Plots of a study: a metric against a varied key, or partitions over time, with a line for each value of another key.
+//! [`super::parts`] draws machines side by side.
 
 use super::layouts::settled;
 use super::parts;
@@ -16,9 +16,9 @@ const TOP: f64 = 46.0;
 const RIGHT: f64 = 170.0;
 const LINE: f64 = 15.0;
 
-/// One picture of a plot, and what it is of.
+/// One picture of a plot.
 pub(super) struct Panel {
-    /// The trace, and what else tells it from the plot's other panels.
+    /// The trace, and the values that distinguish it from the plot's other panels.
     pub title: String,
     /// The picture.
     pub picture: Picture,
@@ -27,7 +27,7 @@ pub(super) struct Panel {
 /// A line: its name, and its points by the value of the varied key.
 type Line = (String, Vec<(i64, f64)>);
 
-/// The pictures of a plot: one for each choice of what tells its machines apart beside the axis and the lines.
+/// The pictures of a plot: one for each combination of the keys other than the axis and the lines.
 pub(super) fn panels(plot: &Plot, result: &SweepResult) -> Vec<Panel> {
     let settled = settled(result);
     let cells: Vec<&MachineCell> =
@@ -51,7 +51,7 @@ pub(super) fn panels(plot: &Plot, result: &SweepResult) -> Vec<Panel> {
     panels.into_iter().map(drawn).collect()
 }
 
-/// Keys of which each panel has one value: those that vary, but not with the lines.
+/// The varied keys that have one value per panel.
 fn apart<'a>(plot: &Plot, cells: &[&'a MachineCell], result: &SweepResult) -> Vec<&'a str> {
     let Some(first) = cells.first() else { return Vec::new() };
     let names = ["trace", "machine", "structure", "os", "layout"].into_iter();
@@ -79,7 +79,7 @@ fn is_meant(plot: &Plot, cell: &MachineCell, result: &SweepResult) -> bool {
         }
 }
 
-/// The value of a key as text: of `trace`, `machine`, `os`, `structure` and `layout` the name.
+/// The value of a key as text; for `trace`, `machine`, `os`, `structure` and `layout`, the name.
 fn name_of(cell: &MachineCell, key: &str, result: &SweepResult) -> Option<String> {
     match key {
         "trace" => Some(result.traces[cell.trace].name.clone()),
@@ -124,12 +124,12 @@ fn lines(plot: &Plot, cells: &[&MachineCell], result: &SweepResult) -> Vec<Line>
             lines[at].1.extend(points);
         }
     }
-    // Stable: where a partition moves, it has the old place and then the new one.
+    // Stable, so that at a move of a partition the old place precedes the new one.
     lines.iter_mut().for_each(|(_, points)| points.sort_by_key(|&(x, _)| x));
     lines
 }
 
-/// What a machine adds to a line.
+/// A machine's points of a line.
 fn points(plot: &Plot, cell: &MachineCell, metric: &str) -> Vec<(i64, f64)> {
     if plot.is_over_time() {
         return steps(cell);
@@ -140,7 +140,7 @@ fn points(plot: &Plot, cell: &MachineCell, metric: &str) -> Vec<(i64, f64)> {
     }
 }
 
-/// Where the partition was, both before and after each move, to the end of the program.
+/// The partition before and after each move, to the end of the program.
 fn steps(cell: &MachineCell) -> Vec<(i64, f64)> {
     let Some(last) = cell.partition.last() else { return Vec::new() };
     let mut steps = Vec::with_capacity(2 * cell.partition.len());
@@ -190,7 +190,7 @@ fn picture(plot: &Plot, title: &str, lines: &[Line]) -> Picture {
         let class = format!("curve s{}", index % LINE_COLORS);
         let at: Vec<[f64; 2]> = points.iter().map(|&(value, figure)| [x(value), y(figure)]).collect();
         picture.polyline(&class, &at);
-        // The least, by which the best choice is seen.
+        // Mark the minimum: the best choice.
         let least = points.iter().min_by(|a, b| a.1.total_cmp(&b.1));
         if let Some(&(value, figure)) = least.filter(|_| !plot.is_over_time()) {
             let told = if figure.fract() == 0.0 { exact(figure as u64) } else { short(figure) };
@@ -205,7 +205,7 @@ fn picture(plot: &Plot, title: &str, lines: &[Line]) -> Picture {
     picture
 }
 
-/// Where the axis is marked, and with what: at the key's values, or at round numbers of instructions.
+/// The ticks of the axis: the key's values, or round numbers of instructions.
 fn marks(plot: &Plot, lines: &[Line]) -> Vec<(i64, String)> {
     let mut values: Vec<i64> = lines.iter().flat_map(|(_, points)| points).map(|&(x, _)| x).collect();
     values.sort_unstable();
@@ -218,7 +218,7 @@ fn marks(plot: &Plot, lines: &[Line]) -> Vec<(i64, String)> {
     values.into_iter().map(|value| (value, value.to_string())).collect()
 }
 
-/// 1, 2 or 5 times a power of ten, at least `step`.
+/// The least of 1, 2 or 5 times a power of ten that is at least `step`.
 fn nice(step: f64) -> f64 {
     if step <= 0.0 {
         return 1.0;

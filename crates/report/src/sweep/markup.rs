@@ -1,4 +1,4 @@
-//! Pieces that all pages of studies have: cells of tables, files of pictures.
+//! Parts that all pages of studies share: table cells, picture files.
 
 use crate::html::escape;
 
@@ -6,11 +6,11 @@ use crate::html::escape;
 pub struct PictureFile {
     /// Its name, such as `family-python-data-4K.svg`.
     pub name: String,
-    /// What is in it.
+    /// Its content.
     pub svg: String,
 }
 
-/// A trace's name without what a file's name cannot have or is better without.
+/// A trace's name as a file name.
 pub(super) fn file_name(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "._-+".contains(c) { c } else { '_' };
     name.chars().map(plain).collect()

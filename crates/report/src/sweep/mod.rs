@@ -1,7 +1,7 @@
-//! The result of a sweep, and its renderers.
+//! The result of a sweep and its renderers.
 //!
-//! [`schema`] is the result; [`render_text`] prints it on a terminal, [`to_json`] writes it as JSON, [`to_parquet`] as
-//! one table for other programs, [`render_html`] as a page, [`pictures()`] its pictures one by one.
+//! [`schema`] is the result. [`render_text`] prints it on a terminal, [`to_json`] writes it as JSON, [`to_parquet`] as
+//! one table, [`render_html`] as a page, [`pictures()`] as separate pictures.
 
 mod bars;
 pub(crate) mod comparison;
@@ -37,7 +37,7 @@ pub fn from_json(text: &str) -> Result<SweepResult, crate::ReadError> {
     Ok(result)
 }
 
-/// What renderers rely on, and a file that was not written by [`to_json`] need not keep to.
+/// Checks what renderers rely on, since a file may not come from [`to_json`].
 fn check(result: &SweepResult) -> Result<(), String> {
     let traces = result.traces.len();
     let of_machines = result.machines.iter().map(|cell| ("machines", cell.trace));
@@ -51,7 +51,7 @@ fn check(result: &SweepResult) -> Result<(), String> {
     let of_machines = of_machines.chain(of_plans);
     let mut named = of_machines.chain(of_families).chain(of_curves).chain(of_comparisons).chain(of_left_out);
     if let Some((list, trace)) = named.find(|&(_, trace)| trace >= traces) {
-        return Err(format!("{list}: trace {trace} of {traces}, which count from 0"));
+        return Err(format!("{list}: there is no trace {trace}: the {traces} traces are numbered from 0"));
     }
     let of_families = result.families.iter().map(|cell| ("families", &cell.serves));
     let mut serves = of_families.chain(result.curves.iter().map(|cell| ("curves", &cell.serves)));

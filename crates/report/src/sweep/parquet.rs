@@ -1,8 +1,8 @@
 //! The result as one Parquet table, a row for each number.
 //!
-//! Long rather than wide: machines have different counters, families none but misses, and a reader groups by
-//! columns anyway. Parameters that the study varied are columns of their own, whole numbers where all values are. Equal
-//! results are equal bytes: nothing of the time or the host is written.
+//! The table is long rather than wide: machines have different counters, families only misses, and readers group by
+//! columns anyway. Each varied parameter is a column, of integers if all its values are. Equal results are equal bytes:
+//! the table holds neither the time nor the host.
 
 use super::schema::{Parameters, SweepResult, Value};
 use crate::metrics::{self, Metric};
@@ -17,7 +17,7 @@ use parquet::schema::types::{Type, TypePtr};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// One number and what it is of; what does not apply is empty.
+/// One number and its keys; keys that do not apply are empty.
 #[derive(Default)]
 struct Row<'a> {
     trace: &'a str,
@@ -49,7 +49,7 @@ enum Column<'a> {
 /// The table.
 ///
 /// # Errors
-/// Only those of the Parquet writer, which writes to memory here.
+/// Errors of the Parquet writer, which writes to memory.
 pub fn to_parquet(result: &SweepResult) -> Result<Vec<u8>, ParquetError> {
     let rows = rows(result);
     let columns = columns(&rows);
@@ -184,7 +184,7 @@ fn columns<'a>(rows: &[Row<'a>]) -> Vec<(String, Column<'a>)> {
     columns
 }
 
-/// What the study gave the key `key`, where it did.
+/// The study's values of the key `key`.
 fn parameter<'a>(rows: &[Row<'a>], key: &str) -> Column<'a> {
     let values: Vec<Option<&'a Value>> =
         rows.iter().map(|row| row.parameters.and_then(|p| p.get(key))).collect();
@@ -230,7 +230,7 @@ fn write_as<T: DataType, V>(
     values: &[Option<V>],
     convert: impl Fn(&V) -> T::T,
 ) -> Result<(), ParquetError> {
-    let mut writer = group.next_column()?.expect("the schema has as many columns as there are");
+    let mut writer = group.next_column()?.expect("the schema has a column for each");
     let present: Vec<T::T> = values.iter().flatten().map(convert).collect();
     let levels: Vec<i16> = values.iter().map(|value| i16::from(value.is_some())).collect();
     writer.typed::<T>().write_batch(&present, Some(&levels), None)?;

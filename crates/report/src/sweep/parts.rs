@@ -1,4 +1,4 @@
-//! Machines of a study side by side: a bar for each, whose parts are counters (as figure 5.2 of Karakostas 2016).
+//! Machines of a study side by side: a bar for each, whose parts are counters (like figure 5.2 of Karakostas 2016).
 
 use super::picture::{LINE_COLORS, Picture, short};
 use super::schema::{MachineCell, Plot};
@@ -7,12 +7,12 @@ const LEFT: f64 = 150.0;
 const WIDTH: f64 = 280.0;
 const TOP: f64 = 26.0;
 const ROW: f64 = 20.0;
-/// Room for the figure behind a bar.
+/// Room for the figure after a bar.
 const RIGHT: f64 = 64.0;
 /// A line of the legend.
 const LINE: f64 = 15.0;
 
-/// A bar for each machine that has any of the plot's counters; those that it lacks are no part of it.
+/// A bar for each machine that has any of the plot's counters; missing counters have no part.
 pub(super) fn bars(plot: &Plot, title: &str, cells: &[&MachineCell]) -> Picture {
     let figure = |cell: &MachineCell, metric: &String| cell.metrics.get(metric).map_or(0.0, |n| n.as_f64());
     let whole = |cell: &MachineCell| plot.y.iter().map(|metric| figure(cell, metric)).sum::<f64>();

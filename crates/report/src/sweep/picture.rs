@@ -1,14 +1,13 @@
-//! What all kinds of pictures share: SVG elements as text, colours in a light and a dark scheme, logarithmic axes.
+//! The base of all pictures: SVG elements as text, colours in a light and a dark scheme, logarithmic axes.
 //!
-//! A picture is drawn with classes only; [`style`] gives them colours. A file of its own carries that style
-//! inside, a page once for all its pictures. Nothing but names from the study comes from outside, and those are
-//! escaped.
+//! Pictures use classes only; [`style`] gives them colours. A separate file contains that style, a page has it once for
+//! all pictures. The only foreign texts are names from the study, which are escaped.
 
 use crate::html::escape;
 use crate::numbers::count;
 use std::fmt::Write;
 
-/// Colours of the heat map from none to most, light and dark: those of the report's page.
+/// Colours of the heat map from none to most, light and dark, as in the report's page.
 const RAMP: [[&str; 2]; 6] = [
     ["#f1f4f9", "#191e27"],
     ["#c3d6f2", "#1b3358"],
@@ -20,7 +19,7 @@ const RAMP: [[&str; 2]; 6] = [
 /// Steps of a heat map's colours.
 pub(super) const LEVELS: usize = 26;
 
-/// Properties that differ between light and dark, by selector.
+/// Properties that differ between the light and the dark scheme, by selector.
 const COLORS: [(&str, &str, [&str; 2]); 17] = [
     ("svg.picture text", "fill", ["#565b66", "#a3aab7"]),
     ("svg.picture text.strong", "fill", ["#1b1d22", "#e8eaee"]),
@@ -41,7 +40,7 @@ const COLORS: [(&str, &str, [&str; 2]); 17] = [
     ("svg.picture .ground", "fill", ["#fbfbfa", "#101216"]),
 ];
 
-/// Colours of lines; more lines than that share them.
+/// Number of line colours; further lines reuse them.
 pub(super) const LINE_COLORS: usize = 8;
 /// Lines of plots, light and dark.
 const LINES: [[&str; 2]; LINE_COLORS] = [
@@ -55,7 +54,7 @@ const LINES: [[&str; 2]; LINE_COLORS] = [
     ["#565b66", "#a3aab7"],
 ];
 
-/// What does not differ.
+/// Properties that both schemes share.
 const SHAPES: &str = "svg.picture text{font:12px system-ui,\"Segoe UI\",\"DejaVu Sans\",sans-serif;\
 font-variant-numeric:tabular-nums}
 svg.picture text.strong{font-weight:600}
@@ -104,12 +103,12 @@ fn mixed(level: usize, scheme: usize) -> String {
     format!("#{:02x}{:02x}{:02x}", channels[0], channels[1], channels[2])
 }
 
-/// A figure in few characters.
+/// A figure, abbreviated.
 pub(super) fn short(value: f64) -> String {
     if value >= 10.0 {
         return count(value.round() as u64);
     }
-    // Of small ones the first three digits that are not 0.
+    // Three significant digits of small figures.
     let digits = (2 - value.abs().log10().floor().max(-12.0) as i32).clamp(3, 12) as usize;
     format!("{value:.digits$}").trim_end_matches('0').trim_end_matches('.').to_owned()
 }
@@ -160,7 +159,7 @@ impl Picture {
         );
     }
 
-    /// The picture for a page that has the style; `label` says in words what it shows.
+    /// The picture for a page that has the style; `label` describes it in words.
     pub fn element(&self, label: &str) -> String {
         let Picture { width, height, body } = self;
         format!(

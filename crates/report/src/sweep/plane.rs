@@ -1,5 +1,5 @@
-//! Cycles of translation against memory, a point for each kernel (as figures 3-1 and 3-5 of Romer 1998): the nearer to
-//! the lower left corner, the better.
+//! Cycles of translation against memory, a point for each kernel (like figures 3-1 and 3-5 of Romer 1998). Nearer to
+//! the lower left corner is better.
 
 use super::comparison::{mcpi, memory_added, signed};
 use super::picture::Picture;
@@ -13,7 +13,7 @@ const HEIGHT: f64 = 190.0;
 const RIGHT: f64 = 158.0;
 const LINE: f64 = 14.0;
 
-/// The kernels of one machine on one trace. `None` if fewer than two say what memory they take.
+/// The kernels of one machine on one trace. `None` if fewer than two have a known memory.
 pub(super) fn plane(title: &str, cells: &[&MachineCell]) -> Option<Picture> {
     let base = cells.first()?;
     let mut points: Vec<(&str, f64, f64)> = cells
@@ -29,7 +29,7 @@ pub(super) fn plane(title: &str, cells: &[&MachineCell]) -> Option<Picture> {
     let low = low.max(high / 1e5).log10().floor();
     let high = high.log10().ceil().max(low + 1.0);
     let most = points.iter().map(|point| point.1).fold(0.01, f64::max);
-    // A square root keeps small overheads apart and still shows none.
+    // A square root separates small overheads and still shows 0.
     let x = |added: f64| LEFT + (added.max(0.0) / most).sqrt() * WIDTH;
     let y = |mcpi: f64| {
         let at = if mcpi > 0.0 { mcpi.log10().max(low) } else { low };
@@ -41,7 +41,7 @@ pub(super) fn plane(title: &str, cells: &[&MachineCell]) -> Option<Picture> {
     points.sort_by(|a, b| b.2.total_cmp(&a.2).then(a.0.cmp(b.0)));
     let mut label = TOP - LINE;
     for (rank, &(name, added, mcpi)) in points.iter().enumerate() {
-        // Names stand in the order of their points, none over another, and the last still beside the picture.
+        // Names have the order of their points, do not overlap, and end within the picture's height.
         let room = TOP + HEIGHT - (points.len() - 1 - rank) as f64 * LINE;
         label = (label + LINE).max(y(mcpi).min(room));
         let at = [x(added), y(mcpi)];

@@ -1,6 +1,6 @@
 //! The result of a sweep, as data. `--json` writes exactly this; Parquet, tables and pictures are made from it.
 
-use crate::metrics::Registered;
+use crate::metrics::RegistrySchema;
 use crate::schema::{Metrics, PartitionMove};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// The schema name that every sweep's result carries.
 pub const SWEEP_SCHEMA: &str = "pagewalk.sweep/1";
 
-/// What a study found.
+/// The result of a study.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SweepResult {
     /// [`SWEEP_SCHEMA`].
@@ -20,11 +20,11 @@ pub struct SweepResult {
     pub name: String,
     /// Its title, for people.
     pub title: String,
-    /// The streams, in the study's order. Other lists name them by their place here.
+    /// The streams, in the study's order. Other lists refer to them by index.
     pub traces: Vec<SweepTrace>,
-    /// Plans of layouts.
+    /// Plans of layouts that the study made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub plans: Vec<MadePlan>,
+    pub plans: Vec<LayoutPlanRow>,
     /// Machines on traces: trace by trace, in each the machines in the study's order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub machines: Vec<MachineCell>,
@@ -34,33 +34,33 @@ pub struct SweepResult {
     /// Miss-ratio curves of traces.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub curves: Vec<CurveCell>,
-    /// What was found beside what the sources found.
+    /// Comparisons of this study's quotients with published ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub comparisons: Vec<Comparison>,
-    /// Tables that sources printed, to be read beside what was found.
+    /// Published tables, to read next to the results.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub published: Vec<Published>,
-    /// Pictures of machines that the study asks for.
+    pub published: Vec<PublishedTable>,
+    /// Plots that the study requests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub plots: Vec<Plot>,
 }
 
-/// A picture of metrics against a varied key, for each trace and each choice of the keys that it does not name.
+/// A plot of metrics against a varied key, for each trace and each combination of the keys that it does not name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Plot {
     /// What it shows.
     pub title: String,
-    /// Whose figure it is to be held against, and what that shows; may be empty.
+    /// The published figure to compare it with, and what that shows; may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub source: String,
-    /// The varied key of its axis, with whole numbers; or [`Plot::TIME`], and then `y` is [`Plot::PARTITION`] alone; or
-    /// [`Plot::MACHINE`], and then each machine has a bar whose parts are `y`.
+    /// The varied key of its axis, with integer values; or [`Plot::TIME`], with [`Plot::PARTITION`] alone as `y`; or
+    /// [`Plot::MACHINE`], for a bar per machine whose parts are `y`.
     pub x: String,
     /// Metrics of machines: a line for each.
     pub y: Vec<String>,
     /// A key, or `trace`, `machine`, `os` or `structure`, with a line for each of its values.
     pub lines: Option<String>,
-    /// Keys, or those, of which one value alone is shown.
+    /// Keys, or these four names, with the only value to show.
     #[serde(default, skip_serializing_if = "Parameters::is_empty")]
     pub at: Parameters,
     /// Whether the axis is logarithmic.
@@ -69,14 +69,14 @@ pub struct Plot {
 }
 
 impl Plot {
-    /// The axis of what changes while a program runs.
+    /// The axis of time, in instructions.
     pub const TIME: &str = "instructions";
-    /// The one metric that is known over time: slots below a partition that moves.
+    /// The one metric that is recorded over time: slots below a moving partition.
     pub const PARTITION: &str = "partition.lower";
     /// The axis of machines side by side.
     pub const MACHINE: &str = "machine";
 
-    /// Whether it shows what changes while a program runs.
+    /// Whether its axis is time.
     pub fn is_over_time(&self) -> bool {
         self.x == Plot::TIME
     }
@@ -87,27 +87,27 @@ impl Plot {
     }
 }
 
-/// A table that a source printed.
+/// A published table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Published {
+pub struct PublishedTable {
     /// What it shows, with its unit.
     pub title: String,
-    /// Who printed it, and where.
+    /// Its source.
     pub source: String,
-    /// Which table of the result it is read beside: `misses`, `time` or `memory` of kernels, or `layouts`.
+    /// The table of the result that it goes with: `misses`, `time` or `memory` of kernels, or `layouts`.
     pub beside: String,
-    /// Titles of its columns of figures.
+    /// Titles of its columns.
     pub columns: Vec<String>,
     /// Its rows.
     pub rows: Vec<PublishedRow>,
 }
 
-/// A row of a [`Published`] table.
+/// A row of a [`PublishedTable`] table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PublishedRow {
-    /// What it is of.
+    /// Its name.
     pub name: String,
-    /// The figures as they were printed, one for each column.
+    /// The figures as published, one for each column.
     pub values: Vec<String>,
 }
 
@@ -120,10 +120,10 @@ pub struct SweepTrace {
     pub program: String,
     /// Its command line.
     pub command_line: Vec<String>,
-    /// BLAKE3 hash of the trace file, in hex: which bytes the figures are of. Where several traces take turns, of their
-    /// hashes and of where turns end; then the program is the first of them.
+    /// BLAKE3 hash of the trace file, in hexadecimal. For several traces in turns, the hash of their hashes and of the
+    /// ends of turns; the program is then the first trace's.
     pub fingerprint: String,
-    /// Transparent huge page mode in which the machines ran: `always`, `madvise` or `never`.
+    /// Simulated mode of transparent huge pages: `always`, `madvise` or `never`.
     pub thp: String,
     /// Instructions executed.
     pub instructions: u64,
@@ -131,7 +131,7 @@ pub struct SweepTrace {
     pub references_data: u64,
 }
 
-/// A value that a study gave a machine's key: a number, a text, or what else TOML has, as TOML writes it.
+/// A value that a study gives a key: an integer, or any other TOML value as text.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Value {
@@ -150,58 +150,58 @@ impl std::fmt::Display for Value {
     }
 }
 
-/// Values by the keys that they were given to, such as `tlb.l2.entries`.
+/// Values by key, such as `tlb.l2.entries`.
 pub type Parameters = BTreeMap<String, Value>;
 
 /// One machine on one trace.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MachineCell {
-    /// Place of the trace in [`SweepResult::traces`].
+    /// Index of the trace in [`SweepResult::traces`].
     pub trace: usize,
     /// The machine's name.
     pub machine: String,
-    /// The kernel's name, where the study names kernels.
+    /// The kernel's name, if the study names kernels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub os: Option<String>,
-    /// The structure of the operating system around the program, where the study names structures: counters are of the
-    /// kernel's and the servers' references too.
+    /// The operating system's structure, if the study names structures. Counters then include references of the kernel
+    /// and the servers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub structure: Option<String>,
-    /// The layout of shared objects, where the study names layouts; then there are counters of `last_level` too.
+    /// The layout of shared objects, if the study names layouts. There are then `last_level` counters too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub layout: Option<String>,
-    /// What the layout was drawn by, if it was.
+    /// The seed of a random layout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub layout_seed: Option<u64>,
-    /// What the study changed of it.
+    /// The keys that the study varies, with their values here.
     #[serde(default, skip_serializing_if = "Parameters::is_empty")]
     pub parameters: Parameters,
-    /// Its counters: those of `pagewalk simulate`.
-    #[schemars(with = "Registered")]
+    /// Its counters, as from `pagewalk simulate`.
+    #[schemars(with = "RegistrySchema")]
     pub metrics: Metrics,
-    /// Where the partition of a software-managed TLB went, its start first; empty where it does not move.
+    /// Moves of a software-managed TLB's partition, its start first; empty if it does not move.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub partition: Vec<PartitionMove>,
 }
 
 impl MachineCell {
-    /// Whether its program was killed for want of memory: figures end there, and stand beside no other's.
+    /// Whether its program was killed for lack of memory. Its figures end there and compare with no others.
     pub fn was_killed(&self) -> bool {
         self.metrics.contains_key("kernel.killed_at")
     }
 }
 
-/// A plan of where shared objects are to lie.
+/// A plan of a layout of shared objects.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct MadePlan {
-    /// Place of the trace that it was made from in [`SweepResult::traces`].
+pub struct LayoutPlanRow {
+    /// Index in [`SweepResult::traces`] of the trace that it was made from.
     pub trace: usize,
     /// The layout's name.
     pub layout: String,
-    /// What it was drawn by, if it was.
+    /// The seed of a random layout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub layout_seed: Option<u64>,
-    /// The machine that it was made for, with the values that the study gave it; none: for all.
+    /// The machine that it was made for, with its varied values; none: for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<String>,
     /// Its file, in the study's folder of plans.
@@ -213,11 +213,11 @@ pub struct MadePlan {
 /// A family of LRU arrays on one trace.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FamilyCell {
-    /// Place of the trace in [`SweepResult::traces`].
+    /// Index of the trace in [`SweepResult::traces`].
     pub trace: usize,
-    /// Which references the arrays see: `data`, `fetches` or `everything`.
+    /// The references that look the arrays up: `data`, `fetches` or `everything`.
     pub serves: String,
-    /// References: one for each 4 KiB page that a reference touches.
+    /// References; each counts once per 4 KiB page that it touches.
     pub references: u64,
     /// Misses by page size.
     pub sizes: Vec<FamilySize>,
@@ -230,11 +230,11 @@ pub struct FamilySize {
     pub page_size: String,
     /// Bytes of a page.
     pub page_bytes: u64,
-    /// Set counts, ascending.
+    /// Numbers of sets, ascending.
     pub sets: Vec<u32>,
     /// Numbers of ways, ascending.
     pub ways: Vec<u32>,
-    /// Misses: a list for each set count, with a number for each number of ways.
+    /// Misses: a list for each number of sets, with a count for each number of ways.
     pub misses: Vec<Vec<u64>>,
 }
 
@@ -247,42 +247,42 @@ impl FamilySize {
     }
 }
 
-/// The misses of fully associative LRU arrays of 4 KiB pages, by size: a miss-ratio curve.
+/// A miss-ratio curve: misses of fully associative LRU arrays of 4 KiB pages, by size.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CurveCell {
-    /// Place of the trace in [`SweepResult::traces`].
+    /// Index of the trace in [`SweepResult::traces`].
     pub trace: usize,
-    /// Which references the arrays see: `data`, `fetches` or `everything`.
+    /// The references that look the arrays up: `data`, `fetches` or `everything`.
     pub serves: String,
-    /// References: one for each 4 KiB page that a reference touches.
+    /// References; each counts once per 4 KiB page that it touches.
     pub references: u64,
-    /// How the curve was taken.
+    /// How the curve was computed.
     pub method: Method,
     /// Entries of the arrays, ascending.
     pub entries: Vec<u64>,
-    /// Misses with so many entries; estimates where the method samples.
+    /// Misses at each number of entries; estimates if the method samples.
     pub misses: Vec<f64>,
-    /// Standard errors of those estimates, in misses; empty where the curve is exact.
+    /// Standard errors of the estimates, in misses; empty if the curve is exact.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub standard_errors: Vec<f64>,
 }
 
-/// How a curve was taken.
+/// How a curve was computed.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Method {
-    /// Every reference counted.
+    /// From every reference.
     Exact,
-    /// SHARDS: a sample of pages, a fixed part of all (Waldspurger et al. 2015).
+    /// SHARDS with a fixed rate: from a fixed share of pages (Waldspurger et al. 2015).
     FixedRate {
-        /// The part.
+        /// The share of pages.
         rate: f64,
     },
-    /// SHARDS: a sample of pages whose number stays bounded.
+    /// SHARDS with a fixed size: from a bounded number of pages.
     FixedSize {
         /// Most pages in the sample.
         pages: u64,
-        /// The part of all pages that the sample was at the end.
+        /// The share of pages in the sample at the end.
         rate: f64,
     },
 }
@@ -298,77 +298,76 @@ impl Method {
     }
 }
 
-/// What a source found, and what this study found of the same kind.
+/// A published finding, with this study's quotients of the same kind.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Comparison {
-    /// What is compared, in a few words.
+    /// What it compares, in a few words.
     pub title: String,
-    /// Who found it, and where it is written.
+    /// The source.
     pub source: String,
-    /// What the source found, in its words or numbers.
+    /// The finding, in the source's words or numbers.
     pub said: String,
     /// The least quotient that agrees.
     pub least: Option<f64>,
     /// The largest quotient that agrees.
     pub most: Option<f64>,
-    /// On how many traces it must be found: `all`, `some`, `most`, or as their mean: `average`.
+    /// The traces on which it must hold: `all`, `some`, `most`, or `average` for their mean.
     pub on: String,
-    /// Whether the study fails where it is not found.
+    /// Whether the study fails if it does not hold.
     #[serde(default)]
     pub strict: bool,
-    /// The quotient found on each trace, or on each trace and machine; none where its lower part is 0.
-    pub found: Vec<Found>,
-    /// Where it was not asked, as what the study makes a condition is not so, or a program was killed for want of
-    /// memory.
+    /// The quotient on each trace, or on each trace and machine.
+    pub found: Vec<TraceQuotient>,
+    /// Cases left out, because the study's condition does not hold or the program was killed for lack of memory.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub left_out: Vec<LeftOut>,
-    /// Whether what was found agrees with the source.
+    pub left_out: Vec<SkippedCase>,
+    /// Whether the study agrees with the source.
     pub agrees: bool,
 }
 
 impl Comparison {
-    /// The mean of the upper parts to that of the lower parts; `None` where those are all 0.
-    pub fn mean(found: &[Found]) -> Option<f64> {
-        let sum = |part: fn(&Found) -> f64| found.iter().map(part).sum::<f64>();
+    /// The mean numerator over the mean denominator; `None` if that is 0.
+    pub fn mean(found: &[TraceQuotient]) -> Option<f64> {
+        let sum = |part: fn(&TraceQuotient) -> f64| found.iter().map(part).sum::<f64>();
         let (upper, lower) = (sum(|found| found.upper), sum(|found| found.lower));
         (lower != 0.0).then(|| upper / lower)
     }
 
-    /// The mean of the upper parts, and that of the lower ones; `None` where there are none.
-    pub fn means(found: &[Found]) -> Option<(f64, f64)> {
-        let mean = |part: fn(&Found) -> f64| found.iter().map(part).sum::<f64>() / found.len() as f64;
+    /// The mean numerator and the mean denominator; `None` if there are none.
+    pub fn means(found: &[TraceQuotient]) -> Option<(f64, f64)> {
+        let mean = |part: fn(&TraceQuotient) -> f64| found.iter().map(part).sum::<f64>() / found.len() as f64;
         (!found.is_empty()).then(|| (mean(|found| found.upper), mean(|found| found.lower)))
     }
 }
 
-/// Where something was not asked.
+/// A case that a comparison leaves out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct LeftOut {
-    /// Place of the trace in [`SweepResult::traces`].
+pub struct SkippedCase {
+    /// Index of the trace in [`SweepResult::traces`].
     pub trace: usize,
-    /// The machine, where the comparison names several.
+    /// The machine, if the comparison names several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<String>,
 }
 
 /// A quotient on one trace.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Found {
-    /// Place of the trace in [`SweepResult::traces`].
+pub struct TraceQuotient {
+    /// Index of the trace in [`SweepResult::traces`].
     pub trace: usize,
-    /// The machine, where the comparison names several.
+    /// The machine, if the comparison names several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<String>,
-    /// The upper part.
+    /// The numerator.
     pub upper: f64,
-    /// The lower part.
+    /// The denominator.
     pub lower: f64,
-    /// Whether their quotient lies within the bounds.
+    /// Whether the quotient lies within the bounds.
     pub agrees: bool,
 }
 
-impl Found {
-    /// The quotient; `None` if the lower part is 0.
+impl TraceQuotient {
+    /// The quotient; `None` if the denominator is 0.
     pub fn quotient(&self) -> Option<f64> {
         (self.lower != 0.0).then(|| self.upper / self.lower)
     }

@@ -1,7 +1,7 @@
-//! Who fights for the sets of a TLB, on the terminal.
+//! Conflicts in the sets of a TLB, on the terminal.
 
 use super::paint::{Line, Style};
-use super::table::{Narrow, Table, names, numbers, texts};
+use super::table::{Table, WhenNarrow, names, numbers, texts};
 use super::{Page, TextOptions};
 use crate::conflicts::schema::{ArrayResult, ConflictsResult, OwnerRow};
 use crate::conflicts::{array_title, headline, page_name, summary};
@@ -10,7 +10,7 @@ use crate::printable::printable;
 
 /// Rows shown without `--verbose` and with it.
 const ROWS_SHOWN: [usize; 2] = [6, 24];
-/// Arrows shown of each set.
+/// Evictions shown for each set.
 const ARROWS_SHOWN: usize = 3;
 
 /// The result as text for a terminal.
@@ -52,9 +52,9 @@ fn plain(text: impl Into<String>) -> Line {
 fn misses(page: &mut Page, array: &ArrayResult) {
     let columns = vec![
         names(""),
-        numbers("count", Narrow::Keep),
-        numbers("of misses", Narrow::Keep),
-        texts("", Narrow::Drop(1)),
+        numbers("count", WhenNarrow::Keep),
+        numbers("of misses", WhenNarrow::Keep),
+        texts("", WhenNarrow::Drop(1)),
     ];
     let mut table = Table::new(columns);
     let all = array.misses.total();
@@ -80,7 +80,7 @@ fn misses(page: &mut Page, array: &ArrayResult) {
     page.table(table);
 }
 
-/// How many rows of a list are shown.
+/// The number of rows to show.
 fn shown(page: &Page) -> usize {
     ROWS_SHOWN[usize::from(page.verbose)]
 }
@@ -98,12 +98,12 @@ fn sets(page: &mut Page, array: &ArrayResult) {
         page.paragraph(Line::new(Style::Plain, "  "), Style::Plain, &text);
     }
     let columns = vec![
-        numbers("set", Narrow::Keep),
-        numbers("misses", Narrow::Keep),
+        numbers("set", WhenNarrow::Keep),
+        numbers("misses", WhenNarrow::Keep),
         names("who"),
         names("evicts whom"),
-        numbers("times", Narrow::Keep),
-        texts("by", Narrow::Drop(1)),
+        numbers("times", WhenNarrow::Keep),
+        texts("by", WhenNarrow::Drop(1)),
     ];
     let mut table = Table::new(columns);
     for graph in array.graphs.iter().take(shown(page)) {
@@ -127,15 +127,15 @@ fn sets(page: &mut Page, array: &ArrayResult) {
     }
 }
 
-/// Columns of what takes part in evictions.
+/// A table of rows that take part in evictions.
 fn involvement(first: &str) -> Table {
     Table::new(vec![
         names(first),
-        texts("", Narrow::Drop(2)),
-        numbers("misses", Narrow::Keep),
-        numbers("evicted", Narrow::Keep),
-        numbers("was evicted", Narrow::Keep),
-        numbers("of misses", Narrow::Drop(1)),
+        texts("", WhenNarrow::Drop(2)),
+        numbers("misses", WhenNarrow::Keep),
+        numbers("evicted", WhenNarrow::Keep),
+        numbers("was evicted", WhenNarrow::Keep),
+        numbers("of misses", WhenNarrow::Drop(1)),
     ])
 }
 

@@ -1,9 +1,9 @@
-//! What designs of TLBs would make of a memory, on the terminal.
+//! The contiguity of a process's memory, on the terminal.
 
 use super::paint::{Line, Style};
-use super::table::{Narrow, Table, names, numbers, texts};
+use super::table::{Table, WhenNarrow, names, numbers, texts};
 use super::{Page, TextOptions};
-use crate::contiguity::schema::{ContiguityResult, Mapping, Moment, PERCENTS};
+use crate::contiguity::schema::{ContiguityResult, MappingContiguity, PERCENTS, ReadingTime};
 use crate::figures::base_name;
 use crate::numbers::{bytes, count, exact, percent};
 use crate::printable::printable;
@@ -53,7 +53,7 @@ fn headline(page: &mut Page, result: &ContiguityResult) {
     page.paragraph(Line::new(Style::Quiet, "  "), Style::Quiet, &facts);
 }
 
-/// How much of a memory is mapped more than once, if that is a page in a thousand.
+/// How much memory is mapped more than once, if at least one page in a thousand.
 pub(crate) fn contiguity_again(result: &ContiguityResult) -> Option<String> {
     let of_pages = |pages: u64| bytes(pages.saturating_mul(result.page_bytes));
     let again = result.all_mapped_pages() - result.present_pages;
@@ -66,16 +66,16 @@ pub(crate) fn contiguity_again(result: &ContiguityResult) -> Option<String> {
     })
 }
 
-/// When the process was read, and how long that took.
+/// When the page tables were read, and how long that took.
 pub(crate) fn contiguity_moment(result: &ContiguityResult) -> String {
     let process = &result.process;
     let when = match (process.read, process.at_seconds) {
-        (Moment::OnRequest, _) => "while it ran".to_owned(),
-        (Moment::AtExit, _) => "at its exit".to_owned(),
-        (Moment::WhileRunning, Some(seconds)) => {
+        (ReadingTime::OnRequest, _) => "while it ran".to_owned(),
+        (ReadingTime::AtExit, _) => "at its exit".to_owned(),
+        (ReadingTime::WhileRunning, Some(seconds)) => {
             format!("{seconds:.1} s after its start, when it had more than at its exit")
         }
-        (Moment::WhileRunning, None) => "when it had more than at its exit".to_owned(),
+        (ReadingTime::WhileRunning, None) => "when it had more than at its exit".to_owned(),
     };
     format!("process {}, read in {:.1} ms {when}", process.pid, process.reading_seconds * 1000.0)
 }
@@ -100,8 +100,8 @@ pub(crate) fn contiguity_segment(result: &ContiguityResult) -> String {
 
 fn designs(page: &mut Page, result: &ContiguityResult) {
     let mut columns = vec![names("entries that map")];
-    columns.extend(PERCENTS.iter().map(|percent| numbers(&format!("{percent} %"), Narrow::Keep)));
-    columns.extend([numbers("all", Narrow::Drop(1)), texts("", Narrow::Drop(2))]);
+    columns.extend(PERCENTS.iter().map(|percent| numbers(&format!("{percent} %"), WhenNarrow::Keep)));
+    columns.extend([numbers("all", WhenNarrow::Drop(1)), texts("", WhenNarrow::Drop(2))]);
     let mut table = Table::new(columns);
     let figure = |entries: Option<u64>| Line::new(Style::Plain, entries.map_or("–".to_owned(), exact));
     for design in &result.designs {
@@ -115,18 +115,18 @@ fn designs(page: &mut Page, result: &ContiguityResult) {
 }
 
 fn mappings(page: &mut Page, result: &ContiguityResult) {
-    let mut shown: Vec<&Mapping> = result.mappings.iter().collect();
+    let mut shown: Vec<&MappingContiguity> = result.mappings.iter().collect();
     if !page.verbose {
         shown.sort_by_key(|mapping| std::cmp::Reverse(mapping.present_pages));
         shown.truncate(MAPPINGS_SHOWN);
     }
     let columns = vec![
         names("mapping"),
-        texts("rights", Narrow::Drop(1)),
-        numbers("present", Narrow::Keep),
-        numbers("on huge", Narrow::Keep),
-        numbers("runs", Narrow::Keep),
-        numbers("ranges", Narrow::Keep),
+        texts("rights", WhenNarrow::Drop(1)),
+        numbers("present", WhenNarrow::Keep),
+        numbers("on huge", WhenNarrow::Keep),
+        numbers("runs", WhenNarrow::Keep),
+        numbers("ranges", WhenNarrow::Keep),
     ];
     let mut table = Table::new(columns);
     let plain = |text: String| Line::new(Style::Plain, text);

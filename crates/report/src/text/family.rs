@@ -1,8 +1,8 @@
-//! All processes of a run, condensed: the images of one program fold into one line.
+//! All processes of a run, condensed: one line for all images of a program.
 
 use super::Page;
 use super::paint::{Line, Style};
-use super::table::{Narrow, Table, names, numbers, texts};
+use super::table::{Table, WhenNarrow, names, numbers, texts};
 use crate::figures::{base_name, per_kilo_instruction, walk_cycle_share, weight, whole};
 use crate::metrics::sum;
 use crate::numbers::{count, percent, ratio};
@@ -10,11 +10,11 @@ use crate::printable::printable;
 use crate::schema::{MachineResult, ProcessResult, RunResult};
 use std::collections::BTreeMap;
 
-/// Lines of the table before the rest folds into one.
+/// Lines of the table before one line for the rest.
 const SHOWN: usize = 8;
-/// Lines of the table with `-v`, where each process has its own.
+/// Lines of the table with `-v`, which shows each process on its own line.
 const SHOWN_VERBOSE: usize = 200;
-/// Share of the run's walk cycles below which a program has no line of its own, unless it has a remark and there is
+/// Share of the run's walk cycles that a program needs for a line of its own, unless it has a remark and there is
 /// room.
 const LEAST: f64 = 0.05;
 
@@ -30,13 +30,13 @@ impl Family<'_> {
         (walk_cycles(&self.members), self.members.iter().map(|process| weight(process)).sum())
     }
 
-    /// The members' counters together.
+    /// The sum of the members' counters.
     fn totals(&self) -> MachineResult {
         let machines = self.members.iter().filter_map(|process| process.machines.first());
         MachineResult::new("", sum(machines.map(|machine| &machine.metrics)))
     }
 
-    /// What went wrong in it, if anything did.
+    /// What went wrong in it; empty if nothing did.
     fn remark(&self) -> String {
         let mut endings: BTreeMap<&str, usize> = BTreeMap::new();
         for process in
@@ -61,13 +61,13 @@ pub(super) fn write(page: &mut Page, result: &RunResult) {
     });
     let mut table = Table::new(vec![
         names("All processes"),
-        numbers("", Narrow::Keep),
-        numbers("instructions", Narrow::Keep),
-        numbers("walks", Narrow::Keep),
-        numbers("per 1000 instr.", Narrow::Drop(3)),
-        numbers("walk cycles", Narrow::Drop(2)),
-        numbers("share", Narrow::Keep),
-        texts("", Narrow::Drop(1)),
+        numbers("", WhenNarrow::Keep),
+        numbers("instructions", WhenNarrow::Keep),
+        numbers("walks", WhenNarrow::Keep),
+        numbers("per 1000 instr.", WhenNarrow::Drop(3)),
+        numbers("walk cycles", WhenNarrow::Drop(2)),
+        numbers("share", WhenNarrow::Keep),
+        texts("", WhenNarrow::Drop(1)),
     ]);
     if let Some(total) = result.machines.first() {
         let title = Line::new(Style::Plain, "together");
@@ -87,7 +87,7 @@ pub(super) fn write(page: &mut Page, result: &RunResult) {
     }
 }
 
-/// The programs that matter, and one line for all others.
+/// The costly programs, and one line for all others.
 fn folded(families: Vec<Family<'_>>) -> Vec<Family<'_>> {
     let least = families.iter().map(|family| family.cost().0 as f64).sum::<f64>() * LEAST;
     let matters = |index: usize, family: &Family| {
@@ -129,7 +129,7 @@ fn row(name: Line, members: usize, machine: &MachineResult, remark: String) -> V
     ]
 }
 
-/// Images by program, in order of their first start; each image alone when `apart`.
+/// Images by program, in order of their first start; each image by itself if `apart`.
 fn families(processes: &[ProcessResult], apart: bool) -> Vec<Family<'_>> {
     let mut families: Vec<Family> = Vec::new();
     let mut by_program: BTreeMap<&str, usize> = BTreeMap::new();

@@ -1,7 +1,7 @@
-//! What huge pages would buy, on the terminal.
+//! The advice on huge pages, on the terminal.
 
 use super::paint::{Line, Style};
-use super::table::{Narrow, Table, names, numbers};
+use super::table::{Table, WhenNarrow, names, numbers};
 use super::{Page, TextOptions};
 use crate::huge_pages::schema::{AdviceResult, AdvisedRange, Estimates, ForecastSeconds, ForecastShare};
 use crate::numbers::{count, percent};
@@ -39,7 +39,7 @@ pub fn render_huge_pages_text(result: &AdviceResult, options: &TextOptions) -> S
     page.out
 }
 
-/// How the forecast was made of the trial and the model.
+/// How the forecast combines the trial and the model.
 fn estimates(page: &mut Page, result: &AdviceResult) {
     let Some(Estimates { model, trial, joined }) = result.estimates else { return };
     let saved = |share: ForecastShare| {
@@ -74,10 +74,10 @@ fn interval(time: &ForecastSeconds) -> String {
 fn times(page: &mut Page, result: &AdviceResult) {
     let columns = vec![
         names("processor time"),
-        numbers("seconds", Narrow::Keep),
-        numbers("90 % interval", Narrow::Keep),
-        numbers("change", Narrow::Keep),
-        numbers("most resident", Narrow::Drop(1)),
+        numbers("seconds", WhenNarrow::Keep),
+        numbers("90 % interval", WhenNarrow::Keep),
+        numbers("change", WhenNarrow::Keep),
+        numbers("most resident", WhenNarrow::Drop(1)),
         names("class"),
     ];
     let mut table = Table::new(columns);
@@ -94,7 +94,7 @@ fn times(page: &mut Page, result: &AdviceResult) {
             }),
             plain(format!("{:.3}", runs.median.seconds)),
             plain(interval(&runs.median)),
-            // Turn by turn, as the forecast: two medians say less.
+            // From paired runs, like the forecast; two medians say less.
             plain(match runs.share {
                 Some(share) => change(share.share * now),
                 None if number == 0 => "–".to_owned(),
@@ -139,10 +139,10 @@ fn ranges(page: &mut Page, result: &AdviceResult) {
     }
     let columns = vec![
         names("range"),
-        numbers("MiB", Narrow::Keep),
-        numbers("saved by walks", Narrow::Keep),
-        numbers("by faults", Narrow::Keep),
-        numbers("memory", Narrow::Keep),
+        numbers("MiB", WhenNarrow::Keep),
+        numbers("saved by walks", WhenNarrow::Keep),
+        numbers("by faults", WhenNarrow::Keep),
+        numbers("memory", WhenNarrow::Keep),
     ];
     let mut table = Table::new(columns);
     let mut order: Vec<_> = result.ranges.iter().collect();

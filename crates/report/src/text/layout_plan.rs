@@ -1,7 +1,7 @@
 //! A planned layout, on the terminal.
 
 use super::paint::{Line, Style};
-use super::table::{Narrow, Table, names, numbers};
+use super::table::{Table, WhenNarrow, names, numbers};
 use super::{Page, TextOptions};
 use crate::layout_plan::schema::{LayoutPlanResult, PlannedMachine};
 use crate::numbers::{count, percent};
@@ -45,12 +45,12 @@ fn signed(share: f64) -> String {
 fn machines(page: &mut Page, result: &LayoutPlanResult) {
     let columns = vec![
         names("machine"),
-        numbers("sets", Narrow::Drop(3)),
-        numbers("walks recorded", Narrow::Keep),
-        numbers("planned", Narrow::Keep),
-        numbers("change", Narrow::Keep),
-        numbers("fully associative", Narrow::Keep),
-        numbers("random (estimate)", Narrow::Drop(1)),
+        numbers("sets", WhenNarrow::Drop(3)),
+        numbers("walks recorded", WhenNarrow::Keep),
+        numbers("planned", WhenNarrow::Keep),
+        numbers("change", WhenNarrow::Keep),
+        numbers("fully associative", WhenNarrow::Keep),
+        numbers("random (estimate)", WhenNarrow::Drop(1)),
     ];
     let mut table = Table::new(columns);
     for machine in &result.machines {
@@ -77,9 +77,9 @@ fn machines(page: &mut Page, result: &LayoutPlanResult) {
 fn objects(page: &mut Page, result: &LayoutPlanResult) {
     let columns = vec![
         names("object"),
-        numbers("pages", Narrow::Keep),
-        numbers("references", Narrow::Drop(1)),
-        numbers("moves by", Narrow::Keep),
+        numbers("pages", WhenNarrow::Keep),
+        numbers("references", WhenNarrow::Drop(1)),
+        numbers("moves by", WhenNarrow::Keep),
         names("base"),
     ];
     let mut table = Table::new(columns);

@@ -2,21 +2,21 @@
 
 use super::Page;
 use super::paint::{Line, Style};
-use super::table::{Narrow, Table, names, numbers, texts};
+use super::table::{Table, WhenNarrow, names, numbers, texts};
 use crate::numbers::{count, ratio};
 use crate::printable::printable;
-use crate::sweep::layouts::{LaidMachine, LaidRow};
+use crate::sweep::layouts::{LayoutRow, MachineLayouts};
 
 /// The machines of one trace, each under all its layouts.
-pub(super) fn layouts(page: &mut Page, machines: &[LaidMachine<'_>]) {
+pub(super) fn layouts(page: &mut Page, machines: &[MachineLayouts<'_>]) {
     let mut table = Table::new(vec![
         names("machine"),
-        texts("layout", Narrow::Keep),
-        numbers("walks", Narrow::Keep),
-        numbers("to recorded", Narrow::Keep),
-        numbers("conflict misses", Narrow::Keep),
-        numbers("to recorded", Narrow::Keep),
-        numbers("fully assoc.", Narrow::Drop(1)),
+        texts("layout", WhenNarrow::Keep),
+        numbers("walks", WhenNarrow::Keep),
+        numbers("to recorded", WhenNarrow::Keep),
+        numbers("conflict misses", WhenNarrow::Keep),
+        numbers("to recorded", WhenNarrow::Keep),
+        numbers("fully assoc.", WhenNarrow::Drop(1)),
     ]);
     for machine in machines {
         for row in &machine.rows {
@@ -26,7 +26,7 @@ pub(super) fn layouts(page: &mut Page, machines: &[LaidMachine<'_>]) {
     page.table(table);
 }
 
-fn cells(machine: &LaidMachine<'_>, row: &LaidRow<'_>) -> Vec<Line> {
+fn cells(machine: &MachineLayouts<'_>, row: &LayoutRow<'_>) -> Vec<Line> {
     let plain = |text: String| Line::new(Style::Plain, text);
     let whole = |metric: &str| plain(row.spread(metric).map_or("–".to_owned(), |of| count(of.median as u64)));
     let share = |metric: &str| {

@@ -1,4 +1,4 @@
-//! What `pagewalk profile` prints on the terminal: the costliest process image in full, all others condensed.
+//! The result of a run on the terminal: the costliest process image in full, all others condensed.
 
 mod conflicts;
 mod contiguity;
@@ -27,11 +27,11 @@ use crate::printable::printable;
 use crate::schema::{ProcessResult, RunResult};
 use paint::{Line, Style, wrap};
 
-/// Narrower terminals get lines of this width: below it the tables have nothing left to leave out.
+/// Least width of lines, even on narrower terminals: below it, tables have nothing left to leave out.
 pub const NARROWEST: usize = 64;
-/// Processes that were cut short, of which is said why.
+/// Processes cut short that are shown with their reason.
 const CUTS_SHOWN: usize = 3;
-/// Losses shown before the rest is counted.
+/// Losses shown before a count of the rest.
 const LOSSES_SHOWN: usize = 4;
 
 /// How the text is laid out.
@@ -41,7 +41,7 @@ pub struct TextOptions {
     pub width: usize,
     /// Whether to use terminal colours.
     pub color: bool,
-    /// Longer tables, every TLB array, every process on a line of its own.
+    /// Whether to print longer tables, every TLB array, and every process on its own line.
     pub verbose: bool,
 }
 
@@ -62,7 +62,7 @@ pub fn render_text(result: &RunResult, options: &TextOptions) -> String {
     page.out
 }
 
-/// The text so far, and how it is laid out.
+/// The text so far, and its options.
 struct Page {
     out: String,
     width: usize,
@@ -85,7 +85,7 @@ impl Page {
         self.out.push('\n');
     }
 
-    /// Several lines, the later ones indented as far as the first one's lead is wide.
+    /// Adds a wrapped paragraph with a hanging indent of the lead's width.
     fn paragraph(&mut self, lead: Line, style: Style, text: &str) {
         let indent = lead.width();
         for (index, text) in wrap(text, self.width - indent).into_iter().enumerate() {
@@ -99,7 +99,7 @@ impl Page {
     }
 }
 
-/// Says before all else which figures are of the beginning of a program only.
+/// Says first which processes have figures of their beginning only.
 fn cut_short(page: &mut Page, processes: &[ProcessResult]) {
     let cut = processes.iter().filter_map(|process| Some((process, process.cut_short.as_ref()?)));
     for (process, why) in cut.take(CUTS_SHOWN) {
@@ -139,7 +139,7 @@ fn losses(page: &mut Page, processes: &[ProcessResult]) {
     }
 }
 
-/// What the reader may want to do next, unless this run did it already.
+/// Suggests the next step, unless this run did it already.
 fn next_step(page: &mut Page, result: &RunResult) {
     let mut own_options = result.tool.command_line.iter().take_while(|argument| *argument != "--");
     let writes_report = own_options.any(|argument| argument.ends_with(".html"));

@@ -1,10 +1,10 @@
-//! Styled pieces of a terminal line: colours where wanted, widths in characters, nothing that a traced
-//! program could smuggle in.
+//! Styled pieces of a terminal line: optional colours, widths in characters, and no control characters from a traced
+//! program.
 
 use crate::printable::shortened;
 use std::fmt::Write;
 
-/// How a piece of text looks.
+/// The style of a piece of text.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Style {
     Plain,
@@ -17,7 +17,7 @@ pub(super) enum Style {
 }
 
 impl Style {
-    /// The terminal's own palette, so that the user's light or dark theme decides.
+    /// Its code in the terminal's own palette, which follows the user's theme.
     fn code(self) -> &'static str {
         match self {
             Style::Plain => "",
@@ -53,7 +53,7 @@ impl Line {
         self.0.iter().all(|(_, text)| text.is_empty())
     }
 
-    /// The same line in at most `width` characters, its middle left out: paths tell the most at their ends.
+    /// The line cut to `width` characters in its middle: the ends of a path say the most.
     pub fn fit(&self, width: usize) -> Line {
         if self.width() <= width {
             return self.clone();
@@ -62,7 +62,7 @@ impl Line {
         Line::new(style, shortened(&self.text(), width))
     }
 
-    /// The same in lines of at most `width` characters, broken at spaces, the later ones indented.
+    /// The line wrapped to `width` characters at spaces, later lines indented.
     pub fn wrapped(&self, width: usize) -> Vec<Line> {
         const INDENT: usize = 2;
         if self.width() <= width {
@@ -81,7 +81,7 @@ impl Line {
     pub fn write(&self, out: &mut String, color: bool) {
         for (style, text) in &self.0 {
             if color && *style != Style::Plain && !text.is_empty() {
-                write!(out, "\x1b[{}m{text}\x1b[0m", style.code()).expect("a string takes every write");
+                write!(out, "\x1b[{}m{text}\x1b[0m", style.code()).expect("writes to a string succeed");
             } else {
                 out.push_str(text);
             }
@@ -89,7 +89,7 @@ impl Line {
     }
 }
 
-/// The text in lines of at most `width` characters, broken at spaces.
+/// The text wrapped to `width` characters at spaces.
 pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
@@ -109,8 +109,8 @@ pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
 /// Cells of a bar.
 const BAR_CELLS: usize = 16;
 
-/// A bar whose length is the share that `data + fetch` has of `whole`, its data part before its fetch part.
-/// What is less than half a cell gets a thin stroke, so that whoever has any walks is seen to have some.
+/// A bar whose length is the share of `data + fetch` in `whole`, its data part first. A share below half a cell gets a
+/// thin stroke, so that it stays visible.
 pub(super) fn bar(data: u64, fetch: u64, whole: u64) -> Line {
     let part = data + fetch;
     if part == 0 || whole == 0 {

@@ -1,7 +1,7 @@
-//! What a host's translation costs, on the terminal.
+//! The costs of a host's translation, on the terminal.
 
 use super::paint::{Line, Style};
-use super::table::{Narrow, Table, names, numbers, texts};
+use super::table::{Table, WhenNarrow, names, numbers, texts};
 use super::{Page, TextOptions};
 use crate::numbers::exact;
 use crate::printable::printable;
@@ -29,11 +29,11 @@ fn tlbs(page: &mut Page, result: &ProbeResult) {
     let machine = if compared { "of the machine" } else { "" };
     let mut table = Table::new(vec![
         names("data TLB"),
-        numbers("entries", Narrow::Keep),
-        numbers("ways", Narrow::Keep),
-        numbers(machine, Narrow::Keep),
-        texts("replaces", Narrow::Keep),
-        texts("", Narrow::Drop(1)),
+        numbers("entries", WhenNarrow::Keep),
+        numbers("ways", WhenNarrow::Keep),
+        numbers(machine, WhenNarrow::Keep),
+        texts("replaces", WhenNarrow::Keep),
+        texts("", WhenNarrow::Drop(1)),
     ]);
     for tlb in &result.tlbs {
         let about = match &tlb.refused {
@@ -62,7 +62,7 @@ fn tlbs(page: &mut Page, result: &ProbeResult) {
     }
 }
 
-/// Figures shown without `--verbose`: what one wants to know first.
+/// Figures shown without `--verbose`.
 fn is_main(figure: &Figure) -> bool {
     !figure.name.starts_with("walk_extra.")
         || figure.name.ends_with("chains_1")
@@ -72,9 +72,9 @@ fn is_main(figure: &Figure) -> bool {
 fn figures(page: &mut Page, result: &ProbeResult) {
     let mut table = Table::new(vec![
         names("what it costs"),
-        numbers("median", Narrow::Keep),
-        numbers("cycles", Narrow::Keep),
-        numbers("10th to 90th percentile", Narrow::Drop(1)),
+        numbers("median", WhenNarrow::Keep),
+        numbers("cycles", WhenNarrow::Keep),
+        numbers("10th to 90th percentile", WhenNarrow::Drop(1)),
     ]);
     let verbose = page.verbose;
     let shown = result.figures.iter().filter(|figure| figure.value.is_some() && (verbose || is_main(figure)));

@@ -1,8 +1,8 @@
-//! One process image in full: the finding, its counters, who pays, and what would change it.
+//! One process image in full: the finding, its counters, what causes walks, and the alternatives.
 
 use super::Page;
 use super::paint::{Line, Style, bar};
-use super::table::{Narrow, Table, names, numbers, texts, walks};
+use super::table::{Table, WhenNarrow, names, numbers, texts, walks};
 use crate::figures::{
     self, TlbFigures, base_name, command, description, headline, level_misses, page_bytes,
     per_kilo_instruction, tlbs, walk_cycle_share, whole,
@@ -13,7 +13,7 @@ use crate::printable::printable;
 use crate::schema::{MachineResult, ProcessResult, RunResult, STRIPPED};
 use crate::sections::Terminal;
 
-/// What the figures of all tables are.
+/// The classes of figures in all tables.
 const CLASSES: &str = "instructions, references and pages are measured, all else but bounds is modelled";
 
 pub(super) fn write(page: &mut Page, result: &RunResult, process: &ProcessResult) {
@@ -43,7 +43,7 @@ pub(super) fn write(page: &mut Page, result: &RunResult, process: &ProcessResult
     super::sections::write(page, result, process, Terminal::End);
 }
 
-/// What a reader should know of the run before the figures are compared with a native one.
+/// Caveats for comparing the figures with a native run.
 fn notes(page: &mut Page, process: &ProcessResult, machine: &MachineResult) {
     if let Some(share) = figures::spin_share(machine) {
         let waiting = format!(
@@ -58,7 +58,7 @@ fn notes(page: &mut Page, process: &ProcessResult, machine: &MachineResult) {
     }
 }
 
-/// Text for a figure that a result may lack.
+/// The text of a figure, or a dash if the result lacks it.
 fn or_dash(text: Option<String>) -> Line {
     text.map_or(Line::new(Style::Quiet, "–"), plain)
 }
@@ -83,12 +83,12 @@ fn key_figures(page: &mut Page, machine: &MachineResult, page_bytes: u64) {
     let share = walk_cycle_share(machine).map(|share| format!("{} of modelled cycles", percent(share)));
     let touched = of("pages_touched").map(|pages| format!("({})", bytes(pages.saturating_mul(page_bytes))));
     let mut table = Table::new(vec![
-        texts("", Narrow::Keep),
-        numbers("", Narrow::Keep),
-        texts("", Narrow::Drop(2)),
-        texts("", Narrow::Keep),
-        numbers("", Narrow::Keep),
-        texts("", Narrow::Drop(1)),
+        texts("", WhenNarrow::Keep),
+        numbers("", WhenNarrow::Keep),
+        texts("", WhenNarrow::Drop(2)),
+        texts("", WhenNarrow::Keep),
+        numbers("", WhenNarrow::Keep),
+        texts("", WhenNarrow::Drop(1)),
     ]);
     let none = Line::default;
     let note = |text: Option<String>| text.map_or(none(), quiet);
@@ -130,11 +130,11 @@ fn key_figures(page: &mut Page, machine: &MachineResult, page_bytes: u64) {
 fn tlb_table(page: &mut Page, result: &RunResult, machine: &MachineResult) {
     let mut table = Table::new(vec![
         names("TLB"),
-        texts("entries, pages", Narrow::Drop(1)),
-        numbers("lookups", Narrow::Keep),
-        numbers("misses", Narrow::Keep),
-        numbers("miss ratio", Narrow::Keep),
-        numbers("misses per 1000 instr.", Narrow::Drop(2)),
+        texts("entries, pages", WhenNarrow::Drop(1)),
+        numbers("lookups", WhenNarrow::Keep),
+        numbers("misses", WhenNarrow::Keep),
+        numbers("miss ratio", WhenNarrow::Keep),
+        numbers("misses per 1000 instr.", WhenNarrow::Drop(2)),
     ]);
     let rows = tlbs(machine, description(result, &machine.name));
     let verbose = page.verbose;
@@ -150,7 +150,7 @@ fn tlb_table(page: &mut Page, result: &RunResult, machine: &MachineResult) {
         ]);
     }
     for (level, misses) in level_misses(machine) {
-        // A level of one array would repeat that array's line.
+        // The line of a level with one array would repeat the array's.
         if rows.iter().filter(|tlb| tlb.description.is_some_and(|d| d.level == level)).count() == 1 {
             continue;
         }
@@ -192,10 +192,10 @@ fn walk_cache_line(page: &mut Page, machine: &MachineResult) {
 fn other_machines(page: &mut Page, machines: &[MachineResult]) {
     let mut table = Table::new(vec![
         names("Machine"),
-        numbers("walks", Narrow::Keep),
-        numbers("walk references", Narrow::Drop(1)),
-        numbers("walk cycles", Narrow::Keep),
-        numbers("share of cycles", Narrow::Keep),
+        numbers("walks", WhenNarrow::Keep),
+        numbers("walk references", WhenNarrow::Drop(1)),
+        numbers("walk cycles", WhenNarrow::Keep),
+        numbers("share of cycles", WhenNarrow::Keep),
     ]);
     for machine in machines {
         let counted = |name| or_dash(whole(machine, name).map(count));
@@ -210,11 +210,11 @@ fn other_machines(page: &mut Page, machines: &[MachineResult]) {
     page.table(table);
 }
 
-/// What to do about functions without names.
+/// A hint for functions without names.
 const STRIPPED_HINT: &str = "stripped: no names of functions are in that file; install its debug package (for libc: \
      libc6-dbg), or build it without -s and strip";
 
-/// A row of "who pays", whatever it is about.
+/// A row of "who pays": a mapping, a function or a page.
 struct Payer {
     name: String,
     place: String,
@@ -261,7 +261,7 @@ fn who_pays(page: &mut Page, process: &ProcessResult, all_walks: u64) {
     }
 }
 
-/// The first `limit` payers that have any walks, and how many there are beyond.
+/// The first `limit` payers with walks, and the number of others.
 fn payers(
     page: &mut Page,
     title: &str,
@@ -277,13 +277,13 @@ fn payers(
     page.blank();
     let mut table = Table::new(vec![
         names(title),
-        texts("", Narrow::Drop(2)),
-        numbers("walks", Narrow::Keep),
-        numbers("share", Narrow::Keep),
-        walks(Narrow::Drop(3)),
-        numbers("data", Narrow::Keep),
-        numbers("fetch", Narrow::Keep),
-        numbers("cycles", Narrow::Drop(1)),
+        texts("", WhenNarrow::Drop(2)),
+        numbers("walks", WhenNarrow::Keep),
+        numbers("share", WhenNarrow::Keep),
+        walks(WhenNarrow::Drop(3)),
+        numbers("data", WhenNarrow::Keep),
+        numbers("fetch", WhenNarrow::Keep),
+        numbers("cycles", WhenNarrow::Drop(1)),
     ]);
     for row in rows.iter().take(limit) {
         let walks = row.walks_data.saturating_add(row.walks_fetch);

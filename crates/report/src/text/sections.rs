@@ -1,18 +1,18 @@
-//! Sections, on the terminal: their tables.
+//! Tables of sections, on the terminal.
 
 use super::Page;
 use super::paint::{Line, Style, bar};
-use super::table::{Narrow, Table, names, numbers, sentences, texts, walks};
+use super::table::{Table, WhenNarrow, names, numbers, sentences, texts, walks};
 use crate::printable::printable;
 use crate::schema::{ProcessResult, RunResult};
-use crate::sections::{self, Cell, Column, Look, Only, Part, Row, SECTIONS, Terminal};
+use crate::sections::{self, Audience, Cell, Column, Part, Row, RowStyle, SECTIONS, Terminal};
 
-/// Rows of a table before the rest is counted.
+/// Rows of a table before a count of the rest.
 const SHOWN: usize = 8;
 /// Rows with `-v`.
 const SHOWN_VERBOSE: usize = 40;
 
-/// The sections of this place that the process has.
+/// Writes the sections of this place that the process has.
 pub(super) fn write(page: &mut Page, result: &RunResult, process: &ProcessResult, place: Terminal) {
     let sections = SECTIONS.iter().filter(|section| section.terminal == place);
     for part in sections.filter_map(|section| (section.make)(result, process)).flat_map(|made| made.parts) {
@@ -23,12 +23,13 @@ pub(super) fn write(page: &mut Page, result: &RunResult, process: &ProcessResult
 }
 
 fn table(page: &mut Page, made: &sections::Table) {
-    let is_shown = |column: &Column| column.only != Only::Pages;
+    let is_shown = |column: &Column| column.only != Audience::Pages;
     let columns = made.columns.iter().enumerate().filter(|(_, column)| is_shown(column));
     let has_walks = |index: usize| made.rows.iter().any(|row| matches!(row.cells[index], Cell::Walks { .. }));
     let columns = columns.map(|(index, column)| self::column(index, column, has_walks(index)));
     let mut table = Table::new(columns.collect());
-    let rows: Vec<&Row> = made.rows.iter().filter(|row| page.verbose || row.look != Look::Minor).collect();
+    let rows: Vec<&Row> =
+        made.rows.iter().filter(|row| page.verbose || row.look != RowStyle::Minor).collect();
     let shown = match page.verbose {
         _ if made.is_whole => rows.len(),
         true => SHOWN_VERBOSE,
@@ -53,7 +54,7 @@ fn table(page: &mut Page, made: &sections::Table) {
 }
 
 fn column(index: usize, column: &Column, has_walks: bool) -> super::table::Column {
-    let narrow = if column.goes == 0 { Narrow::Keep } else { Narrow::Drop(column.goes) };
+    let narrow = if column.goes == 0 { WhenNarrow::Keep } else { WhenNarrow::Drop(column.goes) };
     match index {
         0 if column.is_words => sentences(&printable(&column.title)),
         0 => names(&printable(&column.title)),
@@ -63,10 +64,10 @@ fn column(index: usize, column: &Column, has_walks: bool) -> super::table::Colum
     }
 }
 
-/// Words beside a name explain it.
+/// The style of a cell; words beside a name are dimmed.
 fn style(row: &Row, index: usize, column: &Column) -> Style {
-    let explains = index > 0 && column.is_words && column.only == Only::All;
-    if row.look == Look::Bound || explains { Style::Quiet } else { Style::Plain }
+    let explains = index > 0 && column.is_words && column.only == Audience::All;
+    if row.look == RowStyle::Bound || explains { Style::Quiet } else { Style::Plain }
 }
 
 fn cell(cell: &Cell, style: Style) -> Line {

@@ -1,8 +1,8 @@
-//! A sweep's result on the terminal: machines, families and curves trace by trace, then what sources found.
+//! A sweep's result on the terminal: machines, families and curves trace by trace, then comparisons with sources.
 
 use super::layouts::layouts;
 use super::paint::{Line, Style};
-use super::table::{Narrow, Table, names, numbers, texts};
+use super::table::{Table, WhenNarrow, names, numbers, texts};
 use super::{Page, TextOptions};
 use crate::figures::base_name;
 use crate::numbers::{count, percent, ratio};
@@ -11,8 +11,8 @@ use crate::schema::Number;
 use crate::sweep::comparison::{base_of, figure, killed, mcpi, memory_added, signed, time_saved};
 use crate::sweep::layouts::laid;
 use crate::sweep::schema::{
-    Comparison, CurveCell, FamilyCell, FamilySize, Found, LeftOut, MachineCell, Method, SweepResult,
-    SweepTrace,
+    Comparison, CurveCell, FamilyCell, FamilySize, MachineCell, Method, SkippedCase, SweepResult, SweepTrace,
+    TraceQuotient,
 };
 
 /// The result as text for a terminal.
@@ -59,20 +59,20 @@ fn machines(page: &mut Page, cells: &[&MachineCell]) {
     let keys: Vec<&String> = cells.first().map_or(Vec::new(), |cell| cell.parameters.keys().collect());
     let mut columns = vec![names("machine")];
     let has_kernels = cells.iter().any(|cell| cell.os.is_some());
-    columns.extend(has_kernels.then(|| texts("kernel", Narrow::Keep)));
+    columns.extend(has_kernels.then(|| texts("kernel", WhenNarrow::Keep)));
     let has_structures = cells.iter().any(|cell| cell.structure.is_some());
-    columns.extend(has_structures.then(|| texts("structure", Narrow::Keep)));
-    columns.extend(keys.iter().map(|key| texts(key, Narrow::Keep)));
+    columns.extend(has_structures.then(|| texts("structure", WhenNarrow::Keep)));
+    columns.extend(keys.iter().map(|key| texts(key, WhenNarrow::Keep)));
     columns.extend([
-        numbers("L1 misses", Narrow::Drop(2)),
-        numbers("walks", Narrow::Keep),
-        numbers("walks per 1000 instr.", Narrow::Drop(1)),
-        numbers("walk cycles of all", Narrow::Keep),
+        numbers("L1 misses", WhenNarrow::Drop(2)),
+        numbers("walks", WhenNarrow::Keep),
+        numbers("walks per 1000 instr.", WhenNarrow::Drop(1)),
+        numbers("walk cycles of all", WhenNarrow::Keep),
     ]);
     if has_kernels {
-        columns.push(numbers("cycles per instr.", Narrow::Keep));
-        columns.push(numbers("time saved", Narrow::Keep));
-        columns.push(numbers("memory", Narrow::Keep));
+        columns.push(numbers("cycles per instr.", WhenNarrow::Keep));
+        columns.push(numbers("time saved", WhenNarrow::Keep));
+        columns.push(numbers("memory", WhenNarrow::Keep));
     }
     let mut table = Table::new(columns);
     for cell in cells {
@@ -116,7 +116,7 @@ fn machines(page: &mut Page, cells: &[&MachineCell]) {
     }
 }
 
-/// Misses of the arrays of one page size, ways across in powers of two, sets down.
+/// Misses of the arrays of one page size: columns by ways in powers of two, rows by sets.
 fn shapes(page: &mut Page, trace: &SweepTrace, family: &FamilyCell, size: &FamilySize) {
     page.line(Line::new(
         Style::Quiet,
@@ -125,10 +125,10 @@ fn shapes(page: &mut Page, trace: &SweepTrace, family: &FamilyCell, size: &Famil
     let shown: Vec<usize> = (0..size.ways.len())
         .filter(|&column| size.ways.len() <= 8 || size.ways[column].is_power_of_two())
         .collect();
-    let mut columns = vec![texts("sets", Narrow::Keep)];
+    let mut columns = vec![texts("sets", WhenNarrow::Keep)];
     columns.extend(shown.iter().map(|&column| {
         let ways = size.ways[column];
-        numbers(&format!("{ways} {}", if ways == 1 { "way" } else { "ways" }), Narrow::Keep)
+        numbers(&format!("{ways} {}", if ways == 1 { "way" } else { "ways" }), WhenNarrow::Keep)
     }));
     let mut table = Table::new(columns);
     for (sets, misses) in size.sets.iter().zip(&size.misses) {
@@ -140,15 +140,15 @@ fn shapes(page: &mut Page, trace: &SweepTrace, family: &FamilyCell, size: &Famil
     page.table(table);
 }
 
-/// The curves of one kind of references, beside one another, at powers of two.
+/// The curves of one kind of references side by side, at powers of two.
 fn curves(page: &mut Page, serves: &str, curves: &[&CurveCell]) {
     if curves.is_empty() {
         return;
     }
     let what = format!("  misses per 100 references, {serves} on 4K pages, fully associative");
     page.line(Line::new(Style::Quiet, what));
-    let mut columns = vec![texts("entries", Narrow::Keep)];
-    columns.extend(curves.iter().map(|curve| numbers(&how(&curve.method), Narrow::Keep)));
+    let mut columns = vec![texts("entries", WhenNarrow::Keep)];
+    columns.extend(curves.iter().map(|curve| numbers(&how(&curve.method), WhenNarrow::Keep)));
     let mut table = Table::new(columns);
     let mut entries: Vec<u64> = curves.iter().flat_map(|curve| curve.entries.iter().copied()).collect();
     entries.sort_unstable();
@@ -171,7 +171,7 @@ fn how(method: &Method) -> String {
     }
 }
 
-/// A point of a curve, with its standard error where it has one; behind its end a curve goes on as it ended.
+/// A point of a curve, with its standard error if it has one. Beyond its end a curve keeps its last value.
 fn point(curve: &CurveCell, entries: u64) -> Line {
     let index = match curve.entries.binary_search(&entries) {
         Ok(index) => index,
@@ -211,33 +211,33 @@ fn comparisons(page: &mut Page, result: &SweepResult) {
     }
 }
 
-/// The quotients found, trace by trace.
+/// The quotients, trace by trace.
 fn here(result: &SweepResult, comparison: &Comparison) -> String {
     let all = comparison.found.iter().map(|found| sweep_quotient(result, found));
     let told = all.chain(sweep_mean(comparison)).chain(sweep_left_out(result, comparison));
     told.collect::<Vec<_>>().join(", ")
 }
 
-/// Where it was not asked, if anywhere.
+/// The cases that a comparison leaves out, if any.
 pub(crate) fn sweep_left_out(result: &SweepResult, comparison: &Comparison) -> Option<String> {
-    let place = |one: &LeftOut| case(result, one.trace, one.machine.as_deref());
+    let place = |one: &SkippedCase| case(result, one.trace, one.machine.as_deref());
     let all: Vec<String> = comparison.left_out.iter().map(place).collect();
     (!all.is_empty()).then(|| format!("left out: {}", all.join(", ")))
 }
 
-/// A trace, and a machine where several are compared.
+/// The name of a trace, with the machine if several are compared.
 fn case(result: &SweepResult, trace: usize, machine: Option<&str>) -> String {
     let name = &result.traces[trace].name;
     machine.map_or(name.clone(), |machine| format!("{name} on {machine}"))
 }
 
-/// The mean of all traces, where it is asked for.
+/// The mean over traces, if the comparison is of the mean.
 pub(crate) fn sweep_mean(comparison: &Comparison) -> Option<String> {
     let mean = Comparison::mean(&comparison.found).filter(|_| comparison.on == "average")?;
     Some(format!("on average {} ×", ratio(mean)))
 }
 
-/// Where a comparison is asked to hold, in words.
+/// The traces on which a comparison must hold, in words.
 pub(crate) fn sweep_on(comparison: &Comparison) -> String {
     let must = if comparison.strict { ", and must hold" } else { "" };
     match comparison.on.as_str() {
@@ -246,8 +246,8 @@ pub(crate) fn sweep_on(comparison: &Comparison) -> String {
     }
 }
 
-/// A trace with its quotient; in brackets if that is outside the bounds.
-pub(crate) fn sweep_quotient(result: &SweepResult, found: &Found) -> String {
+/// A trace with its quotient, in brackets if outside the bounds.
+pub(crate) fn sweep_quotient(result: &SweepResult, found: &TraceQuotient) -> String {
     let quotient = found.quotient().map_or("–".to_owned(), |quotient| format!("{} ×", ratio(quotient)));
     let name = case(result, found.trace, found.machine.as_deref());
     if found.agrees { format!("{name} {quotient}") } else { format!("({name} {quotient})") }

@@ -1,26 +1,26 @@
-//! Tables for the terminal: aligned columns that fit the width they are given.
+//! Tables for the terminal: aligned columns that fit a given width.
 
 use super::paint::{Line, Style};
 
-/// Which side a column's text leans to.
+/// The alignment of a column.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Align {
     Left,
-    /// Numbers: those without a unit suffix leave its two places free, so that digits stand under digits.
+    /// Right; numbers without a unit suffix leave two places free, so that digits align.
     Number,
 }
 
-/// What happens to a column when the table is too wide.
+/// How a column narrows when the table is too wide.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Narrow {
+pub(super) enum WhenNarrow {
     /// It stays.
     Keep,
-    /// Its text loses its middle: down to [`COMFORTABLE`] characters before any column is dropped, to
-    /// [`SHORTEST`] when none is left to drop.
+    /// Its text is cut in its middle: to [`COMFORTABLE`] characters before any column is dropped, to [`SHORTEST`] when
+    /// none is left to drop.
     Shrink,
-    /// Its text stays whole while there is a column to drop. Then it goes on in further lines, broken at spaces.
+    /// Its text wraps at spaces, once no column is left to drop.
     Wrap,
-    /// It goes, the highest number first.
+    /// It is dropped, the highest number first.
     Drop(u8),
 }
 
@@ -32,31 +32,31 @@ const INDENT: usize = 2;
 pub(super) struct Column {
     pub title: Line,
     pub align: Align,
-    pub narrow: Narrow,
+    pub narrow: WhenNarrow,
 }
 
 /// A column of names that shrinks.
 pub(super) fn names(title: &str) -> Column {
-    Column { title: Line::new(Style::Strong, title), align: Align::Left, narrow: Narrow::Shrink }
+    Column { title: Line::new(Style::Strong, title), align: Align::Left, narrow: WhenNarrow::Shrink }
 }
 
 /// A column of sentences.
 pub(super) fn sentences(title: &str) -> Column {
-    Column { narrow: Narrow::Wrap, ..names(title) }
+    Column { narrow: WhenNarrow::Wrap, ..names(title) }
 }
 
 /// A column of numbers.
-pub(super) fn numbers(title: &str, narrow: Narrow) -> Column {
+pub(super) fn numbers(title: &str, narrow: WhenNarrow) -> Column {
     Column { title: Line::new(Style::Quiet, title), align: Align::Number, narrow }
 }
 
 /// A column of text.
-pub(super) fn texts(title: &str, narrow: Narrow) -> Column {
+pub(super) fn texts(title: &str, narrow: WhenNarrow) -> Column {
     Column { title: Line::new(Style::Quiet, title), align: Align::Left, narrow }
 }
 
 /// A column of [`bar`](super::paint::bar)s.
-pub(super) fn walks(narrow: Narrow) -> Column {
+pub(super) fn walks(narrow: WhenNarrow) -> Column {
     let title = Line::new(Style::Data, "█ data ").and(Style::Fetch, "▒ fetch");
     Column { title, align: Align::Left, narrow }
 }
@@ -76,7 +76,7 @@ impl Table {
         self.rows.push(cells);
     }
 
-    /// Appends the table's lines, each at most `width` characters unless what must stay is wider.
+    /// Appends the table's lines, each of at most `width` characters unless the kept columns are wider.
     pub fn write(mut self, out: &mut String, width: usize, color: bool) {
         self.align_digits();
         self.drop_empty_columns();
@@ -92,12 +92,12 @@ impl Table {
         }
     }
 
-    /// The row in as many lines as its longest sentence takes.
+    /// The lines of a row: as many as its longest sentence takes.
     fn lines(&self, row: &[Line], widths: &[usize]) -> Vec<Vec<Line>> {
         let cells = row.iter().zip(widths).zip(&self.columns);
         let parts: Vec<Vec<Line>> = cells
             .map(|((cell, &width), column)| match column.narrow {
-                Narrow::Wrap => cell.wrapped(width),
+                WhenNarrow::Wrap => cell.wrapped(width),
                 _ => vec![cell.clone()],
             })
             .collect();
@@ -153,8 +153,8 @@ impl Table {
             }
             let droppable =
                 self.columns.iter().enumerate().filter_map(|(index, column)| match column.narrow {
-                    Narrow::Drop(order) => Some((order, index)),
-                    Narrow::Keep | Narrow::Shrink | Narrow::Wrap => None,
+                    WhenNarrow::Drop(order) => Some((order, index)),
+                    WhenNarrow::Keep | WhenNarrow::Shrink | WhenNarrow::Wrap => None,
                 });
             match droppable.max() {
                 Some((_, index)) => self.remove(index),
@@ -163,16 +163,16 @@ impl Table {
         }
     }
 
-    /// The columns' widths if shrinking names to `shortest`, and sentences to `shortest_sentence`, makes them fit.
+    /// The columns' widths, if cutting names to `shortest` and sentences to `shortest_sentence` makes them fit.
     fn shrunk(&self, width: usize, shortest: usize, shortest_sentence: usize) -> Option<Vec<usize>> {
         let mut widths = self.widths();
         let total = INDENT + widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1);
         let mut excess = total.saturating_sub(width);
         for (index, column) in self.columns.iter().enumerate() {
             let shortest = match column.narrow {
-                Narrow::Shrink => shortest,
-                Narrow::Wrap => shortest_sentence,
-                Narrow::Keep | Narrow::Drop(_) => continue,
+                WhenNarrow::Shrink => shortest,
+                WhenNarrow::Wrap => shortest_sentence,
+                WhenNarrow::Keep | WhenNarrow::Drop(_) => continue,
             };
             let give = widths[index].saturating_sub(shortest).min(excess);
             widths[index] -= give;
@@ -203,7 +203,7 @@ impl Table {
     }
 }
 
-/// Whether a number ends in a unit: `1.23 M`, `7 %`.
+/// Whether a number ends in a unit, as in `1.23 M`, `7 %`.
 fn has_suffix(cell: &Line) -> bool {
     let mut text = String::new();
     cell.write(&mut text, false);
@@ -215,8 +215,11 @@ mod tests {
     use super::*;
 
     fn table() -> Table {
-        let mut table =
-            Table::new(vec![names("Name"), numbers("walks", Narrow::Keep), texts("note", Narrow::Drop(1))]);
+        let mut table = Table::new(vec![
+            names("Name"),
+            numbers("walks", WhenNarrow::Keep),
+            texts("note", WhenNarrow::Drop(1)),
+        ]);
         table.row(vec![
             Line::new(Style::Plain, "/usr/lib/x86_64-linux-gnu/libc.so.6"),
             Line::new(Style::Plain, "1.23 M"),
@@ -260,7 +263,8 @@ mod tests {
         rows[0][0] = Line::new(Style::Plain, "huge pages wherever Linux gives them");
         let at = |width| {
             let mut out = String::new();
-            let columns = [sentences("Name"), numbers("walks", Narrow::Keep), texts("note", Narrow::Drop(1))];
+            let columns =
+                [sentences("Name"), numbers("walks", WhenNarrow::Keep), texts("note", WhenNarrow::Drop(1))];
             Table { columns: columns.into(), rows: rows.clone() }.write(&mut out, width, false);
             out
         };

@@ -1,11 +1,11 @@
-//! Running the scripts of a page, by `run.mjs`; for the tests of this crate and of the command.
+//! Runs the scripts of a page with `run.mjs`; for the tests of this crate and of the command.
 
 use pagewalk_skip::{Need, skip};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
 
-/// What running a page's scripts came to; nothing where the host cannot.
+/// The result of running a page's scripts; `None` if the host cannot run them.
 pub fn ran(page: &str, arguments: &[&str]) -> Option<Value> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../report/tests/page");
     if Command::new("node").arg("--version").output().is_err() {

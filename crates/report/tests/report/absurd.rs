@@ -1,4 +1,4 @@
-//! Results are files of anybody: whatever numbers they have, they are drawn or refused.
+//! Results may come from untrusted files: with any numbers, they are drawn or refused.
 
 use crate::fixtures;
 use pagewalk_report::schema::RunResult;
@@ -27,7 +27,7 @@ fn any_numbers_are_drawn() {
             let at = draws.below(numbers.len() as u64) as usize;
             *numbers.swap_remove(at) = absurd[draws.below(absurd.len() as u64) as usize].clone();
         }
-        // What does not fit is refused.
+        // Values that do not fit are refused.
         let Ok(result) = from_json(&result.to_string()) else { continue };
         drawn += 1;
         draw(&result, seed);

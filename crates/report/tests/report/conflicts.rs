@@ -6,14 +6,14 @@ use pagewalk_report::conflicts::schema::*;
 use pagewalk_report::conflicts::{from_json, render_html, render_text, to_json};
 use pagewalk_report::schema::Host;
 
-fn page(owner: &str, offset: Option<&str>, set: u64, evicted: u64, was_evicted: u64) -> PageRow {
-    PageRow {
+fn page(owner: &str, offset: Option<&str>, set: u64, evicted: u64, was_evicted: u64) -> ConflictPage {
+    ConflictPage {
         start: "0x4a000".into(),
         set,
         owner: owner.into(),
         file_offset: offset.map(str::to_owned),
-        references: Sides { code: 10_000, data: 500 },
-        misses: Sides { code: 90, data: 10 },
+        references: CodeAndData { code: 10_000, data: 500 },
+        misses: CodeAndData { code: 90, data: 10 },
         evicted,
         was_evicted,
     }
@@ -24,8 +24,8 @@ pub fn result() -> ConflictsResult {
         name: name.into(),
         kind: kind.into(),
         pages: 3,
-        references: Sides { code: 20_000, data: 0 },
-        misses: Sides { code: 180, data: 20 },
+        references: CodeAndData { code: 20_000, data: 0 },
+        misses: CodeAndData { code: 180, data: 20 },
         evicted,
         was_evicted: 100,
     };
@@ -42,8 +42,8 @@ pub fn result() -> ConflictsResult {
         ways: 2,
         index: "modulo".into(),
         replacement: "tree-plru".into(),
-        references: Sides { code: 20_000, data: 1000 },
-        misses: Sides { code: 280, data: 20 },
+        references: CodeAndData { code: 20_000, data: 1000 },
+        misses: CodeAndData { code: 280, data: 20 },
         compulsory: 30,
         capacity: 120,
         conflict: 150,
@@ -81,7 +81,7 @@ pub fn result() -> ConflictsResult {
         machine: "konireddygari_u512".into(),
         least: "1%".into(),
         arrays: vec![array],
-        code: Code { instructions: 20_000, pages: Vec::new(), calls: Vec::new() },
+        code: CodeGraph { instructions: 20_000, pages: Vec::new(), calls: Vec::new() },
     }
 }
 
@@ -118,7 +118,7 @@ fn few_conflicts_are_nothing_to_gain() {
     let text = render_text(&result, &TextOptions { width: 100, color: false, verbose: true });
     assert!(text.contains("Nothing to gain from other places: 0.67 % of its misses"), "{text}");
     let array = &mut result.arrays[0];
-    (array.misses, array.graphs) = (Sides::default(), Vec::new());
+    (array.misses, array.graphs) = (CodeAndData::default(), Vec::new());
     array.misses_by_set = vec![0; 4];
     let text = render_text(&result, &TextOptions { width: 100, color: false, verbose: true });
     assert!(text.contains("No reference missed."), "{text}");

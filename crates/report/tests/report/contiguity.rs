@@ -9,7 +9,7 @@ use pagewalk_report::contiguity::{
 };
 use pagewalk_report::schema::Host;
 
-/// A design whose entries are these, the fewest for each share worked out entry by entry.
+/// A design with these entries; the least number of entries for each share is computed entry by entry.
 fn design(name: &str, title: &str, class: &str, sizes: &[(u64, u64)]) -> Design {
     let each: Vec<u64> =
         sizes.iter().rev().flat_map(|&(pages, entries)| (0..entries).map(move |_| pages)).collect();
@@ -20,7 +20,7 @@ fn design(name: &str, title: &str, class: &str, sizes: &[(u64, u64)]) -> Design 
             mapped += pages;
             mapped * 100 >= all * u64::from(percent)
         });
-        Covering { percent, entries: enough.map_or(0, |last| last as u64 + 1) }
+        Coverage { percent, entries: enough.map_or(0, |last| last as u64 + 1) }
     };
     Design {
         name: name.to_owned(),
@@ -29,7 +29,7 @@ fn design(name: &str, title: &str, class: &str, sizes: &[(u64, u64)]) -> Design 
         missing: None,
         entries: Some(each.len() as u64),
         covering: PERCENTS.map(fewest).to_vec(),
-        sizes: Sizes {
+        sizes: EntrySizes {
             pages: sizes.iter().map(|size| size.0).collect(),
             entries: sizes.iter().map(|size| size.1).collect(),
         },
@@ -48,13 +48,14 @@ fn result(frames: bool) -> ContiguityResult {
     ];
     if !frames {
         for design in &mut designs[2..4] {
-            let missing = Missing { reason: "no frame numbers".to_owned(), enable: "be root".to_owned() };
-            let nothing = (None, Vec::new(), Sizes::default());
+            let missing =
+                MissingFigures { reason: "no frame numbers".to_owned(), enable: "be root".to_owned() };
+            let nothing = (None, Vec::new(), EntrySizes::default());
             (design.entries, design.covering, design.sizes) = nothing;
             design.missing = Some(missing);
         }
     }
-    let mapping = |name: &str, start: u64, pages: u64, huge: u64| Mapping {
+    let mapping = |name: &str, start: u64, pages: u64, huge: u64| MappingContiguity {
         start: format!("{start:#x}"),
         bytes: pages * 4096,
         rights: "rw-".to_owned(),
@@ -64,11 +65,11 @@ fn result(frames: bool) -> ContiguityResult {
         virtual_runs: 1,
         ranges: frames.then_some(pages / 16),
     };
-    let process = Subject {
+    let process = ProcessReading {
         pid: 4711,
         program: "/usr/bin/server".to_owned(),
         command_line: vec!["server".to_owned(), "--cache".to_owned()],
-        read: Moment::WhileRunning,
+        read: ReadingTime::WhileRunning,
         at_seconds: Some(3.25),
         reading_seconds: 0.0042,
     };
@@ -151,7 +152,7 @@ fn the_page_has_its_data_and_asks_for_nothing() {
     }
 }
 
-/// By their names designs find their places in the page, and classes are no texts.
+/// Names and classes of designs are identifiers in the page, not texts, so they stay unchanged.
 #[test]
 fn no_text_of_a_file_becomes_markup() {
     for (frames, kept) in
@@ -171,7 +172,7 @@ fn the_picture_has_a_line_for_each_kind_of_run() {
     }
 }
 
-/// As of a heap that a collector maps three times.
+/// Memory mapped three times, as some garbage collectors map their heap.
 #[test]
 fn memory_that_is_mapped_again_is_told() {
     let mut thrice = result(true);

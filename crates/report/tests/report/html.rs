@@ -1,4 +1,4 @@
-//! The page: its data equals `--json`, names cannot become markup, it asks for nothing, it reads without
+//! The page: its data equals `--json`, names cannot become markup, it loads nothing, it is readable without
 //! scripts.
 
 use crate::fixtures;
@@ -171,7 +171,7 @@ fn designs_stand_side_by_side_with_cycles_and_energy() {
     assert!(!without_scripts(&render_html(&fixtures::cpython())).contains("id=\"designs\""));
 }
 
-/// Other bounds come before it, or stand in its place.
+/// Other bounds are named before the perfect TLB, or instead of it.
 #[test]
 fn only_a_perfect_tlb_says_what_a_perfect_tlb_saves() {
     let card = |result: &RunResult| {
@@ -198,13 +198,13 @@ fn names_of_kernels_and_machines_cannot_become_markup() {
     }
     let shown = without_scripts(&render_html(&result));
     assert!(shown.contains("asap&lt;b&gt;&quot;"));
-    // Classes that are no longer the usual one get a tag: two tags' ends of an element each, for each row.
+    // Classes other than the usual one get a tag: a start and an end tag in each row.
     let rows = result.processes[0].kernels.len();
     assert_eq!(shown.matches("<b>").count(), 0);
     assert!(shown.matches('<').count() <= benign + 2 * rows);
 }
 
-/// By its policy the host's kernel is told from others, by their ids and classes alternatives are.
+/// The policy identifies the host's kernel, and ids and classes identify alternatives, so these stay unchanged.
 #[test]
 fn no_text_of_a_file_becomes_markup() {
     for (_, result) in fixtures::all() {
@@ -225,7 +225,7 @@ fn a_program_without_walks_and_a_run_without_processes() {
     assert_eq!(from_json(island(&page)).unwrap(), nothing);
 }
 
-/// What is chosen comes from these, and what is shown first is one of them.
+/// The views that can be chosen are in the page's data, and the first one shown is one of them.
 #[test]
 fn views_of_all_processes_are_in_the_page() {
     let mut result = fixtures::many_processes();

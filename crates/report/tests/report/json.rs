@@ -1,4 +1,4 @@
-//! The result as JSON: both ways, the same bytes each time, errors that name what was found.
+//! The result as JSON: round trips, identical bytes each time, and errors that name what was found.
 
 use crate::fixtures;
 use pagewalk_report::kinds::Kind;

@@ -1,4 +1,4 @@
-//! Several runs in one page: side by side, with what they differ in, and each whole.
+//! Several runs in one page: side by side with their differences, and each in full.
 
 use crate::fixtures;
 use crate::hostile::{assert_harmless, hostile};
@@ -18,7 +18,7 @@ fn shown(results: &[RunResult]) -> String {
     without_scripts(&page(results))
 }
 
-/// The sentences on what makes the runs hard to compare.
+/// The sentences about differences that make the runs hard to compare.
 fn differences(results: &[RunResult]) -> Vec<String> {
     let page = shown(results);
     let (_, list) = page.split_once("<h3>What makes them hard to compare</h3>").unwrap();

@@ -1,4 +1,4 @@
-//! The scripts of pages, run on all controls, light and dark: nothing may end up on the console.
+//! Runs the scripts of pages with all controls, light and dark: there must be no console output.
 //! `crates/report/tests/page/run.mjs` does it, in Node.js on jsdom.
 
 use crate::{conflicts, fixtures};
@@ -12,7 +12,7 @@ mod run;
 
 const SCHEMES: [&str; 2] = ["light", "dark"];
 
-/// Runs them in these colours, and gives what each view of the page had.
+/// Runs the scripts with these colour schemes, and returns the content of each view.
 fn check(name: &str, page: &str, schemes: &[&str]) -> Vec<Value> {
     let mut views = Vec::new();
     for scheme in schemes {
@@ -78,8 +78,8 @@ fn sets_can_be_chosen() {
     check("sets", &pagewalk_report::conflicts::render_html(&conflicts::result()), &SCHEMES);
 }
 
-/// Milliseconds of processor time until all is drawn. jsdom takes some 1,700. Headless Chromium on two cores shows the
-/// page after 0.4 s and has all drawn after 0.9 s, half of that for unpacking the data of the heat map.
+/// Maximum processor time in milliseconds until everything is drawn. jsdom takes about 1,700. Headless Chromium on two
+/// cores shows the page after 0.4 s and finishes after 0.9 s, half of that for decompressing the heat map data.
 const OPENS_IN: u64 = 5000;
 
 #[test]

@@ -73,7 +73,7 @@ fn curve(trace: usize, method: Method, errors: &[f64]) -> CurveCell {
 }
 
 fn result() -> SweepResult {
-    let found = |trace, upper, agrees| Found { trace, machine: None, upper, lower: 1000.0, agrees };
+    let found = |trace, upper, agrees| TraceQuotient { trace, machine: None, upper, lower: 1000.0, agrees };
     SweepResult {
         schema: SWEEP_SCHEMA.to_owned(),
         version: "0.1.0".to_owned(),
@@ -162,7 +162,7 @@ fn json_reads_back() {
     assert!(other.contains("pagewalk.result/1") && other.contains(SWEEP_SCHEMA), "{other}");
 }
 
-/// Results come from files, which may say anything.
+/// Results come from files, which may contain anything.
 #[test]
 fn a_result_that_contradicts_itself_is_refused() {
     let changed = |change: fn(&mut SweepResult)| {
@@ -177,7 +177,7 @@ fn a_result_that_contradicts_itself_is_refused() {
     assert!(changed(|result| result.comparisons[0].found[0].trace = 7).contains("comparisons: trace 7"));
     let why = changed(|result| result.curves[0].serves = "\"><script>".to_owned());
     assert!(why.contains("serves = ") && why.contains("data, fetches, everything"), "{why}");
-    // More entries than there are addresses make no picture that anybody can use, but one.
+    // More entries than addresses give a useless picture, but still a picture.
     let mut result = result();
     *result.curves[0].entries.last_mut().unwrap() = u64::MAX;
     assert!(render_html(&result).contains("</svg>"));
@@ -256,7 +256,7 @@ fn under_kernels() -> SweepResult {
     };
     let row =
         PublishedRow { name: "coral".to_owned(), values: vec!["1,205,951".to_owned(), "<b>".to_owned()] };
-    let table = Published {
+    let table = PublishedTable {
         title: "Misses, hundreds".to_owned(),
         source: "somebody 1998".to_owned(),
         beside: "misses".to_owned(),

@@ -1,4 +1,4 @@
-//! The terminal's text: goldens, width, determinism, and names that may not drive the terminal.
+//! Terminal output: goldens, width, determinism, and names that must not control the terminal.
 //!
 //! `UPDATE_GOLDEN=1 cargo test -p pagewalk-report` rewrites the goldens; read the difference before you keep
 //! it.
@@ -112,7 +112,7 @@ fn a_run_without_processes_says_so() {
     assert_eq!(text(&result, 100, false), "No process was recorded.\n");
 }
 
-/// Programs that take turns are named without their command lines, and told of one by one.
+/// Programs that take turns are named without their command lines, and reported one by one.
 #[test]
 fn programs_that_take_turns_are_told_of_one_by_one() {
     let printed = text(&fixtures::together(), 100, false);
@@ -132,11 +132,11 @@ fn children_of_one_program_fold_into_one_line() {
     assert!(printed.contains("lost  pid 401: the last 3 chunks"), "{printed}");
 }
 
-/// Programs that matter little have one line together; one that went wrong has its own.
+/// Minor programs share one line; a program that failed has its own.
 #[test]
 fn programs_that_matter_little_fold_into_one_line() {
     let mut result = fixtures::many_processes();
-    // One compiler stays, and is the last; every other process is light, and of a program of its own.
+    // One compiler remains, as the last process; all other processes are light, each with a different program.
     let is_heaviest = |process: &ProcessResult| process.command_line.join(" ").contains("unit39");
     let heaviest = result.processes.remove(result.processes.iter().position(is_heaviest).unwrap());
     let light = result.processes[0].machines.clone();
@@ -174,7 +174,7 @@ fn what_if_titles_are_not_cut() {
     }
 }
 
-/// Figures of the beginning of a program are no ground for advice, and the first line says what they are.
+/// A truncated recording gives no advice, and the first line says that it is truncated.
 #[test]
 fn a_process_that_was_cut_short_is_said_first_and_without_advice() {
     let mut result = fixtures::cpython();

@@ -19,7 +19,7 @@
 
 mod plain;
 
-use pagewalk_reuse::{Family, SampledDistances, Sampling, Serves, StackDistances};
+use pagewalk_reuse::{Family, ReferenceKinds, SampledDistances, Sampling, StackDistances};
 use pagewalk_trace::pwt::Reader;
 use pagewalk_trace::{Analysis, Batch, Event, Source, Stretch, seconds_worked};
 use pagewalk_units::RefIndex;
@@ -29,16 +29,19 @@ use std::fs::File;
 use std::io;
 use std::process::ExitCode;
 
-/// Records held at a time: 128 MiB or more.
+/// Records in memory at a time: 128 MiB or more.
 const STRETCH: usize = 16 << 20;
-/// Records that the plain loop gets.
+/// Number of records for the plain loop.
 const PLAIN_RECORDS: usize = 200_000;
-/// Records that the plain list gets.
+/// Number of records for the plain list.
 const PLAIN_DISTANCES_RECORDS: usize = 20_000_000;
 const USAGE: &str = "usage: family_bench [--records N] [--repetitions N] [--ways WAY,…] T.pwt…";
 
-const SERVES: [(&str, Serves); 3] =
-    [("data", Serves::Data), ("fetches", Serves::Fetches), ("everything", Serves::Everything)];
+const SERVES: [(&str, ReferenceKinds); 3] = [
+    ("data", ReferenceKinds::Data),
+    ("fetches", ReferenceKinds::Fetches),
+    ("everything", ReferenceKinds::Everything),
+];
 
 struct Options {
     records: usize,
@@ -86,17 +89,17 @@ fn main() -> ExitCode {
 /// One way of simulating: what it looks at, a simulator for each repetition, and the seconds of each.
 struct Way {
     name: String,
-    serves: Serves,
+    serves: ReferenceKinds,
     simulators: Vec<Box<dyn Analysis>>,
     seconds: Vec<f64>,
 }
 
-/// What a way took for so many records, each repetition: counts, seconds and median rates, as JSON.
-fn measured(count: &Counter, serves: Serves, seconds: &[f64]) -> String {
+/// The measurements of a way as JSON: counts, seconds of each repetition and median rates.
+fn measured(count: &Counter, serves: ReferenceKinds, seconds: &[f64]) -> String {
     let own = match serves {
-        Serves::Data => count.refs,
-        Serves::Fetches => count.spans,
-        Serves::Everything => count.records(),
+        ReferenceKinds::Data => count.refs,
+        ReferenceKinds::Fetches => count.spans,
+        ReferenceKinds::Everything => count.records(),
     };
     let mut sorted = seconds.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -179,7 +182,7 @@ fn time_plain(mut source: impl Source) -> Result<String, Box<dyn Error>> {
     stretch.read(&mut source, PLAIN_RECORDS)?;
     let mut plain = Plain::new();
     let time = time_once(&stretch, &mut plain)?;
-    let mut family = Family::new(Serves::Data);
+    let mut family = Family::new(ReferenceKinds::Data);
     stretch.play(&mut family);
     for array in &plain.arrays {
         let misses = family.misses(array.size, array.sets, array.ways);
@@ -199,7 +202,7 @@ fn time_plain_distances(mut source: impl Source) -> Result<String, Box<dyn Error
     stretch.read(&mut source, PLAIN_DISTANCES_RECORDS)?;
     let mut plain = PlainStack::default();
     let time = time_once(&stretch, &mut plain)?;
-    let mut distances = StackDistances::new(Serves::Data);
+    let mut distances = StackDistances::new(ReferenceKinds::Data);
     stretch.play(&mut distances);
     if distances.histogram() != plain.histogram || distances.cold() + distances.taken_away() != plain.absent {
         return Err("the plain list counted other distances".into());
@@ -213,7 +216,7 @@ fn time_once(stretch: &Stretch, plain: &mut dyn Analysis) -> io::Result<String> 
     stretch.play(&mut counter);
     let start = seconds_worked()?;
     stretch.play(plain);
-    Ok(measured(&counter, Serves::Data, &[seconds_worked()? - start]))
+    Ok(measured(&counter, ReferenceKinds::Data, &[seconds_worked()? - start]))
 }
 
 /// Counts records.

@@ -1,5 +1,5 @@
-//! The straightforward way: every reference looks itself up in every design. What the family is compared with, in
-//! speed and in misses.
+//! The straightforward way, with which the family is compared in speed and in misses: every reference is looked up in
+//! every design.
 
 use pagewalk_reuse::{Family, gone};
 use pagewalk_trace::{Analysis, Batch, Event};
@@ -49,8 +49,8 @@ impl Lru {
     }
 }
 
-/// All data pages in order of last use, searched from the top: the straightforward way to stack distances. Pages taken
-/// away leave holes, which the next pages to come fill.
+/// All data pages in order of last use, searched from the top: the straightforward way to compute stack distances.
+/// Invalidated pages leave holes, which later pages fill.
 #[derive(Default)]
 pub struct PlainStack {
     order: Vec<Option<u64>>,
@@ -102,7 +102,7 @@ impl Analysis for PlainStack {
 
 impl Analysis for Plain {
     fn on_batch(&mut self, batch: &Batch<'_>) {
-        // One array after the other over the whole batch: it stays in the caches meanwhile.
+        // Process the whole batch for one array after the other, so that the array stays in the caches.
         for array in &mut self.arrays {
             for r in batch.refs {
                 for vpn in r.vpn().0..=r.last_vpn().0 {

@@ -1,16 +1,16 @@
 //! Bit pseudo-LRU replacement, also called not-recently-used or MRU replacement.
 //!
-//! Each way has a bit that a hit or a fill sets. When that would leave no clear bit in the set, all other
-//! bits are cleared. The victim is the lowest way whose bit is clear (the only way, where there is but one).
-//! At first all bits are clear. Removing a key leaves its way's bit as it is.
+//! Each way has a bit that a hit or a fill sets. If that would leave no clear bit in the set, all other bits are
+//! cleared. The victim is the lowest way with a clear bit (or the only way). At first all bits are clear. Removing a
+//! key leaves its way's bit unchanged.
 //!
 //! Source: Al-Zoubi, Milenković, Milenković, "Performance Evaluation of Cache Replacement Policies for the
 //! SPEC CPU2000 Benchmark Suite", ACM Southeast Conference 2004 (there PLRUm).
 //!
-//! State: one bit for each way and their number. Cost: hit, a test, and rarely a store; victim, one scan of
-//! the set's words.
+//! State: one bit per way, and the number of set bits. Cost: hit, a test, and rarely a store; victim, one scan of the
+//! set's words.
 
-use crate::{Array, Geometry, Heeds, Policy, ReplacementError, ReplacementPolicy};
+use crate::{Array, Geometry, NamedPolicy, RelevantHits, ReplacementError, ReplacementPolicy};
 
 /// The bits of the ways.
 #[derive(Clone, Debug)]
@@ -42,9 +42,9 @@ impl BitPlru {
     }
 }
 
-impl Policy for BitPlru {
+impl NamedPolicy for BitPlru {
     const NAME: &'static str = "bit-plru";
-    const HEEDS: Heeds = Heeds::Changes;
+    const RELEVANT_HITS: RelevantHits = RelevantHits::Changes;
 
     fn of(geometry: Geometry, _seed: u64) -> Result<BitPlru, ReplacementError> {
         Ok(BitPlru::new(geometry))
@@ -95,10 +95,10 @@ mod tests {
         for key in [0, 1, 2, 3] {
             assert_eq!(array.fill(key, key), None);
         }
-        // Filling way 3 left its bit alone.
+        // Filling way 3 left its bit as the only one set.
         assert!(array.touch(0, 0));
         assert_eq!(array.fill(4, 4), Some(1));
-        // Way 2 is the last with a clear bit: a hit there leaves its bit alone.
+        // Way 2 has the last clear bit: a hit there leaves its bit as the only one set.
         assert!(array.touch(2, 2));
         assert_eq!(array.fill(5, 5), Some(0));
     }

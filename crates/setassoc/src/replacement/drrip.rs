@@ -1,35 +1,34 @@
 //! Dynamic re-reference interval prediction, DRRIP: the better of two policies, found by set dueling.
 //!
-//! Both are [`super::srrip`] with 2 bits but for what a fill predicts: SRRIP always 2; BRRIP, for working sets that do
-//! not fit, 3, and 2 with a chance of 1 in 32. Of every array 32 sets always fill as SRRIP does and 32 as BRRIP. A
-//! counter of 10 bits, which stays at its ends, goes up with each fill of the former, which is a miss, and down with
-//! each of the latter. The other sets fill as BRRIP does where its highest bit is set, else as SRRIP.
+//! Both are [`super::srrip`] with 2 bits, except for the prediction of a fill: SRRIP always predicts 2; BRRIP, for
+//! working sets that do not fit, predicts 3, and 2 with a chance of 1 in 32. In each array 32 leader sets always fill
+//! like SRRIP and 32 like BRRIP. A saturating counter of 10 bits counts up at fills (misses) of the former and down at
+//! fills of the latter. The other sets fill like BRRIP if its highest bit is set, and otherwise like SRRIP.
 //!
 //! Sources: Jaleel, Theobald, Steely, Emer, "High Performance Cache Replacement Using Re-Reference Interval Prediction
 //! (RRIP)", ISCA 2010, for the policies, the number of leaders and the counter. Qureshi, Jaleel, Patt, Steely, Emer,
-//! "Adaptive Insertion Policies for High Performance Caching", ISCA 2007, for which sets lead: complement-select. All
-//! sets are cut into as many runs of neighbours as each policy has leaders. In run n the set n places behind the
-//! beginning, around the end, leads SRRIP, and the one as far before the end leads BRRIP.
+//! "Adaptive Insertion Policies for High Performance Caching", ISCA 2007, for the choice of leaders: complement-select.
+//! It cuts the sets into as many runs as each policy has leaders. In run n the set n places after the start
+//! (cyclically) leads SRRIP, and the one n places before the end leads BRRIP.
 //!
-//! What they leave open, and what is taken. The counter begins at 511: SRRIP, until its leaders miss more. Arrays of
-//! fewer than 128 sets have a quarter of their sets as leaders of each policy, so that half of them follow; those of
-//! one or two sets have none and are SRRIP. A fill is a miss, but a fill by a prefetch or of what the level above
-//! replaced is one too. Each fill of BRRIP draws one random number ([`Draws`]), and nothing else does. What empties an
-//! array leaves its counter.
+//! Choices where they are silent: The counter begins at 511, so SRRIP leads until its leaders miss more. Arrays of
+//! fewer than 128 sets use a quarter of their sets as leaders of each policy, so that half follow; arrays of one or two
+//! sets have no leaders and are SRRIP. Fills by prefetches and of victims count as misses too. Only fills of BRRIP draw
+//! a random number ([`Draws`]), one each. Emptying an array keeps its counter.
 //!
-//! State: a byte for each entry, one for each set, a counter. Cost: as of SRRIP, and a draw for each fill of BRRIP.
+//! State: a byte per entry, one per set, and a counter. Cost: that of SRRIP, plus a draw per fill of BRRIP.
 
 use super::srrip::Srrip;
-use crate::{Geometry, Heeds, Policy, ReplacementError, ReplacementPolicy};
+use crate::{Geometry, NamedPolicy, RelevantHits, ReplacementError, ReplacementPolicy};
 use pagewalk_units::Draws;
 
-/// Sets that lead each policy, where there are enough.
+/// Leaders of each policy, if there are enough sets.
 const LEADERS: usize = 32;
 /// The counter's highest value.
 const PSEL_MAX: u16 = (1 << 10) - 1;
-/// The lowest with the highest bit.
+/// The lowest value with the highest bit.
 const PSEL_MIDDLE: u16 = 1 << 9;
-/// BRRIP predicts an interval that is not distant once in so many fills.
+/// BRRIP predicts a long interval, not a distant one, once in this many fills.
 const BIMODAL: u64 = 32;
 
 /// How a set fills.
@@ -40,7 +39,7 @@ enum Role {
     Follows,
 }
 
-/// Predictions, roles, and who is ahead.
+/// Predictions, roles, and the counter.
 #[derive(Clone, Debug)]
 pub struct Drrip {
     predictions: Srrip<2>,
@@ -49,7 +48,7 @@ pub struct Drrip {
     draws: Draws,
 }
 
-/// What each of so many sets, a power of two, does.
+/// The role of each of `sets`, a power of two.
 fn roles(sets: usize) -> Vec<Role> {
     let leaders = LEADERS.min(sets / 4);
     let run = sets.checked_div(leaders).unwrap_or(sets);
@@ -62,9 +61,9 @@ fn roles(sets: usize) -> Vec<Role> {
     (0..sets).map(role).collect()
 }
 
-impl Policy for Drrip {
+impl NamedPolicy for Drrip {
     const NAME: &'static str = "drrip";
-    const HEEDS: Heeds = Heeds::Each;
+    const RELEVANT_HITS: RelevantHits = RelevantHits::Each;
 
     fn of(geometry: Geometry, seed: u64) -> Result<Drrip, ReplacementError> {
         Ok(Drrip {
@@ -118,7 +117,8 @@ mod tests {
         (0..sets).filter(|&set| roles[set] == role).collect()
     }
 
-    /// The paper's example, 1,024 sets and 32 leaders of each: multiples of 33, and of 31 but for 0.
+    /// The paper's example: with 1,024 sets and 32 leaders of each, the leaders are multiples of 33, and of 31 except
+    /// 0.
     #[test]
     fn qureshi_2007_complement_select() {
         let multiples = |of: usize, first: usize| (0..32).map(|n| first + n * of).collect::<Vec<_>>();
@@ -136,7 +136,7 @@ mod tests {
         }
     }
 
-    /// A loop over 5 keys for each 4 ways: SRRIP and LRU miss always, BRRIP keeps most of them, and so do followers.
+    /// In a loop over 5 keys per 4 ways, SRRIP and LRU always miss; BRRIP and its followers keep most keys.
     #[test]
     fn a_loop_that_does_not_fit_is_kept_in_part() {
         let misses = |name| {

@@ -1,24 +1,23 @@
 //! First-in, first-out replacement.
 //!
-//! The victim is the key that was filled longest ago; hits change nothing. A key that is removed and filled
-//! again is new.
+//! The victim is the key filled longest ago; hits change nothing. A key removed and filled again is new.
 //!
-//! Sources: Belady, "A Study of Replacement Algorithms for a Virtual-Storage Computer", IBM Systems Journal 5
-//! (2), 1966. Belady, Nelson, Shedler, "An Anomaly in Space-Time Characteristics of Certain Programs Running
-//! in a Paging Machine", CACM 12 (6), 1969: more ways can miss more (test `belady_1969_anomaly`). Hardware
-//! turns a pointer round the ways, which is the same as long as no entry is invalidated; then this keeps to
-//! the order of arrival, and a pointer does not.
+//! Sources: Belady, "A Study of Replacement Algorithms for a Virtual-Storage Computer", IBM Systems Journal 5 (2),
+//! 1966. Belady, Nelson, Shedler, "An Anomaly in Space-Time Characteristics of Certain Programs Running in a Paging
+//! Machine", CACM 12 (6), 1969: more ways can miss more (test `belady_1969_anomaly`). Hardware cycles a pointer through
+//! the ways, which is equal until an entry is invalidated; then this still follows the order of arrival, and a pointer
+//! does not.
 //!
 //! State: the ways of each set in order of arrival. Cost: hit, nothing; victim and fill, O(1); removal, one
 //! pass over the set.
 
-use crate::{Array, Geometry, Heeds, Policy, ReplacementError, ReplacementPolicy};
+use crate::{Array, Geometry, NamedPolicy, RelevantHits, ReplacementError, ReplacementPolicy};
 
 /// The order in which ways were filled.
 #[derive(Clone, Debug)]
 pub struct Fifo {
     ways: usize,
-    /// For each set its filled ways, in a ring of as many as it has.
+    /// The filled ways of each set, as a ring.
     order: Vec<u32>,
     rings: Vec<Ring>,
 }
@@ -26,7 +25,7 @@ pub struct Fifo {
 /// The ring of one set.
 #[derive(Clone, Copy, Debug, Default)]
 struct Ring {
-    /// Where the oldest stands; 0 unless the set is full.
+    /// The position of the oldest; 0 unless the set is full.
     oldest: u32,
     /// Filled ways.
     filled: u32,
@@ -49,9 +48,9 @@ impl Fifo {
     }
 }
 
-impl Policy for Fifo {
+impl NamedPolicy for Fifo {
     const NAME: &'static str = "fifo";
-    const HEEDS: Heeds = Heeds::Nothing;
+    const RELEVANT_HITS: RelevantHits = RelevantHits::Nothing;
 
     fn of(geometry: Geometry, _seed: u64) -> Result<Fifo, ReplacementError> {
         Ok(Fifo::new(geometry))
@@ -71,7 +70,7 @@ impl ReplacementPolicy for Fifo {
     fn fill(&mut self, set: usize, way: usize) {
         let ring = &mut self.rings[set];
         if ring.filled as usize == self.ways {
-            // The oldest way becomes the newest where it stands: its successor is the oldest now.
+            // The oldest way becomes the newest in place, and its successor the oldest.
             ring.oldest = if ring.oldest as usize + 1 == self.ways { 0 } else { ring.oldest + 1 };
         } else {
             self.order[set * self.ways + ring.filled as usize] =

@@ -1,6 +1,6 @@
 //! True least-recently-used replacement.
 //!
-//! Every hit and every fill makes its key the most recent of the set; the victim is the least recent one.
+//! Every hit and fill makes its key the most recent of the set; the victim is the least recent.
 //!
 //! Source: Mattson, Gecsei, Slutz, Traiger, "Evaluation Techniques for Storage Hierarchies", IBM Systems
 //! Journal 9 (2), 1970, section "Stack algorithms": with the same sets, an array of more ways holds
@@ -8,9 +8,9 @@
 //!
 //! State: a 64-bit time for each entry. Cost: hit, one store; victim, one scan of the set's times.
 
-use crate::{Array, Geometry, Heeds, LastUse, Policy, ReplacementError, ReplacementPolicy};
+use crate::{Array, Geometry, NamedPolicy, RelevantHits, ReplacementError, ReplacementPolicy, UseOrder};
 
-/// When each way was last used.
+/// Times of last use of each way.
 #[derive(Clone, Debug)]
 pub struct Lru {
     ways: usize,
@@ -34,9 +34,9 @@ impl Lru {
     }
 }
 
-impl Policy for Lru {
+impl NamedPolicy for Lru {
     const NAME: &'static str = "lru";
-    const HEEDS: Heeds = Heeds::LastUse(LastUse::Oldest);
+    const RELEVANT_HITS: RelevantHits = RelevantHits::LastUse(UseOrder::Oldest);
 
     fn of(geometry: Geometry, _seed: u64) -> Result<Lru, ReplacementError> {
         Ok(Lru::new(geometry))
@@ -61,6 +61,6 @@ impl ReplacementPolicy for Lru {
         self.hit(set, way);
     }
 
-    /// An empty way's time is not looked at.
+    /// Times of empty ways are not read.
     fn remove(&mut self, _set: usize, _way: usize) {}
 }

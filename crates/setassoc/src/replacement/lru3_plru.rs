@@ -1,6 +1,6 @@
-//! Three trees of pseudo-LRU bits, of which the least recently used gives the victim.
+//! Pseudo-LRU with three trees of bits: the least recently used tree gives the victim.
 //!
-//! As [`super::mru3_plru`], but the victim is what the bits of the tree lead to that was not used for longest.
+//! Like [`super::mru3_plru`], except that the least recently used tree points to the victim.
 //!
 //! Source: Abel and Reineke, "nanoBench: A Low-Overhead Tool for Running Microbenchmarks on x86 Systems", ISPASS 2020,
 //! with uops.info/cache.html, there `LRU3PLRU4`: the first-level data cache of Intel's Ice Lake, 12 ways.
@@ -8,13 +8,13 @@
 //! State: ways − 3 bits of each set and the order of its trees. Cost: as of one tree.
 
 use super::three_trees::{self, TREES, ThreeTrees};
-use crate::{Array, Geometry, Heeds, LastUse, Policy, ReplacementError, ReplacementPolicy};
+use crate::{Array, Geometry, NamedPolicy, RelevantHits, ReplacementError, ReplacementPolicy, UseOrder};
 
-/// The trees, and the order in which they were used.
+/// The trees and their order of use.
 #[derive(Clone, Debug)]
 pub struct Lru3Plru {
     trees: ThreeTrees,
-    /// The trees of each set, the one used last first.
+    /// The order of each set's trees, the last used first.
     order: Vec<[u8; TREES]>,
 }
 
@@ -28,9 +28,9 @@ impl Array<Lru3Plru> {
     }
 }
 
-impl Policy for Lru3Plru {
+impl NamedPolicy for Lru3Plru {
     const NAME: &'static str = "lru3-plru";
-    const HEEDS: Heeds = Heeds::LastUse(LastUse::OldestOfThreeTrees);
+    const RELEVANT_HITS: RelevantHits = RelevantHits::LastUse(UseOrder::OldestOfThreeTrees);
 
     fn serves(ways: usize) -> Result<(), ReplacementError> {
         three_trees::serves(Lru3Plru::NAME, ways)

@@ -1,8 +1,8 @@
-//! Three trees of pseudo-LRU bits, of which the one behind the most recently used gives the victim.
+//! Pseudo-LRU with three trees of bits: the tree after the most recently used one gives the victim.
 //!
-//! The ways of a set are three trees, as in [`super::tree_plru`], one behind the other. A hit or a fill makes the
-//! bits on the way's path point away from it and its tree the recent one. The victim is what the bits of the next
-//! tree lead to, around the end. Removing a key changes nothing. The ways must be 3 · 2^k.
+//! The ways of a set form three trees, like those of [`super::tree_plru`]. A hit or a fill makes the bits on the way's
+//! path point away from it, and its tree the recent one. The next tree, cyclically, points to the victim. Removing a
+//! key changes nothing. The ways must be 3 · 2^k.
 //!
 //! Source: Tatar, Trujillo, Giuffrida, Bos, "TLB;DR: Enhancing TLB-based Attacks with TLB Desynchronized Reverse
 //! Engineering", USENIX Security 2022, there `(MRU+1)%3PLRU4`: the second-level TLB of Intel's Skylake to Comet Lake,
@@ -11,9 +11,9 @@
 //! State: ways − 3 bits and the recent tree of each set. Cost: as of one tree.
 
 use super::three_trees::{self, TREES, ThreeTrees};
-use crate::{Array, Geometry, Heeds, LastUse, Policy, ReplacementError, ReplacementPolicy};
+use crate::{Array, Geometry, NamedPolicy, RelevantHits, ReplacementError, ReplacementPolicy, UseOrder};
 
-/// The trees, and which was used last.
+/// The trees, and the last used one.
 #[derive(Clone, Debug)]
 pub struct Mru3Plru {
     trees: ThreeTrees,
@@ -30,9 +30,9 @@ impl Array<Mru3Plru> {
     }
 }
 
-impl Policy for Mru3Plru {
+impl NamedPolicy for Mru3Plru {
     const NAME: &'static str = "mru3-plru";
-    const HEEDS: Heeds = Heeds::LastUse(LastUse::NextOfThreeTrees);
+    const RELEVANT_HITS: RelevantHits = RelevantHits::LastUse(UseOrder::NextOfThreeTrees);
 
     fn serves(ways: usize) -> Result<(), ReplacementError> {
         three_trees::serves(Mru3Plru::NAME, ways)
@@ -69,7 +69,7 @@ impl ReplacementPolicy for Mru3Plru {
 mod tests {
     use super::*;
 
-    /// The keys in the order in which misses would replace them, the last one first: the paper's order.
+    /// The keys in the order of future replacement, the last one first, as in the paper.
     fn order(array: &Array<Mru3Plru>) -> Vec<u64> {
         let mut array = array.clone();
         let mut gone: Vec<u64> = (1000..1012).filter_map(|key| array.fill(key, key)).collect();
@@ -77,7 +77,7 @@ mod tests {
         gone
     }
 
-    /// What a hit of the key at each place makes of that order, as the paper's tool printed it on a Skylake.
+    /// The effect of a hit at each position on that order, as the paper's tool measured it on a Skylake.
     #[test]
     fn tatar_2022_permutations() {
         let printed = [

@@ -1,19 +1,19 @@
-//! Random replacement that spares the key used last.
+//! Random replacement that excludes the last used key.
 //!
-//! The victim is any way of the full set but the one that was hit or filled last, each as likely (the only way,
-//! where there is but one). One draw for each victim and for nothing else, from a generator of the array's own
-//! ([`Draws`]). Removing a key changes nothing.
+//! The victim is any way of the full set except the one hit or filled last, all equally likely (or the only way). Each
+//! victim takes one draw from the array's own generator ([`Draws`]), and nothing else draws. Removing a key changes
+//! nothing.
 //!
 //! Source: Romer, "Using Virtual Memory to Improve Cache and TLB Performance", PhD thesis, University of Washington,
-//! 1998, section 3.7: the TLBs of the Alpha 21064 replace an entry that was not used last. Which of the others it is,
-//! is not said; each is as likely here.
+//! 1998, section 3.7: the TLBs of the Alpha 21064 replace an entry that was not used last. It does not say which one;
+//! here all are equally likely.
 //!
-//! State: a way for each set, 64 bits for the array. Cost: hit, a store; victim, three multiplications.
+//! State: a way per set, 64 bits per array. Cost: hit, a store; victim, three multiplications.
 
-use crate::{Array, Geometry, Heeds, Policy, ReplacementError, ReplacementPolicy};
+use crate::{Array, Geometry, NamedPolicy, RelevantHits, ReplacementError, ReplacementPolicy};
 use pagewalk_units::Draws;
 
-/// The way used last of each set, and the generator.
+/// The last used way of each set, and the generator.
 #[derive(Clone, Debug)]
 pub struct NotMru {
     ways: u64,
@@ -34,9 +34,9 @@ impl NotMru {
     }
 }
 
-impl Policy for NotMru {
+impl NamedPolicy for NotMru {
     const NAME: &'static str = "not-mru";
-    const HEEDS: Heeds = Heeds::Changes;
+    const RELEVANT_HITS: RelevantHits = RelevantHits::Changes;
 
     fn of(geometry: Geometry, seed: u64) -> Result<NotMru, ReplacementError> {
         Ok(NotMru::new(geometry, seed))
@@ -51,7 +51,7 @@ impl ReplacementPolicy for NotMru {
 
     #[inline]
     fn victim(&mut self, set: usize) -> usize {
-        // Of one way there is no other.
+        // A single way has no alternative.
         let drawn = self.draws.below((self.ways - 1).max(1)) as usize;
         let spared = self.recent[set] as usize;
         if self.ways > 1 && drawn >= spared { drawn + 1 } else { drawn }

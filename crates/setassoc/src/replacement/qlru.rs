@@ -1,35 +1,35 @@
-//! Quad-age LRU: two bits of age for each way, 3 the oldest.
+//! Quad-age LRU: two bits of age per way; 3 is the oldest.
 //!
-//! Abel and Reineke's names say what each variant does:
+//! Abel and Reineke's names define the variants:
 //!
-//! - `Hxy`: a hit makes age 3 x and age 2 y, others 0; `Mx`: a fill has age x.
-//! - `R0`, `R1`: the victim is the lowest way of age 3; `R2`: the highest, as empty ways are filled lowest first here
-//!   and highest first there, which is the same with ways counted from the other end. Where no way has age 3, `R1`
-//!   takes the first way, and so do the others here, where that cannot happen but for one way.
-//! - Behind each hit and fill, if none has age 3: `U0` adds to every age what the highest lacks to 3, `U1` to all but
-//!   that of the way just used, of which the highest is taken; `U2` adds 1 to every age.
+//! - `Hxy`: a hit turns age 3 into x, age 2 into y, and others into 0; `Mx`: a fill gets age x.
+//! - `R0`, `R1`: the victim is the lowest way of age 3. `R2`: the highest; the source fills the highest empty way
+//!   first, which is the same with ways numbered from the other end. If no way has age 3, `R1` takes the first way; so
+//!   do the others here, where that can happen only with one way.
+//! - After each hit and fill, if no way has age 3: `U0` raises all ages equally until the highest is 3; `U1` does so
+//!   for all ways except the one just used; `U2` adds 1 to every age.
 //!
 //! Empty ways have age 3. A removed key's way is empty.
 //!
 //! Source: Abel and Reineke, "nanoBench: A Low-Overhead Tool for Running Microbenchmarks on x86 Systems", ISPASS 2020,
 //! with uops.info/cache.html, for [`RULES`]: second- and third-level caches of Intel's cores.
 //!
-//! These heed repetitions: a key that is used again right after its fill grows younger. So they are for the second
+//! These policies need repetitions: reusing a key right after its fill makes it younger. So they are for the second
 //! level and below, and for caches.
 //!
-//! State: a byte for each entry. Cost: hit and fill, one pass over the set's ages.
+//! State: a byte per entry. Cost: hit and fill, one pass over the set's ages.
 
-use crate::{Array, Geometry, Heeds, Policy, ReplacementError, ReplacementPolicy};
+use crate::{Array, Geometry, NamedPolicy, RelevantHits, ReplacementError, ReplacementPolicy};
 
-/// The oldest.
+/// The oldest age.
 const OLDEST: u8 = 3;
 
-/// When and by how much ways grow older.
+/// How ways grow older.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ageing {
-    /// All, so that the oldest is 3.
+    /// All equally, until the oldest is 3.
     ToOldest,
-    /// All but the one just used, so that the oldest of them is 3.
+    /// All except the one just used, until the oldest of them is 3.
     OthersToOldest,
     /// All by 1.
     ByOne,
@@ -39,14 +39,14 @@ enum Ageing {
 #[derive(Clone, Copy, Debug)]
 struct Rule {
     name: &'static str,
-    /// Ages by age that a hit makes.
+    /// The age after a hit, by age before.
     hit: [u8; 4],
     fill: u8,
     highest: bool,
     ageing: Ageing,
 }
 
-/// The variants that were found in hardware.
+/// The variants found in hardware.
 const RULES: [Rule; 4] = [
     // Second-level cache of Skylake to Coffee Lake.
     Rule {
@@ -84,7 +84,7 @@ impl<const RULE: usize> Qlru<RULE> {
         &mut self.ages[set * self.ways..][..self.ways]
     }
 
-    /// Lets the ways of a set grow older if none is oldest. `used`: the way just used.
+    /// Ages the ways of a set if none is oldest. `used`: the way just used.
     fn grow(&mut self, set: usize, used: usize) {
         let ages = self.ages(set);
         if ages.contains(&OLDEST) {
@@ -103,9 +103,9 @@ impl<const RULE: usize> Qlru<RULE> {
     }
 }
 
-impl<const RULE: usize> Policy for Qlru<RULE> {
+impl<const RULE: usize> NamedPolicy for Qlru<RULE> {
     const NAME: &'static str = RULES[RULE].name;
-    const HEEDS: Heeds = Heeds::Each;
+    const RELEVANT_HITS: RelevantHits = RelevantHits::Each;
 
     fn of(geometry: Geometry, _seed: u64) -> Result<Qlru<RULE>, ReplacementError> {
         Ok(Qlru { ways: geometry.ways(), ages: vec![OLDEST; geometry.entries()] })
@@ -148,8 +148,8 @@ impl<const RULE: usize> ReplacementPolicy for Qlru<RULE> {
 mod tests {
     use super::*;
 
-    /// The ages that uops.info gives as the example of `QLRU_H11_M1_R0_U0`'s rules, worked out by hand: a full set of
-    /// age 1 grows to 3; a new key has age 1; a hit of age 1 has 0.
+    /// uops.info's example of `QLRU_H11_M1_R0_U0`, worked out by hand: a full set of age 1 ages to 3; a new key has age
+    /// 1; a hit at age 1 gives 0.
     #[test]
     fn ages_by_hand() {
         let mut policy = Qlru::<2>::of(Geometry::new(4, None).unwrap(), 0).unwrap();

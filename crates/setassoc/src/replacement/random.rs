@@ -1,8 +1,7 @@
 //! Random replacement.
 //!
-//! The victim is any way of the full set, each as likely; hits change nothing. Each array draws from a
-//! generator of its own ([`Draws`]), one draw for each victim and for nothing else, so results depend on the seed and
-//! the references alone.
+//! The victim is any way of the full set, all equally likely; hits change nothing. Each victim takes one draw from the
+//! array's own generator ([`Draws`]), and nothing else draws, so results depend only on the seed and the references.
 //!
 //! Source: Uhlig, Nagle, Stanley, Mudge, Sechrest, Brown, "Design Tradeoffs for Software-Managed TLBs", ACM
 //! TOCS 12 (3), 1994, section 5.2: the random replacement of the MIPS R2000 (whose `Random` register counts
@@ -10,10 +9,10 @@
 //!
 //! State: 64 bits for the array. Cost: hit, nothing; victim, three multiplications.
 
-use crate::{Array, Geometry, Heeds, Policy, ReplacementError, ReplacementPolicy};
+use crate::{Array, Geometry, NamedPolicy, RelevantHits, ReplacementError, ReplacementPolicy};
 use pagewalk_units::Draws;
 
-/// The generator and what it is asked for.
+/// The generator and the number of ways.
 #[derive(Clone, Debug)]
 pub struct Random {
     ways: u64,
@@ -33,9 +32,9 @@ impl Random {
     }
 }
 
-impl Policy for Random {
+impl NamedPolicy for Random {
     const NAME: &'static str = "random";
-    const HEEDS: Heeds = Heeds::Nothing;
+    const RELEVANT_HITS: RelevantHits = RelevantHits::Nothing;
 
     fn of(geometry: Geometry, seed: u64) -> Result<Random, ReplacementError> {
         Ok(Random::new(geometry, seed))

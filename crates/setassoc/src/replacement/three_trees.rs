@@ -1,21 +1,21 @@
-//! Ways as three trees of pseudo-LRU bits, one behind the other: for 3 · 2^k ways, which one tree cannot have.
+//! Three trees of pseudo-LRU bits, for 3 · 2^k ways, which one tree cannot serve.
 
 use super::tree_plru::TreePlru;
 use crate::{Geometry, ReplacementError};
 
-/// How many trees.
+/// The number of trees.
 pub(crate) const TREES: usize = 3;
 
-/// Three trees for each set.
+/// Three trees per set.
 #[derive(Clone, Debug)]
 pub(crate) struct ThreeTrees {
     /// Ways of a tree.
     leaves: usize,
-    /// The trees of a set are three of its sets.
+    /// The trees: each set has three of its sets.
     trees: TreePlru,
 }
 
-/// Whether so many ways are three trees; the policy's name is for the message.
+/// Checks that `ways` form three trees; `policy` is for the message.
 pub(crate) fn serves(policy: &'static str, ways: usize) -> Result<(), ReplacementError> {
     let leaves = ways / TREES;
     let fits = leaves.is_power_of_two() && leaves * TREES == ways;
@@ -23,7 +23,7 @@ pub(crate) fn serves(policy: &'static str, ways: usize) -> Result<(), Replacemen
 }
 
 impl ThreeTrees {
-    /// All bits point to the lower half. The ways are those that [`serves`] lets pass.
+    /// New trees, whose bits point to the lower half. [`serves`] must accept the ways.
     pub fn new(geometry: Geometry) -> ThreeTrees {
         let leaves = geometry.ways() / TREES;
         ThreeTrees { leaves, trees: TreePlru::trees(geometry.sets() * TREES, leaves) }
@@ -41,7 +41,7 @@ impl ThreeTrees {
         self.trees.used(set * TREES + way / self.leaves, way % self.leaves);
     }
 
-    /// The way that the bits of this tree lead to.
+    /// The way that a tree points to.
     pub fn pointed_to(&self, set: usize, tree: usize) -> usize {
         tree * self.leaves + self.trees.pointed_to(set * TREES + tree)
     }

@@ -1,22 +1,20 @@
 //! Tree pseudo-LRU replacement.
 //!
-//! The ways of a set are the leaves of a binary tree with one bit in each inner node. A hit or a fill makes
-//! every node on the way's path point to the half that the way is not in; the victim is the leaf that the
-//! bits lead to from the root. At first all bits point to the lower half. Removing a key leaves the bits as
-//! they are. The number of ways must be a power of two.
+//! The ways of a set are the leaves of a binary tree with one bit in each inner node. A hit or a fill makes every node
+//! on the way's path point to the other half; the victim is the leaf that the bits point to from the root. At first all
+//! bits point to the lower half. Removing a key leaves the bits unchanged. The number of ways must be a power of two.
 //!
 //! Source: Al-Zoubi, Milenković, Milenković, "Performance Evaluation of Cache Replacement Policies for the
 //! SPEC CPU2000 Benchmark Suite", ACM Southeast Conference 2004 (there PLRUt). Four ways are the tree of the
 //! Intel486 and Pentium caches (test `pentium_four_ways`).
 //!
-//! State: ways − 1 bits for each set, in one word for up to 64 ways; larger trees are trees of such words, 64
-//! ways to a word.
-//! Cost: hit, one masked store for each word on the path; victim, one step for each level.
-//! Differs from LRU: sure to stay are only the log2(ways) keys used last (Reineke, Grund, Berg, Wilhelm,
-//! "Timing Predictability of Cache Replacement Policies", Real-Time Systems 37, 2007: minimal life span
-//! log2(ways) + 1); an old key beside a new one is safe too (test `an_old_key_hides_beside_a_new_one`).
+//! State: ways − 1 bits per set, in one word for up to 64 ways; larger trees are trees of such words, 64 ways to a
+//! word. Cost: hit, one masked store per word on the path; victim, one step per level. It differs from LRU: only the
+//! log2(ways) last used keys are sure to stay (Reineke, Grund, Berg, Wilhelm, "Timing Predictability of Cache
+//! Replacement Policies", Real-Time Systems 37, 2007: minimal life span log2(ways) + 1); an old key beside a new one is
+//! safe too (test `an_old_key_hides_beside_a_new_one`).
 
-use crate::{Array, Geometry, Heeds, LastUse, Policy, ReplacementError, ReplacementPolicy};
+use crate::{Array, Geometry, NamedPolicy, RelevantHits, ReplacementError, ReplacementPolicy, UseOrder};
 
 /// Ways below one word.
 const LEAVES: usize = 64;
@@ -27,16 +25,14 @@ pub struct TreePlru {
     ways: usize,
     /// Words of one set.
     stride: usize,
-    /// For each set the words above groups of 64 ways, then those above groups of 64 of these words, and so
-    /// on to the root. Bit i of a word, from 1 on, is the node between its leaves i − 1 and i: 1 points to
-    /// the upper half.
+    /// For each set the words above groups of 64 ways, then those above groups of 64 words, and so on to the root. Bit
+    /// i of a word, from 1 on, is the node between its leaves i − 1 and i: 1 points to the upper half.
     words: Vec<u64>,
 }
 
-/// For each leaf of a word the nodes on its path, and those of them whose lower half it is in.
+/// For each leaf of a word, the nodes on its path, and those nodes that have it in their lower half.
 ///
-/// A word with fewer than 64 leaves has the nodes below its number of leaves; what is written to the others
-/// is never read.
+/// A word with fewer than 64 leaves uses the nodes below its number of leaves; other bits are written but never read.
 static PATHS: [(u64, u64); LEAVES] = {
     let mut paths = [(0, 0); LEAVES];
     let mut leaf = 0;
@@ -71,7 +67,7 @@ impl TreePlru {
         Ok(TreePlru::trees(geometry.sets(), geometry.ways()))
     }
 
-    /// So many sets, of any number, of ways that are a power of two.
+    /// Trees for any number of sets, of a power-of-two number of ways.
     pub(crate) fn trees(sets: usize, ways: usize) -> TreePlru {
         let stride = words_above(ways);
         TreePlru { ways, stride, words: vec![0; sets * stride] }
@@ -87,7 +83,7 @@ impl TreePlru {
         }
     }
 
-    /// The way that the bits lead to.
+    /// The way that the bits point to.
     #[inline]
     pub(crate) fn pointed_to(&self, set: usize) -> usize {
         pointed_to(&self.words[set * self.stride..][..self.stride], self.ways)
@@ -106,7 +102,7 @@ fn point_away(word: &mut u64, leaf: usize) {
     *word = *word & !path | lower;
 }
 
-/// [`point_away`] for the words above that of `way`; not inlined into loops over sets of few ways.
+/// [`point_away`] for the words above the way's; not inlined into loops over small sets.
 #[inline(never)]
 fn point_away_above(words: &mut [u64], ways: usize, way: usize) {
     if ways > LEAVES {
@@ -116,7 +112,7 @@ fn point_away_above(words: &mut [u64], ways: usize, way: usize) {
     }
 }
 
-/// The leaf to which the bits lead.
+/// The leaf that the bits point to.
 fn pointed_to(words: &[u64], ways: usize) -> usize {
     if ways > LEAVES {
         let group = pointed_to(&words[ways / LEAVES..], ways / LEAVES);
@@ -129,9 +125,9 @@ fn pointed_to(words: &[u64], ways: usize) -> usize {
     leaf as usize
 }
 
-impl Policy for TreePlru {
+impl NamedPolicy for TreePlru {
     const NAME: &'static str = "tree-plru";
-    const HEEDS: Heeds = Heeds::LastUse(LastUse::Tree);
+    const RELEVANT_HITS: RelevantHits = RelevantHits::LastUse(UseOrder::Tree);
 
     fn serves(ways: usize) -> Result<(), ReplacementError> {
         if ways.is_power_of_two() { Ok(()) } else { Err(ReplacementError::TreeWays { ways }) }
@@ -173,12 +169,11 @@ mod tests {
         array
     }
 
-    /// The replacement table of the Intel Embedded Pentium Processor Family Developer's Manual (1998): by
-    /// bits of root, lower and upper pair the line to replace, and what a hit on it makes of them; `x` is
-    /// any, `_` unchanged.
+    /// The replacement table of the Intel Embedded Pentium Processor Family Developer's Manual (1998): for the bits of
+    /// root, lower and upper pair, the line to replace and the bits after a hit on it; `x` is any, `_` unchanged.
     #[test]
     fn pentium_four_ways() {
-        // There 1 says that the lower half was used last, which is where the upper half is pointed to.
+        // In that table 1 means that the lower half was used last, so the bit points to the upper half.
         let table = [("00x", "11_"), ("01x", "10_"), ("1x0", "0_1"), ("1x1", "0_0")];
         let nodes = [2, 1, 3];
         for (line, (before, after)) in table.into_iter().enumerate() {
@@ -206,13 +201,13 @@ mod tests {
         for key in [1, 2, 3, 0] {
             assert!(array.touch(key, key));
         }
-        // Least recent is 1; the root points away from its pair because of 0.
+        // Key 1 is least recent, but key 0 makes the root point away from their pair.
         assert_eq!(array.fill(9, 9), Some(2));
     }
 
     #[test]
     fn large_trees_take_turns() {
-        // Fills alone visit the halves of every node in turn: the victims are the ways in bit-reversed order.
+        // Fills alternate between the halves of every node: the victims are the ways in bit-reversed order.
         for ways in [1_u32, 2, 64, 128, 4096] {
             let mut array = filled(ways);
             let bits = ways.trailing_zeros();

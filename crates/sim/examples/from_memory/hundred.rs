@@ -1,4 +1,4 @@
-//! A hundred two-level machines, all different: ten first levels as processors have them, each with ten second levels.
+//! A hundred different two-level machines: ten realistic first levels, each with ten second levels.
 
 use pagewalk_setassoc::{Geometry, Replacement};
 use pagewalk_translate::MachineSpec;

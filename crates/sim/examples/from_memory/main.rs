@@ -39,7 +39,7 @@ use std::io;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// Records held at a time: 128 MiB or more.
+/// Records in memory at a time: 128 MiB or more.
 const STRETCH: usize = 16 << 20;
 
 const USAGE: &str = "usage: from_memory [--machine NAME|FILE.toml] [--replacement POLICY] [--records N] \
@@ -49,7 +49,7 @@ const USAGE: &str = "usage: from_memory [--machine NAME|FILE.toml] [--replacemen
 const WAYS: [&str; 9] =
     ["pass", "profile", "what_if", "plain", "hundred", "plain_hundred", "kernel", "rivals", "system"];
 
-/// Those of the comparison; its perfect TLB is a price, not a simulation.
+/// The machines of the comparison, without the perfect TLB, which is not simulated.
 const RIVALS: [&str; 8] = [
     "karakostas_4k",
     "karakostas_thp",
@@ -63,7 +63,7 @@ const RIVALS: [&str; 8] = [
 
 struct Options {
     machine: String,
-    /// Replacement of all TLB arrays, in the place of the machine's own.
+    /// Replacement policy for all TLB arrays, instead of the machine's.
     replacement: Option<Replacement>,
     records: usize,
     repetitions: usize,
@@ -110,7 +110,7 @@ impl Options {
     }
 }
 
-/// What was measured: the seconds of each way by repetition, and the walks that it counted.
+/// Measurements: the seconds of each way by repetition, and the walks that it counted.
 #[derive(Default)]
 struct Measured {
     records: usize,
@@ -145,7 +145,7 @@ fn run() -> Result<(), Box<dyn Error>> {
     for trace in &options.traces {
         let reader = File::open(trace).map_err(Into::into).and_then(Reader::new);
         let reader = reader.map_err(|error| format!("{trace}: {error}"))?;
-        // Whole batches are taken, so a little more may have been.
+        // Only whole batches are taken, so there may be slightly more records.
         let most = options.records.saturating_sub(measured.records);
         time(reader, &machine, &options.os, most, &mut measured)
             .map_err(|error| format!("{trace}: {error}"))?;

@@ -1,10 +1,10 @@
-//! The straightforward simulator: every translation of every reference looks its arrays up, one by one. What
-//! the pass is compared with, in speed and in counts.
+//! The straightforward simulator, with which the pass is compared in speed and in counts: every translation of every
+//! reference looks up its arrays, one by one.
 
 use pagewalk_mm::{AddressSpace, Change};
 use pagewalk_setassoc::{Entry, TlbArray};
 use pagewalk_trace::{Analysis, Batch, Event};
-use pagewalk_translate::{Asid, Filled, LowerLevels, MachineSpec, Walker};
+use pagewalk_translate::{Asid, LowerLevels, MachineSpec, TranslationSource, Walker};
 use pagewalk_units::{Kind, PageSize, RefIndex, VirtAddr, Vpn};
 
 const SIZE: PageSize = PageSize::FOUR_KIB;
@@ -57,7 +57,7 @@ impl Plain {
         }
         let address = Vpn(vpn).start();
         let served = self.lower.look_up(kind, Asid::default(), address, SIZE);
-        if served == Filled::Walk {
+        if served == TranslationSource::Walk {
             self.walks += 1;
             self.walker.walk(address, SIZE);
         }

@@ -1,15 +1,15 @@
-//! Counts that only misses move.
+//! Counts that change at misses only.
 
 use crate::caches::WalkCost;
 use crate::classes::{CLASSES, FETCH};
 use crate::sizes::SIZES;
 
-/// Integer counts that only misses move.
+/// Counts that change at misses only.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MissCounts {
     /// First-level misses by class and page size.
     pub first_level: [[u64; SIZES]; CLASSES],
-    /// Misses of the first level that hit a lower one or a prefetch buffer.
+    /// First-level misses that hit a lower level or a prefetch buffer.
     pub lower_hits: u64,
     /// Walks by fetches and by data.
     pub walks: [u64; 2],
@@ -17,8 +17,7 @@ pub(crate) struct MissCounts {
     pub walk_references: u64,
     /// Modelled cycles of walks.
     pub walk_cycles: u64,
-    /// Second halves of references that cross from one base page to the next inside one huge page: no lookup of their
-    /// own.
+    /// Second halves of references that cross base pages inside one huge page: they need no lookup.
     pub inside_huge: [u64; CLASSES],
 }
 

@@ -15,10 +15,10 @@ pub use software::SoftwareTotals;
 pub use space::SpaceCounts;
 pub(crate) use sum::{add_caches, sum};
 
-use crate::caches::Memory;
+use crate::caches::MemoryCaches;
 use pagewalk_cache::{CacheCounts, CacheSpec, Requester};
 use pagewalk_cost::{Cycles, Prices};
-use pagewalk_mm::{Accounts, KernelCounts, Killed, MemorySample, MemoryTotals};
+use pagewalk_mm::{Accounts, KernelCounts, MemorySample, MemoryTotals, OomKill};
 use pagewalk_translate::{CostSpec, MachineSpec, NestedCounts, PrefetchCounts};
 
 /// Lookups and hits of one named array or walk cache.
@@ -55,27 +55,27 @@ pub struct CacheTotals {
 }
 
 /// All counts of one design.
-// Many fields: one for each kind of count; results list them by name.
+// Many fields: one per count; results list them by name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DesignCounts {
     /// The design's name.
     pub name: String,
     /// Instructions executed.
     pub instructions: u64,
-    /// Of those, how many were a thread waiting by spinning.
+    /// Instructions among them that threads spent spinning.
     pub spin_instructions: u64,
     /// Data references.
     pub data_references: u64,
-    /// Fetch references: one per instruction; 0 of a data side.
+    /// Fetch references: one per instruction; 0 for a data side.
     pub fetch_references: u64,
-    /// Base pages touched (again after they were unmapped counts again); 0 of a data side, which meets a page when it
-    /// walks for it.
+    /// Base pages touched; a page touched again after unmapping counts again. 0 for a data side, which sees a page
+    /// first at a walk.
     pub pages_touched: u64,
-    /// Translations that its arrays were asked for, by fetches and by data references.
+    /// Translations that fetches and data references looked up.
     pub translations: [u64; 2],
     /// TLB arrays in the machine's order.
     pub arrays: Vec<ClassCounts>,
-    /// Misses of each level as a whole, level 1 first: no array of it had the page.
+    /// Misses of each level, level 1 first: no array of the level has the page.
     pub level_misses: Vec<u64>,
     /// First-level misses that a lower level or a prefetch buffer served.
     pub lower_hits: u64,
@@ -85,31 +85,31 @@ pub struct DesignCounts {
     pub walks_data: u64,
     /// Page-table entries read by walks.
     pub walk_references: u64,
-    /// Those of a nested walker by dimension; reads for prefetches count here too.
+    /// Entries that a nested walker read, by dimension; includes reads for prefetches.
     pub nested_walk_references: Option<NestedCounts>,
     /// Prefetchers, in the machine's order.
     pub prefetchers: Vec<PrefetchTotals>,
     /// Page-walk caches, deepest level first.
     pub walk_caches: Vec<ClassCounts>,
-    /// Caches of memory by requester, in the machine's order; reads for prefetches are walks too.
+    /// Caches of memory by requester, in the machine's order; reads for prefetches count as walks.
     pub caches: Vec<CacheTotals>,
-    /// Page-table entries that walks read from memory, where there are caches.
+    /// Page-table entries that walks read from memory, if there are caches.
     pub walk_references_in_memory: Option<u64>,
-    /// Most bytes that were backed and never touched at one time.
+    /// Most bytes backed at one time and never touched.
     pub untouched_bytes: u64,
-    /// Of a kernel of its own.
+    /// Counts of the design's own kernel.
     pub kernel: Option<KernelTotals>,
-    /// Of a software-managed TLB whose page tables are mapped.
+    /// Counts of a software-managed TLB whose page tables are mapped.
     pub software: Option<SoftwareTotals>,
-    /// Of a data side.
+    /// Counts of a data side.
     pub data_side: Option<Box<DataSideTotals>>,
-    /// Memory over time, under a kernel of its own.
+    /// Memory over time, under the design's own kernel.
     pub memory_samples: Vec<MemorySample>,
-    /// Modelled cycles, but for the kernel's.
+    /// Modelled cycles without the kernel's.
     pub cycles: Cycles,
 }
 
-/// What a design's kernel did, and what that cost.
+/// The work of a design's kernel and its cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelTotals {
     /// Cycles by account.
@@ -118,12 +118,12 @@ pub struct KernelTotals {
     pub counts: KernelCounts,
     /// The physical memory at the end, if it has one.
     pub memory: Option<MemoryTotals>,
-    /// How the process ended, if the kernel killed it: all counts of the design are those until then.
-    pub killed: Option<Killed>,
+    /// How the kernel killed the process, if it did. All counts of the design end there.
+    pub killed: Option<OomKill>,
 }
 
 impl KernelTotals {
-    /// Those of two processes together.
+    /// The totals of two processes together.
     pub(crate) fn and(self, other: KernelTotals) -> KernelTotals {
         KernelTotals {
             accounts: self.accounts + other.accounts,
@@ -140,8 +140,8 @@ impl DesignCounts {
         self.walks_fetch + self.walks_data
     }
 
-    /// Tells the misses of lower levels too: what one level's arrays did not hit goes to the next. Only of all cores
-    /// together, as one core's share of an array that cores share may hold more hits than its own misses.
+    /// Fills in the misses of lower levels: what misses one level goes to the next. Valid only for all cores together:
+    /// a core's hits in a shared array may exceed its own misses.
     pub(crate) fn with_level_misses(mut self) -> DesignCounts {
         let last = self.arrays.iter().map(|array| array.level).max().unwrap_or(1);
         for level in 2..=last {
@@ -153,7 +153,7 @@ impl DesignCounts {
     }
 }
 
-pub(crate) fn cache_totals(machine: &MachineSpec, memory: &Memory) -> Vec<CacheTotals> {
+pub(crate) fn cache_totals(machine: &MachineSpec, memory: &MemoryCaches) -> Vec<CacheTotals> {
     let of_cache = |(index, cache): (usize, &CacheSpec)| -> Vec<CacheTotals> {
         let totals = cache.serves.iter().map(|requester| CacheTotals {
             name: cache.name.clone(),

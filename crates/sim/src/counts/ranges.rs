@@ -1,21 +1,21 @@
-//! The ranges of memories, counted.
+//! Counts of the ranges of a memory.
 
 /// The ranges of a memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RangeTotals {
-    /// How many there are.
+    /// Their number.
     pub ranges: u64,
-    /// Nodes of the range table that they take.
+    /// Nodes of the range table.
     pub nodes: u64,
     /// Pages that have frames.
     pub pages: u64,
-    /// Those of them that lie in ranges.
+    /// Pages in ranges.
     pub covered: u64,
-    /// Pages of the range in the middle, by length (the longer of two); 0 where there is none.
+    /// Pages of the range of median length, the longer of two; 0 without ranges.
     pub median: u64,
-    /// Pages of the longest; 0 where there is none.
+    /// Pages of the longest range; 0 without ranges.
     pub largest: u64,
-    /// How many of the longest ranges have [`RangeTotals::SHARES`] of those pages; 0 where all of them have not.
+    /// How many of the longest ranges cover [`RangeTotals::SHARES`] of all pages; 0 if all ranges together do not.
     pub for_share: [u64; 3],
 }
 
@@ -23,7 +23,7 @@ impl RangeTotals {
     /// Shares of all pages, in per cent.
     pub const SHARES: [u64; 3] = [90, 95, 99];
 
-    /// Of lengths of ranges.
+    /// Totals of the ranges of several address spaces.
     pub(crate) fn of(all: &[RangeLengths]) -> RangeTotals {
         let mut lengths: Vec<u64> = all.iter().flat_map(|one| one.lengths.iter().copied()).collect();
         lengths.sort_unstable_by_key(|&length| std::cmp::Reverse(length));

@@ -7,28 +7,27 @@ use pagewalk_translate::{ArrayUse, DataSideCounts, MachineSpec};
 /// All counts of a data side.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DataSideTotals {
-    /// What was counted.
+    /// The machine.
     pub machine: MachineSpec,
-    /// Of the hardware.
+    /// Counts of the hardware.
     pub counts: DataSideCounts,
     /// Instructions executed.
     pub instructions: u64,
-    /// Data references; those that lie on two pages are two translations.
+    /// Data references; one on two pages makes two translations.
     pub data_references: u64,
-    /// Walks that an ideal direct segment would have served, where the machine has one: they are no longer among the
-    /// walks.
+    /// Walks that the ideal direct segment serves, if the machine has one; the walks no longer include them.
     pub segment_hits: Option<u64>,
-    /// Walks for pages that found no frame, where frames come from a memory of the design's own.
+    /// Walks for pages that found no frame, if frames come from the design's own memory.
     pub unbacked_walks: Option<u64>,
-    /// Blocks that got a huge page in the background, where the host's kernel makes such.
+    /// Blocks that got a huge page in the background, if the host's kernel does that.
     pub collapses: Option<u64>,
-    /// The ranges at the end, where the machine has range TLBs.
+    /// The ranges at the end, if the machine has range TLBs.
     pub ranges: Option<RangeTotals>,
 }
 
 impl DesignCounts {
-    /// Of a data side, whose walks took so many cycles. Fetches pass it by, and each miss of level 1 costs a hit of
-    /// level 2, whatever serves it.
+    /// The counts of a data side whose walks took `walk_cycles`. Fetches do not look it up, and each level-1 miss costs
+    /// a level-2 hit, whatever serves it.
     pub(crate) fn of_data_side(name: String, totals: DataSideTotals, walk_cycles: u64) -> DesignCounts {
         let (machine, counts) = (&totals.machine, &totals.counts);
         let lookups = |array: &ArrayUse| match array.level {

@@ -1,25 +1,25 @@
-//! What a software-managed TLB and its handlers did.
+//! Counts of a software-managed TLB and its handlers.
 
 use pagewalk_translate::{MissClass, SoftwareCounts, SoftwareMmu};
 
-/// What a software-managed TLB and its handlers did.
+/// Counts of a software-managed TLB and its handlers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SoftwareTotals {
-    /// The operating system whose handlers were charged.
+    /// The operating system that provides the handlers.
     pub system: String,
     /// Misses and their cycles by class.
     pub counts: SoftwareCounts,
-    /// A class that occurred and has no price: its cycles are missing from all sums.
+    /// A class with misses but no price: all sums lack its cycles.
     pub unpriced: Option<MissClass>,
-    /// Slots below the partition in the end.
+    /// Slots below the partition at the end.
     pub lower: u32,
-    /// Instructions at which the partition moved, and the slots below it from then on, the start first; empty where it
+    /// The instruction of each move of the partition and the slots below it from then on, the start first; empty if it
     /// does not move.
     pub moves: Vec<(u64, u32)>,
 }
 
 impl SoftwareTotals {
-    /// Those of a TLB, if it is one.
+    /// The counts of a TLB, if it is software-managed.
     pub(crate) fn of(mmu: Option<&SoftwareMmu>) -> Option<SoftwareTotals> {
         let mmu = mmu?;
         Some(SoftwareTotals {
@@ -31,7 +31,7 @@ impl SoftwareTotals {
         })
     }
 
-    /// Adds those of another core, whose partition moves by itself: where it went is told of one core alone.
+    /// Adds another core's counts, but not its partition's moves: each core has its own partition.
     pub(crate) fn add(&mut self, other: &SoftwareTotals) {
         self.counts.add(&other.counts);
         self.unpriced = self.unpriced.or(other.unpriced);
@@ -44,7 +44,7 @@ impl SoftwareTotals {
         of(MissClass::Modify).saturating_add(of(MissClass::Invalid))
     }
 
-    /// Slots below the partition on average over so many instructions.
+    /// Slots below the partition, averaged over `instructions`.
     pub fn mean_lower(&self, instructions: u64) -> f64 {
         let ends = self.moves.iter().skip(1).map(|&(at, _)| at).chain([instructions]);
         let held = self

@@ -1,8 +1,8 @@
-//! What a part of a run did and cost.
+//! Counts of a part of a run.
 
 use std::ops::AddAssign;
 
-/// What a part of a run, such as an address space, did and cost on the first machine.
+/// Counts of a part of a run, such as an address space, on the first machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SpaceCounts {
     /// Instructions executed.
@@ -20,7 +20,7 @@ pub struct SpaceCounts {
 }
 
 impl SpaceCounts {
-    /// What came to be after `before`.
+    /// The difference to the earlier counts `before`.
     pub(crate) fn since(&self, before: &SpaceCounts) -> SpaceCounts {
         SpaceCounts {
             instructions: self.instructions - before.instructions,

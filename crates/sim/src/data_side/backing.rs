@@ -1,12 +1,12 @@
-//! Which frames of a physical memory lie behind pages, and which ranges that makes.
+//! The frames behind pages, from a physical memory, and the ranges that they form.
 //!
-//! - *Demand*: a page gets a frame, or its block 512 that are aligned, when it is first walked for.
-//! - *Eager*: memory gets its frames when it may be used first, as it is mapped or by `mprotect`, in the largest blocks
-//!   ([`Buddy::allocate_eager`]), each part that has none yet for itself; where that is smaller than a range may be, or
-//!   memory has too little free or is fragmented, on demand. As the measure of fragmentation, which the source leaves
-//!   open, the unusable index of huge pages is taken, with the bound of one half.
+//! - *Demand*: at its first walk a page gets a frame, or its block gets 512 aligned ones.
+//! - *Eager*: memory gets its frames when it becomes usable, by mapping or by `mprotect`, in the largest blocks
+//!   ([`Buddy::allocate_eager`]); each part without frames gets them separately. A part smaller than the least range,
+//!   or a memory with too little free or too much fragmentation, is backed on demand. The source leaves the measure of
+//!   fragmentation open; here it is the unusable index of huge pages, with a bound of one half.
 //!
-//! A range is pages that follow each other, in frames that do, under the same rights.
+//! A range is a run of consecutive pages in consecutive frames under the same rights.
 //!
 //! Source: Karakostas 2016, sections 4.5.1 and 4.5.2.
 
@@ -35,7 +35,7 @@ impl Backing {
         Backing { memory, eager, huge, extents: Extents::default(), unbacked: 0 }
     }
 
-    /// Pages may be used from now on.
+    /// The pages become usable.
     pub fn opened(&mut self, pages: Range<u64>, threshold: u64) {
         let backed: Vec<Range<u64>> = self.extents.of(pages.clone()).map(|(extent, _)| extent).collect();
         let mut at = pages.start;
@@ -46,7 +46,7 @@ impl Backing {
         self.back_eagerly(at..pages.end, threshold);
     }
 
-    /// Pages that nothing backs, some of which may be none.
+    /// Backs pages that have no frames eagerly; the range may be empty.
     fn back_eagerly(&mut self, pages: Range<u64>, threshold: u64) {
         let wanted = pages.end.saturating_sub(pages.start);
         if !self.eager || wanted < threshold || self.memory.unusable_index(self.huge) > FRAGMENTED {
@@ -60,7 +60,7 @@ impl Backing {
         }
     }
 
-    /// A base page is walked for.
+    /// A walk for a base page.
     pub fn touched(&mut self, page: u64) {
         if self.extents.frame(page).is_some() {
             return;
@@ -71,8 +71,8 @@ impl Backing {
         }
     }
 
-    /// Whether one page can lie behind a block: frames that follow each other from an aligned one on are there, or are
-    /// found for a block of which nothing is backed.
+    /// Whether a huge page can back a block: its frames are consecutive and aligned already, or nothing of it is backed
+    /// and such frames are free.
     pub fn back_block(&mut self, block: Superpage) -> bool {
         let pages = block.pages();
         if let Some((extent, frame)) = self.extents.extent(pages.start) {
@@ -82,13 +82,13 @@ impl Backing {
         self.extents.of(pages).next().is_none() && self.take(block)
     }
 
-    /// Whether one page can lie behind a block of which some is backed: in frames as they are, or in others that are
-    /// found, which the block then moves to.
+    /// Whether a huge page can back a partly backed block: in its present frames, or in free ones, to which the block
+    /// then moves.
     pub fn collapse(&mut self, block: Superpage) -> bool {
         self.back_block(block) || self.take(block)
     }
 
-    /// New frames for a block, in the place of those that it has.
+    /// Replaces a block's frames by new ones.
     fn take(&mut self, block: Superpage) -> bool {
         let order = block.order.into();
         let Some(frame) = self.memory.allocate(order) else { return false };
@@ -98,7 +98,7 @@ impl Backing {
         true
     }
 
-    /// Pages are gone: their frames are free again.
+    /// The pages are gone: frees their frames.
     pub fn gone(&mut self, pages: &Range<u64>) {
         for frame in self.extents.remove(pages).into_iter().flatten() {
             self.memory.free(Frame(frame), 0);

@@ -1,38 +1,38 @@
-//! Huge pages that a kernel makes of small ones in the background, as Linux's khugepaged does.
+//! Collapses in the background, as by Linux's khugepaged.
 //!
-//! Once in a while it looks at the next blocks that have small pages, in the order of their addresses. Where the policy
-//! would give such a block a huge page if nothing of it were there, enough of its pages were walked for, and frames are
-//! found, the block gets one: its pages move, and what TLBs know of it is dropped. Copying takes no time here.
+//! Each scan looks at the next blocks with small pages, in order of address. A block gets a huge page if the policy
+//! would give it one when empty, enough of its pages have had walks, and frames are free. Its pages then move, and its
+//! translations leave all TLBs. Copying takes no time here.
 //!
 //! Source: Linux `Documentation/admin-guide/mm/transhuge.rst`, `pages_to_scan`, `scan_sleep_millisecs` and
 //! `max_ptes_none`.
 
 use super::memory::DesignMemory;
 use pagewalk_mm::{AddressSpace, Fault, MappingId, Superpage};
-use pagewalk_translate::Collapse;
+use pagewalk_translate::CollapseSpec;
 use std::collections::BTreeSet;
 use std::ops::{Bound, Range};
 
-/// Where the kernel is with it.
+/// The state of the scans.
 #[derive(Clone, Debug)]
 pub(crate) struct Collapser {
-    spec: Collapse,
+    spec: CollapseSpec,
     /// Instructions at the last scan.
     from: u64,
-    /// What the last scan looked at last.
+    /// The last block of the last scan.
     last: Option<(u64, MappingId)>,
-    /// Pages that were walked for.
+    /// Pages that have had walks.
     walked: BTreeSet<u64>,
     /// Blocks that got huge pages.
     pub done: u64,
 }
 
 impl Collapser {
-    pub fn new(spec: Collapse) -> Collapser {
+    pub fn new(spec: CollapseSpec) -> Collapser {
         Collapser { spec, from: 0, last: None, walked: BTreeSet::new(), done: 0 }
     }
 
-    /// A page is walked for.
+    /// A walk for a page.
     pub fn walked(&mut self, page: u64) {
         self.walked.insert(page);
     }
@@ -47,12 +47,12 @@ impl Collapser {
 }
 
 impl DesignMemory {
-    /// Instructions at which the next scan is due; `None` where there is none.
+    /// Instructions at which the next scan is due; `None` if nothing scans.
     pub fn due(&self) -> Option<u64> {
         self.collapser.as_ref().map(|collapser| collapser.from.saturating_add(collapser.spec.interval))
     }
 
-    /// Scans, after so many instructions. Returns the pages of the blocks that have become huge.
+    /// Scans at `instructions`. Returns the pages of the blocks that became huge.
     pub fn scan(&mut self, space: &AddressSpace, instructions: u64) -> Vec<Range<u64>> {
         let Some(mut collapser) = self.collapser.take() else { return Vec::new() };
         let mut collapsed = Vec::new();
@@ -68,7 +68,7 @@ impl DesignMemory {
         collapsed
     }
 
-    /// The blocks that a scan looks at.
+    /// The blocks of the next scan.
     fn next_small(&self, collapser: &Collapser) -> Vec<(u64, MappingId)> {
         let small = |(&key, &huge): (&(u64, MappingId), &bool)| (!huge).then_some(key);
         let most = usize::try_from(collapser.spec.blocks).unwrap_or(usize::MAX);

@@ -1,4 +1,4 @@
-//! Data sides in an experiment that has one process on one core, alone.
+//! Data sides in an experiment with one process on one core.
 
 use super::DataSides;
 use crate::counts::{DesignCounts, SpaceCounts};
@@ -21,7 +21,7 @@ impl Engine for DataSides {
     }
 
     fn visited(&mut self, _asid: Asid, _batch: &Batch<'_>) {
-        unreachable!("nobody visits a process that is alone");
+        unreachable!("a lone process has no visitors");
     }
 
     fn counted(&mut self) -> SpaceCounts {

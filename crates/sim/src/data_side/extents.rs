@@ -1,9 +1,9 @@
-//! Pages that follow each other in frames that do.
+//! Extents: consecutive pages in consecutive frames.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// By first page: how many pages, and the first frame.
+/// The number of pages and the first frame of each extent, by its first page.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Extents(BTreeMap<u64, (u64, u64)>);
 
@@ -14,7 +14,7 @@ impl Extents {
         Some(frame + (page - pages.start))
     }
 
-    /// The extent that has a page: its pages, and its first frame.
+    /// The extent around a page: its pages and its first frame.
     pub fn extent(&self, page: u64) -> Option<(Range<u64>, u64)> {
         let (&first, &(pages, frame)) = self.0.range(..=page).next_back()?;
         (page - first < pages).then_some((first..first + pages, frame))
@@ -25,18 +25,18 @@ impl Extents {
         self.0.iter().map(|(&first, &(pages, frame))| (first..first + pages, frame))
     }
 
-    /// Those that have pages of a range.
+    /// The extents that overlap a range.
     pub fn of(&self, pages: Range<u64>) -> impl Iterator<Item = (Range<u64>, u64)> + '_ {
         let from = self.extent(pages.start).map_or(pages.start, |(extent, _)| extent.start);
         self.0.range(from..pages.end).map(|(&first, &(pages, frame))| (first..first + pages, frame))
     }
 
-    /// How many there are.
+    /// The number of extents.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Adds pages that have no frame.
+    /// Gives frames to pages that have none.
     pub fn add(&mut self, first: u64, pages: u64, frame: u64) {
         let (mut first, mut pages, mut frame) = (first, pages, frame);
         if let Some((&before, &(its, at))) = self.0.range(..first).next_back()
@@ -55,7 +55,7 @@ impl Extents {
         self.0.insert(first, (pages, frame));
     }
 
-    /// Takes pages out; returns the runs of frames that they had.
+    /// Removes pages; returns their runs of frames.
     pub fn remove(&mut self, pages: &Range<u64>) -> Vec<Range<u64>> {
         let touched: Vec<(Range<u64>, u64)> = self.of(pages.clone()).collect();
         let mut frames = Vec::new();

@@ -1,10 +1,10 @@
-//! What the kernel has made of a process's pages, for one data side.
+//! A process's pages as one data side sees them.
 //!
-//! - A block gets a huge page or small ones when one of its pages is first walked for, by the policy.
-//! - With *perfect* backing, ranges are those of the thesis's perfect eager paging: neighbouring areas under the same
-//!   rights are one range, backed from the moment they may be used on, in frames whose numbers are aligned as the
-//!   pages' are. Otherwise frames come from a memory: see [`super::backing`].
-//! - What is mapped without any right is in no range, and no walk finds a page there.
+//! - At the first walk in a block, the policy decides whether it gets a huge page or small ones.
+//! - With *perfect* backing, ranges are those of the thesis's perfect eager paging: adjacent areas under the same
+//!   rights form one range, backed as soon as they are usable, in frames with the same alignment as the pages.
+//!   Otherwise frames come from a memory: see [`super::backing`].
+//! - Memory mapped without any right is in no range and has no pages.
 //!
 //! Source: Karakostas 2016, sections 4.5 and 5.5.
 
@@ -17,7 +17,7 @@ use crate::ranges::parted_blocks;
 use pagewalk_mm::frames::{MemoryError, MemorySpec};
 use pagewalk_mm::{AddressSpace, Fault, MappingId, PageSizePolicy, Superpage, Vma};
 use pagewalk_trace::Protection;
-use pagewalk_translate::{self as translate, MachineSpec, Memory, RangeTable, RangeWalk};
+use pagewalk_translate::{self as translate, MachineSpec, RangeTable, RangeWalk, SideMemoryView};
 use pagewalk_units::{PageSize, Paging, VirtAddr};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -26,11 +26,11 @@ use std::sync::Arc;
 /// Frames by page.
 #[derive(Clone, Debug)]
 pub(crate) enum Frames {
-    /// Numbered as the pages are.
+    /// Frame numbers equal page numbers.
     Perfect,
-    /// Of a memory of the design's own.
+    /// From the design's own memory.
     Own(Box<Backing>),
-    /// Of a kernel that has a memory: as it gave them out.
+    /// From the memory of a simulated kernel.
     Kernel(Extents),
 }
 
@@ -40,7 +40,7 @@ impl Frames {
         if let Frames::Own(backing) = self { Some(backing) } else { None }
     }
 
-    /// None where frames are numbered as the pages are.
+    /// None if frame numbers equal page numbers.
     pub fn extents(&self) -> Option<&Extents> {
         match self {
             Frames::Perfect => None,
@@ -50,43 +50,43 @@ impl Frames {
     }
 }
 
-/// The part of a kernel that one design needs.
+/// The kernel's state for one design.
 #[derive(Clone)]
 pub(crate) struct DesignMemory {
     pub(super) paging: Paging,
-    /// None where no array holds huge pages.
+    /// None if no array holds huge pages.
     pub(super) policy: Option<Arc<dyn PageSizePolicy>>,
-    /// By block and mapping, whether it is a huge page.
+    /// Whether the part of a mapping in a block is a huge page.
     pub(super) blocks: BTreeMap<(u64, MappingId), bool>,
     /// Fewest pages of a range.
     threshold: u64,
-    /// Of areas, which are ranges with perfect backing; none when mappings have changed since it was built.
+    /// The table of areas, which are the ranges with perfect backing; none after a change of mappings.
     table: Option<RangeTable>,
-    /// By region, where a segment is to be told of.
+    /// Walks by area, if there is a direct segment.
     walks: Option<Vec<u64>>,
     pub frames: Frames,
-    /// Huge pages made in the background.
+    /// Collapses in the background.
     pub collapser: Option<Collapser>,
 }
 
-/// It, in an address space.
-pub(crate) struct InSpace<'a> {
+/// A design's memory together with its address space.
+pub(crate) struct SpaceMemory<'a> {
     memory: &'a mut DesignMemory,
     space: &'a AddressSpace,
     segments: &'a Segments,
 }
 
 impl DesignMemory {
-    /// Under the host's kernel, whose huge pages are chosen by `policy`.
+    /// Memory under the host's kernel with `policy`.
     pub fn new(machine: &MachineSpec, policy: Arc<dyn PageSizePolicy>) -> Result<DesignMemory, MemoryError> {
         let side = machine.data_side.as_deref();
-        let eager = side.is_some_and(|side| side.backing == translate::Backing::Eager);
+        let eager = side.is_some_and(|side| side.backing == translate::RangeBacking::Eager);
         let memory =
             side.and_then(|side| side.memory.as_ref()).map(|table| memory_of(table, machine.paging.base()));
         let huge = machine.paging.huge_order();
         let own = |buddy| Frames::Own(Box::new(Backing::new(buddy, eager, huge)));
         let frames = memory.transpose()?.map_or(Frames::Perfect, own);
-        // Whatever the policy, memory of hugetlb may be huge.
+        // Memory of hugetlb may be huge under any policy.
         let policy = machine.has_huge_pages().then_some(policy);
         Ok(DesignMemory {
             frames,
@@ -100,17 +100,17 @@ impl DesignMemory {
         })
     }
 
-    /// Under a kernel that chooses page sizes itself; `has_memory`: and frames.
+    /// Leaves page sizes to a simulated kernel, and if `has_memory` also frames.
     pub fn under(self, has_memory: bool) -> DesignMemory {
         let frames = if has_memory { Frames::Kernel(Extents::default()) } else { self.frames };
         DesignMemory { policy: None, collapser: None, frames, ..self }
     }
 
-    pub fn of<'a>(&'a mut self, space: &'a AddressSpace, segments: &'a Segments) -> InSpace<'a> {
-        InSpace { memory: self, space, segments }
+    pub fn of<'a>(&'a mut self, space: &'a AddressSpace, segments: &'a Segments) -> SpaceMemory<'a> {
+        SpaceMemory { memory: self, space, segments }
     }
 
-    /// Mappings may have changed; `opened`: bytes that may be used now and could not before.
+    /// Mappings may have changed; the bytes `opened` have become usable.
     pub fn remapped(&mut self, opened: &[Range<u64>]) {
         self.table = None;
         let Some(backing) = self.frames.own() else { return };
@@ -121,7 +121,7 @@ impl DesignMemory {
         }
     }
 
-    /// These pages are gone, or their translations are.
+    /// These pages changed; `gone`: they are no longer mapped.
     pub fn changed(&mut self, pages: &Range<u64>, gone: bool) {
         match &mut self.frames {
             Frames::Own(backing) if gone => backing.gone(pages),
@@ -147,7 +147,7 @@ impl DesignMemory {
         }
     }
 
-    /// There has been advice on some bytes: huge pages go that no one area holds any more. Returns the pages of each.
+    /// Splits huge pages that advice on some bytes leaves in two areas. Returns the pages of each.
     pub fn part(&mut self, start: VirtAddr, bytes: u64, space: &AddressSpace) -> Vec<Range<u64>> {
         let Some(policy) = &self.policy else { return Vec::new() };
         let order = self.paging.huge_order();
@@ -164,7 +164,7 @@ impl DesignMemory {
         parted
     }
 
-    /// What ranges there are now.
+    /// The present ranges.
     pub fn range_lengths(&self, space: &AddressSpace) -> RangeLengths {
         let all = self.runs(space);
         let pages = match self.frames.extents() {
@@ -177,7 +177,7 @@ impl DesignMemory {
         RangeLengths { lengths, pages, nodes: RangeTable::new(&long).nodes() as u64 }
     }
 
-    /// Pages that follow each other in frames that do, under the same rights.
+    /// Runs of consecutive pages in consecutive frames under the same rights.
     fn runs(&self, space: &AddressSpace) -> Vec<translate::Range> {
         let areas = ranges(space, self.paging.base(), 1);
         match self.frames.extents() {
@@ -186,17 +186,17 @@ impl DesignMemory {
         }
     }
 
-    /// Walks for pages that found no frame, where they come from a memory of the design's own.
+    /// Walks for pages that found no frame, if frames come from the design's own memory.
     pub fn unbacked_walks(&self) -> Option<u64> {
         if let Frames::Own(backing) = &self.frames { Some(backing.unbacked) } else { None }
     }
 
-    /// The area of a page, where it may be used.
+    /// The area of a page, if usable.
     fn usable<'a>(&self, page: u64, space: &'a AddressSpace) -> Option<&'a Vma> {
         space.vma(VirtAddr(page << self.paging.base().shift())).filter(|area| area.is_usable())
     }
 
-    /// See [`Memory::frame`].
+    /// See [`SideMemoryView::frame`].
     pub fn frame(&self, page: u64, space: &AddressSpace) -> Option<(u64, [bool; 3])> {
         let Protection { read, write, execute } = self.usable(page, space)?.protection;
         let frame = match self.frames.extents() {
@@ -212,14 +212,14 @@ impl DesignMemory {
     }
 
     fn table(&mut self, space: &AddressSpace) -> &RangeTable {
-        // Where frames make ranges, areas of any length are cut by them.
+        // If frames form ranges, they cut areas of any length.
         let threshold = if self.frames.extents().is_some() { 1 } else { self.threshold };
         let base = self.paging.base();
         self.table.get_or_insert_with(|| RangeTable::new(&ranges(space, base, threshold)))
     }
 }
 
-/// Neighbouring areas under the same rights that may be used, as whole base pages, of so many at least.
+/// Usable adjacent areas under the same rights, as whole base pages, of at least `threshold` pages.
 fn ranges(space: &AddressSpace, base: PageSize, threshold: u64) -> Vec<pagewalk_translate::Range> {
     let mut bytes: Vec<(Range<u64>, Protection)> = Vec::new();
     for area in space.areas().filter(|area| area.is_usable()) {
@@ -243,7 +243,7 @@ fn memory_of(table: &toml::Table, frame: PageSize) -> Result<pagewalk_mm::frames
     spec.build(frame, |path| std::fs::read_to_string(path))
 }
 
-/// What has frames of one range of areas, in ranges of frames.
+/// The ranges of frames inside one range of areas.
 fn within<'a>(
     extents: &'a Extents,
     area: &'a translate::Range,
@@ -255,13 +255,13 @@ fn within<'a>(
     })
 }
 
-impl InSpace<'_> {
+impl SpaceMemory<'_> {
     fn bytes(&self, page: u64) -> Range<u64> {
         let shift = self.memory.paging.base().shift();
         page << shift..(page + 1) << shift
     }
 
-    /// A walk for a page is made. `unit`: what maps it, where that is to have frames now.
+    /// A walk for a page. `unit` maps it, if it needs frames now.
     pub fn walked_for(&mut self, page: u64, unit: Option<Superpage>) {
         let unit = unit.filter(|_| self.memory.usable(page, self.space).is_some());
         if let (Some(backing), Some(unit)) = (self.memory.frames.own(), unit) {
@@ -280,7 +280,7 @@ impl InSpace<'_> {
     }
 }
 
-impl Memory for InSpace<'_> {
+impl SideMemoryView for SpaceMemory<'_> {
     fn size(&mut self, page: u64) -> PageSize {
         let paging = self.memory.paging;
         let Some(policy) = &self.memory.policy else { return paging.base() };
@@ -334,7 +334,7 @@ impl Memory for InSpace<'_> {
         let (pages, frame) = extents.extent(page)?;
         let (base, limit) = (pages.start.max(area.range.base), pages.end.min(area.range.limit));
         let range = translate::Range { base, limit, offset: frame.wrapping_sub(pages.start) };
-        // Built anew at each frame that is given out, the table would cost more than all else: one node of each level.
+        // Rebuilding the table at each new frame would dominate the run; a walk reads one node per level.
         let nodes = RangeTable::levels_of(extents.len());
         (limit - base >= self.memory.threshold).then_some(RangeWalk { range, nodes })
     }

@@ -1,12 +1,12 @@
-//! One stream through many data sides at once, in the order of its data references: one process on one core, under the
-//! host's kernel. Everything else is [`System`](crate::System)'s, which asks the same memory.
+//! One stream through many data sides at once, in the order of its data references: one process on one core under the
+//! host's kernel. [`System`](crate::System) does everything else, with the same memory.
 //!
-//! Designs that count every operation by the state an array was in see every reference, unlike those of
-//! [`Pass`](crate::Pass). What makes that fast: references that repeat the page before are one step for all designs, as
-//! repeating changes no order of use, of pages or of ranges; and each design takes a batch as a whole.
+//! Unlike designs of [`Pass`](crate::Pass), data sides see every reference, because they count every operation by the
+//! array's state. Two things make that fast. References that repeat a page are one step for all designs, since a
+//! repetition changes no order of use of pages or ranges. And each design takes a batch as a whole.
 //!
-//! What decides once in a while (Lite, the distance of anchors, huge pages in the background) does so where a block
-//! begins, at the first one with as many instructions before it as an interval has.
+//! Periodic decisions (Lite, the distance of anchors, collapses) happen at the start of the first block after an
+//! interval's end.
 
 mod backing;
 mod collapse;
@@ -20,7 +20,7 @@ mod totals;
 use crate::counts::{DataSideTotals, DesignCounts, SpaceCounts};
 use crate::spec::DesignSpec;
 pub(crate) use extents::Extents;
-pub(crate) use memory::{DesignMemory, Frames, InSpace};
+pub(crate) use memory::{DesignMemory, Frames, SpaceMemory};
 pub(crate) use openings::opened;
 use pagewalk_mm::frames::MemoryError;
 use pagewalk_mm::{AddressSpace, Change, PageSizePolicy};
@@ -32,14 +32,14 @@ use std::ops::Range;
 use std::sync::Arc;
 pub(crate) use totals::SideOf;
 
-/// References in a row to one base page.
+/// Consecutive references to one base page.
 #[derive(Clone, Copy)]
 struct Run {
     page: u64,
     count: u64,
 }
 
-/// A data side with its part of the kernel.
+/// A data side with its memory.
 struct Design {
     name: String,
     side: DataSide,
@@ -59,7 +59,7 @@ impl Design {
         self.side.due().into_iter().chain(self.memory.due()).min()
     }
 
-    /// Decides what is due: the kernel before the hardware.
+    /// Makes the decisions that are due, the kernel's before the hardware's.
     fn decide(&mut self, instructions: u64, space: &AddressSpace, segments: &Segments) {
         if self.memory.due().is_some_and(|due| due <= instructions) {
             for pages in self.memory.scan(space, instructions) {
@@ -86,23 +86,22 @@ pub struct DataSides {
 /// Why data sides cannot be simulated.
 #[derive(Debug, thiserror::Error)]
 pub enum DataSideError {
-    /// One is none.
+    /// A machine is no data side.
     #[error("machine `{0}` has no side = \"data\"")]
     Whole(String),
-    /// Two have other pages.
-    #[error("machines `{0}` and `{1}` have pages of other sizes")]
+    /// Two machines have different page sizes.
+    #[error("machines `{0}` and `{1}` have different page sizes")]
     Paging(String, String),
-    /// The memory of one cannot be made.
+    /// A machine's memory cannot be built.
     #[error("machine `{0}`: ranges.memory: {1}")]
     Memory(String, MemoryError),
-    /// There are none.
+    /// No machine.
     #[error("no machine is given")]
     None,
 }
 
 impl DataSides {
-    /// A pass over machines with `side = "data"`, whose kernel chooses page sizes by `policy` where they hold huge
-    /// pages.
+    /// A pass over machines with `side = "data"`; the kernel chooses page sizes by `policy` if they hold huge pages.
     pub fn new(
         machines: &[MachineSpec],
         policy: Arc<dyn PageSizePolicy>,
@@ -111,7 +110,7 @@ impl DataSides {
         DataSides::of(machines.iter().map(design).collect())
     }
 
-    /// A pass over designs of such machines, under the host's kernel.
+    /// A pass over such designs under the host's kernel.
     pub(crate) fn of(designs: Vec<DesignSpec>) -> Result<DataSides, DataSideError> {
         let first = designs.first().ok_or(DataSideError::None)?.machine.clone();
         if let Some(other) = designs.iter().find(|other| other.machine.paging != first.paging) {
@@ -136,7 +135,7 @@ impl DataSides {
         })
     }
 
-    /// Counts of every machine, in the order given.
+    /// Counts of every machine, in their order.
     pub fn finish(&self) -> Vec<DataSideTotals> {
         let of = |design: &Design| {
             let process = (&design.memory, &self.space, &self.segments, self.instructions);
@@ -147,7 +146,7 @@ impl DataSides {
         self.designs.iter().map(of).collect()
     }
 
-    /// The same, as counts of designs.
+    /// [`DataSides::finish`] as counts of designs.
     pub(crate) fn design_counts(&self) -> Vec<DesignCounts> {
         let of = |(design, totals): (&Design, DataSideTotals)| {
             let walk = design.side.machine().side_walk_cycles();
@@ -158,7 +157,7 @@ impl DataSides {
         self.designs.iter().zip(self.finish()).map(of).collect()
     }
 
-    /// What the first design has counted. A direct segment's hits are known at the end alone.
+    /// The first design's counts. A direct segment's hits are known only at the end.
     fn counted(&self) -> SpaceCounts {
         let side = &self.designs[0].side;
         let price = side.machine().side_walk_cycles();
@@ -193,7 +192,7 @@ impl DataSides {
         self.designs.iter().filter_map(Design::due).min().unwrap_or(u64::MAX)
     }
 
-    /// Decisions that are due by now.
+    /// Makes the decisions that are due.
     fn decide(&mut self) {
         for design in &mut self.designs {
             if design.due().is_some_and(|due| due <= self.instructions) {
@@ -257,7 +256,7 @@ impl Analysis for DataSides {
     }
 }
 
-/// Whether areas, or their rights, may be others afterwards.
+/// Whether an event may change areas or their rights.
 pub(crate) fn changes_areas(event: &Event) -> bool {
     matches!(
         event,

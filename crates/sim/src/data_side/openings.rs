@@ -1,14 +1,14 @@
-//! Which memory a program may use from now on, and could not before.
+//! The memory that an event makes usable.
 //!
-//! Memory that is mapped without any right is address space that is set aside, as arenas of `malloc` and heaps of
-//! just-in-time compilers are: nothing backs it until `mprotect` gives it a right.
+//! Memory mapped without any right is reserved address space, like arenas of `malloc` and heaps of just-in-time
+//! compilers: nothing backs it until `mprotect` gives it a right.
 
 use crate::ranges::added;
 use pagewalk_mm::AddressSpace;
 use pagewalk_trace::Event;
 use std::ops::Range;
 
-/// The bytes of it, in an address space that has not heard of the event yet.
+/// The bytes that an event makes usable; `before` is the address space before the event.
 pub(crate) fn opened(event: &Event, before: &AddressSpace) -> Vec<Range<u64>> {
     let is_usable = match event {
         Event::Map(mapping) => mapping.protection.allows_some(),

@@ -1,8 +1,8 @@
-//! Which memory an ideal direct segment would have had.
+//! The memory of an ideal direct segment.
 //!
 //! Karakostas 2016, section 4.7, after Basu et al., ISCA 2013: all areas of fixed size that live for more than 80 % of
-//! the run are taken for one contiguous segment, which translates for nothing. That is known when the run has ended.
-//! Areas that `brk` or `mremap` makes are not of fixed size; what is left of one that is cut is.
+//! the run count as one contiguous segment, whose translations are free. It is known only at the end of the run. Areas
+//! made by `brk` or `mremap` have no fixed size; the rest of a cut area has.
 
 use pagewalk_trace::Event;
 use std::collections::BTreeMap;
@@ -16,22 +16,22 @@ struct Region {
     fixed: bool,
 }
 
-/// All areas that there were.
+/// All areas of the run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Segments {
     regions: Vec<Region>,
-    /// Those that live, by first byte: the end, and which.
+    /// Live areas by first byte: their end and their index.
     live: BTreeMap<u64, (u64, usize)>,
 }
 
 impl Segments {
-    /// The area that has this byte.
+    /// The area of a byte.
     pub fn region(&self, address: u64) -> Option<usize> {
         let (_, &(end, region)) = self.live.range(..=address).next_back()?;
         (address < end).then_some(region)
     }
 
-    /// Notes what becomes of areas, at so many instructions.
+    /// Records an event's effect on areas at instruction `now`.
     pub fn note(&mut self, event: &Event, now: u64) {
         match event {
             Event::Map(mapping) => self.add(mapping.start.0, mapping.bytes, true, now),
@@ -76,7 +76,7 @@ impl Segments {
         }
     }
 
-    /// Of these walks by area, those that the segment would have served in a run of so many instructions.
+    /// How many of the `walks` by area the segment serves in a run of `instructions`.
     pub fn served(&self, walks: &[u64], alive: f64, instructions: u64) -> u64 {
         let lives = |region: &Region| {
             let lived = region.died.unwrap_or(instructions) - region.born;

@@ -1,4 +1,4 @@
-//! All counts of a data side, of one pass or of a system's cores and processes.
+//! All counts of a data side, from a pass or from a system's cores and processes.
 
 use super::memory::DesignMemory;
 use super::segment::Segments;
@@ -6,18 +6,18 @@ use crate::counts::{DataSideTotals, RangeTotals};
 use pagewalk_mm::AddressSpace;
 use pagewalk_translate::{DataSideCounts, MachineSpec};
 
-/// What the kernel made of one process, which executed so many instructions.
+/// A process's memory, address space and areas, and its executed instructions.
 pub(crate) type SideOf<'a> = (&'a DesignMemory, &'a AddressSpace, &'a Segments, u64);
 
 impl DataSideTotals {
-    /// Of a machine's `counts` after so many instructions and data references, and of its processes.
+    /// The totals of a machine and its processes.
     pub(crate) fn new(
         machine: &MachineSpec,
         mut counts: DataSideCounts,
         (instructions, data_references): (u64, u64),
         processes: &[SideOf<'_>],
     ) -> DataSideTotals {
-        let side = machine.data_side.as_deref().expect("checked when the design was");
+        let side = machine.data_side.as_deref().expect("the design's check ensures it");
         let each = || processes.iter();
         let segment_hits = side.segment.map(|alive| {
             each().map(|(memory, _, segments, now)| segments.served(memory.walks(), alive, *now)).sum()
@@ -41,7 +41,7 @@ impl DataSideTotals {
     }
 }
 
-/// None where none has any.
+/// The sum; none if all are none.
 fn sum(all: impl Iterator<Item = Option<u64>>) -> Option<u64> {
     all.flatten().reduce(|sum, one| sum + one)
 }
@@ -53,7 +53,7 @@ mod tests {
     use crate::counts::DesignCounts;
     use pagewalk_cost::Cycles;
 
-    /// Prices that no counter has room for.
+    /// Prices too large for any counter.
     #[test]
     fn cycles_end_at_the_most_that_there_can_be() {
         let mut machine = Library::get("karakostas_4k").expect("it is in the library");

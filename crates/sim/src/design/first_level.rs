@@ -1,16 +1,16 @@
-//! A first-level TLB array, as the list of what each set holds.
+//! A first-level TLB array, as a list of entries per set.
 //!
-//! Hits are found from the pages' side (see [`crate::store`]), so this is asked to make room, and told of references
-//! only where its replacement remembers them.
+//! Pages know which designs hold them (see [`crate::store`]), so the array only makes room, and hears of hits only if
+//! its replacement policy needs them.
 
 use crate::bits::bits;
 use crate::classes::CLASSES;
 use crate::design::recency::{Recency, TREE_WAYS_MAX};
 use crate::sizes::{HUGE, SIZES, SMALL};
 use crate::store::PageStore;
-use crate::store::entry::{Held, Packed};
-use pagewalk_setassoc::{Entry, Heeds, LastUse, SetIndex, TlbArray};
-use pagewalk_translate::{Refill, SoftwareMmu, SoftwareSpec, TlbSpec, Wanted};
+use crate::store::entry::{EntryId, PackedEntry};
+use pagewalk_setassoc::{Entry, RelevantHits, SetIndex, TlbArray, UseOrder};
+use pagewalk_translate::{Refill, RefillRequest, SoftwareMmu, SoftwareSpec, TlbSpec};
 use pagewalk_units::PageSize;
 
 /// One first-level array of one design.
@@ -18,27 +18,27 @@ use pagewalk_units::PageSize;
 pub(crate) struct FirstLevel {
     /// Index of the array in its machine.
     pub index: usize,
-    /// Classes of the references it serves: a bit each.
+    /// Classes of references that it serves, one bit each.
     classes: u64,
     /// log2 of page sizes by their index.
     shifts: [u32; SIZES],
     entries: Entries,
-    /// Whether references that hit change what leaves later, other than through the pages' times.
+    /// Whether hits change later evictions other than through the pages' times.
     minds_hits: bool,
 }
 
 #[derive(Clone, Debug)]
 enum Entries {
-    /// Replaced by the times that pages carry.
+    /// Replacement by the times that pages carry.
     Timed(Recency),
-    /// Replaced by a policy of their own. Keys are [`Packed`] words.
+    /// Replacement by a policy with state of its own. Keys are [`PackedEntry`] words.
     Other(TlbArray),
-    /// Refilled by handlers whose own misses take part. Keys are [`Packed`] words.
+    /// Refills by handlers that may miss themselves. Keys are [`PackedEntry`] words.
     Software(Box<SoftwareMmu>),
 }
 
 impl FirstLevel {
-    /// An empty array; `software`: what refills it, where its tables are mapped; `sizes`: those of pages by index.
+    /// An empty array. `software` refills it if page tables are mapped; `sizes`: page sizes by index.
     pub fn new(
         index: usize,
         spec: &TlbSpec,
@@ -47,17 +47,19 @@ impl FirstLevel {
         sizes: &[PageSize; SIZES],
     ) -> FirstLevel {
         let timed = |how, index| Entries::Timed(Recency::new(spec.geometry, index, classes, how));
-        let (entries, minds_hits) = match (software, spec.heeds(), spec.index.sets()) {
+        let (entries, minds_hits) = match (software, spec.relevant_hits(), spec.index.sets()) {
             (Some(software), ..) => (Entries::Software(Box::new(SoftwareMmu::new(software))), false),
-            (None, Heeds::Nothing, _) => (Entries::Other(spec.array()), false),
-            (None, Heeds::LastUse(how), Some(index))
-                if how == LastUse::Oldest || spec.geometry.ways() <= TREE_WAYS_MAX =>
+            (None, RelevantHits::Nothing, _) => (Entries::Other(spec.array()), false),
+            (None, RelevantHits::LastUse(how), Some(index))
+                if how == UseOrder::Oldest || spec.geometry.ways() <= TREE_WAYS_MAX =>
             {
                 (timed(how, index), false)
             }
-            (None, Heeds::LastUse(_) | Heeds::Changes, _) => (Entries::Other(spec.array()), true),
-            (None, Heeds::Each, _) => unreachable!(
-                "{} heeds repetitions, which a first level is not told of: refused when the machine was read",
+            (None, RelevantHits::LastUse(_) | RelevantHits::Changes, _) => {
+                (Entries::Other(spec.array()), true)
+            }
+            (None, RelevantHits::Each, _) => unreachable!(
+                "{} depends on repeated hits, which a first level does not see: refused when the machine was read",
                 spec.replacement.name()
             ),
         };
@@ -65,7 +67,7 @@ impl FirstLevel {
         FirstLevel { index, classes, shifts: sizes.map(PageSize::shift), entries, minds_hits }
     }
 
-    /// Page numbers that differ in the low bits of so many sets never meet in one set; `None`: hits need not be told.
+    /// The number of sets by which to filter repeated hits; `None` if the array needs no hits.
     pub fn sets_to_mind(&self) -> Option<usize> {
         match &self.entries {
             Entries::Other(array) if self.minds_hits => {
@@ -76,22 +78,22 @@ impl FirstLevel {
         }
     }
 
-    /// Whether references that hit change nothing of what leaves later.
+    /// Whether hits never change later evictions.
     pub fn passes_over_hits(&self) -> bool {
         !matches!(self.entries, Entries::Timed(_)) && !self.minds_hits
     }
 
-    /// What refills it, where its tables are mapped.
+    /// The software-managed TLB, if page tables are mapped.
     pub fn software(&mut self) -> Option<&mut SoftwareMmu> {
         if let Entries::Software(mmu) = &mut self.entries { Some(mmu) } else { None }
     }
 
-    /// The same, to look at.
+    /// [`FirstLevel::software`] for reading.
     pub fn as_software(&self) -> Option<&SoftwareMmu> {
         if let Entries::Software(mmu) = &self.entries { Some(mmu) } else { None }
     }
 
-    /// Serves the miss of a page where tables are mapped; `None` where they are not.
+    /// Refills after a miss if page tables are mapped; `None` if they are not.
     pub fn refill(
         &mut self,
         store: &mut PageStore,
@@ -100,10 +102,10 @@ impl FirstLevel {
         instructions: u64,
     ) -> Option<Refill> {
         let mmu = self.software()?;
-        let held = Held::Page(page);
+        let held = EntryId::Page(page);
         let number = store.pages[page as usize].vpn;
-        let wanted = Wanted {
-            key: Packed::new(held).key(),
+        let wanted = RefillRequest {
+            key: PackedEntry::new(held).key(),
             asid: store.asid_of(held),
             number,
             base: number,
@@ -114,7 +116,7 @@ impl FirstLevel {
             *residency(store, held, class) |= 1 << design;
         }
         for key in refill.evicted() {
-            self.clear_residency(store, design, Packed::from_key(key).get());
+            self.clear_residency(store, design, PackedEntry::from_key(key).get());
         }
         Some(refill)
     }
@@ -124,16 +126,21 @@ impl FirstLevel {
         bits(self.classes)
     }
 
-    /// Puts `held`, whose page number at its size is `number`, in the place of what its replacement chooses, which is
-    /// returned.
-    pub fn fill(&mut self, store: &mut PageStore, design: usize, held: Held, number: u64) -> Option<Held> {
+    /// Puts `held`, page `number` of its size, in place of the replacement's victim, which is returned.
+    pub fn fill(
+        &mut self,
+        store: &mut PageStore,
+        design: usize,
+        held: EntryId,
+        number: u64,
+    ) -> Option<EntryId> {
         let entry = || entry(&self.shifts, store, held, number);
         let victim = match &mut self.entries {
-            Entries::Timed(recency) => recency.fill(store, Packed::new(held), number),
-            Entries::Other(array) => array.insert(entry()).map(Packed::from_key),
+            Entries::Timed(recency) => recency.fill(store, PackedEntry::new(held), number),
+            Entries::Other(array) => array.insert(entry()).map(PackedEntry::from_key),
             Entries::Software(_) => unreachable!("see `refill`"),
         };
-        let victim = victim.map(Packed::get);
+        let victim = victim.map(PackedEntry::get);
         if let Some(victim) = victim {
             self.clear_residency(store, design, victim);
         }
@@ -143,14 +150,15 @@ impl FirstLevel {
         victim
     }
 
-    /// [`FirstLevel::fill`] where nothing but small pages is held.
+    /// [`FirstLevel::fill`] for arrays of small pages alone.
     #[inline]
     pub fn fill_page(&mut self, store: &mut PageStore, design: usize, page: u32, number: u64) {
         let Entries::Timed(recency) = &mut self.entries else {
-            self.fill(store, design, Held::Page(page), number);
+            self.fill(store, design, EntryId::Page(page), number);
             return;
         };
-        let victim = recency.fill(store, Packed::new(Held::Page(page)), number).and_then(Packed::page);
+        let victim =
+            recency.fill(store, PackedEntry::new(EntryId::Page(page)), number).and_then(PackedEntry::page);
         for class in self.served() {
             if let Some(victim) = victim {
                 store.pages[victim as usize].resident[class] &= !(1 << design);
@@ -160,8 +168,8 @@ impl FirstLevel {
         }
     }
 
-    /// Tells of a reference to what is held, where that matters.
-    pub fn hit(&mut self, store: &PageStore, held: Held, number: u64) {
+    /// Records a hit, if the replacement needs it.
+    pub fn hit(&mut self, store: &PageStore, held: EntryId, number: u64) {
         if let (Entries::Other(array), true) = (&mut self.entries, self.minds_hits) {
             let found = array.touch(entry(&self.shifts, store, held, number));
             debug_assert!(found);
@@ -169,18 +177,18 @@ impl FirstLevel {
     }
 
     /// Drops `held` if it is here.
-    pub fn remove(&mut self, store: &mut PageStore, design: usize, held: Held, number: u64) {
+    pub fn remove(&mut self, store: &mut PageStore, design: usize, held: EntryId, number: u64) {
         let was_here = match &mut self.entries {
-            Entries::Timed(recency) => recency.remove(Packed::new(held), number),
+            Entries::Timed(recency) => recency.remove(PackedEntry::new(held), number),
             Entries::Other(array) => array.remove(entry(&self.shifts, store, held, number)),
-            Entries::Software(mmu) => mmu.remove(Packed::new(held).key()),
+            Entries::Software(mmu) => mmu.remove(PackedEntry::new(held).key()),
         };
         if was_here {
             self.clear_residency(store, design, held);
         }
     }
 
-    /// Says that another design, a copy of this one, holds the same.
+    /// Marks all entries as resident in `design`, a copy of this design.
     pub fn mark_residency(&self, store: &mut PageStore, design: usize) {
         for held in self.held() {
             for class in self.served() {
@@ -189,62 +197,62 @@ impl FirstLevel {
         }
     }
 
-    /// Everything held, set by set.
-    pub fn held(&self) -> Vec<Held> {
+    /// All entries, set by set.
+    pub fn held(&self) -> Vec<EntryId> {
         match &self.entries {
-            Entries::Timed(recency) => recency.held().map(Packed::get).collect(),
+            Entries::Timed(recency) => recency.held().map(PackedEntry::get).collect(),
             Entries::Other(array) => {
-                array.keys().into_iter().map(|key| Packed::from_key(key).get()).collect()
+                array.keys().into_iter().map(|key| PackedEntry::from_key(key).get()).collect()
             }
-            Entries::Software(mmu) => mmu.pages().map(|key| Packed::from_key(key).get()).collect(),
+            Entries::Software(mmu) => mmu.pages().map(|key| PackedEntry::from_key(key).get()).collect(),
         }
     }
 
-    fn clear_residency(&self, store: &mut PageStore, design: usize, held: Held) {
+    fn clear_residency(&self, store: &mut PageStore, design: usize, held: EntryId) {
         for class in self.served() {
             *residency(store, held, class) &= !(1 << design);
             match held {
-                Held::Page(id) => store.front_remove_page(class, id),
-                Held::Unit(id) => store.front_remove_unit(class, id),
-                Held::Block(id) => {
+                EntryId::Page(id) => store.front_remove_page(class, id),
+                EntryId::Unit(id) => store.front_remove_unit(class, id),
+                EntryId::Block(id) => {
                     for at in 0..store.blocks[id as usize].units.len() {
                         let unit = store.blocks[id as usize].units[at];
                         store.front_remove_unit(class, unit);
                     }
                 }
-                Held::Super(id) => store.front_remove_super(class, id),
+                EntryId::Super(id) => store.front_remove_super(class, id),
             }
         }
     }
 }
 
-/// As an array with places of its own knows it; `shifts`: log2 of page sizes by their index.
+/// `held` as an entry of `TlbArray`; `shifts`: log2 of page sizes by index.
 #[inline]
-fn entry(shifts: &[u32; SIZES], store: &PageStore, held: Held, number: u64) -> Entry {
+fn entry(shifts: &[u32; SIZES], store: &PageStore, held: EntryId, number: u64) -> Entry {
     let size = match held {
-        Held::Page(_) => SMALL,
-        Held::Unit(_) | Held::Block(_) => HUGE,
-        Held::Super(id) => store.supers.get(id).block.order.into(),
+        EntryId::Page(_) => SMALL,
+        EntryId::Unit(_) | EntryId::Block(_) => HUGE,
+        EntryId::Super(id) => store.supers.get(id).block.order.into(),
     };
-    Entry { shift: shifts[size], number, key: Packed::new(held).key() }
+    Entry { shift: shifts[size], number, key: PackedEntry::new(held).key() }
 }
 
-/// Designs whose first level holds it for references of `class`.
-pub(crate) fn resident(store: &PageStore, held: Held, class: usize) -> u64 {
+/// Designs whose first level holds `held` for references of `class`.
+pub(crate) fn resident(store: &PageStore, held: EntryId, class: usize) -> u64 {
     match held {
-        Held::Page(id) => store.pages[id as usize].resident[class],
-        Held::Unit(id) => store.units[id as usize].resident[class],
-        Held::Block(id) => store.blocks[id as usize].resident[class],
-        Held::Super(id) => store.supers.get(id).resident[class],
+        EntryId::Page(id) => store.pages[id as usize].resident[class],
+        EntryId::Unit(id) => store.units[id as usize].resident[class],
+        EntryId::Block(id) => store.blocks[id as usize].resident[class],
+        EntryId::Super(id) => store.supers.get(id).resident[class],
     }
 }
 
 #[inline(always)]
-fn residency(store: &mut PageStore, held: Held, class: usize) -> &mut u64 {
+fn residency(store: &mut PageStore, held: EntryId, class: usize) -> &mut u64 {
     match held {
-        Held::Page(id) => &mut store.pages[id as usize].resident[class],
-        Held::Unit(id) => &mut store.units[id as usize].resident[class],
-        Held::Block(id) => &mut store.blocks[id as usize].resident[class],
-        Held::Super(id) => &mut store.supers.get_mut(id).resident[class],
+        EntryId::Page(id) => &mut store.pages[id as usize].resident[class],
+        EntryId::Unit(id) => &mut store.units[id as usize].resident[class],
+        EntryId::Block(id) => &mut store.blocks[id as usize].resident[class],
+        EntryId::Super(id) => &mut store.supers.get_mut(id).resident[class],
     }
 }

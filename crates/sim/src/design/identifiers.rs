@@ -1,17 +1,17 @@
-//! Identifiers of address spaces, of which a machine has a few.
+//! A machine's few identifiers of address spaces.
 
 use pagewalk_translate::Asid;
 
-/// Which spaces have one of a machine's identifiers.
+/// The address spaces that have a hardware identifier.
 #[derive(Clone, Debug)]
 pub(crate) struct Identifiers {
-    /// By identifier. A machine without any has room for the space that runs.
+    /// The space of each identifier. A machine without identifiers has one slot, for the running space.
     holders: Vec<Option<Asid>>,
     next: usize,
 }
 
 impl Identifiers {
-    /// `count` identifiers, the first of which the first space has.
+    /// `count` identifiers; the first belongs to the first space.
     pub fn new(count: u32) -> Identifiers {
         let mut holders = vec![None; count.max(1) as usize];
         holders[0] = Some(Asid::default());

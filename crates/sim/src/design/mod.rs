@@ -11,7 +11,7 @@ mod tournament;
 
 pub(crate) use identifiers::Identifiers;
 
-use crate::caches::{Memory, WalkCost};
+use crate::caches::{MemoryCaches, WalkCost};
 use crate::classes::{CLASSES, FETCH, KINDS, LOAD, STORE};
 use crate::counts::MissCounts;
 use crate::design::first_level::FirstLevel;
@@ -21,20 +21,20 @@ use crate::design::siblings::{Miss, Siblings};
 use crate::fit::KernelError;
 use crate::sizes::{HUGE, SIZES, SMALL, in_pieces};
 use crate::spec::DesignSpec;
-use crate::store::entry::Held;
+use crate::store::entry::EntryId;
 use crate::store::{Page, PageStore};
 use pagewalk_mm::{AddressSpace, MappingId, PageSizePolicy, Scope};
-use pagewalk_translate::{Asid, Filled, Fills, LowerLevels, MachineSpec, Prefetcher, Walker};
+use pagewalk_translate::{Asid, Fills, LowerLevels, MachineSpec, Prefetcher, TranslationSource, Walker};
 use pagewalk_units::{Kind, PageSize, VirtAddr};
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
-// Many fields: the parts of one machine, which every miss goes through in order.
+// Many fields: the parts of a machine, in the order of a miss.
 #[derive(Clone)]
 pub(crate) struct Design {
     pub name: String,
     pub machine: MachineSpec,
-    /// By the index of a page size.
+    /// Page sizes by index.
     pub sizes: [PageSize; SIZES],
     pub policy: Arc<dyn PageSizePolicy>,
     pub bit: usize,
@@ -43,22 +43,22 @@ pub(crate) struct Design {
     pub array: [[Option<usize>; SIZES]; CLASSES],
     pub lower: LowerLevels,
     pub walker: Walker,
-    pub memory: Option<Memory>,
+    pub memory: Option<MemoryCaches>,
     pub prefetchers: Vec<Prefetcher>,
     pub reach: Option<ReachFamily>,
-    /// Designs that have this one's first level.
+    /// Designs with the same first level.
     pub siblings: Siblings,
-    /// Whether nobody asks for what it has below its first level: it is one of its own siblings, whose lower levels are
-    /// simulated together.
+    /// Whether its own lower levels are unused, because it is one of its own siblings, whose lower levels are simulated
+    /// together.
     pub hollow: bool,
     pub identifiers: Identifiers,
     pub last_level: u8,
     pub os: Option<Os>,
     /// Whether TLBs hold huge pages in pieces of base pages.
     pub in_pieces: bool,
-    /// Whether some lower level receives what the first replaces.
+    /// Whether some lower level receives victims of the first.
     pub gives_victims: bool,
-    /// Whether memory of hugetlb is on huge pages: not where TLBs do not hold them, or handlers' tables map base pages.
+    /// Whether hugetlb memory is on huge pages: not if TLBs do not hold them or handlers' tables map base pages.
     pub maps_hugetlb: bool,
     pub counts: MissCounts,
 }
@@ -69,7 +69,7 @@ impl Design {
         let base = spec.machine.paging.base();
         let mut sizes = [base; SIZES];
         match &spec.kernel {
-            // Beyond the largest page size there is nothing to hold.
+            // Orders above the largest page size are unused.
             Some(_) => sizes.iter_mut().zip(base.shift()..).for_each(|(size, shift)| {
                 *size = PageSize::from_shift(shift).unwrap_or(*size);
             }),
@@ -114,7 +114,7 @@ impl Design {
             gives_victims: spec.machine.tlbs.iter().any(|tlb| tlb.fills == Fills::Victims),
             lower,
             walker: Walker::new(&spec.machine.walker),
-            memory: Memory::of(&spec.machine),
+            memory: MemoryCaches::of(&spec.machine),
             prefetchers: Prefetcher::of(&spec.machine),
             name: spec.name,
             machine: spec.machine,
@@ -132,13 +132,13 @@ impl Design {
         1 << self.bit
     }
 
-    /// Sets that every first-level array of small pages has at least which minds hits; `None` where no array does.
-    /// `hugetlb`: the program has some.
+    /// The least number of sets of the first-level arrays of small pages that need hits; `None` if no array does.
+    /// `hugetlb`: the program has hugetlb memory.
     pub fn sets_to_mind(&self, hugetlb: bool) -> Option<usize> {
         let holds = |array: usize, size: usize| self.array.iter().any(|sizes| sizes[size] == Some(array));
         let minding =
             || (0..self.first.len()).filter_map(|array| Some((array, self.first[array].sets_to_mind()?)));
-        // Neighbours in an array of larger pages are not neighbours by their small pages' numbers.
+        // Sets of an array of larger pages do not follow from small pages' numbers.
         let has_larger = self.os.is_some() || self.policy.may_be_huge() || hugetlb;
         let mixed = |array: usize| has_larger && (SMALL + 1..SIZES).any(|size| holds(array, size));
         let sets = |(array, sets)| if mixed(array) { 1 } else { sets };
@@ -146,7 +146,7 @@ impl Design {
         of_small_pages.or_else(|| minding().next().map(|_| 1))
     }
 
-    /// Tells the first level of a reference to a page that it holds.
+    /// Records a first-level hit of a page.
     pub fn hit(&mut self, store: &PageStore, class: usize, page: u32) {
         let (held, number, size) = self.mapped(store, page);
         if let Some(array) = self.array[class][size] {
@@ -167,9 +167,9 @@ impl Design {
         self.array[FETCH].iter().flatten().filter(move |array| data(array)).map(|&array| &self.first[array])
     }
 
-    /// Whether every fetch has its own place in the order and none may be folded into its neighbour: where fetches
-    /// can bypass the first level, or hits of fetches and data, by their order, tell what one array replaces.
-    /// `hugetlb`: the program has some.
+    /// Whether fetches must not be folded, because each has its own place in the order: if fetches can bypass the first
+    /// level, or if one array's replacement depends on the order of hits by fetches and data. `hugetlb`: the program
+    /// has hugetlb memory.
     pub fn needs_every_fetch(&self, policy: &dyn PageSizePolicy, hugetlb: bool) -> bool {
         let may_be_huge = policy.may_be_huge() || hugetlb && self.maps_hugetlb;
         let huge = may_be_huge && !self.in_pieces;
@@ -183,7 +183,7 @@ impl Design {
         bypass || ordered
     }
 
-    /// Serves a first-level miss; returns what the walk cost if it took one.
+    /// Serves a first-level miss; returns the cost of the walk, if it walks.
     pub fn miss(
         &mut self,
         store: &mut PageStore,
@@ -205,14 +205,15 @@ impl Design {
         let address = store.address(store.pages[page as usize].vpn);
         self.counts.first_level[class][size] += 1;
         let served = self.served_below(kind, asid, address, self.sizes[size]);
-        let reached_last = served == Filled::Walk || served == Filled::Level(self.last_level);
+        let reached_last =
+            served == TranslationSource::Walk || served == TranslationSource::Level(self.last_level);
         if let (Some(reach), true) = (&mut self.reach, reached_last) {
             reach.touch(held, number);
         }
         let prefetched =
-            served == Filled::Walk && self.claim_prefetched(kind, asid, number, self.sizes[size]);
+            served == TranslationSource::Walk && self.claim_prefetched(kind, asid, number, self.sizes[size]);
         let read = match served {
-            Filled::Walk if !prefetched => {
+            TranslationSource::Walk if !prefetched => {
                 self.os_missed(store, class, page, instructions);
                 let cost = self.walk(address, self.sizes[mapped]);
                 self.counts.charge(class, cost);
@@ -223,7 +224,7 @@ impl Design {
                 None
             }
         };
-        if self.os.is_some() && served == Filled::Walk {
+        if self.os.is_some() && served == TranslationSource::Walk {
             self.os_fill(store, class, kind, page);
             return read;
         }
@@ -236,7 +237,7 @@ impl Design {
             }
         }
         self.lower.fill(kind, asid, address, self.sizes[size], served);
-        if served == Filled::Walk && !self.prefetchers.is_empty() {
+        if served == TranslationSource::Walk && !self.prefetchers.is_empty() {
             self.prefetch_next(store, space, kind, number, self.sizes[size]);
         }
         let (size, mapped) = (self.sizes[size], self.sizes[mapped]);
@@ -244,7 +245,7 @@ impl Design {
         read
     }
 
-    /// Which of the lower levels serves a first-level miss.
+    /// The lower level that serves a first-level miss.
     #[inline(always)]
     pub(crate) fn served_below(
         &mut self,
@@ -252,9 +253,9 @@ impl Design {
         asid: Asid,
         address: VirtAddr,
         size: PageSize,
-    ) -> Filled {
-        // As if the second level had it, after which nothing is left to do.
-        if self.hollow { Filled::Level(2) } else { self.lower.look_up(kind, asid, address, size) }
+    ) -> TranslationSource {
+        // As if the second level hit, so that nothing is left to do.
+        if self.hollow { TranslationSource::Level(2) } else { self.lower.look_up(kind, asid, address, size) }
     }
 
     /// Walks to the leaf of `address`, mapped at `size`.
@@ -265,7 +266,7 @@ impl Design {
         }
     }
 
-    /// Counts the second half of a reference that lies in one page with the first.
+    /// Counts the second half of a reference that lies in the same page as the first.
     pub fn note_inside(&mut self, store: &PageStore, class: usize, page: u32) {
         self.counts.inside_huge[class] += 1;
         let size = self.mapped(store, page).2;
@@ -277,7 +278,7 @@ impl Design {
     /// Index of the size at which the page is mapped.
     pub(crate) fn page_size(&self, store: &PageStore, page: u32) -> usize {
         if self.os.is_some() {
-            // Between the two sizes that tables have, the entry is repeated for each base page.
+            // For sizes between the two that tables have, the entry is repeated for each base page.
             let huge = store.paging.huge_order() as usize;
             return if self.mapped(store, page).2 >= huge { huge } else { SMALL };
         }
@@ -288,11 +289,11 @@ impl Design {
         if (unit.huge | store.block_designs) & self.mask() != 0 { HUGE } else { SMALL }
     }
 
-    /// What the design's TLBs hold for the page, its number, and the size's index.
-    pub(crate) fn mapped(&self, store: &PageStore, page: u32) -> (Held, u64, usize) {
+    /// The TLB entry for a page, its number, and the index of its size.
+    pub(crate) fn mapped(&self, store: &PageStore, page: u32) -> (EntryId, u64, usize) {
         if !store.minds_units {
-            // No design of the pass has any but small pages.
-            return (Held::Page(page), store.pages[page as usize].vpn, SMALL);
+            // All designs of the pass have small pages only.
+            return (EntryId::Page(page), store.pages[page as usize].vpn, SMALL);
         }
         if let Some(os) = &self.os {
             return os.held(store, page);
@@ -300,17 +301,17 @@ impl Design {
         let unit_id = store.pages[page as usize].unit;
         let unit = &store.units[unit_id as usize];
         if self.in_pieces {
-            (Held::Page(page), store.pages[page as usize].vpn, SMALL)
+            (EntryId::Page(page), store.pages[page as usize].vpn, SMALL)
         } else if unit.huge & self.mask() != 0 {
-            (Held::Unit(unit_id), unit.number, HUGE)
+            (EntryId::Unit(unit_id), unit.number, HUGE)
         } else if store.block_designs & self.mask() != 0 {
-            (Held::Block(unit.block), unit.number, HUGE)
+            (EntryId::Block(unit.block), unit.number, HUGE)
         } else {
-            (Held::Page(page), store.pages[page as usize].vpn, SMALL)
+            (EntryId::Page(page), store.pages[page as usize].vpn, SMALL)
         }
     }
 
-    /// Drops the translations of pages, or of the huge pages they are part of, from all TLBs.
+    /// Drops the translations of pages, or of the huge pages around them, from all TLBs.
     pub fn invalidate(&mut self, store: &mut PageStore, pages: &[u32]) {
         let mut in_pieces = FxHashSet::default();
         for &page in pages {
@@ -339,7 +340,7 @@ impl Design {
     }
 
     /// Drops a translation from all TLBs.
-    pub(crate) fn drop_entry(&mut self, store: &mut PageStore, held: Held, number: u64, size: usize) {
+    pub(crate) fn drop_entry(&mut self, store: &mut PageStore, held: EntryId, number: u64, size: usize) {
         let asid = store.asid_of(held);
         let mut arrays: Vec<usize> = self.array.iter().filter_map(|sizes| sizes[size]).collect();
         arrays.dedup();
@@ -357,7 +358,7 @@ impl Design {
         self.siblings.invalidate(held, asid, number, self.sizes[size]);
     }
 
-    /// A copy of this design as design `bit` under another policy, with the same pages in its TLBs.
+    /// A copy of this design as design `bit` under another policy, with the same TLB contents.
     pub fn fork(&self, store: &mut PageStore, bit: usize, policy: Arc<dyn PageSizePolicy>) -> Design {
         let copy = Design { bit, reach: None, siblings: Siblings::default(), policy, ..self.clone() };
         for array in &copy.first {
@@ -390,7 +391,7 @@ impl Design {
         }
     }
 
-    /// Whether its policy decides unit by unit.
+    /// Whether its policy decides by unit.
     pub fn decides(&self) -> bool {
         self.policy.scope() == Scope::Mapping
     }

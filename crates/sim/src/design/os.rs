@@ -1,24 +1,24 @@
-//! A design's own kernel, which builds superpages of many sizes while the stream runs.
+//! A design's own kernel, which builds superpages of many sizes during the run.
 //!
-//! The kernel decides; this tells it of the design's misses, and carries its decisions to the design's TLBs and to the
-//! store. Work that the kernel does in the background is done at the first miss or first touch after it is due.
+//! This module reports the design's misses to the kernel, and applies the kernel's decisions to the design's TLBs and
+//! to the store. Background work runs at the first miss or first touch after it is due.
 
 use crate::classes::{CLASSES, FETCH, KINDS};
 use crate::design::Design;
 use crate::fit::{KernelError, held_order, watched};
-use crate::looks::Looks;
+use crate::looks::ScanTimes;
 use crate::store::PageStore;
-use crate::store::entry::Held;
+use crate::store::entry::EntryId;
 use pagewalk_mm::promotion::{LastUse, Miss};
 use pagewalk_mm::{AddressSpace, Kernel, MemorySample, ORDERS, Remap, Superpage};
-use pagewalk_translate::{Asid, Filled, MachineSpec};
+use pagewalk_translate::{Asid, MachineSpec, TranslationSource};
 use pagewalk_units::{Kind, PageSize};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// A superpage that the kernel maps and TLBs hold.
 #[derive(Clone, Copy, Debug)]
-struct Mapped {
+struct MappedSuperpage {
     order: u8,
     /// References to it before this design mapped it, by class.
     before: [u64; CLASSES],
@@ -28,26 +28,26 @@ struct Mapped {
 #[derive(Clone)]
 pub(crate) struct Os {
     pub kernel: Kernel,
-    /// By order of what the kernel maps: the order of the pieces that TLBs hold of it.
+    /// By order of the kernel's pages: the order of the pieces that TLBs hold.
     held_order: [u8; ORDERS],
-    /// Which TLB serves a class, as the kernel's policy counts them.
+    /// The TLB that serves a class, as the kernel's policy numbers them.
     tlbs: [usize; CLASSES],
     watches: bool,
     /// By first page.
-    mapped: BTreeMap<u64, Mapped>,
-    /// References to superpages of each order that are no longer mapped.
+    mapped: BTreeMap<u64, MappedSuperpage>,
+    /// References, by order, to superpages that are no longer mapped.
     references: [[u64; ORDERS]; CLASSES],
-    /// Second halves of references inside one superpage: no lookups of their own.
+    /// Second halves of references inside one superpage: they need no lookup.
     pub inside: [[u64; ORDERS]; CLASSES],
     remaps: Vec<Remap>,
     /// By the store's clock.
-    looks: Looks,
+    looks: ScanTimes,
 }
 
-/// When pages were used, as a kernel can know it.
+/// Times of use, as far as a kernel can know them.
 struct Uses<'a> {
     store: &'a PageStore,
-    looks: &'a Looks,
+    looks: &'a ScanTimes,
 }
 
 impl LastUse for Uses<'_> {
@@ -79,7 +79,7 @@ impl Os {
             references: [[0; ORDERS]; CLASSES],
             inside: [[0; ORDERS]; CLASSES],
             remaps: Vec::new(),
-            looks: Looks::default(),
+            looks: ScanTimes::default(),
         })
     }
 
@@ -90,7 +90,7 @@ impl Os {
         kernel.samples().to_vec()
     }
 
-    /// Orders of what TLBs hold, with memory of hugetlb or without.
+    /// Orders of TLB entries, with or without hugetlb memory.
     pub fn held_orders(&self, hugetlb: bool) -> impl Iterator<Item = usize> + use<> {
         let orders = self.kernel.orders() | u32::from(hugetlb) << self.kernel.hugetlb_order();
         let held = self.held_order;
@@ -101,24 +101,24 @@ impl Os {
         (0..ORDERS).filter(move |order| set >> order & 1 == 1)
     }
 
-    /// What TLBs hold for a page.
-    pub fn held(&self, store: &PageStore, page: u32) -> (Held, u64, usize) {
+    /// The TLB entry for a page.
+    pub fn held(&self, store: &PageStore, page: u32) -> (EntryId, u64, usize) {
         let vpn = store.pages[page as usize].vpn;
         let order = self.kernel.table().mapped(vpn).map_or(0, |unit| self.held_order[unit.order as usize]);
         let block = Superpage::around(vpn, order);
         match store.super_at(block) {
             Some(held) if order > 0 => (held, block.number(), order.into()),
-            _ => (Held::Page(page), vpn, 0),
+            _ => (EntryId::Page(page), vpn, 0),
         }
     }
 
-    /// The order of the superpage that is known to hold a page, as far as TLBs hold them.
+    /// The order of the TLB's piece of the superpage around a page.
     fn size_known(&self, vpn: u64) -> u8 {
         let before = self.mapped.range(..=vpn).next_back();
         before.map_or(0, |(&first, of)| if vpn >> of.order == first >> of.order { of.order } else { 0 })
     }
 
-    /// References to superpages of each order so far, by class: those that were lookups.
+    /// Lookups of superpages so far, by class and order.
     pub fn lookups(&self, store: &PageStore) -> [[u64; ORDERS]; CLASSES] {
         let mut references = self.references;
         for (&first, of) in &self.mapped {
@@ -134,10 +134,13 @@ impl Os {
         &self,
         store: &PageStore,
         first: u64,
-        of: &Mapped,
+        of: &MappedSuperpage,
         sums: &mut [[u64; ORDERS]; CLASSES],
     ) {
-        let id = store.supers.find(Superpage { first, order: of.order }).expect("what is mapped is known");
+        let id = store
+            .supers
+            .find(Superpage { first, order: of.order })
+            .expect("the store knows every mapped superpage");
         let references = store.supers.get(id).references.iter().zip(of.before);
         for (sum, (now, before)) in sums.iter_mut().zip(references) {
             sum[of.order as usize] += now - before;
@@ -145,16 +148,16 @@ impl Os {
     }
 }
 
-/// What happens on a design with a kernel.
+/// Events of a design with its own kernel.
 impl Design {
-    /// So many instructions have been executed when the kernel does something next.
+    /// Reports the executed instructions, before the kernel's next work.
     pub fn os_reached(&mut self, instructions: u64) {
         if let Some(os) = &mut self.os {
             os.kernel.reached(instructions);
         }
     }
 
-    /// First touch of a page: what the kernel remaps then.
+    /// First touch of a page; returns the remaps.
     pub fn os_touched(&mut self, space: &AddressSpace, vpn: u64, stores: bool) -> Vec<Remap> {
         let Some(os) = &mut self.os else { return Vec::new() };
         let mut remaps = std::mem::take(&mut os.remaps);
@@ -167,7 +170,7 @@ impl Design {
         self.os.as_ref().is_some_and(|os| os.kernel.table().is_protected(vpn))
     }
 
-    /// A store to such a page: what the kernel remaps then.
+    /// A store to such a page; returns the remaps.
     pub fn os_stored(&mut self, space: &AddressSpace, vpn: u64) -> Vec<Remap> {
         let Some(os) = &mut self.os else { return Vec::new() };
         let mut remaps = std::mem::take(&mut os.remaps);
@@ -175,7 +178,7 @@ impl Design {
         remaps
     }
 
-    /// The process has forked: what the kernel remaps then.
+    /// The process forks; returns the remaps.
     pub fn os_forked(&mut self, child: u32, space: &AddressSpace) -> Vec<Remap> {
         let Some(os) = &mut self.os else { return Vec::new() };
         let mut remaps = std::mem::take(&mut os.remaps);
@@ -188,7 +191,7 @@ impl Design {
         self.os.as_ref().is_some_and(|os| os.kernel.killed().is_some())
     }
 
-    /// So many fetches from a page that were counted are not made.
+    /// Takes back fetches from a page that were counted but do not happen.
     pub fn os_take_back_fetches(&mut self, vpn: u64, fetches: u64) {
         let Some(os) = &mut self.os else { return };
         self.counts.inside_huge[FETCH] += fetches;
@@ -198,7 +201,7 @@ impl Design {
         }
     }
 
-    /// What the kernel does in the background, if some of it is due.
+    /// Background work, if due; returns the remaps.
     pub fn os_wake(&mut self, store: &PageStore, space: &AddressSpace, instructions: u64) -> Vec<Remap> {
         let Some(os) = self.os.as_mut().filter(|os| os.kernel.wakes().is_some_and(|at| at <= instructions))
         else {
@@ -210,7 +213,7 @@ impl Design {
         remaps
     }
 
-    /// Pages were added to the address space: what the kernel maps at once.
+    /// Pages were added to the address space; returns what the kernel maps at once.
     pub fn os_mapped(&mut self, space: &AddressSpace, pages: Range<u64>) -> Vec<Remap> {
         let Some(os) = self.os.as_mut().filter(|os| os.kernel.backs_areas()) else { return Vec::new() };
         let mut remaps = std::mem::take(&mut os.remaps);
@@ -218,7 +221,7 @@ impl Design {
         remaps
     }
 
-    /// The program has advised on a range of pages: what the kernel remaps for that.
+    /// The program advises on a range of pages; returns the remaps.
     pub fn os_advised(
         &mut self,
         store: &PageStore,
@@ -232,13 +235,13 @@ impl Design {
         remaps
     }
 
-    /// Whether a page was touched and has been swapped out or dropped since. Something may map it again already, as one
-    /// of a file that lies near another.
+    /// Whether a touched page has since been swapped out or dropped. It may be mapped again already, as a file's page
+    /// near a faulting one.
     pub fn os_lacks(&self, vpn: u64) -> bool {
         self.os.as_ref().is_some_and(|os| os.kernel.swaps() && !os.kernel.table().is_touched(vpn))
     }
 
-    /// A walk is due for a reference to the page, and nothing is filled yet.
+    /// A miss, before the walk and any fill.
     pub fn os_missed(&mut self, store: &PageStore, class: usize, page: u32, instructions: u64) {
         let vpn = store.pages[page as usize].vpn;
         if let Some(os) = &mut self.os {
@@ -250,20 +253,20 @@ impl Design {
         }
     }
 
-    /// A miss was served: what maps the page, if the kernel watches misses.
+    /// A miss has been served; returns what maps the page, if the kernel watches misses.
     pub fn os_served(&self, vpn: u64) -> Option<Superpage> {
         self.os.as_ref().filter(|os| os.watches)?.kernel.table().mapped(vpn)
     }
 
-    /// What the kernel builds around a page after a miss, and what it remaps for that.
+    /// The superpage due after a miss, and the remaps that build it.
     pub fn os_due(&mut self, unit: Superpage, space: &AddressSpace) -> (Option<Superpage>, Vec<Remap>) {
         let Some(os) = &mut self.os else { return (None, Vec::new()) };
         let mut remaps = std::mem::take(&mut os.remaps);
         (os.kernel.served(unit, space, &mut remaps), remaps)
     }
 
-    /// Whether a TLB that is watched holds a page.
-    fn is_watched_in(&self, store: &PageStore, tlb: usize, held: Held, number: u64, size: usize) -> bool {
+    /// Whether a watched TLB holds a page.
+    fn is_watched_in(&self, store: &PageStore, tlb: usize, held: EntryId, number: u64, size: usize) -> bool {
         let Some(os) = &self.os else { return false };
         let mut classes = (0..CLASSES).filter(|&class| os.tlbs[class] == tlb);
         if self.last_level == 1 {
@@ -279,7 +282,7 @@ impl Design {
         })
     }
 
-    /// Puts a translation into all arrays that a walk fills, and tells the kernel what enters and leaves.
+    /// Fills all arrays after a walk, and reports entering and leaving translations to the kernel.
     pub(crate) fn os_fill(&mut self, store: &mut PageStore, class: usize, kind: Kind, page: u32) {
         let (held, number, size) = self.mapped(store, page);
         let watches = self.os.as_ref().is_some_and(|os| os.watches);
@@ -293,11 +296,11 @@ impl Design {
             self.lower.receive(self.first[array].index, asid, number, self.sizes[size]);
         }
         let address = store.address(number << size);
-        self.lower.fill(kind, store.asid_of(held), address, self.sizes[size], Filled::Walk);
+        self.lower.fill(kind, store.asid_of(held), address, self.sizes[size], TranslationSource::Walk);
         if !watches {
             return;
         }
-        let mut left: Vec<(Held, u64, usize)> = Vec::new();
+        let mut left: Vec<(EntryId, u64, usize)> = Vec::new();
         if self.last_level == 1 {
             left.extend(victim.map(|victim| {
                 let (number, size) = store.numbered(victim);
@@ -305,12 +308,12 @@ impl Design {
             }));
         } else {
             let base = store.paging.base().shift();
-            // Lower arrays are asked by number, whatever the store calls it.
+            // Lower arrays are looked up by number, not by the store's id.
             let of =
                 |(_, number, size): (Asid, u64, PageSize)| (held, number, (size.shift() - base) as usize);
             left.extend(self.lower.take_evicted().map(of));
         }
-        // Another array of the same TLB may still have it.
+        // Another array of the same TLB may still hold it.
         left.retain(|&(held, number, size)| !self.is_watched_in(store, tlb, held, number, size));
         let is_there = self.is_watched_in(store, tlb, held, number, size);
         let Some(os) = &mut self.os else { return };
@@ -322,7 +325,7 @@ impl Design {
         }
     }
 
-    /// Pages were unmapped, or their protection changed.
+    /// Pages were unmapped or their protection changed.
     pub fn os_change(
         &mut self,
         store: &mut PageStore,
@@ -348,7 +351,7 @@ impl Design {
         }
     }
 
-    /// Does what the kernel has decided. `fill`: the reference after whose miss it did so, whose page enters the TLBs.
+    /// Applies the kernel's decisions. `fill`: the reference whose miss led to them; its page enters the TLBs.
     pub fn remap(&mut self, store: &mut PageStore, mut remaps: Vec<Remap>, fill: Option<(usize, Kind)>) {
         let running = store.running;
         let before = self.os.as_ref().map_or(0, |os| os.size_known(running.vpn));
@@ -373,7 +376,7 @@ impl Design {
         }
         if let Some(os) = &mut self.os {
             os.remaps = remaps;
-            // Fetches that were counted ahead are made at the new size.
+            // Fetches counted ahead happen at the new size.
             let after = os.size_known(running.vpn);
             if before != after {
                 for (size, sign) in [(before, -1), (after, 1)].into_iter().filter(|&(size, _)| size > 0) {
@@ -384,17 +387,17 @@ impl Design {
         }
     }
 
-    /// Drops all translations of a block, or of parts of it, from the TLBs. `tell`: the kernel does not know yet.
+    /// Drops all translations of a block and its parts from the TLBs. `tell`: report them to the kernel.
     fn drop_translations(&mut self, store: &mut PageStore, block: Superpage, tell: bool) {
         let Some(os) = &self.os else { return };
-        let mut held: Vec<(Held, u64, usize)> = Vec::new();
+        let mut held: Vec<(EntryId, u64, usize)> = Vec::new();
         for (&first, of) in os.mapped.range(block.pages()) {
             let part = Superpage { first, order: of.order };
             held.extend(store.super_at(part).map(|held| (held, part.number(), usize::from(of.order))));
         }
         let covered = |page: u32| store.supers.users(page) & self.mask() != 0;
         for page in store.pages_in(block.pages()).into_iter().filter(|&page| !covered(page)) {
-            held.push((Held::Page(page), store.pages[page as usize].vpn, 0));
+            held.push((EntryId::Page(page), store.pages[page as usize].vpn, 0));
         }
         let tlbs: Vec<usize> = match (os.watches && tell, os.tlbs[FETCH]) {
             (false, _) => Vec::new(),
@@ -411,7 +414,7 @@ impl Design {
         }
     }
 
-    /// Notes that the kernel maps a superpage, in the pieces that TLBs hold.
+    /// Records a mapped superpage, in the pieces that TLBs hold.
     fn know(&mut self, store: &mut PageStore, block: Superpage) {
         let Some(os) = &mut self.os else { return };
         let order = os.held_order[block.order as usize];
@@ -420,7 +423,7 @@ impl Design {
         }
         for first in block.pages().step_by(1 << order) {
             let id = store.add_super(Superpage { first, order }, self.bit);
-            os.mapped.insert(first, Mapped { order, before: store.supers.get(id).references });
+            os.mapped.insert(first, MappedSuperpage { order, before: store.supers.get(id).references });
         }
     }
 

@@ -1,16 +1,16 @@
-//! Prefetching, seen from a design: what maps the next page, and whether the TLB has it.
+//! Prefetching in a design: the translation of the next page, and whether the TLB holds it.
 
 use crate::classes::CLASSES;
 use crate::design::Design;
 use crate::sizes::HUGE;
 use crate::store::PageStore;
-use crate::store::entry::Held;
+use crate::store::entry::EntryId;
 use pagewalk_mm::AddressSpace;
 use pagewalk_translate::Asid;
 use pagewalk_units::{Kind, PageSize, VirtAddr};
 
 impl Design {
-    /// Whether a page that every level missed is in a prefetch buffer; it is taken out.
+    /// Takes a page that missed every level out of a prefetch buffer; false if it is not there.
     pub(crate) fn claim_prefetched(&mut self, kind: Kind, asid: Asid, number: u64, size: PageSize) -> bool {
         let mut prefetchers = self.prefetchers.iter_mut();
         prefetchers
@@ -18,7 +18,7 @@ impl Design {
             .is_some_and(|prefetcher| prefetcher.claim(asid, number, size))
     }
 
-    /// After a walk, or a hit in a buffer: fetches the page that follows, where that is due.
+    /// Prefetches the next page after a walk or a hit in a buffer, if due.
     pub(crate) fn prefetch_next(
         &mut self,
         store: &PageStore,
@@ -37,30 +37,30 @@ impl Design {
         {
             let address = VirtAddr(number << self.sizes[size].shift());
             let mapped = match held {
-                Held::Page(page) => self.page_size(store, page),
-                Held::Unit(_) | Held::Block(_) | Held::Super(_) => HUGE,
+                EntryId::Page(page) => self.page_size(store, page),
+                EntryId::Unit(_) | EntryId::Block(_) | EntryId::Super(_) => HUGE,
             };
             let read = self.walk(address, self.sizes[mapped]).references;
             self.prefetchers[at].put(asid, number, self.sizes[size], read);
         }
     }
 
-    /// What maps the page `vpn`, touched or not, in this design's page tables.
-    fn mapped_at(&self, store: &PageStore, space: &AddressSpace, vpn: u64) -> Option<(Held, u64, usize)> {
-        // A piece that was not touched has no page.
+    /// The translation of page `vpn`, touched or not, in this design's page tables.
+    fn mapped_at(&self, store: &PageStore, space: &AddressSpace, vpn: u64) -> Option<(EntryId, u64, usize)> {
+        // An untouched piece has no page.
         if self.in_pieces {
             return store.find(vpn).map(|page| self.mapped(store, page));
         }
         let number = store.block_number(vpn);
         if store.block_designs & self.mask() != 0 {
             let block = store.block_at(number).filter(|&block| store.blocks[block as usize].pages > 0)?;
-            return Some((Held::Block(block), number, HUGE));
+            return Some((EntryId::Block(block), number, HUGE));
         }
         if let Some(page) = store.find(vpn) {
             return Some(self.mapped(store, page));
         }
-        // A part of a huge page that was never touched itself. The kernel's own huge pages fill their block, those of
-        // a policy for one mapping end where the mapping does.
+        // An untouched part of a huge page. The kernel's huge pages fill their block; those of a policy for one mapping
+        // end with the mapping.
         let block = &store.blocks[store.block_at(number)? as usize];
         let covers = |&&id: &&u32| {
             let unit = &store.units[id as usize];
@@ -68,11 +68,11 @@ impl Design {
             huge && (self.policy.splits(unit.mapping)
                 || space.mapping_of(store.bytes_of(vpn)) == unit.mapping)
         };
-        block.units.iter().find(covers).map(|&unit| (Held::Unit(unit), number, HUGE))
+        block.units.iter().find(covers).map(|&unit| (EntryId::Unit(unit), number, HUGE))
     }
 
     /// Whether the machine's array `array` holds a page.
-    fn holds(&self, store: &PageStore, array: usize, held: Held, number: u64, size: usize) -> bool {
+    fn holds(&self, store: &PageStore, array: usize, held: EntryId, number: u64, size: usize) -> bool {
         let Some(first) = self.first.iter().position(|first| first.index == array) else {
             return self.lower.holds(array, store.asid_of(held), number, self.sizes[size]);
         };

@@ -1,11 +1,11 @@
-//! Misses of the last TLB level for a whole family of sizes at once.
+//! Misses of the last TLB level for a family of sizes at once.
 //!
-//! All members see the same stream: what the levels above miss. So the trick of the first level works here
-//! too: one recency stamp per page shared by all members, one bit per member that says whether it holds the
-//! page. A page that all hold costs one look-up for the whole family.
+//! All members see the same stream, the misses of the level above. So the method of the first level works here too: all
+//! members share one recency stamp per page, and one bit per member says whether it holds the page. A page that all
+//! hold costs one lookup for the whole family.
 
 use crate::bits::bits;
-use crate::store::entry::{Held, Packed};
+use crate::store::entry::{EntryId, PackedEntry};
 use pagewalk_setassoc::{Geometry, Replacement, SetIndex};
 use pagewalk_translate::TlbSpec;
 
@@ -13,7 +13,7 @@ use pagewalk_translate::TlbSpec;
 #[derive(Clone, Debug)]
 struct Member {
     geometry: Geometry,
-    slots: Vec<Packed>,
+    slots: Vec<PackedEntry>,
     misses: u64,
 }
 
@@ -28,13 +28,13 @@ struct Page {
 #[derive(Clone, Debug)]
 pub(crate) struct ReachFamily {
     members: Vec<Member>,
-    /// By kind and id of what an entry names.
+    /// Pages by the kind and id of their entry.
     pages: [Vec<Page>; 4],
     clock: u64,
 }
 
 impl ReachFamily {
-    /// Most members: a bit each.
+    /// Most members, one bit each.
     pub const MEMBERS_MAX: usize = 64;
 
     /// A family of at most [`ReachFamily::MEMBERS_MAX`] geometries.
@@ -44,87 +44,89 @@ impl ReachFamily {
         family
     }
 
-    /// Whether a member can stand for an array: it replaces the least recently used of the sets that the low bits
-    /// choose, and only what misses it fills it.
+    /// Whether a member can stand for an array: LRU, indexed by low bits, and filled by its own misses only.
     pub fn stands_for(tlb: &TlbSpec) -> bool {
         tlb.replacement == Replacement::Lru && ReachFamily::compares_with(tlb)
     }
 
-    /// Whether a family of its sizes says what other sizes would be worth: as [`ReachFamily::stands_for`], but for what
-    /// the array replaces.
+    /// Whether a family can estimate other sizes of an array: [`ReachFamily::stands_for`] under any replacement.
     pub fn compares_with(tlb: &TlbSpec) -> bool {
         tlb.index == SetIndex::Modulo && tlb.pages_per_entry == 1 && tlb.filled_by_misses()
     }
 
-    /// Adds a member to a family that has seen nothing yet.
+    /// Adds a member to an unused family.
     pub fn add(&mut self, geometry: Geometry) {
         assert!(
             self.members.len() < Self::MEMBERS_MAX && self.clock == 0,
             "one bit per member, from the start"
         );
-        self.members.push(Member { geometry, slots: vec![Packed::EMPTY; geometry.entries()], misses: 0 });
+        self.members.push(Member {
+            geometry,
+            slots: vec![PackedEntry::EMPTY; geometry.entries()],
+            misses: 0,
+        });
     }
 
-    /// A reference to what `held` names, whose page number at its size is `number`, reached the last level. Returns
-    /// the members that did not hold it: a bit each.
-    pub fn touch(&mut self, held: Held, number: u64) -> u64 {
+    /// A reference to `held`, page `number` of its size, reaches the last level. Returns the members that miss, one bit
+    /// each.
+    pub fn touch(&mut self, held: EntryId, number: u64) -> u64 {
         let all = u64::MAX.checked_shr(64 - self.members.len() as u32).unwrap_or(0);
-        let (kind, id) = Packed::new(held).parts();
+        let (kind, id) = PackedEntry::new(held).parts();
         if self.pages[kind].len() <= id {
             self.pages[kind].resize(id + 1, Page::default());
         }
         self.clock += 1;
         let missing = all & !self.pages[kind][id].held;
         for member in bits(missing) {
-            self.fill(member, Packed::new(held), number);
+            self.fill(member, PackedEntry::new(held), number);
         }
         self.pages[kind][id] = Page { held: all, stamp: self.clock };
         missing
     }
 
-    fn fill(&mut self, member: usize, held: Packed, number: u64) {
+    fn fill(&mut self, member: usize, held: PackedEntry, number: u64) {
         let Member { geometry, slots, misses } = &mut self.members[member];
         *misses += 1;
         let first = geometry.set_of(number) * geometry.ways();
         let ways = &mut slots[first..first + geometry.ways()];
         let pages = &mut self.pages;
-        let age = |slot: &&mut Packed| {
+        let age = |slot: &&mut PackedEntry| {
             let (kind, id) = slot.parts();
-            if **slot == Packed::EMPTY { 0 } else { pages[kind][id].stamp }
+            if **slot == PackedEntry::EMPTY { 0 } else { pages[kind][id].stamp }
         };
         let slot = ways.iter_mut().min_by_key(age).expect("at least one way");
         let victim = std::mem::replace(slot, held);
-        if victim != Packed::EMPTY {
+        if victim != PackedEntry::EMPTY {
             let (kind, id) = victim.parts();
             pages[kind][id].held &= !(1 << member);
         }
     }
 
-    /// Drops what `held` names from every member.
-    pub fn invalidate(&mut self, held: Held, number: u64) {
-        let packed = Packed::new(held);
+    /// Drops `held` from every member.
+    pub fn invalidate(&mut self, held: EntryId, number: u64) {
+        let packed = PackedEntry::new(held);
         let (kind, id) = packed.parts();
         let Some(page) = self.pages[kind].get_mut(id) else { return };
         for member in bits(std::mem::take(&mut page.held)) {
             let Member { geometry, slots, .. } = &mut self.members[member];
             let first = geometry.set_of(number) * geometry.ways();
             let ways = &mut slots[first..first + geometry.ways()];
-            ways.iter_mut().filter(|slot| **slot == packed).for_each(|slot| *slot = Packed::EMPTY);
+            ways.iter_mut().filter(|slot| **slot == packed).for_each(|slot| *slot = PackedEntry::EMPTY);
         }
     }
 
-    /// Drops what `gone` says from every member.
-    pub fn flush(&mut self, gone: impl Fn(Held) -> bool) {
+    /// Drops entries that satisfy `gone` from every member.
+    pub fn flush(&mut self, gone: impl Fn(EntryId) -> bool) {
         for (member, Member { slots, .. }) in self.members.iter_mut().enumerate() {
-            for slot in slots.iter_mut().filter(|slot| **slot != Packed::EMPTY && gone(slot.get())) {
+            for slot in slots.iter_mut().filter(|slot| **slot != PackedEntry::EMPTY && gone(slot.get())) {
                 let (kind, id) = slot.parts();
                 self.pages[kind][id].held &= !(1 << member);
-                *slot = Packed::EMPTY;
+                *slot = PackedEntry::EMPTY;
             }
         }
     }
 
-    /// Entries and misses of each member, in the order given.
+    /// Entries and misses of each member, in order.
     pub fn misses(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
         self.members.iter().map(|member| (member.geometry.entries(), member.misses))
     }
@@ -148,13 +150,13 @@ mod tests {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let number = (state >> 33) % if step % 3 == 0 { 300 } else { 40 };
             if state >> 20 & 63 == 0 {
-                family.invalidate(Held::Page(number as u32), number);
+                family.invalidate(EntryId::Page(number as u32), number);
                 for (array, _) in &mut arrays {
                     array.remove(number, number);
                 }
                 continue;
             }
-            family.touch(Held::Page(number as u32), number);
+            family.touch(EntryId::Page(number as u32), number);
             for (array, misses) in &mut arrays {
                 if !array.touch(number, number) {
                     *misses += 1;

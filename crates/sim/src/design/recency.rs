@@ -1,80 +1,80 @@
-//! Sets whose entries' times lie with the pages: least recently used, and pseudo-LRU by trees of bits.
+//! Sets replaced by the times of use that pages carry: LRU, and pseudo-LRU by trees of bits.
 //!
-//! The pages carry the time of their last reference, shared by all designs, so an array keeps none of its own that
-//! would have to be written on each hit. Small sets are looked through when one of their entries has to leave; for
-//! larger ones the times that were seen are kept in order, as lower bounds.
+//! Pages carry the time of their last reference for all designs, so an array needs no write on a hit. An eviction scans
+//! a small set; a larger set keeps the times it has seen in order, as lower bounds.
 //!
-//! A tree's bits need not be kept either. Each points away from the half of its ways that was used last, whatever
-//! was used before: so the ways' last times say what all bits are. Which of three trees gives the victim, they say too.
+//! A tree's bits need no storage either: each points away from the half of its ways that was used last, so the times of
+//! the ways determine all bits. They also determine which of three trees gives the victim.
 
 use crate::classes::CLASSES;
 use crate::design::tournament::Tournament;
 use crate::store::PageStore;
-use crate::store::entry::{Held, Packed};
-use pagewalk_setassoc::{Geometry, LastUse, SetIndex};
+use crate::store::entry::{EntryId, PackedEntry};
+use pagewalk_setassoc::{Geometry, SetIndex, UseOrder};
 
 /// An entry.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
-    held: Packed,
-    /// The low bits of its page number: enough to look it up in the front.
+    held: PackedEntry,
+    /// The low bits of its page number, for the lookup in the front.
     low: u32,
 }
 
-const VACANT: Slot = Slot { held: Packed::EMPTY, low: 0 };
+const VACANT: Slot = Slot { held: PackedEntry::EMPTY, low: 0 };
 
-/// Sets of so many ways are looked through as they are: what orders them costs more than it saves.
+/// Sets of up to this many ways are scanned: an order would cost more than it saves.
 const FEW: usize = 8;
 
-/// Trees of more ways are kept as bits: their times are too many to look through at each miss.
+/// Trees of more ways keep their bits: they have too many times to scan at each miss.
 pub(crate) const TREE_WAYS_MAX: usize = 64;
 
-/// The entries of one array, replaced by the times of their pages.
+/// The entries of one array, replaced by their pages' times of use.
 #[derive(Clone, Debug)]
 pub(crate) struct Recency {
     geometry: Geometry,
     index: SetIndex,
-    served: Served,
-    /// From one set to the next in `slots`.
+    served: ServedClasses,
+    /// Slots per set.
     stride: usize,
     slots: Vec<Slot>,
     victim: Victim,
 }
 
-/// Which entry of a full set is replaced.
+/// How a full set chooses its victim.
 #[derive(Clone, Debug)]
 enum Victim {
-    /// The oldest of few.
+    /// The oldest, by a scan.
     OldestOfFew,
-    /// The oldest, by the order that is kept.
+    /// The oldest, by a tournament.
     Oldest(Tournament),
-    /// The one that a tree of bits points to.
+    /// The way that a tree of bits points to.
     PointedTo,
-    /// The one that a tree of three points to: that behind the tree used last, or that not used for longest.
+    /// The way that one of three trees points to: the tree after the one used last (`next`), or the one used longest
+    /// ago.
     PointedToOfThree { next: bool },
 }
 
-/// The ways of three trees, one behind the other.
+/// Trees in a set of three; their ways follow each other.
 const TREES: usize = 3;
 
-/// Classes of the references that count.
+/// Classes of references that update times.
 #[derive(Clone, Debug)]
-struct Served {
+struct ServedClasses {
     classes: [bool; CLASSES],
-    /// The only one, if there is one: most arrays need not look for others.
+    /// The only class, if there is one, as in most arrays.
     only: Option<usize>,
 }
 
 impl Recency {
-    /// An empty array, in which `how` says what is replaced. Trees have at most [`TREE_WAYS_MAX`] ways in all, as many
-    /// as the policy serves.
-    pub fn new(geometry: Geometry, index: SetIndex, classes: [bool; CLASSES], how: LastUse) -> Recency {
+    /// An empty array with victims by `how`. Trees have at most [`TREE_WAYS_MAX`] ways, a number that the policy
+    /// serves.
+    pub fn new(geometry: Geometry, index: SetIndex, classes: [bool; CLASSES], how: UseOrder) -> Recency {
         let victim = match how {
-            LastUse::Oldest if geometry.ways() <= FEW => Victim::OldestOfFew,
-            LastUse::Oldest => Victim::Oldest(Tournament::new(geometry)),
-            LastUse::Tree => Victim::PointedTo,
-            LastUse::NextOfThreeTrees => Victim::PointedToOfThree { next: true },
-            LastUse::OldestOfThreeTrees => Victim::PointedToOfThree { next: false },
+            UseOrder::Oldest if geometry.ways() <= FEW => Victim::OldestOfFew,
+            UseOrder::Oldest => Victim::Oldest(Tournament::new(geometry)),
+            UseOrder::Tree => Victim::PointedTo,
+            UseOrder::NextOfThreeTrees => Victim::PointedToOfThree { next: true },
+            UseOrder::OldestOfThreeTrees => Victim::PointedToOfThree { next: false },
         };
         let stride = if let Victim::Oldest(order) = &victim { order.stride() } else { geometry.ways() };
         let mut counting = (0..CLASSES).filter(|&class| classes[class]);
@@ -82,7 +82,7 @@ impl Recency {
         Recency {
             geometry,
             index,
-            served: Served { classes, only },
+            served: ServedClasses { classes, only },
             stride,
             slots: vec![VACANT; stride * geometry.sets()],
             victim,
@@ -94,18 +94,18 @@ impl Recency {
         self.index.set_of(self.geometry, number) * self.stride
     }
 
-    /// Puts `held`, whose page number at its size is `number`, in the place of the entry that is replaced and returned.
-    pub fn fill(&mut self, store: &PageStore, held: Packed, number: u64) -> Option<Packed> {
+    /// Puts `held`, page `number` of its size, in place of the victim, which is returned.
+    pub fn fill(&mut self, store: &PageStore, held: PackedEntry, number: u64) -> Option<PackedEntry> {
         let first = self.first_way(number);
         let way = self.victim_way(store, first);
         let slot = Slot { held, low: number as u32 };
         let victim = std::mem::replace(&mut self.slots[first + way], slot).held;
         self.note(first, way, store.now);
-        (victim != Packed::EMPTY).then_some(victim)
+        (victim != PackedEntry::EMPTY).then_some(victim)
     }
 
-    /// Drops `held`; says whether it was here.
-    pub fn remove(&mut self, held: Packed, number: u64) -> bool {
+    /// Drops `held`; false if it is not here.
+    pub fn remove(&mut self, held: PackedEntry, number: u64) -> bool {
         let first = self.first_way(number);
         let mut ways = self.slots[first..first + self.stride].iter();
         let Some(way) = ways.position(|slot| slot.held == held) else { return false };
@@ -114,20 +114,19 @@ impl Recency {
         true
     }
 
-    /// Everything held.
-    pub fn held(&self) -> impl Iterator<Item = Packed> + '_ {
-        self.slots.iter().map(|slot| slot.held).filter(|&held| held != Packed::EMPTY)
+    /// All entries.
+    pub fn held(&self) -> impl Iterator<Item = PackedEntry> + '_ {
+        self.slots.iter().map(|slot| slot.held).filter(|&held| held != PackedEntry::EMPTY)
     }
 
-    /// The way, of the set that begins at `first`, whose entry is replaced; the first that is empty, if one is.
+    /// The victim's way in the set that begins at `first`; an empty way goes first.
     fn victim_way(&mut self, store: &PageStore, first: usize) -> usize {
         let Recency { served, slots, victim, .. } = self;
         match victim {
             Victim::OldestOfFew => self.oldest_of_few(store, first),
             Victim::PointedTo => self.pointed_to(store, first),
             &mut Victim::PointedToOfThree { next } => self.pointed_to_of_three(store, first, next),
-            // The times seen may be out of date: so the way that seems oldest is asked for its true time, until one
-            // keeps its place.
+            // Recorded times may be stale: update the oldest way's time until it stays the oldest.
             Victim::Oldest(order) => loop {
                 let (way, seen) = order.least(first);
                 let time = served.last_reference(store, slots[first + way]);
@@ -158,7 +157,7 @@ impl Recency {
         }
     }
 
-    /// [`Recency::pointed_to`] where there are three trees.
+    /// [`Recency::pointed_to`] for three trees.
     fn pointed_to_of_three(&self, store: &PageStore, first: usize, next: bool) -> usize {
         let mut times = [0; TREE_WAYS_MAX];
         let times = match self.times(store, first, &mut times) {
@@ -178,7 +177,7 @@ impl Recency {
         tree * leaves + in_tree(&times[tree * leaves..][..leaves])
     }
 
-    /// When each way of the set that begins at `first` was last used; the first empty way, if there is one.
+    /// The time of last use of each way of the set that begins at `first`; the first empty way, if there is one.
     #[inline(always)]
     fn times<'a>(
         &self,
@@ -188,7 +187,7 @@ impl Recency {
     ) -> Result<&'a [u64], usize> {
         let slots = &self.slots[first..first + self.stride];
         for (way, (time, &slot)) in times.iter_mut().zip(slots).enumerate() {
-            if slot.held == Packed::EMPTY {
+            if slot.held == PackedEntry::EMPTY {
                 return Err(way);
             }
             *time = self.served.last_reference(store, slot);
@@ -196,7 +195,7 @@ impl Recency {
         Ok(&times[..slots.len()])
     }
 
-    /// Notes that `way` was last seen used at `time`.
+    /// Records `time` as the last known use of `way`.
     fn note(&mut self, first: usize, way: usize, time: u64) {
         if let Victim::Oldest(order) = &mut self.victim {
             order.note(first, way, time);
@@ -204,7 +203,7 @@ impl Recency {
     }
 }
 
-/// The way to which the bits lead of a tree whose ways were last used at these times.
+/// The way that a tree points to, given its ways' times of last use.
 #[inline(always)]
 fn in_tree(mut times: &[u64]) -> usize {
     let mut way = 0;
@@ -219,27 +218,27 @@ fn in_tree(mut times: &[u64]) -> usize {
     way
 }
 
-impl Served {
+impl ServedClasses {
     /// Time of the last reference that touched the entry here; empty ways are oldest.
     #[inline(always)]
     fn last_reference(&self, store: &PageStore, slot: Slot) -> u64 {
         match slot.held.page() {
             Some(id) => self.latest(|class| store.page_stamp(id, slot.low, class)),
-            None if slot.held == Packed::EMPTY => 0,
+            None if slot.held == PackedEntry::EMPTY => 0,
             None => self.last_reference_to_larger(store, slot.held.get()),
         }
     }
 
-    fn last_reference_to_larger(&self, store: &PageStore, held: Held) -> u64 {
+    fn last_reference_to_larger(&self, store: &PageStore, held: EntryId) -> u64 {
         match held {
-            Held::Page(_) => unreachable!("a page is no larger entry"),
-            Held::Unit(id) => self.latest(|class| store.unit_stamp(id, class)),
-            Held::Block(id) => self.latest(|class| store.block_stamp(id, class)),
-            Held::Super(id) => self.latest(|class| store.super_stamp(id, class)),
+            EntryId::Page(_) => unreachable!("pages are handled above"),
+            EntryId::Unit(id) => self.latest(|class| store.unit_stamp(id, class)),
+            EntryId::Block(id) => self.latest(|class| store.block_stamp(id, class)),
+            EntryId::Super(id) => self.latest(|class| store.super_stamp(id, class)),
         }
     }
 
-    /// The latest of the times of the classes that count.
+    /// The latest time of the served classes.
     #[inline(always)]
     fn latest(&self, stamp: impl Fn(usize) -> u64) -> u64 {
         if let Some(class) = self.only {

@@ -1,8 +1,8 @@
-//! Designs that differ from another only below the first level.
+//! Siblings: designs that differ only below the first level.
 //!
-//! They hold the same pages in the same first level at all times, so one simulation of it serves them all; each has
-//! lower levels, a walker and counts of its own. Where the lower levels are one least-recently-used array, even those
-//! share: see [`crate::design::reach`].
+//! Their first levels hold the same pages at all times, so one simulation serves them all; each has its own lower
+//! levels, walker and counts. If the lower levels are one LRU array, they share that simulation too: see
+//! [`crate::design::reach`].
 
 use crate::caches::WalkCost;
 use crate::classes::{CLASSES, KINDS};
@@ -10,23 +10,23 @@ use crate::counts::MissCounts;
 use crate::design::reach::ReachFamily;
 use crate::sizes::{in_pieces, sizes};
 use crate::spec::DesignSpec;
-use crate::store::entry::Held;
+use crate::store::entry::EntryId;
 use pagewalk_setassoc::Geometry;
-use pagewalk_translate::{ArrayCounts, Asid, Filled, LowerLevels, MachineSpec, TlbSpec, Walker};
+use pagewalk_translate::{ArrayCounts, Asid, LowerLevels, MachineSpec, TlbSpec, TranslationSource, Walker};
 use pagewalk_units::{Kind, PageSize, VirtAddr};
 use std::sync::Arc;
 
-/// A first-level miss: what all of them are asked.
+/// A first-level miss, for all siblings.
 #[derive(Clone, Copy)]
 pub(crate) struct Miss {
     pub class: usize,
     pub kind: Kind,
-    pub held: Held,
+    pub held: EntryId,
     pub asid: Asid,
     /// The page number at its size.
     pub number: u64,
     pub size: PageSize,
-    /// The size at which the page is mapped; a TLB may hold a piece of it.
+    /// The size of the mapping page; a TLB may hold a piece of it.
     pub mapped: PageSize,
     pub address: VirtAddr,
 }
@@ -36,14 +36,14 @@ pub(crate) struct Miss {
 pub(crate) struct Sibling {
     pub name: String,
     pub machine: MachineSpec,
-    /// Its own lower levels, where the family does not stand for them.
+    /// Its own lower levels, unless the family stands for them.
     lower: Option<LowerLevels>,
     pub walker: Walker,
-    /// First-level misses and crossings are counted by the design that it belongs to.
+    /// Its counts, without first-level misses and crossings, which its design counts.
     pub counts: MissCounts,
 }
 
-/// Designs with one first level, by where their lower level is simulated.
+/// Designs with one first level.
 #[derive(Clone, Debug)]
 pub(crate) struct Siblings {
     all: Vec<Sibling>,
@@ -58,7 +58,7 @@ impl Default for Siblings {
     }
 }
 
-/// Specifications that one design stands for: they have one first level.
+/// Specifications with one first level, which one design simulates.
 pub(crate) struct Group<'a> {
     pub specs: Vec<&'a DesignSpec>,
     /// See [`Design::hollow`](crate::design::Design::hollow).
@@ -66,14 +66,14 @@ pub(crate) struct Group<'a> {
 }
 
 impl<'a> Group<'a> {
-    /// Those of the design's siblings.
+    /// The siblings' specifications.
     pub fn siblings(&self) -> &[&'a DesignSpec] {
         if self.hollow { &self.specs } else { &self.specs[1..] }
     }
 }
 
-/// The groups of some specifications; and of each specification, in the order given, the group and which of its
-/// siblings it is, or `None` if it is the design itself.
+/// The groups of `specs`; and for each specification, in order, its group and its index among the siblings, or `None`
+/// if it is the design itself.
 pub(crate) fn groups(specs: &[DesignSpec]) -> (Vec<Group<'_>>, Vec<(usize, Option<usize>)>) {
     let mut groups: Vec<Group<'_>> = Vec::new();
     let mut places = Vec::new();
@@ -85,7 +85,7 @@ pub(crate) fn groups(specs: &[DesignSpec]) -> (Vec<Group<'_>>, Vec<(usize, Optio
         places.push((group, groups[group].specs.len()));
         groups[group].specs.push(spec);
     }
-    // The first design is observed, and copies may be made of it in mid-run: it has all of its own.
+    // The first design is observed and may be copied in mid-run, so it shares nothing.
     for group in groups.iter_mut().skip(1) {
         group.hollow = group.specs.len() > 1 && group.specs[0].reach.is_none();
     }
@@ -96,9 +96,9 @@ pub(crate) fn groups(specs: &[DesignSpec]) -> (Vec<Group<'_>>, Vec<(usize, Optio
     (groups, order)
 }
 
-/// Whether a design can be a sibling of one that has only just been made of `first`.
+/// Whether `other` can be a sibling of `first`.
 fn alike(first: &DesignSpec, other: &DesignSpec) -> bool {
-    // What is known of an array changes nothing in it.
+    // The sources of facts about an array do not affect its behaviour.
     let level = |spec: &DesignSpec| -> Vec<TlbSpec> {
         let unsourced = |tlb: &TlbSpec| TlbSpec { replacement_source: None, ..tlb.clone() };
         spec.machine.level(1).map(|(_, tlb)| unsourced(tlb)).collect()
@@ -116,7 +116,7 @@ fn alike(first: &DesignSpec, other: &DesignSpec) -> bool {
         && level(first) == level(other)
 }
 
-/// The shape of the one lower array that is ever used, if a family can stand for it.
+/// The shape of the only lower array in use, if a family can stand for it.
 fn family_shape(machine: &MachineSpec) -> Option<Geometry> {
     let sizes = sizes(machine);
     let used = |tlb: &&TlbSpec| tlb.level > 1 && sizes.iter().any(|&size| tlb.holds(size));
@@ -129,7 +129,7 @@ fn family_shape(machine: &MachineSpec) -> Option<Geometry> {
 }
 
 impl Siblings {
-    /// Adds a design behind the others.
+    /// Adds a sibling.
     pub fn add(&mut self, spec: DesignSpec) {
         let index = self.all.len();
         let lower = match family_shape(&spec.machine) {
@@ -149,7 +149,7 @@ impl Siblings {
         });
     }
 
-    /// Whether there are none.
+    /// Whether there are no siblings.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
@@ -159,7 +159,7 @@ impl Siblings {
         &self.all[index]
     }
 
-    /// Serves a first-level miss in all of them.
+    /// Serves a first-level miss in all siblings.
     pub fn miss(&mut self, miss: Miss) {
         if !self.members.is_empty() {
             let missing = self.family.touch(miss.held, miss.number);
@@ -172,8 +172,8 @@ impl Siblings {
         }
     }
 
-    /// Drops a translation from all of them.
-    pub fn invalidate(&mut self, held: Held, asid: Asid, number: u64, size: PageSize) {
+    /// Drops a translation from all siblings.
+    pub fn invalidate(&mut self, held: EntryId, asid: Asid, number: u64, size: PageSize) {
         self.family.invalidate(held, number);
         for sibling in &mut self.all {
             if let Some(lower) = &mut sibling.lower {
@@ -183,13 +183,13 @@ impl Siblings {
         }
     }
 
-    /// Another address space runs.
+    /// Switches to another address space.
     pub fn enter(&mut self, asid: Asid) {
         self.all.iter_mut().for_each(|sibling| sibling.walker.enter(asid));
     }
 
-    /// Drops everything of an address space; `gone`: what first levels hold of it.
-    pub fn flush(&mut self, asid: Asid, gone: impl Fn(Held) -> bool) {
+    /// Drops an address space; `gone` tells which entries belong to it.
+    pub fn flush(&mut self, asid: Asid, gone: impl Fn(EntryId) -> bool) {
         self.family.flush(gone);
         for sibling in &mut self.all {
             sibling.walker.flush(asid);
@@ -206,13 +206,13 @@ impl Siblings {
         }
     }
 
-    /// Drops what walkers keep of a range.
+    /// Drops a range from walkers' caches.
     pub fn invalidate_walks(&mut self, start: VirtAddr, bytes: u64) {
         self.all.iter_mut().for_each(|sibling| sibling.walker.invalidate(start, bytes));
     }
 
-    /// Lookups and hits of the lower arrays of the sibling with this index, by their index in its machine. `misses`:
-    /// those of the first level, by class.
+    /// Lookups and hits of a sibling's lower arrays, by their index in its machine. `misses`: first-level misses by
+    /// class.
     pub fn lower_counts(&self, index: usize, misses: [u64; CLASSES]) -> Vec<(usize, ArrayCounts)> {
         let sibling = &self.all[index];
         if let Some(lower) = &sibling.lower {
@@ -230,19 +230,19 @@ impl Siblings {
             .collect()
     }
 
-    /// Misses that a lower level of the sibling with this index served, of all `misses` of its first level.
+    /// How many of the first level's `misses` a sibling's lower levels served.
     pub fn lower_hits(&self, index: usize, misses: u64) -> u64 {
         misses - self.all[index].counts.walks.iter().sum::<u64>()
     }
 }
 
 impl Sibling {
-    /// Serves a first-level miss in lower levels of its own, if it has some.
+    /// Serves a first-level miss in the sibling's own lower levels, if it has any.
     fn serve(&mut self, miss: Miss) {
         let Some(lower) = &mut self.lower else { return };
         let served = lower.look_up(miss.kind, miss.asid, miss.address, miss.size);
         lower.fill(miss.kind, miss.asid, miss.address, miss.size, served);
-        if served == Filled::Walk {
+        if served == TranslationSource::Walk {
             self.walk(miss);
         }
     }

@@ -1,7 +1,8 @@
-//! Parts of a run that have counters of their own on the first design: one file a kind, and its line in [`KINDS`].
+//! Groups: parts of a run with counters of their own on the first design. Each kind is one file and one line of
+//! [`KINDS`].
 //!
-//! A batch is of one thread of one process, so what the counters of the first design say more after it is of that
-//! part. A kind is told so after each batch: nothing is looked at while a batch runs.
+//! A batch belongs to one thread of one process, so it accounts for the change of the first design's counters. Each
+//! kind gets that change after the batch, so batches run at full speed.
 
 mod threads;
 
@@ -9,44 +10,44 @@ use crate::counts::SpaceCounts;
 use pagewalk_trace::{Batch, Event};
 use pagewalk_translate::Asid;
 
-/// All kinds, in the order in which results have them.
-const KINDS: &[fn() -> Box<dyn Kind>] = &[|| Box::<threads::Threads>::default()];
+/// All kinds, in the order of results.
+const KINDS: &[fn() -> Box<dyn GroupCounter>] = &[|| Box::<threads::Threads>::default()];
 
 /// A part of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// What kind of part it is, such as `thread`.
+    /// Its kind, such as `thread`.
     pub kind: &'static str,
-    /// The process that it is a part of.
+    /// Its process.
     pub space: Asid,
-    /// What tells it from others of its kind in its process.
+    /// Its name, unique within its kind and process.
     pub name: String,
-    /// What it did, and cost on the first design.
+    /// Its counts on the first design.
     pub counts: SpaceCounts,
 }
 
-/// A kind of parts.
-trait Kind: Send {
-    /// The process in `space` has executed some of a batch: `counts` is what that did.
+/// Counts the groups of one kind.
+trait GroupCounter: Send {
+    /// The process in `space` has executed part of a batch, with these `counts`.
     fn ran(&mut self, space: Asid, batch: &Batch<'_>, counts: SpaceCounts);
 
-    /// Something happened in the process in `space`.
+    /// An event of the process in `space`.
     fn happened(&mut self, space: Asid, event: &Event);
 
-    /// The parts seen so far, each process's together. None where they would say what the whole says.
+    /// The groups so far, by process. Empty if they would repeat the totals.
     fn groups(&self) -> Vec<Group>;
 }
 
-/// The parts of one run.
-pub(crate) struct Groups(Vec<Box<dyn Kind>>);
+/// The groups of one run.
+pub(crate) struct Groups(Vec<Box<dyn GroupCounter>>);
 
 impl Groups {
     pub fn new() -> Groups {
         Groups(KINDS.iter().map(|new| new()).collect())
     }
 
-    /// The process in `space` has executed some of a batch, which took the counters of the first design from `before`
-    /// to `after`.
+    /// The process in `space` has executed part of a batch, which took the first design's counters from `before` to
+    /// `after`.
     pub fn ran(&mut self, space: Asid, batch: &Batch<'_>, before: SpaceCounts, after: SpaceCounts) {
         let counts = after.since(&before);
         if counts != SpaceCounts::default() {
@@ -54,12 +55,12 @@ impl Groups {
         }
     }
 
-    /// Something happened in the process in `space`.
+    /// An event of the process in `space`.
     pub fn happened(&mut self, space: Asid, event: &Event) {
         self.0.iter_mut().for_each(|kind| kind.happened(space, event));
     }
 
-    /// All parts that there are so far.
+    /// All groups so far.
     pub fn all(&self) -> Vec<Group> {
         self.0.iter().flat_map(|kind| kind.groups()).collect()
     }

@@ -1,6 +1,6 @@
-//! What each thread did and cost.
+//! Counts by thread.
 
-use super::{Group, Kind};
+use super::{Group, GroupCounter};
 use crate::counts::SpaceCounts;
 use pagewalk_trace::{Batch, Event};
 use pagewalk_translate::Asid;
@@ -8,28 +8,28 @@ use pagewalk_units::ThreadId;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 
-/// Threads that are told apart: programs may start any number of them.
+/// Most threads with counts of their own: programs may start any number.
 const MOST: usize = 1000;
 
 /// Counters by thread.
 #[derive(Default)]
 pub(super) struct Threads {
-    /// In the order in which they first ran.
+    /// Threads in order of their first run.
     all: Vec<Thread>,
-    /// Places of those that live there. Numbers of threads are used again.
+    /// Indices of live threads. Thread numbers are reused.
     living: FxHashMap<(Asid, ThreadId), usize>,
-    /// How many there are of each process.
+    /// Number of threads of each process.
     many: FxHashMap<Asid, usize>,
 }
 
 struct Thread {
     space: Asid,
-    /// How many of its process had run before it.
+    /// Number of its process's threads that ran before it.
     before: usize,
     counts: SpaceCounts,
 }
 
-impl Kind for Threads {
+impl GroupCounter for Threads {
     fn ran(&mut self, space: Asid, batch: &Batch<'_>, counts: SpaceCounts) {
         let Threads { all, living, many } = self;
         let place = *living.entry((space, batch.thread)).or_insert_with(|| {
@@ -47,10 +47,10 @@ impl Kind for Threads {
         }
     }
 
-    /// Those with fewest cycles of walks beyond [`MOST`] are one group.
+    /// Threads beyond [`MOST`], those with fewest walk cycles, form one group.
     fn groups(&self) -> Vec<Group> {
         if self.all.len() == self.many.len() {
-            // One a process, which is what processes tell.
+            // One thread per process: the processes' counts say the same.
             return Vec::new();
         }
         let mut costliest: Vec<&Thread> = self.all.iter().collect();
@@ -80,7 +80,7 @@ mod tests {
         let mut threads = Threads::default();
         let many = MOST as u64 + 5;
         for cycles in 0..many {
-            // All have the same number, one after the other.
+            // Successive threads with the same number.
             threads.happened(Asid::default(), &Event::ThreadStart { thread: 2, parent: 1 });
             let batch = Batch {
                 space: SpaceId(0),

@@ -1,7 +1,7 @@
-//! Which blocks are chosen after a replay.
+//! The choice of blocks after a replay.
 
 use pagewalk_mm::Superpage;
-use pagewalk_mm::promotion::{Charges, Growth, OfflineSettings, Take};
+use pagewalk_mm::promotion::{Charges, ChoicesPerReplay, Growth, OfflineSettings};
 use pagewalk_units::PageSize;
 use rustc_hash::FxHashMap;
 use std::cmp::{Ordering, Reverse};
@@ -12,57 +12,57 @@ use std::ops::Range;
 #[derive(Clone, Debug)]
 struct Candidate {
     block: Superpage,
-    /// Misses that it would have prevented.
+    /// Misses that it would prevent.
     misses: u64,
-    /// Its full price, as often as it would be paid.
+    /// Its full price, times its number of builds.
     price: u64,
-    /// The misses among them that are in the sample, and how many of those nothing chosen prevents.
+    /// Its misses in the sample, and how many of them no chosen block prevents.
     sampled: Vec<u32>,
     left: u32,
 }
 
-/// A candidate by what it was worth when it was looked at last.
+/// A candidate ranked by its last known worth.
 #[derive(Clone, Copy, PartialEq)]
-struct Worth {
+struct RankedCandidate {
     misses_per_cycle: f64,
     block: Superpage,
     candidate: usize,
 }
 
-impl Eq for Worth {}
+impl Eq for RankedCandidate {}
 
-impl Ord for Worth {
-    /// The most misses for a cycle, then the smallest, then the lowest.
-    fn cmp(&self, other: &Worth) -> Ordering {
-        let place = |worth: &Worth| Reverse((worth.block.order, worth.block.first));
+impl Ord for RankedCandidate {
+    /// By misses per cycle, then the smallest, then the lowest.
+    fn cmp(&self, other: &RankedCandidate) -> Ordering {
+        let place = |worth: &RankedCandidate| Reverse((worth.block.order, worth.block.first));
         let by_worth = self.misses_per_cycle.total_cmp(&other.misses_per_cycle);
         by_worth.then_with(|| place(self).cmp(&place(other)))
     }
 }
 
-impl PartialOrd for Worth {
-    fn partial_cmp(&self, other: &Worth) -> Option<Ordering> {
+impl PartialOrd for RankedCandidate {
+    fn partial_cmp(&self, other: &RankedCandidate) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-/// What is chosen so far, and what can be.
+/// The blocks chosen so far, and the candidates.
 pub(super) struct Choice<'a> {
     settings: &'a OfflineSettings,
     base: PageSize,
     charges: &'a Charges,
     candidates: Vec<Candidate>,
     by_block: FxHashMap<Superpage, usize>,
-    /// Candidates that each sampled miss was charged to; emptied when something chosen prevents it.
+    /// The candidates charged for each sampled miss; empty once a chosen block prevents it.
     sample: Vec<Vec<usize>>,
-    /// Blocks in force in the replay. Some may lie in others: those are built where the others do not fit.
+    /// Blocks in force in the replay. Blocks inside others are built where the outer ones do not fit.
     chosen: BTreeSet<Superpage>,
-    /// Those chosen now, by first page. They do not overlap.
+    /// The new choices, by first page. They do not overlap.
     new: BTreeMap<u64, Superpage>,
 }
 
 impl<'a> Choice<'a> {
-    /// After a replay with `blocks` in force that gave `charges`.
+    /// Prepares the choice after a replay with `blocks` in force that gave `charges`.
     pub fn new(
         settings: &'a OfflineSettings,
         base: PageSize,
@@ -100,21 +100,21 @@ impl<'a> Choice<'a> {
         choice
     }
 
-    /// Chooses. Returns what is chosen then, in order, and how many blocks of it were not before.
+    /// Chooses. Returns all chosen blocks, in order, and the number of new ones.
     pub fn made(mut self) -> (Vec<Superpage>, usize) {
-        let mut heap: BinaryHeap<Worth> =
+        let mut heap: BinaryHeap<RankedCandidate> =
             (0..self.candidates.len()).filter_map(|at| self.worth(at)).collect();
         let mut least = None;
         while let Some(top) = heap.pop() {
-            // What was chosen since may prevent some of its misses.
+            // Blocks chosen since may prevent some of its misses.
             let Some(now) = self.worth(top.candidate) else { continue };
             if now.misses_per_cycle < top.misses_per_cycle {
                 heap.push(now);
                 continue;
             }
             let least = *least.get_or_insert(match self.settings.take {
-                Take::One => f64::INFINITY,
-                Take::Share(share) => now.misses_per_cycle * share,
+                ChoicesPerReplay::One => f64::INFINITY,
+                ChoicesPerReplay::Share(share) => now.misses_per_cycle * share,
             });
             if !self.new.is_empty() && now.misses_per_cycle < least {
                 break;
@@ -126,7 +126,7 @@ impl<'a> Choice<'a> {
         (self.chosen.into_iter().collect(), new)
     }
 
-    /// Cycles of building a block so often.
+    /// Cycles of `builds` builds of a block.
     fn price(&self, block: Superpage, builds: u32) -> u64 {
         let kib = block.len() << self.base.shift() >> 10;
         self.settings.costs.copy_per_kib.saturating_mul(kib).saturating_mul(builds.into())
@@ -138,14 +138,14 @@ impl<'a> Choice<'a> {
         around.is_some_and(|(_, other)| other.holds(block)) || inside.is_some()
     }
 
-    /// What a candidate is worth now; `None` if that is less than it costs. Around what was chosen now, misses change
-    /// in ways that the charges do not tell: it makes room that lets more of the block stay in the TLB.
-    fn worth(&self, candidate: usize) -> Option<Worth> {
+    /// The present worth of a candidate; `None` if below its cost or if it overlaps a new choice. Near a new choice
+    /// misses change in ways that charges do not show, because it makes room in the TLB.
+    fn worth(&self, candidate: usize) -> Option<RankedCandidate> {
         let of = &self.candidates[candidate];
         if self.overlaps_new(of.block) {
             return None;
         }
-        // What it holds is not built where it is.
+        // Blocks inside it are not built once it is.
         let first = |page: u64| Superpage { first: page, order: 0 };
         let Range { start, end } = of.block.pages();
         let inside = self.chosen.range(first(start)..first(end)).filter(|other| of.block.holds(**other));
@@ -157,12 +157,12 @@ impl<'a> Choice<'a> {
             Growth::Full => 0,
         };
         let cost = of.price.saturating_sub(saved);
-        // One that is not in the sample has had few misses, and nobody else has had them as far as is known.
+        // A candidate outside the sample has few misses, and no known block shares them.
         let share = if of.sampled.is_empty() { 1.0 } else { f64::from(of.left) / of.sampled.len() as f64 };
         let misses = of.misses as f64 * share;
         let pays = misses * self.settings.miss_cycles as f64 > cost as f64;
         let misses_per_cycle = misses / cost.max(1) as f64;
-        pays.then_some(Worth { misses_per_cycle, block: of.block, candidate })
+        pays.then_some(RankedCandidate { misses_per_cycle, block: of.block, candidate })
     }
 
     fn choose(&mut self, candidate: usize) {

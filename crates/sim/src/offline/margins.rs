@@ -1,14 +1,14 @@
-//! How near the blocks that were not chosen came to being worth their price.
+//! How near the rejected blocks came to paying for themselves.
 
 use pagewalk_mm::Superpage;
 use pagewalk_mm::promotion::{Charges, OfflineSettings};
 use pagewalk_units::PageSize;
 
-/// The misses that blocks which were not chosen would have prevented, as shares of those that pay for them. The source
-/// takes the thresholds of its online policies from these percentiles (Romer 1998, section 3.4.2).
+/// The misses that rejected blocks would prevent, as shares of the break-even misses. The source takes the thresholds
+/// of its online policies from these percentiles (Romer 1998, section 3.4.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct LeftOut {
-    /// Blocks with charges that neither were chosen nor lie inside one that was.
+pub struct RejectedBlocks {
+    /// Blocks with charges that are neither chosen nor inside a chosen one.
     pub blocks: usize,
     /// 99th percentile of prefetch charges.
     pub prefetch: f64,
@@ -16,15 +16,15 @@ pub struct LeftOut {
     pub capacity: f64,
 }
 
-impl LeftOut {
-    /// After a replay with `chosen` in force.
+impl RejectedBlocks {
+    /// Margins after a replay with `chosen` in force.
     pub(super) fn new(
         settings: &OfflineSettings,
         base: PageSize,
         orders: u32,
         chosen: &[Superpage],
         charges: &Charges,
-    ) -> LeftOut {
+    ) -> RejectedBlocks {
         let (mut prefetch, mut capacity) = (Vec::new(), Vec::new());
         charges.each(|block, charge| {
             let is_legal = block.order > 0 && orders >> block.order & 1 == 1;
@@ -36,7 +36,7 @@ impl LeftOut {
                 capacity.push(share(charge.capacity));
             }
         });
-        LeftOut {
+        RejectedBlocks {
             blocks: prefetch.len(),
             prefetch: percentile_99(prefetch),
             capacity: percentile_99(capacity),
@@ -44,7 +44,7 @@ impl LeftOut {
     }
 }
 
-/// The least value that 99 of 100 do not exceed; 0 of none.
+/// The 99th percentile; 0 without values.
 fn percentile_99(mut values: Vec<f64>) -> f64 {
     values.sort_unstable_by(f64::total_cmp);
     let rank = (values.len() * 99).div_ceil(100);

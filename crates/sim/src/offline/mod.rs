@@ -1,19 +1,18 @@
-//! OFFLINE: the superpages that a kernel would build if it knew the future (Romer 1998, section 3.4.1).
+//! OFFLINE: superpages chosen with knowledge of the future (Romer 1998, section 3.4.1).
 //!
-//! The best set is hard to find (the source reduces Set-Cover to it), so it is approached greedily. The stream is
-//! replayed with the superpages chosen so far in force; every miss is charged to the blocks that would have prevented
-//! it; the block with the most misses for its price is chosen; until none is worth its price.
+//! The best set is hard to find (the source reduces Set-Cover to it), so the search is greedy. It replays the stream
+//! with the superpages chosen so far in force, charges every miss to the blocks that would prevent it, and chooses the
+//! block with the most misses for its price, until none is worth its price.
 //!
-//! What the source leaves open is a setting: how many blocks are chosen after one replay, and what a block costs that
-//! grows out of chosen ones. In the end each superpage pays a full copy of itself, and those that went into it nothing.
-//! A miss that a block would have prevented in both of the source's ways counts once. A block whose memory is given
-//! back and touched anew costs its price each time. A choice may turn out to cost more than it saves: the replay that
-//! cost least is the result.
+//! What the source leaves open is a setting: how many blocks to choose after one replay, and the cost of a block that
+//! grows out of chosen ones. In the end each superpage pays for a full copy, and the ones inside it pay nothing. A miss
+//! that a block would prevent in both of the source's ways counts once. A block whose memory is freed and touched again
+//! costs its price each time. A choice may cost more than it saves, so the cheapest replay is the result.
 
 mod choice;
 mod margins;
 
-pub use margins::LeftOut;
+pub use margins::RejectedBlocks;
 
 use crate::attribution::NoObserver;
 use crate::counts::DesignCounts;
@@ -23,12 +22,12 @@ use crate::pass::Pass;
 use crate::spec::DesignSpec;
 use crate::system::System;
 use choice::Choice;
-use pagewalk_mm::promotion::{Given, OfflineSettings, Policy, Take};
+use pagewalk_mm::promotion::{ChoicesPerReplay, ChosenSuperpages, OfflineSettings, Policy};
 use pagewalk_mm::{Account, Kernel, Superpage};
 use pagewalk_trace::{Analysis, Item, Source, SourceError};
 use pagewalk_translate::{Asid, MachineSpec};
 
-/// What one replay found.
+/// The counts of one replay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replay {
     /// Superpages in force.
@@ -37,21 +36,21 @@ pub struct Replay {
     pub misses: u64,
     /// Cycles of those misses and of building the superpages.
     pub cycles: u64,
-    /// Blocks chosen after it.
+    /// Blocks chosen after the replay.
     pub chosen: usize,
 }
 
-/// What OFFLINE found.
+/// The result of OFFLINE.
 #[derive(Clone, Debug)]
 pub struct OfflineResult {
     /// The superpages, by ascending address, in base pages of the machine.
     pub blocks: Vec<Superpage>,
-    /// Counts of the stream with them in force.
+    /// Counts with these superpages in force.
     pub counts: DesignCounts,
     /// All replays, in order.
     pub replays: Vec<Replay>,
-    /// What was not chosen after the last of them.
-    pub left_out: LeftOut,
+    /// The blocks rejected after the last replay.
+    pub left_out: RejectedBlocks,
 }
 
 /// Why there is no result.
@@ -63,19 +62,19 @@ pub enum OfflineError<E> {
     /// The stream cannot be read.
     #[error(transparent)]
     Source(#[from] SourceError),
-    /// The machine cannot have such a kernel.
+    /// The kernel does not fit the machine.
     #[error(transparent)]
     Pass(#[from] PassError),
-    /// A share that is none.
+    /// `take` is not a share.
     #[error("offline: take is {0}: expected a share from 0 to 1")]
     Share(f64),
-    /// A machine that holds no superpage of the orders asked for.
+    /// The machine holds no superpage of the requested orders.
     #[error("offline: no TLB of `{0}` holds pages larger than its base page for all references")]
     NoSuperpages(String),
 }
 
-/// Finds superpages for a stream on a machine. `open` opens the stream from its beginning, as often as it is asked to;
-/// `progress` hears of every replay.
+/// Finds superpages for a stream on a machine. `open` opens the stream from its start, once per replay; `progress` gets
+/// every replay.
 pub fn offline<S: Source, E>(
     mut open: impl FnMut() -> Result<S, E>,
     machine: &MachineSpec,
@@ -83,7 +82,7 @@ pub fn offline<S: Source, E>(
     mut progress: impl FnMut(&Replay),
 ) -> Result<OfflineResult, OfflineError<E>> {
     let orders = orders(machine, settings);
-    if let Take::Share(share) = settings.take
+    if let ChoicesPerReplay::Share(share) = settings.take
         && !(0.0..=1.0).contains(&share)
     {
         return Err(OfflineError::Share(share));
@@ -101,8 +100,8 @@ pub fn offline<S: Source, E>(
         let misses = counts.walks();
         let built = counts.kernel.map_or(0, |kernel| kernel.accounts.of(Account::Copy));
         let cycles = misses.saturating_mul(settings.miss_cycles).saturating_add(built);
-        let charges = replaying.kernel().and_then(Kernel::charges).expect("it charges");
-        // Those in the place of which larger ones were built are of no use.
+        let charges = replaying.kernel().and_then(Kernel::charges).expect("the replay's policy charges");
+        // Blocks that larger ones replaced are useless.
         blocks.retain(|&block| charges.built_within(block, 0) > 0);
         let (mut next, mut chosen) = (blocks.clone(), 0);
         if replays.len() < settings.replays {
@@ -110,13 +109,13 @@ pub fn offline<S: Source, E>(
         }
         replays.push(Replay { superpages: blocks.len(), misses, cycles, chosen });
         progress(&replays[replays.len() - 1]);
-        let left_out =
-            (chosen == 0).then(|| LeftOut::new(settings, machine.paging.base(), orders, &blocks, charges));
+        let left_out = (chosen == 0)
+            .then(|| RejectedBlocks::new(settings, machine.paging.base(), orders, &blocks, charges));
         if best.as_ref().is_none_or(|&(least, ..)| cycles < least) {
             best = Some((cycles, blocks, counts));
         }
         if let Some(left_out) = left_out {
-            let (_, blocks, counts) = best.expect("this replay at least");
+            let (_, blocks, counts) = best.expect("at least this replay");
             return Ok(OfflineResult { blocks, counts, replays, left_out });
         }
         blocks = next;
@@ -128,50 +127,50 @@ pub fn check_offline(machine: &MachineSpec, settings: &OfflineSettings) -> Resul
     replay(machine, settings, &[]).map(drop)
 }
 
-/// What simulates the machine in one replay.
-enum Replaying {
+/// The engine of one replay.
+enum ReplayEngine {
     Pass(Box<Pass>),
     System(Box<System>),
 }
 
-impl Replaying {
+impl ReplayEngine {
     fn counts(&mut self) -> DesignCounts {
         match self {
-            Replaying::Pass(pass) => pass.finish().pop().expect("one design"),
-            Replaying::System(system) => system.counts(),
+            ReplayEngine::Pass(pass) => pass.finish().pop().expect("one design"),
+            ReplayEngine::System(system) => system.counts(),
         }
     }
 
     fn kernel(&self) -> Option<&Kernel> {
         match self {
-            Replaying::Pass(pass) => pass.kernel(0),
-            Replaying::System(system) => system.kernel(),
+            ReplayEngine::Pass(pass) => pass.kernel(0),
+            ReplayEngine::System(system) => system.kernel(),
         }
     }
 
     fn analysis(&mut self) -> &mut dyn Analysis {
         match self {
-            Replaying::Pass(pass) => pass.as_mut(),
-            Replaying::System(system) => system.as_mut(),
+            ReplayEngine::Pass(pass) => pass.as_mut(),
+            ReplayEngine::System(system) => system.as_mut(),
         }
     }
 }
 
-/// A machine with these superpages in force, that charges the misses that are left.
+/// A replay engine with these superpages in force, which charges the remaining misses.
 fn replay(
     machine: &MachineSpec,
     settings: &OfflineSettings,
     blocks: &[Superpage],
-) -> Result<Replaying, PassError> {
-    let given = Given::new(orders(machine, settings), blocks.iter().copied()).charging();
+) -> Result<ReplayEngine, PassError> {
+    let given = ChosenSuperpages::new(orders(machine, settings), blocks.iter().copied()).charging();
     let kernel = Kernel::new(machine.paging.base(), given.boxed(), settings.costs);
     let spec = DesignSpec::with_kernel("offline".to_owned(), machine, kernel);
     Ok(match machine.data_side {
-        None => Replaying::Pass(Box::new(Pass::new(vec![spec], NoObserver)?)),
+        None => ReplayEngine::Pass(Box::new(Pass::new(vec![spec], NoObserver)?)),
         Some(_) => {
             let mut system = System::new(spec, 1)?;
             system.switch_to(Asid::default());
-            Replaying::System(Box::new(system))
+            ReplayEngine::System(Box::new(system))
         }
     })
 }
@@ -180,7 +179,7 @@ fn orders(machine: &MachineSpec, settings: &OfflineSettings) -> u32 {
     settings.orders.unwrap_or_else(|| held_orders(machine))
 }
 
-fn feed(replaying: &mut Replaying, mut source: impl Source) -> Result<(), SourceError> {
+fn feed(replaying: &mut ReplayEngine, mut source: impl Source) -> Result<(), SourceError> {
     let analysis = replaying.analysis();
     while let Some(item) = source.next_item()? {
         match item {

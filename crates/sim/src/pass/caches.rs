@@ -8,7 +8,7 @@ use crate::pass::Pass;
 use pagewalk_units::{Kind, VirtAddr};
 
 impl<O: WalkObserver> Pass<O> {
-    /// Gives a reference of the program, translated already, to the designs with caches.
+    /// Gives a translated reference of the program to the designs with caches.
     pub(crate) fn access_memory(&mut self, kind: Kind, address: VirtAddr, bytes: u64) {
         let address = physical(self.store.asid, as_recorded(address));
         for design in bits(self.sets.with_memory & self.sets.active) {

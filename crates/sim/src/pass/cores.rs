@@ -1,43 +1,43 @@
-//! Several cores: each runs threads of its own on a private hierarchy; arrays of the last level may be shared.
+//! Several cores: each runs its own threads on a private hierarchy; arrays of the last level may be shared.
 //!
-//! Every machine has one design for each core; only those of the core that runs are active. Its arrays see its own
-//! references alone, so the times of what they hold must be its own too: these are kept for a core that does not run.
-//! All other times may be another core's. They are earlier than whatever the core itself references next, so no array
-//! that fills a page goes by them. A shared array belongs to the design whose core runs, and moves with every switch.
+//! Every machine has one design per core; only the running core's designs are active. A core's arrays see its own
+//! references only, so the times of what they hold must be its own too: a parked core keeps them. All other times may
+//! be another core's. They are earlier than the core's next references, so no array that fills a page relies on them. A
+//! shared array belongs to the running core's design, and moves with every switch.
 
 use crate::classes::CLASSES;
 use crate::design::first_level::resident;
 use crate::store::PageStore;
-use crate::store::entry::Held;
+use crate::store::entry::EntryId;
 use pagewalk_units::ThreadId;
 
-/// What belongs to a core that does not run.
+/// The state of a core that does not run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Core {
-    /// Of what its arrays hold, the times of each page or unit by class.
-    times: Vec<(Held, u32, [u64; CLASSES])>,
+    /// For each page or unit in its arrays, the times by class.
+    times: Vec<(EntryId, u32, [u64; CLASSES])>,
     /// References by class.
     pub totals: [u64; CLASSES],
 }
 
-/// The cores of a pass and who runs where.
+/// The cores of a pass and their threads.
 #[derive(Clone, Debug)]
 pub(crate) struct Cores {
     pub all: Vec<Core>,
     pub runs: usize,
-    /// In order of appearance: each has the core that follows the last one's, from the first again after the last.
+    /// Threads in order of appearance, assigned to cores round robin.
     threads: Vec<ThreadId>,
-    /// Designs of each.
+    /// Designs per core.
     pub designs: usize,
 }
 
 impl Cores {
-    /// `count` cores with so many designs each; the first runs.
+    /// `count` cores with `designs` each; the first runs.
     pub fn new(count: usize, designs: usize) -> Cores {
         Cores { all: vec![Core::default(); count], runs: 0, threads: Vec::new(), designs }
     }
 
-    /// The designs of a core: a bit each.
+    /// The designs of a core, one bit each.
     pub fn mask(&self, core: usize) -> u64 {
         (u64::MAX >> (u64::BITS as usize - self.designs)) << (core * self.designs)
     }
@@ -54,31 +54,31 @@ impl Cores {
 }
 
 impl PageStore {
-    /// Keeps the times of what the core's arrays hold.
-    pub fn park(&self, core: &mut Core, all_held: impl Iterator<Item = Held>) {
+    /// Saves the times of what the core's arrays hold.
+    pub fn park(&self, core: &mut Core, all_held: impl Iterator<Item = EntryId>) {
         core.totals = self.totals;
         core.times.clear();
         for held in all_held {
             let of_unit = |&unit: &u32| (held, unit, self.unit_times(unit));
             match held {
-                Held::Page(page) => core.times.push((held, page, self.pages[page as usize].stamps)),
-                Held::Unit(unit) => core.times.push(of_unit(&unit)),
-                Held::Block(block) => {
+                EntryId::Page(page) => core.times.push((held, page, self.pages[page as usize].stamps)),
+                EntryId::Unit(unit) => core.times.push(of_unit(&unit)),
+                EntryId::Block(block) => {
                     core.times.extend(self.blocks[block as usize].units.iter().map(of_unit))
                 }
-                Held::Super(_) => unreachable!("kernels that build superpages manage one core"),
+                EntryId::Super(_) => unreachable!("kernels that build superpages manage one core"),
             }
         }
     }
 
-    /// Makes times the core's again, of what the arrays of its `designs` hold still.
+    /// Restores the times of what the arrays of the core's `designs` still hold.
     pub fn resume(&mut self, core: &Core, designs: u64) {
         self.totals = core.totals;
-        let is_held = |held: Held| (0..CLASSES).any(|class| resident(self, held, class) & designs != 0);
+        let is_held = |held: EntryId| (0..CLASSES).any(|class| resident(self, held, class) & designs != 0);
         let kept: Vec<_> = core.times.iter().filter(|&&(held, ..)| is_held(held)).collect();
-        // Units that are new since were touched by other cores only.
+        // Only other cores have touched units created since.
         for (held, ..) in &kept {
-            if let Held::Block(block) = *held {
+            if let EntryId::Block(block) = *held {
                 for at in 0..self.blocks[block as usize].units.len() {
                     self.set_unit_times(self.blocks[block as usize].units[at], [0; CLASSES]);
                 }
@@ -86,7 +86,7 @@ impl PageStore {
         }
         for &(held, id, times) in kept {
             match held {
-                Held::Page(_) => self.pages[id as usize].stamps = times,
+                EntryId::Page(_) => self.pages[id as usize].stamps = times,
                 _ => self.set_unit_times(id, times),
             }
         }

@@ -1,31 +1,31 @@
-//! How the pass goes through a batch, and how far it has come.
+//! The pass's progress through a batch.
 
-/// How references are taken, and where that stands.
+/// The mode of the pass and its position in the batch.
 #[derive(Default)]
-pub(crate) struct Course {
-    /// Whether loads and stores are classes of their own.
+pub(crate) struct PassProgress {
+    /// Whether loads and stores are separate classes.
     pub split: bool,
-    /// Whether each fetch has a place of its own in the order: see [`crate::pass::expand`].
+    /// Whether each fetch has its own place in the order: see `unfolded_order`.
     pub every_fetch: bool,
-    /// Whether the program has memory of hugetlb.
+    /// Whether the program has hugetlb memory.
     pub hugetlb: bool,
-    /// Whether all misses of the batch are plain ones: see [`crate::pass::plain`].
+    /// Whether all misses of the batch are plain: see `plain_misses`.
     pub plain: bool,
-    /// Whether a data reference may have dropped what is being fetched from: see [`crate::pass::folded`].
+    /// Whether a data reference may have dropped the executing page: see `folded_order`.
     pub disturbed: bool,
-    /// Where it stands, while what is executed there has not been looked up: its span of the batch, and its number.
+    /// The span and number of the noted data reference, until the executing page is looked up there.
     pub noted: Option<(usize, usize)>,
-    /// If data references that were taken ahead have been given back, how many were not.
+    /// After a rollback: how many speculatively counted hits were kept.
     pub rewound: Option<usize>,
-    /// Data references of the batch that are still to be made, and the one that is being made.
+    /// Data references of the batch still to run, including the current one.
     pub left: usize,
 }
 
-/// What has been executed so far.
+/// Executed instructions so far.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Executed {
+pub(crate) struct ExecutionTotals {
     pub instructions: u64,
-    /// Of those, how many were a thread waiting by spinning.
+    /// Instructions among them that threads spent spinning.
     pub spun: u64,
     pub data_references: u64,
     pub pages_touched: u64,

@@ -1,26 +1,26 @@
-//! The folded order: data references that hit the front are taken ahead of fetches, and fetches from one page in a row
-//! when the first of them comes.
+//! The folded order: data hits of the front are counted ahead of fetches, and fetches from one page together, at the
+//! first of them.
 //!
-//! That changes nothing where fetches and data have first levels of their own: what the lower levels see keeps its
-//! order. But a data reference may displace what is being executed, and a fetch what data references that were taken
-//! ahead have hit: a kernel may remap it, or an array that serves both and replaces regardless of hits may evict it.
-//! Both are rare, and put right: see [`Pass::refetch`] and [`Pass::give_back`].
+//! If fetches and data have separate first levels, that changes nothing: lower levels see the same order. But a data
+//! reference may displace the executing page, and a fetch may displace a page that data references counted ahead have
+//! hit: a kernel may remap it, or an array that serves both and ignores hits may evict it. Both are rare, and are
+//! corrected: see [`Pass::refetch`] and [`Pass::give_back`].
 
 use crate::attribution::WalkObserver;
 use crate::classes::{FETCH, class_of};
 use crate::fetch::{Run, instruction_pages};
 use crate::pass::Pass;
-use crate::pass::place::{At, Place};
-use crate::store::Running;
+use crate::pass::place::{CodePosition, ReferencePlace};
+use crate::store::ExecutingPage;
 use pagewalk_trace::{Batch, Ref, Span};
 use pagewalk_units::{BlockId, Kind};
 
-/// Data references that are taken ahead at most where each fetch that misses has to look through them.
+/// Most data references counted ahead if every fetch miss has to scan them.
 const MOST_AHEAD: usize = 128;
-/// How many of them at a time.
+/// Records per step of that scan.
 const LOOKED_THROUGH: usize = 16;
 
-/// How far fetches have been followed in a batch.
+/// The position of fetches in a batch.
 struct FetchCursor {
     span: usize,
     run: usize,
@@ -28,7 +28,7 @@ struct FetchCursor {
 }
 
 impl FetchCursor {
-    /// The span that holds the data reference up to which fetches were followed.
+    /// The span of the data reference that fetches have reached.
     fn current(&self) -> usize {
         if self.run > 0 { self.span } else { self.span - 1 }
     }
@@ -52,7 +52,7 @@ impl<O: WalkObserver> Pass<O> {
                 self.course.left = end - next;
                 self.refetch(batch, next);
             }
-            // No further than to the fetch that is still to be looked up, if there is one.
+            // Not past a fetch that is still to be looked up.
             let most = if self.course.disturbed { 1 } else { most_ahead };
             let hits = self
                 .store
@@ -82,8 +82,8 @@ impl<O: WalkObserver> Pass<O> {
         }
     }
 
-    /// Follows fetches up to data reference `until`: all that come before it in program order. `taken`: the batch's
-    /// data references so far. If some of them are given back, it stops and returns the first of those.
+    /// Makes all fetches that precede data reference `until` in program order. `taken`: the batch's data references so
+    /// far. On a rollback it stops and returns the first reference that was given back.
     fn fetch_until(
         &mut self,
         batch: &Batch<'_>,
@@ -94,7 +94,7 @@ impl<O: WalkObserver> Pass<O> {
         self.store.running.fetches = 0;
         let before = self.course.disturbed;
         let back = self.fetch_in_order(batch, cursor, until, taken);
-        // What fetches disturb is no row but one that a fetch began: see `open_row`.
+        // Fetches disturb only rows that a fetch began: see `open_row`.
         self.course.disturbed = before | std::mem::take(&mut self.store.running.open);
         back
     }
@@ -131,7 +131,12 @@ impl<O: WalkObserver> Pass<O> {
             } else {
                 cursor.span += 1;
                 let ahead = taken.get(span.first as usize..).unwrap_or_default();
-                let place = Place { blocks: batch.blocks, block: span.block, at: At::Instruction(0), ahead };
+                let place = ReferencePlace {
+                    blocks: batch.blocks,
+                    block: span.block,
+                    at: CodePosition::Instruction(0),
+                    ahead,
+                };
                 self.touch(FETCH, Kind::Fetch, head.vpn, head.translations, false, place);
                 self.came_back(span.first)
             };
@@ -141,7 +146,7 @@ impl<O: WalkObserver> Pass<O> {
         }
     }
 
-    /// Follows the runs of the cursor's block, and goes on to the next block if it comes to its end.
+    /// Makes the runs of the cursor's block, and moves to the next block at its end.
     fn fetch_runs(
         &mut self,
         batch: &Batch<'_>,
@@ -158,8 +163,8 @@ impl<O: WalkObserver> Pass<O> {
                 return None;
             }
             let ahead = taken.get(first as usize..).unwrap_or_default();
-            let at = At::Instruction(run.instruction);
-            let place = Place { blocks: batch.blocks, block: span.block, at, ahead };
+            let at = CodePosition::Instruction(run.instruction);
+            let place = ReferencePlace { blocks: batch.blocks, block: span.block, at, ahead };
             self.touch(FETCH, Kind::Fetch, run.vpn, run.translations, run.crosses, place);
             cursor.run += 1;
             if run.crosses && self.sets.kernels != 0 {
@@ -174,9 +179,9 @@ impl<O: WalkObserver> Pass<O> {
         back
     }
 
-    /// The row's first fetch is the second half of one that began on the page before, and no lookup of its own where
-    /// both lie in one superpage. If its first touch had a kernel build that, nothing has looked it up yet: the next
-    /// fetch of the row does, after the data references of the instruction. `until`: the next data reference.
+    /// Begins a row whose first fetch is the second half of one that began on the previous page. It needs no lookup if
+    /// both halves lie in one superpage. If its first touch made a kernel build that superpage, nothing has looked it
+    /// up yet: the row's next fetch does, after the instruction's data references. `until`: the next data reference.
     fn open_row(&mut self, batch: &Batch<'_>, span: usize, run: Run, until: usize) {
         let page = self.store.find(run.vpn);
         let page =
@@ -190,22 +195,28 @@ impl<O: WalkObserver> Pass<O> {
             index < batch.span_end(span) && site.is_some_and(|site| site.instruction == instruction)
         };
         if until != usize::MAX && own(until) {
-            self.store.running = Running { vpn: run.vpn, fetches, span, instruction, open: true };
+            self.store.running = ExecutingPage { vpn: run.vpn, fetches, span, instruction, open: true };
         } else {
             self.store.running.vpn = run.vpn;
             self.look_up_row(batch, page, fetches, id, run.instruction + 1);
         }
     }
 
-    /// Looks up the next of so many fetches that follow in the row.
+    /// Looks up the next of the row's remaining `fetches`.
     fn look_up_row(&mut self, batch: &Batch<'_>, page: u32, fetches: u64, block: BlockId, instruction: u32) {
-        // What is brought back for it, it finds itself.
+        // A page brought back for this fetch counts as found by it.
         self.store.running.fetches = fetches;
         self.backed(FETCH, page, &[]);
-        // Should its walk have the page remapped, only those after it are made at the new size.
+        // If its walk remaps the page, only later fetches use the new size.
         self.store.running.fetches = fetches - 1;
-        let at = At::Instruction(instruction);
-        self.access(FETCH, Kind::Fetch, page, 0, Place { blocks: batch.blocks, block, at, ahead: &[] });
+        let at = CodePosition::Instruction(instruction);
+        self.access(
+            FETCH,
+            Kind::Fetch,
+            page,
+            0,
+            ReferencePlace { blocks: batch.blocks, block, at, ahead: &[] },
+        );
         self.store.running.fetches = 0;
     }
 
@@ -213,9 +224,8 @@ impl<O: WalkObserver> Pass<O> {
         self.course.rewound.take().map(|kept| first as usize + kept)
     }
 
-    /// A kernel drops translations at a fetch: data references that were taken ahead of it, as hits, may hit no more.
-    /// They are counted back, to be made again, all but the first `keep`. Before anything is remapped, as they are to
-    /// be taken from where they were counted.
+    /// Rolls back data references counted ahead as hits, except the first `keep`, because a kernel drops translations
+    /// at a fetch. They run again later. This must precede the remap, so that the counts go back where they came from.
     pub(crate) fn give_back(&mut self, ahead: &[Ref], keep: usize) {
         let end = self.course.rewound.unwrap_or(ahead.len());
         if keep >= end {
@@ -223,22 +233,22 @@ impl<O: WalkObserver> Pass<O> {
         }
         let base = self.store.paging.base();
         for record in &ahead[keep..end] {
-            // The front takes no reference to two pages.
-            let page = self.store.find(base.number(record.address())).expect("what was hit is known");
+            // The front has no references to two pages.
+            let page = self.store.find(base.number(record.address())).expect("a hit page is known");
             self.store.take_back(page, class_of(record.kind(), self.course.split));
         }
         self.course.rewound = Some(keep);
     }
 
-    /// What was fetched has taken the place of something else in an array that serves data too: the same for data
-    /// references from the first on that hits no more.
+    /// Rolls back from the first data reference that no longer hits, because a fetched page replaced another in an
+    /// array that serves data too.
     pub(crate) fn give_back_evicted(&mut self, ahead: &[Ref]) {
         if let Some(keep) = self.first_evicted(ahead) {
             self.give_back(ahead, keep);
         }
     }
 
-    /// The first of these hits of the front that would hit it no more.
+    /// The first of these hits that would no longer hit the front.
     fn first_evicted(&self, ahead: &[Ref]) -> Option<usize> {
         let base = self.store.paging.base();
         let is_gone = |record: &Ref| {
@@ -249,7 +259,7 @@ impl<O: WalkObserver> Pass<O> {
             Some([]) => None,
             Some(&[only]) => {
                 let is_of = |record: &Ref| base.number(record.address()) == only;
-                // Most fetches displace nothing that was taken ahead: many at a time are looked through for it.
+                // Most fetches displace no page that was counted ahead: scan many at a time.
                 let of_any = |chunk: &[Ref]| chunk.iter().fold(false, |any, record| any | is_of(record));
                 let mut chunks = ahead.chunks(LOOKED_THROUGH).enumerate().filter(|(_, chunk)| of_any(chunk));
                 chunks.find_map(|(number, chunk)| {
@@ -264,8 +274,7 @@ impl<O: WalkObserver> Pass<O> {
         }
     }
 
-    /// Notes where a data reference stands that may disturb fetches. Only kernels look what is executed there whatever
-    /// comes of it.
+    /// Records the position of a data reference that may disturb fetches, and the executing page if there are kernels.
     fn note_data(&mut self, batch: &Batch<'_>, span: usize, index: usize) {
         if self.sets.kernels == 0 && !self.course.disturbed {
             self.course.noted = Some((span, index));
@@ -273,17 +282,17 @@ impl<O: WalkObserver> Pass<O> {
         }
         let before = self.store.running;
         self.note_running(batch, span, index);
-        // What an earlier reference of the same instruction has disturbed is still to be looked up.
-        let Running { instruction, .. } = self.store.running;
+        // An earlier reference of the same instruction may have disturbed a page that is still to be looked up.
+        let ExecutingPage { instruction, .. } = self.store.running;
         self.course.disturbed &= (span, instruction) == (before.span, before.instruction);
     }
 
-    /// Notes what is executed at a data reference.
+    /// Records the executing page at a data reference.
     fn note_running(&mut self, batch: &Batch<'_>, span: usize, index: usize) {
         let Span { block, first } = batch.spans[span];
         let block = batch.blocks.get(block);
         let base = self.store.paging.base();
-        self.store.running = Running::default();
+        self.store.running = ExecutingPage::default();
         let Some(site) = block.sites.get(index - first as usize) else { return };
         let mut following = block.instructions.iter().skip(site.instruction.into());
         let Some(at) = following.next() else { return };
@@ -299,12 +308,12 @@ impl<O: WalkObserver> Pass<O> {
                 break;
             }
         }
-        self.store.running = Running { vpn, fetches, span, instruction: site.instruction, open: false };
+        self.store.running = ExecutingPage { vpn, fetches, span, instruction: site.instruction, open: false };
     }
 
-    /// Some kernel dropped translations at the last data reference that was noted, and the next one is number `next`.
-    /// The fetches that follow in the row were counted as hits when it began: looks up the next of them, unless data
-    /// reference `next` is of the same instruction and so comes before.
+    /// Corrects fetches after a kernel dropped translations at the last noted data reference. The row's later fetches
+    /// were counted as hits when it began: looks up the next of them, unless data reference `next` belongs to the same
+    /// instruction and so comes first.
     fn refetch(&mut self, batch: &Batch<'_>, next: usize) {
         if let Some((span, index)) = self.course.noted.take() {
             let head = self.process.fetches.heads[batch.spans[span].block.index()];
@@ -314,9 +323,9 @@ impl<O: WalkObserver> Pass<O> {
             }
             self.note_running(batch, span, index);
         }
-        let Running { vpn, fetches, span, instruction, .. } = self.store.running;
+        let ExecutingPage { vpn, fetches, span, instruction, .. } = self.store.running;
         if self.store.front_page(FETCH, vpn).is_some() {
-            // Held everywhere: the row goes on.
+            // All designs hold it: the row goes on.
             self.course.disturbed = false;
             return;
         }
@@ -330,7 +339,7 @@ impl<O: WalkObserver> Pass<O> {
         let page = self.store.find(vpn).filter(|&page| self.sets.active & !self.store.held(page, FETCH) != 0);
         if let (Some(page), true) = (page, fetches > 0) {
             self.look_up_row(batch, page, fetches, id, u32::from(instruction) + 1);
-            // What that walk led to disturbs no row: the page itself is fetched from.
+            // That walk disturbs no row: it is for the executing page itself.
             self.course.disturbed = false;
         }
     }

@@ -1,13 +1,13 @@
-//! Policies that have no design of their own yet.
+//! Policies without a design of their own yet.
 
 use pagewalk_mm::PageSizePolicy;
 use std::sync::Arc;
 
-/// A policy for which the first design stands as long as it decides the same.
+/// A policy that the first design stands for as long as both decide the same.
 pub(crate) struct Follower {
     pub name: String,
     pub policy: Arc<dyn PageSizePolicy>,
-    /// One of its own, once it has decided otherwise.
+    /// Its own design, once it has decided differently.
     pub design: Option<usize>,
 }
 

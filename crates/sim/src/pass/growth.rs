@@ -1,6 +1,5 @@
-//! Memory that grows by less than a huge page: the first touch of a block comes when its area does not hold all of
-//! it, and
-//! finds no huge page, though the area grows over the block later. Nothing but the size of the steps is wrong with it.
+//! Memory that grows by less than a huge page at a time. The first touch of a block comes before its area holds all of
+//! it, so it gets no huge page, although the area later grows over the block. Only the size of the steps prevents it.
 
 use crate::attribution::WalkObserver;
 use crate::pass::Pass;
@@ -10,13 +9,13 @@ use pagewalk_trace::{Event, Ref};
 use pagewalk_units::VirtAddr;
 use std::ops::Range;
 
-/// Whether an area may have huge pages, if the mode lets it.
+/// Whether an area may have huge pages, if the mode allows them.
 fn may_be_huge(area: &Vma) -> bool {
     area.is_private_anonymous() && area.advice != HugeAdvice::NoHugePage && area.is_usable()
 }
 
 impl<O: WalkObserver> Pass<O> {
-    /// The first page of a unit is touched: notes whether its area is to grow over the block yet.
+    /// At the first touch of a unit: records whether its area does not hold the whole block yet.
     pub(crate) fn note_early(&mut self, vpn: u64, unit: u32) {
         let block = self.store.block_number(vpn);
         let bytes = block_bytes(block, self.store.paging.huge());
@@ -29,7 +28,7 @@ impl<O: WalkObserver> Pass<O> {
         }
     }
 
-    /// An event has come: counts the blocks that areas have grown over by it.
+    /// After an event: counts the blocks that areas have grown over.
     pub(crate) fn note_grown(&mut self, event: &Event) {
         let Some(range) = added(event).or_else(|| opened(event)) else { return };
         let end = range.end.min(Ref::ADDRESS_END);
@@ -66,7 +65,7 @@ impl<O: WalkObserver> Pass<O> {
     }
 }
 
-/// The bytes whose rights or advice an event changes, so that areas may become one.
+/// The bytes whose rights or advice an event changes, so that areas may merge.
 fn opened(event: &Event) -> Option<Range<u64>> {
     match event {
         Event::Protect { start, bytes, .. } | Event::Advise { start, bytes, .. } => {

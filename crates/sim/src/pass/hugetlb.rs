@@ -1,6 +1,4 @@
-//! Programs on hugetlb: some of their pages may be huge under any policy, which a pass looks out for from their
-//! first such
-//! mapping on.
+//! Programs with hugetlb memory: some of their pages may be huge under any policy, from the first such mapping on.
 
 use crate::attribution::WalkObserver;
 use crate::pass::Pass;
@@ -8,14 +6,14 @@ use pagewalk_trace::Event;
 use pagewalk_units::PAGE_BYTES;
 
 impl<O: WalkObserver> Pass<O> {
-    /// The program may map memory of hugetlb for the first time: from then on some pages may be huge.
+    /// Notices the program's first mapping of hugetlb memory: from then on some pages may be huge.
     pub(crate) fn expect_hugetlb(&mut self, event: &Event) {
         let is_of_it = matches!(event, Event::Map(mapping) if mapping.page_bytes > PAGE_BYTES);
         if !is_of_it || self.course.hugetlb || !self.designs.iter().any(|design| design.maps_hugetlb) {
             return;
         }
         self.course.hugetlb = true;
-        // What the front holds is noted by unit from now on.
+        // From now on the front's entries are recorded by unit.
         self.store.front_clear();
         self.store.minds_units = true;
         self.store.may_merge = true;

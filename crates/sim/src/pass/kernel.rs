@@ -1,13 +1,13 @@
-//! The kernel's side of the pass: first touches, and what mapping changes take away.
+//! The kernel's side of the pass: first touches, and changes of mappings.
 //!
-//! Mappings are recorded in units of 4 KiB, and a larger base page may lie in several of them or in part in none,
-//! which no kernel with such pages would let happen. The rule:
+//! Mappings are recorded in units of 4 KiB. A larger base page may lie in several mappings, or partly in none, which no
+//! kernel with such pages would allow. The rules:
 //!
-//! - A base page is one page, touched once. It belongs to the mapping that holds its lowest mapped byte when it is
-//!   first touched, and its area is the one that decides whether it may become part of a huge page.
+//! - A base page is touched once. It belongs to the mapping of its lowest mapped byte at its first touch, and that
+//!   byte's area decides whether it may join a huge page.
 //! - A change of any part of it drops its translation.
-//! - It is gone, and touched anew later, when an unmapping or discarding covers all of it or leaves nothing
-//!   of it mapped. When some of it stays mapped, the page stays.
+//! - It is gone when unmapping or discarding covers all of it or leaves none of it mapped. If some of it stays mapped,
+//!   the page stays.
 
 use crate::attribution::WalkObserver;
 use crate::bits::bits;
@@ -16,7 +16,7 @@ use crate::pass::Pass;
 use crate::pass::follower::Follower;
 use crate::pass::walks::{add_references, add_tally};
 use crate::ranges::{added, advised, block_bytes, blocks_at_ends, parted_blocks, reaped, whole_pages};
-use crate::removals::Taken;
+use crate::removals::Removal;
 use crate::store::Unit;
 use pagewalk_mm::{AddressSpace, Change, Fault, MappingId, Remap, Vma};
 use pagewalk_trace::{Event, Ref, ThpDisable};
@@ -36,7 +36,7 @@ impl<O: WalkObserver> Pass<O> {
         page
     }
 
-    /// A page of its own for the space that runs.
+    /// Adds the running space's own page.
     pub(crate) fn add_page(&mut self, vpn: u64, stores: bool, ahead: &[Ref]) -> u32 {
         let named = self.process.space.mapping_of(self.store.bytes_of(vpn));
         let mapping = self.kernel_huge_page_at(vpn).unwrap_or(named);
@@ -73,7 +73,7 @@ impl<O: WalkObserver> Pass<O> {
         for design in self.designs.iter().filter(|design| design.decides()) {
             if (unit.huge | unit.small) & design.mask() == 0 {
                 let fault = fault(populated & design.mask() != 0);
-                // A larger base page may be left of what was mapped in part before.
+                // A larger base page may remain from an earlier partial mapping.
                 let own = fault.is_hugetlb() && design.maps_hugetlb && !fault.populated;
                 let huge = own || design.policy.wants_huge(&fault);
                 *(if huge { &mut unit.huge } else { &mut unit.small }) |= design.mask();
@@ -82,7 +82,7 @@ impl<O: WalkObserver> Pass<O> {
         page
     }
 
-    /// A store to a page that all designs know. Kernels are told of it where the page is protected.
+    /// A store to a page that all designs know; kernels hear of it if the page is protected.
     pub(crate) fn stored(&mut self, page: u32) {
         let vpn = self.store.pages[page as usize].vpn;
         for design in bits(self.sets.kernels & self.sets.active) {
@@ -97,15 +97,15 @@ impl<O: WalkObserver> Pass<O> {
         }
     }
 
-    /// Says, before anything else, that the process began with a fork: kernels that share pages take what is mapped
-    /// when it starts for its parent's.
+    /// Marks the process as a fork's child, before anything else: kernels that share pages then take what is mapped at
+    /// its start for its parent's.
     pub fn begin_as_child(&mut self) {
         for os in self.designs.iter_mut().filter_map(|design| design.os.as_mut()) {
             os.kernel.begin_as_child();
         }
     }
 
-    /// The program's first instruction is executed.
+    /// The program executes its first instruction.
     pub(crate) fn start(&mut self) {
         self.process.space.start_running();
         for os in self.designs.iter_mut().filter_map(|design| design.os.as_mut()) {
@@ -113,7 +113,7 @@ impl<O: WalkObserver> Pass<O> {
         }
     }
 
-    /// Tells kernels of what the program asked for.
+    /// Reports an event to kernels.
     pub(crate) fn tell_kernels(&mut self, event: &Event) {
         match event {
             &Event::Fork { child } => self.forked(child),
@@ -130,14 +130,14 @@ impl<O: WalkObserver> Pass<O> {
         }
     }
 
-    /// The process forbids transparent huge pages otherwise from now on.
+    /// The process changes which transparent huge pages it forbids.
     fn forbid(&mut self, mode: ThpDisable) {
         for os in self.designs.iter_mut().filter_map(|design| design.os.as_mut()) {
             os.kernel.forbidden(mode);
         }
     }
 
-    /// No thread of the process ran for so long: kernels did what was due meanwhile.
+    /// No thread of the process runs for this time; kernels do what is due meanwhile.
     fn sleep(&mut self, nanoseconds: u64) {
         for design in bits(self.sets.kernels & self.sets.active) {
             self.designs[design].os_reached(self.executed.instructions);
@@ -167,13 +167,13 @@ impl<O: WalkObserver> Pass<O> {
         }
     }
 
-    /// The process ends in a design, at the first touch of a page or a store: the design counts what came before that
-    /// reference, and instructions to the end of its block. `new_pages`: pages that were counted as touched by it.
+    /// Ends the process in one design, at a first touch or a store. The design's counts cover everything before that
+    /// reference, and instructions to the end of its block. `new_pages`: pages that the reference counted as touched.
     fn kill(&mut self, design: usize, new_pages: u64, ahead: &[Ref]) {
         self.course.disturbed = true;
         self.give_back(ahead, 0);
         self.settle();
-        // Fetches that follow in a row were counted when it began.
+        // The rest of the row's fetches were counted when it began.
         let fetches = self.store.running.fetches;
         self.designs[design].os_take_back_fetches(self.store.running.vpn, fetches);
         let mut counts = self.design_counts(design, None);
@@ -183,21 +183,21 @@ impl<O: WalkObserver> Pass<O> {
         self.sets.active &= !self.designs[design].mask();
     }
 
-    /// Has a design's kernel do what is due after a miss.
+    /// Lets a design's kernel do what is due after a miss.
     pub(crate) fn serve(&mut self, design: usize, class: usize, kind: Kind, page: u32, ahead: &[Ref]) {
         let vpn = self.store.pages[page as usize].vpn;
         self.designs[design].os_reached(self.executed.instructions);
         let mut unit = self.designs[design].os_served(vpn);
         while let Some(from) = unit {
             let (due, remaps) = self.designs[design].os_due(from, &self.process.space);
-            // One elsewhere enters the TLBs when it misses.
+            // A superpage elsewhere enters the TLBs at its own miss.
             let holds_it = due.is_some_and(|block| block.pages().contains(&vpn));
             self.remap(design, remaps, holds_it.then_some((class, kind)), ahead);
             unit = due;
         }
     }
 
-    /// Has a design's kernel do what is due in the background: when the design misses, as nothing could notice before.
+    /// Lets a design's kernel do due background work. At misses only, since nothing could notice earlier.
     pub(crate) fn wake(&mut self, design: usize) {
         self.designs[design].os_reached(self.executed.instructions);
         let remaps =
@@ -205,7 +205,7 @@ impl<O: WalkObserver> Pass<O> {
         self.remap(design, remaps, None, &[]);
     }
 
-    /// Has kernels bring a page back that they have swapped out. What its designs hold is backed.
+    /// Lets kernels swap a page back in. Pages that designs hold are backed.
     #[inline(always)]
     pub(crate) fn backed(&mut self, class: usize, page: u32, ahead: &[Ref]) -> u32 {
         if self.sets.kernels != 0 {
@@ -229,7 +229,7 @@ impl<O: WalkObserver> Pass<O> {
         }
     }
 
-    /// The program has advised on a range of bytes.
+    /// The program advises on a range of bytes.
     fn advise(&mut self, start: VirtAddr, bytes: u64, advice: i32) {
         let pages = advised(start, bytes, self.store.paging.base());
         for design in bits(self.sets.kernels & self.sets.active) {
@@ -258,7 +258,7 @@ impl<O: WalkObserver> Pass<O> {
         self.designs[design].remap(&mut self.store, remaps, fill);
     }
 
-    /// Gives a design of its own to every follower that decides otherwise than the first design.
+    /// Gives every follower that decides differently from the first design its own design.
     fn part_followers(&mut self, vpn: u64, unit: u32) {
         let Unit { huge, small, mapping, .. } = self.store.units[unit as usize];
         if (huge | small) & 1 != 0 {
@@ -282,8 +282,8 @@ impl<O: WalkObserver> Pass<O> {
         }
     }
 
-    /// The mapping of the kernel-made huge page that backs `vpn`, if one does. Areas that grow together
-    /// change names; a huge page keeps the name it was made under.
+    /// The mapping of the kernel's huge page that backs `vpn`, if there is one. Areas that merge change names; a huge
+    /// page keeps its original one.
     fn kernel_huge_page_at(&self, vpn: u64) -> Option<MappingId> {
         let splits =
             |unit: &Unit| bits(unit.huge).any(|design| self.designs[design].policy.splits(unit.mapping));
@@ -291,7 +291,7 @@ impl<O: WalkObserver> Pass<O> {
         self.store.units_in(self.store.block_number(vpn)).find(made).map(|unit| unit.mapping)
     }
 
-    /// Notes how much of each unit is mapped now, of those that are wanted.
+    /// Records how much of each of the `wanted` units is mapped now.
     pub(crate) fn note_extents(&mut self, wanted: impl Fn(&Unit) -> bool) {
         for unit in self.store.units.iter_mut().filter(|unit| unit.pages > 0 && wanted(unit)) {
             let runs = unit.asid == self.store.asid;
@@ -308,8 +308,8 @@ impl<O: WalkObserver> Pass<O> {
     }
 
     pub(crate) fn apply(&mut self, change: Change) {
-        let Some(taken) = Taken::by(change, &self.process.space, self.store.paging) else { return };
-        let Taken { start, bytes, range, pages: ends, gone } = taken;
+        let Some(taken) = Removal::by(change, &self.process.space, self.store.paging) else { return };
+        let Removal { start, bytes, range, pages: ends, gone } = taken;
         let pages = self.store.pages_in(ends.clone());
         for design in &mut self.designs {
             design.os_reached(self.executed.instructions);
@@ -339,7 +339,7 @@ impl<O: WalkObserver> Pass<O> {
         self.process.space.vma_within(self.store.bytes_of(vpn))
     }
 
-    /// The kernel splits a huge page when a range covers part of it: the rest goes on as small pages.
+    /// Splits huge pages that a range covers in part: the rest becomes small pages.
     fn split_at_ends(&mut self, range: &Range<u64>) {
         let huge = self.store.paging.huge();
         let is_in_part = |bytes: Range<u64>| bytes.start < range.start || range.end < bytes.end;
@@ -350,7 +350,7 @@ impl<O: WalkObserver> Pass<O> {
         }
     }
 
-    /// Advice on a part of an area makes areas of its parts: the kernel's huge pages reach over no end of one.
+    /// Advice on a part of an area splits the area, and the kernel's huge pages at the new boundaries.
     pub(crate) fn part(&mut self, start: VirtAddr, bytes: u64) {
         let huge = self.store.paging.huge();
         for block in parted_blocks(&self.process.space, start, bytes, huge) {
@@ -363,14 +363,14 @@ impl<O: WalkObserver> Pass<O> {
         }
     }
 
-    /// Splits the huge pages of a block, where the policy has the kernel do so. Returns the designs that had some.
+    /// Splits the huge pages of a block, if the policy splits. Returns the designs that had some.
     fn split_block(&mut self, block: u64) -> u64 {
         let order = self.store.paging.huge_order();
         let pages = self.store.pages_in(block << order..(block + 1) << order);
         pages.into_iter().fold(0, |designs, page| designs | self.split(page))
     }
 
-    /// Splits the huge page that holds `page` in every design whose policy has the kernel do so. Returns those designs.
+    /// Splits the huge page around `page` in every design whose policy splits. Returns those designs.
     fn split(&mut self, page: u32) -> u64 {
         let unit = self.store.pages[page as usize].unit;
         let Unit { huge, mapping, hugetlb, .. } = self.store.units[unit as usize];
@@ -390,7 +390,7 @@ impl<O: WalkObserver> Pass<O> {
         split
     }
 
-    /// Moves a page's counts to its mapping and forgets it.
+    /// Moves a page's counts to its mapping and removes it.
     pub(crate) fn retire(&mut self, page: u32) {
         let gone = self.store.pages[page as usize];
         let tally = self.store.tallies[page as usize];

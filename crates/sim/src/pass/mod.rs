@@ -31,25 +31,25 @@ use crate::design::{Design, share_huge};
 use crate::error::PassError;
 use crate::pages::pages_of;
 use crate::pass::cores::Cores;
-use crate::pass::course::{Course, Executed};
+use crate::pass::course::{ExecutionTotals, PassProgress};
 use crate::pass::follower::Follower;
-use crate::pass::place::{At, Place};
+use crate::pass::place::{CodePosition, ReferencePlace};
 use crate::pass::process::{Process, Spaces};
 use crate::pass::sets::Sets;
 use crate::pass::together::check_together;
 use crate::sizes::splits_data;
 use crate::spec::DesignSpec;
 use crate::store::PageStore;
-use crate::store::front::Told;
-use crate::untouched::Untouched;
+use crate::store::front::HitNotice;
+use crate::untouched::UntouchedMemory;
 use pagewalk_mm::{AddressSpace, Kernel, MappingId, PageSizePolicy, Scope};
 use pagewalk_trace::{Analysis, Batch, Event, Span};
 use pagewalk_units::{Kind, RefIndex};
 use std::sync::Arc;
 
-/// One stream through many designs; see the crate's documentation for how.
+/// One stream through many designs: see the crate's documentation.
 pub struct Pass<O: WalkObserver = NoObserver> {
-    /// The address space that runs.
+    /// The running address space.
     pub(crate) process: Process,
     spaces: Spaces,
     cores: Cores,
@@ -58,37 +58,37 @@ pub struct Pass<O: WalkObserver = NoObserver> {
     sets: Sets,
     results: Results,
     pub(crate) followers: Vec<Follower>,
-    course: Course,
-    pub(crate) executed: Executed,
-    untouched: Untouched,
+    course: PassProgress,
+    pub(crate) executed: ExecutionTotals,
+    untouched: UntouchedMemory,
     pub(crate) observer: O,
 }
 
-/// Whose results are where.
+/// Where the results of specifications are.
 #[derive(Default)]
 struct Results {
-    /// Of each of the specifications: a design, and which of its siblings.
+    /// For each specification, its design and its index among the siblings.
     order: Vec<(usize, Option<usize>)>,
-    /// The counts of designs whose process was killed, as they were then.
+    /// The counts of designs whose process was killed, at that time.
     killed: Vec<(usize, DesignCounts)>,
 }
 
 impl<O: WalkObserver> Pass<O> {
-    /// Most different first levels in one pass: a residency word holds so many bits.
+    /// Most different first levels in one pass: the bits of a residency word.
     pub const DESIGNS_MAX: usize = crate::error::DESIGNS_MAX;
 
-    /// A pass over `specs`; the first one is observed. Those that share their policy (the same `Arc`) and have equal
-    /// first levels count as one design, and cost little more.
+    /// A pass over `specs`; the first one is observed. Specifications with the same policy (the same `Arc`) and equal
+    /// first levels are one design, and cost little more.
     pub fn new(specs: Vec<DesignSpec>, observer: O) -> Result<Pass<O>, PassError> {
         Pass::build(specs, 1, observer)
     }
 
-    /// A pass with the same machines for each of `cores` cores, the first of which runs.
+    /// A pass with the same machines for each of `cores`; the first core runs.
     pub(crate) fn build(specs: Vec<DesignSpec>, cores: usize, observer: O) -> Result<Pass<O>, PassError> {
         let Some(DesignSpec { machine, .. }) = specs.first() else { return Err(PassError::DesignCount(0)) };
         let paging = machine.paging;
         check_together(&specs, machine)?;
-        // Kernels that share pages are told of stores.
+        // Kernels that share pages need stores.
         let shares = |spec: &DesignSpec| spec.kernel.as_ref().is_some_and(Kernel::shares);
         let traps =
             |spec: &DesignSpec| spec.machine.software().is_some_and(|software| software.system.modify);
@@ -109,9 +109,9 @@ impl<O: WalkObserver> Pass<O> {
             sets: Sets::default(),
             results: Results { order, killed: Vec::new() },
             followers: Vec::new(),
-            course: Course { split, ..Course::default() },
-            executed: Executed::default(),
-            untouched: Untouched::default(),
+            course: PassProgress { split, ..PassProgress::default() },
+            executed: ExecutionTotals::default(),
+            untouched: UntouchedMemory::default(),
             observer,
         };
         for group in (0..cores).flat_map(|_| &distinct) {
@@ -161,19 +161,19 @@ impl<O: WalkObserver> Pass<O> {
             self.sets.unified |= design.mask();
         }
         self.process.fetches.in_place |= self.sets.fetches_may_miss();
-        // Replacement that minds hits would have been told of those that are given back.
+        // Replacement that needs hits would have seen hits that are rolled back.
         self.course.every_fetch |= self.sets.fetches_may_miss() && self.sets.mindful != 0;
         self.sets.active |= design.mask();
         self.designs.push(design);
     }
 
-    /// Stops a design: its counts stay as they are now.
+    /// Stops a design: its counts freeze.
     pub(crate) fn stop(&mut self, design: usize) {
         self.settle();
         self.sets.active &= !self.designs[design].mask();
     }
 
-    /// Adds a copy of the first design that is under `policy` from now on; returns its index.
+    /// Adds a copy of the first design under `policy` from now on; returns its index.
     pub(crate) fn fork(&mut self, name: String, policy: Arc<dyn PageSizePolicy>) -> usize {
         self.settle();
         let bit = self.designs.len();
@@ -195,8 +195,8 @@ impl<O: WalkObserver> Pass<O> {
         self.note_extents(|unit| unit.mapping == mapping);
     }
 
-    /// Has the first design stand for `policy` as well, until the two first decide differently; from then
-    /// on a design of its own does, for which there must be room.
+    /// Lets the first design stand for `policy` too, until the two decide differently. From then on `policy` gets its
+    /// own design, for which there must be room.
     pub(crate) fn follow(&mut self, name: String, policy: Arc<dyn PageSizePolicy>) -> Result<(), PassError> {
         let all = self.designs.len() + self.followers.len() + 1;
         if all > Self::DESIGNS_MAX {
@@ -223,12 +223,12 @@ impl<O: WalkObserver> Pass<O> {
         &self.observer
     }
 
-    /// The observer, to be told of what it cannot see.
+    /// The observer, for updates.
     pub fn observer_mut(&mut self) -> &mut O {
         &mut self.observer
     }
 
-    /// Counts what the front still holds, so that all counters are exact now.
+    /// Counts what the front holds, so that all counters are exact.
     pub(crate) fn settle(&mut self) {
         self.store.front_clear();
     }
@@ -253,12 +253,17 @@ impl<O: WalkObserver> Pass<O> {
         }
     }
 
-    /// A data reference that the front did not take.
+    /// A data reference that missed the front.
     pub(crate) fn data(&mut self, batch: &Batch<'_>, span: usize, index: usize) {
         let record = batch.refs[index];
         let class = class_of(record.kind(), self.course.split);
         let Span { block, first } = batch.spans[span];
-        let place = Place { blocks: batch.blocks, block, at: At::Site(index - first as usize), ahead: &[] };
+        let place = ReferencePlace {
+            blocks: batch.blocks,
+            block,
+            at: CodePosition::Site(index - first as usize),
+            ahead: &[],
+        };
         let pages = pages_of(self.store.paging.base(), record.address(), record.size().bytes().into());
         let (first, last) = pages.into_inner();
         self.touch(class, record.kind(), first, 1, false, place);
@@ -267,8 +272,8 @@ impl<O: WalkObserver> Pass<O> {
         }
     }
 
-    /// `n` translations of one page in a row, the first of which may miss. `crosses`: the first is the second
-    /// half of a reference that began on the page before.
+    /// `n` consecutive translations of one page, the first of which may miss. `crosses`: the first is the second half
+    /// of a reference that began on the previous page.
     pub(crate) fn touch(
         &mut self,
         class: usize,
@@ -276,7 +281,7 @@ impl<O: WalkObserver> Pass<O> {
         vpn: u64,
         n: u32,
         crosses: bool,
-        place: Place<'_>,
+        place: ReferencePlace<'_>,
     ) {
         if let Some(page) = self.store.front_hit(class, vpn, n) {
             let done = if crosses { self.note_crossing(class, vpn, page) } else { 0 };
@@ -289,7 +294,7 @@ impl<O: WalkObserver> Pass<O> {
             self.miss_plain(class, kind, vpn, n, place);
             return;
         }
-        // A first touch may have all of the front forgotten: what leaves it counts from here on.
+        // A first touch may clear the front: record what leaves it from here on.
         self.store.forget_lost();
         let known = self.store.find(vpn);
         let page = match known {
@@ -303,7 +308,7 @@ impl<O: WalkObserver> Pass<O> {
             self.stored(page);
         }
         let done = if crosses { self.note_crossing(class, vpn, page) } else { 0 };
-        // What misses may be mapped otherwise afterwards: the first of them counts for what it found.
+        // A miss may change the page's mapping: its first reference counts for the mapping it found.
         self.store.credit(page, class, 1);
         self.access(class, kind, page, done, place);
         if n > 1 {
@@ -311,8 +316,8 @@ impl<O: WalkObserver> Pass<O> {
         }
     }
 
-    /// Both halves of a crossing reference may lie in one huge page: then the second is no lookup of its
-    /// own. Returns the designs for which it is none.
+    /// Both halves of a crossing reference may lie in one huge page, so that the second needs no lookup. Returns the
+    /// designs for which that holds.
     fn note_crossing(&mut self, class: usize, vpn: u64, page: u32) -> u64 {
         let before = self.store.front_page(class, vpn - 1).or_else(|| self.store.find(vpn - 1));
         let Some(before) = before else { return 0 };
@@ -325,8 +330,15 @@ impl<O: WalkObserver> Pass<O> {
         shared
     }
 
-    /// A translation that not all designs are known to hit. It is done for the designs in `done`.
-    pub(crate) fn access(&mut self, class: usize, kind: Kind, page: u32, done: u64, place: Place<'_>) {
+    /// A translation that some designs may miss. The designs in `done` need nothing more.
+    pub(crate) fn access(
+        &mut self,
+        class: usize,
+        kind: Kind,
+        page: u32,
+        done: u64,
+        place: ReferencePlace<'_>,
+    ) {
         self.store.now += 1;
         self.backed(class, page, place.ahead);
         let due = self.sets.active & !done;
@@ -336,7 +348,7 @@ impl<O: WalkObserver> Pass<O> {
             self.tell(class, page, due & held);
         }
         if class != FETCH {
-            // Not at fetches, ahead of which data references may have been taken.
+            // Not at fetches: data references may have been counted ahead of them.
             bits(due & !held & self.sets.kernels).for_each(|design| self.wake(design));
             self.course.disturbed |= due & !held & self.sets.unified != 0;
         }
@@ -362,9 +374,9 @@ impl<O: WalkObserver> Pass<O> {
     }
 }
 
-/// Designs that are told of hits.
+/// Designs that need hits.
 impl<O: WalkObserver> Pass<O> {
-    /// Tells those of `designs` that mind hits of a reference to a page that they hold.
+    /// Reports a hit of a page to those of `designs` that need hits.
     #[inline(never)]
     fn tell(&mut self, class: usize, page: u32, designs: u64) {
         let vpn = self.store.pages[page as usize].vpn;
@@ -376,19 +388,19 @@ impl<O: WalkObserver> Pass<O> {
         }
     }
 
-    /// Tells of the hits that the front took.
+    /// Reports the front's hits.
     #[inline(never)]
     pub(crate) fn tell_front(&mut self) {
         let told = self.store.take_told();
         for design in bits(self.sets.active & self.sets.mindful) {
-            for &Told { class, page } in &told {
+            for &HitNotice { class, page } in &told {
                 self.designs[design].hit(&self.store, class as usize, page);
             }
         }
         self.store.give_back_told(told);
     }
 
-    /// Whether a design that is told of hits holds the page as part of a huge one: it is told of each.
+    /// Whether a design that needs hits holds the page as part of a huge one: it then needs every hit.
     fn minded_as_huge(&self, page: u32) -> bool {
         let unit = self.store.pages[page as usize].unit;
         self.sets.mindful != 0

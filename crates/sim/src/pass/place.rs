@@ -1,31 +1,31 @@
-//! Where in the code a reference stands.
+//! The place of a reference in the code.
 
 use pagewalk_trace::{Dictionary, Ref};
 use pagewalk_units::{BlockId, VirtAddr};
 
-/// Where in the code a reference stands.
+/// The place of a reference in the code.
 #[derive(Clone, Copy)]
-pub(crate) struct Place<'a> {
+pub(crate) struct ReferencePlace<'a> {
     pub blocks: &'a Dictionary,
     pub block: BlockId,
-    pub at: At,
-    /// Data references that come after this and were taken already, as hits: see [`crate::pass::folded`].
+    pub at: CodePosition,
+    /// Later data references that were counted ahead as hits: see `folded_order`.
     pub ahead: &'a [Ref],
 }
 
 #[derive(Clone, Copy)]
-pub(crate) enum At {
+pub(crate) enum CodePosition {
     Instruction(u32),
     Site(usize),
 }
 
-impl Place<'_> {
-    /// The instruction; 0 where the stream has no code.
+impl ReferencePlace<'_> {
+    /// The instruction; 0 if the stream has no code.
     pub fn instruction(&self) -> VirtAddr {
         let block = self.blocks.get(self.block);
         let found = match self.at {
-            At::Instruction(i) => block.instructions.get(i as usize).copied(),
-            At::Site(site) => block.instruction_of(site),
+            CodePosition::Instruction(i) => block.instructions.get(i as usize).copied(),
+            CodePosition::Site(site) => block.instruction_of(site),
         };
         found.map_or(VirtAddr(0), |instruction| instruction.address)
     }

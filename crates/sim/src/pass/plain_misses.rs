@@ -1,6 +1,6 @@
-//! Misses where no page can be huge, nothing but misses changes what arrays hold, and no array serves fetches and data:
-//! passes of counts alone, of machines without huge pages or under a kernel that gives none. What [`Pass::touch`] does
-//! there, without asking at each step for what cannot be.
+//! Plain misses: no page can be huge, only misses change what arrays hold, and no array serves fetches and data. This
+//! is [`Pass::touch`] without the checks that such passes cannot need: passes for counts alone, of machines without
+//! huge pages or under a kernel that gives none.
 
 use crate::attribution::WalkObserver;
 use crate::bits::bits;
@@ -9,15 +9,15 @@ use crate::classes::{FETCH, STORE};
 use crate::design::Design;
 use crate::design::siblings::Miss;
 use crate::pass::Pass;
-use crate::pass::place::Place;
+use crate::pass::place::ReferencePlace;
 use crate::sizes::SMALL;
 use crate::store::PageStore;
-use crate::store::entry::Held;
-use pagewalk_translate::Filled;
+use crate::store::entry::EntryId;
+use pagewalk_translate::TranslationSource;
 use pagewalk_units::Kind;
 
 impl<O: WalkObserver> Pass<O> {
-    /// Whether all misses are plain ones.
+    /// Whether all misses are plain.
     pub(crate) fn has_plain_misses(&self) -> bool {
         self.sets.kernels | self.sets.mapped | self.sets.mindful | self.sets.unified | self.sets.with_memory
             == 0
@@ -26,9 +26,16 @@ impl<O: WalkObserver> Pass<O> {
             && self.designs.iter().all(Design::has_plain_misses)
     }
 
-    /// `n` translations in a row of a page that the front does not have.
+    /// `n` consecutive translations of a page that is not in the front.
     #[inline(never)]
-    pub(crate) fn miss_plain(&mut self, class: usize, kind: Kind, vpn: u64, n: u32, place: Place<'_>) {
+    pub(crate) fn miss_plain(
+        &mut self,
+        class: usize,
+        kind: Kind,
+        vpn: u64,
+        n: u32,
+        place: ReferencePlace<'_>,
+    ) {
         let page = match self.store.find(vpn) {
             Some(page) => page,
             None => self.fault(vpn, class == STORE, &[]),
@@ -52,12 +59,12 @@ impl<O: WalkObserver> Pass<O> {
 }
 
 impl Design {
-    /// What of it the pass does not know.
+    /// The design's part of the condition.
     fn has_plain_misses(&self) -> bool {
         self.reach.is_none() && self.prefetchers.is_empty() && !self.gives_victims
     }
 
-    /// [`Design::miss`] where it is plain.
+    /// [`Design::miss`] for plain misses.
     #[inline(always)]
     fn miss_plain(
         &mut self,
@@ -68,10 +75,10 @@ impl Design {
         vpn: u64,
     ) -> Option<WalkCost> {
         let (held, asid, address, size) =
-            (Held::Page(page), store.asid_at(vpn), store.address(vpn), self.sizes[SMALL]);
+            (EntryId::Page(page), store.asid_at(vpn), store.address(vpn), self.sizes[SMALL]);
         self.counts.first_level[class][SMALL] += 1;
         let served = self.served_below(kind, asid, address, size);
-        let read = if served == Filled::Walk {
+        let read = if served == TranslationSource::Walk {
             let cost = WalkCost::flat(self.walker.walk(address, size), self.machine.cost.walk_reference);
             self.counts.charge(class, cost);
             Some(cost)

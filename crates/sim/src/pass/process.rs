@@ -1,4 +1,4 @@
-//! Address spaces in the pass: the one that runs, and the others.
+//! Address spaces in the pass.
 
 use crate::attribution::MappingCounts;
 use crate::counts::SpaceCounts;
@@ -8,17 +8,17 @@ use pagewalk_translate::Asid;
 use pagewalk_units::PageSize;
 use rustc_hash::FxHashMap;
 
-/// What belongs to one address space.
+/// The state of one address space.
 pub(crate) struct Process {
     pub space: AddressSpace,
     pub fetches: FetchTable,
     pub mappings: Vec<MappingCounts>,
-    /// Page counts of the first design that outlive their page: page number, mapping, walks.
+    /// Walks of the first design for pages that are gone, by page number and mapping.
     pub retired_walks: FxHashMap<(u64, MappingId), [u64; 2]>,
 }
 
 impl Process {
-    /// One that has done nothing; `in_place`: as its table of fetches has it.
+    /// A new process; `in_place`: see its table of fetches.
     pub fn new(base: PageSize, in_place: bool) -> Process {
         Process {
             space: AddressSpace::default(),
@@ -28,7 +28,7 @@ impl Process {
         }
     }
 
-    /// What a mapping received.
+    /// The counts of a mapping.
     pub fn counts_of(&mut self, mapping: MappingId) -> &mut MappingCounts {
         if self.mappings.len() <= mapping.index() {
             self.mappings.resize(mapping.index() + 1, MappingCounts::default());
@@ -37,12 +37,12 @@ impl Process {
     }
 }
 
-/// Those that do not run, and what each did.
+/// The address spaces that do not run, and the counts of all.
 #[derive(Default)]
 pub(crate) struct Spaces {
     pub parked: FxHashMap<Asid, Process>,
     /// Each space's counts up to its last switch.
     pub counts: FxHashMap<Asid, SpaceCounts>,
-    /// The counts of all at that switch.
+    /// The total counts at that switch.
     pub settled: SpaceCounts,
 }

@@ -1,4 +1,4 @@
-//! The counts of a pass, final and exact.
+//! The final counts of a pass.
 
 use crate::attribution::WalkObserver;
 use crate::classes::{CLASSES, FETCH, KINDS, LOAD, STORE};
@@ -13,19 +13,19 @@ use pagewalk_cost::price;
 use pagewalk_mm::Scope;
 use pagewalk_translate::{ArrayCounts, MachineSpec, Walker};
 
-/// What a specification has below its first level.
-struct Below<'a> {
+/// A specification's part below the first level.
+struct LowerPart<'a> {
     name: &'a str,
     machine: &'a MachineSpec,
     walker: &'a Walker,
-    /// Of these, what walks count.
+    /// Its counts of misses and walks.
     counts: &'a MissCounts,
     lower_hits: u64,
     arrays: Vec<(usize, ArrayCounts)>,
 }
 
 impl<O: WalkObserver> Pass<O> {
-    /// Ends the pass and returns the counts of every specification, in the order given.
+    /// Ends the pass and returns the counts of every specification, in order.
     pub fn finish(&mut self) -> Vec<DesignCounts> {
         self.settle();
         self.note_extents(|_| true);
@@ -48,7 +48,7 @@ impl<O: WalkObserver> Pass<O> {
         let misses = design.counts.first_level.map(|by_size| by_size.iter().sum::<u64>());
         let first_misses = misses.iter().sum();
         let below = match sibling {
-            None => Below {
+            None => LowerPart {
                 name: &design.name,
                 machine: &design.machine,
                 walker: &design.walker,
@@ -58,7 +58,7 @@ impl<O: WalkObserver> Pass<O> {
             },
             Some(index) => {
                 let sibling = design.siblings.get(index);
-                Below {
+                LowerPart {
                     name: &sibling.name,
                     machine: &sibling.machine,
                     walker: &sibling.walker,
@@ -71,7 +71,7 @@ impl<O: WalkObserver> Pass<O> {
         self.counts_with(design, &below, first_misses)
     }
 
-    fn counts_with(&self, design: &Design, below: &Below<'_>, first_misses: u64) -> DesignCounts {
+    fn counts_with(&self, design: &Design, below: &LowerPart<'_>, first_misses: u64) -> DesignCounts {
         let counts = below.counts;
         let core = if self.cores.all.len() > 1 { design.bit / self.cores.designs } else { 0 };
         let totals = self.totals_of(core);
@@ -133,9 +133,9 @@ impl<O: WalkObserver> Pass<O> {
         }
     }
 
-    /// Lookups and hits of each TLB array. A level-1 array is probed by every reference of the kinds it
-    /// serves, whatever the page's size.
-    fn arrays(&self, design: &Design, below: &Below<'_>, totals: [u64; CLASSES]) -> Vec<ClassCounts> {
+    /// Lookups and hits of each TLB array. Every reference of the kinds that a level-1 array serves looks it up,
+    /// whatever the page's size.
+    fn arrays(&self, design: &Design, below: &LowerPart<'_>, totals: [u64; CLASSES]) -> Vec<ClassCounts> {
         let lookups = |class: usize| totals[class] - design.counts.inside_huge[class];
         let huge = |class: usize| match design.policy.scope() {
             _ if design.in_pieces => 0,
@@ -148,7 +148,7 @@ impl<O: WalkObserver> Pass<O> {
             .iter()
             .map(|tlb| ClassCounts { name: tlb.name.clone(), level: tlb.level, lookups: 0, hits: 0 })
             .collect();
-        // Siblings list their first levels in one order, among other arrays or not.
+        // Siblings list their first levels in the same order, possibly among other arrays.
         let at: Vec<usize> = below.machine.level(1).map(|(index, _)| index).collect();
         for (index, tlb) in below.machine.level(1) {
             let classes = (0..CLASSES).filter(|&class| tlb.serves.has(KINDS[class]));

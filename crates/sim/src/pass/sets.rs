@@ -1,26 +1,26 @@
-//! Which designs of a pass are what.
+//! Sets of designs with a property.
 
-/// Sets of designs: a bit each.
+/// Sets of designs, one bit each.
 #[derive(Default)]
 pub(crate) struct Sets {
-    /// Those that still count, on the core that runs.
+    /// Designs of the running core that still count.
     pub active: u64,
-    /// Those that are told of hits.
+    /// Designs that need hits.
     pub mindful: u64,
-    /// Those with caches of memory.
+    /// Designs with caches of memory.
     pub with_memory: u64,
-    /// Those whose TLBs hold huge pages in pieces.
+    /// Designs whose TLBs hold huge pages in pieces.
     pub in_pieces: u64,
-    /// Those with a kernel of their own.
+    /// Designs with their own kernel.
     pub kernels: u64,
-    /// Those with arrays that serve fetches and data.
+    /// Designs with arrays that serve fetches and data.
     pub unified: u64,
-    /// Those whose page tables are mapped.
+    /// Designs with mapped page tables.
     pub mapped: u64,
 }
 
 impl Sets {
-    /// Whether data references may have fetches miss that follow others from the same page.
+    /// Whether data references can make repeated fetches from one page miss.
     pub fn fetches_may_miss(&self) -> bool {
         self.kernels | self.unified != 0
     }

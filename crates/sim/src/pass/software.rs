@@ -1,8 +1,8 @@
-//! Software-managed TLBs whose page tables are mapped: what of them depends on pages alone, and their counts.
+//! Software-managed TLBs with mapped page tables: their traps that depend on pages alone, and their counts.
 //!
-//! The first level of such a design is a [`SoftwareMmu`](pagewalk_translate::SoftwareMmu), asked at misses as any other
-//! is. Page faults and first stores trap whatever it holds. A page's first store always comes to the pass: the front
-//! takes stores only to pages that one has come to before.
+//! The first level of such a design is a [`SoftwareMmu`](pagewalk_translate::SoftwareMmu), used at misses like any
+//! other. Page faults and first stores trap whatever it holds. A page's first store always reaches the pass, because
+//! the front takes stores only to pages that have had one.
 
 use crate::attribution::WalkObserver;
 use crate::bits::bits;
@@ -12,7 +12,7 @@ use crate::pass::Pass;
 use pagewalk_translate::MissClass;
 
 impl<O: WalkObserver> Pass<O> {
-    /// A reference to a page that is `new`, or a store. Pages of the kernel trap never.
+    /// A store, or a reference to a `new` page. Kernel pages never trap.
     pub(crate) fn trap(&mut self, stores: bool, page: u32, new: bool) {
         let written = &mut self.store.written[page as usize];
         let class = match new {

@@ -1,8 +1,7 @@
-//! Several address spaces on one processor: what a switch between them does to the TLBs and to the pass.
+//! Several address spaces on one processor: the effects of a switch on the TLBs and the pass.
 //!
-//! Pages, units and blocks of all spaces lie in one store, each under its own page number with its space's identifier
-//! added; so first levels hold pages of several spaces at once and still find only those of the space that runs.
-//! Pages that all share are in `global.rs`.
+//! One store holds pages, units and blocks of all spaces, under keys of number and space, so first levels can hold
+//! pages of several spaces and still find only the running space's. `global.rs` has the pages that spaces share.
 
 use crate::attribution::{NoObserver, WalkObserver};
 use crate::counts::{MissCounts, SpaceCounts};
@@ -10,17 +9,17 @@ use crate::design::Design;
 use crate::pass::Pass;
 use crate::pass::process::Process;
 use crate::store::PageStore;
-use crate::store::entry::Held;
+use crate::store::entry::EntryId;
 use pagewalk_translate::Asid;
 
 impl Pass<NoObserver> {
-    /// From now on the stream is that of another address space, which need not have run before. Machines without
-    /// identifiers flush their TLBs. The others assign the identifiers that they have in turn, as Linux does on x86-64
-    /// (`choose_new_asid`): a space that has lost its own gets the next, whose holder is flushed.
+    /// Switches to another address space, possibly a new one. Machines without identifiers flush their TLBs. Others
+    /// assign their identifiers in turn, like Linux on x86-64 (`choose_new_asid`): a space without one gets the next,
+    /// whose holder is flushed.
     ///
     /// # Panics
     ///
-    /// If a design has a kernel of its own: those manage one address space.
+    /// If a design has its own kernel, which manages one address space.
     pub fn switch_to(&mut self, asid: Asid) {
         assert!(self.sets.kernels == 0, "a kernel that builds superpages manages one address space");
         if asid != self.store.asid {
@@ -33,21 +32,21 @@ impl Pass<NoObserver> {
         }
     }
 
-    /// What each address space has done and cost so far, in order.
+    /// Counts of each address space so far, in order.
     pub fn space_counts(&mut self) -> Vec<(Asid, SpaceCounts)> {
         self.charge();
         let of = |asid: Asid| (asid, self.spaces.counts.get(&asid).copied().unwrap_or_default());
         self.all_spaces().into_iter().map(of).collect()
     }
 
-    /// Charges what was counted since the last switch to the space that runs.
+    /// Charges the counts since the last switch to the running space.
     pub(crate) fn charge(&mut self) {
         let now = self.counted();
         let before = std::mem::replace(&mut self.spaces.settled, now);
         *self.spaces.counts.entry(self.store.asid).or_default() += now.since(&before);
     }
 
-    /// Counts on from what counters say now, as somebody has set them back.
+    /// Restarts the charging from the present counters, which were set back.
     pub(crate) fn recount(&mut self) {
         self.spaces.settled = self.counted();
     }
@@ -71,7 +70,7 @@ impl<O: WalkObserver> Pass<O> {
         sum
     }
 
-    /// Makes `asid` the space whose events, pages and blocks are meant.
+    /// Makes `asid` the running space.
     pub(crate) fn enter(&mut self, asid: Asid) {
         if asid == self.store.asid {
             return;
@@ -100,11 +99,11 @@ impl Design {
         self.siblings.enter(asid);
     }
 
-    /// Drops everything of an address space from the TLBs and what walkers cache.
+    /// Drops an address space from the TLBs and walkers' caches.
     fn flush(&mut self, store: &mut PageStore, asid: Asid) {
         for array in &mut self.first {
-            let of_space = |held: &Held| store.asid_of(*held) == asid;
-            let gone: Vec<Held> = array.held().into_iter().filter(of_space).collect();
+            let of_space = |held: &EntryId| store.asid_of(*held) == asid;
+            let gone: Vec<EntryId> = array.held().into_iter().filter(of_space).collect();
             for held in gone {
                 let (number, _) = store.numbered(held);
                 array.remove(store, self.bit, held, number);

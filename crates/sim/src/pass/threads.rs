@@ -1,4 +1,4 @@
-//! Which core runs: that of the thread whose references come.
+//! The running core: that of the current thread.
 
 use crate::attribution::{NoObserver, WalkObserver};
 use crate::bits::bits;
@@ -14,9 +14,9 @@ use pagewalk_translate::{MachineSpec, WalkerSpec};
 use pagewalk_units::ThreadId;
 
 impl Pass<NoObserver> {
-    /// A pass over machines of `cores` cores each: threads run on them in order of appearance, from the first core
-    /// again after the last. Cores would share what lies in memory, so machines whose tables or caches are simulated
-    /// there (hashed tables, nested walks, `[[cache]]`) can have one core only.
+    /// A pass over machines of `cores` cores each; threads get cores round robin, in order of appearance. Cores share
+    /// what lies in memory, so machines that simulate memory (hashed tables, nested walks, `[[cache]]`) can have one
+    /// core only.
     pub fn with_cores(specs: Vec<DesignSpec>, cores: usize) -> Result<Pass, PassError> {
         let alone = |machine: &MachineSpec| {
             let registers_only = matches!(machine.walker, WalkerSpec::Radix(_) | WalkerSpec::Software);
@@ -28,8 +28,8 @@ impl Pass<NoObserver> {
         }
     }
 
-    /// Counts of one core for every specification, in the order given. An array that cores share is counted for the
-    /// core that used it last, so misses are told of the first level only.
+    /// Counts of one core for every specification, in order. A shared array counts for the core that used it last, so
+    /// misses cover the first level only.
     pub fn core_counts(&self, core: usize) -> Vec<DesignCounts> {
         let first = core * self.cores.designs;
         self.results
@@ -49,7 +49,7 @@ impl<O: WalkObserver> Pass<O> {
         self.run(batch, spans);
     }
 
-    /// From now on `thread` runs.
+    /// Switches to `thread`.
     pub(crate) fn run_thread(&mut self, thread: ThreadId) {
         let core = self.cores.of(thread);
         if core == self.cores.runs {
@@ -74,7 +74,7 @@ impl<O: WalkObserver> Pass<O> {
         }
     }
 
-    /// References by class that a core's arrays have seen.
+    /// A core's references by class.
     pub(crate) fn totals_of(&self, core: usize) -> [u64; CLASSES] {
         if core == self.cores.runs { self.store.totals } else { self.cores.all[core].totals }
     }

@@ -1,10 +1,10 @@
-//! Which designs a pass takes.
+//! Checks which designs a pass can simulate together.
 
 use crate::error::PassError;
 use crate::spec::DesignSpec;
 use pagewalk_translate::MachineSpec;
 
-/// Whether a pass can simulate designs together, of which the first has `machine`.
+/// Checks that a pass can simulate `specs` together; `machine` is the first's.
 pub(crate) fn check_together(specs: &[DesignSpec], machine: &MachineSpec) -> Result<(), PassError> {
     let builds = |spec: &&DesignSpec| spec.kernel.is_some() || spec.policy.may_be_huge();
     if let Some(spec) = specs.iter().filter(builds).find(|spec| !spec.fits_pass()) {

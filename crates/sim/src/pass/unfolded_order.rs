@@ -1,14 +1,14 @@
-//! The unfolded order: every fetch at its own place among the data references.
+//! The unfolded order: every fetch in its own place among the data references.
 //!
-//! Needed where one first-level array serves fetches and data and its replacement depends on hits, or where fetches can
-//! bypass the first level: there, how often a page is fetched, and when, changes what the next levels see. Needed too
-//! where there are caches of memory, which see every reference.
+//! It is needed if one first-level array serves fetches and data and its replacement depends on hits, or if fetches can
+//! bypass the first level: the number and order of fetches then change what lower levels see. Caches of memory need it
+//! too, since they see every reference.
 
 use crate::attribution::WalkObserver;
 use crate::classes::FETCH;
 use crate::fetch::instruction_pages;
 use crate::pass::Pass;
-use crate::pass::place::{At, Place};
+use crate::pass::place::{CodePosition, ReferencePlace};
 use pagewalk_trace::Batch;
 use pagewalk_units::Kind;
 
@@ -52,7 +52,12 @@ impl<O: WalkObserver> Pass<O> {
         let instruction = batch.blocks.get(id).instructions[index];
         let pages = instruction_pages(&instruction, self.store.paging.base());
         let first = *pages.start();
-        let place = Place { blocks: batch.blocks, block: id, at: At::Instruction(index as u32), ahead: &[] };
+        let place = ReferencePlace {
+            blocks: batch.blocks,
+            block: id,
+            at: CodePosition::Instruction(index as u32),
+            ahead: &[],
+        };
         for vpn in pages {
             self.touch(FETCH, Kind::Fetch, vpn, 1, vpn != first, place);
         }
@@ -72,12 +77,12 @@ mod tests {
     use pagewalk_units::{RefIndex, SpaceId, ThreadId, VirtAddr};
     use std::sync::Arc;
 
-    /// One array for everything, in which hits decide what leaves.
+    /// One array for everything, replaced by hits.
     const UNIFIED: &str = "schema = 1\nname = \"m\"\n[[tlb]]\nname = \"l1\"\nlevel = 1\nentries = 8\n\
                            serves = [\"fetch\", \"load\", \"store\"]\npage_sizes = [\"4K\"]\n\
                            [walker]\nkind = \"software\"\nrefill_cycles = 20\n[cost]\n";
 
-    /// A page that is never displaced has more fetches than the front's counters hold.
+    /// A page has more fetches than a counter of the front holds.
     #[test]
     fn more_hits_of_one_page_than_its_counter_holds_are_counted() {
         let machine = MachineSpec::from_toml("m.toml", UNIFIED).unwrap();
@@ -104,7 +109,7 @@ mod tests {
             spans.len() as u64
         };
         let mut executed = run(&mut pass);
-        // As if all but the last few thousand had come already.
+        // As if all but the last few thousand had been counted.
         let page = pass.store.find(1).expect("it was fetched from");
         let more = u32::MAX - 3 * 4096;
         pass.store.count(FETCH, page, more);

@@ -7,9 +7,9 @@ use pagewalk_trace::Batch;
 use pagewalk_translate::Asid;
 
 impl Pass<NoObserver> {
-    /// References of a visitor with pages and blocks of its own, of which the counters of programs take no notice.
+    /// Runs references of a visitor with its own pages and blocks, without counting them for programs.
     ///
-    /// What the front holds may stay there while the kernel runs, as its page numbers are nobody else's.
+    /// The front keeps its entries while the kernel runs, whose page numbers are unique.
     pub(crate) fn visited(&mut self, asid: Asid, batch: &Batch<'_>) {
         self.charge();
         let runs = self.store.asid;
@@ -24,7 +24,7 @@ impl Pass<NoObserver> {
         self.recount();
     }
 
-    /// Has time stand still for partitions that move, or go on again.
+    /// Stops time for moving partitions at `at`, or resumes it.
     fn stop_time(&mut self, at: Option<u64>) {
         for design in bits(self.sets.mapped) {
             if let Some(mmu) = self.designs[design].first[0].software() {

@@ -1,16 +1,16 @@
-//! Who pays: walks and references of the first design by page and by mapping, and the observer told of each walk.
+//! Attribution of the first design's walks and references to pages and mappings.
 
 use crate::attribution::{MappingCounts, PageWalks, Walk, WalkObserver};
 use crate::caches::WalkCost;
 use crate::pass::Pass;
-use crate::pass::place::Place;
+use crate::pass::place::ReferencePlace;
 use crate::store::{Tally, Unit};
 use pagewalk_mm::MappingId;
 use std::collections::BTreeMap;
 
 impl<O: WalkObserver> Pass<O> {
-    /// Charges a walk of the first design and tells the observer.
-    pub(crate) fn observe(&mut self, page: u32, fetch: bool, cost: WalkCost, place: Place<'_>) {
+    /// Charges a walk of the first design and reports it to the observer.
+    pub(crate) fn observe(&mut self, page: u32, fetch: bool, cost: WalkCost, place: ReferencePlace<'_>) {
         let tally = &mut self.store.tallies[page as usize];
         tally.walks[usize::from(!fetch)] += 1;
         tally.walk_references += u64::from(cost.references);
@@ -45,7 +45,7 @@ impl<O: WalkObserver> Pass<O> {
         walks
     }
 
-    /// What each mapping received, all told.
+    /// Counts of each mapping.
     pub(crate) fn mapping_counts(&mut self) -> BTreeMap<MappingId, MappingCounts> {
         let mut all = self.process.mappings.clone();
         for page in self.store.live() {

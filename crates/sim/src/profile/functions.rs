@@ -13,9 +13,9 @@ pub struct FunctionWalks {
     pub instruction: VirtAddr,
     /// The mapping that holds the code.
     pub mapping: MappingId,
-    /// Offset of the instruction in the mapping's file, where that is a file.
+    /// Offset of the instruction in the mapping's file, if it has one.
     pub file_offset: u64,
-    /// The code of another file that it may be.
+    /// The file's code that it may be, moved into anonymous memory.
     pub moved: Option<MovedCode>,
     /// Walks by its fetches.
     pub walks_fetch: u64,
@@ -27,14 +27,14 @@ pub struct FunctionWalks {
     pub walk_cycles: u64,
 }
 
-/// Code where another file's code was executed before: a program may have moved that into anonymous memory.
+/// Code at an address where a file's code was executed before: the program may have moved that into anonymous memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MovedCode {
-    /// What was at the instruction's address. It is that still if the code is the file's.
+    /// The file's place that was at the instruction's address; still valid if the code is the file's.
     pub from: FilePlace,
     /// Offset in the file of the first byte of `code`.
     pub offset: u64,
-    /// Code around the instruction, as it was executed; empty where the stream has none.
+    /// The executed code around the instruction; empty if the stream has none.
     pub code: Box<[u8]>,
 }
 
@@ -47,8 +47,7 @@ impl MovedCode {
     }
 }
 
-/// The instructions of a block that follow each other in memory, among them this one: where they begin, and their
-/// bytes.
+/// The start and bytes of the block's contiguous instructions around this one.
 fn code_around(instruction: VirtAddr, block: &Block) -> Option<(u64, &[u8])> {
     let (mut start, mut first_byte, mut byte) = (0, 0, 0);
     let mut before = None;
@@ -71,7 +70,7 @@ fn code_around(instruction: VirtAddr, block: &Block) -> Option<(u64, &[u8])> {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Functions {
     current: FxHashMap<VirtAddr, FunctionWalks>,
-    /// Rows of code that has been unmapped since.
+    /// Rows of unmapped code.
     unmapped: Vec<FunctionWalks>,
 }
 
@@ -97,7 +96,7 @@ impl Functions {
         row.walk_cycles = row.walk_cycles.saturating_add(walk.cycles);
     }
 
-    /// Code in this range may be something else from now on.
+    /// Code in this range may change from now on.
     pub fn forget(&mut self, range: std::ops::Range<u64>) {
         let gone = self.current.extract_if(|address, _| range.contains(&address.0)).map(|(_, row)| row);
         self.unmapped.extend(gone);

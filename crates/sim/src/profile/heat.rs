@@ -1,19 +1,19 @@
 //! Walks over address space and time, at a resolution that fits any run.
 //!
-//! Columns are equal numbers of instructions, rows equal pieces of one mapping. Both start fine and are
-//! folded by two whenever there would be too many, so the picture is the same however the stream was cut into
-//! batches. Memory is bounded but for one row for each mapping with walks, as long as walks went on in it.
+//! Columns are equal numbers of instructions, rows equal pieces of one mapping. Both start fine and fold by two
+//! whenever there are too many, so the map does not depend on the batches of the stream. Memory is bounded, except for
+//! one row for each mapping with walks.
 
 use pagewalk_mm::MappingId;
 use pagewalk_units::{PageSize, VirtAddr};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Most columns; at least half as many are in use once a run is long enough.
+/// Most columns; a long run uses at least half as many.
 const COLUMNS_MAX: usize = 192;
 /// Most rows beyond the first of each mapping.
 const ROWS_MAX: usize = 192;
 
-/// The picture's data.
+/// The data of the heat map.
 #[derive(Clone, Debug)]
 pub struct HeatMap {
     column_shift: u32,
@@ -23,7 +23,7 @@ pub struct HeatMap {
     rows: BTreeMap<(u64, MappingId), Row>,
 }
 
-/// Walks of one piece of a mapping, by columns from the first that has any.
+/// Walks of one piece of a mapping, by column from the first with any.
 #[derive(Clone, Debug)]
 struct Row {
     first: usize,
@@ -35,7 +35,7 @@ impl Row {
         Row { first, walks: Vec::new() }
     }
 
-    /// Columns only grow, but rows are joined in any order.
+    /// Adds walks at a column; joins of rows come in any order.
     fn add(&mut self, column: usize, walks: u64) {
         if column < self.first {
             self.walks.splice(..0, std::iter::repeat_n(0, self.first - column));
@@ -60,7 +60,7 @@ impl Row {
 }
 
 impl HeatMap {
-    /// An empty picture: 4,096 instructions by four pages to begin with.
+    /// An empty map: 4,096 instructions by four pages at first.
     pub(crate) fn new(page: PageSize) -> HeatMap {
         HeatMap {
             column_shift: 12,
@@ -107,7 +107,7 @@ impl HeatMap {
         self.rows.entry(key).or_insert_with(|| Row::new(column)).add(column, 1);
         if self.rows.len() > rows {
             self.mappings.insert(mapping);
-            // A mapping that lies in several pieces has one row at last.
+            // A mapping in several pieces ends up with one row.
             while self.rows.len() - self.mappings.len() > ROWS_MAX {
                 self.fold_rows();
             }
@@ -149,7 +149,7 @@ mod tests {
         assert_eq!((start, mapping, walks[0]), (VirtAddr(0), MappingId(0), expected_first as u64));
     }
 
-    /// As many as desktop programs have: each keeps a row, and rows of some detail are left.
+    /// As many mappings as desktop programs have: each keeps a row, and some detail remains.
     #[test]
     fn more_mappings_than_rows_are_kept_apart() {
         let mut heat = HeatMap::new(PageSize::FOUR_KIB);

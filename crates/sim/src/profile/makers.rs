@@ -1,9 +1,9 @@
 //! Who made a piece of memory: the functions that the call which mapped or grew it returned to, one after the other.
 //!
-//! `mmap` is called by `malloc`, and `malloc` by the program. A stream has no stacks, but control goes back the way it
-//! came, and blocks say whether they end in calls or returns: whenever more was returned from than was called since,
-//! the thread is in the caller of where it was. So the callers come to light one by one, until there are enough. A tail
-//! call leaves no caller, as on a real stack; after `longjmp` those that it skips are missing.
+//! `malloc` calls `mmap`, and the program calls `malloc`. A stream has no stacks, but control returns the way it came,
+//! and blocks say whether they end in calls or returns: once returns exceed calls, the thread is in the caller of where
+//! it was. So the callers show one by one, until there are enough. A tail call leaves no caller, as on a real stack;
+//! callers that `longjmp` skips are missing.
 
 use pagewalk_mm::{AddressSpace, MappingId};
 use pagewalk_trace::{Batch, Block, BlockEnd, Event, Mapping, MappingKind};
@@ -11,30 +11,30 @@ use pagewalk_units::{PAGE_BYTES, ThreadId, VirtAddr};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// Callers that are kept of a call.
+/// Most callers recorded for a call.
 const CALLERS_MAX: usize = 12;
-/// Blocks after which a thread is followed no longer.
+/// Blocks after which the search in a thread ends.
 const FOLLOWED_MAX: usize = 1 << 14;
-/// Calls that are followed, of all threads.
+/// Most calls followed in all threads.
 const CALLS_MAX: usize = 1 << 16;
 /// Makers of one piece of memory that are told apart.
 const MAKERS_MAX: usize = 32;
 
-/// Where a call returned to.
+/// The place where a call returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CodePlace {
     /// Its address in the traced process.
     pub address: VirtAddr,
-    /// The mapping that held it.
+    /// Its mapping.
     pub mapping: MappingId,
-    /// Its offset in the mapping's file, where that is a file.
+    /// Its offset in the mapping's file, if it has one.
     pub file_offset: u64,
 }
 
-/// Code that had memory mapped.
+/// Code that caused memory to be mapped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Maker {
-    /// The callers, the innermost first.
+    /// Its callers, the innermost first.
     pub callers: Vec<CodePlace>,
     /// Bytes that it had mapped of the piece in question.
     pub bytes: u64,
@@ -45,7 +45,7 @@ pub struct Maker {
 struct Return<Id> {
     made: Vec<(Id, u64)>,
     callers: Vec<CodePlace>,
-    /// Calls less returns since, and the fewest of these.
+    /// Calls minus returns since, and their minimum.
     depth: i64,
     lowest: i64,
     /// How the last block ended.
@@ -84,7 +84,7 @@ pub struct Makers<Id> {
     running: ThreadId,
     calls: usize,
     returns: FxHashMap<ThreadId, Return<Id>>,
-    makers: BTreeMap<Id, Made>,
+    makers: BTreeMap<Id, PieceMakers>,
 }
 
 impl<Id> Default for Makers<Id> {
@@ -96,16 +96,16 @@ impl<Id> Default for Makers<Id> {
 
 /// What was made of one piece.
 #[derive(Clone, Debug, Default)]
-struct Made {
+struct PieceMakers {
     makers: Vec<Maker>,
-    /// Bytes, also those of which no maker is known.
+    /// Bytes of the mapping, with known makers or not.
     bytes: u64,
 }
 
-impl Made {
-    /// Adds what these callers had mapped. Where there are too many, those that had least are forgotten.
+impl PieceMakers {
+    /// Adds bytes that these callers caused. If there are too many makers, drops those with fewest bytes.
     fn add(&mut self, callers: &[CodePlace], bytes: u64) {
-        let Made { makers, .. } = self;
+        let PieceMakers { makers, .. } = self;
         if let Some(known) = makers.iter_mut().find(|maker| maker.callers == callers) {
             known.bytes = known.bytes.saturating_add(bytes);
             return;
@@ -201,7 +201,7 @@ fn grown(event: &Event) -> Option<(u64, u64)> {
     }
 }
 
-/// Calls whose functions the block goes on in.
+/// Calls that the block continues into.
 fn calls_within(block: &Block) -> i64 {
     let mut byte = 0;
     let mut calls = 0;
@@ -216,7 +216,7 @@ fn calls_within(block: &Block) -> i64 {
     calls
 }
 
-/// Whether this is `call rel32`, with whatever prefixes.
+/// Whether this is `call rel32`, with any prefixes.
 fn is_call(instruction: &[u8]) -> bool {
     let is_prefix = |byte: &&u8| matches!(byte, 0x2e | 0x3e | 0x40..=0x4f | 0x66 | 0x67 | 0xf2 | 0xf3);
     instruction.iter().find(|byte| !is_prefix(byte)) == Some(&0xe8)
@@ -224,7 +224,7 @@ fn is_call(instruction: &[u8]) -> bool {
 
 fn place(address: VirtAddr, space: &AddressSpace) -> Option<CodePlace> {
     let vma = space.vma(address)?;
-    // An untrusted offset: it may lie at the end of numbers.
+    // The offset is untrusted and may overflow.
     let file_offset = vma.file_offset.wrapping_add(address.0 - vma.start);
     Some(CodePlace { address, mapping: vma.mapping, file_offset })
 }
@@ -249,7 +249,7 @@ mod tests {
         }
     }
 
-    /// What ran after a call: its callers are where more was returned from than was called.
+    /// Callers show where returns exceed calls.
     #[test]
     fn callers_are_where_more_was_returned_from_than_called() {
         let space = AddressSpace::default();
@@ -258,10 +258,10 @@ mod tests {
         let call: &[&[u8]] = &[&[0xf2, 0xe8, 0, 0, 0, 0], &[0x90]];
         let blocks = [
             (block(1, BlockEnd::Return, nop, false), 0),
-            // In the caller, which calls another function and comes back from it.
+            // In the caller, which calls another function and returns from it.
             (block(2, BlockEnd::Call, nop, false), -1),
             (block(3, BlockEnd::Return, nop, false), -1),
-            // The engine may go on in a function that is called: the return is from that.
+            // The engine may continue into a called function: the return is from that.
             (block(4, BlockEnd::Return, call, true), -1),
             (block(5, BlockEnd::Jump, nop, false), -1),
             (block(6, BlockEnd::Return, call, false), -1),

@@ -1,4 +1,4 @@
-//! The profiler: a baseline design with its attribution, and the alternatives, in one pass.
+//! The profiler: a baseline design with attribution, and its alternatives, in one pass.
 
 mod functions;
 mod heat;
@@ -25,18 +25,18 @@ use pagewalk_units::{PAGE_BYTES, PageSize, Paging, RefIndex};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Sizes of the lower TLB levels tried for the reach curve, as doublings of the machine's own.
+/// Sizes of the lower TLB levels in the reach curve, as doublings of the machine's own.
 const REACH: &[i32] = &[-6, -4, -2, -1, 0, 1, 2, 4];
-/// Most mappings tried alone on huge pages.
+/// Most mappings to try on huge pages alone.
 const CANDIDATES_MAX: usize = 6;
-/// A mapping becomes a candidate when it has at least this share of the walks so far.
+/// Share of the walks so far that makes a mapping a candidate.
 const CANDIDATE_SHARE: f64 = 0.05;
-/// A candidate is followed on only while its mapping's walks cost the baseline at least this share of all
-/// modelled cycles: below it, no page size can buy anything. The costliest mapping is always followed on.
+/// A candidate is abandoned once its mapping's walks cost the baseline less than this share of all modelled cycles: no
+/// page size can then save much. The costliest mapping is never abandoned.
 const WORTH_FOLLOWING: f64 = 0.001;
-/// Alternatives that differ from the baseline by their pages alone, and often not at all.
+/// Alternatives that differ from the baseline in pages only, and often not at all.
 const FOLLOWED: [AlternativeKind; 2] = [AlternativeKind::AllSmall, AlternativeKind::ThpAlways];
-/// Candidates are looked for first after so many instructions, then each time the count has doubled.
+/// Instructions before the first search for candidates; later searches come at each doubling.
 const FIRST_LOOK: u64 = 1 << 20;
 
 /// One alternative beside the baseline over the same stretch of the stream.
@@ -46,7 +46,7 @@ pub struct Alternative {
     pub kind: AlternativeKind,
     /// Instructions executed before it was counted.
     pub from_instruction: u64,
-    /// Where it was given up because its mapping cost nothing worth saving; `None`: it was counted to the end.
+    /// The instruction at which it was abandoned because its mapping cost too little; `None`: it ran to the end.
     pub to_instruction: Option<u64>,
     /// Walks.
     pub walks: u64,
@@ -60,7 +60,7 @@ pub struct Alternative {
     pub baseline_walk_references: u64,
     /// Modelled cycles of the baseline's walks over the same stretch.
     pub baseline_walk_cycles: u64,
-    /// Bytes backed and never touched beyond those of the baseline, at the worst moment.
+    /// Peak bytes backed and never touched, beyond the baseline's.
     pub untouched_bytes: u64,
 }
 
@@ -69,7 +69,7 @@ pub struct Alternative {
 pub struct Reach {
     /// Page size of the design.
     pub page_size: PageSize,
-    /// Entries of the last level that can hold such pages.
+    /// Entries of the last level for such pages.
     pub entries: u64,
     /// Walks with that many.
     pub walks: u64,
@@ -90,31 +90,31 @@ impl WalkObserver for Attribution {
     }
 }
 
-/// Which design stands for an alternative.
+/// The design of an alternative.
 #[derive(Clone, Copy)]
-enum At {
+enum DesignRef {
     Own(usize),
     Follower(usize),
 }
 
-/// An alternative, counted since `start` (the beginning, where there is none).
-struct Tried {
+/// An alternative, counted from `start`, or from the beginning.
+struct Trial {
     kind: AlternativeKind,
-    design: At,
+    design: DesignRef,
     from_instruction: u64,
     start: Option<MissCounts>,
-    end: Option<End>,
+    end: Option<AbandonedAt>,
 }
 
-impl Tried {
-    /// An alternative that is counted from the beginning to the end.
-    fn whole(kind: AlternativeKind, design: At) -> Tried {
-        Tried { kind, design, from_instruction: 0, start: None, end: None }
+impl Trial {
+    /// An alternative counted over the whole run.
+    fn whole(kind: AlternativeKind, design: DesignRef) -> Trial {
+        Trial { kind, design, from_instruction: 0, start: None, end: None }
     }
 }
 
-/// Adds alternatives as designs of their own, and has the first machine count misses for other sizes of its last level.
-fn add_own(specs: &mut Vec<DesignSpec>, alternatives: Vec<(AlternativeKind, DesignSpec)>) -> Vec<Tried> {
+/// Adds alternatives as designs, and makes the first machine count misses for other sizes of its last level.
+fn add_own(specs: &mut Vec<DesignSpec>, alternatives: Vec<(AlternativeKind, DesignSpec)>) -> Vec<Trial> {
     let machine = &specs[0].machine;
     let (paging, has_lower) = (machine.paging, machine.last_level() > 1);
     let reach = |size| has_lower.then_some((REACH, size));
@@ -124,15 +124,15 @@ fn add_own(specs: &mut Vec<DesignSpec>, alternatives: Vec<(AlternativeKind, Desi
         if kind == AlternativeKind::AllHuge {
             spec.reach = reach(paging.huge());
         }
-        tried.push(Tried::whole(kind, At::Own(specs.len())));
+        tried.push(Trial::whole(kind, DesignRef::Own(specs.len())));
         specs.push(spec);
     }
     tried
 }
 
-/// Where an alternative was given up, and what it and the baseline had counted by then.
+/// Where an alternative was abandoned, with its and the baseline's counts at that time.
 #[derive(Clone)]
-struct End {
+struct AbandonedAt {
     instruction: u64,
     counts: MissCounts,
     baseline: MissCounts,
@@ -141,13 +141,13 @@ struct End {
 /// The profiler of one process.
 pub struct Profile {
     pass: Pass<Attribution>,
-    /// Machines whose pages are not those of the first, by their pages.
+    /// Passes for machines whose page sizes differ from the first's.
     others: Vec<Pass>,
     thp: Thp,
     paging: Paging,
-    /// For each machine, which pass it is in and where: 0 is `pass`, n is `others[n - 1]`.
+    /// For each machine its pass and its index there: pass 0 is `pass`, n is `others[n - 1]`.
     machines: Vec<(usize, usize)>,
-    tried: Vec<Tried>,
+    tried: Vec<Trial>,
     what_if: bool,
     next_look: u64,
     groups: Groups,
@@ -155,9 +155,9 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// A profile on `machines`, the first of which gets attribution and, with `what_if`, alternatives.
-    /// `thp` is the kernel's mode on the host whose behaviour is the baseline. Machines with different pages run in
-    /// passes of their own over the same batches. One whose TLBs do not hold its huge page never has any.
+    /// A profile on `machines`; the first gets attribution and, with `what_if`, alternatives. `thp` is the host's mode,
+    /// which is the baseline. Machines with different page sizes have their own passes over the same batches. A machine
+    /// whose TLBs do not hold its huge page gets none.
     pub fn new(machines: &[MachineSpec], thp: ThpMode, what_if: bool) -> Result<Profile, PassError> {
         let thp = Thp { mode: thp };
         let Some(first) = machines.first() else { return Err(PassError::DesignCount(0)) };
@@ -186,7 +186,7 @@ impl Profile {
         let mut tried = Vec::new();
         for (index, (kind, spec)) in followed.into_iter().enumerate() {
             pass.follow(spec.name, spec.policy)?;
-            tried.push(Tried::whole(kind, At::Follower(index)));
+            tried.push(Trial::whole(kind, DesignRef::Follower(index)));
         }
         tried.extend(own);
         Ok(Profile {
@@ -203,14 +203,14 @@ impl Profile {
         })
     }
 
-    /// Looks for candidates first after `instructions`, for streams shorter than the usual.
+    /// Sets the first search for candidates, for short streams.
     pub fn with_first_look(mut self, instructions: u64) -> Profile {
         self.next_look = instructions;
         self
     }
 
-    /// Ends the pass; counts of the machines in the order given.
-    pub fn finish(&mut self) -> Findings<'_> {
+    /// Ends the pass and returns the result.
+    pub fn finish(&mut self) -> ProfileResult<'_> {
         self.makers.finish();
         let counts = self.pass.finish();
         let others: Vec<Vec<DesignCounts>> = self.others.iter_mut().map(Pass::finish).collect();
@@ -219,10 +219,10 @@ impl Profile {
             other => others[other - 1][design].clone(),
         };
         let machines = self.machines.iter().map(of_machine).collect();
-        Findings { profile: self, machines, counts }
+        ProfileResult { profile: self, machines, counts }
     }
 
-    /// Looks for costly mappings that are not candidates yet.
+    /// Searches for costly mappings that are not candidates yet.
     fn look_for_candidates(&mut self) {
         if !self.pass.designs[0].machine.has_huge_pages() {
             return;
@@ -244,8 +244,8 @@ impl Profile {
             .collect();
         costly.sort_by_key(|&(walks, mapping)| (std::cmp::Reverse(walks), mapping));
         for (_, mapping) in costly {
-            let candidates = |t: &&Tried| matches!(t.kind, AlternativeKind::Mapping(_)) && t.end.is_none();
-            // Two are kept for the followers.
+            let candidates = |t: &&Trial| matches!(t.kind, AlternativeKind::Mapping(_)) && t.end.is_none();
+            // Two designs are reserved for the followers.
             let room = self.pass.designs.len() + 2 < Pass::<Attribution>::DESIGNS_MAX;
             if self.tried.iter().filter(candidates).count() >= CANDIDATES_MAX || !room {
                 return;
@@ -255,9 +255,9 @@ impl Profile {
             let name = self.pass.space().info(mapping).name.clone();
             let design = self.pass.fork(name, policy);
             self.pass.make_huge(design, mapping);
-            self.tried.push(Tried {
+            self.tried.push(Trial {
                 kind: AlternativeKind::Mapping(mapping),
-                design: At::Own(design),
+                design: DesignRef::Own(design),
                 from_instruction: self.pass.executed.instructions,
                 start,
                 end: None,
@@ -265,13 +265,13 @@ impl Profile {
         }
     }
 
-    /// Whether a mapping has the machine's huge pages already, as it is of hugetlb.
+    /// Whether a mapping has the machine's huge pages already, because it is hugetlb memory.
     fn is_hugetlb(&self, mapping: MappingId) -> bool {
         let page = self.pass.space().info(mapping).page_bytes;
         page > PAGE_BYTES && page >= self.paging.huge().bytes()
     }
 
-    /// Stops following candidates whose mappings no longer cost anything worth saving.
+    /// Abandons candidates whose mappings cost too little.
     fn give_up_candidates(&mut self, walks: &BTreeMap<MappingId, u64>) {
         let baseline = self.pass.designs[0].counts.clone();
         let cost = self.pass.designs[0].machine.cost;
@@ -279,13 +279,14 @@ impl Profile {
         let worth = self.pass.executed.instructions as f64 * cost.cycles_per_instruction * WORTH_FOLLOWING;
         let costliest = walks.iter().max_by_key(|&(&mapping, &walks)| (walks, mapping)).map(|(&id, _)| id);
         for tried in self.tried.iter_mut().filter(|tried| tried.end.is_none()) {
-            let (AlternativeKind::Mapping(mapping), At::Own(design)) = (tried.kind, tried.design) else {
+            let (AlternativeKind::Mapping(mapping), DesignRef::Own(design)) = (tried.kind, tried.design)
+            else {
                 continue;
             };
             let cost = walks.get(&mapping).copied().unwrap_or(0) as f64 * per_walk;
             if cost < worth && Some(mapping) != costliest {
                 self.pass.stop(design);
-                tried.end = Some(End {
+                tried.end = Some(AbandonedAt {
                     instruction: self.pass.executed.instructions,
                     counts: self.pass.designs[design].counts.clone(),
                     baseline: baseline.clone(),
@@ -294,14 +295,14 @@ impl Profile {
         }
     }
 
-    fn design(&self, at: At) -> usize {
+    fn design(&self, at: DesignRef) -> usize {
         match at {
-            At::Own(design) => design,
-            At::Follower(index) => self.pass.followers[index].design(),
+            DesignRef::Own(design) => design,
+            DesignRef::Follower(index) => self.pass.followers[index].design(),
         }
     }
 
-    /// Index of the first span of `batch` from `from` on before which a look is due, if there is one.
+    /// Index of the first span of `batch` from `from` on before which a search is due, if any.
     fn look_due(&self, batch: &Batch<'_>, from: usize) -> Option<usize> {
         let rest = &batch.spans[from..];
         if !self.what_if
@@ -320,7 +321,7 @@ impl Profile {
     }
 }
 
-/// No engine makes longer blocks often; a longer one only delays a look by a batch's end.
+/// Longer blocks are rare; one only delays a search to the batch's end.
 const LONGEST_BLOCK: u64 = 1024;
 
 impl Analysis for Profile {
@@ -359,16 +360,16 @@ impl Analysis for Profile {
     }
 }
 
-/// What a finished profile found.
-pub struct Findings<'a> {
+/// The result of a finished profile.
+pub struct ProfileResult<'a> {
     profile: &'a mut Profile,
     machines: Vec<DesignCounts>,
-    /// Of the designs in the first machine's pass.
+    /// Counts of the designs in the first machine's pass.
     counts: Vec<DesignCounts>,
 }
 
-impl Findings<'_> {
-    /// Counts of each machine, in the order given.
+impl ProfileResult<'_> {
+    /// Counts of each machine, in order.
     pub fn machines(&self) -> &[DesignCounts] {
         &self.machines
     }
@@ -425,8 +426,8 @@ impl Findings<'_> {
         all
     }
 
-    /// Walks against the size of the lower levels, for the baseline and for huge pages everywhere: those of the machine
-    /// itself at its own size, of least recently used arrays at others.
+    /// Walks against the size of the lower levels, for the baseline and for huge pages everywhere: of the machine
+    /// itself at its own size, of LRU arrays at others.
     pub fn reach(&self) -> Vec<Reach> {
         let pass = &self.profile.pass;
         let all_huge = self.profile.tried.iter().find(|tried| tried.kind == AlternativeKind::AllHuge);
@@ -445,7 +446,7 @@ impl Findings<'_> {
                     _ => walks,
                 };
                 let point = Reach { page_size, entries: entries as u64, walks, own };
-                // Small arrays stop shrinking at one set: keep one point per size.
+                // Arrays cannot shrink below one set: keep one point per size.
                 match points.last_mut() {
                     Some(last) if (last.entries, last.page_size) == (point.entries, page_size) => {
                         *last = point
@@ -457,17 +458,17 @@ impl Findings<'_> {
         points
     }
 
-    /// Who made a mapping that no file names, and the bytes that were mapped of it in all.
+    /// The makers of a mapping without a file, and all its bytes.
     pub fn makers(&self, mapping: MappingId) -> (&[Maker], u64) {
         self.profile.makers.of(mapping)
     }
 
-    /// Parts of the process that have counters of their own on the first machine.
+    /// Parts of the process with counters of their own on the first machine.
     pub fn groups(&self) -> Vec<Group> {
         self.profile.groups.all()
     }
 
-    /// What each named mapping received.
+    /// Counts of each named mapping.
     pub fn mappings(&mut self) -> BTreeMap<MappingId, MappingCounts> {
         self.profile.pass.mapping_counts()
     }

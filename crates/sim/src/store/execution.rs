@@ -1,14 +1,14 @@
-//! What is being executed.
+//! The page being executed.
 
-/// The page that is being executed at a data reference.
+/// The executing page at a data reference.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Running {
+pub(crate) struct ExecutingPage {
     pub vpn: u64,
-    /// Fetches from it that follow in the row.
+    /// The row's remaining fetches from it.
     pub fetches: u64,
     /// The reference's span of the batch, and its instruction.
     pub span: usize,
     pub instruction: u16,
-    /// A fetch has begun the row, and the next one of it is still to be looked up.
+    /// A fetch began the row, and the row's next fetch is still to be looked up.
     pub open: bool,
 }

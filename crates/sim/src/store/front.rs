@@ -1,14 +1,14 @@
-//! The front: the pages that every design holds in its first level, found by one comparison.
+//! The front: pages that every design's first level holds, found by one comparison.
 //!
-//! A direct-mapped table per class. An entry for a page means: every design's first-level array for the
-//! class holds the page. So a reference that finds its page here is a hit everywhere, and all that is
-//! left to do is to note the time and count. Entries leave when any design evicts the page.
+//! It is a direct-mapped table per class. An entry means that every design's first-level array for the class holds the
+//! page, so a reference to it hits everywhere and only needs its time and count recorded. The entry leaves when any
+//! design evicts the page.
 
 mod hits;
 
 use crate::bits::bits;
 use crate::classes::{CLASSES, FETCH};
-use crate::store::last_pages::Latest;
+use crate::store::last_pages::LastPages;
 use crate::store::{Page, PageStore};
 use pagewalk_trace::Ref;
 use pagewalk_units::PageSize;
@@ -25,22 +25,22 @@ const NOBODY: u32 = u32::MAX;
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(32))]
 struct Entry {
-    /// What it is of: see [`Front::tag`].
+    /// See [`Front::tag`].
     tag: u64,
-    /// Time of the last reference; the page's own stamp is behind until the entry leaves.
+    /// Time of the last reference; the page's own stamp is stale until the entry leaves.
     stamp: u64,
-    /// References since the entry was made. Spread over lanes by turns: references come in runs to one
-    /// page, and adding to one counter again and again would wait for itself.
+    /// References since the entry was made, spread over lanes in turn: runs of references to one page would otherwise
+    /// wait on one counter.
     hits: [u32; LANES],
 }
 
 const LANES: usize = 4;
-/// References of all entries together that no counter can run over by.
+/// References in all entries together that cannot overflow a counter.
 const ROOM: u64 = u32::MAX as u64;
 
-/// A hit to be told of.
+/// A hit to report to designs.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Told {
+pub(crate) struct HitNotice {
     pub class: u32,
     pub page: u32,
 }
@@ -53,18 +53,18 @@ pub(crate) struct Front {
     entries: Box<[Entry; 4 * SLOTS]>,
     /// The page of each entry, or [`NOBODY`].
     pages: Box<[u32; 4 * SLOTS]>,
-    /// References that `hits` may still take before they have to be counted.
+    /// References that the counters can still take.
     room: u64,
-    /// Where some design is told of hits.
-    latest: Option<Latest>,
-    /// Entries that were hit and are to be told of, in order.
-    told: Vec<Told>,
-    /// Pages whose entries for data have left since [`PageStore::forget_lost`], the first few, and how many they are.
+    /// The last pages by set, if some design needs hits.
+    latest: Option<LastPages>,
+    /// Hits to report, in order.
+    told: Vec<HitNotice>,
+    /// The first few pages whose data entries have left since [`PageStore::forget_lost`], and the number of all.
     lost: [u64; LOST],
     lost_count: usize,
 }
 
-/// So many are known by number.
+/// Most recorded lost pages.
 const LOST: usize = 8;
 
 impl Front {
@@ -83,20 +83,20 @@ impl Front {
         }
     }
 
-    /// What an entry for the page holds: for data its first byte, as records hold addresses, so that how far into it a
-    /// reference reaches is one difference; for fetches its number.
+    /// The tag of an entry. For data: the page's first byte as records hold addresses, so that one subtraction gives a
+    /// reference's offset. For fetches: the page's number.
     #[inline(always)]
     fn tag(&self, class: usize, vpn: u64) -> u64 {
         tag(class, vpn, self.shift)
     }
 
-    /// The index of the entry that is this page's, which may have a namesake in another address space.
+    /// The index of this page's entry; another address space may have a page of the same number.
     fn entry_of(&self, class: usize, vpn: u64, page: u32) -> Option<usize> {
         let at = place(class, vpn);
         (self.pages[at] == page).then_some(at)
     }
 
-    /// Notes that an entry for data of this page leaves. Those for loads and for stores leave together.
+    /// Records that this page's data entries leave; those for loads and for stores leave together.
     #[inline]
     fn lose(&mut self, vpn: u64) {
         let before = self.lost_count.checked_sub(1).and_then(|last| self.lost.get(last));
@@ -108,7 +108,7 @@ impl Front {
         }
     }
 
-    /// The page's place for `class`: the index of its entry, if it has one.
+    /// The index of the page's entry for `class`, if it has one.
     #[inline]
     fn find(&self, class: usize, vpn: u64) -> Option<usize> {
         let at = place(class, vpn);
@@ -122,53 +122,52 @@ fn tag(class: usize, vpn: u64, shift: u32) -> u64 {
     if class == FETCH { vpn } else { vpn << shift }
 }
 
-/// An entry for nothing: of a page that has its place elsewhere, so far off that no reference to one of this place ends
-/// in it either.
+/// An empty entry: it is tagged with a page of another slot, too far away for any reference to this slot's pages to
+/// reach.
 fn vacant(at: usize, shift: u32) -> Entry {
     let vpn = at as u64 & MASK ^ (SLOTS as u64 / 2);
     Entry { tag: tag(at / SLOTS, vpn, shift), stamp: 0, hits: [0; LANES] }
 }
 
-/// The index of the entry that a page has for `class`, if it has one.
+/// The slot of a page for `class`.
 #[inline(always)]
 fn place(class: usize, vpn: u64) -> usize {
     ((vpn & MASK) as usize + class * SLOTS) % (4 * SLOTS)
 }
 
 impl PageStore {
-    /// Has the front keep the hits that some replacement minds, where sets of so many small pages do.
+    /// Makes the front record hits, for replacement that needs them by `sets` sets of small pages.
     pub fn mind_hits(&mut self, sets: usize) {
         let sets = self.front.latest.as_ref().map_or(sets, |latest| sets.min(latest.sets()));
-        self.front.latest = Some(Latest::new(sets));
+        self.front.latest = Some(LastPages::new(sets));
     }
 
-    /// Another address space runs: its pages have other sets' numbers.
+    /// Forgets the last pages: another address space runs.
     pub fn forget_latest(&mut self) {
         if let Some(latest) = &mut self.front.latest {
-            *latest = Latest::new(latest.sets());
+            *latest = LastPages::new(latest.sets());
         }
     }
 
-    /// What [`Latest::note`] says of a reference to a page; true where nobody minds hits.
+    /// [`LastPages::note`]; true if no design needs hits.
     #[inline]
     pub fn is_latest(&mut self, class: usize, vpn: u64, fetches_too: bool) -> bool {
         self.front.latest.as_mut().is_none_or(|latest| latest.note(class, vpn, fetches_too))
     }
 
-    /// Takes the hits to be told of, in order.
-    pub fn take_told(&mut self) -> Vec<Told> {
+    /// Takes the hits to report, in order.
+    pub fn take_told(&mut self) -> Vec<HitNotice> {
         std::mem::take(&mut self.front.told)
     }
 
-    /// Gives their room back.
-    pub fn give_back_told(&mut self, mut told: Vec<Told>) {
+    /// Returns the list for reuse.
+    pub fn give_back_told(&mut self, mut told: Vec<HitNotice>) {
         told.clear();
         self.front.told = told;
     }
 
-    /// Counts what the entries hold before their counters could run over; `references`: those that they have taken
-    /// since and that are not known yet. A batch holds far fewer references than a 32-bit count does, so looking
-    /// once a batch is enough.
+    /// Empties the counters before they could overflow; `references`: those taken since the last call. A batch has far
+    /// fewer than 2^32 references, so one call per batch is enough.
     pub fn front_make_room(&mut self, references: u64) {
         self.front.room = self.front.room.saturating_sub(references);
         if self.front.room < 1 << 31 {
@@ -176,7 +175,7 @@ impl PageStore {
         }
     }
 
-    /// If the front holds the page for `class`: counts `n` references, notes the time and returns the page.
+    /// If the front holds the page for `class`: counts `n` references, sets the time and returns the page.
     #[inline]
     pub fn front_hit(&mut self, class: usize, vpn: u64, n: u32) -> Option<u32> {
         let at = self.front.find(class, vpn)?;
@@ -207,7 +206,7 @@ impl PageStore {
 
     /// Puts a page that all designs hold into the front.
     pub fn front_insert(&mut self, class: usize, page: u32) {
-        // Each of these as it is: a copy of all, right after one of the stamps was written, waits until that is done.
+        // Borrow the stamps: copying them right after a write to one would stall.
         let &Page { vpn, unit, stamps: ref all, .. } = &self.pages[page as usize];
         let stamp = all[class];
         let (at, tag) = (place(class, vpn), self.front.tag(class, vpn));
@@ -243,12 +242,12 @@ impl PageStore {
         }
     }
 
-    /// From now on counts anew which entries for data leave.
+    /// Restarts the record of data entries that leave.
     pub fn forget_lost(&mut self) {
         self.front.lost_count = 0;
     }
 
-    /// The pages whose entries for data have left since, if they are few.
+    /// The pages whose data entries have left since then, if few.
     #[inline]
     pub fn lost(&self) -> Option<&[u64]> {
         self.front.lost.get(..self.front.lost_count)
@@ -288,12 +287,12 @@ impl PageStore {
         self.credit(id, class, hits.into_iter().map(u64::from).sum());
     }
 
-    /// Takes out what a slot holds for `class`.
+    /// Removes a slot's entry for `class`.
     pub fn front_clear_slot(&mut self, class: usize, slot: usize) {
         self.front_clear_at(class, class * SLOTS + slot);
     }
 
-    /// Time of the last reference to what a slot holds for `class`.
+    /// Time of the last reference to a slot's entry for `class`.
     pub fn front_stamp(&self, class: usize, slot: usize) -> u64 {
         self.front.entries[class * SLOTS + slot].stamp
     }
@@ -309,7 +308,7 @@ impl PageStore {
         }
     }
 
-    /// Time of the last reference of `class` to a unit. Its pages that are in the front know it better.
+    /// Time of the last reference of `class` to a unit, including its pages in the front.
     pub fn unit_stamp(&self, unit: u32, class: usize) -> u64 {
         let mut last = self.unit_stamps[class][unit as usize];
         for (word, &slots) in self.units[unit as usize].slots[class].iter().enumerate() {

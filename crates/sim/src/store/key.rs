@@ -1,4 +1,4 @@
-//! Pages and blocks by number, each in its address space.
+//! Keys of pages and blocks: number and address space.
 
 use pagewalk_translate::Asid;
 
@@ -14,7 +14,7 @@ impl Key {
         Key((asid.index() as u64) << Self::SHIFT | number)
     }
 
-    /// The number, if it is of this space.
+    /// The number, if the key belongs to this space.
     pub fn number(self, asid: Asid) -> Option<u64> {
         let number = self.0 & ((1 << Self::SHIFT) - 1);
         (self.0 >> Self::SHIFT == asid.index() as u64).then_some(number)

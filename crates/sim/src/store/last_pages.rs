@@ -1,31 +1,31 @@
-//! The page last referenced of each set: to reference it again changes nothing in any array, whatever its replacement.
+//! The last referenced page of each set. Referencing it again changes nothing in any array, whatever its replacement.
 //!
-//! So a design whose replacement minds hits (see [`crate::design::first_level`]) is told only of those to other pages.
+//! So a design whose replacement needs hits (see [`crate::design::first_level`]) only needs hits of other pages.
 
 use crate::classes::{CLASSES, FETCH, LOAD, STORE};
 
 /// No page's number.
 const NOBODY: u64 = u64::MAX;
 
-/// By class, and by the low bits of page numbers: so many sets that pages of one array's set share one here.
-pub(crate) struct Latest {
+/// Pages by class and by low bits of their number. Pages of one array's set also share a set here.
+pub(crate) struct LastPages {
     mask: u64,
     pages: [Box<[u64]>; CLASSES],
 }
 
-impl Latest {
+impl LastPages {
     /// `sets`: a power of two.
-    pub fn new(sets: usize) -> Latest {
+    pub fn new(sets: usize) -> LastPages {
         let pages = std::array::from_fn(|_| vec![NOBODY; sets].into_boxed_slice());
-        Latest { mask: sets as u64 - 1, pages }
+        LastPages { mask: sets as u64 - 1, pages }
     }
 
     pub fn sets(&self) -> usize {
         self.pages[0].len()
     }
 
-    /// Makes the page the latest of its set for `class`; says whether it was that already. Loads and stores may share
-    /// an array; `fetches_too`: fetches may, with both.
+    /// Makes the page the last of its set for `class`; true if it was already. Loads and stores may share an array;
+    /// `fetches_too`: fetches may share it with both.
     #[inline(always)]
     pub fn note(&mut self, class: usize, vpn: u64, fetches_too: bool) -> bool {
         for other in [FETCH, LOAD, STORE] {
@@ -37,7 +37,7 @@ impl Latest {
         self.note_alone(class, vpn)
     }
 
-    /// [`Latest::note`] for a class that shares no array with another.
+    /// [`LastPages::note`] for a class that shares no array.
     #[inline(always)]
     pub fn note_alone(&mut self, class: usize, vpn: u64) -> bool {
         let page = &mut self.pages[class][(vpn & self.mask) as usize];

@@ -1,15 +1,15 @@
-//! Asking for memory before it is read.
+//! Software prefetching of records.
 //!
-//! Processors notice that records are read in a row, but look no further than the end of a page.
+//! Processors detect sequential reads, but prefetch no further than the end of a page.
 
-/// How many records ahead of the one that is read: some lines of a cache.
+/// Records to prefetch ahead: a few cache lines.
 const DISTANCE: usize = 384;
 
-/// Has the processor load what lies [`DISTANCE`] records after the first of these, if it can.
+/// Prefetches the record [`DISTANCE`] after the first of these, if the processor can.
 #[inline(always)]
 pub(crate) fn look_ahead<T>(records: &[T]) {
     let ahead = records.as_ptr().wrapping_add(DISTANCE);
-    // SAFETY: a prefetch loads into the caches only, at any address: those that are not mapped are passed over.
+    // SAFETY: a prefetch only loads into caches, and ignores unmapped addresses.
     #[cfg(target_arch = "x86_64")]
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};

@@ -1,14 +1,14 @@
-//! Pages, units and blocks, with what all designs share about them.
+//! Pages, units and blocks, with the state that all designs share.
 //!
 //! - A *page* is one touched base page of the pass's paging format: 4 KiB on x86-64. `vpn` is its number.
-//! - A *unit* is the part of one named mapping inside one block: what one huge page stands for when a policy decides
+//! - A *unit* is the part of one named mapping inside one block: the scope of a huge page under a policy that decides
 //!   by mapping.
-//! - A *block* is as large as a huge page, 2 MiB on x86-64, and aligned to its size: what one huge page stands for
-//!   under a policy that pays no attention to mappings.
+//! - A *block* is as large as a huge page, 2 MiB on x86-64, and aligned to its size: the scope of a huge page under a
+//!   policy that ignores mappings.
 //!
-//! Residency bits: bit d of `resident[class]` says that design d's first-level array for the class
-//! holds it. Pages carry bits of designs that map them as base pages, units and blocks of those that map them as
-//! huge ones.
+//! Residency bits: bit d of `resident[class]` says that design d's first-level array for the class holds the item.
+//! Pages carry bits of designs that map them as base pages, units and blocks those of designs that map them as huge
+//! pages.
 
 pub(crate) mod entry;
 mod execution;
@@ -19,23 +19,23 @@ mod last_pages;
 mod lookahead;
 pub(crate) mod supers;
 
-pub(crate) use execution::Running;
+pub(crate) use execution::ExecutingPage;
 pub(crate) use globals::Globals;
 
 use crate::bits::bits;
 use crate::classes::CLASSES;
 use crate::sizes::{HUGE, SMALL};
-use crate::store::entry::Held;
+use crate::store::entry::EntryId;
 use crate::store::front::{Front, SLOTS};
 use crate::store::key::Key;
-use crate::store::supers::Supers;
+use crate::store::supers::KnownSuperpages;
 use pagewalk_mm::MappingId;
 use pagewalk_translate::Asid;
 use pagewalk_units::{Paging, VirtAddr};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// A touched page: what misses look at, in one cache line.
+/// A touched page; misses read it, in one cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Page {
@@ -43,7 +43,7 @@ pub(crate) struct Page {
     pub unit: u32,
     pub mapping: MappingId,
     pub resident: [u64; CLASSES],
-    /// Time of the last reference of each class, but for pages in the front: see [`PageStore::page_stamp`].
+    /// Time of the last reference of each class; stale for pages in the front: see [`PageStore::page_stamp`].
     pub stamps: [u64; CLASSES],
 }
 
@@ -61,7 +61,7 @@ pub(crate) struct Tally {
 }
 
 /// The part of one mapping inside one block.
-// Many fields: one record of a dense list, as misses find it.
+// Many fields: one record of a dense list, read by misses.
 #[derive(Clone, Debug)]
 pub(crate) struct Unit {
     pub number: u64,
@@ -73,79 +73,79 @@ pub(crate) struct Unit {
     pub huge: u64,
     /// Designs that have mapped some of it as small pages.
     pub small: u64,
-    /// Whether it is a page of hugetlb, or a part of one, which no kernel takes apart.
+    /// Whether it is a hugetlb page or a part of one, which no kernel splits.
     pub hugetlb: bool,
-    /// Whether its first page was touched when its area did not hold all of the block, and still does not.
+    /// Whether its area did not hold the whole block at its first touch, and still does not.
     pub early: bool,
     /// Live pages.
     pub pages: u32,
-    /// Most pages that lived at one time.
+    /// Peak number of live pages.
     pub pages_peak: u32,
-    /// Most pages of its mapping seen inside the block.
+    /// Peak number of mapped pages of its mapping inside the block.
     pub extent: u32,
     /// Instruction count at its first touch.
     pub born: u64,
-    /// References by class, but for those that the front still holds.
+    /// References by class, without those that the front holds.
     pub refs: [u64; CLASSES],
-    /// Those of them that are in `huge_refs` already.
+    /// References among them that `huge_refs` includes already.
     pub settled: [u64; CLASSES],
     /// Front slots that hold pages of this unit, by class: a bit per slot.
     pub slots: [[u64; SLOTS / 64]; CLASSES],
 }
 
-/// What a huge page would map.
+/// The scope of a huge page.
 #[derive(Clone, Debug)]
 pub(crate) struct Block {
     pub resident: [u64; CLASSES],
     pub units: Vec<u32>,
     /// Live pages.
     pub pages: u32,
-    /// Most pages that lived at one time since it had none.
+    /// Peak number of live pages since it last had none.
     pub pages_peak: u32,
-    /// Instruction count at its first touch since it had none.
+    /// Instruction count at its first touch since it last had no pages.
     pub born: u64,
 }
 
 /// All pages, units and blocks of one process, the shared clock and the front.
-// Many fields: a list for each kind of record, what finds records in it, and sums that the hot loops add to.
+// Many fields: a list for each kind of record, its index, and sums for the hot loops.
 pub(crate) struct PageStore {
     pub pages: Vec<Page>,
     pub units: Vec<Unit>,
     pub blocks: Vec<Block>,
     /// By page.
     pub tallies: Vec<Tally>,
-    /// By page: whether a store has come to it, where page tables are mapped.
+    /// By page: whether it has had a store, if page tables are mapped.
     pub written: Vec<bool>,
-    /// The same of units: see [`PageStore::unit_stamp`].
+    /// Stamps of units: see [`PageStore::unit_stamp`].
     pub unit_stamps: [Vec<u64>; CLASSES],
     pub now: u64,
     pub paging: Paging,
-    /// The address space that runs.
+    /// The running address space.
     pub asid: Asid,
     pub front: Front,
-    /// Pages under [`Asid::GLOBAL`], where the pass has some.
+    /// Pages under [`Asid::GLOBAL`], if the pass has some.
     pub globals: Option<Globals>,
     /// Designs that map every block as one huge page.
     pub block_designs: u64,
-    /// Some design may hold two neighbouring pages as one: then what lies on both is one lookup there.
+    /// Whether some design may hold adjacent pages as one entry, so that a reference to both needs one lookup.
     pub may_merge: bool,
-    /// Whether units are to know of their references, and what the front holds of them: where some may be huge, or
-    /// mappings are told apart. It stays as it is once references have come.
+    /// Whether units count their references and their front slots: needed if some may be huge, or for counts by
+    /// mapping. It does not change after the first references.
     pub minds_units: bool,
-    /// Where there are kernels: the page that is being executed.
-    pub running: Running,
-    /// What kernels of designs have built.
-    pub supers: Supers,
+    /// The executing page, if there are kernels.
+    pub running: ExecutingPage,
+    /// Superpages that kernels of designs have built.
+    pub supers: KnownSuperpages,
     page_ids: FxHashMap<Key, u32>,
     unit_ids: FxHashMap<(Key, MappingId), u32>,
     block_ids: FxHashMap<Key, u32>,
     free_pages: Vec<u32>,
     free_units: Vec<u32>,
-    /// References by class in all, but for those that the front still holds.
+    /// All references by class, without those that the front holds.
     pub totals: [u64; CLASSES],
-    /// Per design: those to units that it mapped as huge, but for what the units have not settled.
+    /// Per design: settled references to units that it maps as huge.
     pub huge_refs: Vec<[u64; CLASSES]>,
-    /// Designs that references are credited to: those of the core that runs.
+    /// Designs that references count for: those of the running core.
     pub credited: u64,
 }
 
@@ -166,8 +166,8 @@ impl PageStore {
             block_designs: 0,
             may_merge: false,
             minds_units: false,
-            running: Running::default(),
-            supers: Supers::default(),
+            running: ExecutingPage::default(),
+            supers: KnownSuperpages::default(),
             page_ids: FxHashMap::default(),
             unit_ids: FxHashMap::default(),
             block_ids: FxHashMap::default(),
@@ -194,7 +194,7 @@ impl PageStore {
         self.address(vpn).0..self.address(vpn + 1).0
     }
 
-    /// The address space of a page: the one that runs, or, in the kernel's half, that of all.
+    /// The address space of a page: the running one, or in the kernel's half the common one.
     pub fn asid_at(&self, vpn: u64) -> Asid {
         if self.address(vpn).is_kernel() { Asid::GLOBAL } else { self.asid }
     }
@@ -203,35 +203,35 @@ impl PageStore {
         self.page_ids.get(&Key::new(self.asid_at(vpn), vpn)).copied()
     }
 
-    /// The address space of what an array holds.
+    /// The address space of an entry.
     #[inline]
-    pub fn asid_of(&self, held: Held) -> Asid {
+    pub fn asid_of(&self, held: EntryId) -> Asid {
         let unit = match held {
-            Held::Page(id) => self.pages[id as usize].unit,
-            Held::Unit(id) => id,
-            // A block that is held has a unit with pages.
-            Held::Block(id) => self.blocks[id as usize].units[0],
-            // Designs with a kernel have one address space.
-            Held::Super(_) => return self.asid,
+            EntryId::Page(id) => self.pages[id as usize].unit,
+            EntryId::Unit(id) => id,
+            // A resident block has a unit with pages.
+            EntryId::Block(id) => self.blocks[id as usize].units[0],
+            // Designs with a kernel have a single address space.
+            EntryId::Super(_) => return self.asid,
         };
         self.units[unit as usize].asid
     }
 
-    /// The page number of what an array holds, and its size's index.
-    pub fn numbered(&self, held: Held) -> (u64, usize) {
+    /// An entry's page number and the index of its size.
+    pub fn numbered(&self, held: EntryId) -> (u64, usize) {
         let of_unit = |unit: u32| self.units[unit as usize].number;
         match held {
-            Held::Page(id) => (self.pages[id as usize].vpn, SMALL),
-            Held::Unit(id) => (of_unit(id), HUGE),
-            Held::Block(id) => (of_unit(self.blocks[id as usize].units[0]), HUGE),
-            Held::Super(id) => {
+            EntryId::Page(id) => (self.pages[id as usize].vpn, SMALL),
+            EntryId::Unit(id) => (of_unit(id), HUGE),
+            EntryId::Block(id) => (of_unit(self.blocks[id as usize].units[0]), HUGE),
+            EntryId::Super(id) => {
                 let block = self.supers.get(id).block;
                 (block.number(), block.order.into())
             }
         }
     }
 
-    /// The id of a block that something was touched in.
+    /// The id of a touched block.
     pub fn block_at(&self, number: u64) -> Option<u32> {
         let asid = self.asid_at(number << self.paging.huge_order());
         self.block_ids.get(&Key::new(asid, number)).copied()
@@ -250,7 +250,7 @@ impl PageStore {
         small.fold(0, |set, unit| set | unit.small)
     }
 
-    /// Ids of the live pages of the space that runs inside `vpns`, by ascending page number.
+    /// Ids of the running space's live pages inside `vpns`, by ascending page number.
     pub fn pages_in(&self, vpns: Range<u64>) -> Vec<u32> {
         let few = vpns.end.saturating_sub(vpns.start) <= self.page_ids.len() as u64;
         if few {
@@ -264,7 +264,7 @@ impl PageStore {
         found.into_iter().map(|(_, page)| page).collect()
     }
 
-    /// Ids of all its live pages, by ascending page number.
+    /// Ids of all live pages of the running space, by ascending page number.
     pub fn live(&self) -> Vec<u32> {
         self.pages_in(0..u64::MAX)
     }
@@ -287,7 +287,7 @@ impl PageStore {
         held
     }
 
-    /// Makes this the latest reference of `class` to the page.
+    /// Sets the page's time for `class` to now.
     #[inline]
     pub fn stamp(&mut self, id: u32, class: usize) {
         let page = &mut self.pages[id as usize];
@@ -312,7 +312,7 @@ impl PageStore {
         }
     }
 
-    /// Credits a unit's references to the designs that map it as huge: due before they change.
+    /// Credits a unit's references to the designs that map it as huge; call it before these change.
     pub fn settle_unit(&mut self, unit: u32) {
         let unit = &mut self.units[unit as usize];
         for class in 0..CLASSES {
@@ -323,9 +323,9 @@ impl PageStore {
         }
     }
 
-    /// Counts a reference back.
+    /// Takes a reference back.
     pub fn take_back(&mut self, page: u32, class: usize) {
-        // The front may still hold what is taken back here: the sum counts.
+        // May wrap: the front may still hold the reference, and only the sum matters.
         self.totals[class] = self.totals[class].wrapping_sub(1);
         if self.minds_units {
             let of = &mut self.units[self.pages[page as usize].unit as usize].refs[class];
@@ -340,7 +340,7 @@ impl PageStore {
         units.iter().map(|&unit| self.unit_stamp(unit, class)).max().unwrap_or(0)
     }
 
-    /// A new page of `mapping` under `asid`, in a unit that may be new too.
+    /// Adds a page of `mapping` under `asid`, and its unit if needed.
     pub fn add_page(&mut self, asid: Asid, vpn: u64, mapping: MappingId, instructions: u64) -> u32 {
         let unit = self.unit_of(asid, self.block_number(vpn), mapping, instructions);
         let of = &mut self.units[unit as usize];
@@ -367,12 +367,12 @@ impl PageStore {
         self.page_ids.contains_key(&Key::new(asid, vpn))
     }
 
-    /// From now on `page` is what `asid` has at `vpn`.
+    /// Makes `page` the page of `asid` at `vpn`.
     pub fn name(&mut self, asid: Asid, vpn: u64, page: u32) {
         self.page_ids.insert(Key::new(asid, vpn), page);
     }
 
-    /// From now on `asid` has nothing at `vpn`.
+    /// Removes the page of `asid` at `vpn`.
     pub fn unname(&mut self, asid: Asid, vpn: u64) {
         self.page_ids.remove(&Key::new(asid, vpn));
     }
@@ -425,8 +425,8 @@ impl PageStore {
         id
     }
 
-    /// Forgets a page that no array holds any more. The caller has taken the page's counts and has
-    /// cleared its residency; it removes the unit if this leaves it without pages.
+    /// Removes a page that no array holds. The caller has taken its counts and cleared its residency, and removes the
+    /// unit if that has no pages left.
     pub fn remove_page(&mut self, page: u32) {
         let (vpn, unit) = (self.pages[page as usize].vpn, self.pages[page as usize].unit);
         debug_assert_eq!(self.pages[page as usize].resident, [0; CLASSES]);
@@ -437,7 +437,7 @@ impl PageStore {
         self.blocks[unit.block as usize].pages -= 1;
     }
 
-    /// Forgets a unit without pages.
+    /// Removes a unit without pages.
     pub fn remove_unit(&mut self, unit: u32) {
         let Unit { number, asid, mapping, block, pages, .. } = self.units[unit as usize];
         debug_assert_eq!(pages, 0);
@@ -451,7 +451,7 @@ impl PageStore {
 }
 
 fn id_of(len: usize) -> u32 {
-    // Two bits of an id in a first-level array say what it names.
+    // Two bits of an id in a first-level array give its kind.
     assert!(len < 1 << 30, "more than 2^30 pages touched at one time");
     len as u32
 }

@@ -1,12 +1,12 @@
-//! Superpages that kernels of designs have built, as the store knows them.
+//! Superpages that kernels of designs have built.
 //!
-//! Designs whose kernels have built the same superpage share what is known of it. The superpages around a page form a
-//! chain, from the smallest up: a page knows the first, each knows the next. Designs without a kernel pay nothing.
+//! Designs whose kernels have built the same superpage share its record. The superpages around a page form a chain from
+//! the smallest up: the page refers to the first, each to the next. Designs without a kernel pay nothing.
 
 use crate::bits::bits;
 use crate::classes::CLASSES;
 use crate::store::PageStore;
-use crate::store::entry::Held;
+use crate::store::entry::EntryId;
 use crate::store::front::SLOTS;
 use pagewalk_mm::Superpage;
 use rustc_hash::FxHashMap;
@@ -17,40 +17,40 @@ pub(crate) const NONE: u32 = u32::MAX;
 
 /// A superpage that some design maps.
 #[derive(Clone, Debug)]
-pub(crate) struct Super {
+pub(crate) struct KnownSuperpage {
     pub block: Superpage,
-    /// The next larger one around it.
+    /// The next larger superpage around it.
     next: u32,
     /// Designs that map it.
     users: u64,
-    /// Designs whose first level holds it.
+    /// Designs whose first level holds it, by class.
     pub resident: [u64; CLASSES],
-    /// Time of the last reference of each class, but for pages in the front.
+    /// Time of the last reference of each class, without pages in the front.
     stamps: [u64; CLASSES],
-    /// References by class since it is known, but for those that the front still holds.
+    /// References by class since it was added, without those that the front holds.
     pub references: [u64; CLASSES],
     /// Front slots that hold pages of it, by class: a bit per slot.
     slots: [[u64; SLOTS / 64]; CLASSES],
 }
 
-/// All of them, and who begins each page's chain.
+/// All superpages, and the head of each page's chain.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Supers {
-    all: Vec<Super>,
+pub(crate) struct KnownSuperpages {
+    all: Vec<KnownSuperpage>,
     free: Vec<u32>,
     ids: FxHashMap<Superpage, u32>,
-    /// The same by address.
+    /// The superpages by address.
     sorted: BTreeSet<Superpage>,
-    /// By page. As long as there never was a superpage, none of it is looked at.
+    /// Heads of chains by page. Unused until the first superpage.
     heads: Vec<u32>,
 }
 
-impl Supers {
-    pub fn get(&self, id: u32) -> &Super {
+impl KnownSuperpages {
+    pub fn get(&self, id: u32) -> &KnownSuperpage {
         &self.all[id as usize]
     }
 
-    pub fn get_mut(&mut self, id: u32) -> &mut Super {
+    pub fn get_mut(&mut self, id: u32) -> &mut KnownSuperpage {
         &mut self.all[id as usize]
     }
 
@@ -70,8 +70,8 @@ impl Supers {
         })
     }
 
-    /// Calls `each` with those around a page.
-    fn each_around(&mut self, page: u32, mut each: impl FnMut(&mut Super)) {
+    /// Calls `each` with the superpages around a page.
+    fn each_around(&mut self, page: u32, mut each: impl FnMut(&mut KnownSuperpage)) {
         let mut at = self.heads.get(page as usize).copied().unwrap_or(NONE);
         while let Some(of) = self.all.get_mut(at as usize) {
             each(of);
@@ -84,14 +84,14 @@ impl Supers {
         self.around(page).fold(0, |set, id| set | self.get(id).resident[class])
     }
 
-    /// Designs that map both pages by one superpage.
+    /// Designs that map both pages in one superpage.
     pub fn shared(&self, a: u32, b: u32) -> u64 {
         let around_b: Vec<u32> = self.around(b).collect();
         let both = self.around(a).filter(|id| around_b.contains(id));
         both.fold(0, |set, id| set | self.get(id).users)
     }
 
-    /// Designs that map the page by some superpage.
+    /// Designs that map the page in some superpage.
     pub fn users(&self, page: u32) -> u64 {
         self.around(page).fold(0, |set, id| set | self.get(id).users)
     }
@@ -101,7 +101,7 @@ impl Supers {
         self.ids.get(&block).copied()
     }
 
-    /// Makes `now` the time of the latest reference to those around a page.
+    /// Sets the time of the superpages around a page to `now`.
     pub fn stamp(&mut self, page: u32, class: usize, now: u64) {
         self.each_around(page, |of| of.stamps[class] = of.stamps[class].max(now));
     }
@@ -111,12 +111,12 @@ impl Supers {
         self.each_around(page, |of| of.references[class] = of.references[class].wrapping_add(n));
     }
 
-    /// Counts a reference back.
+    /// Takes a reference back.
     pub fn take_back(&mut self, page: u32, class: usize) {
         self.each_around(page, |of| of.references[class] = of.references[class].wrapping_sub(1));
     }
 
-    /// Notes whether the front's slot holds a page of those around it.
+    /// Records whether a front slot holds a page of the superpages around it.
     pub fn note_slot(&mut self, page: u32, class: usize, slot: usize, holds: bool) {
         self.each_around(page, |of| {
             let word = &mut of.slots[class][slot / 64];
@@ -129,12 +129,12 @@ impl Supers {
         &self.get(id).slots[class]
     }
 
-    /// The last reference that the front does not know of.
+    /// Time of the last reference, without the front's.
     pub fn stamp_of(&self, id: u32, class: usize) -> u64 {
         self.get(id).stamps[class]
     }
 
-    /// Has a page that is new begin its chain.
+    /// Sets up the chain of a new page.
     pub fn add_page(&mut self, page: u32, vpn: u64) {
         if self.is_empty() {
             return;
@@ -151,7 +151,7 @@ impl Supers {
         self.heads[page as usize] = id;
     }
 
-    /// The smaller superpages that a block holds, whether something in them was touched or not.
+    /// The smaller superpages inside a block, touched or not.
     fn inside(&self, block: Superpage) -> Vec<u32> {
         let end = Superpage { first: block.pages().end, order: 0 };
         let within = self.sorted.range(Superpage { first: block.first, order: 0 }..end);
@@ -164,7 +164,7 @@ impl Supers {
 }
 
 impl PageStore {
-    /// `design` maps a superpage from now on. None of its arrays holds a page of it, so neither does the front.
+    /// `design` maps a superpage from now on. Its arrays hold no page of it, so neither does the front.
     pub fn add_super(&mut self, block: Superpage, design: usize) -> u32 {
         if let Some(id) = self.supers.find(block) {
             self.supers.get_mut(id).users |= 1 << design;
@@ -172,7 +172,7 @@ impl PageStore {
         }
         let larger = block.ancestors(pagewalk_mm::ORDERS as u8 - 1);
         let next = larger.filter_map(|around| self.supers.find(around)).next().unwrap_or(NONE);
-        let of = Super {
+        let of = KnownSuperpage {
             block,
             next,
             users: 1 << design,
@@ -210,14 +210,14 @@ impl PageStore {
                 *of = stamp.max(*of);
             }
         }
-        // A chain exists from now on, were there no page in it.
+        // The first superpage: chains are in use from now on.
         if self.supers.is_empty() {
             self.supers.heads.push(NONE);
         }
         id
     }
 
-    /// `design` does not map a superpage any more. No array of its holds it.
+    /// `design` no longer maps a superpage, and none of its arrays holds it.
     pub fn drop_super(&mut self, block: Superpage, design: usize) {
         let Some(id) = self.supers.find(block) else { return };
         let of = self.supers.get_mut(id);
@@ -259,7 +259,7 @@ impl PageStore {
     }
 
     /// The superpage of this size around a page, as an array's entry.
-    pub fn super_at(&self, block: Superpage) -> Option<Held> {
-        self.supers.find(block).map(Held::Super)
+    pub fn super_at(&self, block: Superpage) -> Option<EntryId> {
+        self.supers.find(block).map(EntryId::Super)
     }
 }

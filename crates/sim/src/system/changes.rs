@@ -1,4 +1,4 @@
-//! What events take away from pages.
+//! Effects of events on pages and translations.
 
 use super::System;
 use super::host::HostMemory;
@@ -6,7 +6,7 @@ use super::page::Page;
 use super::process::{Memory, Process};
 use crate::data_side::opened;
 use crate::ranges::parted_blocks;
-use crate::removals::Taken;
+use crate::removals::Removal;
 use pagewalk_mm::Change;
 use pagewalk_trace::{Analysis, Batch, Event};
 use pagewalk_translate::Asid;
@@ -48,15 +48,15 @@ impl Analysis for System {
     }
 
     fn on_turn(&mut self, space: SpaceId) {
-        self.switch_to(Asid::new(space.0).expect("there are not more programs"));
+        self.switch_to(Asid::new(space.0).expect("programs_max bounds them"));
     }
 }
 
 impl System {
     fn change(&mut self, change: Change) {
         let paging = self.machine().paging;
-        let Some(taken) = Taken::by(change, &self.process().space, paging) else { return };
-        let Taken { start, bytes, range, pages, gone } = taken;
+        let Some(taken) = Removal::by(change, &self.process().space, paging) else { return };
+        let Removal { start, bytes, range, pages, gone } = taken;
         let is_side = self.is_side();
         match &self.process().memory {
             Memory::Own(_) => self.change_own(&pages, &gone),
@@ -73,7 +73,7 @@ impl System {
         host.gone(pages, &gone, now, is_empty);
     }
 
-    /// The kernel's part of a change.
+    /// A change under a simulated kernel.
     fn change_own(&mut self, pages: &Range<u64>, gone: &Range<u64>) {
         let now = self.clock.instructions;
         let Some(kernel) = self.process().kernel() else { return };
@@ -93,7 +93,7 @@ impl System {
         }
     }
 
-    /// Drops the translations of the touched pages of a range, where the host's kernel maps them.
+    /// Drops the translations of a range's touched pages, under the host's kernel.
     fn drop_touched(&mut self, pages: Range<u64>) {
         let touched: Vec<u64> = self.process().pages.range(pages).map(|(&vpn, _)| vpn).collect();
         let mut pieces = BTreeSet::new();
@@ -108,7 +108,7 @@ impl System {
         pieces.into_iter().for_each(|region| self.drop_pieces(region));
     }
 
-    /// Drops the translations of those pages of a range that processes share.
+    /// Drops the translations of a range's global pages.
     fn drop_shared(&mut self, pages: Range<u64>) {
         let shared = self.process().pages.range(pages).filter(|(_, touched)| touched.global);
         for vpn in shared.map(|(&vpn, _)| vpn).collect::<Vec<_>>() {
@@ -145,7 +145,7 @@ impl System {
         true
     }
 
-    /// The kernel splits a huge page when a range covers part of it: the rest goes on as small pages.
+    /// Splits huge pages that a range covers in part: the rest becomes small pages.
     fn split_ends(&mut self, range: &Range<u64>) {
         let Memory::Host(host) = &self.process().memory else { return };
         for region in host.reaching_out(range) {
@@ -153,7 +153,7 @@ impl System {
         }
     }
 
-    /// Advice on a part of an area makes areas of its parts: the kernel's huge pages reach over no end of one.
+    /// Advice on a part of an area splits the area, and the kernel's huge pages at the new boundaries.
     fn part(&mut self, start: VirtAddr, bytes: u64) {
         let huge = self.machine().paging.huge();
         for region in parted_blocks(&self.process().space, start, bytes, huge) {
@@ -163,7 +163,7 @@ impl System {
         }
     }
 
-    /// Drops what walkers cache of the tables of the process that runs, on all cores.
+    /// Drops a range of the running process's tables from walkers' caches on all cores.
     fn invalidate_tables(&mut self, start: VirtAddr, bytes: u64) {
         let asid = self.asid;
         for core in &mut self.cores {
@@ -173,7 +173,7 @@ impl System {
         }
     }
 
-    /// Forgets touched pages that are gone; those that all processes share are left, or ended.
+    /// Removes touched pages that are gone. For global pages the process stops using them, or they stop being global.
     fn retire(&mut self, pages: Range<u64>, gone: &Range<u64>) {
         let all = self.process().pages.range(pages).map(|(&vpn, page)| (vpn, page.global));
         for (vpn, global) in all.collect::<Vec<_>>() {

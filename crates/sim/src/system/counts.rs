@@ -20,25 +20,24 @@ impl System {
         self.killed.as_deref().cloned().unwrap_or_else(|| self.count())
     }
 
-    /// Counts of one core. An array that cores share is counted for the core that used it last, so misses are told of
-    /// the first level only.
+    /// Counts of one core. A shared array counts for the core that used it last, so misses cover the first level only.
     pub fn core_counts(&self, core: usize) -> DesignCounts {
         let core = &self.cores[core];
-        // What memory has, and what a segment would have served, is told of all cores together.
+        // Counts of memory and of a segment are for all cores together.
         if self.is_side() { self.of_sides(&[core], &[]) } else { self.of_core(&core.tlbs) }
     }
 
-    /// Of the data sides of cores, and of the programs that they asked for.
+    /// Counts of cores that are data sides, with their processes.
     fn of_sides(&self, cores: &[&Core], processes: &[SideOf<'_>]) -> DesignCounts {
         let mut sides = cores.iter().filter_map(|core| core.tlbs.side()).map(DataSide::counts);
-        let mut counts = sides.next().expect("a data side");
+        let mut counts = sides.next().expect("cores are data sides");
         sides.for_each(|of_core| counts.add(&of_core));
         let executed = (self.clock.instructions, self.clock.data_references);
         let totals = DataSideTotals::new(self.machine(), counts, executed, processes);
         let walked = cores.iter().map(|core| core.tlbs.counts.walk_cycles);
         let walked = walked.fold(0u64, u64::saturating_add);
         let price = self.machine().side_walk_cycles();
-        // A segment takes walks away.
+        // A segment reduces walks.
         let walk_cycles = price.map_or(walked, |price| price.saturating_mul(totals.counts.walks));
         let in_memory = cores.iter().filter_map(|core| core.tlbs.walks_in_memory());
         let mut caches = cores[0].tlbs.caches();
@@ -112,12 +111,12 @@ impl System {
         }
     }
 
-    /// The kernel of the first process, if it is not the host's and the process has run.
+    /// The simulated kernel of the first process, if there is one and the process has run.
     pub(crate) fn kernel(&self) -> Option<&Kernel> {
         self.kernels().next()
     }
 
-    /// Of the programs, in order.
+    /// Kernels of the programs, in order.
     pub(super) fn kernels(&self) -> impl Iterator<Item = &Kernel> {
         let programs = self.processes.iter().filter(|(asid, _)| !self.visitors.contains(asid));
         let mut processes: Vec<_> = programs.collect();
@@ -136,7 +135,7 @@ impl System {
         most_at_once(self.processes.values().flat_map(lives)) * self.machine().paging.base().bytes()
     }
 
-    /// Of all processes together.
+    /// Totals of all processes' kernels.
     fn kernel_totals(&self) -> Option<KernelTotals> {
         let totals = self.kernels().map(|kernel| KernelTotals {
             accounts: *kernel.accounts(),
@@ -149,7 +148,7 @@ impl System {
         Some(KernelTotals { memory, ..totals.reduce(KernelTotals::and)? })
     }
 
-    /// Memory over time, of a process that is alone.
+    /// Memory over time, for a single process.
     fn samples(&self) -> Vec<MemorySample> {
         let mut kernels = self.kernels();
         match (kernels.next(), kernels.next()) {

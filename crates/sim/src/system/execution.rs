@@ -1,4 +1,4 @@
-//! Executions of blocks: fetches and data references, in their order.
+//! Executions of blocks: fetches and data references in order.
 
 use super::System;
 use crate::caches::physical;
@@ -8,15 +8,15 @@ use crate::pages::{as_recorded, pages_of};
 use pagewalk_trace::{Batch, Block, Ref};
 use pagewalk_units::{BlockId, Kind, VirtAddr};
 
-/// A block that is asked only where it has to be.
+/// A block, looked up only if needed.
 struct BlockRef<'a> {
     batch: &'a Batch<'a>,
     id: BlockId,
 }
 
 impl BlockRef<'_> {
-    /// The fetches of a run up to that of the instruction which makes a data reference: `fetched` at least, since the
-    /// sites of a file may be in any order.
+    /// The fetches of a run up to the instruction of a data reference; at least `fetched`, since a file may have sites
+    /// in any order.
     fn fetches_before(&self, site: usize, run: &Run, fetched: u32) -> u32 {
         let instruction = u32::from(self.batch.blocks.get(self.id).sites[site].instruction);
         (instruction + 1).saturating_sub(run.instruction).clamp(fetched, run.translations)
@@ -67,10 +67,10 @@ impl System {
         process.counts.data_references += clock.data_references - before.data_references;
     }
 
-    /// One execution of a block, whose fetches are `runs`. `None`: the process was killed.
+    /// Executes a block with fetches `runs`. `None`: the process was killed.
     ///
-    /// Fetches that repeat hits change nothing but a count. They wait until a data reference changes what they find, if
-    /// one does, and are counted together.
+    /// Fetches that repeat hits only change a count. They wait until a data reference may change their result, and are
+    /// counted together.
     #[inline]
     fn execute(&mut self, block: &BlockRef<'_>, runs: &[Run], refs: &[Ref]) -> Option<()> {
         let mut next = 0;
@@ -104,10 +104,10 @@ impl System {
         refs[next..].iter().try_for_each(|record| self.data(*record))
     }
 
-    /// So many fetches from a page, one behind the other.
+    /// Consecutive fetches from a page.
     #[inline]
     fn fetch(&mut self, vpn: u64, times: u32) -> Option<()> {
-        // They do no more than touch their page.
+        // On a data side fetches only touch their page.
         let times = if self.is_side() { times.min(1) } else { times };
         for done in 0..times {
             if self.known.repeats(FETCH, vpn) {
@@ -119,8 +119,8 @@ impl System {
         Some(())
     }
 
-    /// One execution of a block whose instructions and data go through caches of memory, too. Fetches from the line of
-    /// the one before wait, where the nearest cache sees fetches alone.
+    /// Executes a block whose instructions and data also go through caches of memory. Fetches from the line of the
+    /// previous one wait, if the nearest cache sees only fetches.
     fn execute_through_caches(&mut self, block: &Block, refs: &[Ref]) -> Option<()> {
         let shift = self.tlbs().line_shift();
         let (mut line, mut waiting) = (None, 0);
@@ -152,8 +152,8 @@ impl System {
         refs.try_for_each(|record| self.data_through_caches(*record))
     }
 
-    /// Whether fetches from the line of this address change nothing but counts, whatever data references do, as long as
-    /// nothing is mapped otherwise.
+    /// Whether fetches from the line of this address only change counts, whatever data references do, while mappings
+    /// stay the same.
     fn waits_in(&self, address: VirtAddr) -> bool {
         let base = self.machine().paging.base();
         self.fetches_wait
@@ -161,7 +161,7 @@ impl System {
             && self.cores[self.core].tlbs.fetches_wait_in(physical(self.asid, address))
     }
 
-    /// Counts fetches that waited.
+    /// Counts the waiting fetches.
     fn fetched(&mut self, times: u32) {
         self.known.repeated(FETCH, times);
         self.tlbs().fetched(times);
@@ -173,7 +173,7 @@ impl System {
         Some(())
     }
 
-    /// A data reference, but for caches of memory.
+    /// Translates a data reference.
     #[inline]
     fn data(&mut self, record: Ref) -> Option<()> {
         self.translate_bytes(record.kind(), record.address(), record.size().bytes().into())?;
@@ -181,7 +181,7 @@ impl System {
         Some(())
     }
 
-    /// Translations of all pages of a reference, whose address is as records hold it.
+    /// Translates all pages of a reference; `address` is as records hold it.
     #[inline]
     fn translate_bytes(&mut self, kind: Kind, address: VirtAddr, bytes: u64) -> Option<()> {
         let (base, class) = (self.machine().paging.base(), class_of(kind, true));
@@ -198,7 +198,7 @@ impl System {
         Some(())
     }
 
-    /// Gives a reference, translated already, to the caches of memory.
+    /// Gives a translated reference to the caches of memory.
     #[inline]
     fn access(&mut self, kind: Kind, address: VirtAddr, bytes: u64) {
         let physical = physical(self.asid, address);

@@ -1,8 +1,8 @@
-//! Global pages: one translation for all processes that map a page of a file alike. The rule is in `global.rs`.
+//! Global pages: one translation for all processes that map a page of a file alike. `pass/global.rs` has the rules.
 
 use super::System;
 use super::page::Page;
-use super::process::{Memory, Process, Touched};
+use super::process::{Memory, Process, TouchedPage};
 use pagewalk_mm::FilePage;
 use pagewalk_translate::Asid;
 use pagewalk_units::PageSize;
@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// By number: what the page holds, and who uses it.
+/// Global pages by number, with their content and users.
 #[derive(Default)]
 pub(super) struct Globals(FxHashMap<u64, Global>);
 
@@ -24,7 +24,7 @@ fn bytes(vpn: u64, base: PageSize) -> Range<u64> {
 }
 
 impl System {
-    /// The first touch of a page. `None`: the process was killed.
+    /// First touch of a page. `None`: the process was killed.
     pub(super) fn first_touch(&mut self, vpn: u64, stores: bool) -> Option<()> {
         self.clock.pages_touched += 1;
         self.known.forget();
@@ -32,13 +32,13 @@ impl System {
         if self.share(vpn) { Some(()) } else { self.add_page(vpn, stores, 1) }
     }
 
-    /// A page of its own for the process that runs.
+    /// Adds the running process's own page.
     fn add_page(&mut self, vpn: u64, stores: bool, new_pages: u64) -> Option<()> {
         let (now, order) = (self.clock.instructions, self.machine().paging.huge_order());
         let Process { space, pages, memory, .. } = self.process();
         let region = vpn >> order << order..((vpn >> order) + 1) << order;
         let others = pages.range(region).any(|(&other, page)| other != vpn && !page.global);
-        pages.insert(vpn, Touched::default());
+        pages.insert(vpn, TouchedPage::default());
         if let Memory::Host(host) = memory {
             host.touched(vpn, others, space, now);
             return Some(());
@@ -46,8 +46,8 @@ impl System {
         self.back(vpn, stores, new_pages)
     }
 
-    /// Has the process that runs use the global page at `vpn`, a new one if need be. False: it is to have one of its
-    /// own, and nothing is global there.
+    /// Makes the running process use the global page at `vpn`, creating it if needed. False: the process needs its own
+    /// page, and nothing is global there.
     fn share(&mut self, vpn: u64) -> bool {
         if self.globals.is_none() {
             return false;
@@ -72,15 +72,15 @@ impl System {
         if let Some(global) = self.globals.as_mut().and_then(|globals| globals.0.get_mut(&vpn)) {
             global.users.insert(asid);
         }
-        self.process().pages.insert(vpn, Touched { global: true, ..Touched::default() });
-        // Its kernel has it in memory all the same.
+        self.process().pages.insert(vpn, TouchedPage { global: true, ..TouchedPage::default() });
+        // Its kernel still holds it in memory.
         if self.process().own().is_some() {
             self.back(vpn, false, 0);
         }
         true
     }
 
-    /// Gives each process that uses a global page one of its own.
+    /// Gives each user of a global page its own page.
     fn end_global(&mut self, vpn: u64) {
         let Some(Global { users, .. }) = self.globals.as_mut().and_then(|globals| globals.0.remove(&vpn))
         else {
@@ -96,7 +96,7 @@ impl System {
         self.asid = runs;
     }
 
-    /// The process that runs has changed its mapping of a global page; `gone`: it has none there any more.
+    /// The running process has changed its mapping of a global page; `gone`: it has none there any more.
     pub(super) fn change_global(&mut self, vpn: u64, gone: bool) {
         let (asid, base) = (self.asid, self.machine().paging.base());
         let maps = self.process().space.file_page(bytes(vpn, base)).filter(|_| !gone);

@@ -1,38 +1,38 @@
-//! TLBs that handlers refill, whose page tables are mapped: see `pagewalk_translate::software`.
+//! Software-managed TLBs with mapped page tables: see `pagewalk_translate::software`.
 
-use super::moves::{Moved, Moves};
+use super::moves::{TlbMove, TlbMoves};
 use super::page::Page;
 use super::tlbs::{Entries, Tlbs};
 use crate::caches::WalkCost;
-use pagewalk_translate::{Asid, SoftwareMmu, Wanted, page_key};
+use pagewalk_translate::{Asid, RefillRequest, SoftwareMmu, page_key};
 use pagewalk_units::{PageSize, VirtAddr};
 
-/// Where keys of software-managed TLBs carry the address space: below those of table pages.
+/// The bit of keys where the address space begins: below the keys of table pages.
 const SOFTWARE_ASID: u32 = 55;
 
 pub(super) fn software_key(asid: Asid, page: Page) -> u64 {
     (asid.index() as u64) << SOFTWARE_ASID | page_key(page.number, page.size)
 }
 
-/// The page that [`software_key`] made a key of.
+/// The inverse of [`software_key`].
 pub(super) fn software_page(key: u64) -> (Asid, u64, PageSize) {
     let asid = match (key >> SOFTWARE_ASID) as u32 {
         number if number == Asid::GLOBAL.index() as u32 => Asid::GLOBAL,
-        number => Asid::new(number).expect("keys are made of identifiers"),
+        number => Asid::new(number).expect("keys hold identifiers"),
     };
     let (_, number, size) = Asid::page_of(key & ((1 << SOFTWARE_ASID) - 1));
     (asid, number, size)
 }
 
 impl Tlbs {
-    /// What handlers are asked for, where tables are mapped.
-    fn wanted(&self, asid: Asid, page: Page, vpn: u64) -> Wanted {
+    /// The refill request for a page.
+    fn wanted(&self, asid: Asid, page: Page, vpn: u64) -> RefillRequest {
         let kernel = VirtAddr(vpn << self.machine.paging.base().shift()).is_kernel();
-        Wanted { key: software_key(asid, page), asid, number: page.number, base: vpn, kernel }
+        RefillRequest { key: software_key(asid, page), asid, number: page.number, base: vpn, kernel }
     }
 
-    /// Handlers' part, where tables are mapped: the walk that the miss was, with what entered and left watched TLBs;
-    /// `None` on other machines.
+    /// Refills after a miss if page tables are mapped: the cost of the miss, with the moves of watched TLBs. `None` on
+    /// other machines.
     pub fn refill(
         &mut self,
         class: usize,
@@ -40,7 +40,7 @@ impl Tlbs {
         page: Page,
         vpn: u64,
         now: u64,
-    ) -> Option<(WalkCost, Moves)> {
+    ) -> Option<(WalkCost, TlbMoves)> {
         let wanted = self.wanted(asid, page, vpn);
         let refill = self.software()?.refill(wanted, now);
         self.counts.first_level[class][0] += 1;
@@ -49,26 +49,26 @@ impl Tlbs {
         Some((cost, self.replaced(class, asid, page, refill.evicted())))
     }
 
-    /// A page has entered the TLB in the place of those with these keys, if a policy watches.
-    fn replaced(&self, class: usize, asid: Asid, page: Page, gone: impl Iterator<Item = u64>) -> Moves {
-        let Some(tlb) = self.watched_by(class) else { return Moves::default() };
-        let moved = |(asid, number, size)| Moved { asid, tlb, unit: self.block(number, size) };
+    /// The moves when a page replaces entries with these keys, if a policy watches.
+    fn replaced(&self, class: usize, asid: Asid, page: Page, gone: impl Iterator<Item = u64>) -> TlbMoves {
+        let Some(tlb) = self.watched_by(class) else { return TlbMoves::default() };
+        let moved = |(asid, number, size)| TlbMove { asid, tlb, unit: self.block(number, size) };
         let entered = Some(moved((asid, page.number, page.size)));
-        Moves { entered, left: gone.map(software_page).map(moved).collect() }
+        TlbMoves { entered, left: gone.map(software_page).map(moved).collect() }
     }
 
-    /// Puts a superpage in, where tables are mapped, that was built after a miss in it; `None` on other machines.
-    pub fn put(&mut self, class: usize, asid: Asid, page: Page, vpn: u64) -> Option<Moves> {
+    /// Fills a superpage built after a miss in it, if page tables are mapped; `None` on other machines.
+    pub fn put(&mut self, class: usize, asid: Asid, page: Page, vpn: u64) -> Option<TlbMoves> {
         let wanted = self.wanted(asid, page, vpn);
         let mmu = self.software()?;
         if mmu.contains(wanted.key) {
-            return Some(Moves::default());
+            return Some(TlbMoves::default());
         }
         let gone = mmu.put(wanted);
         Some(self.replaced(class, asid, page, gone.into_iter()))
     }
 
-    /// What refills it, where tables are mapped.
+    /// The software-managed TLB, if page tables are mapped.
     pub fn software(&mut self) -> Option<&mut SoftwareMmu> {
         match &mut self.first.first_mut()?.entries {
             Entries::Software(mmu) => Some(mmu),
@@ -76,7 +76,7 @@ impl Tlbs {
         }
     }
 
-    /// The same, to look at.
+    /// [`Tlbs::software`] for reading.
     pub fn as_software(&self) -> Option<&SoftwareMmu> {
         match &self.first.first()?.entries {
             Entries::Software(mmu) => Some(mmu),

@@ -1,11 +1,11 @@
-//! The host's kernel: each huge-page-sized region gets a huge page or base pages at its first touch.
+//! Memory under the host's kernel: each region gets a huge page or base pages at its first touch.
 //!
-//! A region is huge from then on until a change takes a part of it, which splits it, or nothing touched is left of it.
+//! A huge region stays huge until a change removes a part of it, which splits it, or none of it is touched any more.
 
 use super::page::Page;
 use crate::ranges::{block_bytes, blocks_at_ends};
 use crate::sizes::in_pieces;
-use crate::untouched::Life;
+use crate::untouched::UntouchedLife;
 use pagewalk_mm::{AddressSpace, Fault, MappingId, PageSizePolicy};
 use pagewalk_translate::MachineSpec;
 use pagewalk_units::Paging;
@@ -13,17 +13,17 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What the host's kernel made of one process's memory.
+/// One process's memory under the host's kernel.
 pub(super) struct HostMemory {
     policy: Arc<dyn PageSizePolicy>,
     paging: Paging,
-    /// Whether memory of hugetlb is on huge pages.
+    /// Whether hugetlb memory is on huge pages.
     maps_hugetlb: bool,
     /// Whether TLBs hold huge pages in pieces of base pages.
     in_pieces: bool,
-    /// By number: regions that are huge, or were.
+    /// Regions that are or were huge, by number.
     regions: BTreeMap<u64, Region>,
-    ended: Vec<Life>,
+    ended: Vec<UntouchedLife>,
 }
 
 /// A region that a huge page backs, or backed before it was split.
@@ -32,7 +32,7 @@ struct Region {
     hugetlb: bool,
     /// Instructions at which it was backed.
     born: u64,
-    /// By base page: backed and never touched.
+    /// By base page: whether it is backed and never touched.
     untouched: Vec<bool>,
 }
 
@@ -66,12 +66,12 @@ impl HostMemory {
         }
     }
 
-    /// Whether TLBs may hold a base page that was not touched.
+    /// Whether TLBs may hold an untouched base page.
     pub fn maps_untouched(&self, vpn: u64) -> bool {
         self.is_huge(vpn) && !self.in_pieces
     }
 
-    /// First touch of a base page; `others`: some other page of its region was touched.
+    /// First touch of a base page; `others`: another page of its region is touched.
     pub fn touched(&mut self, vpn: u64, others: bool, space: &AddressSpace, now: u64) {
         let (number, order) = (self.region_of(vpn), self.paging.huge_order());
         let at = (vpn - (number << order)) as usize;
@@ -94,7 +94,7 @@ impl HostMemory {
         }
     }
 
-    /// The regions at the ends of a range of bytes that reach out of it.
+    /// The regions at the ends of a range of bytes that extend beyond it.
     pub fn reaching_out(&self, bytes: &Range<u64>) -> Vec<u64> {
         let huge = self.paging.huge();
         let reaches_out = |number: &u64| {
@@ -104,7 +104,7 @@ impl HostMemory {
         blocks_at_ends(bytes, huge).into_iter().filter(reaches_out).collect()
     }
 
-    /// Splits a huge page; false where there is none, or it is the program's own.
+    /// Splits a huge page; false if there is none, or if it is a hugetlb page.
     pub fn split(&mut self, number: u64) -> bool {
         let Some(region) = self.regions.get_mut(&number).filter(|region| region.huge && !region.hugetlb)
         else {
@@ -114,8 +114,7 @@ impl HostMemory {
         true
     }
 
-    /// The base pages `gone`, of those of a change, are backed no longer, nor is anything of regions of which nothing
-    /// touched is left, as `is_empty` says.
+    /// The base pages `gone` of a change are no longer backed, nor are regions without touched pages (`is_empty`).
     pub fn gone(
         &mut self,
         changed: Range<u64>,
@@ -134,7 +133,11 @@ impl HostMemory {
             if from < to {
                 let of = &mut region.untouched[(from - pages.start) as usize..(to - pages.start) as usize];
                 let pages = of.iter_mut().map(std::mem::take).map(u64::from).sum();
-                self.ended.extend((pages > 0).then_some(Life { born: region.born, died: now, pages }));
+                self.ended.extend((pages > 0).then_some(UntouchedLife {
+                    born: region.born,
+                    died: now,
+                    pages,
+                }));
             }
             left.extend(empty.then_some(number));
         }
@@ -143,9 +146,9 @@ impl HostMemory {
         }
     }
 
-    /// All that was backed and never touched; what still is, up to `now`.
-    pub fn lives(&self, now: u64) -> Vec<Life> {
-        let alive = self.regions.values().map(|region| Life {
+    /// Lives of all memory backed and never touched, up to `now`.
+    pub fn lives(&self, now: u64) -> Vec<UntouchedLife> {
+        let alive = self.regions.values().map(|region| UntouchedLife {
             born: region.born,
             died: now,
             pages: region.untouched.iter().filter(|&&untouched| untouched).count() as u64,

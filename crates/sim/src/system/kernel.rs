@@ -1,33 +1,33 @@
-//! A kernel with a policy of its own, which builds superpages of many sizes while the stream runs.
+//! A simulated kernel, which builds superpages of many sizes during the run.
 //!
-//! [`Kernel`] decides. This follows what it maps, in the pieces that TLBs hold, and says which translations its work
-//! makes invalid.
+//! [`Kernel`] decides. This module tracks its mappings in the pieces that TLBs hold, and tells which translations its
+//! work invalidates.
 
 use super::page::Page;
 use crate::fit::{KernelError, held_order};
-use crate::looks::Looks;
+use crate::looks::ScanTimes;
 use pagewalk_mm::{Kernel, ORDERS, Remap, Superpage};
 use pagewalk_translate::MachineSpec;
 use pagewalk_units::{PageSize, Paging};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// What a kernel made of one process's memory.
+/// One process's memory under a simulated kernel.
 pub(super) struct OwnMemory {
     pub kernel: Kernel,
     paging: Paging,
-    /// By order of what the kernel maps: the order of the pieces that TLBs hold of it.
+    /// By order of the kernel's pages: the order of the pieces that TLBs hold.
     held_order: [u8; ORDERS],
-    /// Orders of the superpages that TLBs may hold, by first page.
+    /// Orders of superpages that TLBs may hold, by first page.
     mapped: BTreeMap<u64, u8>,
-    pub looks: Looks,
+    pub looks: ScanTimes,
 }
 
 /// A translation that is no longer valid.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Dropped {
+pub(super) struct StaleTranslation {
     pub block: Superpage,
-    /// Whether the kernel's policy is to be told that it left a TLB.
+    /// Whether to report its leaving to the kernel's policy.
     pub tell: bool,
 }
 
@@ -41,7 +41,7 @@ impl OwnMemory {
             paging: machine.paging,
             held_order,
             mapped: BTreeMap::new(),
-            looks: Looks::default(),
+            looks: ScanTimes::default(),
         })
     }
 
@@ -57,7 +57,7 @@ impl OwnMemory {
         if order == 0 || self.mapped.get(&block.first) != Some(&order) {
             return Page::base(vpn, self.paging.base());
         }
-        // Between the two sizes that tables have, the entry is repeated for each base page.
+        // For sizes between the two that tables have, the entry is repeated for each base page.
         let is_huge = u32::from(order) >= self.paging.huge_order();
         let leaf = if is_huge { self.size(self.paging.huge_order() as u8) } else { self.paging.base() };
         Page { number: block.number(), size: self.size(order), leaf }
@@ -68,12 +68,12 @@ impl OwnMemory {
         self.kernel.table().mapped(vpn).is_some()
     }
 
-    /// Whether a touched page has been swapped out or dropped since.
+    /// Whether a touched page has since been swapped out or dropped.
     pub fn lacks(&self, vpn: u64) -> bool {
         self.kernel.swaps() && !self.kernel.table().is_touched(vpn)
     }
 
-    /// All that TLBs may hold of a block, or of parts of it: superpages, then base pages among `held` that none covers.
+    /// All that TLBs may hold of a block: superpages, then base pages of `held` that no superpage covers.
     pub fn parts(&self, block: Superpage, held: impl Iterator<Item = u64>) -> Vec<Superpage> {
         let of_order = |(&first, &order): (&u64, &u8)| Superpage { first, order };
         let mut parts: Vec<Superpage> = self.mapped.range(block.pages()).map(of_order).collect();
@@ -89,7 +89,7 @@ impl OwnMemory {
         block.pages().contains(&vpn).then_some(block)
     }
 
-    /// Notes that the kernel maps a superpage.
+    /// Records a mapped superpage.
     pub fn know(&mut self, block: Superpage) {
         let order = self.held_order[block.order as usize];
         if order > 0 {
@@ -105,14 +105,14 @@ impl OwnMemory {
         }
     }
 
-    /// What a decision makes invalid.
-    pub fn dropped(remap: Remap) -> Option<Dropped> {
+    /// The translation that a decision invalidates.
+    pub fn dropped(remap: Remap) -> Option<StaleTranslation> {
         match remap {
             Remap::Mapped(_) => None,
             Remap::Demoted(block) | Remap::Evicted(block) | Remap::Moved(block) => {
-                Some(Dropped { block, tell: true })
+                Some(StaleTranslation { block, tell: true })
             }
-            Remap::Promoted(block) => Some(Dropped { block, tell: false }),
+            Remap::Promoted(block) => Some(StaleTranslation { block, tell: false }),
         }
     }
 }

@@ -1,19 +1,17 @@
-//! The system: one design, every reference in its order, everything composes.
+//! The system: one design, every reference in order, all features combined.
 //!
-//! Any number of processes and cores, any TLBs, walkers and caches of memory, and one kind of kernel for all processes:
-//! the host's or one with a policy. [`Pass`](crate::Pass) is faster where it can go; what both can do they count alike.
+//! It takes any number of processes and cores, any TLBs, walkers and caches of memory, and one kind of kernel for all
+//! processes: the host's or a simulated one. [`Pass`](crate::Pass) is faster; what both can simulate, both count alike.
 //!
-//! A reference goes: first touch (the kernel backs the page), first-level lookup, lower levels, walk, fill; then
+//! Steps of a reference: first touch (the kernel backs the page), first-level lookup, lower levels, walk, fill; then
 //! the kernel does what the miss made due.
 //!
-//! - *Processes* take turns by [`System::switch_to`]. Each has its own kernel, and its own memory where that is
-//!   described.
-//! - *Cores* run threads in order of appearance, from the first core again after the last. Each has its own hardware;
-//!   arrays and caches that are `shared` move with whoever runs, and so do tables in memory. The kernel's work drops
-//!   translations from all cores.
-//! - *A data side* is asked for data references alone: see `side.rs`.
-//! - *Visitors*, the kernel and servers of a structure, are processes too, but what their kernels do is not told.
-//! - *A killed process* ends the counting: counts stay what they were before the reference that had it killed.
+//! - *Processes* take turns through [`System::switch_to`]. Each has its own kernel, and its own memory if described.
+//! - *Cores* get threads round robin, in order of appearance. Each has its own hardware; `shared` arrays and caches
+//!   move with the running core, and so do tables in memory. The kernel's work drops translations from all cores.
+//! - *A data side* sees data references only: see `side.rs`.
+//! - *Visitors*, the kernel and servers of a structure, are processes too, but their kernels' work is not counted.
+//! - *A killed process* freezes the counts at the state before the fatal reference.
 
 mod changes;
 mod counts;
@@ -41,13 +39,13 @@ use crate::error::PassError;
 use crate::fit::{KernelError, held_order, watched};
 use crate::{DesignSpec, SpaceCounts};
 use globals::Globals;
-use lookups::{Known, KnownPages};
-use moves::Moves;
+use lookups::{CachedTranslation, TranslationCache};
+use moves::TlbMoves;
 use page::Page;
 use pagewalk_trace::Batch;
-use pagewalk_translate::{Asid, Filled, MachineSpec, MissClass};
+use pagewalk_translate::{Asid, MachineSpec, MissClass, TranslationSource};
 use pagewalk_units::{Kind, ThreadId, VirtAddr};
-use process::{Process, Touched};
+use process::{Process, TouchedPage};
 use rustc_hash::FxHashMap;
 use shared::memory_of;
 use side::SideMemory;
@@ -55,20 +53,20 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use tlbs::Tlbs;
 
-/// One core: its hardware, and the address spaces that it has identifiers for.
+/// One core: its hardware and its identifiers of address spaces.
 struct Core {
     tlbs: Tlbs,
     identifiers: Identifiers,
-    /// The space that it ran last.
+    /// Its last address space.
     asid: Asid,
-    /// Instructions of programs that it executed, on a data side.
+    /// Instructions of programs that it executed, if it is a data side.
     executed: u64,
 }
 
-/// What has been executed.
+/// Progress of the run.
 #[derive(Clone, Copy, Default)]
 struct Clock {
-    /// References, in order, but for repetitions.
+    /// References so far, without repetitions.
     now: u64,
     instructions: u64,
     spun: u64,
@@ -77,42 +75,42 @@ struct Clock {
 }
 
 /// See the module's documentation.
-// Many fields: the design, its cores and processes, who runs, and what is known of all of them together.
+// Many fields: the design, its cores and processes, and who runs.
 pub struct System {
     spec: DesignSpec,
-    /// What a data side asks a process that has touched nothing for.
+    /// The data-side memory of a new process.
     side: Option<Box<SideMemory>>,
     cores: Vec<Core>,
-    /// The core that runs.
+    /// The running core.
     core: usize,
-    /// In order of appearance.
+    /// Threads in order of appearance.
     threads: Vec<(Asid, ThreadId)>,
     processes: FxHashMap<Asid, Process>,
-    /// Whose kernel has the physical memory that all share, if there is one.
+    /// The process whose kernel has the shared physical memory, if there is one.
     holder: Option<Asid>,
-    /// Those that are no programs.
+    /// Address spaces of visitors.
     visitors: BTreeSet<Asid>,
-    /// The process that runs.
+    /// The running process.
     runs: Asid,
-    /// Whose pages are meant: those of the process that runs, or of the kernel's half of addresses, which all share.
+    /// The owner of the current pages: the running process, or the kernel's half of addresses, which all share.
     asid: Asid,
     clock: Clock,
-    /// Second halves of references inside one page, by class: no lookups of their own.
+    /// Second halves of references inside one page, by class: they need no lookup.
     inside: [u64; CLASSES],
     globals: Option<Globals>,
-    known: KnownPages,
-    /// Whether kernels look at when pages were used, and are told of every use: then nothing is known.
-    heeds_uses: bool,
-    /// Whether fetches that change nothing may be counted after the data references among them.
+    known: TranslationCache,
+    /// Whether kernels read times of use, so that every use is recorded and nothing is cached.
+    records_uses: bool,
+    /// Whether fetches that change nothing may be counted after data references among them.
     fetches_wait: bool,
     killed: Option<Box<DesignCounts>>,
 }
 
 impl System {
-    /// A design on so many cores.
+    /// A design on `cores`.
     ///
     /// # Errors
-    /// If its kernel or policy cannot work on its machine.
+    /// If its kernel or policy does not fit its machine.
     pub fn new(mut spec: DesignSpec, cores: usize) -> Result<System, PassError> {
         let side = side_of(&spec)?;
         let mut watches = None;
@@ -142,9 +140,9 @@ impl System {
             }
         };
         let cores: Vec<Core> = (0..cores.max(1)).map(core).collect();
-        let known = KnownPages::new(cores[0].tlbs.groups(), cores[0].tlbs.homes());
+        let known = TranslationCache::new(cores[0].tlbs.groups(), cores[0].tlbs.homes());
         let kernel = spec.kernel.as_ref();
-        let heeds_uses = kernel.is_some_and(|kernel| kernel.wakes().is_some() || kernel.swaps());
+        let records_uses = kernel.is_some_and(|kernel| kernel.wakes().is_some() || kernel.swaps());
         let fetches_wait = known.is_alone(FETCH);
         Ok(System {
             side,
@@ -160,21 +158,21 @@ impl System {
             inside: [0; CLASSES],
             globals: None,
             known,
-            heeds_uses,
+            records_uses,
             fetches_wait,
             killed: None,
             spec,
         })
     }
 
-    /// Makes pages of files global that are mapped without the right to write. To be asked before it runs.
+    /// Makes file pages mapped without the right to write global. Call it before the run.
     pub fn with_global_files(self) -> System {
         System { globals: Some(Globals::default()), ..self }
     }
 
-    /// The slow twin, for tests: looks every reference up. To be asked before it runs.
+    /// The slow twin, for tests: looks every reference up. Call it before the run.
     pub fn with_every_lookup(self) -> System {
-        System { heeds_uses: true, ..self }
+        System { records_uses: true, ..self }
     }
 
     /// Whether the machine is a data side.
@@ -186,7 +184,7 @@ impl System {
         &self.spec.machine
     }
 
-    /// The process whose pages are meant.
+    /// The owner of the current pages.
     fn process(&mut self) -> &mut Process {
         self.process_of(self.asid)
     }
@@ -204,12 +202,12 @@ impl System {
         })
     }
 
-    /// What the process that runs did and cost.
+    /// The running process's counts.
     fn account(&mut self) -> &mut SpaceCounts {
         &mut self.process_of(self.runs).counts
     }
 
-    /// What the process that runs has done and cost so far.
+    /// The running process's counts so far.
     pub(crate) fn counted(&mut self) -> SpaceCounts {
         *self.account()
     }
@@ -218,7 +216,7 @@ impl System {
         &mut self.cores[self.core].tlbs
     }
 
-    /// What each process has done and cost so far, in order.
+    /// Counts of each process so far, in order.
     pub fn space_counts(&self) -> Vec<(Asid, SpaceCounts)> {
         let processes = self.processes.iter().filter(|&(&asid, _)| asid != Asid::GLOBAL);
         let mut all: Vec<_> = processes.map(|(&asid, process)| (asid, process.counts)).collect();
@@ -226,18 +224,18 @@ impl System {
         all
     }
 
-    /// From now on the stream is that of another process.
+    /// Switches to another process.
     pub fn switch_to(&mut self, asid: Asid) {
         (self.asid, self.runs) = (asid, asid);
         self.known.forget();
         self.process();
-        // Of several cores, that of the thread which runs next is meant.
+        // With several cores, the next thread's core runs.
         if self.cores.len() == 1 {
             self.enter_core();
         }
     }
 
-    /// Has the core that runs work for the process that runs.
+    /// Makes the running core work for the running process.
     fn enter_core(&mut self) {
         let asid = self.asid;
         let core = &mut self.cores[self.core];
@@ -248,10 +246,10 @@ impl System {
         let loser = core.identifiers.assign(asid);
         let left = loser.map_or_else(Vec::new, |loser| core.tlbs.flush(loser));
         core.tlbs.enter(asid);
-        self.tell(Moves { entered: None, left });
+        self.tell(TlbMoves { entered: None, left });
     }
 
-    /// From now on `thread` runs.
+    /// Switches to `thread`.
     fn run_thread(&mut self, thread: ThreadId) {
         if self.cores.len() == 1 {
             return;
@@ -272,7 +270,7 @@ impl System {
         self.enter_core();
     }
 
-    /// References of a visitor with pages and blocks of its own, of which the counters of programs take no notice.
+    /// Runs references of a visitor with its own pages and blocks, without counting them for programs.
     pub(crate) fn visited(&mut self, asid: Asid, batch: &Batch<'_>) {
         if self.killed.is_some() {
             return;
@@ -281,7 +279,7 @@ impl System {
         self.known.forget();
         let runs = std::mem::replace(&mut self.runs, asid);
         self.asid = asid;
-        // A server was switched to. The kernel answers where it was called.
+        // A server's visit is a switch; the kernel answers on the spot.
         if runs == asid {
             self.enter_core();
         }
@@ -292,14 +290,14 @@ impl System {
         self.clock = Clock { now: self.clock.now, ..programs };
         self.cores[self.core].executed = executed;
         if self.killed.is_some() {
-            // By a visitor: the programs have done no more.
+            // A visitor caused it: the programs' counts are current.
             self.killed = Some(Box::new(self.count()));
         }
         (self.runs, self.asid) = (runs, runs);
         self.known.forget();
     }
 
-    /// Has time stand still for partitions that move, or go on again.
+    /// Stops time for moving partitions at `at`, or resumes it.
     fn stop_time(&mut self, at: Option<u64>) {
         if let Some(mmu) = self.tlbs().software() {
             mmu.stop_time(at);
@@ -314,7 +312,7 @@ impl System {
         self.run(batch, spans);
     }
 
-    /// A translation of one base page. `crosses`: it is the second half of a reference that began on the page before.
+    /// Translates one base page. `crosses`: the second half of a reference that began on the previous page.
     #[inline]
     fn touch(&mut self, kind: Kind, vpn: u64, crosses: bool) -> Option<()> {
         let class = class_of(kind, true);
@@ -325,7 +323,7 @@ impl System {
         self.touch_anew(kind, vpn, crosses)
     }
 
-    /// The same of what is no repetition.
+    /// [`System::touch`] for other than repetitions.
     fn touch_anew(&mut self, kind: Kind, vpn: u64, crosses: bool) -> Option<()> {
         if VirtAddr(vpn << self.machine().paging.base().shift()).is_kernel() {
             self.asid = Asid::GLOBAL;
@@ -342,9 +340,9 @@ impl System {
         done
     }
 
-    /// A reference looks up what is known.
+    /// Looks up a cached translation.
     #[inline]
-    fn look_up(&mut self, class: usize, kind: Kind, known: Known) {
+    fn look_up(&mut self, class: usize, kind: Kind, known: CachedTranslation) {
         self.clock.now += 1;
         if !self.tlbs().touch(class, known.place.array, known.entry) {
             let epoch = self.known.epoch();
@@ -356,7 +354,7 @@ impl System {
         self.known.looked_up(&known);
     }
 
-    /// A reference looks up what may change from use to use, or may lie in several arrays.
+    /// Looks up a page that is not cached: it may change at each use, or lie in several arrays.
     fn look_everywhere(&mut self, class: usize, kind: Kind, vpn: u64, (asid, page): (Asid, Page)) {
         self.clock.now += 1;
         self.known.forget_repetitions();
@@ -391,9 +389,9 @@ impl System {
             return Some(());
         }
         let (asid, page) = self.translation(vpn);
-        match self.tlbs().place(class, page.size).filter(|_| !self.heeds_uses) {
+        match self.tlbs().place(class, page.size).filter(|_| !self.records_uses) {
             Some(place) => {
-                let known = Known { vpn, entry: page.entry(asid), place, stored: stores };
+                let known = CachedTranslation { vpn, entry: page.entry(asid), place, stored: stores };
                 self.known.note(class, known);
                 self.look_up(class, kind, known);
             }
@@ -402,7 +400,7 @@ impl System {
         Some(())
     }
 
-    /// What TLBs hold for a base page, and for whom.
+    /// The TLB's page for a base page, with its address space.
     fn translation(&self, vpn: u64) -> (Asid, Page) {
         self.processes[&self.asid].translation(vpn, self.asid, self.spec.machine.paging.base())
     }
@@ -415,14 +413,15 @@ impl System {
         let now = self.clock.instructions;
         if self.machine().software().is_some() {
             self.missed(class, vpn);
-            let (cost, moves) = self.tlbs().refill(class, asid, page, vpn, now).expect("handlers refill it");
+            let (cost, moves) =
+                self.tlbs().refill(class, asid, page, vpn, now).expect("the machine has handlers");
             self.charge(class, cost);
             self.tell(moves);
             return self.serve(class, kind, vpn);
         }
         let address = VirtAddr(vpn << self.machine().paging.base().shift());
         let (served, prefetched) = self.tlbs().served_below(class, kind, asid, page, address);
-        let walks = served == Filled::Walk && !prefetched;
+        let walks = served == TranslationSource::Walk && !prefetched;
         if walks {
             self.missed(class, vpn);
             let cost = self.tlbs().walk(class, address, page.leaf);
@@ -430,7 +429,7 @@ impl System {
         }
         let moves = self.tlbs().fill(class, kind, asid, page, served);
         self.tell(moves);
-        if served == Filled::Walk {
+        if served == TranslationSource::Walk {
             self.prefetch_next(kind, page);
         }
         if walks {
@@ -451,8 +450,8 @@ impl System {
         cores[*core].tlbs.prefetch_next(kind, page, next);
     }
 
-    /// Handlers of software-managed TLBs trap first touches and first stores of the program's own pages.
-    fn trap(&mut self, vpn: u64, stores: bool, known: Option<Touched>) {
+    /// Traps of software-managed TLBs: first touches of and first stores to the program's own pages.
+    fn trap(&mut self, vpn: u64, stores: bool, known: Option<TouchedPage>) {
         let class = match known {
             None => MissClass::Invalid,
             Some(touched) if stores && !touched.written => MissClass::Modify,
@@ -470,7 +469,7 @@ impl System {
     }
 }
 
-/// Whether all cores share the last level, which a policy watches.
+/// Whether all cores share the last level, for a policy that watches it.
 fn last_level_is_shared(machine: &MachineSpec) -> Result<bool, KernelError> {
     let mut shared = machine.level(machine.last_level()).map(|(_, tlb)| tlb.shared);
     let first = shared.next().unwrap_or_default();
@@ -483,7 +482,7 @@ fn last_level_is_shared(machine: &MachineSpec) -> Result<bool, KernelError> {
     if shared.all(|other| other == first) { Ok(first) } else { Err(refused()) }
 }
 
-/// The memory of a data side's process that has touched nothing; none on other machines.
+/// The data-side memory of a new process; none on other machines.
 fn side_of(spec: &DesignSpec) -> Result<Option<Box<SideMemory>>, PassError> {
     if spec.machine.data_side.is_none() {
         return Ok(None);

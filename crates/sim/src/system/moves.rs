@@ -1,44 +1,44 @@
-//! What enters and leaves the TLBs that a policy watches.
+//! Translations that enter and leave watched TLBs.
 
 use super::handlers::software_page;
 use super::page::Page;
 use super::tlbs::{Entries, LAST_DATA, Tlbs};
 use crate::classes::{CLASSES, FETCH, KINDS};
 use pagewalk_mm::Superpage;
-use pagewalk_translate::{Asid, Held};
+use pagewalk_translate::{Asid, EntryTag};
 use pagewalk_units::PageSize;
 
-/// A translation of a process that entered or left a TLB which a policy watches.
+/// A process's translation that entered or left a watched TLB.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Moved {
+pub(super) struct TlbMove {
     pub asid: Asid,
     pub tlb: usize,
     pub unit: Superpage,
 }
 
-impl Moved {
-    /// Of a data side's array.
-    pub fn of(tlb: usize, (page, shift): Held) -> Moved {
+impl TlbMove {
+    /// The move of an entry of a data side's array.
+    pub fn of(tlb: usize, (page, shift): EntryTag) -> TlbMove {
         let unit = Superpage { first: Asid::number_of(page), order: shift as u8 };
-        Moved { asid: Asid::of_page(page), tlb, unit }
+        TlbMove { asid: Asid::of_page(page), tlb, unit }
     }
 }
 
-/// What entered and left such TLBs.
+/// Translations that entered and left watched TLBs.
 #[derive(Default)]
-pub(super) struct Moves {
-    pub entered: Option<Moved>,
-    pub left: Vec<Moved>,
+pub(super) struct TlbMoves {
+    pub entered: Option<TlbMove>,
+    pub left: Vec<TlbMove>,
 }
 
 impl Tlbs {
-    /// What watched TLBs hold of an address space.
-    pub(super) fn watched_of(&self, asid: Asid) -> Vec<Moved> {
+    /// An address space's entries in watched TLBs.
+    pub(super) fn watched_of(&self, asid: Asid) -> Vec<TlbMove> {
         if let (Some(side), Some(tlbs)) = (&self.side, self.watched) {
             return side
                 .held_in_last(asid)
                 .into_iter()
-                .map(|held| Moved::of(tlbs[LAST_DATA], held))
+                .map(|held| TlbMove::of(tlbs[LAST_DATA], held))
                 .collect();
         }
         let mut pages: Vec<(u64, PageSize)> = Vec::new();
@@ -57,7 +57,7 @@ impl Tlbs {
             let held = pages.iter().filter(move |&&(number, size)| {
                 self.is_watched_in(tlb, asid, Page { number, size, leaf: size })
             });
-            held.map(move |&(number, size)| Moved { asid, tlb, unit: self.block(number, size) })
+            held.map(move |&(number, size)| TlbMove { asid, tlb, unit: self.block(number, size) })
         };
         self.watched().flat_map(of_tlb).collect()
     }
@@ -84,12 +84,12 @@ impl Tlbs {
         })
     }
 
-    /// The watched TLB that serves a class, if some policy watches.
+    /// The watched TLB of a class, if a policy watches.
     pub fn watched_by(&self, class: usize) -> Option<usize> {
         self.watched.map(|tlbs| tlbs[class])
     }
 
-    /// The watched TLBs by number; none where no policy watches.
+    /// The numbers of the watched TLBs; empty if no policy watches.
     pub fn watched(&self) -> std::ops::Range<usize> {
         self.watched.map_or(0..0, |tlbs| tlbs[LAST_DATA].min(tlbs[FETCH])..tlbs[FETCH] + 1)
     }

@@ -1,23 +1,23 @@
-//! What a kernel with a policy is told, and what its decisions do to the hardware.
+//! Reports to a simulated kernel, and the effects of its decisions on the hardware.
 
 use super::System;
 use super::kernel::OwnMemory;
-use super::moves::{Moved, Moves};
+use super::moves::{TlbMove, TlbMoves};
 use super::page::Page;
 use super::process::{Memory, Process};
 use crate::ranges::{added, advised, reaped, whole_pages};
 use pagewalk_mm::promotion::Miss;
 use pagewalk_mm::{AddressSpace, Kernel, Remap, Superpage};
 use pagewalk_trace::Event;
-use pagewalk_translate::{Asid, Filled};
+use pagewalk_translate::{Asid, TranslationSource};
 use pagewalk_units::{Kind, VirtAddr};
 use std::ops::Range;
 
-/// The reference after whose miss a kernel works: its class and kind.
-type After = (usize, Kind);
+/// The class and kind of the reference whose miss a kernel works after.
+type MissContext = (usize, Kind);
 
 impl System {
-    /// The process that runs executes its first instruction.
+    /// The running process executes its first instruction.
     pub(super) fn start(&mut self) {
         let process = self.process();
         if std::mem::replace(&mut process.started, true) {
@@ -29,15 +29,19 @@ impl System {
         }
     }
 
-    /// Says, before anything else, that a process began with a fork.
+    /// Marks a process as a fork's child, before anything else.
     pub fn begin_as_child(&mut self, asid: Asid) {
         if let Some(kernel) = self.process_of(asid).kernel() {
             kernel.begin_as_child();
         }
     }
 
-    /// Asks the kernel of the process that runs, and does what it decides.
-    fn ask(&mut self, after: Option<After>, ask: impl FnOnce(&mut Kernel, &AddressSpace, &mut Vec<Remap>)) {
+    /// Calls the running process's kernel and applies its decisions.
+    fn ask(
+        &mut self,
+        after: Option<MissContext>,
+        ask: impl FnOnce(&mut Kernel, &AddressSpace, &mut Vec<Remap>),
+    ) {
         let now = self.clock.instructions;
         self.known.forget();
         let Process { space, memory: Memory::Own(own), .. } = self.process() else { return };
@@ -47,14 +51,14 @@ impl System {
         self.remap(remaps, after);
     }
 
-    /// The first touch of a base page, or one of memory that was swapped out: its kernel backs it.
+    /// First touch of a base page, or a touch of swapped-out memory: the kernel backs it.
     pub(super) fn back(&mut self, vpn: u64, stores: bool, new_pages: u64) -> Option<()> {
         self.ask(None, |kernel, space, remaps| kernel.touched(vpn, stores, space, remaps));
         self.follow_frames(vpn..vpn + 1);
         self.live_on(new_pages)
     }
 
-    /// Has the kernel bring a page back that it has swapped out. What the first level holds is backed.
+    /// Lets the kernel swap a page back in. Pages in the first level are backed.
     pub(super) fn bring_back(&mut self, kind: Kind, vpn: u64) -> Option<()> {
         if !self.process().own().is_some_and(|own| own.lacks(vpn)) {
             return Some(());
@@ -66,7 +70,7 @@ impl System {
         self.back(vpn, matches!(kind, Kind::Store | Kind::Modify), 0)
     }
 
-    /// A store: a fault where the page is protected.
+    /// A store; it faults if the page is protected.
     pub(super) fn stored(&mut self, vpn: u64) -> Option<()> {
         if self.process().own().is_some_and(|own| own.kernel.table().is_protected(vpn)) {
             self.ask(None, |kernel, space, remaps| kernel.stored(vpn, space, remaps));
@@ -75,7 +79,7 @@ impl System {
         Some(())
     }
 
-    /// `None` where the process was killed: counts stay as they were before the reference, which touched `new_pages`.
+    /// `None` if the process was killed: freezes counts at the state before the reference, which touched `new_pages`.
     fn live_on(&mut self, new_pages: u64) -> Option<()> {
         let is_killed = self.process().kernel().is_some_and(|kernel| kernel.killed().is_some());
         if is_killed && self.killed.is_none() {
@@ -85,7 +89,7 @@ impl System {
         if self.killed.is_some() { None } else { Some(()) }
     }
 
-    /// What the kernel does in the background, if some of it is due.
+    /// Background work of the kernel, if due.
     pub(super) fn wake(&mut self) {
         let (now, instructions) = (self.clock.now, self.clock.instructions);
         let Memory::Own(own) = &mut self.process().memory else { return };
@@ -99,7 +103,7 @@ impl System {
         self.remap(remaps, None);
     }
 
-    /// A walk is due, and nothing is filled yet.
+    /// A miss, before the walk and any fill.
     pub(super) fn missed(&mut self, class: usize, vpn: u64) {
         let instructions = self.clock.instructions;
         let tlb = self.tlbs().watched_by(class);
@@ -111,26 +115,26 @@ impl System {
         }
     }
 
-    /// Tells each process's kernel what entered and left the TLBs that it watches.
-    pub(super) fn tell(&mut self, moves: Moves) {
-        for Moved { asid, tlb, unit } in moves.left {
+    /// Reports moves of watched TLBs to each process's kernel.
+    pub(super) fn tell(&mut self, moves: TlbMoves) {
+        for TlbMove { asid, tlb, unit } in moves.left {
             if let Some(kernel) = self.kernel_of(asid, unit) {
                 kernel.left(tlb, unit);
             }
         }
-        let Some(Moved { asid, tlb, unit }) = moves.entered else { return };
+        let Some(TlbMove { asid, tlb, unit }) = moves.entered else { return };
         if let Some(kernel) = self.kernel_of(asid, unit) {
             kernel.entered(tlb, unit);
         }
     }
 
-    /// The kernel whose page it is. A page that processes share is nobody's, and never part of a superpage.
+    /// The kernel that owns a page. Global pages have no owner and are never part of a superpage.
     fn kernel_of(&mut self, asid: Asid, unit: Superpage) -> Option<&mut Kernel> {
         let is_kernels = VirtAddr(unit.first << self.machine().paging.base().shift()).is_kernel();
         if asid == Asid::GLOBAL && !is_kernels { None } else { self.process_of(asid).kernel() }
     }
 
-    /// A walk was made: what is due after it.
+    /// Work that is due after a walk.
     pub(super) fn serve(&mut self, class: usize, kind: Kind, vpn: u64) {
         let instructions = self.clock.instructions;
         let watches = self.tlbs().watched_by(class).is_some();
@@ -141,15 +145,15 @@ impl System {
             let Process { space, memory: Memory::Own(own), .. } = self.process() else { return };
             let mut remaps = Vec::new();
             let due = own.kernel.served(from, space, &mut remaps);
-            // One elsewhere enters the TLBs when it misses.
+            // A superpage elsewhere enters the TLBs at its own miss.
             let holds_it = due.is_some_and(|block| block.pages().contains(&vpn));
             self.remap(remaps, holds_it.then_some((class, kind)));
             unit = due;
         }
     }
 
-    /// Does what the kernel has decided.
-    pub(super) fn remap(&mut self, remaps: Vec<Remap>, after: Option<After>) {
+    /// Applies the kernel's decisions.
+    pub(super) fn remap(&mut self, remaps: Vec<Remap>, after: Option<MissContext>) {
         if !remaps.is_empty() {
             self.known.forget();
         }
@@ -175,8 +179,8 @@ impl System {
         self.tell_losses();
     }
 
-    /// A superpage that was built after a miss in it enters the TLBs.
-    fn enter_promoted(&mut self, block: Superpage, after: Option<After>) {
+    /// Fills the TLBs with a superpage built after a miss in it.
+    fn enter_promoted(&mut self, block: Superpage, after: Option<MissContext>) {
         let Some((class, kind)) = after else { return };
         let Some((&vpn, _)) = self.process().pages.range(block.pages()).next() else { return };
         if self.is_side() {
@@ -185,14 +189,14 @@ impl System {
         let (asid, page) = self.translation(vpn);
         let moves = match self.tlbs().put(class, asid, page, vpn) {
             Some(moves) => moves,
-            None => self.tlbs().fill(class, kind, asid, page, Filled::Walk),
+            None => self.tlbs().fill(class, kind, asid, page, TranslationSource::Walk),
         };
         self.tell(moves);
     }
 
-    /// Drops all translations of a block, or of parts of it. `tell`: the kernel does not know yet.
+    /// Drops all translations of a block and its parts. `tell`: report them to the kernel.
     pub(super) fn drop_block(&mut self, block: Superpage, tell: bool) {
-        // A prefetcher brings pages that nobody has touched.
+        // A prefetcher fills untouched pages.
         let prefetches = !self.tlbs().prefetchers().is_empty();
         let process = self.process();
         let Memory::Own(own) = &process.memory else { return };
@@ -211,19 +215,19 @@ impl System {
             for core in self.cores.iter().filter(|_| tell) {
                 left.extend(core.tlbs.watched().filter(|&tlb| core.tlbs.is_watched_in(tlb, asid, page)));
             }
-            // Of a data side all that is the process's goes at once.
+            // A data side drops all the process's pages at once.
             if asid != self.asid || !self.is_side() {
                 self.invalidate(asid, page);
             }
-            let left = left.into_iter().map(|tlb| Moved { asid, tlb, unit: part });
-            self.tell(Moves { entered: None, left: left.collect() });
+            let left = left.into_iter().map(|tlb| TlbMove { asid, tlb, unit: part });
+            self.tell(TlbMoves { entered: None, left: left.collect() });
         }
         if self.is_side() {
             self.drop_from_sides(&block.pages());
         }
     }
 
-    /// The address space that a page's translations are of.
+    /// The address space of a page's translations.
     fn asid_of(&self, part: Superpage) -> Asid {
         if part.order == 0 { self.translation(part.first).0 } else { self.asid }
     }
@@ -233,7 +237,7 @@ impl System {
         self.cores.iter_mut().for_each(|core| core.tlbs.invalidate(asid, page));
     }
 
-    /// Tells the kernel of what the program asked for.
+    /// Reports an event to the kernel.
     pub(super) fn tell_of(&mut self, event: &Event) {
         match *event {
             Event::Fork { child } => {
@@ -260,7 +264,7 @@ impl System {
         }
     }
 
-    /// The program has advised on a range of bytes.
+    /// The program advises on a range of bytes.
     fn advise(&mut self, start: VirtAddr, bytes: u64, advice: i32) {
         let pages = advised(start, bytes, self.machine().paging.base());
         self.ask(None, |_, _, _| {});

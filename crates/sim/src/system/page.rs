@@ -1,17 +1,17 @@
-//! One page, as TLBs and tables know it.
+//! A page in TLBs and page tables.
 
 use pagewalk_setassoc::Entry;
 use pagewalk_translate::Asid;
 use pagewalk_units::{PageSize, VirtAddr};
 
-/// What TLBs hold for an address.
+/// The page that TLBs hold for an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Page {
     /// Its number at its size.
     pub number: u64,
     /// Its size in TLBs.
     pub size: PageSize,
-    /// The size at which tables map it: that of its leaf.
+    /// The size of its leaf in the page tables.
     pub leaf: PageSize,
 }
 

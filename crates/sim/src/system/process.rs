@@ -1,4 +1,4 @@
-//! One process: its address space, the pages that it touched, and what its kernel made of them.
+//! One process: its address space, its touched pages, and its memory under its kernel.
 
 use super::host::HostMemory;
 use super::kernel::OwnMemory;
@@ -6,25 +6,25 @@ use super::page::Page;
 use super::side::SideMemory;
 use crate::counts::SpaceCounts;
 use crate::fetch::FetchTable;
-use crate::looks::Looks;
+use crate::looks::ScanTimes;
 use pagewalk_mm::promotion::LastUse;
 use pagewalk_mm::{AddressSpace, Kernel};
 use pagewalk_translate::Asid;
 use pagewalk_units::{PageSize, VirtAddr};
 use std::collections::BTreeMap;
 
-/// A base page that the process touched.
+/// A touched base page.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Touched {
-    /// Whether something was stored to it: handlers of software-managed TLBs trap the first store.
+pub(super) struct TouchedPage {
+    /// Whether it has had a store: handlers of software-managed TLBs trap the first one.
     pub written: bool,
-    /// Whether it is the page that all processes share there.
+    /// Whether it is the global page there.
     pub global: bool,
-    /// The clock at its last use, where kernels heed uses.
+    /// The clock at its last use, if kernels read times of use.
     pub used: u64,
 }
 
-/// Who maps its memory.
+/// The kernel that maps its memory.
 pub(super) enum Memory {
     Host(HostMemory),
     Own(Box<OwnMemory>),
@@ -32,22 +32,22 @@ pub(super) enum Memory {
 
 pub(super) struct Process {
     pub space: AddressSpace,
-    pub pages: BTreeMap<u64, Touched>,
+    pub pages: BTreeMap<u64, TouchedPage>,
     pub memory: Memory,
-    /// What a data side asks for.
+    /// Its memory for a data side.
     pub side: Option<Box<SideMemory>>,
     pub counts: SpaceCounts,
     pub started: bool,
     /// Whether its program has exited.
     pub ended: bool,
-    /// Of the blocks that it executed.
+    /// Runs of its executed blocks.
     pub fetches: FetchTable,
 }
 
-/// When pages were used, as a kernel can know it.
+/// Times of use, as far as a kernel can know them.
 struct Uses<'a> {
-    pages: &'a BTreeMap<u64, Touched>,
-    looks: &'a Looks,
+    pages: &'a BTreeMap<u64, TouchedPage>,
+    looks: &'a ScanTimes,
 }
 
 impl LastUse for Uses<'_> {
@@ -70,7 +70,7 @@ impl Process {
         }
     }
 
-    /// Its kernel, if it is not the host's.
+    /// Its simulated kernel, if it has one.
     pub fn kernel(&mut self) -> Option<&mut Kernel> {
         match &mut self.memory {
             Memory::Own(own) => Some(&mut own.kernel),
@@ -78,7 +78,7 @@ impl Process {
         }
     }
 
-    /// The same, to look at.
+    /// Its memory under a simulated kernel, if it has one.
     pub fn own(&self) -> Option<&OwnMemory> {
         match &self.memory {
             Memory::Own(own) => Some(own),
@@ -94,7 +94,7 @@ impl Process {
         }
     }
 
-    /// What TLBs hold for a base page of the process `asid`, and for whom.
+    /// The TLB's page for a base page of process `asid`, with its address space.
     pub fn translation(&self, vpn: u64, asid: Asid, base: PageSize) -> (Asid, Page) {
         let page = self.page(vpn);
         let is_shared = self.pages.get(&vpn).is_some_and(|touched| touched.global);
@@ -114,13 +114,13 @@ impl Process {
         }
     }
 
-    /// Whether two neighbouring base pages are in one page of a TLB.
+    /// Whether two adjacent base pages share a TLB's page.
     pub fn shares(&self, a: u64, b: u64) -> bool {
         let (a, b) = (self.page(a), self.page(b));
         (a.number, a.size) == (b.number, b.size)
     }
 
-    /// Asks the kernel, with when pages were used.
+    /// Calls the kernel, with the times of use.
     pub fn with_uses<T>(
         &mut self,
         ask: impl FnOnce(&mut Kernel, &AddressSpace, &dyn LastUse) -> T,

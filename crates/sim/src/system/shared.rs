@@ -1,4 +1,4 @@
-//! The physical memory that processes in turns share: it goes from kernel to kernel, to whose process is meant.
+//! The physical memory that processes in turns share: it moves to the kernel that works.
 
 use super::System;
 use super::host::HostMemory;
@@ -10,18 +10,18 @@ use pagewalk_translate::Asid;
 use std::sync::Arc;
 
 impl System {
-    /// Hands the memory that all share to the kernel of another process.
+    /// Moves the shared memory to another process's kernel.
     pub(super) fn hand_memory(&mut self, to: Asid) {
         let System { spec, processes, side, holder, .. } = self;
         let base = spec.machine.paging.base();
         processes.entry(to).or_insert_with(|| Process::new(memory_of(spec, to), side.clone(), base));
-        let from = holder.replace(to).expect("somebody has it");
+        let from = holder.replace(to).expect("some kernel has it");
         let [from, to] = processes.get_disjoint_mut([&from, &to]).map(|process| process?.kernel());
-        let (from, to) = from.zip(to).expect("all have kernels of their own");
+        let (from, to) = from.zip(to).expect("all have simulated kernels");
         from.hand_memory(to);
     }
 
-    /// Tells other processes what they lost to the one whose kernel has worked.
+    /// Reports losses to the other processes after a kernel has worked.
     pub(super) fn tell_losses(&mut self) {
         if self.holder.is_none() {
             return;
@@ -39,7 +39,7 @@ impl System {
         self.asid = works;
     }
 
-    /// The process that runs has ended: others that go on may have its frames.
+    /// The running process ends: others may have its frames.
     pub(super) fn end(&mut self) {
         self.process().ended = true;
         let is_left = |(asid, process): (&Asid, &Process)| !process.ended && !self.visitors.contains(asid);
@@ -53,17 +53,17 @@ impl System {
     }
 }
 
-/// The memory of a process that has touched nothing.
+/// The memory of a new process.
 pub(super) fn memory_of(spec: &DesignSpec, asid: Asid) -> Memory {
     match &spec.kernel {
-        // A data side chooses huge pages itself, when it walks.
+        // A data side chooses huge pages itself, at walks.
         None if spec.machine.data_side.is_some() => {
             Memory::Host(HostMemory::new(&spec.machine, Arc::new(Small)))
         }
         None => Memory::Host(HostMemory::new(&spec.machine, spec.policy.clone())),
         Some(kernel) => {
             let own = OwnMemory::new(kernel.clone().numbered(asid.index() as u32), &spec.machine);
-            Memory::Own(Box::new(own.expect("checked when the system was made")))
+            Memory::Own(Box::new(own.expect("System::new checks it")))
         }
     }
 }

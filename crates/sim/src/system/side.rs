@@ -1,22 +1,22 @@
-//! A data side in the system: its data references, and what its kernel has made of the pages that it asks for.
+//! A data side in the system: its data references, and its pages under their kernel.
 //!
-//! Fetches touch pages, so that their kernel backs them, and translate nothing. Under the host's kernel page sizes are
-//! chosen at walks, as in [`DataSides`](crate::DataSides). A kernel of its own has chosen them at first touches; frames
-//! are its memory's where it has one, and the design's own otherwise. Pages that processes share, and those whose next
-//! store is a fault, stand alone: no entry and no range holds them with others.
+//! Fetches touch pages, so that their kernel backs them, and translate nothing. Under the host's kernel, walks choose
+//! page sizes, as in [`DataSides`](crate::DataSides). A simulated kernel chooses them at first touches, with frames
+//! from its memory if it has one, and otherwise from the design's own. Global pages, and pages whose next store faults,
+//! stand alone: no entry or range joins them with others.
 
 use super::System;
 use super::process::{Memory, Process};
-use crate::caches::{Memory as Caches, WalkCost};
+use crate::caches::{MemoryCaches, WalkCost};
 use crate::classes::FETCH;
-use crate::data_side::{DesignMemory, Extents, Frames, InSpace, Segments, SideOf, changes_areas};
+use crate::data_side::{DesignMemory, Extents, Frames, Segments, SideOf, SpaceMemory, changes_areas};
 use pagewalk_mm::{Change, Kernel, Superpage};
 use pagewalk_trace::Event;
 use pagewalk_translate::{self as translate, Asid, DataSide, RangeWalk, Walker};
 use pagewalk_units::{Kind, PageSize, Paging, VirtAddr};
 use std::ops::Range;
 
-/// What a kernel made of one process's pages, as a data side asks for it.
+/// One process's pages, for a data side.
 #[derive(Clone)]
 pub(super) struct SideMemory {
     pub design: DesignMemory,
@@ -24,7 +24,7 @@ pub(super) struct SideMemory {
 }
 
 impl SideMemory {
-    /// Follows the frames that a kernel's memory has for these pages now.
+    /// Updates these pages' frames from a kernel's memory.
     fn follow(&mut self, kernel: &Kernel, pages: Range<u64>) {
         let Frames::Kernel(extents) = &mut self.design.frames else { return };
         extents.remove(&pages);
@@ -37,7 +37,7 @@ impl SideMemory {
         }
     }
 
-    /// Whether it follows all frames of a kernel.
+    /// Whether it tracks all frames of a kernel.
     fn knows_frames_of(&self, kernel: &Kernel) -> bool {
         let Frames::Kernel(extents) = &self.design.frames else { return true };
         let mut anew = self.clone();
@@ -47,21 +47,21 @@ impl SideMemory {
     }
 }
 
-/// A process's memory, asked by the data side of a core.
-struct Asked<'a> {
+/// A process's memory, for the data side of a core.
+struct SideQuery<'a> {
     process: &'a mut Process,
     asid: Asid,
     paging: Paging,
     /// Whether processes share pages.
     shares: bool,
-    caches: Option<&'a mut Caches>,
+    caches: Option<&'a mut MemoryCaches>,
     walk_price: u64,
-    /// What the last walk cost.
+    /// The cost of the last walk.
     cost: WalkCost,
 }
 
-impl Asked<'_> {
-    /// The number of a page, if it is of this process, and not one that stands alone.
+impl SideQuery<'_> {
+    /// The number of a page, if it belongs to this process and does not stand alone.
     fn number(&self, page: u64) -> Option<u64> {
         let (number, base) = (Asid::number_of(page), self.paging.base());
         let is_own = Asid::of_page(page) == self.asid
@@ -69,15 +69,15 @@ impl Asked<'_> {
         is_own.then_some(number)
     }
 
-    /// What the design makes of it.
-    fn of_design<T>(&mut self, ask: impl FnOnce(&mut InSpace<'_>) -> T) -> T {
+    /// Calls `ask` with the design's memory.
+    fn of_design<T>(&mut self, ask: impl FnOnce(&mut SpaceMemory<'_>) -> T) -> T {
         let Process { space, side, .. } = &mut *self.process;
-        let SideMemory { design, segments } = side.as_deref_mut().expect("a data side's process");
+        let SideMemory { design, segments } = side.as_deref_mut().expect("processes of a data side have one");
         ask(&mut design.of(space, segments))
     }
 }
 
-impl translate::Memory for Asked<'_> {
+impl translate::SideMemoryView for SideQuery<'_> {
     fn size(&mut self, page: u64) -> PageSize {
         let number = Asid::number_of(page);
         match &self.process.memory {
@@ -140,14 +140,14 @@ impl translate::Memory for Asked<'_> {
 }
 
 impl System {
-    /// Asks the data side of the core that runs, with the memory of the process whose pages are meant. Returns what
-    /// the last walk cost, too.
-    fn with_side<T>(&mut self, ask: impl FnOnce(&mut DataSide, &mut Asked<'_>) -> T) -> (T, WalkCost) {
+    /// Calls `ask` with the running core's data side and the current process's memory. Also returns the cost of the
+    /// last walk.
+    fn with_side<T>(&mut self, ask: impl FnOnce(&mut DataSide, &mut SideQuery<'_>) -> T) -> (T, WalkCost) {
         self.process();
         let System { cores, core, processes, asid, spec, globals, .. } = self;
         let (side, caches) = cores[*core].tlbs.side_and_caches();
         let price = spec.machine.side_walk_cycles();
-        let mut asked = Asked {
+        let mut asked = SideQuery {
             process: processes.get_mut(asid).expect("it is there"),
             asid: *asid,
             paging: spec.machine.paging,
@@ -160,12 +160,12 @@ impl System {
         (answer, asked.cost)
     }
 
-    /// A page as the data side numbers it, and what TLBs hold for it.
+    /// A page's number in the data side.
     fn side_page(&self, vpn: u64) -> u64 {
         self.translation(vpn).0.page(vpn)
     }
 
-    /// A reference to a page that is touched and backed.
+    /// A reference to a touched and backed page.
     pub(super) fn refer_side(&mut self, class: usize, kind: Kind, vpn: u64) {
         self.clock.now += 1;
         if class != FETCH {
@@ -175,7 +175,7 @@ impl System {
             }
         }
         let now = self.clock.now;
-        if self.heeds_uses
+        if self.records_uses
             && let Some(touched) = self.process().pages.get_mut(&vpn)
         {
             touched.used = now;
@@ -200,7 +200,7 @@ impl System {
         self.serve(class, kind, vpn);
     }
 
-    /// A superpage that holds a base page was built, and enters the data side.
+    /// Fills the data side with a superpage built around a base page.
     pub(super) fn fill_side(&mut self, class: usize, vpn: u64) {
         let (asid, mapped) = self.translation(vpn);
         let tlb = self.tlbs().watched_by(class);
@@ -210,13 +210,13 @@ impl System {
         self.tell(moves);
     }
 
-    /// Drops base pages of the process whose pages are meant from the data sides of all cores.
+    /// Drops base pages of the current process from the data sides of all cores.
     pub(super) fn drop_from_sides(&mut self, pages: &Range<u64>) {
         let asid = self.asid;
         self.cores.iter_mut().for_each(|core| core.tlbs.invalidate_pages(asid, pages));
     }
 
-    /// Before a block is executed: what is due of what the kernel and the hardware decide once in a while.
+    /// Makes periodic decisions of the kernel and the hardware that are due, before a block.
     pub(super) fn decide(&mut self) {
         if self.visitors.contains(&self.runs) {
             return;
@@ -235,7 +235,7 @@ impl System {
         }
     }
 
-    /// A change of the address space, of which the rest knows.
+    /// Applies a change of the address space to the data side.
     pub(super) fn change_side(&mut self, change: Change) {
         let pages = change.pages(self.machine().paging.base());
         self.drop_from_sides(&pages);
@@ -245,7 +245,7 @@ impl System {
         self.follow_frames(pages);
     }
 
-    /// After the changes of an event. `opened`: bytes that may be used now and could not before.
+    /// Follows up an event's changes. `opened`: bytes that became usable.
     pub(super) fn note_side(&mut self, event: &Event, opened: &[Range<u64>]) {
         let Process { space, side: Some(side), counts, .. } = self.process() else { return };
         let mut parted = Vec::new();
@@ -259,20 +259,20 @@ impl System {
         parted.iter().for_each(|pages| self.drop_from_sides(pages));
     }
 
-    /// The kernel of the process whose pages are meant may have other frames for these pages.
+    /// Updates frames of these pages from the current process's kernel.
     pub(super) fn follow_frames(&mut self, pages: Range<u64>) {
         if let Process { memory: Memory::Own(own), side: Some(side), .. } = self.process() {
             side.follow(&own.kernel, pages);
         }
     }
 
-    /// What kernels made of the programs' memory, for each process.
+    /// The memory of each program's process.
     pub(super) fn sides(&self) -> Vec<SideOf<'_>> {
         let mut processes: Vec<_> = self.processes.iter().collect();
         processes.sort_unstable_by_key(|&(&asid, _)| asid);
         let sides = processes.into_iter().filter_map(|(asid, process)| {
             let side = process.side.as_deref()?;
-            // Of processes that share a memory, one kernel has it.
+            // If processes share a memory, one kernel has it.
             let mut own =
                 process.own().filter(|_| self.holder.is_none_or(|holder| holder == *asid)).into_iter();
             debug_assert!(own.all(|own| side.knows_frames_of(&own.kernel)), "frames are followed");

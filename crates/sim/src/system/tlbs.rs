@@ -1,40 +1,41 @@
 //! The translation hardware of one core: first-level arrays, the levels below, the walker, caches of memory.
 
 use super::handlers::{software_key, software_page};
-use super::lookups::{Home, Place};
-use super::moves::{Moved, Moves};
+use super::lookups::{ArrayPlace, BaseArray};
+use super::moves::{TlbMove, TlbMoves};
 use super::page::Page;
-use crate::caches::{Memory, WalkCost};
+use crate::caches::{MemoryCaches, WalkCost};
 use crate::classes::{CLASSES, FETCH, KINDS, LOAD, STORE};
 use crate::counts::{CacheTotals, ClassCounts, MissCounts, cache_totals};
 use pagewalk_cache::Requester;
 use pagewalk_mm::Superpage;
-use pagewalk_setassoc::{Entry, Heeds, SetIndex, TlbArray};
+use pagewalk_setassoc::{Entry, RelevantHits, SetIndex, TlbArray};
 use pagewalk_translate::{
-    Asid, DataSide, Filled, Fills, KindSet, LowerLevels, MachineSpec, Prefetcher, SoftwareMmu, Walker,
+    Asid, DataSide, Fills, KindSet, LowerLevels, MachineSpec, Prefetcher, SoftwareMmu, TranslationSource,
+    Walker,
 };
 use pagewalk_units::{Kind, PageSize, VirtAddr};
 
 /// One first-level array.
 #[derive(Clone)]
-pub(super) struct First {
+pub(super) struct FirstLevelArray {
     index: usize,
     serves: KindSet,
     sizes: Vec<PageSize>,
     pub(super) entries: Entries,
-    /// Whether a hit of what was touched last changes what it replaces later.
-    heeds_repetitions: bool,
+    /// Whether repeating the last hit changes later evictions.
+    repeats_matter: bool,
     hits: u64,
 }
 
 #[derive(Clone)]
 pub(super) enum Entries {
     Array(TlbArray),
-    /// Refilled by handlers whose own misses take part.
+    /// Refills by handlers that may miss themselves.
     Software(Box<SoftwareMmu>),
 }
 
-impl First {
+impl FirstLevelArray {
     pub(super) fn takes(&self, kind: Kind, size: PageSize) -> bool {
         self.serves.has(kind) && self.sizes.contains(&size)
     }
@@ -58,20 +59,20 @@ impl First {
     }
 }
 
-/// One core's.
+/// The hardware of one core.
 #[derive(Clone)]
 pub(super) struct Tlbs {
     pub machine: MachineSpec,
-    /// In the place of arrays and walker, where the machine is one.
+    /// Replaces arrays and walker if the machine is a data side.
     pub(super) side: Option<Box<DataSide>>,
-    pub(super) first: Vec<First>,
+    pub(super) first: Vec<FirstLevelArray>,
     pub(super) lower: LowerLevels,
     walker: Walker,
-    pub(super) memory: Option<Memory>,
+    pub(super) memory: Option<MemoryCaches>,
     prefetchers: Vec<Prefetcher>,
     gives_victims: bool,
     pub(super) last_level: u8,
-    /// By class: which of the TLBs that a policy watches serves it; none where none does.
+    /// The watched TLB of each class; none if no policy watches.
     pub(super) watched: Option<[usize; CLASSES]>,
     pub counts: MissCounts,
     /// Lookups by class.
@@ -79,9 +80,9 @@ pub(super) struct Tlbs {
 }
 
 impl Tlbs {
-    /// Empty. `watched`: see there.
+    /// Empty hardware; `watched`: see the field.
     pub fn new(machine: &MachineSpec, watched: Option<[usize; CLASSES]>) -> Tlbs {
-        let first = |(index, tlb): (usize, &pagewalk_translate::TlbSpec)| First {
+        let first = |(index, tlb): (usize, &pagewalk_translate::TlbSpec)| FirstLevelArray {
             index,
             serves: tlb.serves,
             sizes: tlb.page_sizes.clone(),
@@ -89,7 +90,7 @@ impl Tlbs {
                 Some(software) => Entries::Software(Box::new(SoftwareMmu::new(software))),
                 None => Entries::Array(tlb.array()),
             },
-            heeds_repetitions: machine.software().is_some() || tlb.heeds() == Heeds::Each,
+            repeats_matter: machine.software().is_some() || tlb.relevant_hits() == RelevantHits::Each,
             hits: 0,
         };
         let mut lower = LowerLevels::new(machine);
@@ -105,7 +106,7 @@ impl Tlbs {
             side,
             lower,
             walker: Walker::new(&machine.walker),
-            memory: Memory::of(machine),
+            memory: MemoryCaches::of(machine),
             prefetchers: Prefetcher::of(machine),
             gives_victims: machine.tlbs.iter().any(|tlb| tlb.fills == Fills::Victims),
             last_level: machine.last_level(),
@@ -116,7 +117,7 @@ impl Tlbs {
         }
     }
 
-    /// By class: the first of those with which it shares arrays of the first level.
+    /// For each class, the first class that shares its first-level arrays.
     pub fn groups(&self) -> [usize; CLASSES] {
         let mut groups = [FETCH, LOAD, STORE];
         for first in &self.first {
@@ -129,19 +130,19 @@ impl Tlbs {
         groups
     }
 
-    /// Where alone pages of a size lie that a class asks for, if repetitions of its hits there change nothing.
-    pub fn place(&self, class: usize, size: PageSize) -> Option<Place> {
+    /// The only array for pages of a size and class, if repeated hits there change nothing.
+    pub fn place(&self, class: usize, size: PageSize) -> Option<ArrayPlace> {
         let only = |class: usize| {
             let mut taking = (0..self.first.len()).filter(|&at| self.first[at].takes(KINDS[class], size));
-            taking.next().filter(|&at| taking.next().is_none() && !self.first[at].heeds_repetitions)
+            taking.next().filter(|&at| taking.next().is_none() && !self.first[at].repeats_matter)
         };
         let array = only(class)?;
         let classes = (0..CLASSES).filter(|&other| only(other) == Some(array));
-        Some(Place { array: array as u8, classes: classes.fold(0, |set, class| set | 1 << class) })
+        Some(ArrayPlace { array: array as u8, classes: classes.fold(0, |set, class| set | 1 << class) })
     }
 
-    /// By class: where base pages lie.
-    pub fn homes(&self) -> [Option<Home>; CLASSES] {
+    /// The only array for base pages of each class.
+    pub fn homes(&self) -> [Option<BaseArray>; CLASSES] {
         let base = self.machine.paging.base();
         [FETCH, LOAD, STORE].map(|class| {
             let array = self.place(class, base)?.array;
@@ -149,11 +150,11 @@ impl Tlbs {
             let Entries::Array(entries) = &first.entries else { return None };
             let by_low_bits = entries.as_sets().filter(|sets| sets.index() == SetIndex::Modulo);
             let sets = by_low_bits.filter(|_| first.sizes == [base]).map_or(1, |sets| sets.geometry().sets());
-            Some(Home { array, sets })
+            Some(BaseArray { array, sets })
         })
     }
 
-    /// Looks up an entry that lies in this array alone.
+    /// Looks up an entry that only this array can hold.
     #[inline]
     pub fn touch(&mut self, class: usize, array: u8, entry: Entry) -> bool {
         self.lookups[class] += 1;
@@ -187,7 +188,7 @@ impl Tlbs {
         self.first.iter().any(|first| first.serves.has(kind) && first.holds(asid, page))
     }
 
-    /// Which of the lower levels, or a prefetch buffer, serves a miss; a walk is due for [`Filled::Walk`].
+    /// The lower level or prefetch buffer that serves a miss; [`TranslationSource::Walk`] needs a walk.
     pub fn served_below(
         &mut self,
         class: usize,
@@ -195,16 +196,16 @@ impl Tlbs {
         asid: Asid,
         page: Page,
         address: VirtAddr,
-    ) -> (Filled, bool) {
+    ) -> (TranslationSource, bool) {
         self.counts.first_level[class][0] += 1;
         let served = self.lower.look_up(kind, asid, address, page.size);
-        let prefetched = served == Filled::Walk && {
+        let prefetched = served == TranslationSource::Walk && {
             let mut prefetchers = self.prefetchers.iter_mut();
             prefetchers
                 .find(|prefetcher| prefetcher.takes(kind, page.size))
                 .is_some_and(|prefetcher| prefetcher.claim(asid, page.number, page.size))
         };
-        self.counts.lower_hits += u64::from(served != Filled::Walk || prefetched);
+        self.counts.lower_hits += u64::from(served != TranslationSource::Walk || prefetched);
         (served, prefetched)
     }
 
@@ -222,9 +223,16 @@ impl Tlbs {
         }
     }
 
-    /// Fills the arrays above the level that served a miss; tells what entered and left watched TLBs.
-    pub fn fill(&mut self, class: usize, kind: Kind, asid: Asid, page: Page, served: Filled) -> Moves {
-        let tlb = self.watched.filter(|_| served == Filled::Walk).map(|tlbs| tlbs[class]);
+    /// Fills the arrays above the level that served a miss; returns the moves of watched TLBs.
+    pub fn fill(
+        &mut self,
+        class: usize,
+        kind: Kind,
+        asid: Asid,
+        page: Page,
+        served: TranslationSource,
+    ) -> TlbMoves {
+        let tlb = self.watched.filter(|_| served == TranslationSource::Walk).map(|tlbs| tlbs[class]);
         let was_there = tlb.is_some_and(|tlb| self.is_watched_in(tlb, asid, page));
         let mut left = Vec::new();
         if let Some(at) = self.first.iter().rposition(|first| first.takes(kind, page.size))
@@ -238,18 +246,18 @@ impl Tlbs {
             left.extend((self.last_level == 1).then_some((of, number, size)));
         }
         self.lower.fill(kind, asid, page.address(), page.size, served);
-        let Some(tlb) = tlb else { return Moves::default() };
+        let Some(tlb) = tlb else { return TlbMoves::default() };
         left.extend(self.lower.take_evicted());
         let still = |&(of, number, size): &(Asid, u64, PageSize)| {
             !self.is_watched_in(tlb, of, Page { number, size, leaf: size })
         };
-        // Another array of the same TLB may still have it.
+        // Another array of the same TLB may still hold it.
         let left = left.into_iter().filter(still);
         let left =
-            left.map(|(asid, number, size)| Moved { asid, tlb, unit: self.block(number, size) }).collect();
+            left.map(|(asid, number, size)| TlbMove { asid, tlb, unit: self.block(number, size) }).collect();
         let enters = !was_there && self.is_watched_in(tlb, asid, page);
-        let entered = enters.then(|| Moved { asid, tlb, unit: self.block(page.number, page.size) });
-        Moves { entered, left }
+        let entered = enters.then(|| TlbMove { asid, tlb, unit: self.block(page.number, page.size) });
+        TlbMoves { entered, left }
     }
 
     pub(super) fn block(&self, number: u64, size: PageSize) -> Superpage {
@@ -257,7 +265,7 @@ impl Tlbs {
         Superpage { first: number << order, order }
     }
 
-    /// After a walk, or a hit in a prefetch buffer: fetches what maps the next page, where that is due.
+    /// Prefetches the next page's translation after a walk or a hit in a prefetch buffer, if due.
     pub fn prefetch_next(&mut self, kind: Kind, page: Page, next: impl Fn(u64) -> Option<(Asid, Page)>) {
         let Some(at) = self.prefetchers.iter().position(|prefetcher| prefetcher.takes(kind, page.size))
         else {
@@ -276,7 +284,7 @@ impl Tlbs {
         }
     }
 
-    /// A reference of the program goes through the caches of memory.
+    /// Sends a reference of the program through the caches of memory.
     #[inline]
     pub fn access(&mut self, kind: Kind, physical: u64, bytes: u64) {
         if let Some(memory) = &mut self.memory {
@@ -289,7 +297,7 @@ impl Tlbs {
         self.memory.as_ref().map_or(0, |memory| memory.hierarchy.line_shift())
     }
 
-    /// Whether fetches from the line of this address change nothing but counts until others are made.
+    /// Whether fetches from the line of this address only change counts, until a fetch from another line.
     pub fn fetches_wait_in(&self, physical: u64) -> bool {
         self.memory.as_ref().is_some_and(|memory| memory.hierarchy.repeats_alone(Requester::Fetch, physical))
     }
@@ -324,19 +332,19 @@ impl Tlbs {
         }
     }
 
-    /// Drops what walkers cache of tables that map some byte of the range.
+    /// Drops tables that map some byte of the range from walkers' caches.
     pub fn invalidate_tables(&mut self, start: VirtAddr, bytes: u64) {
         self.walker.invalidate(start, bytes);
     }
 
-    /// Another address space runs.
+    /// Switches to another address space.
     pub fn enter(&mut self, asid: Asid) {
         self.side.iter_mut().for_each(|side| side.enter(asid));
         self.walker.enter(asid);
     }
 
-    /// Drops everything of an address space; returns what left watched TLBs.
-    pub fn flush(&mut self, asid: Asid) -> Vec<Moved> {
+    /// Drops an address space; returns the entries that left watched TLBs.
+    pub fn flush(&mut self, asid: Asid) -> Vec<TlbMove> {
         let left = self.watched_of(asid);
         for first in &mut self.first {
             match &mut first.entries {
@@ -357,7 +365,7 @@ impl Tlbs {
         left
     }
 
-    /// Hands the arrays that all cores share, and the tables in memory, to another core.
+    /// Moves shared arrays and tables in memory to another core.
     pub fn give_shared(&mut self, to: &mut Tlbs) {
         if let (Some(own), Some(other)) = (&mut self.side, &mut to.side) {
             own.give_shared(other);
@@ -394,7 +402,7 @@ impl Tlbs {
         arrays
     }
 
-    /// The walker, to be counted.
+    /// The walker, for its counts.
     pub fn walker(&self) -> &Walker {
         &self.walker
     }
@@ -409,7 +417,7 @@ impl Tlbs {
         self.memory.iter().flat_map(|memory| cache_totals(&self.machine, memory)).collect()
     }
 
-    /// Page-table entries that walks read from memory, where there are caches.
+    /// Page-table entries that walks read from memory, if there are caches.
     pub fn walks_in_memory(&self) -> Option<u64> {
         self.memory.as_ref().map(|memory| memory.walks_in_memory)
     }

@@ -1,13 +1,13 @@
-//! Machines of the library against what was counted on the hardware they describe.
+//! Compares machines of the library with counts from the hardware that they describe.
 
 use pagewalk_setassoc::{Entry, Replacement, TlbArray};
 use pagewalk_sim::Library;
 use pagewalk_translate::TlbSpec;
 
-/// Rounds that let the arrays settle, and rounds that count.
+/// Number of warm-up rounds, and of measured rounds.
 const ROUNDS: [usize; 2] = [100, 400];
 
-/// Misses of the last array in a round over so many pages, so many pages apart, of arrays asked one behind the other.
+/// Misses per round in the last of several arrays, looked up one after the other, for `pages` pages at a distance.
 fn misses(arrays: &mut [TlbArray], pages: u64, stride: u64) -> f64 {
     let mut misses = 0;
     for round in 0..ROUNDS[0] + ROUNDS[1] {

@@ -1,14 +1,14 @@
-//! Arrangements compose with kernels and machines: equalities that must hold in every cell, on random programs and
-//! machines, under every policy of `[os]`.
+//! Arrangements (turns, cores, structures) compose with kernels and machines: equalities that must hold for every
+//! combination, on random programs and machines, under every policy of `[os]`.
 //!
-//! Designs that have a kernel run in a pass alone and in the system engine elsewhere, so each of these holds one engine
-//! to the other too.
+//! A single process with a kernel runs in a pass, everything else in the system engine, so each equality also compares
+//! the two engines.
 
 use crate::random::{self, Op, Program, Random, cases};
 use crate::sides;
 use crate::slow::feed;
 use pagewalk_mm::frames::Buddy;
-use pagewalk_mm::{MemoryRules, OsKernel, OsSpec, Small, Thp, ThpMode, WhenFull};
+use pagewalk_mm::{FullMemoryAction, MemoryRules, OsKernel, OsSpec, Small, Thp, ThpMode};
 use pagewalk_sim::{
     Arrangement, DataSideTotals, DesignCounts, DesignSpec, Experiment, Library, Structures, System,
     held_orders,
@@ -19,10 +19,10 @@ use pagewalk_units::{Access, Kind, RefIndex, Size, ThreadId, VirtAddr};
 use proptest::prelude::*;
 use std::sync::Arc;
 
-/// What radix, nested and hashed walkers, caches of memory and handlers do at misses.
+/// Machines with radix, nested and hashed walkers, memory caches and handlers.
 const MACHINES: [&str; 5] = ["golden_cove", "zen4", "alpha_21064", "romer_1998", "p550"];
 
-/// Every policy that can work on a machine, with what it does at once or soon; `keys` go behind its name.
+/// Every policy that works on a machine, configured to act at once or soon; `keys` are appended to its name.
 pub fn kernels(machine: &MachineSpec, keys: &str) -> Vec<DesignSpec> {
     let design = |(name, _): (&str, &str)| {
         let built = OsSpec::from_text(&format!("{name}{keys}"))
@@ -134,14 +134,18 @@ fn for_turns(
 
 /// The same with its kernel, if it has one of its own, on so many frames.
 fn on_memory(design: DesignSpec, frames: u64) -> DesignSpec {
-    let rules =
-        MemoryRules { compact: true, migration_cycles: 7, swap_cycles: 11, when_full: WhenFull::Swap };
+    let rules = MemoryRules {
+        compact: true,
+        migration_cycles: 7,
+        swap_cycles: 11,
+        when_full: FullMemoryAction::Swap,
+    };
     let kernel = design.kernel.map(|kernel| kernel.with_memory(Buddy::new(frames, 4), rules));
     DesignSpec { kernel, ..design }
 }
 
-/// What counts repetitions without looking them up counts what looks everything up: two processes in turns, on two
-/// cores or one.
+/// An engine that counts repetitions without lookups gives the same counts as one that looks up everything: two
+/// processes in turns, on one or two cores.
 fn check_repetitions(seed: u64) {
     let mut random = Random::new(seed);
     let cores = 1 + random.below(2) as usize;
@@ -367,7 +371,7 @@ fn who_has_a_core_for_itself_keeps_its_tlbs() {
     }
 }
 
-/// A throttle that never looks changes nothing, whichever policy it goes around.
+/// A throttle that never triggers changes nothing, for any policy.
 fn check_throttled(seed: u64) {
     let mut random = Random::new(seed);
     let machine = machine(&mut random);

@@ -25,7 +25,7 @@ struct Cores {
 impl Cores {
     fn new(machine: &MachineSpec, paging: Paging, cores: usize) -> Cores {
         let mut slow = Slow::new(machine, paging);
-        // Index 0 holds the place of the one that runs.
+        // Index 0 stands for the running one.
         slow.others = vec![slow.machine.clone(); cores];
         Cores { slow, runs: 0, shared: machine.tlbs.iter().map(|tlb| tlb.shared).collect() }
     }
@@ -169,7 +169,7 @@ fn a_number_given_again_brings_no_time_with_it() {
     assert_eq!(pass.core_counts(1)[0].walks_data, 5);
 }
 
-/// Two cores whose prices are as many cycles as there can be.
+/// Two cores with the largest possible prices in cycles.
 #[test]
 fn cycles_of_all_cores_stop_at_the_most_there_can_be() {
     let mut machine = Library::get("skylake_sp").unwrap();

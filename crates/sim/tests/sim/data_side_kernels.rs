@@ -1,5 +1,5 @@
-//! Data sides under kernels of their own, on several cores, in turns, beside caches: what they meet there, exactly, and
-//! that they meet what the data side of a whole machine meets.
+//! Data sides under simulated kernels, on several cores, in turns, with caches: exact counts, and equality with the
+//! data side of a whole machine.
 
 use crate::random::Random;
 use crate::stream::{MEMORY, Stream};

@@ -10,14 +10,14 @@ use pagewalk_oracle::{Frames, data_side as oracle};
 use pagewalk_sim::{DataSideTotals, DataSides, DesignSpec, RangeTotals, System};
 use pagewalk_trace::{MappingKind, Protection};
 use pagewalk_translate::{
-    Backing, Coalesce, DataSideCounts, History, MachineSpec, RangeFill, TlbSpec, WalkerSpec,
+    Coalesce, DataSideCounts, LiteHistory, MachineSpec, RangeBacking, RangeFill, TlbSpec, WalkerSpec,
 };
 use pagewalk_units::Draws;
 use proptest::prelude::*;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What the slow model makes of the machine.
+/// The slow model of the machine.
 fn slow_side(machine: &MachineSpec, huge: bool) -> oracle::DataSide {
     let side = machine.data_side.as_deref().unwrap();
     let of = |tlb: &TlbSpec| {
@@ -68,7 +68,7 @@ fn slow_side(machine: &MachineSpec, huge: bool) -> oracle::DataSide {
             tlbs: lite.tlbs.iter().map(first).collect(),
             threshold: (lite.threshold, lite.relative, lite.floor),
             interval: lite.interval,
-            minimum: lite.history == History::Minimum,
+            minimum: lite.history == LiteHistory::Minimum,
             chances: (0..1000).map(chance).collect(),
             previous: None,
             since: (0, 0),
@@ -92,7 +92,7 @@ fn slow_side(machine: &MachineSpec, huge: bool) -> oracle::DataSide {
         let size: u64 = memory["size"].as_str().unwrap().trim_end_matches('M').parse().unwrap();
         oracle::Backing {
             memory: Frames::new(size << 20 >> 12, MAX_ORDER),
-            eager: side.backing == Backing::Eager,
+            eager: side.backing == RangeBacking::Eager,
             frames: Default::default(),
             unbacked: 0,
         }
@@ -207,7 +207,7 @@ fn slow_ranges(slow: &oracle::DataSide, nodes: u64) -> RangeTotals {
     }
 }
 
-/// Everything that the slow model counts, as the fast one tells it.
+/// The fast engine's values of all counts of the slow model.
 fn compare(
     fast: &DataSideTotals,
     slow: &oracle::DataSide,

@@ -9,7 +9,7 @@ use pagewalk_translate::{Asid, MachineSpec};
 use pagewalk_units::{Access, BlockId, Kind, Size, ThreadId, VirtAddr};
 use std::sync::Arc;
 
-/// Data pages only are translated, by a TLB with so many identifiers.
+/// A machine that translates only data, by a TLB with this number of address-space identifiers.
 fn pass(asids: u32, policy: Arc<dyn PageSizePolicy>) -> Result<Pass, PassError> {
     let text = format!(
         "schema = 1\nname = \"m\"\nasids = {asids}\n[[tlb]]\nname = \"l1\"\nlevel = 1\n\
@@ -70,7 +70,7 @@ fn who_touches_something_else_there_ends_a_global_page() {
         let begin = [(0, map(1, 7, 1)), (0, load()), (1, other.clone()), (0, load())];
         let steps = [&begin[..], &[(1, load()), (0, load()), (1, load()), (0, load())]].concat();
         assert_eq!(walks(2, &steps), [0, 1, 0, 0, 1, 1, 0, 0], "{other:?}");
-        // Each has a page of its own, which flushes take.
+        // Each space has its own page, which flushes remove.
         assert_eq!(walks(0, &steps), [0, 1, 0, 0, 1, 1, 1, 1], "{other:?}");
         // A third, which maps what the first maps, has one too.
         let third = [(2, map(1, 7, 1)), (2, load()), (0, load())];
@@ -83,14 +83,14 @@ fn a_change_in_one_space_drops_the_translation_for_all() {
     let write = Op::Protect { start: 0x400, pages: 1, rights: 3 };
     let both = [(0, map(1, 7, 1)), (1, map(1, 7, 1)), (0, load()), (1, load())];
     let then = |rest: &[(u32, Op)]| walks(2, &[&both[..], rest].concat())[both.len()..].to_vec();
-    // Who may write has a page of its own from then on.
+    // A space that may write has its own page from then on.
     assert_eq!(then(&[(1, write), (0, load()), (1, load()), (0, load())]), [0, 1, 1, 0]);
-    // Who loses the page and takes it again shares it again.
+    // A space that unmaps the page and maps it again shares it again.
     let discard = Op::Discard { start: 0x400, pages: 1 };
     assert_eq!(then(&[(1, discard), (0, load()), (1, load())]), [0, 1, 0]);
-    // Who maps something else instead does not.
+    // A space that maps something else instead does not share it.
     assert_eq!(then(&[(1, map(2, 7, 1)), (0, load()), (1, load()), (0, load())]), [0, 1, 1, 1]);
-    // When nobody uses it any more, the next decides what it is.
+    // When no space uses the page any more, the next one decides its content.
     let unmap = Op::Unmap { start: 0x400, pages: 1 };
     let rest =
         [(0, unmap.clone()), (1, unmap), (0, map(2, 7, 1)), (1, map(2, 7, 1)), (0, load()), (1, load())];
@@ -100,5 +100,5 @@ fn a_change_in_one_space_drops_the_translation_for_all() {
 #[test]
 fn huge_pages_everywhere_leave_no_base_page_to_be_global() {
     let error = pass(0, Arc::new(Everything)).map(drop).unwrap_err();
-    assert_eq!(error.to_string(), "`m` maps everything by huge pages: global pages are base pages");
+    assert_eq!(error.to_string(), "`m` maps everything by huge pages, but global pages are base pages");
 }

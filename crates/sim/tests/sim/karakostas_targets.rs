@@ -6,7 +6,7 @@ use pagewalk_trace::{
     Analysis, Batch, Block, BlockEnd, Dictionary, Event, Instruction, Mapping, MappingKind, Protection, Ref,
     Site, Span,
 };
-use pagewalk_translate::{Backing, DataSideSpec, MachineSpec};
+use pagewalk_translate::{DataSideSpec, MachineSpec, RangeBacking};
 use pagewalk_units::{Access, Kind, RefIndex, Size, SpaceId, ThreadId, VirtAddr};
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,14 +16,14 @@ fn machine(name: &str) -> MachineSpec {
     Library::get(name).unwrap_or_else(|why| panic!("{why}"))
 }
 
-/// It, with its data side changed.
+/// The same machine with a changed data side.
 fn changed(name: &str, change: impl Fn(&mut DataSideSpec)) -> MachineSpec {
     let mut machine = machine(name);
     change(machine.data_side.as_deref_mut().expect("it is a data side"));
     machine
 }
 
-/// Areas are mapped, and each of `pages` is loaded from by an instruction of its own.
+/// Maps areas, and loads from each of `pages` by a separate instruction.
 fn feed(analysis: &mut dyn Analysis, areas: &[Range<u64>], pages: &[u64]) {
     for area in areas {
         let mapping = Mapping {
@@ -80,7 +80,7 @@ fn program(areas: u64, length: u64) -> (Vec<Range<u64>>, Vec<u64>) {
     (areas, pages)
 }
 
-/// A page table without ranges: what stands beside the page TLBs changes nothing.
+/// Without ranges in the page table, range TLBs change nothing.
 #[test]
 fn without_ranges_rmm_is_the_page_baseline() {
     let (areas, pages) = program(5, 700);
@@ -97,7 +97,7 @@ fn without_ranges_rmm_is_the_page_baseline() {
     }
 }
 
-/// Each range is walked for once, and none again, where all of them fit; one entry less is not enough.
+/// If all ranges fit, each is walked for exactly once; with one entry less they do not fit.
 #[test]
 fn as_many_entries_as_ranges_miss_once_a_range() {
     let (areas, pages) = program(9, 700);
@@ -142,7 +142,7 @@ fn walks_of_large_pages_never_use_the_cache_of_tables_of_base_pages() {
     assert_eq!(pde(&found[0]).hits, 64);
 }
 
-/// The same arrays in the pass that everything else is simulated by.
+/// The same arrays in an ordinary pass.
 #[test]
 fn base_pages_miss_as_in_the_whole_pass() {
     let (areas, pages) = program(6, 300);
@@ -166,14 +166,14 @@ fn base_pages_miss_as_in_the_whole_pass() {
     assert!(walks_data > 1000 && arrays[2].hits > 1000);
 }
 
-/// A memory of 256 frames cannot back 5 areas of 700 pages: that is told, and nothing else hides it.
+/// A memory of 256 frames cannot back 5 areas of 700 pages: this is reported, and not hidden by anything else.
 #[test]
 fn a_memory_that_is_too_small_is_told() {
     let (areas, pages) = program(5, 700);
     let of = |size: &str| {
         let memory = toml::Table::from_iter([("size".to_owned(), toml::Value::from(size))]);
         changed("karakostas_rmm_4k", |side| {
-            (side.backing, side.memory) = (Backing::Demand, Some(memory.clone()));
+            (side.backing, side.memory) = (RangeBacking::Demand, Some(memory.clone()));
         })
     };
     let found = simulated(&[of("1M"), of("64M"), machine("karakostas_rmm_4k")], &areas, &pages);

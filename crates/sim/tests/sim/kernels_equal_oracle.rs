@@ -1,7 +1,7 @@
 //! Designs whose kernels build superpages, against slow kernels that look at the whole TLB at every miss: all counters
 //! of the machine and of the kernel, on random machines and streams.
 
-// Programs, and slow machines; the machines and kernels here are other ones.
+// This file uses only the programs and slow machines of these modules.
 use crate::equal;
 use crate::promoting::SlowKernel;
 use crate::random;
@@ -10,12 +10,13 @@ use crate::slow::feed;
 use crate::systems::Systems;
 use pagewalk_mm::frames::{Buddy, Frame};
 use pagewalk_mm::promotion::{
-    ApproxOnline, Asap, AsapShare, Break, Eager, EagerSettings, Fixed, Limits, Online, Policy, Throttle,
+    ApproxOnline, Asap, AsapShare, BreakEven, Eager, EagerSettings, Fixed, Online, Policy, Throttle,
+    ThrottleLimits,
 };
-use pagewalk_mm::{Account, Kernel, KernelCosts, Killed, MemoryRules, WhenFull};
+use pagewalk_mm::{Account, FullMemoryAction, Kernel, KernelCosts, MemoryRules, OomKill};
 use pagewalk_oracle::Frames;
 use pagewalk_oracle::backing::Memory;
-use pagewalk_oracle::miss_policies::{self, Promoting};
+use pagewalk_oracle::miss_policies::{self, MissPolicyModel};
 use pagewalk_sim::{Arrangement, DesignSpec, Experiment, KernelTotals};
 use pagewalk_translate::MachineSpec;
 use pagewalk_units::{Kind, PageSize};
@@ -89,7 +90,7 @@ fn entries(machine: &MachineSpec) -> Vec<u64> {
     }
 }
 
-/// A policy and its slow twin, with thresholds that random streams reach.
+/// A policy and its slow model, with thresholds that random streams reach.
 fn policies(
     random: &mut Random,
     radix: bool,
@@ -97,7 +98,7 @@ fn policies(
     with_memory: bool,
 ) -> (Box<dyn Policy>, miss_policies::Policy) {
     let miss_cycles = random.of(&[300, 1000, 4000]);
-    let prices = Break { base: PageSize::FOUR_KIB, copy_per_kib: 3000, miss_cycles };
+    let prices = BreakEven { base: PageSize::FOUR_KIB, copy_per_kib: 3000, miss_cycles };
     let top = if radix { 9 } else { 1 + random.below(u64::from(TOP)) as u8 };
     let thresholds = |share: f64| -> Vec<u64> {
         (0..=top)
@@ -138,7 +139,7 @@ fn policies(
     }
 }
 
-/// A memory that programs outgrow, some of it used by others, and its slow twin; how many frames are others'.
+/// A memory smaller than the programs, partly used by others, with its slow model and the number of others' frames.
 fn memory(random: &mut Random, radix: bool) -> (Buddy, Frames, u64) {
     let frames = if radix { 512 + random.below(600) } else { 8 + random.below(150) };
     let top = random.of(&[if radix { 10 } else { 5 }, 3]);
@@ -178,31 +179,32 @@ fn check(seed: u64, with_memory: bool) {
         let victims = random.below(4) == 0;
         let prefetches = !victims && random.below(4) == 0;
         let machine = machine(&mut random, index, radix, victims, prefetches);
-        // Policies watch what misses alone fill.
+        // Policies can only watch arrays that are filled by misses.
         let is_blind = victims || prefetches;
         let (mut policy, slow) = policies(&mut random, radix, is_blind, with_memory);
         let mut throttle = None;
         if !is_blind && random.below(3) == 0 {
-            let limits = Limits {
+            let limits = ThrottleLimits {
                 window: random.of(&[20, 100, 1000]),
                 trip: random.of(&[0.01, 0.1, 0.5]),
                 target: random.of(&[1.0, 20.0, 500.0]),
             };
-            let Limits { window, trip, target } = limits;
+            let ThrottleLimits { window, trip, target } = limits;
             throttle =
                 Some(miss_policies::Throttle { window, trip, target, on: true, seen: (0, 0), since: (0, 0) });
             policy = Box::new(Throttle::new(policy, limits));
         }
         let name = format!("{slow:?} {throttle:?} on {machine:?}");
         let mut kernel = Kernel::new(PageSize::FOUR_KIB, policy, KernelCosts::ROMER);
-        let mut slow = Promoting::new(slow, throttle, 1, entries(&machine), 4 * 3000);
+        let mut slow = MissPolicyModel::new(slow, throttle, 1, entries(&machine), 4 * 3000);
         if with_memory {
             let (buddy, frames, others) = memory(&mut random, radix);
             let compact = random.below(2) == 0;
-            let when_full = random.of(&[WhenFull::Swap, WhenFull::Swap, WhenFull::Oom]);
+            let when_full =
+                random.of(&[FullMemoryAction::Swap, FullMemoryAction::Swap, FullMemoryAction::Oom]);
             let rules = MemoryRules { compact, migration_cycles: 7, swap_cycles: 11, when_full };
             kernel = kernel.with_memory(buddy, rules);
-            let kills = when_full == WhenFull::Oom;
+            let kills = when_full == FullMemoryAction::Oom;
             slow.memory = Some(Memory { kills, ..Memory::new(frames, compact) });
             others_of.push(others);
         }
@@ -210,7 +212,7 @@ fn check(seed: u64, with_memory: bool) {
         slows.push(SlowKernel::new(&machine, slow));
     }
     let systems = Systems::new(&specs, 1);
-    // A pass simulates what it can.
+    // A pass simulates only some of the machines.
     let pass = Experiment::new(specs, &Arrangement::default());
     let pass = pass.unwrap_or_else(|error| panic!("{error} (seed {seed})"));
     let mut both = (pass, systems);
@@ -229,7 +231,7 @@ fn check(seed: u64, with_memory: bool) {
         assert_eq!(promotions, expected, "promotions of {} (seed {seed})", fast.name);
         equal::assert_equal(fast, &slow.machine, slow.instructions, seed);
         let killed =
-            slow.kernel.is_killed().then_some(Killed { instructions: slow.instructions, bytes: 4096 });
+            slow.kernel.is_killed().then_some(OomKill { instructions: slow.instructions, bytes: 4096 });
         assert_eq!(kernel.killed, killed, "end of {} (seed {seed})", fast.name);
         let executed = [fast.instructions, fast.data_references];
         assert_eq!(
@@ -278,7 +280,7 @@ fn check(seed: u64, with_memory: bool) {
     }
 }
 
-/// The same programs in every ordinary run; others in long ones. To shrink a seed makes no simpler program.
+/// Ordinary runs use the same programs each time, long runs others. Shrinking a seed would give no simpler program.
 fn config(usual: u32) -> ProptestConfig {
     let is_long = std::env::var("PAGEWALK_CASES").is_ok();
     ProptestConfig {

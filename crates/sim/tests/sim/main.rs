@@ -1,4 +1,4 @@
-//! All tests of the simulators, in one binary: what they share is built once, and both cores are busy.
+//! All tests of the simulators in one binary, so that shared code is built once and tests run in parallel.
 
 mod against_hardware;
 mod composition;

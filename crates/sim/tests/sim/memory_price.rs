@@ -1,4 +1,4 @@
-//! What huge pages back for nothing, step by step: the rule of `untouched.rs`.
+//! Memory that huge pages back and nothing touches, step by step: the rule of `untouched.rs`.
 
 use crate::random::{Op, Program, Random};
 use crate::slow;

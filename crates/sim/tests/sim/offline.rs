@@ -1,10 +1,11 @@
-//! OFFLINE against policies that do not know the future, on random small programs: it is greedy, and so close to the
-//! best that hardly anything is better.
+//! Compares OFFLINE with policies that do not know the future, on random small programs: it is greedy, but so close to
+//! the optimum that hardly any policy is better.
 
 use crate::random::{Random, cases};
 use crate::stream::{Stream, cost};
 use pagewalk_mm::promotion::{
-    ApproxOnline, Asap, AsapShare, Break, Fixed, Given, OfflineSettings, Online, Policy, Take,
+    ApproxOnline, Asap, AsapShare, BreakEven, ChoicesPerReplay, ChosenSuperpages, Fixed, OfflineSettings,
+    Online, Policy,
 };
 use pagewalk_mm::{KernelCosts, Superpage};
 use pagewalk_sim::offline;
@@ -57,7 +58,7 @@ fn program(random: &mut Random) -> Stream {
     Stream { growth, ..Stream::new(pages) }
 }
 
-/// Why `better` is better than what OFFLINE chose.
+/// Why `better` is better than OFFLINE's choice.
 fn explain(
     stream: &Stream,
     machine: &MachineSpec,
@@ -67,7 +68,7 @@ fn explain(
 ) -> String {
     let orders = (2 << TOP) - 2;
     let from_the_start =
-        cost(&stream.under(machine, Box::new(Given::new(orders, built.iter().copied())), costs));
+        cost(&stream.under(machine, Box::new(ChosenSuperpages::new(orders, built.iter().copied())), costs));
     match from_the_start {
         cost if cost <= online => format!(
             "the same {} superpages from the start cost {cost}, against {offline}: they pay together, and none of them \
@@ -82,8 +83,8 @@ fn explain(
     }
 }
 
-/// In how many random programs some policy is better than OFFLINE.
-fn compare(take: Take) {
+/// The number of random programs in which some policy is better than OFFLINE.
+fn compare(take: ChoicesPerReplay) {
     let (mut worse, mut chosen, all) = (0, 0, cases(400));
     for seed in 0..u64::from(all) {
         let mut random = Random::new(seed);
@@ -98,7 +99,7 @@ fn compare(take: Take) {
         chosen += u32::from(!result.blocks.is_empty());
         let replays = result.replays.iter().map(|replay| replay.cycles);
         assert_eq!(replays.min(), Some(least), "seed {seed}");
-        let prices = Break { base: PageSize::FOUR_KIB, copy_per_kib, miss_cycles: 30 };
+        let prices = BreakEven { base: PageSize::FOUR_KIB, copy_per_kib, miss_cycles: 30 };
         let share = random.of(&[0.125, 0.5, 1.0]);
         let policies: [(&str, Box<dyn Policy>); 5] = [
             ("FIXED 4K", Box::new(Fixed { order: 0 })),
@@ -128,7 +129,7 @@ fn compare(take: Take) {
 
 #[test]
 fn hardly_any_policy_is_better_than_offline_block_by_block() {
-    compare(Take::One);
+    compare(ChoicesPerReplay::One);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::slow::{Slow, feed};
 use crate::systems::Systems;
 use pagewalk_mm::{Everything, PageSizePolicy, Small, Thp, ThpMode};
 use pagewalk_oracle::Paging;
-use pagewalk_setassoc::Heeds;
+use pagewalk_setassoc::RelevantHits;
 use pagewalk_sim::{DesignSpec, NoObserver, Pass};
 use pagewalk_trace::Event;
 use pagewalk_translate::{Fills, MachineSpec, TlbSpec};
@@ -18,14 +18,14 @@ use pagewalk_units::Kind;
 use proptest::prelude::*;
 use std::sync::Arc;
 
-/// A machine whose misses ask nobody else, and are no fetches' and data references' together.
+/// A machine whose misses depend on nothing else, with separate arrays for fetches and data.
 fn plain_machine(random: &mut Random, index: usize, pages: random::Pages) -> MachineSpec {
     let is_plain = |tlb: &TlbSpec| {
         let of_both =
             tlb.serves.has(Kind::Fetch) && (tlb.serves.has(Kind::Load) || tlb.serves.has(Kind::Store));
         tlb.prefetch.is_none()
             && tlb.fills == Fills::Walks
-            && !(tlb.level == 1 && (of_both || tlb.heeds() == Heeds::Changes))
+            && !(tlb.level == 1 && (of_both || tlb.relevant_hits() == RelevantHits::Changes))
     };
     loop {
         let machine = random::machine(random, index, pages);
@@ -55,7 +55,7 @@ fn check(seed: u64, plain: bool) {
         (Paging::Everything, Arc::new(Everything)),
         (Paging::Thp, Arc::new(Thp { mode: ThpMode::Always })),
     ];
-    // Where no page is huge, more is taken at once.
+    // Without huge pages, the pass processes more at once.
     let pagings = if plain || random.below(4) == 0 { &pagings[..1] } else { &pagings };
     let mut specs = Vec::new();
     let mut slows = Vec::new();

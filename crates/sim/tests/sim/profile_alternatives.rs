@@ -1,5 +1,5 @@
-//! The profiler's alternatives: those that share the baseline's design until they part from it, those that
-//! begin in mid-run, and the family of sizes, against passes and slow models of their own.
+//! Compares the profiler's alternatives with separate passes and slow models: alternatives that share the baseline's
+//! design until they diverge, alternatives that begin in mid-run, and the family of sizes.
 
 use crate::random;
 use crate::random::{Op, Program, Random, cases};
@@ -159,7 +159,7 @@ fn the_machines_own_size_lies_on_the_reach_curve() {
     assert_eq!(own, [findings.machines()[0].walks(), all_huge]);
 }
 
-/// Two alternatives become designs when they first decide otherwise than the first machine.
+/// Two alternatives become separate designs when they first decide differently from the first machine.
 #[test]
 fn alternatives_that_come_later_need_room_too() {
     let first = pagewalk_sim::Library::get("skylake_sp").unwrap();

@@ -3,7 +3,7 @@
 use pagewalk_mm::Small;
 use pagewalk_sim::{DataSides, Library, RangeTotals};
 use pagewalk_trace::{Analysis, Event, Mapping, MappingKind, Protection};
-use pagewalk_translate::{Backing, MachineSpec};
+use pagewalk_translate::{MachineSpec, RangeBacking};
 use pagewalk_units::{RefIndex, VirtAddr};
 use std::ops::Range;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ fn backed(events: &[Event]) -> [(u64, u64); 2] {
     let perfect = Library::get("karakostas_rmm_4k").unwrap();
     let mut eager: MachineSpec = perfect.clone();
     let side = eager.data_side.as_deref_mut().unwrap();
-    side.backing = Backing::Eager;
+    side.backing = RangeBacking::Eager;
     side.memory = Some(toml::Table::from_iter([("size".to_owned(), toml::Value::from("64M"))]));
     let mut pass = DataSides::new(&[eager, perfect], Arc::new(Small)).unwrap();
     events.iter().for_each(|event| pass.on_event(RefIndex(0), event));

@@ -1,9 +1,9 @@
-//! What Romer's thesis (1998) found and any faithful simulator must find again, on small programs made up for it. Tests
-//! bear the names of the targets.
+//! Findings of Romer's thesis (1998) that any faithful simulator must reproduce, on small synthetic programs. Tests are
+//! named after the targets.
 
 use crate::stream::{Stream, cost, spent};
 use pagewalk_mm::promotion::{
-    ApproxOnline, Asap, Break, Fixed, Limits, OfflineSettings, Online, Policy, Throttle,
+    ApproxOnline, Asap, BreakEven, Fixed, OfflineSettings, Online, Policy, Throttle, ThrottleLimits,
 };
 use pagewalk_mm::{Account, KernelCosts};
 use pagewalk_sim::{DesignCounts, Library, offline};
@@ -20,8 +20,8 @@ fn machine() -> MachineSpec {
     Library::get("romer_1998").unwrap()
 }
 
-fn prices() -> Break {
-    Break { base: PageSize::FOUR_KIB, copy_per_kib: 3000, miss_cycles: 30 }
+fn prices() -> BreakEven {
+    BreakEven { base: PageSize::FOUR_KIB, copy_per_kib: 3000, miss_cycles: 30 }
 }
 
 fn fixed() -> Box<dyn Policy> {
@@ -61,7 +61,7 @@ fn scattered(pages: u64, loads: u64) -> Stream {
     Stream::new((0..loads).map(|_| next()).collect())
 }
 
-/// Programs of all sorts, by name: those that superpages help and those that they do not.
+/// Various programs, by name: some that benefit from superpages and some that do not.
 fn programs() -> Vec<(&'static str, Stream)> {
     let mut phases = scattered(40, 200_000).pages;
     phases.extend(scattered(2000, 200_000).pages.iter().map(|page| page + 4096));
@@ -193,7 +193,7 @@ fn w3_approx_online_loses_where_it_divides_misses_by_less_than_the_price_of_one(
 
 #[test]
 fn w4_throttle_bounds_the_overhead_of_what_does_not_pay() {
-    let limits = Limits { window: 20_000, ..Limits::default() };
+    let limits = ThrottleLimits { window: 20_000, ..ThrottleLimits::default() };
     // Nothing near is used again soon, in more memory than any superpages in the TLB cover.
     let stream = Stream { instructions: 20, ..scattered(512 * MIB, 300_000) };
     let plain = under(&stream, fixed());

@@ -1,7 +1,7 @@
 //! Kernels whose pages are shared with files, parents and children, in passes beside others: no first store is missed,
 //! and all counters of machine and kernel equal those of slow models that look at every reference.
 
-// Machines of other tests are other ones.
+// This file uses only a part of the shared modules.
 
 use crate::equal;
 use crate::random;
@@ -10,7 +10,7 @@ use crate::slow::{Slow, feed};
 use crate::systems::Systems;
 use pagewalk_mm::frames::{Buddy, Frame};
 use pagewalk_mm::promotion::Fixed;
-use pagewalk_mm::{FileRules, ForkRules, Kernel, KernelCosts, MemoryRules, Small, WhenFull};
+use pagewalk_mm::{FileRules, ForkRules, FullMemoryAction, Kernel, KernelCosts, MemoryRules, Small};
 use pagewalk_oracle::backing::Memory;
 use pagewalk_oracle::sharing::{Area, Events, Kind as Made, Sharing};
 use pagewalk_oracle::{Frames, Paging};
@@ -243,7 +243,7 @@ impl SlowShared {
     }
 }
 
-/// A kernel and its slow twin.
+/// A kernel and its slow model.
 fn kernel(random: &mut Random) -> (Kernel, Sharing) {
     let [around, read_ahead] = [0; 2].map(|_| random.of(&[1u64, 4, 16]));
     let (cold, child_instructions) = (random.below(2) == 0, random.of(&[0, 100, 100_000]));
@@ -257,7 +257,7 @@ fn kernel(random: &mut Random) -> (Kernel, Sharing) {
         let (mut buddy, mut of_slow) = (Buddy::new(frames, 3), Frames::new(frames, 3));
         assert!(buddy.allocate_at(Frame(5), 0));
         of_slow.set((5, 0), false);
-        let when_full = if kills { WhenFull::Oom } else { WhenFull::Swap };
+        let when_full = if kills { FullMemoryAction::Oom } else { FullMemoryAction::Swap };
         let rules = MemoryRules { compact: true, migration_cycles: 7, swap_cycles: 11, when_full };
         fast = fast.with_memory(buddy, rules);
         slow.memory = Some(Memory { kills, ..Memory::new(of_slow, true) });

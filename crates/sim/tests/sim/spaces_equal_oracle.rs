@@ -28,7 +28,7 @@ impl Spaces {
         let slow = Slow::new(machine, paging);
         let parked = vec![slow.kernel.clone(); spaces];
         let slow = Slow { parked, global_files, ..slow };
-        // Without identifiers, only the space that runs has entries.
+        // Without identifiers, only the running space has entries.
         let mut holders = vec![None; machine.asids.max(1) as usize];
         holders[0] = Some(0);
         let next = 1 % holders.len();
@@ -39,7 +39,7 @@ impl Spaces {
         if space == self.runs {
             return;
         }
-        // In the place of the one that runs is one that has nothing.
+        // The running one is replaced by an empty one.
         let Slow { kernel, parked, .. } = &mut self.slow;
         std::mem::swap(kernel, &mut parked[self.runs]);
         std::mem::swap(kernel, &mut parked[space]);

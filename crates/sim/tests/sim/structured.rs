@@ -1,7 +1,7 @@
-//! Programs in an operating system: that the kernel's and the servers' references come where they belong, and leave the
-//! programs' counters alone.
+//! Programs in an operating system: references of the kernel and of servers come at the right places, and do not change
+//! the programs' counters.
 
-use pagewalk_mm::structure::{StructureSpec, Who};
+use pagewalk_mm::structure::{StructureSpec, Visitor};
 use pagewalk_mm::{Small, ThpMode};
 use pagewalk_sim::{
     Arrangement, DesignCounts, DesignSpec, Experiment, HostKernel, StructureCounts, Structures,
@@ -168,7 +168,7 @@ fn visits_come_at_the_calls() {
     // A load later it would find page 2 there, and cost it a miss.
     assert_eq!(walks(&[load(1), load(1), load(2), Call(OTHER), load(2)]), 4);
     assert_eq!(walks(&[Call(OTHER), load(1), load(2), load(2), Call(OTHER)]), 4);
-    // What makes no references costs none.
+    // Calls without references cost nothing.
     assert_eq!(walks(&[load(1), Call(9), load(1)]), 1);
 }
 
@@ -273,7 +273,10 @@ fn walks_are_charged_to_who_makes_them() {
     let did = system.counts().unwrap();
     let counts = system.finish().remove(0);
     assert_eq!(programs.iter().map(|(asid, _)| *asid).collect::<Vec<_>>(), [Asid::default()]);
-    assert_eq!(visitors.iter().map(|(who, _)| *who).collect::<Vec<_>>(), [Who::Kernel, Who::Server(0)]);
+    assert_eq!(
+        visitors.iter().map(|(who, _)| *who).collect::<Vec<_>>(),
+        [Visitor::Kernel, Visitor::Server(0)]
+    );
     let all = programs.iter().map(|(_, one)| one).chain(visitors.iter().map(|(_, one)| one));
     assert_eq!(all.map(|one| one.walks_fetch + one.walks_data).sum::<u64>(), counts.walks());
     assert_eq!(programs[0].1.data_references, counts.data_references);

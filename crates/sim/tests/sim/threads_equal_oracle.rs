@@ -21,7 +21,7 @@ struct ByThread {
 }
 
 impl ByThread {
-    /// What the machine counts more after an operation is of the thread whose operation it is.
+    /// Attributes the increase of the machine's counts by an operation to the operation's thread.
     fn op(&mut self, slow: &mut Slow, turn: &Program, op: &Op) {
         let told = |slow: &Slow| (slow.machine.counts, slow.instructions, slow.faults());
         let (before, instructions, faults) = told(slow);
@@ -37,7 +37,7 @@ impl ByThread {
             walk_cycles: after.walk_cycles - before.walk_cycles,
         };
         if counts == SpaceCounts::default() {
-            // A block without instructions is nothing.
+            // A block without instructions does not count.
             return;
         }
         let all = &mut self.all;

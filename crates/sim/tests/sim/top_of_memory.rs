@@ -3,7 +3,7 @@
 use crate::random::{Op, Program, Random};
 use crate::slow;
 use pagewalk_mm::{Everything, PageSizePolicy, Small, Thp, ThpMode};
-use pagewalk_sim::{ByTraps, DesignCounts, DesignSpec, Library, NoObserver, Pass};
+use pagewalk_sim::{DesignCounts, DesignSpec, Library, NoObserver, Pass, TrapSimulation};
 use pagewalk_trace::{Block, BlockEnd, Dictionary, Instruction, Ref, Site};
 use pagewalk_translate::{MissClass, NestedMisses};
 use pagewalk_units::{Access, BlockId, Kind, Size, ThreadId, VirtAddr};
@@ -89,7 +89,7 @@ fn a_reference_across_the_end_touches_one_page() {
 #[test]
 fn trap_driven_engines_take_them_too() {
     let machine = Library::get("mips_r2000").unwrap();
-    let mut engine = ByTraps::new(&machine, 64, NestedMisses::WithParent).unwrap().unwrap();
+    let mut engine = TrapSimulation::new(&machine, 64, NestedMisses::WithParent).unwrap().unwrap();
     let program = at_the_top();
     slow::feed(&mut engine, &program, &mut Random::new(1));
     let full = counts("mips_r2000", Arc::new(Small), &program).software.unwrap();

@@ -3,19 +3,20 @@
 
 use crate::random::cases;
 use pagewalk_mm::Small;
-use pagewalk_sim::{ByTraps, DesignSpec, Library, NoObserver, Pass};
+use pagewalk_sim::{DesignSpec, Library, NoObserver, Pass, TrapSimulation};
 use pagewalk_trace::{Analysis, Batch, Block, BlockEnd, Dictionary, Ref, Site, Span};
 use pagewalk_translate::{
-    Asid, MachineSpec, MissClass, NestedMisses, SoftwareCounts, SoftwareMmu, SoftwareSpec, TrapDriven, Wanted,
+    Asid, MachineSpec, MissClass, NestedMisses, RefillRequest, SoftwareCounts, SoftwareMmu, SoftwareSpec,
+    TrapDriven,
 };
 use pagewalk_units::{Access, Kind, RefIndex, Size, SpaceId, ThreadId, VirtAddr};
 use proptest::prelude::*;
 use std::sync::Arc;
 
 /// A page of a space; the kernel's belong to all.
-fn page(space: u32, number: u64, kernel: bool) -> Wanted {
+fn page(space: u32, number: u64, kernel: bool) -> RefillRequest {
     let asid = if kernel { Asid::GLOBAL } else { Asid::new(space).unwrap() };
-    Wanted { key: (asid.index() as u64) << 40 | number, asid, number, base: number, kernel }
+    RefillRequest { key: (asid.index() as u64) << 40 | number, asid, number, base: number, kernel }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -101,7 +102,7 @@ fn config() -> ProptestConfig {
 proptest! {
     #![proptest_config(config())]
 
-    /// Uhlig 1994, target 22: without nested references nothing else is needed.
+    /// Uhlig 1994, target 22: without nested references, the counts always agree.
     #[test]
     fn uhlig_1994_flat_streams_count_alike(spec in simulated(Just(1)), host in 1..80u32, ops in ops()) {
         let expected = full(&spec, &ops);
@@ -110,14 +111,14 @@ proptest! {
         }
     }
 
-    /// With them, nested misses share their parents' fate.
+    /// With nested references, the counts agree if nested misses are treated like their parents.
     #[test]
     fn nested_misses_with_their_parents_count_alike(spec in simulated(2..4u8), host in 1..80u32, ops in ops()) {
         prop_assert_eq!(by_traps(&spec, host, NestedMisses::WithParent, &ops), full(&spec, &ops));
     }
 }
 
-/// A host smaller than what is simulated takes nested misses that nobody else would.
+/// A host TLB smaller than the simulated one causes additional nested misses.
 #[test]
 fn counting_every_nested_miss_overstates_them() {
     let machine = "schema = 1\nname = \"m\"\n[[tlb]]\nname = \"tlb\"\nlevel = 1\n\
@@ -161,7 +162,7 @@ fn references_without_code_are_taken() {
         wide: false,
         blocks: &blocks,
     };
-    let mut engine = ByTraps::new(&machine, 64, NestedMisses::WithParent).unwrap().unwrap();
+    let mut engine = TrapSimulation::new(&machine, 64, NestedMisses::WithParent).unwrap().unwrap();
     engine.on_batch(&batch);
     let mut pass = Pass::new(vec![DesignSpec::new(&machine, Arc::new(Small))], NoObserver).unwrap();
     pass.on_batch(&batch);

@@ -115,7 +115,7 @@ fn draws_are_chosen_and_conditions_leave_out() {
         let found =
             found(&compare(part("random", Some(draws), None), part(RECORDED, None, None), 0.0), &both);
         assert_eq!(found.found.iter().map(|one| one.upper).collect::<Vec<_>>(), [expected]);
-        assert_eq!(found.left_out, [LeftOut { trace: 0, machine: Some("b".to_owned()) }]);
+        assert_eq!(found.left_out, [SkippedCase { trace: 0, machine: Some("b".to_owned()) }]);
     }
 }
 
@@ -160,6 +160,6 @@ fn a_program_that_was_killed_stands_beside_nothing() {
     let good = both.machines.iter_mut().find(|cell| cell.layout.as_deref() == Some("good")).unwrap();
     good.metrics.insert("kernel.killed_at".to_owned(), Number::Count(7));
     let found = found(&compare(part("good", None, None), part("bad", None, None), 0.0), &both);
-    assert_eq!(found.left_out, [LeftOut { trace: 0, machine: Some("a".to_owned()) }]);
+    assert_eq!(found.left_out, [SkippedCase { trace: 0, machine: Some("a".to_owned()) }]);
     assert_eq!(found.found.iter().map(|one| one.machine.as_deref()).collect::<Vec<_>>(), [Some("b")]);
 }

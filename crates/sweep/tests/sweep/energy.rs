@@ -8,7 +8,7 @@ use pagewalk_report::schema::Number;
 use pagewalk_sim::{Arrangement, DesignSpec, Experiment, Library};
 use pagewalk_sweep::metrics;
 use pagewalk_trace::MappingKind;
-use pagewalk_translate::{History, MachineSpec};
+use pagewalk_translate::{LiteHistory, MachineSpec};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -72,7 +72,7 @@ fn rmm_lite() -> slow::DataSide {
 fn decided_often(mut machine: MachineSpec) -> MachineSpec {
     let side = machine.data_side.as_deref_mut().expect("it is a data side");
     let lite = side.lite.as_mut().expect("ways are switched off");
-    assert!(!lite.relative && lite.history == History::Previous);
+    assert!(!lite.relative && lite.history == LiteHistory::Previous);
     (lite.interval, lite.threshold, lite.reactivation) = (500, 100.0, 0.0);
     machine
 }

@@ -2,7 +2,7 @@
 
 use crate::common::{Silent, program, study, sweep};
 use pagewalk_mm::OsSpec;
-use pagewalk_mm::promotion::{OfflineSettings, Take};
+use pagewalk_mm::promotion::{ChoicesPerReplay, OfflineSettings};
 use pagewalk_report::TextOptions;
 use pagewalk_report::sweep::{from_json, render_html, render_text, to_json};
 use pagewalk_sim::{DesignSpec, Library, NoObserver, Pass, held_orders, offline};
@@ -87,7 +87,7 @@ fn replays_are_what_the_policy_finds_alone() {
     let result = sweep(&study, folder.path(), 2, "t").run(&Silent).unwrap();
     let cells: Vec<_> = result.machines.iter().map(|cell| cell.os.as_deref().unwrap()).collect();
     assert_eq!(cells, ["fixed", "offline"]);
-    let mut settings = OfflineSettings { take: Take::Share(0.5), ..OfflineSettings::default() };
+    let mut settings = OfflineSettings { take: ChoicesPerReplay::Share(0.5), ..OfflineSettings::default() };
     settings.costs.copy_per_kib = 30;
     let open = || Reader::new(std::fs::File::open(folder.path().join("a.pwt")).unwrap());
     let alone = offline(open, &study.machines[0].machine, &settings, |_| {}).unwrap();

@@ -13,7 +13,7 @@ use pagewalk_mm::{PageSizePolicy, Small, Thp, ThpMode};
 use pagewalk_oracle::LruSets;
 use pagewalk_report::sweep::schema::{SweepResult, Value};
 use pagewalk_report::sweep::{to_json, to_parquet};
-use pagewalk_reuse::{SampledDistances, Sampling, Serves, StackDistances, gone};
+use pagewalk_reuse::{ReferenceKinds, SampledDistances, Sampling, StackDistances, gone};
 use pagewalk_sim::{DesignSpec, NoObserver, Pass};
 use pagewalk_sweep::{Study, metrics};
 use pagewalk_units::Draws;
@@ -100,9 +100,9 @@ fn check_family(programs: &[Program], result: &SweepResult, random: &mut Draws) 
 fn check_curves(programs: &[Program], result: &SweepResult) {
     for curve in &result.curves {
         let serves = match curve.serves.as_str() {
-            "data" => Serves::Data,
-            "fetches" => Serves::Fetches,
-            _ => Serves::Everything,
+            "data" => ReferenceKinds::Data,
+            "fetches" => ReferenceKinds::Fetches,
+            _ => ReferenceKinds::Everything,
         };
         let points = curve.entries.iter().zip(&curve.misses);
         if curve.method.name() == "exact" {

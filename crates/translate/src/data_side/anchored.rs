@@ -1,31 +1,31 @@
-//! A second-level array that holds pages, and anchors: pages at every 2^k-th place of the address space, whose entries
-//! say how many of the pages from them on lie together in memory.
+//! A second-level array of pages and anchors. Every 2^k-th page is an anchor, whose entry says how many pages from it
+//! on lie together in memory.
 //!
-//! A page is looked up by itself first, then by its anchor. A walk for a base page fills the anchor's entry where that
-//! reaches the page, and the page's own otherwise; larger pages are as ever. The distance is a process's: the kernel
-//! may choose it anew once in a while, as the one that needs the fewest entries for all memory.
+//! A lookup tries the page first, then its anchor. A walk for a base page fills the anchor's entry if that reaches the
+//! page, and otherwise the page's own; larger pages have their own entries. The kernel may periodically choose the
+//! process's distance anew: the one that needs the fewest entries for all memory.
 //!
 //! Source: Park et al., "Hybrid TLB coalescing: improving TLB translation coverage under diverse fragmented memory
 //! allocations", ISCA 2017.
 
-use super::memory::Memory;
+use super::memory::SideMemoryView;
 use super::spec::DISTANCE_SHIFT_MAX;
 use super::tag::{lies_in, tag};
 use pagewalk_setassoc::{Geometry, Replacement, SetArray};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// Added to an anchor's doublings in its tag: no page has so many.
+/// Added to an anchor's doublings in its tag, to distinguish it from pages.
 const ANCHOR: u32 = 32;
 
 #[derive(Clone, Debug)]
-pub(super) struct Anchored {
+pub(super) struct AnchoredArray {
     array: SetArray,
     /// Sizes of pages that it holds, as doublings of a base page, smallest first.
     shifts: Vec<u32>,
     /// Doublings of the distance.
     distance: u32,
-    /// By number of an anchor that is held: pages from it on that lie together.
+    /// The reach of each held anchor: pages from it on that lie together.
     reach: FxHashMap<u64, u64>,
     /// Lookups of anchors, and those that hit.
     pub lookups: u64,
@@ -34,12 +34,11 @@ pub(super) struct Anchored {
     pub changes: u64,
 }
 
-impl Anchored {
-    pub fn new(geometry: Geometry, shifts: Vec<u32>, distance: u32) -> Anchored {
-        let array = SetArray::new(geometry, Replacement::Lru)
-            .expect("the shape was checked when the machine was read");
+impl AnchoredArray {
+    pub fn new(geometry: Geometry, shifts: Vec<u32>, distance: u32) -> AnchoredArray {
+        let array = SetArray::new(geometry, Replacement::Lru).expect("MachineSpec checks the shape");
         let reach = FxHashMap::default();
-        Anchored { array, shifts, distance, reach, lookups: 0, hits: 0, changes: 0 }
+        AnchoredArray { array, shifts, distance, reach, lookups: 0, hits: 0, changes: 0 }
     }
 
     /// Pages from one anchor to the next.
@@ -52,7 +51,7 @@ impl Anchored {
         (number, tag(page, self.distance) + u64::from(ANCHOR))
     }
 
-    /// The largest page that it has around this one, which is then used: of an anchor one base page.
+    /// The largest entry around a page, which counts as used; 0 doublings for an anchor.
     pub fn touch(&mut self, page: u64) -> Option<u32> {
         let own = self.shifts.iter().rev().find(|&&shift| self.array.touch(page >> shift, tag(page, shift)));
         if own.is_some() {
@@ -66,8 +65,8 @@ impl Anchored {
         found.then_some(0)
     }
 
-    /// Takes what a walk found for a page of a size that it holds.
-    pub fn fill(&mut self, page: u64, mapped: u32, memory: &mut impl Memory) {
+    /// Fills after a walk to a page of a size that it holds.
+    pub fn fill(&mut self, page: u64, mapped: u32, memory: &mut impl SideMemoryView) {
         let (number, of_anchor) = self.anchor(page);
         let first = number << self.distance;
         let reach = if mapped == 0 { memory.together(first, self.distance()) } else { 0 };
@@ -82,7 +81,7 @@ impl Anchored {
         }
     }
 
-    /// Drops the entries that have some of these pages.
+    /// Drops entries that overlap these pages.
     pub fn remove(&mut self, pages: &Range<u64>) {
         let (reach, distance) = (&mut self.reach, self.distance);
         self.array.remove_where(|tag| {
@@ -98,8 +97,7 @@ impl Anchored {
         });
     }
 
-    /// Chooses the distance again, for pages that lie together in runs of these lengths. Anchors at another distance
-    /// are worth nothing any more.
+    /// Chooses the distance for runs of these lengths. A new distance drops all anchors.
     pub fn choose(&mut self, runs: &[u64]) {
         let distance = best_distance(runs, self.shifts.last().copied().filter(|&shift| shift > 0));
         if distance != self.distance {
@@ -111,8 +109,8 @@ impl Anchored {
     }
 }
 
-/// The distance, as doublings, at which the fewest entries hold all runs, each taken to begin at an anchor; of several
-/// the least. `large`: doublings of a larger page, which holds what anchors leave over.
+/// The least distance, as doublings, at which the fewest entries hold all runs, if each begins at an anchor. `large`:
+/// doublings of a larger page, which may hold the rest.
 fn best_distance(runs: &[u64], large: Option<u32>) -> u32 {
     let entries = |shift: u32| -> u64 {
         let of = |&run: &u64| {
@@ -122,14 +120,14 @@ fn best_distance(runs: &[u64], large: Option<u32>) -> u32 {
         };
         runs.iter().map(of).sum()
     };
-    (1..=DISTANCE_SHIFT_MAX).min_by_key(|&shift| entries(shift)).expect("there are some")
+    (1..=DISTANCE_SHIFT_MAX).min_by_key(|&shift| entries(shift)).expect("the range is not empty")
 }
 
 #[cfg(test)]
 mod tests {
     use super::best_distance;
 
-    /// An anchor and two pages for 18 pages; long runs want long distances.
+    /// 18 pages need an anchor and two pages; long runs favour long distances.
     #[test]
     fn the_distance_follows_the_runs() {
         assert_eq!(best_distance(&[16; 100], None), 4);

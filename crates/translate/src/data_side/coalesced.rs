@@ -1,25 +1,24 @@
-//! A second-level array whose entries hold several neighbouring base pages.
+//! A second-level array whose entries hold several adjacent base pages.
 
-use super::memory::Memory;
+use super::memory::SideMemoryView;
 use super::spec::Coalesce;
 use pagewalk_setassoc::{Geometry, Replacement, SetArray};
 use rustc_hash::FxHashMap;
 
-/// One entry for each aligned group of virtual pages: a walk that finds the group's pages elsewhere in memory takes the
-/// place of what the group had.
+/// An array with one entry for each aligned group of pages: a walk that finds the group elsewhere in memory replaces
+/// its entry.
 #[derive(Clone, Debug)]
-pub(super) struct Coalesced {
+pub(super) struct CoalescedArray {
     rule: Coalesce,
     array: SetArray,
-    /// By group: which of its pages the entry has, a bit each.
+    /// By group: the pages in its entry, one bit each.
     pages: FxHashMap<u64, u64>,
 }
 
-impl Coalesced {
-    pub fn new(rule: Coalesce, geometry: Geometry) -> Coalesced {
-        let array = SetArray::new(geometry, Replacement::Lru)
-            .expect("the shape was checked when the machine was read");
-        Coalesced { rule, array, pages: FxHashMap::default() }
+impl CoalescedArray {
+    pub fn new(rule: Coalesce, geometry: Geometry) -> CoalescedArray {
+        let array = SetArray::new(geometry, Replacement::Lru).expect("MachineSpec checks the shape");
+        CoalescedArray { rule, array, pages: FxHashMap::default() }
     }
 
     fn place(&self, page: u64) -> (u64, u64) {
@@ -27,15 +26,15 @@ impl Coalesced {
         (page / pages, 1 << (page % pages))
     }
 
-    /// Whether it has the page, which is then used.
+    /// Whether it holds the page, which counts as used.
     pub fn touch(&mut self, page: u64) -> bool {
         let (group, bit) = self.place(page);
         let holds = self.pages.get(&group).is_some_and(|pages| pages & bit != 0);
         holds && self.array.touch(group, group)
     }
 
-    /// Takes what a walk read: the page, and what lies in the same cache line and fits.
-    pub fn fill(&mut self, page: u64, memory: &impl Memory) {
+    /// Fills after a walk: the page, and the others of its cache line that fit.
+    pub fn fill(&mut self, page: u64, memory: &impl SideMemoryView) {
         let (group, _) = self.place(page);
         let pages = self.together(page, memory);
         if let Some(gone) = self.array.fill(group, group) {
@@ -44,7 +43,7 @@ impl Coalesced {
         self.pages.insert(group, pages);
     }
 
-    fn together(&self, page: u64, memory: &impl Memory) -> u64 {
+    fn together(&self, page: u64, memory: &impl SideMemoryView) -> u64 {
         let count = u64::from(self.rule.pages());
         let first = page / count * count;
         let of_page = memory.frame(page);
@@ -69,7 +68,7 @@ impl Coalesced {
         }
     }
 
-    /// Drops the entries that have some of these pages.
+    /// Drops entries that overlap these pages.
     pub fn remove(&mut self, pages: &std::ops::Range<u64>) {
         let count = u64::from(self.rule.pages());
         let gone = |group: u64| group * count < pages.end && pages.start < (group + 1) * count;

@@ -1,18 +1,18 @@
-//! What a data side counts.
+//! Counts of a data side.
 
-/// Operations of one array with so many ways on.
+/// Operations of an array with a given number of ways on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Operations {
     /// Ways that were on.
     pub ways: u32,
-    /// Times that it was searched.
+    /// Searches.
     pub reads: u64,
-    /// Times that an entry was written.
+    /// Writes of entries.
     pub writes: u64,
 }
 
 impl Operations {
-    /// Adds those of another array of the kind.
+    /// Adds another array's operations.
     fn add(all: &mut Vec<Operations>, other: &Operations) {
         match all.iter_mut().find(|of| of.ways == other.ways) {
             Some(of) => {
@@ -36,19 +36,19 @@ pub struct ArrayUse {
     pub level: u8,
     /// Sets.
     pub sets: u32,
-    /// References that hit it. Those that hit a range TLB of its level too count there.
+    /// References that hit it, except those that also hit a range TLB of its level.
     pub hits: u64,
-    /// By the ways that were on, fewest first.
+    /// Operations by number of ways on, fewest first.
     pub operations: Vec<Operations>,
 }
 
 impl ArrayUse {
-    /// Times that it was searched, whatever its ways.
+    /// Searches with any number of ways.
     pub fn reads(&self) -> u64 {
         self.operations.iter().map(|of| of.reads).sum()
     }
 
-    /// Entries written, whatever its ways.
+    /// Writes with any number of ways.
     pub fn writes(&self) -> u64 {
         self.operations.iter().map(|of| of.writes).sum()
     }
@@ -65,11 +65,11 @@ pub struct RangeUse {
     pub entries: u32,
     /// References that probed it.
     pub lookups: u64,
-    /// Those that hit.
+    /// Lookups that hit.
     pub hits: u64,
     /// Hits by the range used last.
     pub mru_hits: u64,
-    /// Times that all its entries were searched.
+    /// Searches of all its entries.
     pub reads: u64,
     /// Entries written.
     pub writes: u64,
@@ -78,13 +78,13 @@ pub struct RangeUse {
 /// An array with anchors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AnchorUse {
-    /// Lookups of anchors: what was not found as a page.
+    /// Lookups of anchors, after a miss of the page.
     pub lookups: u64,
-    /// Those that hit.
+    /// Lookups that hit.
     pub hits: u64,
     /// Pages from one anchor to the next, at the end.
     pub distance: u64,
-    /// Times that it has changed.
+    /// Changes of the distance.
     pub changes: u64,
 }
 
@@ -93,7 +93,7 @@ pub struct AnchorUse {
 pub struct DataSideCounts {
     /// Translations of data references.
     pub references: u64,
-    /// Those that no array of level 1 served.
+    /// References that missed level 1.
     pub level1_misses: u64,
     /// Page walks.
     pub walks: u64,
@@ -107,18 +107,18 @@ pub struct DataSideCounts {
     pub arrays: Vec<ArrayUse>,
     /// Range TLBs in the machine's order.
     pub ranges: Vec<RangeUse>,
-    /// Where an array has anchors.
+    /// Counts of an array with anchors.
     pub anchors: Option<AnchorUse>,
-    /// Where page sizes are predicted: references that were searched for at both sizes, at level 1 and at level 2.
+    /// With a predictor of page sizes: references that searched for both sizes, at level 1 and at level 2.
     pub searched_again: Option<[u64; 2]>,
     /// Decisions of Lite.
     pub intervals: u64,
-    /// Those that switched all ways on: by chance, and as misses had grown.
+    /// Decisions that switched all ways on: at random, and because misses rose.
     pub reactivations: [u64; 2],
 }
 
 impl DataSideCounts {
-    /// Adds those of another core. Of what is a state, the distance of anchors, that of the first is told.
+    /// Adds another core's counts. The distance of anchors is a state, and stays the first core's.
     pub fn add(&mut self, other: &DataSideCounts) {
         self.references += other.references;
         self.level1_misses += other.level1_misses;

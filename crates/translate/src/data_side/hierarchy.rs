@@ -1,22 +1,22 @@
 //! One design's data side, reference by reference.
 
-use super::anchored::Anchored;
-use super::coalesced::Coalesced;
+use super::anchored::AnchoredArray;
+use super::coalesced::CoalescedArray;
 use super::counts::{AnchorUse, ArrayUse, DataSideCounts, Operations};
 use super::lite::Lite;
-use super::memory::Memory;
+use super::memory::SideMemoryView;
 use super::predictor::Predictor;
 use super::range::RangeTlb;
 use super::range_table::RangeWalk;
-use super::second::{Entries, Second};
+use super::second::{Entries, SecondLevel};
 use super::spec::{Coalesce, DataSideSpec, RangeFill, RangeTlbSpec};
-use super::tag::{Held, held, lies_in, tag};
+use super::tag::{EntryTag, held, lies_in, tag};
 use super::way_array::WayArray;
 use crate::{Asid, MachineSpec, TlbSpec, Walker};
 use pagewalk_units::{PageSize, Paging, VirtAddr};
 use std::ops::Range;
 
-/// A way to look a page up: in an array, as part of a page of 2^shift base pages.
+/// A probe of an array, for a page of 2^shift base pages.
 #[derive(Clone, Copy, Debug)]
 struct Probe {
     array: usize,
@@ -24,7 +24,7 @@ struct Probe {
 }
 
 /// The arrays, the walker, and their counts.
-// Many fields: the parts of one machine, which every reference goes through in order.
+// Many fields: the parts of a machine, in the order of a reference.
 #[derive(Clone, Debug)]
 pub struct DataSide {
     machine: MachineSpec,
@@ -32,24 +32,24 @@ pub struct DataSide {
     paging: Paging,
     first: Vec<WayArray>,
     probes: Vec<Probe>,
-    second: Vec<Second>,
-    /// Groups that coalesce as a whole in some array, as doublings, largest first.
+    second: Vec<SecondLevel>,
+    /// Sizes of groups that some array coalesces as a whole, as doublings, largest first.
     aligned: Vec<u32>,
-    /// By level, 1 first.
+    /// Range TLBs by level.
     ranges: [Option<RangeTlb>; 2],
     walker: Walker,
-    /// The address space that runs.
+    /// The running address space.
     asid: Asid,
     lite: Option<Lite>,
     predictor: Option<Predictor>,
     /// Instructions at which the distance of anchors was last chosen.
     anchors_chosen: u64,
-    /// What left the page arrays of the last level since it was asked; none where nobody asks.
-    left: Option<Vec<Held>>,
+    /// Entries that left the last level's page arrays since the last call; none if not tracked.
+    left: Option<Vec<EntryTag>>,
     counts: DataSideCounts,
 }
 
-/// What an array holds, as doublings of a base page, smallest first.
+/// The sizes that an array holds, as doublings of a base page, smallest first.
 fn shifts(tlb: &TlbSpec, paging: Paging) -> Vec<u32> {
     let base = paging.base().shift();
     let mut shifts: Vec<u32> = tlb.page_sizes.iter().map(|size| size.shift() - base).collect();
@@ -58,7 +58,7 @@ fn shifts(tlb: &TlbSpec, paging: Paging) -> Vec<u32> {
     shifts
 }
 
-/// The group that coalesces as a whole, as doublings of a base page.
+/// The group that an array coalesces as a whole, as doublings of a base page.
 fn aligned_shift(tlb: &TlbSpec) -> Option<u32> {
     match tlb.coalesce {
         Some(Coalesce::Aligned(pages)) => Some(pages.ilog2()),
@@ -67,7 +67,7 @@ fn aligned_shift(tlb: &TlbSpec) -> Option<u32> {
 }
 
 impl DataSide {
-    /// Empty arrays. `None` for machines that are not described as a data side.
+    /// Empty arrays. `None` for machines that are no data side.
     pub fn new(machine: &MachineSpec) -> Option<DataSide> {
         let spec = machine.data_side.as_deref()?.clone();
         let paging = machine.paging;
@@ -81,14 +81,14 @@ impl DataSide {
             }
             let entries = match tlb.coalesce {
                 Some(rule @ (Coalesce::Clustered(_) | Coalesce::Contiguous(_))) => {
-                    Entries::Coalesced(Coalesced::new(rule, tlb.geometry))
+                    Entries::Coalesced(CoalescedArray::new(rule, tlb.geometry))
                 }
                 Some(Coalesce::Anchor(pages)) => {
-                    Entries::Anchored(Anchored::new(tlb.geometry, shifts.clone(), pages.ilog2()))
+                    Entries::Anchored(AnchoredArray::new(tlb.geometry, shifts.clone(), pages.ilog2()))
                 }
                 _ => Entries::Pages(tlb.set_array()),
             };
-            second.push(Second { entries, shifts, shared: tlb.shared, hits: 0, writes: 0 });
+            second.push(SecondLevel { entries, shifts, shared: tlb.shared, hits: 0, writes: 0 });
         }
         let mut aligned: Vec<u32> = machine.tlbs.iter().filter_map(aligned_shift).collect();
         aligned.sort_unstable_by_key(|&shift| std::cmp::Reverse(shift));
@@ -115,16 +115,16 @@ impl DataSide {
         })
     }
 
-    /// What it was made of.
+    /// Its machine.
     pub fn machine(&self) -> &MachineSpec {
         &self.machine
     }
 
-    /// `n` references in a row to one base page.
+    /// `n` consecutive references to one base page.
     #[inline]
-    pub fn reference(&mut self, page: u64, n: u64, memory: &mut impl Memory) {
+    pub fn reference(&mut self, page: u64, n: u64, memory: &mut impl SideMemoryView) {
         let mut left = n;
-        // Where no array of level 1 holds such pages, a miss brings nothing that the next reference hits.
+        // If no level-1 array holds such pages, the next reference misses again.
         while left > 0 && !self.hits(page, left) {
             if !self.serves_below(page, memory) {
                 self.walk(page, memory);
@@ -133,7 +133,7 @@ impl DataSide {
         }
     }
 
-    /// Whether level 1 serves `n` references in a row; if it does, they are made.
+    /// Makes `n` consecutive references if level 1 serves them; otherwise false.
     #[inline]
     pub fn hits(&mut self, page: u64, n: u64) -> bool {
         let hit = self.hit(page, n);
@@ -141,7 +141,7 @@ impl DataSide {
         hit
     }
 
-    /// Whether level 1 serves `n` references in a row; if it does, they are counted there.
+    /// Counts `n` consecutive references at level 1 if it serves them; otherwise false.
     #[inline(always)]
     fn hit(&mut self, page: u64, n: u64) -> bool {
         let mut found = None;
@@ -157,16 +157,16 @@ impl DataSide {
         self.in_range(page, n, found.is_some()) || self.count(found, n)
     }
 
-    /// Whether the range TLB of level 1 serves `n` references in a row, which a page TLB serves too or does not.
+    /// Whether level 1's range TLB serves `n` consecutive references; `found`: a page TLB does.
     #[inline(always)]
     fn in_range(&mut self, page: u64, n: u64, found: bool) -> bool {
         let Some(ranges) = &mut self.ranges[0] else { return false };
-        // Of references that miss everything one is made: the others come again.
+        // If everything misses, only one reference is made: the others come again.
         let missing = if found { n } else { 1 };
         ranges.look_up(page, n, missing).is_some()
     }
 
-    /// Counts `n` references in a row where a page TLB found the first, if one did.
+    /// Counts `n` consecutive references, given the page TLB's result for the first.
     #[inline(always)]
     fn count(&mut self, found: Option<(Probe, usize)>, n: u64) -> bool {
         let Some((probe, rank)) = found else { return false };
@@ -174,8 +174,7 @@ impl DataSide {
         true
     }
 
-    /// [`DataSide::hit`] where page sizes are predicted: all references in a row but the first know the size that the
-    /// page was found at, unless it was found at none.
+    /// [`DataSide::hit`] with a predictor: after the first reference the size is known, unless the page was not found.
     #[inline(never)]
     fn hit_predicted(&mut self, page: u64, n: u64, found: Option<(Probe, usize)>) -> bool {
         let in_range = self.in_range(page, n, found.is_some());
@@ -192,9 +191,9 @@ impl DataSide {
         in_range || self.count(found, n)
     }
 
-    /// No array of level 1 has the page: whether one of level 2 does, which makes the reference. Otherwise it walks.
+    /// After a level-1 miss: makes the reference if level 2 serves it; otherwise false, and a walk is due.
     #[inline(never)]
-    pub fn serves_below(&mut self, page: u64, memory: &mut impl Memory) -> bool {
+    pub fn serves_below(&mut self, page: u64, memory: &mut impl SideMemoryView) -> bool {
         self.counts.level1_misses += 1;
         if let Some(lite) = &mut self.lite {
             lite.misses += 1;
@@ -226,16 +225,16 @@ impl DataSide {
         true
     }
 
-    /// A page of this size, as doublings of a base page.
+    /// A page size as doublings of a base page.
     fn doublings(&self, size: PageSize) -> u32 {
         size.shift() - self.paging.base().shift()
     }
 
-    /// No array has the page: the reference walks. Returns the page-table entries read.
-    pub fn walk(&mut self, page: u64, memory: &mut impl Memory) -> u32 {
+    /// Makes a reference by a walk; returns the page-table entries read.
+    pub fn walk(&mut self, page: u64, memory: &mut impl SideMemoryView) -> u32 {
         let size = memory.walked(page);
         let address = VirtAddr(Asid::number_of(page) << self.paging.base().shift());
-        // Between the two sizes that tables have, the entry is repeated for each base page.
+        // For sizes between the two that tables have, the entry is repeated for each base page.
         let leaf = if size >= self.paging.huge() { self.paging.huge() } else { self.paging.base() };
         let read = memory.walk(&mut self.walker, address, leaf);
         self.counts.walks += 1;
@@ -253,7 +252,7 @@ impl DataSide {
     }
 
     /// Fills the page arrays with a base page that a page of this size maps.
-    pub fn fill(&mut self, page: u64, size: PageSize, memory: &mut impl Memory) {
+    pub fn fill(&mut self, page: u64, size: PageSize, memory: &mut impl SideMemoryView) {
         let mapped = self.doublings(size);
         let together = |&&shift: &&u32| mapped == 0 && lie_together(page, shift, memory);
         let largest = self.aligned.iter().find(together).copied().unwrap_or(mapped);
@@ -266,7 +265,7 @@ impl DataSide {
         }
     }
 
-    /// Puts a page into level 1: as large as an array holds, and as is known of it.
+    /// Fills level 1 with the largest page that an array holds, up to the `known` doublings.
     fn fill_first(&mut self, page: u64, known: u32) {
         let fits = self.probes.iter().filter(|probe| probe.shift <= known);
         if let Some(&Probe { array, shift }) = fits.max_by_key(|probe| probe.shift) {
@@ -284,16 +283,19 @@ impl DataSide {
         self.spec.anchor_interval.map(|interval| self.anchors_chosen.saturating_add(interval))
     }
 
-    /// Instructions at which the next decision is due, of Lite or of the distance of anchors; `None` where none is.
+    /// Instructions at which Lite or the choice of distance is due next; `None` without either.
     pub fn due(&self) -> Option<u64> {
         self.lite.as_ref().map(Lite::due).into_iter().chain(self.anchors_due()).min()
     }
 
-    /// Decides what is due after so many instructions.
-    pub fn decide(&mut self, instructions: u64, memory: &mut impl Memory) {
+    /// Makes the decisions due at `instructions`.
+    pub fn decide(&mut self, instructions: u64, memory: &mut impl SideMemoryView) {
         if self.anchors_due().is_some_and(|due| due <= instructions) {
             let runs = memory.runs();
-            self.second.iter_mut().filter_map(Second::anchored_mut).for_each(|array| array.choose(&runs));
+            self.second
+                .iter_mut()
+                .filter_map(SecondLevel::anchored_mut)
+                .for_each(|array| array.choose(&runs));
             self.anchors_chosen = instructions;
         }
         if let Some(lite) = &mut self.lite
@@ -306,7 +308,7 @@ impl DataSide {
         }
     }
 
-    /// Drops what is known of these base pages of an address space.
+    /// Drops base pages of an address space.
     pub fn invalidate_of(&mut self, asid: Asid, pages: &Range<u64>) {
         self.drop_pages(&(asid.page(pages.start)..asid.page(pages.end)));
         let base = self.paging.base().shift();
@@ -315,47 +317,47 @@ impl DataSide {
         self.walker.enter(self.asid);
     }
 
-    /// The same of the address space that runs.
+    /// Drops base pages of the running address space.
     pub fn invalidate(&mut self, pages: &Range<u64>) {
         self.invalidate_of(self.asid, pages);
     }
 
-    /// Another address space runs.
+    /// Switches to another address space.
     pub fn enter(&mut self, asid: Asid) {
         self.asid = asid;
         self.walker.enter(asid);
     }
 
-    /// Drops everything of an address space.
+    /// Drops an address space.
     pub fn flush(&mut self, asid: Asid) {
         self.drop_pages(&asid.pages());
         self.walker.flush(asid);
     }
 
-    /// Hands the arrays that all cores share, and the tables in memory, to another core's.
+    /// Moves shared arrays and tables in memory to another core.
     pub fn give_shared(&mut self, to: &mut DataSide) {
         let second = self.second.iter_mut().zip(&mut to.second);
         second.filter(|(own, _)| own.shared).for_each(|(own, to)| std::mem::swap(own, to));
         self.walker.give_tables(&mut to.walker);
     }
 
-    /// From now on keeps what leaves the page arrays of the last level, but by invalidation.
+    /// From now on records entries that leave the last level's page arrays, except by invalidation.
     pub fn keep_left(&mut self) {
         self.left = Some(Vec::new());
     }
 
-    /// What has left them since.
-    pub fn take_left(&mut self) -> Vec<Held> {
+    /// The entries that have left since.
+    pub fn take_left(&mut self) -> Vec<EntryTag> {
         self.left.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// Whether a page array of level 1 has a base page.
+    /// Whether a level-1 page array holds a base page.
     pub fn holds_in_first(&self, page: u64) -> bool {
         self.probes.iter().any(|of| self.first[of.array].contains(page >> of.shift, tag(page, of.shift)))
     }
 
-    /// Whether a page array of the last level has a page, by its first base page and its doublings.
-    pub fn holds_in_last(&self, (page, shift): Held) -> bool {
+    /// Whether a page array of the last level holds a page, by its first base page and its doublings.
+    pub fn holds_in_last(&self, (page, shift): EntryTag) -> bool {
         let (number, tag) = (page >> shift, tag(page, shift));
         if self.second.is_empty() {
             return self.first.iter().any(|array| array.contains(number, tag));
@@ -366,8 +368,8 @@ impl DataSide {
         })
     }
 
-    /// Pages of an address space that the page arrays of the last level have, in order.
-    pub fn held_in_last(&self, asid: Asid) -> Vec<Held> {
+    /// Pages of an address space in the last level's page arrays, in order.
+    pub fn held_in_last(&self, asid: Asid) -> Vec<EntryTag> {
         let mut tags: Vec<u64> = Vec::new();
         for second in &self.second {
             if let Entries::Pages(array) = &second.entries {
@@ -378,7 +380,8 @@ impl DataSide {
             tags.extend(self.first.iter().flat_map(WayArray::tags));
         }
         let its = asid.pages();
-        let mut all: Vec<Held> = tags.into_iter().map(held).filter(|(page, _)| its.contains(page)).collect();
+        let mut all: Vec<EntryTag> =
+            tags.into_iter().map(held).filter(|(page, _)| its.contains(page)).collect();
         all.sort_unstable();
         all.dedup();
         all
@@ -401,7 +404,7 @@ impl DataSide {
         self.counts.walks
     }
 
-    /// What was counted so far.
+    /// Counts so far.
     pub fn counts(&self) -> DataSideCounts {
         let (references, misses) = (self.counts.references, self.counts.level1_misses);
         let mut arrays = Vec::new();
@@ -423,7 +426,7 @@ impl DataSide {
                 arrays.push(of(array.hits(), array.operations(references)));
             } else {
                 let array = second.next().expect("one for each other array");
-                // By each miss of level 1, by those whose size was predicted wrong again, and for anchors.
+                // Level-1 misses, second searches after a wrong prediction, and lookups of anchors.
                 let reads = misses + again + array.anchored().map_or(0, |array| array.lookups);
                 let operations = Operations { ways, reads, writes: array.writes };
                 arrays.push(of(array.hits, vec![operations]));
@@ -431,7 +434,7 @@ impl DataSide {
         }
         for ((name, cache), (_, counts)) in self.machine.walker.caches().into_iter().zip(self.walker.counts())
         {
-            // All are searched by every walk at once, also those that cannot have what it needs.
+            // Every walk searches all caches at once, even those that cannot help.
             let operations = Operations {
                 ways: cache.geometry.ways() as u32,
                 reads: self.counts.walks,
@@ -448,7 +451,7 @@ impl DataSide {
                 .counts()
         };
         let lite = self.lite.as_ref();
-        let anchors = self.second.iter().find_map(Second::anchored).map(|array| AnchorUse {
+        let anchors = self.second.iter().find_map(SecondLevel::anchored).map(|array| AnchorUse {
             lookups: array.lookups,
             hits: array.hits,
             distance: array.distance(),
@@ -466,9 +469,9 @@ impl DataSide {
     }
 }
 
-/// Whether the aligned group of so many doublings around a base page lies in aligned frames that follow each other,
-/// under the same rights.
-fn lie_together(page: u64, shift: u32, memory: &impl Memory) -> bool {
+/// Whether the aligned group of 2^`shift` pages around a base page lies in aligned consecutive frames under the same
+/// rights.
+fn lie_together(page: u64, shift: u32, memory: &impl SideMemoryView) -> bool {
     let first = page >> shift << shift;
     let lies = memory.frame(first).filter(|(frame, _)| frame.trailing_zeros() >= shift);
     lies.is_some_and(|(frame, rights)| {

@@ -1,27 +1,26 @@
-//! Lite: how many ways of each first-level array stay on.
+//! Lite: switches off ways of first-level arrays.
 //!
-//! At the end of each interval, counters of the ranks at which hits were found tell how many more misses half of an
-//! array's ways would have meant. Arrays are halved, one after the other, as long as the misses that all of it would
-//! have meant together stay within a threshold of those there were. All ways come back when misses have grown by the
-//! threshold, and once in a while by chance: what is off counts nothing.
+//! At the end of each interval, counters of hits by rank give the misses that halving an array's ways would have added.
+//! Lite halves one array after the other, as long as all added misses together stay within a threshold. It switches all
+//! ways on again when misses rise by the threshold, and sometimes at random, because ways that are off count nothing.
 //!
 //! Source: Karakostas 2016, section 5.4.2 and algorithm 5.1, whose test of growth and whose prose differ: see
-//! [`History`].
+//! [`LiteHistory`].
 
-use super::spec::{History, LiteSpec};
+use super::spec::{LiteHistory, LiteSpec};
 use super::way_array::WayArray;
 use pagewalk_units::Draws;
 
-/// Draws that a chance is told by.
+/// The range of a random draw.
 const CHANCES: u64 = 1 << 32;
 
 #[derive(Clone, Debug)]
 pub(super) struct Lite {
     spec: LiteSpec,
-    /// The arrays whose ways it switches, by place among those of level 1.
+    /// Its arrays, by index among level 1's.
     arrays: Vec<usize>,
     draws: Draws,
-    /// Misses in 1000 instructions that an interval is compared with; none before the first.
+    /// Misses per thousand instructions to compare with; none in the first interval.
     previous: Option<f64>,
     /// Misses of level 1 since the last decision.
     pub misses: u64,
@@ -32,7 +31,7 @@ pub(super) struct Lite {
 }
 
 impl Lite {
-    /// `arrays`: those that the specification names, by place among those of level 1.
+    /// `arrays`: the specification's arrays, by index among level 1's.
     pub fn new(spec: &LiteSpec, arrays: Vec<usize>) -> Lite {
         Lite {
             draws: Draws::new(spec.seed),
@@ -59,8 +58,8 @@ impl Lite {
         misses - reference >= borne
     }
 
-    /// Decides, after so many instructions; returns the tags that were in ways which are off now. `arrays`: those of
-    /// level 1; `references`: of the design so far.
+    /// Decides at `instructions`; returns tags of entries dropped with their ways. `arrays`: level 1's; `references`:
+    /// the design's references so far.
     pub fn decide(&mut self, arrays: &mut [WayArray], instructions: u64, references: u64) -> Vec<u64> {
         let mut dropped = Vec::new();
         let executed = (instructions - self.from).max(1) as f64;
@@ -84,15 +83,15 @@ impl Lite {
                 }
             }
         }
-        let keeps = self.spec.history == History::Minimum;
+        let keeps = self.spec.history == LiteHistory::Minimum;
         self.previous = Some(self.previous.filter(|&previous| keeps && previous <= actual).unwrap_or(actual));
         arrays.iter_mut().for_each(|array| array.ranks.fill(0));
         (self.misses, self.from) = (0, instructions);
         dropped
     }
 
-    /// The ways of an array that are left when they are halved while that is borne; adds to the misses that are then
-    /// to be expected.
+    /// Halves an array's ways while the threshold allows; adds the expected misses to `potential`. Returns the ways
+    /// left.
     fn shrink(&self, array: &WayArray, potential: &mut u64, rate: impl Fn(u64) -> f64, actual: f64) -> usize {
         let mut ways = array.active();
         while ways > 1 {
@@ -112,7 +111,7 @@ mod tests {
     use super::*;
     use pagewalk_setassoc::Geometry;
 
-    fn spec(threshold: f64, relative: bool, history: History) -> LiteSpec {
+    fn spec(threshold: f64, relative: bool, history: LiteHistory) -> LiteSpec {
         LiteSpec {
             tlbs: Vec::new(),
             threshold,
@@ -129,13 +128,13 @@ mod tests {
         (0..count).map(|_| WayArray::new(Geometry::new(64, Some(4)).unwrap())).collect()
     }
 
-    /// Algorithm 5.1: what one array is expected to lose is carried over to the next.
+    /// Algorithm 5.1: one array's expected misses carry over to the next.
     #[test]
     fn losses_add_up_over_the_arrays() {
         let mut arrays = arrays(2);
-        let mut lite = Lite::new(&spec(1.0, false, History::Previous), vec![0, 1]);
+        let mut lite = Lite::new(&spec(1.0, false, LiteHistory::Previous), vec![0, 1]);
         lite.misses = 10;
-        // Each of them alone would be borne: 0.7 more misses in 1000 instructions.
+        // Each alone is within the threshold: 0.7 more misses per thousand instructions.
         (arrays[0].ranks[2], arrays[1].ranks[2]) = (7, 7);
         (arrays[0].ranks[1], arrays[1].ranks[1]) = (50, 50);
         lite.decide(&mut arrays, 10_000, 0);
@@ -145,7 +144,7 @@ mod tests {
     #[test]
     fn several_halvings_in_one_decision_end_at_one_way() {
         let mut arrays = arrays(1);
-        let mut lite = Lite::new(&spec(0.1, false, History::Previous), vec![0]);
+        let mut lite = Lite::new(&spec(0.1, false, LiteHistory::Previous), vec![0]);
         lite.decide(&mut arrays, 1000, 0);
         assert_eq!(arrays[0].active(), 1);
         lite.misses = 5;
@@ -153,11 +152,11 @@ mod tests {
         assert_eq!((arrays[0].active(), lite.reactivations), (4, [0, 1]), "misses have grown");
     }
 
-    /// With the algorithm's running minimum a program whose misses rise for good keeps all ways on; with the prose's
-    /// previous interval it does not.
+    /// If misses rise for good, the algorithm's running minimum keeps all ways on; the prose's previous interval does
+    /// not.
     #[test]
     fn the_two_histories_differ_when_misses_rise_for_good() {
-        for (history, active) in [(History::Previous, 1), (History::Minimum, 4)] {
+        for (history, active) in [(LiteHistory::Previous, 1), (LiteHistory::Minimum, 4)] {
             let mut arrays = arrays(1);
             let mut lite = Lite::new(&spec(0.1, false, history), vec![0]);
             for (interval, misses) in [0, 50, 50, 50].into_iter().enumerate() {

@@ -1,8 +1,8 @@
-//! The data side of designs that count every operation: ranges, coalescing, ways that are switched off.
+//! Data sides, which count every operation: ranges, coalescing, ways switched off.
 //!
-//! A machine file with `side = "data"` describes what data references alone meet. Its model, [`DataSide`], follows each
-//! of them through the arrays in their order, and counts what every array is asked and given, by the ways that are on,
-//! so that energy can be priced:
+//! A machine file with `side = "data"` describes the hardware for data references only. Its model, [`DataSide`], sends
+//! each of them through the arrays in order, and counts every search and write by the number of ways on, to price
+//! energy:
 //!
 //! ```text
 //!   level 1   page TLBs (ways may be off: Lite)   range TLB         probed together, by every reference
@@ -11,7 +11,7 @@
 //! ```
 //!
 //! Source: Karakostas, "Improving the Performance and Energy-efficiency of Virtual Memory: A Range-based Approach", PhD
-//! thesis, UPC 2016, chapters 4 and 5. What it leaves open is named in `docs/explanation/ranges-and-energy.md`.
+//! thesis, UPC 2016, chapters 4 and 5. `docs/explanation/ranges-and-energy.md` lists what it leaves open.
 
 mod anchored;
 mod coalesced;
@@ -29,8 +29,10 @@ mod way_array;
 
 pub use counts::{AnchorUse, ArrayUse, DataSideCounts, Operations, RangeUse};
 pub use hierarchy::DataSide;
-pub use memory::Memory;
+pub use memory::SideMemoryView;
 pub use range::Range;
 pub use range_table::{RangeTable, RangeWalk};
-pub use spec::{Backing, Coalesce, Collapse, DataSideSpec, History, LiteSpec, RangeFill, RangeTlbSpec};
-pub use tag::Held;
+pub use spec::{
+    Coalesce, CollapseSpec, DataSideSpec, LiteHistory, LiteSpec, RangeBacking, RangeFill, RangeTlbSpec,
+};
+pub use tag::EntryTag;

@@ -1,16 +1,16 @@
-//! Ranges, and the TLB that holds them.
+//! Ranges and the range TLB.
 
 use super::counts::RangeUse;
 use super::spec::RangeTlbSpec;
 
-/// Base pages in one piece, in virtual and physical memory, under the same rights.
+/// Base pages that are contiguous in virtual and physical memory, under the same rights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Range {
     /// First page number.
     pub base: u64,
     /// One past the last.
     pub limit: u64,
-    /// First frame less first page, modulo 2^64.
+    /// First frame minus first page, modulo 2^64.
     pub offset: u64,
 }
 
@@ -27,11 +27,11 @@ impl Range {
     }
 }
 
-/// Fully associative, least recently used first to leave.
+/// A fully associative LRU TLB of ranges.
 #[derive(Clone, Debug)]
 pub(super) struct RangeTlb {
     spec: RangeTlbSpec,
-    /// The one used last first.
+    /// Ranges, the last used first.
     ranges: Vec<Range>,
     counts: RangeUse,
 }
@@ -47,7 +47,7 @@ impl RangeTlb {
         RangeTlb { ranges: Vec::with_capacity(spec.entries as usize), spec: spec.clone(), counts }
     }
 
-    /// `n` references in a row to one page: the range that they hit. Where they miss, so many of them probe it.
+    /// The range that `n` consecutive references to one page hit. If they miss, `missing` of them probe it.
     #[inline(always)]
     pub fn look_up(&mut self, page: u64, n: u64, missing: u64) -> Option<Range> {
         let Some(at) = self.ranges.iter().position(|range| range.contains(page)) else {
@@ -65,7 +65,7 @@ impl RangeTlb {
         Some(self.ranges[0])
     }
 
-    /// Puts a range in. What it overlaps with goes: it is an older shape of the same.
+    /// Inserts a range, and drops overlapping ones, which are its older shapes.
     pub fn insert(&mut self, range: Range) {
         self.remove(&(range.base..range.limit));
         self.ranges.truncate(self.spec.entries as usize - 1);
@@ -73,7 +73,7 @@ impl RangeTlb {
         self.counts.writes += 1;
     }
 
-    /// Drops every range that has some of these pages.
+    /// Drops ranges that overlap these pages.
     pub fn remove(&mut self, pages: &std::ops::Range<u64>) {
         self.ranges.retain(|range| !range.overlaps(pages));
     }
@@ -105,7 +105,7 @@ mod tests {
         assert_eq!(hits, [false, true, true, false]);
     }
 
-    /// Section 4.4.4: the invalidation of one page drops the ranges that have it.
+    /// Section 4.4.4: the invalidation of one page drops ranges around it.
     #[test]
     fn any_page_of_a_range_drops_it() {
         let mut tlb = tlb(2, false);

@@ -1,8 +1,8 @@
 //! The range table: a B-tree of ranges that hardware walks.
 //!
 //! A node has up to 4 ranges and 5 children and fills two cache lines of 64 bytes: 4 times 36 + 36 + 64 bits of ranges,
-//! 5 times 8 bytes of physical addresses (Karakostas 2016, section 4.4.2). The kernel builds it anew, as full as it can
-//! be, whenever ranges change: what their number makes of the shape, the thesis leaves open.
+//! 5 times 8 bytes of physical addresses (Karakostas 2016, section 4.4.2). The thesis leaves the shape for a number of
+//! ranges open; here the kernel rebuilds the table, as full as possible, whenever ranges change.
 
 use super::range::Range;
 
@@ -12,14 +12,14 @@ const RANGES: usize = 4;
 #[derive(Clone, Debug, Default)]
 struct Node {
     ranges: Vec<Range>,
-    /// One more than ranges, or none in a leaf.
+    /// Children: one more than ranges, or none in a leaf.
     children: Vec<u32>,
 }
 
-/// What a walk of the range table found.
+/// The result of a walk of the range table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RangeWalk {
-    /// The range with the page.
+    /// The range around the page.
     pub range: Range,
     /// Nodes read.
     pub nodes: u32,
@@ -40,7 +40,7 @@ impl RangeTable {
     /// Cache lines of a node.
     pub const NODE_LINES: u64 = 2;
 
-    /// The table of ranges that ascend and do not overlap.
+    /// A table of ascending ranges that do not overlap.
     ///
     /// # Panics
     /// If they do not ascend, or overlap.
@@ -60,7 +60,7 @@ impl RangeTable {
             node.ranges = ranges.to_vec();
         } else {
             let children = (ranges.len() + 1).div_ceil(capacity(levels - 1) + 1);
-            // What stays of the ranges when one goes between each two children, evenly.
+            // Ranges left for the children, shared evenly, after one between each two.
             let below = ranges.len() + 1 - children;
             let mut rest = ranges;
             for child in 0..children {
@@ -77,7 +77,7 @@ impl RangeTable {
         self.nodes.len() as u32 - 1
     }
 
-    /// Levels of a table of so many ranges.
+    /// Levels of a table of `ranges` ranges.
     pub fn levels_of(ranges: usize) -> u32 {
         (0..).find(|&levels| capacity(levels) >= ranges).unwrap_or(0)
     }
@@ -96,17 +96,17 @@ impl RangeTable {
         }
     }
 
-    /// Ranges in it.
+    /// The number of ranges.
     pub fn len(&self) -> usize {
         self.ranges
     }
 
-    /// Whether it has none.
+    /// Whether it has no ranges.
     pub fn is_empty(&self) -> bool {
         self.ranges == 0
     }
 
-    /// Nodes that it takes.
+    /// The number of nodes.
     pub fn nodes(&self) -> usize {
         self.nodes.len()
     }
@@ -117,7 +117,7 @@ impl RangeTable {
     }
 }
 
-/// Most ranges of a table of so many levels.
+/// Most ranges of a table of `levels` levels.
 fn capacity(levels: u32) -> usize {
     (RANGES + 1).saturating_pow(levels) - 1
 }

@@ -1,17 +1,17 @@
-//! A page TLB of level 2, by what an entry holds.
+//! A page TLB of level 2, of any kind of entries.
 
-use super::anchored::Anchored;
-use super::coalesced::Coalesced;
-use super::memory::Memory;
+use super::anchored::AnchoredArray;
+use super::coalesced::CoalescedArray;
+use super::memory::SideMemoryView;
 use super::tag::tag;
 use crate::Asid;
 use pagewalk_setassoc::SetArray;
 
 /// A page TLB of level 2.
 #[derive(Clone, Debug)]
-pub(super) struct Second {
+pub(super) struct SecondLevel {
     pub entries: Entries,
-    /// What it holds, as doublings of a base page.
+    /// Its page sizes, as doublings of a base page.
     pub shifts: Vec<u32>,
     /// Whether all cores share it.
     pub shared: bool,
@@ -22,28 +22,28 @@ pub(super) struct Second {
 #[derive(Clone, Debug)]
 pub(super) enum Entries {
     Pages(SetArray),
-    Coalesced(Coalesced),
-    Anchored(Anchored),
+    Coalesced(CoalescedArray),
+    Anchored(AnchoredArray),
 }
 
-impl Second {
+impl SecondLevel {
     /// Its anchors, if it has some.
-    pub fn anchored(&self) -> Option<&Anchored> {
+    pub fn anchored(&self) -> Option<&AnchoredArray> {
         match &self.entries {
             Entries::Anchored(array) => Some(array),
             _ => None,
         }
     }
 
-    /// The same, to be changed.
-    pub fn anchored_mut(&mut self) -> Option<&mut Anchored> {
+    /// [`SecondLevel::anchored`] for changes.
+    pub fn anchored_mut(&mut self) -> Option<&mut AnchoredArray> {
         match &mut self.entries {
             Entries::Anchored(array) => Some(array),
             _ => None,
         }
     }
 
-    /// The largest page that it has around this one, which is then used.
+    /// The largest entry around a page, which counts as used.
     pub fn touch(&mut self, page: u64) -> Option<u32> {
         match &mut self.entries {
             Entries::Coalesced(array) => array.touch(page).then_some(0),
@@ -59,9 +59,14 @@ impl Second {
         }
     }
 
-    /// Takes what a walk found: pages of their size, base pages together where it coalesces. Returns the tag of the
-    /// page that gave way, where entries are pages.
-    pub fn fill(&mut self, page: u64, mapped: u32, largest: u32, memory: &mut impl Memory) -> Option<u64> {
+    /// Fills after a walk: a page of its size, or coalesced base pages. Returns the victim's tag, if entries are pages.
+    pub fn fill(
+        &mut self,
+        page: u64,
+        mapped: u32,
+        largest: u32,
+        memory: &mut impl SideMemoryView,
+    ) -> Option<u64> {
         let victim = match &mut self.entries {
             Entries::Coalesced(array) if mapped == 0 => {
                 array.fill(page, memory);

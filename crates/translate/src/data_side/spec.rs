@@ -1,4 +1,4 @@
-//! What the keys of a data side say. `docs/explanation/ranges-and-energy.md` explains them.
+//! The specification of a data side. `docs/explanation/ranges-and-energy.md` explains the keys.
 
 use crate::TlbSpec;
 use serde::Deserialize;
@@ -6,22 +6,22 @@ use serde::Deserialize;
 /// Doublings of the largest distance of anchors.
 pub(super) const DISTANCE_SHIFT_MAX: u32 = 16;
 
-/// Neighbouring base pages under the same rights that share an entry, where they lie together in memory too.
+/// Which adjacent base pages under the same rights share an entry, if they lie together in memory too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Coalesce {
-    /// Any of an aligned group of so many pages whose frames lie in one aligned group of as many: Pham et al., HPCA
+    /// Pages of an aligned group of this size whose frames lie in one aligned group of the same size: Pham et al., HPCA
     /// 2014.
     Clustered(u32),
-    /// The neighbours in an aligned group that have neighbouring frames: CoLT-SA of Pham et al., MICRO 2012.
+    /// Adjacent pages in an aligned group with adjacent frames: CoLT-SA of Pham et al., MICRO 2012.
     Contiguous(u32),
-    /// All of an aligned group, with neighbouring, aligned frames, or none: AMD's 16 KB, Arm's contiguous hint.
+    /// A whole aligned group with consecutive, aligned frames: AMD's 16 KB, Arm's contiguous hint.
     Aligned(u32),
-    /// Pages from an anchor on, one at every so many pages: Park et al., ISCA 2017.
+    /// Pages from an anchor on, with anchors at this distance: Park et al., ISCA 2017.
     Anchor(u32),
 }
 
 impl Coalesce {
-    /// Pages of a group; from one anchor to the next.
+    /// Pages of a group, or between anchors.
     pub fn pages(self) -> u32 {
         match self {
             Coalesce::Clustered(pages)
@@ -31,7 +31,7 @@ impl Coalesce {
         }
     }
 
-    /// The most pages that there may be.
+    /// The largest value allowed.
     pub fn pages_max(self) -> u32 {
         if matches!(self, Coalesce::Anchor(_)) { 1 << DISTANCE_SHIFT_MAX } else { 64 }
     }
@@ -56,127 +56,126 @@ pub struct RangeTlbSpec {
     pub level: u8,
     /// Number of ranges.
     pub entries: u32,
-    /// Whether the range used last is compared before all are searched.
+    /// Whether a lookup compares the last used range before it searches all.
     pub mru: bool,
 }
 
-/// What a hit in the range TLB of level 2 puts into the page TLBs of level 1.
+/// What a hit in level 2's range TLB fills into level 1's page TLBs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RangeFill {
     /// A base page (Karakostas 2016, section 4.3).
     #[default]
     Base,
-    /// A page of the size that the page table has.
+    /// A page of the size in the page table.
     Mapped,
 }
 
-/// With which interval Lite compares one, to see that misses have grown.
+/// The interval that Lite compares with, to detect a rise of misses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum History {
-    /// The one before: the thesis's prose.
+pub enum LiteHistory {
+    /// The previous one: the thesis's prose.
     #[default]
     Previous,
-    /// The best so far: its algorithm 5.1, which keeps all ways on for good once a program's misses have grown.
+    /// The best so far: its algorithm 5.1, which keeps all ways on for good once misses have risen.
     Minimum,
 }
 
-impl History {
+impl LiteHistory {
     /// The name in machine files.
     pub fn name(self) -> &'static str {
         match self {
-            History::Previous => "previous",
-            History::Minimum => "minimum",
+            LiteHistory::Previous => "previous",
+            LiteHistory::Minimum => "minimum",
         }
     }
 }
 
-/// Lite: ways of first-level arrays that hardly add hits are switched off.
+/// Lite: switches off ways of first-level arrays that add few hits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LiteSpec {
-    /// Which arrays of the machine, by index.
+    /// Its arrays, by index in the machine.
     pub tlbs: Vec<usize>,
-    /// How many more misses are borne: in 1000 instructions, or as a share of those there are.
+    /// The added misses to accept: per thousand instructions, or as a share of the present ones.
     pub threshold: f64,
-    /// Whether it is a share.
+    /// Whether `threshold` is a share.
     pub relative: bool,
-    /// Misses in 1000 instructions that a relative threshold never goes below: a share of none would be none.
+    /// The lower bound of a relative threshold, in misses per thousand instructions: a share of 0 would be 0.
     pub floor: f64,
     /// Instructions from one decision to the next.
     pub interval: u64,
-    /// Chance, at each decision, that all ways are switched on.
+    /// The probability, at each decision, that all ways switch on.
     pub reactivation: f64,
     /// Seed of that chance.
     pub seed: u64,
-    /// What an interval is compared with.
-    pub history: History,
+    /// The interval to compare with.
+    pub history: LiteHistory,
 }
 
-/// What lies behind pages.
+/// The frames behind pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Backing {
-    /// All that may be used, in frames numbered as the pages are: the thesis's perfect eager paging.
+pub enum RangeBacking {
+    /// Frame numbers equal page numbers for all usable memory: the thesis's perfect eager paging.
     #[default]
     Perfect,
-    /// Frames of a memory, for what may be used as soon as it may.
+    /// Frames of a memory, as soon as memory becomes usable.
     Eager,
-    /// Frames of a memory, for a page when it is walked for.
+    /// Frames of a memory, at a page's first walk.
     Demand,
 }
 
-/// Huge pages that the kernel makes of small ones in the background, as khugepaged does.
+/// Collapses in the background, as by khugepaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Collapse {
+pub struct CollapseSpec {
     /// Instructions from one scan to the next.
     pub interval: u64,
-    /// Blocks that a scan looks at, going on where the last one ended.
+    /// Blocks per scan, which continues where the last one ended.
     pub blocks: u64,
-    /// Fewest pages of a block that were walked for.
+    /// Pages of a block that must have had walks.
     pub pages: u64,
 }
 
-impl Default for Collapse {
-    /// Linux: 8 blocks every 10 seconds, of which one page is enough; here every 100 million instructions.
-    fn default() -> Collapse {
-        Collapse { interval: 100_000_000, blocks: 8, pages: 1 }
+impl Default for CollapseSpec {
+    /// Linux: 8 blocks every 10 seconds, here every 100 million instructions; one page is enough.
+    fn default() -> CollapseSpec {
+        CollapseSpec { interval: 100_000_000, blocks: 8, pages: 1 }
     }
 }
 
-/// What a data side has besides page TLBs and the walker.
+/// The parts of a data side other than page TLBs and the walker.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DataSideSpec {
-    /// At most one for each level.
+    /// Range TLBs, at most one per level.
     pub range_tlbs: Vec<RangeTlbSpec>,
     /// Fewest base pages of a range.
     pub range_threshold: u64,
-    /// What hits of ranges put into level 1.
+    /// What hits of ranges fill into level 1.
     pub range_fill: RangeFill,
-    /// What lies behind pages.
-    pub backing: Backing,
-    /// The memory that frames are of, as its table describes it: what that means, the kernel's side knows.
+    /// The frames behind pages.
+    pub backing: RangeBacking,
+    /// The table that describes the memory of frames; the kernel's side interprets it.
     pub memory: Option<toml::Table>,
-    /// Huge pages made in the background.
-    pub collapse: Option<Collapse>,
-    /// Instructions from one choice of the distance of anchors to the next; never without.
+    /// Collapses in the background, if any.
+    pub collapse: Option<CollapseSpec>,
+    /// Instructions between choices of the distance of anchors; without it the distance is fixed.
     pub anchor_interval: Option<u64>,
-    /// Entries of the table that predicts page sizes; without, whoever mixes sizes knows them.
+    /// Entries of the predictor of page sizes; without it, sizes are known.
     pub predictor: Option<u32>,
-    /// Ways that are switched off.
+    /// Lite, if ways can switch off.
     pub lite: Option<LiteSpec>,
-    /// An ideal direct segment: areas of fixed size that live for more than this share of the run translate for
-    /// nothing.
+    /// An ideal direct segment: areas of fixed size that live for more than this share of the run translate for free.
     pub segment: Option<f64>,
-    /// Cycles of a walk, however many entries it reads; none where they go through caches of memory.
+    /// Cycles of a walk, whatever it reads; none if walks go through caches of memory.
     pub walk_cycles: Option<u64>,
     /// The table that prices its operations, by name.
     pub energy: Option<String>,
 }
 
 impl DataSideSpec {
-    /// What breaks a rule, with the choices.
+    /// Checks the rules; the error names the broken rule and the choices.
     pub(crate) fn check(&self, tlbs: &[TlbSpec], last_level: u8, cached: bool) -> Result<(), String> {
         for (at, ranges) in self.range_tlbs.iter().enumerate() {
             let RangeTlbSpec { name, level, entries, .. } = ranges;
@@ -190,7 +189,7 @@ impl DataSideSpec {
             }
             if self.range_tlbs[..at].iter().any(|other| other.level == *level) {
                 return Err(format!(
-                    "range_tlb `{name}`: there is another one of level {level}: one of a level must do"
+                    "range_tlb `{name}`: there is another one of level {level}: only one per level is possible"
                 ));
             }
         }
@@ -198,12 +197,12 @@ impl DataSideSpec {
             return Err("ranges.threshold = 0: a range has at least 1 page".to_owned());
         }
         match (self.backing, &self.memory) {
-            (Backing::Perfect, Some(_)) => {
+            (RangeBacking::Perfect, Some(_)) => {
                 return Err(
                     "ranges.memory is for backing = \"eager\" and \"demand\": leave it out".to_owned()
                 );
             }
-            (Backing::Eager | Backing::Demand, None) => {
+            (RangeBacking::Eager | RangeBacking::Demand, None) => {
                 return Err(
                     "ranges: missing key `memory`, such as { size = \"4G\" }: backing takes frames of it"
                         .to_owned(),
@@ -213,7 +212,7 @@ impl DataSideSpec {
         }
         self.check_anchors(tlbs)?;
         self.check_predictor(tlbs)?;
-        if let Some(Collapse { interval, blocks, pages }) = self.collapse
+        if let Some(CollapseSpec { interval, blocks, pages }) = self.collapse
             && (interval == 0 || blocks == 0 || pages == 0)
         {
             return Err(format!(
@@ -224,7 +223,7 @@ impl DataSideSpec {
             return Err(format!("segment.alive = {alive}: choose a share from 0 up to, but not, 1"));
         }
         if self.segment.is_some() && (self.energy.is_some() || !self.range_tlbs.is_empty() || cached) {
-            return Err("[segment] is an ideal that counts walks alone: leave out `energy`, [[range_tlb]] and [[cache]]"
+            return Err("[segment] is an ideal that counts only walks: leave out `energy`, [[range_tlb]] and [[cache]]"
                 .to_owned());
         }
         self.lite.as_ref().map_or(Ok(()), |lite| lite.check(tlbs))
@@ -236,7 +235,7 @@ impl DataSideSpec {
             (0, Some(_)) => Err("[anchors] is for an array with coalesce.rule = \"anchor\"".to_owned()),
             (_, Some(0)) => Err("anchors.interval = 0: choose at least 1 instruction".to_owned()),
             (0 | 1, _) => Ok(()),
-            _ => Err("two arrays have coalesce.rule = \"anchor\": one must do".to_owned()),
+            _ => Err("two arrays have coalesce.rule = \"anchor\": only one is possible".to_owned()),
         }
     }
 
@@ -247,7 +246,7 @@ impl DataSideSpec {
         }
         match tlbs.iter().find(|tlb| tlb.page_sizes.len() != 2 || tlb.coalesce.is_some()) {
             Some(TlbSpec { name, .. }) => Err(format!(
-                "[predictor] tells two page sizes apart, and tlb `{name}` has not two: mix them in every array, \
+                "[predictor] predicts one of two page sizes, but tlb `{name}` does not hold two: mix them in every array, \
                  without `coalesce`"
             )),
             None => Ok(()),
@@ -256,7 +255,7 @@ impl DataSideSpec {
 }
 
 impl LiteSpec {
-    /// The places of its arrays among those of level 1.
+    /// The indices of its arrays among level 1's.
     pub(super) fn places(&self, tlbs: &[TlbSpec]) -> Vec<usize> {
         let place = |&at: &usize| tlbs[..at].iter().filter(|tlb| tlb.level == 1).count();
         self.tlbs.iter().map(place).collect()

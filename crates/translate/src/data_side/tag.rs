@@ -1,23 +1,23 @@
-//! What arrays that mix page sizes know entries by.
+//! Tags of entries in arrays that mix page sizes.
 
 use std::ops::Range;
 
-/// A page in an array, as the kernel knows it: its first base page, and its doublings.
-pub type Held = (u64, u32);
+/// A page in an array: its first base page and its doublings.
+pub type EntryTag = (u64, u32);
 
-/// What is found for a page in an array that mixes sizes.
+/// The tag of a page in an array that mixes sizes.
 #[inline(always)]
 pub(super) fn tag(page: u64, shift: u32) -> u64 {
     (page >> shift) << 6 | u64::from(shift)
 }
 
 /// The page of a tag.
-pub(super) fn held(tag: u64) -> Held {
+pub(super) fn held(tag: u64) -> EntryTag {
     let shift = (tag & 63) as u32;
     (tag >> 6 << shift, shift)
 }
 
-/// Whether what has this tag lies in pages of the range in part.
+/// Whether the tagged page overlaps the range.
 pub(super) fn lies_in(tag: u64, pages: &Range<u64>) -> bool {
     let (number, shift) = (tag >> 6, tag & 63);
     number << shift < pages.end && pages.start < (number + 1) << shift

@@ -1,7 +1,7 @@
-//! A first-level array, least recently used first to leave, whose ways can be switched off.
+//! A first-level LRU array whose ways can be switched off.
 //!
-//! Entries of a set stand in order of use, so a rank in that order is a place. Switching ways off keeps a set's most
-//! recently used entries, which is what the counters of ranks tell the outcome of; the number of sets stays.
+//! Entries of a set are stored in order of use, so a rank in that order is an index. Switching ways off keeps a set's
+//! most recently used entries, as the counters by rank assume; the number of sets stays.
 
 use super::counts::Operations;
 use pagewalk_setassoc::Geometry;
@@ -13,18 +13,18 @@ pub(super) struct WayArray {
     geometry: Geometry,
     /// Ways that are on.
     active: usize,
-    /// Set by set, in order of use.
+    /// Tags by set, in order of use.
     tags: Vec<u64>,
-    /// Hits since the last decision by rank, but for those of the latest, which no decision asks for: from index 1 on
-    /// ranks 1, 2 to 3, 4 to 7, and so on.
+    /// Hits by rank since the last decision: from index 1 on ranks 1, 2 to 3, 4 to 7, and so on. No decision needs rank
+    /// 0.
     pub ranks: Vec<u64>,
-    /// Hits of the latest of a set.
+    /// Hits of a set's last used entry.
     latest: u64,
-    /// All others.
+    /// All other hits.
     older: u64,
-    /// Whether it was ever filled: nobody searches an array before.
+    /// Whether it was ever filled; an unused array is not searched.
     used: bool,
-    /// References of the design when reads were last counted.
+    /// The design's references when searches were last counted.
     counted: u64,
     operations: Vec<Operations>,
 }
@@ -53,7 +53,7 @@ impl WayArray {
         self.active
     }
 
-    /// The rank at which an entry was found. It becomes the latest of its set.
+    /// The rank of a found entry, which becomes the last used of its set.
     #[inline(always)]
     pub fn touch(&mut self, number: u64, tag: u64) -> Option<usize> {
         let first = self.geometry.set_of(number) * self.geometry.ways();
@@ -70,7 +70,7 @@ impl WayArray {
         Some(rank)
     }
 
-    /// Counts `n` hits in a row, the first at a rank.
+    /// Counts `n` consecutive hits, the first at `rank`.
     #[inline(always)]
     pub fn count(&mut self, rank: usize, n: u64) {
         if rank == 0 {
@@ -86,12 +86,12 @@ impl WayArray {
         self.ranks[rank_class(rank)] += 1;
     }
 
-    /// Hits in all.
+    /// All hits.
     pub fn hits(&self) -> u64 {
         self.latest + self.older
     }
 
-    /// Whether it has an entry.
+    /// Whether it holds an entry.
     pub fn contains(&self, number: u64, tag: u64) -> bool {
         let first = self.geometry.set_of(number) * self.geometry.ways();
         self.tags[first..first + self.active].contains(&tag)
@@ -102,10 +102,10 @@ impl WayArray {
         self.tags.iter().copied().filter(|&tag| tag != EMPTY)
     }
 
-    /// Puts in what is not held; returns the tag that gave way. `references`: of the design, this one not counted.
+    /// Inserts a missing tag; returns the victim. `references`: the design's references before this one.
     pub fn fill(&mut self, number: u64, tag: u64, references: u64) -> Option<u64> {
         if !self.used {
-            // This reference did not search it yet.
+            // This reference has not searched it.
             (self.used, self.counted) = (true, references + 1);
         }
         let first = self.geometry.set_of(number) * self.geometry.ways();
@@ -130,8 +130,7 @@ impl WayArray {
         }
     }
 
-    /// Has so many ways be on from now on; returns the tags that were in the others. `references`: of the design so
-    /// far.
+    /// Sets the number of ways on; returns tags of entries dropped. `references`: the design's references so far.
     pub fn set_active(&mut self, ways: usize, references: u64) -> Vec<u64> {
         self.count_reads(references);
         self.active = ways;
@@ -143,7 +142,7 @@ impl WayArray {
         dropped
     }
 
-    /// Searches and writes by ways, after so many references of the design.
+    /// Searches and writes by ways, after `references` of the design.
     pub fn operations(&self, references: u64) -> Vec<Operations> {
         let mut counted = self.clone();
         counted.count_reads(references);
@@ -152,7 +151,7 @@ impl WayArray {
         all
     }
 
-    /// So many references search it a second time, if they search it at all.
+    /// Counts second searches of `times` references, if the array is in use.
     pub fn search_again(&mut self, times: u64) {
         if self.used {
             self.now().reads += times;
@@ -176,7 +175,7 @@ impl WayArray {
     }
 }
 
-/// Which counter a rank belongs to: hits that halving 2^k ways would lose are those of counter k.
+/// The counter of a rank: halving 2^k ways loses the hits of counter k.
 #[inline(always)]
 fn rank_class(rank: usize) -> usize {
     if rank == 0 { 0 } else { rank.ilog2() as usize + 1 }
@@ -190,7 +189,8 @@ mod tests {
         WayArray::new(Geometry::new(entries, Some(ways)).unwrap())
     }
 
-    /// Karakostas 2016, figure 5.7: counters of 8 ways are of the latest, the next, the next two, the next four.
+    /// Karakostas 2016, figure 5.7: the counters of 8 ways cover the last used entry, the next, the next two, the next
+    /// four.
     #[test]
     fn counters_of_ranks_double() {
         let classes = |ways: usize| (0..ways).map(rank_class).collect::<Vec<_>>();

@@ -84,7 +84,7 @@ impl FileCacheOfMemory {
     }
 }
 
-/// Bytes that a text such as `48K` says.
+/// The bytes of a text such as `48K`.
 fn bytes(text: &str) -> Option<u64> {
     let (digits, scale) = match text.as_bytes().last()? {
         b'K' | b'k' => (&text[..text.len() - 1], 10),

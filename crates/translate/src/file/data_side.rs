@@ -1,10 +1,13 @@
 //! The keys of a machine that is a data side: `side`, `[[range_tlb]]`, `[ranges]`, `[collapse]`, `[anchors]`,
 //! `[predictor]`, `[lite]`, `[segment]`, `energy`.
 
-use crate::{Backing, Coalesce, Collapse, DataSideSpec, History, LiteSpec, RangeFill, RangeTlbSpec, TlbSpec};
+use crate::{
+    Coalesce, CollapseSpec, DataSideSpec, LiteHistory, LiteSpec, RangeBacking, RangeFill, RangeTlbSpec,
+    TlbSpec,
+};
 use serde::Deserialize;
 
-/// The side that a machine is.
+/// The value of `side`.
 #[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum FileSide {
@@ -17,13 +20,13 @@ pub(super) struct FileDataSide {
     pub side: Option<FileSide>,
     pub range_tlb: Vec<FileRangeTlb>,
     pub ranges: Option<FileRanges>,
-    pub collapse: Option<Collapse>,
+    pub collapse: Option<CollapseSpec>,
     pub anchors: Option<FileAnchors>,
     pub predictor: Option<FilePredictor>,
     pub lite: Option<FileLite>,
     pub segment: Option<FileSegment>,
     pub energy: Option<String>,
-    /// Of `[cost]`.
+    /// `walk` of `[cost]`.
     pub walk: Option<u64>,
 }
 
@@ -44,7 +47,7 @@ pub(super) struct FileRanges {
     #[serde(default)]
     fill: RangeFill,
     #[serde(default)]
-    backing: Backing,
+    backing: RangeBacking,
     memory: Option<toml::Table>,
 }
 
@@ -59,7 +62,7 @@ pub(super) struct FileLite {
     reactivation: Option<f64>,
     seed: Option<u64>,
     #[serde(default)]
-    history: History,
+    history: LiteHistory,
 }
 
 #[derive(Deserialize)]
@@ -109,7 +112,7 @@ impl FileCoalesce {
 }
 
 impl FileDataSide {
-    /// What it says of arrays such as these, beside caches of memory if it is `cached`.
+    /// The specification, for a machine with these arrays; `cached`: it has caches of memory.
     pub(super) fn check(self, tlbs: &[TlbSpec], cached: bool) -> Result<Option<Box<DataSideSpec>>, String> {
         let FileDataSide {
             side,
@@ -181,7 +184,7 @@ impl FileRangeTlb {
 }
 
 impl FileLite {
-    /// With defaults for what the source leaves open: `docs/explanation/ranges-and-energy.md`.
+    /// The specification, with defaults for what the source leaves open: `docs/explanation/ranges-and-energy.md`.
     fn spec(self, tlbs: &[TlbSpec]) -> Result<LiteSpec, String> {
         let index = |name: &String| {
             tlbs.iter().position(|tlb| tlb.name == *name).ok_or_else(|| {

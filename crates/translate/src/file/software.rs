@@ -1,7 +1,7 @@
-//! The keys of `[walker.mapped]`: page tables that are mapped themselves.
+//! The keys of `[walker.mapped]`: mapped page tables.
 
 use super::{FileReplacement, replacement};
-use crate::{MissClass, Objective, Placement, SoftwareSpec, System, TlbSpec, TuningSpec};
+use crate::{HandlerSystem, MissClass, Objective, Placement, SoftwareSpec, TlbSpec, TuningSpec};
 use pagewalk_setassoc::{Geometry, SetIndex};
 use pagewalk_units::PageSize;
 use serde::Deserialize;
@@ -51,7 +51,7 @@ struct FileTuning {
 }
 
 impl FileSoftware {
-    /// The whole, of a TLB that is the machine's only one.
+    /// The specification, for the machine's only TLB.
     pub(super) fn check(self, tlb: &TlbSpec, base: PageSize) -> Result<SoftwareSpec, String> {
         let slots = tlb.geometry.entries() as u32;
         if tlb.index != SetIndex::Modulo {
@@ -88,8 +88,8 @@ impl FileSoftware {
     }
 }
 
-/// The system that is named, or the only one.
-fn system(name: Option<String>, mut systems: BTreeMap<String, FileSystem>) -> Result<System, String> {
+/// The named system, or the only one.
+fn system(name: Option<String>, mut systems: BTreeMap<String, FileSystem>) -> Result<HandlerSystem, String> {
     let choices = systems.keys().cloned().collect::<Vec<_>>().join(", ");
     let name = match name {
         Some(name) => name,
@@ -110,11 +110,11 @@ fn system(name: Option<String>, mut systems: BTreeMap<String, FileSystem>) -> Re
         ));
     }
     let cycles = MissClass::ALL.map(|class| cycles.get(class.name()).copied());
-    Ok(System { structure: structure.unwrap_or_else(|| name.clone()), name, tables, cycles, modify })
+    Ok(HandlerSystem { structure: structure.unwrap_or_else(|| name.clone()), name, tables, cycles, modify })
 }
 
 impl FileTuning {
-    /// What the source leaves open.
+    /// The tuning, with defaults for what the source leaves open.
     fn with_defaults(self, slots: u32) -> TuningSpec {
         TuningSpec {
             period: self.period.unwrap_or(10_000),

@@ -137,7 +137,7 @@ impl FileTlb {
         }
     }
 
-    /// Of the entries that are not reserved.
+    /// The geometry without reserved entries.
     fn geometry(&self, file: &str, name: &str) -> Result<Geometry, MachineError> {
         let rule = |why: String| MachineError::Rule { file: file.to_owned(), why };
         let impossible = |why| MachineError::TlbGeometry { file: file.to_owned(), tlb: name.to_owned(), why };

@@ -11,7 +11,7 @@ use pagewalk_units::{PageSize, Paging};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// The keys of all kinds, so that the parser can name the line of a wrong one.
+/// The keys of all kinds, so that the parser can report the line of a wrong one.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct FileWalker {
@@ -58,7 +58,7 @@ struct FileHost {
     caches: BTreeMap<String, FileCache>,
 }
 
-/// A [`FileCache`] and one key more.
+/// [`FileCache`] with one more key.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct FileNestedTlb {
@@ -72,7 +72,7 @@ struct FileNestedTlb {
 }
 
 impl FileCache {
-    /// The cache; `name` is what messages call it.
+    /// The cache; `name` is its name in messages.
     fn check(self, file: &str, name: &str) -> Result<WalkCacheSpec, MachineError> {
         let geometry = Geometry::new(self.entries, self.ways).map_err(|why| MachineError::CacheGeometry {
             file: file.to_owned(),
@@ -97,7 +97,7 @@ impl FileNestedTlb {
 }
 
 impl FileHost {
-    /// The host's table and the size of its pages, under a guest with these.
+    /// The host's table and its page size, for a guest with these pages.
     fn check(self, file: &str, guest: Paging) -> Result<(RadixSpec, PageSize), MachineError> {
         let rule =
             |why: String| MachineError::Rule { file: file.to_owned(), why: format!("walker.host: {why}") };
@@ -105,7 +105,7 @@ impl FileHost {
         let levels = radix_levels(format, self.levels).map_err(rule)?;
         let page: PageSize = self.page_size.parse().map_err(|why| rule(format!("page_size: {why}")))?;
         let sizes = format.page_sizes(levels);
-        // A TLB entry stands for the smaller of the two pages: the guest's base page, or its huge page.
+        // A TLB entry maps the smaller of the guest's and the host's page.
         let fits = |&size: &PageSize| size == guest.base() || size >= guest.huge();
         if !sizes.contains(&page) || !fits(&page) {
             let choices: Vec<String> = sizes.into_iter().filter(fits).map(|size| size.to_string()).collect();
@@ -120,7 +120,7 @@ impl FileHost {
 }
 
 impl FileWalker {
-    /// Takes the tables that are mapped themselves, if it has some: the TLB must be known to check them.
+    /// Takes the mapped page tables, if any: checking them needs the TLB.
     pub(super) fn take_mapped(&mut self) -> Result<Option<FileSoftware>, String> {
         self.check_keys()?;
         if self.mapped.is_some() && self.refill_cycles.is_some() {
@@ -131,8 +131,8 @@ impl FileWalker {
         Ok(self.mapped.take())
     }
 
-    /// The walker, the machine's page sizes, and the cycles of a refill by software. Where tables are `mapped` each
-    /// class of refills has its own, and none is needed here.
+    /// The walker, the machine's page sizes, and the cycles of a software refill. With `mapped` tables each class of
+    /// refills has its own price, and none is needed here.
     pub(super) fn check(
         self,
         file: &str,
@@ -177,7 +177,7 @@ impl FileWalker {
         }
     }
 
-    /// The radix table that the walker's own keys describe, and its pages.
+    /// The radix table from the walker's own keys, and its page sizes.
     fn radix(self, file: &str, paging: Option<Paging>) -> Result<(RadixSpec, Paging), MachineError> {
         let rule = |why: String| MachineError::Rule { file: file.to_owned(), why };
         let format = radix_format(self.format.as_deref()).map_err(rule)?;
@@ -216,7 +216,7 @@ impl FileWalker {
         Ok((WalkerSpec::Nested(nested), own, None))
     }
 
-    /// Names a key that belongs to another kind.
+    /// Refuses keys that belong to another kind.
     fn check_keys(&self) -> Result<(), String> {
         let (kind, own): (&str, &[&str]) = match self.kind {
             FileWalkerKind::Radix => ("radix", &["format", "levels", "caches"]),

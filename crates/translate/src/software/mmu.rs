@@ -1,29 +1,29 @@
-//! The TLB with its handlers: what a miss leads to.
+//! A software-managed TLB with its handlers.
 
 use super::slots::{Part, Slots};
 use super::spec::{MissClass, SoftwareSpec};
 use super::tuner::Tuner;
 use crate::Asid;
 
-/// Marks the keys of table pages; callers' own keys are below.
+/// Marks keys of table pages; callers' keys are below.
 const TABLE: u64 = 1 << 63;
 /// Marks table pages of level 2.
 const LEVEL_2: u64 = 1 << 62;
-/// Where keys of table pages carry the address space.
+/// The position of the address space in keys of table pages.
 const ASID_SHIFT: u32 = 54;
 
-/// A page that the TLB does not hold.
+/// A request to refill a page that the TLB lacks.
 #[derive(Clone, Copy, Debug)]
-pub struct Wanted {
-    /// What the caller calls it: unique among pages that are held at one time, below [`SoftwareMmu::KEYS`].
+pub struct RefillRequest {
+    /// The caller's key: unique among held pages, below [`SoftwareMmu::KEYS`].
     pub key: u64,
-    /// Its address space; of a page of the kernel [`Asid::GLOBAL`].
+    /// Its address space; [`Asid::GLOBAL`] for a kernel page.
     pub asid: Asid,
-    /// Its number among pages of its size, which chooses the set.
+    /// Its number among pages of its size, which selects the set.
     pub number: u64,
-    /// The number of the base page in it that is wanted. A superpage has a PTE for each, all alike.
+    /// The number of the requested base page. A superpage has equal PTEs for all its base pages.
     pub base: u64,
-    /// Whether it is a page of the kernel.
+    /// Whether it is a kernel page.
     pub kernel: bool,
 }
 
@@ -32,22 +32,22 @@ pub struct Wanted {
 pub(super) struct Entry {
     pub class: MissClass,
     pub key: u64,
-    /// Chooses the set.
+    /// Selects the set.
     pub number: u64,
-    /// Which PTE of the address space's table is its own.
+    /// The index of its PTE in the address space's table.
     pub pte: u64,
     pub asid: Asid,
 }
 
-impl From<Wanted> for Entry {
-    fn from(page: Wanted) -> Entry {
+impl From<RefillRequest> for Entry {
+    fn from(page: RefillRequest) -> Entry {
         let class = if page.kernel { MissClass::L1k } else { MissClass::L1u };
         Entry { class, key: page.key, number: page.number, pte: page.base, asid: page.asid }
     }
 }
 
 impl Entry {
-    /// The table page that holds its PTE, if that is mapped where tables have so many levels.
+    /// The table page of its PTE, if the system maps it.
     pub fn table(self, spec: &SoftwareSpec) -> Option<Entry> {
         let number = self.pte >> spec.entries_shift;
         let (class, level, levels) = match self.class {
@@ -59,30 +59,30 @@ impl Entry {
         (spec.system.tables >= levels).then_some(Entry { class, key, number, pte: number, asid: self.asid })
     }
 
-    /// Where it goes.
+    /// The part of the TLB for it.
     pub fn part(self, spec: &SoftwareSpec) -> Part {
         if spec.placement.is_below(self.class) { Part::Lower } else { Part::Upper }
     }
 
-    /// Whether the caller named it.
+    /// Whether it is a caller's key.
     pub fn is_page(key: u64) -> bool {
         key < SoftwareMmu::KEYS
     }
 }
 
-/// What a miss cost, and what it replaced.
+/// The cost of a miss, and the pages that it evicted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Refill {
-    /// PTEs loaded: one for each handler that ran.
+    /// PTEs loaded, one per handler run.
     pub references: u32,
-    /// Cycles of all handlers that ran.
+    /// Cycles of all handler runs.
     pub cycles: u64,
-    /// Pages that it replaced: at most one for each entry that came.
+    /// Evicted keys, at most one per new entry.
     evicted: [Option<u64>; 3],
 }
 
 impl Refill {
-    /// The pages that it replaced, table pages left out.
+    /// The evicted pages, without table pages.
     pub fn evicted(&self) -> impl Iterator<Item = u64> + use<> {
         self.evicted.into_iter().flatten()
     }
@@ -93,7 +93,7 @@ impl Refill {
 pub struct SoftwareCounts {
     /// Events.
     pub misses: [u64; MissClass::COUNT],
-    /// Their cycles; of a class without a price none.
+    /// Their cycles; 0 for a class without a price.
     pub cycles: [u64; MissClass::COUNT],
 }
 
@@ -108,7 +108,7 @@ impl SoftwareCounts {
         self.cycles.iter().fold(0, |sum, &cycles| sum.saturating_add(cycles))
     }
 
-    /// Adds others.
+    /// Adds other counts.
     pub fn add(&mut self, other: &SoftwareCounts) {
         for (sum, own) in self.misses.iter_mut().zip(other.misses) {
             *sum += own;
@@ -126,7 +126,7 @@ impl SoftwareCounts {
         cycles
     }
 
-    /// The first class that occurred and has no price.
+    /// The first class with events and no price.
     pub fn unpriced(&self, spec: &SoftwareSpec) -> Option<MissClass> {
         let is = |&class: &MissClass| {
             self.misses[class as usize] > 0 && spec.system.cycles[class as usize].is_none()
@@ -135,14 +135,14 @@ impl SoftwareCounts {
     }
 }
 
-/// The TLB, its handlers, and what they counted.
+/// The TLB, its handlers, and their counts.
 #[derive(Clone, Debug)]
 pub struct SoftwareMmu {
     spec: SoftwareSpec,
     slots: Slots,
     counts: SoftwareCounts,
     tuner: Option<Tuner>,
-    /// Instructions at which time stands still for the tuner, while it does.
+    /// The instruction at which the tuner's time is stopped, while it is.
     stopped: Option<u64>,
 }
 
@@ -166,19 +166,19 @@ impl SoftwareMmu {
         self.slots.contains(key)
     }
 
-    /// The pages held, table pages left out, slot by slot.
+    /// The held pages, without table pages, slot by slot.
     pub fn pages(&self) -> impl Iterator<Item = u64> + '_ {
         self.slots.keys().filter(|&key| Entry::is_page(key))
     }
 
-    /// Has time stand still at so many instructions, whatever misses tell, or go on again: a partition moves in the
-    /// time of programs, and others have misses too.
+    /// Stops the tuner's time at an instruction, or resumes it: the partition moves in the programs' time, but visitors
+    /// miss too.
     pub fn stop_time(&mut self, at: Option<u64>) {
         self.stopped = at;
     }
 
-    /// Serves the miss of a page at so many instructions, and all that its handlers lead to.
-    pub fn refill(&mut self, page: Wanted, instructions: u64) -> Refill {
+    /// Serves the miss of a page, with its nested misses.
+    pub fn refill(&mut self, page: RefillRequest, instructions: u64) -> Refill {
         let mut done = Refill::default();
         self.serve(page.into(), &mut done);
         if let Some(tuner) = &mut self.tuner {
@@ -202,8 +202,8 @@ impl SoftwareMmu {
         done.evicted[place] = gone.filter(|&key| Entry::is_page(key));
     }
 
-    /// Puts a page in that is not held, and whose miss was served already. Returns the page that it replaces.
-    pub fn put(&mut self, page: Wanted) -> Option<u64> {
+    /// Inserts a missing page whose miss was served already. Returns the evicted page.
+    pub fn put(&mut self, page: RefillRequest) -> Option<u64> {
         let entry = Entry::from(page);
         let gone = self.slots.insert(entry.part(&self.spec), entry.number, entry.key);
         gone.filter(|&key| Entry::is_page(key))
@@ -214,17 +214,17 @@ impl SoftwareMmu {
         self.counts.charge(&self.spec, class, 1);
     }
 
-    /// Drops a page; says whether it was held.
+    /// Drops a page; false if it is not held.
     pub fn remove(&mut self, key: u64) -> bool {
         self.slots.remove(key)
     }
 
-    /// What was counted.
+    /// Its counts.
     pub fn counts(&self) -> &SoftwareCounts {
         &self.counts
     }
 
-    /// What it was made of.
+    /// Its specification.
     pub fn spec(&self) -> &SoftwareSpec {
         &self.spec
     }
@@ -234,7 +234,7 @@ impl SoftwareMmu {
         self.slots.border() as u32
     }
 
-    /// Instructions at which the partition moved, and the slots below it from then on; empty where it does not move.
+    /// The instruction of each move of the partition, and the slots below it from then on; empty if it does not move.
     pub fn moves(&self) -> &[(u64, u32)] {
         self.tuner.as_ref().map_or(&[], Tuner::moves)
     }

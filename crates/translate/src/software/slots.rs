@@ -1,7 +1,7 @@
-//! The slots of a software-managed TLB, in two parts whose border can move.
+//! The slots of a software-managed TLB, in two parts with a movable border.
 //!
-//! Empty slots of a set are filled first, the lowest first; else the part's replacement chooses. When the border moves,
-//! everything stays where it is: only what comes later goes by it.
+//! Fills take empty slots of a set first, the lowest first; then the part's replacement chooses. When the border moves,
+//! entries stay in place: only later fills follow it.
 
 use pagewalk_setassoc::Replacement;
 use pagewalk_units::Draws;
@@ -11,7 +11,7 @@ use std::ops::Range;
 /// No key of an entry.
 const EMPTY: u64 = u64::MAX;
 
-/// A part: what is below the border, or what is above.
+/// A part: below or above the border.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     Lower,
@@ -29,7 +29,7 @@ impl Order {
         match replacement {
             Replacement::Random { seed } => Order::Random(Draws::new(seed)),
             Replacement::Fifo => Order::Fifo,
-            other => unreachable!("{} was refused when the machine was read", other.name()),
+            other => unreachable!("{} is refused by MachineSpec", other.name()),
         }
     }
 }
@@ -37,13 +37,13 @@ impl Order {
 #[derive(Clone, Debug)]
 pub(super) struct Slots {
     keys: Vec<u64>,
-    /// When each slot was filled, by `filled`.
+    /// The value of `filled` when each slot was filled.
     since: Vec<u64>,
     filled: u64,
-    /// Where each key is.
+    /// The slot of each key.
     places: FxHashMap<u64, u32>,
     border: usize,
-    /// Slots of a set; none where the parts are fully associative.
+    /// Slots per set; none if the parts are fully associative.
     ways: Option<usize>,
     /// Empty slots of each part.
     empty: [usize; 2],
@@ -51,7 +51,7 @@ pub(super) struct Slots {
 }
 
 impl Slots {
-    /// Empty slots; the parts' replacement is that of the lower, then the upper.
+    /// Empty slots, with the replacement of the lower and the upper part.
     pub fn new(slots: usize, lower: usize, ways: Option<usize>, replacement: [Replacement; 2]) -> Slots {
         Slots {
             keys: vec![EMPTY; slots],
@@ -82,12 +82,12 @@ impl Slots {
         self.places.contains_key(&key)
     }
 
-    /// What is held, slot by slot.
+    /// The held keys, slot by slot.
     pub fn keys(&self) -> impl Iterator<Item = u64> + '_ {
         self.keys.iter().copied().filter(|&key| key != EMPTY)
     }
 
-    /// Puts what is not held into a part; `number` chooses the set. Returns what it replaces.
+    /// Inserts a missing key into a part; `number` selects the set. Returns the victim.
     pub fn insert(&mut self, part: Part, number: u64, key: u64) -> Option<u64> {
         let set = self.set(part, number);
         let is_empty = |&slot: &usize| self.keys[slot] == EMPTY;
@@ -106,7 +106,7 @@ impl Slots {
         Some(gone)
     }
 
-    /// Drops what has this key; says whether it was held.
+    /// Drops a key; false if it is not held.
     pub fn remove(&mut self, key: u64) -> bool {
         let Some(slot) = self.places.remove(&key) else { return false };
         self.keys[slot as usize] = EMPTY;

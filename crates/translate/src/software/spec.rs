@@ -1,33 +1,33 @@
-//! What a software-managed TLB is.
+//! The specification of a software-managed TLB.
 
 use pagewalk_setassoc::{Geometry, Replacement};
 use serde::Deserialize;
 use std::fmt;
 
-/// Why the kernel was entered.
+/// Why a handler runs.
 ///
 /// Source: Uhlig et al. 1994, Table III.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MissClass {
-    /// A page of the program is not in the TLB.
+    /// A miss of a program's page.
     L1u,
-    /// A mapped page of the kernel is not.
+    /// A miss of a mapped kernel page.
     L1k,
-    /// The page is not that holds the PTE of a page of the program.
+    /// A miss of the table page with the PTE of a program's page.
     L2,
-    /// The page is not that holds the PTE of a kernel page or of a level-1 table page.
+    /// A miss of the table page with the PTE of a kernel page or of a level-1 table page.
     L3,
-    /// The first store to a page that is mapped clean.
+    /// The first store to a page mapped clean.
     Modify,
     /// The first touch of a page.
     Invalid,
 }
 
 impl MissClass {
-    /// How many there are.
+    /// Their number.
     pub const COUNT: usize = MissClass::ALL.len();
 
-    /// In the order of the source's tables.
+    /// All classes, in the order of the source's tables.
     pub const ALL: [MissClass; 6] =
         [MissClass::L1u, MissClass::L1k, MissClass::L2, MissClass::L3, MissClass::Modify, MissClass::Invalid];
 
@@ -44,20 +44,20 @@ impl MissClass {
     }
 }
 
-/// Which entries go below the partition; all others go above it.
+/// The entries that go below the partition; all others go above it.
 ///
 /// Source: Uhlig et al. 1994, section 5.2.1, Table VIII.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Placement {
-    /// Those of level-1 table pages (class l2).
+    /// Level-1 table pages (class l2).
     #[default]
     A,
-    /// Those of table pages of both levels (l2, l3).
+    /// Table pages of both levels (l2, l3).
     B,
-    /// Those of table pages and of kernel pages (l2, l3, l1k).
+    /// Table pages and kernel pages (l2, l3, l1k).
     C,
-    /// There is no partition: all lie together.
+    /// No partition.
     D,
 }
 
@@ -86,80 +86,80 @@ impl fmt::Display for Placement {
 
 /// An operating system's tables and handlers.
 #[derive(Clone, Debug, PartialEq)]
-pub struct System {
+pub struct HandlerSystem {
     /// Name, such as `mach3`.
     pub name: String,
-    /// The structure of an operating system that it belongs to, by name.
+    /// The name of its operating system's structure.
     pub structure: String,
-    /// Levels of page tables, the last of which is not mapped: 1 to 3.
+    /// Levels of page tables, 1 to 3; the last is not mapped.
     pub tables: u8,
-    /// Cycles of a miss by class, without those of other classes that its handler takes; `None`: not known.
+    /// Cycles of a miss by class, without its nested misses; `None`: unknown.
     pub cycles: [Option<u64>; MissClass::COUNT],
-    /// Whether a page's first store traps where the page was first touched otherwise.
+    /// Whether a page's first store traps if the page was not first touched by a store.
     pub modify: bool,
 }
 
-/// What the tuner compares from window to window.
+/// The cost that the tuner compares between windows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Objective {
-    /// Cycles of misses for each instruction of the window.
+    /// Miss cycles per instruction of the window.
     #[default]
     Instructions,
-    /// Cycles of misses in the window, which ends after a fixed number of them, as the source has it: the mean price of
-    /// a miss, which more cheap misses make smaller.
+    /// Miss cycles in the window, as in the source. The window has a fixed number of misses, so this is the mean price
+    /// of a miss, which falls with more cheap misses.
     Misses,
 }
 
-/// A partition that moves as the program runs; `software::tuner` says how.
+/// A partition that moves during the run: see `software::tuner`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TuningSpec {
-    /// Misses of classes l1u, l1k, l2 and l3 from one decision to the next.
+    /// Misses of classes l1u, l1k, l2 and l3 between decisions.
     pub period: u64,
     /// Slots of a move.
     pub step: u32,
-    /// A change of the objective by more than this share counts.
+    /// The relative change of the objective that counts.
     pub threshold: f64,
     /// Fewest slots below the partition.
     pub lower_min: u32,
     /// Most slots below it.
     pub lower_max: u32,
-    /// What is compared.
+    /// The objective.
     pub objective: Objective,
-    /// Windows without a move after which one is made to see what it does; 0: none is.
+    /// Windows without a move before a probing move; 0: no probes.
     pub probe_after: u32,
 }
 
 /// A software-managed TLB, its tables and its handlers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SoftwareSpec {
-    /// Slots in all.
+    /// All slots.
     pub slots: u32,
-    /// Slots of a set; as many as there are in all: fully associative.
+    /// Slots of a set; equal to `slots` if fully associative.
     pub ways: u32,
     /// Slots below the partition.
     pub lower: u32,
-    /// What is replaced below.
+    /// Replacement below the partition.
     pub lower_replacement: Replacement,
-    /// What is replaced above.
+    /// Replacement above the partition.
     pub upper_replacement: Replacement,
-    /// Which entries go where.
+    /// The placement of entries.
     pub placement: Placement,
-    /// log2 of the PTEs that a table page holds.
+    /// log2 of the PTEs of a table page.
     pub entries_shift: u32,
     /// The kernel.
-    pub system: System,
+    pub system: HandlerSystem,
     /// How the partition moves, if it does.
     pub tuning: Option<TuningSpec>,
 }
 
 impl SoftwareSpec {
-    /// The same in a TLB of another size: what comes or goes is above the partition.
+    /// Resizes the TLB; the part above the partition takes the difference.
     pub(crate) fn resize(&mut self, geometry: Geometry) {
         (self.slots, self.ways) = (geometry.entries() as u32, geometry.ways() as u32);
     }
 
-    /// What breaks a rule, with the choices.
+    /// Checks the rules; the error names the broken rule and the choices.
     pub(crate) fn check(&self) -> Result<(), String> {
         let SoftwareSpec { slots, ways, lower, .. } = *self;
         if lower >= slots {
@@ -191,7 +191,7 @@ impl SoftwareSpec {
         ] {
             if !matches!(replacement, Replacement::Fifo | Replacement::Random { .. }) {
                 return Err(format!(
-                    "{key} = \"{}\": a handler in software sees misses alone: choose fifo or random",
+                    "{key} = \"{}\": a handler in software sees only misses: choose fifo or random",
                     replacement.name()
                 ));
             }
@@ -225,7 +225,7 @@ impl SoftwareSpec {
 
 impl fmt::Display for SoftwareSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let System { name, tables, .. } = &self.system;
+        let HandlerSystem { name, tables, .. } = &self.system;
         write!(f, "software, {tables} levels of tables of {name}, placement {}", self.placement)?;
         if self.placement != Placement::D {
             let replaced = self.lower_replacement.name();

@@ -1,37 +1,37 @@
-//! Trap-driven simulation of a software-managed TLB, as Tapeworm does it: the simulator sees nothing but the misses of
-//! the TLB that the program really runs on (the *host's*), and keeps a simulated TLB beside it.
+//! Trap-driven simulation of a software-managed TLB, as in Tapeworm: the simulator sees only the misses of the TLB that
+//! the program runs on (the *host's*), and keeps a simulated TLB beside it.
 //!
-//! The host's TLB holds only what the simulated one holds too. So whatever misses there misses here, and the simulator
-//! hears of it. At a host miss it looks the entry up: what the simulated TLB has is refilled in silence; what it lacks
-//! is a simulated miss, is counted and put into the simulated TLB, and what it replaces there is dropped from the
-//! host's too. The simulated TLB may be larger, smaller or less associative than the host's.
+//! The host's TLB holds only entries that the simulated one holds too, so every simulated miss is a host miss. At a
+//! host miss the simulator looks the entry up. If the simulated TLB holds it, it only refills the host's. If not, it
+//! counts a simulated miss and fills the simulated TLB, and drops the victim from the host's TLB too. The simulated TLB
+//! may be larger, smaller or less associative than the host's.
 //!
-//! A host miss that the simulated TLB would not have had still runs a handler, whose load of a page-table entry may
-//! miss in its turn: a miss that no simulated machine takes ([`NestedMisses`]).
+//! A host miss that is no simulated miss still runs a handler, whose load of a page-table entry may miss too: a miss
+//! that the simulated machine would not have ([`NestedMisses`]).
 //!
-//! Replacement that depends on hits cannot be simulated, as hits do not trap.
+//! Replacement that depends on hits cannot be simulated, because hits do not trap.
 //!
-//! Source: Uhlig et al. 1994, sections 3.2 and 5.2.1. What becomes of nested misses is not said there.
+//! Source: Uhlig et al. 1994, sections 3.2 and 5.2.1, which does not say what happens to nested misses.
 
-use super::mmu::{Entry, SoftwareCounts, Wanted};
+use super::mmu::{Entry, RefillRequest, SoftwareCounts};
 use super::slots::{Part, Slots};
 use super::spec::SoftwareSpec;
-use pagewalk_setassoc::{Heeds, Replacement};
+use pagewalk_setassoc::{RelevantHits, Replacement};
 
-/// What becomes of a nested miss whose parent only the host's TLB missed.
+/// The treatment of a nested miss whose parent is no simulated miss.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NestedMisses {
-    /// It shares its parent's fate: neither counted nor filled anywhere. Then counts are those of the simulated TLB.
+    /// Neither counted nor filled, like its parent. Counts are then those of the simulated TLB.
     #[default]
     WithParent,
-    /// It is taken for a miss of its own: what a simulator does that does not know of it.
+    /// Counted as a miss, as by a simulator that does not notice the nesting.
     Counted,
 }
 
-/// Why a TLB cannot be simulated by traps.
+/// Why traps cannot simulate a TLB.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TrapError {
-    /// The policy is told of hits.
+    /// The replacement policy needs hits.
     #[error(
         "replacement \"{0}\" depends on hits, and hits do not trap: only fifo and random can be simulated by traps"
     )]
@@ -39,16 +39,18 @@ pub enum TrapError {
 }
 
 impl TrapError {
-    /// Refuses what depends on hits.
+    /// Refuses replacement that depends on hits.
     pub fn check(replacement: Replacement) -> Result<(), TrapError> {
-        match replacement.heeds() {
-            Heeds::Nothing => Ok(()),
-            Heeds::LastUse(_) | Heeds::Changes | Heeds::Each => Err(TrapError::Hits(replacement.name())),
+        match replacement.relevant_hits() {
+            RelevantHits::Nothing => Ok(()),
+            RelevantHits::LastUse(_) | RelevantHits::Changes | RelevantHits::Each => {
+                Err(TrapError::Hits(replacement.name()))
+            }
         }
     }
 }
 
-/// The two TLBs, and what was counted.
+/// The two TLBs and the counts.
 #[derive(Clone, Debug)]
 pub struct TrapDriven {
     simulated: SoftwareSpec,
@@ -60,7 +62,7 @@ pub struct TrapDriven {
 }
 
 impl TrapDriven {
-    /// Simulates a TLB on a fully associative host of `host` slots with random replacement, as that of the R2000.
+    /// Simulates a TLB on a fully associative host TLB of `host` slots with random replacement, like the R2000's.
     pub fn new(simulated: &SoftwareSpec, host: u32, nested: NestedMisses) -> Result<TrapDriven, TrapError> {
         TrapError::check(simulated.lower_replacement)?;
         TrapError::check(simulated.upper_replacement)?;
@@ -75,9 +77,8 @@ impl TrapDriven {
         })
     }
 
-    /// The program references a page: most often the host's TLB has it, and nobody hears of it. Says whether it
-    /// trapped.
-    pub fn reference(&mut self, page: Wanted) -> bool {
+    /// A reference to a page. If the host's TLB holds it, nothing happens. True if it traps.
+    pub fn reference(&mut self, page: RefillRequest) -> bool {
         let traps = !self.host.contains(page.key);
         if traps {
             self.trap(page.into(), true);
@@ -85,11 +86,11 @@ impl TrapDriven {
         traps
     }
 
-    /// The host missed an entry. `heard`: whether its parent, if it has one, was a simulated miss.
+    /// A host miss. `heard`: whether its parent, if it has one, is a simulated miss.
     fn trap(&mut self, entry: Entry, heard: bool) {
         self.host_misses += 1;
         if !heard && self.nested == NestedMisses::WithParent {
-            // Served beside the TLBs.
+            // Served outside the TLBs.
             return;
         }
         let missed = !self.slots.contains(entry.key);
@@ -105,7 +106,7 @@ impl TrapDriven {
                 self.host.remove(gone);
             }
         }
-        // A nested miss that is counted for its own may have displaced it.
+        // A nested miss that counts may have evicted it.
         if self.slots.contains(entry.key) {
             self.host.insert(Part::Upper, entry.number, entry.key);
         }
@@ -117,7 +118,7 @@ impl TrapDriven {
         self.host.remove(key);
     }
 
-    /// Whether the host's TLB holds nothing that the simulated one does not.
+    /// Whether the simulated TLB includes the host's.
     pub fn is_included(&self) -> bool {
         self.host.keys().all(|key| self.slots.contains(key))
     }
@@ -127,13 +128,13 @@ impl TrapDriven {
         &self.counts
     }
 
-    /// Misses of the host's, each a trap.
+    /// Misses of the host's TLB; each is a trap.
     pub fn host_misses(&self) -> u64 {
         self.host_misses
     }
 }
 
-/// Where the random numbers of a host's TLB begin. They decide how often it traps, not what is counted.
+/// The seed of the host's TLB. It affects the number of traps, but no count.
 const HOST_SEED: u64 = 2000;
 
 #[cfg(test)]

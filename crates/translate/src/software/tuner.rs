@@ -1,33 +1,33 @@
-//! A partition that finds its own place, by hill climbing.
+//! Tuning of the partition by hill climbing.
 //!
-//! A decision after each window of `period` misses compares the window's cost with that of the window before:
+//! After each window of `period` misses, a decision compares the window's cost with the previous window's:
 //!
-//! - more by over `threshold`: the last move was wrong, or the program has changed: the other way, by `step` slots;
-//! - less by over `threshold`: on the same way;
-//! - else the partition stays; after `probe_after` such windows in a row it moves on its way once, to see.
+//! - more by over `threshold`: the last move was wrong, or the program has changed, so move back by `step` slots;
+//! - less by over `threshold`: move on in the same direction;
+//! - else stay; after `probe_after` such windows in a row, probe with one move in the last direction.
 //!
-//! The partition keeps between `lower_min` and `lower_max`; a probe at an end goes the other way.
+//! The partition stays between `lower_min` and `lower_max`; a probe at an end reverses.
 //!
 //! Source: Uhlig et al. 1994, section 5.2.2, which says that the partition moves up, down or not at all after a fixed
-//! number of misses, by whether the cost changed significantly with the last change. It does not say how many, how far,
-//! what is significant, nor by what the cost is divided. A window ends after so many misses, so its cost alone is the
-//! mean price of a miss; hence [`Objective::Instructions`] divides by the window's instructions. Without a probe a
-//! partition that has come to rest never moves again while the program goes on as it does.
+//! number of misses, by whether the last change altered the cost significantly. It does not say how many misses, how
+//! far, what is significant, or what divides the cost. A window has a fixed number of misses, so its cost alone is the
+//! mean price of a miss; hence [`Objective::Instructions`] divides by the window's instructions. Without probes a
+//! partition at rest never moves again while the program's behaviour stays the same.
 
 use super::spec::{Objective, TuningSpec};
 
-/// The tuner, in the middle of a window.
+/// The tuner.
 #[derive(Clone, Debug)]
 pub struct Tuner {
     spec: TuningSpec,
     lower: u32,
-    /// Towards more slots below the partition.
+    /// Whether the direction is towards more slots below the partition.
     up: bool,
     misses: u64,
     cycles: u64,
-    /// Instructions when the window began.
+    /// Instructions at the window's start.
     begun: u64,
-    /// What the window before cost.
+    /// The previous window's cost.
     before: Option<f64>,
     /// Windows since the last move.
     quiet: u32,
@@ -35,7 +35,7 @@ pub struct Tuner {
 }
 
 impl Tuner {
-    /// Begins with so many slots below the partition.
+    /// Starts with `lower` slots below the partition.
     pub fn new(spec: TuningSpec, lower: u32) -> Tuner {
         Tuner {
             spec,
@@ -50,7 +50,7 @@ impl Tuner {
         }
     }
 
-    /// Takes note of misses and their cycles; returns the slots below the partition if it moves now.
+    /// Records misses and their cycles; returns the slots below the partition if it moves now.
     pub fn note(&mut self, misses: u64, cycles: u64, instructions: u64) -> Option<u32> {
         self.misses += misses;
         self.cycles = self.cycles.saturating_add(cycles);
@@ -85,7 +85,7 @@ impl Tuner {
         }
     }
 
-    /// Where a move on its way leads.
+    /// The place after a move in the present direction.
     fn next(&self) -> u32 {
         let TuningSpec { step, lower_min, lower_max, .. } = self.spec;
         let next = if self.up { self.lower.saturating_add(step) } else { self.lower.saturating_sub(step) };
@@ -123,7 +123,7 @@ mod tests {
         probe_after: 3,
     };
 
-    /// Windows whose cost for each instruction depends on the partition alone.
+    /// Runs windows whose cost per instruction depends on the partition only.
     fn climb(spec: TuningSpec, windows: u64, cost: impl Fn(u32) -> u64) -> Vec<u32> {
         let mut tuner = Tuner::new(spec, 5);
         let mut lower = 5;
@@ -147,10 +147,10 @@ mod tests {
         assert_eq!(climb(literal, 8, |_| 100), [6; 8]);
     }
 
-    /// More cheap misses look like an improvement where cost is divided by misses.
+    /// If misses divide the cost, more cheap misses look like an improvement.
     #[test]
     fn uhlig_1994_literal_objective_rewards_cheap_misses() {
-        // Each slot less above the partition: more misses of 20 cycles, in fewer instructions.
+        // Each slot less above the partition adds misses of 20 cycles, in fewer instructions.
         let windows = |objective: Objective| {
             let mut tuner = Tuner::new(TuningSpec { objective, ..SPEC }, 5);
             let (mut lower, mut now) = (5u32, 0);

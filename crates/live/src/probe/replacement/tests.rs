@@ -96,7 +96,7 @@ fn told(
 /// Those that TLBs may have.
 fn policies() -> impl Iterator<Item = Replacement> {
     let all = Replacement::NAMES.into_iter().map(|name| Replacement::from_name(name, 3).unwrap());
-    all.filter(|policy| policy.heeds() != Heeds::Each)
+    all.filter(|policy| policy.relevant_hits() != RelevantHits::Each)
 }
 
 /// Whether it was decided; what is claimed is true.
@@ -143,9 +143,9 @@ fn each_policy_of_a_second_level_is_told() {
 fn each_policy_of_a_first_level_is_told() {
     let (mut decided, mut all) = (0, 0);
     for first in FIRST {
-        for policy in policies()
-            .filter(|policy| policy.serves(first.1 as usize).is_ok() && policy.heeds() != Heeds::Each)
-        {
+        for policy in policies().filter(|policy| {
+            policy.serves(first.1 as usize).is_ok() && policy.relevant_hits() != RelevantHits::Each
+        }) {
             let told = told((first.0, first.1, policy), (128, 16, Replacement::Lru), true, 0.02);
             all += 1;
             decided += usize::from(is_true(&told[0], policy, first.1, "first"));

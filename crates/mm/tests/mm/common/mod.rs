@@ -1,10 +1,12 @@
 //! A process for tests of policies: areas, a kernel, and the events of a program.
 
-// Each test uses what it needs of this.
+// Each test uses only a part of this module.
 
 use pagewalk_mm::frames::Buddy;
 use pagewalk_mm::promotion::{LastUse, Policy};
-use pagewalk_mm::{AddressSpace, Change, Kernel, KernelCosts, MemoryRules, Remap, Superpage, WhenFull};
+use pagewalk_mm::{
+    AddressSpace, Change, FullMemoryAction, Kernel, KernelCosts, MemoryRules, Remap, Superpage,
+};
 use pagewalk_trace::{Event, FileIdentity, Mapping, MappingKind, Protection, ThpDisable};
 use pagewalk_units::{PageSize, VirtAddr};
 use std::collections::BTreeMap;
@@ -17,7 +19,7 @@ pub fn cases(usual: u32) -> u32 {
 /// Bytes of a base page.
 pub const PAGE: u64 = 4096;
 
-/// Pages by when they were used last.
+/// Times of last use, by page.
 #[derive(Default)]
 pub struct Uses(pub BTreeMap<u64, u64>);
 
@@ -54,13 +56,13 @@ impl Process {
         }
     }
 
-    /// The same on a physical memory. Swapping a page costs 11 cycles, moving one 7.
+    /// Adds a physical memory. Swapping a page costs 11 cycles, moving one 7.
     pub fn with_memory(self, memory: Buddy, compact: bool) -> Process {
-        self.when_full(memory, compact, WhenFull::Swap)
+        self.when_full(memory, compact, FullMemoryAction::Swap)
     }
 
-    /// The same, with what gives way.
-    pub fn when_full(mut self, memory: Buddy, compact: bool, when_full: WhenFull) -> Process {
+    /// Like [`Process::with_memory`], with the action when memory is full.
+    pub fn when_full(mut self, memory: Buddy, compact: bool, when_full: FullMemoryAction) -> Process {
         let rules = MemoryRules { compact, migration_cycles: 7, swap_cycles: 11, when_full };
         self.kernel = self.kernel.with_memory(memory, rules);
         self
@@ -96,7 +98,7 @@ impl Process {
         self.map_of(first, pages, kind, None);
     }
 
-    /// Maps memory of hugetlb, whose pages have so many base pages.
+    /// Maps hugetlb memory with this number of base pages per page.
     pub fn map_hugetlb(&mut self, first: u64, pages: u64, page: u64) {
         let protection = Protection { read: true, write: true, execute: false };
         let (start, bytes, kind) = (VirtAddr(first * PAGE), pages * PAGE, MappingKind::Anonymous);
@@ -162,12 +164,12 @@ impl Process {
         self.kernel.wake(self.now, &self.space, &self.uses, &mut self.remaps);
     }
 
-    /// What maps a page, as an order.
+    /// The order of the page that maps a page.
     pub fn order(&self, page: u64) -> Option<u8> {
         self.kernel.table().mapped(page).map(|unit| unit.order)
     }
 
-    /// What maps the pages of a range.
+    /// The orders of the pages that map a range.
     pub fn units(&self, first: u64, pages: u64) -> Vec<Superpage> {
         self.kernel.table().units_in(first..first + pages)
     }

@@ -1,4 +1,4 @@
-//! Memory over time, one small picture per kernel on common axes: what is backed, and what of that was never touched.
+//! Memory over time, one small chart per kernel on common axes: backed bytes, and those of them never touched.
 
 use super::super::{Axis, Chart, Curve, Mark, Part, Plot, Point, Tick};
 use crate::figures::KernelFigures;
@@ -6,13 +6,13 @@ use crate::numbers::{bytes, count};
 use crate::printable::printable;
 use crate::schema::MemoryPoint;
 
-/// What common axes end at.
+/// The ends of the common axes.
 struct Frame {
     instructions: f64,
     bytes: f64,
 }
 
-/// The pictures, if memory was sampled often enough for a line.
+/// The charts, if memory has enough samples for a line.
 pub(super) fn parts(machine: &str, rows: &[KernelFigures<'_>]) -> Option<Vec<Part>> {
     let rows: Vec<_> = rows.iter().filter(|row| row.of.memory.len() > 1).collect();
     let samples = || rows.iter().flat_map(|row| &row.of.memory);

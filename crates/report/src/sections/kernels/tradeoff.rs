@@ -1,5 +1,5 @@
-//! What translation costs against the memory that is backed for it, one point per kernel (Romer 1998, figure 3-5).
-//! Costs may lie decades apart, so their axis is logarithmic; no cost at all has a line of its own below it.
+//! The cost of translation against backed memory, one point per kernel (Romer 1998, figure 3-5). Costs may lie decades
+//! apart, so their axis is logarithmic; a cost of 0 has a line of its own below it.
 
 use super::super::{Axis, Chart, Curve, Mark, Part, Plot, Point, Tick};
 use crate::figures::KernelFigures;
@@ -7,12 +7,12 @@ use crate::numbers::{bytes, cycles, multiples, nice_step};
 use crate::printable::printable;
 
 const HEIGHT: u32 = 340;
-/// Between the line of no cost at all and the lowest cost drawn, as a part of the height.
+/// The gap between the line of cost 0 and the lowest cost drawn, as a fraction of the height.
 const ZERO_ROOM: f64 = 30.0 / HEIGHT as f64;
-/// Beyond the cheapest and the costliest, in decades.
+/// The margin beyond the lowest and the highest cost, in decades.
 const MARGIN: f64 = 0.12;
 
-/// A kernel of which cost and memory are known, to the end of the program.
+/// A kernel whose cost and memory are known to the end of the program.
 struct Kernel<'a> {
     policy: &'a str,
     cost: f64,
@@ -57,7 +57,7 @@ impl Frame {
 
     fn costs(&self) -> Vec<Tick> {
         let steps: &[f64] = if self.costly - self.cheap > 3.5 { &[1.0] } else { &[1.0, 2.0, 5.0] };
-        // An f64 has fewer powers of ten than 700.
+        // An f64 has no powers of ten beyond these.
         let powers = (self.cheap.floor() as i32).max(-350)..=(self.costly.floor() as i32).min(350);
         let values = powers.flat_map(|power| steps.iter().map(move |step| (step * 10f64.powi(power), power)));
         let drawn = values.filter(|(cost, _)| (self.cheap..=self.costly).contains(&cost.log10()));
@@ -68,7 +68,7 @@ impl Frame {
         drawn.map(tick).chain([Tick { at: 1.0, text: "0".to_owned() }]).collect()
     }
 
-    /// Steps of memory are round in binary.
+    /// Ticks of memory, at binary round numbers.
     fn memory(&self) -> Vec<Tick> {
         let unit = 1024f64.powf((self.most.max(1.0).log2() / 10.0).floor());
         let name = bytes(unit as u64);
@@ -87,7 +87,7 @@ pub(super) fn parts(machine: &str, rows: &[KernelFigures<'_>]) -> Option<Vec<Par
     }
     let costs: Vec<f64> = rows.iter().filter_map(|row| row.together).filter(|&cost| cost > 0.0).collect();
     let frame = Frame::new(&costs, &kernels);
-    // The host's kernel backs what the program asks for: its memory is not counted, so it is a line.
+    // The host's kernel has no count of memory, so it is a line.
     let is_line = |row: &&KernelFigures<'_>| row.is_host() && kernel(row).is_none();
     let host = rows.iter().find(is_line).and_then(|host| host.together).filter(|&cost| cost > 0.0);
     let host =

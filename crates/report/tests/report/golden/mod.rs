@@ -1,4 +1,4 @@
-//! Texts that are kept as files.
+//! Golden files: expected texts kept as files.
 
 use std::path::Path;
 

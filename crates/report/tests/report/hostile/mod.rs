@@ -3,10 +3,10 @@
 use super::page::{views, without_scripts};
 use serde_json::Value;
 
-/// An element, and the end of any attribute.
+/// Text with an element, and with the end of any attribute.
 const EVIL: &str = "<meta http-equiv=refresh content='0;url=x'>\"'&";
 
-/// The result with every text hostile, but those of the fields `kept`, without which it would be another or none.
+/// The result with hostile texts everywhere except in the fields `kept`, which must keep their values.
 pub fn hostile(json: &str, kept: &[&str]) -> String {
     let mut result: Value = serde_json::from_str(json).unwrap();
     spoil(&mut result, kept);
@@ -25,7 +25,7 @@ fn spoil(value: &mut Value, kept: &[&str]) {
     }
 }
 
-/// The texts stand in the page, and none is markup there, nor in what it shows of other processes.
+/// Checks that the page contains the texts, and that none is markup, there or in the views of other processes.
 pub fn assert_harmless(page: &str) {
     let shown = without_scripts(page);
     assert!(shown.contains("&lt;meta http-equiv=refresh content=&#39;0;url=x&#39;&gt;&quot;&#39;&amp;"));

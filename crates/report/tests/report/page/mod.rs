@@ -1,4 +1,4 @@
-//! What a page has, taken apart.
+//! Extracts parts of a page.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -16,7 +16,7 @@ pub fn without_scripts(page: &str) -> String {
     text
 }
 
-/// What stands in the data element of this name, unpacked where it is compressed.
+/// The content of the data element with this id, decompressed if necessary.
 pub fn data(page: &str, id: &str) -> String {
     let (before, after) = page.split_once(&format!(" id=\"{id}\">")).expect("the page has it");
     let (text, _) = after.split_once("</script>").expect("it ends");
@@ -29,7 +29,7 @@ pub fn data(page: &str, id: &str) -> String {
     unpacked
 }
 
-/// Summary and sections of each process of each run; none where there is one.
+/// Summary and sections of each process of each run; empty if there is only one process.
 pub fn views(page: &str) -> Vec<Vec<[String; 2]>> {
     match page.contains(" id=\"pagewalk-views\">") {
         true => serde_json::from_str(&data(page, "pagewalk-views")).expect("views are JSON"),

@@ -1,25 +1,25 @@
-//! The hot loops: references that the front takes, in a row.
+//! The hot loops: consecutive hits of the front.
 
-use super::{Entry, Front, LANES, MASK, SLOTS, Told, place};
+use super::{Entry, Front, HitNotice, LANES, MASK, SLOTS, place};
 use crate::classes::{FETCH, LOAD, STORE};
 use crate::fetch::{FetchTable, Run};
 use crate::store::PageStore;
-use crate::store::last_pages::Latest;
+use crate::store::last_pages::LastPages;
 use crate::store::lookahead::look_ahead;
 use pagewalk_trace::{Ref, Span};
 use pagewalk_units::{PAGE_SHIFT, Size};
 
-/// What [`PageStore::take_fetch_hits`] took.
+/// The executions that [`PageStore::take_fetch_hits`] took.
 pub(crate) struct FetchHits {
     /// Block executions.
     pub spans: usize,
     /// Their instructions.
     pub instructions: u64,
-    /// Whether the next execution comes before `until` too, but needs more than a look at the front.
+    /// Whether the next execution also comes before `until`, but misses the front.
     pub more: bool,
 }
 
-/// By a record's low bits: how far the reference's last byte lies above its first, as records hold addresses.
+/// The distance from a reference's first to its last byte, as records hold addresses, by the record's low bits.
 const TO_LAST_BYTE: [u64; METAS] = {
     let mut distances = [0; METAS];
     let mut meta = 0;
@@ -31,33 +31,33 @@ const TO_LAST_BYTE: [u64; METAS] = {
 };
 const METAS: usize = 1 << Ref::META_BITS;
 
-/// How far a reference's last byte lies above the beginning of the page that the entry at its place is of, as records
-/// hold addresses: less than a page if it lies in that page as a whole. A reference to another page cannot end in it:
-/// the pages of one place are farther apart than references are long.
+/// The distance from the start of an entry's page to a reference's last byte, as records hold addresses: less than a
+/// page if the reference lies in that page. A reference to another page cannot end in it, because pages of one slot are
+/// farther apart than references are long.
 #[inline(always)]
 fn into_page(entry: &Entry, r: Ref) -> u64 {
     let first = r.bits().wrapping_sub(entry.tag);
     first.wrapping_add(TO_LAST_BYTE[r.bits() as usize % METAS])
 }
 
-/// The class of a data reference. `SPLIT`: loads and stores are classes of their own. Stores and modifies have bit 1 of
-/// the kind set, loads have not, and LOAD and STORE are neighbours.
+/// The class of a data reference. `SPLIT`: loads and stores are separate classes. Stores and modifies have bit 1 of the
+/// kind set, loads do not, and STORE follows LOAD.
 #[inline(always)]
 fn class_of_data<const SPLIT: bool>(r: Ref) -> usize {
     if SPLIT { LOAD + (r.bits() >> 1 & 1) as usize } else { LOAD }
 }
 
-/// Keeps a fetch to be told of, unless it is of the page that its set's last one was of.
+/// Records a fetch to report, unless it repeats its set's last page.
 #[inline(always)]
-fn mind_fetch(latest: Option<&mut Latest>, told: &mut Vec<Told>, vpn: u64, page: u32) {
+fn mind_fetch(latest: Option<&mut LastPages>, told: &mut Vec<HitNotice>, vpn: u64, page: u32) {
     if latest.is_some_and(|latest| !latest.note_alone(FETCH, vpn)) {
-        told.push(Told { class: FETCH as u32, page });
+        told.push(HitNotice { class: FETCH as u32, page });
     }
 }
 
 impl PageStore {
-    /// Takes references while they hit the front; returns how many. The next one, if any, missed it or crosses a page
-    /// boundary. `split`: loads and stores are classes of their own.
+    /// Takes references while they hit the front; returns their number. The next one, if any, misses or crosses a page
+    /// boundary. `split`: loads and stores are separate classes.
     pub fn take_data_hits(&mut self, refs: &[Ref], split: bool) -> usize {
         let taken = match (self.paging.base().shift(), self.front.latest.is_some(), self.minds_units) {
             (PAGE_SHIFT, false, false) => self.run_data_of::<false, false, PAGE_SHIFT>(refs, split),
@@ -68,7 +68,7 @@ impl PageStore {
         taken
     }
 
-    // On their own, so that they take no registers from the loops above.
+    // A separate function, so that it takes no registers from the loops above.
     #[inline(never)]
     fn take_other_data_hits(&mut self, refs: &[Ref], split: bool) -> usize {
         match (self.paging.base().shift(), self.front.latest.is_some(), self.minds_units) {
@@ -90,10 +90,10 @@ impl PageStore {
         }
     }
 
-    /// [`PageStore::take_data_hits`], four at a time: one branch then serves them all. `MINDFUL`: some design is told
-    /// of hits. They are kept until the run ends: until then none of its arrays changes otherwise. `COUNT`: pages are
-    /// to know how many references they had. `BASE`: the bits of an address below a page's number, or 0 for those of
-    /// the pass. Shifts by what only the pass knows take Intel's processors three steps.
+    /// [`PageStore::take_data_hits`], four at a time, with one branch for all four. `MINDFUL`: some design needs hits,
+    /// which are recorded until the run of hits ends, since its arrays cannot change before. `COUNT`: count references
+    /// by page. `BASE`: the bits of an address below a page's number, or 0 for the pass's own. Variable shifts take
+    /// Intel's processors three steps.
     #[inline(always)]
     fn run_data<const SPLIT: bool, const MINDFUL: bool, const COUNT: bool, const BASE: u32>(
         &mut self,
@@ -102,7 +102,7 @@ impl PageStore {
         let base = if BASE == 0 { self.paging.base().shift() } else { BASE };
         let shift = Ref::META_BITS + base;
         let page_of = |r: Ref| r.bits() >> shift;
-        // Among the entries for data. Stores and modifies have bit 1 of the kind set: half of them lie farther on.
+        // Offset among the data entries: stores and modifies have bit 1 of the kind set.
         let stores = |r: Ref| if SPLIT { r.bits() & 2 } else { 0 };
         let place_of_data = |r: Ref| ((page_of(r) & MASK) + stores(r) * (SLOTS as u64 / 2)) as usize;
         let Front { entries, latest, told, pages, .. } = &mut self.front;
@@ -110,14 +110,14 @@ impl PageStore {
             entries[LOAD * SLOTS..].first_chunk_mut().expect("two classes follow");
         let mut mind = |at: usize, r: Ref| {
             if let (true, Some(latest)) = (MINDFUL, &mut *latest) {
-                // Most hits change nothing; which ones do is hard to predict.
+                // Most hits change nothing, but which ones do is hard to predict.
                 let class = class_of_data::<SPLIT>(r);
                 let minded = if SPLIT {
                     !latest.note(class, page_of(r), false)
                 } else {
                     !latest.note_alone(class, page_of(r))
                 };
-                told.push(Told { class: class as u32, page: pages[LOAD * SLOTS + at] });
+                told.push(HitNotice { class: class as u32, page: pages[LOAD * SLOTS + at] });
                 told.truncate(told.len() - usize::from(!minded));
             }
         };
@@ -139,7 +139,7 @@ impl PageStore {
                 }
                 now += LANES as u64;
             }
-            // One at a time: up to the one that stopped the four.
+            // One at a time, up to the reference that stopped the four.
             let rest = &refs[(now - began) as usize..];
             for (i, r) in rest.iter().take(LANES).enumerate() {
                 let at = place_of_data(*r);
@@ -165,8 +165,8 @@ impl PageStore {
         taken
     }
 
-    /// Takes block executions up to data reference `until` while the front holds every page that they lie in: one
-    /// hit for each translation.
+    /// Takes block executions up to data reference `until` while the front holds all their pages: one hit per
+    /// translation.
     pub fn take_fetch_hits(&mut self, spans: &[Span], fetches: &FetchTable, until: usize) -> FetchHits {
         match (self.front.latest.is_some(), self.minds_units) {
             (false, false) => self.run_fetches::<false, false>(spans, fetches, until),
@@ -198,7 +198,7 @@ impl PageStore {
             let Some(span) = next else { break };
             let head = fetches.heads[span.block.index()];
             let runs = fetches.takeable(head, span.first, until, self.may_merge);
-            // Of a length that the compiler knows: most are pairs.
+            // Constant lengths for the compiler: most are pairs.
             let took = match runs {
                 &[one, other] => self.take_runs::<MINDFUL>(&[one, other]),
                 _ => self.take_many_runs::<MINDFUL>(runs),
@@ -215,7 +215,7 @@ impl PageStore {
         taken
     }
 
-    /// Those of blocks that lie in one page each, up to the first that does not.
+    /// Takes executions of blocks of one run, up to the first other block.
     #[inline(always)]
     fn run_single_fetches<const MINDFUL: bool, const COUNT: bool>(
         &mut self,
@@ -261,8 +261,8 @@ impl PageStore {
         self.now = now;
     }
 
-    /// Takes the runs of a block that is several, if the front holds all their pages. Their entries count what they
-    /// take whoever asks: it costs nothing here.
+    /// Takes the runs of a block of several, if the front holds all their pages. It always counts by page, which is
+    /// free here.
     #[inline(always)]
     fn take_runs<const MINDFUL: bool>(&mut self, runs: &[Run]) -> bool {
         let Front { entries, latest, told, pages, .. } = &mut self.front;
@@ -301,7 +301,7 @@ mod tests {
         into_page(entry, r) >> SHIFT == 0
     }
 
-    /// The pages that have one place, and the ends of the address space.
+    /// Pages of one slot, and the ends of the address space.
     fn pages_of(slot: u64) -> [u64; 4] {
         let slots = SLOTS as u64;
         [slot, slot + slots, slot + 7 * slots, Ref::ADDRESS_END / PAGE - slots + slot]

@@ -1,4 +1,4 @@
-//! All counters of a design and of its slow model.
+//! Compares all counters of a design with its slow model.
 
 use crate::slow::Slow;
 use pagewalk_cache::{CacheCounts, Requester};
@@ -7,7 +7,7 @@ use pagewalk_oracle::{Cache, Counts, Machine, Prefetch};
 use pagewalk_sim::DesignCounts;
 use pagewalk_translate::PrefetchCounts;
 
-/// They are the same; `seed` is what to run again if not.
+/// Checks that all counters are equal; `seed` is printed to reproduce a failure.
 pub fn assert_all_equal(fast: &DesignCounts, slow: &Slow, seed: u64) {
     assert_equal(fast, &slow.machine, slow.instructions, seed);
     assert_eq!(fast.pages_touched, slow.faults(), "pages of {} (seed {seed})", fast.name);
@@ -16,7 +16,7 @@ pub fn assert_all_equal(fast: &DesignCounts, slow: &Slow, seed: u64) {
     assert_eq!(fast.level_misses.len(), usize::from(levels), "levels of {} (seed {seed})", fast.name);
 }
 
-/// Those of a machine are; `instructions` were executed in all.
+/// Checks the counters of a machine; `instructions` is the total number executed.
 pub fn assert_equal(fast: &DesignCounts, machine: &Machine, instructions: u64, seed: u64) {
     let arrays: Vec<_> = fast.arrays.iter().map(|a| (a.lookups, a.hits)).collect();
     let expected: Vec<_> = machine.arrays.iter().map(|a| (a.lookups, a.hits)).collect();

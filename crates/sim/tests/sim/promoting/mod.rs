@@ -1,8 +1,8 @@
-//! The slow side of designs with a kernel: what TLBs hold is found out by looking, before and after everything.
+//! The slow side of designs with a kernel: compares the contents of TLBs before and after every operation.
 
 use crate::random::{ALL, Op, Program};
 use crate::slow::Slow;
-use pagewalk_oracle::miss_policies::{Block, Promoting, around};
+use pagewalk_oracle::miss_policies::{Block, MissPolicyModel, around};
 use pagewalk_oracle::{Machine, Paging};
 use pagewalk_translate::MachineSpec;
 use pagewalk_units::{Access, Kind};
@@ -11,7 +11,7 @@ use std::ops::Range;
 /// A slow machine under a slow kernel.
 pub struct SlowKernel {
     pub machine: Machine,
-    pub kernel: Promoting,
+    pub kernel: MissPolicyModel,
     base: u32,
     /// Whether fetches have a TLB of their own in the last level.
     split: bool,
@@ -24,7 +24,7 @@ pub struct SlowKernel {
 }
 
 impl SlowKernel {
-    pub fn new(spec: &MachineSpec, mut kernel: Promoting) -> SlowKernel {
+    pub fn new(spec: &MachineSpec, mut kernel: MissPolicyModel) -> SlowKernel {
         let huge = spec.paging.huge().shift() - spec.paging.base().shift();
         kernel.hugetlb_order = if spec.has_huge_pages() { huge as u8 } else { 0 };
         let mut machine = Slow::new(spec, Paging::Small).machine;
@@ -48,7 +48,7 @@ impl SlowKernel {
         usize::from(self.split && kind == Kind::Fetch)
     }
 
-    /// What a TLB holds: everything in the arrays of the last level for its kinds.
+    /// The contents of a TLB: all entries in the arrays of the last level for its kinds.
     fn held(&self, tlb: usize) -> Vec<Block> {
         let last = self.machine.arrays.iter().map(|array| array.level).max().unwrap();
         let arrays = self.machine.arrays.iter().filter(|array| {
@@ -73,7 +73,7 @@ impl SlowKernel {
         held
     }
 
-    /// Does something to the machine, and tells the kernel of what has left the TLBs and what has entered.
+    /// Applies an operation to the machine, and tells the kernel which units left and entered the TLBs.
     fn watching(&mut self, does: impl FnOnce(&mut Machine)) {
         let tlbs = 0..self.kernel.entries.len();
         let before: Vec<Vec<Block>> = tlbs.clone().map(|tlb| self.held(tlb)).collect();
@@ -144,7 +144,7 @@ impl SlowKernel {
                 }
                 self.watching(|machine| machine.translate(kind, page << base, shift, |_| after));
                 if walked {
-                    // One after the other: a larger one flushes the smaller.
+                    // One after the other, because a larger superpage flushes the smaller ones.
                     let mut from = unit;
                     while let Some((block, built)) = self.kernel.due(from) {
                         let holds_it = around(page, block.1) == block;

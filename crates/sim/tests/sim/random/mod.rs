@@ -1,6 +1,6 @@
 //! Random machines and programs from one seed.
 
-use pagewalk_setassoc::{Heeds, Replacement};
+use pagewalk_setassoc::{RelevantHits, Replacement};
 use pagewalk_trace::{
     Block, BlockEnd, Dictionary, Event, FileIdentity, Instruction, Mapping, MappingKind, Protection, Site,
     ThpDisable,
@@ -40,13 +40,13 @@ impl Random {
 }
 
 pub struct Program {
-    /// What runs it.
+    /// The thread that runs it.
     pub thread: ThreadId,
     pub blocks: Dictionary,
     pub ops: Vec<Op>,
 }
 
-/// What happens next. Advice is on huge pages, by the number of `madvise`.
+/// An operation of a program. Advice is about huge pages, given as the number for `madvise`.
 #[derive(Clone, Debug)]
 pub enum Op {
     Run {
@@ -99,7 +99,7 @@ pub const ALL: u8 = 3;
 pub const NONE: u8 = 4;
 
 impl Op {
-    /// The event that says the same.
+    /// The event for this operation.
     pub fn event(&self) -> Event {
         let protection = |rights: u8| Protection {
             read: rights & NONE == 0,
@@ -215,7 +215,7 @@ pub struct Library {
     offset: u64,
 }
 
-/// Some, where programs have code and data.
+/// Some libraries, at places where programs have code and data.
 pub fn libraries(random: &mut Random) -> Vec<Library> {
     let library = |random: &mut Random| Library {
         start: REGION + random.of(&[0, 0, 490, 500, 512, 1024]) + random.below(8),
@@ -399,7 +399,7 @@ pub fn machine(random: &mut Random, index: usize, (base, huge): Pages) -> Machin
         _ => {}
     }
     if text.contains("\"victims\"") {
-        // The two do not go together.
+        // These two cannot be combined.
         text = text.replace("pages_per_entry = 2", "").replace("pages_per_entry = 4", "");
     }
     let mut text = with_prefetching(random, &text);
@@ -554,14 +554,14 @@ pub fn with_prefetching(random: &mut Random, arrays: &str) -> String {
     arrays.split("[[tlb]]").map(array).collect::<Vec<_>>().join("[[tlb]]")
 }
 
-/// Keys that say what is replaced in sets of so many ways: often the least recently used.
+/// Keys for the replacement policy of sets with this number of ways: often LRU.
 pub fn replacement(random: &mut Random, ways: u32, level: u8) -> Vec<String> {
     let seed = random.below(5);
     let name = loop {
         let name = random.of(&Replacement::NAMES);
         let replacement = Replacement::from_name(name, seed).expect("one of the names");
-        // A first level is not told of repetitions.
-        let told = level > 1 || replacement.heeds() != Heeds::Each;
+        // A first level does not see repeated hits.
+        let told = level > 1 || replacement.relevant_hits() != RelevantHits::Each;
         if told && replacement.serves(ways as usize).is_ok() {
             break if random.below(3) == 0 { "lru" } else { name };
         }

@@ -16,7 +16,7 @@ pub fn sibling(random: &mut Random, index: usize, pages: Pages, first: &MachineS
             (tlb.replacement, tlb.index) = (Replacement::Lru, SetIndex::Modulo.into());
         }
     }
-    // In front of the others or behind them: the order in a file says nothing of levels.
+    // Before or after the others: the order in a file is independent of levels.
     let at = if random.below(2) == 0 { 0 } else { other.tlbs.len() };
     other.tlbs.splice(at..at, first.level(1).map(|(_, tlb)| tlb.clone()));
     other

@@ -3,8 +3,8 @@
 use crate::random::{self, Op, Program, Random};
 use pagewalk_cache::{CacheSpec, Requester};
 use pagewalk_oracle::{
-    Array, Cache, Counts, Globals, Hashed, Held, Kernel, Machine, Memories, Memory, Nested, Paging, Prefetch,
-    Replacing, Skewed, Table, most_at_once, software,
+    Array, ArrayContents, Cache, Counts, Globals, Hashed, Kernel, Machine, Memories, Memory, Nested, Paging,
+    Prefetch, ReplacementModel, Skewed, Table, most_at_once, software,
 };
 use pagewalk_setassoc::{Geometry, Replacement};
 use pagewalk_trace::{Analysis, Batch, BatchBuffer, Ref, Span};
@@ -17,12 +17,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A slow machine and kernel fed reference by reference.
 pub struct Slow {
-    /// The machine, or the core that runs.
+    /// The machine, or the running core.
     pub machine: Machine,
-    /// Cores that do not run.
+    /// The other cores.
     pub others: Vec<Machine>,
     pub kernel: Kernel,
-    /// Kernels of address spaces that do not run.
+    /// Kernels of the other address spaces.
     pub parked: Vec<Kernel>,
     /// Whether pages of files are global that never could be written.
     pub global_files: bool,
@@ -366,7 +366,7 @@ fn slow_caches(radix: &RadixSpec) -> Vec<Cache> {
         "pdpte" => 2,
         "pml4" => 3,
         "pml5" => 4,
-        // How far above the leaves, which Arm numbers 3 and RISC-V 0.
+        // The height above the leaves, which are level 3 on Arm and level 0 on RISC-V.
         level if radix.format.name().starts_with("aarch64") => 3 - level[1..].parse::<u32>().unwrap(),
         level => level[1..].parse().unwrap(),
     };
@@ -406,19 +406,19 @@ fn slow_nested(spec: &NestedSpec) -> Nested {
     }
 }
 
-fn slow_held(tlb: &TlbSpec) -> Held {
+fn slow_held(tlb: &TlbSpec) -> ArrayContents {
     match tlb.index.to_string().as_str() {
         "skewed" => {
             let shifts = tlb.page_sizes.iter().map(|size| size.shift() + tlb.pages_per_entry.ilog2());
-            Held::Skewed(Skewed::new(tlb.geometry.sets(), tlb.geometry.ways(), shifts.collect()))
+            ArrayContents::Skewed(Skewed::new(tlb.geometry.sets(), tlb.geometry.ways(), shifts.collect()))
         }
-        index => Held::Sets(replacing(tlb.geometry, tlb.replacement, index)),
+        index => ArrayContents::Sets(replacing(tlb.geometry, tlb.replacement, index)),
     }
 }
 
-fn replacing(geometry: Geometry, replacement: Replacement, index: &str) -> Replacing {
+fn replacing(geometry: Geometry, replacement: Replacement, index: &str) -> ReplacementModel {
     let seed = replacement.seed().unwrap_or(0);
-    Replacing::new(geometry.sets(), geometry.ways(), replacement.name(), seed, index)
+    ReplacementModel::new(geometry.sets(), geometry.ways(), replacement.name(), seed, index)
 }
 
 /// Feeds the program to the pass in batches cut at random places.

@@ -1,4 +1,4 @@
-//! Small programs made up page by page, and what kernels make of them.
+//! Small synthetic programs, and their simulation under kernels.
 
 use pagewalk_mm::promotion::Policy;
 use pagewalk_mm::{Account, Kernel, KernelCosts, Superpage};
@@ -50,12 +50,12 @@ impl Stream {
         Reader { stream: self, blocks, block, header, at: 0, mapped: self.area.start, buffer }
     }
 
-    /// What a design with a kernel under `policy` makes of it.
+    /// Simulates a design with a kernel under `policy`.
     pub fn under(&self, machine: &MachineSpec, policy: Box<dyn Policy>, costs: KernelCosts) -> DesignCounts {
         self.under_and_built(machine, policy, costs).0
     }
 
-    /// The same, and the superpages that there are in the end.
+    /// Like the previous function; also returns the superpages at the end.
     pub fn under_and_built(
         &self,
         machine: &MachineSpec,
@@ -93,7 +93,7 @@ fn access() -> Access {
     Access { kind: Kind::Load, size: Size::of_bytes(8).expect("a size") }
 }
 
-/// A stream that is being read.
+/// A reader of the stream.
 pub struct Reader<'a> {
     stream: &'a Stream,
     blocks: Dictionary,

@@ -1,4 +1,4 @@
-//! The same designs through the system engine: it must count what the pass counts.
+//! Runs the same designs in the system engine, which must give the same counts as the pass.
 
 use pagewalk_mm::MappingId;
 use pagewalk_sim::{DesignCounts, DesignSpec, System};
