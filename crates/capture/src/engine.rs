@@ -8,8 +8,8 @@ mod build;
 mod error;
 mod manager;
 
-pub use self::build::Built;
-use self::build::{Parts, TOOL, build};
+pub use self::build::BuildProgress;
+use self::build::{TOOL, ValgrindFiles, build};
 pub use self::error::EngineError;
 use rustix::process::{Resource, getrlimit};
 use std::ffi::{OsStr, OsString};
@@ -46,7 +46,7 @@ pub struct Engine {
 
 /// What this host has of the engine.
 #[derive(Clone, Debug)]
-pub enum Found {
+pub enum EngineStatus {
     /// An engine that can be run.
     Engine(Engine),
     /// A Valgrind for which none is built yet.
@@ -73,11 +73,14 @@ impl Engine {
     ///
     /// # Errors
     /// As [`prepare`](Engine::prepare).
-    pub fn prepare_and_tell(options: &Options, tell: &mut dyn FnMut(&Built)) -> Result<Engine, EngineError> {
+    pub fn prepare_and_tell(
+        options: &Options,
+        tell: &mut dyn FnMut(&BuildProgress),
+    ) -> Result<Engine, EngineError> {
         match Engine::find(options)? {
-            Found::Engine(engine) => Ok(engine),
-            Found::Valgrind { launcher, version, folder } => {
-                let parts = Parts::find(&launcher, &version)?;
+            EngineStatus::Engine(engine) => Ok(engine),
+            EngineStatus::Valgrind { launcher, version, folder } => {
+                let parts = ValgrindFiles::find(&launcher, &version)?;
                 build(&parts, &find_compiler(options)?, &version, &folder, tell)?;
                 Ok(Engine { launcher, folder, version })
             }
@@ -88,7 +91,7 @@ impl Engine {
     ///
     /// # Errors
     /// If there is no Valgrind that can be run here, or no place for the engine.
-    pub fn find(options: &Options) -> Result<Found, EngineError> {
+    pub fn find(options: &Options) -> Result<EngineStatus, EngineError> {
         if !cfg!(all(target_arch = "x86_64", target_os = "linux")) {
             return Err(EngineError::Host(format!("{} {}", std::env::consts::ARCH, std::env::consts::OS)));
         }
@@ -97,11 +100,11 @@ impl Engine {
         let cache = cache_folder(options)?;
         let key = build_key(&launcher)?;
         if let Some(engine) = find_built(&launcher, &cache, &key) {
-            return Ok(Found::Engine(engine));
+            return Ok(EngineStatus::Engine(engine));
         }
         let version = ask_version(&launcher)?;
         let folder = cache.join(folder_name(&version, &key));
-        Ok(Found::Valgrind { launcher, version, folder })
+        Ok(EngineStatus::Valgrind { launcher, version, folder })
     }
 
     /// The version of the Valgrind that the engine is built for.

@@ -16,7 +16,7 @@ pub use lackey::{LackeySource, LackeyWriter};
 pub use notes::Notes;
 pub use reader::TextSource;
 
-use compression::{Interrupted, text_of};
+use compression::{FailingText, text_of};
 use notes::shown;
 use pagewalk_trace::{Source, SourceError};
 use std::io::{BufReader, Cursor, Read};
@@ -110,7 +110,7 @@ fn recognise(mut text: Text) -> Result<(&'static dyn Importer, Text), ImportErro
             // What stopped the reading stops it again, at its place.
             let rest: Text = match outcome {
                 Ok(_) => text,
-                Err(error) => Box::new(BufReader::new(Interrupted(Some(error)))),
+                Err(error) => Box::new(BufReader::new(FailingText(Some(error)))),
             };
             Ok((importer, Box::new(Cursor::new(head).chain(rest))))
         }

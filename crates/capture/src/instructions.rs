@@ -36,7 +36,7 @@ const ISA_V4: u32 = 8;
 
 /// A file that needs what the engine lacks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unmet {
+pub struct MissingInstructions {
     /// The program, its loader or a library.
     pub file: PathBuf,
     /// The instruction set.
@@ -45,7 +45,7 @@ pub struct Unmet {
     pub first: Option<(u64, Option<String>)>,
 }
 
-impl std::fmt::Display for Unmet {
+impl std::fmt::Display for MissingInstructions {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(out, "{} needs {}", self.file.display(), self.set)?;
         match &self.first {
@@ -62,7 +62,7 @@ impl std::fmt::Display for Unmet {
 }
 
 /// The files that the kernel and the loader map for `program` that need what the engine lacks.
-pub fn unmet_needs(program: &Path) -> Vec<Unmet> {
+pub fn unmet_needs(program: &Path) -> Vec<MissingInstructions> {
     let files = loaded_files(program);
     files.iter().filter_map(|file| needs_of(file)).collect()
 }
@@ -94,13 +94,13 @@ fn loader_of(bytes: &[u8]) -> Option<PathBuf> {
     Some(PathBuf::from(OsStr::from_bytes(path)))
 }
 
-fn needs_of(path: &Path) -> Option<Unmet> {
+fn needs_of(path: &Path) -> Option<MissingInstructions> {
     if fs::metadata(path).ok()?.len() > MOST_BYTES {
         return None;
     }
     let bytes = fs::read(path).ok()?;
     let file = ElfFile64::<Endianness>::parse(&*bytes).ok()?;
-    let unmet = |set, first| Unmet { file: path.to_owned(), set, first };
+    let unmet = |set, first| MissingInstructions { file: path.to_owned(), set, first };
     if needs_v4(&file, &bytes) {
         return Some(unmet("x86-64-v4 (AVX-512)", None));
     }

@@ -38,7 +38,7 @@ struct Decoding<S> {
 
 /// What lies between the two threads. Locked for moments only, also by who has the source.
 #[derive(Default)]
-struct Line {
+struct Queue {
     full: VecDeque<Parcel>,
     empty: Vec<Parcel>,
     /// Nothing more is decoded: the source has ended, or the consumer is gone.
@@ -47,14 +47,14 @@ struct Line {
 
 struct Shared<S> {
     decoding: Mutex<Decoding<S>>,
-    line: Mutex<Line>,
+    line: Mutex<Queue>,
     /// Told when `line` has changed, and when the source is free.
     changed: Condvar,
     backlog: Option<Arc<dyn Backlog>>,
 }
 
 /// The consuming end.
-pub struct Ahead<S> {
+pub struct ReadAhead<S> {
     header: StreamHeader,
     shared: Arc<Shared<S>>,
     parcel: Parcel,
@@ -66,7 +66,7 @@ pub struct Ahead<S> {
 pub fn read_ahead<'scope, S: Source + Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     source: S,
-) -> std::io::Result<Ahead<S>> {
+) -> std::io::Result<ReadAhead<S>> {
     let header = source.header().clone();
     let backlog = source.backlog();
     let shared = Arc::new(Shared {
@@ -77,16 +77,16 @@ pub fn read_ahead<'scope, S: Source + Send + 'scope>(
     });
     let ours = Arc::clone(&shared);
     std::thread::Builder::new().name("decode".to_owned()).spawn_scoped(scope, move || ours.decode_ahead())?;
-    Ok(Ahead { header, shared, parcel: Parcel::default(), next: 0, blocks: Dictionary::default() })
+    Ok(ReadAhead { header, shared, parcel: Parcel::default(), next: 0, blocks: Dictionary::default() })
 }
 
 impl<S: Source> Shared<S> {
     /// Plain facts, none half-changed by a thread that panicked.
-    fn line(&self) -> MutexGuard<'_, Line> {
+    fn line(&self) -> MutexGuard<'_, Queue> {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wait<'a>(&self, line: MutexGuard<'a, Line>) -> MutexGuard<'a, Line> {
+    fn wait<'a>(&self, line: MutexGuard<'a, Queue>) -> MutexGuard<'a, Queue> {
         self.changed.wait(line).unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -100,7 +100,7 @@ impl<S: Source> Shared<S> {
 
     /// The thread's part.
     fn decode_ahead(&self) {
-        let _closing = Closing(self);
+        let _closing = CloseOnDrop(self);
         loop {
             let mut line = self.line();
             while !line.closed && line.full.len() >= PARCELS {
@@ -182,9 +182,9 @@ impl<S: Source> Shared<S> {
 }
 
 /// Closes the line when it is dropped, however that comes.
-struct Closing<'a, S: Source>(&'a Shared<S>);
+struct CloseOnDrop<'a, S: Source>(&'a Shared<S>);
 
-impl<S: Source> Drop for Closing<'_, S> {
+impl<S: Source> Drop for CloseOnDrop<'_, S> {
     fn drop(&mut self) {
         self.0.line().closed = true;
         self.0.changed.notify_all();
@@ -214,7 +214,7 @@ impl<S: Source> Decoding<S> {
     }
 }
 
-impl<S: Source> Source for Ahead<S> {
+impl<S: Source> Source for ReadAhead<S> {
     fn header(&self) -> &StreamHeader {
         &self.header
     }
@@ -235,7 +235,7 @@ impl<S: Source> Source for Ahead<S> {
     }
 }
 
-impl<S> Drop for Ahead<S> {
+impl<S> Drop for ReadAhead<S> {
     fn drop(&mut self) {
         self.shared.line.lock().unwrap_or_else(PoisonError::into_inner).closed = true;
         self.shared.changed.notify_all();

@@ -118,7 +118,7 @@ impl Drop for SharedMemory {
 
 /// What [`Ring::next_words`] came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Filled {
+pub(crate) enum RingStatus {
     /// The chunk holds new words.
     Words,
     /// The engine is gone and everything that it published has been read.
@@ -179,7 +179,7 @@ impl Ring {
     }
 
     /// Waits for words, copies them to `chunk` and gives their room back.
-    pub fn next_words(&mut self, chunk: &mut Chunk) -> Result<Filled, RingFault> {
+    pub fn next_words(&mut self, chunk: &mut Chunk) -> Result<RingStatus, RingFault> {
         let mut idle = false;
         loop {
             // Asked first: what is published before the end is seen to have come is all there is.
@@ -187,14 +187,14 @@ impl Ring {
             let over = done || idle && self.engine_is_gone();
             match self.completed()? {
                 0 => {}
-                _ if self.copy_completed(chunk)? => return Ok(Filled::Words),
+                _ if self.copy_completed(chunk)? => return Ok(RingStatus::Words),
                 _ => continue,
             }
             if (over || idle) && self.copy_partial(chunk)? {
-                return Ok(Filled::Words);
+                return Ok(RingStatus::Words);
             }
             if over {
-                return Ok(Filled::Ended { in_order: done });
+                return Ok(RingStatus::Ended { in_order: done });
             }
             idle = self.sleep();
         }

@@ -2,7 +2,7 @@
 
 use crate::build_id::BuildIds;
 use crate::processors;
-use crate::ring::{Filled, Ring};
+use crate::ring::{Ring, RingStatus};
 use crate::session::Registration;
 use crate::wire::{Chunk, Decoder, Step};
 use pagewalk_trace::{Backlog, BatchRoom, Event, Item, MappingKind, Source, SourceError, StreamHeader};
@@ -166,8 +166,8 @@ fn next(decoder: &mut Decoder, chunk: &mut Chunk, ring: &mut Ring) -> Result<Nex
             Step::NeedWords => {}
         }
         match ring.next_words(chunk).map_err(|fault| malformed(fault.to_string()))? {
-            Filled::Words => {}
-            Filled::Ended { in_order } => return Ok(Next::Ended { in_order }),
+            RingStatus::Words => {}
+            RingStatus::Ended { in_order } => return Ok(Next::Ended { in_order }),
         }
     }
 }

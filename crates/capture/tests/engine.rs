@@ -1,7 +1,7 @@
 //! The engine by itself: built for the Valgrind of this host, and running real programs with nobody
 //! listening, with a listener that dies, and without changing what they do.
 
-use pagewalk_capture::engine::{Engine, EngineError, Found, Options};
+use pagewalk_capture::engine::{Engine, EngineError, EngineStatus, Options};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, accept, bind, listen, socket};
 use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;
@@ -61,7 +61,7 @@ fn two_that_build_at_the_same_time_agree() {
 fn a_build_is_told_part_by_part() {
     let cache = tempfile::tempdir().unwrap();
     let options = Options { cache: Some(cache.path().to_owned()), ..Options::default() };
-    let Found::Valgrind { version, folder, .. } = Engine::find(&options).unwrap() else {
+    let EngineStatus::Valgrind { version, folder, .. } = Engine::find(&options).unwrap() else {
         panic!("it is built")
     };
     assert!(version.starts_with("3.") && !folder.exists());

@@ -21,9 +21,9 @@ static DEFAULTS: Mutex<BTreeSet<c_int>> = Mutex::new(BTreeSet::new());
 
 /// Signals are watched until this is dropped. Then they do again what they do by default: without more they would be
 /// ignored for good.
-pub struct Watch(Handle);
+pub struct SignalWatch(Handle);
 
-impl Drop for Watch {
+impl Drop for SignalWatch {
     fn drop(&mut self) {
         UNWATCHED.store(true, Ordering::SeqCst);
         self.0.close();
@@ -40,7 +40,10 @@ enum Sender {
 }
 
 /// Calls `on` for each of these signals that comes, with who sent it, on a thread of its own. One watch at a time.
-fn watch(signals: &[c_int], mut on: impl FnMut(c_int, Sender) + Send + 'static) -> Result<Watch, Error> {
+fn watch(
+    signals: &[c_int],
+    mut on: impl FnMut(c_int, Sender) + Send + 'static,
+) -> Result<SignalWatch, Error> {
     let cannot = |error| Error::new(Fault::Failed, format!("watching signals: {error}"));
     let signals = heeded(signals);
     let mut defaults = DEFAULTS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -58,7 +61,7 @@ fn watch(signals: &[c_int], mut on: impl FnMut(c_int, Sender) + Send + 'static) 
             on(info.si_signo, if info.si_code <= 0 { Sender::Process } else { Sender::Kernel });
         }
     });
-    Ok(Watch(handle))
+    Ok(SignalWatch(handle))
 }
 
 /// What is handed on to programs.
@@ -69,7 +72,7 @@ const RELAYED: [c_int; 6] = [SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2]
 pub fn relay_by(
     hand_on: impl Fn(c_int) + Send + 'static,
     of_terminal: impl Fn(c_int) + Send + 'static,
-) -> Result<Watch, Error> {
+) -> Result<SignalWatch, Error> {
     watch(&RELAYED, move |signal, sender| match sender {
         Sender::Kernel if [SIGINT, SIGQUIT, SIGHUP].contains(&signal) => of_terminal(signal),
         _ => hand_on(signal),
@@ -77,17 +80,17 @@ pub fn relay_by(
 }
 
 /// A flag is set by signals until this is dropped.
-pub struct Note(Vec<SigId>);
+pub struct SignalFlag(Vec<SigId>);
 
-impl Drop for Note {
+impl Drop for SignalFlag {
     fn drop(&mut self) {
         self.0.drain(..).for_each(|id| _ = unregister(id));
     }
 }
 
 /// Has `flag` set the moment that one of these signals comes: before what it brings about can be seen.
-pub fn note(signals: &[c_int], flag: &'static AtomicBool) -> Result<Note, Error> {
-    let mut note = Note(Vec::new());
+pub fn note(signals: &[c_int], flag: &'static AtomicBool) -> Result<SignalFlag, Error> {
+    let mut note = SignalFlag(Vec::new());
     for signal in heeded(signals) {
         let cannot = |error| Error::new(Fault::Failed, format!("watching signals: {error}"));
         note.0.push(register(signal, flag).map_err(cannot)?);

@@ -6,14 +6,14 @@
 use crate::REGION_BYTES;
 use crate::pieces::PieceId;
 use crate::prices::{Prices, Saving};
-use crate::regions::{Found, Region};
+use crate::regions::{Region, RegionReport};
 use std::ops::Range;
 
 const PAGE_BYTES: u64 = 4096;
 
 /// Regions side by side in a piece.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Chosen {
+pub struct RegionRun {
     /// Whose.
     pub piece: PieceId,
     /// Bytes from the piece's beginning.
@@ -24,7 +24,7 @@ pub struct Chosen {
 
 /// What choosing is bound to.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Limits {
+pub struct ChoiceLimits {
     /// Bytes that may be backed and not touched.
     pub memory: Option<u64>,
     /// Share of walks that wait for the one before: see [`Saving::walks`].
@@ -37,7 +37,7 @@ pub struct Limits {
 ///
 /// A piece that ends amid a huge page cannot have its last one: regions that are not whole are left out, and pieces
 /// that are too short to be sure of one.
-pub fn choose(found: &Found, prices: &Prices, limits: &Limits) -> Vec<Chosen> {
+pub fn choose(found: &RegionReport, prices: &Prices, limits: &ChoiceLimits) -> Vec<RegionRun> {
     let worth = |saving: &Saving| saving.walks(limits.waiting) + saving.faults;
     let named_bytes = |region: &Region| found.pieces[region.piece.0 as usize].named_bytes();
     let mut paying: Vec<(&Region, Saving)> = found
@@ -73,8 +73,8 @@ fn can_be_huge(region: &Region, bytes: u64) -> bool {
 /// In pieces that may lie on any page, huge pages do not begin where regions do: so that all that was chosen lies on
 /// some, what is marked reaches nearly a huge page further on both sides. What of that was never touched is not known
 /// before: at most a huge page's memory for each.
-fn widened(found: &Found, chosen: Vec<Chosen>) -> Vec<Chosen> {
-    let mut wide: Vec<Chosen> = Vec::with_capacity(chosen.len());
+fn widened(found: &RegionReport, chosen: Vec<RegionRun>) -> Vec<RegionRun> {
+    let mut wide: Vec<RegionRun> = Vec::with_capacity(chosen.len());
     for mut next in chosen {
         // A heap ends at any byte, and plans speak of pages.
         let bytes = found.pieces[next.piece.0 as usize].named_bytes().next_multiple_of(PAGE_BYTES);
@@ -95,10 +95,10 @@ fn widened(found: &Found, chosen: Vec<Chosen>) -> Vec<Chosen> {
 }
 
 /// Leaves out what saves least for its memory until the budget is kept.
-fn within(chosen: &mut Vec<Chosen>, limits: &Limits, worth: impl Fn(&Saving) -> f64) {
-    let rate = |chosen: &Chosen| worth(&chosen.saving) / (chosen.saving.memory + PAGE_BYTES) as f64;
+fn within(chosen: &mut Vec<RegionRun>, limits: &ChoiceLimits, worth: impl Fn(&Saving) -> f64) {
+    let rate = |chosen: &RegionRun| worth(&chosen.saving) / (chosen.saving.memory + PAGE_BYTES) as f64;
     while limits.memory.is_some_and(|most| chosen.iter().map(|one| one.saving.memory).sum::<u64>() > most) {
-        let paying = |&(_, one): &(usize, &Chosen)| one.saving.memory > 0;
+        let paying = |&(_, one): &(usize, &RegionRun)| one.saving.memory > 0;
         let least =
             chosen.iter().enumerate().filter(paying).min_by(|(_, a), (_, b)| rate(a).total_cmp(&rate(b)));
         let Some((position, _)) = least else { return };
@@ -107,16 +107,16 @@ fn within(chosen: &mut Vec<Chosen>, limits: &Limits, worth: impl Fn(&Saving) -> 
 }
 
 /// What a kernel saves that gives huge pages to all memory: also to what does not pay.
-pub fn all_memory(found: &Found, prices: &Prices) -> Saving {
+pub fn all_memory(found: &RegionReport, prices: &Prices) -> Saving {
     let bytes = |region: &Region| found.pieces[region.piece.0 as usize].bytes;
     let all = found.regions.iter().filter(|region| can_be_huge(region, bytes(region)));
     all.fold(Saving::default(), |sum, region| sum.and(&prices.saving(region)))
 }
 
 /// Neighbours as one.
-fn joined(mut regions: Vec<(&Region, Saving)>) -> Vec<Chosen> {
+fn joined(mut regions: Vec<(&Region, Saving)>) -> Vec<RegionRun> {
     regions.sort_by_key(|(region, _)| (region.piece, region.number));
-    let mut chosen: Vec<Chosen> = Vec::new();
+    let mut chosen: Vec<RegionRun> = Vec::new();
     for (region, saving) in regions {
         let start = region.number * REGION_BYTES;
         match chosen.last_mut() {
@@ -124,7 +124,7 @@ fn joined(mut regions: Vec<(&Region, Saving)>) -> Vec<Chosen> {
                 last.bytes.end = start + REGION_BYTES;
                 last.saving = last.saving.and(&saving);
             }
-            _ => chosen.push(Chosen { piece: region.piece, bytes: start..start + REGION_BYTES, saving }),
+            _ => chosen.push(RegionRun { piece: region.piece, bytes: start..start + REGION_BYTES, saving }),
         }
     }
     chosen
@@ -143,13 +143,13 @@ mod tests {
         Region { piece: PieceId(0), number, pages, walks, huge_walks: 0 }
     }
 
-    fn found(regions: Vec<Region>) -> Found {
+    fn found(regions: Vec<Region>) -> RegionReport {
         found_in(10 * REGION_BYTES, regions)
     }
 
-    fn found_in(bytes: u64, regions: Vec<Region>) -> Found {
+    fn found_in(bytes: u64, regions: Vec<Region>) -> RegionReport {
         let pieces = vec![Piece { kind: PieceKind::Heap, bytes }];
-        Found { pieces, regions, ..Found::default() }
+        RegionReport { pieces, regions, ..RegionReport::default() }
     }
 
     fn prices() -> Prices {
@@ -168,7 +168,7 @@ mod tests {
             region(10, 9, 9000),
         ];
         let found = found(regions);
-        let all = choose(&found, &prices(), &Limits { memory: None, waiting: 1.0, least: 0.0 });
+        let all = choose(&found, &prices(), &ChoiceLimits { memory: None, waiting: 1.0, least: 0.0 });
         let ranges: Vec<Range<u64>> = all.iter().map(|chosen| chosen.bytes.clone()).collect();
         let of = |from, to| from * REGION_BYTES..to * REGION_BYTES;
         assert_eq!(ranges, [of(0, 2), of(4, 5)], "the third does not pay, the last lies beyond");
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn what_may_lie_on_any_page_is_marked_further() {
-        let all = Limits { memory: None, waiting: 1.0, least: 0.0 };
+        let all = ChoiceLimits { memory: None, waiting: 1.0, least: 0.0 };
         let of = |bytes, numbers: &[u64]| {
             let regions = numbers.iter().map(|&number| region(number, 512, 1000)).collect();
             choose(&found_in(bytes, regions), &prices(), &all)
@@ -202,12 +202,12 @@ mod tests {
     /// A plan names mappings by the bytes that they were made with.
     #[test]
     fn what_a_mapping_grew_by_is_in_no_plan() {
-        let all = Limits { memory: None, waiting: 1.0, least: 0.0 };
+        let all = ChoiceLimits { memory: None, waiting: 1.0, least: 0.0 };
         let of = |bytes| {
             let kind = PieceKind::Anonymous { bytes, nth: 1 };
             let regions = (0..8).map(|number| region(number, 512, 1000)).collect();
             let pieces = vec![Piece { kind, bytes: 8 * REGION_BYTES }];
-            let found = Found { pieces, regions, ..Found::default() };
+            let found = RegionReport { pieces, regions, ..RegionReport::default() };
             let chosen = choose(&found, &prices(), &all).into_iter();
             let chosen: Vec<(u64, u64)> = chosen.map(|one| (one.bytes.start, one.bytes.end)).collect();
             (chosen, all_memory(&found, &prices()).alone)
@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn a_budget_goes_to_what_saves_most_for_its_memory() {
         let regions = vec![region(0, 256, 2000), region(1, 511, 1500), region(2, 384, 1900)];
-        let limits = |memory| Limits { memory: Some(memory), waiting: 1.0, least: 0.0 };
+        let limits = |memory| ChoiceLimits { memory: Some(memory), waiting: 1.0, least: 0.0 };
         let numbers = |memory| -> Vec<u64> {
             let chosen = choose(&found(regions.clone()), &prices(), &limits(memory));
             chosen
@@ -247,7 +247,7 @@ mod tests {
         let regions = vec![region(1, 512, 900), region(8, 512, 1000)];
         let found = found_in(10 * REGION_BYTES + 4096, regions);
         let starts = |memory| -> Vec<u64> {
-            let limits = Limits { memory: Some(memory), waiting: 1.0, least: 0.0 };
+            let limits = ChoiceLimits { memory: Some(memory), waiting: 1.0, least: 0.0 };
             choose(&found, &prices(), &limits).iter().map(|one| one.bytes.start).collect()
         };
         assert_eq!(starts(2 * REGION_BYTES), [4096, 7 * REGION_BYTES + 4096]);
@@ -258,7 +258,7 @@ mod tests {
     #[test]
     fn lines_of_the_plan_that_save_next_to_nothing_are_left_out() {
         let regions = vec![region(0, 512, 1000), region(4, 512, 101)];
-        let limits = Limits { memory: None, waiting: 1.0, least: 100.0 };
+        let limits = ChoiceLimits { memory: None, waiting: 1.0, least: 100.0 };
         assert_eq!(choose(&found(regions), &prices(), &limits).len(), 1);
     }
 }

@@ -14,7 +14,7 @@ pub mod regions;
 
 pub use pieces::{Piece, PieceId, PieceKind};
 pub use prices::{Overlap, Prices};
-pub use regions::{Found, Grown, Region, Regions};
+pub use regions::{BlockGrowth, Region, RegionReport, Regions};
 
 /// Bytes of the parts that are looked at: those of a huge page of x86-64.
 pub const REGION_BYTES: u64 = 2 << 20;

@@ -43,7 +43,7 @@ impl Region {
 
 /// All that was found.
 #[derive(Clone, Debug, Default)]
-pub struct Found {
+pub struct RegionReport {
     /// The pieces that regions are parts of.
     pub pieces: Vec<Piece>,
     /// Regions that were touched, by piece and number.
@@ -55,13 +55,13 @@ pub struct Found {
     /// All walks with huge pages wherever the kernel would give them.
     pub huge_walks: u64,
     /// Memory that grew by less than [`REGION_BYTES`] at a time.
-    pub grown: Grown,
+    pub grown: BlockGrowth,
 }
 
 /// Blocks as large as a huge page, on a border of such, of which a page was touched before the block lay whole in its
 /// mapping, as it does now. The kernel keeps the small pages that are there, whatever its mode and marks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Grown {
+pub struct BlockGrowth {
     /// How many, those alone of which half of all pages or more were touched.
     pub blocks: u64,
     /// Walks for pages in them, as the host's kernel maps them now.
@@ -92,7 +92,7 @@ impl Default for Counts {
 
 /// What is known of a block that did not lie whole in its mapping when it was first touched.
 #[derive(Clone, Debug, Default)]
-struct Begun {
+struct PartialBlock {
     touched: [u64; PAGES / 64],
     walks: u64,
     /// Whether it lay whole in one later.
@@ -106,7 +106,7 @@ struct Walks {
     lines: Recency,
     regions: FxHashMap<(PieceId, u64), Counts>,
     /// Blocks by number; none of those that lay whole in their mapping from the first touch on.
-    begun: FxHashMap<u64, Option<Begun>>,
+    begun: FxHashMap<u64, Option<PartialBlock>>,
     all: u64,
 }
 
@@ -114,7 +114,7 @@ impl Walks {
     fn note_growth(&mut self, address: u64, space: &AddressSpace) {
         let block = address / REGION_BYTES;
         let is_whole = || space.is_one_area(block * REGION_BYTES..(block + 1) * REGION_BYTES);
-        let begun = self.begun.entry(block).or_insert_with(|| (!is_whole()).then(Begun::default));
+        let begun = self.begun.entry(block).or_insert_with(|| (!is_whole()).then(PartialBlock::default));
         if let Some(begun) = begun {
             let page = ((address % REGION_BYTES) >> PAGE_SHIFT) as usize;
             begun.touched[page / 64] |= 1 << (page % 64);
@@ -123,12 +123,12 @@ impl Walks {
         }
     }
 
-    fn grown(&self) -> Grown {
+    fn grown(&self) -> BlockGrowth {
         let pages =
-            |begun: &Begun| begun.touched.iter().map(|bits| bits.count_ones() as usize).sum::<usize>();
+            |begun: &PartialBlock| begun.touched.iter().map(|bits| bits.count_ones() as usize).sum::<usize>();
         let begun = self.begun.values().flatten();
         let grown = begun.filter(|begun| begun.is_whole && pages(begun) * 2 >= PAGES);
-        grown.fold(Grown::default(), |sum, begun| Grown {
+        grown.fold(BlockGrowth::default(), |sum, begun| BlockGrowth {
             blocks: sum.blocks + 1,
             walks: sum.walks + begun.walks,
         })
@@ -152,9 +152,9 @@ impl WalkObserver for Walks {
 /// Huge pages wherever a plan can have them: it advises, which some processes allow that forbid the rest. What
 /// forbids all
 /// of them has none under a plan either.
-struct Planned(Thp);
+struct AdvisedPolicy(Thp);
 
-impl PageSizePolicy for Planned {
+impl PageSizePolicy for AdvisedPolicy {
     fn wants_huge(&self, fault: &Fault<'_>) -> bool {
         let mut fault = *fault;
         if fault.forbidden == ThpDisable::ExceptAdvised {
@@ -181,7 +181,7 @@ impl Regions {
     /// # Errors
     /// If the machine cannot be simulated in a pass, or its TLBs hold no huge pages.
     pub fn new(machine: &MachineSpec, thp: ThpMode) -> Result<Regions, PassError> {
-        let always = Arc::new(Planned(Thp { mode: ThpMode::Always }));
+        let always = Arc::new(AdvisedPolicy(Thp { mode: ThpMode::Always }));
         let now = HostKernel::new(thp).design(machine);
         Ok(Regions {
             now: Pass::new(vec![now], Walks::default())?,
@@ -190,7 +190,7 @@ impl Regions {
     }
 
     /// Ends the stream.
-    pub fn finish(mut self) -> Found {
+    pub fn finish(mut self) -> RegionReport {
         let instructions = self.now.finish()[0].instructions;
         self.huge.finish();
         let (now, huge) = (self.now.observer(), self.huge.observer());
@@ -206,7 +206,7 @@ impl Regions {
             })
             .collect();
         regions.sort_unstable_by_key(|region| (region.piece, region.number));
-        Found {
+        RegionReport {
             pieces: now.pieces.all().to_vec(),
             regions,
             instructions,

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// An object that a process has elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Missed {
+pub struct MissedPlace {
     /// The object's file.
     pub file: String,
     /// Path of the process's program.
@@ -22,13 +22,13 @@ pub struct Missed {
 #[derive(Clone, Debug, Default)]
 pub struct Landings {
     planned: Arc<HashMap<String, Object>>,
-    seen: Arc<Mutex<Seen>>,
+    seen: Arc<Mutex<Arrivals>>,
 }
 
 #[derive(Debug, Default)]
-struct Seen {
+struct Arrivals {
     loaded: HashSet<String>,
-    missed: Vec<Missed>,
+    missed: Vec<MissedPlace>,
 }
 
 impl Landings {
@@ -39,13 +39,13 @@ impl Landings {
     }
 
     /// `inner`, watched.
-    pub fn watch<S: Source>(&self, inner: S) -> Watched<S> {
+    pub fn watch<S: Source>(&self, inner: S) -> MappingWatch<S> {
         let program = inner.header().program.clone();
-        Watched { inner, program, landings: self.clone() }
+        MappingWatch { inner, program, landings: self.clone() }
     }
 
     /// What was loaded elsewhere, in order.
-    pub fn missed(&self) -> Vec<Missed> {
+    pub fn missed(&self) -> Vec<MissedPlace> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).missed.clone()
     }
 
@@ -69,7 +69,7 @@ impl Landings {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         seen.loaded.insert(file.path.clone());
         if mapping.start.0 != object.base {
-            seen.missed.push(Missed {
+            seen.missed.push(MissedPlace {
                 file: object.file.clone(),
                 program: program.to_owned(),
                 planned: object.base,
@@ -80,14 +80,14 @@ impl Landings {
 }
 
 /// A source whose mappings are looked at.
-pub struct Watched<S> {
+pub struct MappingWatch<S> {
     /// What is watched.
     pub inner: S,
     program: String,
     landings: Landings,
 }
 
-impl<S: Source> Source for Watched<S> {
+impl<S: Source> Source for MappingWatch<S> {
     fn header(&self) -> &StreamHeader {
         self.inner.header()
     }

@@ -29,7 +29,7 @@ const NONE: u32 = u32::MAX;
 
 /// What is known of a block.
 #[derive(Clone, Copy, Debug)]
-struct Known {
+struct BlockState {
     executions: u64,
     start: u64,
     /// Behind its last instruction.
@@ -43,10 +43,10 @@ struct Known {
     edge: u32,
 }
 
-impl Known {
-    fn of(block: &Block) -> Known {
+impl BlockState {
+    fn of(block: &Block) -> BlockState {
         let end = block.instructions.last().map_or(0, |last| last.address.0 + u64::from(last.length));
-        Known {
+        BlockState {
             executions: 0,
             start: block.start().0,
             end,
@@ -102,7 +102,7 @@ struct Part {
 /// Watches one stream's calls.
 pub struct Calls {
     owners: Owners,
-    blocks: Vec<Known>,
+    blocks: Vec<BlockState>,
     parts: Vec<Part>,
     edges: Vec<Edge>,
     by_blocks: FxHashMap<(u32, u32), u32>,
@@ -204,7 +204,7 @@ impl Analysis for Calls {
         if batch.spans.is_empty() {
             return;
         }
-        self.blocks.extend(batch.blocks.since(self.blocks.len()).map(Known::of));
+        self.blocks.extend(batch.blocks.since(self.blocks.len()).map(BlockState::of));
         let mut thread = self.threads.remove(&batch.thread).unwrap_or_default();
         for span in batch.spans {
             let id = span.block.0;

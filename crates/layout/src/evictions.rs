@@ -29,7 +29,7 @@ pub(crate) use array::may_cross;
 pub use rows::Row;
 
 use crate::objects::{OwnerId, Owners};
-use array::Watched;
+use array::WatchedArray;
 use fetches::FetchTable;
 use pagewalk_mm::{AddressSpace, Change};
 use pagewalk_setassoc::{Geometry, SetIndex};
@@ -196,7 +196,7 @@ pub(crate) fn variation(misses_by_set: &[u64]) -> f64 {
 
 /// Watches arrays over one stream.
 pub struct Evictions {
-    arrays: Vec<Watched>,
+    arrays: Vec<WatchedArray>,
     fetches: FetchTable,
     owners: Owners,
     space: AddressSpace,
@@ -207,7 +207,7 @@ impl Evictions {
     /// Watches `arrays` over a stream with this header, with at most `rows` rows of each.
     pub fn new(header: &StreamHeader, arrays: &[ArraySpec], rows: usize) -> Evictions {
         Evictions {
-            arrays: arrays.iter().map(|spec| Watched::new(spec.clone(), rows)).collect(),
+            arrays: arrays.iter().map(|spec| WatchedArray::new(spec.clone(), rows)).collect(),
             fetches: FetchTable::default(),
             owners: Owners::new(header),
             space: AddressSpace::default(),
@@ -217,7 +217,7 @@ impl Evictions {
 
     /// What happened in each array, and whose pages are whose.
     pub fn finish(self) -> (Vec<History>, Owners) {
-        (self.arrays.into_iter().map(Watched::finish).collect(), self.owners)
+        (self.arrays.into_iter().map(WatchedArray::finish).collect(), self.owners)
     }
 }
 

@@ -102,7 +102,7 @@ pub fn is_planned_build(plan: &Plan, path: &Path) -> bool {
 }
 
 fn object(plan: &Plan, place: &Place) -> Result<Object, FileError> {
-    let Facts { path, device, inode, bytes, alignment, .. } = Facts::of(&place.file)?;
+    let ObjectFacts { path, device, inode, bytes, alignment, .. } = ObjectFacts::of(&place.file)?;
     let file = place.file.clone();
     if let Some(planned) = place.build_id.clone() {
         let found = build_id(&path).unwrap_or_else(|| "none".to_owned());
@@ -121,12 +121,12 @@ fn object(plan: &Plan, place: &Place) -> Result<Object, FileError> {
 /// # Errors
 /// If it cannot be read, or is none.
 pub fn place(file: &str, offset: u64) -> Result<Place, FileError> {
-    let facts = Facts::of(file)?;
+    let facts = ObjectFacts::of(file)?;
     Ok(Place { file: file.to_owned(), build_id: build_id(&facts.path), offset, size: facts.bytes })
 }
 
 /// What a shared object is on this host.
-struct Facts {
+struct ObjectFacts {
     path: PathBuf,
     device: u64,
     inode: u64,
@@ -134,8 +134,8 @@ struct Facts {
     alignment: u64,
 }
 
-impl Facts {
-    fn of(file: &str) -> Result<Facts, FileError> {
+impl ObjectFacts {
+    fn of(file: &str) -> Result<ObjectFacts, FileError> {
         let unreadable = |error| FileError::Unreadable { file: file.to_owned(), error };
         let not_an_object = || FileError::NotAnObject { file: file.to_owned() };
         let path = fs::canonicalize(file).map_err(unreadable)?;
@@ -147,7 +147,7 @@ impl Facts {
         let (_, bytes) = span(&headers).ok_or_else(not_an_object)?;
         let loads = headers.iter().filter(|header| header.kind == LOAD);
         let alignment = loads.map(|header| header.alignment).max().unwrap_or(1);
-        Ok(Facts { path, device: metadata.dev(), inode: metadata.ino(), bytes, alignment })
+        Ok(ObjectFacts { path, device: metadata.dev(), inode: metadata.ino(), bytes, alignment })
     }
 }
 

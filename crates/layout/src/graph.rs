@@ -9,37 +9,40 @@ use std::fmt::Write;
 
 /// What is too little to be drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Least {
+pub enum DrawThreshold {
     /// Pages that evicted fewer times than this, with their arrows.
     Evictions(u64),
     /// Arrows that are a smaller share than this of the weight of both their pages; from 0 to 1.
     Share(f64),
 }
 
-/// Why a text is no [`Least`].
+/// Why a text is no [`DrawThreshold`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is neither a number of evictions, such as 500, nor a share of a page's, such as 5%")]
-pub struct LeastError(String);
+pub struct DrawThresholdError(String);
 
-impl std::str::FromStr for Least {
-    type Err = LeastError;
+impl std::str::FromStr for DrawThreshold {
+    type Err = DrawThresholdError;
 
-    fn from_str(text: &str) -> Result<Least, LeastError> {
+    fn from_str(text: &str) -> Result<DrawThreshold, DrawThresholdError> {
         let least = match text.strip_suffix('%') {
-            Some(share) => share.trim().parse().ok().map(|share: f64| Least::Share(share / 100.0)),
-            None => text.parse().ok().map(Least::Evictions),
+            Some(share) => share.trim().parse().ok().map(|share: f64| DrawThreshold::Share(share / 100.0)),
+            None => text.parse().ok().map(DrawThreshold::Evictions),
         };
-        let in_range = |least: &Least| !matches!(least, Least::Share(share) if !(0.0..=1.0).contains(share));
-        least.filter(in_range).ok_or_else(|| LeastError(text.to_owned()))
+        let is_valid = |least: &DrawThreshold| match least {
+            DrawThreshold::Share(share) => (0.0..=1.0).contains(share),
+            DrawThreshold::Evictions(_) => true,
+        };
+        least.filter(is_valid).ok_or_else(|| DrawThresholdError(text.to_owned()))
     }
 }
 
-impl std::fmt::Display for Least {
+impl std::fmt::Display for DrawThreshold {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Least::Evictions(count) => write!(f, "{count}"),
+            DrawThreshold::Evictions(count) => write!(f, "{count}"),
             // Of 7 %, 0.07 times 100 is not 7: the digits that a person would write.
-            Least::Share(share) => write!(f, "{}%", (share * 1e8).round() / 1e6),
+            DrawThreshold::Share(share) => write!(f, "{}%", (share * 1e8).round() / 1e6),
         }
     }
 }
@@ -90,7 +93,7 @@ pub struct EvictionGraph {
 
 impl EvictionGraph {
     /// The graph of a set of `history`, without what is less than `least`.
-    pub fn new(history: &History, set: usize, least: Least) -> EvictionGraph {
+    pub fn new(history: &History, set: usize, least: DrawThreshold) -> EvictionGraph {
         let start = history.rows.partition_point(|row| row.set < set);
         let end = history.rows.partition_point(|row| row.set <= set);
         let rows = &history.rows[start..end];
@@ -98,16 +101,18 @@ impl EvictionGraph {
         let weights = weights(rows);
         let mut edges = joined(rows, start);
         edges.retain(|edge| match least {
-            Least::Evictions(count) => {
+            DrawThreshold::Evictions(count) => {
                 [edge.victim, edge.victimiser].iter().all(|page| weights[page].evicted >= count)
             }
-            Least::Share(share) => [edge.victim, edge.victimiser]
+            DrawThreshold::Share(share) => [edge.victim, edge.victimiser]
                 .iter()
                 .any(|page| edge.count as f64 >= share * weights[page].weight() as f64),
         });
         let drawn = |node: &&GraphNode| match least {
-            Least::Evictions(count) => node.evicted >= count,
-            Least::Share(_) => edges.iter().any(|edge| [edge.victim, edge.victimiser].contains(&node.page)),
+            DrawThreshold::Evictions(count) => node.evicted >= count,
+            DrawThreshold::Share(_) => {
+                edges.iter().any(|edge| [edge.victim, edge.victimiser].contains(&node.page))
+            }
         };
         let mut nodes: Vec<GraphNode> = weights.values().filter(drawn).copied().collect();
         nodes.sort_by_key(|node| (std::cmp::Reverse(node.weight()), node.page));

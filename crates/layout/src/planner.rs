@@ -9,7 +9,7 @@
 //! - [`random`]: what layouts are like that nobody planned.
 //! - [`pack`]: hot objects side by side, in as few 2 MiB regions as they need.
 //!
-//! [`Views`] looks at a stream for any of them, [`Seen::choose`] has one plan.
+//! [`Views`] looks at a stream for any of them, [`StreamView::choose`] has one plan.
 
 pub mod arena;
 pub mod callgraph;
@@ -21,8 +21,8 @@ pub mod search;
 pub mod single_move;
 mod views;
 
-pub use choose::{Candidate, Chosen, Planner, PlannerError, PlannerOptions, at_random, period_of};
-pub use views::{Seen, Views};
+pub use choose::{Candidate, Planner, PlannerError, PlannerOptions, ProposedLayouts, at_random, period_of};
+pub use views::{StreamView, Views};
 
 use crate::files;
 use crate::objects::{Owner, OwnerId, Owners};

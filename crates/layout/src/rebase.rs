@@ -4,15 +4,15 @@
 //! and what events say of it. Nothing else moves, and nothing else changes: the program does not run again, so whatever
 //! depends on addresses (hash tables over pointers, the loader's own work) is as it was recorded.
 //!
-//! [`Bound::new`] looks at a stream's events first and refuses what cannot be; after that nothing can fail. [`slide`]
-//! looks for room where a plan was only just made. [`Rebased`] moves what a source yields.
+//! [`PlanBinding::new`] checks a plan against a stream's events; after that nothing can fail. [`slide`] finds room for
+//! a plan that was just made. [`RebasedSource`] moves what a source yields.
 
 mod bound;
 mod mover;
 mod slide;
 mod table;
 
-pub use bound::{Bound, RebaseError};
+pub use bound::{PlanBinding, RebaseError};
 pub use mover::Mover;
 pub use slide::slide;
 
@@ -21,7 +21,7 @@ use pagewalk_units::RefIndex;
 use std::collections::VecDeque;
 
 /// A source whose objects lie as planned.
-pub struct Rebased<S> {
+pub struct RebasedSource<S> {
     inner: S,
     mover: Mover,
     /// What one event of the inner source became.
@@ -29,21 +29,21 @@ pub struct Rebased<S> {
     at: RefIndex,
 }
 
-impl<S: Source> Rebased<S> {
+impl<S: Source> RebasedSource<S> {
     /// `inner` from its beginning, which `bound` was made for.
-    pub fn new(inner: S, bound: &Bound) -> Rebased<S> {
+    pub fn new(inner: S, bound: &PlanBinding) -> RebasedSource<S> {
         let mover = Mover::new(bound, inner.header());
-        Rebased { inner, mover, pending: VecDeque::new(), at: RefIndex(0) }
+        RebasedSource { inner, mover, pending: VecDeque::new(), at: RefIndex(0) }
     }
 }
 
-impl<S: Source> Source for Rebased<S> {
+impl<S: Source> Source for RebasedSource<S> {
     fn header(&self) -> &StreamHeader {
         self.inner.header()
     }
 
     fn next_item(&mut self) -> Result<Option<Item<'_>>, SourceError> {
-        let Rebased { inner, mover, pending, at } = self;
+        let RebasedSource { inner, mover, pending, at } = self;
         loop {
             if let Some(event) = pending.pop_front() {
                 return Ok(Some(Item::Event { at: *at, event }));

@@ -17,7 +17,7 @@ mod group;
 use crate::evictions::fetches::{FetchTable, Touch};
 use crate::evictions::{ArraySpec, Misses, Side, may_cross};
 use crate::objects::{OwnerId, Owners};
-use crate::rebase::Bound;
+use crate::rebase::PlanBinding;
 use group::Group;
 use pagewalk_mm::{AddressSpace, Change};
 use pagewalk_trace::{Analysis, Batch, Event, StreamHeader};
@@ -41,7 +41,7 @@ pub struct Lane {
 
 /// What happened in a lane.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Split {
+pub struct LaneCounts {
     /// Misses by what they come from.
     pub misses: Misses,
     /// Misses of each set.
@@ -52,7 +52,7 @@ pub struct Split {
     pub most_involved: u64,
 }
 
-impl Split {
+impl LaneCounts {
     /// Standard deviation of misses of sets over their mean; 0 without misses.
     pub fn variation(&self) -> f64 {
         crate::evictions::variation(&self.misses_by_set)
@@ -75,7 +75,7 @@ struct Page {
 
 /// Counts what sets cost in all lanes over one stream.
 pub struct Splits {
-    layouts: Vec<Bound>,
+    layouts: Vec<PlanBinding>,
     groups: Vec<Group>,
     /// By lane: its group, and its place there.
     lanes: Vec<(usize, usize)>,
@@ -94,7 +94,7 @@ pub struct Splits {
 
 impl Splits {
     /// Of lanes under these layouts, which were bound to the stream that has this header.
-    pub fn new(header: &StreamHeader, layouts: Vec<Bound>, lanes: &[Lane]) -> Splits {
+    pub fn new(header: &StreamHeader, layouts: Vec<PlanBinding>, lanes: &[Lane]) -> Splits {
         let mut groups: Vec<Group> = Vec::new();
         let place = |lane: &Lane| {
             let group = groups.iter().position(|group| group.is_of(&lane.array)).unwrap_or_else(|| {
@@ -121,8 +121,8 @@ impl Splits {
     }
 
     /// What happened, lane by lane.
-    pub fn finish(self) -> Vec<Split> {
-        let splits: Vec<Vec<Split>> = self.groups.into_iter().map(Group::finish).collect();
+    pub fn finish(self) -> Vec<LaneCounts> {
+        let splits: Vec<Vec<LaneCounts>> = self.groups.into_iter().map(Group::finish).collect();
         self.lanes.iter().map(|&(group, lane)| splits[group][lane].clone()).collect()
     }
 
@@ -160,7 +160,7 @@ impl Splits {
             self.pages.push(Page { last: [0; 2], whole: 0 });
         }
         let owner = self.owners.get(id);
-        let moved = |bound: &Bound| address.wrapping_add(bound.delta_at(owner, address)) >> PAGE_SHIFT;
+        let moved = |bound: &PlanBinding| address.wrapping_add(bound.delta_at(owner, address)) >> PAGE_SHIFT;
         let moved: Vec<u64> = self.layouts.iter().map(moved).collect();
         self.groups.iter_mut().for_each(|group| group.meet(page, vpn, &moved));
         self.live.insert(vpn, page);

@@ -25,7 +25,7 @@ pub fn nowhere() -> io::Result<Stdio> {
 
 /// One run to its end.
 #[derive(Clone, Copy, Debug)]
-pub struct Timed {
+pub struct TimedRun {
     /// How it ended.
     pub end: End,
     /// From its start to its end.
@@ -39,13 +39,13 @@ pub struct Timed {
     pub resident_bytes: Option<u64>,
 }
 
-impl Timed {
+impl TimedRun {
     /// A child's run, which used that. What this process had when it began the child is no more than its peak now.
-    pub(crate) fn of(end: End, wall: Duration, used: Usage) -> Timed {
+    pub(crate) fn of(end: End, wall: Duration, used: Usage) -> TimedRun {
         let own = peak_resident_bytes(std::process::id() as i32);
         let is_its_own = |&bytes: &u64| own.is_some_and(|own| bytes > own);
         let resident_bytes = Some(used.resident_bytes).filter(is_its_own);
-        Timed { end, wall, user: used.user, system: used.system, resident_bytes }
+        TimedRun { end, wall, user: used.user, system: used.system, resident_bytes }
     }
 
     /// Processor time in all.
@@ -58,7 +58,7 @@ impl Timed {
 ///
 /// # Errors
 /// If it cannot be started or waited for.
-pub fn run(command: &mut Command, relay: &Relay) -> io::Result<Timed> {
+pub fn run(command: &mut Command, relay: &Relay) -> io::Result<TimedRun> {
     forget_own_peak();
     let begun = Instant::now();
     let pid = command.spawn()?.id() as i32;
@@ -69,7 +69,7 @@ pub fn run(command: &mut Command, relay: &Relay) -> io::Result<Timed> {
     ended?;
     let (status, used) = stops::wait_for_child(pid)?;
     let end = End::of(status).ok_or_else(|| io::Error::other("it was waited for, and has not ended"))?;
-    Ok(Timed::of(end, begun.elapsed(), used))
+    Ok(TimedRun::of(end, begun.elapsed(), used))
 }
 
 /// From now on this process's peak of resident memory, with which the kernel begins a child's, is what it has now. On

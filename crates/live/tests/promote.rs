@@ -4,7 +4,8 @@ use pagewalk_live::pages::{Mode, mode};
 use pagewalk_live::probe::memory::huge_pages_are_at_hand;
 use pagewalk_live::promote::policy::{Fate, Limits};
 use pagewalk_live::promote::{
-    Decision, Ended, Options, Prices, PromoteError, Standing, Summary, Watcher, Way, What, check_host, run,
+    Decision, DecisionKind, Ended, Options, Prices, PromoteError, PromotionStatus, SamplerKind, Summary,
+    Watcher, check_host, run,
 };
 use pagewalk_skip::{Need, skip};
 use std::fs;
@@ -79,7 +80,7 @@ impl Drop for Program {
 /// Stops when enough was seen, and keeps what was decided.
 struct Enough<'a> {
     stop: &'a AtomicBool,
-    is_enough: fn(&Standing<'_>) -> bool,
+    is_enough: fn(&PromotionStatus<'_>) -> bool,
     decisions: Vec<Decision>,
 }
 
@@ -88,14 +89,14 @@ impl Watcher for Enough<'_> {
         self.decisions.push(decision.clone());
     }
 
-    fn passed(&mut self, standing: &Standing<'_>) {
+    fn passed(&mut self, standing: &PromotionStatus<'_>) {
         if (self.is_enough)(standing) {
             self.stop.store(true, Ordering::Relaxed);
         }
     }
 }
 
-fn options(way: Way) -> Options {
+fn options(way: SamplerKind) -> Options {
     Options {
         way: Some(way),
         limits: Limits { factor: 0.125, budget_bytes: 0, entries: 1536 },
@@ -108,7 +109,7 @@ fn options(way: Way) -> Options {
 fn promote(
     pid: i32,
     options: &Options,
-    is_enough: fn(&Standing<'_>) -> bool,
+    is_enough: fn(&PromotionStatus<'_>) -> bool,
 ) -> Result<(Summary, Vec<Decision>), PromoteError> {
     let stop = AtomicBool::new(false);
     let mut watcher = Enough { stop: &stop, is_enough, decisions: Vec::new() };
@@ -154,15 +155,16 @@ fn parts_that_miss_are_promoted() {
         return;
     }
     let before = kdamonds();
-    for way in Way::ALL {
+    for way in SamplerKind::ALL {
         let program = Program::start(&["random"]);
-        let enough = |standing: &Standing<'_>| standing.policy.promotions >= PARTS;
+        let enough = |standing: &PromotionStatus<'_>| standing.policy.promotions >= PARTS;
         let Some((summary, decisions)) = unless_host_cannot(promote(program.pid(), &options(way), enough))
         else {
             continue;
         };
         assert_eq!(summary.ended, Ended::Interrupted, "{way}: {} promotions", summary.policy.promotions);
-        let promoted = decisions.iter().filter(|decision| matches!(decision.what, What::Promoted { .. }));
+        let promoted =
+            decisions.iter().filter(|decision| matches!(decision.what, DecisionKind::Promoted { .. }));
         assert_eq!(promoted.count() as u64, summary.policy.promotions);
         assert!(summary.times.promotions > 0.0 && summary.times.own > 0.0 && summary.times.target > 0.0);
         assert!(summary.policy.prices.collapse != PRICES.collapse, "what they took is known");
@@ -182,8 +184,8 @@ fn hot_pages_are_left_alone() {
         return;
     }
     let program = Program::start(&["hot"]);
-    let enough = |standing: &Standing<'_>| standing.rounds >= 12;
-    let outcome = promote(program.pid(), &options(Way::Damon), enough);
+    let enough = |standing: &PromotionStatus<'_>| standing.rounds >= 12;
+    let outcome = promote(program.pid(), &options(SamplerKind::Damon), enough);
     let Some((summary, decisions)) = unless_host_cannot(outcome) else { return };
     assert!(summary.rounds >= 1, "it was looked at");
     assert_eq!(decisions.len(), 0, "{decisions:?}");
@@ -196,13 +198,13 @@ fn a_dry_run_changes_nothing() {
         return;
     }
     let program = Program::start(&["random"]);
-    let options = Options { dry_run: true, ..options(Way::Referenced) };
-    let enough = |standing: &Standing<'_>| standing.policy.promotions >= PARTS;
+    let options = Options { dry_run: true, ..options(SamplerKind::Referenced) };
+    let enough = |standing: &PromotionStatus<'_>| standing.policy.promotions >= PARTS;
     let Some((summary, decisions)) = unless_host_cannot(promote(program.pid(), &options, enough)) else {
         return;
     };
     assert!(summary.policy.promotions >= PARTS && summary.times.promotions == 0.0);
-    assert!(decisions.iter().all(|decision| decision.what == What::WouldPromote));
+    assert!(decisions.iter().all(|decision| decision.what == DecisionKind::WouldPromote));
     let text = fs::read_to_string(format!("/proc/{}/smaps_rollup", program.pid())).unwrap();
     assert!(text.lines().any(|line| line.starts_with("AnonHugePages:") && line.ends_with(" 0 kB")), "{text}");
 }
@@ -211,12 +213,13 @@ fn a_dry_run_changes_nothing() {
 fn what_refuses_is_left_with_the_reason() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let program = Program::start(&["refusing"]);
-    let enough =
-        |standing: &Standing<'_>| standing.policy.parts().any(|part| matches!(part.fate, Fate::Left(_)));
-    let outcome = promote(program.pid(), &options(Way::Referenced), enough);
+    let enough = |standing: &PromotionStatus<'_>| {
+        standing.policy.parts().any(|part| matches!(part.fate, Fate::Left(_)))
+    };
+    let outcome = promote(program.pid(), &options(SamplerKind::Referenced), enough);
     let Some((summary, decisions)) = unless_host_cannot(outcome) else { return };
     assert_eq!((summary.policy.promotions, summary.policy.splits), (0, 0));
-    let Some(Decision { what: What::Failed { reason, again }, .. }) = decisions.first() else {
+    let Some(Decision { what: DecisionKind::Failed { reason, again }, .. }) = decisions.first() else {
         panic!("{decisions:?}")
     };
     assert!(!again && reason.contains("MADV_NOHUGEPAGE"), "{reason}");
@@ -225,7 +228,7 @@ fn what_refuses_is_left_with_the_reason() {
 #[test]
 fn it_ends_with_the_process() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    for way in Way::ALL {
+    for way in SamplerKind::ALL {
         let program = Program::start(&["random", "60"]);
         let outcome = promote(program.pid(), &options(way), |_| false);
         let Some((summary, _)) = unless_host_cannot(outcome) else { continue };
@@ -236,7 +239,7 @@ fn it_ends_with_the_process() {
 
 #[test]
 fn what_is_not_there_is_told() {
-    let Err(error) = promote(99_999_999, &options(Way::Referenced), |_| true) else {
+    let Err(error) = promote(99_999_999, &options(SamplerKind::Referenced), |_| true) else {
         panic!("it is refused")
     };
     let text = error.to_string();
@@ -248,7 +251,7 @@ fn what_is_not_there_is_told() {
 #[test]
 fn the_host_is_told_of() {
     match check_host() {
-        Ok(host) => assert_eq!(host.able.len() + host.unable.len(), Way::ALL.len()),
+        Ok(host) => assert_eq!(host.able.len() + host.unable.len(), SamplerKind::ALL.len()),
         Err(error) => assert!(matches!(error, PromoteError::Kernel { .. }), "{error}"),
     }
 }

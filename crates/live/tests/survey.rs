@@ -3,7 +3,9 @@
 
 use pagewalk_live::pages::{Mode, mode};
 use pagewalk_live::promote::policy::{Fate, Limits};
-use pagewalk_live::promote::{Decision, Forbids, Options, Prices, Standing, Watcher, Way, What, run, survey};
+use pagewalk_live::promote::{
+    Decision, DecisionKind, HugePageBan, Options, Prices, PromotionStatus, SamplerKind, Watcher, run, survey,
+};
 use pagewalk_skip::{Need, skip};
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -57,11 +59,11 @@ fn a_process_that_forbids_huge_pages_is_known() {
     assert_eq!(survey(free.pid()).unwrap().forbids, None);
     for word in ["off", "child"] {
         let program = Program::start("nothp", &[word]).unwrap();
-        assert_eq!(survey(program.pid()).unwrap().forbids, Some(Forbids::All), "{word}");
+        assert_eq!(survey(program.pid()).unwrap().forbids, Some(HugePageBan::All), "{word}");
     }
     // What is marked it may have, so that nothing but mode `always` shows it.
     if let Some(program) = Program::start("nothp", &["except"]) {
-        let expected = (mode() == Some(Mode::Always)).then_some(Forbids::Unmarked);
+        let expected = (mode() == Some(Mode::Always)).then_some(HugePageBan::Unmarked);
         assert_eq!(survey(program.pid()).unwrap().forbids, expected);
     }
 }
@@ -73,7 +75,7 @@ impl Watcher for Decisions {
         self.0.push(decision.clone());
     }
 
-    fn passed(&mut self, _: &Standing<'_>) {}
+    fn passed(&mut self, _: &PromotionStatus<'_>) {}
 }
 
 /// No part of it is tried, and each is told with the reason.
@@ -81,7 +83,7 @@ impl Watcher for Decisions {
 fn a_process_that_forbids_huge_pages_is_left_alone() {
     let program = Program::start("nothp", &["off"]).unwrap();
     let options = Options {
-        way: Some(Way::Referenced),
+        way: Some(SamplerKind::Referenced),
         limits: Limits { factor: 1e-9, budget_bytes: u64::MAX, entries: 1536 },
         own_share: 1.0,
         seconds: Some(2.0),
@@ -96,9 +98,8 @@ fn a_process_that_forbids_huge_pages_is_left_alone() {
     };
     assert_eq!(summary.policy.promotions, 0);
     for Decision { what, .. } in &decisions.0 {
-        let is_told =
-            matches!(what, What::Failed { reason, again: false } if reason.contains("PR_SET_THP_DISABLE"));
-        assert!(is_told, "{what:?}");
+        let DecisionKind::Failed { reason, again: false } = what else { panic!("{what:?}") };
+        assert!(reason.contains("PR_SET_THP_DISABLE"), "{reason}");
     }
     let left = summary.policy.parts().filter(|part| matches!(part.fate, Fate::Left(_))).count();
     assert_eq!(left, decisions.0.len());

@@ -11,18 +11,18 @@ mod process;
 mod profile;
 mod runs;
 
-use crate::engine::{Apart, Live};
+use crate::engine::{Isolation, Live};
 use crate::error::{Error, Fault};
 use crate::listener::Listener;
 use crate::machines;
 use crate::plans::trial::open_input;
-use crate::probe::{Assumed, assumed_lines, assumed_values};
+use crate::probe::{AssumedPrice, assumed_lines, assumed_values};
 use crate::promotion::survey::{GROW_WHOLE, host_forbids};
-use estimation::Weighed;
-use pagewalk_forecast::choose::{Chosen, Limits, choose};
+use estimation::PlanEstimate;
+use pagewalk_forecast::choose::{ChoiceLimits, RegionRun, choose};
 use pagewalk_forecast::interval::product;
 use pagewalk_forecast::prices::Prices;
-use pagewalk_forecast::{Grown, PieceKind, REGION_BYTES};
+use pagewalk_forecast::{BlockGrowth, PieceKind, REGION_BYTES};
 use pagewalk_live::pages::plan::{Forecast, Gain, Host, Part, Plan, Program, RANGES_MAX, Range, What};
 use pagewalk_live::pages::settings::settings;
 use pagewalk_mm::ThpMode;
@@ -32,8 +32,8 @@ use pagewalk_report::huge_pages::schema::{
 };
 use pagewalk_translate::MachineSpec;
 use process::MIB;
-use profile::Seen;
-use runs::{Kind, Trials, seconds_of, share_of};
+use profile::ProgramProfile;
+use runs::{RunSeries, Trials, seconds_of, share_of};
 use std::iter;
 
 pub use options::Options;
@@ -83,15 +83,15 @@ pub fn advise(options: &Options, listener: &dyn Listener) -> Result<Advice, Erro
     let host = pagewalk_capture::Host::detect();
     let thp = machines::thp(options.thp, &host.thp);
     let (prices, assumed, seen) = look(options, machine, thp, listener)?;
-    let everything = choose(&seen.found, &prices, &Limits { memory: None, waiting: 1.0, least: 0.0 });
+    let everything = choose(&seen.found, &prices, &ChoiceLimits { memory: None, waiting: 1.0, least: 0.0 });
     let trials = match options.trace {
-        Some(_) => Trials { kinds: vec![Kind::given(&options.seconds)], unapplied: None, warmth: None },
+        Some(_) => Trials { kinds: vec![RunSeries::given(&options.seconds)], unapplied: None, warmth: None },
         None => {
             let all = (!options.no_trial && !everything.is_empty()).then(|| trial(&seen, &everything));
             runs::run(options, all.transpose()?, listener)?
         }
     };
-    let weighed = Weighed::new(&prices, &seen.found, &everything, &trials.kinds, options.budget);
+    let weighed = PlanEstimate::new(&prices, &seen.found, &everything, &trials.kinds, options.budget);
     let host = Host { kernel: host.kernel, thp: host.thp };
     let mut result = result(&weighed, &seen, &trials, options, &host, &machine.name);
     result.assumed = assumed_values(&assumed);
@@ -109,21 +109,21 @@ fn look(
     machine: &MachineSpec,
     thp: ThpMode,
     listener: &dyn Listener,
-) -> Result<(Prices, Vec<Assumed>, Seen), Error> {
+) -> Result<(Prices, Vec<AssumedPrice>, ProgramProfile), Error> {
     if let Some(trace) = &options.trace {
         let (prices, assumed) = prices::of_host(options.probe.as_deref(), listener)?;
         return Ok((prices, assumed, profile::read(trace, machine, thp, listener)?));
     }
     let folder = std::env::current_dir().map_err(|error| Error::new(Fault::Failed, error))?;
-    let apart = Apart { folder, input: open_input(options.input())?, variable: None };
+    let apart = Isolation { folder, input: open_input(options.input())?, variable: None };
     let live = Live::prepare(&options.command, None, listener)?.apart(apart);
     let (prices, assumed) = prices::of_host(options.probe.as_deref(), listener)?;
     Ok((prices, assumed, profile::see(&live, machine, thp, listener)?))
 }
 
 /// Memory that grew by less than huge pages at a time, if it is worth a word.
-fn grown(seen: &Seen) -> Option<GrownMemory> {
-    let Grown { blocks, walks } = seen.found.grown;
+fn grown(seen: &ProgramProfile) -> Option<GrownMemory> {
+    let BlockGrowth { blocks, walks } = seen.found.grown;
     (blocks >= GROWN_LEAST).then(|| GrownMemory {
         class: Class::Modelled,
         blocks,
@@ -134,7 +134,7 @@ fn grown(seen: &Seen) -> Option<GrownMemory> {
 }
 
 /// The plan of everything that could pay.
-fn trial(seen: &Seen, everything: &[Chosen]) -> Result<Plan, Error> {
+fn trial(seen: &ProgramProfile, everything: &[RegionRun]) -> Result<Plan, Error> {
     let ranges = ranges(seen, everything, |_| Gain::default());
     let plan = Plan { program: program(seen), host: None, forecast: None, ranges };
     checked(&plan).cloned()
@@ -146,7 +146,7 @@ fn checked(plan: &Plan) -> Result<&Plan, Error> {
     Ok(plan)
 }
 
-fn program(seen: &Seen) -> Program {
+fn program(seen: &ProgramProfile) -> Program {
     Program {
         path: seen.program.clone(),
         build_id: pagewalk_symbols::build_id(&seen.program),
@@ -155,16 +155,16 @@ fn program(seen: &Seen) -> Program {
 }
 
 /// The ranges of a plan: of too many those that save most.
-fn ranges(seen: &Seen, chosen: &[Chosen], gain: impl Fn(&Chosen) -> Gain) -> Vec<Range> {
-    let saved = |chosen: &Chosen| chosen.saving.alone + chosen.saving.faults;
-    let mut order: Vec<&Chosen> = chosen.iter().collect();
+fn ranges(seen: &ProgramProfile, chosen: &[RegionRun], gain: impl Fn(&RegionRun) -> Gain) -> Vec<Range> {
+    let saved = |chosen: &RegionRun| chosen.saving.alone + chosen.saving.faults;
+    let mut order: Vec<&RegionRun> = chosen.iter().collect();
     order.sort_by(|a, b| saved(b).total_cmp(&saved(a)));
     order.truncate(RANGES_MAX);
     order.sort_by_key(|chosen| (chosen.piece, chosen.bytes.start));
     order.into_iter().map(|chosen| Range { what: what(seen, chosen), gain: gain(chosen) }).collect()
 }
 
-fn what(seen: &Seen, chosen: &Chosen) -> What {
+fn what(seen: &ProgramProfile, chosen: &RegionRun) -> What {
     let part = Part { from: chosen.bytes.start, to: chosen.bytes.end };
     match &seen.found.pieces[chosen.piece.0 as usize].kind {
         PieceKind::Heap => What::Heap(part),
@@ -175,9 +175,9 @@ fn what(seen: &Seen, chosen: &Chosen) -> What {
     }
 }
 
-fn plan(weighed: &Weighed, seen: &Seen, host: Host) -> Plan {
+fn plan(weighed: &PlanEstimate, seen: &ProgramProfile, host: Host) -> Plan {
     let forecast = weighed.forecast;
-    let gain = |chosen: &Chosen| Gain {
+    let gain = |chosen: &RegionRun| Gain {
         seconds_saved: Some(weighed.walk_seconds(chosen) + weighed.fault_seconds(chosen)),
         memory_mib: Some(chosen.saving.memory as f64 / MIB),
         ..Gain::default()
@@ -197,8 +197,8 @@ fn plan(weighed: &Weighed, seen: &Seen, host: Host) -> Plan {
 }
 
 fn result(
-    weighed: &Weighed,
-    seen: &Seen,
+    weighed: &PlanEstimate,
+    seen: &ProgramProfile,
     trials: &Trials,
     options: &Options,
     host: &Host,
@@ -208,7 +208,7 @@ fn result(
         Some(_) => iter::once(&seen.program).chain(&seen.arguments).cloned().collect(),
         None => options.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
     };
-    let range = |chosen: &Chosen| AdvisedRange {
+    let range = |chosen: &RegionRun| AdvisedRange {
         name: what(seen, chosen).to_string(),
         bytes: chosen.bytes.end - chosen.bytes.start,
         walk_seconds: weighed.walk_seconds(chosen),
@@ -253,7 +253,7 @@ fn result(
 }
 
 /// What the figures do not say.
-fn notes(seen: &Seen, trials: &Trials, options: &Options) -> Vec<String> {
+fn notes(seen: &ProgramProfile, trials: &Trials, options: &Options) -> Vec<String> {
     let mut notes = Vec::new();
     if seen.images > 1 {
         notes.push(format!(

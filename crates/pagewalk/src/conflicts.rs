@@ -21,10 +21,10 @@ use pagewalk_units::PageSize;
 use pagewalk_units::names::choice;
 use std::path::Path;
 
-pub use pagewalk_layout::graph::Least;
+pub use pagewalk_layout::graph::DrawThreshold;
 
 /// What to watch, and what to tell of it.
-pub struct Watching {
+pub struct ConflictOptions {
     /// The machine.
     pub machine: MachineSpec,
     /// The name of its array; none: those of its last level that hold base pages.
@@ -32,7 +32,7 @@ pub struct Watching {
     /// The set that is told first, and drawn; none: the one with most misses.
     pub set: Option<usize>,
     /// What of evictions is told at least.
-    pub least: Least,
+    pub least: DrawThreshold,
     /// Which part of the trace counts.
     pub window: WindowSpec,
 }
@@ -49,10 +49,10 @@ pub struct Conflicts {
     header: StreamHeader,
     names: Names,
     set: Option<usize>,
-    least: Least,
+    least: DrawThreshold,
 }
 
-impl Watching {
+impl ConflictOptions {
     /// Checks that the arrays can be watched.
     ///
     /// # Errors
@@ -64,7 +64,7 @@ impl Watching {
     /// Watches a recorded stream.
     ///
     /// # Errors
-    /// If the trace or the plan cannot be read, or do not fit; see [`Watching::check`].
+    /// If the trace or the plan cannot be read, or do not fit; see [`ConflictOptions::check`].
     pub fn trace(
         &self,
         trace: &Path,
@@ -81,12 +81,12 @@ impl Watching {
         explain_window(&self.window, watched.ending.reached, listener);
         let mut names = Names::of(&watched.owners);
         let result = result::of(&watched, self, &tlbs, trace, &mut names);
-        let Watched { header, histories, owners, calls, ending } = watched;
+        let StreamConflicts { header, histories, owners, calls, ending } = watched;
         let (set, least) = (self.set, self.least);
         Ok(Conflicts { result, ending, histories, owners, calls, header, names, set, least })
     }
 
-    fn watch<S: Source + Send>(&self, source: S, tlbs: &[&TlbSpec]) -> Watched {
+    fn watch<S: Source + Send>(&self, source: S, tlbs: &[&TlbSpec]) -> StreamConflicts {
         let header = source.header().clone();
         let specs: Vec<ArraySpec> = tlbs.iter().filter_map(|tlb| ArraySpec::of(tlb)).collect();
         let evictions = Evictions::new(&header, &specs, DEFAULT_ROWS);
@@ -94,7 +94,7 @@ impl Watching {
         let ending = follow_ahead(source, &self.window, &mut both);
         let (evictions, calls) = both;
         let (histories, owners) = evictions.finish();
-        Watched { header, histories, owners, calls: calls.finish(), ending }
+        StreamConflicts { header, histories, owners, calls: calls.finish(), ending }
     }
 }
 
@@ -125,7 +125,7 @@ impl Conflicts {
 }
 
 /// What was seen of a stream.
-struct Watched {
+struct StreamConflicts {
     header: StreamHeader,
     histories: Vec<History>,
     owners: Owners,

@@ -6,7 +6,7 @@ use crate::error::{Error, Fault};
 use crate::listener::Listener;
 use crate::native::relay_to_followed;
 use pagewalk_capture::check_program;
-use pagewalk_live::pagemap::{self, Kept, Moment, PagemapError, Snapshot};
+use pagewalk_live::pagemap::{self, PagemapError, PeakSnapshot, Snapshot, SnapshotTime};
 use pagewalk_live::tracing::{End, Interrupt, LaunchError};
 use pagewalk_report::contiguity::ContiguityResult;
 use std::ffi::{OsStr, OsString};
@@ -14,18 +14,18 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// A process that was read.
-pub struct Reading {
+pub struct PagemapReading {
     pid: i32,
     program: String,
     command_line: Vec<String>,
     snapshot: Snapshot,
     /// None of a process that was not started here.
-    moment: Option<Moment>,
+    moment: Option<SnapshotTime>,
     seconds: f64,
     peak_resident_bytes: Option<u64>,
 }
 
-impl Reading {
+impl PagemapReading {
     /// What designs of TLBs would make of its memory.
     pub fn result(&self) -> ContiguityResult {
         result::of(self)
@@ -44,21 +44,21 @@ pub fn check(program: &OsStr) -> Result<(), Error> {
 ///
 /// # Errors
 /// If there is none, or it may not be read.
-pub fn read(pid: i32) -> Result<Reading, Error> {
+pub fn read(pid: i32) -> Result<PagemapReading, Error> {
     // These are gone if it ends meanwhile.
     let (program, command_line) = (pagemap::program(pid), pagemap::command_line(pid));
     let begun = Instant::now();
     let snapshot = pagemap::snapshot(pid).map_err(cannot_read)?;
     let seconds = begun.elapsed().as_secs_f64();
     let peak_resident_bytes = pagemap::peak_resident_bytes(pid);
-    Ok(Reading { pid, program, command_line, snapshot, moment: None, seconds, peak_resident_bytes })
+    Ok(PagemapReading { pid, program, command_line, snapshot, moment: None, seconds, peak_resident_bytes })
 }
 
 /// Runs a program to its end; the reading with most memory, and how it ended.
 ///
 /// # Errors
 /// If it cannot be run or followed.
-pub fn run(command: &[OsString], listener: &dyn Listener) -> Result<(Reading, End), Error> {
+pub fn run(command: &[OsString], listener: &dyn Listener) -> Result<(PagemapReading, End), Error> {
     let interrupt = Arc::new(Interrupt::new());
     let signals = relay_to_followed(Arc::clone(&interrupt), listener)?;
     let run = pagemap::run_to_exit(command, &interrupt);
@@ -74,10 +74,11 @@ pub fn run(command: &[OsString], listener: &dyn Listener) -> Result<(Reading, En
         Error::new(Fault::Failed, "the program was killed before its memory could be read")
             .or("read it while it runs: --pid PID")
     })?;
-    let Kept { snapshot, moment, seconds, program, command_line } = kept;
+    let PeakSnapshot { snapshot, moment, seconds, program, command_line } = kept;
     let (pid, peak_resident_bytes) = (run.pid, run.peak_resident_bytes);
     let moment = Some(moment);
-    let reading = Reading { pid, program, command_line, snapshot, moment, seconds, peak_resident_bytes };
+    let reading =
+        PagemapReading { pid, program, command_line, snapshot, moment, seconds, peak_resident_bytes };
     Ok((reading, run.end))
 }
 

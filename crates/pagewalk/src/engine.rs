@@ -3,15 +3,15 @@
 pub(crate) mod log;
 
 use crate::error::{Error, Fault};
-use crate::listener::{HandOn, Listener, Watch};
+use crate::listener::{Listener, SignalRelay, Watch};
 use crate::native::{asks_to_end, at_interrupt};
-use crate::placement::Fitting;
+use crate::placement::FittedLayout;
 use log::{Death, EngineLog, WITHOUT_ENGINE};
-use pagewalk_capture::engine::{Engine, EngineError, Found, Options, max_threads_option};
+use pagewalk_capture::engine::{Engine, EngineError, EngineStatus, Options, max_threads_option};
 use pagewalk_capture::{
     CaptureError, Handle, Host, RingSource, Session, check_place, check_program, unmet_needs,
 };
-use pagewalk_layout::arrivals::{Landings, Missed, Watched};
+use pagewalk_layout::arrivals::{Landings, MappingWatch, MissedPlace};
 use pagewalk_layout::files::Object;
 use pagewalk_live::timing::nowhere;
 use pagewalk_trace::all_calls;
@@ -31,7 +31,7 @@ const UNMET_TOLD: usize = 3;
 const DEATHS_TOLD: usize = 3;
 
 /// A program's surroundings, apart from ours; its output goes nowhere.
-pub struct Apart {
+pub struct Isolation {
     /// Where it runs.
     pub folder: PathBuf,
     /// Its standard input.
@@ -72,8 +72,8 @@ pub(crate) fn prepare(listener: &dyn Listener) -> Result<Engine, EngineError> {
 /// What this host has of the engine, in a sentence. Nothing is built.
 pub fn state() -> String {
     match Engine::find(&Options::default()) {
-        Ok(Found::Engine(engine)) => format!("Valgrind {}, capture tool built", engine.version()),
-        Ok(Found::Valgrind { version, .. }) => {
+        Ok(EngineStatus::Engine(engine)) => format!("Valgrind {}, capture tool built", engine.version()),
+        Ok(EngineStatus::Valgrind { version, .. }) => {
             format!("Valgrind {version}, capture tool not built yet: the first `pagewalk profile` does it")
         }
         Err(error) => format!("none: {error}"),
@@ -81,7 +81,7 @@ pub fn state() -> String {
 }
 
 /// The stream of one process image.
-pub type Stream = Watched<RingSource>;
+pub type Stream = MappingWatch<RingSource>;
 
 /// A program about to run under the engine.
 pub struct Live {
@@ -89,7 +89,7 @@ pub struct Live {
     engine: Engine,
     command: Vec<OsString>,
     /// Where the program runs and what it reads, if not as we do.
-    apart: Option<Apart>,
+    apart: Option<Isolation>,
     /// Shared objects that are to lie at planned addresses, and what came of it.
     placed: Vec<Object>,
     landings: Landings,
@@ -117,7 +117,7 @@ impl Live {
         let program = command.first().ok_or_else(|| Error::new(Fault::Usage, "no program to run"))?;
         let checked = check_program(program).and_then(|program| check_place(&program));
         checked.map_err(|e| Error::new(Fault::Usage, e))?;
-        let fitting = plan.map(|plan| Fitting::new(plan, program, "leave out --layout")).transpose()?;
+        let fitting = plan.map(|plan| FittedLayout::new(plan, program, "leave out --layout")).transpose()?;
         let placed = fitting.map_or_else(Vec::new, |fitting| fitting.objects);
         let engine = prepare(listener).map_err(host_cannot)?;
         let engine_name = format!("valgrind {}", engine.version());
@@ -160,8 +160,8 @@ impl Live {
             listener.warn(&format!("{file} was not loaded"));
         }
         let missed = self.landings.missed();
-        let tell = |missed: &Missed| {
-            let Missed { file, program, planned, actual } = missed;
+        let tell = |missed: &MissedPlace| {
+            let MissedPlace { file, program, planned, actual } = missed;
             format!("{file} did not land at {planned:#x} but at {actual:#x} in {program}")
         };
         match missed.len() {
@@ -174,7 +174,7 @@ impl Live {
     }
 
     /// The same, run apart from our input, output and folder.
-    pub fn apart(self, apart: Apart) -> Live {
+    pub fn apart(self, apart: Isolation) -> Live {
         Live { apart: Some(apart), ..self }
     }
 
@@ -193,7 +193,7 @@ impl Live {
         let mut extra = self.write_places()?;
         extra.extend(self.max_threads.map(|threads| OsString::from(max_threads_option(threads))));
         let mut command = self.engine.command::<OsString>(Some(&socket), &log, &extra, program, arguments);
-        if let Some(Apart { folder, input, variable }) = &self.apart {
+        if let Some(Isolation { folder, input, variable }) = &self.apart {
             let cannot = |which: &str, e| Error::new(Fault::Failed, format!("its {which}: {e}"));
             let input = input.try_clone().map_err(|e| cannot("input", e))?;
             command.current_dir(folder).stdin(input).stdout(nowhere().map_err(|e| cannot("output", e))?);
@@ -312,5 +312,5 @@ fn watch_signals(session: Handle, listener: &dyn Listener) -> Result<Watch, Erro
         }
     };
     let of_terminal = at_interrupt(move || of_terminal.interrupt());
-    listener.relay(HandOn { signal: Box::new(signal), of_terminal })
+    listener.relay(SignalRelay { signal: Box::new(signal), of_terminal })
 }

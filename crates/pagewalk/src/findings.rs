@@ -50,9 +50,9 @@ pub(crate) struct Namer {
 
 /// Sees to it that the symbols of files with code are read while the program runs: at its end that would take a time
 /// of its own.
-pub(crate) struct NamesAhead<'a>(&'a Namer);
+pub(crate) struct SymbolPreloader<'a>(&'a Namer);
 
-impl Analysis for NamesAhead<'_> {
+impl Analysis for SymbolPreloader<'_> {
     fn on_batch(&mut self, _batch: &Batch<'_>) {}
 
     fn on_event(&mut self, _at: RefIndex, event: &Event) {
@@ -80,8 +80,8 @@ fn read_ahead(symbols: Arc<Mutex<Symbolizer>>) -> Sender<String> {
 
 impl Namer {
     /// An analysis of a stream that will be named.
-    pub(crate) fn ahead(&self) -> NamesAhead<'_> {
-        NamesAhead(self)
+    pub(crate) fn ahead(&self) -> SymbolPreloader<'_> {
+        SymbolPreloader(self)
     }
 
     /// The result of one process. How it ended is the caller's to add.

@@ -26,20 +26,20 @@ pub trait Listener: Sync {
     /// Work over so many bytes begins.
     fn bytes(&self, total: u64, what: &str) -> Arc<dyn Bar> {
         let _ = (total, what);
-        Arc::new(Silent)
+        Arc::new(SilentListener)
     }
 
     /// Work begins that is told in hundredths.
     fn shares(&self, what: &str) -> Arc<dyn Bar> {
         let _ = what;
-        Arc::new(Silent)
+        Arc::new(SilentListener)
     }
 
     /// A program runs: signals that come to this process until the answer is dropped are to be handed on by `to`.
     ///
     /// # Errors
     /// If signals cannot be watched.
-    fn relay(&self, to: HandOn) -> Result<Watch, Error> {
+    fn relay(&self, to: SignalRelay) -> Result<Watch, Error> {
         let _ = to;
         Ok(Box::new(()))
     }
@@ -59,7 +59,7 @@ pub trait Bar: Send + Sync {
 }
 
 /// How signals reach a program that runs.
-pub struct HandOn {
+pub struct SignalRelay {
     /// Sends the program a signal.
     pub signal: Box<dyn Fn(i32) + Send>,
     /// Called for those of the terminal, which has sent them to the program too: SIGINT, SIGQUIT, SIGHUP.
@@ -70,26 +70,26 @@ pub struct HandOn {
 pub type Watch = Box<dyn Any>;
 
 /// Hears nothing.
-pub struct Silent;
+pub struct SilentListener;
 
-impl Listener for Silent {}
+impl Listener for SilentListener {}
 
-impl Bar for Silent {}
+impl Bar for SilentListener {}
 
 /// A reader that moves a bar.
-pub struct Counted<R> {
+pub struct CountingReader<R> {
     inner: R,
     bar: Arc<dyn Bar>,
 }
 
-impl<R> Counted<R> {
+impl<R> CountingReader<R> {
     /// `inner` with its bytes counted on `bar`.
-    pub fn new(inner: R, bar: Arc<dyn Bar>) -> Counted<R> {
-        Counted { inner, bar }
+    pub fn new(inner: R, bar: Arc<dyn Bar>) -> CountingReader<R> {
+        CountingReader { inner, bar }
     }
 }
 
-impl<R: Read> Read for Counted<R> {
+impl<R: Read> Read for CountingReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let read = self.inner.read(buffer)?;
         self.bar.advance(read as u64);

@@ -1,7 +1,7 @@
 //! Programs that run at their own speed: signals meanwhile, and their ends.
 
 use crate::error::Error;
-use crate::listener::{HandOn, Listener, Watch};
+use crate::listener::{Listener, SignalRelay, Watch};
 use pagewalk_live::tracing::{End, Interrupt, Relay};
 use pagewalk_report::documents;
 use rustix::process::Signal;
@@ -9,14 +9,15 @@ use std::sync::Arc;
 
 /// Hands signals on to a program that this process follows.
 pub fn relay_signals(relay: &'static Relay, listener: &dyn Listener) -> Result<Watch, Error> {
-    listener.relay(HandOn { signal: Box::new(|signal| relay.send(signal)), of_terminal: Box::new(|_| {}) })
+    listener
+        .relay(SignalRelay { signal: Box::new(|signal| relay.send(signal)), of_terminal: Box::new(|_| {}) })
 }
 
 /// Hands signals on to a program that another process of ours follows. A second Ctrl-C kills it and all that it
 /// started.
 pub fn relay_to_followed(interrupt: Arc<Interrupt>, listener: &dyn Listener) -> Result<Watch, Error> {
     let of_terminal = Arc::clone(&interrupt);
-    listener.relay(HandOn {
+    listener.relay(SignalRelay {
         signal: Box::new(move |signal| interrupt.hand_on(signal)),
         of_terminal: at_interrupt(move || of_terminal.interrupt()),
     })

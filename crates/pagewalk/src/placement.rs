@@ -7,8 +7,8 @@ mod rebase;
 mod result;
 mod run;
 
-pub use dry::{Outline, outline};
-pub use fitting::Fitting;
+pub use dry::{LayoutPreview, outline};
+pub use fitting::FittedLayout;
 pub use rebase::PlanFile;
-pub use result::Outcome;
+pub use result::LayoutOutcome;
 pub use run::{Options as RunOptions, run};

@@ -9,7 +9,7 @@ mod process;
 mod run;
 pub(crate) mod trial;
 
-pub use dry::{Outline, outline};
-pub use pairs::{PairOptions, Pairs, Verified};
-pub use process::{Collapsed, Split};
-pub use run::{Applied, RunOptions, run};
+pub use dry::{PlanPreview, outline};
+pub use pairs::{PairOptions, Pairs, Verification};
+pub use process::{CollapsedProcess, SplitProcess};
+pub use run::{AppliedPlan, RunOptions, run};

@@ -8,7 +8,7 @@ mod prices;
 mod result;
 
 pub use pagewalk_live::probe::Options;
-pub(crate) use prices::{Assumed, Price, Probed, Walk, assumed_lines, assumed_values};
+pub(crate) use prices::{AssumedPrice, Price, ProbePrices, WalkTimes, assumed_lines, assumed_values};
 
 #[cfg(test)]
 pub(crate) use prices::tests::probe as probe_of;
@@ -60,7 +60,7 @@ pub(crate) fn of_host(
 }
 
 /// A probe of this host, and the machine file that stands for it.
-pub struct Measured {
+pub struct HostProbe {
     /// What was measured.
     pub result: ProbeResult,
     /// A machine file.
@@ -75,14 +75,14 @@ pub fn measure(
     options: Options,
     compared: Option<&MachineSpec>,
     listener: &dyn Listener,
-) -> Result<Measured, Error> {
+) -> Result<HostProbe, Error> {
     let measured = timed(options, "probe", listener).map_err(|error| {
         Error::new(Fault::HostCannot, error)
             .or("choose another with --cpu, or widen the mask (taskset, the control group's cpuset.cpus)")
     })?;
     let host = Host::detect();
     let machine = machine_file(&measured, &host.cpu, &host.kernel);
-    Ok(Measured { result: result::of(&measured, &host, compared), machine })
+    Ok(HostProbe { result: result::of(&measured, &host, compared), machine })
 }
 
 fn timed(options: Options, what: &str, listener: &dyn Listener) -> Result<Probe, PinError> {

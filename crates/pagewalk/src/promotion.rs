@@ -11,14 +11,16 @@ use crate::listener::Listener;
 use pagewalk_live::pagemap::PagemapError;
 use pagewalk_live::promote::{self, PromoteError};
 use pagewalk_report::documents::process::PromoteResult;
-use prices::Priced;
+use prices::PromotionPrices;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
-use survey::Beside;
+use survey::PromotionContext;
 
 pub use pagewalk_live::promote::policy::{FACTOR, Limits};
-pub use pagewalk_live::promote::{Decision, Options, Standing, Summary, Watcher, Way, What};
+pub use pagewalk_live::promote::{
+    Decision, DecisionKind, Options, PromotionStatus, SamplerKind, Summary, Watcher,
+};
 
 /// Ranges in a picture.
 const RANGES_PICTURED: usize = 6;
@@ -28,7 +30,7 @@ pub struct Promotion {
     pid: i32,
     options: Options,
     prices: promote::Prices,
-    beside: Beside,
+    beside: PromotionContext,
 }
 
 impl Promotion {
@@ -45,32 +47,32 @@ impl Promotion {
     ) -> Result<Promotion, Error> {
         let bytes = promote::anonymous_bytes(pid).map_err(failed)?;
         let survey = promote::survey(pid).map_err(failed)?;
-        let Priced { prices, entries, assumed } = prices::of_host(probe, bytes, listener)?;
+        let PromotionPrices { prices, entries, assumed } = prices::of_host(probe, bytes, listener)?;
         options.limits.entries = entries;
-        Ok(Promotion { pid, options, prices, beside: Beside { survey, assumed } })
+        Ok(Promotion { pid, options, prices, beside: PromotionContext { survey, assumed } })
     }
 
     /// Promotes until the process ends, `stop` is set, or the time is over.
     ///
     /// # Errors
     /// If the process cannot be watched.
-    pub fn run(self, stop: &AtomicBool, watcher: &mut dyn Watcher) -> Result<Promoted, Error> {
+    pub fn run(self, stop: &AtomicBool, watcher: &mut dyn Watcher) -> Result<PromotionOutcome, Error> {
         let Promotion { pid, options, prices, beside } = self;
         let summary = promote::run(pid, &options, prices, stop, watcher).map_err(failed)?;
-        Ok(Promoted { pid, options, summary, beside })
+        Ok(PromotionOutcome { pid, options, summary, beside })
     }
 }
 
 /// What came of it.
-pub struct Promoted {
+pub struct PromotionOutcome {
     pid: i32,
     options: Options,
     /// What was decided.
     pub summary: Summary,
-    beside: Beside,
+    beside: PromotionContext,
 }
 
-impl Promoted {
+impl PromotionOutcome {
     /// For people.
     pub fn text(&self) -> String {
         text::render(self.pid, &self.options, &self.summary, &self.beside)
@@ -97,7 +99,7 @@ impl Promoted {
 }
 
 /// How it stands, for a terminal.
-pub fn picture(pid: i32, standing: &Standing<'_>) -> String {
+pub fn picture(pid: i32, standing: &PromotionStatus<'_>) -> String {
     let mut picture = text::heading(pid, standing);
     picture += &text::table(&ranges::of(standing.policy), RANGES_PICTURED);
     picture += &text::balance(standing.policy, standing.times);
@@ -107,10 +109,10 @@ pub fn picture(pid: i32, standing: &Standing<'_>) -> String {
 /// A decision as a line of the log.
 pub fn line(decision: &Decision) -> Value {
     let (word, nanoseconds, reason, again) = match &decision.what {
-        What::Promoted { nanoseconds } => ("promoted", Some(*nanoseconds), None, None),
-        What::WouldPromote => ("would_promote", None, None, None),
-        What::Failed { reason, again } => ("failed", None, Some(reason), Some(*again)),
-        What::Split => ("split", None, None, None),
+        DecisionKind::Promoted { nanoseconds } => ("promoted", Some(*nanoseconds), None, None),
+        DecisionKind::WouldPromote => ("would_promote", None, None, None),
+        DecisionKind::Failed { reason, again } => ("failed", None, Some(reason), Some(*again)),
+        DecisionKind::Split => ("split", None, None, None),
     };
     json!({
         "seconds": decision.seconds,

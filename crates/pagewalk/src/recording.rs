@@ -4,7 +4,7 @@ use crate::engine::{Live, Stream};
 use crate::error::Error;
 use crate::listener::Listener;
 use crate::output::Output;
-use crate::stream::{Ending, Reached, explain_window, follow_ahead};
+use crate::stream::{Ending, WindowProgress, explain_window, follow_ahead};
 use pagewalk_capture::WindowSpec;
 use pagewalk_report::documents::streams::{RECORD_SCHEMA, RecordResult, Recorded};
 use pagewalk_trace::pwt::{Summary, Writer};
@@ -15,7 +15,7 @@ use std::process::ExitStatus;
 use std::sync::{Mutex, PoisonError};
 
 /// One trace file, written or not.
-pub struct Written {
+pub struct WrittenTrace {
     number: u32,
     /// The file.
     pub path: PathBuf,
@@ -25,7 +25,7 @@ pub struct Written {
     pub outcome: std::io::Result<Summary>,
     /// What was lost of the stream.
     pub losses: Vec<String>,
-    reached: Reached,
+    reached: WindowProgress,
 }
 
 /// Runs the program; every process image goes to a file of its own, `first` for the first, numbered beside `path` for
@@ -40,7 +40,7 @@ pub fn images(
     path: &Path,
     first: Output,
     listener: &dyn Listener,
-) -> Result<(Vec<Written>, ExitStatus), Error> {
+) -> Result<(Vec<WrittenTrace>, ExitStatus), Error> {
     let first = Mutex::new(Some(first));
     let written = Mutex::new(Vec::new());
     let status = live.run(listener, |source: Stream| {
@@ -51,11 +51,17 @@ pub fn images(
     })?;
     let mut written = written.into_inner().unwrap_or_else(PoisonError::into_inner);
     written.sort_by_key(|one| one.number);
-    explain_window(window, Reached::by_any(written.iter().map(|one| one.reached)), listener);
+    explain_window(window, WindowProgress::by_any(written.iter().map(|one| one.reached)), listener);
     Ok((written, status))
 }
 
-fn write(source: Stream, window: &WindowSpec, grain: Grain, path: PathBuf, first: Option<Output>) -> Written {
+fn write(
+    source: Stream,
+    window: &WindowSpec,
+    grain: Grain,
+    path: PathBuf,
+    first: Option<Output>,
+) -> WrittenTrace {
     let number = source.inner.number();
     let header = StreamHeader { grain, ..source.header().clone() };
     // The first file is emptied only now, when there is something to put in its place.
@@ -68,7 +74,14 @@ fn write(source: Stream, window: &WindowSpec, grain: Grain, path: PathBuf, first
         };
         writer.finish()
     });
-    Written { number, path, program: header.program, outcome, losses: ending.losses, reached: ending.reached }
+    WrittenTrace {
+        number,
+        path,
+        program: header.program,
+        outcome,
+        losses: ending.losses,
+        reached: ending.reached,
+    }
 }
 
 /// `T.pwt` for the first image, `T.1.pwt`, `T.2.pwt` … for those that follow.
@@ -83,14 +96,14 @@ fn numbered(first: &Path, number: u32) -> PathBuf {
 }
 
 /// The first numbered file that was there before and is none of the `written` ones.
-pub fn older(first: &Path, written: &[Written]) -> Option<PathBuf> {
+pub fn older(first: &Path, written: &[WrittenTrace]) -> Option<PathBuf> {
     let next = written.last().map_or(1, |last| last.number + 1);
     Some(numbered(first, next)).filter(|path| path.exists())
 }
 
 /// All files as data.
-pub fn document(written: &[Written]) -> RecordResult {
-    let row = |one: &Written| {
+pub fn document(written: &[WrittenTrace]) -> RecordResult {
+    let row = |one: &WrittenTrace| {
         let summary = one.outcome.as_ref().ok();
         Recorded {
             file: one.path.to_string_lossy().into_owned(),

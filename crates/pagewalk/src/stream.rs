@@ -18,28 +18,31 @@ pub struct Ending {
     /// Whether the stream could not be read to its end.
     pub cut: bool,
     /// How far it came with the region of interest.
-    pub reached: Reached,
+    pub reached: WindowProgress,
 }
 
 /// How far streams came with the region of interest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Reached {
+pub struct WindowProgress {
     /// Something lay in it.
     pub begin: bool,
     /// It ended before the stream did.
     pub end: bool,
 }
 
-impl Reached {
+impl WindowProgress {
     /// By any of several streams.
-    pub fn by_any(of: impl IntoIterator<Item = Reached>) -> Reached {
-        let both = |a: Reached, b: Reached| Reached { begin: a.begin || b.begin, end: a.end || b.end };
-        of.into_iter().fold(Reached::default(), both)
+    pub fn by_any(of: impl IntoIterator<Item = WindowProgress>) -> WindowProgress {
+        let both = |a: WindowProgress, b: WindowProgress| WindowProgress {
+            begin: a.begin || b.begin,
+            end: a.end || b.end,
+        };
+        of.into_iter().fold(WindowProgress::default(), both)
     }
 
     /// In a window, so far.
-    pub fn of<S: Source>(window: &Window<S>) -> Reached {
-        Reached { begin: window.has_begun(), end: window.has_ended() }
+    pub fn of<S: Source>(window: &Window<S>) -> WindowProgress {
+        WindowProgress { begin: window.has_begun(), end: window.has_ended() }
     }
 }
 
@@ -68,7 +71,7 @@ impl Ending {
 
 /// Says where the region of interest was not what was asked for: none of the streams came to its begin, or to the
 /// marker at its end.
-pub fn explain_window(window: &WindowSpec, reached: Reached, listener: &dyn Listener) {
+pub fn explain_window(window: &WindowSpec, reached: WindowProgress, listener: &dyn Listener) {
     let marker = window.from_marker.map(|id| format!("--from-marker {id}"));
     let skip = (window.skip > 0).then(|| format!("--skip {}", window.skip));
     let asked: Vec<String> = marker.into_iter().chain(skip).collect();
@@ -78,7 +81,7 @@ pub fn explain_window(window: &WindowSpec, reached: Reached, listener: &dyn List
             asked.join(" ")
         ));
     }
-    if let (Some(id), Reached { begin: true, end: false }) = (window.to_marker, reached) {
+    if let (Some(id), WindowProgress { begin: true, end: false }) = (window.to_marker, reached) {
         listener.warn(&format!(
             "the mark of --to-marker {id} never came: all was counted up to the program's end"
         ));
@@ -86,9 +89,9 @@ pub fn explain_window(window: &WindowSpec, reached: Reached, listener: &dyn List
 }
 
 /// A source that ends where it is damaged: what [`follow`] makes of it, for those who read it again.
-pub struct UpToDamage<S>(pub S);
+pub struct ReadablePrefix<S>(pub S);
 
-impl<S: Source> Source for UpToDamage<S> {
+impl<S: Source> Source for ReadablePrefix<S> {
     fn header(&self) -> &StreamHeader {
         self.0.header()
     }
@@ -117,7 +120,7 @@ pub fn follow<S: Source>(source: S, window: &WindowSpec, analysis: &mut dyn Anal
     let mut source = Window::new(source, *window);
     let mut ending = Ending::default();
     while !analysis.is_done() {
-        ending.reached = Reached::of(&source);
+        ending.reached = WindowProgress::of(&source);
         match source.next_item() {
             Ok(Some(Item::Batch(batch))) => {
                 ending.exec = false;

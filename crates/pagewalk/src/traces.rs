@@ -4,7 +4,7 @@ pub mod conversion;
 pub mod soundness;
 
 use crate::error::{Error, Fault};
-use crate::listener::{Bar, Counted, Listener, Silent};
+use crate::listener::{Bar, CountingReader, Listener, SilentListener};
 use pagewalk_trace::StreamHeader;
 use pagewalk_trace::pwt::Reader;
 use std::fmt::Display;
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A trace that is read, its bytes counted.
-pub type TraceReader = Reader<Counted<File>>;
+pub type TraceReader = Reader<CountingReader<File>>;
 
 /// Opens a trace; the listener hears how much of it was read.
 ///
@@ -32,7 +32,7 @@ pub(crate) fn open_for(trace: &Path, what: &str, listener: &dyn Listener) -> Res
 /// Opens a trace of which only the header counts.
 pub(crate) fn look(trace: &Path) -> Result<TraceReader, Error> {
     let (file, _) = open_file(trace)?;
-    read(trace, file, Arc::new(Silent))
+    read(trace, file, Arc::new(SilentListener))
 }
 
 /// Opens traces that are read in turns, whose bytes are counted together.
@@ -55,7 +55,7 @@ fn open_file(trace: &Path) -> Result<(File, u64), Error> {
 }
 
 fn read(trace: &Path, file: File, bar: Arc<dyn Bar>) -> Result<TraceReader, Error> {
-    let reader = Reader::new(Counted::new(file, bar));
+    let reader = Reader::new(CountingReader::new(file, bar));
     reader.map_err(|e| bad(trace, &e).or("a trace is made by `pagewalk record`"))
 }
 

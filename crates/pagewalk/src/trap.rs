@@ -23,26 +23,30 @@ use std::time::Instant;
 pub use pagewalk_live::trap::Changes;
 
 /// A program about to run under faults.
-pub struct Trapping {
+pub struct TrapProgram {
     machine: String,
     array: TrapArray,
     command: Vec<OsString>,
 }
 
-impl Trapping {
+impl TrapProgram {
     /// Checks the program, that a host can see all that the first-level TLB of the machine decides by, and that this
     /// host can. Nothing runs yet.
     ///
     /// # Errors
     /// If one of these is not so.
-    pub fn prepare(machine: &MachineSpec, changes: Changes, command: &[OsString]) -> Result<Trapping, Error> {
+    pub fn prepare(
+        machine: &MachineSpec,
+        changes: Changes,
+        command: &[OsString],
+    ) -> Result<TrapProgram, Error> {
         let array = TrapArray::of(machine, changes).map_err(|error| {
             Error::new(Fault::Usage, error)
                 .or("`-m mips_r2000` is such a machine; --entries, --ways and --replacement change it")
         })?;
         check_program(&command[0]).map_err(|error| Error::new(Fault::Usage, error))?;
         trap::check_host().map_err(host_cannot)?;
-        Ok(Trapping { machine: machine.name.clone(), array, command: command.to_vec() })
+        Ok(TrapProgram { machine: machine.name.clone(), array, command: command.to_vec() })
     }
 
     /// Runs it. `native`: also once without us before, to tell the slowdown; `check`: with each decision compared with
@@ -50,18 +54,18 @@ impl Trapping {
     ///
     /// # Errors
     /// If it could not be run.
-    pub fn run(self, native: bool, check: bool, listener: &dyn Listener) -> Result<Outcome, Error> {
-        let Trapping { machine, array, command } = self;
+    pub fn run(self, native: bool, check: bool, listener: &dyn Listener) -> Result<TrapOutcome, Error> {
+        let TrapProgram { machine, array, command } = self;
         let native_seconds = native.then(|| run_native(&command)).transpose()?;
         let begun = Instant::now();
         let run = run_trapped(&command, &array, Options { check }, listener)?;
         let run_seconds = begun.elapsed().as_secs_f64();
-        Ok(Outcome { machine, array, command, run, run_seconds, native_seconds })
+        Ok(TrapOutcome { machine, array, command, run, run_seconds, native_seconds })
     }
 }
 
 /// A run and what it is told with.
-pub struct Outcome {
+pub struct TrapOutcome {
     machine: String,
     array: TrapArray,
     command: Vec<OsString>,
@@ -73,7 +77,7 @@ pub struct Outcome {
     native_seconds: Option<f64>,
 }
 
-impl Outcome {
+impl TrapOutcome {
     fn slowdown(&self) -> Option<f64> {
         self.native_seconds.map(|native| self.run_seconds / native)
     }

@@ -2,14 +2,17 @@
 
 use crate::layouts::RECORDED;
 use crate::selection::{choice_of_study, of_metrics};
-use crate::study::{Best, Cell, Compare, MachineVariant, OfDraws, On, Provided, Study, Under, serves_name};
+use crate::study::{
+    BestValue, Cell, ComparisonSpec, DrawFigure, MachineVariant, Precondition, Study, SystemChoice,
+    TraceQuorum, serves_name,
+};
 use crate::task;
 use pagewalk_report::sweep::schema::{
     Comparison, Found, LeftOut, MachineCell, Parameters, SweepResult, Value,
 };
 use pagewalk_units::names::choice;
 
-impl Compare {
+impl ComparisonSpec {
     /// Checks that the study has what is compared.
     pub(crate) fn check(&self, study: &Study) -> Result<(), String> {
         let inside = |why: String| format!("compare \"{}\": {why}", self.title);
@@ -73,7 +76,7 @@ impl Cell {
                         ));
                     }
                     None => {}
-                    Some(Best { key, .. }) => differ_by(key, &all)?,
+                    Some(BestValue { key, .. }) => differ_by(key, &all)?,
                 }
                 self.check_layouts(study)?;
                 metrics.iter().try_for_each(|metric| has_counter(study, variant, under, metric))
@@ -184,14 +187,14 @@ impl Cell {
             figures.sort_by(|a, b| a.1.total_cmp(&b.1));
             let last = figures.len() - 1;
             figures[match draws {
-                Some(OfDraws::Median) => last / 2,
-                Some(OfDraws::Most) => last,
-                Some(OfDraws::Least) | None => 0,
+                Some(DrawFigure::Median) => last / 2,
+                Some(DrawFigure::Most) => last,
+                Some(DrawFigure::Least) | None => 0,
             }]
         });
         let (cell, figure) = drawn.min_by(|a, b| a.1.total_cmp(&b.1))?;
         match best {
-            Some(Best { key, place: true }) => match cell.parameters.get(key)? {
+            Some(BestValue { key, place: true }) => match cell.parameters.get(key)? {
                 Value::Integer(value) => Some(*value as f64),
                 Value::Text(_) => None,
             },
@@ -209,7 +212,7 @@ impl Cell {
 type Figures<'a> = Vec<(&'a MachineCell, f64)>;
 
 /// Whether the variants differ by this key alone, and by numbers.
-fn differ_by(key: &str, all: &[(&MachineVariant, Under<'_>)]) -> Result<(), String> {
+fn differ_by(key: &str, all: &[(&MachineVariant, SystemChoice<'_>)]) -> Result<(), String> {
     let without = |parameters: &Parameters| {
         let mut others = parameters.clone();
         (others.remove(key), others)
@@ -237,7 +240,7 @@ fn machines_of<'a>(
     os: Option<&str>,
     structure: Option<&str>,
     parameters: &Parameters,
-) -> Result<Vec<(&'a MachineVariant, Under<'a>)>, String> {
+) -> Result<Vec<(&'a MachineVariant, SystemChoice<'a>)>, String> {
     if study.machines.iter().all(|variant| variant.machine.name != machine) {
         let mut names: Vec<&str> =
             study.machines.iter().map(|variant| variant.machine.name.as_str()).collect();
@@ -274,7 +277,7 @@ fn machines_of<'a>(
 fn has_counter(
     study: &Study,
     variant: &MachineVariant,
-    under: Under<'_>,
+    under: SystemChoice<'_>,
     metric: &str,
 ) -> Result<(), String> {
     let names = task::counters_in(study, variant, under).map_err(|e| e.to_string())?;
@@ -294,7 +297,7 @@ fn within(quotient: f64, least: Option<f64>, most: Option<f64>) -> bool {
     least.is_none_or(|least| quotient >= least) && most.is_none_or(|most| quotient <= most)
 }
 
-impl Provided {
+impl Precondition {
     fn holds(&self, result: &SweepResult, trace: usize, machine: Option<&str>) -> bool {
         let part = |cell: &Cell| cell.value(result, trace, machine);
         let (Some(upper), Some(lower)) = (part(&self.upper), part(&self.lower)) else { return false };
@@ -303,7 +306,7 @@ impl Provided {
 }
 
 /// The quotients of `compare` in `result`.
-pub fn found(compare: &Compare, result: &SweepResult) -> Comparison {
+pub fn found(compare: &ComparisonSpec, result: &SweepResult) -> Comparison {
     let wanted = |name: &String| compare.traces.is_empty() || compare.traces.contains(name);
     let traces = result.traces.iter().enumerate().filter(|(_, trace)| wanted(&trace.name));
     let agrees = |upper: f64, lower: f64| match compare.lower.is_reduction() && lower <= 0.0 {
@@ -341,10 +344,12 @@ pub fn found(compare: &Compare, result: &SweepResult) -> Comparison {
         on: compare.on.name().to_owned(),
         strict: compare.strict,
         agrees: match compare.on {
-            On::All => agreeing == found.len() && agreeing > 0,
-            On::Most => agreeing * 2 > found.len(),
-            On::Some => agreeing > 0,
-            On::Average => Comparison::means(&found).is_some_and(|(upper, lower)| agrees(upper, lower)),
+            TraceQuorum::All => agreeing == found.len() && agreeing > 0,
+            TraceQuorum::Most => agreeing * 2 > found.len(),
+            TraceQuorum::Some => agreeing > 0,
+            TraceQuorum::Average => {
+                Comparison::means(&found).is_some_and(|(upper, lower)| agrees(upper, lower))
+            }
         },
         found,
         left_out,

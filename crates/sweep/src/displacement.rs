@@ -5,15 +5,15 @@ use pagewalk_trace::{Analysis, Batch, Event};
 use pagewalk_units::RefIndex;
 
 /// An analysis of a stream whose objects lie as planned.
-pub struct Moved<A> {
+pub struct MovedAnalysis<A> {
     mover: Option<Mover>,
     inner: A,
 }
 
-impl<A> Moved<A> {
+impl<A> MovedAnalysis<A> {
     /// `inner` of what `mover` makes of the stream; of the stream as it is without one.
-    pub fn new(mover: Option<Mover>, inner: A) -> Moved<A> {
-        Moved { mover, inner }
+    pub fn new(mover: Option<Mover>, inner: A) -> MovedAnalysis<A> {
+        MovedAnalysis { mover, inner }
     }
 
     /// What saw the stream.
@@ -22,7 +22,7 @@ impl<A> Moved<A> {
     }
 }
 
-impl<A: Analysis> Analysis for Moved<A> {
+impl<A: Analysis> Analysis for MovedAnalysis<A> {
     fn is_done(&self) -> bool {
         self.inner.is_done()
     }

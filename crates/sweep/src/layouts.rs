@@ -4,7 +4,7 @@ use crate::names::name_is_plain;
 use crate::selection;
 use crate::study::{LayoutSpec, MachineVariant, Study};
 use pagewalk_layout::planner::callgraph::{self, Load};
-use pagewalk_layout::planner::single_move::Target;
+use pagewalk_layout::planner::single_move::TargetSet;
 use pagewalk_layout::planner::{Planner, PlannerOptions, reuses};
 use pagewalk_mm::ThpMode;
 use pagewalk_units::PageSize;
@@ -73,7 +73,7 @@ impl FileLayout {
         let options = PlannerOptions {
             starts: self.starts.unwrap_or(defaults.starts),
             seed: self.seed.unwrap_or(defaults.seed),
-            target: if self.weighed == Some(true) { Target::Weighed } else { Target::Fewest },
+            target: if self.weighed == Some(true) { TargetSet::Weighed } else { TargetSet::Fewest },
             callgraph: callgraph::Options { calls, load, ..defaults.callgraph },
             ..defaults
         };

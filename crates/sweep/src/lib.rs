@@ -41,10 +41,10 @@ mod workloads;
 pub use data_side::{check_energy, uses};
 pub use error::SweepError;
 pub use metrics::{add_structure, group_metrics, metrics, partition, unpriced};
-pub use run::{Options, Progress, Remaining, Sweep};
+pub use run::{Options, Progress, RemainingWork, Sweep};
 pub use splits::add_splits;
 pub use store::{UNFINISHED, write_whole};
 pub use study::{
-    Compare, CurveSpec, FamilySpec, GivenFile, KernelKind, KernelVariant, LayoutSpec, MachineVariant,
-    OfDraws, Provided, StructureVariant, Study, TraceSpec, Workload,
+    ComparisonSpec, CurveSpec, DrawFigure, FamilySpec, GivenFile, KernelKind, KernelVariant, LayoutSpec,
+    MachineVariant, Precondition, StructureVariant, Study, TraceSpec, Workload,
 };

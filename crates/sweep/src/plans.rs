@@ -4,7 +4,7 @@
 //! walk more often than that is tried before it is taken, all of them in one reading; those that do not pay make room
 //! for the planner's next one. So a plan of `search` never walks more often on the stream that it was made from.
 
-use crate::displacement::Moved;
+use crate::displacement::MovedAnalysis;
 use crate::error::SweepError;
 use crate::rounds;
 use crate::study::{LayoutSpec, MachineVariant, Study};
@@ -12,9 +12,9 @@ use pagewalk_layout::Plan;
 use pagewalk_layout::objects::Owners;
 use pagewalk_layout::plan::{DEFAULT_ARENA, Program};
 use pagewalk_layout::planner::{
-    Candidate, Movables, Planner, PlannerError, PlannerOptions, Seen, Views, at_random, period_of,
+    Candidate, Movables, Planner, PlannerError, PlannerOptions, StreamView, Views, at_random, period_of,
 };
-use pagewalk_layout::rebase::{Bound, Mover, slide};
+use pagewalk_layout::rebase::{Mover, PlanBinding, slide};
 use pagewalk_mm::Small;
 use pagewalk_sim::{Arrangement, DesignSpec, Experiment};
 use pagewalk_trace::pwt::Events;
@@ -27,7 +27,7 @@ use std::sync::Arc;
 
 /// A plan that is needed: of a layout, on a trace, for one machine or for all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wanted {
+pub struct PlanRequest {
     /// The trace that it is made from, by its place in the study.
     pub trace: usize,
     /// The layout, by its place.
@@ -40,32 +40,32 @@ pub struct Wanted {
 
 /// A plan that was made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Made {
+pub struct PlanOutput {
     /// The plan's file.
     pub text: String,
     /// What the planner did, in a sentence.
     pub did: String,
 }
 
-impl Wanted {
+impl PlanRequest {
     /// The plan under which `machine` runs on a trace; `None` as recorded.
-    pub fn of(study: &Study, trace: usize, layout: usize, draw: u64, machine: usize) -> Option<Wanted> {
+    pub fn of(study: &Study, trace: usize, layout: usize, draw: u64, machine: usize) -> Option<PlanRequest> {
         let spec = &study.layouts[layout];
         spec.planner?;
         let named = spec.from.as_ref().and_then(|from| study.traces.iter().position(|t| t.name() == from));
         let machine = (!spec.for_all).then_some(machine);
-        Some(Wanted { trace: named.unwrap_or(trace), layout, draw, machine })
+        Some(PlanRequest { trace: named.unwrap_or(trace), layout, draw, machine })
     }
 
     /// All that a study needs, each once.
-    pub fn all(study: &Study) -> Vec<Wanted> {
-        let mut all: Vec<Wanted> = Vec::new();
+    pub fn all(study: &Study) -> Vec<PlanRequest> {
+        let mut all: Vec<PlanRequest> = Vec::new();
         for (number, layout) in study.layouts.iter().enumerate() {
             let traces = study.traces.iter().enumerate().filter(|(_, trace)| layout.is_for(trace.name()));
             for (trace, _) in traces {
                 for draw in 0..layout.count {
                     let machines = 0..study.machines.len();
-                    let of = |machine| Wanted::of(study, trace, number, draw, machine);
+                    let of = |machine| PlanRequest::of(study, trace, number, draw, machine);
                     for wanted in machines.filter_map(of) {
                         if !all.contains(&wanted) {
                             all.push(wanted);
@@ -140,8 +140,8 @@ pub struct From<'a> {
 }
 
 /// A plan in the making.
-struct Making {
-    wanted: Wanted,
+struct PlanTrial {
+    wanted: PlanRequest,
     candidates: Vec<Candidate>,
     /// The candidate that may be taken.
     now: usize,
@@ -153,11 +153,11 @@ impl From<'_> {
     /// Makes plans from the stream that `open` opens, again and again.
     pub fn make<S: Source + Send>(
         &self,
-        wanted: &[Wanted],
+        wanted: &[PlanRequest],
         open: impl Fn() -> Result<S, SweepError>,
         wrong: impl Fn(String) -> SweepError,
-    ) -> Result<Vec<(Wanted, Made)>, SweepError> {
-        let (drawn, planned): (Vec<Wanted>, Vec<Wanted>) =
+    ) -> Result<Vec<(PlanRequest, PlanOutput)>, SweepError> {
+        let (drawn, planned): (Vec<PlanRequest>, Vec<PlanRequest>) =
             wanted.iter().partition(|wanted| self.layout(wanted).is_drawn());
         let failed = |error: PlannerError| wrong(error.to_string());
         let mut made = Vec::new();
@@ -173,17 +173,17 @@ impl From<'_> {
         for wanted in planned {
             let options = self.layout(&wanted).planner.expect("it is planned");
             let chosen = seen.choose(wanted.machines(self.study), &options).map_err(failed)?;
-            making.push(Making { wanted, candidates: chosen.candidates, now: 0, taken: false });
+            making.push(PlanTrial { wanted, candidates: chosen.candidates, now: 0, taken: false });
         }
         drop(seen);
         while self.try_next(&mut making, &recorded, &open, &wrong)? {}
-        for Making { wanted, mut candidates, now, .. } in making {
+        for PlanTrial { wanted, mut candidates, now, .. } in making {
             made.push((wanted, self.made(&wanted, candidates.swap_remove(now)).map_err(&wrong)?));
         }
         Ok(made)
     }
 
-    fn layout(&self, wanted: &Wanted) -> &LayoutSpec {
+    fn layout(&self, wanted: &PlanRequest) -> &LayoutSpec {
         &self.study.layouts[wanted.layout]
     }
 
@@ -191,7 +191,7 @@ impl From<'_> {
         self.study.machines.iter().map(|variant| variant.machine.clone()).collect()
     }
 
-    fn drawn(&self, wanted: &Wanted) -> Result<Candidate, PlannerError> {
+    fn drawn(&self, wanted: &PlanRequest) -> Result<Candidate, PlannerError> {
         let mut owners = Owners::new(&self.events.header);
         for (running, event) in self.events.in_order() {
             if running {
@@ -206,11 +206,11 @@ impl From<'_> {
     /// What planners see, and each machine's walks as recorded.
     fn see<S: Source + Send>(
         &self,
-        wanted: &[Wanted],
+        wanted: &[PlanRequest],
         source: S,
         wrong: &impl Fn(String) -> SweepError,
-    ) -> Result<(Seen, Vec<u64>), SweepError> {
-        let planner = |wanted: &Wanted| self.layout(wanted).planner.map(|options| options.planner);
+    ) -> Result<(StreamView, Vec<u64>), SweepError> {
+        let planner = |wanted: &PlanRequest| self.layout(wanted).planner.map(|options| options.planner);
         let planners: Vec<Planner> = wanted.iter().filter_map(planner).collect();
         let machines = self.specs();
         let room = room(self.study).unwrap_or(0);
@@ -225,7 +225,7 @@ impl From<'_> {
     /// Simulates plans that have to pay and were not tried yet; says whether there were any.
     fn try_next<S: Source + Send>(
         &self,
-        making: &mut [Making],
+        making: &mut [PlanTrial],
         recorded: &[u64],
         open: &impl Fn() -> Result<S, SweepError>,
         wrong: &impl Fn(String) -> SweepError,
@@ -238,7 +238,7 @@ impl From<'_> {
             }
             let (_, bound) = self.plan(&one.wanted, one.candidates[one.now].clone()).map_err(wrong)?;
             let planned = experiment(&self.specs()[one.wanted.machines(self.study)]).map_err(wrong)?;
-            tried.push((one, Moved::new(Some(Mover::new(&bound, &self.events.header)), planned)));
+            tried.push((one, MovedAnalysis::new(Some(Mover::new(&bound, &self.events.header)), planned)));
         }
         if tried.is_empty() {
             return Ok(false);
@@ -267,7 +267,7 @@ impl From<'_> {
     }
 
     /// A plan, moved to where the stream has room for it.
-    fn plan(&self, wanted: &Wanted, candidate: Candidate) -> Result<(Plan, Bound), String> {
+    fn plan(&self, wanted: &PlanRequest, candidate: Candidate) -> Result<(Plan, PlanBinding), String> {
         let planner = self.layout(wanted).planner.map_or("", |options| options.planner.name());
         let machines = &self.study.machines[wanted.machines(self.study)];
         let mut plan = Plan {
@@ -281,15 +281,15 @@ impl From<'_> {
         bound.map(|bound| (plan, bound)).map_err(|error| error.to_string())
     }
 
-    fn made(&self, wanted: &Wanted, candidate: Candidate) -> Result<Made, String> {
+    fn made(&self, wanted: &PlanRequest, candidate: Candidate) -> Result<PlanOutput, String> {
         let did = candidate.did.clone();
-        Ok(Made { text: self.plan(wanted, candidate)?.0.to_toml(), did })
+        Ok(PlanOutput { text: self.plan(wanted, candidate)?.0.to_toml(), did })
     }
 }
 
 /// A plan with a stream's events.
-pub fn bind(plan: &Plan, events: &Events) -> Result<Bound, String> {
-    Bound::new(plan, &events.header, events.in_order()).map_err(|error| error.to_string())
+pub fn bind(plan: &Plan, events: &Events) -> Result<PlanBinding, String> {
+    PlanBinding::new(plan, &events.header, events.in_order()).map_err(|error| error.to_string())
 }
 
 /// Machines with base pages alone.

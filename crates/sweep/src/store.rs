@@ -6,7 +6,7 @@
 //! there.
 
 use crate::error::SweepError;
-use crate::task::Outcome;
+use crate::task::TaskOutcome;
 use serde::{Deserialize, Serialize};
 use std::fs::Permissions;
 use std::io::Write;
@@ -45,9 +45,9 @@ impl Key {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct StoredUnit {
     key: Key,
-    outcome: Outcome,
+    outcome: TaskOutcome,
 }
 
 /// The folder of units.
@@ -64,16 +64,16 @@ impl Store {
     }
 
     /// The outcome kept under `key`, whatever kind it is of.
-    pub fn get(&self, key: &Key) -> Option<Outcome> {
+    pub fn get(&self, key: &Key) -> Option<TaskOutcome> {
         let text = std::fs::read(self.path(key)).ok()?;
-        let kept: Kept = serde_json::from_slice(&text).ok()?;
+        let kept: StoredUnit = serde_json::from_slice(&text).ok()?;
         (kept.key == *key).then_some(kept.outcome)
     }
 
     /// Keeps an outcome.
-    pub fn put(&self, key: Key, outcome: &Outcome) -> Result<(), SweepError> {
+    pub fn put(&self, key: Key, outcome: &TaskOutcome) -> Result<(), SweepError> {
         let path = self.path(&key);
-        let kept = Kept { key, outcome: outcome.clone() };
+        let kept = StoredUnit { key, outcome: outcome.clone() };
         let text = serde_json::to_vec(&kept).expect("units have string keys only");
         write_whole(&path, &text)
     }
@@ -105,9 +105,9 @@ mod tests {
     use super::*;
     use pagewalk_report::schema::{Metrics, Number, PartitionMove};
 
-    fn outcome() -> Outcome {
+    fn outcome() -> TaskOutcome {
         let moved = PartitionMove { instructions: 5, lower: 9 };
-        Outcome::Machine(Metrics::from([("walks".to_owned(), Number::Count(7))]), vec![moved])
+        TaskOutcome::Machine(Metrics::from([("walks".to_owned(), Number::Count(7))]), vec![moved])
     }
 
     #[test]

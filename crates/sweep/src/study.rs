@@ -38,7 +38,7 @@ pub struct Study {
     /// The miss-ratio curves.
     pub curve: Option<CurveSpec>,
     /// What to compare with what sources found.
-    pub compare: Vec<Compare>,
+    pub compare: Vec<ComparisonSpec>,
     /// Tables that sources printed.
     pub published: Vec<Published>,
     /// Pictures of machines to draw.
@@ -232,7 +232,7 @@ impl LayoutSpec {
 }
 
 /// What a machine is simulated under: which of its kernels, and in which operating system.
-pub type Under<'a> = (Option<&'a KernelVariant>, Option<&'a StructureVariant>);
+pub type SystemChoice<'a> = (Option<&'a KernelVariant>, Option<&'a StructureVariant>);
 
 impl KernelVariant {
     /// Built for a machine; `None` for the kernel of the recording host.
@@ -273,7 +273,7 @@ impl Study {
 
     /// The same, each in every operating system in their order. A machine whose handlers belong to one of them runs in
     /// no other.
-    pub fn cells(&self) -> impl Iterator<Item = (&MachineVariant, Under<'_>)> {
+    pub fn cells(&self) -> impl Iterator<Item = (&MachineVariant, SystemChoice<'_>)> {
         self.machines_by_kernel().flat_map(|(variant, kernel)| {
             let alone = self.structures.is_empty().then_some(None);
             let handlers = variant.machine.software().map(|software| software.system.structure.as_str());
@@ -315,7 +315,7 @@ pub struct CurveSpec {
 
 /// What a source found, and the two figures whose quotient shows it here.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Compare {
+pub struct ComparisonSpec {
     /// What is compared.
     pub title: String,
     /// Who found it.
@@ -333,20 +333,20 @@ pub struct Compare {
     /// The largest that does.
     pub most: Option<f64>,
     /// On how many traces it must.
-    pub on: On,
+    pub on: TraceQuorum,
     /// Names of the traces; all where there are none.
     pub traces: Vec<String>,
     /// The machines on each of which it is asked, for cells that name none.
     pub machines: Vec<String>,
     /// What else must be so where it is asked at all.
-    pub provided: Option<Provided>,
+    pub provided: Option<Precondition>,
     /// Whether the study fails where it does not agree.
     pub strict: bool,
 }
 
 /// A quotient that decides whether something is asked.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Provided {
+pub struct Precondition {
     /// The upper part.
     pub upper: Cell,
     /// The lower part.
@@ -359,7 +359,7 @@ pub struct Provided {
 
 /// Which figure of several layouts drawn at random.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OfDraws {
+pub enum DrawFigure {
     /// The lower of the two in the middle, where their number is even.
     Median,
     /// The least.
@@ -368,15 +368,15 @@ pub enum OfDraws {
     Most,
 }
 
-impl OfDraws {
+impl DrawFigure {
     /// The choices.
-    pub const NAMES: [(&'static str, OfDraws); 3] =
-        [("median", OfDraws::Median), ("least", OfDraws::Least), ("most", OfDraws::Most)];
+    pub const NAMES: [(&'static str, DrawFigure); 3] =
+        [("median", DrawFigure::Median), ("least", DrawFigure::Least), ("most", DrawFigure::Most)];
 }
 
 /// On how many traces a quotient must agree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum On {
+pub enum TraceQuorum {
     /// On every one.
     All,
     /// On more than half.
@@ -387,20 +387,24 @@ pub enum On {
     Average,
 }
 
-impl On {
+impl TraceQuorum {
     /// The choices.
-    pub const NAMES: [(&'static str, On); 4] =
-        [("all", On::All), ("most", On::Most), ("some", On::Some), ("average", On::Average)];
+    pub const NAMES: [(&'static str, TraceQuorum); 4] = [
+        ("all", TraceQuorum::All),
+        ("most", TraceQuorum::Most),
+        ("some", TraceQuorum::Some),
+        ("average", TraceQuorum::Average),
+    ];
 
     /// `all`, `most`, `some` or `average`.
     pub fn name(self) -> &'static str {
-        On::NAMES.iter().find(|(_, on)| *on == self).map_or("", |(name, _)| name)
+        TraceQuorum::NAMES.iter().find(|(_, on)| *on == self).map_or("", |(name, _)| name)
     }
 }
 
 /// The least figure over all values of a varied key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Best {
+pub struct BestValue {
     /// The key.
     pub key: String,
     /// Whether the key's value is meant for which the figure is least (the first of several), not the figure.
@@ -432,7 +436,7 @@ pub enum Cell {
         /// The layout's name; the recorded one if left out.
         layout: Option<String>,
         /// Which figure of its draws, where several are drawn.
-        draws: Option<OfDraws>,
+        draws: Option<DrawFigure>,
         /// A layout: the figure is by how much that one's is higher.
         reduction_from: Option<String>,
         /// The varied keys with their values; may leave out those that do not matter because they have one.
@@ -442,7 +446,7 @@ pub enum Cell {
         /// What their sum is multiplied by.
         times: f64,
         /// A varied key of which all values are meant, and what of them.
-        best: Option<Best>,
+        best: Option<BestValue>,
     },
     /// A figure that is the same on every trace.
     Number(f64),

@@ -36,7 +36,7 @@ impl Function {
 
 /// The function around an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Found<'a> {
+pub(crate) struct FunctionMatch<'a> {
     /// As the linker spelled it.
     pub name: &'a str,
     /// Whether the symbol states that it reaches so far.
@@ -90,14 +90,14 @@ impl SymbolTable {
     }
 
     /// The innermost function that holds `address`.
-    pub fn find(&self, address: Svma) -> Option<Found<'_>> {
+    pub fn find(&self, address: Svma) -> Option<FunctionMatch<'_>> {
         let after = self.pieces.partition_point(|piece| piece.range.start <= address.0);
         (0..after)
             .rev()
             .take_while(|&i| self.highest_ends[i] > address.0)
             .map(|i| &self.pieces[i])
             .find(|piece| piece.range.end > address.0)
-            .map(|piece| Found { name: &self.names[piece.name], stated: piece.stated })
+            .map(|piece| FunctionMatch { name: &self.names[piece.name], stated: piece.stated })
     }
 }
 

@@ -122,14 +122,14 @@ const LIBRARY_FOLDERS: &[&str] =
     &["lib/x86_64-linux-gnu/valgrind", "lib64/valgrind", "lib/valgrind", "libexec/valgrind"];
 
 /// What an installed Valgrind has for the building of tools.
-pub(super) struct Parts {
+pub(super) struct ValgrindFiles {
     headers: PathBuf,
     libraries: PathBuf,
     own_files: PathBuf,
 }
 
-impl Parts {
-    pub(super) fn find(launcher: &Path, version: &str) -> Result<Parts, EngineError> {
+impl ValgrindFiles {
+    pub(super) fn find(launcher: &Path, version: &str) -> Result<ValgrindFiles, EngineError> {
         let real = fs::canonicalize(launcher).unwrap_or_else(|_| launcher.to_owned());
         let prefix = real.parent().and_then(Path::parent).unwrap_or(Path::new("/usr")).to_owned();
         let search = |folders: &[&str], missing: &'static str| {
@@ -145,7 +145,7 @@ impl Parts {
         };
         let libraries = search(LIBRARY_FOLDERS, CORE_LIBRARY)?;
         search(LIBRARY_FOLDERS, VEX_LIBRARY)?;
-        Ok(Parts {
+        Ok(ValgrindFiles {
             headers: search(&["include/valgrind"], HEADER)?,
             libraries,
             own_files: search(LIBRARY_FOLDERS, STOCK_TOOL)?,
@@ -155,7 +155,7 @@ impl Parts {
 
 /// How far a build is.
 #[derive(Clone, Copy, Debug)]
-pub struct Built<'a> {
+pub struct BuildProgress<'a> {
     /// The Valgrind that it is for.
     pub version: &'a str,
     /// Parts that are done.
@@ -167,11 +167,11 @@ pub struct Built<'a> {
 /// Builds in a folder of its own and renames it to `folder`, so that whoever finds `folder` finds all of it,
 /// and two that build at the same time do no harm: the second keeps what the first has put there.
 pub(super) fn build(
-    parts: &Parts,
+    parts: &ValgrindFiles,
     compiler: &Path,
     version: &str,
     folder: &Path,
-    tell: &mut dyn FnMut(&Built),
+    tell: &mut dyn FnMut(&BuildProgress),
 ) -> Result<(), EngineError> {
     let cache = folder.parent().expect("a folder in the cache");
     let cannot_keep = |source| EngineError::Cache { folder: cache.to_owned(), source };
@@ -208,7 +208,7 @@ fn write_sources(work: &Path) -> Result<(), EngineError> {
 
 /// A build in a folder that has the sources.
 struct Build<'a> {
-    parts: &'a Parts,
+    parts: &'a ValgrindFiles,
     compiler: &'a Path,
     version: &'a str,
     work: &'a Path,
@@ -216,13 +216,13 @@ struct Build<'a> {
 
 impl Build<'_> {
     /// Compiles each file by itself, on all processors, and links them.
-    fn run(&self, tell: &mut dyn FnMut(&Built)) -> Result<(), EngineError> {
+    fn run(&self, tell: &mut dyn FnMut(&BuildProgress)) -> Result<(), EngineError> {
         let manager = Manager::take(&self.parts.libraries.join(CORE_LIBRARY), self.work)?;
         let units: Vec<&str> =
             SOURCES.iter().map(|(name, _)| *name).filter(|name| name.ends_with(".c")).collect();
         // Linking is a part too.
         let all = units.len() + 1;
-        let mut tell = |done| tell(&Built { version: self.version, done, all });
+        let mut tell = |done| tell(&BuildProgress { version: self.version, done, all });
         tell(0);
         let next = AtomicUsize::new(0);
         thread::scope(|scope| {
@@ -329,7 +329,7 @@ mod tests {
         let launcher = empty.path().join("bin/valgrind");
         fs::create_dir_all(launcher.parent().unwrap()).unwrap();
         fs::write(&launcher, "").unwrap();
-        let error = Parts::find(&launcher, "3.25.0").err().unwrap().to_string();
+        let error = ValgrindFiles::find(&launcher, "3.25.0").err().unwrap().to_string();
         for part in ["3.25.0", CORE_LIBRARY, "lib64/valgrind", "apt-get install --reinstall valgrind"] {
             assert!(error.contains(part), "{part:?} is not in {error:?}");
         }

@@ -15,7 +15,7 @@ const SHORT_SITES: usize = 7;
 
 /// An instruction or a data reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Parts {
+pub(super) struct Reference {
     pub kind: Kind,
     pub address: u64,
     pub bytes: u32,
@@ -77,7 +77,7 @@ impl Assembler {
 
     /// Takes one reference; false if the batch has to be handed out first.
     #[inline]
-    pub fn take(&mut self, parts: Parts) -> Result<bool, SourceError> {
+    pub fn take(&mut self, parts: Reference) -> Result<bool, SourceError> {
         if parts.kind == Kind::Fetch {
             self.close_block()?;
             if self.batch.is_full() {

@@ -45,9 +45,9 @@ pub(super) fn text_of(mut file: Text) -> Result<Text, SourceError> {
 }
 
 /// A text whose reading failed: it fails once more, then it ends.
-pub(super) struct Interrupted(pub Option<io::Error>);
+pub(super) struct FailingText(pub Option<io::Error>);
 
-impl Read for Interrupted {
+impl Read for FailingText {
     fn read(&mut self, _into: &mut [u8]) -> io::Result<usize> {
         self.0.take().map_or(Ok(0), Err)
     }

@@ -11,9 +11,9 @@
 //! Dinero IV (Edler and Hill, 1998, `dinfmt.c`), whatever the address, the word around it is meant, [`WORD_BYTES`] at
 //! an address that is a multiple of them, so no reference crosses a page.
 
-use super::assembler::Parts;
+use super::assembler::Reference;
 use super::digits::number;
-use super::notes::{Sort, shown};
+use super::notes::{NoteKind, shown};
 use super::reader::{Grammar, TextSource};
 use super::{Import, Importer, Text};
 use pagewalk_trace::SourceError;
@@ -49,7 +49,7 @@ impl Importer for Format {
 /// What a line is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Line {
-    Reference(Parts),
+    Reference(Reference),
     /// An escape of unknown meaning.
     Unknown,
     /// An escape that flushes caches.
@@ -92,8 +92,8 @@ fn address(word: &[u8]) -> Option<u64> {
 }
 
 /// The word around an address.
-fn word(kind: Kind, address: u64) -> Parts {
-    Parts { kind, address: address & !u64::from(WORD_BYTES - 1), bytes: WORD_BYTES }
+fn word(kind: Kind, address: u64) -> Reference {
+    Reference { kind, address: address & !u64::from(WORD_BYTES - 1), bytes: WORD_BYTES }
 }
 
 /// Lines of `din`.
@@ -103,16 +103,16 @@ struct Din;
 impl Grammar for Din {
     type Line = Line;
     const ENGINE: &'static str = "din";
-    const SORTS: &'static [Sort] = &[
-        Sort { what: "with label 3 (escape, unknown)", why: "passed over" },
-        Sort {
+    const SORTS: &'static [NoteKind] = &[
+        NoteKind { what: "with label 3 (escape, unknown)", why: "passed over" },
+        NoteKind {
             what: "with label 4 (escape, cache flush)",
             why: "passed over; the references behind it find caches and TLBs as they are",
         },
     ];
 
     #[inline]
-    fn front(text: &[u8]) -> Option<(Parts, usize)> {
+    fn front(text: &[u8]) -> Option<(Reference, usize)> {
         let kind = match text.first_chunk::<2>()? {
             b"0 " => Kind::Load,
             b"1 " => Kind::Store,
@@ -127,7 +127,7 @@ impl Grammar for Din {
         Line::read(text)
     }
 
-    fn reference(&self, line: Line, text: &[u8], _begun: bool) -> Result<Option<Parts>, String> {
+    fn reference(&self, line: Line, text: &[u8], _begun: bool) -> Result<Option<Reference>, String> {
         let wrong = match line {
             Line::Reference(parts) => return Ok(Some(parts)),
             Line::Unknown | Line::Flush | Line::Blank => return Ok(None),

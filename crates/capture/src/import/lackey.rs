@@ -20,9 +20,9 @@ mod writer;
 
 pub use writer::LackeyWriter;
 
-use super::assembler::Parts;
+use super::assembler::Reference;
 use super::digits::number;
-use super::notes::{Sort, shown};
+use super::notes::{NoteKind, shown};
 use super::reader::{Grammar, TextSource};
 use super::{Import, Importer, Text};
 use line::{Line, process_of};
@@ -73,17 +73,17 @@ impl Grammar for Lackey {
     type Line = Line;
     const ENGINE: &'static str = "valgrind lackey";
     const HEAD: &'static [u8] = b"=-*";
-    const SORTS: &'static [Sort] = &[
-        Sort {
+    const SORTS: &'static [NoteKind] = &[
+        NoteKind {
             what: "of other text",
             why: "what the program printed is passed over; valgrind's --log-file=FILE keeps it apart",
         },
-        Sort { what: "of --trace-syscalls=yes", why: "passed over" },
-        Sort {
+        NoteKind { what: "of --trace-syscalls=yes", why: "passed over" },
+        NoteKind {
             what: "with a third column",
             why: "it is passed over; Lackey writes an address and bytes alone",
         },
-        Sort {
+        NoteKind {
             what: "of a second process or program",
             why: "the references of all are read as one process's; with --trace-children=yes, valgrind's \
                   --log-file=FILE.%p writes a file for each",
@@ -91,7 +91,7 @@ impl Grammar for Lackey {
     ];
 
     #[inline]
-    fn front(text: &[u8]) -> Option<(Parts, usize)> {
+    fn front(text: &[u8]) -> Option<(Reference, usize)> {
         let kind = match text.first_chunk::<3>()? {
             b"I  " => Kind::Fetch,
             b" L " => Kind::Load,
@@ -104,14 +104,14 @@ impl Grammar for Lackey {
             return None;
         }
         let (bytes, end) = number::<10>(text, comma + 1, 9)?;
-        (text[end] == b'\n').then_some((Parts { kind, address, bytes: bytes as u32 }, end + 1))
+        (text[end] == b'\n').then_some((Reference { kind, address, bytes: bytes as u32 }, end + 1))
     }
 
     fn read(text: &[u8]) -> Line {
         Line::read(text)
     }
 
-    fn reference(&self, line: Line, text: &[u8], begun: bool) -> Result<Option<Parts>, String> {
+    fn reference(&self, line: Line, text: &[u8], begun: bool) -> Result<Option<Reference>, String> {
         match line {
             Line::Reference(parts) | Line::ThirdColumn(parts) | Line::Behind(parts) => Ok(Some(parts)),
             Line::Message | Line::Syscall | Line::Idle => Ok(None),

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 const SHOWN_BYTES: usize = 60;
 
 /// A sort of lines that are told of.
-pub(super) struct Sort {
+pub(super) struct NoteKind {
     /// What they are, after their number: `of other text`.
     pub what: &'static str,
     /// What became of them, and what would change it.
@@ -17,7 +17,7 @@ pub(super) struct Sort {
 /// when that has come to its end.
 #[derive(Clone)]
 pub struct Notes {
-    sorts: &'static [Sort],
+    sorts: &'static [NoteKind],
     tallies: Arc<Mutex<Vec<Tally>>>,
 }
 
@@ -29,7 +29,7 @@ struct Tally {
 }
 
 impl Notes {
-    pub(super) fn new(sorts: &'static [Sort]) -> Notes {
+    pub(super) fn new(sorts: &'static [NoteKind]) -> Notes {
         Notes { sorts, tallies: Arc::new(Mutex::new(vec![Tally::default(); sorts.len()])) }
     }
 
@@ -49,7 +49,7 @@ impl Notes {
 }
 
 impl Tally {
-    fn sentence(&self, Sort { what, why }: &Sort) -> Option<String> {
+    fn sentence(&self, NoteKind { what, why }: &NoteKind) -> Option<String> {
         let (number, text) = self.first.as_ref()?;
         let lines = if self.count == 1 { "1 line".to_owned() } else { format!("{} lines", self.count) };
         Some(format!("{lines} {what} (line {number}: `{text}`): {why}"))

@@ -1,8 +1,8 @@
 //! From text to items.
 
-use super::assembler::{Assembler, Parts};
+use super::assembler::{Assembler, Reference};
 use super::compression::{Text, text_of};
-use super::notes::{Notes, Sort};
+use super::notes::{NoteKind, Notes};
 use pagewalk_trace::{Item, Origin, Source, SourceError, StreamHeader};
 use std::io::{self, BufRead, ErrorKind, Read};
 
@@ -16,20 +16,20 @@ pub(super) trait Grammar: Default {
     /// What wrote the text, as trace headers have it.
     const ENGINE: &'static str;
     /// Sorts of lines that are told of.
-    const SORTS: &'static [Sort];
+    const SORTS: &'static [NoteKind];
     /// What lines of a head begin with, in front of the references.
     const HEAD: &'static [u8] = b"";
 
     /// The reference at the front of `text` and its length with the line end; `None` if that is not a whole line as
     /// the format's own tool writes it. Hot.
-    fn front(text: &[u8]) -> Option<(Parts, usize)>;
+    fn front(text: &[u8]) -> Option<(Reference, usize)>;
 
     /// What any line, without its end, is.
     fn read(text: &[u8]) -> Self::Line;
 
     /// The reference in a line, `None` where it is passed over; or what is wrong with it, which goes on after
     /// "line N". `begun`: there were references before.
-    fn reference(&self, line: Self::Line, text: &[u8], begun: bool) -> Result<Option<Parts>, String>;
+    fn reference(&self, line: Self::Line, text: &[u8], begun: bool) -> Result<Option<Reference>, String>;
 
     /// The index in [`Grammar::SORTS`] of a line that was taken, if it is to be told of.
     fn sort(&mut self, line: Self::Line, text: &[u8]) -> Option<usize>;

@@ -9,7 +9,7 @@
 //! not, the stretch is decoded again in shorter ones, down to the execution that is different.
 
 use super::definition::{Definition, Path};
-use super::event::{self, Parsed};
+use super::event::{self, ParsedEvent};
 use super::table::{Entry, Table, look_up};
 use super::{
     Chunk, Fault, MAX_BLOCKS, MAX_SLOTS, WireError, block_number, event_parts, is_block_header, kind,
@@ -430,12 +430,12 @@ impl Decoder {
             return Ok(Some(Step::Batch));
         }
         let step = match event::parse(kind, payload)? {
-            Parsed::Identity(arguments) => Step::Identity(arguments),
-            Parsed::Spin { block, executions } => {
+            ParsedEvent::Identity(arguments) => Step::Identity(arguments),
+            ParsedEvent::Spin { block, executions } => {
                 let event = Event::Spin { instructions: self.spun(block, executions)? };
                 Step::Event { at: RefIndex(self.references), event }
             }
-            Parsed::Event(event) => {
+            ParsedEvent::Event(event) => {
                 self.thread = event.switches_to().unwrap_or(self.thread);
                 Step::Event { at: RefIndex(self.references), event }
             }

@@ -6,7 +6,7 @@ use pagewalk_units::{PAGE_BYTES, VirtAddr};
 
 /// What an event's words say.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Parsed {
+pub(super) enum ParsedEvent {
     /// The command line.
     Identity(Vec<String>),
     /// So many executions of a block were a thread waiting by spinning.
@@ -21,7 +21,7 @@ pub(super) enum Parsed {
 }
 
 /// Reads the payload of an event that is not a BLOCK.
-pub(super) fn parse(kind_code: u8, payload: &[u64]) -> Result<Parsed, Fault> {
+pub(super) fn parse(kind_code: u8, payload: &[u64]) -> Result<ParsedEvent, Fault> {
     let mut words = Payload { kind: kind_code, words: payload };
     let event = match kind_code {
         kind::IDENTITY => {
@@ -29,7 +29,7 @@ pub(super) fn parse(kind_code: u8, payload: &[u64]) -> Result<Parsed, Fault> {
             // Collecting stops at the first argument that is not there, so a wild count costs nothing.
             let arguments = (0..count).map(|_| words.text()).collect::<Result<_, _>>()?;
             words.finish()?;
-            return Ok(Parsed::Identity(arguments));
+            return Ok(ParsedEvent::Identity(arguments));
         }
         kind::MAP => Event::Map(mapping(&mut words)?),
         kind::UNMAP => {
@@ -67,12 +67,12 @@ pub(super) fn parse(kind_code: u8, payload: &[u64]) -> Result<Parsed, Fault> {
         kind::SPIN => {
             let (block, executions) = (words.small()?, words.next()?);
             words.finish()?;
-            return Ok(Parsed::Spin { block, executions });
+            return Ok(ParsedEvent::Spin { block, executions });
         }
         _ => return Err(Fault::UnknownEvent(kind_code)),
     };
     words.finish()?;
-    Ok(Parsed::Event(event))
+    Ok(ParsedEvent::Event(event))
 }
 
 fn mapping(words: &mut Payload<'_>) -> Result<Mapping, Fault> {

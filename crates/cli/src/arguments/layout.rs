@@ -3,7 +3,7 @@
 use super::numbers::part;
 use super::{AFTER_THE_PROGRAM, Data, INSTEAD_OF_TEXT, Region, Style};
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
-use pagewalk::layout::graph::Least;
+use pagewalk::layout::graph::DrawThreshold;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -127,7 +127,7 @@ pub struct LayoutAnalyze {
     /// Leave out what is less: pages that evicted fewer than N times, or pairs that are less than P% of the evictions
     /// of both their pages
     #[arg(long, value_name = "N|P%", default_value = "1%")]
-    pub least: Least,
+    pub least: DrawThreshold,
     /// As if the trace's shared objects lay where this plan says
     #[arg(long, value_name = "PLAN.toml", value_hint = ValueHint::FilePath)]
     pub layout: Option<PathBuf>,

@@ -8,7 +8,7 @@ use pagewalk::units::names::closest;
 use std::ffi::{OsStr, OsString};
 
 /// What the command line asks for.
-pub enum Line {
+pub enum Request {
     /// Nothing at all.
     Nothing,
     /// All that there is to say of the version.
@@ -60,11 +60,11 @@ pub fn command_line() -> clap::Command {
 ///
 /// # Errors
 /// What is wrong, or a text that was asked for, such as the help.
-pub fn read(words: Vec<OsString>) -> Result<Line, Error> {
+pub fn read(words: Vec<OsString>) -> Result<Request, Error> {
     let line = command_line();
-    let arranged = Arranged::of(words, &line);
+    let arranged = CommandLine::of(words, &line);
     if arranged.words.len() == 1 {
-        return Ok(Line::Nothing);
+        return Ok(Request::Nothing);
     }
     if let Some(word) = arranged.early.iter().find(|word| !arranged.takes(word)) {
         return Err(arranged.lacks(word, &line));
@@ -73,8 +73,8 @@ pub fn read(words: Vec<OsString>) -> Result<Line, Error> {
     let matches = line.clone().try_get_matches_from(&arranged.words);
     let read = matches.and_then(|matches| Arguments::from_arg_matches(&matches));
     match read {
-        Ok(arguments) => Ok(Line::Command(Box::new(arguments.command))),
-        Err(error) if error.kind() == ErrorKind::DisplayVersion && whole => Ok(Line::Version),
+        Ok(arguments) => Ok(Request::Command(Box::new(arguments.command))),
+        Err(error) if error.kind() == ErrorKind::DisplayVersion && whole => Ok(Request::Version),
         Err(error) => match named(&error, ContextKind::InvalidArg).filter(|word| is_shared(word)) {
             Some(word) if error.kind() == ErrorKind::UnknownArgument => Err(arranged.lacks(word, &line)),
             _ => Err(with_meant(error, &arranged, &line)),
@@ -83,7 +83,7 @@ pub fn read(words: Vec<OsString>) -> Result<Line, Error> {
 }
 
 /// A command line whose shared options stand where the command takes them.
-struct Arranged {
+struct CommandLine {
     words: Vec<OsString>,
     /// Shared options that stood before the command.
     early: Vec<OsString>,
@@ -93,8 +93,8 @@ struct Arranged {
     name: String,
 }
 
-impl Arranged {
-    fn of(words: Vec<OsString>, line: &clap::Command) -> Arranged {
+impl CommandLine {
+    fn of(words: Vec<OsString>, line: &clap::Command) -> CommandLine {
         let (mut command, mut names) = (line, Vec::new());
         let mut early = Vec::new();
         let mut arranged: Vec<OsString> = words.first().cloned().into_iter().collect();
@@ -117,7 +117,7 @@ impl Arranged {
         }
         arranged.extend(early.iter().cloned());
         arranged.extend(rest);
-        Arranged { words: arranged, early, command: command.clone(), name: names.join(" ") }
+        CommandLine { words: arranged, early, command: command.clone(), name: names.join(" ") }
     }
 
     fn takes(&self, word: &OsStr) -> bool {
@@ -183,7 +183,7 @@ fn named(error: &Error, kind: ContextKind) -> Option<&str> {
 
 /// The error with the closest names. Clap knows those of options and values that differ by few letters, and no command
 /// of another command.
-fn with_meant(mut error: Error, arranged: &Arranged, line: &clap::Command) -> Error {
+fn with_meant(mut error: Error, arranged: &CommandLine, line: &clap::Command) -> Error {
     let (wrong, proposed) = match error.kind() {
         ErrorKind::InvalidSubcommand => (ContextKind::InvalidSubcommand, ContextKind::SuggestedSubcommand),
         ErrorKind::UnknownArgument => (ContextKind::InvalidArg, ContextKind::SuggestedArg),

@@ -8,7 +8,7 @@ use crate::signals::set_by_signals;
 use crate::terminal::Terminal;
 use pagewalk::Error;
 use pagewalk::output::Output;
-use pagewalk::promotion::{Limits, Options, Promotion, Way};
+use pagewalk::promotion::{Limits, Options, Promotion, SamplerKind};
 use std::process::ExitCode;
 use watcher::Picture;
 
@@ -39,9 +39,9 @@ pub fn run(arguments: Promote) -> Result<ExitCode, Error> {
 fn options(arguments: &Promote) -> Options {
     let way = match arguments.sampler {
         SamplerChoice::Auto => None,
-        SamplerChoice::Pmu => Some(Way::Pmu),
-        SamplerChoice::Damon => Some(Way::Damon),
-        SamplerChoice::Referenced => Some(Way::Referenced),
+        SamplerChoice::Pmu => Some(SamplerKind::Pmu),
+        SamplerChoice::Damon => Some(SamplerKind::Damon),
+        SamplerChoice::Referenced => Some(SamplerKind::Referenced),
     };
     Options {
         way,

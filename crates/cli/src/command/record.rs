@@ -6,7 +6,7 @@ use crate::output::{print, say};
 use crate::terminal::Terminal;
 use pagewalk::engine::{Live, Noise};
 use pagewalk::output::Output;
-use pagewalk::recording::{Written, document, images, older};
+use pagewalk::recording::{WrittenTrace, document, images, older};
 use pagewalk::report::documents;
 use pagewalk::trace::Grain;
 use pagewalk::{Error, Fault};
@@ -46,7 +46,7 @@ pub fn run(arguments: Record) -> Result<ExitCode, Error> {
 }
 
 /// Says what became of a file; returns whether it failed.
-fn report(one: &Written, quiet: bool) -> bool {
+fn report(one: &WrittenTrace, quiet: bool) -> bool {
     let path = one.path.display();
     one.losses.iter().for_each(|loss| say(format!("{path}: {loss}")));
     match &one.outcome {

@@ -40,13 +40,13 @@ fn text() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arguments::{Line, read};
+    use crate::arguments::{Request, read};
 
     #[test]
     fn every_example_is_a_command() {
         for (example, _) in FIRST {
             let words = example.split(' ').map(Into::into).collect();
-            assert!(matches!(read(words), Ok(Line::Command(_))), "{example}");
+            assert!(matches!(read(words), Ok(Request::Command(_))), "{example}");
         }
         assert!(text().lines().all(|line| line.len() <= 100), "{}", text());
     }

@@ -34,7 +34,7 @@ pub fn run(arguments: Trace) -> Result<ExitCode, Error> {
 
 /// What `info` tells as data.
 #[derive(Serialize)]
-struct Told<'a> {
+struct InfoDocument<'a> {
     schema: &'static str,
     #[serde(flatten)]
     info: &'a Info,
@@ -43,7 +43,8 @@ struct Told<'a> {
 fn show_info(trace: &Path, json: bool) -> Result<ExitCode, Error> {
     let info = info(trace)?;
     if json {
-        let value = serde_json::to_string_pretty(&Told { schema: "pagewalk.trace-info/1", info: &info });
+        let value =
+            serde_json::to_string_pretty(&InfoDocument { schema: "pagewalk.trace-info/1", info: &info });
         print(&(value.map_err(|e| Error::new(Fault::Failed, e))? + "\n"))?;
     } else {
         print(&info_text(trace, &info))?;

@@ -8,14 +8,14 @@ use pagewalk::machines::load_and_say;
 use pagewalk::output::Output;
 use pagewalk::report::documents;
 use pagewalk::setassoc::Replacement;
-use pagewalk::trap::{Changes, Outcome, Trapping};
+use pagewalk::trap::{Changes, TrapOutcome, TrapProgram};
 use pagewalk::{Error, Fault};
 use std::process::ExitCode;
 
 pub fn run(arguments: Trap) -> Result<ExitCode, Error> {
     let terminal = Terminal { quiet: arguments.style.quiet };
     let machine = load_and_say(&arguments.machine, &terminal)?;
-    let trapping = Trapping::prepare(&machine, changes(&arguments)?, &arguments.command)?;
+    let trapping = TrapProgram::prepare(&machine, changes(&arguments)?, &arguments.command)?;
     let file = arguments.output.as_deref().map(Output::open).transpose()?;
     let outcome = trapping.run(arguments.native, arguments.check, &terminal)?;
     publish(&arguments, &outcome, file)?;
@@ -36,7 +36,7 @@ fn changes(arguments: &Trap) -> Result<Changes, Error> {
     Ok(Changes { entries: arguments.entries, ways: arguments.ways, replacement })
 }
 
-fn publish(arguments: &Trap, outcome: &Outcome, file: Option<Output>) -> Result<(), Error> {
+fn publish(arguments: &Trap, outcome: &TrapOutcome, file: Option<Output>) -> Result<(), Error> {
     let json = || documents::text(&outcome.document());
     let printed = if arguments.style.json {
         print(&json())

@@ -1,6 +1,6 @@
 //! The graph itself: by pages, and by functions on pages.
 
-use super::{Edge, Known, Part};
+use super::{BlockState, Edge, Part};
 use crate::objects::{OwnerId, Owners};
 use pagewalk_units::{PAGE_BYTES, Vpn};
 use std::collections::BTreeMap;
@@ -73,7 +73,7 @@ struct PartCall {
 }
 
 impl CallGraph {
-    pub(super) fn new(owners: Owners, blocks: &[Known], parts: &[Part], edges: &[Edge]) -> CallGraph {
+    pub(super) fn new(owners: Owners, blocks: &[BlockState], parts: &[Part], edges: &[Edge]) -> CallGraph {
         let key = |part: &Part| (part.start.vpn(), part.owner);
         let mut numbers: BTreeMap<(Vpn, OwnerId), usize> = parts.iter().map(|part| (key(part), 0)).collect();
         numbers.values_mut().zip(0..).for_each(|(number, n)| *number = n);

@@ -1,8 +1,8 @@
 //! One array and its twin, reference by reference.
 
-use super::fetches::{FetchTable, Step};
+use super::fetches::{FetchStep, FetchTable};
 use super::rows::{Pair, Rows};
-use super::twin::{Twin, Use};
+use super::twin::{Twin, TwinPage};
 use super::{ArraySpec, History, Misses, PageHistory, Side};
 use crate::objects::{OwnerId, Owners};
 use pagewalk_setassoc::SetIndex;
@@ -16,7 +16,7 @@ const EMPTY: u64 = u64::MAX;
 
 /// What only misses look at.
 #[derive(Clone, Copy, Debug)]
-struct Past {
+struct MissState {
     vpn: u64,
     owner: OwnerId,
     file_offset: Option<u64>,
@@ -29,13 +29,13 @@ struct Past {
 
 /// A page in a way, and what brought it.
 #[derive(Clone, Copy, Debug)]
-struct Held {
+struct WayContent {
     page: u32,
     side: Side,
 }
 
 /// An array that is watched.
-pub(super) struct Watched {
+pub(super) struct WatchedArray {
     spec: ArraySpec,
     ways: usize,
     /// The lowest bits of a page's number that are its set, where nothing else is.
@@ -43,14 +43,14 @@ pub(super) struct Watched {
     /// Page numbers, set by set, the one used last first.
     keys: Vec<u64>,
     /// What is in each way of `keys`.
-    held: Vec<Held>,
+    held: Vec<WayContent>,
     /// Counts references that are not of the same page as the one before.
     clock: u64,
     twin: Twin,
     /// By page, what hits write.
-    uses: Vec<Use>,
+    uses: Vec<TwinPage>,
     /// By page, the rest.
-    past: Vec<Past>,
+    past: Vec<MissState>,
     /// The page of each number that is mapped as it was at its last reference.
     live: FxHashMap<u64, u32>,
     /// All pages ever.
@@ -70,14 +70,14 @@ struct Reference {
     address: u64,
 }
 
-impl Watched {
-    pub fn new(spec: ArraySpec, rows: usize) -> Watched {
+impl WatchedArray {
+    pub fn new(spec: ArraySpec, rows: usize) -> WatchedArray {
         let geometry = spec.geometry;
-        Watched {
+        WatchedArray {
             ways: geometry.ways(),
             mask: (spec.index == SetIndex::Modulo).then(|| geometry.sets() as u64 - 1),
             keys: vec![EMPTY; geometry.entries()],
-            held: vec![Held { page: 0, side: Side::Fetch }; geometry.entries()],
+            held: vec![WayContent { page: 0, side: Side::Fetch }; geometry.entries()],
             clock: 0,
             twin: Twin::new(geometry.entries()),
             uses: Vec::new(),
@@ -115,7 +115,7 @@ impl Watched {
     }
 
     #[inline(always)]
-    fn fetch(&mut self, step: &Step, owners: &Owners) {
+    fn fetch(&mut self, step: &FetchStep, owners: &Owners) {
         let reference = Reference { vpn: step.vpn, side: Side::Fetch, address: step.address };
         self.refer(reference, step.count.into(), owners);
     }
@@ -207,7 +207,7 @@ impl Watched {
         keys.rotate_right(1);
         held.rotate_right(1);
         keys[0] = vpn;
-        held[0] = Held { page, side };
+        held[0] = WayContent { page, side };
         if key != EMPTY {
             self.past[page as usize].evicted += 1;
             self.past[victim.page as usize].was_evicted += 1;
@@ -234,8 +234,8 @@ impl Watched {
         if page == new {
             let file_offset = owners.file_offset(vpn << PAGE_SHIFT);
             let (fresh, misses) = (true, [0; 2]);
-            self.past.push(Past { vpn, owner, file_offset, fresh, misses, evicted: 0, was_evicted: 0 });
-            self.uses.push(Use::default());
+            self.past.push(MissState { vpn, owner, file_offset, fresh, misses, evicted: 0, was_evicted: 0 });
+            self.uses.push(TwinPage::default());
         }
         self.live.insert(vpn, page);
         page

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 /// Fetches of one page in a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Step {
+pub(crate) struct FetchStep {
     pub vpn: u64,
     /// The first byte fetched there.
     pub address: u64,
@@ -29,7 +29,7 @@ pub(crate) enum Touch {
 /// The steps of all blocks.
 #[derive(Debug, Default)]
 pub(crate) struct FetchTable {
-    steps: Vec<Step>,
+    steps: Vec<FetchStep>,
     /// By block: where its steps end.
     ends: Vec<u32>,
 }
@@ -61,13 +61,13 @@ impl FetchTable {
 
     /// The steps of a block.
     #[inline]
-    pub fn of(&self, block: usize) -> &[Step] {
+    pub fn of(&self, block: usize) -> &[FetchStep] {
         let start = if block == 0 { 0 } else { self.ends[block - 1] };
         &self.steps[start as usize..self.ends[block] as usize]
     }
 }
 
-fn add_steps(block: &Block, steps: &mut Vec<Step>) {
+fn add_steps(block: &Block, steps: &mut Vec<FetchStep>) {
     let begin = steps.len();
     // The step that counts the translations of the page fetched last.
     let mut counting = begin;
@@ -81,7 +81,7 @@ fn add_steps(block: &Block, steps: &mut Vec<Step>) {
             let is_same = before.is_some_and(|before| before.vpn == vpn);
             if !is_same || before.is_some_and(|before| before.site != site) {
                 let address = if vpn == first { instruction.address.0 } else { vpn << PAGE_SHIFT };
-                steps.push(Step { vpn, address, site, count: 0 });
+                steps.push(FetchStep { vpn, address, site, count: 0 });
             }
             if !is_same {
                 counting = steps.len() - 1;
@@ -114,7 +114,7 @@ mod tests {
         });
         let mut table = FetchTable::default();
         table.learn(&blocks);
-        let step = |vpn, address, site, count| Step { vpn, address, site, count };
+        let step = |vpn, address, site, count| FetchStep { vpn, address, site, count };
         let expected =
             [step(0, 0xff0, 0, 4), step(0, 0xff4, 2, 0), step(0, 0xffe, 3, 0), step(1, 0x1000, 3, 2)];
         assert_eq!(table.of(0), expected);

@@ -38,7 +38,7 @@ pub(super) struct Pair {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Counted {
+struct RowCounts {
     set: u32,
     count: u64,
     /// Addresses with counts; those with a count of 0 are empty.
@@ -49,7 +49,7 @@ struct Counted {
 #[derive(Clone, Debug)]
 pub(super) struct Rows {
     most: usize,
-    rows: FxHashMap<Pair, Counted>,
+    rows: FxHashMap<Pair, RowCounts>,
     pub dropped: u64,
 }
 
@@ -64,7 +64,7 @@ impl Rows {
         if self.rows.len() == self.most && !self.rows.contains_key(&pair) {
             self.drop_lowest();
         }
-        let row = self.rows.entry(pair).or_insert(Counted { set, count: 0, causes: [(0, 0); CAUSES] });
+        let row = self.rows.entry(pair).or_insert(RowCounts { set, count: 0, causes: [(0, 0); CAUSES] });
         row.count += 1;
         count_cause(&mut row.causes, cause);
     }
@@ -85,7 +85,7 @@ impl Rows {
 
     /// All rows, set by set, the most frequent first.
     pub fn finish(self) -> Vec<Row> {
-        let row = |(pair, row): (Pair, Counted)| {
+        let row = |(pair, row): (Pair, RowCounts)| {
             let &(cause, cause_count) =
                 row.causes.iter().max_by_key(|(at, count)| (*count, !at)).expect("some");
             Row {

@@ -10,7 +10,7 @@ use std::collections::BinaryHeap;
 
 /// What the twin knows of a page, beside what hits write.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Use {
+pub(super) struct TwinPage {
     /// Time of the last reference, if it is resident.
     pub last: u64,
     /// References by side.
@@ -36,7 +36,7 @@ impl Twin {
     }
 
     /// Takes in `page`, which is not resident and is used now, in the place of another if it is full.
-    pub fn take(&mut self, page: u32, uses: &mut [Use]) {
+    pub fn take(&mut self, page: u32, uses: &mut [TwinPage]) {
         if self.residents == self.entries {
             self.evict(uses);
         }
@@ -49,11 +49,11 @@ impl Twin {
     }
 
     /// Lets `page` go, if it is resident.
-    pub fn remove(&mut self, page: u32, uses: &mut [Use]) {
+    pub fn remove(&mut self, page: u32, uses: &mut [TwinPage]) {
         self.residents -= usize::from(std::mem::take(&mut uses[page as usize].resident));
     }
 
-    fn evict(&mut self, uses: &mut [Use]) {
+    fn evict(&mut self, uses: &mut [TwinPage]) {
         while let Some(mut least) = self.oldest.peek_mut() {
             let Reverse((time, page)) = *least;
             let of = &mut uses[page as usize];

@@ -1,9 +1,9 @@
 //! The planners by name: having one plan for machines of which a stream was seen.
 
 use super::callgraph;
-use super::reuses::{Found, last_level};
-use super::single_move::{self, Target};
-use super::views::Seen;
+use super::reuses::{StreamReuses, last_level};
+use super::single_move::{self, TargetSet};
+use super::views::StreamView;
 use super::{Movables, arena, pack, random, search};
 use crate::calls::CallGraph;
 use crate::evictions::History;
@@ -62,7 +62,7 @@ pub struct PlannerOptions {
     /// Of what is drawn at random.
     pub seed: u64,
     /// `single`: where the hot page goes.
-    pub target: Target,
+    pub target: TargetSet,
     /// `callgraph`: what the source leaves open.
     pub callgraph: callgraph::Options,
 }
@@ -74,7 +74,7 @@ impl PlannerOptions {
             planner,
             starts: search::DEFAULT_STARTS,
             seed: 1,
-            target: Target::Fewest,
+            target: TargetSet::Fewest,
             callgraph: callgraph::Options::default(),
         }
     }
@@ -94,7 +94,7 @@ pub enum PlannerError {
 
 /// What a planner chose.
 #[derive(Clone, Debug)]
-pub struct Chosen {
+pub struct ProposedLayouts {
     /// Layouts in the order in which they should be tried; one at least.
     pub candidates: Vec<Candidate>,
     /// Shifts are modulo it.
@@ -115,7 +115,7 @@ pub struct Candidate {
 /// A shift for each object, and what was done.
 type Shifts = (Vec<u64>, String);
 
-impl Seen {
+impl StreamView {
     /// Has a planner plan for machines that are neighbours in what was seen. It is one of those that the stream was
     /// seen for.
     ///
@@ -125,7 +125,7 @@ impl Seen {
         &mut self,
         machines: Range<usize>,
         options: &PlannerOptions,
-    ) -> Result<Chosen, PlannerError> {
+    ) -> Result<ProposedLayouts, PlannerError> {
         let objects = self.found.movables.all().len();
         if objects == 0 {
             return Err(PlannerError::NothingMoves);
@@ -141,12 +141,15 @@ impl Seen {
             }
             Planner::Random => {
                 let candidate = at_random(&self.found.movables, period, options.seed)?;
-                return Ok(Chosen { candidates: vec![candidate], period });
+                return Ok(ProposedLayouts { candidates: vec![candidate], period });
             }
             Planner::Pack => {
                 let places = pack::places(self.found.movables.all(), &self.found.references);
                 let did = format!("The {objects} objects lie side by side, the hottest first.");
-                return Ok(Chosen { candidates: vec![Candidate { places, did, must_pay: false }], period });
+                return Ok(ProposedLayouts {
+                    candidates: vec![Candidate { places, did, must_pay: false }],
+                    period,
+                });
             }
         };
         let last = planned.len() - 1;
@@ -155,7 +158,7 @@ impl Seen {
             Ok(Candidate { places, did, must_pay: number < last })
         };
         let candidates = planned.into_iter().enumerate().map(candidate);
-        Ok(Chosen { candidates: candidates.collect::<Result<_, PlannerError>>()?, period })
+        Ok(ProposedLayouts { candidates: candidates.collect::<Result<_, PlannerError>>()?, period })
     }
 }
 
@@ -178,10 +181,10 @@ pub fn period_of(machines: &[MachineSpec]) -> u64 {
     machines.iter().flat_map(last_level).map(|tlb| tlb.geometry.sets() as u64).max().unwrap_or(1)
 }
 
-fn by_reuses(found: &Found, options: &PlannerOptions) -> Vec<Shifts> {
+fn by_reuses(found: &StreamReuses, options: &PlannerOptions) -> Vec<Shifts> {
     let scale = found.arrays.iter().map(|array| array.scale()).max().unwrap_or(1);
     let sample = if scale > 1 { format!(" (by one reuse of {scale})") } else { String::new() };
-    let told = |best: search::Best| {
+    let told = |best: search::BestLayout| {
         let moved = best.shifts.iter().filter(|&&shift| shift > 0).count();
         let did = format!(
             "{moved} of {} objects come to other sets; {:.1} % of the misses recorded are expected{sample}.",
@@ -201,7 +204,7 @@ fn by_reuses(found: &Found, options: &PlannerOptions) -> Vec<Shifts> {
 }
 
 /// Of several arrays (code and data apart), the one with most misses decides, as one plan is made.
-fn by_evictions(histories: &[History], found: &Found, target: Target) -> Shifts {
+fn by_evictions(histories: &[History], found: &StreamReuses, target: TargetSet) -> Shifts {
     let mut shifts = vec![0; found.movables.all().len()];
     let worst = histories.iter().max_by_key(|history| history.misses.total());
     let chosen =
@@ -226,7 +229,7 @@ fn by_evictions(histories: &[History], found: &Found, target: Target) -> Shifts 
     (shifts, did)
 }
 
-fn by_calls(graph: &CallGraph, found: &Found, period: u64, options: callgraph::Options) -> Shifts {
+fn by_calls(graph: &CallGraph, found: &StreamReuses, period: u64, options: callgraph::Options) -> Shifts {
     let shifts = callgraph::shifts(graph, &found.movables, period, options);
     let moved = shifts.iter().filter(|&&shift| shift > 0).count();
     let did = format!("{moved} of {} objects come to other sets, hottest page of code first.", shifts.len());

@@ -65,7 +65,7 @@ impl ArrayReuses {
     #[cfg(test)]
     pub(crate) fn of_stream(array: ArraySpec, stream: &[u32], depth: usize) -> ArrayReuses {
         let reuses = ArrayReuses::new(array, DEFAULT_ROOM);
-        let mut watched = Watched { reuses, above: Vec::new(), stack: Vec::new(), depth };
+        let mut watched = LastLevelArray { reuses, above: Vec::new(), stack: Vec::new(), depth };
         stream.iter().for_each(|&page| watched.reuse(page));
         watched.reuses
     }
@@ -170,16 +170,16 @@ pub struct Page {
 }
 
 /// An array above the last level.
-struct Above {
+struct UpperArray {
     /// Whether it serves fetches, and data.
     serves: [bool; 2],
     array: TlbArray,
 }
 
-impl Above {
-    fn new(tlb: &TlbSpec) -> Above {
+impl UpperArray {
+    fn new(tlb: &TlbSpec) -> UpperArray {
         let data = tlb.serves.has(Kind::Load) || tlb.serves.has(Kind::Store);
-        Above { serves: [tlb.serves.has(Kind::Fetch), data], array: tlb.array() }
+        UpperArray { serves: [tlb.serves.has(Kind::Fetch), data], array: tlb.array() }
     }
 
     /// A reference to a page, which is held afterwards; whether it was before.
@@ -194,23 +194,23 @@ impl Above {
 }
 
 /// A last-level array with what lies above it.
-struct Watched {
+struct LastLevelArray {
     reuses: ArrayReuses,
     /// Arrays above, the first level first.
-    above: Vec<Above>,
+    above: Vec<UpperArray>,
     /// Pages by last use, the latest first.
     stack: Vec<u32>,
     depth: usize,
 }
 
-impl Watched {
-    fn new(machine: &MachineSpec, last: &TlbSpec, room: usize) -> Watched {
+impl LastLevelArray {
+    fn new(machine: &MachineSpec, last: &TlbSpec, room: usize) -> LastLevelArray {
         let above = |tlb: &&TlbSpec| tlb.level < last.level && tlb.holds(PageSize::FOUR_KIB);
         let mut above: Vec<&TlbSpec> = machine.tlbs.iter().filter(above).collect();
         above.sort_by_key(|tlb| tlb.level);
-        Watched {
+        LastLevelArray {
             reuses: ArrayReuses::new(ArraySpec::of(last).expect("supported machines have sets"), room),
-            above: above.into_iter().map(Above::new).collect(),
+            above: above.into_iter().map(UpperArray::new).collect(),
             stack: Vec::new(),
             depth: 2 * last.geometry.entries(),
         }
@@ -221,7 +221,7 @@ impl Watched {
     }
 
     fn refer(&mut self, fetch: bool, vpn: u64, page: u32) {
-        if !Watched::serves(&self.reuses.array, fetch) {
+        if !LastLevelArray::serves(&self.reuses.array, fetch) {
             return;
         }
         let mut hit = false;
@@ -264,7 +264,7 @@ pub struct Reuses {
     space: AddressSpace,
     changes: Vec<Change>,
     fetches: FetchTable,
-    watched: Vec<Watched>,
+    watched: Vec<LastLevelArray>,
     pages: Vec<(Vpn, OwnerId)>,
     numbers: FxHashMap<(u64, OwnerId), u32>,
     /// By page that belongs to whom it did at this generation of owners.
@@ -281,7 +281,7 @@ impl Reuses {
     pub fn new(header: &StreamHeader, machines: &[MachineSpec], room: usize) -> Reuses {
         let of_machine = |machine: &'_ MachineSpec| {
             let last = last_level(machine);
-            last.iter().map(|tlb| Watched::new(machine, tlb, room)).collect::<Vec<_>>()
+            last.iter().map(|tlb| LastLevelArray::new(machine, tlb, room)).collect::<Vec<_>>()
         };
         Reuses {
             owners: Owners::new(header),
@@ -300,7 +300,7 @@ impl Reuses {
 
     /// The arrays, machine by machine, all pages, what can move, and whose memory was whose; and how often each movable
     /// object's pages were come to from another page.
-    pub fn finish(self) -> Found {
+    pub fn finish(self) -> StreamReuses {
         let movables = Movables::new(&self.owners);
         let mut references = vec![0; movables.all().len()];
         let page = |(&(page, owner), &count): (&(Vpn, OwnerId), &u64)| {
@@ -313,7 +313,7 @@ impl Reuses {
         let pages: Vec<Page> = self.pages.iter().zip(&self.references).map(page).collect();
         let mut arrays: Vec<ArrayReuses> = self.watched.into_iter().map(|watched| watched.reuses).collect();
         arrays.iter_mut().for_each(|array| array.group(&pages));
-        Found { arrays, pages, references, movables, owners: self.owners }
+        StreamReuses { arrays, pages, references, movables, owners: self.owners }
     }
 
     fn refer(&mut self, fetch: bool, vpn: u64) {
@@ -354,7 +354,7 @@ pub fn last_level(machine: &MachineSpec) -> Vec<&TlbSpec> {
 }
 
 /// What a stream's reuses are.
-pub struct Found {
+pub struct StreamReuses {
     /// By machine, then by array of its last level.
     pub arrays: Vec<ArrayReuses>,
     /// All pages.

@@ -9,8 +9,8 @@
 mod parts;
 
 use super::random;
-use super::reuses::{ArrayReuses, Found, Page};
-use parts::Parts;
+use super::reuses::{ArrayReuses, Page, StreamReuses};
+use parts::ReuseState;
 
 /// Random layouts to start from, beside the recorded one.
 pub const DEFAULT_STARTS: u64 = 3;
@@ -19,7 +19,7 @@ const ROUNDS_MAX: usize = 50;
 
 /// A layout, and what it is expected to miss.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Best {
+pub struct BestLayout {
     /// A shift for each object, modulo [`period`].
     pub shifts: Vec<u64>,
     /// Expected misses of those where objects were recorded, on average of all arrays.
@@ -32,7 +32,7 @@ pub fn period(arrays: &[ArrayReuses]) -> u64 {
 }
 
 /// The layouts found from the recorded one and from `starts` random ones, the best first.
-pub fn best(found: &Found, starts: u64, seed: u64) -> Vec<Best> {
+pub fn best(found: &StreamReuses, starts: u64, seed: u64) -> Vec<BestLayout> {
     let objects = found.movables.all().len();
     let period = period(&found.arrays);
     let recorded = vec![0; objects];
@@ -48,18 +48,18 @@ pub fn best(found: &Found, starts: u64, seed: u64) -> Vec<Best> {
             |(reuses, weight): (&ArrayReuses, &f64)| misses(reuses, &found.pages, shifts) as f64 * weight;
         found.arrays.iter().zip(&weights).map(of).sum()
     };
-    let mut parts: Vec<(Parts<'_>, f64)> = found
+    let mut parts: Vec<(ReuseState<'_>, f64)> = found
         .arrays
         .iter()
-        .map(|reuses| Parts::new(reuses, &found.pages, objects))
+        .map(|reuses| ReuseState::new(reuses, &found.pages, objects))
         .zip(weights.iter().copied())
         .collect();
     let random = (1..=starts).map(|start| random::shifts(objects, period, seed.wrapping_add(start)));
     let ends = std::iter::once(recorded).chain(random).map(|start| {
         let shifts = descend(&mut parts, start, period);
-        Best { relative: relative(&shifts), shifts }
+        BestLayout { relative: relative(&shifts), shifts }
     });
-    let mut ends: Vec<Best> = ends.collect();
+    let mut ends: Vec<BestLayout> = ends.collect();
     ends.sort_by(|a, b| a.relative.total_cmp(&b.relative));
     ends
 }
@@ -85,8 +85,8 @@ fn shape(reuses: &ArrayReuses) -> (u64, usize) {
 }
 
 /// Moves one object after the other until none gets better.
-fn descend(parts: &mut [(Parts<'_>, f64)], mut shifts: Vec<u64>, period: u64) -> Vec<u64> {
-    let move_to = |parts: &mut [(Parts<'_>, f64)], object, shift| {
+fn descend(parts: &mut [(ReuseState<'_>, f64)], mut shifts: Vec<u64>, period: u64) -> Vec<u64> {
+    let move_to = |parts: &mut [(ReuseState<'_>, f64)], object, shift| {
         parts.iter_mut().for_each(|(parts, _)| parts.shift(object, shift));
     };
     (0..shifts.len()).for_each(|object| move_to(parts, object, shifts[object]));
@@ -117,7 +117,7 @@ fn descend(parts: &mut [(Parts<'_>, f64)], mut shifts: Vec<u64>, period: u64) ->
 }
 
 /// What each shift of an object costs on all arrays together, by the reuses that the object has a part in.
-fn priced(parts: &[(Parts<'_>, f64)], object: usize, period: u64) -> Vec<f64> {
+fn priced(parts: &[(ReuseState<'_>, f64)], object: usize, period: u64) -> Vec<f64> {
     let mut total = vec![0.0; period as usize];
     for (parts, weight) in parts {
         let costs = parts.costs(object);

@@ -5,17 +5,17 @@
 //! the fewest misses.
 //!
 //! The source moved libraries by hand and does not say which of the free ranges it took, nor how it chose among sets:
-//! [`Target`] names both choices.
+//! [`TargetSet`] names both choices.
 //!
 //! Source: S. Konireddygari, MS thesis, NC State University 2008, section 3.2 and figures 3.1 and 3.2.
 
 use super::Movables;
 use crate::evictions::History;
-use crate::graph::{EvictionGraph, Least};
+use crate::graph::{DrawThreshold, EvictionGraph};
 
 /// Which set the hot page goes to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Target {
+pub enum TargetSet {
     /// The one with the fewest misses; the first of several.
     #[default]
     Fewest,
@@ -25,7 +25,7 @@ pub enum Target {
 
 /// What moves.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Move {
+pub struct ObjectMove {
     /// The object, by its number among the movable ones.
     pub object: usize,
     /// The page that decided: an index into [`History::pages`].
@@ -39,11 +39,11 @@ pub struct Move {
 }
 
 /// The move; `None` where no page of a movable object evicts another, or is evicted, in the worst set.
-pub fn choose(history: &History, movables: &Movables, target: Target) -> Option<Move> {
+pub fn choose(history: &History, movables: &Movables, target: TargetSet) -> Option<ObjectMove> {
     let sets = history.misses_by_set.len();
     let by_misses = |&set: &usize| (history.misses_by_set[set], std::cmp::Reverse(set));
     let worst = (0..sets).max_by_key(by_misses)?;
-    let graph = EvictionGraph::new(history, worst, Least::Evictions(0));
+    let graph = EvictionGraph::new(history, worst, DrawThreshold::Evictions(0));
     let movable = |page: usize| movables.of(history.pages[page].owner, history.pages[page].page);
     let node = graph.nodes.iter().find(|node| movable(node.page).is_some())?;
     let object = movable(node.page)?;
@@ -52,8 +52,8 @@ pub fn choose(history: &History, movables: &Movables, target: Target) -> Option<
     let own: Vec<usize> = (0..history.pages.len()).filter(|&page| movable(page) == Some(object)).collect();
     let cost = |set: usize| -> u128 {
         match target {
-            Target::Fewest => history.misses_by_set[set].into(),
-            Target::Weighed => {
+            TargetSet::Fewest => history.misses_by_set[set].into(),
+            TargetSet::Weighed => {
                 let of = |&page: &usize| {
                     let there = history.misses_by_set[new_set(page, shift_to(set))];
                     u128::from(history.pages[page].involved()) * u128::from(there)
@@ -64,5 +64,11 @@ pub fn choose(history: &History, movables: &Movables, target: Target) -> Option<
     };
     let best = (0..sets).filter(|&set| set != worst).min_by_key(|&set| (cost(set), set))?;
     let involvement = node.weight() as f64 / history.misses.total().max(1) as f64;
-    Some(Move { object, page: node.page, sets: [worst, best], shift: shift_to(best) as u64, involvement })
+    Some(ObjectMove {
+        object,
+        page: node.page,
+        sets: [worst, best],
+        shift: shift_to(best) as u64,
+        involvement,
+    })
 }

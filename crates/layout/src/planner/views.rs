@@ -1,7 +1,7 @@
 //! What planners have to see of a stream: one reading of it for all planners and machines.
 
 use super::Planner;
-use super::reuses::{Found, Reuses, last_level};
+use super::reuses::{Reuses, StreamReuses, last_level};
 use crate::calls::{CallGraph, Calls};
 use crate::evictions::{ArraySpec, DEFAULT_ROWS, Evictions, History};
 use pagewalk_trace::{Analysis, Batch, Event, StreamHeader};
@@ -46,8 +46,8 @@ impl Views {
     }
 
     /// What was seen.
-    pub fn finish(self) -> Seen {
-        Seen {
+    pub fn finish(self) -> StreamView {
+        StreamView {
             found: self.reuses.finish(),
             histories: self.evictions.map(|evictions| evictions.finish().0),
             calls: self.calls.map(Calls::finish),
@@ -67,9 +67,9 @@ impl Analysis for Views {
 }
 
 /// What planners know of a stream.
-pub struct Seen {
+pub struct StreamView {
     /// Reuses, pages and objects.
-    pub found: Found,
+    pub found: StreamReuses,
     /// By array, for [`Planner::Single`].
     histories: Option<Vec<History>>,
     /// For [`Planner::Callgraph`].
@@ -77,9 +77,13 @@ pub struct Seen {
     arrays: Vec<Range<usize>>,
 }
 
-impl Seen {
+impl StreamView {
     /// The reuses as if there were no other machines than these neighbours.
-    pub(super) fn with_machines<R>(&mut self, machines: Range<usize>, see: impl FnOnce(&Found) -> R) -> R {
+    pub(super) fn with_machines<R>(
+        &mut self,
+        machines: Range<usize>,
+        see: impl FnOnce(&StreamReuses) -> R,
+    ) -> R {
         let arrays = self.arrays_of(machines);
         let wanted: Vec<_> = self.found.arrays.drain(arrays.clone()).collect();
         let others = std::mem::replace(&mut self.found.arrays, wanted);

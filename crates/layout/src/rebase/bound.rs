@@ -54,7 +54,7 @@ pub enum RebaseError {
 
 /// A base for each planned object of a stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Bound {
+pub struct PlanBinding {
     pub(super) places: FxHashMap<String, BoundPlace>,
     absent: Vec<String>,
 }
@@ -69,7 +69,7 @@ pub(super) struct BoundPlace {
     pub recorded: FxHashSet<u64>,
 }
 
-impl Bound {
+impl PlanBinding {
     /// Binds `plan` to a stream that has this header and these events; with each, whether some code had run before it.
     ///
     /// # Errors
@@ -78,13 +78,13 @@ impl Bound {
         plan: &Plan,
         header: &StreamHeader,
         events: impl Iterator<Item = (bool, &'a Event)> + Clone,
-    ) -> Result<Bound, RebaseError> {
+    ) -> Result<PlanBinding, RebaseError> {
         let mut owners = Owners::new(header);
         for (running, event) in events.clone() {
             follow(&mut owners, running, event);
         }
-        let named = Named::new(&owners);
-        let mut bound = Bound::default();
+        let named = ObjectsByName::new(&owners);
+        let mut bound = PlanBinding::default();
         for place in &plan.places {
             let found = named.of(place);
             for owner in &found {
@@ -144,15 +144,15 @@ pub(super) fn follow(owners: &mut Owners, running: bool, event: &Event) {
 }
 
 /// The shared objects of a stream, by what plans may call them.
-struct Named<'a> {
+struct ObjectsByName<'a> {
     by_file: FxHashMap<&'a str, Vec<&'a Owner>>,
     /// By build-id, in small letters.
     by_build: FxHashMap<String, Vec<&'a Owner>>,
 }
 
-impl<'a> Named<'a> {
-    fn new(owners: &'a Owners) -> Named<'a> {
-        let mut named = Named { by_file: FxHashMap::default(), by_build: FxHashMap::default() };
+impl<'a> ObjectsByName<'a> {
+    fn new(owners: &'a Owners) -> ObjectsByName<'a> {
+        let mut named = ObjectsByName { by_file: FxHashMap::default(), by_build: FxHashMap::default() };
         for (_, owner) in owners.objects() {
             named.by_file.entry(owner.file.as_deref().unwrap_or_default()).or_default().push(owner);
             if let Some(build_id) = &owner.build_id {
@@ -201,7 +201,7 @@ fn check(place: &Place, owner: &Owner) -> Result<(), RebaseError> {
 
 /// What is mapped while objects lie in their places.
 struct Collisions<'a> {
-    bound: &'a Bound,
+    bound: &'a PlanBinding,
     owners: Owners,
     /// By first address of their places: those that were moved last there, with where their places end. Places of
     /// different files do not overlap.

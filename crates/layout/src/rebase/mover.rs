@@ -1,6 +1,6 @@
 //! Moves batches and events.
 
-use super::bound::{Bound, follow};
+use super::bound::{PlanBinding, follow};
 use super::table::Table;
 use crate::objects::Owners;
 use pagewalk_trace::StreamHeader;
@@ -11,7 +11,7 @@ use std::ops::Range;
 
 /// Moves what it is given of one stream, from its beginning.
 pub struct Mover {
-    bound: Bound,
+    bound: PlanBinding,
     owners: Owners,
     running: bool,
     table: Table,
@@ -30,7 +30,7 @@ type Piece = (Range<u64>, u64);
 
 impl Mover {
     /// For a stream with this header, which `bound` was made for.
-    pub fn new(bound: &Bound, header: &StreamHeader) -> Mover {
+    pub fn new(bound: &PlanBinding, header: &StreamHeader) -> Mover {
         Mover {
             bound: bound.clone(),
             owners: Owners::new(header),

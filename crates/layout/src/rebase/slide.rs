@@ -1,19 +1,19 @@
 //! Where the places of a plan find room in a stream.
 
-use super::{Bound, RebaseError};
+use super::{PlanBinding, RebaseError};
 use crate::plan::{LIMIT, Plan, SLIDE_BYTES};
 use pagewalk_trace::{Event, StreamHeader};
 
-/// Binds a plan as [`Bound::new`] does, with its arena moved up as little as it takes for nothing to lie in its places.
+/// Binds a plan as [`PlanBinding::new`] does, with its arena moved up as little as it takes to free its places.
 ///
 /// # Errors
-/// As [`Bound::new`]; of places that are taken however far the arena moves, what is in the way where it was.
+/// As [`PlanBinding::new`]; of places that are taken however far the arena moves, what is in the way where it was.
 pub fn slide<'a>(
     plan: &mut Plan,
     header: &StreamHeader,
     events: impl Iterator<Item = (bool, &'a Event)> + Clone,
-) -> Result<Bound, RebaseError> {
-    let taken = match Bound::new(plan, header, events.clone()) {
+) -> Result<PlanBinding, RebaseError> {
+    let taken = match PlanBinding::new(plan, header, events.clone()) {
         Err(error @ RebaseError::Taken { .. }) => error,
         other => return other,
     };
@@ -21,7 +21,7 @@ pub fn slide<'a>(
     let room = LIMIT.saturating_sub(end.unwrap_or(plan.arena));
     for by in (1..=room / SLIDE_BYTES).map(|times| times * SLIDE_BYTES) {
         let slid = Plan { arena: plan.arena + by, ..plan.clone() };
-        if let Ok(bound) = Bound::new(&slid, header, events.clone()) {
+        if let Ok(bound) = PlanBinding::new(&slid, header, events.clone()) {
             *plan = slid;
             return Ok(bound);
         }

@@ -1,6 +1,6 @@
 //! One array under all its layouts, with the fully associative twin that they share.
 
-use super::{Page, Split};
+use super::{LaneCounts, Page};
 use crate::evictions::{ArraySpec, Misses, Side};
 use pagewalk_units::Vpn;
 use std::cmp::Reverse;
@@ -13,7 +13,7 @@ const BITS: usize = 64;
 
 /// What the twin knows of a page.
 #[derive(Clone, Copy, Debug, Default)]
-struct InTwin {
+struct TwinPage {
     /// Whether the twin holds it.
     resident: bool,
     /// Whether it is in the heap, perhaps from an earlier stay.
@@ -29,7 +29,7 @@ struct LaneState {
     sets: Vec<u32>,
     /// Pages, set by set, in no order; each with the side that brought it.
     ways: Vec<(u32, Side)>,
-    split: Split,
+    split: LaneCounts,
     /// By page: evictions that it had a part in.
     involved: Vec<u64>,
 }
@@ -40,7 +40,7 @@ pub(super) struct Group {
     lanes: Vec<LaneState>,
     /// Page by page, the lanes that hold it, in as many words as they need.
     resident: Vec<u64>,
-    twin: Vec<InTwin>,
+    twin: Vec<TwinPage>,
     residents: usize,
     /// Times of last use as they were when they were put in, and pages; see `evictions/twin.rs`.
     oldest: BinaryHeap<Reverse<(u64, u32)>>,
@@ -80,7 +80,7 @@ impl Group {
             layout,
             sets: Vec::new(),
             ways: vec![(EMPTY, Side::Fetch); geometry.entries()],
-            split: Split {
+            split: LaneCounts {
                 misses: Misses::default(),
                 misses_by_set: vec![0; geometry.sets()],
                 evictions: [[0; 2]; 2],
@@ -106,7 +106,7 @@ impl Group {
     pub fn meet(&mut self, page: u32, recorded: u64, moved: &[u64]) {
         let at = page as usize;
         if self.twin.len() <= at {
-            self.twin.resize(at + 1, InTwin::default());
+            self.twin.resize(at + 1, TwinPage::default());
             self.resident.resize((at + 1) * self.words(), 0);
         }
         for lane in &mut self.lanes {
@@ -121,7 +121,7 @@ impl Group {
 
     /// A page that is referenced now comes to all lanes that miss it, and to the twin.
     pub fn settle(&mut self, page: u32, side: Side, pages: &mut [Page]) {
-        let InTwin { resident, known, .. } = self.twin[page as usize];
+        let TwinPage { resident, known, .. } = self.twin[page as usize];
         let cause = match (known, resident) {
             (false, _) => Cause::Compulsory,
             (true, false) => Cause::Capacity,
@@ -224,7 +224,7 @@ impl Group {
     /// No lane nor twin may hold the page any longer, and its next reference is as if it were its first.
     pub fn invalidate(&mut self, page: u32) {
         let (words, ways) = (self.words(), self.spec.geometry.ways());
-        let InTwin { resident, known, .. } = &mut self.twin[page as usize];
+        let TwinPage { resident, known, .. } = &mut self.twin[page as usize];
         self.residents -= usize::from(std::mem::take(resident));
         *known = false;
         for word in 0..words {
@@ -238,8 +238,8 @@ impl Group {
         }
     }
 
-    pub fn finish(self) -> Vec<Split> {
-        let split = |lane: LaneState| Split {
+    pub fn finish(self) -> Vec<LaneCounts> {
+        let split = |lane: LaneState| LaneCounts {
             most_involved: lane.involved.iter().copied().max().unwrap_or(0),
             ..lane.split
         };

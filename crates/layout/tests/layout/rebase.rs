@@ -3,7 +3,7 @@
 use crate::common;
 use crate::common::{PAGE, Run, Step, Steps, anonymous, events, file, header, image, load, told, unmap};
 use pagewalk_layout::plan::{DEFAULT_ARENA, Place, Plan, Program, SLIDE_BYTES};
-use pagewalk_layout::rebase::{Bound, RebaseError, Rebased, slide};
+use pagewalk_layout::rebase::{PlanBinding, RebaseError, RebasedSource, slide};
 use pagewalk_trace::{Event, Mapping, MappingKind};
 use pagewalk_units::VirtAddr;
 use proptest::prelude::*;
@@ -39,9 +39,9 @@ fn plan<File: ToString>(places: &[(File, u64, u64)]) -> Plan {
     }
 }
 
-fn bind(plan: &Plan, steps: &[Step]) -> Result<Bound, RebaseError> {
+fn bind(plan: &Plan, steps: &[Step]) -> Result<PlanBinding, RebaseError> {
     let events = events(steps);
-    Bound::new(plan, &header(), events.iter().map(|(running, event)| (*running, event)))
+    PlanBinding::new(plan, &header(), events.iter().map(|(running, event)| (*running, event)))
 }
 
 /// What a page of memory is.
@@ -262,7 +262,7 @@ proptest! {
         let to = order[..planned].iter().zip(0..).map(|(&l, place)| (l, DEFAULT_ARENA + place * LIBRARY_PAGES * PAGE));
         let mut slow = Slow { to: to.collect(), ..Slow::default() };
         let (mut recorded_memory, mut memory) = (Memory::new(), Memory::new());
-        let mut source = Rebased::new(Steps::new(steps.clone(), together), &bound);
+        let mut source = RebasedSource::new(Steps::new(steps.clone(), together), &bound);
         let mut items = Vec::new();
         while let Some(item) = pagewalk_trace::Source::next_item(&mut source).unwrap() {
             match item {
@@ -334,7 +334,7 @@ proptest! {
             .collect();
         let bound = bind(&plan, &steps).unwrap();
         let as_it_is = told(Steps::new(steps.clone(), together));
-        prop_assert_eq!(told(Rebased::new(Steps::new(steps, together), &bound)), as_it_is);
+        prop_assert_eq!(told(RebasedSource::new(Steps::new(steps, together), &bound)), as_it_is);
     }
 }
 

@@ -4,7 +4,7 @@ use crate::common;
 use crate::common::{PAGE, Run, Step, Steps, anonymous, events, header, image, load, play, unmap};
 use pagewalk_layout::evictions::{ArraySpec, Evictions, History};
 use pagewalk_layout::plan::{DEFAULT_ARENA, Place, Plan, Program};
-use pagewalk_layout::rebase::{Bound, Rebased};
+use pagewalk_layout::rebase::{PlanBinding, RebasedSource};
 use pagewalk_layout::splits::{Lane, Splits};
 use pagewalk_setassoc::{Geometry, SetIndex};
 use pagewalk_trace::Event;
@@ -90,7 +90,7 @@ fn steps(actions: &[Action]) -> Vec<Step> {
 }
 
 /// Objects with so many pages before each; those without one stay where they were recorded.
-fn bound(gaps: &[Option<u64>], steps: &[Step]) -> Bound {
+fn bound(gaps: &[Option<u64>], steps: &[Step]) -> PlanBinding {
     let mut next = 0;
     let mut places = Vec::new();
     for (library, gap) in (0..).zip(gaps) {
@@ -102,7 +102,7 @@ fn bound(gaps: &[Option<u64>], steps: &[Step]) -> Bound {
     let program = Program { path: "/bin/program".into(), build_id: None };
     let plan = Plan { planner: "test".into(), machines: Vec::new(), arena: DEFAULT_ARENA, program, places };
     let events = events(steps);
-    Bound::new(&plan, &header(), events.iter().map(|(running, event)| (*running, event))).unwrap()
+    PlanBinding::new(&plan, &header(), events.iter().map(|(running, event)| (*running, event))).unwrap()
 }
 
 fn array(sets: u32, ways: u32, index: &str, fetches: bool, data: bool) -> ArraySpec {
@@ -126,11 +126,11 @@ fn arrays() -> Vec<ArraySpec> {
 }
 
 /// What an array alone has of a stream rebased to the layout, or as recorded.
-fn alone(steps: &[Step], together: usize, layout: Option<&Bound>, array: &ArraySpec) -> History {
+fn alone(steps: &[Step], together: usize, layout: Option<&PlanBinding>, array: &ArraySpec) -> History {
     let mut evictions = Evictions::new(&header(), std::slice::from_ref(array), 1 << 12);
     let source = Steps::new(steps.to_vec(), together);
     match layout {
-        Some(bound) => play(Rebased::new(source, bound), &mut evictions),
+        Some(bound) => play(RebasedSource::new(source, bound), &mut evictions),
         None => play(source, &mut evictions),
     }
     evictions.finish().0.remove(0)
@@ -147,7 +147,7 @@ proptest! {
         together in 1..40usize,
     ) {
         let steps = steps(&actions);
-        let layouts: Vec<Bound> = layouts.iter().map(|gaps| bound(gaps, &steps)).collect();
+        let layouts: Vec<PlanBinding> = layouts.iter().map(|gaps| bound(gaps, &steps)).collect();
         let mut lanes = Vec::new();
         // More lanes than a word has bits: the same ones again.
         for _ in 0..copies {

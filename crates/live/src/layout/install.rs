@@ -8,8 +8,8 @@
 //! 3. The memory is there: the code and the table are written to it. Nothing leads there yet.
 //! 4. A jump replaces the loader's call of `mmap`.
 
-use super::loader::{Known, Loader, opened};
-use super::stub::{self, Entry};
+use super::loader::{Loader, LoaderCache, opened};
+use super::stub::{self, StubEntry};
 use super::{Obstacle, landing};
 use crate::tracing::maps::Mapping;
 use crate::tracing::sys::{self, Pid, Registers, map, number};
@@ -20,18 +20,18 @@ use std::io;
 use std::os::unix::fs::FileExt;
 
 /// A process on its way.
-pub struct Installing {
+pub struct StubInstaller {
     loader: Loader,
-    entries: Vec<Entry>,
+    entries: Vec<StubEntry>,
     memory: File,
-    at: Towards,
+    at: InstallPhase,
     /// Where the code lies, when it does.
     region: u64,
     /// How far the plan was moved up.
     pub slid_bytes: u64,
 }
 
-enum Towards {
+enum InstallPhase {
     /// Towards the end of the exec.
     Exec,
     /// Towards the beginning of the call for memory.
@@ -41,43 +41,43 @@ enum Towards {
 }
 
 /// What comes of a step.
-pub enum Step {
+pub enum StubStep {
     /// Another.
     Another,
     /// All is in place.
     Last,
 }
 
-impl Installing {
+impl StubInstaller {
     /// Begins at the stop of an exec; the process has to go on to the next end of a system call.
-    pub fn begin(pid: Pid, objects: &[Object], known: &mut Known) -> Result<Installing, Obstacle> {
+    pub fn begin(pid: Pid, objects: &[Object], known: &mut LoaderCache) -> Result<StubInstaller, Obstacle> {
         let (memory, mappings) = opened(pid)?;
         let loader = Loader::look(pid, &memory, &mappings, known)?;
         let slid_bytes = slide(objects, &mappings)?;
-        let entry = |object: &Object| Entry {
+        let entry = |object: &Object| StubEntry {
             device: object.device,
             inode: object.inode,
             base: object.base + slid_bytes,
             bytes: object.bytes,
         };
         let entries = objects.iter().map(entry).collect();
-        Ok(Installing { loader, entries, memory, at: Towards::Exec, region: 0, slid_bytes })
+        Ok(StubInstaller { loader, entries, memory, at: InstallPhase::Exec, region: 0, slid_bytes })
     }
 
     /// Goes on at the beginning or the end of a system call.
-    pub fn step(&mut self, pid: Pid) -> Result<Step, Obstacle> {
+    pub fn step(&mut self, pid: Pid) -> Result<StubStep, Obstacle> {
         match self.at {
-            Towards::Exec => {
+            InstallPhase::Exec => {
                 self.ask(pid)?;
-                self.at = Towards::Asking;
+                self.at = InstallPhase::Asking;
             }
-            Towards::Asking => self.at = Towards::Asked,
-            Towards::Asked => {
+            InstallPhase::Asking => self.at = InstallPhase::Asked,
+            InstallPhase::Asked => {
                 self.fill(pid)?;
-                return Ok(Step::Last);
+                return Ok(StubStep::Last);
             }
         }
-        Ok(Step::Another)
+        Ok(StubStep::Another)
     }
 
     /// Lets the process ask for memory, near its loader and out of the way of what the kernel will place.

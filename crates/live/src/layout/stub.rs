@@ -127,7 +127,7 @@ fn code() -> &'static [u8] {
 
 /// An object and its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct StubEntry {
     /// The file's device.
     pub device: u64,
     /// Its number there.
@@ -140,7 +140,7 @@ pub struct Entry {
 
 /// How a loader asks for a file's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asks {
+pub enum StatCall {
     /// `fstat`.
     Fstat = 5,
     /// `newfstatat`, as glibc from 2.33 to 2.38.
@@ -154,7 +154,12 @@ pub fn region_bytes(sites: usize, entries: usize) -> u64 {
 
 /// What goes to `region`: one copy of the code for each site, then the table; and for each site the jump that
 /// replaces it. None if a site is too far away for a jump.
-pub fn build(region: u64, sites: &[u64], entries: &[Entry], asks: Asks) -> Option<(Vec<u8>, Vec<[u8; 7]>)> {
+pub fn build(
+    region: u64,
+    sites: &[u64],
+    entries: &[StubEntry],
+    asks: StatCall,
+) -> Option<(Vec<u8>, Vec<[u8; 7]>)> {
     let code = code();
     let table = region + (sites.len() * code.len()) as u64;
     let mut bytes = Vec::new();
@@ -210,8 +215,8 @@ mod tests {
     #[test]
     fn each_site_gets_a_copy_that_comes_back_and_knows_the_table() {
         let (region, sites) = (0x7000_0000_0000, [0x7000_1000_0000, 0x7000_1000_0100]);
-        let entry = Entry { device: 1, inode: 2, base: 0x8_0000_0000, bytes: 0x3000 };
-        let (bytes, jumps) = build(region, &sites, &[entry], Asks::Fstat).unwrap();
+        let entry = StubEntry { device: 1, inode: 2, base: 0x8_0000_0000, bytes: 0x3000 };
+        let (bytes, jumps) = build(region, &sites, &[entry], StatCall::Fstat).unwrap();
         assert!(bytes.len() as u64 <= region_bytes(2, 1));
         let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
         let length = code().len();
@@ -226,7 +231,7 @@ mod tests {
         }
         let table: Vec<u64> = (0..8).map(|place| word(2 * length + 8 * place)).collect();
         assert_eq!(table, [1, 2, 0x8_0000_0000, 0x3000, 0, 0, 0, 0]);
-        assert!(build(region, &[region + (1 << 32)], &[], Asks::Fstat).is_none(), "too far");
+        assert!(build(region, &[region + (1 << 32)], &[], StatCall::Fstat).is_none(), "too far");
     }
 
     #[test]

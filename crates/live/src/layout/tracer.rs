@@ -1,10 +1,10 @@
 //! What is done to each new program, and what is looked at of it.
 
-use super::install::{Installing, Step};
+use super::install::{StubInstaller, StubStep};
 use super::landing::{State, landings};
-use super::loader::Known;
+use super::loader::LoaderCache;
 use super::{Image, LayoutError, Obstacle, Options, Relay, Run};
-use crate::tracing::follower::{Follower, Next, STOPS, Work, end_unbegun};
+use crate::tracing::follower::{Follower, JobStep, STOPS, Work, end_unbegun};
 use crate::tracing::launch::{BeforeExec, LaunchError, launch};
 use crate::tracing::maps;
 use crate::tracing::sys::{self, Pid};
@@ -14,16 +14,16 @@ use std::ffi::OsString;
 /// What is under way with a process.
 enum Stage {
     /// Gets the code.
-    Installing(Box<Installing>),
+    Installing(Box<StubInstaller>),
     /// Has it, and loads its libraries; stops at system calls.
-    Loading(Box<Installing>),
+    Loading(Box<StubInstaller>),
 }
 
-struct Placing<'a> {
+struct LayoutWork<'a> {
     objects: &'a [Object],
     options: Options,
     loaded: &'a mut dyn FnMut(&Image),
-    known: Known,
+    known: LoaderCache,
     images: Vec<Image>,
     /// Why the first program cannot have the plan.
     refused: Option<Obstacle>,
@@ -40,8 +40,8 @@ pub fn trace(
     let fixed = BeforeExec { does: &sys::switch_off_randomisation, failed: LaunchError::Randomisation };
     let root = launch(command, options.no_randomise.then_some(fixed), STOPS)?;
     relay.to(root);
-    let (known, images) = (Known::default(), Vec::new());
-    let work = Placing { objects, options, loaded, known, images, refused: None };
+    let (known, images) = (LoaderCache::default(), Vec::new());
+    let work = LayoutWork { objects, options, loaded, known, images, refused: None };
     let mut follower = Follower::begin(work, root);
     if let Some(obstacle) = follower.work.refused.take() {
         let program = follower.work.images.swap_remove(0).program;
@@ -54,11 +54,11 @@ pub fn trace(
     Ok(Run { end, images: follower.work.images, tracers: follower.tracers })
 }
 
-impl Work for Placing<'_> {
+impl Work for LayoutWork<'_> {
     type Job = Stage;
 
     fn begin(&mut self, number: usize, pid: Pid) -> Option<Stage> {
-        let begun = Installing::begin(pid, self.objects, &mut self.known);
+        let begun = StubInstaller::begin(pid, self.objects, &mut self.known);
         let (obstacle, slid_bytes) = match &begun {
             Ok(installing) => (None, installing.slid_bytes),
             Err(obstacle) => (Some(obstacle.to_string()), 0),
@@ -75,30 +75,30 @@ impl Work for Placing<'_> {
         }
     }
 
-    fn on_call(&mut self, number: usize, pid: Pid, stage: Stage) -> Next<Stage> {
+    fn on_call(&mut self, number: usize, pid: Pid, stage: Stage) -> JobStep<Stage> {
         let image = &mut self.images[number];
         match stage {
             Stage::Installing(mut installing) => match installing.step(pid) {
-                Ok(Step::Another) => Next::Job(Stage::Installing(installing)),
-                Ok(Step::Last) if self.options.verify || self.options.release => {
-                    Next::Job(Stage::Loading(installing))
+                Ok(StubStep::Another) => JobStep::Job(Stage::Installing(installing)),
+                Ok(StubStep::Last) if self.options.verify || self.options.release => {
+                    JobStep::Job(Stage::Loading(installing))
                 }
-                Ok(Step::Last) => Next::Done,
+                Ok(StubStep::Last) => JobStep::Done,
                 Err(obstacle) => {
                     image.obstacle = Some(obstacle.to_string());
-                    Next::Done
+                    JobStep::Done
                 }
             },
             Stage::Loading(installed)
                 if sys::registers(pid).is_ok_and(|registers| installed.is_loaders(registers.rip)) =>
             {
-                Next::Job(Stage::Loading(installed))
+                JobStep::Job(Stage::Loading(installed))
             }
             Stage::Loading(_) => {
                 // The first call of the program's own, or of its libraries': all have been mapped.
                 image.at_start = landings(pid, self.objects, image.slid_bytes);
                 (self.loaded)(image);
-                if self.options.release { Next::LetGo } else { Next::Done }
+                if self.options.release { JobStep::LetGo } else { JobStep::Done }
             }
         }
     }

@@ -8,7 +8,7 @@ const WORDS: usize = CHUNK as usize / 64;
 
 /// Pages by their numbers, as far as they were seen.
 #[derive(Debug, Default)]
-pub struct Once {
+pub struct DistinctPages {
     chunks: FxHashMap<u64, Chunk>,
     /// Pages that were seen.
     pub pages: u64,
@@ -23,7 +23,7 @@ struct Chunk {
     again: [u64; WORDS],
 }
 
-impl Once {
+impl DistinctPages {
     /// Takes in `count` pages from `first` on.
     pub fn add(&mut self, first: u64, count: u64) {
         let (mut at, end) = (first, first.saturating_add(count));
@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn what_is_mapped_three_times_counts_once() {
-        let mut once = Once::default();
+        let mut once = DistinctPages::default();
         (0..3).for_each(|_| once.add(CHUNK - 100, 200));
         once.add(5, 1);
         assert_eq!((once.pages, once.repeated), (201, 200));
@@ -61,7 +61,7 @@ mod tests {
         /// Page by page.
         #[test]
         fn pages_are_counted_as_one_by_one(runs in prop::collection::vec((0u64..70_000, 0u64..300), 0..20)) {
-            let (mut once, mut slow) = (Once::default(), BTreeMap::new());
+            let (mut once, mut slow) = (DistinctPages::default(), BTreeMap::new());
             for (first, count) in runs {
                 once.add(first, count);
                 (first..first + count).for_each(|page| *slow.entry(page).or_insert(0) += 1);

@@ -3,8 +3,8 @@
 
 use super::{PagemapError, Snapshot, command_line, peak_resident_bytes, program, snapshot};
 use crate::tracing::launch::{LaunchError, launch};
-use crate::tracing::stops::{self, Event, Status};
-use crate::tracing::sys::{self, Go, Pid, option};
+use crate::tracing::stops::{self, StopEvent, WaitStatus};
+use crate::tracing::sys::{self, Pid, Resume, option};
 use crate::tracing::{End, Interrupt};
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -21,7 +21,7 @@ const RESTING: Duration = Duration::from_millis(50);
 
 /// When a snapshot was taken.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Moment {
+pub enum SnapshotTime {
     /// At the end, with the program stopped.
     Exit,
     /// While it ran.
@@ -33,11 +33,11 @@ pub enum Moment {
 
 /// The snapshot with most pages.
 #[derive(Clone, Debug)]
-pub struct Kept {
+pub struct PeakSnapshot {
     /// The snapshot.
     pub snapshot: Snapshot,
     /// When.
-    pub moment: Moment,
+    pub moment: SnapshotTime,
     /// Time that reading took.
     pub seconds: f64,
     /// The program that it is of: an exec begins anew.
@@ -54,13 +54,13 @@ pub struct Exit {
     /// How it ended.
     pub end: End,
     /// What is known of its memory; none if it was killed before anything could be read.
-    pub kept: Option<Kept>,
+    pub kept: Option<PeakSnapshot>,
     /// The most memory that it had at one time, as the kernel counted it; none if its exit was not seen.
     pub peak_resident_bytes: Option<u64>,
 }
 
 /// What the tracer and the one who looks at the program's size share.
-struct Watched {
+struct WatchedProgram {
     pid: Pid,
     begun: Instant,
     state: Mutex<State>,
@@ -68,20 +68,20 @@ struct Watched {
 
 #[derive(Default)]
 struct State {
-    kept: Option<Kept>,
+    kept: Option<PeakSnapshot>,
     /// Execs until now: what was read of the program before is dropped.
     execs: u64,
     ended: bool,
     peak_resident_bytes: Option<u64>,
 }
 
-impl Watched {
+impl WatchedProgram {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Reads the page map by one of its threads, and keeps what was found if there is more than before.
-    fn read(&self, thread: Pid, moment: Moment) -> Result<(), PagemapError> {
+    fn read(&self, thread: Pid, moment: SnapshotTime) -> Result<(), PagemapError> {
         let execs = self.state().execs;
         let begun = Instant::now();
         let snapshot = snapshot(thread)?;
@@ -89,13 +89,15 @@ impl Watched {
         let (program, command_line) = (program(thread), command_line(thread));
         let mut state = self.state();
         // A reading that began before the exit may end after the one at the exit.
-        let rank = |snapshot: &Snapshot, moment: Moment| (snapshot.distinct_pages, moment == Moment::Exit);
+        let rank = |snapshot: &Snapshot, moment: SnapshotTime| {
+            (snapshot.distinct_pages, moment == SnapshotTime::Exit)
+        };
         let is_new = state
             .kept
             .as_ref()
             .is_none_or(|kept| rank(&kept.snapshot, kept.moment) <= rank(&snapshot, moment));
         if is_new && state.execs == execs {
-            state.kept = Some(Kept { snapshot, moment, seconds, program, command_line });
+            state.kept = Some(PeakSnapshot { snapshot, moment, seconds, program, command_line });
         }
         Ok(())
     }
@@ -117,10 +119,10 @@ pub fn run_to_exit(command: &[OsString], interrupt: &Interrupt) -> Result<Exit, 
     let pid = launch(command, None, option::CLONE | option::EXEC | option::EXIT)?;
     interrupt.began(pid);
     interrupt.first_began(pid);
-    let watched = Watched { pid, begun: Instant::now(), state: Mutex::default() };
+    let watched = WatchedProgram { pid, begun: Instant::now(), state: Mutex::default() };
     let end = std::thread::scope(|scope| {
         let size = scope.spawn(|| watch_size(&watched));
-        let end = sys::go(pid, Go::On, 0).and_then(|()| follow(&watched));
+        let end = sys::go(pid, Resume::On, 0).and_then(|()| follow(&watched));
         watched.state().ended = true;
         size.thread().unpark();
         end
@@ -134,7 +136,7 @@ pub fn run_to_exit(command: &[OsString], interrupt: &Interrupt) -> Result<Exit, 
 
 /// Reads the page map each time that the program has grown by a tenth, which together costs some ten times what the
 /// last reading does, beside the program; and, now and then, when it has grown by less and rests.
-fn watch_size(watched: &Watched) {
+fn watch_size(watched: &WatchedProgram) {
     let (mut last, mut before, mut execs) = (0, 0, 0);
     let mut read = watched.begun;
     loop {
@@ -152,8 +154,8 @@ fn watch_size(watched: &Watched) {
         if resident > last + last / 10 || resident > last && rests {
             (last, read) = (resident, Instant::now());
             // If it has just ended there is the reading at its exit.
-            let _ =
-                watched.read(watched.pid, Moment::Running { seconds: watched.begun.elapsed().as_secs_f64() });
+            let _ = watched
+                .read(watched.pid, SnapshotTime::Running { seconds: watched.begun.elapsed().as_secs_f64() });
         }
     }
 }
@@ -165,7 +167,7 @@ fn resident_pages(pid: Pid) -> u64 {
 }
 
 /// Follows every thread; the last one to exit still has the memory.
-fn follow(watched: &Watched) -> io::Result<End> {
+fn follow(watched: &WatchedProgram) -> io::Result<End> {
     let root = watched.pid;
     let is_thread = |pid: Pid| Path::new(&format!("/proc/{root}/task/{pid}")).exists();
     let mut alive = HashSet::from([root]);
@@ -182,35 +184,37 @@ fn follow(watched: &Watched) -> io::Result<End> {
         }
         match status {
             // A child that was made by clone with a signal of its own: no thread, and not ours to follow.
-            _ if !is_thread(pid) => _ = sys::go(pid, Go::Alone, 0),
-            Status::Event(Event::Exec, _) => {
+            _ if !is_thread(pid) => _ = sys::go(pid, Resume::Alone, 0),
+            WaitStatus::Event(StopEvent::Exec, _) => {
                 alive = HashSet::from([root]);
                 watched.on_exec();
-                resume(Go::On, 0);
+                resume(Resume::On, 0);
             }
-            Status::Event(Event::Clone, _) => {
+            WaitStatus::Event(StopEvent::Clone, _) => {
                 let child = sys::event_message(pid).map_or(pid, |child| child as Pid);
                 if is_thread(child) {
                     alive.insert(child);
                 }
-                resume(Go::On, 0);
+                resume(Resume::On, 0);
             }
-            Status::Event(Event::Exit, _) => {
+            WaitStatus::Event(StopEvent::Exit, _) => {
                 alive.remove(&pid);
                 if alive.is_empty() {
                     // What fails here leaves the last reading, or none, which the caller tells.
-                    let _ = watched.read(pid, Moment::Exit);
+                    let _ = watched.read(pid, SnapshotTime::Exit);
                     watched.state().peak_resident_bytes = peak_resident_bytes(pid);
                 }
-                resume(Go::On, 0);
+                resume(Resume::On, 0);
             }
-            Status::Event(Event::Stop, signal) if stops::is_group_stop(signal) => resume(Go::Listen, 0),
-            Status::Event(Event::Stop, _) => {
+            WaitStatus::Event(StopEvent::Stop, signal) if stops::is_group_stop(signal) => {
+                resume(Resume::Listen, 0)
+            }
+            WaitStatus::Event(StopEvent::Stop, _) => {
                 alive.insert(pid);
-                resume(Go::On, 0);
+                resume(Resume::On, 0);
             }
-            Status::Signal(signal) => resume(Go::On, signal),
-            _ => resume(Go::On, 0),
+            WaitStatus::Signal(signal) => resume(Resume::On, signal),
+            _ => resume(Resume::On, 0),
         }
     }
 }

@@ -18,9 +18,9 @@ mod smaps;
 mod tally;
 mod walk;
 
-pub use exit::{Exit, Kept, Moment, run_to_exit};
+pub use exit::{Exit, PeakSnapshot, SnapshotTime, run_to_exit};
 pub use sizes::Sizes;
-pub use tally::{Designs, HUGE_PAGES, Run, Tally};
+pub use tally::{Designs, HUGE_PAGES, PageRun, Tally};
 
 use crate::tracing::maps::{self, Mapping};
 use crate::tracing::sys::Pid;
@@ -28,7 +28,7 @@ use scan::Scanner;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
-use walk::{Walked, walk};
+use walk::{PagemapContents, walk};
 
 /// Bytes of a base page.
 pub const PAGE_BYTES: u64 = 4096;
@@ -175,7 +175,7 @@ fn snapshot_with(
             (designs.coalesced, designs.clustered, designs.hinted) = (None, None, None);
         }
     }
-    let Walked { swapped_pages, distinct_pages, repeated_pages, mappings, .. } = walked;
+    let PagemapContents { swapped_pages, distinct_pages, repeated_pages, mappings, .. } = walked;
     Ok(Snapshot {
         pages,
         distinct_pages,

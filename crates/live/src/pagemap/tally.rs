@@ -13,7 +13,7 @@ const HINTED: u64 = 16;
 
 /// Pages that follow each other, and whose frames do, all with the same rights and of one page size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct PageRun {
     /// Its first page: its address over 4,096.
     pub first: u64,
     /// The first page's frame, where frame numbers can be read.
@@ -26,37 +26,37 @@ pub struct Run {
     pub huge: bool,
 }
 
-impl Run {
-    fn follows(&self, other: &Run) -> bool {
+impl PageRun {
+    fn follows(&self, other: &PageRun) -> bool {
         self.first == other.first + other.pages && self.rights == other.rights
     }
 
-    fn follows_in_frames(&self, other: &Run) -> bool {
+    fn follows_in_frames(&self, other: &PageRun) -> bool {
         self.follows(other) && self.frame.zip(other.frame).is_none_or(|(own, at)| own == at + other.pages)
     }
 
-    fn follows_alike(&self, other: &Run) -> bool {
+    fn follows_alike(&self, other: &PageRun) -> bool {
         self.follows_in_frames(other) && self.huge == other.huge
     }
 }
 
 /// Joins runs that came in pieces.
 #[derive(Debug)]
-struct Joined {
-    current: Option<Run>,
-    follows: fn(&Run, &Run) -> bool,
+struct RunJoiner {
+    current: Option<PageRun>,
+    follows: fn(&PageRun, &PageRun) -> bool,
     /// Runs that began.
     begun: u64,
 }
 
-impl Joined {
-    fn new(follows: fn(&Run, &Run) -> bool) -> Joined {
-        Joined { current: None, follows, begun: 0 }
+impl RunJoiner {
+    fn new(follows: fn(&PageRun, &PageRun) -> bool) -> RunJoiner {
+        RunJoiner { current: None, follows, begun: 0 }
     }
 
     /// Takes the next piece; gives the run before it, if that has ended.
     #[inline]
-    fn push(&mut self, next: Run) -> Option<Run> {
+    fn push(&mut self, next: PageRun) -> Option<PageRun> {
         if let Some(current) = &mut self.current
             && (self.follows)(&next, current)
         {
@@ -70,14 +70,14 @@ impl Joined {
 
 /// Entries that each map pages of one aligned group that have something in common.
 #[derive(Debug, Default)]
-struct Grouped<K> {
+struct GroupCounter<K> {
     group: u64,
     /// What pages of the present group have, and how many have it.
     entries: Vec<(K, u64)>,
     sizes: Sizes,
 }
 
-impl<K: PartialEq> Grouped<K> {
+impl<K: PartialEq> GroupCounter<K> {
     #[inline]
     fn add(&mut self, group: u64, common: K, pages: u64) {
         if group != self.group {
@@ -129,11 +129,11 @@ pub struct Tally {
     /// Those that huge pages map.
     pub huge_pages: u64,
     frames: bool,
-    alike: Joined,
-    ranges: Joined,
-    virtual_runs: Joined,
-    everywhere: Grouped<u8>,
-    clustered: Grouped<(u64, u8)>,
+    alike: RunJoiner,
+    ranges: RunJoiner,
+    virtual_runs: RunJoiner,
+    everywhere: GroupCounter<u8>,
+    clustered: GroupCounter<(u64, u8)>,
     designs: Designs,
 }
 
@@ -146,11 +146,11 @@ impl Tally {
             pages: 0,
             huge_pages: 0,
             frames,
-            alike: Joined::new(Run::follows_alike),
-            ranges: Joined::new(Run::follows_in_frames),
-            virtual_runs: Joined::new(Run::follows),
-            everywhere: Grouped::default(),
-            clustered: Grouped::default(),
+            alike: RunJoiner::new(PageRun::follows_alike),
+            ranges: RunJoiner::new(PageRun::follows_in_frames),
+            virtual_runs: RunJoiner::new(PageRun::follows),
+            everywhere: GroupCounter::default(),
+            clustered: GroupCounter::default(),
             designs: Designs { coalesced, clustered, hinted, ranges, ..Designs::default() },
         }
     }
@@ -162,7 +162,7 @@ impl Tally {
 
     /// Takes the next run, which lies behind all before it.
     #[inline]
-    pub fn add(&mut self, run: Run) {
+    pub fn add(&mut self, run: PageRun) {
         self.pages += run.pages;
         if run.huge {
             self.huge_pages += run.pages;
@@ -194,12 +194,12 @@ impl Tally {
         designs
     }
 
-    fn end_range(&mut self, run: Run) {
+    fn end_range(&mut self, run: PageRun) {
         self.designs.ranges.iter_mut().for_each(|sizes| sizes.add(run.pages, 1));
     }
 
     /// A run of one page size has ended: the designs that keep to page sizes.
-    fn end_alike(&mut self, run: Run) {
+    fn end_alike(&mut self, run: PageRun) {
         self.designs.base_pages.add(1, run.pages);
         for (group, pages) in parts(run.first, run.pages, HUGE_PAGES) {
             self.everywhere.add(group, run.rights, pages);
@@ -225,7 +225,7 @@ impl Tally {
 }
 
 /// Whole blocks that are aligned both ways are one entry each; all else is base pages.
-fn hint(sizes: &mut Sizes, run: &Run, frame: u64) {
+fn hint(sizes: &mut Sizes, run: &PageRun, frame: u64) {
     let head = (run.first.wrapping_neg() % HINTED).min(run.pages);
     let aligned = run.first % HINTED == frame % HINTED;
     let blocks = if aligned { (run.pages - head) / HINTED } else { 0 };

@@ -1,8 +1,8 @@
 //! Reading a process's page map from its first mapping to its last, in blocks, into a [`Tally`].
 
-use super::distinct_pages::Once;
+use super::distinct_pages::DistinctPages;
 use super::scan::Scanner;
-use super::tally::{Run, Tally};
+use super::tally::{PageRun, Tally};
 use super::{MappingPages, PAGE_BYTES, PagemapError, errno};
 use crate::tracing::maps::Mapping;
 use crate::tracing::sys::Pid;
@@ -23,7 +23,7 @@ const FILE_PAGES_LOG: u32 = 51;
 pub const FRAME: u64 = (1 << 55) - 1;
 
 /// A walk.
-pub struct Walk<'a> {
+pub struct PagemapReader<'a> {
     pid: Pid,
     pagemap: &'a File,
     /// None where the kernel cannot scan: then all of each mapping is read.
@@ -32,7 +32,7 @@ pub struct Walk<'a> {
     words: Vec<u8>,
     tally: Tally,
     swapped_pages: u64,
-    once: Once,
+    once: DistinctPages,
     /// Without frames pages of files are known by their file and their place in it: files so far, by device and number.
     files: FxHashMap<(u64, u64), u64>,
     /// Pages that nothing else can map, where frames are not known.
@@ -40,7 +40,7 @@ pub struct Walk<'a> {
 }
 
 /// What a walk found.
-pub struct Walked {
+pub struct PagemapContents {
     /// All runs.
     pub tally: Tally,
     /// Pages that are swapped out.
@@ -60,20 +60,30 @@ pub fn walk(
     mappings: Vec<Mapping>,
     frames: bool,
     scans: bool,
-) -> Result<Walked, PagemapError> {
+) -> Result<PagemapContents, PagemapError> {
     let scanner = scans.then(Scanner::new);
     let words = vec![0; BLOCK * 8];
     let tally = Tally::new(frames);
-    let (once, files) = (Once::default(), FxHashMap::default());
-    let mut walk =
-        Walk { pid, pagemap, scanner, frames, words, tally, swapped_pages: 0, once, files, own_pages: 0 };
+    let (once, files) = (DistinctPages::default(), FxHashMap::default());
+    let mut walk = PagemapReader {
+        pid,
+        pagemap,
+        scanner,
+        frames,
+        words,
+        tally,
+        swapped_pages: 0,
+        once,
+        files,
+        own_pages: 0,
+    };
     let mut found = Vec::new();
     for mapping in mappings {
         if let Some(pages) = walk.mapping(mapping)? {
             found.push(pages);
         }
     }
-    Ok(Walked {
+    Ok(PagemapContents {
         distinct_pages: walk.once.pages + walk.own_pages,
         repeated_pages: walk.once.repeated,
         tally: walk.tally,
@@ -82,7 +92,7 @@ pub fn walk(
     })
 }
 
-impl Walk<'_> {
+impl PagemapReader<'_> {
     fn mapping(&mut self, mapping: Mapping) -> Result<Option<MappingPages>, PagemapError> {
         let (pages, huge_pages) = (self.tally.pages, self.tally.huge_pages);
         let (virtual_runs, ranges) = self.tally.begun();
@@ -127,7 +137,7 @@ impl Walk<'_> {
                 } else {
                     self.count(mapping, region.start / PAGE_BYTES, region.pages(), region.of_file());
                     let (first, pages) = (region.start / PAGE_BYTES, region.pages());
-                    self.tally.add(Run { first, frame: None, pages, rights, huge: region.huge() });
+                    self.tally.add(PageRun { first, frame: None, pages, rights, huge: region.huge() });
                 }
             }
             start = next;
@@ -173,7 +183,7 @@ impl Walk<'_> {
 
     /// Makes runs of the words that were read.
     fn take(&mut self, mapping: &Mapping, first: u64, count: usize, rights: u8, huge: bool) {
-        let mut run: Option<Run> = None;
+        let mut run: Option<PageRun> = None;
         let words = std::mem::take(&mut self.words);
         for (page, word) in (first..).zip(words[..count * 8].as_chunks::<8>().0) {
             let word = u64::from_ne_bytes(*word);
@@ -192,7 +202,7 @@ impl Walk<'_> {
                     run.pages += 1;
                 }
                 _ => {
-                    let next = Run { first: page, frame, pages: 1, rights, huge };
+                    let next = PageRun { first: page, frame, pages: 1, rights, huge };
                     run.replace(next).into_iter().for_each(|ended| self.end(ended));
                 }
             }
@@ -202,7 +212,7 @@ impl Walk<'_> {
     }
 
     /// A run has ended.
-    fn end(&mut self, run: Run) {
+    fn end(&mut self, run: PageRun) {
         if let Some(frame) = run.frame {
             self.once.add(frame, run.pages);
         }

@@ -2,8 +2,8 @@
 //! stop.
 
 use super::collapse::Handle;
-use super::host::{Circumstances, HUGE_BYTES};
-use super::inspection::{Seen, look};
+use super::host::{HUGE_BYTES, HostConditions};
+use super::inspection::{RangeSnapshot, look};
 use super::plan::Plan;
 use super::recognition::recognised;
 use super::rights::{OldKernel, check_kernel};
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 /// What is done to ranges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Act {
+pub enum RangeAction {
     /// Their pages are brought onto huge pages.
     Collapse,
     /// Their huge pages are split.
@@ -25,13 +25,13 @@ pub enum Act {
 
 /// What became of a range.
 #[derive(Debug)]
-pub struct Attached {
+pub struct RangeChange {
     /// Where it lies now, as starts and lengths; empty if nothing was recognised as it.
     pub spans: Vec<(u64, u64)>,
     /// What there was before.
-    pub before: Seen,
+    pub before: RangeSnapshot,
     /// What there was after; the same if nothing was to be done.
-    pub after: Seen,
+    pub after: RangeSnapshot,
     /// The last error, if a block could not be worked on.
     pub error: Option<io::Error>,
 }
@@ -40,13 +40,13 @@ pub struct Attached {
 #[derive(Debug)]
 pub struct Process {
     /// What was to be done.
-    pub act: Act,
+    pub act: RangeAction,
     /// Whether it was only looked at.
     pub dry_run: bool,
     /// Why this user cannot do it; none of a process that was worked on.
     pub forbidden: Option<AttachError>,
     /// What became of each range of the plan.
-    pub ranges: Vec<Attached>,
+    pub ranges: Vec<RangeChange>,
     /// Whether it has switched huge pages off by `prctl`, so that none of its memory is collapsed.
     pub disabled: bool,
     /// The process that traces it; 0 if none does. That is no hindrance here.
@@ -126,7 +126,7 @@ pub fn attach(
     pid: Pid,
     program: &Path,
     plan: &Plan,
-    act: Act,
+    act: RangeAction,
     dry_run: bool,
 ) -> Result<Process, AttachError> {
     let found = executable(pid)?;
@@ -154,9 +154,9 @@ pub fn attach(
             error = worked.fold(None, |before, outcome| outcome.err().or(before));
             after = look(&pagemap, &maps::detailed_mappings(pid).map_err(named)?, &spans).map_err(named)?;
         }
-        ranges.push(Attached { spans, before, after, error });
+        ranges.push(RangeChange { spans, before, after, error });
     }
-    let (disabled, tracer) = (Circumstances::of(pid).disabled, tracer(pid));
+    let (disabled, tracer) = (HostConditions::of(pid).disabled, tracer(pid));
     // The number may have come to mean another process.
     if executable(pid).map_err(|_| AttachError::Ended(pid))? != program {
         return Err(AttachError::Ended(pid));
@@ -188,15 +188,15 @@ fn tracer(pid: Pid) -> Pid {
 }
 
 /// Works on each whole block of a span, and splits also those that reach beyond it; the last error, if there was one.
-fn work(handle: &Handle, (start, bytes): (u64, u64), act: Act) -> io::Result<()> {
+fn work(handle: &Handle, (start, bytes): (u64, u64), act: RangeAction) -> io::Result<()> {
     let mut outcome = Ok(());
     let end = start + bytes;
-    let mut at = if act == Act::Split { start } else { start.next_multiple_of(HUGE_BYTES) };
+    let mut at = if act == RangeAction::Split { start } else { start.next_multiple_of(HUGE_BYTES) };
     while at < end {
         let worked = match act {
-            Act::Split => handle.split(at),
-            Act::Collapse if at + HUGE_BYTES <= end => handle.collapse(at, HUGE_BYTES),
-            Act::Collapse => Ok(()),
+            RangeAction::Split => handle.split(at),
+            RangeAction::Collapse if at + HUGE_BYTES <= end => handle.collapse(at, HUGE_BYTES),
+            RangeAction::Collapse => Ok(()),
         };
         outcome = worked.and(outcome);
         at = (at + 1).next_multiple_of(HUGE_BYTES);

@@ -74,7 +74,7 @@ pub fn is_since(release: &str, version: (u32, u32)) -> bool {
 
 /// What may keep memory on small pages, as it is now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Circumstances {
+pub struct HostConditions {
     /// The kernel's mode.
     pub mode: Option<Mode>,
     /// Whether the process has switched huge pages off by `prctl`.
@@ -88,12 +88,12 @@ pub struct Circumstances {
     pub failures: Option<u64>,
 }
 
-impl Circumstances {
+impl HostConditions {
     /// Those of a process.
-    pub fn of(pid: Pid) -> Circumstances {
+    pub fn of(pid: Pid) -> HostConditions {
         let status = proc_text(pid, "status").unwrap_or_default();
         let buddies = fs::read_to_string("/proc/buddyinfo").ok();
-        Circumstances {
+        HostConditions {
             mode: mode(),
             disabled: is_disabled(&status),
             free_blocks: buddies.map(|text| free_blocks(&text)),

@@ -8,7 +8,7 @@ use std::io;
 
 /// A range at one moment, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Seen {
+pub struct RangeSnapshot {
     /// What is mapped of it.
     pub mapped: u64,
     /// The blocks of 2 MiB among that which lie whole in one mapping: a huge page needs such.
@@ -33,9 +33,9 @@ pub struct Seen {
     pub pools: u64,
 }
 
-impl Seen {
+impl RangeSnapshot {
     /// Whether this shows more than another.
-    pub fn is_more_than(&self, other: &Seen) -> bool {
+    pub fn is_more_than(&self, other: &RangeSnapshot) -> bool {
         (self.huge, self.touched, self.mapped) > (other.huge, other.touched, other.mapped)
     }
 
@@ -54,8 +54,8 @@ impl Seen {
 ///
 /// # Errors
 /// If the process has ended, or the kernel has no `PAGEMAP_SCAN`.
-pub fn look(pagemap: &File, mappings: &[Mapping], spans: &[(u64, u64)]) -> io::Result<Seen> {
-    let mut seen = Seen::default();
+pub fn look(pagemap: &File, mappings: &[Mapping], spans: &[(u64, u64)]) -> io::Result<RangeSnapshot> {
+    let mut seen = RangeSnapshot::default();
     for &(start, bytes) in spans {
         for mapping in mappings.iter().filter(|mapping| mapping.start < start + bytes && mapping.end > start)
         {
@@ -76,7 +76,12 @@ pub fn look(pagemap: &File, mappings: &[Mapping], spans: &[(u64, u64)]) -> io::R
 }
 
 /// Counts the pages of `[from, to)`.
-fn count(pagemap: &File, (from, to): (u64, u64), whole: (u64, u64), seen: &mut Seen) -> io::Result<()> {
+fn count(
+    pagemap: &File,
+    (from, to): (u64, u64),
+    whole: (u64, u64),
+    seen: &mut RangeSnapshot,
+) -> io::Result<()> {
     let mut scanner = Scanner::new();
     let (mut at, mut block) = (from, 0);
     while at < to {

@@ -8,7 +8,7 @@
 use super::Obstacle;
 use super::code::{self, Code};
 use super::plan::{PAGE_BYTES, Plan, What};
-use super::sites::{Known, SITE_BYTES, Site};
+use super::sites::{SITE_BYTES, Site, SiteCache};
 use super::table::Table;
 use crate::tracing::detour::{Detour, Stop, failure};
 use crate::tracing::image::{CODE_64, Vector, headers_at};
@@ -27,7 +27,7 @@ const PR_SET_THP_DISABLE: u64 = 41;
 const PR_THP_DISABLE_EXCEPT_ADVISED: u64 = 2;
 
 /// What is to be put in.
-pub struct Wanted<'a> {
+pub struct InstallSpec<'a> {
     /// The plan.
     pub plan: &'a Plan,
     /// The same as a table.
@@ -37,25 +37,25 @@ pub struct Wanted<'a> {
 }
 
 /// A process on its way.
-pub struct Installing {
+pub struct PlanInstaller {
     memory: File,
     vector: Vector,
     /// Where the loader lies; empty if there is none.
     loader: Range<u64>,
-    at: Towards,
+    at: InstallPhase,
 }
 
-enum Towards {
+enum InstallPhase {
     /// The end of the exec.
     Exec,
     /// The end of the loader.
     Program,
     /// The end of a call on the detour.
-    Call(Box<Work>),
+    Call(Box<DetourWork>),
 }
 
 /// What is under way on the detour.
-struct Work {
+struct DetourWork {
     detour: Detour,
     mappings: Vec<Mapping>,
     clusters: Vec<Cluster>,
@@ -74,16 +74,16 @@ struct Cluster {
 }
 
 /// What comes of a step.
-pub enum Step {
+pub enum InstallStep {
     /// Another.
     Another,
     /// All is in place; the table lies there.
     Installed(u64),
 }
 
-impl Installing {
+impl PlanInstaller {
     /// Begins at the stop of an exec; the process has to go on to the next end of a system call.
-    pub fn begin(pid: Pid) -> Result<Installing, Obstacle> {
+    pub fn begin(pid: Pid) -> Result<PlanInstaller, Obstacle> {
         if sys::registers(pid)?.cs != CODE_64 {
             return Err(Obstacle::Not64Bit);
         }
@@ -94,31 +94,36 @@ impl Installing {
         let headers = headers_at(&memory, vector.loader).unwrap_or_default();
         let bytes = span(&headers).map_or(0, |(_, bytes)| bytes);
         let loader = vector.loader..vector.loader + if vector.loader == 0 { 0 } else { bytes };
-        let installing = Installing { memory, vector, loader, at: Towards::Exec };
+        let installing = PlanInstaller { memory, vector, loader, at: InstallPhase::Exec };
         installing.check_loader(pid).map(|()| installing)
     }
 
     /// Goes on at the beginning or the end of a system call.
-    pub fn step(&mut self, pid: Pid, wanted: &Wanted<'_>, known: &mut Known) -> Result<Step, Obstacle> {
+    pub fn step(
+        &mut self,
+        pid: Pid,
+        wanted: &InstallSpec<'_>,
+        known: &mut SiteCache,
+    ) -> Result<InstallStep, Obstacle> {
         match &mut self.at {
-            Towards::Exec if self.vector.loader == 0 => self.depart(pid, wanted, known, true)?,
-            Towards::Exec => self.at = Towards::Program,
-            Towards::Program if self.loader.contains(&sys::registers(pid)?.rip) => {}
+            InstallPhase::Exec if self.vector.loader == 0 => self.depart(pid, wanted, known, true)?,
+            InstallPhase::Exec => self.at = InstallPhase::Program,
+            InstallPhase::Program if self.loader.contains(&sys::registers(pid)?.rip) => {}
             // The first call of the program's own, or of its libraries': all have been mapped.
-            Towards::Program => self.depart(pid, wanted, known, false)?,
-            Towards::Call(work) => {
-                let Some(result) = work.detour.result(pid)? else { return Ok(Step::Another) };
+            InstallPhase::Program => self.depart(pid, wanted, known, false)?,
+            InstallPhase::Call(work) => {
+                let Some(result) = work.detour.result(pid)? else { return Ok(InstallStep::Another) };
                 if !work.jumps
                     && let Some(error) = failure(result)
                 {
                     return Err(error.into());
                 }
                 if !work.advance(pid, result, wanted, &self.memory)? {
-                    return Ok(Step::Installed(work.table));
+                    return Ok(InstallStep::Installed(work.table));
                 }
             }
         }
-        Ok(Step::Another)
+        Ok(InstallStep::Another)
     }
 
     /// musl's loader is its C library too (`libc.so`, or `ld-musl-ARCH.so.1`): its program would never come to a call
@@ -135,8 +140,8 @@ impl Installing {
     fn depart(
         &mut self,
         pid: Pid,
-        wanted: &Wanted<'_>,
-        known: &mut Known,
+        wanted: &InstallSpec<'_>,
+        known: &mut SiteCache,
         at_exec: bool,
     ) -> Result<(), Obstacle> {
         let mut mappings = maps::mappings(pid)?;
@@ -155,8 +160,8 @@ impl Installing {
         let place = place(&mappings, &clusters[0], bytes).ok_or(Obstacle::NoPlace)?;
         detour.call(pid, number::MMAP, asking(place, bytes, map::READ | map::WRITE))?;
         mappings.push(Mapping { start: place, end: place + bytes, ..Mapping::default() });
-        let work = Work { detour, mappings, clusters, table: 0, rest, jumps: false };
-        self.at = Towards::Call(Box::new(work));
+        let work = DetourWork { detour, mappings, clusters, table: 0, rest, jumps: false };
+        self.at = InstallPhase::Call(Box::new(work));
         Ok(())
     }
 }
@@ -174,13 +179,13 @@ fn asking(address: u64, bytes: u64, protection: u64) -> [u64; 6] {
     [address, bytes, protection, map::PRIVATE | map::ANONYMOUS | map::FIXED_NOREPLACE, u64::MAX, 0]
 }
 
-impl Work {
+impl DetourWork {
     /// After a call with this result; whether there is another.
     fn advance(
         &mut self,
         pid: Pid,
         result: u64,
-        wanted: &Wanted<'_>,
+        wanted: &InstallSpec<'_>,
         memory: &File,
     ) -> Result<bool, Obstacle> {
         if self.table == 0 {
@@ -253,7 +258,7 @@ fn place(mappings: &[Mapping], cluster: &Cluster, bytes: u64) -> Option<u64> {
 }
 
 /// What is left when the code is in place: the mode of the process, and marks on what there is already.
-fn rest(pid: Pid, wanted: &Wanted<'_>, mappings: &[Mapping]) -> Vec<(u64, [u64; 6])> {
+fn rest(pid: Pid, wanted: &InstallSpec<'_>, mappings: &[Mapping]) -> Vec<(u64, [u64; 6])> {
     let mut calls = Vec::new();
     for (start, bytes) in wanted.plan.ranges.iter().flat_map(|range| present(pid, &range.what, mappings)) {
         calls.push((number::MADVISE, [start, bytes, MADV_HUGEPAGE, 0, 0, 0]));

@@ -27,17 +27,17 @@ mod watch;
 pub(crate) use collapse::Handle;
 pub(crate) use inspection::look;
 
-pub use attachment::{Act, AttachError, Attached, Process, attach};
-pub use host::{Circumstances, EXCEPT_ADVISED_SINCE, HUGE_BYTES, Mode, is_since, kernel, mode};
+pub use attachment::{AttachError, Process, RangeAction, RangeChange, attach};
+pub use host::{EXCEPT_ADVISED_SINCE, HUGE_BYTES, HostConditions, Mode, is_since, kernel, mode};
 pub(crate) use host::{is_disabled, room_in_groups};
-pub use inspection::Seen;
+pub use inspection::RangeSnapshot;
 pub use reason::Reason;
-pub use recognition::{Named, named};
+pub use recognition::{NamedMemory, named};
 pub(crate) use rights::check_kernel;
 pub use rights::{HostError, OldKernel, check_host};
 pub use run::run;
 
-use crate::timing::Timed;
+use crate::timing::TimedRun;
 use crate::tracing::LaunchError;
 use crate::tracing::image::ROOM_BYTES;
 use crate::tracing::sys::Pid;
@@ -67,7 +67,7 @@ pub struct Options {
 #[derive(Clone, Debug)]
 pub struct Run {
     /// What the first process took. Its processor time has nothing of what following it took.
-    pub timed: Timed,
+    pub timed: TimedRun,
     /// Process images of the planned program, in order of their execs.
     pub images: Vec<Image>,
     /// Programs that were started and are not the planned one.
@@ -86,12 +86,12 @@ pub struct Image {
     /// Why it ran without the plan, if it did.
     pub obstacle: Option<String>,
     /// What became of each range of the plan; empty if it ran without.
-    pub ranges: Vec<Outcome>,
+    pub ranges: Vec<RangeOutcome>,
 }
 
 /// What became of a range.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct RangeOutcome {
     /// Where it began, when it was last known.
     pub start: Option<u64>,
     /// Where the call came from that mapped it.
@@ -101,9 +101,9 @@ pub struct Outcome {
     /// Bytes that pagewalk collapsed itself, as the kernel does not by marks alone.
     pub collapsed_bytes: u64,
     /// The moment with most of it on huge pages.
-    pub best: Option<Seen>,
+    pub best: Option<RangeSnapshot>,
     /// The last moment that it was looked at.
-    pub last: Option<Seen>,
+    pub last: Option<RangeSnapshot>,
     /// Why not all of it was on huge pages; none if it was.
     pub reason: Option<Reason>,
 }

@@ -33,7 +33,7 @@ fn is_anonymous(mapping: &Mapping) -> bool {
 
 /// Memory of a process by the name that a plan has for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Named {
+pub struct NamedMemory {
     /// Its first address now.
     pub start: u64,
     /// Behind its last.
@@ -47,7 +47,7 @@ pub struct Named {
 ///
 /// # Errors
 /// If the process's mappings cannot be read.
-pub fn named(pid: Pid, ranges: &[(u64, u64)]) -> io::Result<Vec<Named>> {
+pub fn named(pid: Pid, ranges: &[(u64, u64)]) -> io::Result<Vec<NamedMemory>> {
     let mappings = maps::mappings(pid)?;
     let mut all = Vec::new();
     for &(first, last) in ranges {
@@ -55,7 +55,7 @@ pub fn named(pid: Pid, ranges: &[(u64, u64)]) -> io::Result<Vec<Named>> {
             let (start, end) = (first.max(mapping.start), last.min(mapping.end));
             let what = if start < end { name(&mappings, at, start, end) } else { None };
             let is_found = |what: &What| recognised(pid, what, &mappings) == [(start, end - start)];
-            all.extend(what.filter(is_found).map(|what| Named { start, end, what }));
+            all.extend(what.filter(is_found).map(|what| NamedMemory { start, end, what }));
         }
     }
     Ok(all)

@@ -1,13 +1,13 @@
 //! A program under a plan, from its start to its end.
 
-use super::install::{Installing, Step, Wanted};
+use super::install::{InstallSpec, InstallStep, PlanInstaller};
 use super::plan::Plan;
-use super::sites::Known;
+use super::sites::SiteCache;
 use super::table::Table;
 use super::watch::Watch;
 use super::{Image, Obstacle, Options, PagesError, Run};
-use crate::timing::{Timed, forget_own_peak};
-use crate::tracing::follower::{Follower, Next, Relay, STOPS, Work, end_unbegun};
+use crate::timing::{TimedRun, forget_own_peak};
+use crate::tracing::follower::{Follower, JobStep, Relay, STOPS, Work, end_unbegun};
 use crate::tracing::launch::{BeforeExec, LaunchError, launch};
 use crate::tracing::maps;
 use crate::tracing::sys::{self, Pid};
@@ -15,11 +15,11 @@ use std::ffi::OsString;
 use std::fs;
 use std::time::Instant;
 
-struct Applying<'a> {
-    wanted: Wanted<'a>,
+struct PlanWork<'a> {
+    wanted: InstallSpec<'a>,
     options: &'a Options,
     watch: &'a Watch<'a>,
-    known: Known,
+    known: SiteCache,
     /// By number of the image: its position among the planned ones.
     planned: Vec<Option<usize>>,
     images: Vec<Image>,
@@ -48,7 +48,7 @@ pub fn run(command: &[OsString], plan: &Plan, options: &Options, relay: &Relay) 
         looks.thread().unpark();
         followed
     })?;
-    let Applying { mut images, others, .. } = work;
+    let PlanWork { mut images, others, .. } = work;
     watch.finish(&mut images);
     Ok(Run { timed, images, others, tracers })
 }
@@ -61,17 +61,17 @@ fn follow<'a>(
     relay: &Relay,
     table: &'a Table,
     watch: &'a Watch<'a>,
-) -> Result<(Applying<'a>, Vec<String>, Timed), PagesError> {
+) -> Result<(PlanWork<'a>, Vec<String>, TimedRun), PagesError> {
     forget_own_peak();
     let begun = Instant::now();
     let leave = || options.input.as_deref().map_or(Ok(()), sys::leave_streams);
     let root = launch(command, Some(BeforeExec { does: &leave, failed: LaunchError::Io }), STOPS)?;
     relay.to(root);
-    let work = Applying {
-        wanted: Wanted { plan, table, keep_small: options.keep_small },
+    let work = PlanWork {
+        wanted: InstallSpec { plan, table, keep_small: options.keep_small },
         options,
         watch,
-        known: Known::default(),
+        known: SiteCache::default(),
         planned: Vec::new(),
         images: Vec::new(),
         others: Vec::new(),
@@ -88,13 +88,13 @@ fn follow<'a>(
     let wall = begun.elapsed();
     relay.to(0);
     let (end, used) = ended.map_err(LaunchError::Io)?;
-    Ok((follower.work, follower.tracers, Timed::of(end, wall, used)))
+    Ok((follower.work, follower.tracers, TimedRun::of(end, wall, used)))
 }
 
-impl Work for Applying<'_> {
-    type Job = Box<Installing>;
+impl Work for PlanWork<'_> {
+    type Job = Box<PlanInstaller>;
 
-    fn begin(&mut self, number: usize, pid: Pid) -> Option<Box<Installing>> {
+    fn begin(&mut self, number: usize, pid: Pid) -> Option<Box<PlanInstaller>> {
         let program = maps::program(pid);
         let is_planned = fs::canonicalize(&program).is_ok_and(|program| program == self.options.program);
         self.planned.push(is_planned.then_some(self.images.len()));
@@ -105,7 +105,7 @@ impl Work for Applying<'_> {
             return None;
         }
         self.images.push(Image { process: pid, program, obstacle: None, ranges: Vec::new() });
-        match Installing::begin(pid) {
+        match PlanInstaller::begin(pid) {
             Ok(installing) => Some(Box::new(installing)),
             Err(obstacle) => {
                 self.fail(number, &obstacle);
@@ -115,19 +115,24 @@ impl Work for Applying<'_> {
         }
     }
 
-    fn on_call(&mut self, number: usize, pid: Pid, mut job: Box<Installing>) -> Next<Box<Installing>> {
+    fn on_call(
+        &mut self,
+        number: usize,
+        pid: Pid,
+        mut job: Box<PlanInstaller>,
+    ) -> JobStep<Box<PlanInstaller>> {
         match job.step(pid, &self.wanted, &mut self.known) {
-            Ok(Step::Another) => Next::Job(job),
-            Ok(Step::Installed(table)) => {
+            Ok(InstallStep::Another) => JobStep::Job(job),
+            Ok(InstallStep::Installed(table)) => {
                 let image = self.planned[number].unwrap_or(0);
                 if let Err(error) = self.watch.add(image, pid, table) {
                     self.fail(number, &error.into());
                 }
-                if self.options.release { Next::LetGo } else { Next::Done }
+                if self.options.release { JobStep::LetGo } else { JobStep::Done }
             }
             Err(obstacle) => {
                 self.fail(number, &obstacle);
-                Next::Done
+                JobStep::Done
             }
         }
     }
@@ -139,7 +144,7 @@ impl Work for Applying<'_> {
     }
 }
 
-impl Applying<'_> {
+impl PlanWork<'_> {
     fn fail(&mut self, number: usize, obstacle: &Obstacle) {
         if let Some(image) = self.planned[number] {
             self.images[image].obstacle = Some(obstacle.to_string());

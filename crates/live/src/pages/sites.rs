@@ -45,9 +45,9 @@ impl Site {
 
 /// What was found in files before, by device, number and offset, as distances.
 #[derive(Default)]
-pub struct Known(HashMap<(u64, u64, u64), Vec<Site>>);
+pub struct SiteCache(HashMap<(u64, u64, u64), Vec<Site>>);
 
-impl Known {
+impl SiteCache {
     /// All sites in code that comes from files, in order.
     pub fn sites(&mut self, memory: &File, mappings: &[Mapping]) -> Vec<Site> {
         let code = mappings
@@ -143,7 +143,7 @@ mod tests {
     fn this_process_maps_memory_somewhere() {
         let pid = std::process::id() as Pid;
         let (memory, mappings) = (maps::memory(pid).unwrap(), maps::mappings(pid).unwrap());
-        let mut known = Known::default();
+        let mut known = SiteCache::default();
         let sites = known.sites(&memory, &mappings);
         assert!(sites.iter().any(Site::maps), "{sites:?}");
         assert_eq!(known.sites(&memory, &mappings), sites, "known now");

@@ -28,7 +28,7 @@ pub struct Table {
 
 /// What the code has written of one range.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Entry {
+pub struct TableEntry {
     /// Where the heap, the mapping or the file's first byte is now; 0 if it has not appeared, or has gone.
     pub start: u64,
     /// The return address of the call that mapped it, where the call is made by a function without a frame.
@@ -43,9 +43,9 @@ pub struct Entry {
 
 /// All of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Contents {
+pub struct TableContents {
     /// By range of the plan.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<TableEntry>,
     /// How many mappings of each planned length there were, by range; 0 of other ranges.
     pub seen: Vec<u64>,
     /// Whether the program has put a filter on its system calls, so that nothing was marked from then on.
@@ -105,22 +105,18 @@ impl Table {
     ///
     /// # Errors
     /// If the process has ended or become another program.
-    pub fn read(&self, memory: &File, address: u64) -> io::Result<Contents> {
+    pub fn read(&self, memory: &File, address: u64) -> io::Result<TableContents> {
         let mut bytes = vec![0; self.bytes() as usize];
         memory.read_exact_at(&mut bytes, address)?;
         let words: Vec<u64> = bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
         let sizes = &words[HEAD..];
         let parts = sizes[SIZE * self.sizes.len()..].as_chunks::<PART>().0;
-        let entry = |&[_, _, _, _, _, start, caller, failure, marked_bytes, unmapped]: &[u64; PART]| Entry {
-            start,
-            caller,
-            failure,
-            marked_bytes,
-            unmapped,
+        let entry = |&[_, _, _, _, _, start, caller, failure, marked_bytes, unmapped]: &[u64; PART]| {
+            TableEntry { start, caller, failure, marked_bytes, unmapped }
         };
         let seen =
             |part: &[u64; 5]| if part[0] == ANONYMOUS { sizes[SIZE * part[1] as usize + 1] } else { 0 };
-        Ok(Contents {
+        Ok(TableContents {
             entries: parts.iter().map(entry).collect(),
             seen: self.parts.iter().map(seen).collect(),
             quiet: words[QUIET] != 0,

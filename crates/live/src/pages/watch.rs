@@ -1,13 +1,13 @@
 //! Looking at planned ranges while programs run, and at their ends.
 
 use super::collapse::Handle;
-use super::host::{Circumstances, HUGE_BYTES, Mode};
-use super::inspection::{self, Seen};
+use super::host::{HUGE_BYTES, HostConditions, Mode};
+use super::inspection::{self, RangeSnapshot};
 use super::install::present;
 use super::plan::{Caller, Plan, What};
-use super::reason::{Facts, Reason, reason};
-use super::table::{Contents, Table};
-use super::{Image, Outcome};
+use super::reason::{RangeFacts, Reason, reason};
+use super::table::{Table, TableContents};
+use super::{Image, RangeOutcome};
 use crate::timing::thread_time;
 use crate::tracing::maps::{self, Mapping};
 use crate::tracing::sys::{Pid, map};
@@ -30,12 +30,12 @@ const REST: u32 = 50;
 pub struct Watch<'a> {
     plan: &'a Plan,
     table: &'a Table,
-    watched: Mutex<Vec<Watched>>,
+    watched: Mutex<Vec<WatchedImage>>,
     ended: AtomicBool,
 }
 
 /// An image with its table.
-struct Watched {
+struct WatchedImage {
     /// Its position among the images.
     image: usize,
     process: Pid,
@@ -44,20 +44,20 @@ struct Watched {
     memory: File,
     pagemap: File,
     handle: Option<Handle>,
-    ranges: Vec<Range>,
+    ranges: Vec<WatchedRange>,
     /// None before the first look.
-    contents: Option<Contents>,
-    around: Option<Circumstances>,
+    contents: Option<TableContents>,
+    around: Option<HostConditions>,
     gone: bool,
 }
 
 #[derive(Clone, Default)]
-struct Range {
+struct WatchedRange {
     start: Option<u64>,
     caller: Option<Caller>,
     collapsed_bytes: u64,
-    best: Option<Seen>,
-    last: Option<Seen>,
+    best: Option<RangeSnapshot>,
+    last: Option<RangeSnapshot>,
 }
 
 impl<'a> Watch<'a> {
@@ -66,20 +66,20 @@ impl<'a> Watch<'a> {
         Watch { plan, table, watched: Mutex::default(), ended: AtomicBool::new(false) }
     }
 
-    fn watched(&self) -> MutexGuard<'_, Vec<Watched>> {
+    fn watched(&self) -> MutexGuard<'_, Vec<WatchedImage>> {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// From now on an image is looked at; its table lies at `address`.
     pub fn add(&self, image: usize, process: Pid, address: u64) -> io::Result<()> {
-        let watched = Watched {
+        let watched = WatchedImage {
             image,
             process,
             address,
             memory: maps::memory(process)?,
             pagemap: File::open(format!("/proc/{process}/pagemap"))?,
             handle: Handle::open(process).ok(),
-            ranges: vec![Range::default(); self.plan.ranges.len()],
+            ranges: vec![WatchedRange::default(); self.plan.ranges.len()],
             contents: None,
             around: None,
             gone: false,
@@ -131,11 +131,11 @@ impl<'a> Watch<'a> {
     }
 }
 
-impl Watched {
+impl WatchedImage {
     fn look(&mut self, thread: Pid, plan: &Plan, table: &Table, runs: bool) -> io::Result<()> {
         let contents = table.read(&self.memory, self.address)?;
         let mappings = maps::detailed_mappings(thread)?;
-        let around = Circumstances::of(thread);
+        let around = HostConditions::of(thread);
         for (position, range) in plan.ranges.iter().enumerate() {
             let entry = contents.entries[position];
             let found = &mut self.ranges[position];
@@ -166,7 +166,7 @@ impl Watched {
             }
         }
         self.contents = Some(contents);
-        let free = |around: Circumstances| around.free_blocks.unwrap_or(u64::MAX);
+        let free = |around: HostConditions| around.free_blocks.unwrap_or(u64::MAX);
         // The scarcest moment.
         if self.around.is_none_or(|before| free(around) <= free(before)) {
             self.around = Some(around);
@@ -174,13 +174,13 @@ impl Watched {
         Ok(())
     }
 
-    fn outcomes(self, plan: &Plan) -> Vec<Outcome> {
-        let around = self.around.unwrap_or_else(|| Circumstances::of(self.process));
+    fn outcomes(self, plan: &Plan) -> Vec<RangeOutcome> {
+        let around = self.around.unwrap_or_else(|| HostConditions::of(self.process));
         let looked = self.contents.is_some();
         let contents = self.contents.unwrap_or_default();
-        let outcome = |(position, found): (usize, Range)| {
+        let outcome = |(position, found): (usize, WatchedRange)| {
             let entry = contents.entries.get(position).copied().unwrap_or_default();
-            let facts = Facts {
+            let facts = RangeFacts {
                 what: &plan.ranges[position].what,
                 entry,
                 mappings: contents.seen.get(position).copied().unwrap_or(0),
@@ -189,7 +189,7 @@ impl Watched {
                 last: found.last,
                 around,
             };
-            Outcome {
+            RangeOutcome {
                 reason: if looked { reason(&facts) } else { Some(Reason::NotLookedAt) },
                 start: found.start,
                 caller: found.caller,

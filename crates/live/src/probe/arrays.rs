@@ -41,7 +41,7 @@ pub trait Prober {
 
 /// What to ask for.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct SearchPlan {
     /// Numbers of neighbouring pages, ascending.
     pub pages: Vec<u64>,
     /// Strides, ascending powers of two.
@@ -50,20 +50,20 @@ pub struct Plan {
     pub rounds: usize,
 }
 
-impl Plan {
+impl SearchPlan {
     /// Eight numbers of pages an octave from 4 to `most`, and strides of powers of two up to `longest`.
-    pub fn new(most: u64, longest: u64, rounds: usize) -> Plan {
+    pub fn new(most: u64, longest: u64, rounds: usize) -> SearchPlan {
         let eighths = (16..).map(|eighth| 2f64.powf(f64::from(eighth) / 8.0).round() as u64);
         let mut pages: Vec<u64> = eighths.take_while(|&pages| pages <= most).collect();
         pages.dedup();
         let strides = (2..u64::BITS).map(|bit| 1 << bit).take_while(|&stride| stride <= longest).collect();
-        Plan { pages, strides, rounds }
+        SearchPlan { pages, strides, rounds }
     }
 }
 
 /// One level of a TLB, as found.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Level {
+pub struct MeasuredLevel {
     /// The step behind which it misses.
     pub step: Step,
     /// Its entries; none if refused.
@@ -73,12 +73,12 @@ pub struct Level {
     /// Why `entries` or `ways` are refused.
     pub refused: Option<String>,
     /// At each stride at which pages conflict: the fewest and the most ways that the cost allows.
-    pub conflicts: Vec<Conflict>,
+    pub conflicts: Vec<ConflictBounds>,
 }
 
 /// At which numbers of pages a stride begins to conflict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Conflict {
+pub struct ConflictBounds {
     /// Pages that one lies after the other.
     pub stride: u64,
     /// Most pages in a cycle that all hit.
@@ -91,18 +91,18 @@ pub struct Conflict {
 
 /// What was found, with what was measured for it.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct TlbSearch {
     /// Cost over neighbouring pages.
     pub curve: Vec<(u64, Samples)>,
     /// From the first level on.
-    pub levels: Vec<Level>,
+    pub levels: Vec<MeasuredLevel>,
 }
 
 /// Measures the curve and the strides, and says what the arrays are.
 ///
 /// # Errors
 /// Of the prober.
-pub fn find<P: Prober>(prober: &mut P, plan: &Plan) -> Result<Found, P::Error> {
+pub fn find<P: Prober>(prober: &mut P, plan: &SearchPlan) -> Result<TlbSearch, P::Error> {
     let cycles: Vec<Cycle> = plan.pages.iter().map(|&pages| Cycle { pages, stride: 1 }).collect();
     let samples = prober.costs(&cycles, plan.rounds)?;
     let curve: Vec<(u64, Samples)> = plan.pages.iter().copied().zip(samples).collect();
@@ -112,13 +112,13 @@ pub fn find<P: Prober>(prober: &mut P, plan: &Plan) -> Result<Found, P::Error> {
     let found: Vec<Step> = steps(&costs).into_iter().take(LEVELS).collect();
     for (index, &step) in found.iter().enumerate() {
         let walks = index + 1 == found.len();
-        let conflicts: Vec<Conflict> =
+        let conflicts: Vec<ConflictBounds> =
             strided.iter().filter_map(|(stride, costs)| conflict(&step, walks, *stride, costs)).collect();
         // In a cycle of no more pages than the level before holds, this one is never asked.
-        let hidden = levels.last().map_or(0, |level: &Level| level.ways.unwrap_or(0));
+        let hidden = levels.last().map_or(0, |level: &MeasuredLevel| level.ways.unwrap_or(0));
         levels.push(level(prober, plan, step, conflicts, hidden)?);
     }
-    Ok(Found { curve, levels })
+    Ok(TlbSearch { curve, levels })
 }
 
 fn cost(pages: u64, samples: &Samples) -> Cost {
@@ -127,7 +127,7 @@ fn cost(pages: u64, samples: &Samples) -> Cost {
 }
 
 /// Costs of few pages at every stride.
-fn strided<P: Prober>(prober: &mut P, plan: &Plan) -> Result<Vec<(u64, Vec<Cost>)>, P::Error> {
+fn strided<P: Prober>(prober: &mut P, plan: &SearchPlan) -> Result<Vec<(u64, Vec<Cost>)>, P::Error> {
     let cycles: Vec<Cycle> = plan
         .strides
         .iter()
@@ -142,7 +142,7 @@ fn strided<P: Prober>(prober: &mut P, plan: &Plan) -> Result<Vec<(u64, Vec<Cost>
 
 /// Where pages of a stride begin to miss the level before this step; none if they do not. `walks`: what misses it
 /// walks.
-fn conflict(step: &Step, walks: bool, stride: u64, costs: &[Cost]) -> Option<Conflict> {
+fn conflict(step: &Step, walks: bool, stride: u64, costs: &[Cost]) -> Option<ConflictBounds> {
     let most = costs.iter().rev().take(5).map(|cost| cost.cost).collect::<Samples>().median();
     let rise = most - step.below;
     if rise < step.rise() / 2.0 {
@@ -157,7 +157,7 @@ fn conflict(step: &Step, walks: bool, stride: u64, costs: &[Cost]) -> Option<Con
     let hits = costs[left.checked_sub(1)?].pages;
     let least = LEAST_MISSES * random_misses(hits);
     let sharp = costs[left].cost - step.below >= least * rise;
-    Some(Conflict { stride, hits, misses: most_missed.pages, sharp })
+    Some(ConflictBounds { stride, hits, misses: most_missed.pages, sharp })
 }
 
 /// The ratio of misses of `ways` entries that are replaced at random, under a cycle of one page more. A page
@@ -174,11 +174,11 @@ fn random_misses(ways: u64) -> f64 {
 
 fn level<P: Prober>(
     prober: &mut P,
-    plan: &Plan,
+    plan: &SearchPlan,
     step: Step,
-    conflicts: Vec<Conflict>,
+    conflicts: Vec<ConflictBounds>,
     hidden: u64,
-) -> Result<Level, P::Error> {
+) -> Result<MeasuredLevel, P::Error> {
     let shape = match ways(&conflicts, hidden) {
         Ok(Some(ways)) => sets(prober, plan, &step, ways)?.map(|sets| (ways * sets, ways)),
         Ok(None) => bisect(prober, plan, &step)?.map(|entries| (entries, entries)),
@@ -189,11 +189,11 @@ fn level<P: Prober>(
         Err(reason) => (None, Some(reason)),
     };
     let (entries, ways) = shape.unzip();
-    Ok(Level { step, entries, ways, refused, conflicts })
+    Ok(MeasuredLevel { step, entries, ways, refused, conflicts })
 }
 
 /// The ways that conflicts agree on; none where nothing conflicts. Cycles of up to `hidden` pages say nothing.
-fn ways(conflicts: &[Conflict], hidden: u64) -> Result<Option<u64>, String> {
+fn ways(conflicts: &[ConflictBounds], hidden: u64) -> Result<Option<u64>, String> {
     let Some(last) = conflicts.last() else { return Ok(None) };
     let sharp = || conflicts.iter().filter(|conflict| conflict.sharp);
     let ways = sharp().map(|conflict| conflict.hits).min().unwrap_or(last.hits);
@@ -215,13 +215,13 @@ fn ways(conflicts: &[Conflict], hidden: u64) -> Result<Option<u64>, String> {
 }
 
 /// The fewest pages that all hit and the most that do not, at the longest strides.
-pub(super) fn range(conflicts: &[Conflict]) -> (u64, u64) {
+pub(super) fn range(conflicts: &[ConflictBounds]) -> (u64, u64) {
     let longest = conflicts.iter().rev().take(AGREEING - 1);
     longest.fold((u64::MAX, 0), |(low, high), conflict| (low.min(conflict.hits), high.max(conflict.misses)))
 }
 
 /// Costs of neighbouring pages, measured anew.
-fn neighbours<P: Prober>(prober: &mut P, plan: &Plan, pages: &[u64]) -> Result<Vec<Cost>, P::Error> {
+fn neighbours<P: Prober>(prober: &mut P, plan: &SearchPlan, pages: &[u64]) -> Result<Vec<Cost>, P::Error> {
     let cycles: Vec<Cycle> = pages.iter().map(|&pages| Cycle { pages, stride: 1 }).collect();
     let samples = prober.costs(&cycles, plan.rounds)?;
     Ok(pages.iter().zip(&samples).map(|(&pages, samples)| cost(pages, samples)).collect())
@@ -231,7 +231,7 @@ fn neighbours<P: Prober>(prober: &mut P, plan: &Plan, pages: &[u64]) -> Result<V
 /// they have to.
 fn sets<P: Prober>(
     prober: &mut P,
-    plan: &Plan,
+    plan: &SearchPlan,
     step: &Step,
     ways: u64,
 ) -> Result<Result<u64, String>, P::Error> {
@@ -259,7 +259,11 @@ fn sets<P: Prober>(
 }
 
 /// Entries of a fully associative array: the most pages that hit, if one more is enough to miss.
-fn bisect<P: Prober>(prober: &mut P, plan: &Plan, step: &Step) -> Result<Result<u64, String>, P::Error> {
+fn bisect<P: Prober>(
+    prober: &mut P,
+    plan: &SearchPlan,
+    step: &Step,
+) -> Result<Result<u64, String>, P::Error> {
     let (mut hits, mut misses) = (step.onset, step.half);
     while hits + 1 < misses {
         let middle = u64::midpoint(hits, misses);

@@ -20,12 +20,12 @@ const ORDER_MAX: u32 = 10;
 
 /// Free memory that goes back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reporting {
+pub struct FreePageReporting {
     /// What the setting says; none of a kernel without it.
     order: Option<u32>,
 }
 
-impl Reporting {
+impl FreePageReporting {
     /// Free blocks of so many bytes and more go back.
     pub fn block_bytes(&self) -> u64 {
         (BASE as u64) << self.order.unwrap_or(ORDER_UNSET)
@@ -49,7 +49,7 @@ impl Reporting {
 }
 
 /// What goes back of the guest whose `/sys` this is; none if nothing does.
-pub fn free_page_reporting(sys: &Path) -> Option<Reporting> {
+pub fn free_page_reporting(sys: &Path) -> Option<FreePageReporting> {
     let mut devices = fs::read_dir(sys.join("bus/virtio/devices")).ok()?.flatten();
     devices.find(|device| is_reporting(&device.path()))?;
     let order = match fs::read_to_string(sys.join(SETTING)) {
@@ -57,7 +57,7 @@ pub fn free_page_reporting(sys: &Path) -> Option<Reporting> {
         Ok(text) => Some(text.trim().parse().ok().filter(|&order: &u32| order <= ORDER_MAX)?),
         Err(_) => None,
     };
-    Some(Reporting { order })
+    Some(FreePageReporting { order })
 }
 
 /// Whether a device is a balloon, and driver and hypervisor have agreed on reports.

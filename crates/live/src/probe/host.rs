@@ -7,7 +7,7 @@ use std::fs;
 
 /// What of a host matters to the figures.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Surroundings {
+pub struct ProbeConditions {
     /// The processor that everything ran on.
     pub cpu: usize,
     /// Processors that it could have been.
@@ -49,7 +49,7 @@ pub enum PinError {
 
 /// Where a thread was put.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct CpuPin {
     /// The processor that it is kept on.
     pub cpu: usize,
     /// Those that it could have been kept on, ascending.
@@ -60,7 +60,7 @@ pub struct Place {
 ///
 /// # Errors
 /// When the affinity mask, which control groups narrow too, does not have it, or the kernel refuses.
-pub fn pin(asked: Option<usize>) -> Result<Place, PinError> {
+pub fn pin(asked: Option<usize>) -> Result<CpuPin, PinError> {
     let cpu = asked.unwrap_or_else(sched_getcpu);
     let set = sched_getaffinity(None).map_err(|error| PinError::Refused { cpu, error })?;
     let allowed: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect();
@@ -69,7 +69,7 @@ pub fn pin(asked: Option<usize>) -> Result<Place, PinError> {
         return Err(PinError::NotAllowed { asked: cpu, allowed: allowed.join(", ") });
     }
     keep_on(cpu)?;
-    Ok(Place { cpu, allowed })
+    Ok(CpuPin { cpu, allowed })
 }
 
 /// Keeps the calling thread on this processor.

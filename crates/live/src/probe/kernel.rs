@@ -25,7 +25,7 @@ const CALLS: usize = 200;
 
 /// How long to measure, and by what.
 #[derive(Clone, Copy, Debug)]
-pub struct Measure {
+pub struct Stopwatch {
     /// The clock.
     pub clock: Clock,
     /// Repeats.
@@ -34,7 +34,7 @@ pub struct Measure {
 
 const NS: &str = "ns";
 
-impl Measure {
+impl Stopwatch {
     /// Calls `once` for every repeat.
     fn repeat(self, [name, title]: [&str; 2], mut once: impl FnMut() -> Result<f64, ProbeError>) -> Figure {
         // The first finds the kernel's own memory cold.
@@ -170,7 +170,7 @@ impl Measure {
     }
 
     /// What dropping a page takes longer while another processor runs a thread of this process.
-    pub fn shootdown(self, place: &host::Place) -> Figure {
+    pub fn shootdown(self, place: &host::CpuPin) -> Figure {
         let names = ["shootdown.4k", "shootdown of a page, beyond dropping it here"];
         let refused = |reason: String| Figure::refused(names[0], names[1], NS, reason);
         let other = place.allowed.iter().copied().find(|&other| other != place.cpu);
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn every_cost_is_told_or_refused_with_a_reason() {
-        let measure = Measure { clock: Clock::calibrate(), rounds: 5 };
+        let measure = Stopwatch { clock: Clock::calibrate(), rounds: 5 };
         let all = [
             measure.anonymous_fault(),
             measure.file_fault(),

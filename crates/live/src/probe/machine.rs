@@ -1,16 +1,16 @@
 //! A probe as a machine file: what was measured, and in comments what was assumed instead.
 
-use super::levels::{Assumed, Tlb};
+use super::levels::{AssumedArray, Tlb};
 use super::usual_figures::LAST_LEVEL_ENTRIES;
-use super::{Figure, Nearest, Probe, Replaced, Size};
+use super::{Figure, NearestPolicy, Probe, ReplacementFinding, Size};
 use pagewalk_setassoc::Replacement;
 use std::fmt::Write;
 
 /// Entries of the arrays for fetches, which nothing here measures: Skylake's.
-const FETCH: Assumed = Assumed { entries: 128, ways: 8 };
+const FETCH: AssumedArray = AssumedArray { entries: 128, ways: 8 };
 /// Levels for data where no first one was seen, as on a host that others keep busy: Skylake's.
-const LEVELS: [Assumed; 2] =
-    [Assumed { entries: 64, ways: 4 }, Assumed { entries: LAST_LEVEL_ENTRIES, ways: 12 }];
+const LEVELS: [AssumedArray; 2] =
+    [AssumedArray { entries: 64, ways: 4 }, AssumedArray { entries: LAST_LEVEL_ENTRIES, ways: 12 }];
 /// Cycles taken where none were measured, as in the library's files.
 const L2_HIT: f64 = 7.0;
 const WALK_REFERENCE: f64 = 20.0;
@@ -19,7 +19,7 @@ const WALK_REFERENCE: f64 = 20.0;
 pub fn machine_file(probe: &Probe, cpu: &str, kernel: &str) -> String {
     let mut out = head(probe, cpu, kernel);
     let assumed = |array: &mut String, name, level, serves: &[&str], what, why: &str| {
-        let unknown = Replaced::Undecided(why.to_owned());
+        let unknown = ReplacementFinding::Undecided(why.to_owned());
         let basis = Basis { array: &format!("assumed: {why}"), replacement: &unknown };
         self::array(array, name, level, serves, &["4K", "2M"], what, &basis);
     };
@@ -101,7 +101,7 @@ fn basis(tlb: &Tlb) -> String {
 /// What an array's keys rest on.
 struct Basis<'a> {
     array: &'a str,
-    replacement: &'a Replaced,
+    replacement: &'a ReplacementFinding,
 }
 
 fn array(
@@ -110,12 +110,12 @@ fn array(
     level: u32,
     serves: &[&str],
     pages: &[&str],
-    array: Assumed,
+    array: AssumedArray,
     basis: &Basis<'_>,
 ) {
     let quoted =
         |words: &[&str]| words.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(", ");
-    let Assumed { entries, ways } = array;
+    let AssumedArray { entries, ways } = array;
     write!(
         out,
         "\n# {}\n[[tlb]]\nname = \"{name}\"\nlevel = {level}\nserves = [{}]\npage_sizes = [{}]\n\
@@ -137,19 +137,21 @@ fn array(
 const REASON: usize = 200;
 
 /// What an array of so many ways replaces, and what that rests on.
-fn replacement(found: &Replaced, ways: u64) -> (Replacement, String) {
+fn replacement(found: &ReplacementFinding, ways: u64) -> (Replacement, String) {
     let percent = |off: f64| format!("{:.0} %", 100.0 * off);
     let why = match found {
-        Replaced::Nearest(nearest) if nearest.policy.serves(ways as usize).is_ok() => {
-            let Nearest { policy, off, next, .. } = nearest;
+        ReplacementFinding::Nearest(nearest) if nearest.policy.serves(ways as usize).is_ok() => {
+            let NearestPolicy { policy, off, next, .. } = nearest;
             let next = next.map_or(String::new(), |(policy, off)| {
                 format!(", the next nearest, {}, by {}", policy.name(), percent(off))
             });
             let off = percent(*off);
             return (*policy, format!("measured by probe: off by {off} of the step{next}"));
         }
-        Replaced::Nearest(nearest) => format!("{} cannot replace in {ways} ways", nearest.policy.name()),
-        Replaced::Undecided(why) => why.clone(),
+        ReplacementFinding::Nearest(nearest) => {
+            format!("{} cannot replace in {ways} ways", nearest.policy.name())
+        }
+        ReplacementFinding::Undecided(why) => why.clone(),
     };
     let plain = why.replace(['"', '\\'], "").replace(char::is_control, " ");
     let short: String = plain.chars().take(REASON).collect();
@@ -191,7 +193,7 @@ fn costs(out: &mut String, probe: &Probe) {
 mod tests {
     use super::*;
     use crate::probe::figure::Samples;
-    use crate::probe::host::Surroundings;
+    use crate::probe::host::ProbeConditions;
     use pagewalk_translate::MachineSpec;
 
     fn tlb(page: Size, level: u32, entries: u64, ways: u64) -> Tlb {
@@ -203,13 +205,13 @@ mod tests {
             between: [entries, entries + 1],
             refused: None,
             conflicts: Vec::new(),
-            replacement: Replaced::Undecided("for a \"test\"\n".to_owned()),
-            assumed: Assumed { entries, ways },
+            replacement: ReplacementFinding::Undecided("for a \"test\"\n".to_owned()),
+            assumed: AssumedArray { entries, ways },
         }
     }
 
     fn probe(tlbs: Vec<Tlb>) -> Probe {
-        let surroundings = Surroundings {
+        let surroundings = ProbeConditions {
             cpu: 0,
             cpus_allowed: vec![0],
             hypervisor: true,
@@ -268,10 +270,14 @@ mod tests {
         let mut second = tlb(Size::Base, 2, 1024, 8);
         let next = Some((Replacement::Lru, 0.31));
         let policy = Replacement::NotMru { seed: 30 };
-        second.replacement = Replaced::Nearest(Nearest { policy, ways: 8, off: 0.034, next });
+        second.replacement = ReplacementFinding::Nearest(NearestPolicy { policy, ways: 8, off: 0.034, next });
         let mut odd = tlb(Size::Base, 1, 96, 6);
-        odd.replacement =
-            Replaced::Nearest(Nearest { policy: Replacement::TreePlru, ways: 8, off: 0.0, next: None });
+        odd.replacement = ReplacementFinding::Nearest(NearestPolicy {
+            policy: Replacement::TreePlru,
+            ways: 8,
+            off: 0.0,
+            next: None,
+        });
         let machine = read(&probe(vec![odd, second]));
         let source = |name: &str| {
             let tlb = machine.tlbs.iter().find(|tlb| tlb.name == name).expect(name);

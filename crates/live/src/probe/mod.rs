@@ -26,10 +26,10 @@ pub mod usual_figures;
 pub mod walks;
 
 pub use figure::{Curve, Figure, Point};
-pub use host::{PinError, Surroundings};
-pub use levels::{Assumed, StrideConflict, Tlb};
+pub use host::{PinError, ProbeConditions};
+pub use levels::{AssumedArray, StrideConflict, Tlb};
 pub use machine::machine_file;
-pub use replacement::{Nearest, Replaced};
+pub use replacement::{NearestPolicy, ReplacementFinding};
 
 use rustix::io::Errno;
 use std::io;
@@ -106,7 +106,7 @@ pub struct Options {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Probe {
     /// Where it ran.
-    pub surroundings: Surroundings,
+    pub surroundings: ProbeConditions,
     /// Whether it was a quick look.
     pub quick: bool,
     /// Seconds that it took.

@@ -5,12 +5,12 @@ use super::balloon::free_page_reporting;
 use super::clock::Clock;
 use super::counters;
 use super::figure::{Curve, Figure, Samples};
-use super::host::{self, Place};
-use super::kernel::Measure;
+use super::host::{self, CpuPin};
+use super::kernel::Stopwatch;
 use super::memory::{HUGE, available_bytes};
-use super::replacement::Replaced;
+use super::replacement::ReplacementFinding;
 use super::tlb::{BasePages, Effort, HugePages};
-use super::{Options, Probe, ProbeError, Size, Surroundings, caches, levels, tlb, walks};
+use super::{Options, Probe, ProbeConditions, ProbeError, Size, caches, levels, tlb, walks};
 use std::path::Path;
 
 /// Most bytes of a footprint of walks.
@@ -55,15 +55,15 @@ pub(super) struct Parts {
     probe: Probe,
     amounts: Amounts,
     clock: Clock,
-    place: Place,
+    place: CpuPin,
     core: Samples,
 }
 
 impl Parts {
     /// Calibrates the clock and looks at the core's.
-    pub fn begin(options: Options, place: Place) -> Parts {
+    pub fn begin(options: Options, place: CpuPin) -> Parts {
         let clock = Clock::calibrate();
-        let surroundings = Surroundings {
+        let surroundings = ProbeConditions {
             cpu: place.cpu,
             cpus_allowed: place.allowed.clone(),
             hypervisor: host::hypervisor(),
@@ -124,7 +124,7 @@ impl Parts {
     fn huge_pages(&mut self, huge: &mut HugePages) {
         match tlb::huge_pages(huge, self.amounts.tlb) {
             Ok(found) => {
-                let not_asked = Replaced::Undecided("only 4 KB pages are asked for it".to_owned());
+                let not_asked = ReplacementFinding::Undecided("only 4 KB pages are asked for it".to_owned());
                 let replaced = vec![not_asked; found.levels.len()];
                 self.found(Size::Huge, &found, replaced);
             }
@@ -132,7 +132,7 @@ impl Parts {
         }
     }
 
-    fn found(&mut self, page: Size, found: &super::arrays::Found, replaced: Vec<Replaced>) {
+    fn found(&mut self, page: Size, found: &super::arrays::TlbSearch, replaced: Vec<ReplacementFinding>) {
         let (curve, figures) = levels::costs(page, found);
         self.probe.tlbs.extend(levels::tlbs(page, found, replaced));
         self.probe.curves.push(curve);
@@ -185,7 +185,7 @@ impl Parts {
     }
 
     fn kernel(&mut self) {
-        let measure = Measure { clock: self.clock, rounds: self.amounts.kernel };
+        let measure = Stopwatch { clock: self.clock, rounds: self.amounts.kernel };
         self.probe.figures.extend([
             measure.anonymous_fault(),
             measure.file_fault(),

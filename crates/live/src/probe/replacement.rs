@@ -9,7 +9,7 @@
 //!
 //! Nothing is claimed where the best is far off, where another is hardly farther, or where the noise is as large.
 
-use super::arrays::{Conflict, Level, range};
+use super::arrays::{ConflictBounds, MeasuredLevel, range};
 use super::figure::Samples;
 use pagewalk_setassoc::{Geometry, Heeds, Replacement, SetArray};
 use pagewalk_units::Draws;
@@ -57,16 +57,16 @@ const SEED: u64 = 30;
 
 /// What was found of a level's replacement.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Replaced {
+pub enum ReplacementFinding {
     /// The nearest candidate, well before the next.
-    Nearest(Nearest),
+    Nearest(NearestPolicy),
     /// Nothing can be said, and why.
     Undecided(String),
 }
 
 /// A candidate that is nearer than the others.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Nearest {
+pub struct NearestPolicy {
     /// The policy; of one that draws, with any seed.
     pub policy: Replacement,
     /// Ways with which it was simulated: those found, or where these were refused, those that came nearest.
@@ -109,15 +109,15 @@ struct Fit {
 /// Of the repeater.
 pub fn find<R: Repeater>(
     repeater: &mut R,
-    levels: &[Level],
+    levels: &[MeasuredLevel],
     rounds: usize,
-) -> Result<Vec<Replaced>, R::Error> {
+) -> Result<Vec<ReplacementFinding>, R::Error> {
     (0..levels.len())
         .map(|index| {
             let before = index.checked_sub(1).map(|before| &levels[before]);
             match Question::of(&levels[index], before) {
                 Ok(question) => question.ask(repeater, rounds),
-                Err(why) => Ok(Replaced::Undecided(why)),
+                Err(why) => Ok(ReplacementFinding::Undecided(why)),
             }
         })
         .collect()
@@ -137,7 +137,7 @@ struct Question {
 
 impl Question {
     /// What to ask of a level behind another; why nothing, otherwise.
-    fn of(level: &Level, before: Option<&Level>) -> Result<Question, String> {
+    fn of(level: &MeasuredLevel, before: Option<&MeasuredLevel>) -> Result<Question, String> {
         let (stride, ways) = shape(level)?;
         let (sets, apart) = match before {
             None => (1, 0),
@@ -165,7 +165,7 @@ impl Question {
         Ok(Question { stride, sets, candidates, patterns })
     }
 
-    fn ask<R: Repeater>(&self, repeater: &mut R, rounds: usize) -> Result<Replaced, R::Error> {
+    fn ask<R: Repeater>(&self, repeater: &mut R, rounds: usize) -> Result<ReplacementFinding, R::Error> {
         let pages: Vec<Vec<u64>> = self.patterns.iter().map(|pattern| self.pages(pattern)).collect();
         let samples = repeater.patterns(&pages, rounds)?;
         Ok(judged(&self.candidates, &samples))
@@ -187,7 +187,7 @@ impl Question {
 }
 
 /// The stride of pages of one set, and the numbers of ways to try.
-fn shape(level: &Level) -> Result<(u64, Vec<u64>), String> {
+fn shape(level: &MeasuredLevel) -> Result<(u64, Vec<u64>), String> {
     let stride =
         |ways: u64| level.conflicts.iter().find(|conflict| conflict.hits == ways).map(|at| at.stride);
     match level.ways {
@@ -203,7 +203,7 @@ fn shape(level: &Level) -> Result<(u64, Vec<u64>), String> {
         Some(ways) => Ok((stride(ways).unwrap_or(1), vec![ways])),
         None => match level.conflicts.last() {
             None => Err("neither its entries nor its ways are known".to_owned()),
-            Some(&Conflict { stride, .. }) => {
+            Some(&ConflictBounds { stride, .. }) => {
                 let (low, high) = range(&level.conflicts);
                 let (low, high) = (low.max(2), high.min(MOST_WAYS));
                 if low > high {
@@ -217,7 +217,7 @@ fn shape(level: &Level) -> Result<(u64, Vec<u64>), String> {
 
 /// Sets side by side, and how many other pages of a set must come before one comes again, so that the level before has
 /// forgotten it.
-fn forgetting(before: &Level, ways: &[u64]) -> Result<(u64, u64), String> {
+fn forgetting(before: &MeasuredLevel, ways: &[u64]) -> Result<(u64, u64), String> {
     let (Some(entries), Some(before_ways)) = (before.entries, before.ways) else {
         // As many as its sets may have.
         let (_, most) = range(&before.conflicts);
@@ -358,9 +358,11 @@ fn most_telling(candidates: &[Candidate]) -> Vec<usize> {
 }
 
 /// The nearest candidate, if it is near and the next is not.
-fn judged(candidates: &[Candidate], samples: &[Samples]) -> Replaced {
+fn judged(candidates: &[Candidate], samples: &[Samples]) -> ReplacementFinding {
     if samples.iter().any(Samples::is_empty) {
-        return Replaced::Undecided("its patterns go over more pages than there is room for".to_owned());
+        return ReplacementFinding::Undecided(
+            "its patterns go over more pages than there is room for".to_owned(),
+        );
     }
     let costs: Vec<f64> = samples.iter().map(Samples::low).collect();
     let lowest = costs.iter().copied().fold(f64::INFINITY, f64::min);
@@ -372,19 +374,19 @@ fn judged(candidates: &[Candidate], samples: &[Samples]) -> Replaced {
     // False where anything is no number, too.
     let clear = step > STEP_OF_NOISE * noise && step > 0.0;
     if !clear {
-        return Replaced::Undecided(format!(
+        return ReplacementFinding::Undecided(format!(
             "patterns of few and of many misses differ by {step:.2} ns, repeats by {noise:.2} ns"
         ));
     }
     let mut fits: Vec<Fit> = candidates.iter().filter_map(|candidate| candidate.fit(&costs, step)).collect();
     fits.sort_by(|one, other| one.off.total_cmp(&other.off));
     let Some(&best) = fits.first() else {
-        return Replaced::Undecided("no candidate's misses go with the cost".to_owned());
+        return ReplacementFinding::Undecided("no candidate's misses go with the cost".to_owned());
     };
     let next = fits.iter().find(|fit| fit.policy != best.policy).copied();
     let percent = |part: f64| format!("{:.0} %", 100.0 * part);
     if best.off > MOST_OFF {
-        return Replaced::Undecided(format!(
+        return ReplacementFinding::Undecided(format!(
             "the nearest policy, {}, is off by {} of the step",
             best.policy.name(),
             percent(best.off)
@@ -394,7 +396,7 @@ fn judged(candidates: &[Candidate], samples: &[Samples]) -> Replaced {
     let repeats = samples.iter().map(Samples::len).min().unwrap_or(1);
     let least = best.off.max(noise / step / (repeats as f64).sqrt());
     if let Some(next) = next.filter(|next| next.off < MARGIN * least) {
-        return Replaced::Undecided(format!(
+        return ReplacementFinding::Undecided(format!(
             "{} is off by {} of the step and {} by {}, too near to each other",
             best.policy.name(),
             percent(best.off),
@@ -403,7 +405,7 @@ fn judged(candidates: &[Candidate], samples: &[Samples]) -> Replaced {
         ));
     }
     let next = next.map(|next| (next.policy, next.off));
-    Replaced::Nearest(Nearest { policy: best.policy, ways: best.ways, off: best.off, next })
+    ReplacementFinding::Nearest(NearestPolicy { policy: best.policy, ways: best.ways, off: best.off, next })
 }
 
 impl Candidate {

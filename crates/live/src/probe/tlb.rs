@@ -1,12 +1,12 @@
 //! The data TLBs: what cycles of 4 KB and of 2 MB pages cost, and the arrays that this shows.
 
 use super::ProbeError;
-use super::arrays::{Cycle, Found, MOST_WAYS, Plan, Prober, find};
+use super::arrays::{Cycle, MOST_WAYS, Prober, SearchPlan, TlbSearch, find};
 use super::chase::Chain;
 use super::clock::Clock;
 use super::figure::Samples;
 use super::memory::{Aliases, HUGE, Pages, Space, available_bytes, huge_bytes};
-use super::replacement::{self, Repeater, Replaced};
+use super::replacement::{self, Repeater, ReplacementFinding};
 use pagewalk_units::Draws;
 use std::collections::HashSet;
 
@@ -235,14 +235,17 @@ fn in_rounds(
 ///
 /// # Errors
 /// When the kernel refuses memory.
-pub fn base_pages(clock: Clock, effort: Effort) -> Result<(Found, Vec<Replaced>), ProbeError> {
-    let plan =
-        Plan::new(effort.most_pages.min(MOST_BASE), effort.longest_stride.min(LONGEST_BASE), effort.rounds);
+pub fn base_pages(clock: Clock, effort: Effort) -> Result<(TlbSearch, Vec<ReplacementFinding>), ProbeError> {
+    let plan = SearchPlan::new(
+        effort.most_pages.min(MOST_BASE),
+        effort.longest_stride.min(LONGEST_BASE),
+        effort.rounds,
+    );
     let mut pages = BasePages::new(clock)?;
     let found = find(&mut pages, &plan)?;
     let replaced = replacement::find(&mut pages, &found.levels, effort.rounds);
-    let replaced =
-        replaced.unwrap_or_else(|error| vec![Replaced::Undecided(error.to_string()); found.levels.len()]);
+    let replaced = replaced
+        .unwrap_or_else(|error| vec![ReplacementFinding::Undecided(error.to_string()); found.levels.len()]);
     Ok((found, replaced))
 }
 
@@ -250,7 +253,7 @@ pub fn base_pages(clock: Clock, effort: Effort) -> Result<(Found, Vec<Replaced>)
 ///
 /// # Errors
 /// When the kernel refuses memory.
-pub fn huge_pages(pages: &mut HugePages, effort: Effort) -> Result<Found, ProbeError> {
+pub fn huge_pages(pages: &mut HugePages, effort: Effort) -> Result<TlbSearch, ProbeError> {
     let longest = effort.longest_stride.min(LONGEST_HUGE);
-    find(pages, &Plan::new(effort.most_pages.min(pages.most()), longest, effort.rounds))
+    find(pages, &SearchPlan::new(effort.most_pages.min(pages.most()), longest, effort.rounds))
 }

@@ -8,7 +8,7 @@
 
 /// What a figure usually is, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Usual {
+pub struct UsualFigure {
     /// The figure's name.
     pub name: &'static str,
     /// What is taken.
@@ -23,7 +23,7 @@ pub struct Usual {
 pub const LAST_LEVEL_ENTRIES: u64 = 1536;
 
 /// All that decisions need of a probe.
-pub const USUAL: [Usual; 10] = [
+pub const USUAL: [UsualFigure; 10] = [
     usual("tlb.4k.walk_extra", 14.0, 4.0, 40.0),
     usual("walk_extra.32m.chains_1", 15.0, 5.0, 60.0),
     usual("walk_extra.32m.chains_8", 3.0, 1.0, 15.0),
@@ -37,12 +37,12 @@ pub const USUAL: [Usual; 10] = [
     usual("collapse.2m", 550_000.0, 150_000.0, 3_000_000.0),
 ];
 
-const fn usual(name: &'static str, value: f64, low: f64, high: f64) -> Usual {
-    Usual { name, value, low, high }
+const fn usual(name: &'static str, value: f64, low: f64, high: f64) -> UsualFigure {
+    UsualFigure { name, value, low, high }
 }
 
 /// What a figure usually is; none of those that nothing is decided by.
-pub fn usually(name: &str) -> Option<Usual> {
+pub fn usually(name: &str) -> Option<UsualFigure> {
     USUAL.into_iter().find(|usual| usual.name == name)
 }
 
@@ -52,7 +52,7 @@ mod tests {
 
     #[test]
     fn what_is_usual_lies_between_its_bounds() {
-        for Usual { name, value, low, high } in USUAL {
+        for UsualFigure { name, value, low, high } in USUAL {
             assert!(0.0 < low && low < value && value < high, "{name}");
             assert_eq!(usually(name).map(|found| found.value), Some(value));
         }

@@ -7,9 +7,9 @@
 mod control;
 
 use super::estimate::{Interval, rate};
-use super::policy::{Found, Seen, View};
+use super::policy::{MissedPages, RegionMisses, RegionView};
 use super::processor_seconds;
-use super::sampler::{SampleError, Sampler, Target, Unable, Way};
+use super::sampler::{SampleError, Sampler, SamplerKind, Target, UnusableSampler};
 use crate::pagemap::{self, PAGE_BYTES};
 use crate::pages::HUGE_BYTES;
 use control::{Control, REGION_BYTES};
@@ -48,13 +48,13 @@ pub struct Damon {
 ///
 /// # Errors
 /// Why not.
-pub fn check() -> Result<(), Unable> {
+pub fn check() -> Result<(), UnusableSampler> {
     control::check()?;
     if pagemap::frames_readable().unwrap_or(false) {
         return Ok(());
     }
-    Err(Unable::new(
-        Way::Damon,
+    Err(UnusableSampler::new(
+        SamplerKind::Damon,
         "this user may not read frame numbers in /proc/PID/pagemap",
         pagemap::ENABLE_FRAMES,
     ))
@@ -65,11 +65,11 @@ impl Damon {
     ///
     /// # Errors
     /// If this host has none that could be had.
-    pub fn open() -> Result<Damon, Unable> {
+    pub fn open() -> Result<Damon, UnusableSampler> {
         check()?;
         let flags = File::open("/proc/kpageflags").map_err(|error| {
-            Unable::new(
-                Way::Damon,
+            UnusableSampler::new(
+                SamplerKind::Damon,
                 format!("/proc/kpageflags: {error}"),
                 "a kernel with CONFIG_PROC_PAGE_MONITOR, as root",
             )
@@ -85,7 +85,7 @@ impl Damon {
     }
 
     /// Frames of pages that were chosen at random, with the pages' addresses.
-    fn choose(&mut self, pagemap: &File, parts: &[View]) -> io::Result<HashMap<u64, u64>> {
+    fn choose(&mut self, pagemap: &File, parts: &[RegionView]) -> io::Result<HashMap<u64, u64>> {
         let each = (PAGES_MAX / parts.len().max(1)).clamp(1, PAGES_EACH_MAX);
         let mut chosen = HashMap::new();
         for part in parts {
@@ -122,16 +122,16 @@ impl Damon {
 }
 
 impl Sampler for Damon {
-    fn way(&self) -> Way {
-        Way::Damon
+    fn way(&self) -> SamplerKind {
+        SamplerKind::Damon
     }
 
     fn parts_at_once(&self) -> usize {
         PAGES_MAX
     }
 
-    fn sample(&mut self, target: Target<'_>, parts: &[View]) -> Result<Vec<Found>, SampleError> {
-        let of_process = |error| SampleError::of_process(Way::Damon, error);
+    fn sample(&mut self, target: Target<'_>, parts: &[RegionView]) -> Result<Vec<RegionMisses>, SampleError> {
+        let of_process = |error| SampleError::of_process(SamplerKind::Damon, error);
         let mut chosen = self.choose(target.pagemap, parts).map_err(of_process)?;
         let frames = apart(&mut chosen);
         if frames.is_empty() {
@@ -139,7 +139,7 @@ impl Sampler for Damon {
         }
         let before = processor_seconds(target.pid).map_err(of_process)?;
         let looked = self.control.look(&frames, self.interval.get(), LOOKS);
-        let looked = looked.map_err(|error| SampleError::Io { way: Way::Damon, error })?;
+        let looked = looked.map_err(|error| SampleError::Io { way: SamplerKind::Damon, error })?;
         let ran = processor_seconds(target.pid).map_err(of_process)? - before;
         let times: HashMap<u64, u32> = looked.into_iter().collect();
         let pages: Vec<(u64, u32)> =
@@ -166,20 +166,22 @@ impl Sampler for Damon {
 
 /// What pages (addresses, and at how many looks their bit was set) say of their parts, if the process had `ran` seconds
 /// of processor time meanwhile.
-fn estimated(parts: &[View], pages: &[(u64, u32)], ran: f64) -> Vec<Found> {
+fn estimated(parts: &[RegionView], pages: &[(u64, u32)], ran: f64) -> Vec<RegionMisses> {
     let mut by_part: HashMap<u64, Vec<(u64, u32)>> = HashMap::new();
     for &(page, times) in pages {
         by_part.entry(page / HUGE_BYTES * HUGE_BYTES).or_default().push((page, times));
     }
     let interval = ran / f64::from(LOOKS);
-    let of_part = |part: &View| {
+    let of_part = |part: &RegionView| {
         let pages = by_part.get(&part.start)?;
         let rates = pages.iter().map(|&(_, times)| rate(times.into(), LOOKS.into(), interval));
         let each = rates.sum::<f64>() / pages.len() as f64;
-        Some(Found {
+        Some(RegionMisses {
             start: part.start,
             misses_per_second: each * f64::from(part.resident_pages),
-            seen: Seen::Pages(pages.iter().filter(|(_, times)| *times > 0).map(|(page, _)| *page).collect()),
+            seen: MissedPages::Pages(
+                pages.iter().filter(|(_, times)| *times > 0).map(|(page, _)| *page).collect(),
+            ),
             saturated: pages.iter().any(|(_, times)| *times == LOOKS),
         })
     };
@@ -218,8 +220,8 @@ mod tests {
 
     const PART: u64 = 64 * HUGE_BYTES;
 
-    fn view(start: u64) -> View {
-        View { start, resident_pages: 400, huge: false }
+    fn view(start: u64) -> RegionView {
+        RegionView { start, resident_pages: 400, huge: false }
     }
 
     #[test]
@@ -228,7 +230,7 @@ mod tests {
         let pages = [(PART + 4096, 10), (PART + 8192, 0), (PART + HUGE_BYTES, 5)];
         let found = estimated(&parts, &pages, 0.05);
         assert_eq!(found.len(), 2, "nothing is known of the third");
-        assert_eq!(found[0].seen, Seen::Pages(vec![PART + 4096]));
+        assert_eq!(found[0].seen, MissedPages::Pages(vec![PART + 4096]));
         assert!(found[0].saturated && !found[1].saturated);
         let expected = 400.0 * 20f64.ln() / 0.005 / 2.0;
         assert!((found[0].misses_per_second - expected).abs() < 1e-6);

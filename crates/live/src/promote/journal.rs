@@ -1,14 +1,14 @@
 //! What is told of a run: decisions and standings while it goes on, a summary at the end.
 
 use super::policy::Policy;
-use super::sampler::{Unable, Way};
+use super::sampler::{SamplerKind, UnusableSampler};
 
 /// Who is told what happens, while it happens.
 pub trait Watcher {
     /// Something was decided.
     fn decided(&mut self, decision: &Decision);
     /// Some time passed.
-    fn passed(&mut self, standing: &Standing<'_>);
+    fn passed(&mut self, standing: &PromotionStatus<'_>);
 }
 
 /// What was decided of a part.
@@ -21,7 +21,7 @@ pub struct Decision {
     /// The part's address.
     pub start: u64,
     /// What.
-    pub what: What,
+    pub what: DecisionKind,
     /// Its charges by then; none where it was split.
     pub charges: Option<f64>,
     /// Pages that it had.
@@ -32,7 +32,7 @@ pub struct Decision {
 
 /// What may be decided.
 #[derive(Clone, Debug, PartialEq)]
-pub enum What {
+pub enum DecisionKind {
     /// It is on a huge page now.
     Promoted {
         /// Processor time that it took.
@@ -80,7 +80,7 @@ impl Times {
 
 /// How it stands.
 #[derive(Clone, Copy, Debug)]
-pub struct Standing<'a> {
+pub struct PromotionStatus<'a> {
     /// Parts, charges, promotions.
     pub policy: &'a Policy,
     /// Times.
@@ -88,7 +88,7 @@ pub struct Standing<'a> {
     /// Rounds so far.
     pub rounds: u64,
     /// By what is sampled.
-    pub way: Way,
+    pub way: SamplerKind,
 }
 
 /// Why it is over.
@@ -110,9 +110,9 @@ pub struct Summary {
     /// The program that the process ran.
     pub program: String,
     /// By what was sampled.
-    pub way: Way,
+    pub way: SamplerKind,
     /// Better ways that could not be used.
-    pub unable: Vec<Unable>,
+    pub unable: Vec<UnusableSampler>,
     /// What the sampler had to leave out.
     pub notes: Vec<String>,
     /// Why it is over.

@@ -20,11 +20,11 @@ mod run;
 mod sampler;
 mod survey;
 
-pub use journal::{Decision, Ended, Standing, Summary, Times, Watcher, What};
+pub use journal::{Decision, DecisionKind, Ended, PromotionStatus, Summary, Times, Watcher};
 pub use policy::Prices;
 pub use run::{Options, run};
-pub use sampler::{SampleError, Unable, Way};
-pub use survey::{Forbids, Grown, Survey, survey};
+pub use sampler::{SampleError, SamplerKind, UnusableSampler};
+pub use survey::{GrownBlocks, HugePageBan, Survey, survey};
 
 use crate::pagemap::{self, PagemapError};
 use crate::pages::{OldKernel, check_kernel};
@@ -57,7 +57,7 @@ pub enum PromoteError {
         /// The process.
         pid: Pid,
         /// Each way that was tried, with the reason.
-        unable: Vec<Unable>,
+        unable: Vec<UnusableSampler>,
     },
     /// It failed in the middle.
     #[error(transparent)]
@@ -72,7 +72,7 @@ pub enum PromoteError {
     },
 }
 
-fn listed(unable: &[Unable]) -> String {
+fn listed(unable: &[UnusableSampler]) -> String {
     unable.iter().map(|unable| format!("\n  {unable}")).collect()
 }
 
@@ -109,9 +109,9 @@ fn processor_seconds(pid: Pid) -> io::Result<f64> {
 #[derive(Debug)]
 pub struct Host {
     /// The ways that can be used, best first.
-    pub able: Vec<Way>,
+    pub able: Vec<SamplerKind>,
     /// Those that cannot.
-    pub unable: Vec<Unable>,
+    pub unable: Vec<UnusableSampler>,
 }
 
 /// What this host and user can sample by; whether they may promote too says [`crate::pages::check_host`]. Takes nothing
@@ -121,8 +121,11 @@ pub struct Host {
 /// If the kernel is too old.
 pub fn check_host() -> Result<Host, PromoteError> {
     check_kernel()?;
-    let checks =
-        [(Way::Pmu, pmu::check()), (Way::Damon, damon::check()), (Way::Referenced, referenced_bits::check())];
+    let checks = [
+        (SamplerKind::Pmu, pmu::check()),
+        (SamplerKind::Damon, damon::check()),
+        (SamplerKind::Referenced, referenced_bits::check()),
+    ];
     let mut host = Host { able: Vec::new(), unable: Vec::new() };
     for (way, outcome) in checks {
         match outcome {

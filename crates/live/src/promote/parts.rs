@@ -1,6 +1,6 @@
 //! Which parts of a process could be on huge pages: 2 MiB of private, writable memory without a file.
 
-use super::policy::{PART_PAGES, View};
+use super::policy::{PART_PAGES, RegionView};
 use crate::pagemap::scan::{Region, Scanner};
 use crate::pages::HUGE_BYTES;
 use crate::tracing::maps::Mapping;
@@ -23,7 +23,7 @@ pub fn blocks(mapping: &Mapping) -> Option<(u64, u64)> {
 ///
 /// # Errors
 /// If the process has ended, or the kernel has no `PAGEMAP_SCAN`.
-pub fn views(pagemap: &File, mappings: &[Mapping]) -> io::Result<Vec<View>> {
+pub fn views(pagemap: &File, mappings: &[Mapping]) -> io::Result<Vec<RegionView>> {
     let mut scanner = Scanner::new();
     let mut views = Vec::new();
     for (from, to) in mappings.iter().filter(|mapping| is_candidate(mapping)).filter_map(blocks) {
@@ -38,13 +38,13 @@ pub fn views(pagemap: &File, mappings: &[Mapping]) -> io::Result<Vec<View>> {
 }
 
 /// Counts a region's pages for the parts that they lie in. Regions come in order.
-fn add(region: &Region, views: &mut Vec<View>) {
+fn add(region: &Region, views: &mut Vec<RegionView>) {
     let mut at = region.start;
     while at < region.end {
         let start = at / HUGE_BYTES * HUGE_BYTES;
         let end = region.end.min(start + HUGE_BYTES);
         if views.last().is_none_or(|last| last.start != start) {
-            views.push(View { start, resident_pages: 0, huge: false });
+            views.push(RegionView { start, resident_pages: 0, huge: false });
         }
         if let Some(view) = views.last_mut() {
             view.resident_pages += ((end - at) / 4096) as u32;

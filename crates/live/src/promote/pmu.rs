@@ -7,9 +7,9 @@
 
 mod ring;
 
-use super::policy::{Found, Seen, View};
+use super::policy::{MissedPages, RegionMisses, RegionView};
 use super::processor_seconds;
-use super::sampler::{SampleError, Sampler, Target, Unable, Way};
+use super::sampler::{SampleError, Sampler, SamplerKind, Target, UnusableSampler};
 use crate::pages::HUGE_BYTES;
 use crate::perf;
 use crate::tracing::sys::Pid;
@@ -50,15 +50,15 @@ pub struct Pmu {
 ///
 /// # Errors
 /// Why not.
-pub fn check() -> Result<(), Unable> {
+pub fn check() -> Result<(), UnusableSampler> {
     open(std::process::id() as Pid).map(drop)
 }
 
-fn open(thread: Pid) -> Result<Vec<Event>, Unable> {
+fn open(thread: Pid) -> Result<Vec<Event>, UnusableSampler> {
     let cpus = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     if !cpus.contains("GenuineIntel") {
-        return Err(Unable::new(
-            Way::Pmu,
+        return Err(UnusableSampler::new(
+            SamplerKind::Pmu,
             "precise samples of TLB misses are supported on Intel's processors only",
             "another way to sample: --sampler",
         ));
@@ -66,21 +66,25 @@ fn open(thread: Pid) -> Result<Vec<Event>, Unable> {
     events(thread).map_err(unable)
 }
 
-fn unable(error: io::Error) -> Unable {
+fn unable(error: io::Error) -> UnusableSampler {
     let paranoid = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap_or_default();
     match error.raw_os_error() {
-        Some(1 | 13) => Unable::new(
-            Way::Pmu,
+        Some(1 | 13) => UnusableSampler::new(
+            SamplerKind::Pmu,
             format!("samples are not permitted (kernel.perf_event_paranoid is {})", paranoid.trim()),
             "be root, have the capability CAP_PERFMON, or sysctl kernel.perf_event_paranoid=2",
         ),
         // ENOENT, ENODEV, EINVAL, EOPNOTSUPP.
-        Some(2 | 19 | 22 | 95) => Unable::new(
-            Way::Pmu,
+        Some(2 | 19 | 22 | 95) => UnusableSampler::new(
+            SamplerKind::Pmu,
             "this processor, or its hypervisor, offers no precise samples of TLB misses",
             "a host with them: hardware, or a virtual machine that is given the performance counters",
         ),
-        _ => Unable::new(Way::Pmu, format!("perf_event_open: {error}"), "another way to sample: --sampler"),
+        _ => UnusableSampler::new(
+            SamplerKind::Pmu,
+            format!("perf_event_open: {error}"),
+            "another way to sample: --sampler",
+        ),
     }
 }
 
@@ -99,7 +103,7 @@ impl Pmu {
     ///
     /// # Errors
     /// If processor, kernel or user cannot.
-    pub fn open(pid: Pid) -> Result<Pmu, Unable> {
+    pub fn open(pid: Pid) -> Result<Pmu, UnusableSampler> {
         let threads = HashMap::from([(pid, open(pid)?)]);
         let until = processor_seconds(pid).map_err(unable)?;
         let mut pmu = Pmu { threads, until, lost: 0 };
@@ -129,16 +133,16 @@ impl Pmu {
 }
 
 impl Sampler for Pmu {
-    fn way(&self) -> Way {
-        Way::Pmu
+    fn way(&self) -> SamplerKind {
+        SamplerKind::Pmu
     }
 
     fn parts_at_once(&self) -> usize {
         usize::MAX
     }
 
-    fn sample(&mut self, target: Target<'_>, parts: &[View]) -> Result<Vec<Found>, SampleError> {
-        let of_process = |error| SampleError::of_process(Way::Pmu, error);
+    fn sample(&mut self, target: Target<'_>, parts: &[RegionView]) -> Result<Vec<RegionMisses>, SampleError> {
+        let of_process = |error| SampleError::of_process(SamplerKind::Pmu, error);
         let mut contents = Contents::default();
         for event in self.threads.values_mut().flatten() {
             event.ring.drain(&mut contents);
@@ -163,19 +167,24 @@ impl Sampler for Pmu {
 
 /// Samples by part, if the process had `ran` seconds of processor time meanwhile. What was lost is taken to have been
 /// spread as what was not.
-fn counted(parts: &[View], contents: &Contents, ran: f64) -> Vec<Found> {
+fn counted(parts: &[RegionView], contents: &Contents, ran: f64) -> Vec<RegionMisses> {
     let mut by_part: HashMap<u64, Vec<u64>> = HashMap::new();
     for &address in &contents.addresses {
         by_part.entry(address / HUGE_BYTES * HUGE_BYTES).or_default().push(address / 4096 * 4096);
     }
     let kept = contents.addresses.len() as f64;
     let each = PERIOD as f64 * (kept + contents.lost as f64) / kept.max(1.0) / ran;
-    let of_part = |part: &View| {
+    let of_part = |part: &RegionView| {
         let mut pages = by_part.remove(&part.start).unwrap_or_default();
         let misses_per_second = pages.len() as f64 * each;
         pages.sort_unstable();
         pages.dedup();
-        Found { start: part.start, misses_per_second, seen: Seen::Pages(pages), saturated: false }
+        RegionMisses {
+            start: part.start,
+            misses_per_second,
+            seen: MissedPages::Pages(pages),
+            saturated: false,
+        }
     };
     if ran > 0.0 { parts.iter().map(of_part).collect() } else { Vec::new() }
 }
@@ -186,13 +195,16 @@ mod tests {
 
     #[test]
     fn samples_are_counted_by_part() {
-        let view = |number: u64| View { start: number * HUGE_BYTES, resident_pages: 512, huge: false };
+        let view = |number: u64| RegionView { start: number * HUGE_BYTES, resident_pages: 512, huge: false };
         let part = 7 * HUGE_BYTES;
         let contents = Contents { addresses: vec![part + 5, part + 4097, part + 4098, 1 << 40], lost: 4 };
         let found = counted(&[view(7), view(8)], &contents, 0.5);
-        assert_eq!(found[0].seen, Seen::Pages(vec![part, part + 4096]));
+        assert_eq!(found[0].seen, MissedPages::Pages(vec![part, part + 4096]));
         assert_eq!(found[0].misses_per_second, 3.0 * 10_007.0 * 2.0 / 0.5);
-        assert_eq!((found[1].misses_per_second, found[1].seen.clone()), (0.0, Seen::Pages(Vec::new())));
+        assert_eq!(
+            (found[1].misses_per_second, found[1].seen.clone()),
+            (0.0, MissedPages::Pages(Vec::new()))
+        );
         assert_eq!(counted(&[view(7)], &contents, 0.0), []);
     }
 

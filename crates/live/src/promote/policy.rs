@@ -52,7 +52,7 @@ pub struct Limits {
 
 /// A part as the page map shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct View {
+pub struct RegionView {
     /// Its address, a multiple of 2 MiB.
     pub start: u64,
     /// Base pages that it has.
@@ -63,20 +63,20 @@ pub struct View {
 
 /// What sampling found of a part.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Found {
+pub struct RegionMisses {
     /// The part.
     pub start: u64,
     /// Misses in a second of the process's processor time, by all its pages: at least so many.
     pub misses_per_second: f64,
     /// Which pages were seen to miss.
-    pub seen: Seen,
+    pub seen: MissedPages,
     /// Whether more could not have been seen.
     pub saturated: bool,
 }
 
 /// Pages that were seen to miss. A part is promoted only if there were two: a single page needs its entry in any case.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Seen {
+pub enum MissedPages {
     /// These addresses.
     Pages(Vec<u64>),
     /// More than one, whichever they were.
@@ -100,9 +100,9 @@ pub enum Fate {
 
 /// All that is known of a part.
 #[derive(Clone, Debug)]
-pub struct Part {
+pub struct RegionState {
     /// As it was seen last.
-    pub view: View,
+    pub view: RegionView,
     /// Misses, estimated, that a huge page would have prevented, since it was last on one.
     pub charges: f64,
     /// Misses in a second of processor time, when it was sampled last; none before.
@@ -126,7 +126,7 @@ pub struct Part {
 
 /// A part that is to be promoted now.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Due {
+pub struct DuePromotion {
     /// Which.
     pub start: u64,
     /// Its charges.
@@ -143,7 +143,7 @@ pub struct Policy {
     /// What it decides by. A collapse's price follows those that were made.
     pub prices: Prices,
     limits: Limits,
-    parts: BTreeMap<u64, Part>,
+    parts: BTreeMap<u64, RegionState>,
     /// Misses that parts would have had which are gone.
     saved_before: f64,
     /// Bytes that became resident by promotions.
@@ -169,21 +169,21 @@ impl Policy {
     }
 
     /// All parts, by address.
-    pub fn parts(&self) -> impl Iterator<Item = &Part> {
+    pub fn parts(&self) -> impl Iterator<Item = &RegionState> {
         self.parts.values()
     }
 
     /// Parts that are to be sampled, by address.
-    pub fn watched(&self) -> impl Iterator<Item = &Part> {
+    pub fn watched(&self) -> impl Iterator<Item = &RegionState> {
         self.parts().filter(|part| part.fate == Fate::Watched && part.view.resident_pages >= PAGES_LEAST)
     }
 
     /// Takes in how the memory looks; returns promoted parts that are on small pages again.
-    pub fn look(&mut self, now: f64, views: &[View]) -> Vec<u64> {
+    pub fn look(&mut self, now: f64, views: &[RegionView]) -> Vec<u64> {
         let mut before = std::mem::take(&mut self.parts);
         let mut split = Vec::new();
         for &view in views {
-            let mut part = before.remove(&view.start).unwrap_or_else(|| Part::new(view, now));
+            let mut part = before.remove(&view.start).unwrap_or_else(|| RegionState::new(view, now));
             if part.look(now, view) {
                 split.push(view.start);
             }
@@ -195,7 +195,7 @@ impl Policy {
     }
 
     /// Charges parts with what was found; the findings stand for all time since the same parts' last.
-    pub fn charge(&mut self, now: f64, found: &[Found]) {
+    pub fn charge(&mut self, now: f64, found: &[RegionMisses]) {
         for found in found {
             if let Some(part) = self.parts.get_mut(&found.start) {
                 part.take(found);
@@ -228,9 +228,9 @@ impl Policy {
     }
 
     /// The part with most charges that has enough of them and fits under the budget.
-    pub fn due(&self) -> Option<Due> {
-        let enough = |part: &&Part| part.several && part.charges >= self.threshold(part.promotions);
-        let due = |part: &Part| Due {
+    pub fn due(&self) -> Option<DuePromotion> {
+        let enough = |part: &&RegionState| part.several && part.charges >= self.threshold(part.promotions);
+        let due = |part: &RegionState| DuePromotion {
             start: part.view.start,
             charges: part.charges,
             resident_pages: part.view.resident_pages,
@@ -244,13 +244,13 @@ impl Policy {
     /// Parts that have paid for themselves and do not fit under the budget.
     pub fn over_budget(&self) -> usize {
         let room = self.limits.budget_bytes.saturating_sub(self.added_bytes);
-        let paid = |part: &&Part| part.several && part.charges >= self.threshold(part.promotions);
-        let added = |part: &Part| HUGE_BYTES - u64::from(part.view.resident_pages) * 4096;
+        let paid = |part: &&RegionState| part.several && part.charges >= self.threshold(part.promotions);
+        let added = |part: &RegionState| HUGE_BYTES - u64::from(part.view.resident_pages) * 4096;
         self.watched().filter(paid).filter(|part| added(part) > room).count()
     }
 
     /// A part was promoted, for so many nanoseconds of processor time.
-    pub fn promoted(&mut self, now: f64, due: Due, nanoseconds: f64) {
+    pub fn promoted(&mut self, now: f64, due: DuePromotion, nanoseconds: f64) {
         // What it costs here and now counts more with each.
         self.prices.collapse += (nanoseconds - self.prices.collapse) / 4.0;
         self.added_bytes += due.added_bytes;
@@ -264,7 +264,7 @@ impl Policy {
     }
 
     /// A part would have been promoted.
-    pub fn would_promote(&mut self, now: f64, due: Due) {
+    pub fn would_promote(&mut self, now: f64, due: DuePromotion) {
         self.added_bytes += due.added_bytes;
         self.promotions += 1;
         if let Some(part) = self.parts.get_mut(&due.start) {
@@ -297,9 +297,9 @@ impl Policy {
     }
 }
 
-impl Part {
-    fn new(view: View, now: f64) -> Part {
-        Part {
+impl RegionState {
+    fn new(view: RegionView, now: f64) -> RegionState {
+        RegionState {
             view,
             charges: 0.0,
             misses_per_second: None,
@@ -317,7 +317,7 @@ impl Part {
     }
 
     /// Whether it was promoted and is no longer.
-    fn look(&mut self, now: f64, view: View) -> bool {
+    fn look(&mut self, now: f64, view: RegionView) -> bool {
         self.view = view;
         if view.resident_pages < PAGES_LEAST {
             // It is not sampled: what is found later says nothing of this time.
@@ -341,12 +341,12 @@ impl Part {
         is_split
     }
 
-    fn take(&mut self, found: &Found) {
+    fn take(&mut self, found: &RegionMisses) {
         self.misses_per_second = Some(found.misses_per_second);
         self.saturated = found.saturated;
         match &found.seen {
-            Seen::Several => self.several = true,
-            Seen::Pages(pages) => {
+            MissedPages::Several => self.several = true,
+            MissedPages::Pages(pages) => {
                 for &page in pages {
                     self.several |= *self.first_seen.get_or_insert(page) != page;
                 }

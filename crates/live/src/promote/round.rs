@@ -1,11 +1,11 @@
 //! A round: how the memory looks, a sample of its misses, charges, and the promotions that are due.
 
-use super::journal::{Decision, Times, Watcher, What};
-use super::policy::{Due, Part, Policy, View};
+use super::journal::{Decision, DecisionKind, Times, Watcher};
+use super::policy::{DuePromotion, Policy, RegionState, RegionView};
 use super::sampler::{SampleError, Sampler, Target};
 use super::{PromoteError, parts, processor_seconds};
 use crate::pagemap::{self, PagemapError};
-use crate::pages::{Circumstances, HUGE_BYTES, Handle, Reason, is_disabled, look};
+use crate::pages::{HUGE_BYTES, Handle, HostConditions, Reason, is_disabled, look};
 use crate::timing::thread_time;
 use crate::tracing::maps;
 use crate::tracing::sys::Pid;
@@ -72,7 +72,7 @@ impl Rounds {
                 seconds: began.wall,
                 processor_seconds: began.target,
                 start,
-                what: What::Split,
+                what: DecisionKind::Split,
                 charges: None,
                 resident_pages: view.map_or(0, |view| view.resident_pages),
                 added_bytes: 0,
@@ -94,19 +94,20 @@ impl Rounds {
 
     /// The parts that are to be sampled now: half of them those with most charges, the others by turns. And whether all
     /// have had their turn with these.
-    fn turn(&mut self) -> (Vec<View>, bool) {
-        let watched: Vec<&Part> = self.policy.watched().collect();
+    fn turn(&mut self) -> (Vec<RegionView>, bool) {
+        let watched: Vec<&RegionState> = self.policy.watched().collect();
         let most = self.sampler.parts_at_once();
         if watched.len() <= most {
             return (watched.iter().map(|part| part.view).collect(), true);
         }
-        let mut charged: Vec<&Part> = watched.iter().copied().filter(|part| part.charges > 0.0).collect();
+        let mut charged: Vec<&RegionState> =
+            watched.iter().copied().filter(|part| part.charges > 0.0).collect();
         charged.sort_by(|a, b| b.charges.total_cmp(&a.charges));
         charged.truncate(most / 2);
-        let mut chosen: Vec<View> = charged.iter().map(|part| part.view).collect();
+        let mut chosen: Vec<RegionView> = charged.iter().map(|part| part.view).collect();
         let first = watched.partition_point(|part| part.view.start < self.turn);
         let rest = watched[first..].iter().filter(|part| !chosen.contains(&part.view));
-        let rest: Vec<View> = rest.map(|part| part.view).take(most - chosen.len()).collect();
+        let rest: Vec<RegionView> = rest.map(|part| part.view).take(most - chosen.len()).collect();
         let last = rest.last().map_or(u64::MAX, |view| view.start);
         let all = watched.last().is_none_or(|part| part.view.start <= last);
         self.turn = if all { 0 } else { last + HUGE_BYTES };
@@ -114,15 +115,15 @@ impl Rounds {
         (chosen, all)
     }
 
-    fn promote(&mut self, pagemap: &File, times: Times, due: Due) -> Result<Decision, PromoteError> {
+    fn promote(&mut self, pagemap: &File, times: Times, due: DuePromotion) -> Result<Decision, PromoteError> {
         let what = if self.dry_run {
             self.policy.would_promote(times.target, due);
-            What::WouldPromote
+            DecisionKind::WouldPromote
         } else if is_forbidden(self.pid) {
             let reason = Reason::Disabled.to_string();
             self.failures += 1;
             let again = self.policy.failed(times.target, due.start, reason.clone(), false);
-            What::Failed { reason, again }
+            DecisionKind::Failed { reason, again }
         } else {
             let before = thread_time().as_secs_f64();
             let outcome = self.handle.collapse(due.start, HUGE_BYTES);
@@ -131,16 +132,17 @@ impl Rounds {
             match outcome {
                 Ok(()) => {
                     self.policy.promoted(times.target, due, seconds * 1e9);
-                    What::Promoted { nanoseconds: seconds * 1e9 }
+                    DecisionKind::Promoted { nanoseconds: seconds * 1e9 }
                 }
                 Err(error) => self.not_promoted(pagemap, times, due, error)?,
             }
         };
-        let added_bytes = if what == What::WouldPromote || matches!(what, What::Promoted { .. }) {
-            due.added_bytes
-        } else {
-            0
-        };
+        let added_bytes =
+            if what == DecisionKind::WouldPromote || matches!(what, DecisionKind::Promoted { .. }) {
+                due.added_bytes
+            } else {
+                0
+            };
         Ok(Decision {
             seconds: times.wall,
             processor_seconds: times.target,
@@ -156,9 +158,9 @@ impl Rounds {
         &mut self,
         pagemap: &File,
         times: Times,
-        due: Due,
+        due: DuePromotion,
         error: io::Error,
-    ) -> Result<What, PromoteError> {
+    ) -> Result<DecisionKind, PromoteError> {
         let may_pass = match Errno::from_io_error(&error) {
             Some(Errno::PERM) => return Err(PromoteError::Forbidden { pid: self.pid, error }),
             Some(Errno::SRCH) => return Err(self.failed(error)),
@@ -167,7 +169,7 @@ impl Rounds {
         let reason = reason(self.pid, pagemap, due.start, &error);
         self.failures += 1;
         let again = self.policy.failed(times.target, due.start, reason.clone(), may_pass);
-        Ok(What::Failed { reason, again })
+        Ok(DecisionKind::Failed { reason, again })
     }
 
     /// The error of a file or call about the process.
@@ -186,7 +188,7 @@ fn is_forbidden(pid: Pid) -> bool {
 
 /// Why a part cannot be on a huge page now.
 fn reason(pid: Pid, pagemap: &File, start: u64, error: &io::Error) -> String {
-    let around = Circumstances::of(pid);
+    let around = HostConditions::of(pid);
     let seen = maps::detailed_mappings(pid)
         .and_then(|mappings| look(pagemap, &mappings, &[(start, HUGE_BYTES)]))
         .unwrap_or_default();

@@ -1,11 +1,11 @@
 //! The loop: rounds, as far apart as they may be, until the process ends or we are to.
 
-use super::choice::{self, Opened};
-use super::journal::{Ended, Standing, Summary, Times, Watcher};
+use super::choice::{self, SamplerSelection};
+use super::journal::{Ended, PromotionStatus, Summary, Times, Watcher};
 use super::pace::Pace;
 use super::policy::{Limits, Policy, Prices};
 use super::round::Rounds;
-use super::sampler::{SampleError, Unable, Way};
+use super::sampler::{SampleError, SamplerKind, UnusableSampler};
 use super::{PromoteError, processor_seconds};
 use crate::pagemap::{self, PagemapError};
 use crate::pages::{Handle, check_kernel};
@@ -22,7 +22,7 @@ const TICK_LEAST: Duration = Duration::from_millis(20);
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// By what misses are sampled; none for the best that can be used.
-    pub way: Option<Way>,
+    pub way: Option<SamplerKind>,
     /// What the policy keeps to.
     pub limits: Limits,
     /// The share of the process's processor time that sampling may use.
@@ -56,7 +56,7 @@ pub fn run(
     }
     let program = pagemap::program(pid);
     let clocks = Clocks::begin(pid).map_err(|_| PagemapError::Ended(pid))?;
-    let Opened { sampler, unable } =
+    let SamplerSelection { sampler, unable } =
         choice::open(options.way, pid).map_err(|unable| PromoteError::NoSampler { pid, unable })?;
     let pace = Pace::new(options.own_share, clocks.target);
     let policy = Policy::new(prices, options.limits);
@@ -64,9 +64,9 @@ pub fn run(
     let is_free = options.way.is_none();
     let processors = std::thread::available_parallelism().map_or(1.0, |number| usize::from(number) as f64);
     let (next, times) = (Duration::ZERO, Times::default());
-    let mut running = Running { clocks, pace, rounds, next, times, processors, unable, is_free };
+    let mut running = PromotionLoop { clocks, pace, rounds, next, times, processors, unable, is_free };
     let ended = running.until_end(options.seconds, stop, watcher)?;
-    let Running { rounds, times, unable, .. } = running;
+    let PromotionLoop { rounds, times, unable, .. } = running;
     Ok(Summary {
         program,
         way: rounds.sampler.way(),
@@ -111,7 +111,7 @@ fn own_seconds() -> std::io::Result<f64> {
     processor_seconds(std::process::id() as Pid)
 }
 
-struct Running {
+struct PromotionLoop {
     clocks: Clocks,
     pace: Pace,
     rounds: Rounds,
@@ -121,12 +121,12 @@ struct Running {
     /// On which the process may run.
     processors: f64,
     /// Ways that cannot be used, or no longer.
-    unable: Vec<Unable>,
+    unable: Vec<UnusableSampler>,
     /// Whether another way may be taken when one fails.
     is_free: bool,
 }
 
-impl Running {
+impl PromotionLoop {
     fn until_end(
         &mut self,
         seconds: Option<f64>,
@@ -149,7 +149,7 @@ impl Running {
             if let Some(ended) = ended {
                 break ended;
             }
-            watcher.passed(&Standing {
+            watcher.passed(&PromotionStatus {
                 policy: &self.rounds.policy,
                 times: self.times,
                 rounds: self.rounds.count,
@@ -209,14 +209,14 @@ impl Running {
     }
 
     /// Samples by the best way that is left after this one failed; the end if there is none.
-    fn next_way(&mut self, failed: Way, error: &std::io::Error) -> Option<Ended> {
+    fn next_way(&mut self, failed: SamplerKind, error: &std::io::Error) -> Option<Ended> {
         let enable = "end what else uses it, and try again";
-        self.unable.push(Unable::new(
+        self.unable.push(UnusableSampler::new(
             failed,
             format!("it failed after {} rounds: {error}", self.rounds.count),
             enable,
         ));
-        let left = Way::ALL.into_iter().skip_while(|&way| way != failed).skip(1);
+        let left = SamplerKind::ALL.into_iter().skip_while(|&way| way != failed).skip(1);
         for way in left {
             match way.open(self.clocks.pid) {
                 Ok(sampler) => {
@@ -234,23 +234,23 @@ impl Running {
 mod tests {
     use super::*;
     use crate::promote::journal::Decision;
-    use crate::promote::policy::{FACTOR, Found, View};
+    use crate::promote::policy::{FACTOR, RegionMisses, RegionView};
     use crate::promote::sampler::{Sampler, Target};
 
     /// As DAMON, when someone else takes it.
     struct Lost;
 
     impl Sampler for Lost {
-        fn way(&self) -> Way {
-            Way::Damon
+        fn way(&self) -> SamplerKind {
+            SamplerKind::Damon
         }
 
         fn parts_at_once(&self) -> usize {
             1
         }
 
-        fn sample(&mut self, _: Target<'_>, _: &[View]) -> Result<Vec<Found>, SampleError> {
-            Err(SampleError::Io { way: Way::Damon, error: std::io::ErrorKind::ResourceBusy.into() })
+        fn sample(&mut self, _: Target<'_>, _: &[RegionView]) -> Result<Vec<RegionMisses>, SampleError> {
+            Err(SampleError::Io { way: SamplerKind::Damon, error: std::io::ErrorKind::ResourceBusy.into() })
         }
 
         fn kernel_seconds(&self) -> f64 {
@@ -263,7 +263,7 @@ mod tests {
     impl Watcher for Nobody {
         fn decided(&mut self, _: &Decision) {}
 
-        fn passed(&mut self, _: &Standing<'_>) {}
+        fn passed(&mut self, _: &PromotionStatus<'_>) {}
     }
 
     #[test]
@@ -279,13 +279,13 @@ mod tests {
         let (next, times, unable) = (Duration::ZERO, Times::default(), Vec::new());
         let pace = Pace::new(1.0, clocks.target);
         let mut running =
-            Running { clocks, pace, rounds, next, times, processors: 1.0, unable, is_free: true };
+            PromotionLoop { clocks, pace, rounds, next, times, processors: 1.0, unable, is_free: true };
         let stop = AtomicBool::new(false);
         assert_eq!(running.round(&stop, &mut Nobody).unwrap(), None);
-        assert_eq!(running.rounds.sampler.way(), Way::Referenced);
+        assert_eq!(running.rounds.sampler.way(), SamplerKind::Referenced);
         assert!(running.unable[0].why.contains("failed after 1 rounds"), "{:?}", running.unable);
         assert_eq!(
-            running.next_way(Way::Referenced, &std::io::ErrorKind::Other.into()),
+            running.next_way(SamplerKind::Referenced, &std::io::ErrorKind::Other.into()),
             Some(Ended::Unsampled)
         );
         (running.rounds.sampler, running.is_free) = (Box::new(Lost), false);

@@ -2,8 +2,8 @@
 //! thread is followed, and only those stop at system calls that something is being done to. Debuggers and their like
 //! are let go, as a process has one tracer.
 
-use super::stops::{self, Event, Status};
-use super::sys::{self, Go, Pid, Usage, option};
+use super::stops::{self, StopEvent, WaitStatus};
+use super::sys::{self, Pid, Resume, Usage, option};
 use super::{End, image, maps};
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -24,14 +24,14 @@ pub trait Work {
     fn begin(&mut self, image: usize, process: Pid) -> Option<Self::Job>;
 
     /// The beginning or the end of a system call.
-    fn on_call(&mut self, image: usize, process: Pid, job: Self::Job) -> Next<Self::Job>;
+    fn on_call(&mut self, image: usize, process: Pid, job: Self::Job) -> JobStep<Self::Job>;
 
     /// The last thread of a process begins to end. The process still has its memory.
     fn at_end(&mut self, image: usize, thread: Pid);
 }
 
 /// How a job goes on.
-pub enum Next<Job> {
+pub enum JobStep<Job> {
     /// At the next beginning or end of a system call.
     Job(Job),
     /// It is done.
@@ -107,30 +107,30 @@ impl<W: Work> Follower<W> {
         }
     }
 
-    fn on_stop(&mut self, pid: Pid, status: Status) {
+    fn on_stop(&mut self, pid: Pid, status: WaitStatus) {
         match status {
-            Status::Signal(signal) => self.resume(pid, signal),
-            Status::Call => self.on_call(pid),
-            Status::Event(Event::Exec, _) => {
+            WaitStatus::Signal(signal) => self.resume(pid, signal),
+            WaitStatus::Call => self.on_call(pid),
+            WaitStatus::Event(StopEvent::Exec, _) => {
                 self.begin_image(pid);
                 self.go_on(pid);
             }
-            Status::Event(Event::Fork | Event::Vfork | Event::Clone, _) => self.on_child(pid),
-            Status::Event(Event::Exit, _) => {
+            WaitStatus::Event(StopEvent::Fork | StopEvent::Vfork | StopEvent::Clone, _) => self.on_child(pid),
+            WaitStatus::Event(StopEvent::Exit, _) => {
                 self.on_exit(pid);
                 self.resume(pid, 0);
             }
-            Status::Event(Event::Stop, signal) if stops::is_group_stop(signal) => {
-                _ = sys::go(pid, Go::Listen, 0)
+            WaitStatus::Event(StopEvent::Stop, signal) if stops::is_group_stop(signal) => {
+                _ = sys::go(pid, Resume::Listen, 0)
             }
-            Status::Event(..) | Status::Exited(_) | Status::Killed(_) => self.resume(pid, 0),
+            WaitStatus::Event(..) | WaitStatus::Exited(_) | WaitStatus::Killed(_) => self.resume(pid, 0),
         }
     }
 
     /// Lets a thread go on; one that was killed meanwhile is past it.
     fn resume(&self, pid: Pid, signal: i32) {
         let works = self.tasks.get(&pid).is_some_and(|task| task.job.is_some());
-        let _ = sys::go(pid, if works { Go::ToCall } else { Go::On }, signal);
+        let _ = sys::go(pid, if works { Resume::ToCall } else { Resume::On }, signal);
     }
 
     /// Lets a thread go on, or its process go, where nothing more is to be done to it and it traces others.
@@ -164,9 +164,9 @@ impl<W: Work> Follower<W> {
             && let Some(process) = self.processes.get(&task.process)
         {
             task.job = match self.work.on_call(process.image, pid, job) {
-                Next::Job(job) => Some(job),
-                Next::Done => None,
-                Next::LetGo => return self.let_go(pid),
+                JobStep::Job(job) => Some(job),
+                JobStep::Done => None,
+                JobStep::LetGo => return self.let_go(pid),
             };
         }
         self.go_on(pid);
@@ -175,7 +175,7 @@ impl<W: Work> Follower<W> {
     /// From now on a process is seen only when it ends, if it is our own child.
     fn let_go(&mut self, pid: Pid) {
         // One that has just been killed stays traced, and is seen to its end.
-        if sys::go(pid, Go::Alone, 0).is_ok() {
+        if sys::go(pid, Resume::Alone, 0).is_ok() {
             self.tasks.remove(&pid);
             self.processes.remove(&pid);
         }
@@ -226,7 +226,7 @@ impl<W: Work> Follower<W> {
     /// Lets go of all that are left.
     fn release(&mut self) {
         for child in self.early.drain() {
-            let _ = sys::go(child, Go::Alone, 0);
+            let _ = sys::go(child, Resume::Alone, 0);
         }
         let mut left: HashSet<Pid> = self.tasks.drain().map(|(pid, _)| pid).collect();
         for &pid in &left {
@@ -235,11 +235,11 @@ impl<W: Work> Follower<W> {
         }
         while !left.is_empty() {
             let Ok((pid, status)) = stops::wait(-1) else { return };
-            if let Status::Event(Event::Fork | Event::Vfork | Event::Clone, _) = status {
+            if let WaitStatus::Event(StopEvent::Fork | StopEvent::Vfork | StopEvent::Clone, _) = status {
                 left.extend(sys::event_message(pid).map(|child| child as Pid));
             }
-            let signal = if let Status::Signal(signal) = status { signal } else { 0 };
-            let _ = sys::go(pid, Go::Alone, signal);
+            let signal = if let WaitStatus::Signal(signal) = status { signal } else { 0 };
+            let _ = sys::go(pid, Resume::Alone, signal);
             left.remove(&pid);
         }
     }
@@ -250,7 +250,7 @@ pub fn end_unbegun(pid: Pid) {
     let _ = sys::kill(pid, sys::SIGKILL);
     while stops::wait(pid).is_ok_and(|(_, status)| End::of(status).is_none()) {
         // It ends by the signal whatever it stops at before; a stop of its end would need to be left.
-        let _ = sys::go(pid, Go::On, 0);
+        let _ = sys::go(pid, Resume::On, 0);
     }
 }
 

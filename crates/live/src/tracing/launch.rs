@@ -1,7 +1,7 @@
 //! Starting a program: traced, and stopped before its first instruction.
 
-use super::stops::{self, Event, Status};
-use super::sys::{self, Go, Pid};
+use super::stops::{self, StopEvent, WaitStatus};
+use super::sys::{self, Pid, Resume};
 use std::ffi::{CString, OsString, c_char, c_int};
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -135,8 +135,8 @@ fn to_exec(
 ) -> Result<Pid, LaunchError> {
     loop {
         match stops::wait_awake(child)?.1 {
-            Status::Event(Event::Exec, _) => return Ok(child),
-            Status::Exited(_) | Status::Killed(_) => {
+            WaitStatus::Event(StopEvent::Exec, _) => return Ok(child),
+            WaitStatus::Exited(_) | WaitStatus::Killed(_) => {
                 let mut said = [0; 5];
                 failure.read_exact(&mut said)?;
                 let number = i32::from_le_bytes([said[1], said[2], said[3], said[4]]);
@@ -147,8 +147,8 @@ fn to_exec(
                     _ => LaunchError::Exec { program: program.clone(), error },
                 });
             }
-            Status::Signal(signal) => sys::go(child, Go::On, signal)?,
-            Status::Call | Status::Event(..) => sys::go(child, Go::On, 0)?,
+            WaitStatus::Signal(signal) => sys::go(child, Resume::On, signal)?,
+            WaitStatus::Call | WaitStatus::Event(..) => sys::go(child, Resume::On, 0)?,
         }
     }
 }

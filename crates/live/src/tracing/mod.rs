@@ -12,7 +12,7 @@ pub(crate) mod sys;
 pub use follower::Relay;
 pub use launch::LaunchError;
 
-use first_process::First;
+use first_process::FirstProcess;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::io::{PipeWriter, Write};
@@ -37,10 +37,10 @@ impl From<ExitStatus> for End {
 
 impl End {
     /// None of a status that is not the end.
-    pub(crate) fn of(status: stops::Status) -> Option<End> {
+    pub(crate) fn of(status: stops::WaitStatus) -> Option<End> {
         match status {
-            stops::Status::Exited(status) => Some(End::Exit(status)),
-            stops::Status::Killed(signal) => Some(End::Signal(signal)),
+            stops::WaitStatus::Exited(status) => Some(End::Exit(status)),
+            stops::WaitStatus::Killed(signal) => Some(End::Signal(signal)),
             _ => None,
         }
     }
@@ -61,7 +61,7 @@ struct Interrupted {
     killed: bool,
     /// Where another process that traces them hears of it.
     elsewhere: Option<PipeWriter>,
-    first: First,
+    first: FirstProcess,
 }
 
 impl Interrupt {
@@ -107,7 +107,7 @@ impl Interrupt {
 
     /// It has ended, and its number may be another's.
     pub(crate) fn first_ended(&self) {
-        self.state().first = First::Ended;
+        self.state().first = FirstProcess::Ended;
     }
 
     pub(crate) fn began(&self, thread: sys::Pid) {

@@ -149,7 +149,7 @@ impl Registers {
 
 /// How a stopped thread goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Go {
+pub enum Resume {
     /// To the next event.
     On = 7,
     /// To the next event or the next end of a system call.
@@ -202,7 +202,7 @@ pub fn interrupt(pid: Pid) -> io::Result<()> {
 }
 
 /// Lets a stopped thread go on, with this signal if not 0.
-pub fn go(pid: Pid, how: Go, signal: i32) -> io::Result<()> {
+pub fn go(pid: Pid, how: Resume, signal: i32) -> io::Result<()> {
     ptrace(how as u64, pid, 0, signal as u64).map(drop)
 }
 

@@ -6,7 +6,7 @@ use super::shared::{
     Start, TEXT_BASE, TEXT_BYTES, descriptor, order, step_name,
 };
 use super::space::FILE_BYTES;
-use super::tracee::{Injection, Site};
+use super::tracee::{Injection, SyscallSite};
 use crate::tracing::stops;
 use crate::tracing::sys::{self, Pid, map, number};
 use memmap2::MmapRaw;
@@ -111,7 +111,7 @@ fn opened(agent: Pid, descriptor: u32) -> io::Result<File> {
 
 /// How a thread comes to have an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Begin {
+pub enum AgentStart {
     /// A new program, with nothing of the agent's in its memory.
     Exec,
     /// A copy of another process's memory, with its agent's code.
@@ -120,8 +120,13 @@ pub enum Begin {
 
 impl Agent {
     /// Starts an agent in the memory of a stopped thread that is alone there.
-    pub fn start(pid: Pid, begin: Begin, array: &TrapArray, log_entries: u64) -> Result<Agent, AgentError> {
-        let site = if begin == Begin::Exec { Site::Here } else { Site::Agent };
+    pub fn start(
+        pid: Pid,
+        begin: AgentStart,
+        array: &TrapArray,
+        log_entries: u64,
+    ) -> Result<Agent, AgentError> {
+        let site = if begin == AgentStart::Exec { SyscallSite::Here } else { SyscallSite::Agent };
         let mut injection = Injection::begin(pid, site)?;
         let launched = launch(&mut injection, begin, array, log_entries);
         let put_back = injection.end();
@@ -254,14 +259,14 @@ fn end(agent: Pid) {
 /// Starts an agent; its process id.
 fn launch(
     injection: &mut Injection,
-    begin: Begin,
+    begin: AgentStart,
     array: &TrapArray,
     log_entries: u64,
 ) -> Result<Pid, AgentError> {
     /// `CLONE_UNTRACED`, `CLONE_VM`; no signal at its end.
     const STARTER: u64 = 0x0080_0100;
     const WALL: u64 = 0x4000_0000;
-    if begin == Begin::Exec {
+    if begin == AgentStart::Exec {
         place_code(injection)?;
     }
     injection.memory.write_all_at(array.start(log_entries).as_bytes(), STACK_BASE)?;

@@ -6,12 +6,12 @@
 use super::filter::advice;
 use super::guards;
 use super::image::{COPY_BYTES_MAX, Image};
-use super::limits::{self, Coming};
+use super::limits::{self, NewMemory};
 use super::locks;
 use super::remap;
 use super::shared::descriptor;
 use super::space::{PAGE, whole_pages};
-use super::verdict::{After, Verdict, refused};
+use super::verdict::{AfterCall, Verdict, refused};
 use crate::tracing::sys::{self, Pid, Registers, errno, map, number};
 use std::io;
 
@@ -79,7 +79,8 @@ fn mmap(image: &mut Image, pid: Pid, arguments: [u64; 6]) -> io::Result<Verdict>
     let fixed = replaces(flags);
     let is_private = flags & map::TYPE == map::PRIVATE;
     let odd = flags & (map::GROWSDOWN | map::HUGETLB) != 0;
-    let native = if fixed { Verdict::NativeThen(After::Replaced { bytes: length }) } else { Verdict::Native };
+    let native =
+        if fixed { Verdict::NativeThen(AfterCall::Replaced { bytes: length }) } else { Verdict::Native };
     if bytes == 0 || !is_private {
         return Ok(native);
     }
@@ -98,7 +99,7 @@ fn mmap(image: &mut Image, pid: Pid, arguments: [u64; 6]) -> io::Result<Verdict>
         return Ok(native);
     }
     let (lock, _) = locks::of_new(image, flags);
-    Ok(Verdict::NativeThen(After::TakeOver { bytes: length, protection, fixed, lock }))
+    Ok(Verdict::NativeThen(AfterCall::TakeOver { bytes: length, protection, fixed, lock }))
 }
 
 /// A mapping of plain private memory. None if the file is used up.
@@ -111,12 +112,12 @@ fn anonymous(image: &mut Image, pid: Pid, arguments: [u64; 6]) -> io::Result<Opt
         return Ok(Some(refused(errno::EPERM)));
     }
     if let Some(error) =
-        limits::hinder(image, pid, Coming { bytes: length, protection, locked: lock.is_some() })?
+        limits::hinder(image, pid, NewMemory { bytes: length, protection, locked: lock.is_some() })?
     {
         return Ok(Some(refused(error)));
     }
     if fixed && image.serves && !image.space.gaps(address, length).is_empty() {
-        return Ok(Some(Verdict::NativeThen(After::TakeOverPlain { bytes: length, protection })));
+        return Ok(Some(Verdict::NativeThen(AfterCall::TakeOverPlain { bytes: length, protection })));
     }
     let Some(place) = image.space.allot(length) else { return Ok(None) };
     let at = map_file(image, [address, bytes, protection, flags], place)?;
@@ -164,15 +165,15 @@ fn map_file(image: &mut Image, [address, bytes, protection, flags]: [u64; 4], pl
 }
 
 /// After a call that the program made itself.
-pub fn after(image: &mut Image, after: After, result: i64) -> io::Result<()> {
+pub fn after(image: &mut Image, after: AfterCall, result: i64) -> io::Result<()> {
     const ERRORS: std::ops::Range<i64> = -4095..0;
     if ERRORS.contains(&result) {
         return Ok(());
     }
     let start = result as u64;
     match after {
-        After::Replaced { bytes } => image.give_up(start, bytes),
-        After::TakeOver { bytes, protection, fixed, lock } => {
+        AfterCall::Replaced { bytes } => image.give_up(start, bytes),
+        AfterCall::TakeOver { bytes, protection, fixed, lock } => {
             if fixed {
                 image.give_up(start, bytes)?;
             }
@@ -182,11 +183,11 @@ pub fn after(image: &mut Image, after: After, result: i64) -> io::Result<()> {
             }
             Ok(())
         }
-        After::TakeOverPlain { bytes, protection } => {
+        AfterCall::TakeOverPlain { bytes, protection } => {
             image.give_up(start, bytes)?;
             image.renew(start, bytes, protection)
         }
-        After::Pin | After::Release | After::Hide => Ok(()),
+        AfterCall::Pin | AfterCall::Release | AfterCall::Hide => Ok(()),
     }
 }
 
@@ -213,7 +214,7 @@ fn brk(image: &mut Image, pid: Pid, wanted: u64) -> io::Result<Verdict> {
     let before = image.heap_end;
     let growth = whole_pages(wanted).saturating_sub(whole_pages(before));
     let coming =
-        Coming { bytes: growth, protection: map::READ | map::WRITE, locked: image.locks_new.is_some() };
+        NewMemory { bytes: growth, protection: map::READ | map::WRITE, locked: image.locks_new.is_some() };
     if growth > 0 && limits::hinder(image, pid, coming)?.is_some() {
         return Ok(Verdict::Done(before as i64));
     }

@@ -14,7 +14,7 @@ const PERIOD: Duration = Duration::from_millis(2);
 
 /// What a replay found.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Checked {
+pub struct ReplayReport {
     /// Decisions that were replayed.
     pub decisions: u64,
     /// The first one that the twin would not have made, in words.
@@ -24,7 +24,7 @@ pub struct Checked {
 /// The twin and what it saw.
 struct Replay {
     twin: SetArray,
-    checked: Checked,
+    checked: ReplayReport,
 }
 
 impl Replay {
@@ -55,7 +55,7 @@ impl Replay {
 
 /// A thread that replays.
 pub struct Checker {
-    thread: JoinHandle<Checked>,
+    thread: JoinHandle<ReplayReport>,
     ended: Arc<AtomicBool>,
 }
 
@@ -65,7 +65,7 @@ impl Checker {
         let ended = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&ended);
         let thread = std::thread::spawn(move || {
-            let mut replay = Replay { twin, checked: Checked::default() };
+            let mut replay = Replay { twin, checked: ReplayReport::default() };
             loop {
                 let last = seen.load(Ordering::Acquire);
                 control.read_log(log_entries, |entry| {
@@ -82,7 +82,7 @@ impl Checker {
     }
 
     /// Replays what is left, after the agent has ended.
-    pub fn end(self) -> Checked {
+    pub fn end(self) -> ReplayReport {
         self.ended.store(true, Ordering::Release);
         self.thread.join().expect("the replay does not panic")
     }
@@ -96,13 +96,13 @@ mod tests {
     #[test]
     fn a_wrong_victim_is_named() {
         let twin = SetArray::new(Geometry::new(2, None).unwrap(), Replacement::Fifo).unwrap();
-        let mut replay = Replay { twin, checked: Checked::default() };
+        let mut replay = Replay { twin, checked: ReplayReport::default() };
         for (page, victim) in [(1, NO_PAGE), (2, NO_PAGE), (3, 1)] {
             replay.follow(decision::MISS, page, victim);
         }
         replay.follow(decision::FORGET, 2, NO_PAGE);
         replay.follow(decision::MISS, 4, NO_PAGE);
-        assert_eq!(replay.checked, Checked { decisions: 5, first_difference: None });
+        assert_eq!(replay.checked, ReplayReport { decisions: 5, first_difference: None });
         replay.follow(decision::MISS, 5, 4);
         let difference = replay.checked.first_difference.unwrap();
         assert!(difference.starts_with("decision 6: miss of page 0x5 with victim 0x4"), "{difference}");

@@ -3,11 +3,11 @@
 use super::filter::{CLONE_UNTRACED, CLONE_VM};
 use super::forks::{Word, separate};
 use super::image::Image;
-use super::report::Began;
+use super::report::ImageOrigin;
 use super::tracer::{Task, Tracer, resume};
-use super::verdict::{After, Verdict};
-use crate::tracing::stops::{self, Status};
-use crate::tracing::sys::{self, Go, Pid, Registers, number};
+use super::verdict::{AfterCall, Verdict};
+use crate::tracing::stops::{self, WaitStatus};
+use crate::tracing::sys::{self, Pid, Registers, Resume, number};
 
 impl Tracer<'_> {
     /// The kernel will write the child's number to a place in memory that parent and child still share. A task that
@@ -16,7 +16,7 @@ impl Tracer<'_> {
     pub fn before_fork(&mut self, pid: Pid, registers: &mut Registers) -> Verdict {
         const CHILD_SETTID: u64 = 0x0100_0000;
         let hides = self.set_hidden(pid, registers, false);
-        let verdict = if hides { Verdict::NativeThen(After::Hide) } else { Verdict::Native };
+        let verdict = if hides { Verdict::NativeThen(AfterCall::Hide) } else { Verdict::Native };
         let Some((flags, child_word)) = self.clone_arguments(pid, registers) else { return verdict };
         let word = self.image_of(pid).and_then(|image| {
             let wanted = flags & CHILD_SETTID != 0 && flags & u64::from(CLONE_VM) == 0;
@@ -83,15 +83,17 @@ impl Tracer<'_> {
     pub fn on_child(&mut self, parent: Pid) {
         const CHILD_CLEARTID: u64 = 0x0020_0000;
         const VFORK: u64 = 0x4000;
-        let hides = self.task(parent).after == Some(After::Hide);
-        let how = if hides { Go::ToCall } else { Go::On };
+        let hides = self.task(parent).after == Some(AfterCall::Hide);
+        let how = if hides { Resume::ToCall } else { Resume::On };
         let arguments =
             sys::registers(parent).ok().and_then(|registers| self.clone_arguments(parent, &registers));
         let (Ok(child), Some((flags, child_word))) = (sys::event_message(parent), arguments) else {
             return resume(parent, how, 0);
         };
         let child = child as Pid;
-        if self.early.remove(&child).is_none() && !matches!(stops::wait(child), Ok((_, Status::Event(..)))) {
+        if self.early.remove(&child).is_none()
+            && !matches!(stops::wait(child), Ok((_, WaitStatus::Event(..))))
+        {
             // It was killed before its first stop.
             return resume(parent, how, 0);
         }
@@ -117,7 +119,7 @@ impl Tracer<'_> {
             self.put_hidden_back_in_child(parent, child);
         }
         self.await_new(child);
-        resume(child, Go::On, 0);
+        resume(child, Resume::On, 0);
         resume(parent, how, 0);
     }
 
@@ -130,7 +132,7 @@ impl Tracer<'_> {
     }
 
     fn fork_image(&mut self, number: u32, parent: Pid, child: Pid, word: Option<Word>) {
-        let mut image = Image::new(number, child, Began::Fork);
+        let mut image = Image::new(number, child, ImageOrigin::Fork);
         let setting = self.setting;
         if let Some(parent) = self.image_of(parent) {
             if parent.agent.is_none() {

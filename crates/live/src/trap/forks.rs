@@ -5,10 +5,10 @@
 //! of the parent's memory is absent meanwhile: its other threads wait at their next reference, so the copy is of one
 //! moment.
 
-use super::agent::{Agent, Begin};
+use super::agent::{Agent, AgentStart};
 use super::image::{Image, Setting};
 use super::space::{Piece, Space};
-use super::tracee::{Injection, Site};
+use super::tracee::{Injection, SyscallSite};
 use crate::tracing::maps::{self, Mapping};
 use crate::tracing::sys::{Pid, held, map, number};
 use std::fs::File;
@@ -63,7 +63,7 @@ fn copy(
     inherited.retain(|mapping| mapping.inode == inode && mapping.name.starts_with("/memfd:pagewalk ("));
     if let Some(obstacle) = child.obstacle(child_pid, setting) {
         child.leave(obstacle);
-    } else if let Err(error) = child.begin(child_pid, Begin::Fork, setting) {
+    } else if let Err(error) = child.begin(child_pid, AgentStart::Fork, setting) {
         child.leave(error);
     }
     child.space = Space::copy_of(space);
@@ -112,7 +112,7 @@ fn copy_range(
 
 /// Makes plain private memory of all that the child inherited, by its own system calls.
 fn make_private(parent: &File, child: Pid, inherited: &[Mapping]) -> io::Result<()> {
-    let mut injection = Injection::begin(child, Site::Agent)?;
+    let mut injection = Injection::begin(child, SyscallSite::Agent)?;
     for mapping in inherited {
         let (start, bytes) = (mapping.start, mapping.bytes());
         let flags = map::PRIVATE | map::ANONYMOUS | map::FIXED | map::NORESERVE;

@@ -1,9 +1,9 @@
 //! One process image: an address space from its exec or fork to its end, and what of it is taken over.
 
-use super::agent::{self, Agent, AgentError, Begin};
+use super::agent::{self, Agent, AgentError, AgentStart};
 use super::array::TrapArray;
 use super::check::Checker;
-use super::report::{Began, ImageReport, MappingReport};
+use super::report::{ImageOrigin, ImageReport, MappingReport};
 use super::shared::{AGENT_END, Counters, TEXT_BASE, descriptor};
 use super::space::{Lock, PAGE, Piece, Space, whole_pages};
 use super::stack;
@@ -28,7 +28,7 @@ pub struct Image {
     number: u32,
     process: Pid,
     program: String,
-    began: Began,
+    began: ImageOrigin,
     started: Instant,
     /// Threads, and processes that share the memory.
     pub tasks: usize,
@@ -71,7 +71,7 @@ const LOG_ENTRIES: u64 = 1 << 16;
 
 impl Image {
     /// An image that nothing is known of yet.
-    pub fn new(number: u32, process: Pid, began: Began) -> Image {
+    pub fn new(number: u32, process: Pid, began: ImageOrigin) -> Image {
         Image {
             number,
             process,
@@ -122,7 +122,7 @@ impl Image {
     }
 
     /// Starts its agent, by a thread that is alone there.
-    pub fn begin(&mut self, pid: Pid, begin: Begin, setting: Setting<'_>) -> Result<(), AgentError> {
+    pub fn begin(&mut self, pid: Pid, begin: AgentStart, setting: Setting<'_>) -> Result<(), AgentError> {
         let log_entries = if setting.check { LOG_ENTRIES } else { 0 };
         let agent = Agent::start(pid, begin, setting.array, log_entries)?;
         if setting.check {

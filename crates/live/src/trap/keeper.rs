@@ -9,7 +9,7 @@
 use super::array::TrapArray;
 use super::{Options, Run, TrapError, agent, tracer};
 use crate::tracing::launch::{self, LaunchError};
-use crate::tracing::stops::{self, Status};
+use crate::tracing::stops::{self, WaitStatus};
 use crate::tracing::sys::{self, Pid};
 use crate::tracing::{End, Interrupt, maps};
 use rustix::io::{FdFlags, fcntl_getfd};
@@ -23,7 +23,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// What the keeper tells at the end.
 #[derive(Serialize, Deserialize)]
-enum Told {
+enum KeeperMessage {
     Ended(Run),
     Failed(Failure),
 }
@@ -31,14 +31,14 @@ enum Told {
 /// An error that can be written down.
 #[derive(Serialize, Deserialize)]
 struct Failure {
-    at: At,
+    at: FailedStep,
     number: Option<i32>,
     text: String,
 }
 
 /// What failed.
 #[derive(Clone, Copy, Serialize, Deserialize)]
-enum At {
+enum FailedStep {
     ZeroByte,
     Trace,
     Filter,
@@ -50,13 +50,13 @@ enum At {
 impl Failure {
     fn of(error: &TrapError) -> Failure {
         let (at, number) = match error {
-            TrapError::Launch(LaunchError::ZeroByte(_)) => (At::ZeroByte, None),
-            TrapError::Launch(LaunchError::Trace(error)) => (At::Trace, error.raw_os_error()),
-            TrapError::Launch(LaunchError::Filter(error)) => (At::Filter, error.raw_os_error()),
-            TrapError::Launch(LaunchError::Exec { error, .. }) => (At::Exec, error.raw_os_error()),
-            TrapError::Launch(LaunchError::Io(error)) => (At::Launch, error.raw_os_error()),
-            TrapError::Follow(error) => (At::Follow, error.raw_os_error()),
-            _ => (At::Launch, None),
+            TrapError::Launch(LaunchError::ZeroByte(_)) => (FailedStep::ZeroByte, None),
+            TrapError::Launch(LaunchError::Trace(error)) => (FailedStep::Trace, error.raw_os_error()),
+            TrapError::Launch(LaunchError::Filter(error)) => (FailedStep::Filter, error.raw_os_error()),
+            TrapError::Launch(LaunchError::Exec { error, .. }) => (FailedStep::Exec, error.raw_os_error()),
+            TrapError::Launch(LaunchError::Io(error)) => (FailedStep::Launch, error.raw_os_error()),
+            TrapError::Follow(error) => (FailedStep::Follow, error.raw_os_error()),
+            _ => (FailedStep::Launch, None),
         };
         Failure { at, number, text: error.to_string() }
     }
@@ -66,12 +66,14 @@ impl Failure {
         let has_zero = |word: &&OsString| word.as_encoded_bytes().contains(&0);
         let program = command[0].clone();
         TrapError::Launch(match self.at {
-            At::ZeroByte => LaunchError::ZeroByte(command.iter().find(has_zero).cloned().unwrap_or(program)),
-            At::Trace => LaunchError::Trace(error),
-            At::Filter => LaunchError::Filter(error),
-            At::Exec => LaunchError::Exec { program, error },
-            At::Launch => LaunchError::Io(error),
-            At::Follow => return TrapError::Follow(error),
+            FailedStep::ZeroByte => {
+                LaunchError::ZeroByte(command.iter().find(has_zero).cloned().unwrap_or(program))
+            }
+            FailedStep::Trace => LaunchError::Trace(error),
+            FailedStep::Filter => LaunchError::Filter(error),
+            FailedStep::Exec => LaunchError::Exec { program, error },
+            FailedStep::Launch => LaunchError::Io(error),
+            FailedStep::Follow => return TrapError::Follow(error),
         })
     }
 }
@@ -100,17 +102,17 @@ pub fn run(
     let told = read(result);
     let end = stops::wait_for_child(keeper).map_err(TrapError::Follow)?.0;
     match told {
-        Some(Told::Ended(run)) => Ok(run),
-        Some(Told::Failed(failure)) => Err(failure.into_error(command)),
+        Some(KeeperMessage::Ended(run)) => Ok(run),
+        Some(KeeperMessage::Failed(failure)) => Err(failure.into_error(command)),
         None => Err(TrapError::Keeper(match end {
-            Status::Killed(signal) => End::Signal(signal),
-            Status::Exited(status) => End::Exit(status),
+            WaitStatus::Killed(signal) => End::Signal(signal),
+            WaitStatus::Exited(status) => End::Exit(status),
             _ => End::Exit(0),
         })),
     }
 }
 
-fn read(mut result: PipeReader) -> Option<Told> {
+fn read(mut result: PipeReader) -> Option<KeeperMessage> {
     let mut text = Vec::new();
     result.read_to_end(&mut text).ok()?;
     serde_json::from_slice(&text).ok()
@@ -133,7 +135,7 @@ fn keep(
     // A panic says itself what it is. It must not go on in what was the caller's, nor wait for who listens.
     let run = catch_unwind(AssertUnwindSafe(|| tracer::trace(command, array, options, interrupt, group)));
     let Ok(run) = run else { launch::end(101) };
-    let told = run.map_or_else(|error| Told::Failed(Failure::of(&error)), Told::Ended);
+    let told = run.map_or_else(|error| KeeperMessage::Failed(Failure::of(&error)), KeeperMessage::Ended);
     // If nobody hears it, pagewalk is gone.
     let _ = tell.write_all(&serde_json::to_vec(&told).unwrap_or_default());
     launch::end(0)

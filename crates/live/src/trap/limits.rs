@@ -10,7 +10,7 @@ use std::io;
 
 /// Memory that is about to come.
 #[derive(Clone, Copy, Debug)]
-pub struct Coming {
+pub struct NewMemory {
     /// Its length.
     pub bytes: u64,
     /// Its rights.
@@ -23,8 +23,8 @@ pub struct Coming {
 ///
 /// # Errors
 /// If what the program has cannot be read.
-pub fn hinder(image: &Image, pid: Pid, coming: Coming) -> io::Result<Option<i64>> {
-    let Coming { bytes, protection, locked } = coming;
+pub fn hinder(image: &Image, pid: Pid, coming: NewMemory) -> io::Result<Option<i64>> {
+    let NewMemory { bytes, protection, locked } = coming;
     if locked && !may_lock(image, pid, bytes)? {
         return Ok(Some(errno::EAGAIN));
     }
@@ -59,7 +59,7 @@ pub fn hinder_growth(
         return Ok(None);
     }
     let locked = image.space.within(start, length).iter().any(|piece| piece.locked);
-    hinder(image, pid, Coming { bytes, protection: map::WRITE, locked })
+    hinder(image, pid, NewMemory { bytes, protection: map::WRITE, locked })
 }
 
 /// Whether the program may lock so many bytes more.

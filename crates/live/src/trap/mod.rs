@@ -43,9 +43,9 @@ mod tracers;
 mod verdict;
 
 pub use array::{ArrayError, Changes, TrapArray};
-pub use check::Checked;
+pub use check::ReplayReport;
 pub use host::{HostError, check_host};
-pub use report::{Began, ImageReport, Kind, MappingReport};
+pub use report::{ImageOrigin, ImageReport, MappingReport, MappingUse};
 
 use crate::tracing::{End, Interrupt, LaunchError};
 use serde::{Deserialize, Serialize};

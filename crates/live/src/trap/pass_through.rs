@@ -6,7 +6,7 @@
 
 use super::filter;
 use super::shared::{STACK_BASE, STARTER_STACK};
-use super::tracee::{Injection, Site};
+use super::tracee::{Injection, SyscallSite};
 use crate::tracing::sys::{self, Pid, number};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::retry_on_intr;
@@ -24,13 +24,13 @@ const RED_ZONE: u64 = 128;
 ///
 /// # Errors
 /// If the kernel refuses; the process is as it was, but that it may have given up gaining rights.
-pub fn install(injection: &mut Injection, process: Pid, site: Site) -> io::Result<OwnedFd> {
+pub fn install(injection: &mut Injection, process: Pid, site: SyscallSite) -> io::Result<OwnedFd> {
     const SET_NO_NEW_PRIVS: u64 = 38;
     const EACCES: i64 = 13;
     let room = filter::passing(0).len() as u64;
     let at = match site {
-        Site::Agent => PLACE,
-        Site::Here => (injection.stack_pointer() - RED_ZONE - room) & !15,
+        SyscallSite::Agent => PLACE,
+        SyscallSite::Here => (injection.stack_pointer() - RED_ZONE - room) & !15,
     };
     debug_assert!(PLACE + room < STARTER_STACK);
     let mut covered = vec![0; room as usize];
@@ -90,13 +90,13 @@ fn fetched(process: Pid, descriptor: u64) -> io::Result<OwnedFd> {
 
 /// Who is to let calls pass: a thread that waits for the filter. It is there before the filter is, as nobody could take
 /// that away again.
-pub struct Passing(Sender<OwnedFd>);
+pub struct PassThrough(Sender<OwnedFd>);
 
 /// Starts it.
 ///
 /// # Errors
 /// If there can be no thread.
-pub fn begin() -> io::Result<Passing> {
+pub fn begin() -> io::Result<PassThrough> {
     const STACK_BYTES: usize = 64 << 10;
     let (to, listeners) = mpsc::channel::<OwnedFd>();
     let thread = std::thread::Builder::new().name("passing".to_owned()).stack_size(STACK_BYTES);
@@ -110,10 +110,10 @@ pub fn begin() -> io::Result<Passing> {
         while pass_next(&listener).is_ok() {}
     };
     thread.spawn(passes)?;
-    Ok(Passing(to))
+    Ok(PassThrough(to))
 }
 
-impl Passing {
+impl PassThrough {
     /// Lets all calls pass until the last process that has the filter has ended.
     ///
     /// A signal that comes before a call is taken up breaks it off (`EINTR` where the handler does not ask to restart

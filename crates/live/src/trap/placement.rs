@@ -25,11 +25,11 @@ const APART_BELOW: f64 = 10_000.0;
 /// Where all images run.
 pub struct Placement {
     balance: Balance,
-    images: HashMap<u32, Place>,
+    images: HashMap<u32, ImagePlacement>,
 }
 
 /// Where one runs.
-struct Place {
+struct ImagePlacement {
     process: Pid,
     /// Its threads, with their own processors.
     threads: HashMap<Pid, Processors>,
@@ -37,10 +37,10 @@ struct Place {
     /// The processor that they share.
     shared: Option<usize>,
     /// What several threads did up to the last look.
-    watched: Option<Watched>,
+    watched: Option<ImageWatch>,
 }
 
-struct Watched {
+struct ImageWatch {
     control: Control,
     at: Instant,
     misses: u64,
@@ -70,7 +70,7 @@ impl Placement {
     pub fn begin(&mut self, image: u32, process: Pid, own: Option<Processors>) {
         let Some(own) = own.or_else(|| Processors::of(process).ok()) else { return };
         let threads = HashMap::from([(process, own)]);
-        let mut place = Place { process, threads, agent: None, shared: None, watched: None };
+        let mut place = ImagePlacement { process, threads, agent: None, shared: None, watched: None };
         place.gather(&mut self.balance);
         self.images.insert(image, place);
     }
@@ -98,7 +98,7 @@ impl Placement {
         let Some(place) = self.images.get_mut(&image) else { return };
         place.let_go(&mut self.balance);
         let (misses, seconds) = (control.counters().misses, place.seconds());
-        place.watched = Some(Watched { control, at: Instant::now(), misses, seconds });
+        place.watched = Some(ImageWatch { control, at: Instant::now(), misses, seconds });
     }
 
     /// Whether the image has several threads.
@@ -153,7 +153,7 @@ impl Placement {
     }
 }
 
-impl Place {
+impl ImagePlacement {
     /// Puts all on one processor that all may use. Who cannot be put there has ended.
     fn gather(&mut self, balance: &mut Balance) {
         // Those of a program that has not chosen are the same for all of its threads.

@@ -5,7 +5,7 @@ use super::limits;
 use super::locks;
 use super::shared::descriptor;
 use super::space::{Lock, PAGE, Piece, whole_pages};
-use super::verdict::{After, Verdict, refused};
+use super::verdict::{AfterCall, Verdict, refused};
 use crate::tracing::maps::Mapping;
 use crate::tracing::sys::{Pid, errno, map, number};
 use std::io;
@@ -23,7 +23,7 @@ pub fn mremap(image: &mut Image, pid: Pid, arguments: [u64; 6]) -> io::Result<Ve
     if !ours || !old.is_multiple_of(PAGE) || new_bytes == 0 {
         let fixed = flags & FIXED != 0;
         return Ok(if fixed {
-            Verdict::NativeThen(After::Replaced { bytes: new_length })
+            Verdict::NativeThen(AfterCall::Replaced { bytes: new_length })
         } else {
             Verdict::Native
         });
@@ -210,14 +210,14 @@ pub fn let_go(image: &mut Image, why: &str) -> io::Result<()> {
 }
 
 /// What became private memory again.
-struct Given {
+struct ReturnedMemory {
     pieces: Vec<Piece>,
     all: bool,
 }
 
-fn restore(image: &mut Image, start: u64, bytes: u64) -> io::Result<Given> {
+fn restore(image: &mut Image, start: u64, bytes: u64) -> io::Result<ReturnedMemory> {
     let pieces = image.space.within(start, bytes);
-    let mut given = Given { pieces: Vec::new(), all: true };
+    let mut given = ReturnedMemory { pieces: Vec::new(), all: true };
     if pieces.is_empty() {
         return Ok(given);
     }

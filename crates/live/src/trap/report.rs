@@ -1,6 +1,6 @@
 //! What a run found.
 
-use super::check::Checked;
+use super::check::ReplayReport;
 use super::shared::{AGENT_END, TEXT_BASE};
 use super::space::PAGE;
 use crate::tracing::maps::Mapping;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// How an image came to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Began {
+pub enum ImageOrigin {
     /// By exec.
     Exec,
     /// By fork, as a copy.
@@ -26,7 +26,7 @@ pub struct ImageReport {
     /// Path of its program.
     pub program: String,
     /// How it came to be.
-    pub began: Began,
+    pub began: ImageOrigin,
     /// From its start to its end.
     pub run_seconds: f64,
     /// Why it ran by itself, if it did: then nothing below was counted.
@@ -52,7 +52,7 @@ pub struct ImageReport {
     /// What was left alone when it was made, and why.
     pub left_alone: Vec<String>,
     /// With a check: what the replay found.
-    pub checked: Option<Checked>,
+    pub checked: Option<ReplayReport>,
 }
 
 impl ImageReport {
@@ -62,8 +62,8 @@ impl ImageReport {
     }
 
     /// Resident pages of a kind of memory at the end; of what is taken over, those that hold anything.
-    pub fn pages(&self, kind: Kind) -> u64 {
-        if kind == Kind::TakenOver {
+    pub fn pages(&self, kind: MappingUse) -> u64 {
+        if kind == MappingUse::TakenOver {
             return self.touched_pages;
         }
         self.mappings
@@ -76,7 +76,7 @@ impl ImageReport {
     /// Pages taken over as a share of all that are resident or hold anything; none if the image was not followed. It is
     /// a share of pages: what share of references goes to them cannot be known.
     pub fn seen_page_share(&self) -> Option<f64> {
-        let all: u64 = Kind::ALL.into_iter().map(|kind| self.pages(kind)).sum();
+        let all: u64 = MappingUse::ALL.into_iter().map(|kind| self.pages(kind)).sum();
         (all > 0).then(|| self.touched_pages as f64 / all as f64)
     }
 
@@ -90,7 +90,7 @@ impl ImageReport {
 
 /// What a mapping is, as far as what is seen of it goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Kind {
+pub enum MappingUse {
     /// Taken over: every first reference is seen.
     TakenOver,
     /// Code: fetches, and data among the code.
@@ -105,20 +105,26 @@ pub enum Kind {
     Inaccessible,
 }
 
-impl Kind {
+impl MappingUse {
     /// All kinds.
-    pub const ALL: [Kind; 6] =
-        [Kind::TakenOver, Kind::Code, Kind::ReadOnly, Kind::Shared, Kind::Private, Kind::Inaccessible];
+    pub const ALL: [MappingUse; 6] = [
+        MappingUse::TakenOver,
+        MappingUse::Code,
+        MappingUse::ReadOnly,
+        MappingUse::Shared,
+        MappingUse::Private,
+        MappingUse::Inaccessible,
+    ];
 
     /// For people, and in JSON with underscores.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::TakenOver => "taken over",
-            Kind::Code => "code",
-            Kind::ReadOnly => "read-only",
-            Kind::Shared => "shared",
-            Kind::Private => "private",
-            Kind::Inaccessible => "inaccessible",
+            MappingUse::TakenOver => "taken over",
+            MappingUse::Code => "code",
+            MappingUse::ReadOnly => "read-only",
+            MappingUse::Shared => "shared",
+            MappingUse::Private => "private",
+            MappingUse::Inaccessible => "inaccessible",
         }
     }
 }
@@ -127,7 +133,7 @@ impl Kind {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct MappingReport {
     /// What it is.
-    pub kind: Kind,
+    pub kind: MappingUse,
     /// Its first address.
     pub start: u64,
     /// Its length.
@@ -143,17 +149,17 @@ impl MappingReport {
     pub(super) fn of(mapping: &Mapping, memory_inode: u64) -> Option<MappingReport> {
         let ours = mapping.start >= TEXT_BASE && mapping.end <= AGENT_END;
         let kind = if mapping.inode == memory_inode && mapping.name.starts_with("/memfd:pagewalk") {
-            Kind::TakenOver
+            MappingUse::TakenOver
         } else if mapping.protection == 0 {
-            Kind::Inaccessible
+            MappingUse::Inaccessible
         } else if mapping.protection & map::EXEC != 0 {
-            Kind::Code
+            MappingUse::Code
         } else if mapping.shared {
-            Kind::Shared
+            MappingUse::Shared
         } else if mapping.is_writable() {
-            Kind::Private
+            MappingUse::Private
         } else {
-            Kind::ReadOnly
+            MappingUse::ReadOnly
         };
         (!ours).then(|| MappingReport {
             kind,

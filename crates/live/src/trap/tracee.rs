@@ -2,15 +2,15 @@
 
 use super::shared::TEXT_BASE;
 use crate::tracing::maps;
-use crate::tracing::stops::{self, Event, Status};
-use crate::tracing::sys::{self, Go, Pid, Registers};
+use crate::tracing::stops::{self, StopEvent, WaitStatus};
+use crate::tracing::sys::{self, Pid, Registers, Resume};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
 /// Where a stopped thread is to find the instruction `syscall`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Site {
+pub enum SyscallSite {
     /// Where it stands: the instruction is put there for the time of the call. For a thread that is alone.
     Here,
     /// In the agent's code.
@@ -35,13 +35,13 @@ pub struct Injection {
 
 impl Injection {
     /// Begins at a stop outside a system call.
-    pub fn begin(pid: Pid, site: Site) -> io::Result<Injection> {
+    pub fn begin(pid: Pid, site: SyscallSite) -> io::Result<Injection> {
         let (saved, saved_mask) = (sys::registers(pid)?, sys::signal_mask(pid)?);
         Injection::with(pid, site, saved, saved_mask)
     }
 
     /// Begins where the filter stopped a system call, which is skipped, and begun anew at the end.
-    pub fn begin_at_call(pid: Pid, site: Site) -> io::Result<Injection> {
+    pub fn begin_at_call(pid: Pid, site: SyscallSite) -> io::Result<Injection> {
         const CALL_BYTES: u64 = 2;
         let (now, saved_mask) = (sys::registers(pid)?, sys::signal_mask(pid)?);
         let saved = Registers { rip: now.rip - CALL_BYTES, rax: now.orig_rax, orig_rax: u64::MAX, ..now };
@@ -56,10 +56,10 @@ impl Injection {
         begun
     }
 
-    fn with(pid: Pid, site: Site, saved: Registers, saved_mask: u64) -> io::Result<Injection> {
+    fn with(pid: Pid, site: SyscallSite, saved: Registers, saved_mask: u64) -> io::Result<Injection> {
         let memory = maps::memory(pid)?;
         let (mut covered, mut place) = (None, TEXT_BASE);
-        if site == Site::Here {
+        if site == SyscallSite::Here {
             place = saved.rip;
             let mut bytes = SYSCALL;
             memory.read_exact_at(&mut bytes, place)?;
@@ -119,18 +119,18 @@ impl Injection {
 
     /// The same where it began at a stop that may have been in the midst of a system call: that goes on. The thread
     /// stands at a stop of its own again; how it goes on from there.
-    pub fn end_amid(mut self) -> io::Result<Go> {
+    pub fn end_amid(mut self) -> io::Result<Resume> {
         self.uncover()?;
         put_back(self.pid, &self.saved, self.saved_mask, self.stop_signal)?;
         // As it passes through the kernel's work on signals, which begins a call anew that was cut short.
         sys::interrupt(self.pid)?;
         let mut signal = 0;
         loop {
-            sys::go(self.pid, Go::On, signal)?;
+            sys::go(self.pid, Resume::On, signal)?;
             signal = match stops::next(self.pid)? {
-                Some(Status::Event(Event::Stop, signal)) => return Ok(stops::after_stop(signal)),
-                Some(Status::Event(Event::Exit, _)) | None => return Err(ended()),
-                Some(Status::Signal(signal)) => signal,
+                Some(WaitStatus::Event(StopEvent::Stop, signal)) => return Ok(stops::after_stop(signal)),
+                Some(WaitStatus::Event(StopEvent::Exit, _)) | None => return Err(ended()),
+                Some(WaitStatus::Signal(signal)) => signal,
                 Some(_) => 0,
             }
         }
@@ -154,14 +154,14 @@ fn put_back(pid: Pid, registers: &Registers, mask: u64, stop_signal: bool) -> io
 /// Goes to the next beginning or end of a system call; notes whether its group is to be stopped.
 fn run_to_call(pid: Pid, stop_signal: &mut bool) -> io::Result<()> {
     loop {
-        sys::go(pid, Go::ToCall, 0)?;
+        sys::go(pid, Resume::ToCall, 0)?;
         match stops::next(pid)? {
-            Some(Status::Call) => return Ok(()),
-            Some(Status::Event(Event::Seccomp, _)) => {}
+            Some(WaitStatus::Call) => return Ok(()),
+            Some(WaitStatus::Event(StopEvent::Seccomp, _)) => {}
             // Its group stops, or goes on.
-            Some(Status::Event(Event::Stop, signal)) => *stop_signal = stops::is_group_stop(signal),
+            Some(WaitStatus::Event(StopEvent::Stop, signal)) => *stop_signal = stops::is_group_stop(signal),
             // All signals that can be are held back; what is left is a stop.
-            Some(Status::Signal(_)) => *stop_signal = true,
+            Some(WaitStatus::Signal(_)) => *stop_signal = true,
             _ => return Err(ended()),
         }
     }
@@ -170,10 +170,10 @@ fn run_to_call(pid: Pid, stop_signal: &mut bool) -> io::Result<()> {
 /// Goes from the stop of an exec to the end of that system call, where others can be made.
 pub fn finish_exec(pid: Pid) -> io::Result<()> {
     loop {
-        sys::go(pid, Go::ToCall, 0)?;
+        sys::go(pid, Resume::ToCall, 0)?;
         match stops::next(pid)? {
-            Some(Status::Call) => return Ok(()),
-            Some(Status::Event(Event::Exit, _)) | None => return Err(ended()),
+            Some(WaitStatus::Call) => return Ok(()),
+            Some(WaitStatus::Event(StopEvent::Exit, _)) | None => return Err(ended()),
             Some(_) => {}
         }
     }

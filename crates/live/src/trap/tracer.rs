@@ -1,6 +1,6 @@
 //! The loop: every stop of every thread of the program, and what it means for the images.
 
-use super::agent::{Agent, AgentError, Begin};
+use super::agent::{Agent, AgentError, AgentStart};
 use super::array::TrapArray;
 use super::calls;
 use super::descriptors::RaisedLimit;
@@ -9,15 +9,15 @@ use super::forks::Word;
 use super::image::{Image, Setting};
 use super::placement::{self, Placement};
 use super::processors::Processors;
-use super::report::{Began, ImageReport};
+use super::report::{ImageOrigin, ImageReport};
 use super::resident_pages;
 use super::tracee;
-use super::tracers::{Leaving, Ptrace};
-use super::verdict::{After, Verdict};
+use super::tracers::{PendingDetach, PtraceVerdict};
+use super::verdict::{AfterCall, Verdict};
 use super::{Options, Run, TrapError};
 use crate::tracing::launch::{self, BeforeExec, LaunchError};
-use crate::tracing::stops::{self, Event, Status};
-use crate::tracing::sys::{self, Go, Pid, Registers, number};
+use crate::tracing::stops::{self, StopEvent, WaitStatus};
+use crate::tracing::sys::{self, Pid, Registers, Resume, number};
 use crate::tracing::{End, Interrupt, maps};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::ffi::OsString;
@@ -32,7 +32,7 @@ pub struct Task {
     /// Its image, by number.
     pub(super) image: u32,
     /// What is to be done at the end of its system call.
-    pub(super) after: Option<After>,
+    pub(super) after: Option<AfterCall>,
     /// What a fork that it is about to make must leave as it is.
     pub(super) fork_word: Option<Word>,
     /// Where the kernel writes a zero when it ends; 0 for nowhere.
@@ -53,12 +53,12 @@ pub struct Tracer<'a> {
     interrupt: &'a Interrupt,
     tasks: HashMap<Pid, Task>,
     /// First stops that came before the event that tells whose child it is.
-    pub(super) early: HashMap<Pid, Status>,
+    pub(super) early: HashMap<Pid, WaitStatus>,
     pub(super) images: HashMap<u32, Image>,
     /// Threads that stand at their end until the agent has room for what it must keep present for them.
     pub(super) ending: VecDeque<Pid>,
     /// Processes that the program is about to trace itself.
-    pub(super) leaving: Vec<Leaving>,
+    pub(super) leaving: Vec<PendingDetach>,
     /// Whether some have been let go for that.
     pub(super) some_left: bool,
     /// Threads that stand at their `ptrace` until a process has been let go.
@@ -165,24 +165,28 @@ impl<'a> Tracer<'a> {
         root_end.ok_or_else(|| io::Error::other("the program's end was not seen"))
     }
 
-    fn on_stop(&mut self, pid: Pid, status: Status) {
+    fn on_stop(&mut self, pid: Pid, status: WaitStatus) {
         match status {
-            Status::Signal(signal) => resume(pid, Go::On, signal),
-            Status::Call => self.on_call_end(pid),
-            Status::Event(Event::Seccomp, _) => self.on_call(pid),
-            Status::Event(Event::Exec, _) => self.on_exec(pid),
-            Status::Event(Event::Fork | Event::Vfork | Event::Clone, _) => self.on_child(pid),
-            Status::Event(Event::Exit, _) => self.on_exit(pid),
-            Status::Event(Event::Stop, signal) if self.is_awaited(pid) => self.on_standing(pid, signal),
-            Status::Event(Event::Stop, signal) => resume(pid, stops::after_stop(signal), 0),
-            Status::Event(..) | Status::Exited(_) | Status::Killed(_) => resume(pid, Go::On, 0),
+            WaitStatus::Signal(signal) => resume(pid, Resume::On, signal),
+            WaitStatus::Call => self.on_call_end(pid),
+            WaitStatus::Event(StopEvent::Seccomp, _) => self.on_call(pid),
+            WaitStatus::Event(StopEvent::Exec, _) => self.on_exec(pid),
+            WaitStatus::Event(StopEvent::Fork | StopEvent::Vfork | StopEvent::Clone, _) => self.on_child(pid),
+            WaitStatus::Event(StopEvent::Exit, _) => self.on_exit(pid),
+            WaitStatus::Event(StopEvent::Stop, signal) if self.is_awaited(pid) => {
+                self.on_standing(pid, signal)
+            }
+            WaitStatus::Event(StopEvent::Stop, signal) => resume(pid, stops::after_stop(signal), 0),
+            WaitStatus::Event(..) | WaitStatus::Exited(_) | WaitStatus::Killed(_) => {
+                resume(pid, Resume::On, 0)
+            }
         }
     }
 
     // --- system calls -----------------------------------------------------------------------------------
 
     fn on_call(&mut self, pid: Pid) {
-        let Ok(mut registers) = sys::registers(pid) else { return resume(pid, Go::On, 0) };
+        let Ok(mut registers) = sys::registers(pid) else { return resume(pid, Resume::On, 0) };
         let verdict = match registers.orig_rax {
             number::SCHED_GETAFFINITY => self.before_affinity(pid, &registers, false),
             number::SCHED_SETAFFINITY => self.before_affinity(pid, &registers, true),
@@ -193,24 +197,24 @@ impl<'a> Tracer<'a> {
             }
             number::FORK | number::CLONE | number::CLONE3 => self.before_fork(pid, &mut registers),
             number::PTRACE => match self.before_ptrace(pid, &registers) {
-                Ptrace::Native => Verdict::Native,
-                Ptrace::Done(result) => Verdict::Done(result),
-                Ptrace::Waits => return,
+                PtraceVerdict::Native => Verdict::Native,
+                PtraceVerdict::Done(result) => Verdict::Done(result),
+                PtraceVerdict::Waits => return,
             },
             _ => self.judge(pid, &registers),
         };
         match verdict {
-            Verdict::Native => resume(pid, Go::On, 0),
+            Verdict::Native => resume(pid, Resume::On, 0),
             Verdict::NativeThen(after) => {
                 self.task(pid).after = Some(after);
-                resume(pid, Go::ToCall, 0);
+                resume(pid, Resume::ToCall, 0);
             }
             Verdict::Done(result) => {
                 registers.rax = result as u64;
                 registers.orig_rax = u64::MAX;
                 // If this fails the thread has just been killed.
                 let _ = sys::set_registers(pid, &registers);
-                resume(pid, Go::On, 0);
+                resume(pid, Resume::On, 0);
             }
         }
     }
@@ -227,9 +231,9 @@ impl<'a> Tracer<'a> {
 
     fn on_call_end(&mut self, pid: Pid) {
         match self.task(pid).after.take() {
-            Some(After::Pin) => self.placement().put_back(self.task(pid).image, pid),
-            Some(After::Release) => self.release(pid),
-            Some(After::Hide) => self.put_hidden_back(pid),
+            Some(AfterCall::Pin) => self.placement().put_back(self.task(pid).image, pid),
+            Some(AfterCall::Release) => self.release(pid),
+            Some(AfterCall::Hide) => self.put_hidden_back(pid),
             Some(after) => {
                 if let (Ok(registers), Some(image)) = (sys::registers(pid), self.image_of(pid))
                     && let Err(error) = calls::after(image, after, registers.rax as i64)
@@ -239,7 +243,7 @@ impl<'a> Tracer<'a> {
             }
             None => {}
         }
-        resume(pid, Go::On, 0);
+        resume(pid, Resume::On, 0);
     }
 
     /// A program that asks for its processors is told those that it had; one that chooses gets its choice.
@@ -256,7 +260,7 @@ impl<'a> Tracer<'a> {
             Some(own) => drop(own.set(pid)),
             None => return Verdict::Native,
         }
-        Verdict::NativeThen(After::Pin)
+        Verdict::NativeThen(AfterCall::Pin)
     }
 
     /// The kernel is about to change a lock, and does not wait for a fault then.
@@ -268,7 +272,7 @@ impl<'a> Tracer<'a> {
             return Verdict::Native;
         }
         self.task(pid).kept.extend(kept);
-        Verdict::NativeThen(After::Release)
+        Verdict::NativeThen(AfterCall::Release)
     }
 
     fn release(&mut self, pid: Pid) {
@@ -313,14 +317,14 @@ impl<'a> Tracer<'a> {
         let own = self.leave_image(pid);
         self.begin_task(pid, Task::new(number));
         self.placement().begin(number, pid, own);
-        let mut image = Image::new(number, pid, Began::Exec);
+        let mut image = Image::new(number, pid, ImageOrigin::Exec);
         if let Some(obstacle) = image.obstacle(pid, self.setting) {
             image.leave(obstacle);
         } else if let Err(error) = begin_program(&mut image, pid, self.setting) {
             image.leave(error);
         }
         self.begin_image(number, image);
-        resume(pid, Go::On, 0);
+        resume(pid, Resume::On, 0);
         callers.into_iter().for_each(|caller| self.begin_leaving(pid, caller));
     }
 
@@ -349,7 +353,7 @@ impl<'a> Tracer<'a> {
                 Err(_) => {}
             }
         }
-        resume(pid, Go::On, 0);
+        resume(pid, Resume::On, 0);
     }
 
     /// An image's agent has room again: a thread of it that waits to end may.
@@ -433,11 +437,11 @@ impl<'a> Tracer<'a> {
 /// From the exec to the first instruction.
 fn begin_program(image: &mut Image, pid: Pid, setting: Setting<'_>) -> Result<(), AgentError> {
     tracee::finish_exec(pid)?;
-    image.begin(pid, Begin::Exec, setting)?;
+    image.begin(pid, AgentStart::Exec, setting)?;
     Ok(image.take_over_all(pid)?)
 }
 
 /// Lets a thread go on; one that was killed meanwhile is past it.
-pub fn resume(pid: Pid, how: Go, signal: i32) {
+pub fn resume(pid: Pid, how: Resume, signal: i32) {
     let _ = sys::go(pid, how, signal);
 }

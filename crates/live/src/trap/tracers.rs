@@ -7,27 +7,27 @@
 use super::filter::trace;
 use super::pass_through;
 use super::remap;
-use super::tracee::{Injection, Site};
+use super::tracee::{Injection, SyscallSite};
 use super::tracer::Tracer;
-use crate::tracing::sys::{self, Go, Pid, Registers, errno};
+use crate::tracing::sys::{self, Pid, Registers, Resume, errno};
 use crate::tracing::{maps, stops};
 use std::collections::HashSet;
 use std::io;
 use std::os::fd::OwnedFd;
 
 /// A process that is to be let go.
-pub struct Leaving {
+pub struct PendingDetach {
     process: Pid,
     /// Threads whose `ptrace` waits for that.
     callers: Vec<Pid>,
     /// Its threads that have not stopped yet.
     awaited: HashSet<Pid>,
     /// Its threads that have, with how they go on if it stays.
-    standing: Vec<(Pid, Go)>,
+    standing: Vec<(Pid, Resume)>,
 }
 
 /// What becomes of a stopped `ptrace`.
-pub enum Ptrace {
+pub enum PtraceVerdict {
     /// It is made.
     Native,
     /// It has been made: this is the result.
@@ -40,21 +40,21 @@ const WHY: &str = "the program traces it itself (ptrace), so it ran by itself fr
 
 impl Tracer<'_> {
     /// A program asks to trace, or to be traced.
-    pub fn before_ptrace(&mut self, pid: Pid, registers: &Registers) -> Ptrace {
+    pub fn before_ptrace(&mut self, pid: Pid, registers: &Registers) -> PtraceVerdict {
         let (request, other) = (registers.rdi, registers.rsi as Pid);
-        let Ok((own, parent)) = maps::process_and_parent(pid) else { return Ptrace::Native };
+        let Ok((own, parent)) = maps::process_and_parent(pid) else { return PtraceVerdict::Native };
         if request == trace::ME && parent == std::process::id() as Pid {
-            return Ptrace::Done(self.trace_in_name(pid, own));
+            return PtraceVerdict::Done(self.trace_in_name(pid, own));
         }
         let about = if request == trace::ME { pid } else { other };
         match maps::process_and_parent(about) {
             // Nobody may trace its own threads, which the kernel says itself.
-            Ok((process, _)) if process == own && request != trace::ME => Ptrace::Native,
+            Ok((process, _)) if process == own && request != trace::ME => PtraceVerdict::Native,
             Ok((process, _)) if self.follows(about) && !self.staying.contains(&process) => {
                 self.begin_leaving(process, pid);
-                Ptrace::Waits
+                PtraceVerdict::Waits
             }
-            _ => Ptrace::Native,
+            _ => PtraceVerdict::Native,
         }
     }
 
@@ -84,7 +84,7 @@ impl Tracer<'_> {
             return self.leave_if_ready();
         }
         let mut leaving =
-            Leaving { process, callers: vec![caller], awaited: HashSet::new(), standing: Vec::new() };
+            PendingDetach { process, callers: vec![caller], awaited: HashSet::new(), standing: Vec::new() };
         for thread in self.threads_of(process) {
             // One that stands at its end or its `ptrace`, or has just been killed, need not stop.
             let stands = self.waiting.contains(&thread) || self.ending.contains(&thread);
@@ -160,7 +160,7 @@ impl Tracer<'_> {
             for &caller in &leaving.callers {
                 // One that was let go itself makes its call anew.
                 if self.waiting.remove(&caller) {
-                    let _ = sys::go(caller, Go::On, 0);
+                    let _ = sys::go(caller, Resume::On, 0);
                 }
             }
         }
@@ -168,7 +168,7 @@ impl Tracer<'_> {
 
     /// Lets a process go, all threads of which stand. Its memory goes first: once its calls pass, nobody sees any more
     /// what it does to memory that is shared.
-    fn leave(&mut self, leaving: &mut Leaving) -> io::Result<()> {
+    fn leave(&mut self, leaving: &mut PendingDetach) -> io::Result<()> {
         let process = leaving.process;
         let threads = self.threads_of(process);
         let caller = threads.iter().copied().find(|thread| self.waiting.contains(thread));
@@ -180,7 +180,7 @@ impl Tracer<'_> {
         let Some(image) = self.image_of(equipped) else { return Ok(()) };
         // A child made by vfork has its parent's memory, which stays as it is.
         let owns = image.process() == process;
-        let site = if image.agent.is_some() { Site::Agent } else { Site::Here };
+        let site = if image.agent.is_some() { SyscallSite::Agent } else { SyscallSite::Here };
         pass_through::may_install(process)?;
         if owns {
             remap::let_go(image, WHY)?;
@@ -212,7 +212,7 @@ impl Tracer<'_> {
         for &thread in threads {
             self.unpin(thread);
             // One that has just been killed stays traced, and is seen to its end.
-            if sys::go(thread, Go::Alone, 0).is_ok() {
+            if sys::go(thread, Resume::Alone, 0).is_ok() {
                 gone.push(thread);
             }
         }
@@ -225,7 +225,7 @@ impl Tracer<'_> {
     }
 
     /// A process cannot be let go: its threads go on, and the program's `ptrace` is refused.
-    fn stay(&mut self, leaving: &Leaving, error: &io::Error) {
+    fn stay(&mut self, leaving: &PendingDetach, error: &io::Error) {
         const NO_PROCESS: i32 = 3;
         self.staying.insert(leaving.process);
         let first = self.threads_of(leaving.process).first().copied();
@@ -242,11 +242,11 @@ impl Tracer<'_> {
 
 /// Has calls pass from now on, by one of the threads that stand: at its call, or at a stop of its own.
 fn install(
-    leaving: &mut Leaving,
+    leaving: &mut PendingDetach,
     process: Pid,
     equipped: Pid,
     at_call: bool,
-    site: Site,
+    site: SyscallSite,
 ) -> io::Result<OwnedFd> {
     if at_call {
         let mut injection = Injection::begin_at_call(equipped, site)?;
@@ -258,7 +258,7 @@ fn install(
         leaving.standing.iter_mut().filter(|(thread, _)| *thread == equipped).for_each(|it| it.1 = how);
     };
     // It may end meanwhile, and then stands elsewhere.
-    goes_on(Go::On);
+    goes_on(Resume::On);
     let listener = pass_through::install(&mut injection, process, site);
     goes_on(injection.end_amid()?);
     listener

@@ -8,14 +8,14 @@ pub enum Verdict {
     /// It is made by the program, as if nothing were.
     Native,
     /// It is made by the program; then something is to be done.
-    NativeThen(After),
+    NativeThen(AfterCall),
     /// It has been made: this is the result.
     Done(i64),
 }
 
 /// What is to be done when a call has been made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum After {
+pub enum AfterCall {
     /// Take over the mapping of a file that it made.
     TakeOver {
         /// Its length.

@@ -2,7 +2,7 @@
 
 use crate::compiled;
 use crate::heeding::hand_on_when;
-use pagewalk_live::pagemap::{Exit, Moment, run_to_exit};
+use pagewalk_live::pagemap::{Exit, SnapshotTime, run_to_exit};
 use pagewalk_live::tracing::{End, Interrupt};
 use std::ffi::OsString;
 
@@ -28,7 +28,7 @@ fn memory_is_whole_at_the_exit() {
         let exit = run(how);
         let kept = exit.kept.unwrap_or_else(|| panic!("{how}: nothing was read"));
         assert_eq!(exit.end, end, "{how}");
-        assert_eq!(kept.moment, Moment::Exit, "{how}");
+        assert_eq!(kept.moment, SnapshotTime::Exit, "{how}");
         assert!(kept.snapshot.pages > FILLED, "{how}: {}", kept.snapshot.pages);
         assert!(kept.program.ends_with("/ending"), "{how}: {}", kept.program);
         assert!(exit.peak_resident_bytes.unwrap() > FILLED * 4096, "{how}");
@@ -41,7 +41,7 @@ fn a_larger_reading_from_before_is_kept() {
     let exit = run("frees");
     let kept = exit.kept.unwrap();
     assert!(kept.snapshot.pages > FILLED, "{}", kept.snapshot.pages);
-    assert!(matches!(kept.moment, Moment::Running { seconds } if seconds > 0.0), "{:?}", kept.moment);
+    assert!(matches!(kept.moment, SnapshotTime::Running { seconds } if seconds > 0.0), "{:?}", kept.moment);
 }
 
 /// A new program is read anew, however small it is.

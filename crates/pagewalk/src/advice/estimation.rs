@@ -1,8 +1,8 @@
 //! What the runs say of the model, and so of a plan.
 
-use super::runs::{ALL_RANGES, AS_IT_IS, Kind};
-use pagewalk_forecast::Found;
-use pagewalk_forecast::choose::{Chosen, Limits, all_memory, choose};
+use super::runs::{ALL_RANGES, AS_IT_IS, RunSeries};
+use pagewalk_forecast::RegionReport;
+use pagewalk_forecast::choose::{ChoiceLimits, RegionRun, all_memory, choose};
 use pagewalk_forecast::interval::{Interval, joined, normal, of_median, of_runs, of_turns, part, product};
 use pagewalk_forecast::prices::{Prices, Saving};
 
@@ -24,7 +24,7 @@ const MODEL_ERROR: f64 = 0.028;
 
 /// What all that could pay brings, to what a run takes now.
 #[derive(Clone, Copy)]
-pub struct Estimates {
+pub struct GainEstimates {
     /// By prices and walks alone.
     pub model: Interval,
     /// By the runs that tried it.
@@ -34,8 +34,8 @@ pub struct Estimates {
 }
 
 /// The plan, and what it should bring.
-pub struct Weighed {
-    pub chosen: Vec<Chosen>,
+pub struct PlanEstimate {
+    pub chosen: Vec<RegionRun>,
     /// Share of walks that wait for the one before, as the trial shows it.
     pub waiting: Option<f64>,
     /// Seconds of the program as it is.
@@ -49,24 +49,24 @@ pub struct Weighed {
     /// Bytes that would be backed and not touched then.
     pub always_memory: u64,
     /// How the trial and the model were joined; none without a trial.
-    pub estimates: Option<Estimates>,
+    pub estimates: Option<GainEstimates>,
     /// What ranges save, to what the model alone says of them: together they save what is forecast.
     scale: f64,
 }
 
-fn sum(chosen: &[Chosen]) -> Saving {
+fn sum(chosen: &[RegionRun]) -> Saving {
     chosen.iter().fold(Saving::default(), |sum, chosen| sum.and(&chosen.saving))
 }
 
-impl Weighed {
+impl PlanEstimate {
     /// Chooses what to put on huge pages of `everything` that could pay. A trial of it all says how much of it did.
     pub fn new(
         prices: &Prices,
-        found: &Found,
-        everything: &[Chosen],
-        kinds: &[Kind],
+        found: &RegionReport,
+        everything: &[RegionRun],
+        kinds: &[RunSeries],
         budget: Option<u64>,
-    ) -> Weighed {
+    ) -> PlanEstimate {
         let seconds =
             |what: &str| kinds.iter().find(|kind| kind.what == what).map(|kind| kind.seconds.clone());
         let runs = seconds(AS_IT_IS).unwrap_or_default();
@@ -86,7 +86,7 @@ impl Weighed {
             let (least, most) = (all.faults + all.together, all.faults + all.alone);
             ((gain - least) / (most - least).max(f64::MIN_POSITIVE)).clamp(0.0, 1.0)
         });
-        let limits = Limits {
+        let limits = ChoiceLimits {
             memory: budget,
             waiting: waiting.unwrap_or(WAITING),
             least: LEAST_SHARE * now.value * NANOSECONDS,
@@ -106,7 +106,7 @@ impl Weighed {
         let told = (saving.walks(limits.waiting) + saving.faults) / NANOSECONDS;
         let is_scaled = whole.is_some() && !chosen.is_empty() && told > 0.0;
         let scale = if is_scaled { now.value * (1.0 - ratio.value) / told } else { 1.0 };
-        Weighed {
+        PlanEstimate {
             chosen,
             waiting,
             now,
@@ -120,12 +120,12 @@ impl Weighed {
     }
 
     /// Seconds that a range saves by walks.
-    pub fn walk_seconds(&self, chosen: &Chosen) -> f64 {
+    pub fn walk_seconds(&self, chosen: &RegionRun) -> f64 {
         self.scale * chosen.saving.walks(self.waiting.unwrap_or(WAITING)) / NANOSECONDS
     }
 
     /// Seconds that a range saves by first touches.
-    pub fn fault_seconds(&self, chosen: &Chosen) -> f64 {
+    pub fn fault_seconds(&self, chosen: &RegionRun) -> f64 {
         self.scale * chosen.saving.faults / NANOSECONDS
     }
 
@@ -175,12 +175,12 @@ fn modelled(now: f64, saving: &Saving) -> Interval {
 }
 
 /// What all brings, by the model, by the runs that tried it, and by both.
-fn estimates(now: f64, runs: &[f64], trial: &[f64], all: &Saving) -> Estimates {
+fn estimates(now: f64, runs: &[f64], trial: &[f64], all: &Saving) -> GainEstimates {
     let trial = product(of_turns(runs, trial), normal(1.0, BETWEEN_OCCASIONS));
     // Where prices promise more than a run takes, its middle is not where half of all walks wait.
     let told = modelled(now, all);
     let model = Interval { value: f64::midpoint(told.low, told.high), ..told }.widened(MODEL_ERROR);
-    Estimates { model, trial, joined: joined(&[trial, model]) }
+    GainEstimates { model, trial, joined: joined(&[trial, model]) }
 }
 
 #[cfg(test)]
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn a_steady_trial_says_nearly_all() {
-        let Estimates { model, trial, joined } = estimates(1.0, &[1.0; 9], &[0.6; 9], &ALL);
+        let GainEstimates { model, trial, joined } = estimates(1.0, &[1.0; 9], &[0.6; 9], &ALL);
         assert!((model.value - 0.7).abs() < 1e-9 && model.low < 0.55 && model.high > 0.85, "{model:?}");
         assert!((joined.value - trial.value).abs() < 0.002, "{joined:?}");
         assert!(joined.low < 0.6 && 0.6 < joined.high && joined.width() < 0.05, "{joined:?}");
@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn an_unsure_trial_is_helped_by_the_model() {
         let (now, trial) = ([1.0, 1.4, 1.0, 1.5, 1.0, 1.3], [0.6, 1.2, 0.6, 0.7, 1.3, 0.6]);
-        let Estimates { model, trial, joined } = estimates(1.0, &now, &trial, &ALL);
+        let GainEstimates { model, trial, joined } = estimates(1.0, &now, &trial, &ALL);
         assert!(joined.width() < trial.width() && joined.width() < model.width(), "{joined:?} {trial:?}");
         let between = [model.value, trial.value];
         assert!(
@@ -220,18 +220,18 @@ mod tests {
             Region { piece: PieceId(0), number, pages: 512, walks, huge_walks: 0 }
         };
         let pieces = vec![Piece { kind: PieceKind::Heap, bytes: 64 * REGION_BYTES }];
-        let found = Found { pieces, regions: vec![region(0), region(9)], ..Found::default() };
+        let found = RegionReport { pieces, regions: vec![region(0), region(9)], ..RegionReport::default() };
         let spread = Spread { walks: [1.0; 2], fault: [0.0; 2], huge_fault: [0.0; 2] };
         let walks = vec![WalkPrice { lines: 1, alone: 100.0, together: 20.0 }];
         let prices = Prices { walks, huge_walk: 1.0, fault: 0.0, huge_fault: 0.0, spread };
-        let everything = choose(&found, &prices, &Limits { memory: None, waiting: 1.0, least: 0.0 });
+        let everything = choose(&found, &prices, &ChoiceLimits { memory: None, waiting: 1.0, least: 0.0 });
         let kind = |what, seconds: &[f64]| {
-            let mut kind = Kind::given(seconds);
+            let mut kind = RunSeries::given(seconds);
             kind.what = what;
             kind
         };
         let kinds = [kind(AS_IT_IS, &[1.0; 9]), kind(ALL_RANGES, &[0.7; 9])];
-        let weighed = Weighed::new(&prices, &found, &everything, &kinds, None);
+        let weighed = PlanEstimate::new(&prices, &found, &everything, &kinds, None);
         let saved: f64 =
             weighed.chosen.iter().map(|one| weighed.walk_seconds(one) + weighed.fault_seconds(one)).sum();
         assert_eq!(weighed.chosen.len(), 2);

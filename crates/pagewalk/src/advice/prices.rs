@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::listener::Listener;
-use crate::probe::{self, Assumed, Price, Probed, Walk};
+use crate::probe::{self, AssumedPrice, Price, ProbePrices, WalkTimes};
 use pagewalk_forecast::Prices;
 use pagewalk_forecast::prices::{Spread, WalkPrice};
 use pagewalk_report::probe::ProbeResult;
@@ -14,15 +14,15 @@ const BYTES_OF_A_LINE: u64 = 8 * 4096;
 const NEAR_LINES: u64 = 1 << 8;
 
 /// The prices of this host, and what of them was not measured.
-pub fn of_host(probe: Option<&Path>, listener: &dyn Listener) -> Result<(Prices, Vec<Assumed>), Error> {
+pub fn of_host(probe: Option<&Path>, listener: &dyn Listener) -> Result<(Prices, Vec<AssumedPrice>), Error> {
     let is_whole = |result: &ProbeResult| prices(result).1.is_empty();
     let result = probe::of_host(probe, listener, is_whole)?;
     Ok(prices(&result))
 }
 
 /// The prices of a probe.
-fn prices(result: &ProbeResult) -> (Prices, Vec<Assumed>) {
-    let mut probed = Probed::new(result);
+fn prices(result: &ProbeResult) -> (Prices, Vec<AssumedPrice>) {
+    let mut probed = ProbePrices::new(result);
     let near = probed.price("tlb.4k.walk_extra");
     // Footprints beyond the memory at hand are not measured: the largest that was stands for them.
     let far = probed.walks();
@@ -44,7 +44,7 @@ fn prices(result: &ProbeResult) -> (Prices, Vec<Assumed>) {
 }
 
 /// How many times what is taken a walk may be, at least and at most: where that is known least.
-fn widest(near: Price, far: &[Walk]) -> [f64; 2] {
+fn widest(near: Price, far: &[WalkTimes]) -> [f64; 2] {
     let all = far.iter().flat_map(|walk| [walk.alone, walk.together]).chain([near]);
     all.fold([1.0, 1.0], |[least, most], Price { value, low, high }| {
         [f64::min(least, low / value), f64::max(most, high / value)]

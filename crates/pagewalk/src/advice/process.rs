@@ -5,16 +5,16 @@
 
 use crate::error::{Error, Fault};
 use crate::listener::{Bar, Listener};
-use crate::probe::Assumed;
-use crate::promotion::prices::{self, Priced};
-use crate::promotion::survey::{Beside, host_forbids};
+use crate::probe::AssumedPrice;
+use crate::promotion::prices::{self, PromotionPrices};
+use crate::promotion::survey::{PromotionContext, host_forbids};
 use crate::promotion::{failed, text};
 use pagewalk_capture::Host;
 use pagewalk_live::pages::plan::{self, Gain, Plan, Program, RANGES_MAX};
 use pagewalk_live::pages::settings::{Setting, settings};
-use pagewalk_live::pages::{HUGE_BYTES, Named, named};
-use pagewalk_live::promote::policy::{FACTOR, Fate, Limits, Part};
-use pagewalk_live::promote::{self, Decision, Ended, Options, Prices, Standing, Summary, Watcher};
+use pagewalk_live::pages::{HUGE_BYTES, NamedMemory, named};
+use pagewalk_live::promote::policy::{FACTOR, Fate, Limits, RegionState};
+use pagewalk_live::promote::{self, Decision, Ended, Options, Prices, PromotionStatus, Summary, Watcher};
 use pagewalk_report::documents::process::{
     ADVICE_PROCESS_SCHEMA, AdvicePrices, AdviceProcessResult, AdvisedRange, SharedGain,
 };
@@ -40,8 +40,8 @@ const FIGURES: [(Class, &[&str]); 2] = [
 ];
 
 /// Memory that should be on huge pages.
-struct Advised {
-    named: Named,
+struct AdvisedMemory {
+    named: NamedMemory,
     misses_per_second: f64,
     /// Whether more misses could not have been seen.
     saturated: bool,
@@ -66,7 +66,7 @@ pub struct ProcessWatch {
     pid: i32,
     options: Options,
     prices: Prices,
-    assumed: Vec<Assumed>,
+    assumed: Vec<AssumedPrice>,
     seconds: f64,
 }
 
@@ -78,7 +78,8 @@ impl ProcessWatch {
     pub fn prepare(options: &ProcessOptions, listener: &dyn Listener) -> Result<ProcessWatch, Error> {
         let ProcessOptions { pid, watch, .. } = *options;
         let bytes = promote::anonymous_bytes(pid).map_err(failed)?;
-        let Priced { prices, entries, assumed } = prices::of_host(options.probe.as_deref(), bytes, listener)?;
+        let PromotionPrices { prices, entries, assumed } =
+            prices::of_host(options.probe.as_deref(), bytes, listener)?;
         let budget_bytes = options.budget.unwrap_or(u64::MAX);
         let options = Options {
             way: None,
@@ -96,7 +97,7 @@ impl ProcessWatch {
     /// If the process cannot be watched, or ends meanwhile.
     pub fn run(self, stop: &AtomicBool, listener: &dyn Listener) -> Result<ProcessAdvice, Error> {
         let ProcessWatch { pid, options, prices, assumed, seconds } = self;
-        let mut progress = Watching { bar: listener.shares("watching the process"), seconds };
+        let mut progress = AdviceProgress { bar: listener.shares("watching the process"), seconds };
         let outcome = promote::run(pid, &options, prices, stop, &mut progress);
         drop(progress);
         let summary = outcome.map_err(failed)?;
@@ -107,15 +108,15 @@ impl ProcessWatch {
         // As it is now: what it did meanwhile counts.
         let survey = promote::survey(pid).map_err(|_| ended(pid))?;
         let settings = if advised.is_empty() && survey.grown.is_none() { Vec::new() } else { settings() };
-        let beside = Beside { survey, assumed };
-        Ok(ProcessAdvice { pid, found: Found { summary, advised, beside, settings } })
+        let beside = PromotionContext { survey, assumed };
+        Ok(ProcessAdvice { pid, found: ProcessFindings { summary, advised, beside, settings } })
     }
 }
 
 /// What huge pages would save a process that runs.
 pub struct ProcessAdvice {
     pid: i32,
-    found: Found,
+    found: ProcessFindings,
 }
 
 impl ProcessAdvice {
@@ -140,22 +141,22 @@ impl ProcessAdvice {
 }
 
 /// All that is told.
-struct Found {
+struct ProcessFindings {
     summary: Summary,
-    advised: Vec<Advised>,
-    beside: Beside,
+    advised: Vec<AdvisedMemory>,
+    beside: PromotionContext,
     settings: Vec<Setting>,
 }
 
-struct Watching {
+struct AdviceProgress {
     bar: Arc<dyn Bar>,
     seconds: f64,
 }
 
-impl Watcher for Watching {
+impl Watcher for AdviceProgress {
     fn decided(&mut self, _: &Decision) {}
 
-    fn passed(&mut self, standing: &Standing<'_>) {
+    fn passed(&mut self, standing: &PromotionStatus<'_>) {
         let done = (100.0 * standing.times.wall / self.seconds) as u64;
         self.bar.reach(done, &format!("rounds: {}", standing.rounds));
     }
@@ -170,24 +171,26 @@ fn ended(pid: i32) -> Error {
 }
 
 /// What pays, by the names that plans have, that with most misses first.
-fn advised(pid: i32, summary: &Summary) -> Result<Vec<Advised>, Error> {
-    let paying: Vec<&Part> = summary.policy.parts().filter(|part| part.fate == Fate::WouldPromote).collect();
+fn advised(pid: i32, summary: &Summary) -> Result<Vec<AdvisedMemory>, Error> {
+    let paying: Vec<&RegionState> =
+        summary.policy.parts().filter(|part| part.fate == Fate::WouldPromote).collect();
     let neighbours = paying.chunk_by(|a, b| a.view.start + HUGE_BYTES == b.view.start);
     let ranges: Vec<(u64, u64)> = neighbours
         .map(|parts| (parts[0].view.start, parts[parts.len() - 1].view.start + HUGE_BYTES))
         .collect();
     let names = named(pid, &ranges).map_err(|_| ended(pid))?;
-    let of = |named: Named| {
+    let of = |named: NamedMemory| {
         let its = paying.iter().filter(|part| (named.start..named.end).contains(&part.view.start));
-        let added = |part: &&&Part| HUGE_BYTES - u64::from(part.view.resident_pages) * plan::PAGE_BYTES;
-        Advised {
+        let added =
+            |part: &&&RegionState| HUGE_BYTES - u64::from(part.view.resident_pages) * plan::PAGE_BYTES;
+        AdvisedMemory {
             misses_per_second: its.clone().filter_map(|part| part.misses_per_second).sum(),
             saturated: its.clone().any(|part| part.saturated),
             memory: its.map(|part| added(&part)).sum(),
             named,
         }
     };
-    let mut all: Vec<Advised> = names.into_iter().map(of).collect();
+    let mut all: Vec<AdvisedMemory> = names.into_iter().map(of).collect();
     all.sort_by(|a, b| b.misses_per_second.total_cmp(&a.misses_per_second));
     all.truncate(RANGES_MAX);
     Ok(all)
@@ -204,12 +207,12 @@ fn saved(summary: &Summary, misses_per_second: f64, saturated: bool) -> String {
     if saturated { format!("at least {low:.2} %") } else { format!("{low:.2} to {high:.2} %") }
 }
 
-fn all_misses(advised: &[Advised]) -> f64 {
+fn all_misses(advised: &[AdvisedMemory]) -> f64 {
     advised.iter().map(|one| one.misses_per_second).sum()
 }
 
-fn verdict(found: &Found) -> String {
-    let Found { summary, advised, beside, .. } = found;
+fn verdict(found: &ProcessFindings) -> String {
+    let ProcessFindings { summary, advised, beside, .. } = found;
     let saved = saved(summary, all_misses(advised), advised.iter().any(|one| one.saturated));
     match advised.len() {
         _ if summary.rounds == 0 => {
@@ -232,8 +235,8 @@ fn verdict(found: &Found) -> String {
     }
 }
 
-fn plan(summary: &Summary, advised: &[Advised]) -> Plan {
-    let range = |one: &Advised| plan::Range {
+fn plan(summary: &Summary, advised: &[AdvisedMemory]) -> Plan {
+    let range = |one: &AdvisedMemory| plan::Range {
         what: one.named.what.clone(),
         gain: Gain { memory_mib: Some(one.memory as f64 / MIB), ..Gain::default() },
     };
@@ -251,8 +254,8 @@ fn plan(summary: &Summary, advised: &[Advised]) -> Plan {
     }
 }
 
-fn render(pid: i32, found: &Found, verbose: bool) -> String {
-    let Found { summary, advised, beside, settings } = found;
+fn render(pid: i32, found: &ProcessFindings, verbose: bool) -> String {
+    let ProcessFindings { summary, advised, beside, settings } = found;
     let shown = if verbose { advised.len() } else { RANGES_SHOWN.min(advised.len()) };
     let times = summary.times;
     let mut out = format!(
@@ -292,13 +295,13 @@ fn render(pid: i32, found: &Found, verbose: bool) -> String {
     out + &text::sampling(summary)
 }
 
-fn document(pid: i32, found: &Found) -> AdviceProcessResult {
-    let Found { summary, advised, beside, settings } = found;
+fn document(pid: i32, found: &ProcessFindings) -> AdviceProcessResult {
+    let ProcessFindings { summary, advised, beside, settings } = found;
     let share = |misses: f64| {
         let [low, high] = shares(summary, misses).map(|share| Some(share).filter(|share| share.is_finite()));
         SharedGain { class: Class::Modelled, low, high }
     };
-    let range = |one: &Advised| AdvisedRange {
+    let range = |one: &AdvisedMemory| AdvisedRange {
         range: one.named.what.to_string(),
         start: format!("{:#x}", one.named.start),
         bytes: one.named.end - one.named.start,

@@ -7,7 +7,7 @@ use crate::native::{asks_to_end, tell};
 use crate::stream::follow_ahead;
 use crate::traces::open;
 use pagewalk_capture::WindowSpec;
-use pagewalk_forecast::{Found, Regions};
+use pagewalk_forecast::{RegionReport, Regions};
 use pagewalk_mm::ThpMode;
 use pagewalk_sim::PassError;
 use pagewalk_trace::Source;
@@ -20,12 +20,12 @@ use std::sync::{Mutex, PoisonError};
 pub const ENDS_WELL: &str = "give a command that does its work and ends well each time it is run";
 
 /// The process image that executed most.
-pub struct Seen {
+pub struct ProgramProfile {
     /// Path of its program.
     pub program: String,
     /// Without its own name.
     pub arguments: Vec<String>,
-    pub found: Found,
+    pub found: RegionReport,
     /// Process images in all.
     pub images: usize,
     /// Its share of all instructions.
@@ -38,7 +38,7 @@ pub fn read(
     machine: &MachineSpec,
     thp: ThpMode,
     listener: &dyn Listener,
-) -> Result<Seen, Error> {
+) -> Result<ProgramProfile, Error> {
     let mut regions = Regions::new(machine, thp).map_err(|error| unsupported(machine, &error))?;
     let reader = open(trace, listener)?;
     let header = reader.header().clone();
@@ -48,7 +48,7 @@ pub fn read(
         return Err(Error::new(Fault::BadInput, why).or("advise needs the whole run: record it again"));
     }
     let (program, arguments) = (header.program, without_name(header.arguments));
-    Ok(Seen { program, arguments, found: regions.finish(), images: 1, share: 1.0 })
+    Ok(ProgramProfile { program, arguments, found: regions.finish(), images: 1, share: 1.0 })
 }
 
 /// Arguments as plans have them: without the first, by which a program is called.
@@ -61,7 +61,12 @@ fn unsupported(machine: &MachineSpec, error: &PassError) -> Error {
 }
 
 /// Runs the program once under the engine.
-pub fn see(live: &Live, machine: &MachineSpec, thp: ThpMode, listener: &dyn Listener) -> Result<Seen, Error> {
+pub fn see(
+    live: &Live,
+    machine: &MachineSpec,
+    thp: ThpMode,
+    listener: &dyn Listener,
+) -> Result<ProgramProfile, Error> {
     let window = WindowSpec::default();
     let all = Mutex::new(Vec::new());
     // Whether it can be simulated is known before the program runs.
@@ -94,5 +99,5 @@ pub fn see(live: &Live, machine: &MachineSpec, thp: ThpMode, listener: &dyn List
     };
     let share = found.instructions as f64 / instructions.max(1) as f64;
     let arguments = without_name(header.arguments);
-    Ok(Seen { program: header.program, arguments, found, images, share })
+    Ok(ProgramProfile { program: header.program, arguments, found, images, share })
 }

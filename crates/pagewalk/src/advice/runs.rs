@@ -6,12 +6,12 @@ use crate::error::{Error, Fault};
 use crate::listener::{Bar, Listener};
 use crate::native::tell;
 use crate::plans::RunOptions;
-use crate::plans::fitting::Fitting;
+use crate::plans::fitting::FittedPlan;
 use crate::plans::trial::{Trial, by_turns, relay_signals};
 use pagewalk_forecast::interval::{Interval, mean, of_median, of_turns, ratio};
 use pagewalk_live::pages::Run;
 use pagewalk_live::pages::plan::Plan;
-use pagewalk_live::timing::Timed;
+use pagewalk_live::timing::TimedRun;
 use pagewalk_live::tracing::End;
 use pagewalk_live::warmth::Warmth;
 use pagewalk_report::Class;
@@ -37,7 +37,7 @@ const SURE_OF_GAIN: f64 = 0.02;
 
 /// All runs of one kind.
 #[derive(Default)]
-pub struct Kind {
+pub struct RunSeries {
     pub what: &'static str,
     /// Processor seconds of each.
     pub seconds: Vec<f64>,
@@ -47,24 +47,24 @@ pub struct Kind {
     resident_bytes: Option<u64>,
 }
 
-impl Kind {
-    fn new(what: &'static str) -> Kind {
-        Kind { what, ..Kind::default() }
+impl RunSeries {
+    fn new(what: &'static str) -> RunSeries {
+        RunSeries { what, ..RunSeries::default() }
     }
 
     /// The program as it is, by the times that the user gives.
-    pub fn given(seconds: &[f64]) -> Kind {
-        Kind { seconds: seconds.to_vec(), ..Kind::new(AS_IT_IS) }
+    pub fn given(seconds: &[f64]) -> RunSeries {
+        RunSeries { seconds: seconds.to_vec(), ..RunSeries::new(AS_IT_IS) }
     }
 
-    fn add(&mut self, run: &Timed) {
+    fn add(&mut self, run: &TimedRun) {
         self.seconds.push(run.processor().as_secs_f64());
         self.wall.push(run.wall.as_secs_f64());
         self.resident_bytes = self.resident_bytes.max(run.resident_bytes);
     }
 
     /// As results have it; `now` are the runs of the program as it is.
-    pub fn result(&self, now: &Kind) -> Runs {
+    pub fn result(&self, now: &RunSeries) -> Runs {
         let is_other = self.what != now.what && !self.seconds.is_empty();
         Runs {
             what: self.what.to_owned(),
@@ -97,7 +97,7 @@ pub fn seconds_of(class: Class, time: Interval) -> ForecastSeconds {
 
 /// What the runs showed.
 pub struct Trials {
-    pub kinds: Vec<Kind>,
+    pub kinds: Vec<RunSeries>,
     /// Why the plan could not be followed, so that there is no trial of it.
     pub unapplied: Option<String>,
     /// What was used and freed before each, if that was asked for.
@@ -111,43 +111,43 @@ static STOPPED: AtomicBool = AtomicBool::new(false);
 pub fn run(options: &Options, all: Option<Plan>, listener: &dyn Listener) -> Result<Trials, Error> {
     STOPPED.store(false, Ordering::Relaxed);
     let signals = relay_signals(&STOPPED, listener)?;
-    let trials = Turns::new(options, all)?.run(options, &*listener.shares("running the program"));
+    let trials = TrialRuns::new(options, all)?.run(options, &*listener.shares("running the program"));
     drop(signals);
     trials
 }
 
 /// Runs that go on.
-struct Turns<'a> {
+struct TrialRuns<'a> {
     trial: Trial<'a>,
-    fitting: Option<Fitting>,
-    kinds: Vec<Kind>,
+    fitting: Option<FittedPlan>,
+    kinds: Vec<RunSeries>,
     unapplied: Option<String>,
     /// Hundredths.
     done: u64,
 }
 
-impl<'a> Turns<'a> {
-    fn new(options: &'a Options, all: Option<Plan>) -> Result<Turns<'a>, Error> {
-        let (fitting, unapplied) = match all.map(Fitting::of) {
+impl<'a> TrialRuns<'a> {
+    fn new(options: &'a Options, all: Option<Plan>) -> Result<TrialRuns<'a>, Error> {
+        let (fitting, unapplied) = match all.map(FittedPlan::of) {
             Some(Err(error)) => (None, Some(error.message().to_owned())),
             fitting => (fitting.and_then(Result::ok), None),
         };
-        let mut kinds = vec![Kind::new(AS_IT_IS)];
-        kinds.extend(fitting.is_some().then(|| Kind::new(ALL_RANGES)));
-        kinds.extend((!options.no_trial).then(|| Kind::new(MALLOC)));
+        let mut kinds = vec![RunSeries::new(AS_IT_IS)];
+        kinds.extend(fitting.is_some().then(|| RunSeries::new(ALL_RANGES)));
+        kinds.extend((!options.no_trial).then(|| RunSeries::new(MALLOC)));
         let mut trial = Trial { command: &options.command, input: options.input(), warmth: None };
         if options.warm {
             // By a run that does not count: its memory came from wherever it did.
             let peak = counted(AS_IT_IS, trial.plain(&[])?)?.resident_bytes;
             trial.warmth = Some(Warmth::of(peak.unwrap_or(0)));
         }
-        Ok(Turns { trial, fitting, kinds, unapplied, done: 0 })
+        Ok(TrialRuns { trial, fitting, kinds, unapplied, done: 0 })
     }
 
     fn run(mut self, options: &Options, bar: &dyn Bar) -> Result<Trials, Error> {
         let (begun, least) = (Instant::now(), u64::from(options.runs));
         let most = (least * MORE_RUNS).max(1);
-        let enough = |turns: &mut Turns, round| {
+        let enough = |turns: &mut TrialRuns, round| {
             turns.done = 100 * round / most;
             let is_late = begun.elapsed() > LONG_ENOUGH;
             (round >= most || round >= least && (is_late || turns.is_sure())).then_some(())
@@ -201,13 +201,13 @@ impl<'a> Turns<'a> {
         let now = &self.kinds[0].seconds;
         let all = self.kinds.iter().find(|kind| kind.what == ALL_RANGES && self.unapplied.is_none());
         let time = of_median(now);
-        let is_sure_of_gain = |all: &Kind| ratio(now, &all.seconds).width() < SURE_OF_GAIN;
+        let is_sure_of_gain = |all: &RunSeries| ratio(now, &all.seconds).width() < SURE_OF_GAIN;
         time.width() < SURE_OF_TIME * time.value && all.is_none_or(is_sure_of_gain)
     }
 }
 
 /// A run, if it ended as it should.
-fn counted(what: &str, run: Timed) -> Result<Timed, Error> {
+fn counted(what: &str, run: TimedRun) -> Result<TimedRun, Error> {
     let failed = |why: &str| Error::new(Fault::Failed, format!("running it {what}: {why}"));
     if STOPPED.load(Ordering::Relaxed) {
         return Err(failed("interrupted"));

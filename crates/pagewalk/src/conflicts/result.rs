@@ -1,6 +1,6 @@
 //! What was watched as a result.
 
-use super::{Names, Watched, Watching};
+use super::{ConflictOptions, Names, StreamConflicts};
 use pagewalk_layout::calls::CallGraph;
 use pagewalk_layout::evictions::{History, PageHistory};
 use pagewalk_layout::graph::EvictionGraph;
@@ -22,15 +22,15 @@ const EDGES_TOLD: usize = 24;
 
 /// The whole result.
 pub fn of(
-    watched: &Watched,
-    watching: &Watching,
+    watched: &StreamConflicts,
+    watching: &ConflictOptions,
     tlbs: &[&TlbSpec],
     trace: &Path,
     names: &mut Names,
 ) -> ConflictsResult {
     let header = &watched.header;
     let array = |(history, tlb): (&History, &&TlbSpec)| {
-        Told { history, owners: &watched.owners, watching }.array(tlb, names)
+        ArrayReport { history, owners: &watched.owners, watching }.array(tlb, names)
     };
     ConflictsResult {
         schema: CONFLICTS_SCHEMA.to_owned(),
@@ -59,13 +59,13 @@ fn sides([code, data]: [u64; 2]) -> Sides {
 }
 
 /// One array's history, to be told.
-struct Told<'a> {
+struct ArrayReport<'a> {
     history: &'a History,
     owners: &'a Owners,
-    watching: &'a Watching,
+    watching: &'a ConflictOptions,
 }
 
-impl Told<'_> {
+impl ArrayReport<'_> {
     fn array(&self, tlb: &TlbSpec, names: &mut Names) -> ArrayResult {
         let history = self.history;
         let spec = &history.array;

@@ -1,15 +1,17 @@
 //! A reading as a result.
 
-use super::Reading;
+use super::PagemapReading;
 use pagewalk_capture::Host;
-use pagewalk_live::pagemap::{ENABLE_FRAMES, HUGE_PAGES, MappingPages, Moment, PAGE_BYTES, Sizes, Snapshot};
+use pagewalk_live::pagemap::{
+    ENABLE_FRAMES, HUGE_PAGES, MappingPages, PAGE_BYTES, Sizes, Snapshot, SnapshotTime,
+};
 use pagewalk_report::contiguity::advise;
 use pagewalk_report::contiguity::schema::{
     self, CONTIGUITY_SCHEMA, ContiguityResult, Covering, Design, Mapping, Missing, PERCENTS, Subject, name,
 };
 
 /// The whole result.
-pub fn of(reading: &Reading) -> ContiguityResult {
+pub fn of(reading: &PagemapReading) -> ContiguityResult {
     let Host { cpu, kernel, thp } = Host::detect();
     let snapshot = &reading.snapshot;
     let ranges = snapshot.designs.ranges.as_ref();
@@ -38,11 +40,11 @@ pub fn of(reading: &Reading) -> ContiguityResult {
     result
 }
 
-fn subject(reading: &Reading) -> Subject {
+fn subject(reading: &PagemapReading) -> Subject {
     let (read, at_seconds) = match reading.moment {
         None => (schema::Moment::OnRequest, None),
-        Some(Moment::Exit) => (schema::Moment::AtExit, None),
-        Some(Moment::Running { seconds }) => (schema::Moment::WhileRunning, Some(seconds)),
+        Some(SnapshotTime::Exit) => (schema::Moment::AtExit, None),
+        Some(SnapshotTime::Running { seconds }) => (schema::Moment::WhileRunning, Some(seconds)),
     };
     Subject {
         pid: reading.pid,

@@ -16,7 +16,7 @@ use pagewalk_translate::MachineSpec;
 use pagewalk_units::PageSize;
 
 /// A machine under one of the kernels.
-pub struct Under {
+pub struct KernelDesign {
     /// Which machine of the experiment.
     pub machine: usize,
     /// The kernel's name.
@@ -29,7 +29,7 @@ pub struct Under {
 #[derive(Default)]
 pub struct Rivals {
     /// The machines of the experiment under its kernels.
-    pub kernels: Vec<Under>,
+    pub kernels: Vec<KernelDesign>,
     alternatives: Vec<(AlternativeKind, DesignSpec)>,
 }
 
@@ -98,7 +98,7 @@ impl Rivals {
     }
 
     /// The first kernel that knows the future, and so replays the stream.
-    pub fn replaying(&self) -> Option<&Under> {
+    pub fn replaying(&self) -> Option<&KernelDesign> {
         self.kernels.iter().find(|under| matches!(under.kernel, OsKernel::Offline(_)))
     }
 

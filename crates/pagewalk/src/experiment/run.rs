@@ -1,9 +1,9 @@
 //! Running an experiment: whether all of it goes together, over a program or over traces, to its result.
 
-use super::kernels::{Again, unfit};
+use super::kernels::{ReplayableTrace, unfit};
 use super::rivals::Rivals;
 use super::spec::{Experiment, Sharing};
-use super::turns::{self, Interleaved};
+use super::turns::{self, InterleavedStreams};
 use super::{cores, data_side, kernels, profile, structure, traps};
 use crate::engine::log::{Death, WITHOUT_ENGINE};
 use crate::engine::{Live, Stream};
@@ -13,10 +13,10 @@ use crate::listener::Listener;
 use crate::machines;
 use crate::native::tell;
 use crate::placement::PlanFile;
-use crate::stream::{Ending, Reached, explain_window};
+use crate::stream::{Ending, WindowProgress, explain_window};
 use crate::traces::{bad, look, open, open_all};
 use pagewalk_capture::UNFINISHED;
-use pagewalk_layout::rebase::{Bound, Rebased};
+use pagewalk_layout::rebase::{PlanBinding, RebasedSource};
 use pagewalk_mm::ThpMode;
 use pagewalk_report::schema::{Host, ProcessResult, REST_LOST, RESULT_SCHEMA, RunResult, Tool};
 use pagewalk_sim::Profile;
@@ -32,7 +32,7 @@ const FULL_DETAIL: u32 = 16;
 
 /// What came of an experiment over traces.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct ExperimentOutcome {
     /// The result, of what could be read.
     pub result: RunResult,
     /// Whether a trace could not be read to its end; the listener was told why.
@@ -109,7 +109,11 @@ impl Experiment {
             done.lock().unwrap_or_else(PoisonError::into_inner).push((number, process, ending.reached));
         })?;
         let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-        explain_window(&self.window, Reached::by_any(done.iter().map(|(_, _, reached)| *reached)), listener);
+        explain_window(
+            &self.window,
+            WindowProgress::by_any(done.iter().map(|(_, _, reached)| *reached)),
+            listener,
+        );
         done.sort_by_key(|(number, ..)| *number);
         let mut processes: Vec<ProcessResult> = done.into_iter().map(|(_, process, _)| process).collect();
         name_roots_end(&mut processes, status);
@@ -123,7 +127,7 @@ impl Experiment {
     ///
     /// # Errors
     /// If one cannot be opened, or does not tell what a machine looks at; see [`Experiment::check`].
-    pub fn traces(&self, traces: &[PathBuf], listener: &dyn Listener) -> Result<Outcome, Error> {
+    pub fn traces(&self, traces: &[PathBuf], listener: &dyn Listener) -> Result<ExperimentOutcome, Error> {
         if traces.is_empty() {
             return Err(Error::new(Fault::Usage, "no trace to read"));
         }
@@ -139,7 +143,7 @@ impl Experiment {
         traces: &[PathBuf],
         plan: Option<&PlanFile>,
         listener: &dyn Listener,
-    ) -> Result<Outcome, Error> {
+    ) -> Result<ExperimentOutcome, Error> {
         let bounds = self.look_at(traces, plan, listener)?;
         let mut namer = Namer::default();
         let mut processes = Vec::new();
@@ -152,9 +156,9 @@ impl Experiment {
             self.check_grain(trace, reader.header())?;
             about.get_or_insert_with(|| recorded_by(reader.header()));
             let bound = bounds.get(index);
-            let again = Again { trace, bound, listener };
+            let again = ReplayableTrace { trace, bound, listener };
             let (process, ending) = match bound {
-                Some(bound) => self.trace(Rebased::new(reader, bound), &namer, again)?,
+                Some(bound) => self.trace(RebasedSource::new(reader, bound), &namer, again)?,
                 None => self.trace(reader, &namer, again)?,
             };
             reached.push(ending.reached);
@@ -165,9 +169,9 @@ impl Experiment {
             }
             processes.push(process);
         }
-        explain_window(&self.window, Reached::by_any(reached), listener);
+        explain_window(&self.window, WindowProgress::by_any(reached), listener);
         let (engine, host) = about.expect("there is a trace");
-        Ok(Outcome { result: self.result(engine, host, processes), cut })
+        Ok(ExperimentOutcome { result: self.result(engine, host, processes), cut })
     }
 
     /// One trace, whose beginning `source` has.
@@ -175,7 +179,7 @@ impl Experiment {
         &self,
         source: S,
         namer: &Namer,
-        again: Again<'_>,
+        again: ReplayableTrace<'_>,
     ) -> Result<(ProcessResult, Ending), Error> {
         match self.is_alone() && self.by_traps.is_none() && self.has_kernels() {
             true => kernels::trace(self, source, namer, again),
@@ -190,7 +194,7 @@ impl Experiment {
         traces: &[PathBuf],
         plan: Option<&PlanFile>,
         listener: &dyn Listener,
-    ) -> Result<Vec<Bound>, Error> {
+    ) -> Result<Vec<PlanBinding>, Error> {
         for trace in traces {
             // A pipe can be opened and read only once.
             if trace.metadata().map_err(|e| bad(trace, &e))?.is_file() {
@@ -218,7 +222,7 @@ impl Experiment {
         plan: Option<&PlanFile>,
         sharing: &Sharing,
         listener: &dyn Listener,
-    ) -> Result<Outcome, Error> {
+    ) -> Result<ExperimentOutcome, Error> {
         let readers = open_all(traces, listener)?;
         for (trace, reader) in traces.iter().zip(&readers) {
             self.check_grain(trace, reader.header())?;
@@ -229,11 +233,11 @@ impl Experiment {
             None => machines::thp(None, &turns::common_thp(&readers, listener)),
         };
         let all = match plan {
-            None => Interleaved::follow(self, readers, sharing, thp)?,
+            None => InterleavedStreams::follow(self, readers, sharing, thp)?,
             Some(plan) => {
                 let moved = traces.iter().zip(readers);
                 let moved = moved.map(|(trace, reader)| plan.move_objects(trace, reader, listener));
-                Interleaved::follow(self, moved.collect::<Result<_, _>>()?, sharing, thp)?
+                InterleavedStreams::follow(self, moved.collect::<Result<_, _>>()?, sharing, thp)?
             }
         };
         for (trace, ending) in traces.iter().zip(&all.endings).filter(|(_, ending)| ending.cut) {
@@ -241,11 +245,11 @@ impl Experiment {
         }
         explain_window(
             &self.window,
-            Reached::by_any(all.endings.iter().map(|ending| ending.reached)),
+            WindowProgress::by_any(all.endings.iter().map(|ending| ending.reached)),
             listener,
         );
         let cut = all.endings.iter().any(|ending| ending.cut);
-        Ok(Outcome { result: self.result(engine, host, vec![all.result(self)]), cut })
+        Ok(ExperimentOutcome { result: self.result(engine, host, vec![all.result(self)]), cut })
     }
 
     /// The whole result.

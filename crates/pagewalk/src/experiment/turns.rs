@@ -7,7 +7,7 @@ use super::spec::{Experiment, Sharing};
 use crate::error::{Error, Fault};
 use crate::findings::short;
 use crate::listener::Listener;
-use crate::stream::{Ending, Reached, note};
+use crate::stream::{Ending, WindowProgress, note};
 use pagewalk_capture::Window;
 use pagewalk_mm::ThpMode;
 use pagewalk_report::schema::{Attribution, Heat, ProcessResult, WhatIf};
@@ -17,7 +17,7 @@ use pagewalk_trace::{Analysis, Interleave, Item, Origin, Source, StreamHeader};
 use pagewalk_translate::{Asid, MachineSpec};
 
 /// Several streams on the machines of a experiment, which all see the same turns.
-pub struct Interleaved {
+pub struct InterleavedStreams {
     /// The machines, and after them the first one without identifiers and with one for each process.
     shared: sim::Experiment,
     /// The first machine with global pages of files if the others are without, and the other way round.
@@ -35,14 +35,14 @@ pub struct Interleaved {
     pub endings: Vec<Ending>,
 }
 
-impl Interleaved {
+impl InterleavedStreams {
     /// Follows `sources` to their ends.
     pub fn follow<S: Source>(
         experiment: &Experiment,
         sources: Vec<S>,
         sharing: &Sharing,
         thp: ThpMode,
-    ) -> Result<Interleaved, Error> {
+    ) -> Result<InterleavedStreams, Error> {
         let most = sim::Experiment::programs_max(experiment.structure.as_ref());
         if sources.len() > most {
             let why = format!("{} traces: at most {most} can take turns", sources.len());
@@ -53,7 +53,7 @@ impl Interleaved {
         let arrangement = Arrangement { global_files: false, ..experiment.arrangement() };
         let only = &experiment.machines[..1];
         let alone = sources.iter().map(|_| Rivals::default().arranged(experiment, only, thp, &arrangement));
-        let mut all = Interleaved {
+        let mut all = InterleavedStreams {
             shared,
             otherwise,
             global_files: sharing.global_files,
@@ -102,7 +102,7 @@ impl Interleaved {
             }
         }
         for (stream, ending) in self.endings.iter_mut().enumerate() {
-            ending.reached = Reached::of(streams.source(stream));
+            ending.reached = WindowProgress::of(streams.source(stream));
         }
     }
 

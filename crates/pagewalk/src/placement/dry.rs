@@ -1,6 +1,6 @@
 //! What would be placed where, and whether files and host let it.
 
-use super::fitting::Fitting;
+use super::fitting::FittedLayout;
 use super::result::plan_file;
 use crate::error::{Error, Fault};
 use crate::program::OR_DEFAULT;
@@ -13,7 +13,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 /// What would be done.
-pub struct Outline {
+pub struct LayoutPreview {
     /// For people.
     pub text: String,
     /// As data.
@@ -21,7 +21,7 @@ pub struct Outline {
     missing: Option<String>,
 }
 
-impl Outline {
+impl LayoutPreview {
     /// Whether this host lets it.
     ///
     /// # Errors
@@ -35,13 +35,13 @@ impl Outline {
 ///
 /// # Errors
 /// If the plan does not fit.
-pub fn outline(path: &Path, command: &[OsString]) -> Result<Outline, Error> {
+pub fn outline(path: &Path, command: &[OsString]) -> Result<LayoutPreview, Error> {
     let planned = || -> Result<OsString, Error> {
         let plan = Plan::read(path).map_err(|error| Error::new(Fault::BadInput, error))?;
         Ok(plan.program.path.into())
     };
     let program = command.first().cloned().map_or_else(planned, Ok)?;
-    let Fitting { plan, mut objects } = Fitting::new(path, &program, OR_DEFAULT)?;
+    let FittedLayout { plan, mut objects } = FittedLayout::new(path, &program, OR_DEFAULT)?;
     let missing = check_host().err().map(|error| format!("{error}; to enable: {}", error.enable()));
     objects.sort_by_key(|object| object.base);
     let place = |object: &Object| {
@@ -65,5 +65,5 @@ pub fn outline(path: &Path, command: &[OsString]) -> Result<Outline, Error> {
         "{} of the plan's libraries are here as planned; nothing was run (--dry-run)\n",
         objects.len()
     );
-    Ok(Outline { text, document, missing })
+    Ok(LayoutPreview { text, document, missing })
 }

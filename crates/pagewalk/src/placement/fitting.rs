@@ -9,17 +9,17 @@ use std::fs;
 use std::path::Path;
 
 /// A plan that fits.
-pub struct Fitting {
+pub struct FittedLayout {
     /// The plan.
     pub plan: Plan,
     /// Its objects as they are on this host.
     pub objects: Vec<Object>,
 }
 
-impl Fitting {
+impl FittedLayout {
     /// Reads the plan at `path` and compares it with `program` and the files that it names. `otherwise` is what the
     /// user can do beside planning again.
-    pub fn new(path: &Path, program: &OsStr, otherwise: &str) -> Result<Fitting, Error> {
+    pub fn new(path: &Path, program: &OsStr, otherwise: &str) -> Result<FittedLayout, Error> {
         let plan = Plan::read(path).map_err(|error| Error::new(Fault::BadInput, error))?;
         let program = check_command(program, otherwise)?;
         let is_planned = fs::canonicalize(&plan.program.path)
@@ -33,6 +33,6 @@ impl Fitting {
             return Err(does_not_fit(&message, otherwise));
         }
         let objects = files::objects(&plan).map_err(|error| does_not_fit(&error, otherwise))?;
-        Ok(Fitting { plan, objects })
+        Ok(FittedLayout { plan, objects })
     }
 }

@@ -12,8 +12,10 @@ use crate::traces::{check_file, open};
 use pagewalk_capture::WindowSpec;
 use pagewalk_layout::Plan;
 use pagewalk_layout::plan::{DEFAULT_ARENA, PAGE_BYTES, Program};
-use pagewalk_layout::planner::{Candidate, Chosen, PlannerError, Seen, Views, random, reuses, search};
-use pagewalk_layout::rebase::Rebased;
+use pagewalk_layout::planner::{
+    Candidate, PlannerError, ProposedLayouts, StreamView, Views, random, reuses, search,
+};
+use pagewalk_layout::rebase::RebasedSource;
 use pagewalk_mm::Small;
 use pagewalk_report::layout_plan::schema::{
     LAYOUT_PLAN_SCHEMA, LayoutPlanResult, PlannedMachine, PlannedObject, RandomLayouts,
@@ -27,11 +29,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub use pagewalk_layout::planner::callgraph::{Load, Options as CallgraphOptions};
-pub use pagewalk_layout::planner::single_move::Target;
+pub use pagewalk_layout::planner::single_move::TargetSet;
 pub use pagewalk_layout::planner::{Planner, PlannerOptions};
 
 /// What to plan for, and how.
-pub struct Planning {
+pub struct LayoutRequest {
     /// The machines, one at least; [`machines()`] has those that plans are made for.
     pub machines: Vec<MachineSpec>,
     /// Who plans.
@@ -43,7 +45,7 @@ pub struct Planning {
 }
 
 /// What was planned.
-pub struct Planned {
+pub struct PlannedLayout {
     /// The plan.
     pub plan: Plan,
     /// What it brings.
@@ -52,7 +54,7 @@ pub struct Planned {
     pub ending: Ending,
 }
 
-impl Planned {
+impl PlannedLayout {
     /// The plan as a file.
     ///
     /// # Errors
@@ -76,12 +78,12 @@ pub fn check_trace(trace: &Path) -> Result<(), Error> {
     check_file(trace, "layout plan")
 }
 
-impl Planning {
+impl LayoutRequest {
     /// Plans for a recorded program.
     ///
     /// # Errors
     /// If the trace cannot be read, nothing of it can be moved, or it has too much memory.
-    pub fn trace(&self, trace: &Path, listener: &dyn Listener) -> Result<Planned, Error> {
+    pub fn trace(&self, trace: &Path, listener: &dyn Listener) -> Result<PlannedLayout, Error> {
         let (machines, options) = (&self.machines, &self.options);
         let reader = open(trace, listener)?;
         let header = reader.header().clone();
@@ -116,15 +118,15 @@ impl Planning {
             }
         }
         let (candidate, walks) = tried.expect("there is one candidate at least");
-        let stream = Stream { trace, header: &header, ending: &ending, seen: &seen };
+        let stream = PlanSource { trace, header: &header, ending: &ending, seen: &seen };
         let result = self.result(stream, &chosen, candidate, &plan, &walks);
-        Ok(Planned { plan, result, ending })
+        Ok(PlannedLayout { plan, result, ending })
     }
 
     /// Walks of every machine with the objects where they are planned; for that the plan is moved to where it has room.
     fn planned(&self, trace: &Path, plan: &mut Plan, listener: &dyn Listener) -> Result<Vec<u64>, Error> {
         let reader = open(trace, listener)?;
-        let moved = Rebased::new(reader, &slide(plan, trace)?);
+        let moved = RebasedSource::new(reader, &slide(plan, trace)?);
         let alone = |machine: &MachineSpec| experiment(std::slice::from_ref(machine));
         let mut experiments = self.machines.iter().map(alone).collect::<Result<Vec<Experiment>, _>>()?;
         follow_ahead(moved, &self.window, &mut experiments);
@@ -133,8 +135,8 @@ impl Planning {
 
     fn result(
         &self,
-        stream: Stream<'_>,
-        chosen: &Chosen,
+        stream: PlanSource<'_>,
+        chosen: &ProposedLayouts,
         candidate: &Candidate,
         plan: &Plan,
         walks: &[Walks],
@@ -181,7 +183,12 @@ impl Planning {
     }
 
     /// What random layouts of the objects would miss, by the kept reuses, of what is missed as recorded.
-    fn spread(&self, arrays: &[reuses::ArrayReuses], found: &reuses::Found, period: u64) -> RandomLayouts {
+    fn spread(
+        &self,
+        arrays: &[reuses::ArrayReuses],
+        found: &reuses::StreamReuses,
+        period: u64,
+    ) -> RandomLayouts {
         let (objects, pages) = (found.movables.all().len(), &found.pages);
         let misses = |shifts: &[u64]| {
             arrays.iter().map(|array| search::misses(array, pages, shifts)).sum::<u64>() as f64
@@ -241,11 +248,11 @@ pub fn machines(
 
 /// What was read.
 #[derive(Clone, Copy)]
-struct Stream<'a> {
+struct PlanSource<'a> {
     trace: &'a Path,
     header: &'a StreamHeader,
     ending: &'a Ending,
-    seen: &'a Seen,
+    seen: &'a StreamView,
 }
 
 /// Walks of one machine.

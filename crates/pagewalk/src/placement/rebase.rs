@@ -4,7 +4,7 @@ use crate::error::{Error, Fault};
 use crate::listener::Listener;
 use crate::traces::{bad, check_file};
 use pagewalk_layout::Plan;
-use pagewalk_layout::rebase::{self, Bound, RebaseError, Rebased};
+use pagewalk_layout::rebase::{self, PlanBinding, RebaseError, RebasedSource};
 use pagewalk_trace::pwt::{Events, events};
 use pagewalk_trace::{Event, Source};
 use std::fmt::Display;
@@ -34,16 +34,16 @@ impl PlanFile {
         trace: &Path,
         reader: S,
         listener: &dyn Listener,
-    ) -> Result<Rebased<S>, Error> {
-        Ok(Rebased::new(reader, &self.bind(trace, listener)?))
+    ) -> Result<RebasedSource<S>, Error> {
+        Ok(RebasedSource::new(reader, &self.bind(trace, listener)?))
     }
 
     /// The plan's places in `trace`: what cannot be as planned is found by looking through its events, before anything
     /// is simulated.
-    pub fn bind(&self, trace: &Path, listener: &dyn Listener) -> Result<Bound, Error> {
+    pub fn bind(&self, trace: &Path, listener: &dyn Listener) -> Result<PlanBinding, Error> {
         check_file(trace, "--layout")?;
         let recorded = recorded(trace)?;
-        let bound = Bound::new(&self.plan, &recorded.header, recorded.in_order());
+        let bound = PlanBinding::new(&self.plan, &recorded.header, recorded.in_order());
         let bound = bound.map_err(|error| does_not_fit(&self.path.display(), trace, &error))?;
         for file in bound.absent() {
             let (plan, trace) = (self.path.display(), trace.display());
@@ -54,7 +54,7 @@ impl PlanFile {
 }
 
 /// The places of a plan that was just made from `trace`, its arena moved to where they find room there.
-pub(super) fn slide(plan: &mut Plan, trace: &Path) -> Result<Bound, Error> {
+pub(super) fn slide(plan: &mut Plan, trace: &Path) -> Result<PlanBinding, Error> {
     let recorded = recorded(trace)?;
     rebase::slide(plan, &recorded.header, recorded.in_order())
         .map_err(|error| does_not_fit(&"the plan", trace, &error))

@@ -16,7 +16,7 @@ use std::path::Path;
 const MISSES_TOLD: usize = 10;
 
 /// A run and its plan.
-pub struct Outcome {
+pub struct LayoutOutcome {
     /// The plan.
     pub plan: Plan,
     /// Its objects as they are on this host.
@@ -30,7 +30,7 @@ fn latest(image: &Image) -> Option<&[Landing]> {
     image.at_end.as_deref().or(image.at_start.as_deref())
 }
 
-impl Outcome {
+impl LayoutOutcome {
     /// The libraries that were loaded and did not land; none if all did.
     pub fn missed(&self) -> Option<String> {
         let mut lines = Vec::new();

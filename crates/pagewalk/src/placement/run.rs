@@ -1,7 +1,7 @@
 //! Runs of a program with its libraries where a plan wants them.
 
-use super::fitting::Fitting;
-use super::result::{Outcome, table};
+use super::fitting::FittedLayout;
+use super::result::{LayoutOutcome, table};
 use crate::error::{Error, Fault};
 use crate::listener::Listener;
 use crate::native::relay_signals;
@@ -24,10 +24,10 @@ pub fn run(
     command: &[OsString],
     options: Options,
     listener: &dyn Listener,
-) -> Result<Outcome, Error> {
-    let Fitting { plan, objects } = Fitting::new(path, &command[0], OR_DEFAULT)?;
+) -> Result<LayoutOutcome, Error> {
+    let FittedLayout { plan, objects } = FittedLayout::new(path, &command[0], OR_DEFAULT)?;
     let run = run_placed(command, &objects, options, listener)?;
-    Ok(Outcome { plan, objects, run })
+    Ok(LayoutOutcome { plan, objects, run })
 }
 
 fn run_placed(

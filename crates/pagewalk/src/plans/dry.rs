@@ -1,19 +1,19 @@
 //! What would be done for a plan, and whether this host lets it.
 
-use super::fitting::Fitting;
+use super::fitting::FittedPlan;
 use super::outcome::plan_file;
 use crate::error::{Error, Fault};
 use crate::program::{OR_DEFAULT, check_command};
 use pagewalk_live::layout::check_host;
 use pagewalk_live::pages::plan::What;
-use pagewalk_live::pages::{self, Circumstances, HUGE_BYTES, Mode};
+use pagewalk_live::pages::{self, HUGE_BYTES, HostConditions, Mode};
 use pagewalk_report::documents::plans::{APPLY_SCHEMA, AppliedDry, ApplyResult, Step};
 use pagewalk_report::{Class, classes};
 use std::ffi::OsString;
 use std::path::Path;
 
 /// What would be done.
-pub struct Outline {
+pub struct PlanPreview {
     /// For people.
     pub text: String,
     /// As data.
@@ -22,7 +22,7 @@ pub struct Outline {
     missing: Vec<String>,
 }
 
-impl Outline {
+impl PlanPreview {
     /// What is different here from where the plan was made, and what this host cannot.
     pub fn notes(&self) -> &[String] {
         &self.notes
@@ -44,12 +44,12 @@ impl Outline {
 ///
 /// # Errors
 /// If the plan does not fit.
-pub fn outline(path: &Path, program: Option<&OsString>) -> Result<Outline, Error> {
-    let fitting = Fitting::new(path)?;
+pub fn outline(path: &Path, program: Option<&OsString>) -> Result<PlanPreview, Error> {
+    let fitting = FittedPlan::new(path)?;
     if let Some(program) = program {
         check_command(program, OR_DEFAULT)?;
     }
-    let around = Circumstances::of(std::process::id() as i32);
+    let around = HostConditions::of(std::process::id() as i32);
     let mut missing = Vec::new();
     if let Err(error) = check_host() {
         missing.push(format!("{error}; to enable: {}", error.enable()));
@@ -89,7 +89,7 @@ pub fn outline(path: &Path, program: Option<&OsString>) -> Result<Outline, Error
         notes: fitting.notes.clone(),
     });
     let text: String = ranges.iter().map(|(range, step)| format!("{range}: {step}\n")).collect();
-    Ok(Outline { text, document, notes: fitting.notes, missing })
+    Ok(PlanPreview { text, document, notes: fitting.notes, missing })
 }
 
 /// What would be done to a range.

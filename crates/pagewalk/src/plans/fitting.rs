@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// A plan that fits.
-pub struct Fitting {
+pub struct FittedPlan {
     /// The plan.
     pub plan: Plan,
     /// Its program, without symbolic links.
@@ -21,14 +21,14 @@ pub struct Fitting {
     pub can_keep_small: bool,
 }
 
-impl Fitting {
+impl FittedPlan {
     /// Reads the plan at `path`, and compares it with its program and this host.
-    pub fn new(path: &Path) -> Result<Fitting, Error> {
-        Fitting::of(Plan::read(path).map_err(|error| Error::new(Fault::BadInput, error))?)
+    pub fn new(path: &Path) -> Result<FittedPlan, Error> {
+        FittedPlan::of(Plan::read(path).map_err(|error| Error::new(Fault::BadInput, error))?)
     }
 
     /// Compares a plan with its program and this host.
-    pub fn of(plan: Plan) -> Result<Fitting, Error> {
+    pub fn of(plan: Plan) -> Result<FittedPlan, Error> {
         let program = program(&plan)?;
         let mode = mode().ok_or_else(|| {
             Error::new(Fault::HostCannot, "this kernel has no transparent huge pages")
@@ -51,7 +51,7 @@ impl Fitting {
                     .to_owned(),
             );
         }
-        Ok(Fitting { plan, program, mode, notes, can_keep_small })
+        Ok(FittedPlan { plan, program, mode, notes, can_keep_small })
     }
 }
 

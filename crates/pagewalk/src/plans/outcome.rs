@@ -2,7 +2,7 @@
 
 use crate::native::traces_others;
 use pagewalk_live::pages::plan::{Caller, Plan, What};
-use pagewalk_live::pages::{Image, Outcome, Reason, Run};
+use pagewalk_live::pages::{Image, RangeOutcome, Reason, Run};
 use pagewalk_report::Class;
 use pagewalk_report::documents::plans::{PlanFile, PlannedImage, PlannedRange};
 use std::fmt::Write;
@@ -35,7 +35,7 @@ pub fn notes(plan: &Plan, run: &Run) -> Vec<String> {
 }
 
 /// The planned and the real caller, if they differ.
-fn other_caller<'a>(what: &'a What, outcome: &'a Outcome) -> Option<(&'a Caller, &'a Caller)> {
+fn other_caller<'a>(what: &'a What, outcome: &'a RangeOutcome) -> Option<(&'a Caller, &'a Caller)> {
     match (what, &outcome.caller) {
         (What::Anonymous { by: Some(planned), .. }, Some(found)) if planned != found => {
             Some((planned, found))
@@ -73,7 +73,7 @@ pub fn missed(plan: &Plan, run: &Run) -> Option<String> {
 }
 
 /// Whether a range is on huge pages, by the plan or without it.
-fn is_huge(outcome: &Outcome) -> bool {
+fn is_huge(outcome: &RangeOutcome) -> bool {
     outcome.reason.as_ref().is_none_or(Reason::is_huge)
 }
 
@@ -127,7 +127,7 @@ pub fn image(plan: &Plan, image: &Image) -> PlannedImage {
     }
 }
 
-fn row(what: &What, outcome: &Outcome) -> PlannedRange {
+fn row(what: &What, outcome: &RangeOutcome) -> PlannedRange {
     let best = outcome.best.unwrap_or_default();
     PlannedRange {
         range: what.to_string(),

@@ -1,6 +1,6 @@
 //! What a plan brings, measured in pairs of runs without and with it.
 
-use super::fitting::Fitting;
+use super::fitting::FittedPlan;
 use super::run::RunOptions;
 use super::trial::{Trial, by_turns, relay_signals};
 use super::{history, outcome};
@@ -11,7 +11,7 @@ use crate::program::{OR_DEFAULT, check_command};
 use pagewalk_forecast::interval::{Interval, mean, of_runs, ratio};
 use pagewalk_live::pages::plan::{Forecast, Plan};
 use pagewalk_live::pages::{Run, kernel};
-use pagewalk_live::timing::Timed;
+use pagewalk_live::timing::TimedRun;
 use pagewalk_live::tracing::End;
 use pagewalk_live::warmth::Warmth;
 use pagewalk_report::documents::plans::{self, RunTimes, Share, VERIFY_SCHEMA, VerifiedPlan, VerifyResult};
@@ -27,10 +27,10 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 const PAIRS_MIN: usize = 3;
 
 /// Which of a run's times.
-type Of = fn(&Timed) -> f64;
+type TimeOf = fn(&TimedRun) -> f64;
 
 /// Both, by name.
-const TIMES: [(&str, Of); 2] = [("processor", processor), ("wall", wall)];
+const TIMES: [(&str, TimeOf); 2] = [("processor", processor), ("wall", wall)];
 
 /// How many pairs are run, and how.
 #[derive(Clone, Copy)]
@@ -49,16 +49,16 @@ pub struct PairOptions {
 
 /// A program about to be run in pairs.
 pub struct Pairs {
-    fitting: Fitting,
+    fitting: FittedPlan,
     command: Vec<OsString>,
     options: PairOptions,
 }
 
 /// All that was measured. What is compared with a forecast is processor time, as that is what is forecast: it does not
 /// tell that the host was busy with something else, or that the program waited.
-struct Measured {
-    without: Vec<Timed>,
-    with: Vec<Timed>,
+struct PairTimes {
+    without: Vec<TimedRun>,
+    with: Vec<TimedRun>,
     /// The run with the plan of which least took.
     run: Run,
     /// Why its ranges did not take, if they did not.
@@ -70,12 +70,12 @@ struct Measured {
 }
 
 /// What the plan brings.
-pub struct Verified {
+pub struct Verification {
     pairs: Pairs,
-    measured: Measured,
+    measured: PairTimes,
 }
 
-impl Verified {
+impl Verification {
     /// For people.
     pub fn text(&self) -> String {
         text(&self.pairs.fitting, &self.measured)
@@ -83,7 +83,7 @@ impl Verified {
 
     /// What is no fault, and should be known.
     pub fn notes(&self) -> Vec<String> {
-        let Fitting { notes, plan, .. } = &self.pairs.fitting;
+        let FittedPlan { notes, plan, .. } = &self.pairs.fitting;
         notes.iter().cloned().chain(outcome::notes(plan, &self.measured.run)).collect()
     }
 
@@ -114,7 +114,7 @@ impl Pairs {
     /// # Errors
     /// If not.
     pub fn prepare(path: &Path, command: &[OsString], options: PairOptions) -> Result<Pairs, Error> {
-        let mut fitting = Fitting::new(path)?;
+        let mut fitting = FittedPlan::new(path)?;
         check_command(&command[0], OR_DEFAULT)?;
         fitting.notes.extend(other_arguments(&fitting.plan, command));
         Ok(Pairs { fitting, command: command.to_vec(), options })
@@ -124,14 +124,14 @@ impl Pairs {
     ///
     /// # Errors
     /// If a run failed, or ended in another way than the first, or the user asked for an end.
-    pub fn run(self, stop: &'static AtomicBool, listener: &dyn Listener) -> Result<Verified, Error> {
+    pub fn run(self, stop: &'static AtomicBool, listener: &dyn Listener) -> Result<Verification, Error> {
         let signals = relay_signals(stop, listener)?;
         let measured = self.measure(stop, &*listener.shares("pairs of runs"));
         drop(signals);
-        Ok(Verified { measured: measured?, pairs: self })
+        Ok(Verification { measured: measured?, pairs: self })
     }
 
-    fn measure(&self, stop: &AtomicBool, bar: &dyn Bar) -> Result<Measured, Error> {
+    fn measure(&self, stop: &AtomicBool, bar: &dyn Bar) -> Result<PairTimes, Error> {
         let (fitting, options, begun) = (&self.fitting, &self.options, Instant::now());
         let mut trial = Trial { command: &self.command, input: Path::new("/dev/null"), warmth: None };
         // One of each to warm up; the first says how much memory the program needs.
@@ -147,8 +147,8 @@ impl Pairs {
         let run = with(0)?;
         let missed = outcome::missed(&fitting.plan, &run);
         let (without, warmth) = (Vec::new(), trial.warmth);
-        let mut all = Measured { without, with: Vec::new(), run, missed, stopped: "", warmth };
-        let enough = |all: &mut Measured, pairs: u64| {
+        let mut all = PairTimes { without, with: Vec::new(), run, missed, stopped: "", warmth };
+        let enough = |all: &mut PairTimes, pairs: u64| {
             bar.reach(done(options, pairs, begun.elapsed()), &format!("{pairs} of at most {}", options.runs));
             all.enough(options, begun.elapsed().as_secs_f64())
         };
@@ -172,7 +172,7 @@ impl Pairs {
     }
 }
 
-impl Measured {
+impl PairTimes {
     /// Why no more pairs are run, if that is so after so many seconds.
     fn enough(&self, options: &PairOptions, seconds: f64) -> Option<&'static str> {
         let pairs = self.with.len();
@@ -216,31 +216,31 @@ fn go_on(stop: &AtomicBool, native: End, (how, end): (&str, End), pairs: usize) 
     Err(Error::new(Fault::Failed, message))
 }
 
-fn is_narrow(a: &[Timed], b: &[Timed], percent: f64) -> bool {
+fn is_narrow(a: &[TimedRun], b: &[TimedRun], percent: f64) -> bool {
     gain(a, b, processor).width() < percent / 100.0 * mean_of(a, processor)
 }
 
 /// What the plan saves, by pairs.
-fn gain(a: &[Timed], b: &[Timed], of: Of) -> Interval {
+fn gain(a: &[TimedRun], b: &[TimedRun], of: TimeOf) -> Interval {
     let saved: Vec<f64> = a.iter().zip(b).map(|(a, b)| of(a) - of(b)).collect();
     of_runs(&saved)
 }
 
-fn mean_of(times: &[Timed], of: Of) -> f64 {
+fn mean_of(times: &[TimedRun], of: TimeOf) -> f64 {
     mean(&times.iter().map(of).collect::<Vec<f64>>())
 }
 
-fn wall(run: &Timed) -> f64 {
+fn wall(run: &TimedRun) -> f64 {
     run.wall.as_secs_f64()
 }
 
-fn processor(run: &Timed) -> f64 {
+fn processor(run: &TimedRun) -> f64 {
     run.processor().as_secs_f64()
 }
 
 /// The processor time with the plan to that without, by pairs: what the host changes by itself is no part of it.
-fn share(without: &[Timed], with: &[Timed]) -> Interval {
-    let of = |times: &[Timed]| times.iter().map(processor).collect::<Vec<f64>>();
+fn share(without: &[TimedRun], with: &[TimedRun]) -> Interval {
+    let of = |times: &[TimedRun]| times.iter().map(processor).collect::<Vec<f64>>();
     ratio(&of(without), &of(with))
 }
 
@@ -255,10 +255,10 @@ fn forecast_gain(forecast: &Forecast) -> Interval {
     Interval { value: seconds_now - seconds, low: seconds_now - high, high: seconds_now - low }
 }
 
-fn text(fitting: &Fitting, measured: &Measured) -> String {
+fn text(fitting: &FittedPlan, measured: &PairTimes) -> String {
     let mut out: String =
         measured.run.images.iter().map(|image| outcome::table(&fitting.plan, image)).collect();
-    let Measured { without, with, stopped, warmth, .. } = measured;
+    let PairTimes { without, with, stopped, warmth, .. } = measured;
     let warmed = warmth.map_or(String::new(), |warmth| {
         format!("; before each, {:.0} MiB were used and freed (--warm)", warmth.mebibytes())
     });
@@ -329,10 +329,10 @@ const MEASURED: (Class, &[&str]) = (
 const MODELLED: (Class, &[&str]) =
     (Class::Modelled, &["forecast_processor_seconds_saved", "forecast_processor_share"]);
 
-fn document(command: &[OsString], fitting: &Fitting, measured: &Measured) -> VerifyResult {
+fn document(command: &[OsString], fitting: &FittedPlan, measured: &PairTimes) -> VerifyResult {
     let plan = &fitting.plan;
-    let of = |run: &Timed| RunTimes { seconds: wall(run), processor_seconds: processor(run) };
-    let Measured { without, with, run, missed, stopped, warmth } = measured;
+    let of = |run: &TimedRun| RunTimes { seconds: wall(run), processor_seconds: processor(run) };
+    let PairTimes { without, with, run, missed, stopped, warmth } = measured;
     VerifyResult {
         schema: VERIFY_SCHEMA,
         plan: VerifiedPlan { program: plan.program.path.clone(), ranges: plan.ranges.len() },
@@ -357,7 +357,7 @@ fn document(command: &[OsString], fitting: &Fitting, measured: &Measured) -> Ver
     }
 }
 
-fn record(fitting: &Fitting, measured: &Measured) -> Value {
+fn record(fitting: &FittedPlan, measured: &PairTimes) -> Value {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let forecast = fitting.plan.forecast.as_ref();
     json!({

@@ -1,10 +1,12 @@
 //! Planned ranges of a process that runs already: onto huge pages, and back.
 
-use super::fitting::Fitting;
+use super::fitting::FittedPlan;
 use super::outcome::{mib, plan_file};
 use crate::error::{Error, Fault};
 use pagewalk_live::pages::plan::{Plan, Range};
-use pagewalk_live::pages::{Act, AttachError, Attached, Mode, Process, Reason, Seen, attach};
+use pagewalk_live::pages::{
+    AttachError, Mode, Process, RangeAction, RangeChange, RangeSnapshot, Reason, attach,
+};
 use pagewalk_report::documents::plans::{
     APPLY_SCHEMA, AppliedProcess, ApplyResult, AttachedRange, UNDO_SCHEMA, UndoResult,
 };
@@ -13,21 +15,22 @@ use std::fmt::Write;
 use std::path::Path;
 
 /// A process whose planned ranges were brought onto huge pages, or would be.
-pub struct Collapsed {
+pub struct CollapsedProcess {
     pid: i32,
-    fitting: Fitting,
+    fitting: FittedPlan,
     process: Process,
 }
 
-impl Collapsed {
+impl CollapsedProcess {
     /// Brings the ranges of the plan at `path` onto huge pages, or only looks at them.
     ///
     /// # Errors
     /// If the plan does not fit, or the host does not let it.
-    pub fn of(path: &Path, pid: i32, dry_run: bool) -> Result<Collapsed, Error> {
-        let fitting = Fitting::new(path)?;
-        let process = attach(pid, &fitting.program, &fitting.plan, Act::Collapse, dry_run).map_err(failed)?;
-        Ok(Collapsed { pid, fitting, process })
+    pub fn of(path: &Path, pid: i32, dry_run: bool) -> Result<CollapsedProcess, Error> {
+        let fitting = FittedPlan::new(path)?;
+        let process =
+            attach(pid, &fitting.program, &fitting.plan, RangeAction::Collapse, dry_run).map_err(failed)?;
+        Ok(CollapsedProcess { pid, fitting, process })
     }
 
     /// For people.
@@ -46,7 +49,7 @@ impl Collapsed {
 
     /// As data.
     pub fn document(&self, path: &Path) -> ApplyResult {
-        let Collapsed { pid, fitting, process } = self;
+        let CollapsedProcess { pid, fitting, process } = self;
         ApplyResult::Process(AppliedProcess {
             schema: APPLY_SCHEMA,
             plan: plan_file(path, &fitting.plan),
@@ -68,7 +71,7 @@ impl Collapsed {
         if !process.dry_run {
             return self.is_in_effect().then_some("undo");
         }
-        let open = |found: &Attached| !took(found) && hindrance(process, found).is_none();
+        let open = |found: &RangeChange| !took(found) && hindrance(process, found).is_none();
         (process.forbidden.is_none() && process.ranges.iter().any(open)).then_some("apply")
     }
 
@@ -97,9 +100,9 @@ impl Collapsed {
 }
 
 /// A process whose planned ranges were brought back to small pages, or would be.
-pub struct Split {
+pub struct SplitProcess {
     pid: i32,
-    fitting: Fitting,
+    fitting: FittedPlan,
     process: Process,
 }
 
@@ -108,15 +111,16 @@ const MARKS: &str = "ranges that the program was started with (apply PLAN.toml -
                      cannot take a mark back: new memory in them comes on huge pages, and khugepaged rebuilds them in \
                      time. Starting the program without `apply` undoes all; no setting of the host was ever changed";
 
-impl Split {
+impl SplitProcess {
     /// Brings the ranges of the plan at `path` back to small pages, or only looks at them.
     ///
     /// # Errors
     /// If the plan does not fit, or the host does not let it.
-    pub fn of(path: &Path, pid: i32, dry_run: bool) -> Result<Split, Error> {
-        let fitting = Fitting::new(path)?;
-        let process = attach(pid, &fitting.program, &fitting.plan, Act::Split, dry_run).map_err(failed)?;
-        Ok(Split { pid, fitting, process })
+    pub fn of(path: &Path, pid: i32, dry_run: bool) -> Result<SplitProcess, Error> {
+        let fitting = FittedPlan::new(path)?;
+        let process =
+            attach(pid, &fitting.program, &fitting.plan, RangeAction::Split, dry_run).map_err(failed)?;
+        Ok(SplitProcess { pid, fitting, process })
     }
 
     /// For people.
@@ -173,7 +177,7 @@ impl Split {
     }
 }
 
-fn took(found: &Attached) -> bool {
+fn took(found: &RangeChange) -> bool {
     found.after.is_huge()
 }
 
@@ -218,7 +222,7 @@ fn missing(process: &Process) -> Vec<String> {
 }
 
 /// Why a range is not on huge pages though that was asked for.
-fn why(process: &Process, found: &Attached) -> String {
+fn why(process: &Process, found: &RangeChange) -> String {
     hindrance(process, found).map_or_else(
         || {
             let reason = found.error.as_ref().map_or_else(String::new, |error| format!(": {error}"));
@@ -229,8 +233,8 @@ fn why(process: &Process, found: &Attached) -> String {
 }
 
 /// What keeps a range from huge pages whether it is tried or not.
-fn hindrance(process: &Process, found: &Attached) -> Option<Reason> {
-    let Seen { whole, touched, refused, mapped, .. } = found.after;
+fn hindrance(process: &Process, found: &RangeChange) -> Option<Reason> {
+    let RangeSnapshot { whole, touched, refused, mapped, .. } = found.after;
     if found.spans.is_empty() {
         Some(unrecognised())
     } else if mapped == 0 || whole == 0 {
@@ -255,17 +259,17 @@ fn unrecognised() -> Reason {
 }
 
 /// What would be done to a range, or why nothing would be.
-fn would(process: &Process, found: &Attached) -> String {
-    let Seen { touched, small, huge, .. } = found.before;
+fn would(process: &Process, found: &RangeChange) -> String {
+    let RangeSnapshot { touched, small, huge, .. } = found.before;
     match process.act {
         _ if found.spans.is_empty() => unrecognised().to_string(),
-        Act::Split if huge == 0 => "nothing to split: none of it is on huge pages".to_owned(),
-        Act::Split => format!("would be split: {:.1} MiB", mib(huge)),
+        RangeAction::Split if huge == 0 => "nothing to split: none of it is on huge pages".to_owned(),
+        RangeAction::Split => format!("would be split: {:.1} MiB", mib(huge)),
         _ if found.before.is_pool() => Reason::Pool.to_string(),
-        Act::Collapse if touched > 0 && small == 0 => {
+        RangeAction::Collapse if touched > 0 && small == 0 => {
             "nothing to collapse: all of it is on huge pages".to_owned()
         }
-        Act::Collapse => hindrance(process, found).map_or_else(
+        RangeAction::Collapse => hindrance(process, found).map_or_else(
             || format!("would be collapsed: {:.1} MiB", mib(small)),
             |reason| reason.to_string(),
         ),
@@ -298,14 +302,16 @@ const FIGURES: (Class, &[&str]) = (
 
 /// The same as data.
 fn rows(plan: &Plan, process: &Process) -> Vec<AttachedRange> {
-    let reason = |found: &Attached| match process.act {
-        Act::Split => None,
-        Act::Collapse if found.after.is_pool() => Some(Reason::Pool.to_string()),
-        Act::Collapse if found.after.is_huge() => None,
-        Act::Collapse if process.dry_run => hindrance(process, found).map(|reason| reason.to_string()),
-        Act::Collapse => Some(why(process, found)),
+    let reason = |found: &RangeChange| match process.act {
+        RangeAction::Split => None,
+        RangeAction::Collapse if found.after.is_pool() => Some(Reason::Pool.to_string()),
+        RangeAction::Collapse if found.after.is_huge() => None,
+        RangeAction::Collapse if process.dry_run => {
+            hindrance(process, found).map(|reason| reason.to_string())
+        }
+        RangeAction::Collapse => Some(why(process, found)),
     };
-    let row = |(range, found): (&Range, &Attached)| {
+    let row = |(range, found): (&Range, &RangeChange)| {
         let start = found.spans.first().map(|(start, _)| format!("{start:#x}"));
         AttachedRange {
             range: range.what.to_string(),

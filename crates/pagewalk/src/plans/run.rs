@@ -1,6 +1,6 @@
 //! A program with planned ranges on huge pages.
 
-use super::fitting::Fitting;
+use super::fitting::FittedPlan;
 use super::outcome;
 use crate::error::{Error, Fault};
 use crate::listener::Listener;
@@ -26,7 +26,7 @@ pub struct RunOptions {
 
 impl RunOptions {
     /// For the program of a plan, with its own streams or with this file to read.
-    pub(crate) fn of(self, fitting: &Fitting, input: Option<CString>) -> Options {
+    pub(crate) fn of(self, fitting: &FittedPlan, input: Option<CString>) -> Options {
         Options {
             program: fitting.program.clone(),
             keep_small: fitting.can_keep_small && !self.keep_others,
@@ -38,8 +38,8 @@ impl RunOptions {
 }
 
 /// A program that ran under a plan.
-pub struct Applied {
-    fitting: Fitting,
+pub struct AppliedPlan {
+    fitting: FittedPlan,
     run: Run,
 }
 
@@ -52,15 +52,15 @@ pub fn run(
     command: &[OsString],
     options: RunOptions,
     listener: &dyn Listener,
-) -> Result<Applied, Error> {
+) -> Result<AppliedPlan, Error> {
     static RELAY: Relay = Relay::new();
-    let fitting = Fitting::new(path)?;
+    let fitting = FittedPlan::new(path)?;
     check_command(&command[0], OR_DEFAULT)?;
     fitting.notes.iter().for_each(|note| listener.note(note));
     let signals = relay_signals(&RELAY, listener)?;
     let run = pages::run(command, &fitting.plan, &options.of(&fitting, None), &RELAY);
     drop(signals);
-    Ok(Applied { run: run.map_err(failed)?, fitting })
+    Ok(AppliedPlan { run: run.map_err(failed)?, fitting })
 }
 
 /// What a failed run is told as.
@@ -72,7 +72,7 @@ pub(crate) fn failed(error: PagesError) -> Error {
     }
 }
 
-impl Applied {
+impl AppliedPlan {
     /// For people: the ranges of each image.
     pub fn tables(&self) -> String {
         self.run.images.iter().map(|image| outcome::table(&self.fitting.plan, image)).collect()
@@ -95,7 +95,7 @@ impl Applied {
 
     /// As data.
     pub fn document(&self, path: &Path, command: &[OsString]) -> ApplyResult {
-        let Applied { fitting, run } = self;
+        let AppliedPlan { fitting, run } = self;
         let plan = &fitting.plan;
         ApplyResult::Run(AppliedRun {
             schema: APPLY_SCHEMA,

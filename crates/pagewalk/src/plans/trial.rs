@@ -1,12 +1,12 @@
 //! A program run again and again at its own speed, as it is and under a plan: what `advise` and `verify` measure.
 
-use super::fitting::Fitting;
+use super::fitting::FittedPlan;
 use super::run::{RunOptions, failed};
 use crate::error::{Error, Fault};
-use crate::listener::{HandOn, Listener, Watch};
+use crate::listener::{Listener, SignalRelay, Watch};
 use crate::native::asks_to_end;
 use pagewalk_live::pages::{self, Run};
-use pagewalk_live::timing::{self, Timed, nowhere};
+use pagewalk_live::timing::{self, TimedRun, nowhere};
 use pagewalk_live::tracing::Relay;
 use pagewalk_live::warmth::Warmth;
 use std::ffi::{CString, OsString};
@@ -28,7 +28,7 @@ pub struct Trial<'a> {
 
 impl Trial<'_> {
     /// One run as it is, with these variables besides.
-    pub fn plain(&self, variables: &[(&str, &str)]) -> Result<Timed, Error> {
+    pub fn plain(&self, variables: &[(&str, &str)]) -> Result<TimedRun, Error> {
         self.warm()?;
         let (program, words) = (&self.command[0], &self.command[1..]);
         let cannot = |error| Error::new(Fault::Failed, format!("cannot run {program:?}: {error}"));
@@ -39,7 +39,7 @@ impl Trial<'_> {
     }
 
     /// One run under a plan.
-    pub fn planned(&self, fitting: &Fitting, options: RunOptions) -> Result<Run, Error> {
+    pub fn planned(&self, fitting: &FittedPlan, options: RunOptions) -> Result<Run, Error> {
         self.warm()?;
         let input = CString::new(self.input.as_os_str().as_bytes())
             .map_err(|_| Error::new(Fault::BadInput, format!("{:?} has a zero byte in it", self.input)))?;
@@ -74,7 +74,7 @@ pub fn relay_signals(stop: &'static AtomicBool, listener: &dyn Listener) -> Resu
         RELAY.keep(signal);
     };
     RELAY.clear();
-    listener.relay(HandOn { signal: Box::new(hand_on), of_terminal: Box::new(of_terminal) })
+    listener.relay(SignalRelay { signal: Box::new(hand_on), of_terminal: Box::new(of_terminal) })
 }
 
 /// Runs each of `kinds` once a round, every other round in reverse order, until `enough` gives a reason to stop.

@@ -19,7 +19,7 @@ pub struct Price {
 
 /// A figure that could not be measured, and what is taken for it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Assumed {
+pub struct AssumedPrice {
     /// The probe's name for it.
     pub figure: String,
     /// Its unit: `ns` or `entries`.
@@ -32,7 +32,7 @@ pub struct Assumed {
 
 /// What a walk takes at a footprint of the probe.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Walk {
+pub struct WalkTimes {
     /// Pages' bytes.
     pub bytes: u64,
     /// Nanoseconds if each waits for the one before.
@@ -42,10 +42,10 @@ pub struct Walk {
 }
 
 /// A probe that is asked for prices, and keeps what it did not have.
-pub struct Probed<'a> {
+pub struct ProbePrices<'a> {
     result: &'a ProbeResult,
     /// What was taken for figures that are missing.
-    pub assumed: Vec<Assumed>,
+    pub assumed: Vec<AssumedPrice>,
 }
 
 /// Footprints that probes have figures of.
@@ -57,10 +57,10 @@ fn name_of(footprint: &str, chains: u32) -> String {
     format!("walk_extra.{footprint}.chains_{chains}")
 }
 
-impl<'a> Probed<'a> {
+impl<'a> ProbePrices<'a> {
     /// Nothing was asked yet.
-    pub fn new(result: &'a ProbeResult) -> Probed<'a> {
-        Probed { result, assumed: Vec::new() }
+    pub fn new(result: &'a ProbeResult) -> ProbePrices<'a> {
+        ProbePrices { result, assumed: Vec::new() }
     }
 
     /// The value of a figure; none if it is not there, was refused, or is nothing.
@@ -75,7 +75,7 @@ impl<'a> Probed<'a> {
         }
         let price = self.assumed(name);
         let why = self.result.figure(name).and_then(|figure| figure.refused.clone());
-        self.assumed.push(Assumed {
+        self.assumed.push(AssumedPrice {
             figure: name.to_owned(),
             unit: "ns",
             price,
@@ -99,13 +99,13 @@ impl<'a> Probed<'a> {
 
     /// What walks take at each footprint of which anything was measured, smallest first; if nothing was, all as they
     /// usually are.
-    pub fn walks(&mut self) -> Vec<Walk> {
+    pub fn walks(&mut self) -> Vec<WalkTimes> {
         let asked = self.footprints();
         asked.into_iter().map(|footprint| self.walk(footprint)).collect()
     }
 
     /// What walks take at the footprint that is nearest to so many bytes, of those of which most was measured.
-    pub fn nearest_walk(&mut self, bytes: u64) -> Walk {
+    pub fn nearest_walk(&mut self, bytes: u64) -> WalkTimes {
         let distance = |of: u64| (bytes.max(1) as f64 / of as f64).log2().abs();
         let is_partly = |footprint| self.alone(footprint).is_none() || self.together(footprint).is_none();
         let order = |&(footprint, of): &(&'static str, u64)| (is_partly(footprint), distance(of));
@@ -132,7 +132,7 @@ impl<'a> Probed<'a> {
         if known.is_empty() { FOOTPRINTS.to_vec() } else { known }
     }
 
-    fn walk(&mut self, (footprint, bytes): (&str, u64)) -> Walk {
+    fn walk(&mut self, (footprint, bytes): (&str, u64)) -> WalkTimes {
         let alone = self.price(&name_of(footprint, 1));
         let together = match self.together(footprint) {
             Some(value) => Price { value, low: value, high: value },
@@ -142,7 +142,7 @@ impl<'a> Probed<'a> {
         let most = |price: f64| price.min(alone.value);
         let together =
             Price { value: most(together.value), low: most(together.low), high: most(together.high) };
-        Walk { bytes, alone: Price { low: alone.low.max(together.value), ..alone }, together }
+        WalkTimes { bytes, alone: Price { low: alone.low.max(together.value), ..alone }, together }
     }
 
     /// Entries for base pages of the last level of TLBs.
@@ -151,7 +151,7 @@ impl<'a> Probed<'a> {
         let entries = base.map(|tlb| tlb.entries.unwrap_or(tlb.assumed.entries)).max();
         entries.unwrap_or_else(|| {
             let value = LAST_LEVEL_ENTRIES as f64;
-            self.assumed.push(Assumed {
+            self.assumed.push(AssumedPrice {
                 figure: "tlb.4k.entries".to_owned(),
                 unit: "entries",
                 price: Price { value, low: value / 2.0, high: value * 2.0 },
@@ -167,9 +167,9 @@ const REMEDY: &str = "for surer figures take a probe with nothing else running: 
      --probe probe.json";
 
 /// For people: what was taken for figures that were not measured; none if all were.
-pub fn assumed_lines(assumed: &[Assumed]) -> Vec<String> {
-    let line = |assumed: &Assumed| {
-        let Assumed { figure, unit, price: Price { value, low, high }, why } = assumed;
+pub fn assumed_lines(assumed: &[AssumedPrice]) -> Vec<String> {
+    let line = |assumed: &AssumedPrice| {
+        let AssumedPrice { figure, unit, price: Price { value, low, high }, why } = assumed;
         format!("{figure} is assumed, not measured: {value:.0} {unit} ({low:.0} to {high:.0}); {why}")
     };
     let mut lines: Vec<String> = assumed.iter().map(line).collect();
@@ -180,9 +180,9 @@ pub fn assumed_lines(assumed: &[Assumed]) -> Vec<String> {
 }
 
 /// The same as data.
-pub fn assumed_values(assumed: &[Assumed]) -> Vec<AssumedFigure> {
-    let value = |assumed: &Assumed| {
-        let Assumed { figure, unit, price: Price { value, low, high }, why } = assumed.clone();
+pub fn assumed_values(assumed: &[AssumedPrice]) -> Vec<AssumedFigure> {
+    let value = |assumed: &AssumedPrice| {
+        let AssumedPrice { figure, unit, price: Price { value, low, high }, why } = assumed.clone();
         // No measurement, and nothing that cannot be beaten.
         AssumedFigure { figure, class: Class::Modelled, unit: unit.to_owned(), value, low, high, why }
     };
@@ -216,7 +216,7 @@ pub mod tests {
     #[test]
     fn what_was_measured_is_taken_as_it_is() {
         let result = probe(&[("collapse.2m", Some(4.0))]);
-        let mut probed = Probed::new(&result);
+        let mut probed = ProbePrices::new(&result);
         assert_eq!(probed.price("collapse.2m"), Price { value: 4.0, low: 4.0, high: 4.0 });
         assert!(probed.assumed.is_empty() && assumed_lines(&probed.assumed).is_empty());
     }
@@ -224,7 +224,7 @@ pub mod tests {
     #[test]
     fn what_is_missing_is_as_usual_within_what_was_seen() {
         let mut result = probe(&[("walk_extra.32m.chains_1", None)]);
-        let mut probed = Probed::new(&result);
+        let mut probed = ProbePrices::new(&result);
         let usual = usually("walk_extra.32m.chains_1").unwrap();
         assert_eq!(
             probed.price("walk_extra.32m.chains_1"),
@@ -237,11 +237,11 @@ pub mod tests {
         assert_eq!(probed.assumed[0].why, "the noise hides it");
         // Repeats that all lie elsewhere are right.
         (result.figures[0].low, result.figures[0].high) = (Some(100.0), Some(300.0));
-        let found = Probed::new(&result).price("walk_extra.32m.chains_1");
+        let found = ProbePrices::new(&result).price("walk_extra.32m.chains_1");
         assert_eq!((found.value, found.low, found.high), (100.0, 100.0, 300.0));
         // As after a difference that drowns.
         (result.figures[0].low, result.figures[0].high) = (Some(-5.0), Some(20.0));
-        let found = Probed::new(&result).price("walk_extra.32m.chains_1");
+        let found = ProbePrices::new(&result).price("walk_extra.32m.chains_1");
         assert_eq!((found.value, found.low, found.high), (usual.value, usual.low, 20.0));
     }
 
@@ -253,12 +253,12 @@ pub mod tests {
             ("walk_extra.256m.chains_1", Some(80.0)),
             ("walk_extra.1g.chains_1", None),
         ]);
-        let mut probed = Probed::new(&result);
+        let mut probed = ProbePrices::new(&result);
         let walks = probed.walks();
         assert_eq!(walks.iter().map(|walk| walk.bytes >> 20).collect::<Vec<_>>(), [32, 256]);
         let missing: Vec<&str> = probed.assumed.iter().map(|assumed| &*assumed.figure).collect();
         assert_eq!(missing, ["walk_extra.32m.chains_1", "walk_extra.256m.chains_8"]);
-        for Walk { alone, together, .. } in walks {
+        for WalkTimes { alone, together, .. } in walks {
             assert!(together.value <= alone.value && together.low <= together.high, "{together:?} {alone:?}");
         }
     }
@@ -271,11 +271,11 @@ pub mod tests {
             ("walk_extra.256m.chains_1", None),
             ("walk_extra.256m.chains_8", Some(9.0)),
         ]);
-        let mut probed = Probed::new(&result);
+        let mut probed = ProbePrices::new(&result);
         assert_eq!(probed.nearest_walk(200 << 20).bytes, 32 << 20);
         assert!(probed.assumed.is_empty());
         let nothing = probe(&[]);
-        let mut probed = Probed::new(&nothing);
+        let mut probed = ProbePrices::new(&nothing);
         assert_eq!(probed.nearest_walk(200 << 20).bytes, 256 << 20);
         assert_eq!(probed.assumed.len(), 2);
     }
@@ -283,7 +283,7 @@ pub mod tests {
     #[test]
     fn of_nothing_all_is_usual() {
         let result = probe(&[]);
-        let mut probed = Probed::new(&result);
+        let mut probed = ProbePrices::new(&result);
         assert_eq!(probed.walks().len(), FOOTPRINTS.len());
         assert_eq!(probed.entries(), LAST_LEVEL_ENTRIES as u32);
         assert_eq!(probed.assumed.len(), 2 * FOOTPRINTS.len() + 1);

@@ -25,7 +25,7 @@ pub fn of(probe: &Probe, host: &Host, machine: Option<&MachineSpec>) -> ProbeRes
     }
 }
 
-fn surroundings(around: &probe::Surroundings) -> Surroundings {
+fn surroundings(around: &probe::ProbeConditions) -> Surroundings {
     Surroundings {
         cpu: around.cpu,
         cpus_allowed: around.cpus_allowed.clone(),
@@ -59,9 +59,10 @@ fn tlb(level: &probe::Tlb, machine: Option<&MachineSpec>) -> Tlb {
     }
 }
 
-fn replaced(found: &probe::Replaced) -> Replaced {
-    let nearest = if let probe::Replaced::Nearest(nearest) = found { Some(nearest) } else { None };
-    let undecided = if let probe::Replaced::Undecided(why) = found { Some(why.clone()) } else { None };
+fn replaced(found: &probe::ReplacementFinding) -> Replaced {
+    let nearest = if let probe::ReplacementFinding::Nearest(nearest) = found { Some(nearest) } else { None };
+    let undecided =
+        if let probe::ReplacementFinding::Undecided(why) = found { Some(why.clone()) } else { None };
     let next = nearest.and_then(|nearest| nearest.next);
     Replaced {
         policy: nearest.map(|nearest| nearest.policy.name().to_owned()),

@@ -1,7 +1,7 @@
 //! The result of `promote` as data.
 
 use super::ranges::{self, Range};
-use super::survey::Beside;
+use super::survey::PromotionContext;
 use super::text::{left, saved_seconds};
 use pagewalk_live::pages::HUGE_BYTES;
 use pagewalk_live::promote::policy::{Fate, Policy};
@@ -38,7 +38,7 @@ const MODELLED: (Class, &[&str]) =
     (Class::Modelled, &["threshold_charges", "over_budget", "misses_per_second", "charges"]);
 
 /// The whole result.
-pub fn of(pid: i32, options: &Options, summary: &Summary, beside: &Beside) -> PromoteResult {
+pub fn of(pid: i32, options: &Options, summary: &Summary, beside: &PromotionContext) -> PromoteResult {
     let (policy, times) = (&summary.policy, summary.times);
     // Where nothing is promoted, they are what would have come of it.
     let outcome = if options.dry_run { Class::Modelled } else { Class::Measured };
@@ -101,7 +101,7 @@ fn ended(ended: Ended) -> &'static str {
     }
 }
 
-fn unable(unable: &live::Unable) -> Unable {
+fn unable(unable: &live::UnusableSampler) -> Unable {
     Unable { sampler: unable.way.name(), why: unable.why.clone(), enable: unable.enable.clone() }
 }
 

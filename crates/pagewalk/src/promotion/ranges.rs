@@ -1,7 +1,7 @@
 //! Parts that lie beside each other, together.
 
 use pagewalk_live::pages::HUGE_BYTES;
-use pagewalk_live::promote::policy::{Fate, Part, Policy};
+use pagewalk_live::promote::policy::{Fate, Policy, RegionState};
 
 /// Parts without a gap between them.
 #[derive(Clone, Debug, Default)]
@@ -44,7 +44,7 @@ pub fn of(policy: &Policy) -> Vec<Range> {
     ranges
 }
 
-fn add(range: &mut Range, part: &Part) {
+fn add(range: &mut Range, part: &RegionState) {
     range.parts += 1;
     match part.fate {
         Fate::Promoted | Fate::WouldPromote => range.promoted += 1,

@@ -1,10 +1,10 @@
 //! How it stands, and what came of it, for a terminal.
 
 use super::ranges::{Range, of};
-use super::survey::Beside;
+use super::survey::PromotionContext;
 use pagewalk_live::pages::HUGE_BYTES;
 use pagewalk_live::promote::policy::{Fate, Policy};
-use pagewalk_live::promote::{Ended, Options, Standing, Summary, Times};
+use pagewalk_live::promote::{Ended, Options, PromotionStatus, Summary, Times};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -17,8 +17,8 @@ fn mib(bytes: u64) -> f64 {
 }
 
 /// The picture's first line.
-pub fn heading(pid: i32, standing: &Standing<'_>) -> String {
-    let Standing { times, rounds, way, .. } = standing;
+pub fn heading(pid: i32, standing: &PromotionStatus<'_>) -> String {
+    let PromotionStatus { times, rounds, way, .. } = standing;
     format!(
         "process {pid}, {:.1} s, {:.1} s of processor time; by {way}, rounds: {rounds}\n",
         times.wall, times.target
@@ -78,7 +78,7 @@ pub fn saved_seconds(policy: &Policy) -> [f64; 2] {
 }
 
 /// The result.
-pub fn render(pid: i32, options: &Options, summary: &Summary, beside: &Beside) -> String {
+pub fn render(pid: i32, options: &Options, summary: &Summary, beside: &PromotionContext) -> String {
     let times = summary.times;
     let ended = match summary.ended {
         Ended::Process => "it ended",
@@ -122,7 +122,7 @@ pub fn render(pid: i32, options: &Options, summary: &Summary, beside: &Beside) -
 }
 
 /// What should be known beside samples.
-pub fn lines(beside: &Beside) -> String {
+pub fn lines(beside: &PromotionContext) -> String {
     beside.lines().iter().map(|line| format!("  {line}\n")).collect()
 }
 

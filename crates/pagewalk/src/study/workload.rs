@@ -1,11 +1,11 @@
 //! Recording the programs of a study, once: later runs find the trace.
 
-use crate::engine::{Apart, Live};
+use crate::engine::{Isolation, Live};
 use crate::error::{Error, Fault};
 use crate::listener::Listener;
 use crate::native::tell;
 use crate::output::Output;
-use crate::recording::{Written, images};
+use crate::recording::{WrittenTrace, images};
 use pagewalk_capture::WindowSpec;
 use pagewalk_sweep::{UNFINISHED, Workload};
 use pagewalk_units::names::choice;
@@ -93,7 +93,7 @@ fn run(
     run_in: PathBuf,
     input: File,
     listener: &dyn Listener,
-) -> Result<Vec<Written>, Error> {
+) -> Result<Vec<WrittenTrace>, Error> {
     let named = |what: &dyn std::fmt::Display| format!("workload `{}`: {what}", workload.name);
     let mut command: Vec<OsString> = workload.command.iter().map(OsString::from).collect();
     // What `prepare` made lies where it runs, not where we do.
@@ -106,7 +106,7 @@ fn run(
         Error::new(fault, named(&error)).or(by_hand(workload, &workload.command))
     })?;
     let variable = Some(("PAGEWALK_STUDY", study.as_os_str().to_owned()));
-    let live = live.apart(Apart { folder: run_in, input, variable });
+    let live = live.apart(Isolation { folder: run_in, input, variable });
     let first = scratch.path().join("t.pwt");
     let window = WindowSpec { max_instructions: workload.max_instructions, ..WindowSpec::default() };
     let (written, status) = images(&live, &window, workload.grain, &first, Output::open(&first)?, listener)?;
@@ -130,13 +130,13 @@ fn by_hand(workload: &Workload, command: &[String]) -> String {
 }
 
 /// The image that the study means: of the program it names, and of those the one that executed most.
-fn choose<'a>(workload: &Workload, written: &'a [Written]) -> Result<&'a Written, Error> {
-    let file_name = |one: &Written| {
+fn choose<'a>(workload: &Workload, written: &'a [WrittenTrace]) -> Result<&'a WrittenTrace, Error> {
+    let file_name = |one: &WrittenTrace| {
         let name = Path::new(&one.program).file_name();
         name.map_or(String::new(), |name| name.to_string_lossy().into_owned())
     };
-    let meant = |one: &&Written| workload.image.as_ref().is_none_or(|image| file_name(one) == *image);
-    let records = |one: &&Written| {
+    let meant = |one: &&WrittenTrace| workload.image.as_ref().is_none_or(|image| file_name(one) == *image);
+    let records = |one: &&WrittenTrace| {
         one.outcome.as_ref().map_or(0, |summary| summary.references + summary.block_executions)
     };
     // The first of equals: the last would depend on what came after.
@@ -153,7 +153,7 @@ fn choose<'a>(workload: &Workload, written: &'a [Written]) -> Result<&'a Written
 }
 
 /// Whether an image could be written to its end.
-fn whole(workload: &Workload, one: &Written) -> Result<(), Error> {
+fn whole(workload: &Workload, one: &WrittenTrace) -> Result<(), Error> {
     match &one.outcome {
         Ok(_) => Ok(()),
         Err(error) => {

@@ -49,7 +49,7 @@ pub fn import(
     let file = Output::open_apart(output, [input])?;
     let (importer, import::Import { source, notes }) =
         import::open(reader, format.and_then(import::importer)).map_err(|e| bad(input, &e))?;
-    let mut imported = Imported { header: source.header().clone(), output: Some(file), writer: None };
+    let mut imported = ImportWriter { header: source.header().clone(), output: Some(file), writer: None };
     let ending = follow(source, &WindowSpec::default(), &mut imported);
     let Some(writer) = imported.writer else {
         let why = ending.losses.first().map_or("there is no reference in it", String::as_str);
@@ -68,13 +68,13 @@ pub fn export(reader: TraceReader, out: impl Write + Send) -> (Ending, io::Resul
 }
 
 /// A trace that is begun with the first reference: until then nothing is lost of what the file held.
-struct Imported {
+struct ImportWriter {
     header: StreamHeader,
     output: Option<Output>,
     writer: Option<io::Result<Writer<File>>>,
 }
 
-impl Imported {
+impl ImportWriter {
     fn writer(&mut self) -> Option<&mut Writer<File>> {
         if let Some(output) = self.output.take() {
             self.writer = Some(output.begin().and_then(|file| Writer::new(file, &self.header)));
@@ -83,7 +83,7 @@ impl Imported {
     }
 }
 
-impl Analysis for Imported {
+impl Analysis for ImportWriter {
     fn on_batch(&mut self, batch: &Batch<'_>) {
         self.writer().into_iter().for_each(|writer| writer.on_batch(batch));
     }

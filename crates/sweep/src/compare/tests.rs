@@ -50,7 +50,7 @@ fn result(machines: &[(&str, [u64; 6])]) -> SweepResult {
     }
 }
 
-fn part(layout: &str, draws: Option<OfDraws>, reduction_from: Option<&str>) -> Cell {
+fn part(layout: &str, draws: Option<DrawFigure>, reduction_from: Option<&str>) -> Cell {
     Cell::Machine {
         machine: None,
         os: None,
@@ -65,8 +65,8 @@ fn part(layout: &str, draws: Option<OfDraws>, reduction_from: Option<&str>) -> C
     }
 }
 
-fn compare(upper: Cell, lower: Cell, least: f64) -> Compare {
-    Compare {
+fn compare(upper: Cell, lower: Cell, least: f64) -> ComparisonSpec {
+    ComparisonSpec {
         title: String::new(),
         source: String::new(),
         said: String::new(),
@@ -75,10 +75,10 @@ fn compare(upper: Cell, lower: Cell, least: f64) -> Compare {
         base: Some(part(RECORDED, None, None)),
         least: Some(least),
         most: None,
-        on: On::Average,
+        on: TraceQuorum::Average,
         traces: Vec::new(),
         machines: vec!["a".to_owned(), "b".to_owned()],
-        provided: Some(Provided {
+        provided: Some(Precondition {
             upper: part(RECORDED, None, None),
             lower: Cell::Number(1.0),
             least: Some(50.0),
@@ -111,7 +111,7 @@ fn any_reduction_is_more_than_none() {
 #[test]
 fn draws_are_chosen_and_conditions_leave_out() {
     let both = result(&[("a", [100, 0, 0, 90, 70, 130]), ("b", [49, 0, 0, 5, 6, 7])]);
-    for (draws, expected) in [(OfDraws::Least, 0.7), (OfDraws::Median, 0.9), (OfDraws::Most, 1.3)] {
+    for (draws, expected) in [(DrawFigure::Least, 0.7), (DrawFigure::Median, 0.9), (DrawFigure::Most, 1.3)] {
         let found =
             found(&compare(part("random", Some(draws), None), part(RECORDED, None, None), 0.0), &both);
         assert_eq!(found.found.iter().map(|one| one.upper).collect::<Vec<_>>(), [expected]);
@@ -142,13 +142,15 @@ fn the_best_value_is_the_one_whose_draw_is_least() {
             parameters,
             metrics,
             times,
-            best: Some(Best { key: key.to_owned(), place }),
+            best: Some(BestValue { key: key.to_owned(), place }),
         },
         other => other,
     };
-    for (of, figure, place) in
-        [(OfDraws::Median, 70.0, 1024.0), (OfDraws::Least, 10.0, 512.0), (OfDraws::Most, 80.0, 1024.0)]
-    {
+    for (of, figure, place) in [
+        (DrawFigure::Median, 70.0, 1024.0),
+        (DrawFigure::Least, 10.0, 512.0),
+        (DrawFigure::Most, 80.0, 1024.0),
+    ] {
         assert_eq!(best(of, false).value(&all, 0, None), Some(figure));
         assert_eq!(best(of, true).value(&all, 0, None), Some(place));
     }

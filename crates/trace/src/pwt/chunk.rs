@@ -14,7 +14,7 @@ const PARTS: usize = Columns::COUNT + 1;
 /// Something with a place between two block executions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum What {
+pub(super) enum MarkKind {
     /// An event of the stream.
     Event(Event),
     /// Another thread or address space runs on, without an event that says so.
@@ -27,7 +27,7 @@ pub(super) struct Mark {
     /// Block executions of the chunk before it.
     pub span: u32,
     /// What is there.
-    pub what: What,
+    pub what: MarkKind,
 }
 
 /// What the head of a chunk states.

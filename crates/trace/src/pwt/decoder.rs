@@ -31,7 +31,7 @@ pub(super) type Fault = &'static str;
 
 /// What one call decoded, besides spans and references.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Decoded {
+pub(super) struct DecodedCounts {
     pub spans: usize,
     pub refs: usize,
     pub instructions: u64,
@@ -100,12 +100,12 @@ impl Decoder {
     }
 
     /// Decodes up to `limit` block executions, and no more than fit a batch.
-    pub fn batch(&mut self, limit: usize) -> Result<Decoded, Fault> {
+    pub fn batch(&mut self, limit: usize) -> Result<DecodedCounts, Fault> {
         if self.blocks == 0 {
             return Err("it has block executions and no blocks");
         }
         self.words.copy_within(self.refs..self.refs + HISTORY, 0);
-        let mut decoded = Decoded::default();
+        let mut decoded = DecodedCounts::default();
         let limit = limit.min(Batch::TARGET_LEN);
         while decoded.spans < limit && decoded.refs < Batch::TARGET_LEN {
             if self.corrections.ready.len() <= self.table.max_sites {
@@ -121,7 +121,7 @@ impl Decoder {
     }
 
     /// What [`Decoder::batch`] decoded last.
-    pub fn decoded(&self, decoded: &Decoded) -> (&[Span], &[Ref]) {
+    pub fn decoded(&self, decoded: &DecodedCounts) -> (&[Span], &[Ref]) {
         (&self.spans[..decoded.spans], Ref::slice_from_bits(&self.words[HISTORY..HISTORY + decoded.refs]))
     }
 
@@ -145,7 +145,7 @@ impl Decoder {
     }
 
     /// Decodes blocks until a limit is reached.
-    fn run(&mut self, limit: usize, until: usize, decoded: &mut Decoded) -> Result<(), Fault> {
+    fn run(&mut self, limit: usize, until: usize, decoded: &mut DecodedCounts) -> Result<(), Fault> {
         #[cfg(target_arch = "x86_64")]
         if let Some(avx2) = Avx2::detect() {
             // SAFETY: the function enables AVX2 alone, and `avx2` proves that the processor has it.
@@ -156,7 +156,13 @@ impl Decoder {
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2")]
-    fn run_avx2(&mut self, s: Avx2, limit: usize, until: usize, decoded: &mut Decoded) -> Result<(), Fault> {
+    fn run_avx2(
+        &mut self,
+        s: Avx2,
+        limit: usize,
+        until: usize,
+        decoded: &mut DecodedCounts,
+    ) -> Result<(), Fault> {
         self.run_with(s, limit, until, decoded)
     }
 
@@ -166,10 +172,10 @@ impl Decoder {
         simd: impl Simd,
         limit: usize,
         until: usize,
-        decoded: &mut Decoded,
+        decoded: &mut DecodedCounts,
     ) -> Result<(), Fault> {
         let start = decoded.refs;
-        let Decoded { mut spans, refs: mut at, .. } = *decoded;
+        let DecodedCounts { mut spans, refs: mut at, .. } = *decoded;
         let mut counts = Counts::default();
         while spans < limit && at < until {
             if self.block_run == 0 {
@@ -208,7 +214,7 @@ impl Decoder {
         }
         self.corrections.ready.start += at - start;
         let instructions = decoded.instructions + counts.instructions(at - start);
-        *decoded = Decoded { spans, refs: at, instructions, wide: false };
+        *decoded = DecodedCounts { spans, refs: at, instructions, wide: false };
         Ok(())
     }
 

@@ -73,7 +73,7 @@ struct Hint {
 
 /// A group with corrections that are not zero.
 #[derive(Clone, Copy, Debug, Default)]
-struct Missed {
+struct MissedGroup {
     /// Zero where the prediction was right.
     corrections: Lanes,
     /// Where it begins in the window.
@@ -87,14 +87,14 @@ struct Missed {
 /// needs, so that neither pass makes room.
 #[derive(Debug, Default)]
 struct Window {
-    missed: Vec<Missed>,
+    missed: Vec<MissedGroup>,
     ref_control: Vec<u8>,
     differences: Vec<[u8; 8]>,
 }
 
 /// Where a window lies among the references pushed.
 #[derive(Clone, Copy)]
-struct Place {
+struct WindowPlace {
     /// Number of the first reference pushed, to the spans.
     base: usize,
     /// Where the window begins.
@@ -104,7 +104,7 @@ struct Place {
 }
 
 /// How far the first pass came.
-struct Walked {
+struct PassExtent {
     spans: usize,
     refs: usize,
     missed: usize,
@@ -146,7 +146,7 @@ impl Encoder {
         self.make_room(refs);
         let (mut span, mut first, mut instructions) = (0, 0, 0);
         while span < spans.len() {
-            let walked = self.walk(&spans[span..], Place { base, first, end: refs.len() })?;
+            let walked = self.walk(&spans[span..], WindowPlace { base, first, end: refs.len() })?;
             self.write_corrections(first, &walked)?;
             span += walked.spans;
             first += walked.refs;
@@ -169,7 +169,7 @@ impl Encoder {
         self.differences.resize(lines, [0; LANES]);
         self.hints.resize(lines, [Hint::default(); LANES]);
         let window = WINDOW + self.table.max_sites + LANES;
-        self.window.missed.resize(window, Missed::default());
+        self.window.missed.resize(window, MissedGroup::default());
         self.window.ref_control.resize(window, 0);
         self.window.differences.resize(window, [0; 8]);
         if !self.started && !self.table.entries.is_empty() {
@@ -202,7 +202,7 @@ impl Encoder {
     }
 
     /// The first pass over one window.
-    fn walk(&mut self, spans: &[Span], place: Place) -> Result<Walked, String> {
+    fn walk(&mut self, spans: &[Span], place: WindowPlace) -> Result<PassExtent, String> {
         #[cfg(target_arch = "x86_64")]
         if let Some(avx2) = Avx2::detect() {
             // SAFETY: the function enables AVX2 alone, and `avx2` proves that the processor has it.
@@ -213,14 +213,19 @@ impl Encoder {
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2")]
-    fn walk_avx2(&mut self, avx2: Avx2, spans: &[Span], place: Place) -> Result<Walked, String> {
+    fn walk_avx2(&mut self, avx2: Avx2, spans: &[Span], place: WindowPlace) -> Result<PassExtent, String> {
         self.walk_with(avx2, spans, place)
     }
 
     #[inline(always)]
-    fn walk_with<S: Simd>(&mut self, simd: S, spans: &[Span], place: Place) -> Result<Walked, String> {
-        let Place { base, first, end } = place;
-        let mut walked = Walked { spans: 0, refs: 0, missed: 0, instructions: 0 };
+    fn walk_with<S: Simd>(
+        &mut self,
+        simd: S,
+        spans: &[Span],
+        place: WindowPlace,
+    ) -> Result<PassExtent, String> {
+        let WindowPlace { base, first, end } = place;
+        let mut walked = PassExtent { spans: 0, refs: 0, missed: 0, instructions: 0 };
         let mut counts = Counts::default();
         let mut misplaced = 0;
         while walked.spans < spans.len() && walked.refs < WINDOW {
@@ -293,14 +298,14 @@ impl Encoder {
     }
 
     /// The second pass over the window that starts at reference `first` of those pushed.
-    fn write_corrections(&mut self, first: usize, walked: &Walked) -> Result<(), String> {
+    fn write_corrections(&mut self, first: usize, walked: &PassExtent) -> Result<(), String> {
         let Encoder { table, columns, hints, window, words, .. } = self;
         let missed = &window.missed[..walked.missed];
         let (ref_control, differences) = (&mut window.ref_control[..], window.differences.as_flattened_mut());
         let (mut control, mut at) = (0, 0);
         let (mut done, mut run, mut last) = (0, self.ref_run, self.last_correction);
         let mut stray = 0;
-        for &Missed { ref corrections, at: group, line, lanes } in missed {
+        for &MissedGroup { ref corrections, at: group, line, lanes } in missed {
             let near: &[u64; HISTORY + LANES] = around(words, first + group as usize);
             let (line, hints) = (&mut table.lines[line as usize], &mut hints[line as usize]);
             let mut lanes = lanes;

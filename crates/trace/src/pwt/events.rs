@@ -1,6 +1,6 @@
 //! The events of a file, without decoding its references.
 
-use super::chunk::{StoredChunk, What};
+use super::chunk::{MarkKind, StoredChunk};
 use super::layout::{Decompressor, FrameKind, FrameReader};
 use super::reader::{malformed, read_header};
 use crate::{Event, SourceError, StreamHeader};
@@ -64,7 +64,7 @@ fn read_events<R: Read>(
         let chunk = chunk.ok_or_else(|| malformed(start, "a chunk with an impossible head"))?;
         let marks = chunk.marks(&mut zstd);
         for mark in marks.ok_or_else(|| malformed(start, "a chunk with events that make no sense"))? {
-            if let What::Event(event) = mark.what
+            if let MarkKind::Event(event) = mark.what
                 && wanted(&event)
             {
                 events.push((executions + u64::from(mark.span), event));

@@ -1,7 +1,7 @@
 //! The index: where the frames are, and what the whole file holds.
 
 use super::bytes::Bytes;
-use super::chunk::{ChunkHead, Mark, What};
+use super::chunk::{ChunkHead, Mark, MarkKind};
 use super::layout::{Decompressor, FrameBuilder, FrameHead, FrameKind, TRAILER_BYTES, TRAILER_MAGIC};
 use crate::Event;
 use serde::{Deserialize, Serialize};
@@ -63,7 +63,7 @@ impl Index {
     /// Counts the events among `marks`.
     pub fn count_marks(&mut self, marks: &[Mark]) {
         for mark in marks {
-            if let What::Event(event) = &mark.what {
+            if let MarkKind::Event(event) = &mark.what {
                 count_event(&mut self.events, event);
             }
         }

@@ -1,8 +1,8 @@
 //! From a file to a stream.
 
 use super::blocks::read_blocks;
-use super::chunk::{ChunkHead, Mark, StoredChunk, What};
-use super::decoder::{Decoded, Decoder};
+use super::chunk::{ChunkHead, Mark, MarkKind, StoredChunk};
+use super::decoder::{DecodedCounts, Decoder};
 use super::index::Index;
 use super::layout::{Decompressor, FrameHead, FrameKind, FrameReader};
 use crate::{Batch, Dictionary, Event, Item, Source, SourceError, StreamHeader};
@@ -149,11 +149,11 @@ impl<R: Read> Reader<R> {
     fn event_here(&mut self) -> Option<Event> {
         while let Some(mark) = self.marks.next_if(|mark| mark.span <= self.spans) {
             match mark.what {
-                What::Event(event) => {
+                MarkKind::Event(event) => {
                     self.thread = event.switches_to().unwrap_or(self.thread);
                     return Some(event);
                 }
-                What::Runs { thread, space } => {
+                MarkKind::Runs { thread, space } => {
                     (self.thread, self.space) = (ThreadId(thread), SpaceId(space))
                 }
             }
@@ -170,7 +170,7 @@ impl<R: Read> Reader<R> {
             if self.spans < self.chunk.spans {
                 let until = self.marks.peek().map_or(self.chunk.spans, |mark| mark.span);
                 let decoded = self.decoder.batch((until - self.spans) as usize);
-                let fits = |decoded: &Decoded| decoded.refs <= (self.chunk.refs - self.refs) as usize;
+                let fits = |decoded: &DecodedCounts| decoded.refs <= (self.chunk.refs - self.refs) as usize;
                 let decoded =
                     decoded.and_then(|decoded| if fits(&decoded) { Ok(decoded) } else { Err(UNEQUAL) });
                 let decoded =
@@ -190,7 +190,7 @@ impl<R: Read> Reader<R> {
         RefIndex(self.chunk.first_ref.wrapping_add(self.refs.into()))
     }
 
-    fn batch(&mut self, decoded: Decoded) -> Batch<'_> {
+    fn batch(&mut self, decoded: DecodedCounts) -> Batch<'_> {
         let first = self.next_ref();
         let first_instruction = self.chunk.first_instruction.wrapping_add(self.instructions);
         self.spans += decoded.spans as u32;
@@ -206,7 +206,7 @@ const UNEQUAL: &str = "its blocks do not add up to what its head says";
 
 /// What [`Reader::advance`] came to.
 enum Step {
-    Batch(Decoded),
+    Batch(DecodedCounts),
     Event(Event),
     End,
 }

@@ -1,7 +1,7 @@
 //! From a stream to a file.
 
 use super::blocks::BlockWriter;
-use super::chunk::{ChunkHead, Mark, What};
+use super::chunk::{ChunkHead, Mark, MarkKind};
 use super::encoder::Encoder;
 use super::file::{FileWriter, Part, Summary};
 use super::index::count_event;
@@ -121,7 +121,7 @@ impl<W: Write> Writer<W> {
         self.chunk.first_instruction + self.chunk.instructions
     }
 
-    fn mark(&mut self, what: What) -> io::Result<()> {
+    fn mark(&mut self, what: MarkKind) -> io::Result<()> {
         serde_json::to_writer(&mut self.marks, &Mark { span: self.chunk.spans, what })?;
         self.marks.push(b'\n');
         self.chunk.marks += 1;
@@ -149,7 +149,7 @@ impl<W: Write> Writer<W> {
         self.go_to(batch.first.0, Some(batch.first_instruction));
         if (batch.thread, batch.space) != (self.thread, self.space) {
             (self.thread, self.space) = (batch.thread, batch.space);
-            self.mark(What::Runs { thread: batch.thread.0, space: batch.space.0 })?;
+            self.mark(MarkKind::Runs { thread: batch.thread.0, space: batch.space.0 })?;
         }
         // In parts, so that no batch, however large, makes a chunk larger than the format allows.
         let (mut first, mut spans) = (0, batch.spans);
@@ -184,7 +184,7 @@ impl<W: Write> Writer<W> {
         if let Some(thread) = event.switches_to() {
             self.thread = thread;
         }
-        self.mark(What::Event(event.clone()))
+        self.mark(MarkKind::Event(event.clone()))
     }
 
     /// Does `work` unless an earlier error stopped the writing.

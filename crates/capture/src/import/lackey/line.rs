@@ -4,7 +4,7 @@
 //! Valgrind's and the traced program bring: `\r\n`, blanks, `0x`, a third column, superblocks, what the program
 //! printed.
 
-use super::super::assembler::Parts;
+use super::super::assembler::Reference;
 use pagewalk_units::Kind;
 
 /// Least digits of an address in a line that Lackey wrote itself.
@@ -14,11 +14,11 @@ const OWN_DIGITS: usize = 8;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Line {
     /// An instruction or a data reference.
-    Reference(Parts),
+    Reference(Reference),
     /// The same with one more column.
-    ThirdColumn(Parts),
+    ThirdColumn(Reference),
     /// The same behind what the program printed without ending its line.
-    Behind(Parts),
+    Behind(Reference),
     /// The begin of a superblock (`--trace-superblocks=yes`), a blank line, or a comment (`#`).
     Idle,
     /// Valgrind's own: its report, its warnings, what the program prints by client requests.
@@ -80,7 +80,7 @@ fn is_superblock(line: &[u8]) -> bool {
 }
 
 /// The reference at the front of a line without end and what stands behind it, which begins with a blank or a comma.
-fn reference(line: &[u8]) -> Option<(Parts, &[u8])> {
+fn reference(line: &[u8]) -> Option<(Reference, &[u8])> {
     let (letter, rest) = line.trim_ascii_start().split_first()?;
     let kind = kind(*letter)?;
     let address = rest.trim_ascii_start();
@@ -90,12 +90,13 @@ fn reference(line: &[u8]) -> Option<(Parts, &[u8])> {
     let (address, rest) = digits(without_prefix(address), 16, u8::is_ascii_hexdigit)?;
     let (bytes, rest) = digits(rest.strip_prefix(b",")?.trim_ascii_start(), 9, u8::is_ascii_digit)?;
     let ends = rest.first().is_none_or(|byte| *byte == b',' || byte.is_ascii_whitespace());
-    let parts = Parts { kind, address: number(address, 16)?, bytes: u32::try_from(number(bytes, 10)?).ok()? };
+    let parts =
+        Reference { kind, address: number(address, 16)?, bytes: u32::try_from(number(bytes, 10)?).ok()? };
     ends.then_some((parts, rest))
 }
 
 /// The reference at the end of a line, exactly as Lackey writes it.
-fn reference_at_end(line: &[u8]) -> Option<Parts> {
+fn reference_at_end(line: &[u8]) -> Option<Reference> {
     let comma = line.iter().rposition(|&byte| byte == b',')?;
     let hexadecimal = line[..comma].iter().rev().take_while(|byte| byte.is_ascii_hexdigit()).count();
     let start = (comma - hexadecimal).checked_sub(3)?;

@@ -4,7 +4,7 @@ use crate::arguments::LayoutAnalyze;
 use crate::exit;
 use crate::output::{Files, print, say, say_next, text_options};
 use crate::terminal::Terminal;
-use pagewalk::conflicts::Watching;
+use pagewalk::conflicts::ConflictOptions;
 use pagewalk::placement::PlanFile;
 use pagewalk::report::conflicts::{ConflictsResult, places_could_help, render_html, render_text, to_json};
 use pagewalk::{Error, Fault, machines};
@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 pub fn run(arguments: LayoutAnalyze) -> Result<ExitCode, Error> {
     let terminal = Terminal { quiet: arguments.style.quiet };
-    let watching = Watching {
+    let watching = ConflictOptions {
         machine: machines::load_and_say(&arguments.machine, &terminal)?,
         tlb: arguments.tlb.clone(),
         set: arguments.set,

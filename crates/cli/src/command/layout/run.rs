@@ -5,7 +5,7 @@ use crate::exit;
 use crate::output::{print, say, write_json, write_to_stderr};
 use crate::terminal::Terminal;
 use pagewalk::output::Output;
-use pagewalk::placement::{self, Outcome, RunOptions};
+use pagewalk::placement::{self, LayoutOutcome, RunOptions};
 use pagewalk::{Error, Fault, Listener};
 use std::process::ExitCode;
 
@@ -38,7 +38,7 @@ pub fn run(arguments: LayoutRun) -> Result<ExitCode, Error> {
     Ok(exit::as_ended(outcome.run.end))
 }
 
-fn publish(arguments: &LayoutRun, outcome: &Outcome, file: Option<Output>) -> Result<(), Error> {
+fn publish(arguments: &LayoutRun, outcome: &LayoutOutcome, file: Option<Output>) -> Result<(), Error> {
     if arguments.verify {
         write_to_stderr(&outcome.tables());
     }

@@ -5,7 +5,7 @@ use crate::exit;
 use crate::output::{print, say, say_next, write_json, write_to_stderr};
 use crate::terminal::Terminal;
 use pagewalk::output::Output;
-use pagewalk::plans::{Collapsed, RunOptions, outline, run as run_applied};
+use pagewalk::plans::{CollapsedProcess, RunOptions, outline, run as run_applied};
 use pagewalk::{Error, Fault, Listener};
 use std::process::ExitCode;
 
@@ -63,7 +63,7 @@ fn dry_run(arguments: &Apply, file: Option<Output>) -> Result<ExitCode, Error> {
 
 fn attach(arguments: &Apply, pid: i32, file: Option<Output>) -> Result<ExitCode, Error> {
     let (plan, quiet) = (&arguments.plan, arguments.data.quiet);
-    let collapsed = Collapsed::of(plan, pid, arguments.dry_run)?;
+    let collapsed = CollapsedProcess::of(plan, pid, arguments.dry_run)?;
     super::tell(&arguments.data, &collapsed.text(), arguments.dry_run)?;
     if !quiet {
         collapsed.notes().iter().for_each(say);

@@ -4,7 +4,7 @@ use crate::terminal::picture;
 use indicatif::ProgressBar;
 use pagewalk::Error;
 use pagewalk::output::{Output, cannot_write};
-use pagewalk::promotion::{self, Decision, Standing, Watcher};
+use pagewalk::promotion::{self, Decision, PromotionStatus, Watcher};
 use serde_json::Value;
 use std::fs::File;
 use std::io::{self, Write};
@@ -54,7 +54,7 @@ impl Watcher for Picture {
         }
     }
 
-    fn passed(&mut self, standing: &Standing<'_>) {
+    fn passed(&mut self, standing: &PromotionStatus<'_>) {
         if self.bar.is_hidden() || self.drawn.is_some_and(|drawn| drawn.elapsed() < PERIOD) {
             return;
         }

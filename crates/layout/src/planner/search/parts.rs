@@ -18,7 +18,7 @@ struct Run {
 }
 
 /// The reuses with objects where they are now.
-pub struct Parts<'a> {
+pub struct ReuseState<'a> {
     reuses: &'a ArrayReuses,
     mask: u32,
     ways: u32,
@@ -39,12 +39,12 @@ pub struct Parts<'a> {
     among: Vec<Vec<Run>>,
 }
 
-impl<'a> Parts<'a> {
+impl<'a> ReuseState<'a> {
     /// Of the pages of so many objects, none of them shifted. The reuses are grouped by object.
-    pub fn new(reuses: &'a ArrayReuses, pages: &[Page], objects: usize) -> Parts<'a> {
+    pub fn new(reuses: &'a ArrayReuses, pages: &[Page], objects: usize) -> ReuseState<'a> {
         let (mask, ways) = shape(reuses);
         let homes: Vec<u32> = pages.iter().map(|page| (page.page.0 & mask) as u32).collect();
-        let mut parts = Parts {
+        let mut parts = ReuseState {
             reuses,
             mask: mask as u32,
             ways: ways as u32,

@@ -88,7 +88,7 @@ fn costs_of_all_shifts_are_those_of_each() {
             let (pages, stream) = program(&mut draws);
             let kept = reuses(&stream, &pages, geometry);
             let mut shifts: Vec<u64> = (0..OBJECTS).map(|_| draws.below(sets.into())).collect();
-            let mut parts = Parts::new(&kept, &pages, OBJECTS);
+            let mut parts = ReuseState::new(&kept, &pages, OBJECTS);
             (0..OBJECTS).for_each(|object| parts.shift(object, shifts[object]));
             for object in 0..OBJECTS {
                 let costs = parts.costs(object);
@@ -112,7 +112,7 @@ fn objects_that_fight_part() {
     let stream: Vec<u32> = (0..4000).map(|n| n % 4).collect();
     let geometry = Geometry::new(8, Some(1)).unwrap();
     let array = reuses(&stream, &pages, geometry);
-    let found = Found {
+    let found = StreamReuses {
         arrays: vec![array],
         pages,
         references: vec![0; 4],

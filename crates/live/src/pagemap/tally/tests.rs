@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 type Page = (Option<u64>, u8, bool);
 type Memory = BTreeMap<u64, Page>;
 
-fn memory(runs: &[Run]) -> Memory {
+fn memory(runs: &[PageRun]) -> Memory {
     let pages = runs.iter().flat_map(|run| {
         (0..run.pages).map(|i| (run.first + i, (run.frame.map(|frame| frame + i), run.rights, run.huge)))
     });
@@ -78,7 +78,7 @@ fn expected(memory: &Memory, frames: bool) -> Designs {
     }
 }
 
-fn tallied(runs: &[Run], frames: bool) -> Designs {
+fn tallied(runs: &[PageRun], frames: bool) -> Designs {
     let mut tally = Tally::new(frames);
     runs.iter().for_each(|&run| tally.add(run));
     assert_eq!(tally.pages, memory(runs).len() as u64);
@@ -86,7 +86,7 @@ fn tallied(runs: &[Run], frames: bool) -> Designs {
 }
 
 /// Runs in order of address: gaps, frames that often go on where the last ended, and huge pages.
-fn any_runs(frames: bool) -> impl Strategy<Value = Vec<Run>> {
+fn any_runs(frames: bool) -> impl Strategy<Value = Vec<PageRun>> {
     let piece = (0u64..3, 1u64..40, 0u64..24, any::<bool>(), 1u8..3, 0u8..8);
     prop::collection::vec(piece, 0..24).prop_map(move |pieces| {
         let (mut page, mut next) = (3, 5);
@@ -103,7 +103,7 @@ fn any_runs(frames: bool) -> impl Strategy<Value = Vec<Run>> {
                 (false, true) => next,
                 (false, false) => frame * 8 + pages % 8,
             };
-            let run = Run { first: page, frame: frames.then_some(frame), pages, rights, huge };
+            let run = PageRun { first: page, frame: frames.then_some(frame), pages, rights, huge };
             (page, next) = (page + pages, frame + pages);
             run
         };
@@ -131,9 +131,9 @@ proptest! {
             let mut rest = *run;
             while rest.pages > 0 {
                 let pages = (*cuts.next().expect("a cycle")).min(rest.pages);
-                cut.push(Run { pages, ..rest });
+                cut.push(PageRun { pages, ..rest });
                 let frame = rest.frame.map(|frame| frame + pages);
-                rest = Run { first: rest.first + pages, pages: rest.pages - pages, frame, ..rest };
+                rest = PageRun { first: rest.first + pages, pages: rest.pages - pages, frame, ..rest };
             }
         }
         prop_assert_eq!(tallied(&cut, true), tallied(&runs, true));
@@ -153,7 +153,7 @@ proptest! {
 
 #[test]
 fn a_known_memory() {
-    let run = |first, frame, pages| Run { first, frame: Some(frame), pages, rights: 3, huge: false };
+    let run = |first, frame, pages| PageRun { first, frame: Some(frame), pages, rights: 3, huge: false };
     // A cluster in any order; a block of 16 that the hint can serve; one that its frames' alignment forbids.
     let runs = [run(8, 103, 1), run(9, 100, 2), run(11, 110, 1), run(32, 320, 16), run(64, 641, 16)];
     let designs = tallied(&runs, true);

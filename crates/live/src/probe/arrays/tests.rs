@@ -68,9 +68,9 @@ impl Prober for Simulated {
     }
 }
 
-fn found(levels: Vec<(u32, u32, Replacement, SetIndex)>, noise: f64, seed: u64) -> Vec<Level> {
+fn found(levels: Vec<(u32, u32, Replacement, SetIndex)>, noise: f64, seed: u64) -> Vec<MeasuredLevel> {
     let mut simulated = Simulated { levels, draws: Draws::new(seed), noise };
-    match find(&mut simulated, &Plan::new(8192, 1 << 15, 15)) {
+    match find(&mut simulated, &SearchPlan::new(8192, 1 << 15, 15)) {
         Ok(found) => found.levels,
         Err(never) => match never {},
     }

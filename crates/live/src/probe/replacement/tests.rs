@@ -65,11 +65,11 @@ impl Repeater for Simulated {
 }
 
 /// A level as `arrays` would tell it: pages of one set from the stride on at which all its sets come round.
-fn level(sets: u32, ways: u32, known: bool) -> Level {
+fn level(sets: u32, ways: u32, known: bool) -> MeasuredLevel {
     let (entries, ways) = (u64::from(sets * ways), u64::from(ways));
-    let conflict = |stride| Conflict { stride, hits: ways, misses: 2 * ways, sharp: known };
+    let conflict = |stride| ConflictBounds { stride, hits: ways, misses: 2 * ways, sharp: known };
     let strides = (0..4).map(|bit| u64::from(sets) << bit);
-    Level {
+    MeasuredLevel {
         step: Step { below: 5.0, above: 12.0, onset: entries, half: entries + 8, noise: 0.1 },
         entries: known.then_some(entries),
         ways: known.then_some(ways),
@@ -83,7 +83,7 @@ fn told(
     second: (u32, u32, Replacement),
     known: bool,
     noise: f64,
-) -> Vec<Replaced> {
+) -> Vec<ReplacementFinding> {
     let levels = [level(first.0, first.1, true), level(second.0, second.1, known)];
     let shapes = [first, second].map(|(sets, ways, replacement)| (sets, ways, replacement, SetIndex::Modulo));
     let mut simulated = Simulated { levels: shapes.to_vec(), draws: Draws::new(7), noise };
@@ -100,9 +100,9 @@ fn policies() -> impl Iterator<Item = Replacement> {
 }
 
 /// Whether it was decided; what is claimed is true.
-fn is_true(told: &Replaced, truth: Replacement, ways: u32, place: &str) -> bool {
+fn is_true(told: &ReplacementFinding, truth: Replacement, ways: u32, place: &str) -> bool {
     match told {
-        Replaced::Nearest(nearest) => {
+        ReplacementFinding::Nearest(nearest) => {
             assert_eq!(
                 (nearest.policy.name(), nearest.ways),
                 (truth.name(), u64::from(ways)),
@@ -110,7 +110,7 @@ fn is_true(told: &Replaced, truth: Replacement, ways: u32, place: &str) -> bool 
             );
             true
         }
-        Replaced::Undecided(why) => {
+        ReplacementFinding::Undecided(why) => {
             println!("{place}: {}, {ways} ways: {why}", truth.name());
             false
         }
@@ -197,7 +197,7 @@ fn nothing_measured_is_undecided() {
     }
     let levels = [level(16, 4, true), level(128, 8, false), level(1, 4096, true)];
     let Ok(told) = find(&mut Mute, &levels, 5);
-    assert!(told.iter().all(|told| matches!(told, Replaced::Undecided(_))), "{told:?}");
+    assert!(told.iter().all(|told| matches!(told, ReplacementFinding::Undecided(_))), "{told:?}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //!
 //! All that is set here is taken away again when a [`Control`] is dropped: there was nothing before, or it is refused.
 
-use super::super::sampler::{Unable, Way};
+use super::super::sampler::{SamplerKind, UnusableSampler};
 use crate::tracing::sys;
 use std::fs;
 use std::io;
@@ -29,7 +29,7 @@ impl Control {
     ///
     /// # Errors
     /// If the kernel has none, it is in use, or this user may not.
-    pub fn take() -> Result<Control, Unable> {
+    pub fn take() -> Result<Control, UnusableSampler> {
         check()?;
         write(Path::new(ADMIN), "nr_kdamonds", 1u32).map_err(failed)?;
         // From here on it is given back, whatever happens.
@@ -100,7 +100,7 @@ impl Drop for Control {
 ///
 /// # Errors
 /// Why not.
-pub fn check() -> Result<(), Unable> {
+pub fn check() -> Result<(), UnusableSampler> {
     let count = Path::new(ADMIN).join("nr_kdamonds");
     let text = fs::read_to_string(&count).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => unable(
@@ -173,11 +173,11 @@ fn at(path: &Path, error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
-fn unable(why: impl Into<String>, enable: impl Into<String>) -> Unable {
-    Unable::new(Way::Damon, why, enable)
+fn unable(why: impl Into<String>, enable: impl Into<String>) -> UnusableSampler {
+    UnusableSampler::new(SamplerKind::Damon, why, enable)
 }
 
-fn in_use(count: &str) -> Unable {
+fn in_use(count: &str) -> UnusableSampler {
     let state = fs::read_to_string(kdamond().join("state")).unwrap_or_default();
     unable(
         format!("DAMON is in use: {count} kdamonds are set up in {ADMIN}, the first is {}", state.trim()),
@@ -186,7 +186,7 @@ fn in_use(count: &str) -> Unable {
     )
 }
 
-fn failed(error: io::Error) -> Unable {
+fn failed(error: io::Error) -> UnusableSampler {
     let enable = match error.kind() {
         io::ErrorKind::PermissionDenied => "run pagewalk as root (sudo), with /sys writable",
         io::ErrorKind::ReadOnlyFilesystem => "mount /sys writable; a container needs --privileged",

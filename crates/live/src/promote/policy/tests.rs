@@ -6,20 +6,20 @@ const B: u64 = 11 * HUGE_BYTES;
 const PRICES: Prices = Prices { walk: 25.0, walk_alone: 100.0, collapse: 200_000.0, bounds: [25.0, 100.0] };
 const LIMITS: Limits = Limits { factor: 0.125, budget_bytes: 1 << 20, entries: 1 << 20 };
 
-fn view(start: u64) -> View {
-    View { start, resident_pages: PART_PAGES, huge: false }
+fn view(start: u64) -> RegionView {
+    RegionView { start, resident_pages: PART_PAGES, huge: false }
 }
 
-fn huge(start: u64) -> View {
-    View { huge: true, ..view(start) }
+fn huge(start: u64) -> RegionView {
+    RegionView { huge: true, ..view(start) }
 }
 
-fn found(start: u64, misses_per_second: f64) -> Found {
-    let seen = Seen::Pages(vec![start, start + 4096]);
-    Found { start, misses_per_second, seen, saturated: false }
+fn found(start: u64, misses_per_second: f64) -> RegionMisses {
+    let seen = MissedPages::Pages(vec![start, start + 4096]);
+    RegionMisses { start, misses_per_second, seen, saturated: false }
 }
 
-fn policy(views: &[View]) -> Policy {
+fn policy(views: &[RegionView]) -> Policy {
     let mut policy = Policy::new(PRICES, LIMITS);
     assert!(policy.look(0.0, views).is_empty());
     policy
@@ -50,7 +50,7 @@ fn the_dearest_is_first() {
 
 #[test]
 fn one_page_that_misses_is_no_reason() {
-    let one = |page| Found { seen: Seen::Pages(vec![page]), ..found(A, 1e6) };
+    let one = |page| RegionMisses { seen: MissedPages::Pages(vec![page]), ..found(A, 1e6) };
     let mut policy = policy(&[view(A)]);
     policy.charge(1.0, &[one(A)]);
     policy.charge(2.0, &[one(A)]);
@@ -58,17 +58,17 @@ fn one_page_that_misses_is_no_reason() {
     policy.charge(3.0, &[one(A + 8192)]);
     assert_eq!(policy.due().map(|due| due.start), Some(A));
     let mut policy = super::tests::policy(&[view(A)]);
-    policy.charge(1.0, &[Found { seen: Seen::Several, ..found(A, 1e6) }]);
+    policy.charge(1.0, &[RegionMisses { seen: MissedPages::Several, ..found(A, 1e6) }]);
     assert!(policy.due().is_some());
 }
 
 /// A huge page among very many that miss would itself be missed for: its neighbours are seldom in the TLB.
 #[test]
 fn misses_without_neighbours_in_the_tlb_are_not_charged() {
-    let many: Vec<View> = (0..1000).map(|i| view(i * HUGE_BYTES)).collect();
+    let many: Vec<RegionView> = (0..1000).map(|i| view(i * HUGE_BYTES)).collect();
     let mut policy = Policy::new(PRICES, Limits { entries: 100, ..LIMITS });
     policy.look(0.0, &many);
-    let all: Vec<Found> = many.iter().map(|view| found(view.start, 1000.0)).collect();
+    let all: Vec<RegionMisses> = many.iter().map(|view| found(view.start, 1000.0)).collect();
     policy.charge(1.0, &all);
     let charges = policy.parts().next().unwrap().charges;
     assert!((charges - 1000.0 * (1.0 - (-0.1f64).exp())).abs() < 1e-6, "a tenth of an entry each: {charges}");
@@ -81,8 +81,9 @@ fn misses_without_neighbours_in_the_tlb_are_not_charged() {
 
 #[test]
 fn memory_has_a_budget() {
-    let sparse = |start| View { start, resident_pages: 400, huge: false };
-    let mut policy = policy(&[sparse(A), sparse(B), View { resident_pages: PAGES_LEAST - 1, ..view(2 * B) }]);
+    let sparse = |start| RegionView { start, resident_pages: 400, huge: false };
+    let mut policy =
+        policy(&[sparse(A), sparse(B), RegionView { resident_pages: PAGES_LEAST - 1, ..view(2 * B) }]);
     policy.charge(1.0, &[found(A, 1e6), found(B, 2e6), found(2 * B, 9e6)]);
     let due = policy.due().expect("fits");
     assert_eq!((due.start, due.added_bytes), (B, 112 * 4096), "the third has too few pages");
@@ -175,7 +176,7 @@ fn a_dry_run_decides_the_same_once() {
 /// As long as a part has few pages it is not sampled, and what is found later says nothing of that time.
 #[test]
 fn a_part_is_not_charged_for_when_it_was_hardly_there() {
-    let few = View { resident_pages: PAGES_LEAST - 1, ..view(A) };
+    let few = RegionView { resident_pages: PAGES_LEAST - 1, ..view(A) };
     let mut policy = policy(&[few]);
     policy.look(3600.0, &[few]);
     policy.look(3601.0, &[view(A)]);
