@@ -1,4 +1,4 @@
-//! The `pagewalk` command: arguments in, calls out; the only owner of stdout and exit codes.
+//! The `pagewalk` command: parses arguments and calls the library; alone owns stdout and exit codes.
 
 mod arguments;
 mod command;

@@ -420,7 +420,6 @@ impl FileCell {
                 if is_of_family {
                     return Err("page_size, sets and ways are for arrays of the family".to_owned());
                 }
-                let parameters: Vec<_> = self.parameters.into_iter().collect();
                 let metrics = match self.metric {
                     None => vec!["walks".to_owned()],
                     Some(FileMetric::One(metric)) => vec![metric],
@@ -430,7 +429,7 @@ impl FileCell {
                 if metrics.is_empty() || !(times > 0.0 && times.is_finite()) {
                     return Err(format!("times = {times}, {} counters: both are above 0", metrics.len()));
                 }
-                let parameters = crate::vary::parameters(&parameters);
+                let parameters = crate::vary::parameters(&self.parameters.into_iter().collect::<Vec<_>>());
                 if self.place && self.best.is_none() {
                     return Err("place: of which key? Name it as best".to_owned());
                 }

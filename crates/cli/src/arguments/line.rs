@@ -1,5 +1,4 @@
-//! The whole command line: read, with options that go before the command as well as after it, and with what was meant
-//! where a word is wrong.
+//! Parses the command line: shared options may stand before or after the command, and errors suggest what was meant.
 
 use super::{Arguments, Command, groups};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -7,17 +6,17 @@ use clap::{Arg, ArgAction, CommandFactory, Error, FromArgMatches};
 use pagewalk::units::names::closest;
 use std::ffi::{OsStr, OsString};
 
-/// What the command line asks for.
+/// A parsed command line.
 pub enum Request {
     /// Nothing at all.
     Nothing,
-    /// All that there is to say of the version.
+    /// The version, in full.
     Version,
     /// A command.
     Command(Box<Command>),
 }
 
-/// An option that commands share, and that goes before them too.
+/// An option that all or several commands share, allowed before the command too.
 struct Shared {
     long: &'static str,
     short: Option<char>,
@@ -49,17 +48,17 @@ impl Shared {
     }
 }
 
-/// The definition of the command line, with help in groups and the shared options.
+/// The definition of the command line, with grouped help and shared options.
 pub fn command_line() -> clap::Command {
     let line = Arguments::command().args(SHARED.iter().map(Shared::argument));
     let template = groups::template(&line);
     line.help_template(template)
 }
 
-/// Reads the command line; `words` begin with the program's name.
+/// Parses the command line; `words` begin with the program's name.
 ///
 /// # Errors
-/// What is wrong, or a text that was asked for, such as the help.
+/// A usage error, or a requested text such as the help.
 pub fn read(words: Vec<OsString>) -> Result<Request, Error> {
     let line = command_line();
     let arranged = CommandLine::of(words, &line);
@@ -82,14 +81,14 @@ pub fn read(words: Vec<OsString>) -> Result<Request, Error> {
     }
 }
 
-/// A command line whose shared options stand where the command takes them.
+/// A command line with its shared options moved to where the command takes them.
 struct CommandLine {
     words: Vec<OsString>,
     /// Shared options that stood before the command.
     early: Vec<OsString>,
-    /// The command as far as it is one, without its own commands' names.
+    /// The deepest command found, without its subcommands.
     command: clap::Command,
-    /// Its name, with those of the commands above it.
+    /// Its full name.
     name: String,
 }
 
@@ -111,7 +110,7 @@ impl CommandLine {
             names.push(below.get_name());
             arranged.extend(rest.next());
         }
-        // Where no command was found, that is what is wrong, whatever else was asked for.
+        // If no command was found, report that first.
         if command.has_subcommands() {
             early.clear();
         }
@@ -126,7 +125,7 @@ impl CommandLine {
             .any(|shared| word.to_str().is_some_and(|word| shared.is(word)) && shared.is_of(&self.command))
     }
 
-    /// The command has not the shared option `word`.
+    /// The error for a shared option that the command does not take.
     fn lacks(&self, word: impl AsRef<OsStr>, line: &clap::Command) -> Error {
         let word = word.as_ref().to_string_lossy();
         let shared = SHARED.iter().find(|shared| shared.is(&word)).expect("a shared option");
@@ -139,7 +138,7 @@ impl CommandLine {
         self.usage(line).error(ErrorKind::UnknownArgument, message)
     }
 
-    /// The command as clap knows it once it is built, for its usage.
+    /// The built command, for its usage line.
     fn usage(&self, line: &clap::Command) -> clap::Command {
         let mut line = line.clone();
         line.build();
@@ -153,7 +152,7 @@ fn is_shared(word: &str) -> bool {
     SHARED.iter().any(|shared| shared.is(word))
 }
 
-/// The shared options that a word stands for: `--json`, `-q`, or several in one, `-qv`.
+/// Splits a word into shared options: `--json`, `-q`, or several at once, `-qv`.
 fn apart(word: &str) -> Option<Vec<OsString>> {
     if is_shared(word) {
         return Some(vec![word.into()]);
@@ -163,7 +162,7 @@ fn apart(word: &str) -> Option<Vec<OsString>> {
     all.iter().all(|word| is_shared(word)).then(|| all.into_iter().map(OsString::from).collect())
 }
 
-/// Commands at and below `command` that have the option; `above` are the names before.
+/// Commands at and below `command` that take the option; `above` is the prefix of their names.
 fn takers(command: &clap::Command, shared: &Shared, above: &str) -> Vec<String> {
     let below = command.get_subcommands().flat_map(|below| {
         let name = format!("{above}{}", below.get_name());
@@ -181,8 +180,8 @@ fn named(error: &Error, kind: ContextKind) -> Option<&str> {
     }
 }
 
-/// The error with the closest names. Clap knows those of options and values that differ by few letters, and no command
-/// of another command.
+/// Adds the closest names to the error. Clap knows only similar options and values, and no command inside another
+/// command.
 fn with_meant(mut error: Error, arranged: &CommandLine, line: &clap::Command) -> Error {
     let (wrong, proposed) = match error.kind() {
         ErrorKind::InvalidSubcommand => (ContextKind::InvalidSubcommand, ContextKind::SuggestedSubcommand),
@@ -218,7 +217,7 @@ fn nearest(word: &str, known: Vec<String>) -> Vec<String> {
     closest(word, known.iter().map(String::as_str)).into_iter().map(str::to_owned).collect()
 }
 
-/// All commands, each with the names above it.
+/// All commands by full name.
 fn all_commands(command: &clap::Command, above: &str) -> Vec<String> {
     let below = command.get_subcommands().flat_map(|below| {
         let name = format!("{above}{}", below.get_name());

@@ -1,4 +1,4 @@
-//! `pagewalk doctor`: what this host can do, and what would enable the rest.
+//! `pagewalk doctor`: what this host supports, and how to enable the rest.
 
 use crate::arguments::Doctor as Arguments;
 use crate::exit;

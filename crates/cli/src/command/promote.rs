@@ -1,4 +1,4 @@
-//! `pagewalk promote`: huge pages for a running process, as its TLB misses pay for them.
+//! `pagewalk promote`: huge pages for a running process where its TLB misses pay for them.
 
 mod watcher;
 
@@ -25,7 +25,7 @@ pub fn run(arguments: Promote) -> Result<ExitCode, Error> {
     let logged = picture.finish();
     let promoted = outcome?;
     let printed = if arguments.data.json { Ok(()) } else { print(&promoted.text()) };
-    // Whatever became of the printing: the result took its time.
+    // Even if printing failed: the result took time to make.
     write_json(&arguments.data, &promoted.document(), file)?;
     printed?;
     logged?;
@@ -35,7 +35,7 @@ pub fn run(arguments: Promote) -> Result<ExitCode, Error> {
     promoted.check().map(|()| ExitCode::SUCCESS)
 }
 
-/// Entries are this host's.
+/// The options; the entries are this host's.
 fn options(arguments: &Promote) -> Options {
     let way = match arguments.sampler {
         SamplerChoice::Auto => None,

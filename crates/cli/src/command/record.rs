@@ -1,4 +1,4 @@
-//! `pagewalk record`: run a program and keep its reference stream.
+//! `pagewalk record`: runs a program and records its reference stream.
 
 use crate::arguments::{GrainChoice, Record};
 use crate::exit;
@@ -45,7 +45,7 @@ pub fn run(arguments: Record) -> Result<ExitCode, Error> {
     Ok(exit::as_child(status))
 }
 
-/// Says what became of a file; returns whether it failed.
+/// Reports one file; returns whether it failed.
 fn report(one: &WrittenTrace, quiet: bool) -> bool {
     let path = one.path.display();
     one.losses.iter().for_each(|loss| say(format!("{path}: {loss}")));

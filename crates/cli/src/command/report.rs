@@ -1,5 +1,4 @@
-//! `pagewalk report`: the HTML report from saved results: of a run or of several side by side, of a study, a memory, a
-//! TLB's sets or a probe.
+//! `pagewalk report`: HTML from saved results: of one or more runs, a study, a memory, a TLB's sets or a probe.
 
 use crate::arguments::Report;
 use crate::output::say;
@@ -17,7 +16,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// A schema, and the page of a result that has it.
+/// A schema, and the function that renders its results.
 type Kind = (&'static str, fn(&str) -> Result<String, ReadError>);
 
 const KINDS: [Kind; 6] = [
@@ -93,7 +92,7 @@ fn bad(name: &str, why: impl std::fmt::Display) -> Error {
         .or("save a result with `pagewalk profile -o result.json`")
 }
 
-/// One page of several runs.
+/// One page for several runs.
 fn side_by_side(files: &[SavedResult]) -> Result<String, Error> {
     if !files.iter().all(|file| [RESULT_SCHEMA, RESULT_SCHEMA_1].contains(&&*file.schema)) {
         let all = files.iter().map(|file| format!("{} is {}", file.name, file.schema));

@@ -1,4 +1,4 @@
-//! `pagewalk` alone: where to begin.
+//! `pagewalk` without a command: where to begin.
 
 use crate::exit;
 use crate::output::print;
@@ -6,7 +6,7 @@ use pagewalk::{Error, Fault};
 use std::fmt::Write;
 use std::process::ExitCode;
 
-/// The commands that matter first, as they are typed, and what each is for.
+/// The most useful commands, and what each is for.
 const FIRST: [(&str, &str); 6] = [
     ("pagewalk profile -- ./app", "who pays for page walks, and what would help"),
     ("pagewalk record -o app.pwt -- ./app", "keep the program's memory references in a file"),
@@ -20,7 +20,7 @@ const NEXT: &str = "Next: pagewalk profile -- PROGRAM (no root, no rebuilt progr
       pagewalk doctor shows what this host can do, pagewalk --help all commands
 ";
 
-/// Nothing was asked for, which is a fault of usage.
+/// Prints them and fails as a usage error.
 pub fn run() -> Result<ExitCode, Error> {
     print(&text())?;
     Ok(exit::by(Fault::Usage))

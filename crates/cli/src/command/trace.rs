@@ -32,7 +32,7 @@ pub fn run(arguments: Trace) -> Result<ExitCode, Error> {
     }
 }
 
-/// What `info` tells as data.
+/// The JSON of `info`.
 #[derive(Serialize)]
 struct InfoDocument<'a> {
     schema: &'static str,
@@ -84,7 +84,7 @@ fn info_text(trace: &Path, info: &Info) -> String {
     out
 }
 
-/// Says what breaks a rule. Warnings are worth knowing but leave the trace sound.
+/// Prints broken rules. Warnings leave the trace sound.
 fn check(trace: &Path, json: bool) -> Result<ExitCode, Error> {
     let found = Soundness::of(trace, &Terminal { quiet: false })?;
     let (findings, errors, cut) = (&found.findings, found.errors(), found.ending.cut);

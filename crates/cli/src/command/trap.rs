@@ -1,4 +1,4 @@
-//! `pagewalk trap`: run a program at its own speed and count a TLB's misses by page faults.
+//! `pagewalk trap`: runs a program at its own speed and counts a TLB's misses by page faults.
 
 use crate::arguments::{BlindReplacement, Trap};
 use crate::exit;
@@ -44,7 +44,7 @@ fn publish(arguments: &Trap, outcome: &TrapOutcome, file: Option<Output>) -> Res
         write_to_stderr(&outcome.text(arguments.style.verbose));
         Ok(())
     };
-    // Whatever became of the printing: the result took its time.
+    // Even if printing failed: the result took time to make.
     if let Some(file) = file {
         let path = file.write(json().as_bytes())?;
         if !arguments.style.quiet {

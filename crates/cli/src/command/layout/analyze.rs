@@ -1,4 +1,4 @@
-//! `pagewalk layout analyze`: who fights for the sets of a TLB.
+//! `pagewalk layout analyze`: which pages compete for the sets of a TLB.
 
 use crate::arguments::LayoutAnalyze;
 use crate::exit;
@@ -36,7 +36,7 @@ pub fn run(arguments: LayoutAnalyze) -> Result<ExitCode, Error> {
         found.unnamed().for_each(say);
     }
     printed.and(written)?;
-    // What was analysed under a plan has one.
+    // A result analysed under a plan already has one.
     if arguments.layout.is_none() && found.result.arrays.iter().any(places_could_help) {
         let (machine, trace) = (&arguments.machine, arguments.trace.display());
         say_next(arguments.style.quiet, format!("pagewalk layout plan -m {machine} -o plan.toml {trace}"));
@@ -67,7 +67,7 @@ enum Form {
 
 const FORMS: [(&str, Form); 2] = [("html", Form::Html), ("json", Form::Json)];
 
-/// Where it goes: files opened before the work began.
+/// Opens the output files before the work begins.
 fn open(arguments: &LayoutAnalyze) -> Result<Files<Form>, Error> {
     let inputs = [Some(&*arguments.trace), arguments.layout.as_deref()];
     let inputs: Vec<&Path> = inputs.into_iter().flatten().collect();

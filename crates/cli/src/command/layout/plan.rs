@@ -1,4 +1,4 @@
-//! `pagewalk layout plan`: where the shared objects of a recorded program should lie.
+//! `pagewalk layout plan`: plans where the shared objects of a recorded program should lie.
 
 use crate::arguments::{self, LayoutPlan};
 use crate::exit;
@@ -27,7 +27,7 @@ pub fn run(arguments: LayoutPlan) -> Result<ExitCode, Error> {
     let output = arguments.output.as_deref().map(apart).transpose()?;
     let planned = planning.trace(&arguments.trace, &terminal)?;
     let printed = publish(&planned.result, &arguments);
-    // Whatever became of the printing: the plan took its time.
+    // Even if printing failed: the plan took time to make.
     if let Some(output) = output {
         let path = output.write(planned.checked()?.as_bytes())?;
         if !arguments.style.quiet {

@@ -1,4 +1,4 @@
-//! `pagewalk layout run`: run a program with its libraries where a plan wants them.
+//! `pagewalk layout run`: runs a program with its libraries at planned addresses.
 
 use crate::arguments::LayoutRun;
 use crate::exit;
@@ -49,7 +49,7 @@ fn publish(arguments: &LayoutRun, outcome: &LayoutOutcome, file: Option<Output>)
     write_json(&arguments.data, &document, file)
 }
 
-/// Says what would be placed where, and whether files and host let it.
+/// Prints what would be placed where, and whether files and host allow it.
 fn dry_run(arguments: &LayoutRun, file: Option<Output>) -> Result<ExitCode, Error> {
     let outline = placement::outline(&arguments.plan, &arguments.command)?;
     if !arguments.data.json {

@@ -1,4 +1,4 @@
-//! `pagewalk apply`: a program with planned ranges on huge pages, or a process that runs already.
+//! `pagewalk apply`: puts a plan's ranges on huge pages, in a new program or a running process.
 
 use crate::arguments::Apply;
 use crate::exit;
@@ -46,7 +46,7 @@ pub fn run(arguments: Apply) -> Result<ExitCode, Error> {
     Ok(exit::as_ended(applied.end()))
 }
 
-/// Says what would be done, and whether this host lets it.
+/// Prints what would be done, and whether this host allows it.
 fn dry_run(arguments: &Apply, file: Option<Output>) -> Result<ExitCode, Error> {
     let outline = outline(&arguments.plan, arguments.command.first())?;
     if !arguments.data.json {

@@ -1,4 +1,4 @@
-//! `pagewalk undo`: the planned ranges of a running process back to small pages.
+//! `pagewalk undo`: returns the planned ranges of a running process to small pages.
 
 use crate::arguments::Undo;
 use crate::output::{say, write_json};
