@@ -1,8 +1,8 @@
-//! What huge pages would buy a program, and a plan.
+//! What a program gains from huge pages, and a plan.
 //!
-//! The program runs once under the engine, which says what each part of its memory is used for, and a few times at its
-//! own speed: as it is, and with all on huge pages that could pay. What part of that gain the plan has is the model's.
-//! Of a process that runs (`process`), misses are sampled.
+//! The program runs once under the engine, which shows how each part of its memory is used, and a few times at its own
+//! speed: as it is, and with everything on huge pages that could pay. The model says which share of the measured gain
+//! belongs to the plan. For a running process (`process`), misses are sampled.
 
 mod estimation;
 mod options;
@@ -39,12 +39,11 @@ use std::iter;
 pub use options::Options;
 pub use process::{NOTHING_PAYS, ProcessAdvice, ProcessOptions, ProcessWatch};
 
-/// Fewer blocks than these that grew by less than huge pages are not worth a word: every heap begins so.
+/// Fewer piecemeal-grown blocks than this are not reported: every heap starts with some.
 const GROWN_LEAST: u64 = 4;
 
-/// What huge pages would buy a program.
+/// Advice for one program.
 pub struct Advice {
-    /// The result.
     pub result: AdviceResult,
     plan: Plan,
 }
@@ -53,7 +52,7 @@ impl Advice {
     /// The plan's text, if anything pays.
     ///
     /// # Errors
-    /// If it would be no plan.
+    /// If the plan would be invalid.
     pub fn plan(&self) -> Result<Option<String>, Error> {
         if self.plan.ranges.is_empty() {
             Ok(None)
@@ -66,10 +65,10 @@ impl Advice {
 /// Advises on a program.
 ///
 /// # Errors
-/// If it cannot be run or its trace not be read, or the machine has no huge pages.
+/// If the program cannot run, the trace cannot be read, or the machine has no huge pages.
 pub fn advise(options: &Options, listener: &dyn Listener) -> Result<Advice, Error> {
     let machines = match machines::load(machines::HOST) {
-        // This host as it was probed is what the runs below meet.
+        // The runs below meet this host as it was probed.
         Ok(host) if options.machines.is_empty() => vec![host],
         _ => machines::chosen(&options.machines, listener)?,
     };
@@ -103,7 +102,7 @@ pub fn advise(options: &Options, listener: &dyn Listener) -> Result<Advice, Erro
     Ok(Advice { result, plan })
 }
 
-/// What this host's walks and faults take, and what the profiler sees.
+/// Prices of this host's walks and faults, and the program's profile.
 fn look(
     options: &Options,
     machine: &MachineSpec,
@@ -121,7 +120,7 @@ fn look(
     Ok((prices, assumed, profile::see(&live, machine, thp, listener)?))
 }
 
-/// Memory that grew by less than huge pages at a time, if it is worth a word.
+/// Memory that grew by less than a huge page at a time, if there is enough to report.
 fn grown(seen: &ProgramProfile) -> Option<GrownMemory> {
     let BlockGrowth { blocks, walks } = seen.found.grown;
     (blocks >= GROWN_LEAST).then(|| GrownMemory {
@@ -133,16 +132,16 @@ fn grown(seen: &ProgramProfile) -> Option<GrownMemory> {
     })
 }
 
-/// The plan of everything that could pay.
+/// The plan of all regions that could pay.
 fn trial(seen: &ProgramProfile, everything: &[RegionRun]) -> Result<Plan, Error> {
     let ranges = ranges(seen, everything, |_| Gain::default());
     let plan = Plan { program: program(seen), host: None, forecast: None, ranges };
     checked(&plan).cloned()
 }
 
-/// A plan that `apply` takes.
+/// Checks that `apply` accepts the plan.
 fn checked(plan: &Plan) -> Result<&Plan, Error> {
-    plan.check().map_err(|error| Error::new(Fault::Failed, format!("the plan would not be one: {error}")))?;
+    plan.check().map_err(|error| Error::new(Fault::Failed, format!("the plan would be invalid: {error}")))?;
     Ok(plan)
 }
 
@@ -154,7 +153,7 @@ fn program(seen: &ProgramProfile) -> Program {
     }
 }
 
-/// The ranges of a plan: of too many those that save most.
+/// A plan's ranges: if there are too many, those that save most.
 fn ranges(seen: &ProgramProfile, chosen: &[RegionRun], gain: impl Fn(&RegionRun) -> Gain) -> Vec<Range> {
     let saved = |chosen: &RegionRun| chosen.saving.alone + chosen.saving.faults;
     let mut order: Vec<&RegionRun> = chosen.iter().collect();
@@ -252,7 +251,7 @@ fn result(
     }
 }
 
-/// What the figures do not say.
+/// What the figures leave out.
 fn notes(seen: &ProgramProfile, trials: &Trials, options: &Options) -> Vec<String> {
     let mut notes = Vec::new();
     if seen.images > 1 {

@@ -1,4 +1,4 @@
-//! Who fights for the sets of a TLB: which pages evict which, whose they are, and what of it is the sets' fault.
+//! Conflicts in a TLB's sets: which pages evict which, who owns them, and which misses the sets cause.
 
 mod names;
 mod result;
@@ -23,23 +23,21 @@ use std::path::Path;
 
 pub use pagewalk_layout::graph::DrawThreshold;
 
-/// What to watch, and what to tell of it.
+/// What to watch and report.
 pub struct ConflictOptions {
-    /// The machine.
     pub machine: MachineSpec,
-    /// The name of its array; none: those of its last level that hold base pages.
+    /// The array's name; none: the arrays of the last level that hold base pages.
     pub tlb: Option<String>,
-    /// The set that is told first, and drawn; none: the one with most misses.
+    /// The set to show first and draw; none: the one with most misses.
     pub set: Option<usize>,
-    /// What of evictions is told at least.
+    /// Evictions below this are left out.
     pub least: DrawThreshold,
-    /// Which part of the trace counts.
+    /// The region of interest.
     pub window: WindowSpec,
 }
 
-/// What was found.
+/// The result of watching a trace.
 pub struct Conflicts {
-    /// The result.
     pub result: ConflictsResult,
     /// How the stream ended.
     pub ending: Ending,
@@ -56,7 +54,7 @@ impl ConflictOptions {
     /// Checks that the arrays can be watched.
     ///
     /// # Errors
-    /// If there is no such array or set, or pages have no set in it.
+    /// If there is no such array or set, or a page has no fixed set in it.
     pub fn check(&self) -> Result<(), Error> {
         check_set(&chosen(&self.machine, self.tlb.as_deref())?, self.set)
     }
@@ -64,7 +62,7 @@ impl ConflictOptions {
     /// Watches a recorded stream.
     ///
     /// # Errors
-    /// If the trace or the plan cannot be read, or do not fit; see [`ConflictOptions::check`].
+    /// If the trace or the plan cannot be read or they do not fit; see [`ConflictOptions::check`].
     pub fn trace(
         &self,
         trace: &Path,
@@ -99,7 +97,7 @@ impl ConflictOptions {
 }
 
 impl Conflicts {
-    /// For Graphviz, of each array the set asked for, or the one with most misses.
+    /// A Graphviz graph for each array: of the requested set, or of the one with most misses.
     pub fn dot(&mut self) -> String {
         let Conflicts { histories, owners, names, set, least, .. } = self;
         let graph = |history: &History| {
@@ -118,13 +116,13 @@ impl Conflicts {
         self.calls.to_callgrind(&command, |file, offset| names.function(file, offset))
     }
 
-    /// What is not named so far, as files are other builds now.
+    /// Files whose functions have no names, since the files have been rebuilt.
     pub fn unnamed(&self) -> impl Iterator<Item = String> {
         self.names.lost()
     }
 }
 
-/// What was seen of a stream.
+/// What one stream showed.
 struct StreamConflicts {
     header: StreamHeader,
     histories: Vec<History>,
@@ -133,7 +131,7 @@ struct StreamConflicts {
     ending: Ending,
 }
 
-/// The machine's array of this name, or those of its last level that hold base pages.
+/// The machine's array of this name, or the arrays of its last level that hold base pages.
 fn chosen<'a>(machine: &'a MachineSpec, name: Option<&str>) -> Result<Vec<&'a TlbSpec>, Error> {
     let usage = |why: String| Error::new(Fault::Usage, format!("machine `{}`: {why}", machine.name));
     let base = PageSize::FOUR_KIB;

@@ -1,4 +1,4 @@
-//! The page map of a live process, and what designs of TLBs would make of its memory.
+//! The page map of a live process, and how TLB designs fit its memory.
 
 mod result;
 
@@ -13,39 +13,39 @@ use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// A process that was read.
+/// One reading of a process.
 pub struct PagemapReading {
     pid: i32,
     program: String,
     command_line: Vec<String>,
     snapshot: Snapshot,
-    /// None of a process that was not started here.
+    /// None if we did not start the process.
     moment: Option<SnapshotTime>,
     seconds: f64,
     peak_resident_bytes: Option<u64>,
 }
 
 impl PagemapReading {
-    /// What designs of TLBs would make of its memory.
+    /// How TLB designs fit the memory.
     pub fn result(&self) -> ContiguityResult {
         result::of(self)
     }
 }
 
-/// Checks that a program can be run.
+/// Checks that a program can run.
 ///
 /// # Errors
-/// If not.
+/// If it cannot.
 pub fn check(program: &OsStr) -> Result<(), Error> {
     check_program(program).map(drop).map_err(|error| Error::new(Fault::Usage, error))
 }
 
-/// Reads a process that runs.
+/// Reads a running process.
 ///
 /// # Errors
-/// If there is none, or it may not be read.
+/// If there is none, or reading is not permitted.
 pub fn read(pid: i32) -> Result<PagemapReading, Error> {
-    // These are gone if it ends meanwhile.
+    // Both are gone once the process ends.
     let (program, command_line) = (pagemap::program(pid), pagemap::command_line(pid));
     let begun = Instant::now();
     let snapshot = pagemap::snapshot(pid).map_err(cannot_read)?;
@@ -54,10 +54,10 @@ pub fn read(pid: i32) -> Result<PagemapReading, Error> {
     Ok(PagemapReading { pid, program, command_line, snapshot, moment: None, seconds, peak_resident_bytes })
 }
 
-/// Runs a program to its end; the reading with most memory, and how it ended.
+/// Runs a program to its end; returns the reading with most memory, and how the program ended.
 ///
 /// # Errors
-/// If it cannot be run or followed.
+/// If it cannot run or be followed.
 pub fn run(command: &[OsString], listener: &dyn Listener) -> Result<(PagemapReading, End), Error> {
     let interrupt = Arc::new(Interrupt::new());
     let signals = relay_to_followed(Arc::clone(&interrupt), listener)?;

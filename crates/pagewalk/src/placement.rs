@@ -1,4 +1,4 @@
-//! Where the shared objects of a program lie: planning it, and running programs so.
+//! Placing a program's shared objects: planning, and running programs so.
 
 mod dry;
 mod fitting;

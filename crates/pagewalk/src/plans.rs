@@ -1,4 +1,4 @@
-//! Plans of huge pages: doing what they say, measuring what they bring, and telling what came of it.
+//! Plans of huge pages: applying them, measuring what they save, and reporting.
 
 mod dry;
 pub(crate) mod fitting;

@@ -1,4 +1,4 @@
-//! Huge pages for a running process, as its TLB misses pay for them.
+//! Huge pages for a running process where its TLB misses pay for them.
 
 mod document;
 pub(crate) mod prices;
@@ -22,10 +22,10 @@ pub use pagewalk_live::promote::{
     Decision, DecisionKind, Options, PromotionStatus, SamplerKind, Summary, Watcher,
 };
 
-/// Ranges in a picture.
+/// Most ranges in the live picture.
 const RANGES_PICTURED: usize = 6;
 
-/// A process about to be watched.
+/// A promotion that is ready to run.
 pub struct Promotion {
     pid: i32,
     options: Options,
@@ -34,11 +34,11 @@ pub struct Promotion {
 }
 
 impl Promotion {
-    /// Looks at the process, and at what walks and promotions cost on this host: by the probe at a path, else by the
-    /// last one. What its TLB holds takes the place of the options' `entries`.
+    /// Examines the process, and the cost of walks and promotions on this host: from the probe at a path, else from the
+    /// last one. The probe's TLB size replaces `entries` of the options.
     ///
     /// # Errors
-    /// If the process cannot be read, or the host not be probed.
+    /// If the process cannot be read, or the host cannot be probed.
     pub fn prepare(
         pid: i32,
         probe: Option<&Path>,
@@ -63,17 +63,16 @@ impl Promotion {
     }
 }
 
-/// What came of it.
+/// The outcome of a promotion.
 pub struct PromotionOutcome {
     pid: i32,
     options: Options,
-    /// What was decided.
     pub summary: Summary,
     beside: PromotionContext,
 }
 
 impl PromotionOutcome {
-    /// For people.
+    /// As text.
     pub fn text(&self) -> String {
         text::render(self.pid, &self.options, &self.summary, &self.beside)
     }
@@ -83,10 +82,10 @@ impl PromotionOutcome {
         document::of(self.pid, &self.options, &self.summary, &self.beside)
     }
 
-    /// Checks that something could be promoted, if something paid for itself.
+    /// Checks that a promotion succeeded, if any was due.
     ///
     /// # Errors
-    /// If not: the reason of one of the failures.
+    /// If all failed: the reason of one of the failures.
     pub fn check(&self) -> Result<(), Error> {
         let Summary { failures, policy, .. } = &self.summary;
         if *failures == 0 || policy.promotions > 0 {
@@ -98,7 +97,7 @@ impl PromotionOutcome {
     }
 }
 
-/// How it stands, for a terminal.
+/// The live picture of a promotion.
 pub fn picture(pid: i32, standing: &PromotionStatus<'_>) -> String {
     let mut picture = text::heading(pid, standing);
     picture += &text::table(&ranges::of(standing.policy), RANGES_PICTURED);
@@ -128,7 +127,7 @@ pub fn line(decision: &Decision) -> Value {
     })
 }
 
-/// What a process that cannot be watched is told as.
+/// The error for a process that cannot be watched.
 pub(crate) fn failed(error: PromoteError) -> Error {
     let fault = match &error {
         PromoteError::Process(PagemapError::NoProcess(_) | PagemapError::NoMemory(_)) => Fault::Usage,

@@ -1,4 +1,4 @@
-//! Recording: every process image of a program to a trace file of its own.
+//! Records every process image of a program to a trace file of its own.
 
 use crate::engine::{Live, Stream};
 use crate::error::Error;
@@ -14,25 +14,24 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::sync::{Mutex, PoisonError};
 
-/// One trace file, written or not.
+/// One trace file, whether or not writing it succeeded.
 pub struct WrittenTrace {
     number: u32,
-    /// The file.
     pub path: PathBuf,
     /// Path of the program.
     pub program: String,
-    /// What is in the file, or why it could not be written.
+    /// The file's summary, or why it could not be written.
     pub outcome: std::io::Result<Summary>,
     /// What was lost of the stream.
     pub losses: Vec<String>,
     reached: WindowProgress,
 }
 
-/// Runs the program; every process image goes to a file of its own, `first` for the first, numbered beside `path` for
-/// the others. They come in order of start.
+/// Runs the program and records each process image: the first to `first`, the others to numbered files next to `path`.
+/// Returns them in order of start.
 ///
 /// # Errors
-/// If the program could not be run or followed. What could not be written is part of the answer.
+/// If the program cannot run or be followed. Failed files are in the answer.
 pub fn images(
     live: &Live,
     window: &WindowSpec,
@@ -64,7 +63,7 @@ fn write(
 ) -> WrittenTrace {
     let number = source.inner.number();
     let header = StreamHeader { grain, ..source.header().clone() };
-    // The first file is emptied only now, when there is something to put in its place.
+    // Only now is there something to replace the first file's old contents with.
     let file = first.map_or_else(|| File::create(&path), Output::begin);
     let mut ending = Ending::default();
     let outcome = file.and_then(|file| Writer::with_thread(file, &header)).and_then(|mut writer| {
@@ -95,7 +94,7 @@ fn numbered(first: &Path, number: u32) -> PathBuf {
     }
 }
 
-/// The first numbered file that was there before and is none of the `written` ones.
+/// The first numbered file of an earlier recording, not one of the `written` ones.
 pub fn older(first: &Path, written: &[WrittenTrace]) -> Option<PathBuf> {
     let next = written.last().map_or(1, |last| last.number + 1);
     Some(numbered(first, next)).filter(|path| path.exists())

@@ -1,4 +1,4 @@
-//! Following one stream: through the region of interest, into an analysis, noting how it ended.
+//! Follows one stream through the region of interest into an analysis, and notes how it ended.
 
 use crate::listener::Listener;
 use pagewalk_capture::{Window, WindowSpec, read_ahead};
@@ -9,19 +9,19 @@ use std::path::Path;
 /// How a stream ended.
 #[derive(Debug, Default)]
 pub struct Ending {
-    /// Exit status that the stream reports, below 0 when a signal ended the process.
+    /// Exit status; below 0 if a signal ended the process.
     pub status: Option<i32>,
     /// Whether the process became another program.
     pub exec: bool,
     /// What was lost, in plain words.
     pub losses: Vec<String>,
-    /// Whether the stream could not be read to its end.
+    /// Whether reading stopped before the end of the stream.
     pub cut: bool,
-    /// How far it came with the region of interest.
+    /// Whether the region of interest was reached.
     pub reached: WindowProgress,
 }
 
-/// How far streams came with the region of interest.
+/// Whether streams reached the region of interest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WindowProgress {
     /// Something lay in it.
@@ -31,7 +31,7 @@ pub struct WindowProgress {
 }
 
 impl WindowProgress {
-    /// By any of several streams.
+    /// Combined over several streams: by any of them.
     pub fn by_any(of: impl IntoIterator<Item = WindowProgress>) -> WindowProgress {
         let both = |a: WindowProgress, b: WindowProgress| WindowProgress {
             begin: a.begin || b.begin,
@@ -40,7 +40,7 @@ impl WindowProgress {
         of.into_iter().fold(WindowProgress::default(), both)
     }
 
-    /// In a window, so far.
+    /// The progress in a window so far.
     pub fn of<S: Source>(window: &Window<S>) -> WindowProgress {
         WindowProgress { begin: window.has_begun(), end: window.has_ended() }
     }
@@ -52,15 +52,15 @@ impl Ending {
         Ending { losses: vec![why], cut: true, ..Ending::default() }
     }
 
-    /// Says what was lost of a trace.
+    /// Warns of each loss.
     pub fn tell_losses(&self, trace: &Path, listener: &dyn Listener) {
         self.losses.iter().for_each(|loss| listener.warn(&format!("{}: {loss}", trace.display())));
     }
 
-    /// For people: `exit 0`, `signal`, `exec`, `unknown`.
+    /// As text: `exit 0`, `signal`, `exec`, `unknown`.
     pub fn describe(&self) -> String {
         match self.status {
-            // The engine's word for the end by a signal.
+            // The engine reports an end by a signal as below 0.
             Some(..0) => "signal".to_owned(),
             Some(status) => format!("exit {status}"),
             None if self.exec => "exec".to_owned(),
@@ -69,8 +69,7 @@ impl Ending {
     }
 }
 
-/// Says where the region of interest was not what was asked for: none of the streams came to its begin, or to the
-/// marker at its end.
+/// Warns if no stream reached the beginning of the region of interest, or the marker at its end.
 pub fn explain_window(window: &WindowSpec, reached: WindowProgress, listener: &dyn Listener) {
     let marker = window.from_marker.map(|id| format!("--from-marker {id}"));
     let skip = (window.skip > 0).then(|| format!("--skip {}", window.skip));
@@ -88,7 +87,7 @@ pub fn explain_window(window: &WindowSpec, reached: WindowProgress, listener: &d
     }
 }
 
-/// A source that ends where it is damaged: what [`follow`] makes of it, for those who read it again.
+/// A source that ends where it is damaged, as [`follow`] sees it; for reading a stream again.
 pub struct ReadablePrefix<S>(pub S);
 
 impl<S: Source> Source for ReadablePrefix<S> {
@@ -104,7 +103,7 @@ impl<S: Source> Source for ReadablePrefix<S> {
     }
 }
 
-/// [`follow`], with the source decoded on a thread of its own where there is a processor for it.
+/// [`follow`], decoding the source on a thread of its own if there is a processor for it.
 pub fn follow_ahead<S: Source + Send>(source: S, window: &WindowSpec, analysis: &mut dyn Analysis) -> Ending {
     if !std::thread::available_parallelism().is_ok_and(|processors| processors.get() > 1) {
         return follow(source, window, analysis);
@@ -141,7 +140,7 @@ pub fn follow<S: Source>(source: S, window: &WindowSpec, analysis: &mut dyn Anal
     ending
 }
 
-/// What an event says of how the stream ends.
+/// Notes what an event says about the stream's end.
 pub(crate) fn note(ending: &mut Ending, event: &Event) {
     match event {
         Event::Exit { status } => ending.status = Some(*status),

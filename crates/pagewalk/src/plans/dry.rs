@@ -1,4 +1,4 @@
-//! What would be done for a plan, and whether this host lets it.
+//! What a plan would do, and whether this host allows it.
 
 use super::fitting::FittedPlan;
 use super::outcome::plan_file;
@@ -12,7 +12,7 @@ use pagewalk_report::{Class, classes};
 use std::ffi::OsString;
 use std::path::Path;
 
-/// What would be done.
+/// A preview of a plan.
 pub struct PlanPreview {
     /// For people.
     pub text: String,
@@ -23,15 +23,15 @@ pub struct PlanPreview {
 }
 
 impl PlanPreview {
-    /// What is different here from where the plan was made, and what this host cannot.
+    /// Differences from where the plan was made, and what this host lacks.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// Whether this host lets it.
+    /// Checks that this host allows it.
     ///
     /// # Errors
-    /// If not: what it lacks.
+    /// What the host lacks.
     pub fn check_host(&self) -> Result<(), Error> {
         match self.missing[..] {
             [] => Ok(()),
@@ -40,7 +40,7 @@ impl PlanPreview {
     }
 }
 
-/// Looks at the plan at `path`, and at the program if one is given; runs nothing.
+/// Checks the plan at `path`, and the program if given; runs nothing.
 ///
 /// # Errors
 /// If the plan does not fit.

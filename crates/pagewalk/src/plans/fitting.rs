@@ -1,4 +1,4 @@
-//! A plan beside this host and the program that is to run so.
+//! Checks a plan against this host and its program.
 
 use crate::error::{Error, Fault};
 use crate::program::{OR_DEFAULT, does_not_fit};
@@ -7,9 +7,8 @@ use pagewalk_live::pages::{EXCEPT_ADVISED_SINCE, Mode, is_since, kernel, mode};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A plan that fits.
+/// A plan that fits this host and its program.
 pub struct FittedPlan {
-    /// The plan.
     pub plan: Plan,
     /// Its program, without symbolic links.
     pub program: PathBuf,

@@ -1,4 +1,4 @@
-//! What came of a plan: tables, faults, JSON.
+//! Reports what a plan did: tables, failures, JSON.
 
 use crate::native::traces_others;
 use pagewalk_live::pages::plan::{Caller, Plan, What};
@@ -13,7 +13,7 @@ pub fn mib(bytes: u64) -> f64 {
     bytes as f64 / f64::from(1 << 20)
 }
 
-/// What is no fault, and should be known.
+/// Harmless facts that the user should know.
 pub fn notes(plan: &Plan, run: &Run) -> Vec<String> {
     let mut notes = Vec::new();
     for image in &run.images {
@@ -34,7 +34,7 @@ pub fn notes(plan: &Plan, run: &Run) -> Vec<String> {
     notes
 }
 
-/// The planned and the real caller, if they differ.
+/// The planned and the actual caller, if they differ.
 fn other_caller<'a>(what: &'a What, outcome: &'a RangeOutcome) -> Option<(&'a Caller, &'a Caller)> {
     match (what, &outcome.caller) {
         (What::Anonymous { by: Some(planned), .. }, Some(found)) if planned != found => {
@@ -44,8 +44,7 @@ fn other_caller<'a>(what: &'a What, outcome: &'a RangeOutcome) -> Option<(&'a Ca
     }
 }
 
-/// Why the plan did not take, if it did not: ranges that are there and are not on huge pages, or nothing at all of
-/// the plan.
+/// Why the plan did not take effect: some mapped ranges are not on huge pages, or nothing of the plan appeared.
 pub fn missed(plan: &Plan, run: &Run) -> Option<String> {
     if run.images.is_empty() {
         let others = run.others.join(", ");
@@ -72,12 +71,12 @@ pub fn missed(plan: &Plan, run: &Run) -> Option<String> {
     (!lines.is_empty()).then(|| lines.join("\n  "))
 }
 
-/// Whether a range is on huge pages, by the plan or without it.
+/// Whether a range is on huge pages, through the plan or without it.
 fn is_huge(outcome: &RangeOutcome) -> bool {
     outcome.reason.as_ref().is_none_or(Reason::is_huge)
 }
 
-/// An image's ranges, for people.
+/// An image's ranges, as text.
 pub fn table(plan: &Plan, image: &Image) -> String {
     let mut text = format!("process {} ({})\n", image.process, image.program);
     let names: Vec<String> = plan.ranges.iter().map(|range| range.what.to_string()).collect();
@@ -95,7 +94,7 @@ pub fn table(plan: &Plan, image: &Image) -> String {
     text
 }
 
-/// What figures of images are.
+/// The classes of images' figures.
 pub const FIGURES: (Class, &[&str]) = (
     Class::Measured,
     &[

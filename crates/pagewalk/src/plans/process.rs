@@ -1,4 +1,4 @@
-//! Planned ranges of a process that runs already: onto huge pages, and back.
+//! Planned ranges of a running process: onto huge pages, and back.
 
 use super::fitting::FittedPlan;
 use super::outcome::{mib, plan_file};
@@ -14,7 +14,7 @@ use pagewalk_report::{Class, classes};
 use std::fmt::Write;
 use std::path::Path;
 
-/// A process whose planned ranges were brought onto huge pages, or would be.
+/// A process whose planned ranges were put on huge pages, or would be.
 pub struct CollapsedProcess {
     pid: i32,
     fitting: FittedPlan,
@@ -22,10 +22,10 @@ pub struct CollapsedProcess {
 }
 
 impl CollapsedProcess {
-    /// Brings the ranges of the plan at `path` onto huge pages, or only looks at them.
+    /// Puts the ranges of the plan at `path` on huge pages, or only examines them.
     ///
     /// # Errors
-    /// If the plan does not fit, or the host does not let it.
+    /// If the plan does not fit, or the host does not permit it.
     pub fn of(path: &Path, pid: i32, dry_run: bool) -> Result<CollapsedProcess, Error> {
         let fitting = FittedPlan::new(path)?;
         let process =
@@ -38,7 +38,7 @@ impl CollapsedProcess {
         text(&self.fitting.plan, self.pid, &self.process)
     }
 
-    /// What is no fault, and should be known.
+    /// Harmless facts that the user should know.
     pub fn notes(&self) -> Vec<String> {
         let Process { tracer, dry_run, .. } = self.process;
         let pid = self.pid;
@@ -65,7 +65,7 @@ impl CollapsedProcess {
         })
     }
 
-    /// The command that follows sensibly.
+    /// The next command to run.
     pub fn next(&self) -> Option<&'static str> {
         let process = &self.process;
         if !process.dry_run {
@@ -79,7 +79,7 @@ impl CollapsedProcess {
         self.process.ranges.iter().all(took)
     }
 
-    /// Checks that all took; without doing anything, that the host would let it.
+    /// Checks that all ranges took effect; after a dry run, that the host would permit it.
     ///
     /// # Errors
     /// If not.
@@ -99,7 +99,7 @@ impl CollapsedProcess {
     }
 }
 
-/// A process whose planned ranges were brought back to small pages, or would be.
+/// A process whose planned ranges were returned to small pages, or would be.
 pub struct SplitProcess {
     pid: i32,
     fitting: FittedPlan,
@@ -112,10 +112,10 @@ const MARKS: &str = "ranges that the program was started with (apply PLAN.toml -
                      time. Starting the program without `apply` undoes all; no setting of the host was ever changed";
 
 impl SplitProcess {
-    /// Brings the ranges of the plan at `path` back to small pages, or only looks at them.
+    /// Returns the ranges of the plan at `path` to small pages, or only examines them.
     ///
     /// # Errors
-    /// If the plan does not fit, or the host does not let it.
+    /// If the plan does not fit, or the host does not permit it.
     pub fn of(path: &Path, pid: i32, dry_run: bool) -> Result<SplitProcess, Error> {
         let fitting = FittedPlan::new(path)?;
         let process =
@@ -128,7 +128,7 @@ impl SplitProcess {
         text(&self.fitting.plan, self.pid, &self.process)
     }
 
-    /// What is no fault, and should be known.
+    /// A harmless fact that the user should know.
     pub fn note(&self) -> Option<&'static str> {
         (self.marked() > 0).then_some(MARKS)
     }
@@ -157,7 +157,7 @@ impl SplitProcess {
         }
     }
 
-    /// Checks that none is left; without doing anything, that the host would let it.
+    /// Checks that no range is left on huge pages; after a dry run, that the host would permit it.
     ///
     /// # Errors
     /// If not.
@@ -185,12 +185,12 @@ fn text(plan: &Plan, pid: i32, process: &Process) -> String {
     format!("process {pid}\n{}", table(plan, process))
 }
 
-/// Whether this host permits what was only looked at.
+/// Whether this host permits what was only examined.
 fn permitted(process: Process) -> Result<(), Error> {
     process.forbidden.map_or(Ok(()), |error| Err(failed(error)))
 }
 
-/// What a failed attempt is told as.
+/// The error for a failed attempt.
 fn failed(error: AttachError) -> Error {
     let fault = match &error {
         AttachError::Forbidden { .. } | AttachError::Kernel(_) => Fault::HostCannot,
@@ -202,7 +202,7 @@ fn failed(error: AttachError) -> Error {
     Error::new(fault, error).or(enable)
 }
 
-/// What may undo it by itself.
+/// What may undo the change by itself.
 fn decay(mode: Mode) -> String {
     let keeps = match mode {
         Mode::Always => "khugepaged rebuilds what is lost, in time",
@@ -221,7 +221,7 @@ fn missing(process: &Process) -> Vec<String> {
     process.forbidden.iter().map(told).collect()
 }
 
-/// Why a range is not on huge pages though that was asked for.
+/// Why a range is not on huge pages though it should be.
 fn why(process: &Process, found: &RangeChange) -> String {
     hindrance(process, found).map_or_else(
         || {
@@ -232,7 +232,7 @@ fn why(process: &Process, found: &RangeChange) -> String {
     )
 }
 
-/// What keeps a range from huge pages whether it is tried or not.
+/// What keeps a range from huge pages in any case.
 fn hindrance(process: &Process, found: &RangeChange) -> Option<Reason> {
     let RangeSnapshot { whole, touched, refused, mapped, .. } = found.after;
     if found.spans.is_empty() {
@@ -258,7 +258,7 @@ fn unrecognised() -> Reason {
     )
 }
 
-/// What would be done to a range, or why nothing would be.
+/// What would be done to a range, or why nothing would.
 fn would(process: &Process, found: &RangeChange) -> String {
     let RangeSnapshot { touched, small, huge, .. } = found.before;
     match process.act {
@@ -276,7 +276,7 @@ fn would(process: &Process, found: &RangeChange) -> String {
     }
 }
 
-/// Ranges as they are and what would be done to them, or before and after.
+/// The ranges before and after, or now with what would be done.
 fn table(plan: &Plan, process: &Process) -> String {
     let names: Vec<String> = plan.ranges.iter().map(|range| range.what.to_string()).collect();
     let width = names.iter().map(String::len).max().unwrap_or(0).max(5);
@@ -294,7 +294,7 @@ fn table(plan: &Plan, process: &Process) -> String {
     text
 }
 
-/// What figures of ranges are.
+/// The classes of ranges' figures.
 const FIGURES: (Class, &[&str]) = (
     Class::Measured,
     &["mapped_bytes", "whole_block_bytes", "touched_block_bytes", "huge_bytes_before", "huge_bytes"],

@@ -1,4 +1,4 @@
-//! A program with planned ranges on huge pages.
+//! Runs a program with planned ranges on huge pages.
 
 use super::fitting::FittedPlan;
 use super::outcome;
@@ -16,16 +16,16 @@ use std::path::Path;
 /// How a program runs under a plan.
 #[derive(Clone, Copy, Default)]
 pub struct RunOptions {
-    /// Whether a host that gives huge pages to all memory does so for what is not planned, too.
+    /// Whether to let a host in mode `always` also give huge pages to unplanned memory.
     pub keep_others: bool,
-    /// Whether the program is to run in any case.
+    /// Whether to run the program in any case.
     pub or_default: bool,
-    /// Whether it is let go of when the plan is in place.
+    /// Whether to detach when the plan is in place.
     pub release: bool,
 }
 
 impl RunOptions {
-    /// For the program of a plan, with its own streams or with this file to read.
+    /// For a plan's program, with our standard streams or with this file as input.
     pub(crate) fn of(self, fitting: &FittedPlan, input: Option<CString>) -> Options {
         Options {
             program: fitting.program.clone(),
@@ -43,10 +43,10 @@ pub struct AppliedPlan {
     run: Run,
 }
 
-/// Runs a program under the plan at `path`; what is different here from where that was made is told first.
+/// Runs a program under the plan at `path`; first notes differences from where the plan was made.
 ///
 /// # Errors
-/// If the plan does not fit, or the program cannot be run.
+/// If the plan does not fit, or the program cannot run.
 pub fn run(
     path: &Path,
     command: &[OsString],
@@ -63,7 +63,7 @@ pub fn run(
     Ok(AppliedPlan { run: run.map_err(failed)?, fitting })
 }
 
-/// What a failed run is told as.
+/// The error for a failed run.
 pub(crate) fn failed(error: PagesError) -> Error {
     match error {
         PagesError::Launch(error @ LaunchError::Trace(_)) => cannot_trace(error),
@@ -73,17 +73,17 @@ pub(crate) fn failed(error: PagesError) -> Error {
 }
 
 impl AppliedPlan {
-    /// For people: the ranges of each image.
+    /// The ranges of each image, as text.
     pub fn tables(&self) -> String {
         self.run.images.iter().map(|image| outcome::table(&self.fitting.plan, image)).collect()
     }
 
-    /// What is no fault, and should be known.
+    /// Harmless facts that the user should know.
     pub fn notes(&self) -> Vec<String> {
         outcome::notes(&self.fitting.plan, &self.run)
     }
 
-    /// Why the plan did not take, if it did not.
+    /// Why the plan did not take effect, if it did not.
     pub fn missed(&self) -> Option<String> {
         outcome::missed(&self.fitting.plan, &self.run)
     }

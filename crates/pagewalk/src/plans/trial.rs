@@ -1,4 +1,4 @@
-//! A program run again and again at its own speed, as it is and under a plan: what `advise` and `verify` measure.
+//! Repeats a program at its own speed, as it is and under a plan, for `advise` and `verify`.
 
 use super::fitting::FittedPlan;
 use super::run::{RunOptions, failed};
@@ -18,16 +18,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 static RELAY: Relay = Relay::new();
 
-/// A program and what it reads; what it writes goes nowhere.
+/// A program and its input; its output is dropped.
 pub struct Trial<'a> {
     pub command: &'a [OsString],
     pub input: &'a Path,
-    /// What is used and freed before each run, if that is asked for.
+    /// Memory to use and free before each run, if requested.
     pub warmth: Option<Warmth>,
 }
 
 impl Trial<'_> {
-    /// One run as it is, with these variables besides.
+    /// One run as it is, with these extra variables.
     pub fn plain(&self, variables: &[(&str, &str)]) -> Result<TimedRun, Error> {
         self.warm()?;
         let (program, words) = (&self.command[0], &self.command[1..]);
@@ -52,19 +52,19 @@ impl Trial<'_> {
     }
 }
 
-/// What a program reads.
+/// Opens a program's input.
 pub fn open_input(path: &Path) -> Result<File, Error> {
     let cannot = |error| Error::new(Fault::BadInput, format!("--input {}: {error}", path.display()));
     File::open(path).map_err(cannot)
 }
 
-/// Hands signals on to the program that runs. Those that ask for an end have `stop` set: whatever the program makes of
-/// them, it is not run again.
+/// Passes signals on to the running program. Signals that ask to end also set `stop`: however the program reacts, it
+/// does not run again.
 pub fn relay_signals(stop: &'static AtomicBool, listener: &dyn Listener) -> Result<Watch, Error> {
     let hand_on = move |signal| {
         let ends = asks_to_end(signal);
         stop.fetch_or(ends, Ordering::Relaxed);
-        // Between runs, others are nobody's.
+        // Between runs, other signals are dropped.
         if ends || RELAY.runs() {
             RELAY.send(signal);
         }
@@ -77,8 +77,8 @@ pub fn relay_signals(stop: &'static AtomicBool, listener: &dyn Listener) -> Resu
     listener.relay(SignalRelay { signal: Box::new(hand_on), of_terminal: Box::new(of_terminal) })
 }
 
-/// Runs each of `kinds` once a round, every other round in reverse order, until `enough` gives a reason to stop.
-/// Changes of the host, and what a run leaves behind, so meet all kinds alike.
+/// Runs each of `kinds` once a round, every other round in reverse order, until `enough` returns a reason to stop. So
+/// drifts of the host and after-effects of runs affect all kinds alike.
 pub fn by_turns<S, R>(
     state: &mut S,
     kinds: usize,

@@ -1,56 +1,54 @@
-//! The figures of a probe as prices: each as it was measured, or what it usually is.
+//! Prices from a probe: each figure as measured, or its usual value.
 
 use pagewalk_live::probe::usual_figures::{LAST_LEVEL_ENTRIES, usually};
 use pagewalk_report::Class;
 use pagewalk_report::huge_pages::schema::AssumedFigure;
 use pagewalk_report::probe::ProbeResult;
 
-/// A figure, in nanoseconds. Measured figures have no bounds but themselves: what the repeats of a probe differ by says
-/// little of how another program meets the host.
+/// A figure in nanoseconds. For a measured figure, low and high equal the value: the spread between a probe's repeats
+/// says little about another program.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Price {
-    /// What to calculate with.
+    /// The best estimate.
     pub value: f64,
-    /// The least that it may be.
     pub low: f64,
-    /// The most.
     pub high: f64,
 }
 
-/// A figure that could not be measured, and what is taken for it.
+/// A figure that could not be measured, and the value assumed for it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AssumedPrice {
     /// The probe's name for it.
     pub figure: String,
     /// Its unit: `ns` or `entries`.
     pub unit: &'static str,
-    /// What is taken, and its bounds.
+    /// The assumed value, with bounds.
     pub price: Price,
     /// Why it was not measured.
     pub why: String,
 }
 
-/// What a walk takes at a footprint of the probe.
+/// Time of a walk at one of the probe's footprints.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WalkTimes {
-    /// Pages' bytes.
+    /// Footprint in bytes.
     pub bytes: u64,
-    /// Nanoseconds if each waits for the one before.
+    /// Nanoseconds per walk if each waits for the one before.
     pub alone: Price,
-    /// Nanoseconds of each of as many as were measured at once.
+    /// Nanoseconds per walk with as many at once as were measured.
     pub together: Price,
 }
 
-/// A probe that is asked for prices, and keeps what it did not have.
+/// Reads prices from a probe, and collects what it had to assume.
 pub struct ProbePrices<'a> {
     result: &'a ProbeResult,
-    /// What was taken for figures that are missing.
+    /// Assumed values so far.
     pub assumed: Vec<AssumedPrice>,
 }
 
-/// Footprints that probes have figures of.
+/// Footprints that probes measure.
 const FOOTPRINTS: [(&str, u64); 3] = [("32m", 32 << 20), ("256m", 256 << 20), ("1g", 1 << 30)];
-/// Chains at once, those that tell most first.
+/// Numbers of concurrent chains, the most telling first.
 const TOGETHER: [u32; 3] = [8, 4, 2];
 
 fn name_of(footprint: &str, chains: u32) -> String {
@@ -58,17 +56,16 @@ fn name_of(footprint: &str, chains: u32) -> String {
 }
 
 impl<'a> ProbePrices<'a> {
-    /// Nothing was asked yet.
     pub fn new(result: &'a ProbeResult) -> ProbePrices<'a> {
         ProbePrices { result, assumed: Vec::new() }
     }
 
-    /// The value of a figure; none if it is not there, was refused, or is nothing.
+    /// A figure's value; none if it is missing, refused, or not above 0.
     pub fn value(&self, name: &str) -> Option<f64> {
         self.result.figure(name).and_then(|figure| figure.value).filter(|&value| value > 0.0)
     }
 
-    /// A figure as it was measured, or as it usually is.
+    /// A figure as measured, or its usual value.
     pub fn price(&mut self, name: &str) -> Price {
         if let Some(value) = self.value(name) {
             return Price { value, low: value, high: value };
@@ -84,7 +81,7 @@ impl<'a> ProbePrices<'a> {
         price
     }
 
-    /// What is usual, within what repeats showed if those agree with it; if not, they are right.
+    /// The usual value, narrowed by the repeats' range if they agree with it; otherwise the repeats win.
     fn assumed(&self, name: &str) -> Price {
         let usual = usually(name).expect("all that is asked for has a usual value");
         let (mut low, mut high) = (usual.low, usual.high);
@@ -97,14 +94,13 @@ impl<'a> ProbePrices<'a> {
         Price { value: usual.value.clamp(low, high), low, high }
     }
 
-    /// What walks take at each footprint of which anything was measured, smallest first; if nothing was, all as they
-    /// usually are.
+    /// Walk times at each footprint with any measurement, smallest first; with none, usual values for all.
     pub fn walks(&mut self) -> Vec<WalkTimes> {
         let asked = self.footprints();
         asked.into_iter().map(|footprint| self.walk(footprint)).collect()
     }
 
-    /// What walks take at the footprint that is nearest to so many bytes, of those of which most was measured.
+    /// Walk times at the footprint nearest to `bytes`, among those measured best.
     pub fn nearest_walk(&mut self, bytes: u64) -> WalkTimes {
         let distance = |of: u64| (bytes.max(1) as f64 / of as f64).log2().abs();
         let is_partly = |footprint| self.alone(footprint).is_none() || self.together(footprint).is_none();
@@ -125,7 +121,7 @@ impl<'a> ProbePrices<'a> {
         TOGETHER.into_iter().find_map(|chains| self.value(&name_of(footprint, chains)))
     }
 
-    /// Those of which anything was measured; all if nothing was.
+    /// Footprints with any measurement; all if there is none.
     fn footprints(&self) -> Vec<(&'static str, u64)> {
         let is_known = |footprint| self.alone(footprint).or(self.together(footprint)).is_some();
         let known: Vec<_> = FOOTPRINTS.into_iter().filter(|&(footprint, _)| is_known(footprint)).collect();
@@ -138,14 +134,14 @@ impl<'a> ProbePrices<'a> {
             Some(value) => Price { value, low: value, high: value },
             None => self.price(&name_of(footprint, TOGETHER[0])),
         };
-        // What one walk of many takes is no more than what it takes alone.
+        // A walk among many takes no longer than one alone.
         let most = |price: f64| price.min(alone.value);
         let together =
             Price { value: most(together.value), low: most(together.low), high: most(together.high) };
         WalkTimes { bytes, alone: Price { low: alone.low.max(together.value), ..alone }, together }
     }
 
-    /// Entries for base pages of the last level of TLBs.
+    /// Entries for base pages in the last TLB level.
     pub fn entries(&mut self) -> u32 {
         let base = self.result.tlbs.iter().filter(|tlb| tlb.page == "4K");
         let entries = base.map(|tlb| tlb.entries.unwrap_or(tlb.assumed.entries)).max();
@@ -162,11 +158,11 @@ impl<'a> ProbePrices<'a> {
     }
 }
 
-/// What to do about figures that were not measured.
+/// Advice about figures that were not measured.
 const REMEDY: &str = "for surer figures take a probe with nothing else running: pagewalk probe -o probe.json, then \
      --probe probe.json";
 
-/// For people: what was taken for figures that were not measured; none if all were.
+/// As text: assumed values; empty if all were measured.
 pub fn assumed_lines(assumed: &[AssumedPrice]) -> Vec<String> {
     let line = |assumed: &AssumedPrice| {
         let AssumedPrice { figure, unit, price: Price { value, low, high }, why } = assumed;
@@ -183,7 +179,7 @@ pub fn assumed_lines(assumed: &[AssumedPrice]) -> Vec<String> {
 pub fn assumed_values(assumed: &[AssumedPrice]) -> Vec<AssumedFigure> {
     let value = |assumed: &AssumedPrice| {
         let AssumedPrice { figure, unit, price: Price { value, low, high }, why } = assumed.clone();
-        // No measurement, and nothing that cannot be beaten.
+        // Neither measured nor a bound.
         AssumedFigure { figure, class: Class::Modelled, unit: unit.to_owned(), value, low, high, why }
     };
     assumed.iter().map(value).collect()
@@ -195,7 +191,7 @@ pub mod tests {
     use pagewalk_report::probe::from_json;
     use serde_json::json;
 
-    /// A probe with figures of these names and values; 80 and 120 % of them lie around it, and 10 to 30 of none.
+    /// A probe with these figures; ranges are 80 to 120 % of the value, or 10 to 30 without one.
     pub fn probe(figures: &[(&str, Option<f64>)]) -> ProbeResult {
         let figure = |(name, value): &(&str, Option<f64>)| {
             let (low, high) = value.map_or((10.0, 30.0), |value| (value * 0.8, value * 1.2));
@@ -235,11 +231,11 @@ pub mod tests {
         assert_eq!((found.value, found.low, found.high), (never.value, never.low, never.high));
         assert_eq!(probed.assumed.len(), 2);
         assert_eq!(probed.assumed[0].why, "the noise hides it");
-        // Repeats that all lie elsewhere are right.
+        // Repeats that all disagree with the usual value win.
         (result.figures[0].low, result.figures[0].high) = (Some(100.0), Some(300.0));
         let found = ProbePrices::new(&result).price("walk_extra.32m.chains_1");
         assert_eq!((found.value, found.low, found.high), (100.0, 100.0, 300.0));
-        // As after a difference that drowns.
+        // As after a difference lost in noise.
         (result.figures[0].low, result.figures[0].high) = (Some(-5.0), Some(20.0));
         let found = ProbePrices::new(&result).price("walk_extra.32m.chains_1");
         assert_eq!((found.value, found.low, found.high), (usual.value, usual.low, 20.0));

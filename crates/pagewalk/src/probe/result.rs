@@ -8,7 +8,7 @@ use pagewalk_report::probe::schema::{
 use pagewalk_translate::MachineSpec;
 use pagewalk_units::{Kind, PageSize};
 
-/// The whole result, beside what `machine` has.
+/// The result, compared with `machine`.
 pub fn of(probe: &Probe, host: &Host, machine: Option<&MachineSpec>) -> ProbeResult {
     let Host { cpu, kernel, thp } = host.clone();
     ProbeResult {
@@ -74,7 +74,7 @@ fn replaced(found: &probe::ReplacementFinding) -> Replaced {
     }
 }
 
-/// Entries of the machine's array that loads of such pages look up at this level.
+/// Entries of the machine's array for loads of such pages at this level.
 fn entries(machine: &MachineSpec, level: &probe::Tlb) -> Option<u64> {
     let size = match level.page {
         Size::Base => PageSize::FOUR_KIB,
