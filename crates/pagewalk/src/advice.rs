@@ -44,6 +44,7 @@ const GROWN_LEAST: u64 = 4;
 
 /// Advice for one program.
 pub struct Advice {
+    /// The result.
     pub result: AdviceResult,
     plan: Plan,
 }

@@ -25,6 +25,7 @@ pub use pagewalk_layout::graph::DrawThreshold;
 
 /// What to watch and report.
 pub struct ConflictOptions {
+    /// The machine.
     pub machine: MachineSpec,
     /// The array's name; none: the arrays of the last level that hold base pages.
     pub tlb: Option<String>,
@@ -38,6 +39,7 @@ pub struct ConflictOptions {
 
 /// The result of watching a trace.
 pub struct Conflicts {
+    /// The result.
     pub result: ConflictsResult,
     /// How the stream ended.
     pub ending: Ending,

@@ -49,6 +49,7 @@ impl Output {
         Output::open(path)
     }
 
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }

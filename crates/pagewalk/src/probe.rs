@@ -60,6 +60,7 @@ pub(crate) fn of_host(
 
 /// A probe of this host, and the machine file that stands for it.
 pub struct HostProbe {
+    /// The figures.
     pub result: ProbeResult,
     /// The machine file's text.
     pub machine: String,

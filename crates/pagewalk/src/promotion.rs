@@ -67,6 +67,7 @@ impl Promotion {
 pub struct PromotionOutcome {
     pid: i32,
     options: Options,
+    /// All decisions.
     pub summary: Summary,
     beside: PromotionContext,
 }

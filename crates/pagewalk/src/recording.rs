@@ -17,6 +17,7 @@ use std::sync::{Mutex, PoisonError};
 /// One trace file, whether or not writing it succeeded.
 pub struct WrittenTrace {
     number: u32,
+    /// The file.
     pub path: PathBuf,
     /// Path of the program.
     pub program: String,

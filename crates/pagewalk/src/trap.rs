@@ -69,6 +69,7 @@ pub struct TrapOutcome {
     machine: String,
     array: TrapArray,
     command: Vec<OsString>,
+    /// What was measured.
     pub run: Run,
     /// From the program's start to its end, under faults.
     run_seconds: f64,

@@ -1,4 +1,4 @@
-//! A probe as a machine file: what was measured, and in comments what was assumed instead.
+//! Writes a probe as a machine file: measured values, and comments on assumed ones.
 
 use super::levels::{AssumedArray, Tlb};
 use super::usual_figures::LAST_LEVEL_ENTRIES;
@@ -6,16 +6,16 @@ use super::{Figure, NearestPolicy, Probe, ReplacementFinding, Size};
 use pagewalk_setassoc::Replacement;
 use std::fmt::Write;
 
-/// Entries of the arrays for fetches, which nothing here measures: Skylake's.
+/// Arrays for fetches, which nothing here measures: Skylake's.
 const FETCH: AssumedArray = AssumedArray { entries: 128, ways: 8 };
-/// Levels for data where no first one was seen, as on a host that others keep busy: Skylake's.
+/// Data levels if no first level was seen, as on a busy host: Skylake's.
 const LEVELS: [AssumedArray; 2] =
     [AssumedArray { entries: 64, ways: 4 }, AssumedArray { entries: LAST_LEVEL_ENTRIES, ways: 12 }];
-/// Cycles taken where none were measured, as in the library's files.
+/// Cycles assumed if none were measured, as in the library's files.
 const L2_HIT: f64 = 7.0;
 const WALK_REFERENCE: f64 = 20.0;
 
-/// The machine file's text: `pagewalk machines check` accepts it. `cpu` and `kernel` are the host's names.
+/// The machine file's text, which `pagewalk machines check` accepts. `cpu` and `kernel` are the host's names.
 pub fn machine_file(probe: &Probe, cpu: &str, kernel: &str) -> String {
     let mut out = head(probe, cpu, kernel);
     let assumed = |array: &mut String, name, level, serves: &[&str], what, why: &str| {
@@ -68,8 +68,8 @@ const FETCH_ALONE: &[&str] = &["fetch"];
 const DATA: &[&str] = &["load", "store"];
 const ALL: &[&str] = &["fetch", "load", "store"];
 
-/// The arrays of a level: one for both page sizes where these have the same, as it is shared then in all machines
-/// of the library, or where nothing is known of the larger pages; else one for each.
+/// The arrays of a level: one for both page sizes if their arrays are equal (all machines of the library share them
+/// then) or if nothing is known of the larger pages; else one each.
 fn level(out: &mut String, name: &str, serves: &[&str], base: &Tlb, huge: Option<&Tlb>) {
     let number = base.level;
     let mut put = |name: &str, pages: &[&str], tlb: &Tlb, besides: &str| {
@@ -98,7 +98,7 @@ fn basis(tlb: &Tlb) -> String {
     }
 }
 
-/// What an array's keys rest on.
+/// The sources of an array's keys.
 struct Basis<'a> {
     array: &'a str,
     replacement: &'a ReplacementFinding,
@@ -133,10 +133,10 @@ fn array(
         .expect("writing to a string");
 }
 
-/// Most characters of a reason in a machine file.
+/// Longest reason in a machine file, in characters.
 const REASON: usize = 200;
 
-/// What an array of so many ways replaces, and what that rests on.
+/// The replacement of an array with this many ways, and its source.
 fn replacement(found: &ReplacementFinding, ways: u64) -> (Replacement, String) {
     let percent = |off: f64| format!("{:.0} %", 100.0 * off);
     let why = match found {
@@ -249,7 +249,7 @@ mod tests {
             (tlb.geometry.entries(), tlb.geometry.ways())
         };
         assert_eq!(["l1d", "l2", "l1d_2m", "l2_2m"].map(shape), [(96, 6), (2048, 16), (32, 4), (1024, 8)]);
-        // In cycles where they are known, else in ticks of the counter.
+        // In cycles if known, else in ticks of the counter.
         assert_eq!(machine.cost.l2_hit, 7);
         assert!(
             machine_file(&probe(vec![tlb(Size::Base, 1, 64, 4)]), "", "").contains("walk_reference = 6 ")

@@ -1,4 +1,4 @@
-//! The parts of a probe, one after the other.
+//! Runs the parts of a probe one after the other.
 
 use super::arrays::Cycle;
 use super::balloon::free_page_reporting;
@@ -15,25 +15,25 @@ use std::path::Path;
 
 /// Most bytes of a footprint of walks.
 const MOST_WALKED: u64 = 1 << 30;
-/// Part of the memory that can be had which a footprint of walks may take: there are two of them.
+/// Divisor of available memory for a footprint of walks; there are two.
 const PART_WALKED: u64 = 8;
 /// Most bytes of a footprint of caches.
 const MOST_CACHED: u64 = 128 << 20;
-/// By how much the core's clock may differ before and after.
+/// Most relative change of the core's clock during the probe.
 const STEADY: f64 = 0.05;
 
-/// How much of everything.
+/// Amounts of work.
 struct Amounts {
     tlb: Effort,
     /// Repeats of chases over large footprints.
     walks: usize,
-    /// Most bytes of them.
+    /// Their largest footprint, in bytes.
     walked: u64,
-    /// Repeats of latencies.
+    /// Repeats of cache latencies.
     caches: usize,
-    /// Most bytes of them.
+    /// Their largest footprint, in bytes.
     cached: u64,
-    /// Repeats of what the kernel does.
+    /// Repeats of kernel costs.
     kernel: usize,
 }
 
@@ -50,7 +50,7 @@ impl Amounts {
     }
 }
 
-/// A probe in the making.
+/// A probe in progress.
 pub(super) struct Parts {
     probe: Probe,
     amounts: Amounts,
@@ -60,7 +60,7 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    /// Calibrates the clock and looks at the core's.
+    /// Calibrates the clock and measures the core's.
     pub fn begin(options: Options, place: CpuPin) -> Parts {
         let clock = Clock::calibrate();
         let surroundings = ProbeConditions {
@@ -144,7 +144,7 @@ impl Parts {
         self.probe.notes.push(format!("the TLBs for {} pages were not measured: {why}", page.title()));
     }
 
-    /// Walks that a counter sees, where there is one.
+    /// Walks seen by a hardware counter, if there is one.
     fn counted(&mut self) {
         let pages = self.probe.curves.first().map_or(Vec::new(), |curve| {
             curve.points.iter().step_by(4).map(|point| Cycle { pages: point.at, stride: 1 }).collect()
@@ -197,7 +197,7 @@ impl Parts {
         ]);
     }
 
-    /// The probe, with cycles where the core's clock was the same before and after.
+    /// The finished probe; has cycles if the core's clock did not change.
     pub fn finish(mut self) -> Probe {
         let after = self.clock.core_ghz(9);
         let (name, title, unit) = ("core.clock", "clock of the core", "GHz");

@@ -1,11 +1,11 @@
-//! The first process of a program, as far as signals go that are handed on to it.
+//! Relays signals to a program's first process.
 
 use super::sys::{self, Pid};
 
-/// Where it is.
+/// The state of the first process.
 #[derive(Debug)]
 pub enum FirstProcess {
-    /// Not yet there; what has come for it.
+    /// Not started; signals that wait for it.
     Coming(Vec<i32>),
     Runs(Pid),
     Ended,
@@ -18,23 +18,23 @@ impl Default for FirstProcess {
 }
 
 impl FirstProcess {
-    /// It has begun: it gets what came for it.
+    /// It has started: sends it the waiting signals.
     pub fn begin(&mut self, process: Pid) {
         // It may have been killed.
         self.take_waiting().into_iter().for_each(|signal| _ = sys::kill(process, signal));
         *self = FirstProcess::Runs(process);
     }
 
-    /// What has come for it and waits.
+    /// Takes the waiting signals.
     pub fn take_waiting(&mut self) -> Vec<i32> {
         if let FirstProcess::Coming(signals) = self { std::mem::take(signals) } else { Vec::new() }
     }
 
-    /// Hands a signal on. Whether there is or will be someone to get it.
+    /// Relays a signal; returns whether someone gets or will get it.
     pub fn send(&mut self, signal: i32) -> bool {
         match self {
             FirstProcess::Coming(signals) => signals.push(signal),
-            // It may be about to end by itself.
+            // It may be about to exit.
             FirstProcess::Runs(process) => _ = sys::kill(*process, signal),
             FirstProcess::Ended => return false,
         }

@@ -1,21 +1,21 @@
-//! Stops of threads that are traced, and the ends of processes: what a wait finds, and waiting for it.
+//! Waits for stops of traced threads and ends of processes.
 
 use super::sys::{Pid, Resume, Usage, call, number};
 use std::io;
 use std::time::{Duration, Instant};
 
-/// What a wait found.
+/// The result of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitStatus {
     /// Ended with this exit status.
     Exited(i32),
     /// Ended by this signal.
     Killed(i32),
-    /// Stopped by a signal that it has not got yet.
+    /// Stopped by a signal before its delivery.
     Signal(i32),
     /// Stopped at the beginning or end of a system call.
     Call,
-    /// Stopped at an event, with the signal of a group's stop.
+    /// Stopped at an event, with the signal of a group stop.
     Event(StopEvent, i32),
 }
 
@@ -29,18 +29,18 @@ pub enum StopEvent {
     Exec,
     Exit,
     Seccomp,
-    /// First stop of a new thread, or stop with its group.
+    /// First stop of a new thread, or a group stop.
     Stop,
     Other,
 }
 
-/// Whether a stop with this signal is one of the whole group.
+/// Whether a stop with this signal is a group stop.
 pub fn is_group_stop(signal: i32) -> bool {
     const STOPPING: [i32; 4] = [19, 20, 21, 22];
     STOPPING.contains(&signal)
 }
 
-/// How a thread goes on from a stop with this signal: one that stands with its group stays stopped with it.
+/// How to resume from a stop with this signal: in a group stop, the thread stays stopped.
 pub fn after_stop(signal: i32) -> Resume {
     if is_group_stop(signal) { Resume::Listen } else { Resume::On }
 }
@@ -70,18 +70,18 @@ fn decoded(status: i32) -> WaitStatus {
     }
 }
 
-/// Waits for a thread that this thread traces, or for any of them with -1.
+/// Waits for a thread that this thread traces; -1 for any.
 pub fn wait(pid: Pid) -> io::Result<(Pid, WaitStatus)> {
     wait_with(pid, ALL | NO_THREAD).map(|(pid, status, _)| (pid, status))
 }
 
-/// The same, without going to sleep as long as one is expected to stop at once: who stops would have to wake this
-/// thread, most often on another processor, at the stopping program's expense.
+/// As [`wait`], but spins while a stop is expected soon: otherwise the stopping thread would have to wake this one,
+/// mostly on another processor, at the program's expense.
 pub fn wait_awake(pid: Pid) -> io::Result<(Pid, WaitStatus)> {
     wait_used(pid, true).map(|(pid, status, _)| (pid, status))
 }
 
-/// Waits, awake or asleep; at an end, also what the process used.
+/// Waits, spinning or asleep; at an end, also returns the process's usage.
 pub fn wait_used(pid: Pid, awake: bool) -> io::Result<(Pid, WaitStatus, Usage)> {
     const AWAKE: Duration = Duration::from_millis(1);
     let begun = Instant::now();
@@ -94,19 +94,19 @@ pub fn wait_used(pid: Pid, awake: bool) -> io::Result<(Pid, WaitStatus, Usage)> 
     wait_with(pid, ALL | NO_THREAD)
 }
 
-/// Waits for the end of a child of this process, whichever thread's.
+/// Waits for the end of a child, of any thread.
 pub fn wait_for_child(pid: Pid) -> io::Result<(WaitStatus, Usage)> {
     wait_with(pid, ALL).map(|(_, status, usage)| (status, usage))
 }
 
-/// Waits for that end and leaves it there: the process's number stays its own.
+/// Waits for a child's end without reaping it: its id stays reserved.
 pub fn await_end(pid: Pid) -> io::Result<()> {
     wait_id(pid, EXITED | LEAVE).map(drop)
 }
 
 /// `__WALL`: whatever signal they end with.
 const ALL: u64 = 0x4000_0000;
-/// `__WNOTHREAD`: not what other threads of this process trace.
+/// `__WNOTHREAD`: only children traced by this thread.
 const NO_THREAD: u64 = 0x2000_0000;
 /// `WNOHANG`.
 const NO_HANG: u64 = 0x1;
@@ -128,14 +128,14 @@ fn wait_with(pid: Pid, options: u64) -> io::Result<(Pid, WaitStatus, Usage)> {
     }
 }
 
-/// Waits for the next stop of a thread that this thread traces. None if it has ended: [`wait`] finds that.
+/// Waits for the next stop of a thread that this thread traces. None if it has ended: [`wait`] reports that.
 pub fn next(pid: Pid) -> io::Result<Option<WaitStatus>> {
     const STOPPED: u64 = 0x2;
     loop {
         if let Some(WaitStatus::Exited(_) | WaitStatus::Killed(_)) = wait_id(pid, EXITED | STOPPED | LEAVE)? {
             return Ok(None);
         }
-        // It may have been killed since; then it stands there no more.
+        // It may have been killed since, and so no longer be stopped.
         if let Some(stop) = wait_id(pid, STOPPED | NO_HANG)? {
             return Ok(Some(stop));
         }

@@ -1,4 +1,4 @@
-//! What the runs say of the model, and so of a plan.
+//! Corrects the model by the runs, and estimates the plan.
 
 use super::runs::{ALL_RANGES, AS_IT_IS, RunSeries};
 use pagewalk_forecast::RegionReport;
@@ -7,50 +7,49 @@ use pagewalk_forecast::interval::{Interval, joined, normal, of_median, of_runs, 
 use pagewalk_forecast::prices::{Prices, Saving};
 
 const NANOSECONDS: f64 = 1e9;
-/// A range of the plan saves at least this part of a run.
+/// The least share of a run that a planned range saves.
 const LEAST_SHARE: f64 = 1e-4;
-/// Share of walks that wait for the one before, as long as nothing is known of it.
+/// Share of walks that wait for the one before, until a trial shows it.
 const WAITING: f64 = 0.5;
 
-/// How much a ratio of times differs from one occasion to another, where it lies in other memory and the host does
-/// other things: a standard deviation, which rounds that follow each other do not show. Nobody states it; it is what
-/// is left of the errors of 32 forecasts of 15 programs beyond the intervals of their rounds and pairs
-/// (docs/explanation/forecasts.md).
+/// Standard deviation of a ratio of times between occasions, with other memory and other load on the host; consecutive
+/// rounds do not show it. No source states it: it is the error left over in 32 forecasts of 15 programs beyond the
+/// intervals of their rounds and pairs (docs/explanation/forecasts.md).
 const BETWEEN_OCCASIONS: f64 = 0.011;
 
-/// How far the model is off in a share of a run, whatever its prices: a standard deviation. Forecasts of walks times
-/// what one takes were off by this in the middle of 17 programs (docs/explanation/forecasts.md).
+/// Standard deviation of the model's error, as a share of a run, whatever its prices: the median over forecasts for 17
+/// programs (docs/explanation/forecasts.md).
 const MODEL_ERROR: f64 = 0.028;
 
-/// What all that could pay brings, to what a run takes now.
+/// The run time with everything that could pay on huge pages, relative to now.
 #[derive(Clone, Copy)]
 pub struct GainEstimates {
-    /// By prices and walks alone.
+    /// From prices and walks alone.
     pub model: Interval,
-    /// By the runs that tried it.
+    /// From the runs that tried it.
     pub trial: Interval,
-    /// One of both.
+    /// From both.
     pub joined: Interval,
 }
 
-/// The plan, and what it should bring.
+/// The plan, and its expected saving.
 pub struct PlanEstimate {
     pub chosen: Vec<RegionRun>,
-    /// Share of walks that wait for the one before, as the trial shows it.
+    /// Share of walks that wait for the one before, from the trial.
     pub waiting: Option<f64>,
     /// Seconds of the program as it is.
     pub now: Interval,
-    /// What it takes with the plan, to what it takes now.
+    /// Run time with the plan, relative to now.
     pub ratio: Interval,
     /// Seconds with the plan.
     pub forecast: Interval,
-    /// What it would take, to what it takes now, if the kernel gave huge pages to all memory.
+    /// Run time if the kernel gave huge pages to all memory, relative to now.
     pub always_ratio: Interval,
-    /// Bytes that would be backed and not touched then.
+    /// Bytes backed but not touched in that case.
     pub always_memory: u64,
-    /// How the trial and the model were joined; none without a trial.
+    /// How trial and model were joined; none without a trial.
     pub estimates: Option<GainEstimates>,
-    /// What ranges save, to what the model alone says of them: together they save what is forecast.
+    /// Scales the model's savings of ranges, so that their sum is the forecast.
     scale: f64,
 }
 
@@ -59,7 +58,7 @@ fn sum(chosen: &[RegionRun]) -> Saving {
 }
 
 impl PlanEstimate {
-    /// Chooses what to put on huge pages of `everything` that could pay. A trial of it all says how much of it did.
+    /// Chooses regions of `everything` that could pay. A trial of everything shows how much it really saves.
     pub fn new(
         prices: &Prices,
         found: &RegionReport,
@@ -72,7 +71,7 @@ impl PlanEstimate {
         let runs = seconds(AS_IT_IS).unwrap_or_default();
         let trial = seconds(ALL_RANGES);
         let now = match runs[..] {
-            // Of one timing nothing is known of how runs differ: the interval is the model's alone.
+            // One timing says nothing about variation: the interval is the model's alone.
             [only] => Interval { value: only, low: only, high: only },
             // Too few for an interval of their median.
             [_, _] | [_, _, _] | [_, _, _, _] => of_runs(&runs),
@@ -98,7 +97,7 @@ impl PlanEstimate {
             None => modelled(now.value, saving),
         };
         let (mut ratio, always) = (ratio_of(&saving), all_memory(found, prices));
-        // A plan that is not sure to save time is none.
+        // A plan must surely save time.
         if chosen.is_empty() || ratio.high >= 1.0 {
             ratio = Interval { value: 1.0, low: 1.0, high: 1.0 };
             chosen.clear();
@@ -119,22 +118,22 @@ impl PlanEstimate {
         }
     }
 
-    /// Seconds that a range saves by walks.
+    /// Seconds of walks that a range saves.
     pub fn walk_seconds(&self, chosen: &RegionRun) -> f64 {
         self.scale * chosen.saving.walks(self.waiting.unwrap_or(WAITING)) / NANOSECONDS
     }
 
-    /// Seconds that a range saves by first touches.
+    /// Seconds of first touches that a range saves.
     pub fn fault_seconds(&self, chosen: &RegionRun) -> f64 {
         self.scale * chosen.saving.faults / NANOSECONDS
     }
 
-    /// Bytes that would be backed and not touched.
+    /// Bytes backed but not touched.
     pub fn memory(&self) -> u64 {
         sum(&self.chosen).memory
     }
 
-    /// What to do.
+    /// What the user should do.
     pub fn verdict(&self) -> String {
         if self.chosen.is_empty() {
             return "Do nothing: no range of memory is sure to pay for huge pages.".to_owned();
@@ -153,7 +152,7 @@ impl PlanEstimate {
     }
 }
 
-/// What part of the gain of everything is the plan's; its bounds are those of walks that all wait or none do.
+/// The plan's share of everything's gain, with bounds from all walks waiting or none.
 fn share(plan: &Saving, all: &Saving, waiting: f64) -> Interval {
     let part = |waiting: f64| {
         let whole = all.walks(waiting) + all.faults;
@@ -165,8 +164,8 @@ fn share(plan: &Saving, all: &Saving, waiting: f64) -> Interval {
     Interval { value: parts[1], low, high }
 }
 
-/// By prices alone: somewhere between walks that all overlap and walks that all wait, at the prices that save least and
-/// most. No run takes less than nothing, whatever the prices say.
+/// The model's estimate: between all walks overlapping and all waiting, at the lowest and highest prices. It never
+/// drops below zero.
 fn modelled(now: f64, saving: &Saving) -> Interval {
     let ratio = |nanoseconds: f64| (1.0 - nanoseconds / NANOSECONDS / now).max(0.0);
     let value = ratio(saving.walks(WAITING) + saving.faults);
@@ -174,10 +173,10 @@ fn modelled(now: f64, saving: &Saving) -> Interval {
     Interval { value, low: low.min(value), high: high.max(value) }
 }
 
-/// What all brings, by the model, by the runs that tried it, and by both.
+/// The estimates of everything's gain: from the model, from the trial runs, and from both.
 fn estimates(now: f64, runs: &[f64], trial: &[f64], all: &Saving) -> GainEstimates {
     let trial = product(of_turns(runs, trial), normal(1.0, BETWEEN_OCCASIONS));
-    // Where prices promise more than a run takes, its middle is not where half of all walks wait.
+    // If the prices promise more than a run takes, the middle is not where half of all walks wait.
     let told = modelled(now, all);
     let model = Interval { value: f64::midpoint(told.low, told.high), ..told }.widened(MODEL_ERROR);
     GainEstimates { model, trial, joined: joined(&[trial, model]) }
@@ -209,7 +208,7 @@ mod tests {
         );
     }
 
-    /// Ranges together save what is forecast.
+    /// The savings of ranges add up to the forecast.
     #[test]
     fn ranges_sum_up_to_the_forecast() {
         use pagewalk_forecast::prices::{Spread, WalkPrice};

@@ -1,7 +1,7 @@
-//! What huge pages would save a process that runs, by samples of its TLB misses.
+//! What a running process would save by huge pages, from samples of its TLB misses.
 //!
-//! Planned are the parts whose misses, while it was watched, have paid the share of a promotion for which `promote`
-//! would bring them onto huge pages.
+//! The plan lists every region whose sampled misses already cost the share of a promotion at which `promote` would
+//! promote it.
 
 use crate::error::{Error, Fault};
 use crate::listener::{Bar, Listener};
@@ -26,14 +26,14 @@ use std::sync::atomic::AtomicBool;
 
 /// Bytes of a mebibyte.
 pub(super) const MIB: f64 = (1 << 20) as f64;
-/// Why there is no plan, mostly.
+/// The usual reason for having no plan.
 pub const NOTHING_PAYS: &str = "nothing pays";
-/// Of the process's processor time, what watching it may take: it is over soon.
+/// Share of the process's processor time that watching may use: it is short.
 const OWN_SHARE: f64 = 0.05;
-/// Ranges that are listed without `--verbose`: those with most misses.
+/// Ranges listed without `--verbose`: those with most misses.
 const RANGES_SHOWN: usize = 12;
 
-/// What figures are that do not say it themselves.
+/// The classes of figures that do not state theirs.
 const FIGURES: [(Class, &[&str]); 2] = [
     (Class::Measured, &["seconds", "processor_seconds", "sampling_share", "rounds", "prices", "bytes"]),
     (Class::Modelled, &["walks_per_processor_second", "memory_mib"]),
@@ -43,25 +43,25 @@ const FIGURES: [(Class, &[&str]); 2] = [
 struct AdvisedMemory {
     named: NamedMemory,
     misses_per_second: f64,
-    /// Whether more misses could not have been seen.
+    /// Whether sampling saturated.
     saturated: bool,
     /// Bytes that become resident.
     memory: u64,
 }
 
-/// What to look at, and for how long.
+/// Which process to watch, and for how long.
 pub struct ProcessOptions {
     /// The process.
     pub pid: i32,
     /// A probe of this host; none: the last one.
     pub probe: Option<PathBuf>,
-    /// Bytes that may be backed and never touched; none: as much as pays.
+    /// Bytes that may be backed but never touched; none: as much as pays.
     pub budget: Option<u64>,
     /// Seconds to watch.
     pub watch: f64,
 }
 
-/// A process about to be watched.
+/// A process that is ready to be watched.
 pub struct ProcessWatch {
     pid: i32,
     options: Options,
@@ -71,10 +71,10 @@ pub struct ProcessWatch {
 }
 
 impl ProcessWatch {
-    /// Looks at the process, and at what walks and promotions cost on this host.
+    /// Examines the process, and the cost of walks and promotions on this host.
     ///
     /// # Errors
-    /// If the process cannot be read, or the host not be probed.
+    /// If the process cannot be read, or the host cannot be probed.
     pub fn prepare(options: &ProcessOptions, listener: &dyn Listener) -> Result<ProcessWatch, Error> {
         let ProcessOptions { pid, watch, .. } = *options;
         let bytes = promote::anonymous_bytes(pid).map_err(failed)?;
@@ -105,7 +105,7 @@ impl ProcessWatch {
             return Err(ended(pid));
         }
         let advised = advised(pid, &summary)?;
-        // As it is now: what it did meanwhile counts.
+        // As it is now: its behaviour meanwhile counts.
         let survey = promote::survey(pid).map_err(|_| ended(pid))?;
         let settings = if advised.is_empty() && survey.grown.is_none() { Vec::new() } else { settings() };
         let beside = PromotionContext { survey, assumed };
@@ -113,14 +113,14 @@ impl ProcessWatch {
     }
 }
 
-/// What huge pages would save a process that runs.
+/// What a running process would save by huge pages.
 pub struct ProcessAdvice {
     pid: i32,
     found: ProcessFindings,
 }
 
 impl ProcessAdvice {
-    /// For people; `verbose`: all ranges.
+    /// As text; `verbose` lists all ranges.
     pub fn text(&self, verbose: bool) -> String {
         render(self.pid, &self.found, verbose)
     }
@@ -140,7 +140,7 @@ impl ProcessAdvice {
     }
 }
 
-/// All that is told.
+/// What was found about the process.
 struct ProcessFindings {
     summary: Summary,
     advised: Vec<AdvisedMemory>,
@@ -162,7 +162,7 @@ impl Watcher for AdviceProgress {
     }
 }
 
-/// Memory that is gone has no names.
+/// The error for a process that ended: its memory has no names any more.
 fn ended(pid: i32) -> Error {
     Error::new(
         Fault::Failed,
@@ -170,7 +170,7 @@ fn ended(pid: i32) -> Error {
     )
 }
 
-/// What pays, by the names that plans have, that with most misses first.
+/// Memory that pays, under the names that plans use, most misses first.
 fn advised(pid: i32, summary: &Summary) -> Result<Vec<AdvisedMemory>, Error> {
     let paying: Vec<&RegionState> =
         summary.policy.parts().filter(|part| part.fate == Fate::WouldPromote).collect();
@@ -196,12 +196,12 @@ fn advised(pid: i32, summary: &Summary) -> Result<Vec<AdvisedMemory>, Error> {
     Ok(all)
 }
 
-/// The share of the process's processor time that misses take: if walks overlap, and if each waits for the one before.
+/// The share of processor time that misses take: if walks overlap, and if each waits for the one before.
 fn shares(summary: &Summary, misses_per_second: f64) -> [f64; 2] {
     summary.policy.prices.bounds.map(|walk| (misses_per_second * walk * 1e-9).min(1.0))
 }
 
-/// The same in words; of what could not be seen whole only the least is known.
+/// The same in words; if sampling saturated, only the least is known.
 fn saved(summary: &Summary, misses_per_second: f64, saturated: bool) -> String {
     let [low, high] = shares(summary, misses_per_second).map(|share| share * 100.0);
     if saturated { format!("at least {low:.2} %") } else { format!("{low:.2} to {high:.2} %") }
@@ -248,7 +248,7 @@ fn plan(summary: &Summary, advised: &[AdvisedMemory]) -> Plan {
             arguments: Vec::new(),
         },
         host: Some(plan::Host { kernel: host.kernel, thp: host.thp }),
-        // Of a run to its end nothing is known.
+        // There is no forecast for a whole run.
         forecast: None,
         ranges: advised.iter().map(range).collect(),
     }

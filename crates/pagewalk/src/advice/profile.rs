@@ -1,4 +1,4 @@
-//! What the profiler sees of the program.
+//! The engine's profile of the program.
 
 use crate::engine::{Live, Stream};
 use crate::error::{Error, Fault};
@@ -16,19 +16,19 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-/// What a command must be to be advised on.
+/// Requirements on a command to advise on.
 pub const ENDS_WELL: &str = "give a command that does its work and ends well each time it is run";
 
 /// The process image that executed most.
 pub struct ProgramProfile {
     /// Path of its program.
     pub program: String,
-    /// Without its own name.
+    /// Without the program's name.
     pub arguments: Vec<String>,
     pub found: RegionReport,
-    /// Process images in all.
+    /// Number of process images.
     pub images: usize,
-    /// Its share of all instructions.
+    /// The image's share of all instructions.
     pub share: f64,
 }
 
@@ -51,7 +51,7 @@ pub fn read(
     Ok(ProgramProfile { program, arguments, found: regions.finish(), images: 1, share: 1.0 })
 }
 
-/// Arguments as plans have them: without the first, by which a program is called.
+/// Arguments without the first, the program's name, as plans have them.
 fn without_name(arguments: Vec<String>) -> Vec<String> {
     arguments.into_iter().skip(1).collect()
 }
@@ -69,7 +69,7 @@ pub fn see(
 ) -> Result<ProgramProfile, Error> {
     let window = WindowSpec::default();
     let all = Mutex::new(Vec::new());
-    // Whether it can be simulated is known before the program runs.
+    // Refuse an unsupported machine before the program runs.
     Regions::new(machine, thp).map_err(|error| unsupported(machine, &error))?;
     let status = live.run(listener, |source: Stream| {
         let (number, header) = (source.inner.number(), source.header().clone());
@@ -92,7 +92,7 @@ pub fn see(
         ending.losses.iter().for_each(|loss| listener.warn(&format!("{}: {loss}", header.program)));
     }
     let images = all.len();
-    // The first of equals: the last would depend on what came after.
+    // The first of equals; the last would depend on later images.
     let most = all.into_iter().rev().max_by_key(|(_, _, found, _)| found.instructions);
     let Some((_, header, found, _)) = most else {
         return Err(Error::new(Fault::Failed, "no process of the program could be followed"));

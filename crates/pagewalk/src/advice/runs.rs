@@ -1,4 +1,4 @@
-//! Runs of the program at its own speed: as it is, and with what could be done.
+//! Runs of the program at its own speed: as it is, and with alternatives.
 
 use super::options::Options;
 use super::profile::ENDS_WELL;
@@ -21,29 +21,29 @@ use std::time::{Duration, Instant};
 
 /// The program as it is.
 pub const AS_IT_IS: &str = "as it is";
-/// With all that could pay on huge pages.
+/// With everything that could pay on huge pages.
 pub const ALL_RANGES: &str = "all ranges";
-/// What users are told to try.
+/// A tunable that the user could try.
 pub const MALLOC: &str = "glibc.malloc.hugetlb=1";
 
-/// Where the host is busy with other things, runs are repeated up to so many times as often as asked for ...
+/// On a busy host, runs are repeated up to this many times as often as requested ...
 const MORE_RUNS: u64 = 4;
-/// ... as long as no more time than this has passed,
+/// ... within this time,
 const LONG_ENOUGH: Duration = Duration::from_secs(60);
-/// until the 90 % interval of a run's time is narrower than this part of it,
+/// until the 90 % interval of a run's time is narrower than this share of it,
 const SURE_OF_TIME: f64 = 0.03;
-/// and that of what huge pages save narrower than this part of a run.
+/// and that of the saving narrower than this share of a run.
 const SURE_OF_GAIN: f64 = 0.02;
 
 /// All runs of one kind.
 #[derive(Default)]
 pub struct RunSeries {
     pub what: &'static str,
-    /// Processor seconds of each.
+    /// Processor seconds of each run.
     pub seconds: Vec<f64>,
-    /// Seconds from start to end of each; none of runs that were timed elsewhere.
+    /// Elapsed seconds of each run; empty for runs timed elsewhere.
     wall: Vec<f64>,
-    /// Most memory resident at a time.
+    /// Peak resident memory.
     resident_bytes: Option<u64>,
 }
 
@@ -52,7 +52,7 @@ impl RunSeries {
         RunSeries { what, ..RunSeries::default() }
     }
 
-    /// The program as it is, by the times that the user gives.
+    /// The program as it is, from times that the user gives.
     pub fn given(seconds: &[f64]) -> RunSeries {
         RunSeries { seconds: seconds.to_vec(), ..RunSeries::new(AS_IT_IS) }
     }
@@ -63,7 +63,7 @@ impl RunSeries {
         self.resident_bytes = self.resident_bytes.max(run.resident_bytes);
     }
 
-    /// As results have it; `now` are the runs of the program as it is.
+    /// The runs as results have them, compared with `now`, the runs as it is.
     pub fn result(&self, now: &RunSeries) -> Runs {
         let is_other = self.what != now.what && !self.seconds.is_empty();
         Runs {
@@ -77,7 +77,7 @@ impl RunSeries {
     }
 }
 
-/// A part of a run's time as results have it.
+/// A share of a run's time, as results have it.
 pub fn share_of(class: Class, part: Interval) -> ForecastShare {
     let known = |end: f64| end.is_finite().then_some(end.max(0.0));
     let Interval { value, low, high } = part;
@@ -89,25 +89,25 @@ pub fn share_of(class: Class, part: Interval) -> ForecastShare {
     }
 }
 
-/// An interval as results have it.
+/// An interval of seconds, as results have it.
 pub fn seconds_of(class: Class, time: Interval) -> ForecastSeconds {
     let known = |end: f64| end.is_finite().then_some(end.max(0.0));
     ForecastSeconds { class, seconds: time.value, low: known(time.low), high: known(time.high) }
 }
 
-/// What the runs showed.
+/// The measured runs.
 pub struct Trials {
     pub kinds: Vec<RunSeries>,
-    /// Why the plan could not be followed, so that there is no trial of it.
+    /// Why the plan could not be applied, so that there is no trial.
     pub unapplied: Option<String>,
-    /// What was used and freed before each, if that was asked for.
+    /// Memory used and freed before each run, if requested.
     pub warmth: Option<Warmth>,
 }
 
-/// Set when the user asks for an end.
+/// Set when the user asks to stop.
 static STOPPED: AtomicBool = AtomicBool::new(false);
 
-/// Runs the program by turns as it is, with the plan `all`, and with glibc's tunable.
+/// Alternates runs as it is, with the plan `all`, and with glibc's tunable.
 pub fn run(options: &Options, all: Option<Plan>, listener: &dyn Listener) -> Result<Trials, Error> {
     STOPPED.store(false, Ordering::Relaxed);
     let signals = relay_signals(&STOPPED, listener)?;
@@ -116,13 +116,13 @@ pub fn run(options: &Options, all: Option<Plan>, listener: &dyn Listener) -> Res
     trials
 }
 
-/// Runs that go on.
+/// Runs in progress.
 struct TrialRuns<'a> {
     trial: Trial<'a>,
     fitting: Option<FittedPlan>,
     kinds: Vec<RunSeries>,
     unapplied: Option<String>,
-    /// Hundredths.
+    /// Progress in per cent.
     done: u64,
 }
 
@@ -137,7 +137,7 @@ impl<'a> TrialRuns<'a> {
         kinds.extend((!options.no_trial).then(|| RunSeries::new(MALLOC)));
         let mut trial = Trial { command: &options.command, input: options.input(), warmth: None };
         if options.warm {
-            // By a run that does not count: its memory came from wherever it did.
+            // From a run that does not count, because its memory was not warmed.
             let peak = counted(AS_IT_IS, trial.plain(&[])?)?.resident_bytes;
             trial.warmth = Some(Warmth::of(peak.unwrap_or(0)));
         }
@@ -182,7 +182,7 @@ impl<'a> TrialRuns<'a> {
         Ok(())
     }
 
-    /// A run under the plan, or why there can be none.
+    /// A run under the plan, or why that is impossible.
     fn planned(&self) -> Result<Result<Run, String>, Error> {
         if let Some(why) = &self.unapplied {
             return Ok(Err(why.clone()));
@@ -196,7 +196,7 @@ impl<'a> TrialRuns<'a> {
         }
     }
 
-    /// Whether more runs would tell little more.
+    /// Whether more runs would add little.
     fn is_sure(&self) -> bool {
         let now = &self.kinds[0].seconds;
         let all = self.kinds.iter().find(|kind| kind.what == ALL_RANGES && self.unapplied.is_none());
@@ -206,7 +206,7 @@ impl<'a> TrialRuns<'a> {
     }
 }
 
-/// A run, if it ended as it should.
+/// A run, if it ended well.
 fn counted(what: &str, run: TimedRun) -> Result<TimedRun, Error> {
     let failed = |why: &str| Error::new(Fault::Failed, format!("running it {what}: {why}"));
     if STOPPED.load(Ordering::Relaxed) {
@@ -218,7 +218,7 @@ fn counted(what: &str, run: TimedRun) -> Result<TimedRun, Error> {
     }
 }
 
-/// Why a run says nothing of its plan, if it does not: no image could have it.
+/// Why a run says nothing about its plan, if no image could have it.
 fn unapplied(run: &Run) -> Option<String> {
     if run.images.iter().any(|image| image.obstacle.is_none()) {
         return None;

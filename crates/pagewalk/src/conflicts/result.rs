@@ -1,4 +1,4 @@
-//! What was watched as a result.
+//! The result of watching conflicts.
 
 use super::{ConflictOptions, Names, StreamConflicts};
 use pagewalk_layout::calls::CallGraph;
@@ -15,9 +15,9 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Pages told beside those of graphs.
+/// Most pages to report besides those of graphs.
 const PAGES_TOLD: usize = 256;
-/// Arrows told of each set.
+/// Most arrows to report for each set.
 const EDGES_TOLD: usize = 24;
 
 /// The whole result.
@@ -47,7 +47,7 @@ pub fn of(
     }
 }
 
-/// All sets, those with most misses first.
+/// All sets, most misses first.
 pub fn sets_by_misses(history: &History) -> Vec<usize> {
     let mut sets: Vec<usize> = (0..history.misses_by_set.len()).collect();
     sets.sort_by_key(|&set| Reverse(history.misses_by_set[set]));
@@ -58,7 +58,7 @@ fn sides([code, data]: [u64; 2]) -> Sides {
     Sides { code, data }
 }
 
-/// One array's history, to be told.
+/// Builds the report on one array.
 struct ArrayReport<'a> {
     history: &'a History,
     owners: &'a Owners,
@@ -101,7 +101,7 @@ impl ArrayReport<'_> {
         }
     }
 
-    /// The graphs of all sets that have arrows: the one asked for first, then those with most misses.
+    /// Graphs of all sets with arrows: the requested set first, then those with most misses.
     fn graphs(&self) -> Vec<EvictionGraph> {
         let mut sets = sets_by_misses(self.history);
         sets.sort_by_key(|&set| self.watching.set != Some(set));
@@ -112,7 +112,7 @@ impl ArrayReport<'_> {
         graphs
     }
 
-    /// Pages of graphs and others with most involvement, and the place of each among them.
+    /// Pages of graphs and others with most involvement, and each page's row.
     fn pages(&self, graphs: &[EvictionGraph]) -> (Vec<PageRow>, BTreeMap<usize, usize>) {
         let pages = &self.history.pages;
         let mut order: Vec<usize> = (0..pages.len()).collect();
@@ -139,7 +139,7 @@ impl ArrayReport<'_> {
         }
     }
 
-    /// Pages added up by the names of their owners.
+    /// Pages summed by their owners' names.
     fn owners(&self) -> Vec<OwnerRow> {
         let mut rows: BTreeMap<String, OwnerRow> = BTreeMap::new();
         for page in &self.history.pages {

@@ -1,4 +1,4 @@
-//! A reading as a result.
+//! A page map reading as a result.
 
 use super::PagemapReading;
 use pagewalk_capture::Host;
@@ -59,7 +59,7 @@ fn subject(reading: &PagemapReading) -> Subject {
 const MEASURED: &str = "measured";
 const BOUND: &str = "bound";
 
-/// Designs as memory lies, from the least to the most that an entry maps, then bounds.
+/// Designs for the memory as it lies, by how much an entry maps, then bounds.
 fn designs(snapshot: &Snapshot) -> Vec<Design> {
     let found = &snapshot.designs;
     let rows = [

@@ -1,5 +1,5 @@
-//! One process under several kernels, which build superpages as it runs: those of the experiment, and of machines with
-//! an `[os]`. One that knows the future, OFFLINE, reads the trace again, several times.
+//! Simulates one process under several kernels, which build superpages as it runs: the experiment's, and those of
+//! machines with an `[os]`. OFFLINE knows the future; for that it reads the trace several times.
 
 use super::groups::groups;
 use super::profile;
@@ -22,10 +22,10 @@ use pagewalk_trace::{Origin, Source};
 use pagewalk_translate::{Asid, MachineSpec};
 use std::path::{Path, PathBuf};
 
-/// Kernels by their policies, such as `asap:threshold=2`.
+/// Parses kernels from policies, such as `asap:threshold=2`.
 ///
 /// # Errors
-/// If one has no such policy or key.
+/// If there is no such policy or key.
 pub fn policies(texts: &[String]) -> Result<Vec<OsSpec>, Error> {
     let parse = |text: &String| {
         let mut os = OsSpec::from_text(text).map_err(|e| usage(&e))?;
@@ -39,7 +39,7 @@ fn usage(error: &dyn std::fmt::Display) -> Error {
     Error::new(Fault::Usage, error).or("`pagewalk schema policies` lists policies and their keys")
 }
 
-/// Each machine under the kernel of its own file and those of the experiment.
+/// Each machine under the kernel of its own file and under the experiment's kernels.
 pub fn under_kernels(experiment: &Experiment) -> Result<Vec<KernelDesign>, Error> {
     let mut all = Vec::new();
     for (index, machine) in experiment.machines.iter().enumerate() {
@@ -53,7 +53,7 @@ pub fn under_kernels(experiment: &Experiment) -> Result<Vec<KernelDesign>, Error
     Ok(all)
 }
 
-/// What to do where a design cannot be simulated.
+/// The error for a design that cannot be simulated.
 pub fn unfit(error: &PassError) -> Error {
     Error::new(Fault::Usage, error).or(match error {
         PassError::DesignCount(_) => "give fewer machines with -m",
@@ -64,7 +64,7 @@ pub fn unfit(error: &PassError) -> Error {
     })
 }
 
-/// Checks that kernels which know the future can work on the machines.
+/// Checks that kernels which know the future suit the machines.
 pub fn check(kernels: &Rivals, machines: &[MachineSpec]) -> Result<(), Error> {
     for under in &kernels.kernels {
         if let OsKernel::Offline(settings) = &under.kernel {
@@ -74,8 +74,7 @@ pub fn check(kernels: &Rivals, machines: &[MachineSpec]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Checks that everything can be read as often as the kernels want it: `traces`, or a program that is to run where
-/// there are none.
+/// Checks that every trace can be read as often as the kernels need. No `traces` means a program that runs.
 pub fn check_replays(kernels: &Rivals, traces: &[PathBuf]) -> Result<(), Error> {
     let Some(KernelDesign { policy, .. }) = kernels.replaying() else { return Ok(()) };
     if traces.is_empty() {
@@ -83,7 +82,7 @@ pub fn check_replays(kernels: &Rivals, traces: &[PathBuf]) -> Result<(), Error> 
         let way_out = "record it with `pagewalk record -o T.pwt -- CMD…` and simulate T.pwt";
         return Err(Error::new(Fault::Usage, why).or(way_out));
     }
-    // What is not there is told when it is opened.
+    // A missing file is reported when it is opened.
     let is_no_file = |trace: &&PathBuf| trace.metadata().is_ok_and(|about| !about.is_file());
     match traces.iter().find(is_no_file) {
         None => Ok(()),
@@ -96,7 +95,7 @@ pub fn check_replays(kernels: &Rivals, traces: &[PathBuf]) -> Result<(), Error> 
     }
 }
 
-/// Refuses kernels that replay the stream, where `what` is asked for.
+/// Refuses kernels that replay the stream, which do not go with `what`.
 pub fn check_no_replays(kernels: &Rivals, what: &str) -> Result<(), Error> {
     match kernels.replaying() {
         None => Ok(()),
@@ -107,7 +106,7 @@ pub fn check_no_replays(kernels: &Rivals, what: &str) -> Result<(), Error> {
     }
 }
 
-/// Follows `source` to its end, under kernels that decide while it runs.
+/// Follows `source` to its end, under kernels that decide as it runs.
 pub fn once<S: Source + Send>(
     experiment: &Experiment,
     source: S,
@@ -118,7 +117,7 @@ pub fn once<S: Source + Send>(
     PassResult::through(experiment, &kernels, source, namer, detail).result(experiment, &kernels)
 }
 
-/// A trace that can be read again, with its shared objects elsewhere if they are bound to other places.
+/// A trace to read again, with its shared objects moved if `bound` says so.
 #[derive(Clone, Copy)]
 pub struct ReplayableTrace<'a> {
     pub trace: &'a Path,
@@ -126,7 +125,7 @@ pub struct ReplayableTrace<'a> {
     pub listener: &'a dyn Listener,
 }
 
-/// Follows `source`, which reads the trace from its beginning, and reads it `again` for kernels that know the future.
+/// Follows `source`, the trace from its beginning, and reads it `again` for kernels that know the future.
 pub fn trace<S: Source + Send>(
     experiment: &Experiment,
     source: S,
@@ -154,12 +153,12 @@ pub fn trace<S: Source + Send>(
     Ok(followed.result(experiment, &kernels))
 }
 
-/// What one pass over a stream found.
+/// The result of one pass over a stream.
 struct PassResult {
     /// The process under the host's kernel.
     process: ProcessResult,
     ending: Ending,
-    /// The machines, and after them those under kernels: at first, only under those that decide while the stream runs.
+    /// The machines, then those under kernels; at first only kernels that decide as the stream runs.
     counts: Vec<DesignCounts>,
 }
 
@@ -209,7 +208,7 @@ impl PassResult {
     }
 }
 
-/// A machine under a kernel that reads a trace again.
+/// A replay of a trace for one machine and kernel.
 struct KernelReplay<'a> {
     experiment: &'a Experiment,
     again: ReplayableTrace<'a>,
@@ -217,7 +216,7 @@ struct KernelReplay<'a> {
 }
 
 impl KernelReplay<'_> {
-    /// The machine's counts with the superpages that OFFLINE finds, each replay with a progress bar.
+    /// The machine's counts with the superpages that OFFLINE finds; each replay has a progress bar.
     fn offline(&self, settings: &OfflineSettings) -> Result<DesignCounts, Error> {
         let machine = &self.experiment.machines[self.under.machine];
         let ReplayableTrace { trace, bound, listener } = self.again;
@@ -244,8 +243,8 @@ impl KernelReplay<'_> {
     }
 }
 
-/// Which kernel costs least in all, translation and its work together, where the program ran to its end. The host's
-/// work is not counted, so the host is compared by translation alone.
+/// Which kernel costs least, translation and its own work together, if the program ran to its end. The host's work is
+/// not counted, so the host is compared by translation alone.
 fn advice(kernels: &[KernelResult], machine: &str, program: &str) -> String {
     let value = |row: &KernelResult, name: &str| row.metrics.get(name).map_or(0.0, |value| value.as_f64());
     let cost = |row: &KernelResult| value(row, "tlb_mcpi");

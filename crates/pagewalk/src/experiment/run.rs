@@ -1,4 +1,4 @@
-//! Running an experiment: whether all of it goes together, over a program or over traces, to its result.
+//! Runs an experiment: checks it, simulates a program or traces, and builds the result.
 
 use super::kernels::{ReplayableTrace, unfit};
 use super::rivals::Rivals;
@@ -27,23 +27,23 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::sync::{Mutex, PoisonError};
 
-/// Processes beyond so many are kept in brief.
+/// Processes from this number on are kept in brief.
 const FULL_DETAIL: u32 = 16;
 
-/// What came of an experiment over traces.
+/// The outcome of an experiment over traces.
 #[derive(Debug)]
 pub struct ExperimentOutcome {
-    /// The result, of what could be read.
+    /// The result of everything that could be read.
     pub result: RunResult,
-    /// Whether a trace could not be read to its end; the listener was told why.
+    /// Whether reading a trace stopped early; the listener was told why.
     pub cut: bool,
 }
 
 impl Experiment {
-    /// Checks that all this goes together, of these traces, or of a program that is to run where there are none.
+    /// Checks that the settings go together, for these traces, or for a program if there are none.
     ///
     /// # Errors
-    /// If it does not: the message says why, and what does.
+    /// Which settings conflict, and what to do.
     pub fn check(&self, traces: &[PathBuf]) -> Result<(), Error> {
         if self.machines.is_empty() {
             return Err(Error::new(Fault::Usage, "no machine to simulate"));
@@ -72,7 +72,7 @@ impl Experiment {
 
     /// Checks that the machines can be simulated together.
     fn check_designs(&self, kernels: &Rivals) -> Result<(), Error> {
-        // What a trace was recorded under is not known yet: where this mode works, all do.
+        // The trace's own mode is not known yet; designs that work with `always` work with every mode.
         let thp = self.thp.unwrap_or(ThpMode::Always);
         if self.is_alone() {
             kernels::check(kernels, &self.machines)?;
@@ -98,7 +98,7 @@ impl Experiment {
     /// Runs the program; the result has every process image in order of start.
     ///
     /// # Errors
-    /// If the program could not be run.
+    /// If the program cannot run.
     pub fn program(&self, live: &Live, listener: &dyn Listener) -> Result<(RunResult, ExitStatus), Error> {
         let namer = Namer::default();
         let done = Mutex::new(Vec::new());
@@ -126,7 +126,7 @@ impl Experiment {
     /// Simulates recorded streams.
     ///
     /// # Errors
-    /// If one cannot be opened, or does not tell what a machine looks at; see [`Experiment::check`].
+    /// If a trace cannot be opened, or lacks what a machine needs; see [`Experiment::check`].
     pub fn traces(&self, traces: &[PathBuf], listener: &dyn Listener) -> Result<ExperimentOutcome, Error> {
         if traces.is_empty() {
             return Err(Error::new(Fault::Usage, "no trace to read"));
@@ -163,7 +163,7 @@ impl Experiment {
             };
             reached.push(ending.reached);
             if ending.cut {
-                // What could be read is told all the same.
+                // What could be read still counts.
                 ending.tell_losses(trace, listener);
                 cut = true;
             }
@@ -174,7 +174,7 @@ impl Experiment {
         Ok(ExperimentOutcome { result: self.result(engine, host, processes), cut })
     }
 
-    /// One trace, whose beginning `source` has.
+    /// Simulates one trace; `source` reads it from its beginning.
     fn trace<S: Source + Send>(
         &self,
         source: S,
@@ -187,8 +187,8 @@ impl Experiment {
         }
     }
 
-    /// Looks at all traces before the first is simulated, which may take long: whether they are there, tell what the
-    /// machines look at, and have the objects of the plan, whose places are answered.
+    /// Checks all traces before simulating the first, which may take long: that they exist, have what the machines
+    /// need, and contain the plan's objects. Returns where these objects go.
     fn look_at(
         &self,
         traces: &[PathBuf],
@@ -204,7 +204,7 @@ impl Experiment {
         traces.iter().filter_map(|trace| Some(plan?.bind(trace, listener))).collect()
     }
 
-    /// One stream, read once.
+    /// Simulates one stream, read once.
     fn one<S: Source + Send>(&self, source: S, namer: &Namer, detail: Detail) -> (ProcessResult, Ending) {
         match (self.cores, self.by_traps, &self.structure) {
             (Some(cores), ..) => cores::stream(self, source, cores.into()),
@@ -215,7 +215,7 @@ impl Experiment {
         }
     }
 
-    /// All traces together, with the objects of a plan elsewhere if there is one.
+    /// Simulates all traces together, with a plan's objects moved if there is a plan.
     fn in_turns(
         &self,
         traces: &[PathBuf],
@@ -273,7 +273,7 @@ impl Experiment {
     /// Checks that all misses of a result have a price.
     ///
     /// # Errors
-    /// If some have none: the machine's file is wrong, and the result is without their cycles.
+    /// If not: the machine's file lacks a price, and the result lacks their cycles.
     pub fn check_prices(&self, result: &RunResult) -> Result<(), Error> {
         let of = |machine: &MachineSpec| result.machines.iter().find(|found| found.name == machine.name);
         let why = self.machines.iter().find_map(|machine| unpriced(machine, &of(machine)?.metrics));
@@ -284,20 +284,20 @@ impl Experiment {
         })
     }
 
-    /// Refuses a trace that does not tell what a machine looks at.
+    /// Refuses a trace that lacks what a machine needs.
     fn check_grain(&self, trace: &Path, header: &StreamHeader) -> Result<(), Error> {
         let check = |machine| pagewalk_sim::check_grain(header.grain, machine);
         self.machines.iter().try_for_each(check).map_err(|e| bad(trace, &e))
     }
 }
 
-/// The engine that recorded a stream, and its host.
+/// The engine and host that recorded a stream.
 fn recorded_by(header: &StreamHeader) -> (String, Host) {
     let host = Host { cpu: header.cpu.clone(), kernel: header.kernel.clone(), thp: header.thp.clone() };
     (header.engine.clone(), host)
 }
 
-/// The rest of what died of the engine is lost, which says more than that its stream just ended.
+/// Marks processes that the engine killed: their streams did not simply end, the rest is lost.
 fn name_deaths(processes: &mut [ProcessResult], deaths: &[Death]) {
     for Death { pid, why } in deaths {
         let is_meant = |process: &&mut ProcessResult| pid.is_none_or(|pid| process.pid == pid);
@@ -310,7 +310,7 @@ fn name_deaths(processes: &mut [ProcessResult], deaths: &[Death]) {
     }
 }
 
-/// The first process's end is known for certain: it is our child. Its last image is the one that ended so.
+/// Our child's exit status is certain; it belongs to the last image of the first process.
 fn name_roots_end(processes: &mut [ProcessResult], status: ExitStatus) {
     let Some(pid) = processes.first().map(|process| process.pid) else { return };
     if let Some(last) = processes.iter_mut().rev().find(|process| process.pid == pid) {

@@ -1,4 +1,4 @@
-//! A software-managed TLB, simulated in full and by a host's misses alone.
+//! Simulates a software-managed TLB in full, and from a host's misses alone.
 
 use super::rows::followed;
 use super::spec::Experiment;
@@ -13,7 +13,7 @@ use pagewalk_trace::Source;
 use pagewalk_translate::{MachineSpec, MissClass, NestedMisses, SoftwareCounts};
 use std::sync::Arc;
 
-/// The classes that a TLB has a part in.
+/// The miss classes that a TLB takes part in.
 const CLASSES: [MissClass; 4] = [MissClass::L1u, MissClass::L1k, MissClass::L2, MissClass::L3];
 
 /// Refuses what traps cannot simulate.
@@ -39,13 +39,13 @@ pub fn check(experiment: &Experiment, host: u32) -> Result<(), Error> {
     full(machine).map(drop)
 }
 
-/// Follows `source` to its end on the experiment's machine, with a host of `host` slots.
+/// Follows `source` to its end on the experiment's machine, with a host TLB of `host` slots.
 pub fn stream<S: Source>(experiment: &Experiment, source: S, host: u32) -> (ProcessResult, Ending) {
     let header = source.header().clone();
     let machine = &experiment.machines[0];
     let trapping = |nested| engine(machine, host, nested).expect("the experiment was checked");
     let by_traps = trapping(NestedMisses::WithParent);
-    // Every nested miss for its own.
+    // Counts every nested miss by itself.
     let counted = trapping(NestedMisses::Counted);
     let pass = full(machine).expect("the experiment was checked");
     let mut ways = (pass, (by_traps, counted));
@@ -104,7 +104,7 @@ fn trapped(engine: &ByTraps) -> Metrics {
     metrics
 }
 
-/// Whether the engines agree, and what the rule for nested misses is worth.
+/// Whether the engines agree, and what the rule for nested misses changes.
 fn said(full: &SoftwareCounts, by_traps: &ByTraps, counted: &ByTraps, host: u32) -> String {
     let (traps, counted) = (by_traps.counts(), counted.counts());
     let differs: Vec<&str> =

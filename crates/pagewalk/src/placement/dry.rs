@@ -1,4 +1,4 @@
-//! What would be placed where, and whether files and host let it.
+//! What would be placed where, and whether files and host allow it.
 
 use super::fitting::FittedLayout;
 use super::result::plan_file;
@@ -12,7 +12,7 @@ use pagewalk_report::printable;
 use std::ffi::OsString;
 use std::path::Path;
 
-/// What would be done.
+/// A preview of a layout.
 pub struct LayoutPreview {
     /// For people.
     pub text: String,
@@ -22,16 +22,16 @@ pub struct LayoutPreview {
 }
 
 impl LayoutPreview {
-    /// Whether this host lets it.
+    /// Checks that this host allows it.
     ///
     /// # Errors
-    /// If not: what it lacks.
+    /// What the host lacks.
     pub fn check_host(&self) -> Result<(), Error> {
         self.missing.as_ref().map_or(Ok(()), |missing| Err(Error::new(Fault::HostCannot, missing)))
     }
 }
 
-/// Looks at the plan at `path` and at the program of `command`, or the plan's own where there is none; runs nothing.
+/// Checks the plan at `path` with the program of `command`, or with the plan's own program; runs nothing.
 ///
 /// # Errors
 /// If the plan does not fit.

@@ -1,4 +1,4 @@
-//! A plan beside the program that is to run so, and this host's files.
+//! Checks a layout plan against its program and this host's files.
 
 use crate::error::{Error, Fault};
 use crate::program::{check_command, does_not_fit};
@@ -8,7 +8,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 
-/// A plan that fits.
+/// A plan that fits this host and its program.
 pub struct FittedLayout {
     /// The plan.
     pub plan: Plan,
@@ -18,7 +18,7 @@ pub struct FittedLayout {
 
 impl FittedLayout {
     /// Reads the plan at `path` and compares it with `program` and the files that it names. `otherwise` is what the
-    /// user can do beside planning again.
+    /// user can do besides planning again.
     pub fn new(path: &Path, program: &OsStr, otherwise: &str) -> Result<FittedLayout, Error> {
         let plan = Plan::read(path).map_err(|error| Error::new(Fault::BadInput, error))?;
         let program = check_command(program, otherwise)?;

@@ -1,7 +1,7 @@
 //! Where the shared objects of a recorded program should lie.
 //!
-//! The trace is read twice at least: to plan and to simulate every machine with objects where they were recorded,
-//! and to simulate them with objects where they are planned.
+//! The trace is read at least twice: to plan, while simulating every machine with objects where they were recorded, and
+//! to simulate the plan.
 
 use super::rebase::slide;
 use crate::error::{Error, Fault};
@@ -34,21 +34,21 @@ pub use pagewalk_layout::planner::{Planner, PlannerOptions};
 
 /// What to plan for, and how.
 pub struct LayoutRequest {
-    /// The machines, one at least; [`machines()`] has those that plans are made for.
+    /// The machines, at least one; see [`machines()`].
     pub machines: Vec<MachineSpec>,
-    /// Who plans.
+    /// The planner.
     pub options: PlannerOptions,
     /// Random layouts to compare with, by an estimate.
     pub random: u64,
-    /// Which part of the trace counts.
+    /// The region of interest.
     pub window: WindowSpec,
 }
 
-/// What was planned.
+/// A plan, and what it saves.
 pub struct PlannedLayout {
     /// The plan.
     pub plan: Plan,
-    /// What it brings.
+    /// What it saves.
     pub result: LayoutPlanResult,
     /// How the stream ended.
     pub ending: Ending,
@@ -58,13 +58,13 @@ impl PlannedLayout {
     /// The plan as a file.
     ///
     /// # Errors
-    /// If it would be none.
+    /// If it would be invalid.
     pub fn checked(&self) -> Result<String, Error> {
         self.plan.check().map_err(|error| Error::new(Fault::Failed, error))?;
         Ok(self.plan.to_toml())
     }
 
-    /// Whether some machine has fewer walks with it.
+    /// Whether some machine walks less with it.
     pub fn pays(&self) -> bool {
         self.result.machines.iter().any(|machine| machine.planned < machine.recorded)
     }
@@ -82,7 +82,7 @@ impl LayoutRequest {
     /// Plans for a recorded program.
     ///
     /// # Errors
-    /// If the trace cannot be read, nothing of it can be moved, or it has too much memory.
+    /// If the trace cannot be read, has nothing to move, or uses too much memory.
     pub fn trace(&self, trace: &Path, listener: &dyn Listener) -> Result<PlannedLayout, Error> {
         let (machines, options) = (&self.machines, &self.options);
         let reader = open(trace, listener)?;
@@ -123,7 +123,7 @@ impl LayoutRequest {
         Ok(PlannedLayout { plan, result, ending })
     }
 
-    /// Walks of every machine with the objects where they are planned; for that the plan is moved to where it has room.
+    /// Walks of every machine under the plan, after the plan's arena is moved to free addresses.
     fn planned(&self, trace: &Path, plan: &mut Plan, listener: &dyn Listener) -> Result<Vec<u64>, Error> {
         let reader = open(trace, listener)?;
         let moved = RebasedSource::new(reader, &slide(plan, trace)?);
@@ -182,7 +182,7 @@ impl LayoutRequest {
         }
     }
 
-    /// What random layouts of the objects would miss, by the kept reuses, of what is missed as recorded.
+    /// Expected misses of random layouts, relative to the recorded one, from the kept reuses.
     fn spread(
         &self,
         arrays: &[reuses::ArrayReuses],
@@ -213,15 +213,15 @@ fn told(trace: &Path, error: &PlannerError) -> Error {
     }
 }
 
-/// The program, with the build-id of its file if that is still there.
+/// The program, with its build-id if the file still exists.
 fn program(header: &StreamHeader) -> Program {
     Program { path: header.program.clone(), build_id: pagewalk_symbols::build_id(&header.program) }
 }
 
-/// The machines of these names, for which the planner makes plans.
+/// The machines of these names, if the planner can plan for them.
 ///
 /// # Errors
-/// If one is none, plans are made for others, or for one at a time.
+/// If a name is unknown, or the planner does not support the machine, or not several at once.
 pub fn machines(
     names: &[String],
     planner: Planner,
@@ -246,7 +246,7 @@ pub fn machines(
     Ok(machines)
 }
 
-/// What was read.
+/// A trace, after planning's first pass.
 #[derive(Clone, Copy)]
 struct PlanSource<'a> {
     trace: &'a Path,
@@ -263,7 +263,7 @@ struct Walks {
     planned: u64,
 }
 
-/// Machines with base pages alone.
+/// The machines with base pages only.
 fn experiment(machines: &[MachineSpec]) -> Result<Experiment, Error> {
     let specs = machines.iter().map(|machine| DesignSpec::new(machine, Arc::new(Small))).collect();
     Experiment::new(specs, &Arrangement::default()).map_err(|error| Error::new(Fault::Usage, error))
@@ -275,7 +275,7 @@ fn walks(experiments: Vec<Experiment>) -> Vec<Vec<u64>> {
     experiments.into_iter().map(of).collect()
 }
 
-/// The machine with sets of the last level for 4K pages made one.
+/// The machine with its last level for 4K pages made fully associative.
 fn fully_associative(machine: &MachineSpec) -> MachineSpec {
     let mut machine = machine.clone();
     let names: Vec<String> = reuses::last_level(&machine).iter().map(|tlb| tlb.name.clone()).collect();

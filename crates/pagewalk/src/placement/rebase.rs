@@ -1,4 +1,4 @@
-//! A recorded stream with its shared objects where a plan of places wants them.
+//! Moves the shared objects of a recorded stream to a plan's places.
 
 use crate::error::{Error, Fault};
 use crate::listener::Listener;
@@ -12,7 +12,7 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
-/// A plan that was read.
+/// A plan from a file.
 pub struct PlanFile {
     path: PathBuf,
     plan: Plan,
@@ -22,13 +22,13 @@ impl PlanFile {
     /// Reads and checks the plan at `path`.
     ///
     /// # Errors
-    /// If it cannot be read, or is no plan.
+    /// If it cannot be read or is no plan.
     pub fn read(path: &Path) -> Result<PlanFile, Error> {
         let plan = Plan::read(path).map_err(|error| Error::new(Fault::BadInput, error))?;
         Ok(PlanFile { path: path.to_owned(), plan })
     }
 
-    /// `reader`, which reads `trace` from its beginning, with the trace's objects where the plan says.
+    /// Moves the objects of `reader`, which reads `trace` from its beginning, to the plan's places.
     pub fn move_objects<S: Source>(
         &self,
         trace: &Path,
@@ -38,8 +38,7 @@ impl PlanFile {
         Ok(RebasedSource::new(reader, &self.bind(trace, listener)?))
     }
 
-    /// The plan's places in `trace`: what cannot be as planned is found by looking through its events, before anything
-    /// is simulated.
+    /// The plan's places in `trace`. Scans its events, so that conflicts are found before anything is simulated.
     pub fn bind(&self, trace: &Path, listener: &dyn Listener) -> Result<PlanBinding, Error> {
         check_file(trace, "--layout")?;
         let recorded = recorded(trace)?;
@@ -53,7 +52,7 @@ impl PlanFile {
     }
 }
 
-/// The places of a plan that was just made from `trace`, its arena moved to where they find room there.
+/// The places of a new plan from `trace`, its arena moved to free addresses.
 pub(super) fn slide(plan: &mut Plan, trace: &Path) -> Result<PlanBinding, Error> {
     let recorded = recorded(trace)?;
     rebase::slide(plan, &recorded.header, recorded.in_order())

@@ -1,4 +1,4 @@
-//! What a run with a plan is told as: a table, notes, JSON.
+//! Reports a run with a layout plan: a table, notes, JSON.
 
 use crate::native::{end, traces_others};
 use pagewalk_layout::Plan;
@@ -12,7 +12,7 @@ use std::ffi::OsString;
 use std::fmt::Write;
 use std::path::Path;
 
-/// Misses that are told one by one.
+/// Most misplaced libraries to report one by one.
 const MISSES_TOLD: usize = 10;
 
 /// A run and its plan.
@@ -21,17 +21,17 @@ pub struct LayoutOutcome {
     pub plan: Plan,
     /// Its objects as they are on this host.
     pub objects: Vec<Object>,
-    /// What was seen of them.
+    /// Where they landed.
     pub run: Run,
 }
 
-/// Where an image's libraries lay last.
+/// An image's last landings.
 fn latest(image: &Image) -> Option<&[Landing]> {
     image.at_end.as_deref().or(image.at_start.as_deref())
 }
 
 impl LayoutOutcome {
-    /// The libraries that were loaded and did not land; none if all did.
+    /// The loaded libraries that lie elsewhere; none if all landed.
     pub fn missed(&self) -> Option<String> {
         let mut lines = Vec::new();
         for image in &self.run.images {
@@ -54,7 +54,7 @@ impl LayoutOutcome {
         (!lines.is_empty()).then(|| lines.join("\n  "))
     }
 
-    /// What is no fault, and should be known.
+    /// Harmless facts that the user should know.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = BTreeSet::new();
         for image in &self.run.images {
@@ -77,7 +77,7 @@ impl LayoutOutcome {
         notes.into_iter().collect()
     }
 
-    /// Planned libraries that no image had when it was looked at.
+    /// Planned libraries that no examined image had loaded.
     fn unopened(&self) -> Vec<&str> {
         let images = self.run.images.iter().flat_map(|image| [&image.at_start, &image.at_end]);
         let loaded: BTreeSet<usize> = images.flatten().flatten().map(|landing| landing.object).collect();
@@ -85,13 +85,13 @@ impl LayoutOutcome {
         unopened.map(|position| self.objects[position].file.as_str()).collect()
     }
 
-    /// For people: where libraries lay at the end, a table an image; nothing of those that were not looked at then.
+    /// As text: where libraries lay at the end, one table per examined image.
     pub fn tables(&self) -> String {
         let at_end = |image: &Image| Some(table(image, &self.objects, image.at_end.as_ref()?, "at the end"));
         self.run.images.iter().filter_map(at_end).collect()
     }
 
-    /// All as data.
+    /// Everything as data.
     pub fn document(&self, plan: &Path, command: &[OsString]) -> LayoutRunResult {
         LayoutRunResult::Run(LaidRun {
             schema: LAYOUT_RUN_SCHEMA,
@@ -144,7 +144,7 @@ fn library(object: &Object, landing: &Landing) -> LaidLibrary {
     }
 }
 
-/// Where an image's libraries lie, for people; those that are not loaded are counted.
+/// Where an image's libraries lie, as text; libraries that are not loaded are only counted.
 pub(super) fn table(image: &Image, objects: &[Object], landings: &[Landing], when: &str) -> String {
     let mut text = format!("process {} ({}), {when}:\n", image.process, image.program);
     if let Some(obstacle) = &image.obstacle {

@@ -14,10 +14,11 @@ use std::path::Path;
 
 pub use pagewalk_live::layout::Options;
 
-/// Runs a program with its libraries where the plan at `path` wants them. Where `options` ask to look at them, the
-/// listener sees where they lie when the loader is done.
+/// Runs a program with its libraries where the plan at `path` wants them. If `options` ask to verify, the listener gets
+/// the landings when the loader is done.
 ///
 /// # Errors
+/// If the plan does not fit, or the program cannot run.
 /// If the plan does not fit, or the program cannot be run.
 pub fn run(
     path: &Path,

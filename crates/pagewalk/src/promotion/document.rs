@@ -12,7 +12,7 @@ use pagewalk_report::documents::process::{
 };
 use pagewalk_report::{Class, classes};
 
-/// What figures are that do not say it themselves. What is modelled stands on samples of misses.
+/// The classes of figures that do not state theirs. Modelled figures rest on samples of misses.
 const MEASURED: (Class, &[&str]) = (
     Class::Measured,
     &[
@@ -40,7 +40,7 @@ const MODELLED: (Class, &[&str]) =
 /// The whole result.
 pub fn of(pid: i32, options: &Options, summary: &Summary, beside: &PromotionContext) -> PromoteResult {
     let (policy, times) = (&summary.policy, summary.times);
-    // Where nothing is promoted, they are what would have come of it.
+    // A dry run models what promotions would bring.
     let outcome = if options.dry_run { Class::Modelled } else { Class::Measured };
     PromoteResult {
         schema: PROMOTE_SCHEMA,

@@ -1,4 +1,4 @@
-//! What decides here: what walks and promotions cost on this host, and what its TLB holds.
+//! The costs of walks and promotions on this host, and its TLB's size.
 
 use crate::error::Error;
 use crate::listener::Listener;
@@ -7,17 +7,17 @@ use pagewalk_live::promote::Prices;
 use pagewalk_report::probe::ProbeResult;
 use std::path::Path;
 
-/// What decides, and what of it was not measured.
+/// The prices of a promotion policy, and which of them are assumed.
 pub struct PromotionPrices {
     /// For a process of this size.
     pub prices: Prices,
-    /// Entries for base pages of the last level of TLBs.
+    /// Entries for base pages in the last TLB level.
     pub entries: u32,
-    /// What was taken for figures that are missing.
+    /// Values assumed for missing figures.
     pub assumed: Vec<AssumedPrice>,
 }
 
-/// The prices for a process with so many bytes.
+/// The prices for a process with this many bytes.
 pub fn of_host(probe: Option<&Path>, bytes: u64, listener: &dyn Listener) -> Result<PromotionPrices, Error> {
     let is_whole = |result: &ProbeResult| priced(result, bytes).assumed.is_empty();
     Ok(priced(&probe::of_host(probe, listener, is_whole)?, bytes))

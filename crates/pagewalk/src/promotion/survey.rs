@@ -1,5 +1,4 @@
-//! What should be known beside samples: what of the process's memory is huge already or forbidden, settings of the
-//! host, prices that are assumed.
+//! Context of a promotion: memory that is huge already or forbidden, settings of the host, assumed prices.
 
 use crate::probe::{AssumedPrice, assumed_lines, assumed_values};
 use pagewalk_live::pages::HUGE_BYTES;
@@ -9,20 +8,20 @@ use pagewalk_report::Class;
 use pagewalk_report::documents::process as documents;
 use pagewalk_report::huge_pages::schema::{AssumedFigure, HostSetting};
 
-/// What to do about memory that grows by less than huge pages at a time.
+/// Advice for memory that grows by less than huge pages.
 pub const GROW_WHOLE: &str = "grow by whole 2 MiB: map, or open by mprotect, multiples of 2 MiB that begin on a \
      border of 2 MiB, and mark them before the first touch; for malloc's heap GLIBC_TUNABLES=glibc.malloc.hugetlb=1 \
      does so, and so does a plan of the heap";
 
-/// What was found beside samples.
+/// Context of a promotion, besides samples.
 pub struct PromotionContext {
     /// Of the process.
     pub survey: Survey,
-    /// Of this host's probe.
+    /// Assumed figures of this host's probe.
     pub assumed: Vec<AssumedPrice>,
 }
 
-/// What to do about a process that forbids huge pages.
+/// Advice for a process that forbids huge pages.
 pub const FORBIDS_ALL: &str = "the process itself forbids huge pages for all its memory \
      (prctl(PR_SET_THP_DISABLE): /proc/PID/status has THP_enabled: 0), by its own doing or its parent's, from which it \
      is inherited; nothing from outside changes that. To allow them start it without (redis: `disable-thp no` in its \
@@ -32,12 +31,12 @@ const FORBIDS_UNMARKED: &str = "the process itself forbids huge pages for all me
      mappings may have them. Marked memory may, and so may what `pagewalk apply` and `promote` collapse";
 
 impl PromotionContext {
-    /// Whether none of the process's memory can be brought onto huge pages.
+    /// Whether no memory of the process can be on huge pages.
     pub fn forbids_all(&self) -> bool {
         self.survey.forbids == Some(HugePageBan::All)
     }
 
-    /// For people: each thing in a line.
+    /// As text, one fact per line.
     pub fn lines(&self) -> Vec<String> {
         let Survey { pools, forbids, refused_bytes, grown } = &self.survey;
         let mut lines: Vec<String> = pools
@@ -90,13 +89,13 @@ impl PromotionContext {
         }
     }
 
-    /// Figures that are assumed, as data.
+    /// Assumed figures, as data.
     pub fn assumed_values(&self) -> Vec<AssumedFigure> {
         assumed_values(&self.assumed)
     }
 }
 
-/// Settings of this host that keep memory from huge pages, as data.
+/// Host settings that keep memory from huge pages, as data.
 pub fn host_forbids(settings: &[Setting]) -> Vec<HostSetting> {
     let one = |setting: &Setting| {
         let Setting { file, value, effect, allow } = setting.clone();

@@ -1,4 +1,4 @@
-//! How it stands, and what came of it, for a terminal.
+//! The progress and the result of a promotion, for a terminal.
 
 use super::ranges::{Range, of};
 use super::survey::PromotionContext;
@@ -8,7 +8,7 @@ use pagewalk_live::promote::{Ended, Options, PromotionStatus, Summary, Times};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Ranges in the result.
+/// Most ranges in the result.
 const RANGES_SHOWN: usize = 12;
 
 /// Bytes as MiB.
@@ -25,7 +25,7 @@ pub fn heading(pid: i32, standing: &PromotionStatus<'_>) -> String {
     )
 }
 
-/// Ranges with most misses.
+/// The ranges with most misses.
 pub fn table(ranges: &[Range], most: usize) -> String {
     let mut out = format!(
         "  {:<16}{:>9}{:>11}{:>9}{:>7}{:>14}{:>14}\n",
@@ -53,7 +53,7 @@ pub fn table(ranges: &[Range], most: usize) -> String {
     out
 }
 
-/// What was paid, and what that brings.
+/// What promotions cost, and what they save.
 pub fn balance(policy: &Policy, times: Times) -> String {
     let [low, high] = saved_seconds(policy);
     format!(
@@ -72,7 +72,7 @@ pub fn balance(policy: &Policy, times: Times) -> String {
     )
 }
 
-/// What walks would have taken since, in seconds: if they overlap, and if each waits for the one before.
+/// Seconds of walks saved so far: if walks overlap, and if each waits for the one before.
 pub fn saved_seconds(policy: &Policy) -> [f64; 2] {
     policy.prices.bounds.map(|walk| policy.saved() * walk * 1e-9)
 }
@@ -121,18 +121,18 @@ pub fn render(pid: i32, options: &Options, summary: &Summary, beside: &Promotion
     out + &sampling(summary) + &lines(beside)
 }
 
-/// What should be known beside samples.
+/// The context of the promotion.
 pub fn lines(beside: &PromotionContext) -> String {
     beside.lines().iter().map(|line| format!("  {line}\n")).collect()
 }
 
-/// By what was not sampled, and what the sampler had to leave out.
+/// Samplers that did not work, and what the sampler skipped.
 pub fn sampling(summary: &Summary) -> String {
     let unable = summary.unable.iter().map(|unable| format!("  not by {unable}\n"));
     unable.chain(summary.notes.iter().map(|note| format!("  {note}\n"))).collect()
 }
 
-/// Parts that are no longer tried, by reason.
+/// Regions no longer tried, by reason.
 pub fn left(policy: &Policy) -> BTreeMap<&str, u64> {
     let mut reasons = BTreeMap::new();
     for part in policy.parts() {

@@ -8,7 +8,7 @@ use pagewalk_report::documents::trap::{
 };
 use pagewalk_report::{Class, classes};
 
-/// What figures are.
+/// The classes of figures.
 const FIGURES: [(Class, &[&str]); 2] = [
     (
         Class::Measured,

@@ -4,7 +4,7 @@ use super::TrapOutcome;
 use pagewalk_live::trap::{ImageOrigin, ImageReport, MappingUse};
 use std::fmt::Write;
 
-/// Images that are listed without `--verbose`: those with most misses.
+/// Images listed without `--verbose`: those with most misses.
 const IMAGES_SHOWN: usize = 8;
 
 /// The whole result.
@@ -105,7 +105,7 @@ fn times(out: &mut String, outcome: &TrapOutcome) {
     );
 }
 
-/// What of the memory was not seen, in resident pages: references to it cannot be known.
+/// Resident pages whose references cannot be seen.
 fn unseen(out: &mut String, image: &ImageReport, verbose: bool) {
     let Some(share) = image.seen_page_share() else { return };
     let not_seen: Vec<String> =
