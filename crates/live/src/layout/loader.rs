@@ -1,4 +1,4 @@
-//! A process that has just become a program: its loader, where that maps files, and room for a few bytes of code.
+//! Examines a process right after exec: its loader, the loader's calls of `mmap`, and room for a few bytes of code.
 
 use super::Obstacle;
 use super::stub::{FSTAT, SITE, StatCall};
@@ -12,30 +12,30 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// A loader's code that is searched; glibc's has 150 KiB.
+/// Most loader code to search; glibc's has 150 KiB.
 const CODE_BYTES_MAX: u64 = 16 << 20;
-/// Calls of `mmap` in a loader; glibc's has one.
+/// Most calls of `mmap` in a loader; glibc's has one.
 const SITES_MAX: usize = 8;
 
-/// What is needed of a process.
+/// A process's loader.
 pub struct Loader {
     /// The addresses of its calls of `mmap`.
     pub sites: Vec<u64>,
-    /// How it asks for a file's number.
+    /// How it queries a file's inode number.
     pub asks: StatCall,
-    /// Where its file lies in memory.
+    /// Its base address.
     pub base: u64,
-    /// Behind its last page there.
+    /// The first address after its last page.
     pub end: u64,
-    /// Where [`crate::tracing::image::ROOM_BYTES`] of executable memory belong to nobody.
+    /// [`crate::tracing::image::ROOM_BYTES`] of unused executable memory.
     pub room: u64,
 }
 
-/// What is known of loaders that were looked at, by device and number of their files.
+/// Known loaders, by device and inode.
 #[derive(Default)]
 pub struct LoaderCache(HashMap<(u64, u64), LoaderSites>);
 
-/// What a loader's code holds, by distance from its base.
+/// Offsets in a loader's code.
 #[derive(Clone)]
 struct LoaderSites {
     sites: Vec<u64>,
@@ -43,7 +43,7 @@ struct LoaderSites {
 }
 
 impl Loader {
-    /// Looks at a process at the stop of its exec.
+    /// Examines a process at its exec stop.
     pub fn look(
         pid: Pid,
         memory: &File,
@@ -92,13 +92,13 @@ impl LoaderSites {
                 }
             }
         }
-        // A site is replaced by one write, which must not end halfway: it has to lie in one page.
+        // A site is replaced by one write, which must be atomic: it must lie in one page.
         let in_one_page = |site: &u64| site % PAGE_BYTES + SITE.len() as u64 <= PAGE_BYTES;
         let good = (1..=SITES_MAX).contains(&sites.len()) && sites.iter().all(in_one_page);
         good.then_some(LoaderSites { sites, asks })
     }
 
-    /// Whether the code still stands there.
+    /// Whether the code is still there.
     fn holds(&self, memory: &File, base: u64) -> bool {
         self.sites.iter().all(|site| {
             let mut bytes = [0; SITE.len()];
@@ -107,7 +107,7 @@ impl LoaderSites {
     }
 }
 
-/// Its memory for reading and writing, and its mappings.
+/// A process's memory, opened for reading and writing, and its mappings.
 pub fn opened(pid: Pid) -> io::Result<(File, Vec<Mapping>)> {
     Ok((maps::memory(pid)?, maps::mappings(pid)?))
 }

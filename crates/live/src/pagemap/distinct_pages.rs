@@ -1,22 +1,22 @@
-//! Counting each page of memory once, however often it is mapped.
+//! Counts each page of memory once, however often it is mapped.
 
 use rustc_hash::FxHashMap;
 
-/// Pages of a chunk: 128 MiB of them.
+/// Pages per chunk: 128 MiB.
 const CHUNK: u64 = 1 << 15;
 const WORDS: usize = CHUNK as usize / 64;
 
-/// Pages by their numbers, as far as they were seen.
+/// A set of page numbers.
 #[derive(Debug, Default)]
 pub struct DistinctPages {
     chunks: FxHashMap<u64, Chunk>,
-    /// Pages that were seen.
+    /// Distinct pages.
     pub pages: u64,
-    /// Those that were seen more than once.
+    /// Pages added more than once.
     pub repeated: u64,
 }
 
-/// A bit for each page.
+/// One bit per page.
 #[derive(Debug)]
 struct Chunk {
     seen: [u64; WORDS],
@@ -24,7 +24,7 @@ struct Chunk {
 }
 
 impl DistinctPages {
-    /// Takes in `count` pages from `first` on.
+    /// Adds `count` pages from `first` on.
     pub fn add(&mut self, first: u64, count: u64) {
         let (mut at, end) = (first, first.saturating_add(count));
         while at < end {
@@ -58,7 +58,7 @@ mod tests {
     }
 
     proptest! {
-        /// Page by page.
+        /// Checks page by page.
         #[test]
         fn pages_are_counted_as_one_by_one(runs in prop::collection::vec((0u64..70_000, 0u64..300), 0..20)) {
             let (mut once, mut slow) = (DistinctPages::default(), BTreeMap::new());

@@ -1,5 +1,5 @@
-//! Running a program and reading its page map when there is most of it: while it grows, and at its exit, where it is
-//! stopped with all its memory.
+//! Runs a program and reads its page map at its peak: while it grows, and at its exit, where it is stopped with all its
+//! memory.
 
 use super::{PagemapError, Snapshot, command_line, peak_resident_bytes, program, snapshot};
 use crate::tracing::launch::{LaunchError, launch};
@@ -14,15 +14,15 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How often the program's size is looked at.
+/// How often to check the program's size.
 const PERIOD: Duration = Duration::from_millis(10);
-/// How long after a reading it is read again where it has grown by a little.
+/// Time after a reading at which to read again even after little growth.
 const RESTING: Duration = Duration::from_millis(50);
 
 /// When a snapshot was taken.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SnapshotTime {
-    /// At the end, with the program stopped.
+    /// At exit, with the program stopped.
     Exit,
     /// While it ran.
     Running {
@@ -36,30 +36,30 @@ pub enum SnapshotTime {
 pub struct PeakSnapshot {
     /// The snapshot.
     pub snapshot: Snapshot,
-    /// When.
+    /// When it was taken.
     pub moment: SnapshotTime,
-    /// Time that reading took.
+    /// Seconds that reading took.
     pub seconds: f64,
-    /// The program that it is of: an exec begins anew.
+    /// The program; an exec starts over.
     pub program: String,
     /// Its command line.
     pub command_line: Vec<String>,
 }
 
-/// A program that ran.
+/// A program that ended.
 #[derive(Debug)]
 pub struct Exit {
-    /// Its number.
+    /// Its process id.
     pub pid: Pid,
     /// How it ended.
     pub end: End,
-    /// What is known of its memory; none if it was killed before anything could be read.
+    /// Its memory; none if it was killed before anything could be read.
     pub kept: Option<PeakSnapshot>,
-    /// The most memory that it had at one time, as the kernel counted it; none if its exit was not seen.
+    /// Its peak memory by the kernel's count; none if its exit was not seen.
     pub peak_resident_bytes: Option<u64>,
 }
 
-/// What the tracer and the one who looks at the program's size share.
+/// State shared by the tracer and the thread that checks the size.
 struct WatchedProgram {
     pid: Pid,
     begun: Instant,
@@ -69,7 +69,7 @@ struct WatchedProgram {
 #[derive(Default)]
 struct State {
     kept: Option<PeakSnapshot>,
-    /// Execs until now: what was read of the program before is dropped.
+    /// Execs so far: each drops the readings of the program before.
     execs: u64,
     ended: bool,
     peak_resident_bytes: Option<u64>,
@@ -80,7 +80,7 @@ impl WatchedProgram {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads the page map by one of its threads, and keeps what was found if there is more than before.
+    /// Reads the page map through one of the threads, and keeps it if it is the largest.
     fn read(&self, thread: Pid, moment: SnapshotTime) -> Result<(), PagemapError> {
         let execs = self.state().execs;
         let begun = Instant::now();
@@ -88,7 +88,7 @@ impl WatchedProgram {
         let seconds = begun.elapsed().as_secs_f64();
         let (program, command_line) = (program(thread), command_line(thread));
         let mut state = self.state();
-        // A reading that began before the exit may end after the one at the exit.
+        // A reading from before the exit may finish after the one at the exit.
         let rank = |snapshot: &Snapshot, moment: SnapshotTime| {
             (snapshot.distinct_pages, moment == SnapshotTime::Exit)
         };
@@ -109,9 +109,9 @@ impl WatchedProgram {
     }
 }
 
-/// Runs a program to its end. Its children are not read.
+/// Runs a program to its end; does not read its children.
 ///
-/// Must be called on the thread that is to trace it; it waits for it there.
+/// Call this on the thread that traces the program; it waits there.
 ///
 /// # Errors
 /// If the program cannot be started.
@@ -134,8 +134,8 @@ pub fn run_to_exit(command: &[OsString], interrupt: &Interrupt) -> Result<Exit, 
     Ok(Exit { pid, end, kept, peak_resident_bytes })
 }
 
-/// Reads the page map each time that the program has grown by a tenth, which together costs some ten times what the
-/// last reading does, beside the program; and, now and then, when it has grown by less and rests.
+/// Reads the page map whenever the program has grown by a tenth, which in total costs about ten times the last reading,
+/// alongside the program; and from time to time after less growth.
 fn watch_size(watched: &WatchedProgram) {
     let (mut last, mut before, mut execs) = (0, 0, 0);
     let mut read = watched.begun;
@@ -153,14 +153,14 @@ fn watch_size(watched: &WatchedProgram) {
         let rests = resident == std::mem::replace(&mut before, resident) && read.elapsed() > RESTING;
         if resident > last + last / 10 || resident > last && rests {
             (last, read) = (resident, Instant::now());
-            // If it has just ended there is the reading at its exit.
+            // If it has just ended, the reading at its exit counts.
             let _ = watched
                 .read(watched.pid, SnapshotTime::Running { seconds: watched.begun.elapsed().as_secs_f64() });
         }
     }
 }
 
-/// Pages that the kernel counts as the process's; 0 if it has ended.
+/// Resident pages by the kernel's count; 0 after its end.
 fn resident_pages(pid: Pid) -> u64 {
     let text = fs::read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default();
     text.split(' ').nth(1).and_then(|word| word.parse().ok()).unwrap_or(0)
@@ -173,7 +173,7 @@ fn follow(watched: &WatchedProgram) -> io::Result<End> {
     let mut alive = HashSet::from([root]);
     loop {
         let (pid, status) = stops::wait(-1)?;
-        // A thread that was killed in the meantime does not go on; its end comes next.
+        // A thread that was killed meanwhile does not resume; its end comes next.
         let resume = |how, signal| _ = sys::go(pid, how, signal);
         if let Some(end) = End::of(status) {
             alive.remove(&pid);
@@ -183,7 +183,7 @@ fn follow(watched: &WatchedProgram) -> io::Result<End> {
             continue;
         }
         match status {
-            // A child that was made by clone with a signal of its own: no thread, and not ours to follow.
+            // A child of clone with an exit signal of its own: not a thread, so not followed.
             _ if !is_thread(pid) => _ = sys::go(pid, Resume::Alone, 0),
             WaitStatus::Event(StopEvent::Exec, _) => {
                 alive = HashSet::from([root]);
@@ -200,7 +200,7 @@ fn follow(watched: &WatchedProgram) -> io::Result<End> {
             WaitStatus::Event(StopEvent::Exit, _) => {
                 alive.remove(&pid);
                 if alive.is_empty() {
-                    // What fails here leaves the last reading, or none, which the caller tells.
+                    // After a failure the last reading stays, or none, which the caller reports.
                     let _ = watched.read(pid, SnapshotTime::Exit);
                     watched.state().peak_resident_bytes = peak_resident_bytes(pid);
                 }

@@ -1,4 +1,4 @@
-//! What a process really has of a planned range: how much is there, and how much of that on huge pages.
+//! Measures a planned range: how much of it exists, and how much is on huge pages.
 
 use super::host::HUGE_BYTES;
 use crate::pagemap::scan::{Region, Scanner};
@@ -9,27 +9,27 @@ use std::io;
 /// A range at one moment, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RangeSnapshot {
-    /// What is mapped of it.
+    /// Mapped.
     pub mapped: u64,
-    /// The blocks of 2 MiB among that which lie whole in one mapping: a huge page needs such.
+    /// In 2 MiB blocks that lie whole in one mapping, as a huge page requires.
     pub whole: u64,
-    /// The whole blocks that have any page.
+    /// In whole blocks with any page.
     pub touched: u64,
-    /// Those of them that are not on huge pages.
+    /// In touched blocks that are not on huge pages.
     pub small: u64,
-    /// The pages that it has.
+    /// Resident.
     pub resident: u64,
-    /// Those that huge pages map.
+    /// Mapped by huge pages.
     pub huge: u64,
-    /// Marked for huge pages, as the kernel shows it.
+    /// Marked for huge pages, according to the kernel.
     pub marked: u64,
     /// Marked against huge pages.
     pub refused: u64,
-    /// In mappings of which the kernel says that huge pages may be there.
+    /// In mappings that may have huge pages, according to the kernel.
     pub eligible: u64,
     /// In mappings of files.
     pub of_files: u64,
-    /// In mappings of huge pages that were set aside (hugetlb).
+    /// In hugetlb mappings.
     pub pools: u64,
 }
 
@@ -39,7 +39,7 @@ impl RangeSnapshot {
         (self.huge, self.touched, self.mapped) > (other.huge, other.touched, other.mapped)
     }
 
-    /// Whether it lies in huge pages that were set aside, where nothing is to be done.
+    /// Whether it lies in hugetlb memory, where there is nothing to do.
     pub fn is_pool(&self) -> bool {
         self.mapped > 0 && self.pools * 2 > self.mapped
     }
@@ -50,7 +50,7 @@ impl RangeSnapshot {
     }
 }
 
-/// What there is in `spans` (starts and lengths) of mappings of which `smaps` was read.
+/// Measures `spans` (starts and lengths) of mappings with `smaps` details.
 ///
 /// # Errors
 /// If the process has ended, or the kernel has no `PAGEMAP_SCAN`.
@@ -99,7 +99,7 @@ fn count(
     Ok(())
 }
 
-/// Bytes of whole blocks that a region is the first to have a page of; `block` is behind the last block counted.
+/// Bytes of whole blocks of which a region has the first page; `block` is the first block not counted yet.
 fn newly_touched(region: &Region, (first, last): (u64, u64), block: &mut u64) -> u64 {
     let from = (region.start / HUGE_BYTES * HUGE_BYTES).max(first).max(*block);
     let to = region.end.next_multiple_of(HUGE_BYTES).min(last);

@@ -1,4 +1,4 @@
-//! The choice among the ways to sample misses.
+//! Chooses among the ways to sample misses.
 
 use super::damon::Damon;
 use super::pmu::Pmu;
@@ -7,10 +7,10 @@ use super::sampler::{Sampler, SamplerKind, UnusableSampler};
 use crate::tracing::sys::Pid;
 
 impl SamplerKind {
-    /// Whether this host and user can sample process `pid` so.
+    /// Opens this kind of sampler for process `pid`.
     ///
     /// # Errors
-    /// Why not.
+    /// Why this host or user cannot.
     pub fn open(self, pid: Pid) -> Result<Box<dyn Sampler>, UnusableSampler> {
         Ok(match self {
             SamplerKind::Pmu => Box::new(Pmu::open(pid)?),
@@ -20,18 +20,18 @@ impl SamplerKind {
     }
 }
 
-/// A sampler that was opened.
+/// A sampler, and the better ones that do not work.
 pub struct SamplerSelection {
-    /// The way that can be used.
+    /// The sampler.
     pub sampler: Box<dyn Sampler>,
-    /// Better ones that cannot.
+    /// Better ones that do not work here.
     pub unable: Vec<UnusableSampler>,
 }
 
-/// Opens a way, or the best that can be used.
+/// Opens the chosen sampler, or the best that works.
 ///
 /// # Errors
-/// If none can: all of them.
+/// If none works: the reason for each.
 pub fn open(choice: Option<SamplerKind>, pid: Pid) -> Result<SamplerSelection, Vec<UnusableSampler>> {
     let ways = choice.map_or_else(|| SamplerKind::ALL.to_vec(), |way| vec![way]);
     let mut unable = Vec::new();

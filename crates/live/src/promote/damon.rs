@@ -1,8 +1,8 @@
-//! Samples by DAMON: a few pages of each part, whose accessed bits the kernel clears and looks at again.
+//! Samples by DAMON: the kernel clears and rereads the accessed bits of a few pages of each region.
 //!
-//! DAMON clears the bit in the page table and leaves the TLB alone. As long as the TLB holds the page, the processor
-//! does not set it again; so a bit that is set stands for a walk. Pages are known by their frames, as not every
-//! kernel's DAMON follows a process's addresses; where a page is shared with others by fork, their walks count too.
+//! DAMON clears the bit in the page table but not the TLB. While the TLB holds the page, the processor does not set the
+//! bit again; so a set bit means a walk. Pages are identified by frames, since not every kernel's DAMON follows a
+//! process's addresses; if fork shares a page, other processes' walks count too.
 
 mod control;
 
@@ -20,31 +20,31 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
-/// Looks at each page in a round.
+/// Reads of each page's bit per round.
 const LOOKS: u32 = 10;
-/// Pages of a part in a round, where parts are few: so that one round can show that two miss.
+/// Most pages of a region per round, if there are few regions: a single round can then show two that miss.
 const PAGES_EACH_MAX: usize = 4;
-/// Pages in a round.
+/// Pages per round.
 const PAGES_MAX: usize = 256;
-/// Tries to find a page that is there.
+/// Attempts to find a present page.
 const TRIES: u32 = 16;
 const PRESENT: u64 = 1 << 63;
 const FRAME: u64 = (1 << 55) - 1;
-/// In `/proc/kpageflags`: first and further pages of blocks, whose bit is one for all; merged and zero pages.
+/// In `/proc/kpageflags`: first and further pages of blocks, which share one bit; merged and zero pages.
 const NO_PAGE_OF_ITS_OWN: u64 = 1 << 15 | 1 << 16 | 1 << 21 | 1 << 24;
 
-/// The way itself.
+/// The sampler.
 #[derive(Debug)]
 pub struct Damon {
     control: Control,
     flags: File,
     interval: Interval,
     random: u64,
-    /// Pages that were not sampled, as several share a bit.
+    /// Pages not sampled because several share a bit.
     shared_bits: u64,
 }
 
-/// Whether this host has it, without taking it.
+/// Whether this host has DAMON; does not take it.
 ///
 /// # Errors
 /// Why not.
@@ -64,7 +64,7 @@ impl Damon {
     /// Takes DAMON.
     ///
     /// # Errors
-    /// If this host has none that could be had.
+    /// If this host has none, or it is not free.
     pub fn open() -> Result<Damon, UnusableSampler> {
         check()?;
         let flags = File::open("/proc/kpageflags").map_err(|error| {
@@ -84,7 +84,7 @@ impl Damon {
         })
     }
 
-    /// Frames of pages that were chosen at random, with the pages' addresses.
+    /// Frames of randomly chosen pages, with the pages' addresses.
     fn choose(&mut self, pagemap: &File, parts: &[RegionView]) -> io::Result<HashMap<u64, u64>> {
         let each = (PAGES_MAX / parts.len().max(1)).clamp(1, PAGES_EACH_MAX);
         let mut chosen = HashMap::new();
@@ -111,8 +111,7 @@ impl Damon {
         Ok(chosen)
     }
 
-    /// The next of a row of numbers without order (Steele, Lea, Flood, "Fast splittable pseudorandom number
-    /// generators", OOPSLA 2014).
+    /// The next random number (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
     fn number(&mut self) -> u64 {
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.random ^ self.random >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -164,7 +163,7 @@ impl Sampler for Damon {
     }
 }
 
-/// What pages (addresses, and at how many looks their bit was set) say of their parts, if the process had `ran` seconds
+/// Estimates regions' misses from pages (addresses, and how often their bit was set), if the process ran `ran` seconds
 /// of processor time meanwhile.
 fn estimated(parts: &[RegionView], pages: &[(u64, u32)], ran: f64) -> Vec<RegionMisses> {
     let mut by_part: HashMap<u64, Vec<(u64, u32)>> = HashMap::new();
@@ -185,11 +184,11 @@ fn estimated(parts: &[RegionView], pages: &[(u64, u32)], ran: f64) -> Vec<Region
             saturated: pages.iter().any(|(_, times)| *times == LOOKS),
         })
     };
-    // While it did not run it could not miss: nothing is known.
+    // It could not miss without running: nothing is known.
     if ran > 0.0 { parts.iter().filter_map(of_part).collect() } else { Vec::new() }
 }
 
-/// The frames in order, without those right behind another, which DAMON would merge with it.
+/// The frames in order, without direct neighbours, which DAMON would merge.
 fn apart(chosen: &mut HashMap<u64, u64>) -> Vec<u64> {
     let mut frames: Vec<u64> = chosen.keys().copied().collect();
     frames.sort_unstable();
@@ -207,7 +206,7 @@ fn apart(chosen: &mut HashMap<u64, u64>) -> Vec<u64> {
 /// A word of a file of words.
 fn read(file: &File, position: u64) -> io::Result<u64> {
     let mut word = [0; 8];
-    // Nothing is read of a process that is gone.
+    // Reads nothing if the process is gone.
     match file.read_at(&mut word, position * 8)? {
         8 => Ok(u64::from_ne_bytes(word)),
         _ => Err(Errno::SRCH.into()),

@@ -1,4 +1,4 @@
-//! Which parts of a process could be on huge pages: 2 MiB of private, writable memory without a file.
+//! The regions of a process that could be on huge pages: 2 MiB of private, writable memory without a file.
 
 use super::policy::{PART_PAGES, RegionView};
 use crate::pagemap::scan::{Region, Scanner};
@@ -7,19 +7,19 @@ use crate::tracing::maps::Mapping;
 use std::fs::File;
 use std::io;
 
-/// Whether parts of a mapping are looked at: the heap and anonymous memory, not stacks and what the kernel maps.
+/// Whether a mapping's regions are candidates: heap and anonymous memory, but not stacks or kernel mappings.
 pub fn is_candidate(mapping: &Mapping) -> bool {
     let plain = mapping.name.is_empty() || mapping.name == "[heap]" || mapping.name.starts_with("[anon:");
     plain && mapping.inode == 0 && !mapping.shared && mapping.is_writable()
 }
 
-/// The parts of a mapping, as its first address and behind its last; none if no block lies whole in it.
+/// The first address of a mapping's whole regions, and the first one after; none without a whole region.
 pub fn blocks(mapping: &Mapping) -> Option<(u64, u64)> {
     let (from, to) = (mapping.start.next_multiple_of(HUGE_BYTES), mapping.end / HUGE_BYTES * HUGE_BYTES);
     (from < to).then_some((from, to))
 }
 
-/// All parts of `mappings` that have any page, by address.
+/// All regions of `mappings` with any page, by address.
 ///
 /// # Errors
 /// If the process has ended, or the kernel has no `PAGEMAP_SCAN`.
@@ -37,7 +37,7 @@ pub fn views(pagemap: &File, mappings: &[Mapping]) -> io::Result<Vec<RegionView>
     Ok(views)
 }
 
-/// Counts a region's pages for the parts that they lie in. Regions come in order.
+/// Adds a run of pages to the regions that it overlaps. Runs come in order.
 fn add(region: &Region, views: &mut Vec<RegionView>) {
     let mut at = region.start;
     while at < region.end {

@@ -1,9 +1,9 @@
-//! Samples by the processor: every so many loads and stores that missed the last level of TLBs, with their addresses
-//! (Intel: `MEM_INST_RETIRED.STLB_MISS_LOADS` and `_STORES`, precise; events 0xd0 with masks 0x11 and 0x12, which
-//! have the same numbers under the names `MEM_UOPS_RETIRED` and `DTLB_MISS` on older and small cores).
+//! Samples by the processor: one in so many loads and stores that missed the last TLB level, with addresses (Intel:
+//! `MEM_INST_RETIRED.STLB_MISS_LOADS` and `_STORES`, precise; event 0xd0 with masks 0x11 and 0x12, which older and
+//! small cores have under the names `MEM_UOPS_RETIRED` and `DTLB_MISS`).
 //!
-//! AMD's IBS samples operations, not misses: most samples would say nothing, and are not worth their price at one in a
-//! hundred; it is not supported.
+//! AMD's IBS samples operations, not misses: most samples would say nothing and are not worth their price for one
+//! useful one in a hundred; it is not supported.
 
 mod ring;
 
@@ -18,18 +18,18 @@ use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io;
 
-/// Type of events by their numbers.
+/// Raw event type.
 const RAW: u32 = 4;
 const LOADS: u64 = 0x11d0;
 const STORES: u64 = 0x12d0;
-/// One sample for so many misses; a prime, so that no loop keeps step with it.
+/// Misses per sample; a prime, so that no loop keeps step with it.
 const PERIOD: u64 = 10_007;
-/// Samples have an address.
+/// Samples carry an address.
 const ADDRESS: u64 = 1 << 3;
 /// Precise (2).
 const FLAGS: u64 = perf::USER_ONLY | 2 << 15;
 
-/// An event of a thread, with its ring.
+/// A thread's event, with its ring.
 #[derive(Debug)]
 struct Event {
     ring: Ring,
@@ -37,11 +37,11 @@ struct Event {
     _file: File,
 }
 
-/// The way itself.
+/// The sampler.
 #[derive(Debug)]
 pub struct Pmu {
     threads: HashMap<Pid, Vec<Event>>,
-    /// Processor time of the process when the rings were emptied last.
+    /// The process's processor time when the rings were last drained.
     until: f64,
     lost: u64,
 }
@@ -99,7 +99,7 @@ fn event(thread: Pid, config: u64) -> io::Result<Event> {
 }
 
 impl Pmu {
-    /// Begins to sample all threads of a process.
+    /// Starts sampling all threads of a process.
     ///
     /// # Errors
     /// If processor, kernel or user cannot.
@@ -111,7 +111,7 @@ impl Pmu {
         Ok(pmu)
     }
 
-    /// Samples new threads too, and forgets those that ended.
+    /// Adds new threads and drops ended ones.
     fn follow_threads(&mut self, pid: Pid) -> io::Result<()> {
         let mut before = std::mem::take(&mut self.threads);
         for entry in fs::read_dir(format!("/proc/{pid}/task"))? {
@@ -121,7 +121,7 @@ impl Pmu {
             let events = match before.remove(&thread) {
                 Some(events) => events,
                 None => match events(thread) {
-                    // It has ended meanwhile.
+                    // It ended meanwhile.
                     Err(error) if error.raw_os_error() == Some(3) => continue,
                     other => other?,
                 },
@@ -155,7 +155,7 @@ impl Sampler for Pmu {
     }
 
     fn kernel_seconds(&self) -> f64 {
-        // Interrupts are counted as the process's own time.
+        // Interrupts count as the process's own time.
         0.0
     }
 
@@ -165,8 +165,8 @@ impl Sampler for Pmu {
     }
 }
 
-/// Samples by part, if the process had `ran` seconds of processor time meanwhile. What was lost is taken to have been
-/// spread as what was not.
+/// Samples by region, if the process ran `ran` seconds of processor time meanwhile. Lost samples are assumed to be
+/// distributed like the others.
 fn counted(parts: &[RegionView], contents: &Contents, ran: f64) -> Vec<RegionMisses> {
     let mut by_part: HashMap<u64, Vec<u64>> = HashMap::new();
     for &address in &contents.addresses {

@@ -1,9 +1,8 @@
-//! Samples by `/proc/PID/clear_refs` and the `Referenced` of `/proc/PID/smaps`: how many pages of each mapping were
-//! walked for since their accessed bits were cleared. Needs no more than the right to look into the process.
+//! Samples by `/proc/PID/clear_refs` and `Referenced` of `/proc/PID/smaps`: how many pages of each mapping were walked
+//! for since their accessed bits were cleared. Needs only the right to inspect the process.
 //!
-//! Only mappings are told apart: what a mapping has is divided over its parts by their resident pages. A part that is
-//! never touched is charged like its busy neighbours, which APPROX-ONLINE would not do; a mapping that is idle as a
-//! whole is not charged.
+//! The resolution is one mapping: its walks are divided over its regions by their resident pages. So an untouched
+//! region is charged like its busy neighbours, unlike in APPROX-ONLINE; an entirely idle mapping is not charged.
 
 use super::estimate::{Interval, rate};
 use super::policy::{MissedPages, RegionMisses, RegionView};
@@ -16,10 +15,10 @@ use std::io;
 use std::thread::sleep;
 use std::time::Duration;
 
-/// Fewer walked pages than this of a mapping are no sign that two of a part are.
+/// Fewer walked pages in a mapping do not show that two of a region were walked for.
 const PAGES_LEAST: u64 = 2;
 
-/// The way itself.
+/// The sampler.
 #[derive(Debug)]
 pub struct ReferencedBits {
     interval: Interval,
@@ -41,10 +40,10 @@ pub fn check() -> Result<(), UnusableSampler> {
 }
 
 impl ReferencedBits {
-    /// For a process that this user may look into.
+    /// Opens it for a process that this user may inspect.
     ///
     /// # Errors
-    /// If it may not.
+    /// If this user may not.
     pub fn open(pid: Pid) -> Result<ReferencedBits, UnusableSampler> {
         check()?;
         let path = format!("/proc/{pid}/clear_refs");
@@ -88,14 +87,14 @@ impl Sampler for ReferencedBits {
     }
 }
 
-/// Small pages of a mapping, and those that were walked for. Huge pages are taken to have been: that is the cautious
-/// side.
+/// A mapping's small pages, and how many were walked for. Huge pages are assumed to be among the walked ones, the
+/// cautious side.
 fn small(mapping: &Mapping) -> (u64, u64) {
     let pages = |bytes: u64| bytes.saturating_sub(mapping.huge_bytes) / 4096;
     (pages(mapping.resident_bytes), pages(mapping.referenced_bytes))
 }
 
-/// What mappings say of the parts in them, if the process had `ran` seconds of processor time.
+/// Estimates regions' misses from mappings, if the process ran `ran` seconds of processor time meanwhile.
 fn estimated(parts: &[RegionView], mappings: &[Mapping], ran: f64) -> Vec<RegionMisses> {
     let of_part = |part: &RegionView| {
         let place = mappings.partition_point(|mapping| mapping.end <= part.start);

@@ -1,4 +1,4 @@
-//! A round: how the memory looks, a sample of its misses, charges, and the promotions that are due.
+//! A round: reads the memory, samples its misses, charges, and makes due promotions.
 
 use super::journal::{Decision, DecisionKind, Times, Watcher};
 use super::policy::{DuePromotion, Policy, RegionState, RegionView};
@@ -15,28 +15,28 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-/// What rounds need and leave.
+/// The state between rounds.
 pub struct Rounds {
     pid: Pid,
     /// The process.
     pub handle: Handle,
-    /// Where samples come from.
+    /// The source of samples.
     pub sampler: Box<dyn Sampler>,
     /// What decides.
     pub policy: Policy,
     dry_run: bool,
-    /// Parts from this address on have their turn next.
+    /// Address at which the next turn of regions begins.
     turn: u64,
     /// Rounds so far.
     pub count: u64,
-    /// Promotions that failed.
+    /// Failed promotions.
     pub failures: u64,
     /// Processor time of promotions.
     pub promotion_seconds: f64,
 }
 
 impl Rounds {
-    /// None yet.
+    /// Before the first round.
     pub fn new(pid: Pid, handle: Handle, sampler: Box<dyn Sampler>, policy: Policy, dry_run: bool) -> Rounds {
         Rounds {
             pid,
@@ -51,8 +51,8 @@ impl Rounds {
         }
     }
 
-    /// One more. `began` are the times now, `past` the process's processor time when all began. Returns whether it was
-    /// quiet: nothing missed, and all parts had their turn.
+    /// Runs one round. `began` are the times now, `past` the process's processor time at the start of everything.
+    /// Returns whether it was quiet: nothing missed, and all regions had their turn.
     pub fn round(
         &mut self,
         began: Times,
@@ -62,7 +62,7 @@ impl Rounds {
     ) -> Result<bool, PromoteError> {
         self.count += 1;
         let begun = Instant::now();
-        // The mappings are opened each time: the process may have become another program.
+        // Opened each time: the process may have become another program.
         let pagemap = pagemap::open(self.pid)?;
         let mappings = pagemap::user_mappings(self.pid)?;
         let views = parts::views(&pagemap, &mappings).map_err(|error| self.failed(error))?;
@@ -92,8 +92,8 @@ impl Rounds {
         Ok(all && found.iter().all(|found| found.misses_per_second == 0.0))
     }
 
-    /// The parts that are to be sampled now: half of them those with most charges, the others by turns. And whether all
-    /// have had their turn with these.
+    /// The regions to sample now: half are those with most charges, the others take turns. And whether all have had
+    /// their turn with these.
     fn turn(&mut self) -> (Vec<RegionView>, bool) {
         let watched: Vec<&RegionState> = self.policy.watched().collect();
         let most = self.sampler.parts_at_once();
@@ -181,12 +181,12 @@ impl Rounds {
     }
 }
 
-/// Whether the process has forbidden huge pages for all its memory, so that none need be tried.
+/// Whether the process forbids huge pages for all its memory, so that trying is useless.
 fn is_forbidden(pid: Pid) -> bool {
     maps::proc_text(pid, "status").is_ok_and(|status| is_disabled(&status))
 }
 
-/// Why a part cannot be on a huge page now.
+/// Why a region cannot be on a huge page now.
 fn reason(pid: Pid, pagemap: &File, start: u64, error: &io::Error) -> String {
     let around = HostConditions::of(pid);
     let seen = maps::detailed_mappings(pid)

@@ -1,4 +1,4 @@
-//! The loop: rounds, as far apart as they may be, until the process ends or we are to.
+//! The main loop: rounds with pauses, until the process ends or we stop.
 
 use super::choice::{self, SamplerSelection};
 use super::journal::{Ended, PromotionStatus, Summary, Times, Watcher};
@@ -13,31 +13,31 @@ use crate::tracing::sys::Pid;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// So long we sleep at most before we look whether anything is to be done: each look costs processor time.
+/// Longest sleep before checking for work: each check costs processor time.
 const TICK: Duration = Duration::from_secs(1);
-/// So long at least.
+/// Shortest sleep.
 const TICK_LEAST: Duration = Duration::from_millis(20);
 
-/// What is wanted.
+/// Options of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// By what misses are sampled; none for the best that can be used.
+    /// The sampler; none: the best that works.
     pub way: Option<SamplerKind>,
-    /// What the policy keeps to.
+    /// The policy's limits.
     pub limits: Limits,
-    /// The share of the process's processor time that sampling may use.
+    /// The share of the process's processor time for sampling.
     pub own_share: f64,
-    /// It ends after so many seconds.
+    /// Stop after this many seconds.
     pub seconds: Option<f64>,
-    /// Whether all is done but the promotions.
+    /// Whether to do everything except the promotions.
     pub dry_run: bool,
 }
 
-/// Promotes parts of process `pid` until it ends, `stop` is set, or the time is over. What was set on the host is taken
-/// back before this returns.
+/// Promotes regions of process `pid` until it ends, `stop` is set, or the time is over. Restores host settings before
+/// it returns.
 ///
 /// # Errors
-/// If the host, the kernel or this user cannot, there is no such process, or sampling fails.
+/// If host, kernel or user cannot, there is no such process, or sampling fails.
 pub fn run(
     pid: Pid,
     options: &Options,
@@ -46,7 +46,7 @@ pub fn run(
     watcher: &mut dyn Watcher,
 ) -> Result<Summary, PromoteError> {
     check_kernel()?;
-    // Says best why a process cannot be read.
+    // This gives the best reason if a process cannot be read.
     pagemap::open(pid)?;
     pagemap::user_mappings(pid)?;
     let io = |error| PromoteError::Io { pid, error };
@@ -80,7 +80,7 @@ pub fn run(
     })
 }
 
-/// Processor times when it began, in seconds, and when that was.
+/// The start: processor times in seconds, and the moment.
 struct Clocks {
     pid: Pid,
     begun: Instant,
@@ -94,7 +94,7 @@ impl Clocks {
         Ok(Clocks { pid, begun: Instant::now(), target, own })
     }
 
-    /// The times by now. The process's stay where they were when it is gone.
+    /// The present times. Those of a process that is gone stay as they were.
     fn read(&self, before: Times, rounds: &Rounds) -> std::io::Result<Times> {
         let target = processor_seconds(self.pid).map_or(before.target, |now| now - self.target);
         Ok(Times {
@@ -115,14 +115,14 @@ struct PromotionLoop {
     clocks: Clocks,
     pace: Pace,
     rounds: Rounds,
-    /// When the next round may be.
+    /// When the next round may start.
     next: Duration,
     times: Times,
-    /// On which the process may run.
+    /// Processors that the process may run on.
     processors: f64,
-    /// Ways that cannot be used, or no longer.
+    /// Samplers that do not work, or no longer.
     unable: Vec<UnusableSampler>,
-    /// Whether another way may be taken when one fails.
+    /// Whether another sampler may replace one that fails.
     is_free: bool,
 }
 
@@ -173,7 +173,8 @@ impl PromotionLoop {
         self.clocks.begun.elapsed() >= self.next && self.lack() == 0.0
     }
 
-    /// Not beyond the next round, which cannot be before the process could have used what lacks, nor beyond the end.
+    /// Sleeps at most until the next round, which must wait until the process can have used the lacking time, and at
+    /// most until the end.
     fn sleep(&self, seconds: Option<f64>) -> Duration {
         let lack = Duration::from_secs_f64((self.lack() / self.processors).min(TICK.as_secs_f64()));
         let pause = self.next.saturating_sub(self.clocks.begun.elapsed());
@@ -182,7 +183,7 @@ impl PromotionLoop {
         pause.max(lack).max(TICK_LEAST).min(TICK).min(left)
     }
 
-    /// A round; why it is over, if it is. A way to sample that fails is left for the next.
+    /// One round; returns why the run ends, if it does. Replaces a sampler that fails.
     fn round(&mut self, stop: &AtomicBool, watcher: &mut dyn Watcher) -> Result<Option<Ended>, PromoteError> {
         let before = self.times;
         let outcome = self.rounds.round(before, self.clocks.target, stop, watcher);
@@ -208,7 +209,7 @@ impl PromotionLoop {
         Ok(None)
     }
 
-    /// Samples by the best way that is left after this one failed; the end if there is none.
+    /// Switches to the best sampler left after this one failed; returns the end if there is none.
     fn next_way(&mut self, failed: SamplerKind, error: &std::io::Error) -> Option<Ended> {
         let enable = "end what else uses it, and try again";
         self.unable.push(UnusableSampler::new(
@@ -237,7 +238,7 @@ mod tests {
     use crate::promote::policy::{FACTOR, RegionMisses, RegionView};
     use crate::promote::sampler::{Sampler, Target};
 
-    /// As DAMON, when someone else takes it.
+    /// Fails as DAMON does if someone else takes it.
     struct Lost;
 
     impl Sampler for Lost {

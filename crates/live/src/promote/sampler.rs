@@ -1,4 +1,4 @@
-//! Where samples of misses come from: one file for each way.
+//! Samplers of misses; each kind has its own file.
 
 use super::policy::{RegionMisses, RegionView};
 use crate::tracing::sys::Pid;
@@ -9,47 +9,47 @@ use std::io;
 /// A process whose misses are sampled.
 #[derive(Clone, Copy, Debug)]
 pub struct Target<'a> {
-    /// Its number.
+    /// Its process id.
     pub pid: Pid,
     /// Its page map.
     pub pagemap: &'a File,
 }
 
-/// A way to find out which parts of its memory a process misses the TLB for.
+/// Finds the regions for which a process misses the TLB.
 pub trait Sampler {
-    /// As it is chosen and told.
+    /// Its kind.
     fn way(&self) -> SamplerKind;
 
-    /// How many parts it samples in one round; more have to take turns.
+    /// How many regions it samples per round; more take turns.
     fn parts_at_once(&self) -> usize;
 
-    /// Samples these parts, which are not on huge pages, and waits as long as that takes. Parts of which nothing could
-    /// be found out are left out.
+    /// Samples these regions, which are not on huge pages, and waits as long as that takes. Regions without findings
+    /// are left out.
     ///
     /// # Errors
-    /// If the process has ended, or sampling has failed.
+    /// If the process has ended, or sampling failed.
     fn sample(&mut self, target: Target<'_>, parts: &[RegionView]) -> Result<Vec<RegionMisses>, SampleError>;
 
-    /// Processor time, in seconds, that threads of the kernel have used for it so far.
+    /// Processor time, in seconds, of kernel threads that sample.
     fn kernel_seconds(&self) -> f64;
 
-    /// What was left out, and why, for people.
+    /// What was skipped and why, as text.
     fn notes(&self) -> Vec<String> {
         Vec::new()
     }
 }
 
-/// Why there are no more samples.
+/// Why sampling ended.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SampleError {
     /// The process is gone.
     #[error("the process ended while it was sampled")]
     Ended,
-    /// The rest.
+    /// Anything else.
     #[error("sampling by {way} failed: {error}")]
     Io {
-        /// By what.
+        /// The sampler.
         way: SamplerKind,
         /// The reason.
         error: io::Error,
@@ -65,7 +65,7 @@ impl SampleError {
         }
     }
 
-    /// The same of a file in `/proc/PID`, which is gone with its process.
+    /// An error of a file in `/proc/PID`, which disappears with its process.
     pub(super) fn of_process(way: SamplerKind, error: io::Error) -> SampleError {
         match error.kind() {
             io::ErrorKind::NotFound => SampleError::Ended,
@@ -74,20 +74,20 @@ impl SampleError {
     }
 }
 
-/// Why a way cannot be used here.
+/// Why a kind of sampler does not work here.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{way}: {why}")]
 pub struct UnusableSampler {
-    /// Which.
+    /// Its kind.
     pub way: SamplerKind,
     /// Why.
     pub why: String,
-    /// What would enable it.
+    /// How to enable it.
     pub enable: String,
 }
 
 impl UnusableSampler {
-    /// A way that cannot be used.
+    /// The reason and the remedy.
     pub(super) fn new(
         way: SamplerKind,
         why: impl Into<String>,
@@ -97,10 +97,10 @@ impl UnusableSampler {
     }
 }
 
-/// The ways, best first.
+/// The kinds of samplers, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SamplerKind {
-    /// The processor's own samples of misses, with their addresses.
+    /// The processor's own samples of misses, with addresses.
     Pmu,
     /// Accessed bits of single pages, by the kernel's DAMON.
     Damon,
@@ -112,7 +112,7 @@ impl SamplerKind {
     /// All, best first.
     pub const ALL: [SamplerKind; 3] = [SamplerKind::Pmu, SamplerKind::Damon, SamplerKind::Referenced];
 
-    /// As it is chosen.
+    /// Its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             SamplerKind::Pmu => "pmu",
@@ -121,7 +121,7 @@ impl SamplerKind {
         }
     }
 
-    /// What its figures are.
+    /// What it samples.
     pub fn title(self) -> &'static str {
         match self {
             SamplerKind::Pmu => "precise samples of misses by the processor, in which all misses are alike",

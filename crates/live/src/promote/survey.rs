@@ -1,4 +1,4 @@
-//! What of a process's memory is on huge pages already, and what keeps the rest from them, before anything is sampled.
+//! What of a process's memory is on huge pages already, and what keeps the rest off, before any sampling.
 
 use super::PromoteError;
 use super::parts::{is_candidate, views};
@@ -9,43 +9,43 @@ use crate::tracing::maps::{self, Mapping};
 use crate::tracing::sys::Pid;
 use std::collections::BTreeMap;
 
-/// What was seen of a process.
+/// A process's memory before sampling.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Survey {
-    /// Memory in huge pages that were set aside (hugetlb), by the size of its pages in bytes: bytes that are there.
+    /// Resident bytes of hugetlb memory, by page size in bytes.
     pub pools: BTreeMap<u64, u64>,
-    /// How far the process itself forbids huge pages.
+    /// What the process itself forbids.
     pub forbids: Option<HugePageBan>,
-    /// Bytes of its memory that are there and marked against huge pages (`MADV_NOHUGEPAGE`).
+    /// Resident bytes marked against huge pages (`MADV_NOHUGEPAGE`).
     pub refused_bytes: u64,
-    /// Memory that could be on huge pages by all settings and marks, and is not.
+    /// Memory that settings and marks allow on huge pages, but that is not.
     pub grown: Option<GrownBlocks>,
 }
 
-/// What a process has forbidden by `prctl(PR_SET_THP_DISABLE)`, or its parent for it.
+/// Huge pages forbidden by `prctl(PR_SET_THP_DISABLE)` of the process or its parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HugePageBan {
-    /// Huge pages for all its memory.
+    /// For all memory.
     All,
-    /// For all but what is marked (`PR_THP_DISABLE_EXCEPT_ADVISED`, Linux 6.18). It shows in mode `always` alone: in
-    /// the others the kernel does so by itself.
+    /// For all but marked memory (`PR_THP_DISABLE_EXCEPT_ADVISED`, Linux 6.18). Matters only in mode `always`: other
+    /// modes behave so anyway.
     Unmarked,
 }
 
-/// Blocks of 2 MiB on small pages though huge ones are allowed there: most of their pages were there before the block
-/// lay whole in its mapping.
+/// 2 MiB blocks on small pages although huge ones are allowed: most of their pages came before the block lay whole in
+/// its mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GrownBlocks {
     /// How many.
     pub blocks: u64,
-    /// Those of them in the heap.
+    /// Those in the heap.
     pub heap_blocks: u64,
-    /// Whether nothing else can be why: the kernel has failed to give, or has split, fewer huge pages since it began
-    /// than there are such blocks. Else some of them may be of that kind.
+    /// Whether nothing else explains them: since boot the kernel failed to give or split fewer huge pages than there
+    /// are such blocks. Otherwise some may have failed or been split.
     pub is_certain: bool,
 }
 
-/// Looks at a process.
+/// Surveys a process.
 ///
 /// # Errors
 /// If it is gone or may not be read.
@@ -63,8 +63,7 @@ pub fn survey(pid: Pid) -> Result<Survey, PromoteError> {
     Ok(found(&mappings, &small, &HostConditions::of(pid), &kernel()))
 }
 
-/// By mappings as `smaps` tells them, and the blocks among those that may have huge pages which are mostly there and
-/// small.
+/// From mappings with `smaps` details, and the blocks that may have huge pages but are mostly resident in small ones.
 fn found(mappings: &[Mapping], small: &[u64], around: &HostConditions, kernel: &str) -> Survey {
     let mut pools = BTreeMap::new();
     for mapping in mappings.iter().filter(|mapping| mapping.pool_bytes > 0) {
@@ -93,7 +92,7 @@ fn forbids(mappings: &[Mapping], around: &HostConditions, kernel: &str) -> Optio
     if around.disabled {
         return Some(HugePageBan::All);
     }
-    // In this mode the kernel would allow them for memory that has a whole block and no mark.
+    // In this mode the kernel would allow huge pages for unmarked memory with a whole block.
     let could = |mapping: &&Mapping| {
         let whole = mapping.start.next_multiple_of(HUGE_BYTES) + HUGE_BYTES <= mapping.end;
         is_candidate(mapping) && whole && !mapping.huge_refused && !mapping.huge_wanted && !mapping.special

@@ -40,7 +40,7 @@ fn a_part_is_due_when_its_misses_have_paid_an_eighth() {
     assert_eq!(policy.watched().map(|part| part.view.start).collect::<Vec<_>>(), [B]);
 }
 
-/// Of those that are due, the one with most charges is first.
+/// The due region with most charges comes first.
 #[test]
 fn the_dearest_is_first() {
     let mut policy = policy(&[view(A), view(B)]);
@@ -62,7 +62,7 @@ fn one_page_that_misses_is_no_reason() {
     assert!(policy.due().is_some());
 }
 
-/// A huge page among very many that miss would itself be missed for: its neighbours are seldom in the TLB.
+/// One huge page among very many missing pages would be missed for itself: its neighbours are seldom in the TLB.
 #[test]
 fn misses_without_neighbours_in_the_tlb_are_not_charged() {
     let many: Vec<RegionView> = (0..1000).map(|i| view(i * HUGE_BYTES)).collect();
@@ -72,7 +72,7 @@ fn misses_without_neighbours_in_the_tlb_are_not_charged() {
     policy.charge(1.0, &all);
     let charges = policy.parts().next().unwrap().charges;
     assert!((charges - 1000.0 * (1.0 - (-0.1f64).exp())).abs() < 1e-6, "a tenth of an entry each: {charges}");
-    // The same if only some of them have been sampled.
+    // The same if only some were sampled.
     let mut policy = Policy::new(PRICES, Limits { entries: 100, ..LIMITS });
     policy.look(0.0, &many);
     policy.charge(1.0, &all[..10]);
@@ -173,7 +173,7 @@ fn a_dry_run_decides_the_same_once() {
     assert_eq!((policy.due(), policy.promotions, policy.saved()), (None, 1, 0.0));
 }
 
-/// As long as a part has few pages it is not sampled, and what is found later says nothing of that time.
+/// A region with few pages is not sampled, and later samples say nothing about that time.
 #[test]
 fn a_part_is_not_charged_for_when_it_was_hardly_there() {
     let few = RegionView { resident_pages: PAGES_LEAST - 1, ..view(A) };
