@@ -110,14 +110,14 @@ pub enum LayoutError {
     },
 }
 
-/// Runs a program to its end with the objects of a plan at their places, and the programs that it starts too.
-/// `loaded` is told of each image whose loader is done, if [`Options::verify`] is set.
+/// Runs a program to its end with a plan's objects at their places; so too the programs it starts. `loaded` gets each
+/// image whose loader is done, if [`Options::verify`] is set.
 ///
-/// Must be called on the thread that is to trace them; it waits for them there. Processes that outlive the first one
-/// run on, no longer traced.
+/// Call this on the thread that traces them; it waits there. Processes that outlive the first one run on, no longer
+/// traced.
 ///
 /// # Errors
-/// If this host does not permit it, or the program cannot be started or placed. Then it has not begun.
+/// If this host does not permit it, or the program cannot be started or placed. Then it was not started.
 pub fn run(
     command: &[OsString],
     objects: &[Object],

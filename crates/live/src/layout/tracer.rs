@@ -1,4 +1,4 @@
-//! What is done to each new program, and what is looked at of it.
+//! Places libraries in each new program, and checks where they landed.
 
 use super::install::{StubInstaller, StubStep};
 use super::landing::{State, landings};
@@ -11,11 +11,11 @@ use crate::tracing::sys::{self, Pid};
 use pagewalk_layout::files::Object;
 use std::ffi::OsString;
 
-/// What is under way with a process.
+/// The work on a process.
 enum Stage {
-    /// Gets the code.
+    /// The stub is being installed.
     Installing(Box<StubInstaller>),
-    /// Has it, and loads its libraries; stops at system calls.
+    /// The stub is in place, and libraries are loading; stops at system calls.
     Loading(Box<StubInstaller>),
 }
 
@@ -68,7 +68,7 @@ impl Work for LayoutWork<'_> {
         match begun {
             Ok(installing) => Some(Stage::Installing(Box::new(installing))),
             Err(obstacle) => {
-                // What stands in the way of a child is told with its image.
+                // A child's obstacle is reported with its image.
                 self.refused = Some(obstacle).filter(|_| number == 0);
                 None
             }
@@ -95,7 +95,7 @@ impl Work for LayoutWork<'_> {
                 JobStep::Job(Stage::Loading(installed))
             }
             Stage::Loading(_) => {
-                // The first call of the program's own, or of its libraries': all have been mapped.
+                // The program's or its libraries' first own call: everything has been mapped.
                 image.at_start = landings(pid, self.objects, image.slid_bytes);
                 (self.loaded)(image);
                 if self.options.release { JobStep::LetGo } else { JobStep::Done }

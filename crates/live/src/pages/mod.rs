@@ -138,7 +138,7 @@ pub enum PagesError {
     /// The program did not start.
     #[error(transparent)]
     Launch(#[from] LaunchError),
-    /// A file of the plan.
+    /// A file of the plan is missing.
     #[error("{file} of the plan cannot be found: {error}")]
     File {
         /// Its path.
@@ -146,7 +146,7 @@ pub enum PagesError {
         /// Why.
         error: io::Error,
     },
-    /// The program cannot have the plan. It did not begin.
+    /// The program cannot have the plan. It was not started.
     #[error("{program} cannot have its huge pages planned: {obstacle}")]
     Program {
         /// Its path.

@@ -1,37 +1,37 @@
-//! Why a range is not on huge pages, from the facts alone.
+//! Decides why a range is not on huge pages, from facts alone.
 
 use super::host::{HUGE_BYTES, HostConditions, Mode};
 use super::inspection::RangeSnapshot;
 use super::plan::What;
 use super::table::TableEntry;
 
-/// What is known of a range.
+/// The facts about a range.
 #[derive(Clone, Copy, Debug)]
 pub struct RangeFacts<'a> {
-    /// Which range.
+    /// The range.
     pub what: &'a What,
-    /// What the code in the program wrote of it.
+    /// The code's record of it.
     pub entry: TableEntry,
-    /// How many mappings of its length there were.
+    /// Number of mappings of its length.
     pub mappings: u64,
     /// Whether the program put a filter on its system calls.
     pub quiet: bool,
-    /// The moment with most of it on huge pages; none if nobody looked while it was there.
+    /// The inspection with most of it on huge pages; none if it was never inspected.
     pub best: Option<RangeSnapshot>,
-    /// The last moment that it was looked at.
+    /// The last inspection.
     pub last: Option<RangeSnapshot>,
-    /// What was around it at that moment.
+    /// The conditions at that time.
     pub around: HostConditions,
 }
 
-/// Why a range is not on huge pages, or not all.
+/// Why all or part of a range is not on huge pages.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Reason {
     /// Too few mappings of its length, or none of its file; no heap.
     #[error("it never appeared: {0}")]
     NeverAppeared(String),
-    /// Gone too soon.
+    /// Gone before the first inspection.
     #[error("it was gone before it was looked at")]
     NotLookedAt,
     /// Less than a huge page.
@@ -43,7 +43,7 @@ pub enum Reason {
     /// No pages at all.
     #[error("it was never touched: none of its whole 2 MiB blocks has a page")]
     NeverTouched,
-    /// It was huge before.
+    /// Huge before.
     #[error("it was split since: {0} KiB were on huge pages and are no longer")]
     Split(u64),
     /// `MADV_NOHUGEPAGE`.
@@ -55,41 +55,41 @@ pub enum Reason {
     /// `never`.
     #[error("huge pages are switched off: /sys/kernel/mm/transparent_hugepage/enabled is `never`")]
     Never,
-    /// No such kernel.
+    /// The kernel lacks huge pages.
     #[error("this kernel has no transparent huge pages (CONFIG_TRANSPARENT_HUGEPAGE)")]
     NoKernel,
     /// A filter.
     #[error("the program put a seccomp filter on its calls before it appeared, so nothing more was marked")]
     Filtered,
-    /// The kernel refused the mark.
+    /// The mark failed.
     #[error("the kernel refused the mark: error {0}")]
     MarkFailed(u64),
-    /// Not for such files.
+    /// The file system lacks huge pages.
     #[error("its file system has no huge pages for it")]
     FileSystem,
-    /// Nothing free.
+    /// No free block.
     #[error("no free block of 2 MiB is left (/proc/buddyinfo)")]
     NoFreeBlock,
-    /// The limit.
+    /// The cgroup's limit.
     #[error("the memory limit of its cgroup is nearly reached (memory.max, or memory.limit_in_bytes)")]
     Limited,
-    /// Small pages were there first.
+    /// Small pages came first.
     #[error("its pages were there before it was marked, or the kernel had no huge page at that moment")]
     Fallback,
-    /// Small pages were there before there was room for a huge one.
+    /// Small pages came before a huge one fitted.
     #[error(
         "its small pages were there before their 2 MiB lay whole in a mapping that may have huge pages, and the kernel \
          keeps them: grow by whole 2 MiB, and mark before the first touch"
     )]
     Grown,
-    /// Set aside.
+    /// hugetlb memory.
     #[error("it is on huge pages already, which were set aside for it (hugetlb): nothing is to be done")]
     Pool,
 }
 
 impl Reason {
-    /// Whether the memory was there, in use, and seen not to be on huge pages. What was not there is no fault of the
-    /// plan's: another input may bring it.
+    /// Whether the memory existed, was used, and was seen on small pages. Missing memory does not count against the
+    /// plan: another input may produce it.
     pub fn is_fault(&self) -> bool {
         !matches!(self, Reason::NeverAppeared(_) | Reason::NotLookedAt | Reason::NeverTouched | Reason::Pool)
     }
@@ -115,7 +115,7 @@ pub fn reason(facts: &RangeFacts<'_>) -> Option<Reason> {
         return is_split.then(|| Reason::Split((best.huge - last.huge) / 1024));
     }
     let bytes = what.part().bytes().min(best.mapped);
-    // There was more of it, as of a heap that was given back.
+    // It was larger before, like a heap that has shrunk.
     if bytes < HUGE_BYTES && entry.marked_bytes >= HUGE_BYTES {
         return Some(Reason::NotLookedAt);
     }
@@ -170,7 +170,7 @@ fn not_given(best: &RangeSnapshot, entry: TableEntry, quiet: bool, around: HostC
     if around.limited {
         return Reason::Limited;
     }
-    // So often the kernel had none, or split one, and there are more blocks than that.
+    // There are more small blocks than the kernel's failures and splits explain.
     let is_grown = around.failures.is_some_and(|failures| failures < best.small / HUGE_BYTES);
     if is_grown && best.eligible * 2 > best.mapped {
         return Reason::Grown;

@@ -1,4 +1,4 @@
-//! A program under a plan, from its start to its end.
+//! Runs a program under a plan from start to end.
 
 use super::install::{InstallSpec, InstallStep, PlanInstaller};
 use super::plan::Plan;
@@ -20,7 +20,7 @@ struct PlanWork<'a> {
     options: &'a Options,
     watch: &'a Watch<'a>,
     known: SiteCache,
-    /// By number of the image: its position among the planned ones.
+    /// By image number: its index among the planned images.
     planned: Vec<Option<usize>>,
     images: Vec<Image>,
     others: Vec<String>,
@@ -28,11 +28,11 @@ struct PlanWork<'a> {
     refused: Option<Obstacle>,
 }
 
-/// Runs a program to its end with the ranges of a plan on huge pages, and the programs that it starts too if they are
-/// the planned one.
+/// Runs a program to its end with a plan's ranges on huge pages; so too the programs it starts, if they are the planned
+/// one.
 ///
-/// Must be called on the thread that is to trace them; it waits for them there. Processes that outlive the first one
-/// run on, no longer traced.
+/// Call this on the thread that traces them; it waits there. Processes that outlive the first one run on, no longer
+/// traced.
 ///
 /// # Errors
 /// If this host does not permit it, or the program cannot be started or changed.
@@ -40,8 +40,9 @@ pub fn run(command: &[OsString], plan: &Plan, options: &Options, relay: &Relay) 
     let table = Table::new(plan).map_err(|(file, error)| PagesError::File { file, error })?;
     let watch = Watch::new(plan, &table);
     let (work, tracers, timed) = std::thread::scope(|scope| {
-        // Before the program begins: later, this thread would begin where the program has just stopped, and have it
-        // go on elsewhere. From then on each of its unmappings would have to be told to two processors.
+        // Started before the program: a later thread would take the processor on which the program just stopped, and
+        // the program would resume on another. After that, each of its unmappings would have to interrupt two
+        // processors.
         let looks = scope.spawn(|| watch.run());
         let followed = follow(command, plan, options, relay, &table, &watch);
         watch.end();
@@ -53,7 +54,7 @@ pub fn run(command: &[OsString], plan: &Plan, options: &Options, relay: &Relay) 
     Ok(Run { timed, images, others, tracers })
 }
 
-/// From the start to the end: what was seen, which programs trace others, and what the first process took.
+/// From start to end: the inspections, programs that trace others, and the first process's times.
 fn follow<'a>(
     command: &[OsString],
     plan: &'a Plan,

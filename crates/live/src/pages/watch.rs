@@ -1,4 +1,4 @@
-//! Looking at planned ranges while programs run, and at their ends.
+//! Inspects planned ranges while programs run, and at their ends.
 
 use super::collapse::Handle;
 use super::host::{HUGE_BYTES, HostConditions, Mode};
@@ -19,11 +19,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::park_timeout;
 use std::time::Duration;
 
-/// The first look comes so soon, each next one half as much later again, up to the last.
+/// The first interval between inspections; each next one is half as long again, up to the last.
 const PERIOD: Duration = Duration::from_millis(20);
 const PERIOD_MAX: Duration = Duration::from_secs(1);
-/// A look at much memory takes long, and holds up what the program maps meanwhile: until the next one so many times as
-/// long passes. By processor time: a look that waits for a processor holds nothing up.
+/// Inspecting much memory takes long, and delays the program's own mapping calls: the pause is this many times as long.
+/// Counted in processor time, since an inspection that waits for a processor delays nobody.
 const REST: u32 = 50;
 
 /// All images of a run.
@@ -36,16 +36,16 @@ pub struct Watch<'a> {
 
 /// An image with its table.
 struct WatchedImage {
-    /// Its position among the images.
+    /// Its index among the images.
     image: usize,
     process: Pid,
     address: u64,
-    /// Of the memory of now: another program's is not taken for it.
+    /// Opened for this image: after an exec it does not show the next program's memory.
     memory: File,
     pagemap: File,
     handle: Option<Handle>,
     ranges: Vec<WatchedRange>,
-    /// None before the first look.
+    /// None before the first inspection.
     contents: Option<TableContents>,
     around: Option<HostConditions>,
     gone: bool,
@@ -61,7 +61,7 @@ struct WatchedRange {
 }
 
 impl<'a> Watch<'a> {
-    /// Nothing runs yet.
+    /// A watch without images.
     pub fn new(plan: &'a Plan, table: &'a Table) -> Watch<'a> {
         Watch { plan, table, watched: Mutex::default(), ended: AtomicBool::new(false) }
     }
@@ -70,7 +70,7 @@ impl<'a> Watch<'a> {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on an image is looked at; its table lies at `address`.
+    /// Starts inspecting an image; its table lies at `address`.
     pub fn add(&self, image: usize, process: Pid, address: u64) -> io::Result<()> {
         let watched = WatchedImage {
             image,
@@ -88,10 +88,10 @@ impl<'a> Watch<'a> {
         Ok(())
     }
 
-    /// Looks at an image that is about to end, by one of its threads.
+    /// Inspects an image that is about to end, through one of its threads.
     pub fn at_end(&self, image: usize, thread: Pid) {
         if let Some(watched) = self.watched().iter_mut().find(|watched| watched.image == image) {
-            // Of a copy that fork made, the memory is another.
+            // A forked copy has different memory.
             let own = Path::new(&format!("/proc/{}/task/{thread}", watched.process)).exists();
             if own && !watched.gone {
                 let _ = watched.look(thread, self.plan, self.table, false);
@@ -100,7 +100,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Looks at all images, again and again until [`Watch::end`].
+    /// Inspects all images repeatedly until [`Watch::end`].
     pub fn run(&self) {
         let mut period = PERIOD;
         loop {
@@ -117,12 +117,12 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Nothing is looked at any more.
+    /// Ends the inspections.
     pub fn end(&self) {
         self.ended.store(true, Ordering::Relaxed);
     }
 
-    /// What was found goes to the images.
+    /// Adds the findings to the images.
     pub fn finish(self, images: &mut [Image]) {
         for watched in self.watched.into_inner().unwrap_or_else(PoisonError::into_inner) {
             let image = watched.image;
@@ -152,7 +152,7 @@ impl WatchedImage {
                 what => present(thread, what, &mappings),
             };
             let mut seen = inspection::look(&self.pagemap, &mappings, &spans)?;
-            // Marks do not bring these onto huge pages.
+            // Marks do not put these on huge pages.
             let by_us = around.mode == Some(Mode::Never) || matches!(range.what, What::File { .. });
             if by_us && runs && !seen.is_huge() {
                 found.collapsed_bytes += self.handle.as_ref().map_or(0, |handle| collapse(handle, &spans));
@@ -167,7 +167,7 @@ impl WatchedImage {
         }
         self.contents = Some(contents);
         let free = |around: HostConditions| around.free_blocks.unwrap_or(u64::MAX);
-        // The scarcest moment.
+        // The moment with least free memory.
         if self.around.is_none_or(|before| free(around) <= free(before)) {
             self.around = Some(around);
         }
@@ -203,7 +203,7 @@ impl WatchedImage {
     }
 }
 
-/// Bytes that came onto huge pages. What cannot is told with the reason.
+/// Collapses what it can and returns the bytes. The reason for the rest is reported elsewhere.
 fn collapse(handle: &Handle, spans: &[(u64, u64)]) -> u64 {
     let mut bytes = 0;
     for &(start, length) in spans {
@@ -216,7 +216,7 @@ fn collapse(handle: &Handle, spans: &[(u64, u64)]) -> u64 {
     bytes
 }
 
-/// The place in a file that an address is of, if it is code.
+/// The place in a code file of an address, if it is code.
 fn caller(address: u64, mappings: &[Mapping]) -> Option<Caller> {
     let of = mappings.iter().find(|mapping| (mapping.start..mapping.end).contains(&address))?;
     if of.inode == 0 || of.protection & map::EXEC == 0 {

@@ -1,4 +1,4 @@
-//! Replaying the agent's decisions through the set-associative array of `setassoc`, the slow twin of the agent's.
+//! Replays the agent's decisions through the array of `setassoc`, the agent's slow twin.
 
 use super::agent::Control;
 use super::shared::{NO_PAGE, decision};
@@ -9,19 +9,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How often the log is read: often enough that it never fills between.
+/// How often to read the log, so that it never fills.
 const PERIOD: Duration = Duration::from_millis(2);
 
-/// What a replay found.
+/// The result of a replay.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplayReport {
-    /// Decisions that were replayed.
+    /// Replayed decisions.
     pub decisions: u64,
-    /// The first one that the twin would not have made, in words.
+    /// The first decision that the twin would not make, in words.
     pub first_difference: Option<String>,
 }
 
-/// The twin and what it saw.
+/// The twin, with what it has seen.
 struct Replay {
     twin: SetArray,
     checked: ReplayReport,
@@ -53,14 +53,14 @@ impl Replay {
     }
 }
 
-/// A thread that replays.
+/// A replaying thread.
 pub struct Checker {
     thread: JoinHandle<ReplayReport>,
     ended: Arc<AtomicBool>,
 }
 
 impl Checker {
-    /// Begins with an empty twin.
+    /// Starts with an empty twin.
     pub fn begin(control: Control, log_entries: u64, twin: SetArray) -> Checker {
         let ended = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&ended);
@@ -81,7 +81,7 @@ impl Checker {
         Checker { thread, ended }
     }
 
-    /// Replays what is left, after the agent has ended.
+    /// Replays the rest after the agent has ended.
     pub fn end(self) -> ReplayReport {
         self.ended.store(true, Ordering::Release);
         self.thread.join().expect("the replay does not panic")

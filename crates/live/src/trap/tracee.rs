@@ -1,4 +1,4 @@
-//! A stopped thread: letting it make a system call of ours.
+//! Makes a stopped thread execute our system calls.
 
 use super::shared::TEXT_BASE;
 use crate::tracing::maps;
@@ -8,10 +8,10 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// Where a stopped thread is to find the instruction `syscall`.
+/// Where a stopped thread finds a `syscall` instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SyscallSite {
-    /// Where it stands: the instruction is put there for the time of the call. For a thread that is alone.
+    /// At its own place: the instruction is written there during the call. Only for a thread that is alone.
     Here,
     /// In the agent's code.
     Agent,
@@ -19,17 +19,17 @@ pub enum SyscallSite {
 
 const SYSCALL: [u8; 2] = [0x0f, 0x05];
 
-/// Lets a stopped thread make system calls, with its signals held back meanwhile.
+/// Injects system calls into a stopped thread, with its signals held back.
 pub struct Injection {
     pid: Pid,
     /// Its memory.
     pub memory: File,
     saved: Registers,
     saved_mask: u64,
-    /// The bytes under the instruction, where it was put.
+    /// The bytes that the instruction replaced, if it did.
     covered: Option<[u8; 2]>,
     site: u64,
-    /// A stop that came meanwhile, to be sent again.
+    /// A stop signal that arrived meanwhile, to be sent again.
     stop_signal: bool,
 }
 
@@ -40,7 +40,7 @@ impl Injection {
         Injection::with(pid, site, saved, saved_mask)
     }
 
-    /// Begins where the filter stopped a system call, which is skipped, and begun anew at the end.
+    /// Begins where the filter stopped a system call; the call is skipped, and restarted at the end.
     pub fn begin_at_call(pid: Pid, site: SyscallSite) -> io::Result<Injection> {
         const CALL_BYTES: u64 = 2;
         let (now, saved_mask) = (sys::registers(pid)?, sys::signal_mask(pid)?);
@@ -50,7 +50,7 @@ impl Injection {
             .and_then(|()| Injection::with(pid, site, saved, saved_mask))
             .map(|injection| Injection { stop_signal, ..injection });
         if begun.is_err() {
-            // The call is begun anew all the same. If this fails the thread has just been killed.
+            // The call restarts all the same. On failure the thread has just been killed.
             let _ = put_back(pid, &saved, saved_mask, stop_signal);
         }
         begun
@@ -70,18 +70,18 @@ impl Injection {
         Ok(Injection { pid, memory, saved, saved_mask, covered, site: place, stop_signal: false })
     }
 
-    /// From now on the agent's code has the instruction.
+    /// From now on uses the instruction in the agent's code.
     pub fn move_to_agent(&mut self) -> io::Result<()> {
         self.site = TEXT_BASE;
         self.uncover()
     }
 
-    /// Makes a system call; its result, an error number below 0.
+    /// Makes a system call; returns its result, an error as a number below 0.
     pub fn call(&mut self, number: u64, [a, b, c, d, e, f]: [u64; 6]) -> io::Result<i64> {
         let registers = Registers {
             rip: self.site,
             rax: number,
-            // No system call is to be restarted.
+            // Prevents restarting a system call.
             orig_rax: u64::MAX,
             rdi: a,
             rsi: b,
@@ -110,19 +110,19 @@ impl Injection {
         Ok(())
     }
 
-    /// Puts everything back.
+    /// Restores everything.
     pub fn end(mut self) -> io::Result<()> {
         self.uncover()?;
         let saved = Registers { orig_rax: u64::MAX, ..self.saved };
         put_back(self.pid, &saved, self.saved_mask, self.stop_signal)
     }
 
-    /// The same where it began at a stop that may have been in the midst of a system call: that goes on. The thread
-    /// stands at a stop of its own again; how it goes on from there.
+    /// The same if it began at a stop that may be inside a system call, which continues. The thread is at a stop of its
+    /// own again; returns how to resume it.
     pub fn end_amid(mut self) -> io::Result<Resume> {
         self.uncover()?;
         put_back(self.pid, &self.saved, self.saved_mask, self.stop_signal)?;
-        // As it passes through the kernel's work on signals, which begins a call anew that was cut short.
+        // Passing through the kernel's signal handling restarts an interrupted call.
         sys::interrupt(self.pid)?;
         let mut signal = 0;
         loop {
@@ -137,37 +137,37 @@ impl Injection {
     }
 }
 
-/// Skips the call at which the filter stopped a thread, with its signals held back from then on.
+/// Skips the call at which the filter stopped a thread, and holds back its signals from then on.
 fn skip_call(pid: Pid, now: Registers, stop_signal: &mut bool) -> io::Result<()> {
     sys::set_signal_mask(pid, u64::MAX)?;
     sys::set_registers(pid, &Registers { orig_rax: u64::MAX, ..now })?;
     run_to_call(pid, stop_signal)
 }
 
-/// Gives a thread what it had, and sends a stop again that came meanwhile.
+/// Restores a thread's state, and sends again a stop signal that arrived meanwhile.
 fn put_back(pid: Pid, registers: &Registers, mask: u64, stop_signal: bool) -> io::Result<()> {
     sys::set_registers(pid, registers)?;
     sys::set_signal_mask(pid, mask)?;
     if stop_signal { sys::kill_thread(pid, sys::SIGSTOP) } else { Ok(()) }
 }
 
-/// Goes to the next beginning or end of a system call; notes whether its group is to be stopped.
+/// Runs to the next beginning or end of a system call; notes whether its group is to be stopped.
 fn run_to_call(pid: Pid, stop_signal: &mut bool) -> io::Result<()> {
     loop {
         sys::go(pid, Resume::ToCall, 0)?;
         match stops::next(pid)? {
             Some(WaitStatus::Call) => return Ok(()),
             Some(WaitStatus::Event(StopEvent::Seccomp, _)) => {}
-            // Its group stops, or goes on.
+            // Its group stops or continues.
             Some(WaitStatus::Event(StopEvent::Stop, signal)) => *stop_signal = stops::is_group_stop(signal),
-            // All signals that can be are held back; what is left is a stop.
+            // All blockable signals are held back; what is left is a stop.
             Some(WaitStatus::Signal(_)) => *stop_signal = true,
             _ => return Err(ended()),
         }
     }
 }
 
-/// Goes from the stop of an exec to the end of that system call, where others can be made.
+/// Runs from an exec stop to the end of that system call, where others can be made.
 pub fn finish_exec(pid: Pid) -> io::Result<()> {
     loop {
         sys::go(pid, Resume::ToCall, 0)?;
@@ -179,7 +179,7 @@ pub fn finish_exec(pid: Pid) -> io::Result<()> {
     }
 }
 
-/// It ends: it may stand at the event of that, or has ended, which the loop over all stops is to find.
+/// It is exiting or has ended, which the main loop will find.
 fn ended() -> io::Error {
     io::Error::other("it ended as it began")
 }
