@@ -8,12 +8,11 @@
 //!  M 0421c7cc,4
 //! ```
 //!
-//! Hexadecimal address, decimal bytes; the references of an instruction follow it. Lines that begin with `==` are
-//! Valgrind's own. There are no mappings, threads or system calls in it, and no code bytes.
+//! Hexadecimal address, decimal bytes; an instruction's references follow it. Lines that begin with `==` are Valgrind's
+//! own. There are no mappings, threads, system calls or code bytes.
 //!
-//! Files in the wild have more: lines of other options, what the program printed, other line ends, a third column,
-//! gzip. What cannot be mistaken is read or passed over, and notes tell of it; what was to be a line of the trace and
-//! is none is an error.
+//! Real files contain more: lines of other options, the program's output, other line ends, a third column, gzip.
+//! Unambiguous extras are read or skipped, with notes; a damaged line of the trace is an error.
 
 mod line;
 mod writer;
@@ -54,10 +53,10 @@ impl Importer for Format {
 /// Reads a Lackey trace.
 pub type LackeySource<R> = TextSource<R, Lackey>;
 
-/// Lines of Lackey's.
+/// The grammar of Lackey's lines.
 #[derive(Debug, Default)]
 pub struct Lackey {
-    /// Whether a line was Valgrind's: before, other text says that the file is another.
+    /// Whether a line was Valgrind's: other text before that means another kind of file.
     known: bool,
     /// The first process that a message named.
     process: Option<u32>,
@@ -131,7 +130,7 @@ impl Grammar for Lackey {
             Line::Behind(_) | Line::Other => Some(OUTPUT),
             Line::Syscall => Some(SYSCALLS),
             Line::ThirdColumn(_) => Some(THIRD_COLUMN),
-            // It tells whose references come.
+            // It shows whose references follow.
             Line::Message => {
                 let process = process_of(text)?;
                 let first = *self.process.get_or_insert(process);
@@ -152,7 +151,7 @@ impl Grammar for Lackey {
         }
     }
 
-    /// Takes the command from `==PID== Command: …`.
+    /// Reads the command from `==PID== Command: …`.
     fn head(line: &[u8], header: &mut StreamHeader) {
         let text = String::from_utf8_lossy(line);
         let command = text.split_once("== Command: ").map(|(_, command)| command);

@@ -13,7 +13,7 @@ pub(super) struct Slot {
 }
 
 impl Slot {
-    /// The low bits of the record that this slot makes; 0 for padding (no reference has it, as 0 means a fetch).
+    /// The low record bits for this slot; 0 for padding (no reference has it, as 0 means a fetch).
     pub fn meta(self) -> u8 {
         self.access.map_or(0, Ref::meta)
     }
@@ -31,10 +31,10 @@ pub(super) struct Exit {
     pub path: Option<Path>,
 }
 
-/// One path through a block that was really taken.
+/// A taken path through a block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Path {
-    /// Its block; `None` for a path without instructions and references, of which nothing need be told.
+    /// Its block; `None` for a path without instructions and references, which is not reported.
     pub block: Option<BlockId>,
     /// Its instructions.
     pub instructions: u16,
@@ -54,7 +54,7 @@ pub(super) struct Definition {
 }
 
 impl Definition {
-    /// Reads the payload of a BLOCK event: block number and definition.
+    /// Parses the payload of a BLOCK event: block number and definition.
     pub fn parse(payload: &[u64]) -> Result<(u32, Definition), Fault> {
         let &[number, end, instructions, slots, exits, ref rest @ ..] = payload else {
             return Err(Fault::Payload { kind: kind::BLOCK, what: "it is shorter than its fixed part" });
@@ -91,8 +91,8 @@ impl Definition {
         Ok((number, Definition { instructions, slots, exits, code: code.into(), end }))
     }
 
-    /// The path that leaves at `exit`, without the slots for which `absent` holds: its block (`None` if nothing
-    /// is left of it), number of instructions, and whether a reference is wide.
+    /// The path that leaves at `exit`, without the slots for which `absent` holds: its block (`None` if empty), number
+    /// of instructions, and whether a reference is wide.
     pub fn path(&self, exit: usize, absent: impl Fn(usize) -> bool) -> (Option<Block>, u16, bool) {
         let Exit { slots, instructions, .. } = self.exits[exit];
         let whole = exit + 1 == self.exits.len();

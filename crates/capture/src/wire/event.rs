@@ -4,12 +4,12 @@ use super::{Fault, kind};
 use pagewalk_trace::{Event, FileIdentity, Mapping, MappingKind, Protection, ThpDisable};
 use pagewalk_units::{PAGE_BYTES, VirtAddr};
 
-/// What an event's words say.
+/// A parsed event.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ParsedEvent {
     /// The command line.
     Identity(Vec<String>),
-    /// So many executions of a block were a thread waiting by spinning.
+    /// Executions of a block by a thread that waits by spinning.
     Spin {
         /// The block's number.
         block: u32,
@@ -20,13 +20,13 @@ pub(super) enum ParsedEvent {
     Event(Event),
 }
 
-/// Reads the payload of an event that is not a BLOCK.
+/// Parses the payload of an event other than BLOCK.
 pub(super) fn parse(kind_code: u8, payload: &[u64]) -> Result<ParsedEvent, Fault> {
     let mut words = Payload { kind: kind_code, words: payload };
     let event = match kind_code {
         kind::IDENTITY => {
             let count = words.next()?;
-            // Collecting stops at the first argument that is not there, so a wild count costs nothing.
+            // Collecting stops at the first missing argument, so a wild count costs nothing.
             let arguments = (0..count).map(|_| words.text()).collect::<Result<_, _>>()?;
             words.finish()?;
             return Ok(ParsedEvent::Identity(arguments));
@@ -98,8 +98,7 @@ fn mapping(words: &mut Payload<'_>) -> Result<Mapping, Fault> {
     Ok(Mapping { start, bytes, protection: protection(what), kind, file, page_bytes })
 }
 
-/// The page whose size is told as the logarithm to base 2, 0 standing for a base page; `None` if mappings cannot
-/// have it.
+/// The page size from its base 2 logarithm, 0 meaning a base page; `None` if mappings cannot have it.
 fn page_bytes(log2: u8) -> Option<u64> {
     let bytes = if log2 == 0 { PAGE_BYTES } else { 1u64.checked_shl(log2.into())? };
     Mapping::may_have_pages_of(bytes).then_some(bytes)
@@ -109,7 +108,7 @@ fn protection(bits: u64) -> Protection {
     Protection { read: bits & 1 != 0, write: bits & 2 != 0, execute: bits & 4 != 0 }
 }
 
-/// The words of a payload not yet read.
+/// The unread words of a payload.
 struct Payload<'a> {
     kind: u8,
     words: &'a [u64],
@@ -139,7 +138,7 @@ impl Payload<'_> {
         Ok(VirtAddr(address))
     }
 
-    /// A page-aligned start and a length, which the kernel rounds up to whole pages, and so do we.
+    /// A page-aligned start and a length, rounded up to whole pages like the kernel does.
     fn range(&mut self) -> Result<(VirtAddr, u64), Fault> {
         let start = self.page()?;
         let bytes = self.next()?.checked_next_multiple_of(PAGE_BYTES);
@@ -149,7 +148,7 @@ impl Payload<'_> {
             .ok_or(self.wrong("a range reaches beyond the end of memory"))
     }
 
-    /// A length in bytes, then the bytes, padded to whole words. Bytes that are not UTF-8 become U+FFFD.
+    /// A length in bytes, then the bytes, padded to whole words. Invalid UTF-8 becomes U+FFFD.
     fn text(&mut self) -> Result<String, Fault> {
         let bytes = usize::try_from(self.next()?).unwrap_or(usize::MAX);
         let words = bytes.div_ceil(8);

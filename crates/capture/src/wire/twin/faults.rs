@@ -1,4 +1,4 @@
-//! Each way in which words are no stream, by name.
+//! Each way to break the stream's rules, by name.
 
 use super::*;
 
