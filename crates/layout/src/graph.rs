@@ -1,4 +1,4 @@
-//! Who fights for one set: its pages, and arrows from each victim to whom took its place.
+//! The graph of one set: its pages, with an arrow from each victim to the page that replaced it.
 //!
 //! Source: S. Konireddygari, MS thesis, NC State University 2008, section 3.2.2; thresholds as a share of a node's
 //! weight, section 5.1.
@@ -7,12 +7,12 @@ use crate::evictions::{History, Row};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// What is too little to be drawn.
+/// What to leave out of the drawing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum DrawThreshold {
-    /// Pages that evicted fewer times than this, with their arrows.
+    /// Pages with fewer evictions of others than this, with their arrows.
     Evictions(u64),
-    /// Arrows that are a smaller share than this of the weight of both their pages; from 0 to 1.
+    /// Arrows below this share of the weight of both their pages; from 0 to 1.
     Share(f64),
 }
 
@@ -41,7 +41,7 @@ impl std::fmt::Display for DrawThreshold {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             DrawThreshold::Evictions(count) => write!(f, "{count}"),
-            // Of 7 %, 0.07 times 100 is not 7: the digits that a person would write.
+            // 0.07 times 100 is not exactly 7: round to the digits that a person would write.
             DrawThreshold::Share(share) => write!(f, "{}%", (share * 1e8).round() / 1e6),
         }
     }
@@ -52,14 +52,14 @@ impl std::fmt::Display for DrawThreshold {
 pub struct GraphNode {
     /// Index into [`History::pages`].
     pub page: usize,
-    /// Arrows that end here: how often it evicted others, as far as rows tell.
+    /// Arrows to it: how often it evicted others, according to the rows.
     pub evicted: u64,
-    /// Arrows that start here.
+    /// Arrows from it.
     pub was_evicted: u64,
 }
 
 impl GraphNode {
-    /// All its arrows.
+    /// The total of its arrows.
     pub fn weight(&self) -> u64 {
         self.evicted + self.was_evicted
     }
@@ -68,13 +68,13 @@ impl GraphNode {
 /// An arrow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GraphEdge {
-    /// Index of the node that was evicted.
+    /// Index of the evicted node.
     pub victim: usize,
-    /// Index of the node that took its place.
+    /// Index of the node that replaced it.
     pub victimiser: usize,
     /// How often.
     pub count: u64,
-    /// Of the rows that it stands for, the one with most evictions: its cause is told.
+    /// The most frequent of its rows, whose cause is shown.
     pub row: usize,
 }
 
@@ -83,16 +83,16 @@ pub struct GraphEdge {
 pub struct EvictionGraph {
     /// The set.
     pub set: usize,
-    /// Its pages, those with most arrows first.
+    /// Its pages, by weight.
     pub nodes: Vec<GraphNode>,
-    /// Its arrows, the most frequent first.
+    /// Its arrows, most frequent first.
     pub edges: Vec<GraphEdge>,
-    /// Evictions of arrows that are too little.
+    /// Evictions in arrows left out.
     pub left_out: u64,
 }
 
 impl EvictionGraph {
-    /// The graph of a set of `history`, without what is less than `least`.
+    /// The graph of a set of `history`, without what is below `least`.
     pub fn new(history: &History, set: usize, least: DrawThreshold) -> EvictionGraph {
         let start = history.rows.partition_point(|row| row.set < set);
         let end = history.rows.partition_point(|row| row.set <= set);
@@ -125,7 +125,7 @@ impl EvictionGraph {
         EvictionGraph { set, nodes, edges, left_out }
     }
 
-    /// Leaves out all but the `most` most frequent arrows, and pages that have none of these.
+    /// Keeps only the `most` most frequent arrows, and the pages that have any.
     pub fn truncate(&mut self, most: usize) {
         let kept = self.edges.len().min(most);
         self.left_out += self.edges.drain(kept..).map(|edge| edge.count).sum::<u64>();
@@ -139,7 +139,7 @@ impl EvictionGraph {
         }
     }
 
-    /// The graph in Graphviz's language. `page` names a page, `cause` what an arrow's row was caused by.
+    /// The graph for Graphviz. `page` names a page, `cause` the cause of an arrow's row.
     pub fn to_dot(
         &self,
         history: &History,
@@ -162,7 +162,7 @@ impl EvictionGraph {
     }
 }
 
-/// Weights of all pages of some rows.
+/// Weights of all pages in some rows.
 fn weights(rows: &[Row]) -> BTreeMap<usize, GraphNode> {
     let mut weights: BTreeMap<usize, GraphNode> = BTreeMap::new();
     for row in rows {
@@ -177,7 +177,7 @@ fn weights(rows: &[Row]) -> BTreeMap<usize, GraphNode> {
     weights
 }
 
-/// Rows of the same two pages made one, with pages in the place of nodes. `first` is the number of the first row.
+/// Joins rows of the same two pages into edges, with pages instead of nodes. `first` is the number of the first row.
 fn joined(rows: &[Row], first: usize) -> Vec<GraphEdge> {
     let mut edges: BTreeMap<(usize, usize), GraphEdge> = BTreeMap::new();
     // The most frequent row of two pages comes first.

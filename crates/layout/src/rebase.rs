@@ -1,8 +1,8 @@
-//! A recorded stream as it would have been with its shared objects elsewhere.
+//! A recorded stream as if its shared objects lay elsewhere.
 //!
-//! Everything of an object moves with it, by its planned base less its recorded one: data references, instructions,
-//! and what events say of it. Nothing else moves, and nothing else changes: the program does not run again, so whatever
-//! depends on addresses (hash tables over pointers, the loader's own work) is as it was recorded.
+//! Everything of an object moves with it, from its recorded to its planned base: data references, instructions, and
+//! events about it. Nothing else changes: the program does not run again, so whatever depends on addresses (hash tables
+//! of pointers, the loader's own work) stays as recorded.
 //!
 //! [`PlanBinding::new`] checks a plan against a stream's events; after that nothing can fail. [`slide`] finds room for
 //! a plan that was just made. [`RebasedSource`] moves what a source yields.
@@ -20,17 +20,17 @@ use pagewalk_trace::{Event, Item, Source, SourceError, StreamHeader};
 use pagewalk_units::RefIndex;
 use std::collections::VecDeque;
 
-/// A source whose objects lie as planned.
+/// A source with its objects at the planned addresses.
 pub struct RebasedSource<S> {
     inner: S,
     mover: Mover,
-    /// What one event of the inner source became.
+    /// Events that replace one event of the inner source.
     pending: VecDeque<Event>,
     at: RefIndex,
 }
 
 impl<S: Source> RebasedSource<S> {
-    /// `inner` from its beginning, which `bound` was made for.
+    /// `inner` from its beginning; `bound` was made for it.
     pub fn new(inner: S, bound: &PlanBinding) -> RebasedSource<S> {
         let mover = Mover::new(bound, inner.header());
         RebasedSource { inner, mover, pending: VecDeque::new(), at: RefIndex(0) }

@@ -130,7 +130,7 @@ struct FileProvided {
     most: Option<f64>,
 }
 
-/// One counter, or several.
+/// One or several counters.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum FileMetric {
@@ -178,7 +178,7 @@ impl Study {
         Study::from_toml(&file, &text, path.parent().unwrap_or(Path::new("")))
     }
 
-    /// Reads a study from TOML text; `file` is its name for messages, `folder` where its paths start.
+    /// Reads a study from TOML text; `file` is its name in messages, `folder` the base of its paths.
     pub fn from_toml(file: &str, text: &str, folder: &Path) -> Result<Study, SweepError> {
         let wrong = |why: String| SweepError::Study { file: file.to_owned(), why };
         let parsed: File = toml::from_str(text).map_err(|e| wrong(with_closest(e.to_string().trim_end())))?;
@@ -243,7 +243,7 @@ fn traces(paths: Vec<String>, together: Vec<FileTogether>, folder: &Path) -> Res
     Ok(traces)
 }
 
-/// A trace file, named as it is.
+/// A trace file, named after the file.
 pub(crate) fn file_trace(path: PathBuf) -> Result<TraceSpec, String> {
     let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
     let name = stem.ok_or_else(|| format!("traces: \"{}\" is no file's path", path.display()))?;

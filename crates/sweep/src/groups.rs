@@ -1,4 +1,4 @@
-//! Which machines are simulated together.
+//! Groups machines to simulate together.
 
 use crate::study::{KernelVariant, MachineVariant, StructureVariant};
 use pagewalk_mm::OsKernel;
@@ -6,10 +6,10 @@ use pagewalk_sim::{DesignSpec, HostKernel};
 use pagewalk_translate::TlbSpec;
 use pagewalk_units::Paging;
 
-/// With fewer first levels a pass mostly repeats what the other passes do too.
+/// With fewer first levels, a pass mostly repeats the work of other passes.
 const FIRST_LEVELS_LEAST: usize = 2;
 
-/// A machine, its kernel, and the number of their task.
+/// A machine with its kernel, structure and task number.
 #[derive(Clone, Copy)]
 pub struct NumberedDesign<'a> {
     pub number: usize,
@@ -19,7 +19,7 @@ pub struct NumberedDesign<'a> {
 }
 
 impl<'a> NumberedDesign<'a> {
-    /// Whether it is simulated operation by operation: it shares nothing but the stream with others.
+    /// Whether it is simulated operation by operation: it shares only the stream.
     fn is_data_side(&self) -> bool {
         self.machine.machine.data_side.is_some()
     }
@@ -54,15 +54,15 @@ struct DesignGroup<'a> {
 }
 
 impl<'a> DesignGroup<'a> {
-    /// Whether it can be in a pass with this page format and operating system.
+    /// Whether it can join a pass with this page format and operating system.
     fn is_of(&self, pass: (Paging, Option<&'a str>)) -> bool {
         (self.paging, self.structure) == pass
     }
 }
 
-/// Machines that are best simulated together: those with one first level share its simulation, so they stay
-/// together; others are dealt out to keep `threads` threads busy, and so are data sides. A group has one page format
-/// and one operating system.
+/// Groups machines into passes: machines with the same first level stay together, since they share its simulation; the
+/// rest are distributed over `threads` threads, and so are data sides. A group has one page format and one operating
+/// system.
 pub fn groups<'a>(machines: Vec<NumberedDesign<'a>>, threads: usize) -> Vec<Vec<NumberedDesign<'a>>> {
     let (sides, machines): (Vec<NumberedDesign<'a>>, _) =
         machines.into_iter().partition(NumberedDesign::is_data_side);

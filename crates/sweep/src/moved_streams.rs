@@ -1,5 +1,5 @@
-//! Machines under layouts: each plan's stream moved for itself, and what the sets of last levels cost under all of them
-//! from one pass.
+//! Machines under layouts: one pass per plan over its moved stream, and one pass for what last-level sets cost under
+//! all of them.
 
 use crate::displacement::MovedAnalysis;
 use crate::error::SweepError;
@@ -14,14 +14,14 @@ use pagewalk_mm::ThpMode;
 use pagewalk_trace::Analysis;
 use pagewalk_trace::pwt::Events;
 
-/// A machine under a layout: the number of its task, and the layout's plan unless it is the recorded one.
+/// A machine under a layout: its task number, and the layout's plan unless it is the recorded one.
 pub struct LayoutTask<'a> {
     pub number: usize,
     pub machine: &'a MachineVariant,
     pub plan: Option<&'a str>,
 }
 
-/// All machines of a stream under their layouts.
+/// All machines under their layouts over one stream.
 pub struct LayoutRuns {
     passes: Vec<MovedAnalysis<RunningTask>>,
     splits: Splits,
@@ -47,7 +47,7 @@ impl LayoutRuns {
             let own: Vec<&LayoutTask<'_>> = tasks.iter().filter(|task| task.plan == plan).collect();
             let as_tasks: Vec<(usize, Task<'_>)> =
                 own.iter().map(|task| (task.number, Task::Machine(task.machine, (None, None)))).collect();
-            // One thread: each plan has a pass of its own anyway.
+            // One thread: each plan has its own pass anyway.
             let running = RunningTask::start(&as_tasks, &[events.header.origin], ThpMode::Never, false, 1);
             for running in running.map_err(|error| wrong(error.to_string()))? {
                 passes.push(MovedAnalysis::new(mover(), running));
@@ -65,13 +65,13 @@ impl LayoutRuns {
         Ok(LayoutRuns { passes, splits, lanes: of_lanes })
     }
 
-    /// What has to be given the stream.
+    /// The analyses, each of which must be given the whole stream.
     pub fn parts(&mut self) -> Vec<&mut dyn Analysis> {
         let passes = self.passes.iter_mut().map(|pass| pass as &mut dyn Analysis);
         std::iter::once(&mut self.splits as &mut dyn Analysis).chain(passes).collect()
     }
 
-    /// The outcomes, with the numbers of their tasks.
+    /// The outcomes, with their task numbers.
     pub fn finish(self) -> Vec<(usize, TaskOutcome)> {
         let mut outcomes: Vec<(usize, TaskOutcome)> =
             self.passes.into_iter().flat_map(|pass| pass.into_inner().finish()).collect();

@@ -1,8 +1,8 @@
-//! The plans of a study's layouts: which are needed, and making those of one stream.
+//! The plans of a study's layouts: which are needed, and how to make those of one stream.
 //!
-//! All planners see the stream in one reading, in which the machines are also simulated as recorded. A plan that may
-//! walk more often than that is tried before it is taken, all of them in one reading; those that do not pay make room
-//! for the planner's next one. So a plan of `search` never walks more often on the stream that it was made from.
+//! One reading of the stream serves all planners; it also simulates the machines as recorded. Plans that must not walk
+//! more often than that are tried before they are taken, all in one reading; those that fail are replaced by the
+//! planner's next candidate. So a plan of `search` never walks more often on its own stream.
 
 use crate::displacement::MovedAnalysis;
 use crate::error::SweepError;
@@ -25,20 +25,20 @@ use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A plan that is needed: of a layout, on a trace, for one machine or for all.
+/// A needed plan: of a layout, on a trace, for one machine or for all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlanRequest {
-    /// The trace that it is made from, by its place in the study.
+    /// Index of the trace that it is made from.
     pub trace: usize,
-    /// The layout, by its place.
+    /// Index of the layout.
     pub layout: usize,
-    /// Which draw, where several are drawn.
+    /// The draw, if several are drawn.
     pub draw: u64,
-    /// The machine, by its place; `None` for all.
+    /// Index of the machine; `None` for all.
     pub machine: Option<usize>,
 }
 
-/// A plan that was made.
+/// A finished plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanOutput {
     /// The plan's file.
@@ -48,7 +48,7 @@ pub struct PlanOutput {
 }
 
 impl PlanRequest {
-    /// The plan under which `machine` runs on a trace; `None` as recorded.
+    /// The plan under which `machine` runs on a trace; `None` for the recorded layout.
     pub fn of(study: &Study, trace: usize, layout: usize, draw: u64, machine: usize) -> Option<PlanRequest> {
         let spec = &study.layouts[layout];
         spec.planner?;
@@ -57,7 +57,7 @@ impl PlanRequest {
         Some(PlanRequest { trace: named.unwrap_or(trace), layout, draw, machine })
     }
 
-    /// All that a study needs, each once.
+    /// All plans that a study needs, each once.
     pub fn all(study: &Study) -> Vec<PlanRequest> {
         let mut all: Vec<PlanRequest> = Vec::new();
         for (number, layout) in study.layouts.iter().enumerate() {
@@ -81,7 +81,7 @@ impl PlanRequest {
         self.machine.map_or(0..study.machines.len(), |machine| machine..machine + 1)
     }
 
-    /// All that it depends on besides its stream and the program, as text.
+    /// Everything that it depends on besides stream and program, as text.
     pub fn identity(&self, study: &Study) -> String {
         let layout = &study.layouts[self.layout];
         let seed = layout.seed(self.draw);
@@ -91,13 +91,13 @@ impl PlanRequest {
         format!("plan, {options:?}, room {:?}\n{}", room(study), machines.collect::<Vec<_>>().join("\n"))
     }
 
-    /// For people.
+    /// Its title as text.
     pub fn title(&self, study: &Study) -> String {
         let (layout, machine) = self.names(study);
         machine.map_or(format!("plan {layout}"), |machine| format!("plan {layout} for {machine}"))
     }
 
-    /// The plan's file below the folder of plans: no other plan's, as names of layouts have neither `,` nor `@`.
+    /// The plan's file in the folder of plans; unique, since layout names contain neither `,` nor `@`.
     pub fn file(&self, study: &Study) -> String {
         let (layout, machine) = self.names(study);
         let machine = machine.map_or(String::new(), |machine| format!("@{}", plain(&machine)));
@@ -112,13 +112,13 @@ impl PlanRequest {
     }
 }
 
-/// A machine with its values.
+/// A machine with its varied values.
 pub fn label(variant: &MachineVariant) -> String {
     let values = variant.parameters.iter().map(|(key, value)| format!(",{key}={value}"));
     format!("{}{}", variant.machine.name, values.collect::<String>())
 }
 
-/// A name as part of a file's: what a file's name is better without as `%` and its bytes, so that two stay two.
+/// A name as part of a file name: problematic bytes become `%` and hex, so that names stay distinct.
 fn plain(name: &str) -> String {
     let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"._-+,=".contains(&b);
     let bytes = name.bytes().enumerate();
@@ -129,28 +129,28 @@ fn plain(name: &str) -> String {
     plain.collect()
 }
 
-/// A stream that plans are made from.
+/// A stream to make plans from.
 pub struct From<'a> {
     /// The study.
     pub study: &'a Study,
-    /// Its header and events.
+    /// The stream's header and events.
     pub events: &'a Events,
-    /// Where work is done.
+    /// The threads to work on.
     pub pool: &'a ThreadPool,
 }
 
-/// A plan in the making.
+/// A plan being made.
 struct PlanTrial {
     wanted: PlanRequest,
     candidates: Vec<Candidate>,
-    /// The candidate that may be taken.
+    /// The present candidate.
     now: usize,
-    /// Whether that is decided.
+    /// Whether it has been accepted.
     taken: bool,
 }
 
 impl From<'_> {
-    /// Makes plans from the stream that `open` opens, again and again.
+    /// Makes plans from the stream that `open` opens, several times.
     pub fn make<S: Source + Send>(
         &self,
         wanted: &[PlanRequest],
@@ -203,7 +203,7 @@ impl From<'_> {
         at_random(&Movables::new(&owners), period_of(&self.specs()), seed)
     }
 
-    /// What planners see, and each machine's walks as recorded.
+    /// What planners need, and each machine's walks as recorded.
     fn see<S: Source + Send>(
         &self,
         wanted: &[PlanRequest],
@@ -222,7 +222,7 @@ impl From<'_> {
         Ok((views.finish(), walks(&mut recorded)))
     }
 
-    /// Simulates plans that have to pay and were not tried yet; says whether there were any.
+    /// Simulates untried plans that must pay; returns whether there were any.
     fn try_next<S: Source + Send>(
         &self,
         making: &mut [PlanTrial],
@@ -266,7 +266,7 @@ impl From<'_> {
         self.pool.install(|| rounds::run(read, analyses)).map_err(|error| wrong(error.to_string()))
     }
 
-    /// A plan, moved to where the stream has room for it.
+    /// A plan, moved to free addresses in the stream.
     fn plan(&self, wanted: &PlanRequest, candidate: Candidate) -> Result<(Plan, PlanBinding), String> {
         let planner = self.layout(wanted).planner.map_or("", |options| options.planner.name());
         let machines = &self.study.machines[wanted.machines(self.study)];
@@ -287,7 +287,7 @@ impl From<'_> {
     }
 }
 
-/// A plan with a stream's events.
+/// Binds a plan to a stream's events.
 pub fn bind(plan: &Plan, events: &Events) -> Result<PlanBinding, String> {
     PlanBinding::new(plan, &events.header, events.in_order()).map_err(|error| error.to_string())
 }
@@ -302,8 +302,7 @@ fn walks(experiment: &mut Experiment) -> Vec<u64> {
     experiment.finish().iter().map(|counts| counts.walks()).collect()
 }
 
-/// Reuses that are kept of a stream. One reading serves all plans: it is the most that one of the study asks for,
-/// whichever are still to be made.
+/// The room for reuses: one reading serves all plans, so it is the largest of the study.
 fn room(study: &Study) -> Option<usize> {
     study.layouts.iter().map(|layout| layout.room).max()
 }

@@ -1,4 +1,4 @@
-//! Doing what a study asks for: finding out what is still to be done, doing it, and gathering the result.
+//! Runs a study: finds unfinished work, does it, and gathers the result.
 
 use crate::counts::{CurveCounts, FamilyCounts};
 use crate::error::SweepError;
@@ -25,9 +25,9 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Who is told how the work goes on.
+/// Receives progress.
 pub trait Progress: Sync {
-    /// So many bytes of traces were read since the last call.
+    /// This many more bytes of traces were read.
     fn bytes(&self, bytes: u64);
 }
 
@@ -35,30 +35,30 @@ pub trait Progress: Sync {
 pub struct Options<'a> {
     /// Version of pagewalk, for the result.
     pub version: &'a str,
-    /// What tells this program from others that simulate differently: a hash of its file.
+    /// Identifies this build of the program: a hash of its file.
     pub tool: String,
-    /// Threads that work at one time; at least 1.
+    /// Worker threads; at least 1.
     pub threads: usize,
-    /// Where units of work that ended are kept.
+    /// The folder of finished units.
     pub units: PathBuf,
-    /// Where plans of layouts are written.
+    /// The folder for plans of layouts.
     pub plans: PathBuf,
 }
 
-/// What of a study over one stream is still to be done.
+/// The unfinished work over one stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemainingWork {
     /// The trace's name.
     pub trace: String,
     /// Bytes of its file.
     pub bytes: u64,
-    /// What is to be done, for people.
+    /// The unfinished tasks, as text.
     pub tasks: Vec<String>,
-    /// How much was done before.
+    /// How many tasks are finished.
     pub done: usize,
 }
 
-/// A study with its streams: some of the work may be done already.
+/// A study with its streams; some work may be finished already.
 pub struct Sweep<'a> {
     study: &'a Study,
     options: Options<'a>,
@@ -67,13 +67,13 @@ pub struct Sweep<'a> {
     tasks: Vec<Task<'a>>,
     /// By stream and task.
     outcomes: Vec<Vec<Option<TaskOutcome>>>,
-    /// The plans that layouts need, each once it is made.
+    /// The plans that layouts need, each once made.
     plans: Vec<(PlanRequest, Option<PlanOutput>)>,
 }
 
 impl<'a> Sweep<'a> {
-    /// Looks at the streams, one for each trace of the study in its order, and at what was kept of earlier runs. A
-    /// trace has one file, or several where processes take turns. Cost: reads every file once, for its hash.
+    /// Examines the streams, one per trace of the study in its order, and the results of earlier runs. A trace has one
+    /// file, or several if processes take turns. Cost: reads every file once, for its hash.
     pub fn new(
         study: &'a Study,
         traces: &[Vec<PathBuf>],
@@ -94,13 +94,13 @@ impl<'a> Sweep<'a> {
         Ok(sweep)
     }
 
-    /// Finds what earlier runs kept.
+    /// Loads what earlier runs kept.
     fn look_up(&mut self) {
         let of_stream = |stream| (0..self.tasks.len()).map(|task| self.kept(stream, task)).collect();
         self.outcomes = (0..self.streams.len()).map(of_stream).collect();
     }
 
-    /// The key of a task over a stream; `None` while its plan is not made.
+    /// The key of a task over a stream; `None` until its plan is made.
     fn key(&self, stream: usize, task: usize) -> Option<Key> {
         let about = &self.streams[stream].about;
         let plan = match self.plan_of(stream, &self.tasks[task]) {
@@ -110,7 +110,7 @@ impl<'a> Sweep<'a> {
         Some(Key::new(&self.options.tool, &about.fingerprint, self.tasks[task].identity(&about.thp, plan)))
     }
 
-    /// The plan of a task over a stream, if it is made; `None` outside where it needs none.
+    /// The plan of a task over a stream, if it is made; an inner `None` if it needs none.
     fn plan_of(&self, stream: usize, task: &Task<'_>) -> Option<Option<&PlanOutput>> {
         let Task::Laid(_, laying) = task else { return None };
         let wanted = PlanRequest::of(self.study, stream, laying.layout, laying.draw, laying.machine)?;
@@ -130,12 +130,12 @@ impl<'a> Sweep<'a> {
         }
     }
 
-    /// What an earlier run kept. A file that somebody changed may hold the outcome of another task: it is done again.
+    /// The outcome of an earlier run. A tampered file may hold another task's outcome: then the task runs again.
     fn kept(&self, stream: usize, task: usize) -> Option<TaskOutcome> {
         self.store.get(&self.key(stream, task)?).filter(|outcome| outcome.fits(&self.tasks[task]))
     }
 
-    /// What is to be done over a stream, by number.
+    /// The unfinished tasks over a stream, by number.
     fn waiting(&self, stream: usize) -> Vec<usize> {
         let name = &self.streams[stream].about.name;
         let is_waiting =
@@ -143,7 +143,7 @@ impl<'a> Sweep<'a> {
         (0..self.tasks.len()).filter(is_waiting).collect()
     }
 
-    /// What is still to be done, by trace.
+    /// The unfinished work, by trace.
     pub fn remaining(&self) -> Vec<RemainingWork> {
         let of_stream = |(number, stream): (usize, &Stream)| {
             let name = &stream.about.name;
@@ -157,14 +157,14 @@ impl<'a> Sweep<'a> {
         self.streams.iter().enumerate().map(of_stream).collect()
     }
 
-    /// Does what is still to be done, and gathers the result. What ended is kept even if something else fails.
+    /// Does the unfinished work, and gathers the result. Finished units are kept even if something else fails.
     pub fn run(mut self, progress: &dyn Progress) -> Result<SweepResult, SweepError> {
         let threads = self.options.threads.max(1);
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
         let pool = pool.map_err(|e| SweepError::Threads(e.to_string()))?;
         if self.plans.iter().any(|(_, made)| made.is_none()) {
             (0..self.streams.len()).try_for_each(|stream| self.make_plans(stream, &pool, progress))?;
-            // Now that plans are known, what was done under them is too.
+            // With the plans known, finds what was done under them.
             self.look_up();
         }
         self.write_plans()?;
@@ -195,7 +195,7 @@ impl<'a> Sweep<'a> {
         Ok(self.result())
     }
 
-    /// All remaining tasks over one stream.
+    /// Runs all unfinished tasks over one stream.
     fn run_stream(
         &self,
         stream: usize,
@@ -258,14 +258,14 @@ impl<'a> Sweep<'a> {
         };
         let found: Result<Vec<_>, SweepError> = pool.install(|| replayed.par_iter().map(replay).collect());
         outcomes.extend(found?);
-        // The others were worth keeping.
+        // The others are kept.
         match without_price {
             Some(why) => Err(SweepError::Study { file: self.study.file.clone(), why }),
             None => Ok(outcomes),
         }
     }
 
-    /// Makes the plans that come from one stream and were not kept.
+    /// Makes the missing plans of one stream.
     fn make_plans(
         &mut self,
         stream: usize,
@@ -303,7 +303,7 @@ impl<'a> Sweep<'a> {
         )
     }
 
-    /// What a stream that is one process maps where.
+    /// The header and events of a single process's stream.
     fn events(&self, stream: usize) -> Result<Events, SweepError> {
         let path = &self.streams[stream].files[0];
         let wrong = |why: String| SweepError::Trace { path: path.clone(), why };
@@ -311,7 +311,7 @@ impl<'a> Sweep<'a> {
         events(BufReader::with_capacity(1 << 20, file), Event::moves_memory).map_err(|e| wrong(e.to_string()))
     }
 
-    /// Machines under layouts; `None` where there are none.
+    /// Machines under layouts; `None` if there are none.
     fn start_laid(
         &self,
         stream: usize,
@@ -426,7 +426,7 @@ fn curve_cell(trace: usize, serves: &str, counts: CurveCounts) -> CurveCell {
     CurveCell { trace, serves: serves.to_owned(), references, method, entries, misses, standard_errors }
 }
 
-/// A file that tells how much of it was read.
+/// A file that reports how much of it was read.
 struct CountingFile<'a> {
     file: File,
     progress: &'a dyn Progress,

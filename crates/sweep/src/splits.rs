@@ -8,13 +8,13 @@ use pagewalk_report::metrics::{record, record_count};
 use pagewalk_report::schema::{Metrics, Number};
 use pagewalk_translate::TlbSpec;
 
-/// The arrays of the last level that have sets, and an entry for each page.
+/// The last-level arrays that have sets, with one page per entry.
 pub fn arrays(variant: &MachineVariant) -> impl Iterator<Item = ArraySpec> {
     let by_page = |tlb: &&TlbSpec| tlb.pages_per_entry == 1 && tlb.coalesce.is_none();
     last_level(&variant.machine).into_iter().filter(by_page).filter_map(ArraySpec::of)
 }
 
-/// Adds what the sets of a machine's last level cost, array by array and in all, under names of the registry.
+/// Adds what the sets of a machine's last level cost, by array and in total, under names of the registry.
 pub fn add_splits<'a>(metrics: &mut Metrics, splits: impl Iterator<Item = (&'a str, &'a LaneCounts)>) {
     for (array, split) in splits {
         for (name, count) in counts(split) {
@@ -51,7 +51,7 @@ fn counts(split: &LaneCounts) -> [(&'static str, u64); 10] {
     ]
 }
 
-/// Names of what [`add_splits`] adds for a machine.
+/// The names that [`add_splits`] adds for a machine.
 pub fn split_names(variant: &MachineVariant) -> Vec<String> {
     let arrays: Vec<ArraySpec> = arrays(variant).collect();
     let none = LaneCounts::default();

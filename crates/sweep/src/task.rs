@@ -18,10 +18,10 @@ use pagewalk_translate::{Asid, MachineSpec};
 use pagewalk_units::{RefIndex, SpaceId};
 use serde::{Deserialize, Serialize};
 
-/// What to do over a stream.
+/// A task over a stream.
 #[derive(Clone, Copy, Debug)]
 pub enum Task<'a> {
-    /// Simulate a machine, under a kernel or that of the recording host, in an operating system or alone.
+    /// Simulate a machine in an operating system or alone, under a kernel or the recording host's.
     Machine(&'a MachineVariant, SystemChoice<'a>),
     /// Simulate a machine under a layout.
     Laid(&'a MachineVariant, LayoutChoice<'a>),
@@ -33,23 +33,23 @@ pub enum Task<'a> {
     Sampled(Serves, Sampling),
 }
 
-/// A layout under which a machine runs.
+/// The layout under which a machine runs.
 #[derive(Clone, Copy, Debug)]
 pub struct LayoutChoice<'a> {
     pub spec: &'a LayoutSpec,
-    /// Its place among the study's.
+    /// Its index in the study.
     pub layout: usize,
-    /// Which draw, where several are drawn.
+    /// The draw, if several are drawn.
     pub draw: u64,
-    /// The machine's place among the study's.
+    /// The machine's index in the study.
     pub machine: usize,
 }
 
-/// What came of it.
+/// The outcome of a task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskOutcome {
-    /// A machine's counters, and where its partition went if it moves.
+    /// A machine's counters, and its moving partition's positions.
     Machine(Metrics, Vec<PartitionMove>),
     /// Every array's misses.
     Family(FamilyCounts),
@@ -60,7 +60,7 @@ pub enum TaskOutcome {
 }
 
 impl TaskOutcome {
-    /// Whether it is one of `task`, and has all that results take from it.
+    /// Whether it suits `task`, and has all that results need.
     pub fn fits(&self, task: &Task<'_>) -> bool {
         match (task, self) {
             (Task::Machine(..) | Task::Laid(..), TaskOutcome::Machine(..)) => true,
@@ -82,7 +82,7 @@ impl TaskOutcome {
 }
 
 impl<'a> Task<'a> {
-    /// Everything that a study does over each stream, in the order of its results.
+    /// All tasks of a study over each stream, in the order of its results.
     pub fn all(study: &'a Study) -> Vec<Task<'a>> {
         let mut tasks: Vec<Task<'a>> = match study.layouts.is_empty() {
             true => study.cells().map(|(variant, under)| Task::Machine(variant, under)).collect(),
@@ -113,7 +113,7 @@ impl<'a> Task<'a> {
         study.machines.iter().enumerate().flat_map(of_machine).collect()
     }
 
-    /// Whether it is done over a trace of this name.
+    /// Whether it applies to a trace of this name.
     pub fn is_for(&self, trace: &str) -> bool {
         match self {
             Task::Laid(_, laying) => laying.spec.is_for(trace),
@@ -121,8 +121,8 @@ impl<'a> Task<'a> {
         }
     }
 
-    /// All that the outcome depends on besides the stream and the program, as text; `plan` is that of its layout,
-    /// unless it is the recorded one.
+    /// Everything that the outcome depends on besides stream and program, as text; `plan` is its layout's plan, unless
+    /// it is the recorded one.
     pub fn identity(&self, thp: &str, plan: Option<&str>) -> String {
         match self {
             Task::Laid(variant, _) => {
@@ -143,7 +143,7 @@ impl<'a> Task<'a> {
         }
     }
 
-    /// What chooses its superpages in replays of the stream, if it is of that kind: its machine, and how it chooses.
+    /// For a task that replays the stream to choose superpages: its machine, and how it chooses.
     pub fn offline(&self) -> Option<(&'a MachineSpec, OfflineSettings)> {
         let Task::Machine(variant, (Some(kernel), _)) = self else { return None };
         if !kernel.replays() {
@@ -155,7 +155,7 @@ impl<'a> Task<'a> {
         }
     }
 
-    /// For people.
+    /// Its title as text.
     pub fn title(&self) -> String {
         match self {
             Task::Machine(variant, (kernel, structure)) => {
@@ -180,7 +180,7 @@ impl<'a> Task<'a> {
     }
 }
 
-/// Simulators at work: of one task, or of several machines that share a pass. The numbers say which tasks.
+/// Running simulators: of one task, or of several machines that share a pass. The numbers are those of the tasks.
 pub enum RunningTask {
     Machines(Vec<usize>, Box<Experiment>),
     Family(usize, Box<Family>),
@@ -189,8 +189,8 @@ pub enum RunningTask {
 }
 
 impl RunningTask {
-    /// Simulators for these tasks, of processes that began so, which take turns or are one. Machines share passes, in
-    /// enough of them to keep `threads` threads busy.
+    /// Starts simulators for these tasks, over processes with these origins, one or taking turns. Machines share
+    /// passes, in enough passes to use `threads` threads.
     pub fn start(
         tasks: &[(usize, Task<'_>)],
         origins: &[Origin],
@@ -233,7 +233,7 @@ impl RunningTask {
         Ok(running)
     }
 
-    /// A pass over these machines; several where they are too many for one.
+    /// A pass over these machines; several if they are too many for one.
     fn add_passes(
         running: &mut Vec<RunningTask>,
         group: &[NumberedDesign<'_>],
@@ -267,7 +267,7 @@ impl RunningTask {
         }
     }
 
-    /// The outcomes, with the numbers of their tasks.
+    /// The outcomes, with their task numbers.
     pub fn finish(self) -> Vec<(usize, TaskOutcome)> {
         match self {
             RunningTask::Machines(numbers, mut pass) => {
@@ -311,7 +311,7 @@ pub fn counters(variant: &MachineVariant, under: SystemChoice<'_>) -> Result<Vec
     let mut task = Task::Machine(variant, under);
     let fixed = fixed();
     if task.offline().is_some() {
-        // Kernels of all kinds have the same counters.
+        // All kernels have the same counters.
         task = Task::Machine(variant, (Some(&fixed), None));
     }
     let mut running = RunningTask::start(&[(0, task)], &[Origin::Start], ThpMode::Never, false, 1)?;
@@ -335,7 +335,7 @@ pub fn counters_in(
     Ok(names)
 }
 
-/// How many parts of a round there are at the most: so many threads are busy with one stream.
+/// The most parallel parts of a round: this many threads are busy with one stream.
 pub fn work(tasks: &[Task<'_>], threads: usize) -> usize {
     let (mut machines, mut others) = (Vec::new(), 0);
     for (number, task) in tasks.iter().enumerate().filter(|(_, task)| task.offline().is_none()) {

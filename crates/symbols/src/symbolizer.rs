@@ -10,14 +10,14 @@ use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
-/// What is known of a byte of code. All of it may be unknown.
+/// What is known about a byte of code; anything may be unknown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Symbol {
-    /// Whether its file has no names of its own functions, in itself or apart: it was stripped.
+    /// Whether neither its file nor a debug file names its own functions: it was stripped.
     pub stripped: bool,
-    /// Where the function that holds it begins in the file, if that is known; not looked for where it has a name.
+    /// The file offset of the function around it, if known; not determined if it has a name.
     pub start: Option<FileOffset>,
-    /// The function that holds it, demangled; `name@plt` for a linkage stub.
+    /// The function around it, demangled; `name@plt` for a linkage stub.
     pub function: Option<String>,
     /// Its source file, from debug information.
     pub file: Option<String>,

@@ -17,7 +17,7 @@ fn row(set: usize, victim: usize, victimiser: usize, side: Side, count: u64) -> 
     }
 }
 
-/// Set 24 as Konireddygari's figure 3.3 has it: B takes A's place 100 times, B and C each other's 2,500 times.
+/// Set 24 of Konireddygari's figure 3.3: B replaces A 100 times, B and C replace each other 2,500 times.
 fn figure_3_3() -> History {
     let page = |n: u64| PageHistory {
         page: Vpn(24 + 128 * n),
@@ -74,9 +74,9 @@ fn konireddygari_figure_3_3() {
     let nodes = vec![(1, 2600, 2500), (2, 2500, 2500), (0, 0, 100)];
     assert_eq!(told(&all), (nodes, vec![(1, 2, 2500), (2, 1, 2500), (0, 1, 100)]));
     assert_eq!(all.left_out, 0);
-    // Both sides of C and B are one arrow, whose cause is that of the larger part.
+    // Both sides of C and B are one arrow, with the cause of the larger part.
     assert_eq!(history.rows[all.edges[1].row].count, 2000);
-    // Who evicted fewer than 500 times is not drawn.
+    // Pages that evicted fewer than 500 times are not drawn.
     let drawn = EvictionGraph::new(&history, 24, DrawThreshold::Evictions(500));
     assert_eq!(told(&drawn).1, [(1, 2, 2500), (2, 1, 2500)]);
     assert_eq!((drawn.nodes.len(), drawn.left_out), (2, 100));
@@ -85,7 +85,7 @@ fn konireddygari_figure_3_3() {
 #[test]
 fn a_share_is_of_either_page() {
     let history = figure_3_3();
-    // 100 is all of A's, though little of B's.
+    // 100 is all of A's weight, though little of B's.
     let share = EvictionGraph::new(&history, 24, "50%".parse().unwrap());
     assert_eq!(share.edges.len(), 3);
     let more = EvictionGraph { left_out: 0, ..EvictionGraph::new(&history, 30, DrawThreshold::Share(1.0)) };

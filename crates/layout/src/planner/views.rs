@@ -1,4 +1,4 @@
-//! What planners have to see of a stream: one reading of it for all planners and machines.
+//! Collects what planners need from a stream, in one reading for all planners and machines.
 
 use super::Planner;
 use super::reuses::{Reuses, StreamReuses, last_level};
@@ -9,17 +9,17 @@ use pagewalk_translate::MachineSpec;
 use pagewalk_units::RefIndex;
 use std::ops::Range;
 
-/// Looks at a stream for planners: reuses for all, evictions and calls for those that want them.
+/// Watches a stream for planners: reuses for all, evictions and calls for those that need them.
 pub struct Views {
     reuses: Reuses,
     evictions: Option<Evictions>,
     calls: Option<Calls>,
-    /// By machine: its arrays among all.
+    /// By machine: its range among all arrays.
     arrays: Vec<Range<usize>>,
 }
 
 impl Views {
-    /// For `planners` on `machines`, over a stream with this header, with `room` numbers for the reuses of each array.
+    /// For `planners` on `machines`, over a stream with this header, with `room` numbers for each array's reuses.
     pub fn new(header: &StreamHeader, machines: &[MachineSpec], planners: &[Planner], room: usize) -> Views {
         let spec = |tlb| ArraySpec::of(tlb).expect("supported machines have sets");
         let specs: Vec<ArraySpec> = machines.iter().flat_map(last_level).map(spec).collect();
@@ -38,14 +38,14 @@ impl Views {
         }
     }
 
-    /// What looks at the stream, for whoever has several threads: each has to be given all of it.
+    /// The separate analyses, to run on several threads; each must be given the whole stream.
     pub fn parts(&mut self) -> Vec<&mut dyn Analysis> {
         let evictions = self.evictions.as_mut().map(|evictions| evictions as &mut dyn Analysis);
         let calls = self.calls.as_mut().map(|calls| calls as &mut dyn Analysis);
         std::iter::once(&mut self.reuses as &mut dyn Analysis).chain(evictions).chain(calls).collect()
     }
 
-    /// What was seen.
+    /// The result.
     pub fn finish(self) -> StreamView {
         StreamView {
             found: self.reuses.finish(),
@@ -66,7 +66,7 @@ impl Analysis for Views {
     }
 }
 
-/// What planners know of a stream.
+/// A stream as planners see it.
 pub struct StreamView {
     /// Reuses, pages and objects.
     pub found: StreamReuses,
@@ -78,7 +78,7 @@ pub struct StreamView {
 }
 
 impl StreamView {
-    /// The reuses as if there were no other machines than these neighbours.
+    /// Calls `of` with only the reuses of these adjacent machines.
     pub(super) fn with_machines<R>(
         &mut self,
         machines: Range<usize>,
@@ -93,13 +93,13 @@ impl StreamView {
         seen
     }
 
-    /// Evictions in the arrays of these neighbours; none where nobody wanted them.
+    /// Evictions in these adjacent machines' arrays; empty if not collected.
     pub(super) fn histories(&self, machines: Range<usize>) -> &[History] {
         let arrays = self.arrays_of(machines);
         self.histories.as_ref().map_or(&[], |all| &all[arrays])
     }
 
-    /// The arrays of machines that are neighbours.
+    /// The arrays of adjacent machines.
     pub fn arrays_of(&self, machines: Range<usize>) -> Range<usize> {
         let first = self.arrays.get(machines.start).map_or(0, |arrays| arrays.start);
         let end = machines.end.checked_sub(1).and_then(|last| self.arrays.get(last));

@@ -1,4 +1,4 @@
-//! Where the places of a plan find room in a stream.
+//! Finds free addresses for a plan's places in a stream.
 
 use super::{PlanBinding, RebaseError};
 use crate::plan::{LIMIT, Plan, SLIDE_BYTES};
@@ -7,7 +7,7 @@ use pagewalk_trace::{Event, StreamHeader};
 /// Binds a plan as [`PlanBinding::new`] does, with its arena moved up as little as it takes to free its places.
 ///
 /// # Errors
-/// As [`PlanBinding::new`]; of places that are taken however far the arena moves, what is in the way where it was.
+/// As [`PlanBinding::new`]; if places stay taken however far the arena moves, the original obstacle.
 pub fn slide<'a>(
     plan: &mut Plan,
     header: &StreamHeader,

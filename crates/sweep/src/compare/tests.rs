@@ -16,7 +16,7 @@ fn cell(trace: usize, machine: &str, layout: (&str, Option<u64>), conflicts: u64
     }
 }
 
-/// Of two machines on one trace, the conflicts as recorded, of a good layout, of a bad one, and of three draws.
+/// Two machines' conflicts on one trace: as recorded, in a good layout, a bad one, and three draws.
 fn result(machines: &[(&str, [u64; 6])]) -> SweepResult {
     let trace = SweepTrace {
         name: "t".to_owned(),
@@ -119,7 +119,7 @@ fn draws_are_chosen_and_conditions_leave_out() {
     }
 }
 
-/// Of each of the key's values the draw that is meant, and of those the least.
+/// For each value of the key the selected draw, and of those the least.
 #[test]
 fn the_best_value_is_the_one_whose_draw_is_least() {
     let key = "tlb.l2.entries";
