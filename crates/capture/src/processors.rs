@@ -8,11 +8,11 @@ use std::sync::OnceLock;
 /// nanoseconds, otherwise about a hundred, through a link between caches. False if unknown.
 pub fn share_a_cache() -> bool {
     static ANSWER: OnceLock<bool> = OnceLock::new();
-    *ANSWER.get_or_init(|| are_near(&ours(), Path::new("/sys/devices/system/cpu")))
+    *ANSWER.get_or_init(|| are_near(&own_processors(), Path::new("/sys/devices/system/cpu")))
 }
 
 /// The processors that this process may run on.
-fn ours() -> BTreeSet<usize> {
+fn own_processors() -> BTreeSet<usize> {
     let Ok(set) = rustix::thread::sched_getaffinity(None) else { return BTreeSet::new() };
     (0..rustix::thread::CpuSet::MAX_CPU).filter(|&processor| set.is_set(processor)).collect()
 }

@@ -82,7 +82,7 @@ pub fn advise(options: &Options, listener: &dyn Listener) -> Result<Advice, Erro
     }
     let host = pagewalk_capture::Host::detect();
     let thp = machines::thp(options.thp, &host.thp);
-    let (prices, assumed, seen) = look(options, machine, thp, listener)?;
+    let (prices, assumed, seen) = profile_program(options, machine, thp, listener)?;
     let everything = choose(&seen.found, &prices, &ChoiceLimits { memory: None, waiting: 1.0, least: 0.0 });
     let trials = match options.trace {
         Some(_) => Trials { kinds: vec![RunSeries::given(&options.seconds)], unapplied: None, warmth: None },
@@ -104,7 +104,7 @@ pub fn advise(options: &Options, listener: &dyn Listener) -> Result<Advice, Erro
 }
 
 /// Prices of this host's walks and faults, and the program's profile.
-fn look(
+fn profile_program(
     options: &Options,
     machine: &MachineSpec,
     thp: ThpMode,
@@ -116,7 +116,7 @@ fn look(
     }
     let folder = std::env::current_dir().map_err(|error| Error::new(Fault::Failed, error))?;
     let apart = Isolation { folder, input: open_input(options.input())?, variable: None };
-    let live = Live::prepare(&options.command, None, listener)?.apart(apart);
+    let live = Live::prepare(&options.command, None, listener)?.isolate(apart);
     let (prices, assumed) = prices::of_host(options.probe.as_deref(), listener)?;
     Ok((prices, assumed, profile::see(&live, machine, thp, listener)?))
 }
@@ -161,10 +161,10 @@ fn ranges(seen: &ProgramProfile, chosen: &[RegionRun], gain: impl Fn(&RegionRun)
     order.sort_by(|a, b| saved(b).total_cmp(&saved(a)));
     order.truncate(RANGES_MAX);
     order.sort_by_key(|chosen| (chosen.piece, chosen.bytes.start));
-    order.into_iter().map(|chosen| Range { what: what(seen, chosen), gain: gain(chosen) }).collect()
+    order.into_iter().map(|chosen| Range { what: plan_name(seen, chosen), gain: gain(chosen) }).collect()
 }
 
-fn what(seen: &ProgramProfile, chosen: &RegionRun) -> What {
+fn plan_name(seen: &ProgramProfile, chosen: &RegionRun) -> What {
     let part = Part { from: chosen.bytes.start, to: chosen.bytes.end };
     match &seen.found.pieces[chosen.piece.0 as usize].kind {
         PieceKind::Heap => What::Heap(part),
@@ -209,7 +209,7 @@ fn result(
         None => options.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
     };
     let range = |chosen: &RegionRun| AdvisedRange {
-        name: what(seen, chosen).to_string(),
+        name: plan_name(seen, chosen).to_string(),
         bytes: chosen.bytes.end - chosen.bytes.start,
         walk_seconds: weighed.walk_seconds(chosen),
         fault_seconds: weighed.fault_seconds(chosen),

@@ -80,7 +80,7 @@ impl ConflictOptions {
         };
         explain_window(&self.window, watched.ending.reached, listener);
         let mut names = Names::of(&watched.owners);
-        let result = result::of(&watched, self, &tlbs, trace, &mut names);
+        let result = result::build(&watched, self, &tlbs, trace, &mut names);
         let StreamConflicts { header, histories, owners, calls, ending } = watched;
         let (set, least) = (self.set, self.least);
         Ok(Conflicts { result, ending, histories, owners, calls, header, names, set, least })

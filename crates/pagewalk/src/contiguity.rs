@@ -28,7 +28,7 @@ pub struct PagemapReading {
 impl PagemapReading {
     /// How TLB designs fit the memory.
     pub fn result(&self) -> ContiguityResult {
-        result::of(self)
+        result::build(self)
     }
 }
 

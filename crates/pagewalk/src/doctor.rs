@@ -21,7 +21,7 @@ pub struct Doctor {
 
 impl Doctor {
     /// Examines this host; builds the engine if possible, with progress to `listener`.
-    pub fn look(listener: &dyn Listener) -> Doctor {
+    pub fn examine(listener: &dyn Listener) -> Doctor {
         let engine = prepare(listener);
         let findings = vec![
             capture(&engine),

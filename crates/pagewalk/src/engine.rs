@@ -174,7 +174,7 @@ impl Live {
     }
 
     /// Separates the program from our input, output and folder.
-    pub fn apart(self, apart: Isolation) -> Live {
+    pub fn isolate(self, apart: Isolation) -> Live {
         Live { apart: Some(apart), ..self }
     }
 

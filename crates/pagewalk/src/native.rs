@@ -45,7 +45,7 @@ pub fn traces_others(program: &String) -> String {
 }
 
 /// How a program ended, as text: `exit 0`, `signal 9`.
-pub fn tell(end: impl Into<End>) -> String {
+pub fn describe_end(end: impl Into<End>) -> String {
     match end.into() {
         End::Exit(status) => format!("exit {status}"),
         End::Signal(signal) => format!("signal {signal}"),

@@ -39,7 +39,7 @@ pub(crate) fn of_host(
         return read(path);
     }
     let host = Host::detect();
-    let kept = kept();
+    let kept = saved_path();
     let last = kept.as_deref().and_then(|path| read(path).ok());
     let last = last.filter(|last| last.host.cpu == host.cpu && last.host.kernel == host.kernel);
     match last {
@@ -81,7 +81,7 @@ pub fn measure(
     })?;
     let host = Host::detect();
     let machine = machine_file(&measured, &host.cpu, &host.kernel);
-    Ok(HostProbe { result: result::of(&measured, &host, compared), machine })
+    Ok(HostProbe { result: result::build(&measured, &host, compared), machine })
 }
 
 fn timed(options: Options, what: &str, listener: &dyn Listener) -> Result<Probe, PinError> {
@@ -97,7 +97,7 @@ fn taken(host: &Host, last: Option<ProbeResult>, listener: &dyn Listener) -> Res
     let measured = std::thread::scope(|scope| scope.spawn(measure).join());
     let measured = measured.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     let measured = measured.map_err(|error| Error::new(Fault::HostCannot, error))?;
-    let result = result::of(&measured, host, None);
+    let result = result::build(&measured, host, None);
     Ok(match last {
         Some(last) => filled(result, last),
         None => result,
@@ -134,7 +134,7 @@ fn read(path: &Path) -> Result<ProbeResult, Error> {
 }
 
 /// Where the last probe is saved.
-fn kept() -> Option<PathBuf> {
+fn saved_path() -> Option<PathBuf> {
     folders::cache().map(|folder| folder.join("probe.json"))
 }
 

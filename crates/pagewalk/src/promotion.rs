@@ -80,7 +80,7 @@ impl PromotionOutcome {
 
     /// As data.
     pub fn document(&self) -> PromoteResult {
-        document::of(self.pid, &self.options, &self.summary, &self.beside)
+        document::build(self.pid, &self.options, &self.summary, &self.beside)
     }
 
     /// Checks that a promotion succeeded, if any was due.
@@ -101,7 +101,7 @@ impl PromotionOutcome {
 /// The live picture of a promotion.
 pub fn picture(pid: i32, standing: &PromotionStatus<'_>) -> String {
     let mut picture = text::heading(pid, standing);
-    picture += &text::table(&ranges::of(standing.policy), RANGES_PICTURED);
+    picture += &text::table(&ranges::join(standing.policy), RANGES_PICTURED);
     picture += &text::balance(standing.policy, standing.times);
     picture
 }

@@ -35,9 +35,9 @@ impl StudyFolder {
         threads: Option<NonZeroUsize>,
         listener: &dyn Listener,
     ) -> Result<StudyFolder, Error> {
-        let mut study = Study::read(file).map_err(told)?;
+        let mut study = Study::read(file).map_err(study_error)?;
         if !traces.is_empty() {
-            let (of_traces, left_out) = study.on_traces(traces).map_err(told)?;
+            let (of_traces, left_out) = study.on_traces(traces).map_err(study_error)?;
             left_out.iter().for_each(|one| listener.note(&format!("left out with --traces: {one}")));
             study = of_traces;
         }
@@ -64,10 +64,10 @@ impl StudyFolder {
         let _lock = lock(&self.folder)?;
         clear(&self.folder);
         let traces = self.traces(listener)?;
-        let sweep = Sweep::new(&self.study, &traces, self.options()?).map_err(told)?;
+        let sweep = Sweep::new(&self.study, &traces, self.options()?).map_err(study_error)?;
         let remaining = sweep.remaining();
         let bytes = remaining.iter().filter(|one| !one.tasks.is_empty()).map(|one| one.bytes).sum();
-        let result = sweep.run(&Bytes(listener.bytes(bytes, &self.study.name))).map_err(told)?;
+        let result = sweep.run(&Bytes(listener.bytes(bytes, &self.study.name))).map_err(study_error)?;
         self.write(&result)?;
         Ok(result)
     }
@@ -154,7 +154,7 @@ impl StudyFolder {
         // Plans of unrecorded programs come after their recording.
         let is_there = |name: &String| kept.traces.iter().any(|spec| spec.name() == name);
         kept.layouts.retain(|layout| layout.from.iter().all(is_there));
-        let sweep = Sweep::new(&kept, &files, self.options()?).map_err(told)?;
+        let sweep = Sweep::new(&kept, &files, self.options()?).map_err(study_error)?;
         for one in sweep.remaining() {
             let of = one.done + one.tasks.len();
             let _ =
@@ -177,11 +177,11 @@ impl StudyFolder {
             ("index.html", page.as_bytes()),
         ];
         for (name, bytes) in files {
-            write_whole(&self.folder.join(name), bytes).map_err(told)?;
+            write_whole(&self.folder.join(name), bytes).map_err(study_error)?;
         }
         for picture in sweep::pictures(result) {
             let path = self.folder.join("pictures").join(picture.name);
-            write_whole(&path, picture.svg.as_bytes()).map_err(told)?;
+            write_whole(&path, picture.svg.as_bytes()).map_err(study_error)?;
         }
         Ok(())
     }
@@ -243,7 +243,7 @@ fn command_line(command: &[String]) -> String {
 }
 
 /// The error of a study, with its fault and what to do next.
-fn told(error: SweepError) -> Error {
+fn study_error(error: SweepError) -> Error {
     match error {
         SweepError::Study { .. } => Error::new(Fault::BadInput, error)
             .or("docs/reference/study-files.md explains every key of a study file"),

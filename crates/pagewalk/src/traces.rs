@@ -30,7 +30,7 @@ pub(crate) fn open_for(trace: &Path, what: &str, listener: &dyn Listener) -> Res
 }
 
 /// Opens a trace for its header only.
-pub(crate) fn look(trace: &Path) -> Result<TraceReader, Error> {
+pub(crate) fn open_header(trace: &Path) -> Result<TraceReader, Error> {
     let (file, _) = open_file(trace)?;
     read(trace, file, Arc::new(SilentListener))
 }

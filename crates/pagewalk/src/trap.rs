@@ -108,7 +108,7 @@ impl TrapOutcome {
 
     /// As data.
     pub fn document(&self) -> TrapResult {
-        document::of(self)
+        document::build(self)
     }
 
     /// Checks that the simulator's own array decided alike, if requested.

@@ -306,7 +306,7 @@ impl Precondition {
 }
 
 /// The quotients of `compare` in `result`.
-pub fn found(compare: &ComparisonSpec, result: &SweepResult) -> Comparison {
+pub fn evaluate(compare: &ComparisonSpec, result: &SweepResult) -> Comparison {
     let wanted = |name: &String| compare.traces.is_empty() || compare.traces.contains(name);
     let traces = result.traces.iter().enumerate().filter(|(_, trace)| wanted(&trace.name));
     let agrees = |upper: f64, lower: f64| match compare.lower.is_reduction() && lower <= 0.0 {

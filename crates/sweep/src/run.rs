@@ -96,7 +96,8 @@ impl<'a> Sweep<'a> {
 
     /// Loads what earlier runs kept.
     fn look_up(&mut self) {
-        let of_stream = |stream| (0..self.tasks.len()).map(|task| self.kept(stream, task)).collect();
+        let of_stream =
+            |stream| (0..self.tasks.len()).map(|task| self.stored_outcome(stream, task)).collect();
         self.outcomes = (0..self.streams.len()).map(of_stream).collect();
     }
 
@@ -131,7 +132,7 @@ impl<'a> Sweep<'a> {
     }
 
     /// The outcome of an earlier run. A tampered file may hold another task's outcome: then the task runs again.
-    fn kept(&self, stream: usize, task: usize) -> Option<TaskOutcome> {
+    fn stored_outcome(&self, stream: usize, task: usize) -> Option<TaskOutcome> {
         self.store.get(&self.key(stream, task)?).filter(|outcome| outcome.fits(&self.tasks[task]))
     }
 
@@ -395,7 +396,7 @@ impl<'a> Sweep<'a> {
             published: self.study.published.clone(),
             plots: self.study.plots.clone(),
         };
-        let compared = self.study.compare.iter().map(|spec| compare::found(spec, &result));
+        let compared = self.study.compare.iter().map(|spec| compare::evaluate(spec, &result));
         result.comparisons = compared.collect();
         result
     }

@@ -99,7 +99,7 @@ impl CommandLine {
         let mut arranged: Vec<OsString> = words.first().cloned().into_iter().collect();
         let mut rest = words.into_iter().skip(1).peekable();
         while command.has_subcommands() {
-            if let Some(shared) = rest.peek().and_then(|word| word.to_str()).and_then(apart) {
+            if let Some(shared) = rest.peek().and_then(|word| word.to_str()).and_then(split_flags) {
                 early.extend(shared);
                 rest.next();
                 continue;
@@ -153,7 +153,7 @@ fn is_shared(word: &str) -> bool {
 }
 
 /// Splits a word into shared options: `--json`, `-q`, or several at once, `-qv`.
-fn apart(word: &str) -> Option<Vec<OsString>> {
+fn split_flags(word: &str) -> Option<Vec<OsString>> {
     if is_shared(word) {
         return Some(vec![word.into()]);
     }

@@ -52,7 +52,7 @@ impl StubInstaller {
     /// Begins at the exec stop; the process must continue to the next end of a system call.
     pub fn begin(pid: Pid, objects: &[Object], known: &mut LoaderCache) -> Result<StubInstaller, Obstacle> {
         let (memory, mappings) = opened(pid)?;
-        let loader = Loader::look(pid, &memory, &mappings, known)?;
+        let loader = Loader::examine(pid, &memory, &mappings, known)?;
         let slid_bytes = slide(objects, &mappings)?;
         let entry = |object: &Object| StubEntry {
             device: object.device,

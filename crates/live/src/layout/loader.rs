@@ -44,7 +44,7 @@ struct LoaderSites {
 
 impl Loader {
     /// Examines a process at its exec stop.
-    pub fn look(
+    pub fn examine(
         pid: Pid,
         memory: &File,
         mappings: &[Mapping],

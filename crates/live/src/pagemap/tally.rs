@@ -156,7 +156,7 @@ impl Tally {
     }
 
     /// Runs started so far: of pages, and of pages with consecutive frames (0 without frames).
-    pub fn begun(&self) -> (u64, u64) {
+    pub fn run_counts(&self) -> (u64, u64) {
         (self.virtual_runs.begun, self.ranges.begun)
     }
 

@@ -95,7 +95,7 @@ pub fn walk(
 impl PagemapReader<'_> {
     fn mapping(&mut self, mapping: Mapping) -> Result<Option<MappingPages>, PagemapError> {
         let (pages, huge_pages) = (self.tally.pages, self.tally.huge_pages);
-        let (virtual_runs, ranges) = self.tally.begun();
+        let (virtual_runs, ranges) = self.tally.run_counts();
         let rights = mapping.protection as u8;
         if self.scanner.is_some() {
             self.scan(&mapping, rights)?;
@@ -103,7 +103,7 @@ impl PagemapReader<'_> {
             self.read(&mapping, mapping.start, mapping.end, rights, false)?;
         }
         let pages = self.tally.pages - pages;
-        let begun = self.tally.begun();
+        let begun = self.tally.run_counts();
         let of_mapping = || MappingPages {
             start: mapping.start,
             end: mapping.end,

@@ -2,7 +2,7 @@
 
 use super::collapse::Handle;
 use super::host::{HUGE_BYTES, HostConditions};
-use super::inspection::{RangeSnapshot, look};
+use super::inspection::{RangeSnapshot, measure};
 use super::plan::Plan;
 use super::recognition::recognised;
 use super::rights::{OldKernel, check_kernel};
@@ -144,13 +144,14 @@ pub fn attach(
     let mut ranges = Vec::new();
     for range in &plan.ranges {
         let spans = recognised(pid, &range.what, &mappings);
-        let before = look(&pagemap, &mappings, &spans).map_err(named)?;
+        let before = measure(&pagemap, &mappings, &spans).map_err(named)?;
         let (mut after, mut error) = (before, None);
         // hugetlb memory is on huge pages already and stays there.
         if !dry_run && !before.is_pool() {
             let worked = spans.iter().map(|&span| work(&handle, span, act));
             error = worked.fold(None, |before, outcome| outcome.err().or(before));
-            after = look(&pagemap, &maps::detailed_mappings(pid).map_err(named)?, &spans).map_err(named)?;
+            after =
+                measure(&pagemap, &maps::detailed_mappings(pid).map_err(named)?, &spans).map_err(named)?;
         }
         ranges.push(RangeChange { spans, before, after, error });
     }

@@ -54,7 +54,7 @@ impl RangeSnapshot {
 ///
 /// # Errors
 /// If the process has ended, or the kernel has no `PAGEMAP_SCAN`.
-pub fn look(pagemap: &File, mappings: &[Mapping], spans: &[(u64, u64)]) -> io::Result<RangeSnapshot> {
+pub fn measure(pagemap: &File, mappings: &[Mapping], spans: &[(u64, u64)]) -> io::Result<RangeSnapshot> {
     let mut seen = RangeSnapshot::default();
     for &(start, bytes) in spans {
         for mapping in mappings.iter().filter(|mapping| mapping.start < start + bytes && mapping.end > start)
@@ -122,7 +122,9 @@ mod tests {
         let memory = vec![1u8; 5 << 20];
         let start = memory.as_ptr() as u64 / 4096 * 4096;
         let pagemap = File::open("/proc/self/pagemap").unwrap();
-        let Ok(seen) = look(&pagemap, &detailed_mappings(pid).unwrap(), &[(start, 5 << 20)]) else { return };
+        let Ok(seen) = measure(&pagemap, &detailed_mappings(pid).unwrap(), &[(start, 5 << 20)]) else {
+            return;
+        };
         assert_eq!((seen.mapped, seen.resident), (5 << 20, 5 << 20));
         assert!(seen.whole >= 2 << 20 && seen.touched == seen.whole, "{seen:?}");
         assert!(seen.small + seen.huge >= seen.touched && seen.small <= seen.touched, "{seen:?}");

@@ -25,7 +25,7 @@ mod table;
 mod watch;
 
 pub(crate) use collapse::Handle;
-pub(crate) use inspection::look;
+pub(crate) use inspection::measure;
 
 pub use attachment::{AttachError, Process, RangeAction, RangeChange, attach};
 pub use host::{EXCEPT_ADVISED_SINCE, HUGE_BYTES, HostConditions, Mode, is_since, kernel, mode};

@@ -94,7 +94,7 @@ impl<'a> Watch<'a> {
             // A forked copy has different memory.
             let own = Path::new(&format!("/proc/{}/task/{thread}", watched.process)).exists();
             if own && !watched.gone {
-                let _ = watched.look(thread, self.plan, self.table, false);
+                let _ = watched.inspect(thread, self.plan, self.table, false);
                 watched.gone = true;
             }
         }
@@ -111,7 +111,7 @@ impl<'a> Watch<'a> {
             let begun = thread_time();
             for watched in self.watched().iter_mut().filter(|watched| !watched.gone) {
                 let process = watched.process;
-                watched.gone = watched.look(process, self.plan, self.table, true).is_err();
+                watched.gone = watched.inspect(process, self.plan, self.table, true).is_err();
             }
             period = (period + period / 2).min(PERIOD_MAX).max((thread_time() - begun) * REST);
         }
@@ -132,7 +132,7 @@ impl<'a> Watch<'a> {
 }
 
 impl WatchedImage {
-    fn look(&mut self, thread: Pid, plan: &Plan, table: &Table, runs: bool) -> io::Result<()> {
+    fn inspect(&mut self, thread: Pid, plan: &Plan, table: &Table, runs: bool) -> io::Result<()> {
         let contents = table.read(&self.memory, self.address)?;
         let mappings = maps::detailed_mappings(thread)?;
         let around = HostConditions::of(thread);
@@ -151,12 +151,12 @@ impl WatchedImage {
                 }
                 what => present(thread, what, &mappings),
             };
-            let mut seen = inspection::look(&self.pagemap, &mappings, &spans)?;
+            let mut seen = inspection::measure(&self.pagemap, &mappings, &spans)?;
             // Marks do not put these on huge pages.
             let by_us = around.mode == Some(Mode::Never) || matches!(range.what, What::File { .. });
             if by_us && runs && !seen.is_huge() {
                 found.collapsed_bytes += self.handle.as_ref().map_or(0, |handle| collapse(handle, &spans));
-                seen = inspection::look(&self.pagemap, &mappings, &spans)?;
+                seen = inspection::measure(&self.pagemap, &mappings, &spans)?;
             }
             if seen.mapped > 0 {
                 found.last = Some(seen);

@@ -132,12 +132,12 @@ impl Sampler for Damon {
     fn sample(&mut self, target: Target<'_>, parts: &[RegionView]) -> Result<Vec<RegionMisses>, SampleError> {
         let of_process = |error| SampleError::of_process(SamplerKind::Damon, error);
         let mut chosen = self.choose(target.pagemap, parts).map_err(of_process)?;
-        let frames = apart(&mut chosen);
+        let frames = without_neighbours(&mut chosen);
         if frames.is_empty() {
             return Ok(Vec::new());
         }
         let before = processor_seconds(target.pid).map_err(of_process)?;
-        let looked = self.control.look(&frames, self.interval.get(), LOOKS);
+        let looked = self.control.watch(&frames, self.interval.get(), LOOKS);
         let looked = looked.map_err(|error| SampleError::Io { way: SamplerKind::Damon, error })?;
         let ran = processor_seconds(target.pid).map_err(of_process)? - before;
         let times: HashMap<u64, u32> = looked.into_iter().collect();
@@ -189,7 +189,7 @@ fn estimated(parts: &[RegionView], pages: &[(u64, u32)], ran: f64) -> Vec<Region
 }
 
 /// The frames in order, without direct neighbours, which DAMON would merge.
-fn apart(chosen: &mut HashMap<u64, u64>) -> Vec<u64> {
+fn without_neighbours(chosen: &mut HashMap<u64, u64>) -> Vec<u64> {
     let mut frames: Vec<u64> = chosen.keys().copied().collect();
     frames.sort_unstable();
     let mut kept: Vec<u64> = Vec::with_capacity(frames.len());
@@ -240,7 +240,7 @@ mod tests {
     #[test]
     fn frames_keep_apart() {
         let mut chosen: HashMap<u64, u64> = [0x5000, 0x1000, 0x2000, 0x3000, 0x9000].map(|f| (f, f)).into();
-        assert_eq!(apart(&mut chosen), [0x1000, 0x3000, 0x5000, 0x9000]);
+        assert_eq!(without_neighbours(&mut chosen), [0x1000, 0x3000, 0x5000, 0x9000]);
         assert!(!chosen.contains_key(&0x2000));
     }
 }

@@ -178,12 +178,12 @@ impl Policy {
     }
 
     /// Updates the regions from the page map; returns promoted regions that are on small pages again.
-    pub fn look(&mut self, now: f64, views: &[RegionView]) -> Vec<u64> {
+    pub fn update(&mut self, now: f64, views: &[RegionView]) -> Vec<u64> {
         let mut before = std::mem::take(&mut self.parts);
         let mut split = Vec::new();
         for &view in views {
             let mut part = before.remove(&view.start).unwrap_or_else(|| RegionState::new(view, now));
-            if part.look(now, view) {
+            if part.update(now, view) {
                 split.push(view.start);
             }
             self.parts.insert(view.start, part);
@@ -285,7 +285,7 @@ impl Policy {
     pub fn end(&mut self, now: f64) {
         for part in self.parts.values_mut().filter(|part| part.fate == Fate::Promoted) {
             let view = part.view;
-            part.look(now, view);
+            part.update(now, view);
         }
     }
 
@@ -315,7 +315,7 @@ impl RegionState {
     }
 
     /// Whether it was promoted and no longer is.
-    fn look(&mut self, now: f64, view: RegionView) -> bool {
+    fn update(&mut self, now: f64, view: RegionView) -> bool {
         self.view = view;
         if view.resident_pages < PAGES_LEAST {
             // It is not sampled: later samples say nothing about this time.

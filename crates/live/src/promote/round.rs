@@ -5,7 +5,7 @@ use super::policy::{DuePromotion, Policy, RegionState, RegionView};
 use super::sampler::{SampleError, Sampler, Target};
 use super::{PromoteError, parts, processor_seconds};
 use crate::pagemap::{self, PagemapError};
-use crate::pages::{HUGE_BYTES, Handle, HostConditions, Reason, is_disabled, look};
+use crate::pages::{HUGE_BYTES, Handle, HostConditions, Reason, is_disabled, measure};
 use crate::timing::thread_time;
 use crate::tracing::maps;
 use crate::tracing::sys::Pid;
@@ -66,7 +66,7 @@ impl Rounds {
         let pagemap = pagemap::open(self.pid)?;
         let mappings = pagemap::user_mappings(self.pid)?;
         let views = parts::views(&pagemap, &mappings).map_err(|error| self.failed(error))?;
-        for start in self.policy.look(began.target, &views) {
+        for start in self.policy.update(began.target, &views) {
             let view = views.iter().find(|view| view.start == start);
             watcher.decided(&Decision {
                 seconds: began.wall,
@@ -190,7 +190,7 @@ fn is_forbidden(pid: Pid) -> bool {
 fn reason(pid: Pid, pagemap: &File, start: u64, error: &io::Error) -> String {
     let around = HostConditions::of(pid);
     let seen = maps::detailed_mappings(pid)
-        .and_then(|mappings| look(pagemap, &mappings, &[(start, HUGE_BYTES)]))
+        .and_then(|mappings| measure(pagemap, &mappings, &[(start, HUGE_BYTES)]))
         .unwrap_or_default();
     let no_memory = Errno::from_io_error(error) == Some(Errno::NOMEM);
     let known = if seen.refused > 0 {

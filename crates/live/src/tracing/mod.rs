@@ -119,7 +119,7 @@ impl Interrupt {
     }
 
     /// Another process traces the threads: tell it to kill them, and relay signals to it.
-    pub(crate) fn tell(&self, to: PipeWriter) {
+    pub(crate) fn set_remote(&self, to: PipeWriter) {
         let mut state = self.state();
         state.elsewhere = Some(to);
         for signal in state.first.take_waiting() {

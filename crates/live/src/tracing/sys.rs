@@ -295,7 +295,7 @@ pub fn punch(file: &impl std::os::fd::AsRawFd, offset: u64, bytes: u64) -> io::R
 }
 
 /// The next data (no hole) of the file in `[from, end)`.
-pub fn held(file: &impl std::os::fd::AsRawFd, from: u64, end: u64) -> io::Result<Option<(u64, u64)>> {
+pub fn next_data(file: &impl std::os::fd::AsRawFd, from: u64, end: u64) -> io::Result<Option<(u64, u64)>> {
     const LSEEK: u64 = 8;
     const DATA: u64 = 3;
     const HOLE: u64 = 4;

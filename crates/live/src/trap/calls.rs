@@ -165,7 +165,7 @@ fn map_file(image: &mut Image, [address, bytes, protection, flags]: [u64; 4], pl
 }
 
 /// After a call that the program made itself.
-pub fn after(image: &mut Image, after: AfterCall, result: i64) -> io::Result<()> {
+pub fn complete(image: &mut Image, after: AfterCall, result: i64) -> io::Result<()> {
     const ERRORS: std::ops::Range<i64> = -4095..0;
     if ERRORS.contains(&result) {
         return Ok(());

@@ -10,7 +10,7 @@ use super::image::{Image, Setting};
 use super::space::{Piece, Space};
 use super::tracee::{Injection, SyscallSite};
 use crate::tracing::maps::{self, Mapping};
-use crate::tracing::sys::{Pid, held, map, number};
+use crate::tracing::sys::{Pid, map, next_data, number};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -86,7 +86,7 @@ fn copy(
 fn copy_held(from: &File, to: &File, piece: Piece) -> io::Result<()> {
     let end = piece.offset + piece.bytes();
     let mut position = piece.offset;
-    while let Some((data, hole)) = held(from, position, end)? {
+    while let Some((data, hole)) = next_data(from, position, end)? {
         copy_range(from, data, hole, |bytes, at| to.write_all_at(bytes, at))?;
         position = hole;
     }
@@ -121,7 +121,7 @@ fn make_private(parent: &File, child: Pid, inherited: &[Mapping]) -> io::Result<
             return Err(io::Error::from_raw_os_error(-at as i32));
         }
         let (mut position, end) = (mapping.offset, mapping.offset + bytes);
-        while let Some((data, hole)) = held(parent, position, end)? {
+        while let Some((data, hole)) = next_data(parent, position, end)? {
             let place = |offset| start + (offset - mapping.offset);
             copy_range(parent, data, hole, |bytes, at| injection.memory.write_all_at(bytes, place(at)))?;
             position = hole;

@@ -323,8 +323,8 @@ impl Image {
     }
 
     /// The next data of the file in `[from, end)`.
-    pub fn held(&self, from: u64, end: u64) -> io::Result<Option<(u64, u64)>> {
-        self.agent.as_ref().map_or(Ok(None), |agent| sys::held(&agent.memory, from, end))
+    pub fn next_data(&self, from: u64, end: u64) -> io::Result<Option<(u64, u64)>> {
+        self.agent.as_ref().map_or(Ok(None), |agent| sys::next_data(&agent.memory, from, end))
     }
 
     /// The mappings within `[start, start + bytes)`.

@@ -97,7 +97,7 @@ pub fn run(
         keep(command, array, options, tell, heard);
     }
     drop((tell, heard));
-    interrupt.tell(orders);
+    interrupt.set_remote(orders);
     let told = read(result);
     let end = stops::wait_for_child(keeper).map_err(TrapError::Follow)?.0;
     match told {

@@ -117,7 +117,7 @@ impl PassThrough {
     ///
     /// A signal before a call is received aborts it (`EINTR` if the handler does not restart calls), so receiving must
     /// be quick: the thread runs where the caller just ran, and before all others if permitted.
-    pub fn of(self, listener: OwnedFd) {
+    pub fn serve(self, listener: OwnedFd) {
         // The thread waits for it, and for nothing else.
         let _ = self.0.send(listener);
     }

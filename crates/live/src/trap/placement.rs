@@ -140,7 +140,7 @@ impl Placement {
         }
     }
 
-    fn look(&mut self) {
+    fn check_images(&mut self) {
         for place in self.images.values_mut() {
             let Some(pace) = place.pace() else { continue };
             let shares = place.shared.is_some();
@@ -204,7 +204,7 @@ impl ImagePlacement {
 /// Checks multithreaded images until the sender is dropped.
 pub fn watch(placement: &Mutex<Placement>, ended: &Receiver<()>) {
     while ended.recv_timeout(PERIOD) == Err(RecvTimeoutError::Timeout) {
-        placement.lock().unwrap_or_else(PoisonError::into_inner).look();
+        placement.lock().unwrap_or_else(PoisonError::into_inner).check_images();
     }
 }
 

@@ -271,7 +271,7 @@ fn copy_back(image: &mut Image, piece: Piece, protection: u64) -> io::Result<i64
 fn fill_and_place(image: &mut Image, aside: u64, piece: Piece, protection: u64) -> io::Result<i64> {
     let (mut position, end) = (piece.offset, piece.offset + piece.bytes());
     // Untouched pages stay absent: a program that serves faults itself waits for those.
-    while let Some((data, hole)) = image.held(position, end)? {
+    while let Some((data, hole)) = image.next_data(position, end)? {
         position = data;
         while position < hole {
             let to = aside + (position - piece.offset);

@@ -129,7 +129,7 @@ impl Injection {
             sys::go(self.pid, Resume::On, signal)?;
             signal = match stops::next(self.pid)? {
                 Some(WaitStatus::Event(StopEvent::Stop, signal)) => return Ok(stops::after_stop(signal)),
-                Some(WaitStatus::Event(StopEvent::Exit, _)) | None => return Err(ended()),
+                Some(WaitStatus::Event(StopEvent::Exit, _)) | None => return Err(gone_error()),
                 Some(WaitStatus::Signal(signal)) => signal,
                 Some(_) => 0,
             }
@@ -162,7 +162,7 @@ fn run_to_call(pid: Pid, stop_signal: &mut bool) -> io::Result<()> {
             Some(WaitStatus::Event(StopEvent::Stop, signal)) => *stop_signal = stops::is_group_stop(signal),
             // All blockable signals are held back; what is left is a stop.
             Some(WaitStatus::Signal(_)) => *stop_signal = true,
-            _ => return Err(ended()),
+            _ => return Err(gone_error()),
         }
     }
 }
@@ -173,13 +173,13 @@ pub fn finish_exec(pid: Pid) -> io::Result<()> {
         sys::go(pid, Resume::ToCall, 0)?;
         match stops::next(pid)? {
             Some(WaitStatus::Call) => return Ok(()),
-            Some(WaitStatus::Event(StopEvent::Exit, _)) | None => return Err(ended()),
+            Some(WaitStatus::Event(StopEvent::Exit, _)) | None => return Err(gone_error()),
             Some(_) => {}
         }
     }
 }
 
 /// It is exiting or has ended, which the main loop will find.
-fn ended() -> io::Error {
+fn gone_error() -> io::Error {
     io::Error::other("it ended as it began")
 }

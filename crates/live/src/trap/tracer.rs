@@ -236,7 +236,7 @@ impl<'a> Tracer<'a> {
             Some(AfterCall::Hide) => self.put_hidden_back(pid),
             Some(after) => {
                 if let (Ok(registers), Some(image)) = (sys::registers(pid), self.image_of(pid))
-                    && let Err(error) = calls::after(image, after, registers.rax as i64)
+                    && let Err(error) = calls::complete(image, after, registers.rax as i64)
                 {
                     image.note(&error);
                 }

@@ -1,7 +1,7 @@
 //! Processes that the program traces itself: by debuggers, `strace`, and programs that detect these.
 //!
 //! A process has only one tracer. So one that the program is about to trace is detached: its threads stop, its memory
-//! becomes private memory again, its agent ends, its calls pass from then on (`pass_through`), and the program's `ptrace`
+//! becomes private again, its agent ends, its calls pass from then on (`pass_through`), and the program's `ptrace`
 //! works natively.
 
 use super::filter::trace;
@@ -186,7 +186,7 @@ impl Tracer<'_> {
             remap::let_go(image, WHY)?;
         }
         match install(leaving, process, equipped, caller.is_some(), site) {
-            Ok(listener) => passing.of(listener),
+            Ok(listener) => passing.serve(listener),
             Err(error) => {
                 self.run_alone(equipped, owns, &error);
                 return Err(error);

@@ -102,11 +102,11 @@ impl ProcessWatch {
         drop(progress);
         let summary = outcome.map_err(failed)?;
         if summary.ended == Ended::Process {
-            return Err(ended(pid));
+            return Err(ended_error(pid));
         }
         let advised = advised(pid, &summary)?;
         // As it is now: its behaviour meanwhile counts.
-        let survey = promote::survey(pid).map_err(|_| ended(pid))?;
+        let survey = promote::survey(pid).map_err(|_| ended_error(pid))?;
         let settings = if advised.is_empty() && survey.grown.is_none() { Vec::new() } else { settings() };
         let beside = PromotionContext { survey, assumed };
         Ok(ProcessAdvice { pid, found: ProcessFindings { summary, advised, beside, settings } })
@@ -163,7 +163,7 @@ impl Watcher for AdviceProgress {
 }
 
 /// The error for a process that ended: its memory has no names any more.
-fn ended(pid: i32) -> Error {
+fn ended_error(pid: i32) -> Error {
     Error::new(
         Fault::Failed,
         format!("process {pid} ended while it was watched: there is nothing to advise on"),
@@ -178,7 +178,7 @@ fn advised(pid: i32, summary: &Summary) -> Result<Vec<AdvisedMemory>, Error> {
     let ranges: Vec<(u64, u64)> = neighbours
         .map(|parts| (parts[0].view.start, parts[parts.len() - 1].view.start + HUGE_BYTES))
         .collect();
-    let names = named(pid, &ranges).map_err(|_| ended(pid))?;
+    let names = named(pid, &ranges).map_err(|_| ended_error(pid))?;
     let of = |named: NamedMemory| {
         let its = paying.iter().filter(|part| (named.start..named.end).contains(&part.view.start));
         let added =

@@ -3,7 +3,7 @@
 use crate::engine::{Live, Stream};
 use crate::error::{Error, Fault};
 use crate::listener::Listener;
-use crate::native::{asks_to_end, tell};
+use crate::native::{asks_to_end, describe_end};
 use crate::stream::follow_ahead;
 use crate::traces::open;
 use pagewalk_capture::WindowSpec;
@@ -81,7 +81,7 @@ pub fn see(
     let mut all = all.into_inner().unwrap_or_else(PoisonError::into_inner);
     all.sort_by_key(|(number, ..)| *number);
     if !status.success() {
-        let why = format!("the program ended with {}", tell(status));
+        let why = format!("the program ended with {}", describe_end(status));
         return Err(match status.signal().is_some_and(asks_to_end) {
             true => Error::new(Fault::Failed, format!("interrupted: {why}")),
             false => Error::new(Fault::Failed, why).or(ENDS_WELL),

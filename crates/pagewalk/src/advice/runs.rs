@@ -4,7 +4,7 @@ use super::options::Options;
 use super::profile::ENDS_WELL;
 use crate::error::{Error, Fault};
 use crate::listener::{Bar, Listener};
-use crate::native::tell;
+use crate::native::describe_end;
 use crate::plans::RunOptions;
 use crate::plans::fitting::FittedPlan;
 use crate::plans::trial::{Trial, by_turns, relay_signals};
@@ -214,7 +214,7 @@ fn counted(what: &str, run: TimedRun) -> Result<TimedRun, Error> {
     }
     match run.end {
         End::Exit(0) => Ok(run),
-        end => Err(failed(&format!("it ended with {}", tell(end))).or(ENDS_WELL)),
+        end => Err(failed(&format!("it ended with {}", describe_end(end))).or(ENDS_WELL)),
     }
 }
 

@@ -21,7 +21,7 @@ const PAGES_TOLD: usize = 256;
 const EDGES_TOLD: usize = 24;
 
 /// The whole result.
-pub fn of(
+pub fn build(
     watched: &StreamConflicts,
     watching: &ConflictOptions,
     tlbs: &[&TlbSpec],

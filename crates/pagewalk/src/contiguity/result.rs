@@ -11,7 +11,7 @@ use pagewalk_report::contiguity::schema::{
 };
 
 /// The whole result.
-pub fn of(reading: &PagemapReading) -> ContiguityResult {
+pub fn build(reading: &PagemapReading) -> ContiguityResult {
     let Host { cpu, kernel, thp } = Host::detect();
     let snapshot = &reading.snapshot;
     let ranges = snapshot.designs.ranges.as_ref();

@@ -11,10 +11,10 @@ use crate::error::{Error, Fault};
 use crate::findings::{Detail, Namer, totals};
 use crate::listener::Listener;
 use crate::machines;
-use crate::native::tell;
+use crate::native::describe_end;
 use crate::placement::PlanFile;
 use crate::stream::{Ending, WindowProgress, explain_window};
-use crate::traces::{bad, look, open, open_all};
+use crate::traces::{bad, open, open_all, open_header};
 use pagewalk_capture::UNFINISHED;
 use pagewalk_layout::rebase::{PlanBinding, RebasedSource};
 use pagewalk_mm::ThpMode;
@@ -105,7 +105,7 @@ impl Experiment {
         let status = live.run(listener, |source: Stream| {
             let number = source.inner.number();
             let detail = if number < FULL_DETAIL { Detail::Full } else { Detail::Brief };
-            let (process, ending) = self.one(source, &namer, detail);
+            let (process, ending) = self.simulate(source, &namer, detail);
             done.lock().unwrap_or_else(PoisonError::into_inner).push((number, process, ending.reached));
         })?;
         let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -144,7 +144,7 @@ impl Experiment {
         plan: Option<&PlanFile>,
         listener: &dyn Listener,
     ) -> Result<ExperimentOutcome, Error> {
-        let bounds = self.look_at(traces, plan, listener)?;
+        let bounds = self.check_traces(traces, plan, listener)?;
         let mut namer = Namer::default();
         let mut processes = Vec::new();
         let mut about = None;
@@ -183,13 +183,13 @@ impl Experiment {
     ) -> Result<(ProcessResult, Ending), Error> {
         match self.is_alone() && self.by_traps.is_none() && self.has_kernels() {
             true => kernels::trace(self, source, namer, again),
-            false => Ok(self.one(source, namer, Detail::Full)),
+            false => Ok(self.simulate(source, namer, Detail::Full)),
         }
     }
 
     /// Checks all traces before simulating the first, which may take long: that they exist, have what the machines
     /// need, and contain the plan's objects. Returns where these objects go.
-    fn look_at(
+    fn check_traces(
         &self,
         traces: &[PathBuf],
         plan: Option<&PlanFile>,
@@ -198,14 +198,19 @@ impl Experiment {
         for trace in traces {
             // A pipe can be opened and read only once.
             if trace.metadata().map_err(|e| bad(trace, &e))?.is_file() {
-                self.check_grain(trace, look(trace)?.header())?;
+                self.check_grain(trace, open_header(trace)?.header())?;
             }
         }
         traces.iter().filter_map(|trace| Some(plan?.bind(trace, listener))).collect()
     }
 
     /// Simulates one stream, read once.
-    fn one<S: Source + Send>(&self, source: S, namer: &Namer, detail: Detail) -> (ProcessResult, Ending) {
+    fn simulate<S: Source + Send>(
+        &self,
+        source: S,
+        namer: &Namer,
+        detail: Detail,
+    ) -> (ProcessResult, Ending) {
         match (self.cores, self.by_traps, &self.structure) {
             (Some(cores), ..) => cores::stream(self, source, cores.into()),
             (None, Some(host), _) => traps::stream(self, source, host),
@@ -314,6 +319,6 @@ fn name_deaths(processes: &mut [ProcessResult], deaths: &[Death]) {
 fn name_roots_end(processes: &mut [ProcessResult], status: ExitStatus) {
     let Some(pid) = processes.first().map(|process| process.pid) else { return };
     if let Some(last) = processes.iter_mut().rev().find(|process| process.pid == pid) {
-        last.ended = tell(status);
+        last.ended = describe_end(status);
     }
 }

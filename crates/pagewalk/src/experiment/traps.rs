@@ -60,7 +60,7 @@ pub fn stream<S: Source>(experiment: &Experiment, source: S, host: u32) -> (Proc
             MachineResult::new(format!("{name} by traps"), trapped(&by_traps)),
             MachineResult::new(format!("{name} by traps, nested misses counted"), trapped(&counted)),
         ],
-        advice: said(&full, &by_traps, &counted, host),
+        advice: comparison(&full, &by_traps, &counted, host),
         ..followed(&header, &ending)
     };
     (process, ending)
@@ -105,7 +105,7 @@ fn trapped(engine: &ByTraps) -> Metrics {
 }
 
 /// Whether the engines agree, and what the rule for nested misses changes.
-fn said(full: &SoftwareCounts, by_traps: &ByTraps, counted: &ByTraps, host: u32) -> String {
+fn comparison(full: &SoftwareCounts, by_traps: &ByTraps, counted: &ByTraps, host: u32) -> String {
     let (traps, counted) = (by_traps.counts(), counted.counts());
     let differs: Vec<&str> =
         CLASSES.into_iter().filter(|&class| traps.of(class) != full.of(class)).map(MissClass::name).collect();

@@ -96,7 +96,7 @@ impl LayoutRequest {
         let (views, experiments) = first;
         let recorded = walks(experiments);
         let mut seen = views.finish();
-        let chosen = seen.choose(0..machines.len(), options).map_err(|error| told(trace, &error))?;
+        let chosen = seen.choose(0..machines.len(), options).map_err(|error| planner_error(trace, &error))?;
         let mut plan = Plan {
             planner: options.planner.name().to_owned(),
             machines: machines.iter().map(|machine| machine.name.clone()).collect(),
@@ -205,7 +205,7 @@ impl LayoutRequest {
     }
 }
 
-fn told(trace: &Path, error: &PlannerError) -> Error {
+fn planner_error(trace: &Path, error: &PlannerError) -> Error {
     match error {
         PlannerError::NothingMoves => Error::new(Fault::BadInput, format!("{}: {error}", trace.display()))
             .or("record a program that is linked dynamically"),

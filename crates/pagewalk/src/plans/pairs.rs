@@ -6,7 +6,7 @@ use super::trial::{Trial, by_turns, relay_signals};
 use super::{history, outcome};
 use crate::error::{Error, Fault};
 use crate::listener::{Bar, Listener};
-use crate::native::{end, tell};
+use crate::native::{describe_end, end};
 use crate::program::{OR_DEFAULT, check_command};
 use pagewalk_forecast::interval::{Interval, mean, of_runs, ratio};
 use pagewalk_live::pages::plan::{Forecast, Plan};
@@ -209,7 +209,11 @@ fn go_on(stop: &AtomicBool, native: End, (how, end): (&str, End), pairs: usize) 
     let message = if stop.load(Ordering::Relaxed) {
         format!("interrupted after {pairs} pairs of runs; nothing was recorded")
     } else if end != native {
-        format!("{how} the plan the program ended by {}, at first without it by {}", tell(end), tell(native))
+        format!(
+            "{how} the plan the program ended by {}, at first without it by {}",
+            describe_end(end),
+            describe_end(native)
+        )
     } else {
         return Ok(());
     };

@@ -26,7 +26,7 @@ impl CollapsedProcess {
     ///
     /// # Errors
     /// If the plan does not fit, or the host does not permit it.
-    pub fn of(path: &Path, pid: i32, dry_run: bool) -> Result<CollapsedProcess, Error> {
+    pub fn act(path: &Path, pid: i32, dry_run: bool) -> Result<CollapsedProcess, Error> {
         let fitting = FittedPlan::new(path)?;
         let process =
             attach(pid, &fitting.program, &fitting.plan, RangeAction::Collapse, dry_run).map_err(failed)?;
@@ -116,7 +116,7 @@ impl SplitProcess {
     ///
     /// # Errors
     /// If the plan does not fit, or the host does not permit it.
-    pub fn of(path: &Path, pid: i32, dry_run: bool) -> Result<SplitProcess, Error> {
+    pub fn act(path: &Path, pid: i32, dry_run: bool) -> Result<SplitProcess, Error> {
         let fitting = FittedPlan::new(path)?;
         let process =
             attach(pid, &fitting.program, &fitting.plan, RangeAction::Split, dry_run).map_err(failed)?;
@@ -133,7 +133,7 @@ impl SplitProcess {
         (self.marked() > 0).then_some(MARKS)
     }
 
-    fn left(&self) -> u64 {
+    fn remaining_bytes(&self) -> u64 {
         self.process.ranges.iter().map(|found| found.after.huge).sum()
     }
 
@@ -149,7 +149,7 @@ impl SplitProcess {
             plan: plan_file(path, plan),
             process: self.pid,
             dry_run: self.process.dry_run,
-            huge_bytes: self.left(),
+            huge_bytes: self.remaining_bytes(),
             marked_bytes: self.marked(),
             classes: classes(&[FIGURES, (Class::Measured, &["marked_bytes"])]),
             ranges: rows(plan, &self.process),
@@ -162,7 +162,7 @@ impl SplitProcess {
     /// # Errors
     /// If not.
     pub fn check(self) -> Result<(), Error> {
-        let left = self.left();
+        let left = self.remaining_bytes();
         match left {
             _ if self.process.dry_run => permitted(self.process),
             0 => Ok(()),

@@ -26,7 +26,7 @@ pub struct RunOptions {
 
 impl RunOptions {
     /// For a plan's program, with our standard streams or with this file as input.
-    pub(crate) fn of(self, fitting: &FittedPlan, input: Option<CString>) -> Options {
+    pub(crate) fn for_plan(self, fitting: &FittedPlan, input: Option<CString>) -> Options {
         Options {
             program: fitting.program.clone(),
             keep_small: fitting.can_keep_small && !self.keep_others,
@@ -58,7 +58,7 @@ pub fn run(
     check_command(&command[0], OR_DEFAULT)?;
     fitting.notes.iter().for_each(|note| listener.note(note));
     let signals = relay_signals(&RELAY, listener)?;
-    let run = pages::run(command, &fitting.plan, &options.of(&fitting, None), &RELAY);
+    let run = pages::run(command, &fitting.plan, &options.for_plan(&fitting, None), &RELAY);
     drop(signals);
     Ok(AppliedPlan { run: run.map_err(failed)?, fitting })
 }

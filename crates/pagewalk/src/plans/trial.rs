@@ -43,7 +43,8 @@ impl Trial<'_> {
         self.warm()?;
         let input = CString::new(self.input.as_os_str().as_bytes())
             .map_err(|_| Error::new(Fault::BadInput, format!("{:?} has a zero byte in it", self.input)))?;
-        pages::run(self.command, &fitting.plan, &options.of(fitting, Some(input)), &RELAY).map_err(failed)
+        pages::run(self.command, &fitting.plan, &options.for_plan(fitting, Some(input)), &RELAY)
+            .map_err(failed)
     }
 
     fn warm(&self) -> Result<(), Error> {

@@ -9,7 +9,7 @@ use pagewalk_translate::MachineSpec;
 use pagewalk_units::{Kind, PageSize};
 
 /// The result, compared with `machine`.
-pub fn of(probe: &Probe, host: &Host, machine: Option<&MachineSpec>) -> ProbeResult {
+pub fn build(probe: &Probe, host: &Host, machine: Option<&MachineSpec>) -> ProbeResult {
     let Host { cpu, kernel, thp } = host.clone();
     ProbeResult {
         schema: PROBE_SCHEMA.to_owned(),

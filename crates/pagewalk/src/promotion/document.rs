@@ -2,7 +2,7 @@
 
 use super::ranges::{self, Range};
 use super::survey::PromotionContext;
-use super::text::{left, saved_seconds};
+use super::text::{left_by_reason, saved_seconds};
 use pagewalk_live::pages::HUGE_BYTES;
 use pagewalk_live::promote::policy::{Fate, Policy};
 use pagewalk_live::promote::{self as live, Ended, Options, Summary};
@@ -38,7 +38,7 @@ const MODELLED: (Class, &[&str]) =
     (Class::Modelled, &["threshold_charges", "over_budget", "misses_per_second", "charges"]);
 
 /// The whole result.
-pub fn of(pid: i32, options: &Options, summary: &Summary, beside: &PromotionContext) -> PromoteResult {
+pub fn build(pid: i32, options: &Options, summary: &Summary, beside: &PromotionContext) -> PromoteResult {
     let (policy, times) = (&summary.policy, summary.times);
     // A dry run models what promotions would bring.
     let outcome = if options.dry_run { Class::Modelled } else { Class::Measured };
@@ -46,7 +46,7 @@ pub fn of(pid: i32, options: &Options, summary: &Summary, beside: &PromotionCont
         schema: PROMOTE_SCHEMA,
         process: pid,
         program: summary.program.clone(),
-        ended: ended(summary.ended),
+        ended: stop_reason(summary.ended),
         dry_run: options.dry_run,
         sampler: summary.way.name(),
         samples_are: summary.way.title(),
@@ -84,15 +84,15 @@ pub fn of(pid: i32, options: &Options, summary: &Summary, beside: &PromotionCont
         gain: gain(policy),
         classes: classes(&[MEASURED, MODELLED, (outcome, &["added_bytes", "promoted_bytes"])]),
         parts: parts(policy),
-        left: left(policy)
+        left: left_by_reason(policy)
             .into_iter()
             .map(|(reason, parts)| LeftParts { reason: reason.to_owned(), parts })
             .collect(),
-        ranges: ranges::of(policy).iter().map(range).collect(),
+        ranges: ranges::join(policy).iter().map(range).collect(),
     }
 }
 
-fn ended(ended: Ended) -> &'static str {
+fn stop_reason(ended: Ended) -> &'static str {
     match ended {
         Ended::Process => "process",
         Ended::Interrupted => "interrupted",

@@ -23,7 +23,7 @@ pub struct Range {
 }
 
 /// All ranges, most misses first.
-pub fn of(policy: &Policy) -> Vec<Range> {
+pub fn join(policy: &Policy) -> Vec<Range> {
     let mut ranges: Vec<Range> = Vec::new();
     for part in policy.parts() {
         let start = part.view.start;

@@ -1,6 +1,6 @@
 //! The progress and the result of a promotion, for a terminal.
 
-use super::ranges::{Range, of};
+use super::ranges::{Range, join};
 use super::survey::PromotionContext;
 use pagewalk_live::pages::HUGE_BYTES;
 use pagewalk_live::promote::policy::{Fate, Policy};
@@ -96,7 +96,7 @@ pub fn render(pid: i32, options: &Options, summary: &Summary, beside: &Promotion
         summary.way.title(),
         summary.rounds
     );
-    let ranges = of(&summary.policy);
+    let ranges = join(&summary.policy);
     if ranges.is_empty() {
         out += "  no part of 2 MiB of its memory was seen\n";
     } else {
@@ -107,7 +107,7 @@ pub fn render(pid: i32, options: &Options, summary: &Summary, beside: &Promotion
         out += "  nothing was promoted (--dry-run): the table has what would have been\n";
     }
     out += &balance(&summary.policy, times);
-    for (reason, parts) in left(&summary.policy) {
+    for (reason, parts) in left_by_reason(&summary.policy) {
         let _ = writeln!(out, "  {parts} parts were left: {reason}");
     }
     let over = summary.policy.over_budget();
@@ -133,7 +133,7 @@ pub fn sampling(summary: &Summary) -> String {
 }
 
 /// Regions no longer tried, by reason.
-pub fn left(policy: &Policy) -> BTreeMap<&str, u64> {
+pub fn left_by_reason(policy: &Policy) -> BTreeMap<&str, u64> {
     let mut reasons = BTreeMap::new();
     for part in policy.parts() {
         if let Fate::Left(reason) = &part.fate {

@@ -3,7 +3,7 @@
 use crate::engine::{Isolation, Live};
 use crate::error::{Error, Fault};
 use crate::listener::Listener;
-use crate::native::tell;
+use crate::native::describe_end;
 use crate::output::Output;
 use crate::recording::{WrittenTrace, images};
 use pagewalk_capture::WindowSpec;
@@ -82,7 +82,7 @@ fn prepare(workload: &Workload, study: &Path, run_in: &Path) -> Result<(), Error
     let status = command.stdin(Stdio::null()).stdout(Stdio::null()).status();
     match status.map_err(|error| failed(&format!("{program}: {error}")))? {
         status if status.success() => Ok(()),
-        status => Err(failed(&format!("{program} ended with {}", tell(status)))),
+        status => Err(failed(&format!("{program} ended with {}", describe_end(status)))),
     }
 }
 
@@ -106,12 +106,12 @@ fn run(
         Error::new(fault, named(&error)).or(by_hand(workload, &workload.command))
     })?;
     let variable = Some(("PAGEWALK_STUDY", study.as_os_str().to_owned()));
-    let live = live.apart(Isolation { folder: run_in, input, variable });
+    let live = live.isolate(Isolation { folder: run_in, input, variable });
     let first = scratch.path().join("t.pwt");
     let window = WindowSpec { max_instructions: workload.max_instructions, ..WindowSpec::default() };
     let (written, status) = images(&live, &window, workload.grain, &first, Output::open(&first)?, listener)?;
     if !status.success() {
-        let ended = format!("the program ended with {}", tell(status));
+        let ended = format!("the program ended with {}", describe_end(status));
         return Err(Error::new(Fault::Failed, named(&ended)).or(by_hand(workload, &workload.command)));
     }
     for one in &written {

@@ -33,7 +33,7 @@ const FIGURES: [(Class, &[&str]); 2] = [
 ];
 
 /// The whole result.
-pub fn of(outcome: &TrapOutcome) -> TrapResult {
+pub fn build(outcome: &TrapOutcome) -> TrapResult {
     let geometry = outcome.array.geometry;
     TrapResult {
         schema: TRAP_SCHEMA,

@@ -92,19 +92,19 @@ fn compare(upper: Cell, lower: Cell, least: f64) -> ComparisonSpec {
 fn reductions_are_compared_machine_by_machine() {
     let of = |layout: &str| part(layout, None, Some(RECORDED));
     let both = result(&[("a", [100, 20, 80, 90, 70, 130]), ("b", [200, 100, 180, 1, 2, 3])]);
-    let found = found(&compare(of("good"), of("bad"), 4.3), &both);
+    let found = evaluate(&compare(of("good"), of("bad"), 4.3), &both);
     let parts: Vec<_> =
         found.found.iter().map(|one| (one.machine.as_deref(), one.upper, one.lower)).collect();
     assert_eq!(parts, [(Some("a"), 0.8, 0.2), (Some("b"), 0.5, 0.1)]);
     assert!(found.agrees && found.left_out.is_empty(), "0.65 to 0.15 on average");
-    assert!(!super::found(&compare(of("good"), of("bad"), 4.4), &both).agrees);
+    assert!(!super::evaluate(&compare(of("good"), of("bad"), 4.4), &both).agrees);
 }
 
 #[test]
 fn any_reduction_is_more_than_none() {
     let of = |layout: &str| part(layout, None, Some(RECORDED));
     let worse = result(&[("a", [100, 99, 130, 0, 0, 0]), ("b", [100, 100, 100, 0, 0, 0])]);
-    let agrees = |upper, lower| found(&compare(of(upper), of(lower), 2.0), &worse).agrees;
+    let agrees = |upper, lower| evaluate(&compare(of(upper), of(lower), 2.0), &worse).agrees;
     assert!(agrees("good", "bad") && !agrees("bad", "bad"));
 }
 
@@ -113,7 +113,7 @@ fn draws_are_chosen_and_conditions_leave_out() {
     let both = result(&[("a", [100, 0, 0, 90, 70, 130]), ("b", [49, 0, 0, 5, 6, 7])]);
     for (draws, expected) in [(DrawFigure::Least, 0.7), (DrawFigure::Median, 0.9), (DrawFigure::Most, 1.3)] {
         let found =
-            found(&compare(part("random", Some(draws), None), part(RECORDED, None, None), 0.0), &both);
+            evaluate(&compare(part("random", Some(draws), None), part(RECORDED, None, None), 0.0), &both);
         assert_eq!(found.found.iter().map(|one| one.upper).collect::<Vec<_>>(), [expected]);
         assert_eq!(found.left_out, [LeftOut { trace: 0, machine: Some("b".to_owned()) }]);
     }
@@ -161,7 +161,7 @@ fn a_program_that_was_killed_stands_beside_nothing() {
     let mut both = result(&[("a", [100, 20, 80, 0, 0, 0]), ("b", [100, 20, 80, 0, 0, 0])]);
     let good = both.machines.iter_mut().find(|cell| cell.layout.as_deref() == Some("good")).unwrap();
     good.metrics.insert("kernel.killed_at".to_owned(), Number::Count(7));
-    let found = found(&compare(part("good", None, None), part("bad", None, None), 0.0), &both);
+    let found = evaluate(&compare(part("good", None, None), part("bad", None, None), 0.0), &both);
     assert_eq!(found.left_out, [LeftOut { trace: 0, machine: Some("a".to_owned()) }]);
     assert_eq!(found.found.iter().map(|one| one.machine.as_deref()).collect::<Vec<_>>(), [Some("b")]);
 }

@@ -63,8 +63,8 @@ fn dry_run(arguments: &Apply, file: Option<Output>) -> Result<ExitCode, Error> {
 
 fn attach(arguments: &Apply, pid: i32, file: Option<Output>) -> Result<ExitCode, Error> {
     let (plan, quiet) = (&arguments.plan, arguments.data.quiet);
-    let collapsed = CollapsedProcess::of(plan, pid, arguments.dry_run)?;
-    super::tell(&arguments.data, &collapsed.text(), arguments.dry_run)?;
+    let collapsed = CollapsedProcess::act(plan, pid, arguments.dry_run)?;
+    super::report(&arguments.data, &collapsed.text(), arguments.dry_run)?;
     if !quiet {
         collapsed.notes().iter().for_each(say);
     }

@@ -9,7 +9,7 @@ use crate::output::{print, write_to_stderr};
 use pagewalk::Error;
 
 /// Prints the outcome for a process. A dry run's text is the requested output, so it goes to stdout.
-fn tell(data: &Data, text: &str, dry_run: bool) -> Result<(), Error> {
+fn report(data: &Data, text: &str, dry_run: bool) -> Result<(), Error> {
     match dry_run {
         true if !data.json => return print(text),
         false if !data.quiet => write_to_stderr(text),

@@ -10,8 +10,8 @@ use std::process::ExitCode;
 pub fn run(arguments: Undo) -> Result<ExitCode, Error> {
     let apart = |path| Output::open_apart(path, [&*arguments.plan]);
     let file = arguments.data.output.as_deref().map(apart).transpose()?;
-    let split = SplitProcess::of(&arguments.plan, arguments.pid, arguments.dry_run)?;
-    super::tell(&arguments.data, &split.text(), arguments.dry_run)?;
+    let split = SplitProcess::act(&arguments.plan, arguments.pid, arguments.dry_run)?;
+    super::report(&arguments.data, &split.text(), arguments.dry_run)?;
     if !arguments.data.quiet {
         split.note().into_iter().for_each(say);
     }

@@ -51,7 +51,7 @@ impl Control {
     ///
     /// # Errors
     /// If DAMON is taken from us, or others have begun to use it.
-    pub fn look(&mut self, frames: &[u64], interval: Duration, looks: u32) -> io::Result<Vec<(u64, u32)>> {
+    pub fn watch(&mut self, frames: &[u64], interval: Duration, looks: u32) -> io::Result<Vec<(u64, u32)>> {
         self.set_regions(frames)?;
         let intervals = context().join("monitoring_attrs/intervals");
         let micros = interval.as_micros() as u64;

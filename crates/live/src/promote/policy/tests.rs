@@ -21,7 +21,7 @@ fn found(start: u64, misses_per_second: f64) -> RegionMisses {
 
 fn policy(views: &[RegionView]) -> Policy {
     let mut policy = Policy::new(PRICES, LIMITS);
-    assert!(policy.look(0.0, views).is_empty());
+    assert!(policy.update(0.0, views).is_empty());
     policy
 }
 
@@ -67,14 +67,14 @@ fn one_page_that_misses_is_no_reason() {
 fn misses_without_neighbours_in_the_tlb_are_not_charged() {
     let many: Vec<RegionView> = (0..1000).map(|i| view(i * HUGE_BYTES)).collect();
     let mut policy = Policy::new(PRICES, Limits { entries: 100, ..LIMITS });
-    policy.look(0.0, &many);
+    policy.update(0.0, &many);
     let all: Vec<RegionMisses> = many.iter().map(|view| found(view.start, 1000.0)).collect();
     policy.charge(1.0, &all);
     let charges = policy.parts().next().unwrap().charges;
     assert!((charges - 1000.0 * (1.0 - (-0.1f64).exp())).abs() < 1e-6, "a tenth of an entry each: {charges}");
     // The same if only some were sampled.
     let mut policy = Policy::new(PRICES, Limits { entries: 100, ..LIMITS });
-    policy.look(0.0, &many);
+    policy.update(0.0, &many);
     policy.charge(1.0, &all[..10]);
     assert!((policy.parts().next().unwrap().charges - charges).abs() < 1e-6);
 }
@@ -91,7 +91,7 @@ fn memory_has_a_budget() {
     policy.promoted(1.0, policy.due().expect("fits too"), 2e5);
     assert_eq!(policy.added_bytes, 224 * 4096);
     let mut policy = Policy::new(PRICES, Limits { budget_bytes: 500 << 10, ..LIMITS });
-    policy.look(0.0, &[sparse(A), sparse(B)]);
+    policy.update(0.0, &[sparse(A), sparse(B)]);
     policy.charge(1.0, &[found(A, 1e6), found(B, 2e6)]);
     policy.promoted(1.0, policy.due().expect("448 KiB"), 2e5);
     assert_eq!((policy.due(), policy.over_budget()), (None, 1));
@@ -113,9 +113,9 @@ fn what_is_split_each_time_is_left_in_the_end() {
         now += 2.0;
         policy.promoted(now, policy.due().expect("it pays"), 200_000.0);
         now += 1.0;
-        assert!(policy.look(now, &[huge(A)]).is_empty());
+        assert!(policy.update(now, &[huge(A)]).is_empty());
         now += 1.0;
-        assert_eq!(policy.look(now, &[view(A)]), [A]);
+        assert_eq!(policy.update(now, &[view(A)]), [A]);
     }
     policy.charge(now + 100.0, &[found(A, 1e9)]);
     assert_eq!(policy.due(), None);
@@ -143,11 +143,11 @@ fn what_is_saved_counts_while_the_page_is_huge() {
     let mut policy = policy(&[view(A), view(B)]);
     policy.charge(1.0, &[found(A, 2000.0)]);
     policy.promoted(1.0, policy.due().unwrap(), 2e5);
-    policy.look(3.0, &[huge(A), view(B)]);
+    policy.update(3.0, &[huge(A), view(B)]);
     assert_eq!(policy.saved(), 4000.0);
-    policy.look(4.0, &[view(A), view(B)]);
+    policy.update(4.0, &[view(A), view(B)]);
     assert_eq!(policy.saved(), 4000.0, "when it was split is not known");
-    policy.look(5.0, &[view(B)]);
+    policy.update(5.0, &[view(B)]);
     assert_eq!((policy.saved(), policy.parts().count()), (4000.0, 1), "gone, and not forgotten");
 }
 
@@ -156,9 +156,9 @@ fn parts_on_huge_pages_from_elsewhere_are_left_alone() {
     let mut policy = policy(&[huge(A), view(B)]);
     policy.charge(1.0, &[found(A, 1e6), found(B, 1e6)]);
     assert_eq!(policy.due().map(|due| due.start), Some(B));
-    assert!(policy.look(2.0, &[huge(A), huge(B)]).is_empty());
+    assert!(policy.update(2.0, &[huge(A), huge(B)]).is_empty());
     assert_eq!((policy.due(), policy.watched().count()), (None, 0), "khugepaged was there first");
-    policy.look(3.0, &[view(A), huge(B)]);
+    policy.update(3.0, &[view(A), huge(B)]);
     assert_eq!(policy.watched().count(), 1, "split by others");
     assert_eq!((policy.splits, policy.saved()), (0, 0.0));
 }
@@ -168,7 +168,7 @@ fn a_dry_run_decides_the_same_once() {
     let mut policy = policy(&[view(A)]);
     policy.charge(1.0, &[found(A, 1e6)]);
     policy.would_promote(1.0, policy.due().unwrap());
-    policy.look(2.0, &[view(A)]);
+    policy.update(2.0, &[view(A)]);
     policy.charge(2.0, &[found(A, 1e6)]);
     assert_eq!((policy.due(), policy.promotions, policy.saved()), (None, 1, 0.0));
 }
@@ -178,8 +178,8 @@ fn a_dry_run_decides_the_same_once() {
 fn a_part_is_not_charged_for_when_it_was_hardly_there() {
     let few = RegionView { resident_pages: PAGES_LEAST - 1, ..view(A) };
     let mut policy = policy(&[few]);
-    policy.look(3600.0, &[few]);
-    policy.look(3601.0, &[view(A)]);
+    policy.update(3600.0, &[few]);
+    policy.update(3601.0, &[view(A)]);
     policy.charge(3601.5, &[found(A, 1000.0)]);
     let charges = policy.parts().next().unwrap().charges;
     assert!((charges - 1500.0).abs() < 1e-6, "from when it was seen last with few: {charges}");
