@@ -44,7 +44,7 @@ pub struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Run a program, simulate its address translation while it runs, and say who pays and what would help
+    /// Run a program, simulate its address translation while it runs, and show what costs time and what would help
     Profile(Profile),
     /// Run a program and keep its reference stream in a .pwt file
     Record(Record),

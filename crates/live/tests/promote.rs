@@ -1,4 +1,4 @@
-//! Promoting parts of programs that run: what is promoted, what is not, and what is left behind.
+//! Promotes regions of running programs: what is promoted, what is not, and what is left behind.
 
 use pagewalk_live::pages::{Mode, mode};
 use pagewalk_live::probe::memory::huge_pages_are_at_hand;
@@ -16,7 +16,7 @@ use std::sync::{Mutex, PoisonError};
 use tempfile::TempDir;
 
 /// Touches 64 MiB, says so, then visits all of it at random (`random`, or `refusing` huge pages), or 16 pages of it
-/// (`hot`); for so many million visits, or for ever.
+/// (`hot`); for a given number of million visits, or forever.
 const SOURCE: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,10 +40,10 @@ int main(int count, char **words) {
 const PARTS: u64 = 31;
 /// Prices of a host on which promotion pays soon.
 const PRICES: Prices = Prices { walk: 30.0, walk_alone: 100.0, collapse: 200_000.0, bounds: [30.0, 100.0] };
-/// A run of a test ends here, whatever came of it: other work may hold everything up.
+/// A time limit for runs, in case other work holds everything up.
 const SECONDS_MAX: f64 = 600.0;
 
-/// DAMON is there once, and so are the processors.
+/// There is only one DAMON, and one set of processors.
 static ALONE: Mutex<()> = Mutex::new(());
 
 struct Program {
@@ -77,7 +77,7 @@ impl Drop for Program {
     }
 }
 
-/// Stops when enough was seen, and keeps what was decided.
+/// Stops when enough was seen, and keeps the decisions.
 struct Enough<'a> {
     stop: &'a AtomicBool,
     is_enough: fn(&PromotionStatus<'_>) -> bool,
@@ -117,7 +117,7 @@ fn promote(
     Ok((summary, watcher.decisions))
 }
 
-/// The outcome, unless this host or user cannot, which is told.
+/// The outcome, unless this host or user cannot, which is printed.
 fn unless_host_cannot<T>(outcome: Result<T, PromoteError>) -> Option<T> {
     match outcome {
         Err(
@@ -133,10 +133,10 @@ fn unless_host_cannot<T>(outcome: Result<T, PromoteError>) -> Option<T> {
     }
 }
 
-/// Whether memory comes on small pages by itself, and could come on huge ones.
+/// Whether memory is on small pages by default, and could be on huge ones.
 fn small_pages() -> bool {
     let small = matches!(mode(), Some(Mode::Madvise | Mode::Never));
-    // Collapsing asks for blocks in every mode; trying needs one in which marks count.
+    // Collapsing needs free blocks in every mode; the test needs a mode in which marks count.
     let at_hand = mode() == Some(Mode::Never) || huge_pages_are_at_hand(128 << 20);
     if !small || !at_hand {
         skip(Need::HugePages, format_args!("huge pages are {:?} here, at hand: {at_hand}", mode()));
@@ -176,7 +176,7 @@ fn parts_that_miss_are_promoted() {
     assert_eq!(kdamonds(), before, "DAMON is as it was");
 }
 
-/// Sixteen pages that are always in the TLB are never walked for, and the rest is never touched.
+/// Sixteen pages that always stay in the TLB are never walked for, and the rest is never touched.
 #[test]
 fn hot_pages_are_left_alone() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -243,7 +243,7 @@ fn what_is_not_there_is_told() {
         panic!("it is refused")
     };
     let text = error.to_string();
-    // An old kernel is told first.
+    // An old kernel is reported first.
     assert!(text.contains("there is no process 99999999") || text.contains("PAGEMAP_SCAN"), "{text}");
     assert!(!error.enable().is_empty());
 }

@@ -1,5 +1,5 @@
-//! What keeps a process's memory from huge pages, or has put it there already: processes that forbid them, memory that
-//! was set aside, memory that grew by less than a huge page at a time.
+//! What keeps a process's memory off huge pages, or has put it there already: processes that forbid them, hugetlb
+//! memory, memory that grew by less than a huge page at a time.
 
 use pagewalk_live::pages::{Mode, mode};
 use pagewalk_live::promote::policy::{Fate, Limits};
@@ -15,7 +15,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 use tempfile::TempDir;
 
-/// Huge pages that are set aside are the host's.
+/// hugetlb pages are shared by the whole host.
 static ALONE: Mutex<()> = Mutex::new(());
 
 struct Program {
@@ -24,7 +24,7 @@ struct Program {
 }
 
 impl Program {
-    /// One of the test programs, when it is ready; none if it ended instead.
+    /// A test program once it is ready; none if it ended instead.
     fn start(name: &str, words: &[&str]) -> Option<Program> {
         let folder = tempfile::tempdir().unwrap();
         let source =
@@ -61,7 +61,7 @@ fn a_process_that_forbids_huge_pages_is_known() {
         let program = Program::start("nothp", &[word]).unwrap();
         assert_eq!(survey(program.pid()).unwrap().forbids, Some(HugePageBan::All), "{word}");
     }
-    // What is marked it may have, so that nothing but mode `always` shows it.
+    // It may have huge pages where marked, so only mode `always` shows the ban.
     if let Some(program) = Program::start("nothp", &["except"]) {
         let expected = (mode() == Some(Mode::Always)).then_some(HugePageBan::Unmarked);
         assert_eq!(survey(program.pid()).unwrap().forbids, expected);
@@ -78,7 +78,7 @@ impl Watcher for Decisions {
     fn passed(&mut self, _: &PromotionStatus<'_>) {}
 }
 
-/// No part of it is tried, and each is told with the reason.
+/// No region of it is tried, and each is reported with the reason.
 #[test]
 fn a_process_that_forbids_huge_pages_is_left_alone() {
     let program = Program::start("nothp", &["off"]).unwrap();
@@ -105,7 +105,7 @@ fn a_process_that_forbids_huge_pages_is_left_alone() {
     assert_eq!(left, decisions.0.len());
 }
 
-/// Huge pages that are set aside for a test, and given back after it.
+/// hugetlb pages reserved for a test, and returned after it.
 struct Pool(String);
 
 const POOL: &str = "/proc/sys/vm/nr_hugepages";
@@ -147,12 +147,12 @@ fn memory_that_grew_by_pieces_is_told_from_what_grew_whole() {
     if !matches!(mode(), Some(Mode::Always | Mode::Madvise)) {
         return skip(Need::HugePages, format_args!("huge pages are {:?} here", mode()));
     }
-    // khugepaged may have put a few together meanwhile.
+    // khugepaged may have collapsed a few meanwhile.
     for step in ["1024", "132"] {
         let found = grown(step).unwrap_or_else(|| panic!("{step}"));
         assert!((24..=32).contains(&found.blocks) && found.heap_blocks == 0, "{step}: {found:?}");
     }
-    // Where the kernel has no huge pages at hand, some are small all the same, and it counts that.
+    // If the kernel is out of huge pages, some memory is small all the same, and the kernel counts that.
     let whole = grown("2048");
     assert!(whole.is_none_or(|whole| whole.blocks < 24 || !whole.is_certain), "{whole:?}");
 }

@@ -36,7 +36,7 @@ enum Action {
     Protect(u64, u64),
 }
 
-/// An address in a library, or in memory that stays; the last words of a page lie on the next one too.
+/// An address in a library, or in immovable memory; the last words of a page cross into the next one.
 fn address() -> impl Strategy<Value = u64> {
     let word = prop_oneof![4 => 0..500u64, 1 => Just(511u64)];
     (0..LIBRARIES + 2, 0..LIBRARY_PAGES - 1, word).prop_map(|(library, page, word)| {
@@ -89,7 +89,7 @@ fn steps(actions: &[Action]) -> Vec<Step> {
     steps
 }
 
-/// Objects with so many pages before each; those without one stay where they were recorded.
+/// Objects with this many pages before each; those without stay where they were recorded.
 fn bound(gaps: &[Option<u64>], steps: &[Step]) -> PlanBinding {
     let mut next = 0;
     let mut places = Vec::new();
@@ -125,7 +125,7 @@ fn arrays() -> Vec<ArraySpec> {
     ]
 }
 
-/// What an array alone has of a stream rebased to the layout, or as recorded.
+/// The counts of a single array over a stream rebased to the layout, or as recorded.
 fn alone(steps: &[Step], together: usize, layout: Option<&PlanBinding>, array: &ArraySpec) -> History {
     let mut evictions = Evictions::new(&header(), std::slice::from_ref(array), 1 << 12);
     let source = Steps::new(steps.to_vec(), together);
@@ -149,7 +149,7 @@ proptest! {
         let steps = steps(&actions);
         let layouts: Vec<PlanBinding> = layouts.iter().map(|gaps| bound(gaps, &steps)).collect();
         let mut lanes = Vec::new();
-        // More lanes than a word has bits: the same ones again.
+        // More lanes than bits in a word: the same ones again.
         for _ in 0..copies {
             for array in arrays() {
                 let all = std::iter::once(None).chain((0..layouts.len()).map(Some));

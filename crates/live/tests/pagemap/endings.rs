@@ -1,4 +1,4 @@
-//! Programs that end in many ways, with 32 MB that have to be seen.
+//! Programs that end in many ways, with 32 MB to be seen.
 
 use crate::compiled;
 use crate::heeding::hand_on_when;
@@ -35,7 +35,7 @@ fn memory_is_whole_at_the_exit() {
     }
 }
 
-/// What is given back before the exit is seen while the program runs.
+/// Memory freed before the exit is seen while the program runs.
 #[test]
 fn a_larger_reading_from_before_is_kept() {
     let exit = run("frees");
@@ -44,7 +44,7 @@ fn a_larger_reading_from_before_is_kept() {
     assert!(matches!(kept.moment, SnapshotTime::Running { seconds } if seconds > 0.0), "{:?}", kept.moment);
 }
 
-/// A new program is read anew, however small it is.
+/// After an exec the new program counts, however small.
 #[test]
 fn an_exec_begins_anew() {
     let exit = run("exec");
