@@ -35,6 +35,6 @@ pub use import::{LackeySource, LackeyWriter, Text};
 pub use instructions::{MissingInstructions, unmet_needs};
 pub use program::{check_place, check_program};
 pub use read_ahead::{ReadAhead, read_ahead};
-pub use session::{Handle, Session};
+pub use session::{Session, SessionHandle};
 pub use source::{RingSource, UNFINISHED};
 pub use window::{Window, WindowSpec};

@@ -49,9 +49,9 @@ pub struct Session {
 
 /// Interrupts a session from another thread or from a signal handler.
 #[derive(Clone)]
-pub struct Handle(Arc<Streams>);
+pub struct SessionHandle(Arc<Streams>);
 
-impl Handle {
+impl SessionHandle {
     /// The user asks to stop. The first call does nothing: the terminal has sent the signal to the program too, which
     /// decides how to react. The second call kills the program and every process it started. Safe in a signal handler.
     pub fn interrupt(&self) {
@@ -95,8 +95,8 @@ impl Session {
     }
 
     /// A handle to interrupt [`Session::run`].
-    pub fn handle(&self) -> Handle {
-        Handle(Arc::clone(&self.streams))
+    pub fn handle(&self) -> SessionHandle {
+        SessionHandle(Arc::clone(&self.streams))
     }
 
     /// Errors of single processes, which ran on untraced, since the last call.
@@ -107,7 +107,7 @@ impl Session {
     /// Runs the engine's command and passes each process image's stream to `on_stream`, on a thread of its own. Returns
     /// when the command has exited and every stream has been consumed, including those of processes that outlive it.
     ///
-    /// The caller must ensure that SIGINT does not end this process meanwhile: see [`Handle`].
+    /// The caller must ensure that SIGINT does not end this process meanwhile: see [`SessionHandle`].
     pub fn run<F>(&self, mut command: Command, on_stream: F) -> Result<ExitStatus, CaptureError>
     where
         F: Fn(RingSource) + Sync,

@@ -131,7 +131,7 @@ pub struct Data {
 
 /// The region of interest.
 #[derive(Clone, Debug, Default, Args)]
-pub struct Region {
+pub struct RegionOfInterest {
     /// Begin at the program's first marker with this number (PAGEWALK_MARK of pagewalk.h sets one)
     #[arg(long, value_name = "ID")]
     pub from_marker: Option<u64>,
@@ -146,9 +146,9 @@ pub struct Region {
     pub max_instructions: Option<u64>,
 }
 
-impl From<Region> for WindowSpec {
-    fn from(region: Region) -> WindowSpec {
-        let Region { from_marker, to_marker, skip, max_instructions } = region;
+impl From<RegionOfInterest> for WindowSpec {
+    fn from(region: RegionOfInterest) -> WindowSpec {
+        let RegionOfInterest { from_marker, to_marker, skip, max_instructions } = region;
         WindowSpec { from_marker, to_marker, skip, max_instructions }
     }
 }
@@ -192,7 +192,7 @@ pub struct Profile {
     #[arg(short, long = "output", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub outputs: Vec<PathBuf>,
     #[command(flatten)]
-    pub region: Region,
+    pub region: RegionOfInterest,
     #[command(flatten)]
     pub style: Style,
     /// Place each shared object where this plan says, as `layout run` does, under the engine. Everything else keeps its
@@ -227,7 +227,7 @@ pub struct Record {
     #[arg(long, value_enum, default_value_t)]
     pub grain: GrainChoice,
     #[command(flatten)]
-    pub region: Region,
+    pub region: RegionOfInterest,
     /// Place each shared object where this plan says, as `layout run` does, under the engine. Everything else keeps its
     /// address
     #[arg(long, value_name = "PLAN.toml", value_hint = ValueHint::FilePath)]
@@ -294,7 +294,7 @@ pub struct Simulate {
     #[arg(short, long = "output", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub outputs: Vec<PathBuf>,
     #[command(flatten)]
-    pub region: Region,
+    pub region: RegionOfInterest,
     #[command(flatten)]
     pub style: Style,
     /// Most threads of a process at one time. Default: the kernel's limit, up to 32,768

@@ -3,7 +3,7 @@
 use crate::output::{say, write_to_stderr};
 use crate::signals::relay_by;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use pagewalk::{Bar, Error, Listener, SignalRelay, Watch};
+use pagewalk::{Bar, Error, Listener, RelayGuard, SignalRelay};
 use std::fmt::Display;
 use std::io::IsTerminal;
 use std::sync::Arc;
@@ -51,7 +51,7 @@ impl Listener for Terminal {
         Arc::new(bar)
     }
 
-    fn relay(&self, to: SignalRelay) -> Result<Watch, Error> {
+    fn relay(&self, to: SignalRelay) -> Result<RelayGuard, Error> {
         Ok(Box::new(relay_by(to.signal, to.of_terminal)?))
     }
 }

@@ -15,7 +15,7 @@
 //! set; only misses do more.
 //!
 //! Memory is bounded by the number of rows (victimiser and victim). When they are full, those with the lowest counts
-//! are dropped until at most half are left, and their counts are summed ([`History::dropped`]). A dropped row that
+//! are dropped until at most half are left, and their counts are summed ([`ArrayHistory::dropped`]). A dropped row that
 //! returns starts from zero. Everything else counts the whole stream.
 //!
 //! Source: S. Konireddygari, MS thesis, NC State University 2008, sections 2.1 and 3.2.1.
@@ -150,7 +150,7 @@ impl PageHistory {
 
 /// The history of one array.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct History {
+pub struct ArrayHistory {
     /// The array.
     pub array: ArraySpec,
     /// References by [`Side`].
@@ -171,7 +171,7 @@ pub struct History {
     pub dropped: u64,
 }
 
-impl History {
+impl ArrayHistory {
     /// All evictions.
     pub fn all_evictions(&self) -> u64 {
         self.evictions.iter().flatten().sum()
@@ -216,7 +216,7 @@ impl Evictions {
     }
 
     /// The history of each array, and the owners of pages.
-    pub fn finish(self) -> (Vec<History>, Owners) {
+    pub fn finish(self) -> (Vec<ArrayHistory>, Owners) {
         (self.arrays.into_iter().map(WatchedArray::finish).collect(), self.owners)
     }
 }

@@ -3,7 +3,7 @@
 //! Source: S. Konireddygari, MS thesis, NC State University 2008, section 3.2.2; thresholds as a share of a node's
 //! weight, section 5.1.
 
-use crate::evictions::{History, Row};
+use crate::evictions::{ArrayHistory, Row};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -50,7 +50,7 @@ impl std::fmt::Display for DrawThreshold {
 /// A page of the set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GraphNode {
-    /// Index into [`History::pages`].
+    /// Index into [`ArrayHistory::pages`].
     pub page: usize,
     /// Arrows to it: how often it evicted others, according to the rows.
     pub evicted: u64,
@@ -93,7 +93,7 @@ pub struct EvictionGraph {
 
 impl EvictionGraph {
     /// The graph of a set of `history`, without what is below `least`.
-    pub fn new(history: &History, set: usize, least: DrawThreshold) -> EvictionGraph {
+    pub fn new(history: &ArrayHistory, set: usize, least: DrawThreshold) -> EvictionGraph {
         let start = history.rows.partition_point(|row| row.set < set);
         let end = history.rows.partition_point(|row| row.set <= set);
         let rows = &history.rows[start..end];
@@ -142,7 +142,7 @@ impl EvictionGraph {
     /// The graph for Graphviz. `page` names a page, `cause` the cause of an arrow's row.
     pub fn to_dot(
         &self,
-        history: &History,
+        history: &ArrayHistory,
         page: impl Fn(usize) -> String,
         mut cause: impl FnMut(&Row) -> String,
     ) -> String {

@@ -2,10 +2,10 @@
 
 use pagewalk_live::pages::{Mode, mode};
 use pagewalk_live::probe::memory::huge_pages_are_at_hand;
-use pagewalk_live::promote::policy::{Fate, Limits};
+use pagewalk_live::promote::policy::{Fate, PolicyLimits};
 use pagewalk_live::promote::{
-    Decision, DecisionKind, Ended, Options, Prices, PromoteError, PromotionStatus, SamplerKind, Summary,
-    Watcher, check_host, run,
+    Decision, DecisionKind, Ended, Options, PromoteError, PromotionCosts, PromotionStatus, PromotionSummary,
+    SamplerKind, Watcher, check_host, run,
 };
 use pagewalk_skip::{Need, skip};
 use std::fs;
@@ -39,7 +39,8 @@ int main(int count, char **words) {
 }"#;
 const PARTS: u64 = 31;
 /// Prices of a host on which promotion pays soon.
-const PRICES: Prices = Prices { walk: 30.0, walk_alone: 100.0, collapse: 200_000.0, bounds: [30.0, 100.0] };
+const PRICES: PromotionCosts =
+    PromotionCosts { walk: 30.0, walk_alone: 100.0, collapse: 200_000.0, bounds: [30.0, 100.0] };
 /// A time limit for runs, in case other work holds everything up.
 const SECONDS_MAX: f64 = 600.0;
 
@@ -99,7 +100,7 @@ impl Watcher for Enough<'_> {
 fn options(way: SamplerKind) -> Options {
     Options {
         way: Some(way),
-        limits: Limits { factor: 0.125, budget_bytes: 0, entries: 1536 },
+        limits: PolicyLimits { factor: 0.125, budget_bytes: 0, entries: 1536 },
         own_share: 1.0,
         seconds: Some(SECONDS_MAX),
         dry_run: false,
@@ -110,7 +111,7 @@ fn promote(
     pid: i32,
     options: &Options,
     is_enough: fn(&PromotionStatus<'_>) -> bool,
-) -> Result<(Summary, Vec<Decision>), PromoteError> {
+) -> Result<(PromotionSummary, Vec<Decision>), PromoteError> {
     let stop = AtomicBool::new(false);
     let mut watcher = Enough { stop: &stop, is_enough, decisions: Vec::new() };
     let summary = run(pid, options, PRICES, &stop, &mut watcher)?;

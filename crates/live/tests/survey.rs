@@ -2,9 +2,10 @@
 //! memory, memory that grew by less than a huge page at a time.
 
 use pagewalk_live::pages::{Mode, mode};
-use pagewalk_live::promote::policy::{Fate, Limits};
+use pagewalk_live::promote::policy::{Fate, PolicyLimits};
 use pagewalk_live::promote::{
-    Decision, DecisionKind, HugePageBan, Options, Prices, PromotionStatus, SamplerKind, Watcher, run, survey,
+    Decision, DecisionKind, HugePageBan, Options, PromotionCosts, PromotionStatus, SamplerKind, Watcher, run,
+    survey,
 };
 use pagewalk_skip::{Need, skip};
 use std::fs;
@@ -84,12 +85,12 @@ fn a_process_that_forbids_huge_pages_is_left_alone() {
     let program = Program::start("nothp", &["off"]).unwrap();
     let options = Options {
         way: Some(SamplerKind::Referenced),
-        limits: Limits { factor: 1e-9, budget_bytes: u64::MAX, entries: 1536 },
+        limits: PolicyLimits { factor: 1e-9, budget_bytes: u64::MAX, entries: 1536 },
         own_share: 1.0,
         seconds: Some(2.0),
         dry_run: false,
     };
-    let prices = Prices { walk: 30.0, walk_alone: 100.0, collapse: 200_000.0, bounds: [30.0, 100.0] };
+    let prices = PromotionCosts { walk: 30.0, walk_alone: 100.0, collapse: 200_000.0, bounds: [30.0, 100.0] };
     let mut decisions = Decisions(Vec::new());
     let outcome = run(program.pid(), &options, prices, &AtomicBool::new(false), &mut decisions);
     let summary = match outcome {

@@ -11,7 +11,7 @@ use crate::traces::{open, tell_grain};
 use names::Names;
 use pagewalk_capture::WindowSpec;
 use pagewalk_layout::calls::{CallGraph, Calls};
-use pagewalk_layout::evictions::{ArraySpec, DEFAULT_ROWS, Evictions, History};
+use pagewalk_layout::evictions::{ArrayHistory, ArraySpec, DEFAULT_ROWS, Evictions};
 use pagewalk_layout::graph::EvictionGraph;
 use pagewalk_layout::objects::Owners;
 use pagewalk_report::conflicts::ConflictsResult;
@@ -43,7 +43,7 @@ pub struct Conflicts {
     pub result: ConflictsResult,
     /// How the stream ended.
     pub ending: Ending,
-    histories: Vec<History>,
+    histories: Vec<ArrayHistory>,
     owners: Owners,
     calls: CallGraph,
     header: StreamHeader,
@@ -102,7 +102,7 @@ impl Conflicts {
     /// A Graphviz graph for each array: of the requested set, or of the one with most misses.
     pub fn dot(&mut self) -> String {
         let Conflicts { histories, owners, names, set, least, .. } = self;
-        let graph = |history: &History| {
+        let graph = |history: &ArrayHistory| {
             let set = set.unwrap_or_else(|| result::sets_by_misses(history)[0]);
             let graph = EvictionGraph::new(history, set, *least);
             let page = |page: usize| names::page(&history.pages[page], owners);
@@ -127,7 +127,7 @@ impl Conflicts {
 /// What one stream showed.
 struct StreamConflicts {
     header: StreamHeader,
-    histories: Vec<History>,
+    histories: Vec<ArrayHistory>,
     owners: Owners,
     calls: CallGraph,
     ending: Ending,

@@ -3,13 +3,13 @@
 pub(crate) mod log;
 
 use crate::error::{Error, Fault};
-use crate::listener::{Listener, SignalRelay, Watch};
+use crate::listener::{Listener, RelayGuard, SignalRelay};
 use crate::native::{asks_to_end, at_interrupt};
 use crate::placement::FittedLayout;
 use log::{Death, EngineLog, WITHOUT_ENGINE};
 use pagewalk_capture::engine::{Engine, EngineError, EngineStatus, Options, max_threads_option};
 use pagewalk_capture::{
-    CaptureError, Handle, Host, RingSource, Session, check_place, check_program, unmet_needs,
+    CaptureError, Host, RingSource, Session, SessionHandle, check_place, check_program, unmet_needs,
 };
 use pagewalk_layout::arrivals::{Landings, MappingWatch, MissedPlace};
 use pagewalk_layout::files::Object;
@@ -301,7 +301,7 @@ fn host_cannot(error: EngineError) -> Error {
 }
 
 /// Passes signals on to the program. A second Ctrl-C kills it and everything that it started.
-fn watch_signals(session: Handle, listener: &dyn Listener) -> Result<Watch, Error> {
+fn watch_signals(session: SessionHandle, listener: &dyn Listener) -> Result<RelayGuard, Error> {
     let of_terminal = session.clone();
     let signal = move |signal| {
         let took = Signal::from_named_raw(signal).is_some_and(|signal| session.hand_on(signal));

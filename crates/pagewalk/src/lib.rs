@@ -46,7 +46,7 @@ pub mod trap;
 
 pub use error::{Error, Fault};
 pub use experiment::Experiment;
-pub use listener::{Bar, CountingReader, Listener, SignalRelay, SilentListener, Watch};
+pub use listener::{Bar, CountingReader, Listener, RelayGuard, SignalRelay, SilentListener};
 
 pub use pagewalk_capture as capture;
 pub use pagewalk_layout as layout;

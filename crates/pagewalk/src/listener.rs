@@ -39,7 +39,7 @@ pub trait Listener: Sync {
     ///
     /// # Errors
     /// If signals cannot be watched.
-    fn relay(&self, to: SignalRelay) -> Result<Watch, Error> {
+    fn relay(&self, to: SignalRelay) -> Result<RelayGuard, Error> {
         let _ = to;
         Ok(Box::new(()))
     }
@@ -67,7 +67,7 @@ pub struct SignalRelay {
 }
 
 /// Relays signals until it is dropped.
-pub type Watch = Box<dyn Any>;
+pub type RelayGuard = Box<dyn Any>;
 
 /// Ignores everything.
 pub struct SilentListener;

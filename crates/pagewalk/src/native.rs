@@ -1,21 +1,21 @@
 //! Programs at their own speed: relaying signals, and how they end.
 
 use crate::error::Error;
-use crate::listener::{Listener, SignalRelay, Watch};
+use crate::listener::{Listener, RelayGuard, SignalRelay};
 use pagewalk_live::tracing::{End, Interrupt, Relay};
 use pagewalk_report::documents;
 use rustix::process::Signal;
 use std::sync::Arc;
 
 /// Passes signals on to a program that this process traces.
-pub fn relay_signals(relay: &'static Relay, listener: &dyn Listener) -> Result<Watch, Error> {
+pub fn relay_signals(relay: &'static Relay, listener: &dyn Listener) -> Result<RelayGuard, Error> {
     listener
         .relay(SignalRelay { signal: Box::new(|signal| relay.send(signal)), of_terminal: Box::new(|_| {}) })
 }
 
 /// Passes signals on to a program that another of our processes traces. A second Ctrl-C kills it and everything that it
 /// started.
-pub fn relay_to_followed(interrupt: Arc<Interrupt>, listener: &dyn Listener) -> Result<Watch, Error> {
+pub fn relay_to_followed(interrupt: Arc<Interrupt>, listener: &dyn Listener) -> Result<RelayGuard, Error> {
     let of_terminal = Arc::clone(&interrupt);
     listener.relay(SignalRelay {
         signal: Box::new(move |signal| interrupt.hand_on(signal)),

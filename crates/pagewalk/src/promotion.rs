@@ -17,9 +17,9 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use survey::PromotionContext;
 
-pub use pagewalk_live::promote::policy::{FACTOR, Limits};
+pub use pagewalk_live::promote::policy::{FACTOR, PolicyLimits};
 pub use pagewalk_live::promote::{
-    Decision, DecisionKind, Options, PromotionStatus, SamplerKind, Summary, Watcher,
+    Decision, DecisionKind, Options, PromotionStatus, PromotionSummary, SamplerKind, Watcher,
 };
 
 /// Most ranges in the live picture.
@@ -29,7 +29,7 @@ const RANGES_PICTURED: usize = 6;
 pub struct Promotion {
     pid: i32,
     options: Options,
-    prices: promote::Prices,
+    prices: promote::PromotionCosts,
     beside: PromotionContext,
 }
 
@@ -68,7 +68,7 @@ pub struct PromotionOutcome {
     pid: i32,
     options: Options,
     /// All decisions.
-    pub summary: Summary,
+    pub summary: PromotionSummary,
     beside: PromotionContext,
 }
 
@@ -88,7 +88,7 @@ impl PromotionOutcome {
     /// # Errors
     /// If all failed: the reason of one of the failures.
     pub fn check(&self) -> Result<(), Error> {
-        let Summary { failures, policy, .. } = &self.summary;
+        let PromotionSummary { failures, policy, .. } = &self.summary;
         if *failures == 0 || policy.promotions > 0 {
             return Ok(());
         }

@@ -79,7 +79,7 @@ impl Rule {
 
 /// A place in a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct StreamPlace {
     /// Data references before.
     pub reference: u64,
     /// Block executions before.
@@ -88,7 +88,7 @@ pub struct Place {
     pub event: u64,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for StreamPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "reference {}, block execution {}, event {}", self.reference, self.execution, self.event)
     }
@@ -102,7 +102,7 @@ pub struct Finding {
     /// How often it was broken.
     pub count: u64,
     /// The place of the first.
-    pub first: Place,
+    pub first: StreamPlace,
     /// What was wrong there.
     pub what: String,
 }
@@ -125,7 +125,7 @@ impl fmt::Display for Finding {
 #[derive(Debug, Default)]
 pub struct Checker {
     findings: Vec<Finding>,
-    place: Place,
+    place: StreamPlace,
     instructions: u64,
     /// Spinning instructions so far.
     spun: u64,

@@ -1,7 +1,7 @@
 //! The command line of `layout`.
 
 use super::numbers::part;
-use super::{AFTER_THE_PROGRAM, Data, INSTEAD_OF_TEXT, Region, Style};
+use super::{AFTER_THE_PROGRAM, Data, INSTEAD_OF_TEXT, RegionOfInterest, Style};
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use pagewalk::layout::graph::DrawThreshold;
 use std::ffi::OsString;
@@ -103,7 +103,7 @@ pub struct LayoutPlan {
     #[arg(short, long, value_name = "PLAN.toml", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
     #[command(flatten)]
-    pub region: Region,
+    pub region: RegionOfInterest,
     #[command(flatten)]
     pub style: Style,
     /// The trace
@@ -141,7 +141,7 @@ pub struct LayoutAnalyze {
     #[arg(short, long = "output", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub outputs: Vec<PathBuf>,
     #[command(flatten)]
-    pub region: Region,
+    pub region: RegionOfInterest,
     #[command(flatten)]
     pub style: Style,
     /// The trace

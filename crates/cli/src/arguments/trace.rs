@@ -1,6 +1,6 @@
 //! Arguments of `trace`.
 
-use super::Region;
+use super::RegionOfInterest;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use pagewalk::capture::import::IMPORTERS;
@@ -42,7 +42,7 @@ pub enum TraceCommand {
     /// Print references as text, one per line, with events in between
     Dump {
         #[command(flatten)]
-        region: Region,
+        region: RegionOfInterest,
         /// The trace
         #[arg(value_hint = ValueHint::FilePath)]
         trace: PathBuf,

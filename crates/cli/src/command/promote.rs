@@ -8,7 +8,7 @@ use crate::signals::set_by_signals;
 use crate::terminal::Terminal;
 use pagewalk::Error;
 use pagewalk::output::Output;
-use pagewalk::promotion::{Limits, Options, Promotion, SamplerKind};
+use pagewalk::promotion::{Options, PolicyLimits, Promotion, SamplerKind};
 use std::process::ExitCode;
 use watcher::Picture;
 
@@ -45,7 +45,7 @@ fn options(arguments: &Promote) -> Options {
     };
     Options {
         way,
-        limits: Limits { factor: arguments.factor, budget_bytes: arguments.budget, entries: 0 },
+        limits: PolicyLimits { factor: arguments.factor, budget_bytes: arguments.budget, entries: 0 },
         own_share: arguments.own_share / 100.0,
         seconds: arguments.seconds,
         dry_run: arguments.dry_run,

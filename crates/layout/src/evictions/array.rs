@@ -3,7 +3,7 @@
 use super::fetches::{FetchStep, FetchTable};
 use super::rows::{Pair, Rows};
 use super::twin::{Twin, TwinPage};
-use super::{ArraySpec, History, Misses, PageHistory, Side};
+use super::{ArrayHistory, ArraySpec, Misses, PageHistory, Side};
 use crate::objects::{OwnerId, Owners};
 use pagewalk_setassoc::SetIndex;
 use pagewalk_trace::{Batch, Ref};
@@ -265,7 +265,7 @@ impl WatchedArray {
         }
     }
 
-    pub fn finish(self) -> History {
+    pub fn finish(self) -> ArrayHistory {
         let pages = self.past.iter().zip(&self.uses).map(|(past, used)| PageHistory {
             page: Vpn(past.vpn),
             owner: past.owner,
@@ -279,7 +279,7 @@ impl WatchedArray {
         let by_side = |of: fn(&PageHistory) -> [u64; 2]| {
             pages.iter().map(of).fold([0; 2], |[a, b], [c, d]| [a + c, b + d])
         };
-        History {
+        ArrayHistory {
             references: by_side(|page| page.references),
             misses_by_side: by_side(|page| page.misses),
             array: self.spec,

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 /// How often one page replaced another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// The new page: index into [`super::History::pages`].
+    /// The new page: index into [`super::ArrayHistory::pages`].
     pub victimiser: usize,
     /// The side that brought it.
     pub victimiser_side: Side,

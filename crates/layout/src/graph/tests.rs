@@ -18,7 +18,7 @@ fn row(set: usize, victim: usize, victimiser: usize, side: Side, count: u64) -> 
 }
 
 /// Set 24 of Konireddygari's figure 3.3: B replaces A 100 times, B and C replace each other 2,500 times.
-fn figure_3_3() -> History {
+fn figure_3_3() -> ArrayHistory {
     let page = |n: u64| PageHistory {
         page: Vpn(24 + 128 * n),
         owner: OwnerId::UNKNOWN,
@@ -28,7 +28,7 @@ fn figure_3_3() -> History {
         evicted: 0,
         was_evicted: 0,
     };
-    History {
+    ArrayHistory {
         array: ArraySpec {
             name: "tlb".into(),
             geometry: Geometry::new(512, Some(4)).unwrap(),

@@ -6,7 +6,7 @@ use super::single_move::{self, TargetSet};
 use super::views::StreamView;
 use super::{Movables, arena, pack, random, search};
 use crate::calls::CallGraph;
-use crate::evictions::History;
+use crate::evictions::ArrayHistory;
 use crate::plan::Place;
 use pagewalk_translate::MachineSpec;
 use std::ops::Range;
@@ -203,7 +203,7 @@ fn by_reuses(found: &StreamReuses, options: &PlannerOptions) -> Vec<Shifts> {
 }
 
 /// Makes one plan: of several arrays (code and data apart), the one with most misses decides.
-fn by_evictions(histories: &[History], found: &StreamReuses, target: TargetSet) -> Shifts {
+fn by_evictions(histories: &[ArrayHistory], found: &StreamReuses, target: TargetSet) -> Shifts {
     let mut shifts = vec![0; found.movables.all().len()];
     let worst = histories.iter().max_by_key(|history| history.misses.total());
     let chosen =

@@ -10,7 +10,7 @@
 //! Source: S. Konireddygari, MS thesis, NC State University 2008, section 3.2 and figures 3.1 and 3.2.
 
 use super::Movables;
-use crate::evictions::History;
+use crate::evictions::ArrayHistory;
 use crate::graph::{DrawThreshold, EvictionGraph};
 
 /// The destination set of the hot page.
@@ -28,7 +28,7 @@ pub enum TargetSet {
 pub struct ObjectMove {
     /// The object's index among the movable ones.
     pub object: usize,
-    /// The deciding page: an index into [`History::pages`].
+    /// The deciding page: an index into [`ArrayHistory::pages`].
     pub page: usize,
     /// Its old and its new set.
     pub sets: [usize; 2],
@@ -39,7 +39,7 @@ pub struct ObjectMove {
 }
 
 /// The move; `None` if no page of a movable object takes part in an eviction in the worst set.
-pub fn choose(history: &History, movables: &Movables, target: TargetSet) -> Option<ObjectMove> {
+pub fn choose(history: &ArrayHistory, movables: &Movables, target: TargetSet) -> Option<ObjectMove> {
     let sets = history.misses_by_set.len();
     let by_misses = |&set: &usize| (history.misses_by_set[set], std::cmp::Reverse(set));
     let worst = (0..sets).max_by_key(by_misses)?;

@@ -3,7 +3,7 @@
 use super::Planner;
 use super::reuses::{Reuses, StreamReuses, last_level};
 use crate::calls::{CallGraph, Calls};
-use crate::evictions::{ArraySpec, DEFAULT_ROWS, Evictions, History};
+use crate::evictions::{ArrayHistory, ArraySpec, DEFAULT_ROWS, Evictions};
 use pagewalk_trace::{Analysis, Batch, Event, StreamHeader};
 use pagewalk_translate::MachineSpec;
 use pagewalk_units::RefIndex;
@@ -71,7 +71,7 @@ pub struct StreamView {
     /// Reuses, pages and objects.
     pub found: StreamReuses,
     /// By array, for [`Planner::Single`].
-    histories: Option<Vec<History>>,
+    histories: Option<Vec<ArrayHistory>>,
     /// For [`Planner::Callgraph`].
     pub(super) calls: Option<CallGraph>,
     arrays: Vec<Range<usize>>,
@@ -94,7 +94,7 @@ impl StreamView {
     }
 
     /// Evictions in these adjacent machines' arrays; empty if not collected.
-    pub(super) fn histories(&self, machines: Range<usize>) -> &[History] {
+    pub(super) fn histories(&self, machines: Range<usize>) -> &[ArrayHistory] {
         let arrays = self.arrays_of(machines);
         self.histories.as_ref().map_or(&[], |all| &all[arrays])
     }

@@ -2,7 +2,7 @@
 
 use crate::common;
 use crate::common::{PAGE, Run, Step, Steps, anonymous, file, header, image, load, play, unmap};
-use pagewalk_layout::evictions::{ArraySpec, DEFAULT_ROWS, Evictions, History, Misses, Side};
+use pagewalk_layout::evictions::{ArrayHistory, ArraySpec, DEFAULT_ROWS, Evictions, Misses, Side};
 use pagewalk_setassoc::{Geometry, SetIndex};
 use pagewalk_trace::{BlockEnd, Event};
 use pagewalk_units::VirtAddr;
@@ -103,7 +103,7 @@ fn take(list: &mut List, page: u64) -> Option<Side> {
 }
 
 /// The same of a history. Causes only if all are known exactly.
-fn told(history: &History, slow: &Told) -> Told {
+fn told(history: &ArrayHistory, slow: &Told) -> Told {
     let Misses { compulsory, capacity, conflict, spared } = history.misses;
     let mut told = Told {
         misses: vec![compulsory, capacity, conflict, spared],
@@ -208,7 +208,7 @@ fn steps(actions: &[Action]) -> Vec<Step> {
     steps
 }
 
-fn watch(steps: &[Step], together: usize, specs: &[ArraySpec], rows: usize) -> Vec<History> {
+fn watch(steps: &[Step], together: usize, specs: &[ArraySpec], rows: usize) -> Vec<ArrayHistory> {
     let mut evictions = Evictions::new(&header(), specs, rows);
     play(Steps::new(steps.to_vec(), together), &mut evictions);
     evictions.finish().0
@@ -266,7 +266,7 @@ proptest! {
             prop_assert!(few.rows.len() <= rows);
             let kept: u64 = few.rows.iter().map(|row| row.count).sum();
             prop_assert_eq!(kept + few.dropped, all.all_evictions());
-            prop_assert_eq!(History { rows: Vec::new(), dropped: 0, ..few }, History { rows: Vec::new(), ..all });
+            prop_assert_eq!(ArrayHistory { rows: Vec::new(), dropped: 0, ..few }, ArrayHistory { rows: Vec::new(), ..all });
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::common;
 use crate::common::{PAGE, Run, Step, Steps, anonymous, events, header, image, load, play, unmap};
-use pagewalk_layout::evictions::{ArraySpec, Evictions, History};
+use pagewalk_layout::evictions::{ArrayHistory, ArraySpec, Evictions};
 use pagewalk_layout::plan::{DEFAULT_ARENA, Place, Plan, Program};
 use pagewalk_layout::rebase::{PlanBinding, RebasedSource};
 use pagewalk_layout::splits::{Lane, Splits};
@@ -126,7 +126,7 @@ fn arrays() -> Vec<ArraySpec> {
 }
 
 /// The counts of a single array over a stream rebased to the layout, or as recorded.
-fn alone(steps: &[Step], together: usize, layout: Option<&PlanBinding>, array: &ArraySpec) -> History {
+fn alone(steps: &[Step], together: usize, layout: Option<&PlanBinding>, array: &ArraySpec) -> ArrayHistory {
     let mut evictions = Evictions::new(&header(), std::slice::from_ref(array), 1 << 12);
     let source = Steps::new(steps.to_vec(), together);
     match layout {

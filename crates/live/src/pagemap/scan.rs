@@ -7,7 +7,7 @@ use std::io;
 /// Consecutive pages of one kind.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Region {
+pub struct PageSpan {
     /// The first address.
     pub start: u64,
     /// The first address after it.
@@ -15,7 +15,7 @@ pub struct Region {
     kind: u64,
 }
 
-impl Region {
+impl PageSpan {
     /// Its base pages.
     pub fn pages(&self) -> u64 {
         (self.end - self.start) / super::PAGE_BYTES
@@ -65,7 +65,7 @@ const PAGEMAP_SCAN: u64 = 0xc060_6610;
 
 /// Reads regions into its own buffer.
 pub struct Scanner {
-    regions: Vec<Region>,
+    regions: Vec<PageSpan>,
 }
 
 impl Scanner {
@@ -74,14 +74,14 @@ impl Scanner {
 
     /// An empty buffer.
     pub fn new() -> Scanner {
-        Scanner { regions: vec![Region::default(); Scanner::REGIONS] }
+        Scanner { regions: vec![PageSpan::default(); Scanner::REGIONS] }
     }
 
     /// Regions in `[start, end)` with present or swapped pages, as many as fit, and where to continue.
     ///
     /// # Errors
     /// The kernel's: `ESRCH` if the process has ended, `ENOTTY` before Linux 6.7.
-    pub fn scan(&mut self, pagemap: &File, start: u64, end: u64) -> io::Result<(&[Region], u64)> {
+    pub fn scan(&mut self, pagemap: &File, start: u64, end: u64) -> io::Result<(&[PageSpan], u64)> {
         let mut scan = Scan {
             size: size_of::<Scan>() as u64,
             start,

@@ -1,6 +1,6 @@
 //! Changes the planned ranges of a running process from outside, without stopping or altering it.
 
-use super::collapse::Handle;
+use super::collapse::ProcessHandle;
 use super::host::{HUGE_BYTES, HostConditions};
 use super::inspection::{RangeSnapshot, measure};
 use super::plan::Plan;
@@ -134,7 +134,7 @@ pub fn attach(
     }
     check_kernel()?;
     let named = |error: io::Error| named(pid, error);
-    let handle = Handle::open(pid).map_err(named)?;
+    let handle = ProcessHandle::open(pid).map_err(named)?;
     let forbidden = match handle.permits().map_err(named) {
         Err(error @ AttachError::Forbidden { .. }) if dry_run => Some(error),
         outcome => outcome.map(|()| None)?,
@@ -187,7 +187,7 @@ fn tracer(pid: Pid) -> Pid {
 }
 
 /// Changes each whole block of a span; a split includes blocks that reach beyond it. Returns the last error.
-fn work(handle: &Handle, (start, bytes): (u64, u64), act: RangeAction) -> io::Result<()> {
+fn work(handle: &ProcessHandle, (start, bytes): (u64, u64), act: RangeAction) -> io::Result<()> {
     let mut outcome = Ok(());
     let end = start + bytes;
     let mut at = if act == RangeAction::Split { start } else { start.next_multiple_of(HUGE_BYTES) };

@@ -1,7 +1,7 @@
 //! The machine code through which a program's calls of `mmap`, `munmap`, `mremap` and `brk` pass: a thunk for each
 //! site, and a common part (`agent/pages.c`).
 
-use super::sites::{FIRST_BYTES, SITE_BYTES, Site};
+use super::sites::{CallSite, FIRST_BYTES, SITE_BYTES};
 
 static CODE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/pages.bin"));
 /// Placeholder in the code for the table's address.
@@ -19,7 +19,7 @@ const UNDEFINED: [u8; 2] = [0x0f, 0x0b];
 
 /// The code for some sites, and the jumps to it.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Code {
+pub struct ThunkCode {
     /// The bytes of the region.
     pub bytes: Vec<u8>,
     /// The replacement of each site, in order.
@@ -32,7 +32,7 @@ pub fn region_bytes(sites: usize) -> u64 {
 }
 
 /// The code for `region`, with its table at `table`. None if a site is too far for a jump.
-pub fn build(region: u64, table: u64, sites: &[Site]) -> Option<Code> {
+pub fn build(region: u64, table: u64, sites: &[CallSite]) -> Option<ThunkCode> {
     let mut bytes = CODE.to_vec();
     let at = bytes.array_windows().position(|window| *window == TABLE_MARK.to_le_bytes())?;
     bytes[at..at + 8].copy_from_slice(&table.to_le_bytes());
@@ -50,7 +50,7 @@ pub fn build(region: u64, table: u64, sites: &[Site]) -> Option<Code> {
         bytes.extend(near(JUMP, region + bytes.len() as u64, site.address + SITE_BYTES)?);
         bytes.resize(bytes.len().next_multiple_of(THUNK_BYTES), 0);
     }
-    Some(Code { bytes, jumps })
+    Some(ThunkCode { bytes, jumps })
 }
 
 /// A near jump or call.
@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn each_site_goes_through_its_own_bytes_and_back() {
         let (region, first) = (0x7000_0000_0000, [0xb8, 9, 0, 0, 0]);
-        let sites = [0x7000_1000_0000, 0x7000_1000_0100].map(|address| Site { address, first });
+        let sites = [0x7000_1000_0000, 0x7000_1000_0100].map(|address| CallSite { address, first });
         let code = build(region, 0xabcd_ef00, &sites).unwrap();
         assert!(code.bytes.len() as u64 <= region_bytes(2));
         let shared = CODE.len().next_multiple_of(THUNK_BYTES);
@@ -86,7 +86,7 @@ mod tests {
         }
         assert!(code.bytes.array_windows().any(|window| *window == 0xabcd_ef00_u64.to_le_bytes()));
         assert!(!code.bytes.array_windows().any(|window| *window == TABLE_MARK.to_le_bytes()));
-        let far = Site { address: region + (1 << 32), first };
+        let far = CallSite { address: region + (1 << 32), first };
         assert_eq!(build(region, 0, &[far]), None);
     }
 }

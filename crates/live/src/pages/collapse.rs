@@ -19,18 +19,18 @@ const MADV_COLLAPSE: u64 = 25;
 
 /// A process, safe against reuse of its id.
 #[derive(Debug)]
-pub struct Handle(File);
+pub struct ProcessHandle(File);
 
-impl Handle {
+impl ProcessHandle {
     /// Opens an existing process.
     ///
     /// # Errors
     /// The kernel's: `ESRCH` if there is none.
-    pub fn open(pid: Pid) -> io::Result<Handle> {
+    pub fn open(pid: Pid) -> io::Result<ProcessHandle> {
         // SAFETY: no argument is a pointer.
         let file = unsafe { sys::call(PIDFD_OPEN, [pid as u64, 0, 0, 0, 0, 0]) }?;
         // SAFETY: the kernel has just made it for us.
-        Ok(Handle(unsafe { File::from_raw_fd(file as i32) }))
+        Ok(ProcessHandle(unsafe { File::from_raw_fd(file as i32) }))
     }
 
     /// Collapses a range of whole huge pages, whatever the host's mode.
@@ -56,7 +56,7 @@ impl Handle {
     /// Whether this user may collapse the process's memory; collapses nothing.
     ///
     /// # Errors
-    /// As [`Handle::collapse`]; `ESRCH` for a kernel thread.
+    /// As [`ProcessHandle::collapse`]; `ESRCH` for a kernel thread.
     pub fn permits(&self) -> io::Result<()> {
         self.advise(0, 0, MADV_COLLAPSE)
     }
@@ -79,7 +79,7 @@ impl Handle {
     /// Memory that is not on a huge page, or shared with a forked copy, stays as it is.
     ///
     /// # Errors
-    /// As [`Handle::collapse`].
+    /// As [`ProcessHandle::collapse`].
     pub fn split(&self, block: u64) -> io::Result<()> {
         self.advise(block, PAGE_BYTES, MADV_COLD)
     }

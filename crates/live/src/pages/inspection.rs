@@ -1,7 +1,7 @@
 //! Measures a planned range: how much of it exists, and how much is on huge pages.
 
 use super::host::HUGE_BYTES;
-use crate::pagemap::scan::{Region, Scanner};
+use crate::pagemap::scan::{PageSpan, Scanner};
 use crate::tracing::maps::Mapping;
 use std::fs::File;
 use std::io;
@@ -100,7 +100,7 @@ fn count(
 }
 
 /// Bytes of whole blocks of which a region has the first page; `block` is the first block not counted yet.
-fn newly_touched(region: &Region, (first, last): (u64, u64), block: &mut u64) -> u64 {
+fn newly_touched(region: &PageSpan, (first, last): (u64, u64), block: &mut u64) -> u64 {
     let from = (region.start / HUGE_BYTES * HUGE_BYTES).max(first).max(*block);
     let to = region.end.next_multiple_of(HUGE_BYTES).min(last);
     if from >= to {

@@ -6,10 +6,10 @@
 //! calls, one after the other; existing memory is marked.
 
 use super::Obstacle;
-use super::code::{self, Code};
+use super::code::{self, ThunkCode};
 use super::plan::{PAGE_BYTES, Plan, What};
-use super::sites::{SITE_BYTES, Site, SiteCache};
-use super::table::Table;
+use super::sites::{CallSite, SITE_BYTES, SiteCache};
+use super::table::PlanTable;
 use crate::tracing::detour::{Detour, Stop, failure};
 use crate::tracing::image::{CODE_64, Vector, headers_at};
 use crate::tracing::maps::{self, Mapping};
@@ -31,7 +31,7 @@ pub struct InstallSpec<'a> {
     /// The plan.
     pub plan: &'a Plan,
     /// The plan as a table.
-    pub table: &'a Table,
+    pub table: &'a PlanTable,
     /// Whether to keep unplanned memory on small pages where the kernel would not.
     pub keep_small: bool,
 }
@@ -68,7 +68,7 @@ struct DetourWork {
 
 /// Neighbouring sites.
 struct Cluster {
-    sites: Vec<Site>,
+    sites: Vec<CallSite>,
     /// The address of their code; 0 before.
     region: u64,
 }
@@ -146,7 +146,7 @@ impl PlanInstaller {
     ) -> Result<(), Obstacle> {
         let mut mappings = maps::mappings(pid)?;
         let sites = known.sites(&self.memory, &mappings);
-        if !sites.iter().any(Site::maps) {
+        if !sites.iter().any(CallSite::maps) {
             return Err(Obstacle::NoSites);
         }
         let headers = headers_at(&self.memory, self.vector.loader).unwrap_or_default();
@@ -167,7 +167,7 @@ impl PlanInstaller {
 }
 
 /// Where to restart the system call that is about to begin: at its first instruction if a jump will replace that.
-fn anew(pid: Pid, sites: &[Site]) -> io::Result<u64> {
+fn anew(pid: Pid, sites: &[CallSite]) -> io::Result<u64> {
     let behind = sys::registers(pid)?.rip;
     let from_site = sites.iter().find(|site| site.address + SITE_BYTES == behind);
     Ok(from_site.map_or(behind - 2, |site| site.address))
@@ -210,7 +210,7 @@ impl DetourWork {
 
     fn write_code(&self, memory: &File) -> Result<(), Obstacle> {
         let build = |cluster: &Cluster| code::build(cluster.region, self.table, &cluster.sites);
-        let codes: Vec<Code> =
+        let codes: Vec<ThunkCode> =
             self.clusters.iter().map(build).collect::<Option<_>>().ok_or(Obstacle::NoPlace)?;
         for (cluster, code) in self.clusters.iter().zip(&codes) {
             memory.write_all_at(&code.bytes, cluster.region)?;
@@ -225,7 +225,7 @@ impl DetourWork {
 }
 
 /// Groups of sites, each within reach of one region.
-fn clusters(mut sites: Vec<Site>) -> Vec<Cluster> {
+fn clusters(mut sites: Vec<CallSite>) -> Vec<Cluster> {
     sites.sort_by_key(|site| site.address);
     let mut clusters: Vec<Cluster> = Vec::new();
     for site in sites {

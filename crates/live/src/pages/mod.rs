@@ -24,7 +24,7 @@ mod sites;
 mod table;
 mod watch;
 
-pub(crate) use collapse::Handle;
+pub(crate) use collapse::ProcessHandle;
 pub(crate) use inspection::measure;
 
 pub use attachment::{AttachError, Process, RangeAction, RangeChange, attach};

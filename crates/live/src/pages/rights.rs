@@ -88,7 +88,7 @@ fn check_right(status: &str, namespace: &str) -> Result<(), HostError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pages::Handle;
+    use crate::pages::ProcessHandle;
     use crate::tracing::maps::filters;
     use std::process::{Command, Stdio};
 
@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn the_kernel_agrees() {
         let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
-        let permitted = Handle::open(child.id() as Pid).and_then(|handle| handle.permits());
+        let permitted = ProcessHandle::open(child.id() as Pid).and_then(|handle| handle.permits());
         drop(child.stdin.take());
         child.wait().unwrap();
         match check_host() {

@@ -3,7 +3,7 @@
 use super::install::{InstallSpec, InstallStep, PlanInstaller};
 use super::plan::Plan;
 use super::sites::SiteCache;
-use super::table::Table;
+use super::table::PlanTable;
 use super::watch::Watch;
 use super::{Image, Obstacle, Options, PagesError, Run};
 use crate::timing::{TimedRun, forget_own_peak};
@@ -37,7 +37,7 @@ struct PlanWork<'a> {
 /// # Errors
 /// If this host does not permit it, or the program cannot be started or changed.
 pub fn run(command: &[OsString], plan: &Plan, options: &Options, relay: &Relay) -> Result<Run, PagesError> {
-    let table = Table::new(plan).map_err(|(file, error)| PagesError::File { file, error })?;
+    let table = PlanTable::new(plan).map_err(|(file, error)| PagesError::File { file, error })?;
     let watch = Watch::new(plan, &table);
     let (work, tracers, timed) = std::thread::scope(|scope| {
         // Started before the program: a later thread would take the processor on which the program just stopped, and
@@ -60,7 +60,7 @@ fn follow<'a>(
     plan: &'a Plan,
     options: &'a Options,
     relay: &Relay,
-    table: &'a Table,
+    table: &'a PlanTable,
     watch: &'a Watch<'a>,
 ) -> Result<(PlanWork<'a>, Vec<String>, TimedRun), PagesError> {
     forget_own_peak();

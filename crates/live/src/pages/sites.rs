@@ -23,14 +23,14 @@ const CHUNK_BYTES: u64 = 1 << 20;
 
 /// A system call instruction with the one before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Site {
+pub struct CallSite {
     /// Its address.
     pub address: u64,
     /// The instruction before `syscall`.
     pub first: [u8; FIRST_BYTES],
 }
 
-impl Site {
+impl CallSite {
     /// Whether it maps memory: a program has at least one such site, from which its memory comes.
     pub fn maps(&self) -> bool {
         self.first == [0xb8, 9, 0, 0, 0] || self.first == [0xb8, 12, 0, 0, 0]
@@ -45,11 +45,11 @@ impl Site {
 
 /// Sites already found in files, as offsets, by device, inode and offset.
 #[derive(Default)]
-pub struct SiteCache(HashMap<(u64, u64, u64), Vec<Site>>);
+pub struct SiteCache(HashMap<(u64, u64, u64), Vec<CallSite>>);
 
 impl SiteCache {
     /// All sites in code from files, in order.
-    pub fn sites(&mut self, memory: &File, mappings: &[Mapping]) -> Vec<Site> {
+    pub fn sites(&mut self, memory: &File, mappings: &[Mapping]) -> Vec<CallSite> {
         let code = mappings
             .iter()
             .filter(|mapping| mapping.protection & map::EXEC != 0 && mapping.inode != 0 && !mapping.shared);
@@ -57,7 +57,7 @@ impl SiteCache {
         for mapping in code {
             let key = (mapping.device, mapping.inode, mapping.offset);
             let found = self.0.entry(key).or_insert_with(|| search(memory, mapping));
-            let moved = found.iter().map(|site| Site { address: mapping.start + site.address, ..*site });
+            let moved = found.iter().map(|site| CallSite { address: mapping.start + site.address, ..*site });
             // Skips another version of the file, or changed code.
             all.extend(moved.filter(|site| stands(memory, site)));
         }
@@ -65,13 +65,13 @@ impl SiteCache {
     }
 }
 
-fn stands(memory: &File, site: &Site) -> bool {
+fn stands(memory: &File, site: &CallSite) -> bool {
     let mut bytes = [0; SITE_BYTES as usize];
     memory.read_exact_at(&mut bytes, site.address).is_ok() && bytes == site.bytes()
 }
 
 /// The sites of a mapping, as offsets from its start.
-fn search(memory: &File, mapping: &Mapping) -> Vec<Site> {
+fn search(memory: &File, mapping: &Mapping) -> Vec<CallSite> {
     let mut sites = Vec::new();
     let mut chunk = Vec::new();
     let bytes = mapping.bytes().min(CODE_BYTES_MAX);
@@ -85,7 +85,7 @@ fn search(memory: &File, mapping: &Mapping) -> Vec<Site> {
             // There is no code after the end of the file.
             break;
         }
-        let found = in_code(&chunk).into_iter().map(|site| Site { address: from + site.address, ..site });
+        let found = in_code(&chunk).into_iter().map(|site| CallSite { address: from + site.address, ..site });
         sites.extend(found.filter(|site| !site.crosses_page()));
         start = to;
     }
@@ -93,14 +93,14 @@ fn search(memory: &File, mapping: &Mapping) -> Vec<Site> {
     sites
 }
 
-impl Site {
+impl CallSite {
     /// A site is replaced by one write, which must be atomic: it must lie in one page.
     fn crosses_page(&self) -> bool {
         self.address % PAGE_BYTES + SITE_BYTES > PAGE_BYTES
     }
 }
 
-fn in_code(code: &[u8]) -> Vec<Site> {
+fn in_code(code: &[u8]) -> Vec<CallSite> {
     let windows = code.array_windows::<{ SITE_BYTES as usize }>().enumerate();
     let found = windows.filter_map(|(at, window)| {
         let [first @ .., call, back] = *window;
@@ -108,12 +108,12 @@ fn in_code(code: &[u8]) -> Vec<Site> {
             return None;
         }
         let [opcode, number, 0, 0, 0] = first else {
-            return (first == ANY_NUMBER).then_some(Site { address: at as u64, first });
+            return (first == ANY_NUMBER).then_some(CallSite { address: at as u64, first });
         };
         // With such a prefix the instruction uses another register.
         let is_prefixed = at > 0 && code[at - 1] & 0xf1 == 0x41;
         (opcode == 0xb8 && NUMBERS.contains(&number) && !is_prefixed)
-            .then_some(Site { address: at as u64, first })
+            .then_some(CallSite { address: at as u64, first })
     });
     found.collect()
 }
@@ -136,7 +136,7 @@ mod tests {
         let found: Vec<u64> = in_code(&code).iter().map(|site| site.address).collect();
         assert_eq!(found, [8, 37, 44]);
         assert_eq!(in_code(&code)[0].bytes(), code[8..15]);
-        assert!(Site { address: 4092, first: ANY_NUMBER }.crosses_page());
+        assert!(CallSite { address: 4092, first: ANY_NUMBER }.crosses_page());
     }
 
     #[test]
@@ -145,7 +145,7 @@ mod tests {
         let (memory, mappings) = (maps::memory(pid).unwrap(), maps::mappings(pid).unwrap());
         let mut known = SiteCache::default();
         let sites = known.sites(&memory, &mappings);
-        assert!(sites.iter().any(Site::maps), "{sites:?}");
+        assert!(sites.iter().any(CallSite::maps), "{sites:?}");
         assert_eq!(known.sites(&memory, &mappings), sites, "known now");
     }
 }

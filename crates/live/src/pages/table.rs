@@ -19,7 +19,7 @@ const FILE: u64 = 2;
 
 /// A plan as the code reads it.
 #[derive(Clone, Debug)]
-pub struct Table {
+pub struct PlanTable {
     /// The lengths of anonymous mappings to count.
     sizes: Vec<u64>,
     parts: Vec<[u64; 5]>,
@@ -51,13 +51,13 @@ pub struct TableContents {
     pub quiet: bool,
 }
 
-impl Table {
+impl PlanTable {
     /// The table for a plan.
     ///
     /// # Errors
     /// If a file of the plan is missing: its name.
-    pub fn new(plan: &Plan) -> Result<Table, (String, io::Error)> {
-        let mut table = Table { sizes: Vec::new(), parts: Vec::new() };
+    pub fn new(plan: &Plan) -> Result<PlanTable, (String, io::Error)> {
+        let mut table = PlanTable { sizes: Vec::new(), parts: Vec::new() };
         for range in &plan.ranges {
             let part = range.what.part();
             let [kind, key, number] = match &range.what {
@@ -136,7 +136,7 @@ mod tests {
                     [[range]]\nwhat = \"anonymous\"\nbytes = \"0x4000\"\nnth = 1\nfrom = \"0x1000\"\nto = \"0x2000\"\n\
                     [[range]]\nwhat = \"file\"\nfile = \"/\"\noffset = \"0x0\"\nbytes = \"0x1000\"\n";
         let plan = Plan::parse(text, "p").unwrap();
-        let table = Table::new(&plan).unwrap();
+        let table = PlanTable::new(&plan).unwrap();
         let mut bytes = table.initial(0x5000);
         assert_eq!(bytes.len() as u64, table.bytes());
         assert_eq!(bytes[8 * (HEAD + 2)], 2, "the second mapping of the length is planned, no later one");
@@ -152,6 +152,6 @@ mod tests {
         assert_eq!((found.entries[1].start, found.entries[2].unmapped, found.quiet), (0xabc000, 3, true));
         assert_eq!(found.seen, [0, 7, 7, 0]);
         let missing = Plan::parse(&text.replace("\"/\"", "\"/no/such\""), "p").unwrap();
-        assert_eq!(Table::new(&missing).unwrap_err().0, "/no/such");
+        assert_eq!(PlanTable::new(&missing).unwrap_err().0, "/no/such");
     }
 }

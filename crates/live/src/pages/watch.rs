@@ -1,12 +1,12 @@
 //! Inspects planned ranges while programs run, and at their ends.
 
-use super::collapse::Handle;
+use super::collapse::ProcessHandle;
 use super::host::{HUGE_BYTES, HostConditions, Mode};
 use super::inspection::{self, RangeSnapshot};
 use super::install::present;
 use super::plan::{Caller, Plan, What};
 use super::reason::{RangeFacts, Reason, reason};
-use super::table::{Table, TableContents};
+use super::table::{PlanTable, TableContents};
 use super::{Image, RangeOutcome};
 use crate::timing::thread_time;
 use crate::tracing::maps::{self, Mapping};
@@ -29,7 +29,7 @@ const REST: u32 = 50;
 /// All images of a run.
 pub struct Watch<'a> {
     plan: &'a Plan,
-    table: &'a Table,
+    table: &'a PlanTable,
     watched: Mutex<Vec<WatchedImage>>,
     ended: AtomicBool,
 }
@@ -43,7 +43,7 @@ struct WatchedImage {
     /// Opened for this image: after an exec it does not show the next program's memory.
     memory: File,
     pagemap: File,
-    handle: Option<Handle>,
+    handle: Option<ProcessHandle>,
     ranges: Vec<WatchedRange>,
     /// None before the first inspection.
     contents: Option<TableContents>,
@@ -62,7 +62,7 @@ struct WatchedRange {
 
 impl<'a> Watch<'a> {
     /// A watch without images.
-    pub fn new(plan: &'a Plan, table: &'a Table) -> Watch<'a> {
+    pub fn new(plan: &'a Plan, table: &'a PlanTable) -> Watch<'a> {
         Watch { plan, table, watched: Mutex::default(), ended: AtomicBool::new(false) }
     }
 
@@ -78,7 +78,7 @@ impl<'a> Watch<'a> {
             address,
             memory: maps::memory(process)?,
             pagemap: File::open(format!("/proc/{process}/pagemap"))?,
-            handle: Handle::open(process).ok(),
+            handle: ProcessHandle::open(process).ok(),
             ranges: vec![WatchedRange::default(); self.plan.ranges.len()],
             contents: None,
             around: None,
@@ -132,7 +132,7 @@ impl<'a> Watch<'a> {
 }
 
 impl WatchedImage {
-    fn inspect(&mut self, thread: Pid, plan: &Plan, table: &Table, runs: bool) -> io::Result<()> {
+    fn inspect(&mut self, thread: Pid, plan: &Plan, table: &PlanTable, runs: bool) -> io::Result<()> {
         let contents = table.read(&self.memory, self.address)?;
         let mappings = maps::detailed_mappings(thread)?;
         let around = HostConditions::of(thread);
@@ -204,7 +204,7 @@ impl WatchedImage {
 }
 
 /// Collapses what it can and returns the bytes. The reason for the rest is reported elsewhere.
-fn collapse(handle: &Handle, spans: &[(u64, u64)]) -> u64 {
+fn collapse(handle: &ProcessHandle, spans: &[(u64, u64)]) -> u64 {
     let mut bytes = 0;
     for &(start, length) in spans {
         let mut at = start.next_multiple_of(HUGE_BYTES);

@@ -13,21 +13,21 @@ const DATA_TLB_LOAD_MISSES: u64 = 3 | 1 << 16;
 
 /// Counts walks by loads of this thread: misses of the last data TLB level.
 #[derive(Debug)]
-pub struct Misses(OwnedFd);
+pub struct WalkCounter(OwnedFd);
 
-impl Misses {
+impl WalkCounter {
     /// Starts counting.
     ///
     /// # Errors
     /// If the kernel does not permit it, or the processor (or its hypervisor) has no such counter.
-    pub fn open() -> io::Result<Misses> {
+    pub fn open() -> io::Result<WalkCounter> {
         let event = Event {
             kind: HARDWARE_CACHE,
             config: DATA_TLB_LOAD_MISSES,
             flags: USER_ONLY,
             ..Event::default()
         };
-        event.open(0).map(Misses)
+        event.open(0).map(WalkCounter)
     }
 
     /// The count so far.
@@ -49,7 +49,7 @@ pub fn walks_per_access<E>(
     cycles: &[Cycle],
     mut run: impl FnMut(Cycle) -> Result<u64, E>,
 ) -> io::Result<Result<Vec<(u64, f64)>, E>> {
-    let misses = Misses::open()?;
+    let misses = WalkCounter::open()?;
     let mut all = Vec::new();
     for &cycle in cycles {
         let before = misses.read()?;
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn counters_count_or_say_why_not() {
-        match Misses::open() {
+        match WalkCounter::open() {
             Ok(misses) => assert!(misses.read().unwrap() <= misses.read().unwrap()),
             Err(error) => assert!(why_not(&error).starts_with("no hardware counters"), "{error}"),
         }

@@ -6,7 +6,7 @@
 
 mod control;
 
-use super::estimate::{Interval, rate};
+use super::estimate::{SamplingInterval, rate};
 use super::policy::{MissedPages, RegionMisses, RegionView};
 use super::processor_seconds;
 use super::sampler::{SampleError, Sampler, SamplerKind, Target, UnusableSampler};
@@ -38,7 +38,7 @@ const NO_PAGE_OF_ITS_OWN: u64 = 1 << 15 | 1 << 16 | 1 << 21 | 1 << 24;
 pub struct Damon {
     control: Control,
     flags: File,
-    interval: Interval,
+    interval: SamplingInterval,
     random: u64,
     /// Pages not sampled because several share a bit.
     shared_bits: u64,
@@ -78,7 +78,7 @@ impl Damon {
         Ok(Damon {
             control: Control::take()?,
             flags,
-            interval: Interval::new(millis(5), millis(1), millis(20)),
+            interval: SamplingInterval::new(millis(5), millis(1), millis(20)),
             random: 0x9e37_79b9_7f4a_7c15,
             shared_bits: 0,
         })

@@ -17,16 +17,16 @@ pub fn rate(set: f64, of: f64, seconds: f64) -> f64 {
 
 /// How long bits are left alone: long enough for rare misses, but not so long that all bits are set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Interval {
+pub struct SamplingInterval {
     now: Duration,
     least: Duration,
     most: Duration,
 }
 
-impl Interval {
+impl SamplingInterval {
     /// An interval that starts at `first`.
-    pub fn new(first: Duration, least: Duration, most: Duration) -> Interval {
-        Interval { now: first, least, most }
+    pub fn new(first: Duration, least: Duration, most: Duration) -> SamplingInterval {
+        SamplingInterval { now: first, least, most }
     }
 
     /// The present interval.
@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn intervals_follow_what_is_saturated() {
         let millis = Duration::from_millis;
-        let mut interval = Interval::new(millis(4), millis(1), millis(10));
+        let mut interval = SamplingInterval::new(millis(4), millis(1), millis(10));
         interval.adapt(6, 10);
         assert_eq!(interval.get(), millis(2));
         interval.adapt(3, 10);

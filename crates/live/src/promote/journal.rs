@@ -1,6 +1,6 @@
 //! The reports of a run: decisions and status while it goes on, a summary at the end.
 
-use super::policy::Policy;
+use super::policy::PromotionPolicy;
 use super::sampler::{SamplerKind, UnusableSampler};
 
 /// Receives reports during a run.
@@ -82,7 +82,7 @@ impl Times {
 #[derive(Clone, Copy, Debug)]
 pub struct PromotionStatus<'a> {
     /// Regions, charges, promotions.
-    pub policy: &'a Policy,
+    pub policy: &'a PromotionPolicy,
     /// Times.
     pub times: Times,
     /// Rounds so far.
@@ -106,7 +106,7 @@ pub enum Ended {
 
 /// The summary of a run.
 #[derive(Debug)]
-pub struct Summary {
+pub struct PromotionSummary {
     /// The program that the process ran.
     pub program: String,
     /// The last sampler in use.
@@ -124,5 +124,5 @@ pub struct Summary {
     /// Promotions that failed.
     pub failures: u64,
     /// Regions at the end.
-    pub policy: Policy,
+    pub policy: PromotionPolicy,
 }

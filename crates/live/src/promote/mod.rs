@@ -20,8 +20,8 @@ mod run;
 mod sampler;
 mod survey;
 
-pub use journal::{Decision, DecisionKind, Ended, PromotionStatus, Summary, Times, Watcher};
-pub use policy::Prices;
+pub use journal::{Decision, DecisionKind, Ended, PromotionStatus, PromotionSummary, Times, Watcher};
+pub use policy::PromotionCosts;
 pub use run::{Options, run};
 pub use sampler::{SampleError, SamplerKind, UnusableSampler};
 pub use survey::{GrownBlocks, HugePageBan, Survey, survey};

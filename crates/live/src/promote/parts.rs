@@ -1,7 +1,7 @@
 //! The regions of a process that could be on huge pages: 2 MiB of private, writable memory without a file.
 
 use super::policy::{PART_PAGES, RegionView};
-use crate::pagemap::scan::{Region, Scanner};
+use crate::pagemap::scan::{PageSpan, Scanner};
 use crate::pages::HUGE_BYTES;
 use crate::tracing::maps::Mapping;
 use std::fs::File;
@@ -38,7 +38,7 @@ pub fn views(pagemap: &File, mappings: &[Mapping]) -> io::Result<Vec<RegionView>
 }
 
 /// Adds a run of pages to the regions that it overlaps. Runs come in order.
-fn add(region: &Region, views: &mut Vec<RegionView>) {
+fn add(region: &PageSpan, views: &mut Vec<RegionView>) {
     let mut at = region.start;
     while at < region.end {
         let start = at / HUGE_BYTES * HUGE_BYTES;

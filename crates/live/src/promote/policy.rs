@@ -26,7 +26,7 @@ pub const FAILURES_MAX: u32 = 3;
 
 /// The costs of misses and promotions on this host.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Prices {
+pub struct PromotionCosts {
     /// Nanoseconds by which a walk for a small page exceeds one for a huge page, with as many walks in flight as the
     /// host can have. The policy decides by this, the lowest price.
     pub walk: f64,
@@ -40,7 +40,7 @@ pub struct Prices {
 
 /// The limits of a policy.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Limits {
+pub struct PolicyLimits {
     /// The share of break-even: normally [`FACTOR`].
     pub factor: f64,
     /// Bytes that promotions may newly make resident.
@@ -138,10 +138,10 @@ pub struct DuePromotion {
 
 /// The regions of a process, and the decisions about them. Times are seconds of the process's processor time.
 #[derive(Clone, Debug)]
-pub struct Policy {
+pub struct PromotionPolicy {
     /// The prices. A collapse's price follows the measured ones.
-    pub prices: Prices,
-    limits: Limits,
+    pub prices: PromotionCosts,
+    limits: PolicyLimits,
     parts: BTreeMap<u64, RegionState>,
     /// Avoided misses of regions that are gone.
     saved_before: f64,
@@ -153,10 +153,10 @@ pub struct Policy {
     pub splits: u64,
 }
 
-impl Policy {
+impl PromotionPolicy {
     /// A policy without regions.
-    pub fn new(prices: Prices, limits: Limits) -> Policy {
-        Policy {
+    pub fn new(prices: PromotionCosts, limits: PolicyLimits) -> PromotionPolicy {
+        PromotionPolicy {
             prices,
             limits,
             parts: BTreeMap::new(),

@@ -4,7 +4,7 @@
 //! The resolution is one mapping: its walks are divided over its regions by their resident pages. So an untouched
 //! region is charged like its busy neighbours, unlike in APPROX-ONLINE; an entirely idle mapping is not charged.
 
-use super::estimate::{Interval, rate};
+use super::estimate::{SamplingInterval, rate};
 use super::policy::{MissedPages, RegionMisses, RegionView};
 use super::processor_seconds;
 use super::sampler::{SampleError, Sampler, SamplerKind, Target, UnusableSampler};
@@ -21,7 +21,7 @@ const PAGES_LEAST: u64 = 2;
 /// The sampler.
 #[derive(Debug)]
 pub struct ReferencedBits {
-    interval: Interval,
+    interval: SamplingInterval,
 }
 
 /// Whether this host has it.
@@ -52,7 +52,7 @@ impl ReferencedBits {
             UnusableSampler::new(SamplerKind::Referenced, format!("{path}: {error}"), enable)
         })?;
         let millis = Duration::from_millis;
-        Ok(ReferencedBits { interval: Interval::new(millis(10), millis(2), millis(200)) })
+        Ok(ReferencedBits { interval: SamplingInterval::new(millis(10), millis(2), millis(200)) })
     }
 }
 

@@ -1,11 +1,11 @@
 //! A round: reads the memory, samples its misses, charges, and makes due promotions.
 
 use super::journal::{Decision, DecisionKind, Times, Watcher};
-use super::policy::{DuePromotion, Policy, RegionState, RegionView};
+use super::policy::{DuePromotion, PromotionPolicy, RegionState, RegionView};
 use super::sampler::{SampleError, Sampler, Target};
 use super::{PromoteError, parts, processor_seconds};
 use crate::pagemap::{self, PagemapError};
-use crate::pages::{HUGE_BYTES, Handle, HostConditions, Reason, is_disabled, measure};
+use crate::pages::{HUGE_BYTES, HostConditions, ProcessHandle, Reason, is_disabled, measure};
 use crate::timing::thread_time;
 use crate::tracing::maps;
 use crate::tracing::sys::Pid;
@@ -19,11 +19,11 @@ use std::time::Instant;
 pub struct Rounds {
     pid: Pid,
     /// The process.
-    pub handle: Handle,
+    pub handle: ProcessHandle,
     /// The source of samples.
     pub sampler: Box<dyn Sampler>,
     /// What decides.
-    pub policy: Policy,
+    pub policy: PromotionPolicy,
     dry_run: bool,
     /// Address at which the next turn of regions begins.
     turn: u64,
@@ -37,7 +37,13 @@ pub struct Rounds {
 
 impl Rounds {
     /// Before the first round.
-    pub fn new(pid: Pid, handle: Handle, sampler: Box<dyn Sampler>, policy: Policy, dry_run: bool) -> Rounds {
+    pub fn new(
+        pid: Pid,
+        handle: ProcessHandle,
+        sampler: Box<dyn Sampler>,
+        policy: PromotionPolicy,
+        dry_run: bool,
+    ) -> Rounds {
         Rounds {
             pid,
             handle,

@@ -1,14 +1,14 @@
 //! The main loop: rounds with pauses, until the process ends or we stop.
 
 use super::choice::{self, SamplerSelection};
-use super::journal::{Ended, PromotionStatus, Summary, Times, Watcher};
+use super::journal::{Ended, PromotionStatus, PromotionSummary, Times, Watcher};
 use super::pace::Pace;
-use super::policy::{Limits, Policy, Prices};
+use super::policy::{PolicyLimits, PromotionCosts, PromotionPolicy};
 use super::round::Rounds;
 use super::sampler::{SampleError, SamplerKind, UnusableSampler};
 use super::{PromoteError, processor_seconds};
 use crate::pagemap::{self, PagemapError};
-use crate::pages::{Handle, check_kernel};
+use crate::pages::{ProcessHandle, check_kernel};
 use crate::tracing::sys::Pid;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -24,7 +24,7 @@ pub struct Options {
     /// The sampler; none: the best that works.
     pub way: Option<SamplerKind>,
     /// The policy's limits.
-    pub limits: Limits,
+    pub limits: PolicyLimits,
     /// The share of the process's processor time for sampling.
     pub own_share: f64,
     /// Stop after this many seconds.
@@ -41,16 +41,16 @@ pub struct Options {
 pub fn run(
     pid: Pid,
     options: &Options,
-    prices: Prices,
+    prices: PromotionCosts,
     stop: &AtomicBool,
     watcher: &mut dyn Watcher,
-) -> Result<Summary, PromoteError> {
+) -> Result<PromotionSummary, PromoteError> {
     check_kernel()?;
     // This gives the best reason if a process cannot be read.
     pagemap::open(pid)?;
     pagemap::user_mappings(pid)?;
     let io = |error| PromoteError::Io { pid, error };
-    let handle = Handle::open(pid).map_err(io)?;
+    let handle = ProcessHandle::open(pid).map_err(io)?;
     if !options.dry_run {
         handle.permits().map_err(|error| PromoteError::Forbidden { pid, error })?;
     }
@@ -59,7 +59,7 @@ pub fn run(
     let SamplerSelection { sampler, unable } =
         choice::open(options.way, pid).map_err(|unable| PromoteError::NoSampler { pid, unable })?;
     let pace = Pace::new(options.own_share, clocks.target);
-    let policy = Policy::new(prices, options.limits);
+    let policy = PromotionPolicy::new(prices, options.limits);
     let rounds = Rounds::new(pid, handle, sampler, policy, options.dry_run);
     let is_free = options.way.is_none();
     let processors = std::thread::available_parallelism().map_or(1.0, |number| usize::from(number) as f64);
@@ -67,7 +67,7 @@ pub fn run(
     let mut running = PromotionLoop { clocks, pace, rounds, next, times, processors, unable, is_free };
     let ended = running.until_end(options.seconds, stop, watcher)?;
     let PromotionLoop { rounds, times, unable, .. } = running;
-    Ok(Summary {
+    Ok(PromotionSummary {
         program,
         way: rounds.sampler.way(),
         unable,
@@ -274,9 +274,10 @@ mod tests {
             return eprintln!("not tested: this kernel has no page map to scan");
         }
         let clocks = Clocks::begin(pid).unwrap();
-        let prices = Prices { walk: 25.0, walk_alone: 100.0, collapse: 2e5, bounds: [25.0, 100.0] };
-        let policy = Policy::new(prices, Limits { factor: FACTOR, budget_bytes: 0, entries: 1536 });
-        let rounds = Rounds::new(pid, Handle::open(pid).unwrap(), Box::new(Lost), policy, true);
+        let prices = PromotionCosts { walk: 25.0, walk_alone: 100.0, collapse: 2e5, bounds: [25.0, 100.0] };
+        let policy =
+            PromotionPolicy::new(prices, PolicyLimits { factor: FACTOR, budget_bytes: 0, entries: 1536 });
+        let rounds = Rounds::new(pid, ProcessHandle::open(pid).unwrap(), Box::new(Lost), policy, true);
         let (next, times, unable) = (Duration::ZERO, Times::default(), Vec::new());
         let pace = Pace::new(1.0, clocks.target);
         let mut running =

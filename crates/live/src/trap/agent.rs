@@ -2,7 +2,7 @@
 
 use super::array::TrapArray;
 use super::shared::{
-    AGENT_END, CONTROL_HEADER, Command, Counters, Entry, READY, STACK_BASE, STACK_BYTES, STARTER_STACK,
+    AGENT_END, CONTROL_HEADER, Command, Counters, LogEntry, READY, STACK_BASE, STACK_BYTES, STARTER_STACK,
     Start, TEXT_BASE, TEXT_BYTES, descriptor, order, step_name,
 };
 use super::space::FILE_BYTES;
@@ -86,14 +86,14 @@ impl Control {
     }
 
     /// Passes every decision logged since the last call to `on_entry`.
-    pub fn read_log(&self, log_entries: u64, mut on_entry: impl FnMut(Entry)) {
+    pub fn read_log(&self, log_entries: u64, mut on_entry: impl FnMut(LogEntry)) {
         let (head, tail) = (self.word(8 * LOG_HEAD), self.word(8 * LOG_TAIL));
         let end = head.load(Ordering::Acquire);
         for position in tail.load(Ordering::Relaxed)..end {
             let slot = (position % log_entries) as usize;
-            let offset = CONTROL_HEADER + slot * size_of::<Entry>();
+            let offset = CONTROL_HEADER + slot * size_of::<LogEntry>();
             // SAFETY: the file is as long as its log; the agent does not write this entry before the tail moves.
-            let entry = unsafe { self.0.as_ptr().add(offset).cast::<Entry>().read() };
+            let entry = unsafe { self.0.as_ptr().add(offset).cast::<LogEntry>().read() };
             on_entry(entry);
         }
         tail.store(end, Ordering::Release);

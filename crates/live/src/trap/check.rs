@@ -54,14 +54,14 @@ impl Replay {
 }
 
 /// A replaying thread.
-pub struct Checker {
+pub struct ReplayChecker {
     thread: JoinHandle<ReplayReport>,
     ended: Arc<AtomicBool>,
 }
 
-impl Checker {
+impl ReplayChecker {
     /// Starts with an empty twin.
-    pub fn begin(control: Control, log_entries: u64, twin: SetArray) -> Checker {
+    pub fn begin(control: Control, log_entries: u64, twin: SetArray) -> ReplayChecker {
         let ended = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&ended);
         let thread = std::thread::spawn(move || {
@@ -78,7 +78,7 @@ impl Checker {
                 std::thread::sleep(PERIOD);
             }
         });
-        Checker { thread, ended }
+        ReplayChecker { thread, ended }
     }
 
     /// Replays the rest after the agent has ended.

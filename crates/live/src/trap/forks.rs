@@ -7,7 +7,7 @@
 
 use super::agent::{Agent, AgentStart};
 use super::image::{Image, Setting};
-use super::space::{Piece, Space};
+use super::space::{Space, TakenRange};
 use super::tracee::{Injection, SyscallSite};
 use crate::tracing::maps::{self, Mapping};
 use crate::tracing::sys::{Pid, map, next_data, number};
@@ -83,7 +83,7 @@ fn copy(
 }
 
 /// Copies a piece of the file to the same place of another file.
-fn copy_held(from: &File, to: &File, piece: Piece) -> io::Result<()> {
+fn copy_held(from: &File, to: &File, piece: TakenRange) -> io::Result<()> {
     let end = piece.offset + piece.bytes();
     let mut position = piece.offset;
     while let Some((data, hole)) = next_data(from, position, end)? {

@@ -2,10 +2,10 @@
 
 use super::agent::{self, Agent, AgentError, AgentStart};
 use super::array::TrapArray;
-use super::check::Checker;
+use super::check::ReplayChecker;
 use super::report::{ImageOrigin, ImageReport, MappingReport};
 use super::shared::{AGENT_END, Counters, TEXT_BASE, descriptor};
-use super::space::{Lock, PAGE, Piece, Space, whole_pages};
+use super::space::{Lock, PAGE, Space, TakenRange, whole_pages};
 use super::stack;
 use crate::tracing::maps::{self, Mapping};
 use crate::tracing::sys::{self, Pid, limit, map, number};
@@ -50,7 +50,7 @@ pub struct Image {
     pub heap_end: u64,
     /// Mappings that were left alone, in bytes, with the reason.
     pub left_alone: Vec<String>,
-    checker: Option<Checker>,
+    checker: Option<ReplayChecker>,
     /// The agent's counters and seconds when the image was let go.
     counted: Option<(Counters, f64)>,
 }
@@ -126,7 +126,8 @@ impl Image {
         let log_entries = if setting.check { LOG_ENTRIES } else { 0 };
         let agent = Agent::start(pid, begin, setting.array, log_entries)?;
         if setting.check {
-            self.checker = Some(Checker::begin(agent.another_control()?, log_entries, setting.array.twin()));
+            self.checker =
+                Some(ReplayChecker::begin(agent.another_control()?, log_entries, setting.array.twin()));
         }
         self.agent = Some(agent);
         Ok(())
@@ -346,7 +347,7 @@ impl Image {
     }
 
     /// Makes a range read as zeros; it stays taken over.
-    pub fn empty(&mut self, pieces: &[Piece]) -> io::Result<()> {
+    pub fn empty(&mut self, pieces: &[TakenRange]) -> io::Result<()> {
         let Some(agent) = &mut self.agent else { return Ok(()) };
         for piece in pieces {
             // A page that arrives between the two is in the array, and faults once more. In the other order it would

@@ -7,7 +7,7 @@
 
 use super::image::Image;
 use super::limits::{mapped_bytes, may_lock, may_lock_nothing, own_mappings};
-use super::space::{Lock, PAGE, Piece, whole_pages};
+use super::space::{Lock, PAGE, TakenRange, whole_pages};
 use super::verdict::{Verdict, refused};
 use crate::tracing::maps::{self, Mapping};
 use crate::tracing::sys::{Pid, errno, limit, map, number};
@@ -145,7 +145,7 @@ pub fn fill(image: &Image, start: u64, bytes: u64) -> io::Result<bool> {
 
 /// Creates the pages of a piece of the file, keeping their contents. Merely allocated pages would look absent to
 /// `mincore`.
-fn make_pages(memory: &File, piece: Piece) -> io::Result<()> {
+fn make_pages(memory: &File, piece: TakenRange) -> io::Result<()> {
     let here = MmapOptions::new().offset(piece.offset).len(piece.bytes() as usize).map_raw(memory)?;
     here.advise(Advice::PopulateWrite)
 }

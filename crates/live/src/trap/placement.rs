@@ -23,7 +23,7 @@ const TOGETHER_FROM: f64 = 9_000.0;
 const APART_BELOW: f64 = 10_000.0;
 
 /// Where all images run.
-pub struct Placement {
+pub struct ProcessorPlacement {
     balance: Balance,
     images: HashMap<u32, ImagePlacement>,
 }
@@ -60,10 +60,10 @@ fn should_share(shares: bool, pace: Pace) -> bool {
     if shares { pace.misses >= APART_BELOW } else { pace.misses >= TOGETHER_FROM && pace.busy < 1.0 }
 }
 
-impl Placement {
+impl ProcessorPlacement {
     /// Without images.
-    pub fn new() -> Placement {
-        Placement { balance: Balance::new(), images: HashMap::new() }
+    pub fn new() -> ProcessorPlacement {
+        ProcessorPlacement { balance: Balance::new(), images: HashMap::new() }
     }
 
     /// Adds a new image's only thread; `own`: its own processors, if it has been pinned already.
@@ -202,7 +202,7 @@ impl ImagePlacement {
 }
 
 /// Checks multithreaded images until the sender is dropped.
-pub fn watch(placement: &Mutex<Placement>, ended: &Receiver<()>) {
+pub fn watch(placement: &Mutex<ProcessorPlacement>, ended: &Receiver<()>) {
     while ended.recv_timeout(PERIOD) == Err(RecvTimeoutError::Timeout) {
         placement.lock().unwrap_or_else(PoisonError::into_inner).check_images();
     }
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn a_thread_is_put_on_one_processor_and_back() {
-        let (mut placement, here) = (Placement::new(), 0);
+        let (mut placement, here) = (ProcessorPlacement::new(), 0);
         let own = Processors::of(here).unwrap();
         placement.begin(3, here, None);
         assert_eq!(Processors::of(here).unwrap().iter().count(), 1);

@@ -4,7 +4,7 @@ use super::image::Image;
 use super::limits;
 use super::locks;
 use super::shared::descriptor;
-use super::space::{Lock, PAGE, Piece, whole_pages};
+use super::space::{Lock, PAGE, TakenRange, whole_pages};
 use super::verdict::{AfterCall, Verdict, refused};
 use crate::tracing::maps::Mapping;
 use crate::tracing::sys::{Pid, errno, map, number};
@@ -209,7 +209,7 @@ pub fn let_go(image: &mut Image, why: &str) -> io::Result<()> {
 
 /// Memory that became private again.
 struct ReturnedMemory {
-    pieces: Vec<Piece>,
+    pieces: Vec<TakenRange>,
     all: bool,
 }
 
@@ -235,8 +235,8 @@ fn restore(image: &mut Image, start: u64, bytes: u64) -> io::Result<ReturnedMemo
 fn make_private(
     image: &mut Image,
     parts: &[Mapping],
-    pieces: &[Piece],
-    given: &mut Vec<Piece>,
+    pieces: &[TakenRange],
+    given: &mut Vec<TakenRange>,
 ) -> io::Result<i64> {
     for part in parts {
         for piece in pieces.iter().filter_map(|piece| piece.cut(part.start, part.end)) {
@@ -252,7 +252,7 @@ fn make_private(
 }
 
 /// Replaces a piece with private memory of the same contents: 0, or an error number below 0 with the piece unchanged.
-fn copy_back(image: &mut Image, piece: Piece, protection: u64) -> io::Result<i64> {
+fn copy_back(image: &mut Image, piece: TakenRange, protection: u64) -> io::Result<i64> {
     let flags = map::PRIVATE | map::ANONYMOUS | map::NORESERVE;
     let writable = map::READ | map::WRITE;
     let aside = image.agent_call(number::MMAP, [0, piece.bytes(), writable, flags, u64::MAX, 0])?;
@@ -268,7 +268,7 @@ fn copy_back(image: &mut Image, piece: Piece, protection: u64) -> io::Result<i64
     Ok(0)
 }
 
-fn fill_and_place(image: &mut Image, aside: u64, piece: Piece, protection: u64) -> io::Result<i64> {
+fn fill_and_place(image: &mut Image, aside: u64, piece: TakenRange, protection: u64) -> io::Result<i64> {
     let (mut position, end) = (piece.offset, piece.offset + piece.bytes());
     // Untouched pages stay absent: a program that serves faults itself waits for those.
     while let Some((data, hole)) = image.next_data(position, end)? {

@@ -98,7 +98,7 @@ pub struct Counters {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
-pub struct Entry {
+pub struct LogEntry {
     pub what_and_page: u64,
     pub victim: u64,
 }

@@ -21,7 +21,7 @@ pub fn whole_pages(bytes: u64) -> u64 {
 
 /// A taken-over range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Piece {
+pub struct TakenRange {
     /// Its first address.
     pub start: u64,
     /// The first address after it.
@@ -32,16 +32,21 @@ pub struct Piece {
     pub locked: bool,
 }
 
-impl Piece {
+impl TakenRange {
     /// Its length.
     pub fn bytes(self) -> u64 {
         self.end - self.start
     }
 
     /// Its part in `[start, end)`.
-    pub fn cut(self, start: u64, end: u64) -> Option<Piece> {
+    pub fn cut(self, start: u64, end: u64) -> Option<TakenRange> {
         let (from, to) = (self.start.max(start), self.end.min(end));
-        (from < to).then(|| Piece { start: from, end: to, offset: self.offset + (from - self.start), ..self })
+        (from < to).then(|| TakenRange {
+            start: from,
+            end: to,
+            offset: self.offset + (from - self.start),
+            ..self
+        })
     }
 }
 
@@ -49,7 +54,7 @@ impl Piece {
 #[derive(Clone, Debug)]
 pub struct Space {
     /// By first address.
-    pieces: BTreeMap<u64, Piece>,
+    pieces: BTreeMap<u64, TakenRange>,
     /// All offsets from here on are used.
     unused_end: u64,
 }
@@ -85,13 +90,13 @@ impl Space {
     /// Adds an unlocked range. It must not overlap others.
     pub fn insert(&mut self, start: u64, bytes: u64, offset: u64) {
         debug_assert!(!self.touches(start, bytes));
-        self.pieces.insert(start, Piece { start, end: start + bytes, offset, locked: false });
+        self.pieces.insert(start, TakenRange { start, end: start + bytes, offset, locked: false });
     }
 
     /// Records that the taken-over parts of `[start, start + bytes)` are locked or unlocked.
     pub fn set_locked(&mut self, start: u64, bytes: u64, locked: bool) {
         for piece in self.remove(start, bytes) {
-            self.pieces.insert(piece.start, Piece { locked, ..piece });
+            self.pieces.insert(piece.start, TakenRange { locked, ..piece });
         }
     }
 
@@ -99,17 +104,17 @@ impl Space {
     pub fn shift(&mut self, start: u64, bytes: u64, to: u64) {
         for piece in self.remove(start, bytes) {
             let start = to + (piece.start - start);
-            self.pieces.insert(start, Piece { start, end: start + piece.bytes(), ..piece });
+            self.pieces.insert(start, TakenRange { start, end: start + piece.bytes(), ..piece });
         }
     }
 
     /// Locked bytes.
     pub fn locked_bytes(&self) -> u64 {
-        self.pieces().filter(|piece| piece.locked).map(Piece::bytes).sum()
+        self.pieces().filter(|piece| piece.locked).map(TakenRange::bytes).sum()
     }
 
     /// The taken-over parts of `[start, start + bytes)`, in order.
-    pub fn within(&self, start: u64, bytes: u64) -> Vec<Piece> {
+    pub fn within(&self, start: u64, bytes: u64) -> Vec<TakenRange> {
         let end = start.saturating_add(bytes);
         let before = self.pieces.range(..start).next_back().map(|(_, piece)| *piece);
         let after = self.pieces.range(start..end).map(|(_, piece)| *piece);
@@ -139,7 +144,7 @@ impl Space {
     }
 
     /// Removes a range; returns its taken-over parts.
-    pub fn remove(&mut self, start: u64, bytes: u64) -> Vec<Piece> {
+    pub fn remove(&mut self, start: u64, bytes: u64) -> Vec<TakenRange> {
         let removed = self.within(start, bytes);
         let end = start.saturating_add(bytes);
         for piece in &removed {
@@ -159,13 +164,13 @@ impl Space {
     }
 
     /// All ranges, in order.
-    pub fn pieces(&self) -> impl Iterator<Item = Piece> + '_ {
+    pub fn pieces(&self) -> impl Iterator<Item = TakenRange> + '_ {
         self.pieces.values().copied()
     }
 
     /// Bytes taken over.
     pub fn bytes(&self) -> u64 {
-        self.pieces().map(Piece::bytes).sum()
+        self.pieces().map(TakenRange::bytes).sum()
     }
 }
 
@@ -173,8 +178,8 @@ impl Space {
 mod tests {
     use super::*;
 
-    fn piece(start: u64, end: u64, offset: u64) -> Piece {
-        Piece { start, end, offset, locked: false }
+    fn piece(start: u64, end: u64, offset: u64) -> TakenRange {
+        TakenRange { start, end, offset, locked: false }
     }
 
     fn space() -> Space {
@@ -205,7 +210,7 @@ mod tests {
     fn a_hole_leaves_both_ends() {
         let mut space = space();
         assert_eq!(space.remove(0x11000, 0x1000), [piece(0x11000, 0x12000, 0x101000)]);
-        let left: Vec<Piece> = space.pieces().collect();
+        let left: Vec<TakenRange> = space.pieces().collect();
         assert_eq!(left[0], piece(0x10000, 0x11000, 0x100000));
         assert_eq!(left[1], piece(0x12000, 0x14000, 0x102000));
         assert_eq!(space.bytes(), 0x6000);

@@ -7,7 +7,7 @@ use super::descriptors::RaisedLimit;
 use super::filter::Filter;
 use super::forks::Word;
 use super::image::{Image, Setting};
-use super::placement::{self, Placement};
+use super::placement::{self, ProcessorPlacement};
 use super::processors::Processors;
 use super::report::{ImageOrigin, ImageReport};
 use super::resident_pages;
@@ -67,7 +67,7 @@ pub struct Tracer<'a> {
     pub(super) staying: HashSet<Pid>,
     /// Processes that believe their parent traces them.
     pub(super) in_name: HashSet<Pid>,
-    placement: &'a Mutex<Placement>,
+    placement: &'a Mutex<ProcessorPlacement>,
     next_image: u32,
     ended: Vec<ImageReport>,
 }
@@ -83,7 +83,7 @@ pub fn trace(
     group: Pid,
 ) -> Result<Run, TrapError> {
     sys::adopt_orphans().map_err(LaunchError::Io)?;
-    let placement = Mutex::new(Placement::new());
+    let placement = Mutex::new(ProcessorPlacement::new());
     std::thread::scope(|scope| {
         let (end, ended) = mpsc::channel();
         let watched = &placement;
@@ -102,7 +102,7 @@ fn follow(
     array: &TrapArray,
     options: Options,
     interrupt: &Interrupt,
-    placement: &Mutex<Placement>,
+    placement: &Mutex<ProcessorPlacement>,
     group: Pid,
 ) -> Result<Run, TrapError> {
     let limit = RaisedLimit::raise();
@@ -424,7 +424,7 @@ impl<'a> Tracer<'a> {
         }
     }
 
-    pub(super) fn placement(&self) -> MutexGuard<'a, Placement> {
+    pub(super) fn placement(&self) -> MutexGuard<'a, ProcessorPlacement> {
         self.placement.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

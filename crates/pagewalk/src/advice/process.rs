@@ -13,8 +13,10 @@ use pagewalk_capture::Host;
 use pagewalk_live::pages::plan::{self, Gain, Plan, Program, RANGES_MAX};
 use pagewalk_live::pages::settings::{Setting, settings};
 use pagewalk_live::pages::{HUGE_BYTES, NamedMemory, named};
-use pagewalk_live::promote::policy::{FACTOR, Fate, Limits, RegionState};
-use pagewalk_live::promote::{self, Decision, Ended, Options, Prices, PromotionStatus, Summary, Watcher};
+use pagewalk_live::promote::policy::{FACTOR, Fate, PolicyLimits, RegionState};
+use pagewalk_live::promote::{
+    self, Decision, Ended, Options, PromotionCosts, PromotionStatus, PromotionSummary, Watcher,
+};
 use pagewalk_report::documents::process::{
     ADVICE_PROCESS_SCHEMA, AdvicePrices, AdviceProcessResult, AdvisedRange, SharedGain,
 };
@@ -65,7 +67,7 @@ pub struct ProcessOptions {
 pub struct ProcessWatch {
     pid: i32,
     options: Options,
-    prices: Prices,
+    prices: PromotionCosts,
     assumed: Vec<AssumedPrice>,
     seconds: f64,
 }
@@ -83,7 +85,7 @@ impl ProcessWatch {
         let budget_bytes = options.budget.unwrap_or(u64::MAX);
         let options = Options {
             way: None,
-            limits: Limits { factor: FACTOR, budget_bytes, entries },
+            limits: PolicyLimits { factor: FACTOR, budget_bytes, entries },
             own_share: OWN_SHARE,
             seconds: Some(watch),
             dry_run: true,
@@ -142,7 +144,7 @@ impl ProcessAdvice {
 
 /// What was found about the process.
 struct ProcessFindings {
-    summary: Summary,
+    summary: PromotionSummary,
     advised: Vec<AdvisedMemory>,
     beside: PromotionContext,
     settings: Vec<Setting>,
@@ -171,7 +173,7 @@ fn ended_error(pid: i32) -> Error {
 }
 
 /// Memory that pays, under the names that plans use, most misses first.
-fn advised(pid: i32, summary: &Summary) -> Result<Vec<AdvisedMemory>, Error> {
+fn advised(pid: i32, summary: &PromotionSummary) -> Result<Vec<AdvisedMemory>, Error> {
     let paying: Vec<&RegionState> =
         summary.policy.parts().filter(|part| part.fate == Fate::WouldPromote).collect();
     let neighbours = paying.chunk_by(|a, b| a.view.start + HUGE_BYTES == b.view.start);
@@ -197,12 +199,12 @@ fn advised(pid: i32, summary: &Summary) -> Result<Vec<AdvisedMemory>, Error> {
 }
 
 /// The share of processor time that misses take: if walks overlap, and if each waits for the one before.
-fn shares(summary: &Summary, misses_per_second: f64) -> [f64; 2] {
+fn shares(summary: &PromotionSummary, misses_per_second: f64) -> [f64; 2] {
     summary.policy.prices.bounds.map(|walk| (misses_per_second * walk * 1e-9).min(1.0))
 }
 
 /// The same in words; if sampling saturated, only the least is known.
-fn saved(summary: &Summary, misses_per_second: f64, saturated: bool) -> String {
+fn saved(summary: &PromotionSummary, misses_per_second: f64, saturated: bool) -> String {
     let [low, high] = shares(summary, misses_per_second).map(|share| share * 100.0);
     if saturated { format!("at least {low:.2} %") } else { format!("{low:.2} to {high:.2} %") }
 }
@@ -235,7 +237,7 @@ fn verdict(found: &ProcessFindings) -> String {
     }
 }
 
-fn plan(summary: &Summary, advised: &[AdvisedMemory]) -> Plan {
+fn plan(summary: &PromotionSummary, advised: &[AdvisedMemory]) -> Plan {
     let range = |one: &AdvisedMemory| plan::Range {
         what: one.named.what.clone(),
         gain: Gain { memory_mib: Some(one.memory as f64 / MIB), ..Gain::default() },

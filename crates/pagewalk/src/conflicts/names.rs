@@ -1,7 +1,7 @@
 //! Names of pages and functions.
 
 use crate::findings::rebuilt;
-use pagewalk_layout::evictions::{History, PageHistory, Row, Side};
+use pagewalk_layout::evictions::{ArrayHistory, PageHistory, Row, Side};
 use pagewalk_layout::objects::{Owner, Owners};
 use pagewalk_symbols::{FileOffset, Symbolizer};
 use pagewalk_units::PAGE_BYTES;
@@ -39,7 +39,7 @@ impl Names {
     }
 
     /// The main cause of a row: a function, or a data address.
-    pub fn cause(&mut self, row: &Row, history: &History, owners: &Owners) -> String {
+    pub fn cause(&mut self, row: &Row, history: &ArrayHistory, owners: &Owners) -> String {
         let page = &history.pages[row.victimiser];
         let file = owners.get(page.owner).file.as_deref();
         let function = match (row.victimiser_side, file, page.file_offset) {

@@ -2,7 +2,7 @@
 
 use super::{ConflictOptions, Names, StreamConflicts};
 use pagewalk_layout::calls::CallGraph;
-use pagewalk_layout::evictions::{History, PageHistory};
+use pagewalk_layout::evictions::{ArrayHistory, PageHistory};
 use pagewalk_layout::graph::EvictionGraph;
 use pagewalk_layout::objects::Owners;
 use pagewalk_report::conflicts::schema::{
@@ -29,7 +29,7 @@ pub fn build(
     names: &mut Names,
 ) -> ConflictsResult {
     let header = &watched.header;
-    let array = |(history, tlb): (&History, &&TlbSpec)| {
+    let array = |(history, tlb): (&ArrayHistory, &&TlbSpec)| {
         ArrayReport { history, owners: &watched.owners, watching }.array(tlb, names)
     };
     ConflictsResult {
@@ -48,7 +48,7 @@ pub fn build(
 }
 
 /// All sets, most misses first.
-pub fn sets_by_misses(history: &History) -> Vec<usize> {
+pub fn sets_by_misses(history: &ArrayHistory) -> Vec<usize> {
     let mut sets: Vec<usize> = (0..history.misses_by_set.len()).collect();
     sets.sort_by_key(|&set| Reverse(history.misses_by_set[set]));
     sets
@@ -60,7 +60,7 @@ fn sides([code, data]: [u64; 2]) -> Sides {
 
 /// Builds the report on one array.
 struct ArrayReport<'a> {
-    history: &'a History,
+    history: &'a ArrayHistory,
     owners: &'a Owners,
     watching: &'a ConflictOptions,
 }

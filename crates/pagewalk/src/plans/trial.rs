@@ -3,7 +3,7 @@
 use super::fitting::FittedPlan;
 use super::run::{RunOptions, failed};
 use crate::error::{Error, Fault};
-use crate::listener::{Listener, SignalRelay, Watch};
+use crate::listener::{Listener, RelayGuard, SignalRelay};
 use crate::native::asks_to_end;
 use pagewalk_live::pages::{self, Run};
 use pagewalk_live::timing::{self, TimedRun, nowhere};
@@ -61,7 +61,7 @@ pub fn open_input(path: &Path) -> Result<File, Error> {
 
 /// Passes signals on to the running program. Signals that ask to end also set `stop`: however the program reacts, it
 /// does not run again.
-pub fn relay_signals(stop: &'static AtomicBool, listener: &dyn Listener) -> Result<Watch, Error> {
+pub fn relay_signals(stop: &'static AtomicBool, listener: &dyn Listener) -> Result<RelayGuard, Error> {
     let hand_on = move |signal| {
         let ends = asks_to_end(signal);
         stop.fetch_or(ends, Ordering::Relaxed);

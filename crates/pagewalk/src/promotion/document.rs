@@ -1,11 +1,11 @@
 //! The result of `promote` as data.
 
-use super::ranges::{self, Range};
+use super::ranges::{self, RegionRange};
 use super::survey::PromotionContext;
 use super::text::{left_by_reason, saved_seconds};
 use pagewalk_live::pages::HUGE_BYTES;
-use pagewalk_live::promote::policy::{Fate, Policy};
-use pagewalk_live::promote::{self as live, Ended, Options, Summary};
+use pagewalk_live::promote::policy::{Fate, PromotionPolicy};
+use pagewalk_live::promote::{self as live, Ended, Options, PromotionSummary};
 use pagewalk_report::documents::process::{
     Gain, LeftParts, Limits, OwnTime, PROMOTE_SCHEMA, Parts, PromotePrices, PromoteResult, PromotedRange,
     Unable,
@@ -38,7 +38,12 @@ const MODELLED: (Class, &[&str]) =
     (Class::Modelled, &["threshold_charges", "over_budget", "misses_per_second", "charges"]);
 
 /// The whole result.
-pub fn build(pid: i32, options: &Options, summary: &Summary, beside: &PromotionContext) -> PromoteResult {
+pub fn build(
+    pid: i32,
+    options: &Options,
+    summary: &PromotionSummary,
+    beside: &PromotionContext,
+) -> PromoteResult {
     let (policy, times) = (&summary.policy, summary.times);
     // A dry run models what promotions would bring.
     let outcome = if options.dry_run { Class::Modelled } else { Class::Measured };
@@ -105,12 +110,12 @@ fn unable(unable: &live::UnusableSampler) -> Unable {
     Unable { sampler: unable.way.name(), why: unable.why.clone(), enable: unable.enable.clone() }
 }
 
-fn gain(policy: &Policy) -> Gain {
+fn gain(policy: &PromotionPolicy) -> Gain {
     let [processor_seconds_low, processor_seconds_high] = saved_seconds(policy);
     Gain { class: Class::Modelled, misses: policy.saved(), processor_seconds_low, processor_seconds_high }
 }
 
-fn parts(policy: &Policy) -> Parts {
+fn parts(policy: &PromotionPolicy) -> Parts {
     let count = |wanted: fn(&Fate) -> bool| policy.parts().filter(|part| wanted(&part.fate)).count();
     Parts {
         all: policy.parts().count(),
@@ -121,7 +126,7 @@ fn parts(policy: &Policy) -> Parts {
     }
 }
 
-fn range(range: &Range) -> PromotedRange {
+fn range(range: &RegionRange) -> PromotedRange {
     PromotedRange {
         start: format!("{:#x}", range.start),
         bytes: range.parts * HUGE_BYTES,

@@ -3,14 +3,14 @@
 use crate::error::Error;
 use crate::listener::Listener;
 use crate::probe::{self, AssumedPrice, ProbePrices, WalkTimes};
-use pagewalk_live::promote::Prices;
+use pagewalk_live::promote::PromotionCosts;
 use pagewalk_report::probe::ProbeResult;
 use std::path::Path;
 
 /// The prices of a promotion policy, and which of them are assumed.
 pub struct PromotionPrices {
     /// For a process of this size.
-    pub prices: Prices,
+    pub prices: PromotionCosts,
     /// Entries for base pages in the last TLB level.
     pub entries: u32,
     /// Values assumed for missing figures.
@@ -31,7 +31,7 @@ fn priced(result: &ProbeResult, bytes: u64) -> PromotionPrices {
     let (walk, walk_alone) = (together.value, alone.value);
     let bounds = [together.low.min(alone.low), alone.high.max(together.high)];
     PromotionPrices {
-        prices: Prices { walk, walk_alone, collapse, bounds },
+        prices: PromotionCosts { walk, walk_alone, collapse, bounds },
         entries,
         assumed: probed.assumed,
     }
@@ -45,7 +45,7 @@ mod tests {
     #[test]
     fn a_probe_without_figures_does() {
         let PromotionPrices { prices, entries, assumed } = priced(&probe_of(&[]), 256 << 20);
-        let Prices { walk, walk_alone, collapse, bounds: [low, high] } = prices;
+        let PromotionCosts { walk, walk_alone, collapse, bounds: [low, high] } = prices;
         assert!(
             0.0 < low && low < walk && walk < walk_alone && walk_alone < high && high < collapse,
             "{prices:?}"

@@ -1,11 +1,11 @@
 //! Joins adjacent regions.
 
 use pagewalk_live::pages::HUGE_BYTES;
-use pagewalk_live::promote::policy::{Fate, Policy, RegionState};
+use pagewalk_live::promote::policy::{Fate, PromotionPolicy, RegionState};
 
 /// Adjacent regions.
 #[derive(Clone, Debug, Default)]
-pub struct Range {
+pub struct RegionRange {
     pub start: u64,
     pub parts: u64,
     /// Promoted regions, or those that a dry run would promote.
@@ -23,14 +23,14 @@ pub struct Range {
 }
 
 /// All ranges, most misses first.
-pub fn join(policy: &Policy) -> Vec<Range> {
-    let mut ranges: Vec<Range> = Vec::new();
+pub fn join(policy: &PromotionPolicy) -> Vec<RegionRange> {
+    let mut ranges: Vec<RegionRange> = Vec::new();
     for part in policy.parts() {
         let start = part.view.start;
         match ranges.last_mut().filter(|range| range.start + range.parts * HUGE_BYTES == start) {
             Some(range) => add(range, part),
             None => {
-                let mut range = Range { start, ..Range::default() };
+                let mut range = RegionRange { start, ..RegionRange::default() };
                 add(&mut range, part);
                 ranges.push(range);
             }
@@ -42,7 +42,7 @@ pub fn join(policy: &Policy) -> Vec<Range> {
     ranges
 }
 
-fn add(range: &mut Range, part: &RegionState) {
+fn add(range: &mut RegionRange, part: &RegionState) {
     range.parts += 1;
     match part.fate {
         Fate::Promoted | Fate::WouldPromote => range.promoted += 1,

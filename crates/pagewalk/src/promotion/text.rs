@@ -1,10 +1,10 @@
 //! The progress and the result of a promotion, for a terminal.
 
-use super::ranges::{Range, join};
+use super::ranges::{RegionRange, join};
 use super::survey::PromotionContext;
 use pagewalk_live::pages::HUGE_BYTES;
-use pagewalk_live::promote::policy::{Fate, Policy};
-use pagewalk_live::promote::{Ended, Options, PromotionStatus, Summary, Times};
+use pagewalk_live::promote::policy::{Fate, PromotionPolicy};
+use pagewalk_live::promote::{Ended, Options, PromotionStatus, PromotionSummary, Times};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -26,7 +26,7 @@ pub fn heading(pid: i32, standing: &PromotionStatus<'_>) -> String {
 }
 
 /// The ranges with most misses.
-pub fn table(ranges: &[Range], most: usize) -> String {
+pub fn table(ranges: &[RegionRange], most: usize) -> String {
     let mut out = format!(
         "  {:<16}{:>9}{:>11}{:>9}{:>7}{:>14}{:>14}\n",
         "range", "MiB", "promoted", "before", "left", "misses/s", "charges"
@@ -54,7 +54,7 @@ pub fn table(ranges: &[Range], most: usize) -> String {
 }
 
 /// What promotions cost, and what they save.
-pub fn balance(policy: &Policy, times: Times) -> String {
+pub fn balance(policy: &PromotionPolicy, times: Times) -> String {
     let [low, high] = saved_seconds(policy);
     format!(
         "  promotions: {} ({:.0} MiB), {} split since; {:.1} MiB became resident\n  \
@@ -73,12 +73,12 @@ pub fn balance(policy: &Policy, times: Times) -> String {
 }
 
 /// Seconds of walks saved so far: if walks overlap, and if each waits for the one before.
-pub fn saved_seconds(policy: &Policy) -> [f64; 2] {
+pub fn saved_seconds(policy: &PromotionPolicy) -> [f64; 2] {
     policy.prices.bounds.map(|walk| policy.saved() * walk * 1e-9)
 }
 
 /// The result.
-pub fn render(pid: i32, options: &Options, summary: &Summary, beside: &PromotionContext) -> String {
+pub fn render(pid: i32, options: &Options, summary: &PromotionSummary, beside: &PromotionContext) -> String {
     let times = summary.times;
     let ended = match summary.ended {
         Ended::Process => "it ended",
@@ -127,13 +127,13 @@ pub fn lines(beside: &PromotionContext) -> String {
 }
 
 /// Samplers that did not work, and what the sampler skipped.
-pub fn sampling(summary: &Summary) -> String {
+pub fn sampling(summary: &PromotionSummary) -> String {
     let unable = summary.unable.iter().map(|unable| format!("  not by {unable}\n"));
     unable.chain(summary.notes.iter().map(|note| format!("  {note}\n"))).collect()
 }
 
 /// Regions no longer tried, by reason.
-pub fn left_by_reason(policy: &Policy) -> BTreeMap<&str, u64> {
+pub fn left_by_reason(policy: &PromotionPolicy) -> BTreeMap<&str, u64> {
     let mut reasons = BTreeMap::new();
     for part in policy.parts() {
         if let Fate::Left(reason) = &part.fate {

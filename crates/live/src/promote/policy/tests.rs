@@ -3,8 +3,9 @@ use super::*;
 const A: u64 = 10 * HUGE_BYTES;
 const B: u64 = 11 * HUGE_BYTES;
 /// 200 us for a promotion, 25 ns for a walk: break-even at 8,000 misses, due at 1,000.
-const PRICES: Prices = Prices { walk: 25.0, walk_alone: 100.0, collapse: 200_000.0, bounds: [25.0, 100.0] };
-const LIMITS: Limits = Limits { factor: 0.125, budget_bytes: 1 << 20, entries: 1 << 20 };
+const PRICES: PromotionCosts =
+    PromotionCosts { walk: 25.0, walk_alone: 100.0, collapse: 200_000.0, bounds: [25.0, 100.0] };
+const LIMITS: PolicyLimits = PolicyLimits { factor: 0.125, budget_bytes: 1 << 20, entries: 1 << 20 };
 
 fn view(start: u64) -> RegionView {
     RegionView { start, resident_pages: PART_PAGES, huge: false }
@@ -19,8 +20,8 @@ fn found(start: u64, misses_per_second: f64) -> RegionMisses {
     RegionMisses { start, misses_per_second, seen, saturated: false }
 }
 
-fn policy(views: &[RegionView]) -> Policy {
-    let mut policy = Policy::new(PRICES, LIMITS);
+fn policy(views: &[RegionView]) -> PromotionPolicy {
+    let mut policy = PromotionPolicy::new(PRICES, LIMITS);
     assert!(policy.update(0.0, views).is_empty());
     policy
 }
@@ -66,14 +67,14 @@ fn one_page_that_misses_is_no_reason() {
 #[test]
 fn misses_without_neighbours_in_the_tlb_are_not_charged() {
     let many: Vec<RegionView> = (0..1000).map(|i| view(i * HUGE_BYTES)).collect();
-    let mut policy = Policy::new(PRICES, Limits { entries: 100, ..LIMITS });
+    let mut policy = PromotionPolicy::new(PRICES, PolicyLimits { entries: 100, ..LIMITS });
     policy.update(0.0, &many);
     let all: Vec<RegionMisses> = many.iter().map(|view| found(view.start, 1000.0)).collect();
     policy.charge(1.0, &all);
     let charges = policy.parts().next().unwrap().charges;
     assert!((charges - 1000.0 * (1.0 - (-0.1f64).exp())).abs() < 1e-6, "a tenth of an entry each: {charges}");
     // The same if only some were sampled.
-    let mut policy = Policy::new(PRICES, Limits { entries: 100, ..LIMITS });
+    let mut policy = PromotionPolicy::new(PRICES, PolicyLimits { entries: 100, ..LIMITS });
     policy.update(0.0, &many);
     policy.charge(1.0, &all[..10]);
     assert!((policy.parts().next().unwrap().charges - charges).abs() < 1e-6);
@@ -90,7 +91,7 @@ fn memory_has_a_budget() {
     policy.promoted(1.0, due, 2e5);
     policy.promoted(1.0, policy.due().expect("fits too"), 2e5);
     assert_eq!(policy.added_bytes, 224 * 4096);
-    let mut policy = Policy::new(PRICES, Limits { budget_bytes: 500 << 10, ..LIMITS });
+    let mut policy = PromotionPolicy::new(PRICES, PolicyLimits { budget_bytes: 500 << 10, ..LIMITS });
     policy.update(0.0, &[sparse(A), sparse(B)]);
     policy.charge(1.0, &[found(A, 1e6), found(B, 2e6)]);
     policy.promoted(1.0, policy.due().expect("448 KiB"), 2e5);
