@@ -159,12 +159,12 @@ pub struct WireError {
     /// Number of the word in the chunk.
     pub word: usize,
     /// What is wrong.
-    pub fault: WireFault,
+    pub fault: BadWord,
 }
 
 /// Rules that words break.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum WireFault {
+pub enum BadWord {
     /// Neither an execution nor an event where one must start.
     #[error("expected the header of a block or an event, found {0:#018x}")]
     NoHeader(u64),

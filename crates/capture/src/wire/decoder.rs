@@ -12,7 +12,7 @@ use super::definition::{Definition, Path};
 use super::event::{self, ParsedEvent};
 use super::table::{Entry, Table, look_up};
 use super::{
-    Chunk, MAX_BLOCKS, MAX_SLOTS, WireError, WireFault, block_number, event_parts, is_block_header, kind,
+    BadWord, Chunk, MAX_BLOCKS, MAX_SLOTS, WireError, block_number, event_parts, is_block_header, kind,
     slots_told,
 };
 use pagewalk_trace::{Batch, BatchRoom, Dictionary, Event, Ref, Span};
@@ -193,7 +193,7 @@ impl Decoder {
         }
     }
 
-    fn step_words(&mut self, words: &[u64], at: &mut usize) -> Result<Step, WireFault> {
+    fn step_words(&mut self, words: &[u64], at: &mut usize) -> Result<Step, BadWord> {
         loop {
             match self.run(words, at) {
                 Stop::End => return Ok(Step::NeedWords),
@@ -328,26 +328,26 @@ impl Decoder {
 
     /// Decodes the execution of block `number` with its header at `at`, along any path; returns the position after it.
     #[inline(never)]
-    fn execution(&mut self, number: u32, words: &[u64], at: usize) -> Result<usize, WireFault> {
+    fn execution(&mut self, number: u32, words: &[u64], at: usize) -> Result<usize, BadWord> {
         let entry = self.table.get(number);
         let Some(index) = (entry.definition as usize).checked_sub(1) else {
-            return Err(WireFault::UndefinedBlock(number));
+            return Err(BadWord::UndefinedBlock(number));
         };
         let definition = &self.definitions[index];
         let (first_slot, slots) = (entry.first_slot as usize, definition.slots.len());
         let run = words[at + 1..].iter().take(slots).take_while(|word| **word >> 63 == 0).count();
         let slot_words = &words[at + 1..at + 1 + run];
         let Some(exit_index) = definition.exits.iter().position(|exit| usize::from(exit.slots) == run) else {
-            return Err(WireFault::NoExit { number, slots: run });
+            return Err(BadWord::NoExit { number, slots: run });
         };
 
         let mut end = self.batch.refs_len;
         for (slot, (&word, &meta)) in slot_words.iter().zip(&self.metas[first_slot..]).enumerate() {
             if word >= Ref::ADDRESS_END {
-                return Err(WireFault::Address { number, address: word });
+                return Err(BadWord::Address { number, address: word });
             }
             if meta == 0 && word != 0 {
-                return Err(WireFault::PaddingUsed { number, slot, address: word });
+                return Err(BadWord::PaddingUsed { number, slot, address: word });
             }
             // The next reference overwrites an absent one.
             self.batch.refs[end] = Ref::from_parts(word, meta);
@@ -373,7 +373,7 @@ impl Decoder {
 
     /// The path to an exit taken for the first time, with every reference made. If it is the whole block and plain, the
     /// fast path handles it from now on.
-    fn first_on_path(&mut self, number: u32, index: usize, exit_index: usize) -> Result<Path, WireFault> {
+    fn first_on_path(&mut self, number: u32, index: usize, exit_index: usize) -> Result<Path, BadWord> {
         let path = intern(&mut self.dictionary, &self.definitions[index], exit_index, |_| false)?;
         let definition = &mut self.definitions[index];
         definition.exits[exit_index].path = Some(path);
@@ -390,12 +390,7 @@ impl Decoder {
     }
 
     /// The path to an exit with some references absent.
-    fn gapped_path(
-        &mut self,
-        index: usize,
-        exit_index: usize,
-        slot_words: &[u64],
-    ) -> Result<Path, WireFault> {
+    fn gapped_path(&mut self, index: usize, exit_index: usize, slot_words: &[u64]) -> Result<Path, BadWord> {
         self.key.clear();
         self.key.extend([index as u64, exit_index as u64]);
         self.key.extend(slot_words.chunks(64).map(|words| {
@@ -405,7 +400,7 @@ impl Decoder {
             return Ok(path);
         }
         if self.gapped_paths.len() >= MAX_BLOCKS {
-            return Err(WireFault::TooMuchCode);
+            return Err(BadWord::TooMuchCode);
         }
         let absent = |slot: usize| slot_words[slot] == 0;
         let path = intern(&mut self.dictionary, &self.definitions[index], exit_index, absent)?;
@@ -416,10 +411,10 @@ impl Decoder {
     /// Decodes the event with its header at `at`. Block definitions are silent; any other event first ends the batch,
     /// then is yielded.
     #[inline(never)]
-    fn event(&mut self, words: &[u64], at: &mut usize) -> Result<Option<Step>, WireFault> {
-        let (kind, payload_words) = event_parts(words[*at]).ok_or(WireFault::NoHeader(words[*at]))?;
+    fn event(&mut self, words: &[u64], at: &mut usize) -> Result<Option<Step>, BadWord> {
+        let (kind, payload_words) = event_parts(words[*at]).ok_or(BadWord::NoHeader(words[*at]))?;
         let rest = &words[*at + 1..];
-        let payload = rest.get(..payload_words).ok_or(WireFault::EventTooLong {
+        let payload = rest.get(..payload_words).ok_or(BadWord::EventTooLong {
             kind,
             words: payload_words,
             left: rest.len(),
@@ -449,24 +444,24 @@ impl Decoder {
     }
 
     /// Instructions of this many whole executions.
-    fn spun(&self, number: u32, executions: u64) -> Result<u64, WireFault> {
+    fn spun(&self, number: u32, executions: u64) -> Result<u64, BadWord> {
         let index = (self.table.get(number).definition as usize).checked_sub(1);
-        let definition = &self.definitions[index.ok_or(WireFault::UndefinedBlock(number))?];
-        let many = WireFault::Payload { kind: kind::SPIN, what: "more instructions than 64 bits count" };
+        let definition = &self.definitions[index.ok_or(BadWord::UndefinedBlock(number))?];
+        let many = BadWord::Payload { kind: kind::SPIN, what: "more instructions than 64 bits count" };
         (definition.instructions.len() as u64).checked_mul(executions).ok_or(many)
     }
 
-    fn define(&mut self, payload: &[u64]) -> Result<(), WireFault> {
+    fn define(&mut self, payload: &[u64]) -> Result<(), BadWord> {
         let (number, definition) = Definition::parse(payload)?;
         if self.table.get(number).definition != 0 {
-            return Err(WireFault::RedefinedBlock(number));
+            return Err(BadWord::RedefinedBlock(number));
         }
         let first_slot = self.metas.len() - LANES;
         if number as usize >= MAX_BLOCKS
             || self.definitions.len() >= MAX_BLOCKS
             || first_slot > u32::MAX as usize
         {
-            return Err(WireFault::TooMuchCode);
+            return Err(BadWord::TooMuchCode);
         }
         self.metas.truncate(first_slot);
         self.metas.extend(definition.slots.iter().map(|slot| slot.meta()));
@@ -495,9 +490,9 @@ fn intern(
     definition: &Definition,
     exit: usize,
     absent: impl Fn(usize) -> bool,
-) -> Result<Path, WireFault> {
+) -> Result<Path, BadWord> {
     if dictionary.len() >= MAX_BLOCKS {
-        return Err(WireFault::TooMuchCode);
+        return Err(BadWord::TooMuchCode);
     }
     let (block, instructions, wide) = definition.path(exit, absent);
     Ok(Path { block: block.map(|block| dictionary.intern(block)), instructions, wide })

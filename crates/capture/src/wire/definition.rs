@@ -1,6 +1,6 @@
 //! Block definitions, and the paths through them.
 
-use super::{MAX_INSTRUCTIONS, MAX_SLOTS, WireFault, kind};
+use super::{BadWord, MAX_INSTRUCTIONS, MAX_SLOTS, kind};
 use pagewalk_trace::{Batch, Block, BlockEnd, Instruction, Ref, Site};
 use pagewalk_units::{Access, BlockId, Kind, Size, VirtAddr};
 
@@ -55,16 +55,15 @@ pub(super) struct Definition {
 
 impl Definition {
     /// Parses the payload of a BLOCK event: block number and definition.
-    pub fn parse(payload: &[u64]) -> Result<(u32, Definition), WireFault> {
+    pub fn parse(payload: &[u64]) -> Result<(u32, Definition), BadWord> {
         let &[number, end, instructions, slots, exits, ref rest @ ..] = payload else {
-            return Err(WireFault::Payload { kind: kind::BLOCK, what: "it is shorter than its fixed part" });
+            return Err(BadWord::Payload { kind: kind::BLOCK, what: "it is shorter than its fixed part" });
         };
-        let number =
-            u32::try_from(number).ok().filter(|&n| n <= u32::MAX >> 1).ok_or(WireFault::Payload {
-                kind: kind::BLOCK,
-                what: "the block number has more than 31 bits",
-            })?;
-        let wrong = |what| WireFault::Definition { number, what };
+        let number = u32::try_from(number)
+            .ok()
+            .filter(|&n| n <= u32::MAX >> 1)
+            .ok_or(BadWord::Payload { kind: kind::BLOCK, what: "the block number has more than 31 bits" })?;
+        let wrong = |what| BadWord::Definition { number, what };
         if !(1..=MAX_INSTRUCTIONS as u64).contains(&instructions) {
             return Err(wrong("the number of instructions is 0 or above the limit"));
         }
@@ -130,8 +129,8 @@ fn parse_instructions(words: &[u64]) -> Result<Box<[Instruction]>, &'static str>
         .collect()
 }
 
-fn parse_slots(number: u32, words: &[u64], instructions: usize) -> Result<Box<[Slot]>, WireFault> {
-    let wrong = |what| WireFault::Definition { number, what };
+fn parse_slots(number: u32, words: &[u64], instructions: usize) -> Result<Box<[Slot]>, BadWord> {
+    let wrong = |what| BadWord::Definition { number, what };
     let parse = |(slot, &word): (usize, &u64)| {
         let instruction = word as u16;
         if usize::from(instruction) >= instructions {
@@ -141,7 +140,7 @@ fn parse_slots(number: u32, words: &[u64], instructions: usize) -> Result<Box<[S
         let access = match (word >> 16) as u16 {
             0 => None,
             code @ 1..=3 => {
-                let size = Size::of_bytes(bytes).ok_or(WireFault::ReferenceSize { number, slot, bytes })?;
+                let size = Size::of_bytes(bytes).ok_or(BadWord::ReferenceSize { number, slot, bytes })?;
                 Some(Access { kind: Kind::from_code(code as u8), size })
             }
             _ => return Err(wrong("a slot has an unknown kind of access")),

@@ -1,6 +1,6 @@
 //! Events other than block definitions.
 
-use super::{WireFault, kind};
+use super::{BadWord, kind};
 use pagewalk_trace::{Event, FileIdentity, Mapping, MappingKind, Protection, ThpDisable};
 use pagewalk_units::{PAGE_BYTES, VirtAddr};
 
@@ -21,7 +21,7 @@ pub(super) enum ParsedEvent {
 }
 
 /// Parses the payload of an event other than BLOCK.
-pub(super) fn parse(kind_code: u8, payload: &[u64]) -> Result<ParsedEvent, WireFault> {
+pub(super) fn parse(kind_code: u8, payload: &[u64]) -> Result<ParsedEvent, BadWord> {
     let mut words = Payload { kind: kind_code, words: payload };
     let event = match kind_code {
         kind::IDENTITY => {
@@ -69,13 +69,13 @@ pub(super) fn parse(kind_code: u8, payload: &[u64]) -> Result<ParsedEvent, WireF
             words.finish()?;
             return Ok(ParsedEvent::Spin { block, executions });
         }
-        _ => return Err(WireFault::UnknownEvent(kind_code)),
+        _ => return Err(BadWord::UnknownEvent(kind_code)),
     };
     words.finish()?;
     Ok(ParsedEvent::Event(event))
 }
 
-fn mapping(words: &mut Payload<'_>) -> Result<Mapping, WireFault> {
+fn mapping(words: &mut Payload<'_>) -> Result<Mapping, BadWord> {
     let (start, bytes) = words.range()?;
     let what = words.next()?;
     let offset = words.next()?;
@@ -115,22 +115,22 @@ struct Payload<'a> {
 }
 
 impl Payload<'_> {
-    fn wrong(&self, what: &'static str) -> WireFault {
-        WireFault::Payload { kind: self.kind, what }
+    fn wrong(&self, what: &'static str) -> BadWord {
+        BadWord::Payload { kind: self.kind, what }
     }
 
-    fn next(&mut self) -> Result<u64, WireFault> {
+    fn next(&mut self) -> Result<u64, BadWord> {
         let (&first, rest) = self.words.split_first().ok_or(self.wrong("it is too short"))?;
         self.words = rest;
         Ok(first)
     }
 
-    fn small(&mut self) -> Result<u32, WireFault> {
+    fn small(&mut self) -> Result<u32, BadWord> {
         let word = self.next()?;
         u32::try_from(word).map_err(|_| self.wrong("a number has more than 32 bits"))
     }
 
-    fn page(&mut self) -> Result<VirtAddr, WireFault> {
+    fn page(&mut self) -> Result<VirtAddr, BadWord> {
         let address = self.next()?;
         if address % PAGE_BYTES != 0 {
             return Err(self.wrong("an address is not page aligned"));
@@ -139,7 +139,7 @@ impl Payload<'_> {
     }
 
     /// A page-aligned start and a length, rounded up to whole pages like the kernel does.
-    fn range(&mut self) -> Result<(VirtAddr, u64), WireFault> {
+    fn range(&mut self) -> Result<(VirtAddr, u64), BadWord> {
         let start = self.page()?;
         let bytes = self.next()?.checked_next_multiple_of(PAGE_BYTES);
         bytes
@@ -149,7 +149,7 @@ impl Payload<'_> {
     }
 
     /// A length in bytes, then the bytes, padded to whole words. Invalid UTF-8 becomes U+FFFD.
-    fn text(&mut self) -> Result<String, WireFault> {
+    fn text(&mut self) -> Result<String, BadWord> {
         let bytes = usize::try_from(self.next()?).unwrap_or(usize::MAX);
         let words = bytes.div_ceil(8);
         if words > self.words.len() {
@@ -162,7 +162,7 @@ impl Payload<'_> {
         Ok(String::from_utf8_lossy(&text).into_owned())
     }
 
-    fn finish(self) -> Result<(), WireFault> {
+    fn finish(self) -> Result<(), BadWord> {
         if self.words.is_empty() { Ok(()) } else { Err(self.wrong("it has words left over")) }
     }
 }

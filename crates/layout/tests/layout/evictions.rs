@@ -266,7 +266,8 @@ proptest! {
             prop_assert!(few.rows.len() <= rows);
             let kept: u64 = few.rows.iter().map(|row| row.count).sum();
             prop_assert_eq!(kept + few.dropped, all.all_evictions());
-            prop_assert_eq!(ArrayHistory { rows: Vec::new(), dropped: 0, ..few }, ArrayHistory { rows: Vec::new(), ..all });
+            let few = ArrayHistory { rows: Vec::new(), dropped: 0, ..few };
+            prop_assert_eq!(few, ArrayHistory { rows: Vec::new(), ..all });
         }
     }
 }
