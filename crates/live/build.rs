@@ -1,5 +1,5 @@
-//! Builds what pagewalk puts into programs: C without a library, as plain bytes. The agent of `pagewalk trap`, which
-//! lies at addresses of its own, and the code of `pagewalk apply`, which lies anywhere.
+//! Builds the code that pagewalk injects into programs: C without a library, as raw bytes. The agent of `pagewalk trap`
+//! has a fixed address; the code of `pagewalk apply` can lie anywhere.
 
 use std::env;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ const FLAGS: [&str; 14] = [
     "-fno-stack-protector",
     "-fno-asynchronous-unwind-tables",
     "-fcf-protection=none",
-    // Registers of the program's arithmetic are nobody's business here.
+    // Do not touch the program's floating-point and vector registers.
     "-mgeneral-regs-only",
     "-nostdlib",
     "-static",
@@ -23,7 +23,7 @@ const FLAGS: [&str; 14] = [
     "-Wl,--build-id=none,--oformat=binary,-z,noexecstack",
 ];
 
-/// A block of bytes.
+/// A raw binary.
 struct Binary {
     name: &'static str,
     flags: &'static [&'static str],
@@ -57,7 +57,7 @@ fn main() {
         if can {
             compile(&binary, &out);
         } else {
-            // `trap` and `apply` say that they cannot work there.
+            // `trap` and `apply` then report that they cannot work here.
             std::fs::write(&out, []).expect("OUT_DIR can be written");
         }
     }

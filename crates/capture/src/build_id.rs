@@ -10,11 +10,11 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
 use std::sync::{Mutex, PoisonError};
 
-/// Longest note segment that is read.
+/// Longest note segment to read.
 const MAX_NOTE_BYTES: u64 = 1 << 16;
-/// Most program headers that are looked at.
+/// Most program headers to read.
 const MAX_PROGRAM_HEADERS: usize = 256;
-/// Longest build-id that is believed; linkers make 8 to 20 bytes.
+/// Longest accepted build-id; linkers make 8 to 20 bytes.
 const MAX_ID_BYTES: usize = 64;
 /// Paths kept before the cache starts over.
 const MAX_PATHS: usize = 4096;
@@ -26,8 +26,8 @@ pub(crate) struct BuildIds {
 }
 
 impl BuildIds {
-    /// The build-id of the file at `path` in lower-case hex; `None` if it is no ELF file, has none or cannot be
-    /// read: a missing id only makes a report say less.
+    /// The lower-case hex build-id of the file at `path`; `None` if it is no ELF file, has none or is unreadable: then
+    /// a report merely says less.
     pub fn get(&self, path: &str) -> Option<String> {
         let mut by_path = self.by_path.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = by_path.get(path) {
@@ -44,7 +44,7 @@ impl BuildIds {
 
 /// Reads headers and notes only, never the whole file.
 fn read(path: &str) -> Option<String> {
-    // Without O_NONBLOCK, opening a FIFO that has taken the file's place would wait for a writer.
+    // Without O_NONBLOCK, opening a FIFO in the file's place would wait for a writer.
     let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
     let file: File = OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path).ok()?;
     if !file.metadata().ok()?.is_file() {

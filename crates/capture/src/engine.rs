@@ -1,15 +1,15 @@
-//! The Valgrind engine: found, built once for the Valgrind that is installed, and started.
+//! The Valgrind engine: finds it, builds it once for the installed Valgrind, and starts it.
 //!
-//! The tool's C sources are part of this library. They are compiled against the headers and static libraries
-//! that the distribution's `valgrind` package ships, into a folder of the user's cache that is named after
-//! everything the result depends on. So a folder that exists is right, and is never changed.
+//! This library contains the tool's C sources. They are compiled against the headers and static libraries of the
+//! distribution's `valgrind` package, into a cache folder named by a hash of all inputs. So an existing folder is
+//! right, and never changes.
 
 mod build;
 mod error;
 mod manager;
 
-pub use self::build::Built;
-use self::build::{Parts, TOOL, build};
+pub use self::build::BuildProgress;
+use self::build::{TOOL, ValgrindFiles, build};
 pub use self::error::EngineError;
 use rustix::process::{Resource, getrlimit};
 use std::ffi::{OsStr, OsString};
@@ -20,23 +20,23 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Versions of Valgrind that the engine has been tested with. Others are tried.
+/// Tested versions of Valgrind. Others are tried.
 pub const TESTED_VERSIONS: &[&str] = &["3.19.0"];
 
 const COMPILERS: &[&str] = &["cc", "gcc", "clang"];
 
-/// Where to look and where to build, instead of the usual places.
+/// Where to look and build, instead of the defaults.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// The `valgrind` program; by default the first in `PATH`.
     pub valgrind: Option<PathBuf>,
     /// The C compiler; by default the first of `cc`, `gcc` and `clang` in `PATH`.
     pub compiler: Option<PathBuf>,
-    /// The folder for what is built; by default `pagewalk` in `$XDG_CACHE_HOME` or `~/.cache`.
+    /// The folder for built engines; by default `pagewalk` in `$XDG_CACHE_HOME` or `~/.cache`.
     pub cache: Option<PathBuf>,
 }
 
-/// An engine that is built and can be run.
+/// A built engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Engine {
     launcher: PathBuf,
@@ -44,24 +44,24 @@ pub struct Engine {
     version: String,
 }
 
-/// What this host has of the engine.
+/// The state of the engine on this host.
 #[derive(Clone, Debug)]
-pub enum Found {
-    /// An engine that can be run.
+pub enum EngineStatus {
+    /// A built engine.
     Engine(Engine),
-    /// A Valgrind for which none is built yet.
+    /// A Valgrind without a built engine.
     Valgrind {
         /// The program.
         launcher: PathBuf,
         /// Its version.
         version: String,
-        /// Where the engine for it goes.
+        /// Where its engine goes.
         folder: PathBuf,
     },
 }
 
 impl Engine {
-    /// Finds Valgrind and the engine for it, building the engine if that has not been done yet.
+    /// Finds Valgrind and its engine; builds the engine if needed.
     ///
     /// # Errors
     /// If something is missing on this host, or the build fails.
@@ -69,26 +69,29 @@ impl Engine {
         Engine::prepare_and_tell(options, &mut |_| ())
     }
 
-    /// The same; `tell` hears of a build before it begins and after each of its parts.
+    /// As [`prepare`](Engine::prepare); `tell` gets the progress of a build.
     ///
     /// # Errors
     /// As [`prepare`](Engine::prepare).
-    pub fn prepare_and_tell(options: &Options, tell: &mut dyn FnMut(&Built)) -> Result<Engine, EngineError> {
+    pub fn prepare_and_tell(
+        options: &Options,
+        tell: &mut dyn FnMut(&BuildProgress),
+    ) -> Result<Engine, EngineError> {
         match Engine::find(options)? {
-            Found::Engine(engine) => Ok(engine),
-            Found::Valgrind { launcher, version, folder } => {
-                let parts = Parts::find(&launcher, &version)?;
+            EngineStatus::Engine(engine) => Ok(engine),
+            EngineStatus::Valgrind { launcher, version, folder } => {
+                let parts = ValgrindFiles::find(&launcher, &version)?;
                 build(&parts, &find_compiler(options)?, &version, &folder, tell)?;
                 Ok(Engine { launcher, folder, version })
             }
         }
     }
 
-    /// Finds Valgrind and the engine for it, and builds nothing.
+    /// Finds Valgrind and its engine; builds nothing.
     ///
     /// # Errors
-    /// If there is no Valgrind that can be run here, or no place for the engine.
-    pub fn find(options: &Options) -> Result<Found, EngineError> {
+    /// If there is no usable Valgrind, or no place for the engine.
+    pub fn find(options: &Options) -> Result<EngineStatus, EngineError> {
         if !cfg!(all(target_arch = "x86_64", target_os = "linux")) {
             return Err(EngineError::Host(format!("{} {}", std::env::consts::ARCH, std::env::consts::OS)));
         }
@@ -97,19 +100,19 @@ impl Engine {
         let cache = cache_folder(options)?;
         let key = build_key(&launcher)?;
         if let Some(engine) = find_built(&launcher, &cache, &key) {
-            return Ok(Found::Engine(engine));
+            return Ok(EngineStatus::Engine(engine));
         }
         let version = ask_version(&launcher)?;
         let folder = cache.join(folder_name(&version, &key));
-        Ok(Found::Valgrind { launcher, version, folder })
+        Ok(EngineStatus::Valgrind { launcher, version, folder })
     }
 
-    /// The version of the Valgrind that the engine is built for.
+    /// The Valgrind version.
     pub fn version(&self) -> &str {
         &self.version
     }
 
-    /// The program that is run.
+    /// The program to run.
     pub fn launcher(&self) -> &Path {
         &self.launcher
     }
@@ -119,11 +122,11 @@ impl Engine {
         &self.folder
     }
 
-    /// The command that runs `program` under the engine, and every program it starts.
+    /// The command that runs `program`, and every program it starts, under the engine.
     ///
-    /// With `socket` each process image connects there and streams; without, it is instrumented all the same
-    /// but nothing is kept. Valgrind's messages go to `log_file`; the program's own output is left alone.
-    /// `extra` are further options for Valgrind.
+    /// With `socket`, each process image connects there and streams; without, it is instrumented but nothing is kept.
+    /// Valgrind's messages go to `log_file`; the program's own output is untouched. `extra` are further options for
+    /// Valgrind.
     pub fn command<S: AsRef<OsStr>>(
         &self,
         socket: Option<&Path>,
@@ -135,10 +138,10 @@ impl Engine {
         let mut command = Command::new(&self.launcher);
         command
             .env("VALGRIND_LIB", &self.folder)
-            // A user's .valgrindrc is written for other tools, and an unknown option would end the run.
+            // A user's .valgrindrc is for other tools, and an unknown option would end the run.
             .arg("--command-line-only=yes")
             .args(["--tool=pagewalk", "-q", "--trace-children=yes", "--vgdb=no"])
-            // Threads take turns in the order in which they ask, so that one that waits by spinning hands on.
+            // Threads take turns in the order of their requests, so that a spinning thread yields.
             .arg("--fair-sched=try")
             .args(stack_option())
             .arg(max_threads_option(default_max_threads()))
@@ -151,17 +154,17 @@ impl Engine {
     }
 }
 
-/// Most threads at a time for which the engine's table has room, for [`Engine::command`]'s `extra`. What is not used
-/// costs addresses only, and 200 bytes each.
+/// Most threads at a time that the engine's table can hold, for [`Engine::command`]'s `extra`. Unused room costs only
+/// addresses, 200 bytes each.
 pub const MAX_THREADS: u32 = 1 << 20;
 
-/// Valgrind's option for so many threads at a time, up to [`MAX_THREADS`].
+/// Valgrind's option for this many threads, up to [`MAX_THREADS`].
 pub fn max_threads_option(threads: u32) -> String {
-    // Valgrind counts one more, that never runs, and takes no smaller table.
+    // Valgrind counts one more that never runs, and has a least table size.
     format!("--max-threads={}", threads.clamp(4, MAX_THREADS) + 1)
 }
 
-/// As many threads as the kernel allows, where that is no more than programs ever have.
+/// The kernel's limit on threads, if programs may need that many.
 fn default_max_threads() -> u32 {
     let limit = |name: &str| fs::read_to_string(name).ok()?.trim().parse::<u32>().ok();
     let names = ["/proc/sys/kernel/threads-max", "/proc/sys/kernel/pid_max"];
@@ -169,17 +172,17 @@ fn default_max_threads() -> u32 {
     least.unwrap_or(THREADS_OF_PROGRAMS).clamp(500, THREADS_OF_PROGRAMS)
 }
 
-/// Valgrind gives the first stack no more than 16 MiB unless it is told to. The engine maps all of it at the start.
+/// By default Valgrind gives the first stack at most 16 MiB. The engine maps all of it at the start.
 fn stack_option() -> Option<String> {
     let limit = getrlimit(Resource::Stack).current.unwrap_or(STACK_MOST);
     (limit > STACK_UNASKED).then(|| format!("--main-stacksize={}", limit.min(STACK_MOST)))
 }
 
 const STACK_UNASKED: u64 = 16 << 20;
-/// For a stack without limit: more than programs use.
+/// For an unlimited stack: more than programs use.
 const STACK_MOST: u64 = 1 << 30;
 
-/// More than programs have at a time: Go ends itself at 10,000.
+/// More than programs have at a time: Go stops at 10,000.
 const THREADS_OF_PROGRAMS: u32 = 32_768;
 
 fn joined(option: &str, value: &OsStr) -> OsString {
@@ -188,7 +191,7 @@ fn joined(option: &str, value: &OsStr) -> OsString {
     text
 }
 
-/// Valgrind expands `%p` and the like in file names; a doubled sign stands for itself.
+/// Doubles `%`, since Valgrind expands `%p` and the like in file names.
 fn percent_doubled(path: &OsStr) -> OsString {
     let bytes = path.as_bytes().iter();
     OsString::from_vec(bytes.flat_map(|&b| if b == b'%' { vec![b, b] } else { vec![b] }).collect())
@@ -197,7 +200,7 @@ fn percent_doubled(path: &OsStr) -> OsString {
 /// As many files as `FILES_LEAST` in `limits.c`.
 const FILES_LEAST: u64 = 32;
 
-/// Valgrind keeps twelve for itself, and ends with words of its own where there are fewer.
+/// Valgrind reserves twelve files, and ends with its own message if there are fewer.
 fn check_files(limit: Option<u64>) -> Result<(), EngineError> {
     match limit {
         Some(limit) if limit < FILES_LEAST => Err(EngineError::Files { limit, least: FILES_LEAST }),
@@ -217,7 +220,7 @@ fn is_program(file: &Path) -> bool {
 }
 
 /// The program to start. Debian puts a shell script before it that changes the traced program's environment
-/// (`LD_LIBRARY_PATH` among others), so the program behind the script is taken where there is one.
+/// (`LD_LIBRARY_PATH` among others), so the program behind the script is preferred.
 fn find_launcher(options: &Options) -> Result<PathBuf, EngineError> {
     let found = options.valgrind.clone().or_else(|| find_in_path("valgrind"));
     let missing = || EngineError::NoValgrind { path: std::env::var("PATH").unwrap_or_default() };
@@ -252,15 +255,15 @@ fn cache_folder(options: &Options) -> Result<PathBuf, EngineError> {
     if let Some(folder) = &options.cache {
         return Ok(folder.clone());
     }
-    // Where a program changes its folder, its next image would look for the engine there (and the XDG Base Directory
-    // Specification has relative values ignored).
+    // A relative folder would break when a program changes its working directory (and the XDG Base Directory
+    // Specification ignores relative values).
     let set = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let base = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
     base.map(|folder| folder.join("pagewalk")).ok_or(EngineError::NoCache)
 }
 
-/// A name for everything that the built tool depends on: this Valgrind (by its file, as asking it for its
-/// version takes a process), our sources, and the flags.
+/// The name for all inputs of a build: this Valgrind (by its file, since asking for its version takes a process), our
+/// sources, and the flags.
 fn build_key(launcher: &Path) -> Result<String, EngineError> {
     let meta = fs::metadata(launcher).map_err(|e| EngineError::file("examine", launcher, e))?;
     let mut hasher = DefaultHasher::new();

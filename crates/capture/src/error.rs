@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitStatus;
 
-/// Why a program, or one of its processes, could not be captured. Each message names the thing and what can be done.
+/// Why a program, or one of its processes, could not be captured. Each message names the cause and a remedy.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CaptureError {
@@ -14,15 +14,15 @@ pub enum CaptureError {
         /// As the user gave it.
         name: String,
     },
-    /// The file exists but may not be executed.
+    /// Not executable.
     #[error("{} is not executable: {why}", path.display())]
     NotExecutable {
         /// The file.
         path: PathBuf,
-        /// What stands in the way.
+        /// The reason.
         why: &'static str,
     },
-    /// The file may be executed but not read.
+    /// Executable but not readable.
     #[error("{} cannot be read, and the engine has to read it: {source}", path.display())]
     Unreadable {
         /// The file.
@@ -30,7 +30,7 @@ pub enum CaptureError {
         /// What the kernel said.
         source: io::Error,
     },
-    /// A program for a processor that the engine does not run.
+    /// A program for another processor.
     #[error("{} is a {found} program; only 64-bit x86-64 programs can be captured", path.display())]
     OtherArchitecture {
         /// The program.
@@ -38,7 +38,7 @@ pub enum CaptureError {
         /// What it is made for.
         found: String,
     },
-    /// A program that is loaded where the engine itself lies.
+    /// A program that is loaded at the engine's addresses.
     #[error(
         "{} is not position independent and its image reaches up to {end:#x}, but the engine lies at {engine:#x}; \
          build it with -pie, or use `trap`, which runs it natively", path.display()
@@ -59,12 +59,12 @@ pub enum CaptureError {
         /// What it is instead.
         why: &'static str,
     },
-    /// A script whose `#!` line leads nowhere.
+    /// A script with a broken `#!` line.
     #[error("the script {} needs the interpreter of its `#!` line: {source}", script.display())]
     Interpreter {
         /// The script.
         script: PathBuf,
-        /// What is wrong with the interpreter.
+        /// The interpreter's error.
         source: Box<CaptureError>,
     },
     /// A program that gains privileges.
@@ -85,7 +85,7 @@ pub enum CaptureError {
         /// What the kernel said.
         source: io::Error,
     },
-    /// The kernel has a limit of 107 bytes for the path of a socket.
+    /// The kernel limits the path of a socket to 107 bytes.
     #[error("the path of the engine's socket is too long: {}; set TMPDIR to a shorter path", path.display())]
     SocketPath {
         /// The path.
@@ -102,18 +102,18 @@ pub enum CaptureError {
     /// The engine's program could not be started.
     #[error("cannot start the engine `{program}`: {source}")]
     Spawn {
-        /// The engine's program.
+        /// Its path.
         program: String,
         /// What the kernel said.
         source: io::Error,
     },
-    /// The engine ended without having sent any stream.
+    /// The engine ended before it sent any stream.
     #[error("the engine ended ({status}) before it sent anything")]
     EngineSilent {
         /// How it ended.
         status: ExitStatus,
     },
-    /// Something connected that does not speak the protocol, or speaks another version.
+    /// A connection that does not speak this version of the protocol.
     #[error("process {pid} connected to the session but {what}; it runs on untraced")]
     Refused {
         /// Its process id.
@@ -121,7 +121,7 @@ pub enum CaptureError {
         /// What is wrong.
         what: String,
     },
-    /// A process that the program started was never heard of again.
+    /// A started process never connected.
     #[error("process {pid} was started by the program but sent no stream; it runs on untraced")]
     NeverConnected {
         /// Its process id.

@@ -1,11 +1,11 @@
-//! What is known of the recording host.
+//! Describes the recording host.
 
 use std::fs;
 
-/// The recording host, as far as it matters to who reads the results.
+/// The recording host, for readers of results.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Host {
-    /// CPU model name; `unknown` where the kernel does not say.
+    /// CPU model name; `unknown` if the kernel does not say.
     pub cpu: String,
     /// Kernel release.
     pub kernel: String,

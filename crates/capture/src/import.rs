@@ -1,7 +1,7 @@
-//! Other tools' files: one file a format, and its line in [`IMPORTERS`].
+//! Imports other tools' files: one file per format, with a line in [`IMPORTERS`].
 //!
-//! A format of lines is a `Grammar` (`import/reader.rs`); what they share (gzip, line ends, batches, errors with the
-//! line's number, notes of what was passed over) is here once. Nothing in a file is trusted.
+//! A line-based format is a `Grammar` (`import/reader.rs`); shared parts (gzip, line ends, batches, errors with line
+//! numbers, notes on skipped lines) are implemented once. Nothing in a file is trusted.
 
 mod assembler;
 mod compression;
@@ -16,41 +16,41 @@ pub use lackey::{LackeySource, LackeyWriter};
 pub use notes::Notes;
 pub use reader::TextSource;
 
-use compression::{Interrupted, text_of};
+use compression::{FailingText, text_of};
 use notes::shown;
 use pagewalk_trace::{Source, SourceError};
 use std::io::{BufReader, Cursor, Read};
 
-/// A format that can be read.
+/// A readable format.
 pub trait Importer: Sync {
-    /// What `--format` calls it.
+    /// Its name for `--format`.
     fn name(&self) -> &'static str;
 
-    /// Who writes such files, in a phrase that goes on after "NAME is".
+    /// Who writes such files, as a phrase that continues "NAME is".
     fn about(&self) -> &'static str;
 
-    /// Whether a line, without its end, has this format's form. Lines that might be any text have not.
+    /// Whether a line, without its end, has this format's form. Lines that could be any text do not count.
     fn recognises(&self, line: &[u8]) -> bool;
 
-    /// A source of the stream in a text.
+    /// A source for a text.
     fn open(&self, text: Text) -> Result<Import, SourceError>;
 }
 
-/// All formats. Their order is that of messages.
+/// All formats, in the order of messages.
 pub static IMPORTERS: &[&dyn Importer] = &[&lackey::Format, &din::Format];
 
 /// A file as a stream.
 pub struct Import {
     /// The stream.
     pub source: Box<dyn Source + Send>,
-    /// What the file has besides: whole at the end of the stream.
+    /// Further observations, complete at the end of the stream.
     pub notes: Notes,
 }
 
 /// Why a file cannot be read as any format.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
-    /// Nothing in its first lines is of a format that is known.
+    /// No known format in its first lines.
     #[error(
         "line {line} is `{text}`, and no line of the file's first {} KiB is of a format that is read here: {}; \
          --format NAME says which it is to be",
@@ -65,16 +65,16 @@ pub enum ImportError {
     /// Its first lines are of several formats.
     #[error("the file has lines of several formats: {0}; --format NAME says which it is to be")]
     Ambiguous(String),
-    /// It cannot be unpacked, or its format says that it is damaged.
+    /// It cannot be unpacked, or is damaged.
     #[error(transparent)]
     Source(#[from] SourceError),
 }
 
-/// How much of a text is looked at to tell its format.
+/// Bytes of a text to examine for its format.
 const HEAD_BYTES: u64 = 64 << 10;
 
-/// Opens `file`, which gzip may have packed, in the given format, or the one that its first lines have; also says which
-/// that is. Other archives are named with the command that unpacks them.
+/// Opens `file`, possibly gzipped, in the given format or the one recognised from its first lines; also returns that
+/// format. For other archives, the error names the command that unpacks them.
 pub fn open(
     file: Text,
     format: Option<&'static dyn Importer>,
@@ -92,7 +92,7 @@ pub fn importer(name: &str) -> Option<&'static dyn Importer> {
     IMPORTERS.iter().copied().find(|importer| importer.name() == name)
 }
 
-/// The format that the first lines of a text have, and the whole text.
+/// The format of a text's first lines, and the whole text.
 fn recognise(mut text: Text) -> Result<(&'static dyn Importer, Text), ImportError> {
     let mut head = Vec::new();
     let outcome = (&mut text).take(HEAD_BYTES).read_to_end(&mut head);
@@ -107,10 +107,10 @@ fn recognise(mut text: Text) -> Result<(&'static dyn Importer, Text), ImportErro
             Err(ImportError::Unrecognised { line: line + 1, text: shown(text) })
         }
         (&[importer], outcome) => {
-            // What stopped the reading stops it again, at its place.
+            // What stopped the reading stops it again at the same place.
             let rest: Text = match outcome {
                 Ok(_) => text,
-                Err(error) => Box::new(BufReader::new(Interrupted(Some(error)))),
+                Err(error) => Box::new(BufReader::new(FailingText(Some(error)))),
             };
             Ok((importer, Box::new(Cursor::new(head).chain(rest))))
         }
@@ -118,7 +118,7 @@ fn recognise(mut text: Text) -> Result<(&'static dyn Importer, Text), ImportErro
     }
 }
 
-/// Formats in words.
+/// The formats as text.
 fn formats(of: &[&dyn Importer]) -> String {
     let told = of.iter().map(|importer| format!("{} ({})", importer.name(), importer.about()));
     told.collect::<Vec<_>>().join(", ")

@@ -1,9 +1,8 @@
-//! Which files of a program hold instructions that the engine lacks, found out before it runs.
+//! Finds files of a program with instructions that the engine lacks, before it runs.
 //!
-//! Libraries hold code for processors of all kinds and choose by CPUID, which under the engine tells of no such
-//! instruction. So a file that chooses is left out, and one that is left out wrongly is told when it meets the
-//! instruction. No file is decoded as a whole: bytes that could begin such an instruction are, and what leads up to
-//! them.
+//! Libraries contain code for many processors and choose by CPUID, which under the engine reports no such instruction.
+//! So files that choose are skipped; if one is skipped wrongly, the fault at the instruction is reported. Files are not
+//! decoded entirely: only bytes that could begin such an instruction, with the code that leads up to them.
 
 use iced_x86::{CpuidFeature, Decoder, DecoderOptions, Instruction, Mnemonic};
 use object::elf::{self, GnuPropertyType};
@@ -15,13 +14,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// An instruction counts when decoding from one of so many bytes before it comes to it.
+/// An instruction counts if decoding from one of these distances before it arrives at it.
 const LEADS: [usize; 3] = [96, 67, 41];
-/// Fewer are data amid code more often than a compiler's work.
+/// Fewer matches are more often data in code than a compiler's output.
 const LEAST: usize = 2;
-/// Files larger than this are not looked at: reading them takes longer than being told later costs.
+/// Larger files are skipped: reading them takes longer than a late report costs.
 const MOST_BYTES: u64 = 256 << 20;
-/// Symbols that a file imports to find out about the processor.
+/// Imported symbols with which a file queries the processor.
 const CHOOSERS: &[&str] = &[
     "_rtld_global_ro",
     "__cpu_model",
@@ -30,22 +29,22 @@ const CHOOSERS: &[&str] = &[
     "__x86_get_cpuid_feature_leaf",
     "getauxval",
 ];
-/// In a note of properties: the instruction sets that the file needs, and of them those of x86-64-v4.
+/// Property notes: the instruction sets that the file needs, and the bits of x86-64-v4.
 const ISA_NEEDED: GnuPropertyType = GnuPropertyType(0xc000_8002);
 const ISA_V4: u32 = 8;
 
 /// A file that needs what the engine lacks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unmet {
+pub struct MissingInstructions {
     /// The program, its loader or a library.
     pub file: PathBuf,
     /// The instruction set.
     pub set: &'static str,
-    /// The address in the file of the first such instruction, and the function; `None`: its notes alone say so.
+    /// The file address of the first such instruction, and its function; `None` if only notes say so.
     pub first: Option<(u64, Option<String>)>,
 }
 
-impl std::fmt::Display for Unmet {
+impl std::fmt::Display for MissingInstructions {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(out, "{} needs {}", self.file.display(), self.set)?;
         match &self.first {
@@ -61,13 +60,13 @@ impl std::fmt::Display for Unmet {
     }
 }
 
-/// The files that the kernel and the loader map for `program` that need what the engine lacks.
-pub fn unmet_needs(program: &Path) -> Vec<Unmet> {
+/// Files that the kernel and the loader map for `program` and that need what the engine lacks.
+pub fn unmet_needs(program: &Path) -> Vec<MissingInstructions> {
     let files = loaded_files(program);
     files.iter().filter_map(|file| needs_of(file)).collect()
 }
 
-/// The program, its loader, and the libraries that the loader itself names. What cannot be found out is left out.
+/// The program, its loader, and the libraries that the loader lists. Leaves out what cannot be found.
 fn loaded_files(program: &Path) -> Vec<PathBuf> {
     let mut files = vec![program.to_owned()];
     let Some(loader) = fs::read(program).ok().and_then(|bytes| loader_of(&bytes)) else { return files };
@@ -94,13 +93,13 @@ fn loader_of(bytes: &[u8]) -> Option<PathBuf> {
     Some(PathBuf::from(OsStr::from_bytes(path)))
 }
 
-fn needs_of(path: &Path) -> Option<Unmet> {
+fn needs_of(path: &Path) -> Option<MissingInstructions> {
     if fs::metadata(path).ok()?.len() > MOST_BYTES {
         return None;
     }
     let bytes = fs::read(path).ok()?;
     let file = ElfFile64::<Endianness>::parse(&*bytes).ok()?;
-    let unmet = |set, first| Unmet { file: path.to_owned(), set, first };
+    let unmet = |set, first| MissingInstructions { file: path.to_owned(), set, first };
     if needs_v4(&file, &bytes) {
         return Some(unmet("x86-64-v4 (AVX-512)", None));
     }
@@ -126,7 +125,7 @@ fn imports_a_chooser(file: &ElfFile64<'_>) -> bool {
     imports.filter_map(|symbol| symbol.name().ok()).any(|name| CHOOSERS.contains(&name))
 }
 
-/// Functions that the loader chooses among when it binds them.
+/// Functions that the loader chooses when binding.
 fn has_indirect_functions(file: &ElfFile64<'_>) -> bool {
     let is_indirect = |flags: SymbolFlags<_, _>| match flags {
         SymbolFlags::Elf { st_info, .. } => st_info.st_type() == elf::STT_GNU_IFUNC,
@@ -145,7 +144,7 @@ fn has_indirect_functions(file: &ElfFile64<'_>) -> bool {
             .any(|(_, relocation)| is_bound_late(relocation.flags()))
 }
 
-/// Whether CPUID is among the instructions.
+/// Whether the code contains CPUID.
 fn asks_the_processor(code: &[u8]) -> bool {
     let places = code.windows(2).enumerate().filter(|(_, bytes)| *bytes == [0x0f, 0xa2]);
     places.map(|(at, _)| at).any(|at| {
@@ -169,7 +168,7 @@ fn needs_v4(file: &ElfFile64<'_>, bytes: &[u8]) -> bool {
 
 // --- instructions --------------------------------------------------------------------------------------------
 
-/// The instruction at `at`, if the code before leads to it.
+/// The instruction at `at`, if the preceding code leads to it.
 fn leads_to(code: &[u8], at: usize) -> Option<Instruction> {
     LEADS.iter().find_map(|lead| {
         let start = at.saturating_sub(*lead);
@@ -185,7 +184,7 @@ fn leads_to(code: &[u8], at: usize) -> Option<Instruction> {
     })
 }
 
-/// The set and the address of the first instruction that the engine lacks, where there are enough of them.
+/// The set and address of the first instruction that the engine lacks, if there are enough.
 fn first_unmet(address: u64, code: &[u8]) -> Option<(&'static str, u64)> {
     let mut found: Option<(&'static str, u64)> = None;
     let mut count = 0;
@@ -195,7 +194,7 @@ fn first_unmet(address: u64, code: &[u8]) -> Option<(&'static str, u64)> {
         }
         let alone = Decoder::new(64, &code[at..], DecoderOptions::NONE).decode();
         let Some(set) = lacking_set(&alone) else { continue };
-        // A prefix before it belongs to it: the code leads to the prefix then.
+        // A preceding prefix belongs to it: then the code leads to the prefix.
         let starts = [Some(at), at.checked_sub(1)];
         let is_led_to =
             |start: usize| leads_to(code, start).is_some_and(|led| lacking_set(&led) == Some(set));
@@ -210,8 +209,8 @@ fn first_unmet(address: u64, code: &[u8]) -> Option<(&'static str, u64)> {
     None
 }
 
-/// Whether these bytes can begin an instruction of a set that the engine lacks: EVEX, XOP, VEX of three bytes, or the
-/// two maps of legacy code that the sets for hashes are in.
+/// Whether these bytes can begin an instruction of a missing set: EVEX, XOP, three-byte VEX, or the two legacy maps
+/// with the hash instructions.
 fn may_begin(bytes: &[u8]) -> bool {
     match bytes {
         [0x62 | 0xc4, _, _, _, ..] => true,
@@ -221,7 +220,7 @@ fn may_begin(bytes: &[u8]) -> bool {
     }
 }
 
-/// The instruction set of an instruction that Valgrind 3.19 does not know.
+/// The set of an instruction that Valgrind 3.19 lacks.
 fn lacking_set(instruction: &Instruction) -> Option<&'static str> {
     if instruction.is_invalid() {
         return None;
@@ -291,7 +290,7 @@ mod tests {
         );
     }
 
-    /// Also that of the C library and the loader, which have code for every processor.
+    /// Including the C library and the loader, which have code for every processor.
     #[test]
     fn what_chooses_by_the_processor_is_not_told() {
         let (_folder, plain) = compiled(&["-march=x86-64-v3"], "");
@@ -312,7 +311,7 @@ mod tests {
         assert!(unmet[0].to_string().contains("needs x86-64-v4"));
     }
 
-    /// SHA instructions have no prefix of their own; builds with `-march=native` have them unasked.
+    /// SHA instructions have no prefix of their own; builds with `-march=native` may contain them.
     #[test]
     fn legacy_encodings_are_told() {
         let body = "#include <immintrin.h>\n__m128i s[9]; __attribute__((noinline, used)) void h(void) { \

@@ -1,17 +1,17 @@
-//! Running a real program under an engine, and importers.
+//! Runs a real program under an engine; imports other tools' traces.
 //!
-//! Design constraints: engines live in processes of their own, under licences of their own, and are spoken to through
-//! the documented stream of `engines/valgrind/WIRE.md` only; nothing that comes from another process or a file
-//! is trusted; whatever fails, the traced program runs on to its own end; no simulator, report or column format
-//! is known here, so that recording stays light.
+//! Design constraints: engines are separate processes with their own licences, reached only through the documented
+//! stream of `engines/valgrind/WIRE.md`; nothing from another process or a file is trusted; whatever fails, the traced
+//! program runs to its own end; nothing here depends on a simulator, report or column format, so that recording stays
+//! light.
 //!
-//! - [`engine::Engine`]: the Valgrind tool, built once for the Valgrind that is installed.
-//! - [`Session`]: runs the engine's command and hands out one [`RingSource`] for each process image.
-//! - [`wire`]: the words of the stream, decoded.
+//! - [`engine::Engine`]: the Valgrind tool, built once for the installed Valgrind.
+//! - [`Session`]: runs the engine's command and yields one [`RingSource`] for each process image.
+//! - [`wire`]: decodes the words of the stream.
 //! - [`Window`]: the region of interest of any source.
-//! - [`import`]: other tools' files, one file and one line of the registry a format. [`LackeyWriter`] is the way out.
-//! - [`check_program`]: whether a program can be captured, found out before anything is started; [`check_place`]:
-//!   whether the engine leaves it its place.
+//! - [`import`]: other tools' files, one file and one registry line per format. [`LackeyWriter`] exports.
+//! - [`check_program`]: whether a program can be captured, checked before anything starts; [`check_place`]: whether it
+//!   leaves the engine's addresses free.
 
 pub mod engine;
 pub mod import;
@@ -32,9 +32,9 @@ mod window;
 pub use error::CaptureError;
 pub use host::Host;
 pub use import::{LackeySource, LackeyWriter, Text};
-pub use instructions::{Unmet, unmet_needs};
+pub use instructions::{MissingInstructions, unmet_needs};
 pub use program::{check_place, check_program};
-pub use read_ahead::{Ahead, read_ahead};
-pub use session::{Handle, Session};
+pub use read_ahead::{ReadAhead, read_ahead};
+pub use session::{Session, SessionHandle};
 pub use source::{RingSource, UNFINISHED};
 pub use window::{Window, WindowSpec};

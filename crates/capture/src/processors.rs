@@ -1,23 +1,23 @@
-//! Whether the processors of this process are near each other.
+//! Whether this process's processors are close to each other.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// Whether all processors of this process share a cache. What two threads hand to each other costs some ten
-/// nanoseconds a line then, else some hundred: a link between caches. Unknown is taken for no.
+/// Whether all processors of this process share a cache. Passing a line between threads then costs about ten
+/// nanoseconds, otherwise about a hundred, through a link between caches. False if unknown.
 pub fn share_a_cache() -> bool {
     static ANSWER: OnceLock<bool> = OnceLock::new();
-    *ANSWER.get_or_init(|| are_near(&ours(), Path::new("/sys/devices/system/cpu")))
+    *ANSWER.get_or_init(|| are_near(&own_processors(), Path::new("/sys/devices/system/cpu")))
 }
 
-/// Processors that this process may run on.
-fn ours() -> BTreeSet<usize> {
+/// The processors that this process may run on.
+fn own_processors() -> BTreeSet<usize> {
     let Ok(set) = rustix::thread::sched_getaffinity(None) else { return BTreeSet::new() };
     (0..rustix::thread::CpuSet::MAX_CPU).filter(|&processor| set.is_set(processor)).collect()
 }
 
-/// The same of `processors`, by the kernel's folder of all.
+/// The same for `processors`, from the kernel's folder of all processors.
 fn are_near(processors: &BTreeSet<usize>, folder: &Path) -> bool {
     let Some(first) = processors.first() else { return false };
     let Ok(caches) = folder.join(format!("cpu{first}/cache")).read_dir() else { return false };

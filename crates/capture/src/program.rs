@@ -1,5 +1,5 @@
-//! Whether a program can be captured, found out before an engine is started: engines' own messages about it
-//! name the engine's troubles, not the user's.
+//! Checks whether a program can be captured, before an engine starts: the engines' own messages describe the engine's
+//! problem, not the user's.
 
 use crate::CaptureError;
 use object::Endianness;
@@ -15,26 +15,26 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// Where programs are looked for when PATH is not set, as `execvp` does.
+/// The search path if PATH is not set, as in `execvp`.
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
-/// How often a `#!` line may lead to another script: the kernel's limit.
+/// Most scripts in a chain of `#!` lines: the kernel's limit.
 const MAX_SCRIPTS: u32 = 4;
-/// The kernel reads this much of a `#!` line.
+/// Bytes of a `#!` line that the kernel reads.
 const MAX_SCRIPT_LINE: usize = 256;
 const SET_ID_BITS: u32 = 0o6000;
-/// Where the engine lies, as it is linked; of Valgrind 3.19, it ends at 0x797f_5000. Wine's loader lies right behind.
+/// The engine's linked addresses; Valgrind 3.19 ends at 0x797f_5000. Wine's loader lies right after.
 pub(crate) const ENGINE_PLACE: std::ops::Range<u64> = 0x7800_0000..0x7a00_0000;
 
-/// Finds the program that a shell would run for `name`, and checks that the engine can run it: it must be an
-/// x86-64 ELF program, or a script whose interpreter is one.
+/// Finds the program that a shell would run for `name`, and checks that the engine can run it: an x86-64 ELF program,
+/// or a script whose interpreter is one.
 pub fn check_program(name: &OsStr) -> Result<PathBuf, CaptureError> {
     let path = find(name, env::var_os("PATH"))?;
     check_file(&path, MAX_SCRIPTS)?;
     Ok(path)
 }
 
-/// Checks that a program, which [`check_program`] found, leaves the engine its place. One that may lie anywhere does.
-/// What cannot be read is left to the engine.
+/// Checks that a program found by [`check_program`] leaves the engine's addresses free. Position-independent programs
+/// do. The engine reports what cannot be read here.
 pub fn check_place(program: &Path) -> Result<(), CaptureError> {
     let mut file = program.to_owned();
     for _ in 0..=MAX_SCRIPTS {
@@ -55,7 +55,7 @@ fn script_interpreter(path: &Path) -> Option<PathBuf> {
     interpreter_of(start.strip_prefix(b"#!")?).map(Path::to_owned)
 }
 
-/// The end of a segment that is loaded at a fixed address where the engine lies.
+/// The end of a segment loaded at a fixed address that overlaps the engine.
 fn fixed_image(path: &Path) -> Option<u64> {
     let cache = ReadCache::new(File::open(path).ok()?);
     let header = FileHeader64::<Endianness>::parse(&cache).ok()?;
@@ -71,8 +71,8 @@ fn fixed_image(path: &Path) -> Option<u64> {
     })
 }
 
-/// A name with a slash is a path; any other is looked for along PATH. A file that may not be executed is passed
-/// over, but named if nothing better turns up.
+/// A name with a slash is a path; any other is searched along PATH. A file that is not executable is skipped, but
+/// reported if nothing better is found.
 fn find(name: &OsStr, search_path: Option<OsString>) -> Result<PathBuf, CaptureError> {
     let not_found = || CaptureError::ProgramNotFound { name: name.to_string_lossy().into_owned() };
     if name.is_empty() {
@@ -88,7 +88,7 @@ fn find(name: &OsStr, search_path: Option<OsString>) -> Result<PathBuf, CaptureE
     }
     let mut refused = None;
     for directory in env::split_paths(&search_path.unwrap_or_else(|| DEFAULT_PATH.into())) {
-        // An empty entry means the working directory; the path must keep a slash to be taken as one.
+        // An empty entry means the working directory; the path must keep a slash to count as one.
         let directory = if directory.as_os_str().is_empty() { PathBuf::from(".") } else { directory };
         let path = directory.join(name);
         match executable(&path) {
@@ -102,7 +102,7 @@ fn find(name: &OsStr, search_path: Option<OsString>) -> Result<PathBuf, CaptureE
     Err(refused.unwrap_or_else(not_found))
 }
 
-/// Whether the file at `path` may be executed; `None` if there is none.
+/// Whether the file at `path` is executable; `None` if there is none.
 fn executable(path: &Path) -> Option<Result<(), &'static str>> {
     let metadata = fs::metadata(path).ok()?;
     Some(if metadata.is_dir() {
@@ -147,7 +147,7 @@ fn check_script(script: &Path, line: &[u8], scripts_left: u32) -> Result<(), Cap
         .map_err(|source| CaptureError::Interpreter { script: script.to_owned(), source: Box::new(source) })
 }
 
-/// What a line names, after its `#!`.
+/// The interpreter in a line after `#!`.
 fn interpreter_of(line: &[u8]) -> Option<&Path> {
     let line = line.split(|&byte| byte == b'\n').next().unwrap_or_default();
     let word = line.split(|byte| matches!(byte, b' ' | b'\t')).find(|word| !word.is_empty())?;
@@ -233,7 +233,7 @@ mod tests {
         }
     }
 
-    /// An ELF header of which only what matters is filled in.
+    /// An ELF header with only the relevant fields filled in.
     fn header(class: u8, order: u8, kind: u16, machine: u16) -> Vec<u8> {
         let mut bytes = b"\x7fELF".to_vec();
         bytes.extend([class, order]);
@@ -309,7 +309,7 @@ mod tests {
         assert!(error.to_string().ends_with("is not executable: it is a directory"));
     }
 
-    /// A header with one segment that is loaded.
+    /// A header with one loaded segment.
     fn image(kind: u16, start: u64, bytes: u64) -> Vec<u8> {
         let mut file = header(2, 1, kind, 62);
         file[6] = 1;

@@ -1,12 +1,12 @@
-//! Reading ahead: a source decoded while its items are consumed, by whoever has time for it.
+//! Decodes a source ahead of its consumer, on whichever thread has time.
 //!
-//! Decoding and simulating cost about the same, and the traced program runs meanwhile. A thread of its own decodes
-//! while there is much to read: then the program waits for room, and its processor is free. The consumer decodes too,
-//! when nothing is decoded and nobody is at it: then the program runs. So two processors are kept busy whatever takes
-//! longest, and none of the three waits for a turn while another's processor is idle.
+//! Decoding and simulating cost about the same, and the traced program runs meanwhile. A separate thread decodes while
+//! there is much to read: then the program waits for room, and its processor is free. The consumer also decodes when
+//! nothing is decoded and nobody is decoding: then the program runs. So two processors stay busy whatever takes
+//! longest, and none of the three waits while another's processor is idle.
 //!
-//! Items come out as they went in: same batches, same order, same places. Memory is bounded: the thread waits when it
-//! is [`PARCELS`] parcels ahead. Batches worth it move with their room, if the source gives it away; others are copied.
+//! Items keep their batches, order and places. Memory is bounded: the thread waits when it is [`PARCELS`] parcels
+//! ahead. Large batches move with their room if the source gives it away; others are copied.
 
 mod parcel;
 #[cfg(test)]
@@ -19,42 +19,41 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::Scope;
 use std::time::{Duration, Instant};
 
-/// Parcels under way at one time: so many that a thread which has to give way for a time slice of the kernel's leaves
-/// the consumer enough to do.
+/// Parcels in flight: enough for the consumer to continue while the thread is preempted for a time slice.
 const PARCELS: usize = 12;
-/// How long the consumer looks for work before it sleeps. Work is there a moment later as long as the program runs, and
-/// an idle processor takes long to wake: a virtual machine's 30 to 40 us, and some of whoever wakes it.
+/// How long the consumer spins before it sleeps. While the program runs, work arrives soon, and an idle processor is
+/// slow to wake: 30 to 40 us on a virtual machine, part of it at the waker's expense.
 const AWAKE: Duration = Duration::from_micros(200);
-/// Pauses of the processor between two looks.
+/// Pause instructions between two checks.
 const PAUSES: u32 = 32;
 
-/// The source, for one thread at a time.
+/// The source, used by one thread at a time.
 struct Decoding<S> {
     source: S,
-    /// Blocks that parcels have named.
+    /// Number of blocks that parcels have contained.
     known: usize,
     ended: bool,
 }
 
-/// What lies between the two threads. Locked for moments only, also by who has the source.
+/// The queue between the two threads. Locked only briefly, even by the thread that holds the source.
 #[derive(Default)]
-struct Line {
+struct Queue {
     full: VecDeque<Parcel>,
     empty: Vec<Parcel>,
-    /// Nothing more is decoded: the source has ended, or the consumer is gone.
+    /// No more decoding: the source has ended, or the consumer is gone.
     closed: bool,
 }
 
 struct Shared<S> {
     decoding: Mutex<Decoding<S>>,
-    line: Mutex<Line>,
-    /// Told when `line` has changed, and when the source is free.
+    line: Mutex<Queue>,
+    /// Signalled when `line` changes, and when the source is free.
     changed: Condvar,
     backlog: Option<Arc<dyn Backlog>>,
 }
 
 /// The consuming end.
-pub struct Ahead<S> {
+pub struct ReadAhead<S> {
     header: StreamHeader,
     shared: Arc<Shared<S>>,
     parcel: Parcel,
@@ -62,11 +61,11 @@ pub struct Ahead<S> {
     blocks: Dictionary,
 }
 
-/// Decodes `source` on a thread of `scope`, too, from now on.
+/// From now on also decodes `source` on a thread of `scope`.
 pub fn read_ahead<'scope, S: Source + Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     source: S,
-) -> std::io::Result<Ahead<S>> {
+) -> std::io::Result<ReadAhead<S>> {
     let header = source.header().clone();
     let backlog = source.backlog();
     let shared = Arc::new(Shared {
@@ -77,30 +76,30 @@ pub fn read_ahead<'scope, S: Source + Send + 'scope>(
     });
     let ours = Arc::clone(&shared);
     std::thread::Builder::new().name("decode".to_owned()).spawn_scoped(scope, move || ours.decode_ahead())?;
-    Ok(Ahead { header, shared, parcel: Parcel::default(), next: 0, blocks: Dictionary::default() })
+    Ok(ReadAhead { header, shared, parcel: Parcel::default(), next: 0, blocks: Dictionary::default() })
 }
 
 impl<S: Source> Shared<S> {
-    /// Plain facts, none half-changed by a thread that panicked.
-    fn line(&self) -> MutexGuard<'_, Line> {
+    /// The state stays consistent even if a thread panics.
+    fn line(&self) -> MutexGuard<'_, Queue> {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wait<'a>(&self, line: MutexGuard<'a, Line>) -> MutexGuard<'a, Line> {
+    fn wait<'a>(&self, line: MutexGuard<'a, Queue>) -> MutexGuard<'a, Queue> {
         self.changed.wait(line).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// After the source was read. Who is woken may be put on this processor at once, so nothing may be held.
+    /// After reading the source. A woken thread may preempt this one at once, so hold no lock.
     fn done(&self) {
-        // Whoever found the source taken has begun to wait by now.
+        // Whoever found the source taken is waiting by now.
         drop(self.line());
         self.changed.notify_all();
         self.backlog.iter().for_each(|backlog| backlog.go_on());
     }
 
-    /// The thread's part.
+    /// The thread's loop.
     fn decode_ahead(&self) {
-        let _closing = Closing(self);
+        let _closing = CloseOnDrop(self);
         loop {
             let mut line = self.line();
             while !line.closed && line.full.len() >= PARCELS {
@@ -112,7 +111,7 @@ impl<S: Source> Shared<S> {
             let mut parcel = line.empty.pop().unwrap_or_default();
             drop(line);
             self.backlog.iter().for_each(|backlog| backlog.wait());
-            // The consumer panicked in the midst of it.
+            // The consumer panicked while holding it.
             let Ok(mut decoding) = self.decoding.lock() else { return };
             decoding.fill(&mut parcel, false);
             let mut line = self.line();
@@ -121,13 +120,13 @@ impl<S: Source> Shared<S> {
                 true => line.empty.push(parcel),
                 false => line.full.push_back(parcel),
             }
-            // Not before: parcels lie in the line in the order of the source.
+            // Not before: parcels keep the source's order in the queue.
             drop((line, decoding));
             self.done();
         }
     }
 
-    /// The next parcel, in exchange for one that is used up; `None` at the end.
+    /// The next parcel, in exchange for a used one; `None` at the end.
     fn next_parcel(&self, used: Parcel) -> Option<Parcel> {
         self.line().empty.push(used);
         let awake_until = Instant::now() + AWAKE;
@@ -144,7 +143,7 @@ impl<S: Source> Shared<S> {
             match self.decoding.try_lock() {
                 Ok(decoding) if sleeps || decoding.source.is_ready() => {
                     let parcel = line.empty.pop().unwrap_or_default();
-                    // Who has the source waits for the line, if only for a moment.
+                    // The thread that holds the source waits for the queue, if only briefly.
                     drop(line);
                     let parcel = self.decode_here(decoding, parcel, sleeps);
                     if !parcel.is_empty() {
@@ -157,16 +156,16 @@ impl<S: Source> Shared<S> {
                     drop(self.wait(line));
                     continue;
                 }
-                // The thread panicked: its scope tells.
+                // The thread panicked: its scope reports that.
                 Err(TryLockError::Poisoned(_)) => return None,
-                // Let go of at once, if it was free: here ends what the look holds.
+                // If it was free, releases it at once.
                 Ok(_) | Err(TryLockError::WouldBlock) => drop(line),
             }
             (0..PAUSES).for_each(|_| std::hint::spin_loop());
         }
     }
 
-    /// The consumer's part.
+    /// The consumer decodes one parcel.
     fn decode_here(
         &self,
         mut decoding: MutexGuard<'_, Decoding<S>>,
@@ -181,10 +180,10 @@ impl<S: Source> Shared<S> {
     }
 }
 
-/// Closes the line when it is dropped, however that comes.
-struct Closing<'a, S: Source>(&'a Shared<S>);
+/// Closes the queue when dropped, even by a panic.
+struct CloseOnDrop<'a, S: Source>(&'a Shared<S>);
 
-impl<S: Source> Drop for Closing<'_, S> {
+impl<S: Source> Drop for CloseOnDrop<'_, S> {
     fn drop(&mut self) {
         self.0.line().closed = true;
         self.0.changed.notify_all();
@@ -192,7 +191,7 @@ impl<S: Source> Drop for Closing<'_, S> {
 }
 
 impl<S: Source> Decoding<S> {
-    /// Fills a parcel until it is full or the source has ended, or would have to wait; if `waits`, only after the first
+    /// Fills a parcel until it is full, the source ends, or reading would wait; with `waits`, may wait for the first
     /// items.
     fn fill(&mut self, parcel: &mut Parcel, waits: bool) {
         let gives_rooms = self.source.gives_rooms();
@@ -214,7 +213,7 @@ impl<S: Source> Decoding<S> {
     }
 }
 
-impl<S: Source> Source for Ahead<S> {
+impl<S: Source> Source for ReadAhead<S> {
     fn header(&self) -> &StreamHeader {
         &self.header
     }
@@ -235,7 +234,7 @@ impl<S: Source> Source for Ahead<S> {
     }
 }
 
-impl<S> Drop for Ahead<S> {
+impl<S> Drop for ReadAhead<S> {
     fn drop(&mut self) {
         self.shared.line.lock().unwrap_or_else(PoisonError::into_inner).closed = true;
         self.shared.changed.notify_all();

@@ -1,10 +1,9 @@
-//! The reading end of the ring in shared memory.
+//! The reading end of the shared-memory ring.
 //!
-//! Design constraints: the engine's process, and a wild store of the traced program, may write anything into
-//! the ring at any moment, and the process may die at any moment. So sizes are checked against the file once,
-//! when it is mapped, and kept on this side; the file is sealed against shrinking; and every chunk is copied,
-//! as atomic words, to private memory before it is looked at. A copied chunk is given back to the engine before
-//! it is decoded.
+//! Design constraints: the engine's process, or a wild store of the traced program, may write anything into the ring at
+//! any moment, and the process may die at any moment. So sizes are checked against the file once, when it is mapped,
+//! and kept here; the file is sealed against shrinking; and every chunk is copied as atomic words to private memory
+//! before use. A copied chunk is returned to the engine before it is decoded.
 
 use crate::wire::{Chunk, MAGIC, MAX_CHUNK_BYTES, MAX_CHUNKS, WIRE_VERSION, offset};
 use pagewalk_trace::Backlog;
@@ -19,10 +18,10 @@ use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// How long to sleep before looking whether the engine is still there.
+/// How long to sleep before checking that the engine is still there.
 const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-/// Shared memory, seen as atomic words.
+/// Shared memory, accessed as atomic words.
 struct SharedMemory {
     base: NonNull<u8>,
     bytes: usize,
@@ -70,23 +69,22 @@ impl SharedMemory {
         self.word(offset::DONE).load(Ordering::SeqCst) == 1
     }
 
-    /// Complete chunks that have not been read, by what stands in the ring: who reads it knows better.
+    /// Complete unread chunks, according to the ring; the reader itself knows better.
     fn complete(&self) -> u64 {
         let load = |at| self.word(at).load(Ordering::SeqCst);
         load(offset::HEAD).wrapping_sub(load(offset::TAIL))
     }
 
-    /// Wakes an engine that sleeps if no more than `most` chunks are left to be read. It is worth waking only when it
-    /// can work for a while: a wake costs both sides more than a chunk, and an engine that is put on the reader's
-    /// processor takes that from it.
+    /// Wakes a sleeping engine if at most `most` unread chunks are left. Waking pays only if it can work for a while:
+    /// it costs both sides more than a chunk, and an engine placed on the reader's processor takes that away.
     fn wake_engine(&self, most: u64) {
         if self.half(offset::WRITER_SLEEPS).load(Ordering::SeqCst) != 0 && self.complete() <= most {
             self.wake(offset::TAIL_WAKE);
         }
     }
 
-    /// Sleeps until so many chunks are complete and not read, the engine has ended, or patience ends; true in the last
-    /// case. `wake_at` and `sleeps_at` are those of one sleeper.
+    /// Sleeps until `wanted` chunks are complete and unread, the engine has ended, or patience ends; true in the last
+    /// case. `wake_at` and `sleeps_at` belong to one sleeper.
     fn await_chunks(&self, wanted: u32, wake_at: usize, sleeps_at: usize) -> bool {
         let (wake, asleep) = (self.half(wake_at), self.half(sleeps_at));
         let seen = wake.load(Ordering::SeqCst);
@@ -99,11 +97,11 @@ impl SharedMemory {
         result == Err(Errno::TIMEDOUT)
     }
 
-    /// Wakes the one who sleeps on a futex.
+    /// Wakes the sleeper on a futex.
     fn wake(&self, wake_at: usize) {
         let wake = self.half(wake_at);
         wake.fetch_add(1, Ordering::SeqCst);
-        // It can only fail on a bad address, and then who sleeps wakes up by itself after a while.
+        // Fails only on a bad address; then the sleeper wakes by timeout.
         let _ = futex::wake(wake, futex::Flags::empty(), 1);
     }
 }
@@ -116,32 +114,32 @@ impl Drop for SharedMemory {
     }
 }
 
-/// What [`Ring::next_words`] came to.
+/// The result of [`Ring::next_words`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Filled {
+pub(crate) enum RingStatus {
     /// The chunk holds new words.
     Words,
-    /// The engine is gone and everything that it published has been read.
+    /// The engine is gone, and all its published words have been read.
     Ended {
-        /// Whether it said so itself.
+        /// Whether it ended the stream itself.
         in_order: bool,
     },
 }
 
-/// A ring and the connection that tells whether its engine lives.
+/// A ring, and the connection that shows whether its engine lives.
 pub(crate) struct Ring {
     memory: Arc<SharedMemory>,
     connection: OwnedFd,
     chunk_bytes: u64,
     chunks: u64,
-    /// Number of the chunk that is read next or was read in part.
+    /// Number of the chunk to read next, or read in part.
     tail: u64,
-    /// Words of that chunk that were read already.
+    /// Words of that chunk already read.
     words_read: usize,
 }
 
 impl Ring {
-    /// Maps the ring in `file`. The text of an error says what is wrong with it.
+    /// Maps the ring in `file`. An error's text says what is wrong with it.
     pub fn map(file: &OwnedFd, connection: OwnedFd) -> Result<Ring, String> {
         let wanted = SealFlags::SHRINK;
         let sealed =
@@ -178,29 +176,29 @@ impl Ring {
         Ok(Ring { memory, connection, chunk_bytes, chunks, tail: 0, words_read: 0 })
     }
 
-    /// Waits for words, copies them to `chunk` and gives their room back.
-    pub fn next_words(&mut self, chunk: &mut Chunk) -> Result<Filled, RingFault> {
+    /// Waits for words, copies them to `chunk` and returns their room.
+    pub fn next_words(&mut self, chunk: &mut Chunk) -> Result<RingStatus, RingFault> {
         let mut idle = false;
         loop {
-            // Asked first: what is published before the end is seen to have come is all there is.
+            // Read first: everything published before the end was signalled is then visible.
             let done = self.memory.word(offset::DONE).load(Ordering::Acquire) == 1;
             let over = done || idle && self.engine_is_gone();
             match self.completed()? {
                 0 => {}
-                _ if self.copy_completed(chunk)? => return Ok(Filled::Words),
+                _ if self.copy_completed(chunk)? => return Ok(RingStatus::Words),
                 _ => continue,
             }
             if (over || idle) && self.copy_partial(chunk)? {
-                return Ok(Filled::Words);
+                return Ok(RingStatus::Words);
             }
             if over {
-                return Ok(Filled::Ended { in_order: done });
+                return Ok(RingStatus::Ended { in_order: done });
             }
             idle = self.sleep();
         }
     }
 
-    /// Complete chunks that have not been read.
+    /// Complete unread chunks.
     fn completed(&self) -> Result<u64, RingFault> {
         let head = self.memory.word(offset::HEAD).load(Ordering::SeqCst);
         let completed = head.wrapping_sub(self.tail);
@@ -210,7 +208,7 @@ impl Ring {
         Ok(completed)
     }
 
-    /// Copies what is left of the complete chunk at the tail and gives it back; false if nothing was left.
+    /// Copies the rest of the complete chunk at the tail and returns its room; false if nothing was left.
     fn copy_completed(&mut self, chunk: &mut Chunk) -> Result<bool, RingFault> {
         let slot = (self.tail & (self.chunks - 1)) as usize;
         let used = self.memory.half(offset::CHUNK_USED + slot * 4).load(Ordering::Relaxed);
@@ -223,35 +221,35 @@ impl Ring {
         Ok(copied)
     }
 
-    /// So few chunks are left that the reader may soon have to wait.
+    /// At this many chunks the reader may soon have to wait.
     fn low(&self) -> u64 {
         self.chunks / 4
     }
 
-    /// Whether there are words enough for a batch, or all that will come.
+    /// Whether there are enough words for a batch, or all that will come.
     pub fn is_ready(&self) -> bool {
         self.memory.is_done() || self.completed().is_ok_and(|complete| complete > self.low() + 1)
     }
 
-    /// For another thread than the one that reads.
+    /// A view for a thread other than the reader.
     pub fn backlog(&self) -> RingBacklog {
-        // More than leaves the ring not ready, so that nobody is woken for nothing.
+        // More than makes the ring ready, so that nobody is woken in vain.
         let much = (self.chunks - self.chunks / 8).max(self.low() + 2);
         RingBacklog { memory: Arc::clone(&self.memory), much: much as u32, few: self.chunks / 2 }
     }
 
-    /// Copies what is new in the chunk being filled; false if nothing is.
+    /// Copies new words of the chunk being filled; false if there are none.
     fn copy_partial(&mut self, chunk: &mut Chunk) -> Result<bool, RingFault> {
         let partial = self.memory.word(offset::PARTIAL).load(Ordering::Acquire);
-        // Only between two equal readings of `head` does `partial` belong to the chunk at the tail. It may be 0
-        // again, when that chunk has just been completed.
+        // `partial` belongs to the chunk at the tail only between two equal readings of `head`. It may be 0 again if
+        // that chunk has just been completed.
         if self.completed()? > 0 || partial <= self.words_read as u64 * 8 {
             return Ok(false);
         }
         self.copy(chunk, partial)
     }
 
-    /// Copies the words from `words_read` up to byte `end` of the chunk at the tail; false if there are none.
+    /// Copies the words from `words_read` to byte `end` of the chunk at the tail; false if there are none.
     fn copy(&mut self, chunk: &mut Chunk, end: u64) -> Result<bool, RingFault> {
         let end_word = (end / 8) as usize;
         if end > self.chunk_bytes || !end.is_multiple_of(8) || end_word < self.words_read {
@@ -266,14 +264,14 @@ impl Ring {
         Ok(!words.is_empty())
     }
 
-    /// Sleeps until there is more, or until patience ends; true in the second case.
+    /// Sleeps until there are new words, or until patience ends; true in the latter case.
     fn sleep(&self) -> bool {
         self.memory.wake_engine(self.low());
         let some = (self.chunks / 4).max(1) as u32;
         self.memory.await_chunks(some, offset::HEAD_WAKE, offset::READER_SLEEPS)
     }
 
-    /// Whether the connection is closed. The engine never writes to it after its first message.
+    /// Whether the connection is closed. The engine writes nothing to it after its first message.
     fn engine_is_gone(&self) -> bool {
         let mut watched = [PollFd::new(&self.connection, PollFlags::IN)];
         match poll(&mut watched, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) {
@@ -283,7 +281,7 @@ impl Ring {
     }
 }
 
-/// Knows when a ring fills up, whoever reads it.
+/// Shows another thread how full a ring is.
 pub(crate) struct RingBacklog {
     memory: Arc<SharedMemory>,
     much: u32,
@@ -304,7 +302,7 @@ impl Backlog for RingBacklog {
     }
 }
 
-/// Copies words that another process may be writing. What it reads of words written meanwhile is any mixture.
+/// Copies words that another process may be writing. Concurrently written words may be mixtures.
 #[cfg(target_arch = "x86_64")]
 fn copy_shared(from: &[AtomicU64], to: &mut Vec<u64>) {
     to.clear();
@@ -331,21 +329,21 @@ fn copy_shared(from: &[AtomicU64], to: &mut Vec<u64>) {
     to.extend(from.iter().map(|word| word.load(Ordering::Relaxed)));
 }
 
-/// Numbers in the ring's header that cannot be.
+/// Impossible numbers in the ring's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RingFault {
-    /// `head` went backwards, or further than the ring is long.
+    /// `head` went backwards, or beyond the ring's length.
     Head {
-        /// What it says.
+        /// Its value.
         head: u64,
         /// Chunks read so far.
         tail: u64,
     },
-    /// The valid bytes of a chunk are more than it has, not whole words, or fewer than before.
+    /// The valid bytes of a chunk exceed it, are not whole words, or have decreased.
     Used {
         /// The chunk's number.
         chunk: u64,
-        /// What it claims.
+        /// The claimed bytes.
         bytes: u64,
     },
 }

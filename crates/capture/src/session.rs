@@ -1,8 +1,8 @@
 //! A session: one command run under an engine, and the streams of all its processes.
 //!
-//! Design constraints: a process that cannot be followed runs on untraced and is named in [`Session::refused`],
-//! it never stops the others; what a process image costs here is one thread and one connection while it lives,
-//! however many came before it; no process is left a zombie; the terminal's signals are the caller's business.
+//! Design constraints: a process that cannot be followed runs on untraced, is listed in [`Session::refused`], and never
+//! stops the others; a process image costs one thread and one connection while it lives, however many came before; no
+//! process stays a zombie; terminal signals are the caller's concern.
 
 mod processes;
 mod streams;
@@ -29,18 +29,18 @@ use std::time::{Duration, Instant};
 use streams::Streams;
 use tempfile::TempDir;
 
-/// Connections that may wait to be accepted.
+/// Most connections waiting to be accepted.
 const BACKLOG: i32 = 1024;
 /// Stack of a stream's thread.
 const STREAM_STACK_BYTES: usize = 1 << 20;
-/// How often to look for processes that ought to have connected, once nothing else is left to wait for.
+/// How often to check for processes that should have connected, once there is nothing else to wait for.
 const EXPECTED_POLL: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 /// How long to wait for them.
 const EXPECTED_PATIENCE: Duration = Duration::from_secs(10);
-/// How long to wait for a descriptor that another thread gives back.
+/// How long to wait for a descriptor that another thread will release.
 const SHORT_OF_DESCRIPTORS: Duration = Duration::from_millis(20);
 
-/// A private place where one command's engines connect.
+/// The private place where one command's engines connect.
 pub struct Session {
     directory: TempDir,
     listener: OwnedFd,
@@ -49,24 +49,23 @@ pub struct Session {
 
 /// Interrupts a session from another thread or from a signal handler.
 #[derive(Clone)]
-pub struct Handle(Arc<Streams>);
+pub struct SessionHandle(Arc<Streams>);
 
-impl Handle {
-    /// Says that the user wants the run to end. The first time the session only goes on waiting: the terminal has
-    /// sent the signal to the program as well, which decides how to end. The second time the session kills the
-    /// program and every process that it started. Safe to call in a signal handler.
+impl SessionHandle {
+    /// The user asks to stop. The first call does nothing: the terminal has sent the signal to the program too, which
+    /// decides how to react. The second call kills the program and every process it started. Safe in a signal handler.
     pub fn interrupt(&self) {
         self.0.interrupt();
     }
 
-    /// Hands a signal on to the program, which decides what it does. False where it has not begun, or has ended.
+    /// Relays a signal to the program. False before its start or after its end.
     pub fn hand_on(&self, signal: Signal) -> bool {
         self.0.signal(signal)
     }
 }
 
 impl Session {
-    /// Makes a private directory with a socket in it. `engine` names the engine with its version.
+    /// Creates a private directory with a socket. `engine` is the engine's name and version.
     pub fn new(engine: &str, host: Host) -> Result<Session, CaptureError> {
         let directory = tempfile::Builder::new()
             .prefix("pagewalk-")
@@ -85,31 +84,30 @@ impl Session {
         Ok(Session { directory, listener, streams })
     }
 
-    /// Where the engine is to connect.
+    /// The socket's path.
     pub fn socket_path(&self) -> PathBuf {
         self.directory.path().join("socket")
     }
 
-    /// The session's private directory, gone with the session.
+    /// The session's private directory, removed with the session.
     pub fn directory(&self) -> &Path {
         self.directory.path()
     }
 
-    /// For interrupting [`Session::run`].
-    pub fn handle(&self) -> Handle {
-        Handle(Arc::clone(&self.streams))
+    /// A handle to interrupt [`Session::run`].
+    pub fn handle(&self) -> SessionHandle {
+        SessionHandle(Arc::clone(&self.streams))
     }
 
-    /// What went wrong with single processes, which ran on untraced, since this was last asked.
+    /// Errors of single processes, which ran on untraced, since the last call.
     pub fn refused(&self) -> Vec<CaptureError> {
         self.streams.take_refused()
     }
 
-    /// Runs the engine's command and hands the stream of each process image to `on_stream`, on a thread of its own.
-    /// Returns when the command has exited and every stream has been consumed, also those of processes that
-    /// outlive it.
+    /// Runs the engine's command and passes each process image's stream to `on_stream`, on a thread of its own. Returns
+    /// when the command has exited and every stream has been consumed, including those of processes that outlive it.
     ///
-    /// The caller has to see to it that SIGINT does not end this process while it waits: see [`Handle`].
+    /// The caller must ensure that SIGINT does not end this process meanwhile: see [`SessionHandle`].
     pub fn run<F>(&self, mut command: Command, on_stream: F) -> Result<ExitStatus, CaptureError>
     where
         F: Fn(RingSource) + Sync,
@@ -119,12 +117,12 @@ impl Session {
             source,
         })?;
         let mut root = Root { child, status: None };
-        // After the child has started, which must not inherit it: every live process costs descriptors here.
+        // After the child's start, which must not inherit it: every live process costs descriptors here.
         let _raised = RaisedDescriptorLimit::raise();
         let status = std::thread::scope(|scope| {
             let served = self.serve(scope, &mut root, &on_stream);
             if served.is_err() {
-                // Or the threads of the streams, which the scope waits for, might never end.
+                // Otherwise the streams' threads, which the scope waits for, might never end.
                 self.kill_all(&mut root);
             }
             served
@@ -135,7 +133,7 @@ impl Session {
         Ok(status)
     }
 
-    /// Kills the command, all it started, and every process that streams, whoever its parent is by now.
+    /// Kills the command, everything it started, and every streaming process, whoever its parent is now.
     fn kill_all(&self, root: &mut Root) {
         root.kill();
         processes::kill_trees(&self.streams.live_processes());
@@ -172,7 +170,7 @@ impl Session {
             self.streams.clear_wake();
             let accepted = self.accept_all(scope, on_stream, &mut spare)?;
             let interrupts = self.streams.interrupts();
-            // Again for what was being forked meanwhile, and each time the user asks.
+            // Repeats for processes forked meanwhile, and whenever the user asks.
             if interrupts >= 2 && (accepted || interrupts > seen) {
                 (killed, seen) = (true, interrupts);
                 self.kill_all(root);
@@ -186,7 +184,7 @@ impl Session {
             if waiting && alone_since.get_or_insert_with(Instant::now).elapsed() < EXPECTED_PATIENCE {
                 continue;
             }
-            // A process no longer alive may have connected just before it died.
+            // A dead process may have connected just before.
             if !self.accept_all(scope, on_stream, &mut spare)? {
                 self.streams.give_up_expected();
                 return Ok(status);
@@ -194,7 +192,7 @@ impl Session {
         }
     }
 
-    /// Starts a thread for each connection that waits; true if there was one that is served.
+    /// Starts a thread for each waiting connection; true if at least one is served.
     fn accept_all<'scope, F>(
         &self,
         scope: &'scope Scope<'scope, '_>,
@@ -211,7 +209,7 @@ impl Session {
                 Err(Errno::AGAIN) => return Ok(accepted),
                 Err(Errno::INTR | Errno::CONNABORTED) => continue,
                 Err(error @ (Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS)) => {
-                    // The last descriptor serves to take the connection and close it, or its process would wait.
+                    // Use the spare descriptor to accept and close the connection; otherwise its process would wait.
                     *spare = None;
                     let turned_away = accept_with(&self.listener, SocketFlags::CLOEXEC);
                     let is_turned_away = turned_away.is_ok();
@@ -221,7 +219,7 @@ impl Session {
                         self.streams.refuse(CaptureError::system("making room for one more process")(error));
                         continue;
                     }
-                    // Another thread was quicker, and will give what it took back.
+                    // Another thread took it, and will release it.
                     std::thread::sleep(SHORT_OF_DESCRIPTORS);
                     return Ok(accepted);
                 }
@@ -234,7 +232,7 @@ impl Session {
                     continue;
                 }
             };
-            // Not of one that was refused: nothing would wake us when it is gone.
+            // Not for a refused one: nothing would wake us when it is gone.
             accepted = true;
             let streams = Arc::clone(&self.streams);
             let serve_one = move || match streams.open(connection, registration) {
@@ -242,7 +240,7 @@ impl Session {
                 Err(error) => streams.refuse(error),
             };
             let thread = Builder::new().name("stream".to_owned()).stack_size(STREAM_STACK_BYTES);
-            // A closure that got no thread is dropped, and the connection with it.
+            // If the thread cannot start, its closure is dropped, and the connection with it.
             if let Err(error) = thread.spawn_scoped(scope, serve_one) {
                 self.streams.refuse(CaptureError::system("starting a thread for one more process")(error));
             }
@@ -250,14 +248,14 @@ impl Session {
     }
 }
 
-/// The command's own process. It is never left running or a zombie.
+/// The command's own process, never left running or as a zombie.
 struct Root {
     child: Child,
     status: Option<ExitStatus>,
 }
 
 impl Root {
-    /// Readable once the process has exited.
+    /// Readable after the process's exit.
     fn exit_descriptor(&self) -> Result<OwnedFd, CaptureError> {
         pidfd_open(Pid::from_child(&self.child), PidfdFlags::empty())
             .map_err(CaptureError::system("watching the program"))
@@ -270,7 +268,7 @@ impl Root {
         Ok(self.status)
     }
 
-    /// Kills the process and those it started.
+    /// Kills the process and its descendants.
     fn kill(&mut self) {
         if self.status.is_none() {
             processes::kill_trees(&[self.child.id()]);
@@ -282,7 +280,7 @@ impl Drop for Root {
     fn drop(&mut self) {
         if self.status.is_none() {
             self.kill();
-            // It has been killed: waiting for it cannot fail, and not take long.
+            // It was killed, so waiting cannot fail or take long.
             let _ = self.child.wait();
         }
     }
@@ -292,15 +290,14 @@ fn spare_descriptor() -> Option<OwnedFd> {
     std::fs::File::open("/dev/null").ok().map(OwnedFd::from)
 }
 
-/// The limit of descriptors is as high as it may be until this is dropped: programs that are started later are to have
-/// the user's.
+/// Keeps the limit on descriptors at its maximum until dropped: programs started later get the user's limit.
 struct RaisedDescriptorLimit(Rlimit);
 
 impl RaisedDescriptorLimit {
     fn raise() -> RaisedDescriptorLimit {
         let limit = getrlimit(Resource::Nofile);
         let Rlimit { current, maximum } = limit;
-        // Nothing depends on its success.
+        // A failure does not matter.
         let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
         RaisedDescriptorLimit(Rlimit { current, maximum })
     }

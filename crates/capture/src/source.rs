@@ -1,8 +1,8 @@
-//! One process image's stream, from its ring to items.
+//! Reads one process image's stream from its ring.
 
 use crate::build_id::BuildIds;
 use crate::processors;
-use crate::ring::{Filled, Ring};
+use crate::ring::{Ring, RingStatus};
 use crate::session::Registration;
 use crate::wire::{Chunk, Decoder, Step};
 use pagewalk_trace::{Backlog, BatchRoom, Event, Item, MappingKind, Source, SourceError, StreamHeader};
@@ -11,47 +11,47 @@ use std::sync::Arc;
 
 /// The live stream of one process image.
 ///
-/// Dropping it closes the connection: the program then goes on untraced. When an image dies without having ended
-/// its stream in good order (killed, crashed engine), everything it published is yielded first, then one
-/// [`SourceError::Truncated`], then nothing.
+/// Dropping it closes the connection: the program then continues untraced. If an image dies before ending its stream
+/// (killed, crashed engine), everything it published is yielded first, then one [`SourceError::Truncated`], then
+/// nothing.
 pub struct RingSource {
     header: StreamHeader,
     decoder: Decoder,
     chunk: Chunk,
-    /// Gone once the stream has ended: the connection must not outlive the reading.
+    /// Dropped at the stream's end: the connection must not outlive the reading.
     ring: Option<Ring>,
     end: End,
     exec: Exec,
-    /// Whether the last event was of something lost.
+    /// Whether the last event was a loss.
     after_loss: bool,
     build_ids: Arc<BuildIds>,
     registration: Registration,
 }
 
-/// What the image has announced to become, and not come back since.
+/// The exec that the image has announced, if it has not returned since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Exec {
     No,
-    /// Another program, whose stream follows.
+    /// Another program, which will stream.
     Followed,
-    /// One that runs untraced.
+    /// A program that runs untraced.
     Left,
 }
 
-/// How far the stream is from its end.
+/// How the stream ends.
 #[derive(Debug)]
 enum End {
     /// Not there yet.
     Ahead,
-    /// All is yielded but this.
+    /// Only this error is left to yield.
     Error(SourceError),
-    /// Nothing follows.
+    /// Nothing is left.
     Passed,
 }
 
 impl RingSource {
-    /// Reads up to the command line, so that the header is whole. If the image dies before it has sent
-    /// one, `header` keeps its arguments empty and the stream holds nothing but the error.
+    /// Reads up to the command line, so that the header is complete. If the image dies before sending one, `header` has
+    /// no arguments, and the stream yields only the error.
     pub(crate) fn open(
         mut header: StreamHeader,
         mut ring: Ring,
@@ -82,18 +82,18 @@ impl RingSource {
         }
     }
 
-    /// Number of the stream in its session: 0 for the first process image, then in order of start.
+    /// The stream's number in its session: 0 for the first process image, then in order of start.
     pub fn number(&self) -> u32 {
         self.registration.number()
     }
 
-    /// Adds to an event what this side knows, and takes note of it.
+    /// Completes an event with facts known here, and notes it.
     fn take_note(&mut self, event: &mut Event) {
-        // The engine says right before what it does not follow.
+        // The engine announces right before what it does not follow.
         self.exec = match event {
             Event::Exec { .. } if self.after_loss => Exec::Left,
             Event::Exec { .. } => Exec::Followed,
-            // It came back: it failed. What else comes before code runs again is of other threads, which end then.
+            // The exec returned, so it failed. Other events before more code belong to other threads, which then end.
             Event::Syscall { number: EXECVE | EXECVEAT, .. } => Exec::No,
             _ => self.exec,
         };
@@ -104,7 +104,7 @@ impl RingSource {
                     file.build_id = self.build_ids.get(&file.path);
                 }
             }
-            // In a namespace of processes the program knows them by other numbers.
+            // In a PID namespace the program uses other ids.
             Event::Fork { child } if self.header.pid == self.registration.pid() => {
                 self.registration.expect(*child);
             }
@@ -112,14 +112,14 @@ impl RingSource {
         }
     }
 
-    /// Ends the stream; true if references are left to be told before `error`.
+    /// Ends the stream; true if references must be yielded before `error`.
     fn finish(&mut self, error: Option<SourceError>) -> bool {
         self.ring = None;
         self.end = error.map_or(End::Passed, End::Error);
         self.decoder.flush()
     }
 
-    /// What it means that the engine's end is gone.
+    /// What the end of the engine means for the stream.
     fn ended(&mut self, in_order: bool) -> Option<SourceError> {
         if in_order {
             return None;
@@ -140,14 +140,14 @@ impl RingSource {
     }
 }
 
-/// What an error says of a process of whose stream the end is missing.
+/// The error text for a process with an incomplete stream.
 pub const UNFINISHED: &str = "ended without finishing its stream";
 
-/// Numbers of the calls that start another program, on x86-64.
+/// Exec's system call numbers on x86-64.
 const EXECVE: u32 = 59;
 const EXECVEAT: u32 = 322;
 
-/// What comes next in a stream.
+/// The next thing in a stream.
 enum Next {
     Batch,
     Event { at: RefIndex, event: Event },
@@ -155,7 +155,7 @@ enum Next {
     Ended { in_order: bool },
 }
 
-/// Decodes on, and waits for words as often as needed.
+/// Decodes, and waits for words as needed.
 fn next(decoder: &mut Decoder, chunk: &mut Chunk, ring: &mut Ring) -> Result<Next, SourceError> {
     let malformed = |text: String| SourceError::Malformed(text);
     loop {
@@ -166,8 +166,8 @@ fn next(decoder: &mut Decoder, chunk: &mut Chunk, ring: &mut Ring) -> Result<Nex
             Step::NeedWords => {}
         }
         match ring.next_words(chunk).map_err(|fault| malformed(fault.to_string()))? {
-            Filled::Words => {}
-            Filled::Ended { in_order } => return Ok(Next::Ended { in_order }),
+            RingStatus::Words => {}
+            RingStatus::Ended { in_order } => return Ok(Next::Ended { in_order }),
         }
     }
 }
@@ -229,8 +229,8 @@ impl Source for RingSource {
         self.decoder.give_room(for_another);
     }
 
-    // Taking turns at decoding pays where processors share a cache; where they do not, one thread that decodes all is
-    // faster (docs/explanation/speed.md).
+    // Alternating the decoding pays if processors share a cache; otherwise one decoding thread is faster
+    // (docs/explanation/speed.md).
     fn is_ready(&self) -> bool {
         !processors::share_a_cache() || self.ring.as_ref().is_none_or(Ring::is_ready)
     }

@@ -1,52 +1,52 @@
-//! The region of interest: a part of a stream that passes on, while what lies before and after it is dropped.
+//! The region of interest: passes a part of a stream and drops the rest.
 
 use pagewalk_trace::{Batch, Event, Item, Source, SourceError, Span, StreamHeader};
 use pagewalk_units::RefIndex;
 use std::ops::Range;
 
-/// Where the region begins and ends. The default is everything.
+/// The bounds of the region. The default is everything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WindowSpec {
     /// Begin at the first marker with this number.
     pub from_marker: Option<u64>,
     /// End at the first marker with this number after the beginning marker (or after the stream's start).
     pub to_marker: Option<u64>,
-    /// Begin so many instructions later (after the marker, or after the stream's start).
+    /// Begin this many instructions later (after the marker or the stream's start).
     pub skip: u64,
-    /// End after so many instructions.
+    /// End after this many instructions.
     pub max_instructions: Option<u64>,
 }
 
-/// Passes the region of interest of another source.
+/// Passes the region of interest of a source.
 ///
-/// Events always pass, so that mappings stay right. The references and instructions of what passes are counted from the
-/// region's start; sleep and spinning outside pass as none. Cuts by numbers of instructions lie at the first block
-/// boundary at or after the place. A batch
+/// Events always pass, so that mappings stay right. References and instructions are counted from the region's start;
+/// sleep and spinning outside count as zero. Cuts by instruction counts lie at the first block boundary at or after the
+/// place. A batch outside the region passes empty.
 /// that lies outside passes with nothing in it.
 pub struct Window<S> {
     inner: S,
     region: Region,
-    /// Spans of a batch that begins before the region, counted from the region's start.
+    /// Spans of a batch that began before the region, counted from the region's start.
     spans: Vec<Span>,
 }
 
-/// Where reading is, seen from the region.
+/// The reading position relative to the region.
 struct Region {
     spec: WindowSpec,
     state: State,
     /// Instructions of the inner stream before the region, once it has begun.
     start: Option<u64>,
-    /// Instructions of the region, once it has ended and they are known.
+    /// Instructions in the region, once it has ended and they are known.
     length: Option<u64>,
-    /// References that have passed.
+    /// Passed references.
     references: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// The beginning marker has not come.
+    /// Before the beginning marker.
     BeforeMarker,
-    /// So many instructions are still to be skipped.
+    /// Instructions still to be skipped.
     Skipping(u64),
     Open,
     Closed,
@@ -63,12 +63,12 @@ impl<S: Source> Window<S> {
         Window { inner, region, spans: Vec::new() }
     }
 
-    /// Whether anything has been inside the region yet. If not at the stream's end, the user should be told why.
+    /// Whether the region has begun. If not at the stream's end, tell the user why.
     pub fn has_begun(&self) -> bool {
         self.region.start.is_some()
     }
 
-    /// Whether the region has ended: nothing but events will pass.
+    /// Whether the region has ended: only events pass.
     pub fn has_ended(&self) -> bool {
         self.region.state == State::Closed
     }
@@ -107,7 +107,7 @@ impl Region {
         first..batch.spans.len()
     }
 
-    /// Instructions that have passed before instruction `at` of the inner stream, which is where reading has come to.
+    /// Passed instructions before instruction `at` of the inner stream, the reading position.
     fn passed(&mut self, at: u64) -> u64 {
         let passed = self.start.map_or(0, |start| at - start);
         if self.state == State::Closed { *self.length.get_or_insert(passed) } else { passed }
@@ -134,7 +134,7 @@ impl State {
     }
 }
 
-/// What is left of an event that lies outside the region: of time, and of what was executed, nothing.
+/// An event outside the region, without its time and executions.
 fn outside(event: Event) -> Event {
     match event {
         Event::Idle { .. } => Event::Idle { nanoseconds: 0 },

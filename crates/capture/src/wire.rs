@@ -1,11 +1,10 @@
-//! The engine's stream as pagewalk reads it: the constants of `engines/valgrind/WIRE.md` and the decoder.
+//! The engine's stream: the constants of `engines/valgrind/WIRE.md`, and the decoder.
 //!
-//! Design constraints: the words come from another process, so nothing in them is trusted. A word that breaks
-//! the rules gives a [`WireError`] naming chunk and word, never a panic, and no count in the stream can make
-//! the decoder take more memory than the stream's own size and the limits below allow.
+//! Design constraints: the words come from another process, so nothing in them is trusted. A word that breaks the rules
+//! yields a [`WireError`] with its chunk and position, never a panic; and no count in the stream makes the decoder take
+//! more memory than the stream's own size and the limits below.
 //!
-//! The constants stand in `WIRE.md`, in `wire.h` and here; a change goes to all three and raises
-//! [`WIRE_VERSION`].
+//! The constants stand in `WIRE.md`, in `wire.h` and here; change all three together and raise [`WIRE_VERSION`].
 
 mod decoder;
 mod definition;
@@ -18,13 +17,13 @@ pub use decoder::{Decoder, Step};
 
 /// First word of the ring and of the engine's first message: `PWLKGIR1`.
 pub const MAGIC: u64 = 0x3152_4947_4b4c_5750;
-/// Version of the stream that this decoder reads.
+/// Version of the stream.
 pub const WIRE_VERSION: u64 = 4;
 /// Words of the engine's first message.
 pub const HELLO_WORDS: usize = 5;
-/// Most chunks that a ring may have.
+/// Most chunks of a ring.
 pub const MAX_CHUNKS: u64 = 256;
-/// Largest chunk that is accepted, in bytes: one is copied to private memory at a time.
+/// Largest accepted chunk, in bytes: one at a time is copied to private memory.
 pub const MAX_CHUNK_BYTES: u64 = 1 << 24;
 
 /// Byte offsets in the ring.
@@ -41,21 +40,21 @@ pub mod offset {
     pub const HEAD: usize = 64;
     /// Bytes valid in the chunk being filled.
     pub const PARTIAL: usize = 72;
-    /// 1 once the image ended in good order.
+    /// 1 after a proper end of the image.
     pub const DONE: usize = 80;
     /// Chunks consumed since the start.
     pub const TAIL: usize = 128;
-    /// Futex that the engine raises and wakes.
+    /// Futex by which the engine wakes pagewalk.
     pub const HEAD_WAKE: usize = 192;
-    /// While pagewalk sleeps on `HEAD_WAKE`, until how many chunks are complete; else 0.
+    /// While pagewalk sleeps on `HEAD_WAKE`: the number of complete chunks to wait for; else 0.
     pub const READER_SLEEPS: usize = 200;
-    /// Futex that pagewalk raises and wakes.
+    /// Futex by which pagewalk wakes the engine.
     pub const TAIL_WAKE: usize = 208;
     /// Set while the engine sleeps on `TAIL_WAKE`.
     pub const WRITER_SLEEPS: usize = 216;
-    /// A second futex that the engine raises and wakes.
+    /// A second futex by which the engine wakes pagewalk.
     pub const HELP_WAKE: usize = 256;
-    /// As `READER_SLEEPS`, of those on `HELP_WAKE`.
+    /// As `READER_SLEEPS`, for `HELP_WAKE`.
     pub const HELPER_SLEEPS: usize = 264;
     /// Bytes valid in each chunk slot, 32 bits each.
     pub const CHUNK_USED: usize = 1024;
@@ -88,19 +87,18 @@ pub mod kind {
     pub const SPIN: u8 = 20;
 }
 
-/// Most slots of one block: a little more than the engine ever makes.
+/// Most slots of one block: slightly more than the engine ever makes.
 pub const MAX_SLOTS: usize = 4096;
 /// Most instructions of one block.
 pub const MAX_INSTRUCTIONS: usize = 2048;
-/// Most blocks that one stream may define, and most paths through them; block numbers lie below. It bounds the
-/// decoder's memory.
+/// Most blocks of a stream, and most paths through them; block numbers lie below. Bounds the decoder's memory.
 pub const MAX_BLOCKS: usize = 1 << 24;
 
 /// Bits 63 to 31 of a block header, all ones, after a shift by 31.
 const BLOCK_HEADER: u64 = (1 << 33) - 1;
 /// Bits of a block number in its header.
 const NUMBER_BITS: u32 = 24;
-/// In a block header, for a block of so many slots or more.
+/// In a block header: this many slots or more.
 const SLOTS_MANY: u64 = 127;
 
 const _: () = assert!(MAX_BLOCKS == 1 << NUMBER_BITS);
@@ -128,7 +126,7 @@ const fn block_number(header: u64) -> u32 {
     header as u32 & (MAX_BLOCKS as u32 - 1)
 }
 
-/// The slots of the whole block as a block header tells them. [`SLOTS_MANY`] and more look alike.
+/// The slots of the whole block, from its header. [`SLOTS_MANY`] stands for all larger numbers.
 #[inline(always)]
 const fn slots_told(header: u64) -> usize {
     (header >> NUMBER_BITS & SLOTS_MANY) as usize
@@ -139,12 +137,12 @@ const fn event_parts(word: u64) -> Option<(u8, usize)> {
     if word >> 62 == 0b10 { Some(((word >> 56) as u8 & 63, word as u32 as usize)) } else { None }
 }
 
-/// Words of one chunk in private memory, with the place reading has come to.
+/// Words of one chunk in private memory, with the reading position.
 #[derive(Clone, Debug, Default)]
 pub struct Chunk {
     /// Number of the chunk since the stream's start.
     pub number: u64,
-    /// Words of the chunk that were read before these.
+    /// Words of the chunk read before these.
     pub skipped: usize,
     /// The words.
     pub words: Vec<u64>,
@@ -152,7 +150,7 @@ pub struct Chunk {
     pub at: usize,
 }
 
-/// Words that break the rules of the stream, with their place.
+/// Words that break the rules of the stream, with their position.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the engine's stream is malformed at word {word} of chunk {chunk}: {fault}")]
 pub struct WireError {
@@ -161,13 +159,13 @@ pub struct WireError {
     /// Number of the word in the chunk.
     pub word: usize,
     /// What is wrong.
-    pub fault: Fault,
+    pub fault: BadWord,
 }
 
-/// What is wrong with a word.
+/// Rules that words break.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
-    /// A slot word or nonsense where an execution or an event must start.
+pub enum BadWord {
+    /// Neither an execution nor an event where one must start.
     #[error("expected the header of a block or an event, found {0:#018x}")]
     NoHeader(u64),
     /// An execution of an undefined block.
@@ -176,15 +174,15 @@ pub enum Fault {
     /// A second definition.
     #[error("block {0} is defined twice")]
     RedefinedBlock(u32),
-    /// An execution with a number of slots at which no exit is.
+    /// An execution whose number of slots matches no exit.
     #[error("block {number} ran {slots} slots, but has no exit there")]
     NoExit {
         /// The block.
         number: u32,
-        /// Slot words found.
+        /// Its slots.
         slots: usize,
     },
-    /// An address that no user program has.
+    /// An address above user space.
     #[error("block {number} refers to address {address:#x}, above the 57 bits of a user address")]
     Address {
         /// The block.
@@ -210,7 +208,7 @@ pub enum Fault {
         /// What is wrong with it.
         what: &'static str,
     },
-    /// A reference size that records cannot express.
+    /// A reference size that records cannot hold.
     #[error(
         "block {number} has a reference of {bytes} bytes in slot {slot}, a size that records do not know"
     )]
@@ -222,13 +220,13 @@ pub enum Fault {
         /// The size.
         bytes: u32,
     },
-    /// More code than the decoder holds.
+    /// More blocks than the decoder accepts.
     #[error("the program has run more than {MAX_BLOCKS} blocks of code, or paths through blocks")]
     TooMuchCode,
-    /// An event of a kind unknown to this version.
+    /// An event kind unknown to this version.
     #[error("unknown event kind {0}")]
     UnknownEvent(u8),
-    /// An event whose words do not fit in the chunk.
+    /// An event longer than the rest of the chunk.
     #[error("an event of kind {kind} has {words} words, but only {left} are left in the chunk")]
     EventTooLong {
         /// The event's kind.
@@ -238,7 +236,7 @@ pub enum Fault {
         /// Words after the header.
         left: usize,
     },
-    /// An event whose payload is not as its kind says.
+    /// An event whose payload does not fit its kind.
     #[error("the payload of an event of kind {kind} is wrong: {what}")]
     Payload {
         /// The event's kind.

@@ -1,4 +1,4 @@
-//! The engine's counts against those of Valgrind's Cachegrind, and at faults against what the program does.
+//! Compares the engine's counts with Valgrind's Cachegrind, and at faults with what the program does.
 
 use pagewalk_capture::engine::{Engine, Options};
 use pagewalk_capture::{Host, RingSource, Session};
@@ -31,14 +31,14 @@ fn compile(folder: &Path, name: &str) -> PathBuf {
     program
 }
 
-/// What one run made.
+/// The counts of one run.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Counts {
     instructions: u64,
-    /// Loads and modifies, as Cachegrind has no word for a modify.
+    /// Loads and modifies; Cachegrind has no modifies.
     reads: u64,
     writes: u64,
-    /// References by address, since the last marker: earlier the place may have been something else's.
+    /// References by address since the last marker: before that, the place may have had another owner.
     places: HashMap<u64, u64>,
     markers: Vec<u64>,
 }
@@ -67,17 +67,17 @@ fn consume(mut source: RingSource) -> Counts {
     counts
 }
 
-/// The environment in which a program runs as under Valgrind's own tools, and those.
+/// The environment in which a program runs as under Valgrind's own tools, and these tools.
 fn compared(engine: &Engine) -> [(&'static str, &OsStr); 2] {
     [("VALGRIND_LIB", engine.folder().as_os_str()), ("PAGEWALK_IMAGE_OF_VALGRIND", OsStr::new("1"))]
 }
 
-/// Runs a program as under Valgrind's own tools: what is compared with those.
+/// Runs a program as under Valgrind's own tools, for comparison with these.
 fn run(engine: &Engine, program: &Path) -> Counts {
     run_in(engine, program, &compared(engine))
 }
 
-/// Runs a program that starts no other, in an environment of its own.
+/// Runs a program that starts no other, in its own environment.
 fn run_in(engine: &Engine, program: &Path, environment: &[(&str, &OsStr)]) -> Counts {
     let session = Session::new("valgrind", Host::detect()).unwrap();
     let log = session.directory().join("log");
@@ -92,7 +92,7 @@ fn run_in(engine: &Engine, program: &Path, environment: &[(&str, &OsStr)]) -> Co
     seen.pop().unwrap()
 }
 
-/// Instructions, data reads and data writes as Cachegrind counts them.
+/// Instructions, data reads and data writes in Cachegrind's count.
 fn cachegrind(engine: &Engine, program: &Path) -> [u64; 3] {
     let output = Command::new(engine.launcher())
         .env_clear()
@@ -130,8 +130,8 @@ fn counts_equal_cachegrinds() {
     }
 }
 
-/// What comes before a faulting instruction in its block counts once, also when the program goes on at the
-/// instruction; the instruction itself counts when it is done; what comes after it, if the program goes on.
+/// What precedes a faulting instruction in its block counts once, even if the program resumes at the instruction; the
+/// instruction itself counts when it completes; what follows it, if the program goes on.
 #[test]
 fn a_handled_fault_counts_what_was_done() {
     let engine = engine();
@@ -144,7 +144,7 @@ fn a_handled_fault_counts_what_was_done() {
     );
 }
 
-/// A processor translates the address of a load whether or not anybody uses its value.
+/// A processor translates a load's address whether or not its value is used.
 #[test]
 fn loads_of_unused_values_count() {
     let engine = engine();

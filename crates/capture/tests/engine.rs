@@ -1,7 +1,7 @@
-//! The engine by itself: built for the Valgrind of this host, and running real programs with nobody
-//! listening, with a listener that dies, and without changing what they do.
+//! The engine by itself: built for this host's Valgrind; and running real programs without a listener, or with one that
+//! dies, without changing their behaviour.
 
-use pagewalk_capture::engine::{Engine, EngineError, Found, Options};
+use pagewalk_capture::engine::{Engine, EngineError, EngineStatus, Options};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, accept, bind, listen, socket};
 use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;
@@ -56,12 +56,12 @@ fn two_that_build_at_the_same_time_agree() {
     assert_eq!(names.len(), 1, "left behind: {names:?}");
 }
 
-/// A build is told before it begins, part by part, and once; looking for an engine builds none.
+/// A build is reported before it begins and part by part, once; looking for an engine builds none.
 #[test]
 fn a_build_is_told_part_by_part() {
     let cache = tempfile::tempdir().unwrap();
     let options = Options { cache: Some(cache.path().to_owned()), ..Options::default() };
-    let Found::Valgrind { version, folder, .. } = Engine::find(&options).unwrap() else {
+    let EngineStatus::Valgrind { version, folder, .. } = Engine::find(&options).unwrap() else {
         panic!("it is built")
     };
     assert!(version.starts_with("3.") && !folder.exists());
@@ -120,7 +120,7 @@ fn without_a_listener_the_program_runs_on() {
     assert!(output.status.success());
 }
 
-/// The listener takes the ring and goes away without reading a word of it; two chunks are soon full.
+/// The listener takes the ring and leaves without reading; two chunks are soon full.
 #[test]
 fn when_the_listener_dies_the_program_runs_on() {
     let folder = tempfile::tempdir().unwrap();
@@ -136,7 +136,7 @@ fn when_the_listener_dies_the_program_runs_on() {
     assert!(output.status.success());
 }
 
-/// A 32-bit program, in the fewest bytes that the kernel takes: `exit(42)`.
+/// A 32-bit program in the fewest bytes that the kernel accepts: `exit(42)`.
 fn write_32_bit_program(path: &Path) {
     const BASE: u32 = 0x0804_8000;
     let mut elf: Vec<u8> = b"\x7fELF\x01\x01\x01".to_vec();

@@ -1,4 +1,4 @@
-//! Programs that execute programs, natively and under the engine: they must print the same and be followed.
+//! Programs that execute programs, natively and under the engine: they print the same and are followed.
 
 mod native;
 
@@ -36,12 +36,12 @@ fn every_way_to_execute_a_program_ends_as_natively() {
     let different: Vec<(&str, &str)> = pairs.filter(|(ours, theirs)| ours != theirs).collect();
     assert!(different.is_empty(), "{different:#?}");
     assert_eq!((output.lines().count(), status), (expected.lines().count(), native_status));
-    // Each image that was begun (it tells its end as the number of its arguments) has a stream, beside the first and
-    // its children.
+    // Each started image (it reports its end as its number of arguments) has a stream, besides the first and its
+    // children.
     let begun = native.lines().filter(|line| line.starts_with("   status") && !line.ends_with(" 0")).count();
     assert_eq!(images.len(), 1 + 47 + begun, "{begun}");
     let lost: Vec<&str> = images.iter().flat_map(|image| &image.lost).map(String::as_str).collect();
-    // Where the kernel has been told what runs other processors' programs, it is asked.
+    // If the kernel was told what runs other processors' programs, it decides.
     assert!(lost.iter().all(|what| what.starts_with("what foreign does, which runs untraced")), "{lost:?}");
 }
 
@@ -57,7 +57,7 @@ fn who_looks_at_a_program_sees_the_program() {
     assert!(native.contains("comm: seen") && native.contains("cmdline: another name and an argument"));
 }
 
-/// What a child that borrows its parent's memory writes is there, and the parent waits for it: see `children.c`.
+/// What a child writes in borrowed memory is there, and the parent waits for it: see `children.c`.
 #[test]
 fn children_are_begun_as_natively() {
     let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -83,7 +83,7 @@ fn a_program_from_memory_is_called_by_its_file() {
     assert_eq!((output.as_str(), status.code()), ("memfd:mine\n", Some(0)));
 }
 
-/// Under a root of its own, where neither /proc nor Valgrind is: see `rooted.c`.
+/// Under another root, without /proc and Valgrind: see `rooted.c`.
 #[test]
 fn under_another_root_programs_run_and_forks_are_followed() {
     let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -101,7 +101,7 @@ fn under_another_root_programs_run_and_forks_are_followed() {
     assert!(lost.len() == 4 && lost.iter().all(|what| what.ends_with(reason)), "{lost:?}");
 }
 
-/// Where the process keeps files from itself, which their rights do not show: see `landlocked.c`.
+/// The process forbids itself files whose permissions do not show it: see `landlocked.c`.
 #[test]
 fn under_landlock_programs_run() {
     let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -139,7 +139,7 @@ fn a_program_without_room_beside_the_engine_runs_untraced() {
     }
 }
 
-/// What the engine writes and opens counts for none of the program's limits: see `limited.c`.
+/// What the engine writes and opens does not count for the program's limits: see `limited.c`.
 #[test]
 fn limits_of_files_are_the_programs() {
     let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -176,7 +176,7 @@ fn many_threads_live_together() {
     }
 }
 
-/// As at the kernel's limit, the thread is not begun.
+/// As at the kernel's limit, the thread does not start.
 #[test]
 fn at_the_limit_of_threads_the_program_goes_on_untraced() {
     let folder = tempfile::tempdir().unwrap();

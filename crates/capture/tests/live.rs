@@ -15,7 +15,7 @@ fn engine() -> Engine {
         .expect("the engine builds on this host")
 }
 
-/// Has programs begin, and lie in memory, as under Valgrind's own tools.
+/// Makes programs start, and lie in memory, as under Valgrind's own tools.
 const OF_VALGRIND: (&str, &str) = ("PAGEWALK_IMAGE_OF_VALGRIND", "1");
 
 /// What a consumer saw of one process image.
@@ -24,7 +24,7 @@ struct Seen {
     events: Vec<Event>,
     refs: u64,
     instructions: u64,
-    /// As Lackey would have written it; only where asked for.
+    /// As Lackey would have written it; only on request.
     text: Vec<u8>,
 }
 
@@ -54,14 +54,14 @@ fn consume(mut source: RingSource, keep_text: bool) -> Seen {
     Seen { header, events, refs, instructions, text: writer.finish().unwrap() }
 }
 
-/// Runs a program under the engine, with no environment but Valgrind's; gives its images in order of start.
+/// Runs a program under the engine, with only Valgrind's environment; returns its images in order of start.
 fn run(engine: &Engine, program: &Path, keep_text: bool) -> (ExitStatus, Vec<Seen>) {
     let session = Session::new("valgrind", Host::detect()).unwrap();
     let log = session.directory().join("log");
     let socket = session.socket_path();
     let mut command = engine.command::<&OsStr>(Some(&socket), &log, &[], program.as_os_str(), &[]);
     command.env_clear().env("VALGRIND_LIB", engine.folder());
-    // What is compared with Valgrind's own tools must run as under them.
+    // For comparison, it must run as under Valgrind's own tools.
     command.envs(keep_text.then_some(OF_VALGRIND));
     let seen = Mutex::new(vec![]);
     let status = session.run(command, |source| {
@@ -85,7 +85,7 @@ fn compile(folder: &Path, name: &str, options: &[&str], source: &str) -> PathBuf
     program
 }
 
-/// The text of Lackey for the same program in the same environment.
+/// Lackey's text for the same program in the same environment.
 fn lackey(engine: &Engine, folder: &Path, program: &Path) -> String {
     let log = folder.join("lackey");
     let status = Command::new(engine.launcher())
@@ -122,7 +122,7 @@ fn assert_equals_lackey(name: &str, options: &[&str], source: &str, least_lines:
     assert!(instructions + seen.refs as usize > least_lines, "{instructions} instructions");
 }
 
-/// Every way of referring to memory that compilers and C libraries use, without a library around it.
+/// Every way in which compilers and C libraries refer to memory, without a library.
 #[test]
 fn instructions_of_many_kinds_equal_lackeys() {
     let source = r#"
@@ -266,12 +266,12 @@ fn threads_forks_and_execs_are_told_and_followed() {
     assert_eq!(parent.count(|event| *event == Event::Fork { child: child.header.pid }), 1);
     assert_eq!(parent.events.last(), Some(&Event::Exit { status: 5 }));
     assert!(parent.refs > 1_200_000, "{}", parent.refs);
-    // The exec that failed is followed by its result; the one that succeeded is the last thing told.
+    // The failed exec is followed by its result; the successful one is the last event.
     assert_eq!(child.count(|event| matches!(event, Event::Exec { .. })), 2);
     assert_eq!(child.events.last(), Some(&Event::Exec { path: "/bin/true".into() }));
 }
 
-/// What the kernel keeps over a fork is told again, and what a thread's end says is not the program's.
+/// What the kernel keeps over a fork is reported again, and a thread's exit status is not the program's.
 #[test]
 fn a_fork_keeps_advice_and_no_end_of_a_thread() {
     let source = r#"
@@ -311,13 +311,13 @@ fn a_fork_keeps_advice_and_no_end_of_a_thread() {
             _ => None,
         })
         .collect();
-    // The kernel cuts mappings where other advice begins.
+    // The kernel divides mappings where the advice changes.
     let all = |advice: i32| -> u64 { advised.iter().filter(|of| of.2 == advice).map(|of| of.1).sum() };
     assert_eq!((all(14), all(15)), (4 << 20, 2 << 20), "{advised:x?}");
     assert_eq!((advised[0].0, advised.last().unwrap().0), (0x100_0000_0000, 0x100_0000_0000 + (6 << 20)));
 }
 
-/// A process that runs on another stack may have unmapped its first one, which has no segment to look for then.
+/// A process on another stack may have unmapped its first one, whose segment is then missing.
 #[test]
 fn a_fork_without_the_first_stack_is_told() {
     let source = r#"

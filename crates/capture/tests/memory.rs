@@ -1,5 +1,5 @@
-//! Programs that care where their memory lies, or ask the kernel for more than Valgrind gives: natively and under the
-//! engine they must print the same.
+//! Programs that depend on where their memory lies, or ask the kernel for more than Valgrind gives: they print the same
+//! natively and under the engine.
 
 mod native;
 
@@ -7,7 +7,7 @@ use native::{Image, compile, compile_with, followed, natively};
 use pagewalk_trace::{Event, Mapping};
 use std::process::ExitStatus;
 
-/// Runs one of the programs beside these tests both ways; its image, and what it printed.
+/// Runs one of the test programs both ways; returns its image, and its output.
 fn same(name: &str, argument: &str) -> (Image, String) {
     same_with(name, argument, &[])
 }
@@ -28,7 +28,7 @@ fn mappings(image: &Image) -> impl Iterator<Item = &Mapping> {
     })
 }
 
-/// Arrays larger than the core counts, wherever the program lies: see `zeros.c`.
+/// Arrays larger than the core supports, anywhere in the program: see `zeros.c`.
 #[test]
 fn arrays_of_any_size_are_there() {
     let bare = ["-DBARE", "-nostdlib", "-static-pie", "-fPIE", "-mcmodel=large"];
@@ -51,14 +51,14 @@ fn arrays_of_any_size_are_there() {
     }
 }
 
-/// Six hundred mappings of all kinds, moved, grown and taken back: see `placement.c`.
+/// Six hundred mappings of all kinds, moved, grown and undone: see `placement.c`.
 #[test]
 fn mappings_lie_where_the_kernel_puts_them() {
     let (image, output) = same("placement", "");
     assert!(output.lines().count() == 600 && image.lost.is_empty(), "{:?}", image.lost);
 }
 
-/// Code of files that is written by another way than the one it runs by: see `rewritten.c`.
+/// Code of files that is written through another mapping or right: see `rewritten.c`.
 #[test]
 fn code_that_is_written_elsewhere_is_not_stale() {
     let ways = ["memfd", "shm", "unlinked", "private", "late", "call", "views", "threads", "child", "patch"];
@@ -68,21 +68,21 @@ fn code_that_is_written_elsewhere_is_not_stale() {
     }
 }
 
-/// What handlers of faults are told, also of code that ends where nothing can be fetched: see `faulting.c`.
+/// What fault handlers see, also for code that ends where nothing can be fetched: see `faulting.c`.
 #[test]
 fn faults_are_told_as_natively() {
     let (image, output) = same("faulting", "");
     assert!(output.lines().count() == 47 && image.lost.is_empty(), "{output} {:?}", image.lost);
 }
 
-/// Also where the engine makes a call with others, and where a signal interrupts it: see `registers.c`.
+/// Registers around calls that the engine makes differently, or that a signal interrupts: see `registers.c`.
 #[test]
 fn arguments_of_calls_stay_in_their_registers() {
     let (image, output) = same("registers", "");
     assert!(output.lines().count() == 15 && !output.contains("differs") && image.lost.is_empty(), "{output}");
 }
 
-/// Over two thousand calls with wrong arguments, all in one test as each is short: see `wrong.c`.
+/// Over two thousand calls with wrong arguments, in one test since each is short: see `wrong.c`.
 #[test]
 fn wrong_arguments_are_answered_as_natively() {
     for (what, calls) in [("some", 50), ("all", 2_000)] {
@@ -126,7 +126,7 @@ fn more_mappings_than_valgrinds_table_are_followed() {
     assert!(image.lost.is_empty() && mappings(&image).count() > 20_000);
 }
 
-/// Down to its limit, far below the stack pointer. How many pages that are depends on where the stack begins.
+/// Down to the stack's limit, far below the stack pointer. The number of pages depends on where the stack begins.
 #[test]
 fn the_stack_may_be_touched_down_to_its_limit() {
     let folder = tempfile::tempdir().unwrap();
@@ -135,7 +135,7 @@ fn the_stack_may_be_touched_down_to_its_limit() {
     assert!(images[0].references > 1_900, "{}", images[0].references);
 }
 
-/// On a host without AVX-512 the instruction ends the programs natively as well.
+/// Without AVX-512 the instruction ends the programs natively as well.
 #[test]
 fn a_program_goes_on_untraced_where_the_engine_cannot() {
     let (image, output) = same("leaving", "");

@@ -1,4 +1,4 @@
-//! Sessions with engines that are not Valgrind: this test program, started again, speaks the protocol itself.
+//! Sessions with engines other than Valgrind: this test program, started again, speaks the protocol itself.
 
 mod fake_engine;
 
@@ -17,12 +17,12 @@ use std::time::{Duration, Instant};
 const ROLE: &str = "PAGEWALK_TEST_ROLE";
 const SOCKET: &str = "PAGEWALK_TEST_SOCKET";
 const BLOCK: u32 = 3;
-/// Each execution of the block: two references, three instructions.
+/// Each block execution: two references, three instructions.
 const EXECUTIONS: u64 = 20_000;
 
 // ---- the engine's side ----
 
-/// Starts this program again as an engine that its parent does not wait for, as daemons do.
+/// Starts this program again as an engine that its parent does not wait for, like a daemon.
 #[allow(clippy::zombie_processes, reason = "outliving its parent is what it is for")]
 fn spawn_engine(role: &str, socket: &Path) -> u64 {
     u64::from(engine_command(role, socket).spawn().unwrap().id())
@@ -80,7 +80,7 @@ fn play(role: &str, socket: &Path) -> i32 {
             let mut engine = open(socket, 0);
             execute(&mut engine, EXECUTIONS);
             engine.publish();
-            // Never published, so it must not be seen.
+            // Not published, so it must not be visible.
             execute(&mut engine, 1);
             std::thread::sleep(Duration::from_millis(50));
             kill_self()
@@ -90,7 +90,7 @@ fn play(role: &str, socket: &Path) -> i32 {
             if execute(&mut engine, u64::MAX) { 1 } else { 33 }
         }
         "fork" => {
-            // The child connects when its parent has long ended.
+            // The child connects long after its parent's end.
             let child = spawn_engine("late child", socket);
             let mut engine = open(socket, 0);
             engine.event(kind::FORK, &[child]);
@@ -179,7 +179,7 @@ fn play_hostile(role: &str, socket: &Path) -> i32 {
         _ => {}
     }
     engine.wake_readers(u64::MAX);
-    // Until the session has had enough of it.
+    // Until the session gives up on it.
     while !engine.reader_is_gone() {
         std::thread::sleep(Duration::from_millis(1));
     }
@@ -227,7 +227,7 @@ fn session() -> Session {
     Session::new("test engine 1", host).unwrap()
 }
 
-/// Runs an engine in a role; gives what was seen of its streams in order of their numbers.
+/// Runs an engine in a role; returns what was seen of its streams, by number.
 fn run(session: &Session, role: &str) -> (Result<ExitStatus, CaptureError>, Vec<Seen>) {
     run_and_consume(session, role, consume)
 }

@@ -12,7 +12,7 @@ mod trace;
 
 pub use advise::Advise;
 pub use layout::{Layout, LayoutAnalyze, LayoutCommand, LayoutPlan, LayoutRun, Planner};
-pub use line::{Line, command_line, read};
+pub use line::{Request, command_line, read};
 pub use plans::{Apply, Undo, Verify};
 pub use probe::Probe;
 pub use promote::{Promote, SamplerChoice};
@@ -27,7 +27,7 @@ use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-/// Most columns of help.
+/// Widest help, in columns.
 const WIDEST: usize = 100;
 
 const AFTER_HELP: &str = "Exit codes: 0 done, 1 failed, 2 usage, 3 bad input file, 4 this host cannot, \
@@ -44,41 +44,41 @@ pub struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Run a program, simulate its address translation while it runs, and say who pays and what would help
+    /// Run a program, simulate its address translation while it runs, and show what costs time and what would help
     Profile(Profile),
     /// Run a program and keep its reference stream in a .pwt file
     Record(Record),
-    /// Drive recorded streams, or a program, through machines
+    /// Simulate machines over recorded streams, or over a running program
     Simulate(Simulate),
     /// Run a study: many machines, families of TLBs and miss-ratio curves over many streams
     Sweep(Sweep),
     /// Run a program at its own speed and count a TLB's misses by page faults
     Trap(Trap),
-    /// Say how many entries TLBs of several designs would need for a live process's memory
+    /// Say how many entries TLBs of several designs need for a live process's memory
     Contiguity(Contiguity),
-    /// Say who fights for the sets of a TLB, and run programs with their libraries where a plan wants them
+    /// Show which pages compete for a TLB's sets, and run programs with their libraries at planned addresses
     Layout(Layout),
     /// Measure this host's TLBs, walks, caches and kernel costs by timing, and write a machine file
     Probe(Probe),
-    /// Forecast what huge pages would buy a program, range by range, and plan it
+    /// Forecast, range by range, what a program gains from huge pages, and write a plan
     Advise(Advise),
     /// Run an unmodified program as a plan wants it: ranges on huge pages, libraries at their places
     Apply(Apply),
-    /// Measure what a plan brings, beside its forecast, and say of each range whether it took and why not
+    /// Measure what a plan saves, next to its forecast, and say for each range whether it took effect, or why not
     Verify(Verify),
-    /// Bring the planned ranges of a running process back to small pages
+    /// Return the planned ranges of a running process to small pages
     Undo(Undo),
-    /// Bring a running process's memory onto huge pages where its TLB misses have paid for that
+    /// Put a running process's memory on huge pages where TLB misses already cost a share of the promotion
     Promote(Promote),
-    /// Look at, check and convert traces
+    /// Inspect, check and convert traces
     Trace(Trace),
-    /// The library of machines
+    /// List, show and check machines
     Machines(Machines),
-    /// Make the HTML report from a saved result
+    /// Make an HTML report from a saved result
     Report(Report),
-    /// The kinds of results, the JSON Schema of each, and the pages of metrics and of policies
+    /// List the kinds of results, their JSON Schemas, and the reference of metrics and policies
     Schema(Schema),
-    /// What this host can do, and what would enable the rest
+    /// Show what this host supports, and how to enable the rest
     Doctor(Doctor),
     /// Print a completion script for a shell
     Completions(Completions),
@@ -89,8 +89,7 @@ pub enum Command {
 /// What to print, and how much.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct Style {
-    /// Print JSON instead of text, on standard output (after what the program printed there; -o FILE.json keeps
-    /// them apart)
+    /// Print JSON instead of text, on standard output (after the program's own output; -o FILE.json keeps them apart)
     #[arg(long)]
     pub json: bool,
     /// Print nothing but the results
@@ -111,12 +110,12 @@ impl From<Style> for Noise {
     }
 }
 
-/// `--json` of a command that runs a program.
+/// Help of `--json` for commands that run a program.
 const AFTER_THE_PROGRAM: &str = "Print JSON on standard output, after what the program printed there";
-/// The same where no program prints there.
+/// Help of `--json` where no program prints.
 const INSTEAD_OF_TEXT: &str = "Print JSON instead of text, on standard output";
 
-/// The result of a command that acts on programs, as data, and how much is said beside it.
+/// Output options of commands that act on programs.
 #[derive(Clone, Debug, Args)]
 pub struct Data {
     /// Print JSON on standard output
@@ -125,21 +124,21 @@ pub struct Data {
     /// Write the same JSON here
     #[arg(short, long, value_name = "FILE.json", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
-    /// Say nothing but what was asked for and errors
+    /// Print only the results and errors
     #[arg(short, long)]
     pub quiet: bool,
 }
 
-/// Which part of the stream counts.
+/// The region of interest.
 #[derive(Clone, Debug, Default, Args)]
-pub struct Region {
+pub struct RegionOfInterest {
     /// Begin at the program's first marker with this number (PAGEWALK_MARK of pagewalk.h sets one)
     #[arg(long, value_name = "ID")]
     pub from_marker: Option<u64>,
     /// End at the next marker with this number
     #[arg(long, value_name = "ID")]
     pub to_marker: Option<u64>,
-    /// Leave out the first N instructions (of the region, if markers choose one)
+    /// Skip the first N instructions (of the region, if markers choose one)
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub skip: u64,
     /// End after N instructions
@@ -147,9 +146,9 @@ pub struct Region {
     pub max_instructions: Option<u64>,
 }
 
-impl From<Region> for WindowSpec {
-    fn from(region: Region) -> WindowSpec {
-        let Region { from_marker, to_marker, skip, max_instructions } = region;
+impl From<RegionOfInterest> for WindowSpec {
+    fn from(region: RegionOfInterest) -> WindowSpec {
+        let RegionOfInterest { from_marker, to_marker, skip, max_instructions } = region;
         WindowSpec { from_marker, to_marker, skip, max_instructions }
     }
 }
@@ -174,9 +173,9 @@ impl From<Thp> for ThpMode {
 /// Which machines and which kernel.
 #[derive(Clone, Debug, Args)]
 pub struct Model {
-    /// Machine to simulate: a name from `pagewalk machines list`, a .toml file, or `host`, what `pagewalk probe --save`
-    /// found, else the library's machine of this CPU; may be given several times.
-    /// Default: the host's CPU if the library has it, else golden_cove
+    /// Machine to simulate: a name from `pagewalk machines list`, a .toml file, or `host`: the machine of `pagewalk
+    /// probe --save`, else the library's machine of this CPU; may be given several times. Default: the host's CPU if
+    /// the library has it, else golden_cove
     #[arg(short, long = "machine", value_name = "MACHINE")]
     pub machines: Vec<String>,
     /// Transparent huge page mode of the baseline. Default: the recording host's
@@ -188,19 +187,19 @@ pub struct Model {
 pub struct Profile {
     #[command(flatten)]
     pub model: Model,
-    /// Write the result here: to a name that ends in .html the report, in .json the data; may be given
-    /// several times
+    /// Write the result here: the report if the name ends in .html, the data if it ends in .json; may be given several
+    /// times
     #[arg(short, long = "output", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub outputs: Vec<PathBuf>,
     #[command(flatten)]
-    pub region: Region,
+    pub region: RegionOfInterest,
     #[command(flatten)]
     pub style: Style,
-    /// Run it with each shared object where this plan says: as `layout run`, under the engine. All else lies where it
-    /// would have
+    /// Place each shared object where this plan says, as `layout run` does, under the engine. Everything else keeps its
+    /// address
     #[arg(long, value_name = "PLAN.toml", value_hint = ValueHint::FilePath)]
     pub layout: Option<PathBuf>,
-    /// Most threads that a process has at a time. Default: the kernel's limit, up to 32,768
+    /// Most threads of a process at one time. Default: the kernel's limit, up to 32,768
     #[arg(long, value_name = "N", value_parser = numbers::threads)]
     pub max_threads: Option<u32>,
     /// The program and its arguments, after `--`
@@ -208,40 +207,40 @@ pub struct Profile {
     pub command: Vec<OsString>,
 }
 
-/// What a recording keeps of the addresses of data.
+/// What a recording keeps of data addresses.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub enum GrainChoice {
-    /// All
+    /// Every bit
     #[default]
     Byte,
-    /// The 4 KiB page
+    /// Only the 4 KiB page
     Page,
 }
 
 #[derive(Debug, Args)]
 pub struct Record {
-    /// The trace file. A program that starts others gets files numbered in order of start beside it
+    /// The trace file. If the program starts others, their traces get this name with a number, in order of start
     #[arg(short, long, value_name = "T.pwt", default_value = "pagewalk.pwt", value_hint = ValueHint::FilePath)]
     pub output: PathBuf,
-    /// What is kept of the addresses of data. Pages are all that TLBs see, and make smaller files; machines with caches
-    /// need bytes
+    /// What to keep of data addresses. Pages are all that TLBs see, and make smaller files; machines with caches need
+    /// bytes
     #[arg(long, value_enum, default_value_t)]
     pub grain: GrainChoice,
     #[command(flatten)]
-    pub region: Region,
-    /// Run it with each shared object where this plan says: as `layout run`, under the engine. All else lies where it
-    /// would have
+    pub region: RegionOfInterest,
+    /// Place each shared object where this plan says, as `layout run` does, under the engine. Everything else keeps its
+    /// address
     #[arg(long, value_name = "PLAN.toml", value_hint = ValueHint::FilePath)]
     pub layout: Option<PathBuf>,
     #[arg(long, help = AFTER_THE_PROGRAM)]
     pub json: bool,
-    /// Print nothing but errors, and what --json asks for
+    /// Print only errors, and the output of --json
     #[arg(short, long)]
     pub quiet: bool,
-    /// Print what the engine itself said, too
+    /// Also print the engine's own messages
     #[arg(short, long, conflicts_with = "quiet")]
     pub verbose: bool,
-    /// Most threads that a process has at a time. Default: the kernel's limit, up to 32,768
+    /// Most threads of a process at one time. Default: the kernel's limit, up to 32,768
     #[arg(long, value_name = "N", value_parser = numbers::threads)]
     pub max_threads: Option<u32>,
     /// The program and its arguments, after `--`
@@ -253,51 +252,52 @@ pub struct Record {
 pub struct Simulate {
     #[command(flatten)]
     pub model: Model,
-    /// Simulate the alternatives of `profile` too
+    /// Also simulate the alternatives of `profile`
     #[arg(long)]
     pub what_if: bool,
-    /// A kernel that builds superpages as the stream runs, beside the host's; may be given several times.
-    /// Policies: fixed, asap, asap-4-64, approx-online, online, linux, freebsd, ingens, eager, hawkeye,
-    /// candidates; offline, which knows the future and reads the trace again for each replay
+    /// A kernel that builds superpages as the stream runs, compared with the host's; may be given several times.
+    /// Policies: fixed, asap, asap-4-64, approx-online, online, linux, freebsd, ingens, eager, hawkeye, candidates; and
+    /// offline, which knows the future and rereads the trace for each replay
     #[arg(long = "os", value_name = "POLICY[:KEY=VALUE,…]")]
     pub kernels: Vec<String>,
-    /// Run the threads of each trace on N cores, in order of their appearance; those of all traces with --quantum or
-    /// --switch-at
+    /// Run the threads of each trace on N cores, in order of appearance; with --quantum or --switch-at, the threads of
+    /// all traces
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=16))]
     pub cores: Option<u8>,
     /// Run all traces together, in turns of N instructions
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub quantum: Option<u64>,
-    /// Run all traces together, in turns that end where a process makes one of these system calls, such as
-    /// read,poll or a number; a parent that waits for a child gets no turn before that has ended. With --quantum,
-    /// after N instructions too
+    /// Run all traces together, in turns that end when a process makes one of these system calls, given by name or
+    /// number: read,poll. A parent that waits for a child gets no turn until the child ends. With --quantum, turns also
+    /// end after N instructions
     #[arg(long, value_name = "CALL,…", value_delimiter = ',')]
     pub switch_at: Vec<String>,
-    /// Beside full simulation, simulate the TLB by the misses of a host's of N slots alone, as Tapeworm did, and say
-    /// what counting every nested miss would overstate
+    /// Also simulate the TLB from the misses of a host TLB with N slots, as Tapeworm did, and report by how much
+    /// counting every nested miss overstates
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65536))]
     pub by_traps: Option<u32>,
-    /// With --quantum or --switch-at: pages of files that are mapped without the right to write are global, one TLB
-    /// entry for all processes that map them alike
+    /// With --quantum or --switch-at: read-only pages of files are global, so processes that map them alike share one
+    /// TLB entry
     #[arg(long)]
     pub global_files: bool,
-    /// As if each trace's shared objects lay where this plan says: what changes are the sets that their pages fall
-    /// into. A program is run with them there
+    /// Place each trace's shared objects where this plan says. Only the sets that their pages fall into change. A
+    /// program runs with them there
     #[arg(long, value_name = "PLAN.toml", value_hint = ValueHint::FilePath)]
     pub layout: Option<PathBuf>,
-    /// Put the programs into an operating system of this structure, whose kernel and servers touch pages of their own
-    /// at each system call: a name from the library (ultrix, osf1, mach3, mach3_afs_in, mach3_afs_out) or a .toml file
+    /// Simulate the programs in an operating system of this structure, whose kernel and servers touch pages of their
+    /// own at each system call: a name from the library (ultrix, osf1, mach3, mach3_afs_in, mach3_afs_out) or a .toml
+    /// file
     #[arg(long, value_name = "STRUCTURE")]
     pub structure: Option<String>,
-    /// Write the result here: to a name that ends in .html the report, in .json the data; may be given
-    /// several times
+    /// Write the result here: the report if the name ends in .html, the data if it ends in .json; may be given several
+    /// times
     #[arg(short, long = "output", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub outputs: Vec<PathBuf>,
     #[command(flatten)]
-    pub region: Region,
+    pub region: RegionOfInterest,
     #[command(flatten)]
     pub style: Style,
-    /// Most threads that a process has at a time. Default: the kernel's limit, up to 32,768
+    /// Most threads of a process at one time. Default: the kernel's limit, up to 32,768
     #[arg(long, value_name = "N", value_parser = numbers::threads, conflicts_with = "traces")]
     pub max_threads: Option<u32>,
     /// Traces to read
@@ -308,25 +308,25 @@ pub struct Simulate {
     pub command: Vec<OsString>,
 }
 
-/// `--json` of a study: no program prints beside it, and the same stands in a file.
+/// Help of `--json` for a study, where no program prints and a file holds the same.
 const SWEEP_JSON: &str = "Print JSON instead of tables, on standard output: the text of results.json, \
 which is written all the same";
 
 #[derive(Debug, Args)]
 #[command(mut_arg("json", |json| json.help(SWEEP_JSON)))]
 pub struct Sweep {
-    /// Folder to write to: results.parquet, results.json, index.html and pictures/; also recordings (traces/) and
-    /// what is done (units/), which a later run does not do again. Default: NAME.sweep, after the study's name
+    /// Folder for results.parquet, results.json, index.html and pictures/; also for recordings (traces/) and finished
+    /// work (units/), which a later run reuses. Default: NAME.sweep, after the study's name
     #[arg(short, long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
     pub output: Option<PathBuf>,
-    /// Threads to work on. Default: as many as there are processors
+    /// Worker threads. Default: one for each processor
     #[arg(long, value_name = "N")]
     pub threads: Option<NonZeroUsize>,
-    /// Study these recordings instead of the programs that the study names. What it has of one program alone is left
-    /// out, which is told
+    /// Study these recordings instead of the study's programs. Parts that name a single program are left out, with a
+    /// message
     #[arg(long, value_name = "T.pwt", num_args = 1.., value_hint = ValueHint::FilePath)]
     pub traces: Vec<PathBuf>,
-    /// Say on standard output what would run, as text, and run and write nothing
+    /// Print what would run, then exit: run nothing, write nothing
     #[arg(long)]
     pub dry_run: bool,
     #[command(flatten)]
@@ -336,14 +336,14 @@ pub struct Sweep {
     pub study: PathBuf,
 }
 
-/// Replacement that needs no hits.
+/// Replacement policies that do not look at hits.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum BlindReplacement {
     Fifo,
     Random,
 }
 
-/// `--verbose` of a run under faults.
+/// Help of `--verbose` for runs under faults.
 const TRAP_VERBOSE: &str = "Print every process image, and its mappings";
 
 #[derive(Debug, Args)]
@@ -362,11 +362,10 @@ pub struct Trap {
     /// Replacement, instead of the machine's
     #[arg(long, value_enum)]
     pub replacement: Option<BlindReplacement>,
-    /// Where the draws of `--replacement random` begin, 0 if not given. A machine that draws by itself begins at its
-    /// file's seed
+    /// Seed of `--replacement random`. Default: 0, or the seed of a machine file that already replaces at random
     #[arg(long, value_name = "N", requires = "replacement")]
     pub seed: Option<u64>,
-    /// Run the program once without us before, to tell the slowdown; its output of that run goes nowhere
+    /// First run the program once by itself, to report the slowdown; the output of that run is dropped
     #[arg(long)]
     pub native: bool,
     /// Replay every decision through the simulator's own array and compare
@@ -382,7 +381,7 @@ pub struct Trap {
     pub command: Vec<OsString>,
 }
 
-/// `--verbose` of a memory.
+/// Help of `--verbose` for `contiguity`.
 const CONTIGUITY_VERBOSE: &str = "Print every mapping";
 
 #[derive(Debug, Args)]
@@ -392,13 +391,13 @@ pub struct Contiguity {
     #[arg(short, long, value_name = "PID", required_unless_present = "command",
           value_parser = clap::value_parser!(i32).range(1..))]
     pub pid: Option<i32>,
-    /// Write the result here: to a name that ends in .html a page with pictures, in .svg the picture of run lengths, in
-    /// .json the data; may be given several times
+    /// Write the result here: a page with pictures if the name ends in .html, the picture of run lengths in .svg, the
+    /// data in .json; may be given several times
     #[arg(short, long = "output", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub outputs: Vec<PathBuf>,
     #[command(flatten)]
     pub style: Style,
-    /// Or a program to run, after `--`: it is read as it grows and at its exit, and what counts is when it had most
+    /// Or a program to run, after `--`: it is read as it grows and at its exit; the reading with most memory counts
     #[arg(last = true, value_name = "CMD", conflicts_with = "pid",
           value_hint = ValueHint::CommandWithArguments)]
     pub command: Vec<OsString>,
@@ -412,15 +411,15 @@ pub struct Machines {
 
 #[derive(Debug, Subcommand)]
 pub enum MachinesCommand {
-    /// Names, and the one that stands for this host
+    /// List the names, and the one that stands for this host
     List {
         /// Print JSON instead of text
         #[arg(long)]
         json: bool,
     },
-    /// A machine with its reach per page size
+    /// Show a machine with its reach per page size
     Show {
-        /// Print the machine file itself
+        /// Print the machine file
         #[arg(long)]
         toml: bool,
         /// Print the table as JSON
@@ -444,15 +443,15 @@ pub struct Report {
     /// Write the HTML report here
     #[arg(short, long, value_name = "REPORT.html", value_hint = ValueHint::FilePath)]
     pub output: PathBuf,
-    /// A result saved with `-o RESULT.json` or --json, or results.json of a study. Several of `profile` and `simulate`
-    /// stand side by side
+    /// A result saved with `-o RESULT.json` or --json, or results.json of a study. Several results of `profile` and
+    /// `simulate` are shown side by side
     #[arg(value_name = "RESULT.json", required = true, value_hint = ValueHint::FilePath)]
     pub results: Vec<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 pub struct Schema {
-    /// A kind, such as `result` or `pagewalk.result/2`, or `metrics` or `policies`, the page of each. Default: list all
+    /// A kind, such as `result` or `pagewalk.result/2`; or `metrics` or `policies`, each a page. Default: list all
     pub kind: Option<String>,
 }
 
@@ -471,6 +470,6 @@ pub struct Completions {
 
 #[derive(Debug, Args)]
 pub struct Man {
-    /// The command, such as `trace import`; none for the page of pagewalk itself
+    /// The command, such as `trace import`. Default: pagewalk itself
     pub command: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! How the command ends: the exit code of each fault, as `docs/reference/commands.md` lists them, or the program's own.
+//! Exit codes: one for each fault, as `docs/reference/commands.md` lists them, or the program's own.
 
 use crate::output::say;
 use pagewalk::live::tracing::End;
@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitCode, ExitStatus};
 
-/// The exit code of a command that ends by a fault.
+/// The exit code of a fault.
 pub fn by(fault: Fault) -> ExitCode {
     ExitCode::from(match fault {
         Fault::Failed => 1,
@@ -18,7 +18,7 @@ pub fn by(fault: Fault) -> ExitCode {
     })
 }
 
-/// The program's own end as our exit code: its status, or 128 and the signal's number.
+/// The program's own exit code: its status, or 128 plus the signal's number.
 pub fn as_ended(end: End) -> ExitCode {
     ExitCode::from(match end {
         End::Exit(status) => status as u8,
@@ -26,13 +26,13 @@ pub fn as_ended(end: End) -> ExitCode {
     })
 }
 
-/// The same of a child of this process.
+/// The same for a child of this process.
 pub fn as_child(status: ExitStatus) -> ExitCode {
     let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
     ExitCode::from(code as u8)
 }
 
-/// The program in our place, as if we had never been there.
+/// Replaces this process with the program.
 pub fn as_program(command: &[OsString], quiet: bool, error: &Error) -> Result<ExitCode, Error> {
     if !quiet {
         say(format!("{error}\n  it runs without the plan"));

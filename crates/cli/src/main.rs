@@ -1,4 +1,4 @@
-//! The `pagewalk` command: arguments in, calls out; the only owner of stdout and exit codes.
+//! The `pagewalk` command: parses arguments and calls the library; alone owns stdout and exit codes.
 
 mod arguments;
 mod command;
@@ -7,7 +7,7 @@ mod output;
 mod signals;
 mod terminal;
 
-use arguments::{Command, Line};
+use arguments::{Command, Request};
 use pagewalk::Error;
 use std::process::ExitCode;
 
@@ -15,9 +15,9 @@ fn main() -> ExitCode {
     let line = arguments::read(std::env::args_os().collect()).unwrap_or_else(|end| end.exit());
     signals::survive_file_limits();
     let result = match line {
-        Line::Nothing => command::start::run(),
-        Line::Version => command::version::run(),
-        Line::Command(command) => run(*command),
+        Request::Nothing => command::start::run(),
+        Request::Version => command::version::run(),
+        Request::Command(command) => run(*command),
     };
     match result {
         Ok(code) => code,

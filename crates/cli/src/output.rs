@@ -1,4 +1,4 @@
-//! Writing files and the terminal.
+//! Output: files and the terminal.
 
 use crate::arguments::{Data, Style};
 use pagewalk::output::Output;
@@ -11,7 +11,7 @@ use std::fmt;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-/// A reader that has gone away (as `head` does) is no error.
+/// Ignores a closed pipe, as `head` leaves one.
 pub fn unless_gone(outcome: io::Result<()>) -> Result<(), Error> {
     match outcome {
         Err(e) if e.kind() != ErrorKind::BrokenPipe => {
@@ -28,28 +28,28 @@ pub fn print(text: &str) -> Result<(), Error> {
 
 /// Writes to stderr. Unlike `eprint`, it does not end the work when nobody can read it.
 pub fn write_to_stderr(text: &str) {
-    // There is no place left where a failure could be told.
+    // No channel is left to report a failure on.
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }
 
-/// Says something about the work on stderr.
+/// Prints a message on stderr.
 pub fn say(message: impl fmt::Display) {
     write_to_stderr(&format!("pagewalk: {message}\n"));
 }
 
-/// Says which command follows sensibly.
+/// Suggests the next command.
 pub fn say_next(quiet: bool, command: impl fmt::Display) {
     if !quiet {
         say(format!("next: {command}"));
     }
 }
 
-/// Where results go: files opened before the work began, each with the form that its name asks for.
+/// Output files, opened before the work begins, each with the form that its name asks for.
 pub struct Files<Form>(Vec<(Output, Form)>);
 
 impl<Form: Copy> Files<Form> {
-    /// Opens every file, none of which may be one of `inputs`. `forms` are told by the ends of names; `names` says
-    /// which these are.
+    /// Opens every file; none may be one of `inputs`. `forms` maps name endings to forms; `names` lists the endings for
+    /// the error.
     pub fn open(
         paths: &[PathBuf],
         forms: &[(&str, Form)],
@@ -63,25 +63,25 @@ impl<Form: Copy> Files<Form> {
                     .or(format!("let the name end in {names}"))
             })
         };
-        // The forms first: a name that tells none makes no file.
+        // All forms before any file: a wrong name then creates nothing.
         let forms = paths.iter().map(form).collect::<Result<Vec<Form>, Error>>()?;
         let mut files = Files(Vec::new());
         paths.iter().zip(forms).try_for_each(|(path, form)| files.add(path, form, inputs))?;
         Ok(files)
     }
 
-    /// Opens one more.
+    /// Opens one more file.
     pub fn add(&mut self, path: &Path, form: Form, inputs: &[&Path]) -> Result<(), Error> {
         self.0.push((Output::open_apart(path, inputs.iter().copied())?, form));
         Ok(())
     }
 
-    /// Writes every file, also those after one that fails. `render` tells what it is, and its text.
+    /// Writes every file, even after a failure. `render` returns a form's description and text.
     pub fn write(self, quiet: bool, render: impl FnMut(Form) -> (&'static str, String)) -> Result<(), Error> {
         self.write_and_say(quiet, render, |_, _| String::new())
     }
 
-    /// The same; `next` says what follows.
+    /// As `write`; `next` suggests a next command.
     pub fn write_and_say(
         self,
         quiet: bool,
@@ -110,14 +110,14 @@ pub enum ResultForm {
 /// Where the result of a run goes.
 pub type ResultFiles = Files<ResultForm>;
 
-/// Opens every file, none of which may be one of `inputs`.
+/// Opens every file; none may be one of `inputs`.
 pub fn result_files(paths: &[PathBuf], inputs: &[&Path]) -> Result<ResultFiles, Error> {
     let forms = [("html", ResultForm::Html), ("json", ResultForm::Json)];
     Files::open(paths, &forms, ".html for the report, or in .json for the data", inputs)
 }
 
-/// Prints a result as the style asks and writes it to `files`. A program's own output went to stdout while
-/// it ran, so the text of `profile` goes to stderr, as perf's does; JSON goes to stdout.
+/// Prints a result in the chosen style and writes it to `files`. The program already wrote to stdout, so the text of
+/// `profile` goes to stderr, as perf's does. JSON goes to stdout.
 pub fn publish(
     result: &RunResult,
     style: Style,
@@ -133,7 +133,7 @@ pub fn publish(
     } else {
         print(&render_text(result, &text_options(style.verbose, io::stdout().is_terminal())))
     };
-    // Whatever became of the printing: the result took its time.
+    // Even if printing failed: the result took time to make.
     let written = files.write(style.quiet, |form| match form {
         ResultForm::Html => ("report", render_html(result)),
         ResultForm::Json => ("result", to_json(result)),
@@ -141,14 +141,14 @@ pub fn publish(
     printed.and(written)
 }
 
-/// Writes JSON where it was asked for: to stdout, to a file.
+/// Writes JSON to stdout and to the file, where asked for.
 pub fn write_json(data: &Data, document: &impl Serialize, file: Option<Output>) -> Result<(), Error> {
     if !data.json && file.is_none() {
         return Ok(());
     }
     let json = documents::text(document);
     let printed = if data.json { print(&json) } else { Ok(()) };
-    // Whatever became of the printing.
+    // Even if printing failed.
     let written = file.map_or(Ok(()), |file| {
         let path = file.write(json.as_bytes())?;
         if !data.quiet {
@@ -159,7 +159,7 @@ pub fn write_json(data: &Data, document: &impl Serialize, file: Option<Output>) 
     printed.and(written)
 }
 
-/// How text is laid out on this terminal.
+/// Text options for this terminal.
 pub fn text_options(verbose: bool, terminal: bool) -> TextOptions {
     let width = rustix::termios::tcgetwinsize(io::stderr()).map_or(0, |size| usize::from(size.ws_col));
     let color = terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());

@@ -1,16 +1,16 @@
-//! What the library tells while it works, on stderr: messages; progress, only when that is a terminal.
+//! A listener for the terminal: messages on stderr; progress bars only if stderr is a terminal.
 
 use crate::output::{say, write_to_stderr};
 use crate::signals::relay_by;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use pagewalk::{Bar, Error, HandOn, Listener, Watch};
+use pagewalk::{Bar, Error, Listener, RelayGuard, SignalRelay};
 use std::fmt::Display;
 use std::io::IsTerminal;
 use std::sync::Arc;
 
 /// The user's terminal.
 pub struct Terminal {
-    /// Whether nothing is said that is only good to know.
+    /// Whether to hide messages that are merely good to know.
     pub quiet: bool,
 }
 
@@ -51,12 +51,12 @@ impl Listener for Terminal {
         Arc::new(bar)
     }
 
-    fn relay(&self, to: HandOn) -> Result<Watch, Error> {
+    fn relay(&self, to: SignalRelay) -> Result<RelayGuard, Error> {
         Ok(Box::new(relay_by(to.signal, to.of_terminal)?))
     }
 }
 
-/// A bar that is taken away at its end.
+/// A bar that disappears when it ends.
 struct Bars(ProgressBar);
 
 impl Bar for Bars {
@@ -76,7 +76,7 @@ impl Drop for Bars {
     }
 }
 
-/// Some lines of text that change.
+/// A progress bar that shows changing lines of text.
 pub fn picture(quiet: bool) -> ProgressBar {
     if quiet || !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();

@@ -1,5 +1,5 @@
-//! The fuzz targets for a second each, under plain `cargo test`, so that they cannot rot. The same inputs
-//! each time: what one second covers depends on the machine, what a case holds does not.
+//! Runs the fuzz targets for a second each under plain `cargo test`, so that they cannot rot. The inputs are always the
+//! same; only how many fit a second depends on the machine.
 
 #[path = "../../../fuzz/src/lib.rs"]
 mod harness;

@@ -1,43 +1,43 @@
-//! Which regions to put on huge pages: those that save most for their memory, as long as the budget lasts.
+//! Chooses which regions to put on huge pages: those that save most for their memory, within a budget.
 //!
-//! After OFFLINE of Romer (1998, section 3.8), on today's hardware: there a superpage must pay for its copying, here
-//! for the memory behind it.
+//! It follows Romer's OFFLINE (1998, section 3.8), on today's hardware: there a superpage must pay for its copying,
+//! here for the memory behind it.
 
 use crate::REGION_BYTES;
 use crate::pieces::PieceId;
 use crate::prices::{Prices, Saving};
-use crate::regions::{Found, Region};
+use crate::regions::{Region, RegionReport};
 use std::ops::Range;
 
 const PAGE_BYTES: u64 = 4096;
 
-/// Regions side by side in a piece.
+/// Adjacent regions of a piece.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Chosen {
-    /// Whose.
+pub struct RegionRun {
+    /// The piece.
     pub piece: PieceId,
     /// Bytes from the piece's beginning.
     pub bytes: Range<u64>,
-    /// What they save.
+    /// Their saving.
     pub saving: Saving,
 }
 
-/// What choosing is bound to.
+/// Limits on the choice.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Limits {
-    /// Bytes that may be backed and not touched.
+pub struct ChoiceLimits {
+    /// Bytes that may be backed but never touched.
     pub memory: Option<u64>,
     /// Share of walks that wait for the one before: see [`Saving::walks`].
     pub waiting: f64,
-    /// Nanoseconds that a run of regions must save to be worth a line of the plan.
+    /// Least saving of a run of regions, in nanoseconds, for a line in the plan.
     pub least: f64,
 }
 
-/// Chooses regions, and joins neighbours. In order of pieces and bytes.
+/// Chooses regions and joins neighbours, in order of pieces and bytes.
 ///
-/// A piece that ends amid a huge page cannot have its last one: regions that are not whole are left out, and pieces
-/// that are too short to be sure of one.
-pub fn choose(found: &Found, prices: &Prices, limits: &Limits) -> Vec<Chosen> {
+/// Partial regions are left out, such as at the end of a piece that ends inside a huge page; so are pieces too short to
+/// surely contain a huge page.
+pub fn choose(found: &RegionReport, prices: &Prices, limits: &ChoiceLimits) -> Vec<RegionRun> {
     let worth = |saving: &Saving| saving.walks(limits.waiting) + saving.faults;
     let named_bytes = |region: &Region| found.pieces[region.piece.0 as usize].named_bytes();
     let mut paying: Vec<(&Region, Saving)> = found
@@ -47,7 +47,7 @@ pub fn choose(found: &Found, prices: &Prices, limits: &Limits) -> Vec<Chosen> {
         .map(|region| (region, prices.saving(region)))
         .filter(|(_, saving)| worth(saving) > 0.0)
         .collect();
-    // A page's worth of memory more for all, so that what costs none comes by what it saves.
+    // One page is added to every region's memory, so that regions that cost none are ordered by saving.
     let rate = |(_, saving): &(&Region, Saving)| worth(saving) / (saving.memory + PAGE_BYTES) as f64;
     paying.sort_by(|a, b| rate(b).total_cmp(&rate(a)));
     let mut left = limits.memory.unwrap_or(u64::MAX);
@@ -63,20 +63,20 @@ pub fn choose(found: &Found, prices: &Prices, limits: &Limits) -> Vec<Chosen> {
     chosen
 }
 
-/// Whether a huge page certainly fits where a region of a piece of so many bytes is. What is not a whole number of huge
-/// pages long lies on any page, so that it has a whole one only if it is nearly two long.
+/// Whether a huge page surely fits a region of a piece with this many bytes. A length that is no multiple of a huge
+/// page may start at any page, so it contains a whole one only if it is almost two long.
 fn can_be_huge(region: &Region, bytes: u64) -> bool {
     let is_whole = (region.number + 1) * REGION_BYTES <= bytes;
     is_whole && (bytes.is_multiple_of(REGION_BYTES) || bytes >= 2 * REGION_BYTES - PAGE_BYTES)
 }
 
-/// In pieces that may lie on any page, huge pages do not begin where regions do: so that all that was chosen lies on
-/// some, what is marked reaches nearly a huge page further on both sides. What of that was never touched is not known
-/// before: at most a huge page's memory for each.
-fn widened(found: &Found, chosen: Vec<Chosen>) -> Vec<Chosen> {
-    let mut wide: Vec<Chosen> = Vec::with_capacity(chosen.len());
+/// Widens the choice in pieces that may start at any page, where huge pages do not start with regions: to cover all
+/// chosen bytes, the marked range grows by almost a huge page on both sides. How much of that is never touched is
+/// unknown: at most a huge page's memory each.
+fn widened(found: &RegionReport, chosen: Vec<RegionRun>) -> Vec<RegionRun> {
+    let mut wide: Vec<RegionRun> = Vec::with_capacity(chosen.len());
     for mut next in chosen {
-        // A heap ends at any byte, and plans speak of pages.
+        // A heap ends at any byte, but plans count pages.
         let bytes = found.pieces[next.piece.0 as usize].named_bytes().next_multiple_of(PAGE_BYTES);
         if !bytes.is_multiple_of(REGION_BYTES) {
             let more = REGION_BYTES - PAGE_BYTES;
@@ -94,11 +94,11 @@ fn widened(found: &Found, chosen: Vec<Chosen>) -> Vec<Chosen> {
     wide
 }
 
-/// Leaves out what saves least for its memory until the budget is kept.
-fn within(chosen: &mut Vec<Chosen>, limits: &Limits, worth: impl Fn(&Saving) -> f64) {
-    let rate = |chosen: &Chosen| worth(&chosen.saving) / (chosen.saving.memory + PAGE_BYTES) as f64;
+/// Drops what saves least for its memory until the budget holds.
+fn within(chosen: &mut Vec<RegionRun>, limits: &ChoiceLimits, worth: impl Fn(&Saving) -> f64) {
+    let rate = |chosen: &RegionRun| worth(&chosen.saving) / (chosen.saving.memory + PAGE_BYTES) as f64;
     while limits.memory.is_some_and(|most| chosen.iter().map(|one| one.saving.memory).sum::<u64>() > most) {
-        let paying = |&(_, one): &(usize, &Chosen)| one.saving.memory > 0;
+        let paying = |&(_, one): &(usize, &RegionRun)| one.saving.memory > 0;
         let least =
             chosen.iter().enumerate().filter(paying).min_by(|(_, a), (_, b)| rate(a).total_cmp(&rate(b)));
         let Some((position, _)) = least else { return };
@@ -106,17 +106,17 @@ fn within(chosen: &mut Vec<Chosen>, limits: &Limits, worth: impl Fn(&Saving) -> 
     }
 }
 
-/// What a kernel saves that gives huge pages to all memory: also to what does not pay.
-pub fn all_memory(found: &Found, prices: &Prices) -> Saving {
+/// The saving if the kernel gives huge pages to all memory, also where they do not pay.
+pub fn all_memory(found: &RegionReport, prices: &Prices) -> Saving {
     let bytes = |region: &Region| found.pieces[region.piece.0 as usize].bytes;
     let all = found.regions.iter().filter(|region| can_be_huge(region, bytes(region)));
     all.fold(Saving::default(), |sum, region| sum.and(&prices.saving(region)))
 }
 
-/// Neighbours as one.
-fn joined(mut regions: Vec<(&Region, Saving)>) -> Vec<Chosen> {
+/// Joins neighbours.
+fn joined(mut regions: Vec<(&Region, Saving)>) -> Vec<RegionRun> {
     regions.sort_by_key(|(region, _)| (region.piece, region.number));
-    let mut chosen: Vec<Chosen> = Vec::new();
+    let mut chosen: Vec<RegionRun> = Vec::new();
     for (region, saving) in regions {
         let start = region.number * REGION_BYTES;
         match chosen.last_mut() {
@@ -124,7 +124,7 @@ fn joined(mut regions: Vec<(&Region, Saving)>) -> Vec<Chosen> {
                 last.bytes.end = start + REGION_BYTES;
                 last.saving = last.saving.and(&saving);
             }
-            _ => chosen.push(Chosen { piece: region.piece, bytes: start..start + REGION_BYTES, saving }),
+            _ => chosen.push(RegionRun { piece: region.piece, bytes: start..start + REGION_BYTES, saving }),
         }
     }
     chosen
@@ -143,13 +143,13 @@ mod tests {
         Region { piece: PieceId(0), number, pages, walks, huge_walks: 0 }
     }
 
-    fn found(regions: Vec<Region>) -> Found {
+    fn found(regions: Vec<Region>) -> RegionReport {
         found_in(10 * REGION_BYTES, regions)
     }
 
-    fn found_in(bytes: u64, regions: Vec<Region>) -> Found {
+    fn found_in(bytes: u64, regions: Vec<Region>) -> RegionReport {
         let pieces = vec![Piece { kind: PieceKind::Heap, bytes }];
-        Found { pieces, regions, ..Found::default() }
+        RegionReport { pieces, regions, ..RegionReport::default() }
     }
 
     fn prices() -> Prices {
@@ -168,13 +168,13 @@ mod tests {
             region(10, 9, 9000),
         ];
         let found = found(regions);
-        let all = choose(&found, &prices(), &Limits { memory: None, waiting: 1.0, least: 0.0 });
+        let all = choose(&found, &prices(), &ChoiceLimits { memory: None, waiting: 1.0, least: 0.0 });
         let ranges: Vec<Range<u64>> = all.iter().map(|chosen| chosen.bytes.clone()).collect();
         let of = |from, to| from * REGION_BYTES..to * REGION_BYTES;
         assert_eq!(ranges, [of(0, 2), of(4, 5)], "the third does not pay, the last lies beyond");
         assert_eq!(all[0].saving.memory, 12 * 4096);
         assert!((all[0].saving.alone + all[0].saving.faults - 17_000.0).abs() < 1e-9);
-        // What does not pay as well: 27,500 ns of walks and four huge faults of 1,000, and memory for the third.
+        // Also what does not pay: 27,500 ns of walks and four huge faults of 1,000, and memory for the third.
         let always = all_memory(&found, &prices());
         assert!((always.alone + always.faults - 23_500.0).abs() < 1e-9, "{always:?}");
         assert_eq!(always.memory, (12 + 511) * 4096);
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn what_may_lie_on_any_page_is_marked_further() {
-        let all = Limits { memory: None, waiting: 1.0, least: 0.0 };
+        let all = ChoiceLimits { memory: None, waiting: 1.0, least: 0.0 };
         let of = |bytes, numbers: &[u64]| {
             let regions = numbers.iter().map(|&number| region(number, 512, 1000)).collect();
             choose(&found_in(bytes, regions), &prices(), &all)
@@ -191,7 +191,7 @@ mod tests {
         let one = &of(bytes, &[4])[0];
         assert_eq!(one.bytes, 4 * REGION_BYTES - more..5 * REGION_BYTES + more);
         assert_eq!(one.saving.memory, REGION_BYTES);
-        // Two that meet by that are one, and nothing reaches beyond the ends.
+        // Widened neighbours merge, and nothing exceeds the ends.
         let both = of(bytes, &[0, 2, 8]);
         let ranges: Vec<Range<u64>> = both.iter().map(|chosen| chosen.bytes.clone()).collect();
         assert_eq!(ranges, [0..3 * REGION_BYTES + more, 8 * REGION_BYTES - more..bytes]);
@@ -199,15 +199,15 @@ mod tests {
         assert_eq!(of(2 * REGION_BYTES - 4096, &[0]).len(), 1);
     }
 
-    /// A plan names mappings by the bytes that they were made with.
+    /// A plan names a mapping by its original length.
     #[test]
     fn what_a_mapping_grew_by_is_in_no_plan() {
-        let all = Limits { memory: None, waiting: 1.0, least: 0.0 };
+        let all = ChoiceLimits { memory: None, waiting: 1.0, least: 0.0 };
         let of = |bytes| {
             let kind = PieceKind::Anonymous { bytes, nth: 1 };
             let regions = (0..8).map(|number| region(number, 512, 1000)).collect();
             let pieces = vec![Piece { kind, bytes: 8 * REGION_BYTES }];
-            let found = Found { pieces, regions, ..Found::default() };
+            let found = RegionReport { pieces, regions, ..RegionReport::default() };
             let chosen = choose(&found, &prices(), &all).into_iter();
             let chosen: Vec<(u64, u64)> = chosen.map(|one| (one.bytes.start, one.bytes.end)).collect();
             (chosen, all_memory(&found, &prices()).alone)
@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn a_budget_goes_to_what_saves_most_for_its_memory() {
         let regions = vec![region(0, 256, 2000), region(1, 511, 1500), region(2, 384, 1900)];
-        let limits = |memory| Limits { memory: Some(memory), waiting: 1.0, least: 0.0 };
+        let limits = |memory| ChoiceLimits { memory: Some(memory), waiting: 1.0, least: 0.0 };
         let numbers = |memory| -> Vec<u64> {
             let chosen = choose(&found(regions.clone()), &prices(), &limits(memory));
             chosen
@@ -241,13 +241,13 @@ mod tests {
         assert!(numbers(0).is_empty());
     }
 
-    /// What is marked beside what was chosen counts as well.
+    /// Marked memory around the choice counts as well.
     #[test]
     fn a_budget_is_kept_where_ranges_reach_further() {
         let regions = vec![region(1, 512, 900), region(8, 512, 1000)];
         let found = found_in(10 * REGION_BYTES + 4096, regions);
         let starts = |memory| -> Vec<u64> {
-            let limits = Limits { memory: Some(memory), waiting: 1.0, least: 0.0 };
+            let limits = ChoiceLimits { memory: Some(memory), waiting: 1.0, least: 0.0 };
             choose(&found, &prices(), &limits).iter().map(|one| one.bytes.start).collect()
         };
         assert_eq!(starts(2 * REGION_BYTES), [4096, 7 * REGION_BYTES + 4096]);
@@ -258,7 +258,7 @@ mod tests {
     #[test]
     fn lines_of_the_plan_that_save_next_to_nothing_are_left_out() {
         let regions = vec![region(0, 512, 1000), region(4, 512, 101)];
-        let limits = Limits { memory: None, waiting: 1.0, least: 100.0 };
+        let limits = ChoiceLimits { memory: None, waiting: 1.0, least: 100.0 };
         assert_eq!(choose(&found(regions), &prices(), &limits).len(), 1);
     }
 }

@@ -1,38 +1,37 @@
-//! Few runs on a host that others use too: how sure is what they say, and what lies between those that were measured.
+//! Intervals from a few runs on a shared host.
 //!
-//! Four kinds of interval. Student's, of a mean, wants runs that differ by chance alone. That of a median wants
-//! nothing of how they differ, and a run that met other work moves it little. That of [`ratio`] wants turns to have
-//! been taken, and is nearly as narrow as Student's where that holds. [`joined`] makes one of what was found in several
-//! ways.
+//! There are four kinds. Student's interval of a mean assumes that runs differ by chance alone. That of a median
+//! assumes nothing about the distribution, and a disturbed run moves it little. That of [`ratio`] needs alternating
+//! runs, and is then almost as narrow as Student's. [`joined`] combines independent estimates.
 
-/// Of a 90 % interval so much is outside on each side,
+/// A 90 % interval leaves this much outside on each side,
 const TAIL: f64 = 0.05;
-/// beyond this quantile of a normal distribution.
+/// beyond this quantile of the normal distribution.
 const NORMAL: f64 = 1.6449;
 
 /// A figure with its 90 % interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
-    /// The best guess.
+    /// The best estimate.
     pub value: f64,
-    /// It is above this with 95 % confidence.
+    /// The value is above this with 95 % confidence,
     pub low: f64,
-    /// And below this.
+    /// and below this.
     pub high: f64,
 }
 
 impl Interval {
-    /// How wide it is.
+    /// The width.
     pub fn width(&self) -> f64 {
         self.high - self.low
     }
 
-    /// The standard deviation of an error with such an interval.
+    /// The standard deviation of a normal error with this interval.
     fn deviation(&self) -> f64 {
         self.width() / (2.0 * NORMAL)
     }
 
-    /// The same where something else may be wrong as well, with this standard deviation.
+    /// Widens the interval for a further error with this standard deviation.
     pub fn widened(&self, deviation: f64) -> Interval {
         let more = NORMAL * deviation;
         let Interval { value, low, high } = *self;
@@ -45,12 +44,12 @@ pub fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
-/// A figure whose errors are normal, with this standard deviation.
+/// A figure with normal errors of this standard deviation.
 pub fn normal(value: f64, deviation: f64) -> Interval {
     Interval { value, low: value - NORMAL * deviation, high: value + NORMAL * deviation }
 }
 
-/// Mean and squared standard error of repeats; of one repeat nothing is known of its error.
+/// Mean and squared standard error of repeats; one repeat says nothing about its error.
 fn mean_and_error(repeats: &[f64]) -> (f64, Option<f64>) {
     let (count, mean) = (repeats.len() as f64, mean(repeats));
     let squares = repeats.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
@@ -58,7 +57,7 @@ fn mean_and_error(repeats: &[f64]) -> (f64, Option<f64>) {
 }
 
 /// The 95 % quantile of Student's distribution: Abramowitz and Stegun, table 26.10, and beyond it their expansion
-/// 26.7.5 of the normal quantile to the second term. Of no degree of freedom it is infinite.
+/// 26.7.5 of the normal quantile to the second term. Infinite for no degree of freedom.
 pub fn student(degrees: usize) -> f64 {
     const TABLE: [f64; 20] = [
         6.314, 2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833, 1.812, 1.796, 1.782, 1.771, 1.761,
@@ -75,14 +74,13 @@ pub fn of_runs(repeats: &[f64]) -> Interval {
     Interval { value, low: value - half, high: value + half }
 }
 
-/// The median of repeats, between two of them that it lies between with 90 % confidence whatever their distribution:
-/// of fewer than five there are none. Each repeat is below the median as often as above it, so how many are is
-/// binomial (Wilks, 1962, section 11.2).
+/// The median of repeats, with the two repeats that enclose it with 90 % confidence under any distribution; fewer than
+/// five have no such interval. The number of repeats below the median is binomial (Wilks, 1962, section 11.2).
 pub fn of_median(repeats: &[f64]) -> Interval {
     let mut sorted = repeats.to_vec();
     sorted.sort_by(f64::total_cmp);
     let (count, value) = (sorted.len(), middle(&sorted));
-    // Chances that so many repeats or fewer are below: summed from none on.
+    // The probability that this many repeats or fewer are below the median.
     let (mut chance, mut below, mut outside) = (0.5f64.powi(count as i32), 0.0, 0);
     while below + chance <= TAIL {
         below += chance;
@@ -95,13 +93,13 @@ pub fn of_median(repeats: &[f64]) -> Interval {
     }
 }
 
-/// What a run takes with all of a gain, to what it takes now, by runs that took turns: what changes slowly on the host
-/// cancels out, and a pair whose one run met other work moves it little.
+/// The ratio of a run's time with a change to its time now, from alternating runs: slow drifts of the host cancel out,
+/// and a pair with one disturbed run moves it little.
 ///
-/// Whatever else happens may as well have met the other run of a pair, so the logarithms of ratios lie symmetrically
-/// about that of the gain: the best guess is the median of the means of any two of them (Hodges and Lehmann, "Estimates
-/// of Location Based on Rank Tests", 1963), its interval that of Wilcoxon's signed ranks (Hollander and Wolfe,
-/// "Nonparametric Statistical Methods", 1999, section 3.3). It is unknown of fewer than five pairs.
+/// A disturbance may hit either run of a pair, so the logarithms of ratios are symmetric about that of the change: the
+/// estimate is the median of all pairwise means (Hodges and Lehmann, "Estimates of Location Based on Rank Tests",
+/// 1963), with the interval of Wilcoxon's signed ranks (Hollander and Wolfe, "Nonparametric Statistical Methods", 1999,
+/// section 3.3). Unknown for fewer than five pairs.
 pub fn ratio(now: &[f64], trial: &[f64]) -> Interval {
     let ratios: Vec<f64> = now.iter().zip(trial).map(|(now, trial)| (trial / now).ln()).collect();
     let mut means: Vec<f64> = Vec::with_capacity(ratios.len() * (ratios.len() + 1) / 2);
@@ -115,10 +113,9 @@ pub fn ratio(now: &[f64], trial: &[f64]) -> Interval {
     Interval { value: middle(&means).exp(), low, high }
 }
 
-/// What a run takes with a gain, to what it takes now, by turns that were taken: by [`ratio`], and by the medians of
-/// both kinds of runs. Pairs are the better guess where the host changes slowly, medians where runs of one kind fall
-/// into groups, which pairs mix. Each counts by its precision; as both are of the same runs, neither makes the other
-/// surer, and what they differ by is not known.
+/// The same ratio, combining [`ratio`] with the ratio of medians. Pairs are better if the host changes slowly; medians
+/// if runs of one kind fall into groups, which pairs mix. Each is weighted by its precision. Both use the same runs, so
+/// combining them does not narrow the interval; how their errors correlate is unknown.
 pub fn of_turns(now: &[f64], trial: &[f64]) -> Interval {
     let (pairs, [above, below]) = (ratio(now, trial), [trial, now].map(of_median));
     let share = |of: Interval| of.deviation() / of.value;
@@ -137,11 +134,10 @@ pub fn of_turns(now: &[f64], trial: &[f64]) -> Interval {
     normal(value, mean(&Interval::deviation).hypot(apart))
 }
 
-/// One estimate of a figure that was estimated in ways that know nothing of each other: each counts by its precision,
-/// the inverse of its squared error (Cochran, "The Combination of Estimates from Different Experiments", Biometrics 10,
-/// 1954). Where they differ by more than their errors make likely, those were taken too small, and the interval is
-/// widened by the ratio (Birge, "The Calculation of Errors by the Method of Least Squares", Physical Review 40, 1932).
-/// Estimates of which nothing is known do not count, unless there are no others.
+/// Combines independent estimates of a figure, weighted by precision, the inverse of the squared error (Cochran, "The
+/// Combination of Estimates from Different Experiments", Biometrics 10, 1954). If they differ by more than their errors
+/// make likely, the errors were too small, and the interval is widened by the ratio (Birge, "The Calculation of Errors
+/// by the Method of Least Squares", Physical Review 40, 1932). Unbounded estimates count only if there are no others.
 pub fn joined(estimates: &[Interval]) -> Interval {
     let known: Vec<Interval> = estimates.iter().copied().filter(|one| one.width().is_finite()).collect();
     if known.len() < 2 {
@@ -155,28 +151,28 @@ pub fn joined(estimates: &[Interval]) -> Interval {
     normal(value, (birge / all).sqrt())
 }
 
-/// The inverse of a squared error. None is taken to be surer than can be told apart.
+/// The inverse of the squared error, bounded for errors of zero.
 fn precision(of: &Interval) -> f64 {
     of.deviation().max(1e-9).powi(-2)
 }
 
-/// What part each estimate has in all precision.
+/// Each estimate's share of the total precision.
 fn weights(estimates: &[Interval]) -> Vec<f64> {
     let all: f64 = estimates.iter().map(precision).sum();
     estimates.iter().map(|one| precision(one) / all).collect()
 }
 
-/// How many of the means of two of `count` values lie outside the 90 % interval on each side: the largest sum of
-/// positive ranks that chance keeps below with 5 %.
+/// How many of the pairwise means of `count` values lie outside the 90 % interval on each side: the largest sum of
+/// positive ranks whose probability stays within 5 %.
 fn signed_ranks_outside(count: usize) -> Option<usize> {
-    /// With more values than this the distribution is as good as normal.
+    /// Above this many values the distribution is close to normal.
     const MANY: usize = 60;
     let all = count * (count + 1) / 2;
     if count > MANY {
         let deviation = (all as f64 * (2 * count + 1) as f64 / 12.0).sqrt();
         return Some((all as f64 / 2.0 - NORMAL * deviation) as usize);
     }
-    // By sum: the chance that the ranks of positive values have it, each being positive as often as not.
+    // By sum: the probability that the positive ranks have this sum, each being positive with probability 1/2.
     let mut chances = vec![0.0; all + 1];
     chances[0] = 1.0;
     for rank in 1..=count {
@@ -192,7 +188,7 @@ fn signed_ranks_outside(count: usize) -> Option<usize> {
     below.take_while(|&below| below <= TAIL).count().checked_sub(1)
 }
 
-/// The median of what is in order.
+/// The median of sorted values.
 fn middle(sorted: &[f64]) -> f64 {
     match sorted.len() {
         0 => f64::NAN,
@@ -201,8 +197,7 @@ fn middle(sorted: &[f64]) -> f64 {
     }
 }
 
-/// What a run would take to what it takes now that has part of the gain of `whole`; `share` is that part, with its
-/// bounds.
+/// The ratio of times with `share` of the gain of `whole`.
 pub fn part(whole: Interval, share: Interval) -> Interval {
     let of = |share: f64, whole: f64| 1.0 - share * (1.0 - whole);
     let corners = [share.low, share.high].map(|share| [of(share, whole.low), of(share, whole.high)]);
@@ -211,7 +206,7 @@ pub fn part(whole: Interval, share: Interval) -> Interval {
     Interval { value: of(share.value, whole.value), low, high }
 }
 
-/// A product of two figures that know nothing of each other: their errors add as squares.
+/// The product of two independent figures: their errors add as squares.
 pub fn product(a: Interval, b: Interval) -> Interval {
     let value = a.value * b.value;
     let half = |a_end: f64, b_end: f64| (b.value * (a_end - a.value)).hypot(a.value * (b_end - b.value));
@@ -257,13 +252,13 @@ mod tests {
     #[test]
     fn ratios_of_pairs_have_wilcoxons_interval() {
         let of = |ratios: &[f64]| ratio(&vec![1.0; ratios.len()], ratios);
-        // Of five the ends are those of the ratios; one that met other work moves the middle little.
+        // Of five, the ends are those of the ratios; a disturbed one moves the middle little.
         let found = of(&[0.5, 0.52, 0.51, 0.49, 2.0]);
         assert!((found.low - 0.49).abs() < 1e-12 && (found.high - 2.0).abs() < 1e-12);
         assert!((0.5..0.53).contains(&found.value), "{found:?}");
         assert_eq!(of(&[0.5, 0.52, 0.51, 0.49]).high, f64::INFINITY, "of four it is unknown");
         assert!(of(&[]).value.is_nan());
-        // Which run of a pair met something does not matter.
+        // It does not matter which run of a pair was disturbed.
         let found = of(&[0.5, 2.0, 0.8, 1.25, 1.0]);
         assert!((found.value - 1.0).abs() < 1e-12 && (found.low * found.high - 1.0).abs() < 1e-12);
     }
@@ -274,7 +269,7 @@ mod tests {
         assert!((found.value - (0.6 * 4.0 + 0.63) / 5.0).abs() < 1e-12, "a fourth of the precision");
         assert!((found.deviation() - 0.02 * 0.8f64.sqrt()).abs() < 1e-12);
         assert!(found.width() < normal(0.6, 0.02).width(), "both know more than one");
-        // Two that contradict each other are less sure than either says.
+        // Two that contradict each other are less certain than either claims.
         let (one, other) = (normal(0.5, 0.01), normal(0.7, 0.01));
         let apart = joined(&[one, other]);
         assert!((apart.value - 0.6).abs() < 1e-12 && (apart.deviation() - 0.1).abs() < 1e-12, "{apart:?}");
@@ -286,7 +281,7 @@ mod tests {
         assert!((joined(&[exact, one]).value - 0.8).abs() < 1e-9, "what is known needs no other");
     }
 
-    /// As a hash table of 8 million entries ran on a busy host: half of its runs on huge pages met others.
+    /// As measured for a hash table of 8 million entries on a busy host: half of its runs on huge pages were disturbed.
     #[test]
     fn runs_in_groups_are_between_their_pairs_and_their_medians() {
         let now = [0.94, 0.96, 0.93, 0.95, 0.92, 0.94, 0.97, 0.93, 0.95, 0.94, 0.96];
@@ -295,7 +290,7 @@ mod tests {
         let medians = of_median(&trial).value / of_median(&now).value;
         assert!(medians < found.value && found.value < pairs.value, "{medians} {found:?} {pairs:?}");
         assert!(found.low < medians && pairs.value < found.high, "{found:?}");
-        // Where both say the same it is that.
+        // If both agree, the result is the same.
         let steady = of_turns(&[1.0; 8], &[0.5; 8]);
         assert!((steady.value - 0.5).abs() < 1e-9 && steady.width() < 1e-6, "{steady:?}");
         assert_eq!(of_turns(&[1.0; 4], &[0.5; 4]).high, f64::INFINITY, "of four nothing is known");
@@ -309,14 +304,14 @@ mod tests {
 
     #[test]
     fn signed_ranks_are_those_of_the_tables() {
-        // Hollander and Wolfe, table A.4: with a chance of at most 5 % the sum of positive ranks is no more than this.
+        // Hollander and Wolfe, table A.4: with probability at most 5 %, the sum of positive ranks does not exceed this.
         for (count, outside) in
             [(5, 0), (6, 2), (7, 3), (8, 5), (9, 8), (10, 10), (15, 30), (20, 60), (25, 100)]
         {
             assert_eq!(signed_ranks_outside(count), Some(outside), "{count}");
         }
         assert_eq!(signed_ranks_outside(4), None);
-        // The normal distribution goes on where the exact one ends.
+        // The normal distribution continues where the exact one ends.
         let (exact, normal) = (signed_ranks_outside(60).unwrap(), signed_ranks_outside(61).unwrap());
         assert!((20..60).contains(&(normal - exact)), "{exact} {normal}");
     }

@@ -1,9 +1,9 @@
-//! What huge pages would buy a program, range by range, in seconds and in memory.
+//! Forecasts what a program gains from huge pages, range by range, in seconds and memory.
 //!
-//! [`Regions`] watches a stream: for each part of a mapping as large as a huge page, which of it was touched and how
-//! often its pages were walked for, with base pages and with huge ones ([`pieces`] names the mappings so that they are
-//! found again in another run). [`Prices`] of this host make that nanoseconds; [`choose`] takes what pays best for its
-//! memory; [`interval`] says what the run would take, between the runs that were measured.
+//! [`Regions`] watches a stream: for each huge-page region of a mapping, it counts touched pages, and walks with base
+//! pages and with huge ones ([`pieces`] names the mappings so that another run finds them again). [`Prices`] of this
+//! host turn that into nanoseconds; [`choose`] picks what pays best for its memory; [`interval`] estimates the run time
+//! from measured runs.
 
 pub mod choose;
 pub mod interval;
@@ -14,7 +14,7 @@ pub mod regions;
 
 pub use pieces::{Piece, PieceId, PieceKind};
 pub use prices::{Overlap, Prices};
-pub use regions::{Found, Grown, Origins, Region, Regions};
+pub use regions::{BlockGrowth, Origins, Region, RegionReport, Regions};
 
-/// Bytes of the parts that are looked at: those of a huge page of x86-64.
+/// Bytes of a region: a huge page of x86-64.
 pub const REGION_BYTES: u64 = 2 << 20;

@@ -1,11 +1,11 @@
-//! Memory by names that hold in another run of the program: the heap, the nth mapping of so many bytes, and what lies
-//! behind the program's own data.
+//! Names memory so that another run of the program finds it: the heap, the nth mapping of a length, and the anonymous
+//! memory after the program's data.
 
 use pagewalk_trace::{Event, Mapping, MappingKind};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// What a piece of memory is.
+/// Kinds of pieces.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum PieceKind {
     /// The program break.
@@ -14,33 +14,33 @@ pub enum PieceKind {
     Static {
         /// The program's file, as it is mapped.
         file: Arc<str>,
-        /// Its first byte, as if the file went on behind its last mapping.
+        /// The offset of its first byte, as if the file continued after its last mapping.
         offset: u64,
     },
-    /// The `nth` private anonymous mapping of exactly so many bytes, from 1, since the program runs.
+    /// The `nth` private anonymous mapping of exactly this length, from 1, since the program's start.
     Anonymous {
-        /// Bytes when it was mapped.
+        /// Its original length.
         bytes: u64,
-        /// Which of those of this size.
+        /// Its number among those of this length.
         nth: u32,
     },
 }
 
-/// The number of a piece: its place in [`Pieces::all`].
+/// The number of a piece: its index in [`Pieces::all`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PieceId(pub u32);
 
-/// A piece of memory that can be had on huge pages.
+/// A piece of memory that can be on huge pages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Piece {
     /// What it is.
     pub kind: PieceKind,
-    /// Bytes from its beginning to its end: the most it ever had.
+    /// Its length at its largest.
     pub bytes: u64,
 }
 
 impl Piece {
-    /// How far a plan can name it: a mapping by the bytes that it was made with, whatever it grew to.
+    /// The bytes that a plan can name: a mapping's original length, however it grew.
     pub fn named_bytes(&self) -> u64 {
         match self.kind {
             PieceKind::Anonymous { bytes, .. } => bytes,
@@ -49,15 +49,15 @@ impl Piece {
     }
 }
 
-/// All pieces of a process, and where they are now.
+/// All pieces of a process, and their present addresses.
 #[derive(Clone, Debug, Default)]
 pub struct Pieces {
     all: Vec<Piece>,
-    /// By first byte: the end, the piece, and where in the piece the first byte is.
+    /// By first byte: the end, the piece, and the first byte's offset in it.
     spans: BTreeMap<u64, Span>,
     of_size: HashMap<u64, u32>,
     heap: Option<(PieceId, u64)>,
-    /// The program's file, and where its last mapping ends: in memory, and in the file.
+    /// The program's file, and the end of its last mapping: in memory, and in the file.
     program: Option<(Arc<str>, u64, u64)>,
     running: bool,
 }
@@ -70,17 +70,17 @@ struct Span {
 }
 
 impl Pieces {
-    /// Says that the program runs: what is mapped from now on is its own.
+    /// The program starts: later mappings are its own.
     pub fn start_running(&mut self) {
         self.running = true;
     }
 
-    /// All so far, in order of appearance.
+    /// All pieces so far, in order of appearance.
     pub fn all(&self) -> &[Piece] {
         &self.all
     }
 
-    /// The piece that has this byte, and the byte's place in it.
+    /// The piece at an address, and the offset in it.
     pub fn at(&self, address: u64) -> Option<(PieceId, u64)> {
         let (&start, span) = self.spans.range(..=address).next_back()?;
         (address < span.end).then_some((span.piece, span.offset + (address - start)))
@@ -117,7 +117,7 @@ impl Pieces {
         }
     }
 
-    /// What is mapped before the program runs: the program first, then its loader.
+    /// A mapping before the program's start: the program first, then its loader.
     fn load(&mut self, mapping: &Mapping) {
         let (start, end) = (mapping.start.0, mapping.start.0.saturating_add(mapping.bytes));
         if let Some(file) = &mapping.file {
@@ -161,7 +161,7 @@ impl Pieces {
         self.grow(piece, new_end.saturating_sub(beginning));
     }
 
-    /// Nothing is in this range any more.
+    /// Removes everything in a range.
     fn cut(&mut self, start: u64, end: u64) {
         if let Some((&first, &span)) = self.spans.range(..start).next_back()
             && span.end > start

@@ -1,4 +1,4 @@
-//! What walks and faults take on a host, and so what huge pages save in a region.
+//! Prices of walks and faults on a host, and the saving of huge pages in a region.
 
 use crate::REGION_BYTES;
 use crate::regions::{CLASSES, Region, lines};
@@ -6,32 +6,32 @@ use crate::regions::{CLASSES, Region, lines};
 /// Bytes of a base page.
 const PAGE_BYTES: u64 = 4096;
 
-/// How much walks overlap with other work, which a stream of addresses does not say.
+/// How far walks overlap with other work, which an address stream does not show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Overlap {
-    /// Each walk waits for the one before: pointers are followed.
+    /// Each walk waits for the one before, as when following pointers.
     Alone,
-    /// As many are on their way at once as the host can have.
+    /// As many walks are in flight as the host allows.
     Together,
 }
 
-/// Nanoseconds on a host.
+/// A host's prices, in nanoseconds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prices {
-    /// What a walk for a base page takes, by how many lines of page tables were read since its own, ascending; each
-    /// with nothing else on its way, and with as much as the host can have.
+    /// Walks for a base page, by how many lines of page tables were read since its own, ascending; each alone, and with
+    /// as many in flight as the host allows.
     pub walks: Vec<WalkPrice>,
     /// A walk for a huge page, alone.
     pub huge_walk: f64,
     /// The first touch of a base page.
     pub fault: f64,
-    /// The first touch of a huge page, which the kernel clears as a whole.
+    /// The first touch of a huge page, which the kernel clears entirely.
     pub huge_fault: f64,
-    /// Between what these may be that were not measured.
+    /// Bounds of the prices that were not measured.
     pub spread: Spread,
 }
 
-/// Bounds of prices, the lower first. Of those that were measured both are the price itself.
+/// Bounds of prices, lower first; both equal a measured price.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
     /// Of walks, as multiples of the prices.
@@ -42,41 +42,41 @@ pub struct Spread {
     pub huge_fault: [f64; 2],
 }
 
-/// What a walk takes whose line of page table was read so many lines ago.
+/// The price of a walk by the reuse distance of its page-table line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WalkPrice {
     /// Other lines read since.
     pub lines: u64,
     /// Nanoseconds if it is the only one.
     pub alone: f64,
-    /// Nanoseconds of each of many.
+    /// Nanoseconds per walk with many in flight.
     pub together: f64,
 }
 
-/// What huge pages save in a region.
+/// The saving of huge pages in a region.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Saving {
     /// Nanoseconds of walks, if they do not overlap.
     pub alone: f64,
     /// Nanoseconds of walks, if they do.
     pub together: f64,
-    /// Nanoseconds of first touches; below 0 if clearing a whole huge page takes longer.
+    /// Nanoseconds of first touches; negative if clearing a whole huge page takes longer.
     pub faults: f64,
-    /// Bytes that would be backed and are not touched.
+    /// Bytes that would be backed but not touched.
     pub memory: u64,
-    /// Nanoseconds in all by the prices that save least, where all walks overlap,
+    /// Total nanoseconds at the prices that save least, with all walks overlapping,
     pub least: f64,
-    /// and by those that save most, where none do.
+    /// and at those that save most, with none overlapping.
     pub most: f64,
 }
 
 impl Saving {
-    /// Nanoseconds of walks when `share` of them wait for the one before.
+    /// Nanoseconds of walks if `share` of them wait for the one before.
     pub fn walks(&self, share: f64) -> f64 {
         share * self.alone + (1.0 - share) * self.together
     }
 
-    /// Both together.
+    /// The sum of both.
     pub fn and(&self, other: &Saving) -> Saving {
         Saving {
             alone: self.alone + other.alone,
@@ -90,8 +90,8 @@ impl Saving {
 }
 
 impl Prices {
-    /// A walk whose line was read so many lines ago; between two prices in proportion to the logarithm of lines, as
-    /// caches are ever larger. Beyond the last it takes no more.
+    /// The price of a walk whose line was read this many lines ago: interpolated by the logarithm of lines, since
+    /// caches grow by factors. Constant beyond the last price.
     pub fn walk(&self, lines: u64, overlap: Overlap) -> f64 {
         let price = |price: &WalkPrice| match overlap {
             Overlap::Alone => price.alone,
@@ -109,8 +109,8 @@ impl Prices {
         }
     }
 
-    /// What huge pages save in a region. A line that was never read before comes from memory, at the price of the most
-    /// distant lines.
+    /// The saving of huge pages in a region. A line never read before comes from memory, at the price of the greatest
+    /// distance.
     pub fn saving(&self, region: &Region) -> Saving {
         let walks = |overlap| {
             let of = |class: usize| {

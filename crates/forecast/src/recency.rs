@@ -1,18 +1,18 @@
-//! How many different things were used since a thing was used last.
+//! Stack distances: how many different items were used since an item's last use.
 
 use rustc_hash::FxHashMap;
 
-/// Least room for moments.
+/// Least room for time stamps.
 const ROOM: usize = 1 << 12;
 
 /// The stack distances of a stream of numbers.
 ///
-/// Each thing holds the moment at which it was used last; a tree of sums (Fenwick 1994) counts the moments held after
-/// a given one. When the moments are used up, those that are held are numbered anew.
+/// Each item holds the time of its last use; a Fenwick tree (1994) counts the held times after a given one. When times
+/// run out, the held ones are renumbered.
 #[derive(Clone, Debug)]
 pub struct Recency {
     last: FxHashMap<u64, usize>,
-    /// Sums over the moments, from 1.
+    /// Sums over the times, from 1.
     sums: Vec<u32>,
     now: usize,
 }
@@ -24,7 +24,7 @@ impl Default for Recency {
 }
 
 impl Recency {
-    /// Uses a thing; how many others were used since its last use, or none if this is its first.
+    /// Uses an item; returns how many others were used since its last use, none for the first.
     pub fn refer(&mut self, thing: u64) -> Option<u64> {
         if self.now + 1 == self.sums.len() {
             self.renumber();
@@ -40,7 +40,7 @@ impl Recency {
         distance
     }
 
-    /// Moments held up to this one.
+    /// Held times up to this one.
     fn up_to(&self, mut moment: usize) -> u32 {
         let mut sum = 0;
         while moment > 0 {
@@ -57,7 +57,7 @@ impl Recency {
         }
     }
 
-    /// Gives the moments that are held the numbers from 1, and room for as many more at least.
+    /// Renumbers the held times from 1, leaving room for at least as many more.
     fn renumber(&mut self) {
         let mut held: Vec<(usize, u64)> = self.last.iter().map(|(&thing, &moment)| (moment, thing)).collect();
         held.sort_unstable();
@@ -78,7 +78,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Against a list, most recent first.
+        /// Checks against a list, most recent first.
         #[test]
         fn distances_are_those_of_a_list(things in prop::collection::vec(0u64..300, 1..9000)) {
             let mut recency = Recency::default();

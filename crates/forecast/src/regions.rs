@@ -1,4 +1,4 @@
-//! What each part of memory as large as a huge page was used for, and how often its pages were walked for.
+//! Counts the touched pages and the walks of each huge-page region.
 
 use crate::REGION_BYTES;
 use crate::pieces::{Piece, PieceId, Pieces};
@@ -11,22 +11,22 @@ use pagewalk_units::RefIndex;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Walks are told apart by how many other lines of page tables were read since theirs was: 0 to 1, 2 to 3, 4 to 7 …;
-/// in the last class are those that read a line for the first time.
+/// Walks are classified by how many other lines of page tables were read since theirs: 0 to 1, 2 to 3, 4 to 7 …; the
+/// last class has those that read a line for the first time.
 pub const CLASSES: usize = 25;
-/// Base pages that a cache line of page table maps, as a power of two: eight entries of eight bytes.
+/// Log2 of the base pages that a cache line of a page table maps: eight entries of eight bytes.
 const PAGES_OF_A_LINE: u32 = 3;
 const PAGE_SHIFT: u32 = 12;
 const PAGES: usize = (REGION_BYTES >> PAGE_SHIFT) as usize;
 
-/// A part of a piece.
+/// A region of a piece.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Region {
-    /// Whose part.
+    /// The piece.
     pub piece: PieceId,
-    /// Which: from `number` times [`REGION_BYTES`] on.
+    /// Its number: it begins at `number` times [`REGION_BYTES`].
     pub number: u64,
-    /// Base pages of it that were touched.
+    /// Its touched base pages.
     pub pages: u64,
     /// Walks as the host's kernel maps it now, by class.
     pub walks: [u64; CLASSES],
@@ -41,21 +41,21 @@ impl Region {
     }
 }
 
-/// All that was found.
+/// The result of watching a stream.
 #[derive(Clone, Debug, Default)]
-pub struct Found {
-    /// The pieces that regions are parts of.
+pub struct RegionReport {
+    /// The pieces of the regions.
     pub pieces: Vec<Piece>,
-    /// Regions that were touched, by piece and number.
+    /// Touched regions, by piece and number.
     pub regions: Vec<Region>,
     /// Instructions executed.
     pub instructions: u64,
-    /// All walks as the host's kernel maps the program now, those outside all regions too.
+    /// All walks as the host's kernel maps the program now, including those outside regions.
     pub walks: u64,
     /// All walks with huge pages wherever the kernel would give them.
     pub huge_walks: u64,
     /// Memory that grew by less than [`REGION_BYTES`] at a time.
-    pub grown: Grown,
+    pub grown: BlockGrowth,
 }
 
 /// Who made the pieces.
@@ -70,8 +70,8 @@ pub struct Origins {
 /// Blocks as large as a huge page, on a border of such, of which a page was touched before the block lay whole in its
 /// mapping, as it does now. The kernel keeps the small pages that are there, whatever its mode and marks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Grown {
-    /// How many, those alone of which half of all pages or more were touched.
+pub struct BlockGrowth {
+    /// How many have at least half of their pages touched.
     pub blocks: u64,
     /// Walks for pages in them, as the host's kernel maps them now.
     pub walks: u64,
@@ -82,7 +82,7 @@ fn class(distance: Option<u64>) -> usize {
     distance.map_or(CLASSES - 1, |distance| (distance.max(1).ilog2() as usize).min(CLASSES - 2))
 }
 
-/// The most lines of a class; none of the last: those lines were never read before.
+/// The most lines of a class; none for the last: those lines were never read before.
 pub fn lines(class: usize) -> Option<u64> {
     (class < CLASSES - 1).then(|| (2 << class) - 1)
 }
@@ -99,23 +99,23 @@ impl Default for Counts {
     }
 }
 
-/// What is known of a block that did not lie whole in its mapping when it was first touched.
+/// A block that did not lie whole in its mapping at its first touch.
 #[derive(Clone, Debug, Default)]
-struct Begun {
+struct PartialBlock {
     touched: [u64; PAGES / 64],
     walks: u64,
     /// Whether it lay whole in one later.
     is_whole: bool,
 }
 
-/// Told of the walks of one design.
+/// Observes the walks of one design.
 #[derive(Clone, Debug, Default)]
 struct Walks {
     pieces: Pieces,
     lines: Recency,
     regions: FxHashMap<(PieceId, u64), Counts>,
-    /// Blocks by number; none of those that lay whole in their mapping from the first touch on.
-    begun: FxHashMap<u64, Option<Begun>>,
+    /// Blocks by number; none for those that lay whole in their mapping from the first touch.
+    begun: FxHashMap<u64, Option<PartialBlock>>,
     all: u64,
 }
 
@@ -123,7 +123,7 @@ impl Walks {
     fn note_growth(&mut self, address: u64, space: &AddressSpace) {
         let block = address / REGION_BYTES;
         let is_whole = || space.is_one_area(block * REGION_BYTES..(block + 1) * REGION_BYTES);
-        let begun = self.begun.entry(block).or_insert_with(|| (!is_whole()).then(Begun::default));
+        let begun = self.begun.entry(block).or_insert_with(|| (!is_whole()).then(PartialBlock::default));
         if let Some(begun) = begun {
             let page = ((address % REGION_BYTES) >> PAGE_SHIFT) as usize;
             begun.touched[page / 64] |= 1 << (page % 64);
@@ -132,12 +132,12 @@ impl Walks {
         }
     }
 
-    fn grown(&self) -> Grown {
+    fn grown(&self) -> BlockGrowth {
         let pages =
-            |begun: &Begun| begun.touched.iter().map(|bits| bits.count_ones() as usize).sum::<usize>();
+            |begun: &PartialBlock| begun.touched.iter().map(|bits| bits.count_ones() as usize).sum::<usize>();
         let begun = self.begun.values().flatten();
         let grown = begun.filter(|begun| begun.is_whole && pages(begun) * 2 >= PAGES);
-        grown.fold(Grown::default(), |sum, begun| Grown {
+        grown.fold(BlockGrowth::default(), |sum, begun| BlockGrowth {
             blocks: sum.blocks + 1,
             walks: sum.walks + begun.walks,
         })
@@ -158,12 +158,11 @@ impl WalkObserver for Walks {
     }
 }
 
-/// Huge pages wherever a plan can have them: it advises, which some processes allow that forbid the rest. What
-/// forbids all
-/// of them has none under a plan either.
-struct Planned(Thp);
+/// Huge pages wherever a plan can have them: a plan advises, which overrides some processes' ban; a ban on all memory
+/// holds under a plan too.
+struct AdvisedPolicy(Thp);
 
-impl PageSizePolicy for Planned {
+impl PageSizePolicy for AdvisedPolicy {
     fn wants_huge(&self, fault: &Fault<'_>) -> bool {
         let mut fault = *fault;
         if fault.forbidden == ThpDisable::ExceptAdvised {
@@ -178,7 +177,7 @@ impl PageSizePolicy for Planned {
 }
 
 /// Watches a stream on one machine: as the host's kernel maps memory, and with huge pages wherever it would give them
-/// if it was asked to. The first reference to a page always walks, so that walks tell what was touched.
+/// on request. The first reference to a page always walks, so walks reveal touched pages.
 pub struct Regions {
     now: Pass<Walks>,
     huge: Pass<Walks>,
@@ -186,12 +185,12 @@ pub struct Regions {
 }
 
 impl Regions {
-    /// On `machine`, with the kernel's mode on the host.
+    /// For `machine`, with the host kernel's mode.
     ///
     /// # Errors
     /// If the machine cannot be simulated in a pass, or its TLBs hold no huge pages.
     pub fn new(machine: &MachineSpec, thp: ThpMode) -> Result<Regions, PassError> {
-        let always = Arc::new(Planned(Thp { mode: ThpMode::Always }));
+        let always = Arc::new(AdvisedPolicy(Thp { mode: ThpMode::Always }));
         let now = HostKernel::new(thp).design(machine);
         Ok(Regions {
             now: Pass::new(vec![now], Walks::default())?,
@@ -201,7 +200,7 @@ impl Regions {
     }
 
     /// Ends the stream.
-    pub fn finish(mut self) -> (Found, Origins) {
+    pub fn finish(mut self) -> (RegionReport, Origins) {
         let instructions = self.now.finish()[0].instructions;
         self.huge.finish();
         self.makers.finish();
@@ -219,7 +218,7 @@ impl Regions {
             })
             .collect();
         regions.sort_unstable_by_key(|region| (region.piece, region.number));
-        let found = Found {
+        let found = RegionReport {
             pieces: now.pieces.all().to_vec(),
             regions,
             instructions,

@@ -1,55 +1,55 @@
-//! Whether a program that was run with a plan has its objects where the plan says, by its own stream.
+//! Checks from a run's own streams whether a plan's objects are at their places.
 
 use crate::files::Object;
 use pagewalk_trace::{Backlog, BatchRoom, Event, Item, MappingKind, Source, SourceError, StreamHeader};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// An object that a process has elsewhere.
+/// An object loaded elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Missed {
+pub struct MissedPlace {
     /// The object's file.
     pub file: String,
     /// Path of the process's program.
     pub program: String,
-    /// Where it was to lie.
+    /// Its planned address.
     pub planned: u64,
-    /// Where it lies.
+    /// Its actual address.
     pub actual: u64,
 }
 
-/// What a plan's objects came to in all of a run's streams.
+/// Where a plan's objects landed, over all streams of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Landings {
     planned: Arc<HashMap<String, Object>>,
-    seen: Arc<Mutex<Seen>>,
+    seen: Arc<Mutex<Arrivals>>,
 }
 
 #[derive(Debug, Default)]
-struct Seen {
+struct Arrivals {
     loaded: HashSet<String>,
-    missed: Vec<Missed>,
+    missed: Vec<MissedPlace>,
 }
 
 impl Landings {
-    /// Of these objects. None: nothing is planned.
+    /// For these objects. An empty slice: nothing is planned.
     pub fn new(objects: &[Object]) -> Landings {
         let by_path = |object: &Object| (object.path.to_string_lossy().into_owned(), object.clone());
         Landings { planned: Arc::new(objects.iter().map(by_path).collect()), seen: Arc::default() }
     }
 
-    /// `inner`, watched.
-    pub fn watch<S: Source>(&self, inner: S) -> Watched<S> {
+    /// Watches the mappings of `inner`.
+    pub fn watch<S: Source>(&self, inner: S) -> MappingWatch<S> {
         let program = inner.header().program.clone();
-        Watched { inner, program, landings: self.clone() }
+        MappingWatch { inner, program, landings: self.clone() }
     }
 
-    /// What was loaded elsewhere, in order.
-    pub fn missed(&self) -> Vec<Missed> {
+    /// Objects loaded elsewhere, in order.
+    pub fn missed(&self) -> Vec<MissedPlace> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).missed.clone()
     }
 
-    /// Planned files that no process loaded, in alphabetical order.
+    /// Planned files that no process loaded, alphabetically.
     pub fn not_loaded(&self) -> Vec<String> {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let absent = self.planned.iter().filter(|(path, _)| !seen.loaded.contains(*path));
@@ -58,7 +58,7 @@ impl Landings {
         files
     }
 
-    /// Loaders map an object first as a whole, from its file's beginning.
+    /// Loaders first map an object as a whole, from its file's beginning.
     fn note(&self, event: &Event, program: &str) {
         let Event::Map(mapping) = event else { return };
         let Some(file) = mapping.file.as_ref().filter(|file| file.offset == 0) else { return };
@@ -69,7 +69,7 @@ impl Landings {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         seen.loaded.insert(file.path.clone());
         if mapping.start.0 != object.base {
-            seen.missed.push(Missed {
+            seen.missed.push(MissedPlace {
                 file: object.file.clone(),
                 program: program.to_owned(),
                 planned: object.base,
@@ -79,15 +79,15 @@ impl Landings {
     }
 }
 
-/// A source whose mappings are looked at.
-pub struct Watched<S> {
-    /// What is watched.
+/// A source with watched mappings.
+pub struct MappingWatch<S> {
+    /// The source.
     pub inner: S,
     program: String,
     landings: Landings,
 }
 
-impl<S: Source> Source for Watched<S> {
+impl<S: Source> Source for MappingWatch<S> {
     fn header(&self) -> &StreamHeader {
         self.inner.header()
     }

@@ -1,12 +1,12 @@
 //! The call graph of a stream by pages: which page of code calls which, and how often.
 //!
-//! A call is what a block ends with that says so ([`BlockEnd::Call`]), from the page of its last instruction to that of
-//! the next block of its thread. A jump from one file's code to another's counts as a call too: so stubs of linkage
-//! tables call the functions that they stand for, as in Callgrind.
+//! A call is a block's end marked as one ([`BlockEnd::Call`]), from the page of the block's last instruction to that of
+//! the next block of its thread. A jump between the code of two files counts as a call too: so linkage stubs call the
+//! functions that they stand for, as in Callgrind.
 //!
-//! Inclusive instructions come from a stack of each thread's calls. A return goes to the frame, among the innermost
-//! [`SEARCHED_FRAMES`], whose call it returns to, and ends those above it too; one that finds none is a jump. A call
-//! counts no instructions while the same blocks call each other further out, so that recursion counts once.
+//! Inclusive instructions come from a stack of calls per thread. A return goes to the frame, among the innermost
+//! [`SEARCHED_FRAMES`], whose call it returns to, and ends those above it too; a return without such a frame is a jump.
+//! A call counts no instructions while the same edge is open further out, so that recursion counts once.
 //!
 //! Source: S. Konireddygari, MS thesis, NC State University 2008, section 3.3 and figure 3.4.
 
@@ -20,33 +20,33 @@ use pagewalk_trace::{Analysis, Batch, Block, BlockEnd, Event, StreamHeader};
 use pagewalk_units::{RefIndex, ThreadId, VirtAddr};
 use rustc_hash::FxHashMap;
 
-/// How far out a return is looked for.
+/// Frames searched for a return.
 pub const SEARCHED_FRAMES: usize = 64;
-/// Calls kept of a thread. Beyond them, the outer half counts as having returned.
+/// Calls kept per thread. Beyond this, the outer half counts as returned.
 const MOST_FRAMES: usize = 1 << 16;
 /// No callee yet.
 const NONE: u32 = u32::MAX;
 
-/// What is known of a block.
+/// A block's counts.
 #[derive(Clone, Copy, Debug)]
-struct Known {
+struct BlockState {
     executions: u64,
     start: u64,
-    /// Behind its last instruction.
+    /// The address after its last instruction.
     end: u64,
     instructions: u32,
     leaves_by: BlockEnd,
-    /// Whose code it is, once it has run.
+    /// The code's owner, once it has run.
     owner: Option<OwnerId>,
-    /// The block that it called last, and the edge.
+    /// The last called block, and the edge.
     called: u32,
     edge: u32,
 }
 
-impl Known {
-    fn of(block: &Block) -> Known {
+impl BlockState {
+    fn of(block: &Block) -> BlockState {
         let end = block.instructions.last().map_or(0, |last| last.address.0 + u64::from(last.length));
-        Known {
+        BlockState {
             executions: 0,
             start: block.start().0,
             end,
@@ -59,7 +59,7 @@ impl Known {
     }
 }
 
-/// One block calls another.
+/// A call edge between blocks.
 #[derive(Clone, Copy, Debug)]
 struct Edge {
     caller: u32,
@@ -71,25 +71,25 @@ struct Edge {
 #[derive(Clone, Copy, Debug)]
 struct Frame {
     edge: u32,
-    /// Whether there is no call of the same edge further out.
+    /// Whether the same edge is not open further out.
     is_outermost: bool,
-    /// Instructions of the thread before it.
+    /// The thread's instructions before it.
     at: u64,
-    /// Where its return goes; none of a jump, which returns with the call below it.
+    /// Its return address; none for a jump, which returns with the call below it.
     returns_to: Option<u64>,
 }
 
 #[derive(Debug, Default)]
 struct Thread {
-    /// The block that ran last.
+    /// The last executed block.
     last: Option<u32>,
     frames: Vec<Frame>,
-    /// By edge, its calls among the frames.
+    /// By edge: its open calls.
     open: Vec<u32>,
     instructions: u64,
 }
 
-/// Code of a block on one page, where its first byte lies in its file, and whose it was.
+/// A block's code on one page: the file offset of its first byte, and its owner.
 #[derive(Clone, Copy, Debug)]
 struct Part {
     block: u32,
@@ -102,7 +102,7 @@ struct Part {
 /// Watches one stream's calls.
 pub struct Calls {
     owners: Owners,
-    blocks: Vec<Known>,
+    blocks: Vec<BlockState>,
     parts: Vec<Part>,
     edges: Vec<Edge>,
     by_blocks: FxHashMap<(u32, u32), u32>,
@@ -110,7 +110,7 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// Of a stream with this header.
+    /// For a stream with this header.
     pub fn new(header: &StreamHeader) -> Calls {
         Calls {
             owners: Owners::new(header),
@@ -122,7 +122,7 @@ impl Calls {
         }
     }
 
-    /// The graph so far; calls that have not returned count up to here.
+    /// The graph so far; open calls count up to here.
     pub fn finish(mut self) -> CallGraph {
         for (_, mut thread) in std::mem::take(&mut self.threads) {
             self.close(&mut thread, 0);
@@ -130,7 +130,7 @@ impl Calls {
         CallGraph::new(self.owners, &self.blocks, &self.parts, &self.edges)
     }
 
-    /// A block runs for the first time: whose it is.
+    /// A block runs for the first time: finds its owner.
     #[cold]
     fn meet(&mut self, id: u32, block: &Block) -> OwnerId {
         let owner = self.owners.at(block.start().0);
@@ -151,7 +151,7 @@ impl Calls {
         owner
     }
 
-    /// The block `from` of a thread calls `to`.
+    /// A thread's block `from` calls `to`.
     fn call(&mut self, thread: &mut Thread, from: u32, to: u32, is_jump: bool) {
         let caller = &mut self.blocks[from as usize];
         if caller.called != to {
@@ -177,7 +177,7 @@ impl Calls {
         thread.frames.push(Frame { edge, is_outermost, at, returns_to: (!is_jump).then_some(end) });
     }
 
-    /// A return of a thread came to `target`.
+    /// A thread returned to `target`.
     fn come_back(&mut self, thread: &mut Thread, target: u64) {
         let from = thread.frames.len().saturating_sub(SEARCHED_FRAMES);
         let found = thread.frames[from..].iter().rposition(|frame| frame.returns_to == Some(target));
@@ -186,7 +186,7 @@ impl Calls {
         }
     }
 
-    /// Ends the calls of a thread from number `first` on.
+    /// Ends a thread's calls from number `first` on.
     fn close(&mut self, thread: &mut Thread, first: usize) {
         for frame in thread.frames.drain(first..) {
             thread.open[frame.edge as usize] -= 1;
@@ -199,12 +199,12 @@ impl Calls {
 
 impl Analysis for Calls {
     fn on_batch(&mut self, batch: &Batch<'_>) {
-        // Also one of which a region of interest left nothing.
+        // Even if the region of interest was empty.
         self.owners.start_running();
         if batch.spans.is_empty() {
             return;
         }
-        self.blocks.extend(batch.blocks.since(self.blocks.len()).map(Known::of));
+        self.blocks.extend(batch.blocks.since(self.blocks.len()).map(BlockState::of));
         let mut thread = self.threads.remove(&batch.thread).unwrap_or_default();
         for span in batch.spans {
             let id = span.block.0;
@@ -221,7 +221,7 @@ impl Analysis for Calls {
                     BlockEnd::Jump | BlockEnd::Syscall | BlockEnd::Other => {}
                 }
             }
-            // Blocks without code are references alone, which no control flow comes to.
+            // Blocks without code hold only references, and are outside the control flow.
             if instructions > 0 {
                 thread.last = Some(id);
                 thread.instructions += u64::from(instructions);

@@ -1,4 +1,4 @@
-//! What the program headers of a 64-bit ELF object for x86-64 say: as much as loaders look at.
+//! Parses the parts of an x86-64 ELF object's headers that loaders use.
 
 use pagewalk_units::PAGE_BYTES;
 
@@ -6,14 +6,14 @@ use pagewalk_units::PAGE_BYTES;
 pub const FILE_HEADER_BYTES: usize = 64;
 /// Bytes of a program header.
 pub const PROGRAM_HEADER_BYTES: usize = 56;
-/// Program headers of one object that are believed.
+/// Most program headers accepted in one object.
 pub const PROGRAM_HEADERS_MAX: u16 = 256;
 
-/// Position-independent: a shared object, or a program that may lie anywhere.
+/// Position-independent: a shared object or program.
 pub const KIND_DYNAMIC: u16 = 3;
-/// A segment that is mapped.
+/// A mapped segment.
 pub const LOAD: u32 = 1;
-/// Where the headers themselves are mapped.
+/// The segment of the program headers.
 pub const HEADERS: u32 = 6;
 /// The flag of segments with code.
 pub const EXECUTABLE: u32 = 1;
@@ -21,16 +21,16 @@ pub const EXECUTABLE: u32 = 1;
 /// The file header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileHeader {
-    /// What it is: [`KIND_DYNAMIC`], or something else.
+    /// [`KIND_DYNAMIC`], or another.
     pub kind: u16,
-    /// Where in the file its program headers begin.
+    /// File offset of the program headers.
     pub program_headers: u64,
-    /// How many there are.
+    /// Number of program headers.
     pub count: u16,
 }
 
 impl FileHeader {
-    /// Of the first [`FILE_HEADER_BYTES`] bytes; none if they do not begin such an object.
+    /// Parses the first [`FILE_HEADER_BYTES`] bytes; none if this is no such object.
     pub fn parse(bytes: &[u8]) -> Option<FileHeader> {
         const IS_64_BIT_LITTLE_ENDIAN: &[u8] = b"\x7fELF\x02\x01";
         const X86_64: u16 = 62;
@@ -52,22 +52,22 @@ impl FileHeader {
 /// A program header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProgramHeader {
-    /// [`LOAD`], [`HEADERS`] or something else.
+    /// [`LOAD`], [`HEADERS`] or another.
     pub kind: u32,
-    /// What may be done with it.
+    /// Its rights.
     pub flags: u32,
-    /// Where in the file it begins.
+    /// Its file offset.
     pub offset: u64,
-    /// Its address, from the object's own zero on.
+    /// Its address relative to the object's base.
     pub address: u64,
-    /// Bytes of it in memory.
+    /// Its bytes in memory.
     pub bytes: u64,
-    /// What its address is a multiple of.
+    /// Its alignment.
     pub alignment: u64,
 }
 
 impl ProgramHeader {
-    /// All in a table of them.
+    /// Parses a table.
     pub fn parse_all(table: &[u8]) -> Vec<ProgramHeader> {
         table.chunks_exact(PROGRAM_HEADER_BYTES).filter_map(ProgramHeader::parse).collect()
     }
@@ -84,14 +84,13 @@ impl ProgramHeader {
         })
     }
 
-    /// Behind its last byte in memory.
+    /// The first address after it.
     pub fn end(&self) -> u64 {
         self.address.saturating_add(self.bytes)
     }
 }
 
-/// The pages of an object from its first to its last mapped byte: the first address, from the object's own zero on, and
-/// the bytes. None if nothing of it is mapped.
+/// The mapped pages of an object: first address, relative to its base, and bytes. None if nothing is mapped.
 pub fn span(headers: &[ProgramHeader]) -> Option<(u64, u64)> {
     let mapped = || headers.iter().filter(|header| header.kind == LOAD);
     let start = mapped().map(|header| header.address).min()? / PAGE_BYTES * PAGE_BYTES;

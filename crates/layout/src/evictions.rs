@@ -1,22 +1,22 @@
-//! Who evicts whom in the sets of a TLB array.
+//! Which pages evict which in the sets of a TLB array.
 //!
-//! Each array is simulated alone: it sees every reference of the kinds that it serves, replaces the least recently
-//! used page of a set, and holds base pages only. Beside it runs a twin, a fully associative array of as many entries,
-//! which says what the sets cost. Each miss is of one kind:
+//! Each array is simulated alone: it sees every reference of the kinds that it serves, replaces the least recently used
+//! page of a set, and holds only base pages. A twin, a fully associative array with as many entries, shows what the
+//! sets cost. Each miss is of one kind:
 //!
 //! - *compulsory*: the first reference to a page, or the first after its mapping changed, which no array could hit;
 //! - *capacity*: the twin misses too;
 //! - *conflict*: the twin hits.
 //!
-//! References that hit while the twin misses have a count of their own ([`Misses::spared`]), so that the twin's misses
-//! are `compulsory + capacity + spared`.
+//! References that hit while the twin misses are counted separately ([`Misses::spared`]), so the twin's misses are
+//! `compulsory + capacity + spared`.
 //!
-//! Speed: a reference to the page that was used last in its set costs a comparison and two stores; only misses do more
-//! than that and a search of one set.
+//! Speed: a reference to the most recently used page of a set costs a comparison and two stores; other hits search one
+//! set; only misses do more.
 //!
-//! Memory is bounded: rows of victimisers and victims are as many as asked for. When they are full, those with the
-//! lowest counts go until at most half are left, and their counts are added up ([`History::dropped`]). A row that
-//! went and comes again counts anew. Everything but rows counts all of the stream.
+//! Memory is bounded by the number of rows (victimiser and victim). When they are full, those with the lowest counts
+//! are dropped until at most half are left, and their counts are summed ([`ArrayHistory::dropped`]). A dropped row that
+//! returns starts from zero. Everything else counts the whole stream.
 //!
 //! Source: S. Konireddygari, MS thesis, NC State University 2008, sections 2.1 and 3.2.1.
 
@@ -29,7 +29,7 @@ pub(crate) use array::may_cross;
 pub use rows::Row;
 
 use crate::objects::{OwnerId, Owners};
-use array::Watched;
+use array::WatchedArray;
 use fetches::FetchTable;
 use pagewalk_mm::{AddressSpace, Change};
 use pagewalk_setassoc::{Geometry, SetIndex};
@@ -37,7 +37,7 @@ use pagewalk_trace::{Analysis, Batch, Event, StreamHeader};
 use pagewalk_translate::TlbSpec;
 use pagewalk_units::{Kind, PageSize, RefIndex, Vpn};
 
-/// Rows kept of each array, where nobody asks for others.
+/// The default number of rows kept for each array.
 pub const DEFAULT_ROWS: usize = 1 << 18;
 
 /// An array to watch.
@@ -47,7 +47,7 @@ pub struct ArraySpec {
     pub name: String,
     /// Its sets and ways.
     pub geometry: Geometry,
-    /// How a page's number chooses its set.
+    /// How a page number selects its set.
     pub index: SetIndex,
     /// Whether it serves fetches.
     pub fetches: bool,
@@ -56,8 +56,8 @@ pub struct ArraySpec {
 }
 
 impl ArraySpec {
-    /// A machine's array, with true LRU replacement whatever the machine's is; `None` where pages have no set that
-    /// others fight for.
+    /// A machine's array, with true LRU replacement instead of the machine's; `None` if pages do not compete for sets
+    /// in it.
     pub fn of(tlb: &TlbSpec) -> Option<ArraySpec> {
         Some(ArraySpec {
             name: tlb.name.clone(),
@@ -74,7 +74,7 @@ impl ArraySpec {
     }
 }
 
-/// Instructions or data: what a reference is, and what put a page into an array.
+/// Instructions or data: the kind of a reference, or of the one that brought a page into an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Side {
@@ -88,7 +88,7 @@ impl Side {
     /// Both.
     pub const ALL: [Side; 2] = [Side::Fetch, Side::Data];
 
-    /// For people.
+    /// Its name as text.
     pub fn name(self) -> &'static str {
         match self {
             Side::Fetch => "code",
@@ -97,16 +97,16 @@ impl Side {
     }
 }
 
-/// Misses by what they come from.
+/// Misses by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Misses {
     /// First references.
     pub compulsory: u64,
-    /// That the twin has too.
+    /// Misses that the twin has too.
     pub capacity: u64,
-    /// That the twin has not.
+    /// Misses that the twin does not have.
     pub conflict: u64,
-    /// Not misses: references that hit, and miss in the twin.
+    /// Not misses: references that hit, but miss in the twin.
     pub spared: u64,
 }
 
@@ -122,42 +122,42 @@ impl Misses {
     }
 }
 
-/// A page, as long as it belonged to one owner.
+/// A page while it belonged to one owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageHistory {
     /// The page.
     pub page: Vpn,
-    /// Whose it was.
+    /// Its owner.
     pub owner: OwnerId,
-    /// The place of its first byte in its owner's file, if it came from there.
+    /// The offset of its first byte in the owner's file, if it came from there.
     pub file_offset: Option<u64>,
-    /// References by [`Side`]: instructions executed, loads and stores. One that lies on two pages counts for both.
+    /// References by [`Side`]: instructions executed, loads and stores. One that crosses pages counts for both.
     pub references: [u64; 2],
     /// Misses by [`Side`].
     pub misses: [u64; 2],
-    /// How often it took the place of another page.
+    /// How often it replaced another page.
     pub evicted: u64,
-    /// How often another page took its place.
+    /// How often another page replaced it.
     pub was_evicted: u64,
 }
 
 impl PageHistory {
-    /// Evictions that it had a part in.
+    /// Evictions in which it took part.
     pub fn involved(&self) -> u64 {
         self.evicted + self.was_evicted
     }
 }
 
-/// What happened in one array.
+/// The history of one array.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct History {
+pub struct ArrayHistory {
     /// The array.
     pub array: ArraySpec,
     /// References by [`Side`].
     pub references: [u64; 2],
     /// Misses by [`Side`].
     pub misses_by_side: [u64; 2],
-    /// Misses by what they come from.
+    /// Misses by kind.
     pub misses: Misses,
     /// Misses of each set.
     pub misses_by_set: Vec<u64>,
@@ -165,25 +165,25 @@ pub struct History {
     pub evictions: [[u64; 2]; 2],
     /// Pages, in order of first reference.
     pub pages: Vec<PageHistory>,
-    /// Who evicted whom, set by set, the most frequent first.
+    /// Evictions by pair of pages, set by set, most frequent first.
     pub rows: Vec<Row>,
-    /// Evictions in rows that went.
+    /// Evictions in dropped rows.
     pub dropped: u64,
 }
 
-impl History {
+impl ArrayHistory {
     /// All evictions.
     pub fn all_evictions(&self) -> u64 {
         self.evictions.iter().flatten().sum()
     }
 
-    /// Standard deviation of misses of sets over their mean; 0 without misses.
+    /// Standard deviation over mean of the sets' misses; 0 without misses.
     pub fn variation(&self) -> f64 {
         variation(&self.misses_by_set)
     }
 }
 
-/// Standard deviation over the mean; 0 without misses.
+/// Standard deviation over mean; 0 without misses.
 pub(crate) fn variation(misses_by_set: &[u64]) -> f64 {
     let sets = misses_by_set.len() as f64;
     let mean = misses_by_set.iter().sum::<u64>() as f64 / sets;
@@ -196,7 +196,7 @@ pub(crate) fn variation(misses_by_set: &[u64]) -> f64 {
 
 /// Watches arrays over one stream.
 pub struct Evictions {
-    arrays: Vec<Watched>,
+    arrays: Vec<WatchedArray>,
     fetches: FetchTable,
     owners: Owners,
     space: AddressSpace,
@@ -204,10 +204,10 @@ pub struct Evictions {
 }
 
 impl Evictions {
-    /// Watches `arrays` over a stream with this header, with at most `rows` rows of each.
+    /// Watches `arrays` over a stream with this header, with at most `rows` rows each.
     pub fn new(header: &StreamHeader, arrays: &[ArraySpec], rows: usize) -> Evictions {
         Evictions {
-            arrays: arrays.iter().map(|spec| Watched::new(spec.clone(), rows)).collect(),
+            arrays: arrays.iter().map(|spec| WatchedArray::new(spec.clone(), rows)).collect(),
             fetches: FetchTable::default(),
             owners: Owners::new(header),
             space: AddressSpace::default(),
@@ -215,15 +215,15 @@ impl Evictions {
         }
     }
 
-    /// What happened in each array, and whose pages are whose.
-    pub fn finish(self) -> (Vec<History>, Owners) {
-        (self.arrays.into_iter().map(Watched::finish).collect(), self.owners)
+    /// The history of each array, and the owners of pages.
+    pub fn finish(self) -> (Vec<ArrayHistory>, Owners) {
+        (self.arrays.into_iter().map(WatchedArray::finish).collect(), self.owners)
     }
 }
 
 impl Analysis for Evictions {
     fn on_batch(&mut self, batch: &Batch<'_>) {
-        // Also one of which a region of interest left nothing.
+        // Even if the region of interest was empty.
         self.owners.start_running();
         self.space.start_running();
         if batch.spans.is_empty() {

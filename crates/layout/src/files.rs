@@ -1,4 +1,4 @@
-//! The files of a plan as they are on this host: whether they are what the plan was made for.
+//! Compares a plan's files with those on this host.
 
 use crate::elf::{FILE_HEADER_BYTES, FileHeader, KIND_DYNAMIC, LOAD, ProgramHeader, span};
 use pagewalk_plan::{Layout, Place, Program};
@@ -8,20 +8,20 @@ use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// A shared object of a plan that is there.
+/// A plan's shared object on this host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Object {
-    /// The path that the plan gives.
+    /// Its path in the plan.
     pub file: String,
-    /// The same file's path without symbolic links.
+    /// Its path without symbolic links.
     pub path: PathBuf,
-    /// The device that it lies on, as `fstat` gives it.
+    /// Its device, from `fstat`.
     pub device: u64,
-    /// Its number there.
+    /// Its inode number.
     pub inode: u64,
-    /// Where it is to lie.
+    /// Its planned address.
     pub base: u64,
-    /// Bytes from its first to its last mapped byte, in whole pages.
+    /// Its mapped bytes, in whole pages.
     pub bytes: u64,
     /// The largest alignment of its segments.
     pub alignment: u64,
@@ -31,7 +31,7 @@ pub struct Object {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileError {
-    /// Not there, or not for us.
+    /// Missing or unreadable.
     #[error("{file} of the plan cannot be read: {error}")]
     Unreadable {
         /// The file.
@@ -39,13 +39,13 @@ pub enum FileError {
         /// Why.
         error: io::Error,
     },
-    /// Not something that a loader places.
+    /// Not a shared object.
     #[error("{file} of the plan is no shared object for x86-64")]
     NotAnObject {
         /// The file.
         file: String,
     },
-    /// The plan is for another build.
+    /// Another build.
     #[error("{file} is another build than the plan's: build-id {found}, planned for {planned}")]
     OtherBuild {
         /// The file.
@@ -55,7 +55,7 @@ pub enum FileError {
         /// The file's, or `none`.
         found: String,
     },
-    /// The plan's place does not fit it.
+    /// Another size.
     #[error("{file} is another build than the plan's: {found:#x} bytes of pages, planned for {planned:#x}")]
     OtherSize {
         /// The file.
@@ -75,7 +75,7 @@ pub enum FileError {
     },
 }
 
-/// Looks up every object of a layout.
+/// Finds every object of a layout.
 ///
 /// # Errors
 /// For the first file that is not what the layout was made for.
@@ -102,7 +102,7 @@ pub fn is_planned_build(program: &Program, path: &Path) -> bool {
 }
 
 fn object(layout: &Layout, place: &Place) -> Result<Object, FileError> {
-    let Facts { path, device, inode, bytes, alignment, .. } = Facts::of(&place.file)?;
+    let ObjectFacts { path, device, inode, bytes, alignment, .. } = ObjectFacts::of(&place.file)?;
     let file = place.file.clone();
     if let Some(planned) = place.build_id.clone() {
         let found = build_id(&path).unwrap_or_else(|| "none".to_owned());
@@ -116,17 +116,17 @@ fn object(layout: &Layout, place: &Place) -> Result<Object, FileError> {
     Ok(Object { file, path, device, inode, base: layout.base(place), bytes, alignment })
 }
 
-/// The place of a shared object of this host at `offset` from an arena.
+/// The place of this host's shared object at `offset` from an arena.
 ///
 /// # Errors
-/// If it cannot be read, or is none.
+/// If it cannot be read or is no shared object.
 pub fn place(file: &str, offset: u64) -> Result<Place, FileError> {
-    let facts = Facts::of(file)?;
+    let facts = ObjectFacts::of(file)?;
     Ok(Place { file: file.to_owned(), build_id: build_id(&facts.path), offset, size: facts.bytes })
 }
 
-/// What a shared object is on this host.
-struct Facts {
+/// A shared object on this host.
+struct ObjectFacts {
     path: PathBuf,
     device: u64,
     inode: u64,
@@ -134,8 +134,8 @@ struct Facts {
     alignment: u64,
 }
 
-impl Facts {
-    fn of(file: &str) -> Result<Facts, FileError> {
+impl ObjectFacts {
+    fn of(file: &str) -> Result<ObjectFacts, FileError> {
         let unreadable = |error| FileError::Unreadable { file: file.to_owned(), error };
         let not_an_object = || FileError::NotAnObject { file: file.to_owned() };
         let path = fs::canonicalize(file).map_err(unreadable)?;
@@ -147,11 +147,11 @@ impl Facts {
         let (_, bytes) = span(&headers).ok_or_else(not_an_object)?;
         let loads = headers.iter().filter(|header| header.kind == LOAD);
         let alignment = loads.map(|header| header.alignment).max().unwrap_or(1);
-        Ok(Facts { path, device: metadata.dev(), inode: metadata.ino(), bytes, alignment })
+        Ok(ObjectFacts { path, device: metadata.dev(), inode: metadata.ino(), bytes, alignment })
     }
 }
 
-/// The program headers of a shared object; none of another file.
+/// A shared object's program headers; none for another file.
 fn headers(path: &Path) -> io::Result<Option<Vec<ProgramHeader>>> {
     let file = File::open(path)?;
     let mut bytes = [0; FILE_HEADER_BYTES];

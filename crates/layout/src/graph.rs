@@ -1,45 +1,48 @@
-//! Who fights for one set: its pages, and arrows from each victim to whom took its place.
+//! The graph of one set: its pages, with an arrow from each victim to the page that replaced it.
 //!
 //! Source: S. Konireddygari, MS thesis, NC State University 2008, section 3.2.2; thresholds as a share of a node's
 //! weight, section 5.1.
 
-use crate::evictions::{History, Row};
+use crate::evictions::{ArrayHistory, Row};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// What is too little to be drawn.
+/// What to leave out of the drawing.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Least {
-    /// Pages that evicted fewer times than this, with their arrows.
+pub enum DrawThreshold {
+    /// Pages with fewer evictions of others than this, with their arrows.
     Evictions(u64),
-    /// Arrows that are a smaller share than this of the weight of both their pages; from 0 to 1.
+    /// Arrows below this share of the weight of both their pages; from 0 to 1.
     Share(f64),
 }
 
-/// Why a text is no [`Least`].
+/// Why a text is no [`DrawThreshold`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is neither a number of evictions, such as 500, nor a share of a page's, such as 5%")]
-pub struct LeastError(String);
+pub struct DrawThresholdError(String);
 
-impl std::str::FromStr for Least {
-    type Err = LeastError;
+impl std::str::FromStr for DrawThreshold {
+    type Err = DrawThresholdError;
 
-    fn from_str(text: &str) -> Result<Least, LeastError> {
+    fn from_str(text: &str) -> Result<DrawThreshold, DrawThresholdError> {
         let least = match text.strip_suffix('%') {
-            Some(share) => share.trim().parse().ok().map(|share: f64| Least::Share(share / 100.0)),
-            None => text.parse().ok().map(Least::Evictions),
+            Some(share) => share.trim().parse().ok().map(|share: f64| DrawThreshold::Share(share / 100.0)),
+            None => text.parse().ok().map(DrawThreshold::Evictions),
         };
-        let in_range = |least: &Least| !matches!(least, Least::Share(share) if !(0.0..=1.0).contains(share));
-        least.filter(in_range).ok_or_else(|| LeastError(text.to_owned()))
+        let is_valid = |least: &DrawThreshold| match least {
+            DrawThreshold::Share(share) => (0.0..=1.0).contains(share),
+            DrawThreshold::Evictions(_) => true,
+        };
+        least.filter(is_valid).ok_or_else(|| DrawThresholdError(text.to_owned()))
     }
 }
 
-impl std::fmt::Display for Least {
+impl std::fmt::Display for DrawThreshold {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Least::Evictions(count) => write!(f, "{count}"),
-            // Of 7 %, 0.07 times 100 is not 7: the digits that a person would write.
-            Least::Share(share) => write!(f, "{}%", (share * 1e8).round() / 1e6),
+            DrawThreshold::Evictions(count) => write!(f, "{count}"),
+            // 0.07 times 100 is not exactly 7: round to the digits that a person would write.
+            DrawThreshold::Share(share) => write!(f, "{}%", (share * 1e8).round() / 1e6),
         }
     }
 }
@@ -47,16 +50,16 @@ impl std::fmt::Display for Least {
 /// A page of the set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GraphNode {
-    /// Index into [`History::pages`].
+    /// Index into [`ArrayHistory::pages`].
     pub page: usize,
-    /// Arrows that end here: how often it evicted others, as far as rows tell.
+    /// Arrows to it: how often it evicted others, according to the rows.
     pub evicted: u64,
-    /// Arrows that start here.
+    /// Arrows from it.
     pub was_evicted: u64,
 }
 
 impl GraphNode {
-    /// All its arrows.
+    /// The total of its arrows.
     pub fn weight(&self) -> u64 {
         self.evicted + self.was_evicted
     }
@@ -65,13 +68,13 @@ impl GraphNode {
 /// An arrow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GraphEdge {
-    /// Index of the node that was evicted.
+    /// Index of the evicted node.
     pub victim: usize,
-    /// Index of the node that took its place.
+    /// Index of the node that replaced it.
     pub victimiser: usize,
     /// How often.
     pub count: u64,
-    /// Of the rows that it stands for, the one with most evictions: its cause is told.
+    /// The most frequent of its rows, whose cause is shown.
     pub row: usize,
 }
 
@@ -80,17 +83,17 @@ pub struct GraphEdge {
 pub struct EvictionGraph {
     /// The set.
     pub set: usize,
-    /// Its pages, those with most arrows first.
+    /// Its pages, by weight.
     pub nodes: Vec<GraphNode>,
-    /// Its arrows, the most frequent first.
+    /// Its arrows, most frequent first.
     pub edges: Vec<GraphEdge>,
-    /// Evictions of arrows that are too little.
+    /// Evictions in arrows left out.
     pub left_out: u64,
 }
 
 impl EvictionGraph {
-    /// The graph of a set of `history`, without what is less than `least`.
-    pub fn new(history: &History, set: usize, least: Least) -> EvictionGraph {
+    /// The graph of a set of `history`, without what is below `least`.
+    pub fn new(history: &ArrayHistory, set: usize, least: DrawThreshold) -> EvictionGraph {
         let start = history.rows.partition_point(|row| row.set < set);
         let end = history.rows.partition_point(|row| row.set <= set);
         let rows = &history.rows[start..end];
@@ -98,16 +101,18 @@ impl EvictionGraph {
         let weights = weights(rows);
         let mut edges = joined(rows, start);
         edges.retain(|edge| match least {
-            Least::Evictions(count) => {
+            DrawThreshold::Evictions(count) => {
                 [edge.victim, edge.victimiser].iter().all(|page| weights[page].evicted >= count)
             }
-            Least::Share(share) => [edge.victim, edge.victimiser]
+            DrawThreshold::Share(share) => [edge.victim, edge.victimiser]
                 .iter()
                 .any(|page| edge.count as f64 >= share * weights[page].weight() as f64),
         });
         let drawn = |node: &&GraphNode| match least {
-            Least::Evictions(count) => node.evicted >= count,
-            Least::Share(_) => edges.iter().any(|edge| [edge.victim, edge.victimiser].contains(&node.page)),
+            DrawThreshold::Evictions(count) => node.evicted >= count,
+            DrawThreshold::Share(_) => {
+                edges.iter().any(|edge| [edge.victim, edge.victimiser].contains(&node.page))
+            }
         };
         let mut nodes: Vec<GraphNode> = weights.values().filter(drawn).copied().collect();
         nodes.sort_by_key(|node| (std::cmp::Reverse(node.weight()), node.page));
@@ -120,7 +125,7 @@ impl EvictionGraph {
         EvictionGraph { set, nodes, edges, left_out }
     }
 
-    /// Leaves out all but the `most` most frequent arrows, and pages that have none of these.
+    /// Keeps only the `most` most frequent arrows, and the pages that have any.
     pub fn truncate(&mut self, most: usize) {
         let kept = self.edges.len().min(most);
         self.left_out += self.edges.drain(kept..).map(|edge| edge.count).sum::<u64>();
@@ -134,10 +139,10 @@ impl EvictionGraph {
         }
     }
 
-    /// The graph in Graphviz's language. `page` names a page, `cause` what an arrow's row was caused by.
+    /// The graph for Graphviz. `page` names a page, `cause` the cause of an arrow's row.
     pub fn to_dot(
         &self,
-        history: &History,
+        history: &ArrayHistory,
         page: impl Fn(usize) -> String,
         mut cause: impl FnMut(&Row) -> String,
     ) -> String {
@@ -157,7 +162,7 @@ impl EvictionGraph {
     }
 }
 
-/// Weights of all pages of some rows.
+/// Weights of all pages in some rows.
 fn weights(rows: &[Row]) -> BTreeMap<usize, GraphNode> {
     let mut weights: BTreeMap<usize, GraphNode> = BTreeMap::new();
     for row in rows {
@@ -172,7 +177,7 @@ fn weights(rows: &[Row]) -> BTreeMap<usize, GraphNode> {
     weights
 }
 
-/// Rows of the same two pages made one, with pages in the place of nodes. `first` is the number of the first row.
+/// Joins rows of the same two pages into edges, with pages instead of nodes. `first` is the number of the first row.
 fn joined(rows: &[Row], first: usize) -> Vec<GraphEdge> {
     let mut edges: BTreeMap<(usize, usize), GraphEdge> = BTreeMap::new();
     // The most frequent row of two pages comes first.

@@ -1,9 +1,9 @@
-//! Whose memory is whose: the shared objects of a stream, and everything else by name.
+//! Assigns memory to owners: the shared objects of a stream, and everything else by name.
 //!
-//! A loader maps a shared object first as a whole, from the file's beginning and as long as the object is in memory;
-//! then its parts over that, and its `.bss` as anonymous memory. So what is mapped over an object, from its own file
-//! or anonymously, is part of it; anything else takes its place. What is there before the program runs is the image
-//! as the kernel made it: the program, its loader, and of a child of `fork` the objects of its parent, in parts.
+//! A loader first maps a shared object as a whole, from the file's beginning and as long as the object is in memory;
+//! then it maps its parts over that, and its `.bss` as anonymous memory. So a mapping over an object from its own file,
+//! or an anonymous one, is part of it; anything else replaces it. Mappings from before the program runs come from the
+//! kernel: the program, its loader, and, for a forked child, its parent's objects in parts.
 
 mod spans;
 
@@ -11,14 +11,14 @@ use pagewalk_trace::{Event, Mapping, MappingKind, Origin, StreamHeader};
 use spans::Spans;
 use std::ops::Range;
 
-/// What some memory is.
+/// Kinds of owners.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OwnerKind {
     /// The main executable.
     Program,
-    /// What loads the others.
+    /// The loader.
     Loader,
-    /// A shared object: the only kind that can be moved.
+    /// A shared object: the only movable kind.
     Object,
     /// Another file.
     File,
@@ -26,16 +26,16 @@ pub enum OwnerKind {
     Heap,
     /// The first thread's stack.
     Stack,
-    /// Anonymous memory that is part of no object.
+    /// Anonymous memory outside objects.
     Anonymous,
     /// The kernel's own: vdso, vvar.
     Kernel,
-    /// Nothing is known to be mapped there.
+    /// No known mapping.
     Unknown,
 }
 
 impl OwnerKind {
-    /// For people, in one word.
+    /// Its name as text, one word.
     pub fn name(self) -> &'static str {
         match self {
             OwnerKind::Program => "program",
@@ -51,12 +51,12 @@ impl OwnerKind {
     }
 }
 
-/// The number of an owner: [`Owners::get`].
+/// The number of an owner: see [`Owners::get`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OwnerId(pub u32);
 
 impl OwnerId {
-    /// The owner of what is not mapped.
+    /// The owner of unmapped memory.
     pub const UNKNOWN: OwnerId = OwnerId(0);
     const HEAP: OwnerId = OwnerId(1);
     const STACK: OwnerId = OwnerId(2);
@@ -68,24 +68,24 @@ impl OwnerId {
     }
 }
 
-/// Whom memory belongs to. A file that is mapped, unmapped and mapped again is as many owners.
+/// An owner of memory. A file mapped again after unmapping is a new owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
-    /// What it is.
+    /// Its kind.
     pub kind: OwnerKind,
     /// The path of its file, if it has one.
     pub file: Option<String>,
     /// The file's GNU build-id.
     pub build_id: Option<String>,
-    /// Its first byte; 0 for memory without a file.
+    /// Its first address; 0 without a file.
     pub base: u64,
-    /// Bytes from its first to behind its last, in whole pages: the most it ever was. 0 for memory without a file.
+    /// Its largest extent, in whole pages; 0 without a file.
     pub bytes: u64,
-    /// Bytes from its first to behind the last that came from its file.
+    /// The extent of the part that came from its file.
     pub file_bytes: u64,
-    /// Whether it was there before the program ran.
+    /// Whether it existed before the program ran.
     pub initial: bool,
-    /// Whether some of it was moved or grown by `mremap`.
+    /// Whether `mremap` moved or grew some of it.
     pub remapped: bool,
     /// Number of the event that unmapped the last of it, if one did.
     pub gone: Option<usize>,
@@ -98,13 +98,13 @@ impl Owner {
         Owner { kind, file, build_id, base, bytes, file_bytes, initial: true, remapped: false, gone: None }
     }
 
-    /// The path of its file, or its kind in brackets.
+    /// Its file's path, or its kind in brackets.
     pub fn name(&self) -> String {
         self.file.clone().unwrap_or_else(|| format!("[{}]", self.kind.name()))
     }
 }
 
-/// All owners of a stream, and what belongs to each at this moment.
+/// All owners of a stream, and their present memory.
 #[derive(Clone, Debug)]
 pub struct Owners {
     all: Vec<Owner>,
@@ -118,7 +118,7 @@ pub struct Owners {
 }
 
 impl Owners {
-    /// Of a stream that has not begun.
+    /// For a stream at its beginning.
     pub fn new(header: &StreamHeader) -> Owners {
         use OwnerKind::*;
         Owners {
@@ -133,12 +133,12 @@ impl Owners {
         }
     }
 
-    /// Says that the program runs: what is mapped from now on is its own doing.
+    /// The program starts: later mappings are its own.
     pub fn start_running(&mut self) {
         self.running = true;
     }
 
-    /// What is known of an owner.
+    /// An owner by number.
     pub fn get(&self, id: OwnerId) -> &Owner {
         &self.all[id.index()]
     }
@@ -153,27 +153,27 @@ impl Owners {
         self.iter().filter(|(_, owner)| owner.kind == OwnerKind::Object)
     }
 
-    /// Whose byte this is now.
+    /// The present owner of an address.
     pub fn at(&self, address: u64) -> OwnerId {
         self.spans.at(address).map_or(OwnerId::UNKNOWN, |(_, owner)| owner)
     }
 
-    /// The place in its file of the byte that is here now, if it is a file's.
+    /// The file offset of the byte at an address, if it belongs to a file.
     pub fn file_offset(&self, address: u64) -> Option<u64> {
         self.spans.file_offset(address)
     }
 
-    /// What of a range is mapped now, by ascending address.
+    /// The mapped parts of a range, by ascending address.
     pub fn within(&self, range: Range<u64>) -> impl Iterator<Item = (Range<u64>, OwnerId)> {
         self.spans.within(range)
     }
 
-    /// Raised whenever memory of a file begins or ceases to belong to it.
+    /// Increases whenever memory becomes or ceases to be a file's.
     pub fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// Where memory of a file began or ceased to belong to it by the last event.
+    /// Where the last event changed whether memory is a file's.
     pub fn changed(&self) -> &[Range<u64>] {
         &self.changed
     }
@@ -212,7 +212,7 @@ impl Owners {
         self.set(range, Some((id, mapping.file.as_ref().map(|file| file.offset))));
     }
 
-    /// Whose a new mapping is.
+    /// The owner of a new mapping.
     fn owner_of(&mut self, mapping: &Mapping, range: &Range<u64>) -> OwnerId {
         match (mapping.kind, &mapping.file) {
             (MappingKind::Heap, _) => OwnerId::HEAP,
@@ -236,7 +236,7 @@ impl Owners {
         }
     }
 
-    /// What a file is that is mapped as nobody's part.
+    /// The kind of a file mapped outside other owners.
     fn kind_of(&self, mapping: &Mapping) -> OwnerKind {
         let Some(file) = &mapping.file else { return OwnerKind::File };
         if file.path == self.program {
@@ -247,24 +247,24 @@ impl Owners {
             return OwnerKind::Loader;
         }
         if !self.running && !self.is_child {
-            // The kernel maps no other; the path in the header may be another name of the file.
+            // The kernel maps no other; the header's path may be another name of the file.
             return OwnerKind::Program;
         }
         let is_code = file.build_id.is_some() || mapping.protection.execute;
         if file.offset == 0 && is_code { OwnerKind::Object } else { OwnerKind::File }
     }
 
-    /// The owner of anonymous memory, where that is part of a file's image.
+    /// The owner of anonymous memory that is part of a file's image.
     fn bss_of(&self, range: &Range<u64>) -> Option<OwnerId> {
         let is_image = |id: &OwnerId| {
             matches!(self.get(*id).kind, OwnerKind::Program | OwnerKind::Loader | OwnerKind::Object)
         };
-        // As the kernel or a parent made it, it follows on data.
+        // In a mapping by the kernel or a parent, it follows data.
         let initial = || (!self.running).then(|| self.before(range.start)).flatten();
         self.around(range).or_else(initial).filter(is_image)
     }
 
-    /// Whom all of a range belongs to.
+    /// The only owner of a range, if there is just one.
     fn around(&self, range: &Range<u64>) -> Option<OwnerId> {
         let mut parts = self.spans.within(range.clone());
         let (first, owner) = parts.next()?;
@@ -274,7 +274,7 @@ impl Owners {
         (end == Some((range.start, range.end))).then_some(owner)
     }
 
-    /// Whom the byte before `start` belongs to.
+    /// The owner of the byte before `start`.
     fn before(&self, start: u64) -> Option<OwnerId> {
         self.spans.at(start.checked_sub(1)?).map(|(_, owner)| owner)
     }
@@ -307,7 +307,7 @@ impl Owners {
         }
     }
 
-    /// Gives a range to an owner, with the place in its file, or to nobody.
+    /// Assigns a range to an owner, with its file offset, or to nobody.
     fn set(&mut self, range: Range<u64>, owner: Option<(OwnerId, Option<u64>)>) {
         if range.is_empty() {
             return;
@@ -330,7 +330,7 @@ impl Owners {
     }
 }
 
-/// A range that ends in the address space at the latest.
+/// A range, limited to the address space.
 fn range(start: u64, bytes: u64) -> Range<u64> {
     start..start.saturating_add(bytes)
 }

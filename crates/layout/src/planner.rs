@@ -1,15 +1,15 @@
-//! Planners: where the shared objects of a recorded stream should lie.
+//! Planners: decide where the shared objects of a recorded stream should lie.
 //!
-//! Each gives every movable object a *shift*: by how many pages it moves, as far as sets of TLBs can see, which is
-//! modulo the largest number of sets. [`arena`] finds places for them.
+//! Each assigns every movable object a *shift*: by how many pages it moves as far as TLB sets can see, that is, modulo
+//! the largest number of sets. [`arena`] turns shifts into places.
 //!
-//! - [`single_move`]: one object, from who evicts whom in the worst set (Konireddygari 2008, section 3.2).
-//! - [`callgraph`]: all objects, from which page of code calls which (section 3.3).
-//! - [`search`]: all objects, from the reuses of pages themselves ([`reuses`]), for several machines at once.
-//! - [`random`]: what layouts are like that nobody planned.
+//! - [`single_move`]: one object, by evictions in the worst set (Konireddygari 2008, section 3.2).
+//! - [`callgraph`]: all objects, by calls between code pages (section 3.3).
+//! - [`search`]: all objects, by reuses of pages ([`reuses`]), for several machines at once.
+//! - [`random`]: random layouts, for comparison.
 //! - [`pack`]: hot objects side by side, in as few 2 MiB regions as they need.
 //!
-//! [`Views`] looks at a stream for any of them, [`Seen::choose`] has one plan.
+//! [`Views`] collects what planners need from a stream; [`StreamView::choose`] runs one.
 
 pub mod arena;
 pub mod callgraph;
@@ -21,8 +21,8 @@ pub mod search;
 pub mod single_move;
 mod views;
 
-pub use choose::{Candidate, Chosen, Planner, PlannerError, PlannerOptions, at_random, period_of};
-pub use views::{Seen, Views};
+pub use choose::{Candidate, Planner, PlannerError, PlannerOptions, ProposedLayouts, at_random, period_of};
+pub use views::{StreamView, Views};
 
 use crate::files;
 use crate::objects::{Owner, OwnerId, Owners};
@@ -30,7 +30,7 @@ use pagewalk_units::PAGE_BYTES;
 use pagewalk_units::Vpn;
 use rustc_hash::FxHashMap;
 
-/// What Valgrind loads into the programs that it runs: no part of them.
+/// Libraries that Valgrind preloads: not part of the program.
 const ENGINE_PREFIX: &str = "vgpreload_";
 
 fn is_engine(owner: &Owner) -> bool {
@@ -38,8 +38,8 @@ fn is_engine(owner: &Owner) -> bool {
     file.rsplit('/').next().is_some_and(|name| name.starts_with(ENGINE_PREFIX))
 }
 
-/// How long an object is. Of one that a process had before it ran, nobody saw a loader map the whole, and the kernel
-/// shows its `.bss` as one with other memory behind it. Where this host still has the file of that build, that tells.
+/// An object's length. For an object from before the program ran, nobody saw the loader map the whole, and the kernel
+/// shows its `.bss` together with memory after it. If this host still has the file of that build, the file tells.
 fn bytes(owner: &Owner, file: &str) -> u64 {
     if !owner.initial {
         return owner.bytes;
@@ -49,7 +49,7 @@ fn bytes(owner: &Owner, file: &str) -> u64 {
     told.map(|place| place.size).filter(fits).unwrap_or(owner.file_bytes)
 }
 
-/// A shared object that can be moved.
+/// A movable shared object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Movable {
     /// Its file.
@@ -70,8 +70,7 @@ pub struct Movables {
 }
 
 impl Movables {
-    /// Of whom memory belonged to in a stream: shared objects that the loader mapped once, and the program left where
-    /// they were.
+    /// From a stream's owners: shared objects that were mapped once, by the loader, and not moved by the program.
     pub fn new(owners: &Owners) -> Movables {
         let mut movables = Movables::default();
         let own = |(_, owner): &(OwnerId, &Owner)| !is_engine(owner);
@@ -91,7 +90,7 @@ impl Movables {
         movables
     }
 
-    /// So many objects that nobody owns, for tests.
+    /// Objects without owners, for tests.
     #[cfg(test)]
     pub(crate) fn with_files(mut self, files: usize) -> Movables {
         let object = |n| Movable { file: format!("/{n}.so"), build_id: None, first_page: 64 * n, pages: 1 };
@@ -104,15 +103,15 @@ impl Movables {
         &self.all
     }
 
-    /// Which of them a page of an owner is part of.
+    /// The movable object that a page of an owner belongs to.
     pub fn of(&self, owner: OwnerId, page: Vpn) -> Option<usize> {
         let object = *self.by_owner.get(&owner)?;
         let Movable { first_page, pages, .. } = self.all[object];
-        // What follows on an object that a process had before it ran may not be its own.
+        // Memory after an object from before the program ran may not belong to it.
         (first_page..first_page + pages).contains(&page.0).then_some(object)
     }
 
-    /// How many objects stay, as they were mapped several times or moved by the program.
+    /// How many objects stay because they were mapped several times or moved by the program.
     pub fn left(&self, owners: &Owners) -> usize {
         owners.objects().filter(|(_, owner)| !is_engine(owner)).count() - self.all.len()
     }

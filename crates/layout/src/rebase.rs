@@ -1,18 +1,18 @@
-//! A recorded stream as it would have been with its shared objects elsewhere.
+//! A recorded stream as if its shared objects lay elsewhere.
 //!
-//! Everything of an object moves with it, by its planned base less its recorded one: data references, instructions,
-//! and what events say of it. Nothing else moves, and nothing else changes: the program does not run again, so whatever
-//! depends on addresses (hash tables over pointers, the loader's own work) is as it was recorded.
+//! Everything of an object moves with it, from its recorded to its planned base: data references, instructions, and
+//! events about it. Nothing else changes: the program does not run again, so whatever depends on addresses (hash tables
+//! of pointers, the loader's own work) stays as recorded.
 //!
-//! [`Bound::new`] looks at a stream's events first and refuses what cannot be; after that nothing can fail. [`slide`]
-//! looks for room where a plan was only just made. [`Rebased`] moves what a source yields.
+//! [`PlanBinding::new`] checks a plan against a stream's events; after that nothing can fail. [`slide`] finds room for
+//! a plan that was just made. [`RebasedSource`] moves what a source yields.
 
 mod bound;
 mod mover;
 mod slide;
 mod table;
 
-pub use bound::{Bound, RebaseError};
+pub use bound::{PlanBinding, RebaseError};
 pub use mover::Mover;
 pub use slide::slide;
 
@@ -20,30 +20,30 @@ use pagewalk_trace::{Event, Item, Source, SourceError, StreamHeader};
 use pagewalk_units::RefIndex;
 use std::collections::VecDeque;
 
-/// A source whose objects lie as planned.
-pub struct Rebased<S> {
+/// A source with its objects at the planned addresses.
+pub struct RebasedSource<S> {
     inner: S,
     mover: Mover,
-    /// What one event of the inner source became.
+    /// Events that replace one event of the inner source.
     pending: VecDeque<Event>,
     at: RefIndex,
 }
 
-impl<S: Source> Rebased<S> {
-    /// `inner` from its beginning, which `bound` was made for.
-    pub fn new(inner: S, bound: &Bound) -> Rebased<S> {
+impl<S: Source> RebasedSource<S> {
+    /// `inner` from its beginning; `bound` was made for it.
+    pub fn new(inner: S, bound: &PlanBinding) -> RebasedSource<S> {
         let mover = Mover::new(bound, inner.header());
-        Rebased { inner, mover, pending: VecDeque::new(), at: RefIndex(0) }
+        RebasedSource { inner, mover, pending: VecDeque::new(), at: RefIndex(0) }
     }
 }
 
-impl<S: Source> Source for Rebased<S> {
+impl<S: Source> Source for RebasedSource<S> {
     fn header(&self) -> &StreamHeader {
         self.inner.header()
     }
 
     fn next_item(&mut self) -> Result<Option<Item<'_>>, SourceError> {
-        let Rebased { inner, mover, pending, at } = self;
+        let RebasedSource { inner, mover, pending, at } = self;
         loop {
             if let Some(event) = pending.pop_front() {
                 return Ok(Some(Item::Event { at: *at, event }));

@@ -1,23 +1,23 @@
-//! What an array's sets cost under many layouts of one stream, from one pass.
+//! Counts what an array's sets cost under many layouts of one stream, in one pass.
 //!
-//! For each *lane*, an array under a layout, this counts what [`crate::evictions`] counts over the stream rebased so,
-//! but who evicted whom: misses by what they come from, misses of each set, evictions by code and data, and the part
-//! that the most involved page had in them.
+//! For each *lane*, an array under a layout, this counts what [`crate::evictions`] counts over the rebased stream,
+//! except pairs of pages: misses by kind, misses of each set, evictions by code and data, and the evictions that
+//! involve the most involved page.
 //!
-//! Layouts change neither the order of references nor which page a reference is of, only the sets that pages fall into.
-//! So all lanes share the times of pages' last uses, of which each set's victim is the earliest, and the fully
-//! associative twin, to which sets make no difference. A page says whether all lanes and twins hold it: a reference to
-//! such a page is two stores, however many lanes there are. Only when some lane misses are lanes looked at, as bits.
+//! Layouts change neither the order of references nor their pages, only the pages' sets. So all lanes share the times
+//! of pages' last uses (the earliest in a set is its victim), and the fully associative twin, for which sets do not
+//! matter. A page knows whether all lanes and twins hold it: a reference to such a page is two stores, however many
+//! lanes there are. Only if some lane misses are lanes examined, as bits.
 //!
-//! Pages are followed where they were recorded. Of memory that no event maps, a rebased stream may keep translations
-//! that this one drops, where a range is unmapped that an object lies in.
+//! Pages keep their recorded numbers. For memory that no event maps, a rebased stream may keep translations that this
+//! one drops, if a range around an object is unmapped.
 
 mod group;
 
 use crate::evictions::fetches::{FetchTable, Touch};
 use crate::evictions::{ArraySpec, Misses, Side, may_cross};
 use crate::objects::{OwnerId, Owners};
-use crate::rebase::Bound;
+use crate::rebase::PlanBinding;
 use group::Group;
 use pagewalk_mm::{AddressSpace, Change};
 use pagewalk_trace::{Analysis, Batch, Event, StreamHeader};
@@ -25,7 +25,7 @@ use pagewalk_units::{PAGE_SHIFT, PageSize, RefIndex};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// Pages whose numbers are found at once.
+/// Page numbers in the direct-mapped look-up.
 const FRONT: usize = 1 << 12;
 /// No page has this number.
 const NONE: u64 = u64::MAX;
@@ -35,36 +35,36 @@ const NONE: u64 = u64::MAX;
 pub struct Lane {
     /// The array.
     pub array: ArraySpec,
-    /// The layout, by its place among those that are given; `None` for objects where they were recorded.
+    /// The layout's index in the given list; `None` for the recorded one.
     pub layout: Option<usize>,
 }
 
-/// What happened in a lane.
+/// The counts of a lane.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Split {
-    /// Misses by what they come from.
+pub struct LaneCounts {
+    /// Misses by kind.
     pub misses: Misses,
     /// Misses of each set.
     pub misses_by_set: Vec<u64>,
     /// Evictions by the victimiser's side, then by the victim's.
     pub evictions: [[u64; 2]; 2],
-    /// Evictions that the most involved page had a part in.
+    /// Evictions that involve the most involved page.
     pub most_involved: u64,
 }
 
-impl Split {
-    /// Standard deviation of misses of sets over their mean; 0 without misses.
+impl LaneCounts {
+    /// Standard deviation over mean of the sets' misses; 0 without misses.
     pub fn variation(&self) -> f64 {
         crate::evictions::variation(&self.misses_by_set)
     }
 
-    /// Evictions that the most involved page had a part in, of all misses; 0 without misses.
+    /// Evictions that involve the most involved page, relative to all misses; 0 without misses.
     pub fn most_involved_share(&self) -> f64 {
         self.most_involved as f64 / self.misses.total().max(1) as f64
     }
 }
 
-/// A page, as long as it belongs to one owner.
+/// A page while it belongs to one owner.
 #[derive(Clone, Copy, Debug)]
 struct Page {
     /// Time of the last reference by [`Side`].
@@ -75,13 +75,13 @@ struct Page {
 
 /// Counts what sets cost in all lanes over one stream.
 pub struct Splits {
-    layouts: Vec<Bound>,
+    layouts: Vec<PlanBinding>,
     groups: Vec<Group>,
-    /// By lane: its group, and its place there.
+    /// By lane: its group, and its index there.
     lanes: Vec<(usize, usize)>,
     pages: Vec<Page>,
     numbers: FxHashMap<(u64, OwnerId), u32>,
-    /// The page of each number that is mapped as it was at its last reference.
+    /// By page number: the page, if its mapping has not changed since its last reference.
     live: FxHashMap<u64, u32>,
     /// By a number's low bits: a number, and its page.
     front: Box<[(u64, u32)]>,
@@ -93,8 +93,8 @@ pub struct Splits {
 }
 
 impl Splits {
-    /// Of lanes under these layouts, which were bound to the stream that has this header.
-    pub fn new(header: &StreamHeader, layouts: Vec<Bound>, lanes: &[Lane]) -> Splits {
+    /// For lanes under these layouts, bound to the stream with this header.
+    pub fn new(header: &StreamHeader, layouts: Vec<PlanBinding>, lanes: &[Lane]) -> Splits {
         let mut groups: Vec<Group> = Vec::new();
         let place = |lane: &Lane| {
             let group = groups.iter().position(|group| group.is_of(&lane.array)).unwrap_or_else(|| {
@@ -120,9 +120,9 @@ impl Splits {
         }
     }
 
-    /// What happened, lane by lane.
-    pub fn finish(self) -> Vec<Split> {
-        let splits: Vec<Vec<Split>> = self.groups.into_iter().map(Group::finish).collect();
+    /// The counts of each lane.
+    pub fn finish(self) -> Vec<LaneCounts> {
+        let splits: Vec<Vec<LaneCounts>> = self.groups.into_iter().map(Group::finish).collect();
         self.lanes.iter().map(|&(group, lane)| splits[group][lane].clone()).collect()
     }
 
@@ -138,7 +138,7 @@ impl Splits {
         }
     }
 
-    /// The page of this number.
+    /// The page of a number.
     #[inline(never)]
     fn look_up(&mut self, vpn: u64) -> u32 {
         let page = match self.live.get(&vpn) {
@@ -149,7 +149,7 @@ impl Splits {
         page
     }
 
-    /// A page that was not referenced since its mapping changed.
+    /// A page not referenced since its mapping changed.
     #[cold]
     fn meet(&mut self, vpn: u64) -> u32 {
         let address = vpn << PAGE_SHIFT;
@@ -160,14 +160,14 @@ impl Splits {
             self.pages.push(Page { last: [0; 2], whole: 0 });
         }
         let owner = self.owners.get(id);
-        let moved = |bound: &Bound| address.wrapping_add(bound.delta_at(owner, address)) >> PAGE_SHIFT;
+        let moved = |bound: &PlanBinding| address.wrapping_add(bound.delta_at(owner, address)) >> PAGE_SHIFT;
         let moved: Vec<u64> = self.layouts.iter().map(moved).collect();
         self.groups.iter_mut().for_each(|group| group.meet(page, vpn, &moved));
         self.live.insert(vpn, page);
         page
     }
 
-    /// A page comes to all lanes and twins that serve this side.
+    /// Adds a page to all lanes and twins that serve this side.
     #[inline(never)]
     fn settle(&mut self, page: u32, side: Side) {
         for group in self.groups.iter_mut().filter(|group| group.serves(side)) {

@@ -1,13 +1,12 @@
-/* The part of `pagewalk trap` that lives in the traced program's address space.
+/* The part of `pagewalk trap` inside the traced program's address space.
  *
- * A task of its own that shares the program's memory and nothing else: it has its own file descriptors, no signals, and
- * is no child of the program. It serves the program's page faults and works on its mappings, which only a task in the
- * same address space can. It holds the simulated array: a page is present exactly while the array has it.
+ * It is a task of its own that shares only the program's memory: it has its own file descriptors, no signals, and is no
+ * child of the program. It serves the program's page faults and changes its mappings, which only a task in the same
+ * address space can do. It holds the simulated array: a page is present exactly while it is in the array.
  *
- * Not linked with anything; loaded as bytes at TEXT_BASE. It must not touch memory that faults, so it knows only its own
- * stack, the array and the control file. When it ends, for whatever reason, its userfaultfd closes, the kernel lets
- * every waiting thread go on, and the memory is plain shared memory from then on.
- */
+ * It is linked with nothing and loaded as bytes at TEXT_BASE. It must not touch memory that faults, so it uses only its
+ * own stack, the array and the control file. When it ends for any reason, its userfaultfd closes, the kernel releases
+ * every waiting thread, and the memory becomes plain shared memory. */
 #include "array.h"
 #include "sys.h"
 
@@ -20,16 +19,16 @@ struct agent {
     u64 log_entries;
     int attached; /* pagewalk has opened the pipes: its end is theirs */
     int frozen;   /* no fault is served */
-    /* Pages that stay present whatever the array says, as a thread is ending: the kernel does not wait for a fault when
-     * it writes a thread's last words. */
+    /* Pages that stay present whatever the array says, because a thread is exiting: the kernel writes a thread's last
+     * words without waiting for a fault. */
     u64 kept_count, kept[KEPT_MAX];
 };
 
 /* --- pages ---------------------------------------------------------------------------------------------------- */
 
-/* Drops the page-table entries; the file keeps the contents. */
+/* Drops page-table entries; the file keeps the contents. */
 static void hide(u64 start, u64 bytes) {
-    /* Kernels before 5.18 do not know how to do it to locked memory. */
+    /* Kernels before 5.18 cannot do this to locked memory. */
     if (call3(NR_madvise, start, bytes, DONTNEED_LOCKED) == -EINVAL_)
         call3(NR_madvise, start, bytes, DONTNEED);
 }
@@ -51,8 +50,8 @@ static void wake(u64 start, u64 bytes) {
     call3(NR_ioctl, FAULTS, UFFDIO_WAKE_, &range);
 }
 
-/* Maps the page at `address`, and wakes who waits for it. 0, or why it could not be done. `minor` says what the kernel
- * found: the file has the page. That may have changed since. */
+/* Maps the page at `address`, and wakes its waiters. Returns 0 or the error. `minor`: the kernel found the page in the
+ * file, which may have changed since. */
 static s64 show(u64 address, int minor) {
     s64 result = 0;
     for (int attempt = 0; attempt < 4; attempt++) {
@@ -98,7 +97,7 @@ static void serve(struct agent *agent, const struct uffd_message *message) {
         HEAD->refills++;
         return;
     }
-    /* The victim leaves before the program runs on, and the array changes only if the page really came. */
+    /* The victim leaves before the program resumes, and the array changes only if the page was really mapped. */
     if (choice.victim != NO_PAGE)
         hide_page(agent, choice.victim);
     if (show(address, minor) < 0) {
@@ -185,7 +184,7 @@ static s64 obey(struct agent *agent, const struct command *command) {
         release(agent, a[0]);
         return 0;
     case ORDER_ATTACHED:
-        /* From now on the end of pagewalk is the end of the pipe. */
+        /* From now on, the end of pagewalk shows as the end of the pipe. */
         call1(NR_close, COMMANDS_IN);
         call1(NR_close, REPLIES_OUT);
         agent->attached = 1;
@@ -199,15 +198,15 @@ struct pollfd {
     short events, found;
 };
 
-/* Faults that are served in a row before commands are looked for. */
+/* Most consecutive faults before checking for commands. */
 #define FAULTS_IN_A_ROW 32
 
-/* Milliseconds in which pagewalk opens the pipes. Until then nobody would tell this task that it is gone, and the
- * program's whole memory would stay as long as this task does. */
+/* Milliseconds for pagewalk to open the pipes. Before that, nothing would tell this task that pagewalk is gone, and the
+ * program's memory would stay as long as this task. */
 #define ATTACHED_WITHIN 10000
 
-/* Serves faults as long as there are any, and sleeps for the next fault or command: as a rule the program runs on as soon
- * as its page is there, so the next fault is often there before this one's work is over. */
+/* Serves faults while there are any, then sleeps until the next fault or command: the program usually resumes as soon
+ * as its page is present, so the next fault often arrives before this one is finished. */
 static void work(struct agent *agent) {
     u64 served = 0;
     struct pollfd waiting[2] = {{COMMANDS, POLLIN_, 0}, {FAULTS, POLLIN_, 0}};
@@ -248,7 +247,7 @@ static s64 open_faults(void) {
     call1(NR_close, opened);
     if (made < 0)
         return made;
-    /* The numbers of the descriptors are agreed; the device had taken the first. */
+    /* The descriptor numbers are fixed; the device had taken the first. */
     call3(NR_dup3, made, FAULTS, O_CLOEXEC_);
     call1(NR_close, made);
     return FAULTS;
@@ -293,13 +292,13 @@ static s64 prepare(struct agent *agent, s64 *step) {
     return 0;
 }
 
-/* Called by entry.S on a stack of its own. */
+/* Called by entry.S on its own stack. */
 __attribute__((noreturn, used)) void agent_main(void) {
     call3(NR_close_range, 0, ~0u, 0);
     u64 every_signal = ~0ul;
     call4(NR_rt_sigprocmask, SIG_BLOCK_, &every_signal, 0, sizeof every_signal);
-    /* Out of the program's process group, so that what is sent to all of it does not come here. Not out of its session:
-     * the kernel schedules sessions as groups (sched_autogroup), and each switch between two of them costs more. */
+    /* Leaves the program's process group, to avoid signals sent to it. Stays in its session: the kernel schedules
+     * sessions as groups (sched_autogroup), which makes switches between them more expensive. */
     call2(NR_setpgid, 0, 0);
     static const char name[] = "pagewalk-trap";
     call2(NR_prctl, PR_SET_NAME_, name);

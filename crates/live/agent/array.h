@@ -1,9 +1,8 @@
-/* The simulated array: sets, ways, FIFO or random replacement, exactly as crates/setassoc has them. Its slow twin is that
- * crate: pagewalk replays the agent's log there and compares every victim (src/trap/check.rs).
+/* The simulated array: sets, ways, FIFO or random replacement, exactly as in crates/setassoc, its slow twin: pagewalk
+ * replays the agent's log there and compares every victim (src/trap/check.rs).
  *
- * A search compares every way of a set. Of 64 that takes some 30 ns, of a thousand half a microsecond, beside the
- * microseconds of the fault.
- */
+ * A search compares every way of a set. For 64 that takes about 30 ns, for a thousand half a microsecond, compared with
+ * microseconds for the fault. */
 #ifndef PAGEWALK_ARRAY_H
 #define PAGEWALK_ARRAY_H
 
@@ -22,7 +21,7 @@ struct array {
     struct slot *slots;
 };
 
-/* Where a page is, or where it is to go and what leaves for it. */
+/* A page's place, or its new place with the victim. */
 struct choice {
     struct slot *slot;
     int held;
@@ -63,7 +62,7 @@ static u64 array_draw(const struct array *array, u64 *state) {
     return (u64)((unsigned __int128)z * array->ways >> 64);
 }
 
-/* The way that has the page, else the lowest empty one, else the policy's victim. Changes nothing yet. */
+/* The page's way, else the lowest empty one, else the policy's victim. Changes nothing yet. */
 static struct choice array_choose(const struct array *array, u64 page) {
     struct slot *set = array_set(array, page), *empty = 0, *oldest = set;
     struct choice choice = {set, 0, NO_PAGE, array->random_state};

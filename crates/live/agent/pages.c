@@ -1,9 +1,8 @@
-/* What a program does around its calls of mmap, munmap, mremap and brk under a plan of huge pages.
+/* Code around a program's calls of mmap, munmap, mremap and brk under a plan of huge pages.
  *
- * Jumps from the program's own calls lead here (pages_entry.S). The call is made as it was meant; of memory that the
- * plan has, the planned part is then marked for huge pages. It works on the caller's stack, takes no lock and keeps
- * its state in the table, so threads, signal handlers and copies that fork makes may all be in it.
- */
+ * Jumps from the program's own calls lead here (pages_entry.S). The call is made unchanged; then the planned part of
+ * its memory is marked for huge pages. The code runs on the caller's stack, takes no lock and keeps its state in the
+ * table, so threads, signal handlers and forked copies may all run it at once. */
 #include "sys.h"
 
 enum { NR_fstat = 5, NR_munmap = 11, NR_brk = 12, NR_mremap = 25, NR_mincore = 27, NR_seccomp = 317 };
@@ -11,7 +10,7 @@ enum { HEAP = 0, ANONYMOUS = 1, FILE_ = 2 };
 enum { MAP_ANONYMOUS_ = 0x20, HUGEPAGE = 14, PR_SET_SECCOMP_ = 22 };
 #define PAGE 4096ul
 #define HUGE (2ul << 20)
-/* Where the caller's own top of the stack is, from the saved words on: nine of them, and a red zone. */
+/* The distance from the saved words to the caller's top of stack: nine words, and the red zone. */
 #define CALLER (9 + 128 / 8)
 
 struct size {
@@ -57,7 +56,7 @@ static int failed(s64 result) {
     return result < 0 && result >= -4095;
 }
 
-/* Marks what a part has of [start, end). */
+/* Marks a part's share of [start, end). */
 static void mark(struct table *table, struct part *part, u64 origin, u64 start, u64 end) {
     u64 from = origin + part->from, to = origin + part->to;
     if (from < start)
@@ -73,14 +72,14 @@ static void mark(struct table *table, struct part *part, u64 origin, u64 start, 
         part->marked += to - from;
 }
 
-/* Keeps at least `value` in a word. */
+/* Raises a word to at least `value`. */
 static void raise_to(u64 *word, u64 value) {
     u64 found = __atomic_load_n(word, __ATOMIC_RELAXED);
     while (found < value && !__atomic_compare_exchange_n(word, &found, value, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         ;
 }
 
-/* A part begins at `start` now. Its bounds tell most of what a program unmaps from the plan's memory at once. */
+/* A part now begins at `start`. Its bounds quickly exclude most unmappings outside the plan's memory. */
 static void remember(struct table *table, struct part *part, u64 start) {
     part->start = start;
     raise_to(&table->low, ~(start + part->from));
@@ -146,8 +145,8 @@ static void on_unmap(struct table *table, u64 start, u64 end) {
         }
 }
 
-/* Where the break is to go so that the program has at least `wanted`: within the plan, whole huge pages. A huge page
- * is given only to memory that is there as a whole when it is first touched, and allocators move in small steps. */
+/* The new break, so that the program has at least `wanted`: inside the plan, in whole huge pages. A huge page is given
+ * only to memory that exists as a whole at its first touch, and allocators move the break in small steps. */
 static u64 rounded(struct table *table, u64 wanted) {
     struct part *part = parts_of(table);
     u64 offset = wanted - table->heap;
@@ -160,8 +159,8 @@ static u64 rounded(struct table *table, u64 wanted) {
     return wanted;
 }
 
-/* Whether the kernel fills memory as it comes, since the program has locked all that is to come (`mlockall`): what it
- * did not ask for would be locked too, and count against its limit. */
+/* Whether the kernel populates new memory because of `mlockall`: then memory that the program did not request would be
+ * locked too, and count against its limit. */
 static int is_filled(u64 address) {
     u8 held = 0;
     return call3(NR_mincore, address & -PAGE, PAGE, &held) == 0 && (held & 1);
@@ -173,7 +172,7 @@ static u64 on_brk(struct table *table, u64 wanted) {
     if (wanted < table->heap || wanted == table->shown)
         return table->shown;
     if (wanted < table->shown) {
-        /* What lies between what the program sees and the kernel's break was never touched, and goes with it. */
+        /* The part between the program's break and the kernel's was never touched, and is unmapped too. */
         if ((u64)call1(NR_brk, wanted) == wanted)
             table->shown = table->top = wanted;
         return table->shown;
@@ -199,12 +198,12 @@ static u64 on_brk(struct table *table, u64 wanted) {
     return wanted;
 }
 
-/* The call of this number with the saved registers of a system call: r9, r8, r10, rdx, rsi, rdi. */
+/* The system call of this number with the saved argument registers: r9, r8, r10, rdx, rsi, rdi. */
 s64 pages_call(const u64 *saved, u64 number, struct table *table) {
     u64 a = saved[5], b = saved[4], c = saved[3], d = saved[2], e = saved[1], f = saved[0];
     if (number == NR_brk)
         return on_brk(table, a);
-    /* From now on an unexpected call could be the end of it. A process that shares this memory is quiet, too. */
+    /* From now on an unexpected call could kill it. A process that shares this memory is quiet, too. */
     if (number == NR_seccomp || (number == NR_prctl && a == PR_SET_SECCOMP_))
         table->quiet = 1;
     if (number == NR_munmap)

@@ -1,4 +1,4 @@
-/* What the agent and pagewalk both know. src/trap/shared.rs is the same in Rust; its tests compare the sizes. */
+/* Definitions shared by the agent and pagewalk. src/trap/shared.rs has them in Rust; its tests compare the sizes. */
 #ifndef PAGEWALK_SHARED_H
 #define PAGEWALK_SHARED_H
 
@@ -8,7 +8,7 @@ typedef int s32;
 typedef unsigned long u64;
 typedef long s64;
 
-/* Where the agent lies in every program: far from what Linux places there, below the mappings and above the program. */
+/* The agent's place in every program: far from Linux's choices, below the mappings and above the program. */
 #define TEXT_BASE 0x6a5000000000ul
 #define TEXT_BYTES 0x4000ul
 #define STACK_BASE (TEXT_BASE + TEXT_BYTES)
@@ -76,7 +76,7 @@ enum order {
     ORDER_ATTACHED = 8, /* pagewalk has opened the pipes */
 };
 
-/* Pages that may be kept present at one time. */
+/* Most pages kept present at one time. */
 #define KEPT_MAX 1024ul
 
 #endif

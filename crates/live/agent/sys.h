@@ -34,7 +34,7 @@ enum {
     DONTNEED = 4, DONTNEED_LOCKED = 24, POLLIN_ = 1, FUTEX_WAKE_ = 1, PR_SET_NAME_ = 15, SIG_BLOCK_ = 0,
 };
 
-/* linux/userfaultfd.h, as far as it is used: the header of the host may be older than its kernel. */
+/* The used part of linux/userfaultfd.h: the host's header may be older than its kernel. */
 #define UFFD_API_VERSION 0xaaul
 #define FEATURE_MISSING_SHMEM (1ul << 5)
 #define FEATURE_MINOR_SHMEM (1ul << 10)

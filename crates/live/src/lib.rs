@@ -1,12 +1,10 @@
-//! This Linux host: what can be seen of a program while it runs at its own speed.
+//! Observes and changes programs on this Linux host, at their own speed.
 //!
 //! [`trap`] is Tapeworm on Linux: pages that the simulated TLB does not hold are absent, so that only misses cost time.
-//! [`layout`] runs a program with its libraries where a plan wants them.
-//! [`pages`] runs a program with those ranges of its memory on huge pages that a plan wants there.
-//! [`promote`] brings a running process's memory onto huge pages where its TLB misses have paid for that.
-//! [`pagemap`] reads a live process's page map: what designs of TLBs would make of its memory.
-//! [`timing`] says how long a program takes, [`warmth`] has it find memory that is there.
-//! [`probe`] measures the host itself by timing: its TLBs, walks, caches, and what its kernel takes.
+//! [`layout`] runs a program with its libraries at planned addresses. [`pages`] runs a program with planned ranges on
+//! huge pages. [`promote`] puts a running process's memory on huge pages where its TLB misses pay for it. [`pagemap`]
+//! reads a live process's page map and compares TLB designs on it. [`timing`] times a program; [`warmth`] warms its
+//! memory before. [`probe`] measures the host by timing: its TLBs, walks, caches and kernel costs.
 
 pub mod layout;
 pub mod pagemap;

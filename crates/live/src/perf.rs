@@ -1,32 +1,32 @@
-//! Events of the processor's counters: `perf_event_open`.
+//! Hardware counter events: `perf_event_open`.
 
 use crate::tracing::sys::{self, Pid};
 use rustix::fd::{FromRawFd, OwnedFd};
 use std::io;
 
 const PERF_EVENT_OPEN: u64 = 298;
-/// Bytes of the description, of its first version.
+/// Size of `struct perf_event_attr`, first version.
 const SIZE: u32 = 64;
 const CLOSE_ON_EXEC: u64 = 8;
-/// A flag: not in the kernel, not in the hypervisor.
+/// Flags: exclude kernel and hypervisor.
 pub const USER_ONLY: u64 = 1 << 5 | 1 << 6;
 
-/// What an event is of.
+/// A counter event.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Event {
     /// Type of event.
     pub kind: u32,
-    /// Which of that type.
+    /// The event within the type.
     pub config: u64,
-    /// One sample for so many; 0: none.
+    /// Events per sample; 0: no samples.
     pub period: u64,
-    /// What samples have.
+    /// Contents of samples.
     pub sample_type: u64,
-    /// Bits between `read_format` and `wakeup_events`.
+    /// Flag bits between `read_format` and `wakeup_events`.
     pub flags: u64,
 }
 
-/// `struct perf_event_attr`, its first version.
+/// `struct perf_event_attr`, first version.
 #[repr(C)]
 struct Attributes {
     kind: u32,
@@ -42,10 +42,10 @@ struct Attributes {
 }
 
 impl Event {
-    /// Begins to count or sample a thread (0: this one) on every processor.
+    /// Starts counting or sampling a thread (0: this one) on every processor.
     ///
     /// # Errors
-    /// The kernel's: it does not permit it, or the processor (or its hypervisor) has no such event.
+    /// The kernel's: not permitted, or the processor (or its hypervisor) has no such event.
     pub fn open(self, thread: Pid) -> io::Result<OwnedFd> {
         let Event { kind, config, period, sample_type, flags } = self;
         let attributes = Attributes {

@@ -1,4 +1,4 @@
-//! Running a program at its own speed, and how long it took.
+//! Runs a program at its own speed and times it.
 
 use crate::pagemap::peak_resident_bytes;
 use crate::tracing::sys::{NOWHERE, Usage};
@@ -12,10 +12,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// That as a stream.
+/// [`sys::NOWHERE`] as a stream.
 ///
 /// # Errors
-/// If it cannot be written to.
+/// If it cannot be opened for writing.
 pub fn nowhere() -> io::Result<Stdio> {
     let path = Path::new(OsStr::from_bytes(NOWHERE.to_bytes()));
     let file = File::options().write(true).open(path);
@@ -23,62 +23,62 @@ pub fn nowhere() -> io::Result<Stdio> {
         .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
 }
 
-/// One run to its end.
+/// The times of one run.
 #[derive(Clone, Copy, Debug)]
-pub struct Timed {
+pub struct TimedRun {
     /// How it ended.
     pub end: End,
-    /// From its start to its end.
+    /// Elapsed time.
     pub wall: Duration,
-    /// Processor time in user mode, of all its threads and of the children that it waited for.
+    /// User time of all its threads and reaped children.
     pub user: Duration,
-    /// The same in the kernel.
+    /// System time of the same.
     pub system: Duration,
-    /// Most memory resident at a time, of the largest of those processes; not known if it is no more than what this
-    /// process had when it began them, which the kernel counts as theirs.
+    /// Peak resident memory of the largest of those processes; unknown if not above what this process had when it
+    /// started them, which the kernel counts as theirs.
     pub resident_bytes: Option<u64>,
 }
 
-impl Timed {
-    /// A child's run, which used that. What this process had when it began the child is no more than its peak now.
-    pub(crate) fn of(end: End, wall: Duration, used: Usage) -> Timed {
+impl TimedRun {
+    /// A child's run with this usage. This process's peak now bounds what it had when it started the child.
+    pub(crate) fn of(end: End, wall: Duration, used: Usage) -> TimedRun {
         let own = peak_resident_bytes(std::process::id() as i32);
         let is_its_own = |&bytes: &u64| own.is_some_and(|own| bytes > own);
         let resident_bytes = Some(used.resident_bytes).filter(is_its_own);
-        Timed { end, wall, user: used.user, system: used.system, resident_bytes }
+        TimedRun { end, wall, user: used.user, system: used.system, resident_bytes }
     }
 
-    /// Processor time in all.
+    /// User and system time together.
     pub fn processor(&self) -> Duration {
         self.user + self.system
     }
 }
 
-/// Runs a command and waits for its end; `relay` hands signals on to it meanwhile.
+/// Runs a command and waits for its end; `relay` passes signals on to it meanwhile.
 ///
 /// # Errors
 /// If it cannot be started or waited for.
-pub fn run(command: &mut Command, relay: &Relay) -> io::Result<Timed> {
+pub fn run(command: &mut Command, relay: &Relay) -> io::Result<TimedRun> {
     forget_own_peak();
     let begun = Instant::now();
     let pid = command.spawn()?.id() as i32;
     relay.to(pid);
-    // Its number is its own until it is waited for.
+    // Its id stays reserved until it is reaped.
     let ended = stops::await_end(pid);
     relay.to(0);
     ended?;
     let (status, used) = stops::wait_for_child(pid)?;
     let end = End::of(status).ok_or_else(|| io::Error::other("it was waited for, and has not ended"))?;
-    Ok(Timed::of(end, begun.elapsed(), used))
+    Ok(TimedRun::of(end, begun.elapsed(), used))
 }
 
-/// From now on this process's peak of resident memory, with which the kernel begins a child's, is what it has now. On
-/// kernels that refuse that, it stays what it was.
+/// Resets this process's peak of resident memory, with which the kernel starts a child's, to its present size. Without
+/// effect on kernels that refuse.
 pub(crate) fn forget_own_peak() {
     let _ = fs::write("/proc/self/clear_refs", "5");
 }
 
-/// What this thread has had of a processor.
+/// This thread's processor time.
 pub(crate) fn thread_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)

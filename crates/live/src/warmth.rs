@@ -1,15 +1,15 @@
-//! Memory that is there when a program begins.
+//! Makes memory warm before a program starts.
 //!
-//! A guest may give its free memory back to its hypervisor (`probe` tells, and `pagewalk doctor`). At the next touch
-//! the hypervisor has to find and clear it again: on one such host 2 MiB took 4 to 6 ms at once, and 0.3 to 0.6 ms a
-//! moment after they had been in use. So run times differ by where their memory comes from, and most of all those with
-//! huge pages. Linux hands out first what was freed last: whoever uses so much memory right before a run, and frees it,
-//! has the run find memory that is there.
+//! A guest may return its free memory to the hypervisor (`probe` and `pagewalk doctor` tell). At the next touch the
+//! hypervisor must find and clear it again: on one such host 2 MiB took 4 to 6 ms at once, and 0.3 to 0.6 ms shortly
+//! after use. So run times depend on where memory comes from, most of all with huge pages. Linux hands out the most
+//! recently freed memory first: using and freeing enough memory right before a run makes the run find memory that is
+//! there.
 
 use crate::probe::ProbeError;
 use crate::probe::memory::{BASE, Pages, Space, available_bytes};
 
-/// The least that is used: programs are larger than their peak tells, by tables of pages and files in memory.
+/// The least amount: programs need more than their peak, for page tables and cached files.
 const LEAST: u64 = 64 << 20;
 
 /// How much memory to use right before a run.
@@ -19,32 +19,32 @@ pub struct Warmth {
 }
 
 impl Warmth {
-    /// For a program with this much memory resident at its peak.
+    /// Enough for a program with this peak of resident memory.
     pub fn of(resident_bytes: u64) -> Warmth {
         let mut warmth = Warmth { bytes: 0 };
         warmth.suit(resident_bytes);
         warmth
     }
 
-    /// Enough for another run with this much, too, and for huge pages that it may have beside: of what can be had now,
-    /// three quarters at most.
+    /// Raises it to suit another run too, with spare room for its huge pages, but to at most three quarters of
+    /// available memory.
     pub fn suit(&mut self, resident_bytes: u64) {
         let wanted = LEAST + resident_bytes / 4 * 5;
         self.bytes = self.bytes.max(wanted.min(available_bytes() / 4 * 3));
     }
 
-    /// What is used before a run, in MiB.
+    /// The amount in MiB.
     pub fn mebibytes(&self) -> f64 {
         self.bytes as f64 / f64::from(1 << 20)
     }
 
-    /// Uses the memory and frees it.
+    /// Uses and frees the memory.
     ///
     /// # Errors
-    /// When the kernel has no room for it.
+    /// If the kernel has no room for it.
     pub fn warm(&self) -> Result<(), ProbeError> {
         let bytes = self.bytes as usize / BASE * BASE;
-        // Whether the kernel gives huge pages does not matter: what they are made of is the same.
+        // Huge or not, the same frames become warm.
         let space = Space::memory(bytes, Pages::Huge).or_else(|_| Space::memory(bytes, Pages::Default))?;
         space.touch(0, bytes, BASE);
         Ok(())

@@ -1,10 +1,11 @@
-//! Promoting parts of programs that run: what is promoted, what is not, and what is left behind.
+//! Promotes regions of running programs: what is promoted, what is not, and what is left behind.
 
 use pagewalk_live::pages::{Mode, mode};
 use pagewalk_live::probe::memory::huge_pages_are_at_hand;
-use pagewalk_live::promote::policy::{Fate, Limits};
+use pagewalk_live::promote::policy::{Fate, PolicyLimits};
 use pagewalk_live::promote::{
-    Decision, Ended, Options, Prices, PromoteError, Standing, Summary, Watcher, Way, What, check_host, run,
+    Decision, DecisionKind, Ended, Options, PromoteError, PromotionCosts, PromotionStatus, PromotionSummary,
+    SamplerKind, Watcher, check_host, run,
 };
 use pagewalk_skip::{Need, skip};
 use std::fs;
@@ -15,7 +16,7 @@ use std::sync::{Mutex, PoisonError};
 use tempfile::TempDir;
 
 /// Touches 64 MiB, says so, then visits all of it at random (`random`, or `refusing` huge pages), or 16 pages of it
-/// (`hot`); for so many million visits, or for ever.
+/// (`hot`); for a given number of million visits, or forever.
 const SOURCE: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,11 +39,12 @@ int main(int count, char **words) {
 }"#;
 const PARTS: u64 = 31;
 /// Prices of a host on which promotion pays soon.
-const PRICES: Prices = Prices { walk: 30.0, walk_alone: 100.0, collapse: 200_000.0, bounds: [30.0, 100.0] };
-/// A run of a test ends here, whatever came of it: other work may hold everything up.
+const PRICES: PromotionCosts =
+    PromotionCosts { walk: 30.0, walk_alone: 100.0, collapse: 200_000.0, bounds: [30.0, 100.0] };
+/// A time limit for runs, in case other work holds everything up.
 const SECONDS_MAX: f64 = 600.0;
 
-/// DAMON is there once, and so are the processors.
+/// There is only one DAMON, and one set of processors.
 static ALONE: Mutex<()> = Mutex::new(());
 
 struct Program {
@@ -76,10 +78,10 @@ impl Drop for Program {
     }
 }
 
-/// Stops when enough was seen, and keeps what was decided.
+/// Stops when enough was seen, and keeps the decisions.
 struct Enough<'a> {
     stop: &'a AtomicBool,
-    is_enough: fn(&Standing<'_>) -> bool,
+    is_enough: fn(&PromotionStatus<'_>) -> bool,
     decisions: Vec<Decision>,
 }
 
@@ -88,17 +90,17 @@ impl Watcher for Enough<'_> {
         self.decisions.push(decision.clone());
     }
 
-    fn passed(&mut self, standing: &Standing<'_>) {
+    fn passed(&mut self, standing: &PromotionStatus<'_>) {
         if (self.is_enough)(standing) {
             self.stop.store(true, Ordering::Relaxed);
         }
     }
 }
 
-fn options(way: Way) -> Options {
+fn options(way: SamplerKind) -> Options {
     Options {
         way: Some(way),
-        limits: Limits { factor: 0.125, budget_bytes: 0, entries: 1536 },
+        limits: PolicyLimits { factor: 0.125, budget_bytes: 0, entries: 1536 },
         own_share: 1.0,
         seconds: Some(SECONDS_MAX),
         dry_run: false,
@@ -108,15 +110,15 @@ fn options(way: Way) -> Options {
 fn promote(
     pid: i32,
     options: &Options,
-    is_enough: fn(&Standing<'_>) -> bool,
-) -> Result<(Summary, Vec<Decision>), PromoteError> {
+    is_enough: fn(&PromotionStatus<'_>) -> bool,
+) -> Result<(PromotionSummary, Vec<Decision>), PromoteError> {
     let stop = AtomicBool::new(false);
     let mut watcher = Enough { stop: &stop, is_enough, decisions: Vec::new() };
     let summary = run(pid, options, PRICES, &stop, &mut watcher)?;
     Ok((summary, watcher.decisions))
 }
 
-/// The outcome, unless this host or user cannot, which is told.
+/// The outcome, unless this host or user cannot, which is printed.
 fn unless_host_cannot<T>(outcome: Result<T, PromoteError>) -> Option<T> {
     match outcome {
         Err(
@@ -132,10 +134,10 @@ fn unless_host_cannot<T>(outcome: Result<T, PromoteError>) -> Option<T> {
     }
 }
 
-/// Whether memory comes on small pages by itself, and could come on huge ones.
+/// Whether memory is on small pages by default, and could be on huge ones.
 fn small_pages() -> bool {
     let small = matches!(mode(), Some(Mode::Madvise | Mode::Never));
-    // Collapsing asks for blocks in every mode; trying needs one in which marks count.
+    // Collapsing needs free blocks in every mode; the test needs a mode in which marks count.
     let at_hand = mode() == Some(Mode::Never) || huge_pages_are_at_hand(128 << 20);
     if !small || !at_hand {
         skip(Need::HugePages, format_args!("huge pages are {:?} here, at hand: {at_hand}", mode()));
@@ -154,15 +156,16 @@ fn parts_that_miss_are_promoted() {
         return;
     }
     let before = kdamonds();
-    for way in Way::ALL {
+    for way in SamplerKind::ALL {
         let program = Program::start(&["random"]);
-        let enough = |standing: &Standing<'_>| standing.policy.promotions >= PARTS;
+        let enough = |standing: &PromotionStatus<'_>| standing.policy.promotions >= PARTS;
         let Some((summary, decisions)) = unless_host_cannot(promote(program.pid(), &options(way), enough))
         else {
             continue;
         };
         assert_eq!(summary.ended, Ended::Interrupted, "{way}: {} promotions", summary.policy.promotions);
-        let promoted = decisions.iter().filter(|decision| matches!(decision.what, What::Promoted { .. }));
+        let promoted =
+            decisions.iter().filter(|decision| matches!(decision.what, DecisionKind::Promoted { .. }));
         assert_eq!(promoted.count() as u64, summary.policy.promotions);
         assert!(summary.times.promotions > 0.0 && summary.times.own > 0.0 && summary.times.target > 0.0);
         assert!(summary.policy.prices.collapse != PRICES.collapse, "what they took is known");
@@ -174,7 +177,7 @@ fn parts_that_miss_are_promoted() {
     assert_eq!(kdamonds(), before, "DAMON is as it was");
 }
 
-/// Sixteen pages that are always in the TLB are never walked for, and the rest is never touched.
+/// Sixteen pages that always stay in the TLB are never walked for, and the rest is never touched.
 #[test]
 fn hot_pages_are_left_alone() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -182,8 +185,8 @@ fn hot_pages_are_left_alone() {
         return;
     }
     let program = Program::start(&["hot"]);
-    let enough = |standing: &Standing<'_>| standing.rounds >= 12;
-    let outcome = promote(program.pid(), &options(Way::Damon), enough);
+    let enough = |standing: &PromotionStatus<'_>| standing.rounds >= 12;
+    let outcome = promote(program.pid(), &options(SamplerKind::Damon), enough);
     let Some((summary, decisions)) = unless_host_cannot(outcome) else { return };
     assert!(summary.rounds >= 1, "it was looked at");
     assert_eq!(decisions.len(), 0, "{decisions:?}");
@@ -196,13 +199,13 @@ fn a_dry_run_changes_nothing() {
         return;
     }
     let program = Program::start(&["random"]);
-    let options = Options { dry_run: true, ..options(Way::Referenced) };
-    let enough = |standing: &Standing<'_>| standing.policy.promotions >= PARTS;
+    let options = Options { dry_run: true, ..options(SamplerKind::Referenced) };
+    let enough = |standing: &PromotionStatus<'_>| standing.policy.promotions >= PARTS;
     let Some((summary, decisions)) = unless_host_cannot(promote(program.pid(), &options, enough)) else {
         return;
     };
     assert!(summary.policy.promotions >= PARTS && summary.times.promotions == 0.0);
-    assert!(decisions.iter().all(|decision| decision.what == What::WouldPromote));
+    assert!(decisions.iter().all(|decision| decision.what == DecisionKind::WouldPromote));
     let text = fs::read_to_string(format!("/proc/{}/smaps_rollup", program.pid())).unwrap();
     assert!(text.lines().any(|line| line.starts_with("AnonHugePages:") && line.ends_with(" 0 kB")), "{text}");
 }
@@ -211,12 +214,13 @@ fn a_dry_run_changes_nothing() {
 fn what_refuses_is_left_with_the_reason() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let program = Program::start(&["refusing"]);
-    let enough =
-        |standing: &Standing<'_>| standing.policy.parts().any(|part| matches!(part.fate, Fate::Left(_)));
-    let outcome = promote(program.pid(), &options(Way::Referenced), enough);
+    let enough = |standing: &PromotionStatus<'_>| {
+        standing.policy.parts().any(|part| matches!(part.fate, Fate::Left(_)))
+    };
+    let outcome = promote(program.pid(), &options(SamplerKind::Referenced), enough);
     let Some((summary, decisions)) = unless_host_cannot(outcome) else { return };
     assert_eq!((summary.policy.promotions, summary.policy.splits), (0, 0));
-    let Some(Decision { what: What::Failed { reason, again }, .. }) = decisions.first() else {
+    let Some(Decision { what: DecisionKind::Failed { reason, again }, .. }) = decisions.first() else {
         panic!("{decisions:?}")
     };
     assert!(!again && reason.contains("MADV_NOHUGEPAGE"), "{reason}");
@@ -225,7 +229,7 @@ fn what_refuses_is_left_with_the_reason() {
 #[test]
 fn it_ends_with_the_process() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    for way in Way::ALL {
+    for way in SamplerKind::ALL {
         let program = Program::start(&["random", "60"]);
         let outcome = promote(program.pid(), &options(way), |_| false);
         let Some((summary, _)) = unless_host_cannot(outcome) else { continue };
@@ -236,11 +240,11 @@ fn it_ends_with_the_process() {
 
 #[test]
 fn what_is_not_there_is_told() {
-    let Err(error) = promote(99_999_999, &options(Way::Referenced), |_| true) else {
+    let Err(error) = promote(99_999_999, &options(SamplerKind::Referenced), |_| true) else {
         panic!("it is refused")
     };
     let text = error.to_string();
-    // An old kernel is told first.
+    // An old kernel is reported first.
     assert!(text.contains("there is no process 99999999") || text.contains("PAGEMAP_SCAN"), "{text}");
     assert!(!error.enable().is_empty());
 }
@@ -248,7 +252,7 @@ fn what_is_not_there_is_told() {
 #[test]
 fn the_host_is_told_of() {
     match check_host() {
-        Ok(host) => assert_eq!(host.able.len() + host.unable.len(), Way::ALL.len()),
+        Ok(host) => assert_eq!(host.able.len() + host.unable.len(), SamplerKind::ALL.len()),
         Err(error) => assert!(matches!(error, PromoteError::Kernel { .. }), "{error}"),
     }
 }

@@ -1,9 +1,12 @@
-//! What keeps a process's memory from huge pages, or has put it there already: processes that forbid them, memory that
-//! was set aside, memory that grew by less than a huge page at a time.
+//! What keeps a process's memory off huge pages, or has put it there already: processes that forbid them, hugetlb
+//! memory, memory that grew by less than a huge page at a time.
 
 use pagewalk_live::pages::{Mode, mode};
-use pagewalk_live::promote::policy::{Fate, Limits};
-use pagewalk_live::promote::{Decision, Forbids, Options, Prices, Standing, Watcher, Way, What, run, survey};
+use pagewalk_live::promote::policy::{Fate, PolicyLimits};
+use pagewalk_live::promote::{
+    Decision, DecisionKind, HugePageBan, Options, PromotionCosts, PromotionStatus, SamplerKind, Watcher, run,
+    survey,
+};
 use pagewalk_skip::{Need, skip};
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -13,7 +16,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 use tempfile::TempDir;
 
-/// Huge pages that are set aside are the host's.
+/// hugetlb pages are shared by the whole host.
 static ALONE: Mutex<()> = Mutex::new(());
 
 struct Program {
@@ -22,7 +25,7 @@ struct Program {
 }
 
 impl Program {
-    /// One of the test programs, when it is ready; none if it ended instead.
+    /// A test program once it is ready; none if it ended instead.
     fn start(name: &str, words: &[&str]) -> Option<Program> {
         let folder = tempfile::tempdir().unwrap();
         let source =
@@ -57,11 +60,11 @@ fn a_process_that_forbids_huge_pages_is_known() {
     assert_eq!(survey(free.pid()).unwrap().forbids, None);
     for word in ["off", "child"] {
         let program = Program::start("nothp", &[word]).unwrap();
-        assert_eq!(survey(program.pid()).unwrap().forbids, Some(Forbids::All), "{word}");
+        assert_eq!(survey(program.pid()).unwrap().forbids, Some(HugePageBan::All), "{word}");
     }
-    // What is marked it may have, so that nothing but mode `always` shows it.
+    // It may have huge pages where marked, so only mode `always` shows the ban.
     if let Some(program) = Program::start("nothp", &["except"]) {
-        let expected = (mode() == Some(Mode::Always)).then_some(Forbids::Unmarked);
+        let expected = (mode() == Some(Mode::Always)).then_some(HugePageBan::Unmarked);
         assert_eq!(survey(program.pid()).unwrap().forbids, expected);
     }
 }
@@ -73,21 +76,21 @@ impl Watcher for Decisions {
         self.0.push(decision.clone());
     }
 
-    fn passed(&mut self, _: &Standing<'_>) {}
+    fn passed(&mut self, _: &PromotionStatus<'_>) {}
 }
 
-/// No part of it is tried, and each is told with the reason.
+/// No region of it is tried, and each is reported with the reason.
 #[test]
 fn a_process_that_forbids_huge_pages_is_left_alone() {
     let program = Program::start("nothp", &["off"]).unwrap();
     let options = Options {
-        way: Some(Way::Referenced),
-        limits: Limits { factor: 1e-9, budget_bytes: u64::MAX, entries: 1536 },
+        way: Some(SamplerKind::Referenced),
+        limits: PolicyLimits { factor: 1e-9, budget_bytes: u64::MAX, entries: 1536 },
         own_share: 1.0,
         seconds: Some(2.0),
         dry_run: false,
     };
-    let prices = Prices { walk: 30.0, walk_alone: 100.0, collapse: 200_000.0, bounds: [30.0, 100.0] };
+    let prices = PromotionCosts { walk: 30.0, walk_alone: 100.0, collapse: 200_000.0, bounds: [30.0, 100.0] };
     let mut decisions = Decisions(Vec::new());
     let outcome = run(program.pid(), &options, prices, &AtomicBool::new(false), &mut decisions);
     let summary = match outcome {
@@ -96,15 +99,14 @@ fn a_process_that_forbids_huge_pages_is_left_alone() {
     };
     assert_eq!(summary.policy.promotions, 0);
     for Decision { what, .. } in &decisions.0 {
-        let is_told =
-            matches!(what, What::Failed { reason, again: false } if reason.contains("PR_SET_THP_DISABLE"));
-        assert!(is_told, "{what:?}");
+        let DecisionKind::Failed { reason, again: false } = what else { panic!("{what:?}") };
+        assert!(reason.contains("PR_SET_THP_DISABLE"), "{reason}");
     }
     let left = summary.policy.parts().filter(|part| matches!(part.fate, Fate::Left(_))).count();
     assert_eq!(left, decisions.0.len());
 }
 
-/// Huge pages that are set aside for a test, and given back after it.
+/// hugetlb pages reserved for a test, and returned after it.
 struct Pool(String);
 
 const POOL: &str = "/proc/sys/vm/nr_hugepages";
@@ -146,12 +148,12 @@ fn memory_that_grew_by_pieces_is_told_from_what_grew_whole() {
     if !matches!(mode(), Some(Mode::Always | Mode::Madvise)) {
         return skip(Need::HugePages, format_args!("huge pages are {:?} here", mode()));
     }
-    // khugepaged may have put a few together meanwhile.
+    // khugepaged may have collapsed a few meanwhile.
     for step in ["1024", "132"] {
         let found = grown(step).unwrap_or_else(|| panic!("{step}"));
         assert!((24..=32).contains(&found.blocks) && found.heap_blocks == 0, "{step}: {found:?}");
     }
-    // Where the kernel has no huge pages at hand, some are small all the same, and it counts that.
+    // If the kernel is out of huge pages, some memory is small all the same, and the kernel counts that.
     let whole = grown("2048");
     assert!(whole.is_none_or(|whole| whole.blocks < 24 || !whole.is_certain), "{whole:?}");
 }

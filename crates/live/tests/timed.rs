@@ -1,4 +1,4 @@
-//! Times of real programs. On its own: the kernel gives a child the peak of the process that began it.
+//! Times of real programs. In a test binary of its own: the kernel gives a child the peak of its parent.
 
 use pagewalk_live::timing::run;
 use pagewalk_live::tracing::{End, Relay};

@@ -2,7 +2,7 @@
 //! translation costs: `cargo run --example experiment -- T.pwt`, where T.pwt is made by `pagewalk record`.
 
 use pagewalk::experiment::policies;
-use pagewalk::{Error, Experiment, Silent, machines};
+use pagewalk::{Error, Experiment, SilentListener, machines};
 use std::path::PathBuf;
 
 /// A line for each program, machine and kernel.
@@ -13,7 +13,7 @@ pub fn walks(traces: &[PathBuf]) -> Result<String, Error> {
     };
     experiment.check(traces)?;
     let mut lines = String::new();
-    for process in experiment.traces(traces, &Silent)?.result.processes {
+    for process in experiment.traces(traces, &SilentListener)?.result.processes {
         for row in process.kernels {
             let [walks, cycles] = ["walks", "tlb_mcpi"].map(|name| row.metrics[name].as_f64());
             let (program, machine, policy) = (&process.program, &row.machine, &row.policy);

@@ -1,8 +1,8 @@
-//! What huge pages would buy a program, and a plan.
+//! What a program gains from huge pages, and a plan.
 //!
-//! The program runs once under the engine, which says what each part of its memory is used for, and a few times at its
-//! own speed: as it is, and with all on huge pages that could pay. What part of that gain the plan has is the model's.
-//! Of a process that runs (`process`), misses are sampled.
+//! The program runs once under the engine, which shows how each part of its memory is used, and a few times at its own
+//! speed: as it is, and with everything on huge pages that could pay. The model says which share of the measured gain
+//! belongs to the plan. For a running process (`process`), misses are sampled.
 
 mod estimation;
 mod options;
@@ -11,18 +11,18 @@ mod process;
 mod profile;
 mod runs;
 
-use crate::engine::{Apart, Live};
+use crate::engine::{Isolation, Live};
 use crate::error::{Error, Fault};
 use crate::listener::Listener;
 use crate::machines;
 use crate::plans::trial::open_input;
-use crate::probe::{Assumed, assumed_lines, assumed_values};
+use crate::probe::{AssumedPrice, assumed_lines, assumed_values};
 use crate::promotion::survey::{GROW_WHOLE, host_forbids};
-use estimation::Weighed;
-use pagewalk_forecast::choose::{Chosen, Limits, choose};
+use estimation::PlanEstimate;
+use pagewalk_forecast::choose::{ChoiceLimits, RegionRun, choose};
 use pagewalk_forecast::interval::product;
 use pagewalk_forecast::prices::Prices;
-use pagewalk_forecast::{Grown, PieceKind, REGION_BYTES};
+use pagewalk_forecast::{BlockGrowth, PieceKind, REGION_BYTES};
 use pagewalk_live::pages::settings::settings;
 use pagewalk_mm::ThpMode;
 use pagewalk_plan::{Forecast, Gain, Host, Part, Plan, Program, RANGES_MAX, Range, What};
@@ -32,17 +32,17 @@ use pagewalk_report::huge_pages::schema::{
 };
 use pagewalk_translate::MachineSpec;
 use process::MIB;
-use profile::Seen;
-use runs::{Kind, Trials, seconds_of, share_of};
+use profile::ProgramProfile;
+use runs::{RunSeries, Trials, seconds_of, share_of};
 use std::iter;
 
 pub use options::Options;
 pub use process::{NOTHING_PAYS, ProcessAdvice, ProcessOptions, ProcessWatch};
 
-/// Fewer blocks than these that grew by less than huge pages are not worth a word: every heap begins so.
+/// Fewer piecemeal-grown blocks than this are not reported: every heap starts with some.
 const GROWN_LEAST: u64 = 4;
 
-/// What huge pages would buy a program.
+/// Advice for one program.
 pub struct Advice {
     /// The result.
     pub result: AdviceResult,
@@ -53,7 +53,7 @@ impl Advice {
     /// The plan's text, if anything pays.
     ///
     /// # Errors
-    /// If it would be no plan.
+    /// If the plan would be invalid.
     pub fn plan(&self) -> Result<Option<String>, Error> {
         if self.plan.ranges.is_empty() {
             Ok(None)
@@ -66,10 +66,10 @@ impl Advice {
 /// Advises on a program.
 ///
 /// # Errors
-/// If it cannot be run or its trace not be read, or the machine has no huge pages.
+/// If the program cannot run, the trace cannot be read, or the machine has no huge pages.
 pub fn advise(options: &Options, listener: &dyn Listener) -> Result<Advice, Error> {
     let machines = match machines::load(machines::HOST) {
-        // This host as it was probed is what the runs below meet.
+        // The runs below meet this host as it was probed.
         Ok(host) if options.machines.is_empty() => vec![host],
         _ => machines::chosen(&options.machines, listener)?,
     };
@@ -82,16 +82,16 @@ pub fn advise(options: &Options, listener: &dyn Listener) -> Result<Advice, Erro
     }
     let host = pagewalk_capture::Host::detect();
     let thp = machines::thp(options.thp, &host.thp);
-    let (prices, assumed, seen) = look(options, machine, thp, listener)?;
-    let everything = choose(&seen.found, &prices, &Limits { memory: None, waiting: 1.0, least: 0.0 });
+    let (prices, assumed, seen) = profile_program(options, machine, thp, listener)?;
+    let everything = choose(&seen.found, &prices, &ChoiceLimits { memory: None, waiting: 1.0, least: 0.0 });
     let trials = match options.trace {
-        Some(_) => Trials { kinds: vec![Kind::given(&options.seconds)], unapplied: None, warmth: None },
+        Some(_) => Trials { kinds: vec![RunSeries::given(&options.seconds)], unapplied: None, warmth: None },
         None => {
             let all = (!options.no_trial && !everything.is_empty()).then(|| trial(&seen, &everything));
             runs::run(options, all.transpose()?, listener)?
         }
     };
-    let weighed = Weighed::new(&prices, &seen.found, &everything, &trials.kinds, options.budget);
+    let weighed = PlanEstimate::new(&prices, &seen.found, &everything, &trials.kinds, options.budget);
     let host = Host { kernel: host.kernel, thp: host.thp };
     let mut result = result(&weighed, &seen, &trials, options, &host, &machine.name);
     result.assumed = assumed_values(&assumed);
@@ -103,27 +103,27 @@ pub fn advise(options: &Options, listener: &dyn Listener) -> Result<Advice, Erro
     Ok(Advice { result, plan })
 }
 
-/// What this host's walks and faults take, and what the profiler sees.
-fn look(
+/// Prices of this host's walks and faults, and the program's profile.
+fn profile_program(
     options: &Options,
     machine: &MachineSpec,
     thp: ThpMode,
     listener: &dyn Listener,
-) -> Result<(Prices, Vec<Assumed>, Seen), Error> {
+) -> Result<(Prices, Vec<AssumedPrice>, ProgramProfile), Error> {
     if let Some(trace) = &options.trace {
         let (prices, assumed) = prices::of_host(options.probe.as_deref(), listener)?;
         return Ok((prices, assumed, profile::read(trace, machine, thp, listener)?));
     }
     let folder = std::env::current_dir().map_err(|error| Error::new(Fault::Failed, error))?;
-    let apart = Apart { folder, input: open_input(options.input())?, variable: None };
-    let live = Live::prepare(&options.command, None, listener)?.apart(apart);
+    let apart = Isolation { folder, input: open_input(options.input())?, variable: None };
+    let live = Live::prepare(&options.command, None, listener)?.isolate(apart);
     let (prices, assumed) = prices::of_host(options.probe.as_deref(), listener)?;
     Ok((prices, assumed, profile::see(&live, machine, thp, listener)?))
 }
 
-/// Memory that grew by less than huge pages at a time, if it is worth a word.
-fn grown(seen: &Seen) -> Option<GrownMemory> {
-    let Grown { blocks, walks } = seen.found.grown;
+/// Memory that grew by less than a huge page at a time, if there is enough to report.
+fn grown(seen: &ProgramProfile) -> Option<GrownMemory> {
+    let BlockGrowth { blocks, walks } = seen.found.grown;
     (blocks >= GROWN_LEAST).then(|| GrownMemory {
         class: Class::Modelled,
         blocks,
@@ -133,20 +133,20 @@ fn grown(seen: &Seen) -> Option<GrownMemory> {
     })
 }
 
-/// The plan of everything that could pay.
-fn trial(seen: &Seen, everything: &[Chosen]) -> Result<Plan, Error> {
+/// The plan of all regions that could pay.
+fn trial(seen: &ProgramProfile, everything: &[RegionRun]) -> Result<Plan, Error> {
     let ranges = ranges(seen, everything, |_| Gain::default());
     let plan = Plan { ranges, ..Plan::of(program(seen)) };
     checked(&plan).cloned()
 }
 
-/// A plan that `apply` takes.
+/// Checks that `apply` accepts the plan.
 fn checked(plan: &Plan) -> Result<&Plan, Error> {
-    plan.check().map_err(|error| Error::new(Fault::Failed, format!("the plan would not be one: {error}")))?;
+    plan.check().map_err(|error| Error::new(Fault::Failed, format!("the plan would be invalid: {error}")))?;
     Ok(plan)
 }
 
-fn program(seen: &Seen) -> Program {
+fn program(seen: &ProgramProfile) -> Program {
     Program {
         path: seen.program.clone(),
         build_id: pagewalk_symbols::build_id(&seen.program),
@@ -154,22 +154,22 @@ fn program(seen: &Seen) -> Program {
     }
 }
 
-/// The ranges of a plan: of too many those that save most.
-fn ranges(seen: &Seen, chosen: &[Chosen], gain: impl Fn(&Chosen) -> Gain) -> Vec<Range> {
-    let saved = |chosen: &Chosen| chosen.saving.alone + chosen.saving.faults;
-    let mut order: Vec<&Chosen> = chosen.iter().collect();
+/// A plan's ranges: if there are too many, those that save most.
+fn ranges(seen: &ProgramProfile, chosen: &[RegionRun], gain: impl Fn(&RegionRun) -> Gain) -> Vec<Range> {
+    let saved = |chosen: &RegionRun| chosen.saving.alone + chosen.saving.faults;
+    let mut order: Vec<&RegionRun> = chosen.iter().collect();
     order.sort_by(|a, b| saved(b).total_cmp(&saved(a)));
     order.truncate(RANGES_MAX);
     order.sort_by_key(|chosen| (chosen.piece, chosen.bytes.start));
-    let range = |chosen: &Chosen| Range {
-        what: what(seen, chosen),
+    let range = |chosen: &RegionRun| Range {
+        what: plan_name(seen, chosen),
         made_by: made_by(seen, chosen),
         gain: gain(chosen),
     };
     order.into_iter().map(range).collect()
 }
 
-fn what(seen: &Seen, chosen: &Chosen) -> What {
+fn plan_name(seen: &ProgramProfile, chosen: &RegionRun) -> What {
     let part = Part { from: chosen.bytes.start, to: chosen.bytes.end };
     match &seen.found.pieces[chosen.piece.0 as usize].kind {
         PieceKind::Heap => What::Heap(part),
@@ -181,13 +181,13 @@ fn what(seen: &Seen, chosen: &Chosen) -> What {
 }
 
 /// Who asked for this memory.
-fn made_by(seen: &Seen, chosen: &Chosen) -> Option<String> {
+fn made_by(seen: &ProgramProfile, chosen: &RegionRun) -> Option<String> {
     seen.made_by[chosen.piece.0 as usize].clone()
 }
 
-fn plan(weighed: &Weighed, seen: &Seen, host: Host) -> Plan {
+fn plan(weighed: &PlanEstimate, seen: &ProgramProfile, host: Host) -> Plan {
     let forecast = weighed.forecast;
-    let gain = |chosen: &Chosen| Gain {
+    let gain = |chosen: &RegionRun| Gain {
         seconds_saved: Some(weighed.walk_seconds(chosen) + weighed.fault_seconds(chosen)),
         memory_mib: Some(chosen.saving.memory as f64 / MIB),
         ..Gain::default()
@@ -207,8 +207,8 @@ fn plan(weighed: &Weighed, seen: &Seen, host: Host) -> Plan {
 }
 
 fn result(
-    weighed: &Weighed,
-    seen: &Seen,
+    weighed: &PlanEstimate,
+    seen: &ProgramProfile,
     trials: &Trials,
     options: &Options,
     host: &Host,
@@ -218,8 +218,8 @@ fn result(
         Some(_) => iter::once(&seen.program).chain(&seen.arguments).cloned().collect(),
         None => options.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
     };
-    let range = |chosen: &Chosen| AdvisedRange {
-        name: what(seen, chosen).to_string(),
+    let range = |chosen: &RegionRun| AdvisedRange {
+        name: plan_name(seen, chosen).to_string(),
         made_by: made_by(seen, chosen),
         bytes: chosen.bytes.end - chosen.bytes.start,
         walk_seconds: weighed.walk_seconds(chosen),
@@ -263,8 +263,8 @@ fn result(
     }
 }
 
-/// What the figures do not say.
-fn notes(seen: &Seen, trials: &Trials, options: &Options) -> Vec<String> {
+/// What the figures leave out.
+fn notes(seen: &ProgramProfile, trials: &Trials, options: &Options) -> Vec<String> {
     let mut notes = Vec::new();
     if seen.images > 1 {
         notes.push(format!(

@@ -1,4 +1,4 @@
-//! Who fights for the sets of a TLB: which pages evict which, whose they are, and what of it is the sets' fault.
+//! Conflicts in a TLB's sets: which pages evict which, who owns them, and which misses the sets cause.
 
 mod names;
 mod result;
@@ -11,7 +11,7 @@ use crate::traces::{open, tell_grain};
 use names::Names;
 use pagewalk_capture::WindowSpec;
 use pagewalk_layout::calls::{CallGraph, Calls};
-use pagewalk_layout::evictions::{ArraySpec, DEFAULT_ROWS, Evictions, History};
+use pagewalk_layout::evictions::{ArrayHistory, ArraySpec, DEFAULT_ROWS, Evictions};
 use pagewalk_layout::graph::EvictionGraph;
 use pagewalk_layout::objects::Owners;
 use pagewalk_report::conflicts::ConflictsResult;
@@ -21,42 +21,42 @@ use pagewalk_units::PageSize;
 use pagewalk_units::names::choice;
 use std::path::Path;
 
-pub use pagewalk_layout::graph::Least;
+pub use pagewalk_layout::graph::DrawThreshold;
 
-/// What to watch, and what to tell of it.
-pub struct Watching {
+/// What to watch and report.
+pub struct ConflictOptions {
     /// The machine.
     pub machine: MachineSpec,
-    /// The name of its array; none: those of its last level that hold base pages.
+    /// The array's name; none: the arrays of the last level that hold base pages.
     pub tlb: Option<String>,
-    /// The set that is told first, and drawn; none: the one with most misses.
+    /// The set to show first and draw; none: the one with most misses.
     pub set: Option<usize>,
-    /// What of evictions is told at least.
-    pub least: Least,
-    /// Which part of the trace counts.
+    /// Evictions below this are left out.
+    pub least: DrawThreshold,
+    /// The region of interest.
     pub window: WindowSpec,
 }
 
-/// What was found.
+/// The result of watching a trace.
 pub struct Conflicts {
     /// The result.
     pub result: ConflictsResult,
     /// How the stream ended.
     pub ending: Ending,
-    histories: Vec<History>,
+    histories: Vec<ArrayHistory>,
     owners: Owners,
     calls: CallGraph,
     header: StreamHeader,
     names: Names,
     set: Option<usize>,
-    least: Least,
+    least: DrawThreshold,
 }
 
-impl Watching {
+impl ConflictOptions {
     /// Checks that the arrays can be watched.
     ///
     /// # Errors
-    /// If there is no such array or set, or pages have no set in it.
+    /// If there is no such array or set, or a page has no fixed set in it.
     pub fn check(&self) -> Result<(), Error> {
         check_set(&chosen(&self.machine, self.tlb.as_deref())?, self.set)
     }
@@ -64,7 +64,7 @@ impl Watching {
     /// Watches a recorded stream.
     ///
     /// # Errors
-    /// If the trace or the plan cannot be read, or do not fit; see [`Watching::check`].
+    /// If the trace or the plan cannot be read or they do not fit; see [`ConflictOptions::check`].
     pub fn trace(
         &self,
         trace: &Path,
@@ -80,13 +80,13 @@ impl Watching {
         };
         explain_window(&self.window, watched.ending.reached, listener);
         let mut names = Names::of(&watched.owners);
-        let result = result::of(&watched, self, &tlbs, trace, &mut names);
-        let Watched { header, histories, owners, calls, ending } = watched;
+        let result = result::build(&watched, self, &tlbs, trace, &mut names);
+        let StreamConflicts { header, histories, owners, calls, ending } = watched;
         let (set, least) = (self.set, self.least);
         Ok(Conflicts { result, ending, histories, owners, calls, header, names, set, least })
     }
 
-    fn watch<S: Source + Send>(&self, source: S, tlbs: &[&TlbSpec]) -> Watched {
+    fn watch<S: Source + Send>(&self, source: S, tlbs: &[&TlbSpec]) -> StreamConflicts {
         let header = source.header().clone();
         let specs: Vec<ArraySpec> = tlbs.iter().filter_map(|tlb| ArraySpec::of(tlb)).collect();
         let evictions = Evictions::new(&header, &specs, DEFAULT_ROWS);
@@ -94,15 +94,15 @@ impl Watching {
         let ending = follow_ahead(source, &self.window, &mut both);
         let (evictions, calls) = both;
         let (histories, owners) = evictions.finish();
-        Watched { header, histories, owners, calls: calls.finish(), ending }
+        StreamConflicts { header, histories, owners, calls: calls.finish(), ending }
     }
 }
 
 impl Conflicts {
-    /// For Graphviz, of each array the set asked for, or the one with most misses.
+    /// A Graphviz graph for each array: of the requested set, or of the one with most misses.
     pub fn dot(&mut self) -> String {
         let Conflicts { histories, owners, names, set, least, .. } = self;
-        let graph = |history: &History| {
+        let graph = |history: &ArrayHistory| {
             let set = set.unwrap_or_else(|| result::sets_by_misses(history)[0]);
             let graph = EvictionGraph::new(history, set, *least);
             let page = |page: usize| names::page(&history.pages[page], owners);
@@ -118,22 +118,22 @@ impl Conflicts {
         self.calls.to_callgrind(&command, |file, offset| names.function(file, offset))
     }
 
-    /// What is not named so far, as files are other builds now.
+    /// Files whose functions have no names, since the files have been rebuilt.
     pub fn unnamed(&self) -> impl Iterator<Item = String> {
         self.names.lost()
     }
 }
 
-/// What was seen of a stream.
-struct Watched {
+/// What one stream showed.
+struct StreamConflicts {
     header: StreamHeader,
-    histories: Vec<History>,
+    histories: Vec<ArrayHistory>,
     owners: Owners,
     calls: CallGraph,
     ending: Ending,
 }
 
-/// The machine's array of this name, or those of its last level that hold base pages.
+/// The machine's array of this name, or the arrays of its last level that hold base pages.
 fn chosen<'a>(machine: &'a MachineSpec, name: Option<&str>) -> Result<Vec<&'a TlbSpec>, Error> {
     let usage = |why: String| Error::new(Fault::Usage, format!("machine `{}`: {why}", machine.name));
     let base = PageSize::FOUR_KIB;

@@ -1,4 +1,4 @@
-//! The page map of a live process, and what designs of TLBs would make of its memory.
+//! The page map of a live process, and how TLB designs fit its memory.
 
 mod result;
 
@@ -6,59 +6,59 @@ use crate::error::{Error, Fault};
 use crate::listener::Listener;
 use crate::native::relay_to_followed;
 use pagewalk_capture::check_program;
-use pagewalk_live::pagemap::{self, Kept, Moment, PagemapError, Snapshot};
+use pagewalk_live::pagemap::{self, PagemapError, PeakSnapshot, Snapshot, SnapshotTime};
 use pagewalk_live::tracing::{End, Interrupt, LaunchError};
 use pagewalk_report::contiguity::ContiguityResult;
 use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// A process that was read.
-pub struct Reading {
+/// One reading of a process.
+pub struct PagemapReading {
     pid: i32,
     program: String,
     command_line: Vec<String>,
     snapshot: Snapshot,
-    /// None of a process that was not started here.
-    moment: Option<Moment>,
+    /// None if we did not start the process.
+    moment: Option<SnapshotTime>,
     seconds: f64,
     peak_resident_bytes: Option<u64>,
 }
 
-impl Reading {
-    /// What designs of TLBs would make of its memory.
+impl PagemapReading {
+    /// How TLB designs fit the memory.
     pub fn result(&self) -> ContiguityResult {
-        result::of(self)
+        result::build(self)
     }
 }
 
-/// Checks that a program can be run.
+/// Checks that a program can run.
 ///
 /// # Errors
-/// If not.
+/// If it cannot.
 pub fn check(program: &OsStr) -> Result<(), Error> {
     check_program(program).map(drop).map_err(|error| Error::new(Fault::Usage, error))
 }
 
-/// Reads a process that runs.
+/// Reads a running process.
 ///
 /// # Errors
-/// If there is none, or it may not be read.
-pub fn read(pid: i32) -> Result<Reading, Error> {
-    // These are gone if it ends meanwhile.
+/// If there is none, or reading is not permitted.
+pub fn read(pid: i32) -> Result<PagemapReading, Error> {
+    // Both are gone once the process ends.
     let (program, command_line) = (pagemap::program(pid), pagemap::command_line(pid));
     let begun = Instant::now();
     let snapshot = pagemap::snapshot(pid).map_err(cannot_read)?;
     let seconds = begun.elapsed().as_secs_f64();
     let peak_resident_bytes = pagemap::peak_resident_bytes(pid);
-    Ok(Reading { pid, program, command_line, snapshot, moment: None, seconds, peak_resident_bytes })
+    Ok(PagemapReading { pid, program, command_line, snapshot, moment: None, seconds, peak_resident_bytes })
 }
 
-/// Runs a program to its end; the reading with most memory, and how it ended.
+/// Runs a program to its end; returns the reading with most memory, and how the program ended.
 ///
 /// # Errors
-/// If it cannot be run or followed.
-pub fn run(command: &[OsString], listener: &dyn Listener) -> Result<(Reading, End), Error> {
+/// If it cannot run or be followed.
+pub fn run(command: &[OsString], listener: &dyn Listener) -> Result<(PagemapReading, End), Error> {
     let interrupt = Arc::new(Interrupt::new());
     let signals = relay_to_followed(Arc::clone(&interrupt), listener)?;
     let run = pagemap::run_to_exit(command, &interrupt);
@@ -74,10 +74,11 @@ pub fn run(command: &[OsString], listener: &dyn Listener) -> Result<(Reading, En
         Error::new(Fault::Failed, "the program was killed before its memory could be read")
             .or("read it while it runs: --pid PID")
     })?;
-    let Kept { snapshot, moment, seconds, program, command_line } = kept;
+    let PeakSnapshot { snapshot, moment, seconds, program, command_line } = kept;
     let (pid, peak_resident_bytes) = (run.pid, run.peak_resident_bytes);
     let moment = Some(moment);
-    let reading = Reading { pid, program, command_line, snapshot, moment, seconds, peak_resident_bytes };
+    let reading =
+        PagemapReading { pid, program, command_line, snapshot, moment, seconds, peak_resident_bytes };
     Ok((reading, run.end))
 }
 

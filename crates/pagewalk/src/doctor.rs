@@ -1,4 +1,4 @@
-//! What this host can do, and what would enable the rest.
+//! What this host supports, and how to enable the rest.
 
 use crate::engine::prepare;
 use crate::listener::Listener;
@@ -10,18 +10,18 @@ use pagewalk_live::{layout, pagemap, pages, promote, trap};
 use pagewalk_report::documents::doctor::{DOCTOR_SCHEMA, DoctorResult, EngineLocation, Finding};
 use std::path::Path;
 
-/// What runs programs under the engine.
+/// Commands that run programs under the engine.
 const UNDER_ENGINE: &str = "profile, record, simulate -- CMD, advise -- CMD, sweep of workloads";
 
-/// What this host can do.
+/// What this host supports.
 pub struct Doctor {
     engine: Result<Engine, EngineError>,
     findings: Vec<Finding>,
 }
 
 impl Doctor {
-    /// Looks at this host; the engine is built if it can be, and `listener` hears of that.
-    pub fn look(listener: &dyn Listener) -> Doctor {
+    /// Examines this host; builds the engine if possible, with progress to `listener`.
+    pub fn examine(listener: &dyn Listener) -> Doctor {
         let engine = prepare(listener);
         let findings = vec![
             capture(&engine),
@@ -39,7 +39,7 @@ impl Doctor {
         Doctor { engine, findings }
     }
 
-    /// For people.
+    /// As text.
     pub fn text(&self) -> String {
         text(&self.findings)
     }
@@ -57,7 +57,7 @@ impl Doctor {
         }
     }
 
-    /// Whether it lacks something that nothing works without.
+    /// Whether something is missing without which nothing works.
     pub fn lacks(&self) -> bool {
         self.findings.iter().any(|finding| finding.required && !finding.able)
     }
@@ -76,7 +76,7 @@ fn text(findings: &[Finding]) -> String {
     out
 }
 
-/// What would enable something, if this host does not have it.
+/// How to enable something that this host lacks; empty if it does not lack it.
 fn unless(able: bool, enable: impl Into<String>) -> String {
     if able { String::new() } else { enable.into() }
 }

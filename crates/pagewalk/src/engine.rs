@@ -3,15 +3,15 @@
 pub(crate) mod log;
 
 use crate::error::{Error, Fault};
-use crate::listener::{HandOn, Listener, Watch};
+use crate::listener::{Listener, RelayGuard, SignalRelay};
 use crate::native::{asks_to_end, at_interrupt};
-use crate::placement::Fitting;
+use crate::placement::FittedLayout;
 use log::{Death, EngineLog, WITHOUT_ENGINE};
-use pagewalk_capture::engine::{Engine, EngineError, Found, Options, max_threads_option};
+use pagewalk_capture::engine::{Engine, EngineError, EngineStatus, Options, max_threads_option};
 use pagewalk_capture::{
-    CaptureError, Handle, Host, RingSource, Session, check_place, check_program, unmet_needs,
+    CaptureError, Host, RingSource, Session, SessionHandle, check_place, check_program, unmet_needs,
 };
-use pagewalk_layout::arrivals::{Landings, Missed, Watched};
+use pagewalk_layout::arrivals::{Landings, MappingWatch, MissedPlace};
 use pagewalk_layout::files::Object;
 use pagewalk_live::timing::nowhere;
 use pagewalk_trace::all_calls;
@@ -22,37 +22,37 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::sync::OnceLock;
 
-/// Objects elsewhere that are told one by one.
+/// Most misplaced objects to report one by one.
 const MISSES_TOLD: usize = 10;
 
-/// Files that need instructions which the engine lacks that are told.
+/// Most files with unsupported instructions to report.
 const UNMET_TOLD: usize = 3;
-/// Processes that died of the engine that are told one by one.
+/// Most processes killed by the engine to report one by one.
 const DEATHS_TOLD: usize = 3;
 
-/// A program's surroundings, apart from ours; its output goes nowhere.
-pub struct Apart {
-    /// Where it runs.
+/// Surroundings of a program that differ from ours; its output is dropped.
+pub struct Isolation {
+    /// Its working directory.
     pub folder: PathBuf,
     /// Its standard input.
     pub input: File,
-    /// An addition to its environment.
+    /// An extra environment variable.
     pub variable: Option<(&'static str, OsString)>,
 }
 
-/// How much is told of what the engine itself says.
+/// How much of the engine's own messages to show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Noise {
     /// Nothing.
     Quiet,
-    /// What the user can do something about.
+    /// What the user can act on.
     #[default]
     Usual,
-    /// All of it.
+    /// Everything.
     Verbose,
 }
 
-/// The engine; `listener` hears how far its build is where this host has none yet.
+/// The engine; if this host has none yet, builds it with progress to `listener`.
 ///
 /// # Errors
 /// If something is missing on this host, or the build fails.
@@ -69,11 +69,11 @@ pub(crate) fn prepare(listener: &dyn Listener) -> Result<Engine, EngineError> {
     })
 }
 
-/// What this host has of the engine, in a sentence. Nothing is built.
+/// The state of the engine on this host, in a sentence. Builds nothing.
 pub fn state() -> String {
     match Engine::find(&Options::default()) {
-        Ok(Found::Engine(engine)) => format!("Valgrind {}, capture tool built", engine.version()),
-        Ok(Found::Valgrind { version, .. }) => {
+        Ok(EngineStatus::Engine(engine)) => format!("Valgrind {}, capture tool built", engine.version()),
+        Ok(EngineStatus::Valgrind { version, .. }) => {
             format!("Valgrind {version}, capture tool not built yet: the first `pagewalk profile` does it")
         }
         Err(error) => format!("none: {error}"),
@@ -81,7 +81,7 @@ pub fn state() -> String {
 }
 
 /// The stream of one process image.
-pub type Stream = Watched<RingSource>;
+pub type Stream = MappingWatch<RingSource>;
 
 /// A program about to run under the engine.
 pub struct Live {
@@ -89,26 +89,26 @@ pub struct Live {
     engine: Engine,
     command: Vec<OsString>,
     /// Where the program runs and what it reads, if not as we do.
-    apart: Option<Apart>,
-    /// Shared objects that are to lie at planned addresses, and what came of it.
+    apart: Option<Isolation>,
+    /// Shared objects to place, and where they landed.
     placed: Vec<Object>,
     landings: Landings,
     noise: Noise,
     max_threads: Option<u32>,
-    /// The processes that died of the engine, once it has run.
+    /// Processes killed by engine failures; set after the run.
     deaths: OnceLock<Vec<Death>>,
-    /// The engine with its version.
+    /// The engine's name and version.
     pub engine_name: String,
     /// This host.
     pub host: Host,
 }
 
 impl Live {
-    /// Checks the program, and the plan by which its shared objects are to lie if there is one; prepares the engine,
-    /// and tells `listener` of its build. Nothing runs yet.
+    /// Checks the program and the plan for its shared objects, if any; prepares the engine, with build progress to
+    /// `listener`. Runs nothing yet.
     ///
     /// # Errors
-    /// If the program cannot be run under the engine, the plan does not fit, or this host lacks the engine.
+    /// If the program cannot run under the engine, the plan does not fit, or this host lacks the engine.
     pub fn prepare(
         command: &[OsString],
         plan: Option<&Path>,
@@ -117,7 +117,7 @@ impl Live {
         let program = command.first().ok_or_else(|| Error::new(Fault::Usage, "no program to run"))?;
         let checked = check_program(program).and_then(|program| check_place(&program));
         checked.map_err(|e| Error::new(Fault::Usage, e))?;
-        let fitting = plan.map(|plan| Fitting::new(plan, program, "leave out --layout")).transpose()?;
+        let fitting = plan.map(|plan| FittedLayout::new(plan, program, "leave out --layout")).transpose()?;
         let placed = fitting.map_or_else(Vec::new, |fitting| fitting.objects);
         let engine = prepare(listener).map_err(host_cannot)?;
         let engine_name = format!("valgrind {}", engine.version());
@@ -141,27 +141,27 @@ impl Live {
         })
     }
 
-    /// The same, with room for so many threads at a time if that is given, and as loud as this.
+    /// Sets how loud the engine is and how many threads a process may have.
     pub fn with(self, noise: Noise, max_threads: Option<u32>) -> Live {
         Live { noise, max_threads, ..self }
     }
 
-    /// The processes that died of the engine in the run that was.
+    /// Processes that the engine's own failures killed in the finished run.
     pub fn deaths(&self) -> &[Death] {
         self.deaths.get().map_or(&[], Vec::as_slice)
     }
 
-    /// Whether all planned objects that were loaded came to their places; tells which were not loaded.
+    /// Checks that all planned objects that were loaded lie in their places; notes those that were not loaded.
     ///
     /// # Errors
-    /// If some did not.
+    /// If some lie elsewhere.
     pub fn check_landed(&self, listener: &dyn Listener) -> Result<(), Error> {
         for file in self.landings.not_loaded() {
             listener.warn(&format!("{file} was not loaded"));
         }
         let missed = self.landings.missed();
-        let tell = |missed: &Missed| {
-            let Missed { file, program, planned, actual } = missed;
+        let tell = |missed: &MissedPlace| {
+            let MissedPlace { file, program, planned, actual } = missed;
             format!("{file} did not land at {planned:#x} but at {actual:#x} in {program}")
         };
         match missed.len() {
@@ -173,15 +173,15 @@ impl Live {
         }
     }
 
-    /// The same, run apart from our input, output and folder.
-    pub fn apart(self, apart: Apart) -> Live {
+    /// Separates the program from our input, output and folder.
+    pub fn isolate(self, apart: Isolation) -> Live {
         Live { apart: Some(apart), ..self }
     }
 
-    /// Runs the program; every process image's stream goes to `on_stream` on a thread of its own.
+    /// Runs the program; each process image's stream goes to `on_stream` on a thread of its own.
     ///
     /// # Errors
-    /// If it could not be run or followed.
+    /// If it cannot run or be followed.
     pub fn run(
         &self,
         listener: &dyn Listener,
@@ -193,7 +193,7 @@ impl Live {
         let mut extra = self.write_places()?;
         extra.extend(self.max_threads.map(|threads| OsString::from(max_threads_option(threads))));
         let mut command = self.engine.command::<OsString>(Some(&socket), &log, &extra, program, arguments);
-        if let Some(Apart { folder, input, variable }) = &self.apart {
+        if let Some(Isolation { folder, input, variable }) = &self.apart {
             let cannot = |which: &str, e| Error::new(Fault::Failed, format!("its {which}: {e}"));
             let input = input.try_clone().map_err(|e| cannot("input", e))?;
             command.current_dir(folder).stdin(input).stdout(nowhere().map_err(|e| cannot("output", e))?);
@@ -201,7 +201,7 @@ impl Live {
         }
         let signals = watch_signals(self.session.handle(), listener)?;
         let status = std::thread::scope(|scope| {
-            // Large libraries take a second to look through, the engine a tenth to start.
+            // Scanning large libraries takes a second; the engine starts in a tenth.
             scope.spawn(|| self.tell_unmet_needs(listener));
             self.session.run(command, |source| on_stream(self.landings.watch(source)))
         });
@@ -218,17 +218,17 @@ impl Live {
         })
     }
 
-    /// Says which files of the program need instructions that the engine lacks.
+    /// Reports files of the program that need instructions which the engine lacks.
     fn tell_unmet_needs(&self, listener: &dyn Listener) {
         if self.noise == Noise::Quiet {
             return;
         }
-        // It was found when the engine was prepared; from another folder it may not be, and is told at the fault.
+        // Preparing found it, but another folder may not have it; the fault itself is reported then.
         let Ok(program) = check_program(&self.command[0]) else { return };
         unmet_needs(&program).iter().take(UNMET_TOLD).for_each(|need| listener.warn(need));
     }
 
-    /// Says of the engine's messages what they mean for the results; all of them, and where they are kept, to who asks.
+    /// Explains what the engine's messages mean for the results; in verbose mode shows all and where they are kept.
     fn tell_messages(&self, said: &EngineLog, log: &Path, listener: &dyn Listener) {
         if self.noise == Noise::Quiet {
             return;
@@ -258,7 +258,7 @@ impl Live {
         }
     }
 
-    /// The engine's option for planned places, if there are some.
+    /// The engine's option for planned places, if there are any.
     fn write_places(&self) -> Result<Vec<OsString>, Error> {
         if self.placed.is_empty() {
             return Ok(Vec::new());
@@ -277,14 +277,14 @@ impl Live {
     }
 }
 
-/// Copies the log out of the run's own folder, which goes with the run.
+/// Copies the log out of the run's folder, which is deleted after the run.
 fn keep(log: &Path) -> std::io::Result<PathBuf> {
     let kept = tempfile::Builder::new().prefix("pagewalk-valgrind-").suffix(".log").tempfile()?;
     std::fs::copy(log, kept.path())?;
     Ok(kept.keep().map_err(|error| error.error)?.1)
 }
 
-/// For people: `system call 434 (pidfd_open)`.
+/// As text: `system call 434 (pidfd_open)`.
 fn call_name(number: u32) -> String {
     match all_calls().find(|(known, _)| *known == number) {
         Some((_, name)) => format!("system call {number} ({name})"),
@@ -300,17 +300,17 @@ fn host_cannot(error: EngineError) -> Error {
     Error::new(Fault::HostCannot, error).or("`pagewalk doctor` lists all that this host lacks")
 }
 
-/// Hands signals on to the program. A second Ctrl-C kills it and all that it started.
-fn watch_signals(session: Handle, listener: &dyn Listener) -> Result<Watch, Error> {
+/// Passes signals on to the program. A second Ctrl-C kills it and everything that it started.
+fn watch_signals(session: SessionHandle, listener: &dyn Listener) -> Result<RelayGuard, Error> {
     let of_terminal = session.clone();
     let signal = move |signal| {
         let took = Signal::from_named_raw(signal).is_some_and(|signal| session.hand_on(signal));
-        // What the program has left running ends.
+        // The program has ended: stop what it left running.
         if !took && asks_to_end(signal) {
             session.interrupt();
             session.interrupt();
         }
     };
     let of_terminal = at_interrupt(move || of_terminal.interrupt());
-    listener.relay(HandOn { signal: Box::new(signal), of_terminal })
+    listener.relay(SignalRelay { signal: Box::new(signal), of_terminal })
 }

@@ -1,4 +1,4 @@
-//! What the caller is told when something cannot be done: whose fault it is, what went wrong, what to do next.
+//! Errors for the user: whose fault, what went wrong, what to do next.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ pub enum Fault {
     BadInput,
     /// This host cannot do it.
     HostCannot,
-    /// A plan did not take effect.
+    /// A plan had no effect.
     NotInEffect,
 }
 
@@ -27,22 +27,22 @@ pub struct Error {
 }
 
 impl Error {
-    /// An error with this fault and message.
+    /// Creates an error.
     pub fn new(fault: Fault, message: impl fmt::Display) -> Error {
         Error { fault, message: message.to_string(), next: None }
     }
 
-    /// Whether it is the plan's or the host's fault, so that the program can run without the plan all the same.
+    /// Whether the program could still run without the plan: the plan or the host is at fault.
     pub fn can_run_without(&self) -> bool {
         self.fault != Fault::Usage && self.fault != Fault::Failed
     }
 
-    /// What went wrong, without what to do next.
+    /// What went wrong, without the advice.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// The same, with what to do next.
+    /// Adds advice on what to do next.
     pub fn or(self, next: impl fmt::Display) -> Error {
         Error { next: Some(next.to_string()), ..self }
     }

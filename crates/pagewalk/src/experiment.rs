@@ -14,5 +14,5 @@ mod traps;
 mod turns;
 
 pub use kernels::policies;
-pub use run::Outcome;
+pub use run::ExperimentOutcome;
 pub use spec::{Experiment, Sharing};

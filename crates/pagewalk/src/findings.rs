@@ -1,4 +1,4 @@
-//! From what the simulator found to the result that is printed: names, symbols, metrics.
+//! Turns the simulator's findings into the printed result: names, symbols, metrics.
 
 use crate::makers::made_by;
 use pagewalk_mm::{MappingId, MappingInfo};
@@ -21,51 +21,50 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::SystemTime;
 
-/// Rows of the page table of the report.
+/// Most rows of the report's page table.
 const PAGES_MAX: usize = 1000;
-/// Rows of the function table.
+/// Most rows of the function table.
 const FUNCTIONS_MAX: usize = 2000;
-/// Mappings of which is told who made them.
+/// Most mappings whose makers are named.
 const MADE_BY_MAX: usize = 100;
-/// Mappings that have rows of their own in the picture of walks.
+/// Most mappings with rows of their own in the heat map.
 const HEAT_MAPPINGS_MAX: usize = 24;
 
-/// How much of a process is kept. Programs may start thousands.
+/// How much of a process to keep. Programs may start thousands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Detail {
-    /// All.
+    /// Everything.
     Full,
     /// Counters, mappings and the costliest functions.
     Brief,
 }
 
-/// Turns findings into results; keeps the symbols it reads for all processes.
+/// Turns findings into results, with one cache of symbols for all processes.
 #[derive(Default)]
 pub(crate) struct Namer {
     symbols: Arc<Mutex<Symbolizer>>,
     ahead: OnceLock<Sender<String>>,
-    /// When what is named was recorded, if that was before: a process's map of JIT code that is newer is another's.
+    /// When the trace was recorded, if it was: a newer map of JIT code belongs to another process.
     pub until: Option<SystemTime>,
 }
 
-/// Sees to it that the symbols of files with code are read while the program runs: at its end that would take a time
-/// of its own.
-pub(crate) struct NamesAhead<'a>(&'a Namer);
+/// Preloads the symbols of code files while the program runs, to save time at the end.
+pub(crate) struct SymbolPreloader<'a>(&'a Namer);
 
-impl Analysis for NamesAhead<'_> {
+impl Analysis for SymbolPreloader<'_> {
     fn on_batch(&mut self, _batch: &Batch<'_>) {}
 
     fn on_event(&mut self, _at: RefIndex, event: &Event) {
         let Event::Map(Mapping { protection, file: Some(file), .. }) = event else { return };
         if protection.execute {
-            // Where there is no thread for it, they are read when they are asked for.
+            // Without a thread, symbols are read on demand.
             let _ =
                 self.0.ahead.get_or_init(|| read_ahead(Arc::clone(&self.0.symbols))).send(file.path.clone());
         }
     }
 }
 
-/// Reads the symbols of files whose paths are sent, as long as some may be.
+/// Reads symbols of the files whose paths are sent, until the sender is dropped.
 fn read_ahead(symbols: Arc<Mutex<Symbolizer>>) -> Sender<String> {
     let (send, paths) = channel::<String>();
     let read = move || {
@@ -73,18 +72,18 @@ fn read_ahead(symbols: Arc<Mutex<Symbolizer>>) -> Sender<String> {
             symbols.lock().unwrap_or_else(PoisonError::into_inner).prepare(&path);
         }
     };
-    // Nobody waits for it, so it may outlive who began it.
+    // Detached: nobody waits for it.
     let _ = std::thread::Builder::new().name("symbols".to_owned()).spawn(read);
     send
 }
 
 impl Namer {
-    /// An analysis of a stream that will be named.
-    pub(crate) fn ahead(&self) -> NamesAhead<'_> {
-        NamesAhead(self)
+    /// An analysis that preloads a stream's symbols.
+    pub(crate) fn ahead(&self) -> SymbolPreloader<'_> {
+        SymbolPreloader(self)
     }
 
-    /// The result of one process. How it ended is the caller's to add.
+    /// The result of one process, except how it ended.
     pub fn process(
         &self,
         header: &StreamHeader,
@@ -114,7 +113,7 @@ impl Namer {
         process
     }
 
-    /// Files of whose functions the names are not known, as they are other builds now.
+    /// Files whose functions have no names, since the files have been rebuilt.
     fn unnamed(&self, attribution: &Attribution) -> Vec<String> {
         let symbols = self.symbols.lock().unwrap_or_else(PoisonError::into_inner);
         let is_seen = |file: &&String| attribution.functions.iter().any(|row| row.object == **file);
@@ -160,7 +159,7 @@ impl Namer {
         rows.into_iter().map(|(_, row)| row).collect()
     }
 
-    /// Walks by function: instructions of one function of one object are added up. And why a map of JIT code was not
+    /// Walks by function, summed over the instructions of each function and object; and why a map of JIT code was not
     /// used.
     fn functions(&self, pid: u32, findings: &ProfileResult<'_>) -> (Vec<FunctionRow>, Option<JitError>) {
         let mut symbols = self.symbols.lock().unwrap_or_else(PoisonError::into_inner);
@@ -172,7 +171,7 @@ impl Namer {
             let mut symbol = place.map(|offset| {
                 symbols.lookup_in_build(&info.name, info.build_id.as_deref(), FileOffset(offset))
             });
-            // A file that is none on this host, as that of a memfd, may be a place for code as anonymous memory is.
+            // A missing file, such as a memfd, may be a container for JIT code, as anonymous memory is.
             let is_known = place.is_some() && Path::new(&info.name).is_file();
             if let Some(moved) = walks.moved.as_ref().filter(|_| !is_known) {
                 let from = findings.space().info(moved.from.mapping);
@@ -218,7 +217,7 @@ impl Namer {
     }
 }
 
-/// A process of which nothing is known yet but what its stream begins with.
+/// A process with only what its stream's header says.
 pub fn blank(header: &StreamHeader) -> ProcessResult {
     ProcessResult {
         pid: header.pid,
@@ -241,25 +240,24 @@ pub fn blank(header: &StreamHeader) -> ProcessResult {
     }
 }
 
-/// What is lost with a file that is another build now.
+/// The note about a file that has been rebuilt.
 pub fn rebuilt(file: &str) -> String {
     format!("the names of functions in {file}: the file is another build now than when it was mapped")
 }
 
-/// Whether a mapping is a file's, so that its code has names.
+/// Whether a file backs the mapping, so that its code has names.
 pub(crate) fn code_of_file(info: &MappingInfo) -> bool {
     matches!(info.kind, Some(MappingKind::File | MappingKind::SharedFile))
 }
 
-/// Code of a file without a symbol: where its function begins, or the 4 KiB piece that holds it where that is not
-/// known.
+/// Names code of a file without a symbol by its function's start, or by its 4 KiB piece if that is unknown.
 pub(crate) fn unnamed_in_file(file: &str, offset: u64, symbol: &Symbol) -> String {
     let why = if symbol.stripped { STRIPPED } else { NO_SYMBOL };
     let start = symbol.start.map_or(offset & !0xfff, |start| start.0);
     format!("{}{why}+{start:#x}", short(file))
 }
 
-/// Code without a file and without a name: the page that holds it.
+/// Names code without file and symbol by its page.
 fn unnamed(walks: &FunctionWalks) -> String {
     match walks.instruction.0 {
         0 => "(references without code)".to_owned(),
@@ -315,7 +313,7 @@ fn mappings(findings: &mut ProfileResult<'_>) -> Vec<(MappingId, MappingRow)> {
     rows
 }
 
-/// Threads of processes. `program` names the process of a space, where there are several.
+/// Threads of processes. `program` names a space's process if there are several.
 pub fn threads(all: &[pagewalk_sim::Group], program: impl Fn(Asid) -> Option<String>) -> Vec<Group> {
     let group = |group: &pagewalk_sim::Group| Group {
         kind: group.kind.to_owned(),
@@ -379,12 +377,12 @@ fn reach(findings: &ProfileResult<'_>) -> Vec<ReachPoint> {
     findings.reach().into_iter().filter(|point| point.entries > 0).map(point).collect()
 }
 
-/// The last part of a path.
+/// The last component of a path.
 pub fn short(path: &str) -> &str {
     path.rsplit_once('/').map_or(path, |(_, file)| file)
 }
 
-/// A mapping's name, and the same with who made it.
+/// A mapping's name, without and with its maker.
 fn label(mappings: &[MappingRow], name: &str) -> (String, String) {
     let row = mappings.iter().find(|row| row.name == name && row.made_by.is_some());
     (name.to_owned(), row.map_or_else(|| short(name).to_owned(), MappingRow::label))
@@ -407,7 +405,7 @@ fn what_if(
     }
 }
 
-/// The row of an alternative to `machine`, without its counts. `label` tells a mapping's name, and that for people.
+/// The row of an alternative to `machine`, before its counts. `label` returns a mapping's name, plain and for display.
 pub fn uncounted(
     kind: AlternativeKind,
     machine: &MachineSpec,
@@ -439,7 +437,7 @@ pub fn result(machine: &MachineSpec, counts: &DesignCounts) -> MachineResult {
     MachineResult { name: machine.name.clone(), metrics: metrics(counts), partition }
 }
 
-/// Each machine over all processes.
+/// Each machine summed over all processes.
 pub(crate) fn totals(processes: &[ProcessResult]) -> Vec<MachineResult> {
     let Some(first) = processes.first() else { return Vec::new() };
     let total = |(index, machine): (usize, &MachineResult)| {

@@ -1,22 +1,21 @@
 //! pagewalk as a library: what the command does, to be called from programs.
 //!
-//! An [`Experiment`] sends streams through machines under kernels and gives a result: recorded traces
-//! ([`Experiment::traces`]), or a program that runs ([`Experiment::program`]). A caller that wants to hear of the work
-//! while it is done passes a [`Listener`]; [`Silent`] hears nothing. Nothing here prints or ends the process, and what
-//! fails is an [`Error`].
+//! An [`Experiment`] simulates machines under kernels over recorded traces ([`Experiment::traces`]) or over a running
+//! program ([`Experiment::program`]). A [`Listener`] hears of progress and warnings; [`SilentListener`] drops them.
+//! Nothing here prints or ends the process. Failures are [`Error`]s.
 //!
 //! ```no_run
-//! use pagewalk::{Experiment, Silent, machines};
+//! use pagewalk::{Experiment, SilentListener, machines};
 //!
 //! let experiment = Experiment::new(vec![machines::load("golden_cove")?]);
 //! let traces = ["T.pwt".into()];
 //! experiment.check(&traces)?;
-//! let result = experiment.traces(&traces, &Silent)?.result;
+//! let result = experiment.traces(&traces, &SilentListener)?.result;
 //! assert_eq!(result.machines[0].name, "golden_cove");
 //! # Ok::<(), pagewalk::Error>(())
 //! ```
 //!
-//! The crates underneath are modules here: [`report`] has the types of results, [`trace`] streams, [`translate`]
+//! The crates underneath are re-exported as modules: [`report`] has the result types, [`trace`] streams, [`translate`]
 //! machines.
 
 mod error;
@@ -47,7 +46,7 @@ pub mod trap;
 
 pub use error::{Error, Fault};
 pub use experiment::Experiment;
-pub use listener::{Bar, Counted, HandOn, Listener, Silent, Watch};
+pub use listener::{Bar, CountingReader, Listener, RelayGuard, SignalRelay, SilentListener};
 
 pub use pagewalk_capture as capture;
 pub use pagewalk_layout as layout;

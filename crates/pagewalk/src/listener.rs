@@ -1,4 +1,4 @@
-//! What callers hear while the library works: messages, progress; and what they hand on, signals.
+//! Callbacks of the library to its caller: messages, progress, and signals to relay.
 
 use crate::error::Error;
 use std::any::Any;
@@ -6,90 +6,90 @@ use std::fmt::Display;
 use std::io::Read;
 use std::sync::Arc;
 
-/// Who hears of the work while it is done. All of it can be left out.
+/// Receives messages and progress. Every method has a default that does nothing.
 pub trait Listener: Sync {
-    /// Something that the user has to know, such as what is missing in a result.
+    /// Something the user must know, such as a gap in a result.
     fn warn(&self, message: &dyn Display) {
         let _ = message;
     }
 
-    /// Something that is good to know.
+    /// Something good to know.
     fn note(&self, message: &dyn Display) {
         let _ = message;
     }
 
-    /// Lines to show as they are, such as a table of a program that runs.
+    /// Lines to show unchanged, such as a running program's table.
     fn text(&self, lines: &str) {
         let _ = lines;
     }
 
-    /// Work over so many bytes begins.
+    /// Starts progress over `total` bytes.
     fn bytes(&self, total: u64, what: &str) -> Arc<dyn Bar> {
         let _ = (total, what);
-        Arc::new(Silent)
+        Arc::new(SilentListener)
     }
 
-    /// Work begins that is told in hundredths.
+    /// Starts progress in per cent.
     fn shares(&self, what: &str) -> Arc<dyn Bar> {
         let _ = what;
-        Arc::new(Silent)
+        Arc::new(SilentListener)
     }
 
-    /// A program runs: signals that come to this process until the answer is dropped are to be handed on by `to`.
+    /// A program runs: until the answer is dropped, pass signals of this process on through `to`.
     ///
     /// # Errors
     /// If signals cannot be watched.
-    fn relay(&self, to: HandOn) -> Result<Watch, Error> {
+    fn relay(&self, to: SignalRelay) -> Result<RelayGuard, Error> {
         let _ = to;
         Ok(Box::new(()))
     }
 }
 
-/// Progress of one piece of work, which ends when this is dropped.
+/// Progress of one piece of work, until it is dropped.
 pub trait Bar: Send + Sync {
-    /// So many bytes more are done.
+    /// This many more bytes are done.
     fn advance(&self, bytes: u64) {
         let _ = bytes;
     }
 
-    /// So many hundredths are done, and this comes now.
+    /// This many per cent are done, and `what` comes next.
     fn reach(&self, hundredths: u64, what: &str) {
         let _ = (hundredths, what);
     }
 }
 
-/// How signals reach a program that runs.
-pub struct HandOn {
+/// How to pass signals to a running program.
+pub struct SignalRelay {
     /// Sends the program a signal.
     pub signal: Box<dyn Fn(i32) + Send>,
-    /// Called for those of the terminal, which has sent them to the program too: SIGINT, SIGQUIT, SIGHUP.
+    /// Called instead for terminal signals (SIGINT, SIGQUIT, SIGHUP), which have already reached the program.
     pub of_terminal: Box<dyn Fn(i32) + Send>,
 }
 
-/// Signals are handed on until this is dropped.
-pub type Watch = Box<dyn Any>;
+/// Relays signals until it is dropped.
+pub type RelayGuard = Box<dyn Any>;
 
-/// Hears nothing.
-pub struct Silent;
+/// Ignores everything.
+pub struct SilentListener;
 
-impl Listener for Silent {}
+impl Listener for SilentListener {}
 
-impl Bar for Silent {}
+impl Bar for SilentListener {}
 
-/// A reader that moves a bar.
-pub struct Counted<R> {
+/// A reader that advances a bar.
+pub struct CountingReader<R> {
     inner: R,
     bar: Arc<dyn Bar>,
 }
 
-impl<R> Counted<R> {
-    /// `inner` with its bytes counted on `bar`.
-    pub fn new(inner: R, bar: Arc<dyn Bar>) -> Counted<R> {
-        Counted { inner, bar }
+impl<R> CountingReader<R> {
+    /// Counts the bytes of `inner` on `bar`.
+    pub fn new(inner: R, bar: Arc<dyn Bar>) -> CountingReader<R> {
+        CountingReader { inner, bar }
     }
 }
 
-impl<R: Read> Read for Counted<R> {
+impl<R: Read> Read for CountingReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let read = self.inner.read(buffer)?;
         self.bar.advance(read as u64);

@@ -1,4 +1,4 @@
-//! Which machine: by name, by file, or the host's own; and which operating system around the programs.
+//! Selects the machine, by name, file or the host's own, and the operating system around the programs.
 
 mod description;
 
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 pub use description::{description, walk_prices};
 
-/// The CPU of this host as `/proc/cpuinfo` names it.
+/// This host's CPU, from `/proc/cpuinfo`.
 pub struct HostCpu {
     /// Such as `GenuineIntel`.
     pub vendor: String,
@@ -25,7 +25,7 @@ pub struct HostCpu {
 }
 
 impl HostCpu {
-    /// This host's CPU; what the kernel does not say stays empty.
+    /// This host's CPU; unknown parts stay empty.
     pub fn detect() -> HostCpu {
         let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let value = |key: &str| {
@@ -40,29 +40,29 @@ impl HostCpu {
         }
     }
 
-    /// The machine that stands for it, with whether it is really this one.
+    /// The library's machine for this CPU, and whether it is an exact match.
     ///
     /// # Errors
-    /// If the library's machine is wrong.
+    /// If the library's machine is invalid.
     pub fn machine(&self) -> Result<(MachineSpec, bool), Error> {
         Library::for_cpu(&self.vendor, self.family, self.model).map_err(library)
     }
 }
 
-/// The machines of these names, or the default one where there are none; tells when that is not the host's.
+/// The machines of these names, or the default if there are none; warns if the default is not the host's.
 ///
 /// # Errors
-/// As [`load`], and if two have one name.
+/// As [`load`], and if two machines have the same name.
 pub fn chosen(names: &[String], listener: &dyn Listener) -> Result<Vec<MachineSpec>, Error> {
     if !names.is_empty() {
         let mut machines: Vec<MachineSpec> =
             names.iter().map(|name| load_and_say(name, listener)).collect::<Result<_, _>>()?;
-        // Most is told of the first machine, and a data side has less to tell.
+        // The first machine gets the longest report, and a data side has less to report.
         machines.sort_by_key(|machine| machine.data_side.is_some());
         let mut names: Vec<&str> = machines.iter().map(|machine| machine.name.as_str()).collect();
         names.sort_unstable();
         return match names.windows(2).find(|pair| pair[0] == pair[1]) {
-            // Results are told apart by them.
+            // Results identify machines by name.
             Some(pair) => Err(Error::new(Fault::Usage, format!("two machines are named `{}`", pair[0]))
                 .or("give each machine file a `name` of its own")),
             None => Ok(machines),
@@ -79,10 +79,10 @@ pub fn chosen(names: &[String], listener: &dyn Listener) -> Result<Vec<MachineSp
     Ok(vec![machine])
 }
 
-/// How the host's own machine is called.
+/// The name of the host's own machine.
 pub const HOST: &str = "host";
 
-/// A machine; for the host's own tells which that is.
+/// Loads a machine; for `host`, notes which one that is.
 ///
 /// # Errors
 /// As [`load`].
@@ -105,7 +105,7 @@ enum HostMachine {
     Known(String),
 }
 
-/// What `host` stands for here: what was probed and saved, else the library's machine of this CPU.
+/// Resolves `host`: the saved probe, else the library's machine for this CPU.
 fn host() -> Result<HostMachine, Error> {
     if let Some(path) = saved_probe().filter(|path| path.exists()) {
         return Ok(HostMachine::Probed(path.display().to_string()));
@@ -120,7 +120,7 @@ fn host() -> Result<HostMachine, Error> {
     }
 }
 
-/// Where `pagewalk probe --save` keeps the machine file; none where the environment does not say.
+/// Where `pagewalk probe --save` keeps the machine file; none if the environment does not say.
 pub fn saved_probe() -> Option<PathBuf> {
     folders::config().map(|folder| folder.join("machines/host.toml"))
 }
@@ -171,7 +171,7 @@ pub fn load(name: &str) -> Result<MachineSpec, Error> {
     Ok(machine)
 }
 
-/// The kernel that a machine's file describes.
+/// The kernel in a machine's file, if any.
 pub(crate) fn kernel(machine: &MachineSpec) -> Result<Option<(OsSpec, OsKernel)>, OsError> {
     let Some(table) = &machine.os else { return Ok(None) };
     let os = OsSpec::from_table(table.clone())?;
@@ -179,10 +179,10 @@ pub(crate) fn kernel(machine: &MachineSpec) -> Result<Option<(OsSpec, OsKernel)>
     Ok(Some((os, kernel)))
 }
 
-/// The structure of an operating system by name or by path.
+/// An operating system structure by name or by path.
 ///
 /// # Errors
-/// If the library has none of the name, or the file is wrong.
+/// If the library has no such name, or the file is invalid.
 pub fn structure(name: &str) -> Result<StructureSpec, Error> {
     if !name.ends_with(".toml") && !name.contains('/') {
         return Structures::get(name).map_err(|e| Error::new(Fault::Usage, e));
@@ -200,8 +200,8 @@ fn library(error: LibraryError) -> Error {
     }
 }
 
-/// The baseline's mode: as asked for, else that of the recording host.
+/// The baseline's mode: the requested one, else the recording host's.
 pub fn thp(asked: Option<ThpMode>, recorded: &str) -> ThpMode {
-    // A host that does not say has no transparent huge pages.
+    // A host that reports none has no transparent huge pages.
     asked.or_else(|| ThpMode::from_name(recorded)).unwrap_or(ThpMode::Never)
 }

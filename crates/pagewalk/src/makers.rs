@@ -1,4 +1,4 @@
-//! Names of those who made a mapping: the function and line that asked for memory, past the allocator's own.
+//! Names a mapping's maker: the function and line that asked for memory, outside the allocator.
 
 use crate::findings::{code_of_file, short, unnamed_in_file};
 use pagewalk_mm::AddressSpace;
@@ -6,7 +6,7 @@ use pagewalk_sim::{CodePlace, Maker};
 use pagewalk_symbols::{FileOffset, Symbolizer};
 use std::collections::BTreeMap;
 
-/// How files of the C library, its loader and of allocators begin: nobody asks these for memory for themselves.
+/// Name prefixes of the C library, its loader and allocators: they request memory only for others.
 const LIBRARIES: [&str; 10] = [
     "libc.so",
     "libc-",
@@ -19,7 +19,7 @@ const LIBRARIES: [&str; 10] = [
     "libmimalloc",
     "[vdso]",
 ];
-/// Functions of allocators, which may be linked into the program.
+/// Allocator functions, which may be linked into the program.
 const ALLOCATORS: [&str; 22] = [
     "malloc",
     "calloc",
@@ -44,7 +44,7 @@ const ALLOCATORS: [&str; 22] = [
     "alloc_new_heap",
     "morecore",
 ];
-/// How others of them begin.
+/// Name prefixes of further allocator functions.
 const ALLOCATORS_BEGIN: [&str; 14] = [
     "__libc_",
     "_int_",
@@ -85,7 +85,7 @@ fn name(space: &AddressSpace, caller: &CodePlace, symbols: &mut Symbolizer) -> O
     if !code_of_file(info) || LIBRARIES.iter().any(|library| object.starts_with(library)) {
         return None;
     }
-    // What a call returned to may be the next function, where it never returns.
+    // The byte before the return address: after a call that never returns, another function may start.
     let offset = FileOffset(caller.file_offset.checked_sub(1)?);
     let symbol = symbols.lookup_in_build(&info.name, info.build_id.as_deref(), offset);
     let Some(function) = &symbol.function else {

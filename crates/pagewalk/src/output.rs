@@ -1,4 +1,4 @@
-//! Files that results go to.
+//! Output files for results.
 
 use crate::error::{Error, Fault};
 use std::fs::{File, Metadata, OpenOptions};
@@ -6,13 +6,12 @@ use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// An output file that was opened before the work began, so that a bad path is found out early. Nothing
-/// is lost if the work fails: what was there is replaced only when the result is written, and a file that
-/// was not there is taken away again.
+/// An output file that is opened before the work begins, so that a bad path is found early. If the work fails, nothing
+/// is lost: old contents are replaced only when the result is written, and a new file is removed again.
 pub struct Output {
     path: PathBuf,
     file: File,
-    /// Whether the file was made here and nothing has been written to it yet.
+    /// Whether we created the file and have not written to it yet.
     is_empty_and_ours: bool,
 }
 
@@ -33,8 +32,7 @@ impl Output {
         Ok(Output { path: path.to_owned(), file, is_empty_and_ours })
     }
 
-    /// The same, where the work reads `inputs`: none of them may be `path`, as it would be gone before it is read, or
-    /// with nothing to show for it.
+    /// Opens `path` for writing. It must be none of the work's `inputs`, which it would overwrite.
     pub fn open_apart<'a>(path: &Path, inputs: impl IntoIterator<Item = &'a Path>) -> Result<Output, Error> {
         let file = |path: &Path| std::fs::metadata(path).ok().filter(|found| found.is_file());
         let is = |found: &Metadata| (found.dev(), found.ino());
@@ -51,20 +49,20 @@ impl Output {
         Output::open(path)
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether there was such a file before.
+    /// Whether the file already existed.
     pub fn was_there(&self) -> bool {
         !self.is_empty_and_ours
     }
 
-    /// The file, emptied.
+    /// The emptied file.
     pub fn begin(mut self) -> io::Result<File> {
         self.is_empty_and_ours = false;
-        // Devices and pipes have nothing to empty.
+        // Devices and pipes cannot be truncated.
         if self.file.metadata()?.is_file() {
             self.file.set_len(0)?;
         }
@@ -83,13 +81,13 @@ impl Output {
 impl Drop for Output {
     fn drop(&mut self) {
         if self.is_empty_and_ours {
-            // If this fails an empty file stays: nothing worth a message of its own.
+            // On failure an empty file stays, which is not worth a message.
             let _ = std::fs::remove_file(&self.path);
         }
     }
 }
 
-/// The error of writing to `path` once the work had begun.
+/// The error for a failed write after the work began.
 pub fn cannot_write(path: &Path, error: &io::Error) -> Error {
     Error::new(Fault::Failed, format!("writing {}: {error}", path.display()))
 }

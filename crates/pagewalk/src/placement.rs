@@ -1,4 +1,4 @@
-//! Where the shared objects of a program lie: planning it, and running programs so.
+//! Placing a program's shared objects: planning, and running programs so.
 
 mod dry;
 mod fitting;
@@ -8,8 +8,8 @@ mod rebase;
 mod result;
 mod run;
 
-pub use dry::{Outline, outline};
-pub use fitting::Fitting;
+pub use dry::{LayoutPreview, outline};
+pub use fitting::FittedLayout;
 pub use rebase::PlanFile;
-pub use result::Outcome;
+pub use result::LayoutOutcome;
 pub use run::{Options as RunOptions, run};

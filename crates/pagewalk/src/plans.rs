@@ -1,4 +1,4 @@
-//! Plans of huge pages: doing what they say, measuring what they bring, and telling what came of it.
+//! Plans of huge pages: applying them, measuring what they save, and reporting.
 
 mod dry;
 pub(crate) mod fitting;
@@ -9,7 +9,7 @@ mod process;
 mod run;
 pub(crate) mod trial;
 
-pub use dry::{Outline, outline};
-pub use pairs::{PairOptions, Pairs, Verified};
-pub use process::{Collapsed, Split};
-pub use run::{Applied, RunOptions, run};
+pub use dry::{PlanPreview, outline};
+pub use pairs::{PairOptions, Pairs, Verification};
+pub use process::{CollapsedProcess, SplitProcess};
+pub use run::{AppliedPlan, RunOptions, run};

@@ -1,14 +1,14 @@
-//! This host by timing, and what it takes for walks and pages: from a probe that is given, the last one, or a new one;
-//! and what is taken for it where none could measure it.
+//! Timings of this host, and its prices for walks and pages: from a given probe, the last one, or a new one; with
+//! assumed values for what could not be measured.
 //!
-//! Others that use the host keep a probe from some of its figures. What it has is kept all the same, and the rest is
-//! asked again later; nothing ends for that.
+//! Other users of the host can keep a probe from some figures. Such a probe is kept all the same, and the missing
+//! figures are measured again later; it is never an error.
 
 mod prices;
 mod result;
 
 pub use pagewalk_live::probe::Options;
-pub(crate) use prices::{Assumed, Price, Probed, Walk, assumed_lines, assumed_values};
+pub(crate) use prices::{AssumedPrice, Price, ProbePrices, WalkTimes, assumed_lines, assumed_values};
 
 #[cfg(test)]
 pub(crate) use prices::tests::probe as probe_of;
@@ -24,13 +24,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// A probe that lacks something is taken again when it is so old, and not before: it takes up to a minute each time,
-/// and what kept it from its figures mostly goes on.
+/// The age at which an incomplete probe is repeated. A probe takes up to a minute, and what disturbed the last one
+/// mostly lasts.
 const TRIED_AGAIN_AFTER: Duration = Duration::from_secs(600);
 
-/// The probe at `path`; without, the last one if it is of this host and kernel and has what is needed or is not long
-/// ago, otherwise a new one, which is kept with what the last one had beyond it. `is_whole` tells whether one has all
-/// that is needed.
+/// The probe at `path`; without a path, the last one if it is of this host and kernel and is either whole or recent;
+/// otherwise a new one, which is saved with the gaps filled from the last one. `is_whole` tests for all needed figures.
 pub(crate) fn of_host(
     path: Option<&Path>,
     listener: &dyn Listener,
@@ -40,7 +39,7 @@ pub(crate) fn of_host(
         return read(path);
     }
     let host = Host::detect();
-    let kept = kept();
+    let kept = saved_path();
     let last = kept.as_deref().and_then(|path| read(path).ok());
     let last = last.filter(|last| last.host.cpu == host.cpu && last.host.kernel == host.kernel);
     match last {
@@ -50,7 +49,7 @@ pub(crate) fn of_host(
             if let Some(path) = kept
                 && let Some(folder) = path.parent()
             {
-                // Only the next run's time is lost if it cannot be kept.
+                // A failure to save costs only the next run's time.
                 let _ = fs::create_dir_all(folder)
                     .and_then(|()| fs::write(&path, pagewalk_report::probe::to_json(&result)));
             }
@@ -60,14 +59,14 @@ pub(crate) fn of_host(
 }
 
 /// A probe of this host, and the machine file that stands for it.
-pub struct Measured {
-    /// What was measured.
+pub struct HostProbe {
+    /// The figures.
     pub result: ProbeResult,
-    /// A machine file.
+    /// The machine file's text.
     pub machine: String,
 }
 
-/// Measures this host; the result stands beside what `compared` has.
+/// Measures this host, and compares the result with `compared`.
 ///
 /// # Errors
 /// If the processor cannot be measured on.
@@ -75,14 +74,14 @@ pub fn measure(
     options: Options,
     compared: Option<&MachineSpec>,
     listener: &dyn Listener,
-) -> Result<Measured, Error> {
+) -> Result<HostProbe, Error> {
     let measured = timed(options, "probe", listener).map_err(|error| {
         Error::new(Fault::HostCannot, error)
             .or("choose another with --cpu, or widen the mask (taskset, the control group's cpuset.cpus)")
     })?;
     let host = Host::detect();
     let machine = machine_file(&measured, &host.cpu, &host.kernel);
-    Ok(Measured { result: result::of(&measured, &host, compared), machine })
+    Ok(HostProbe { result: result::build(&measured, &host, compared), machine })
 }
 
 fn timed(options: Options, what: &str, listener: &dyn Listener) -> Result<Probe, PinError> {
@@ -90,22 +89,22 @@ fn timed(options: Options, what: &str, listener: &dyn Listener) -> Result<Probe,
     probe::measure(options, |what, share| bar.reach((share * 100.0) as u64, what))
 }
 
-/// A new one; what it could not measure is as in the `last` one, if that has it.
+/// A new probe; gaps are filled from `last`.
 fn taken(host: &Host, last: Option<ProbeResult>, listener: &dyn Listener) -> Result<ProbeResult, Error> {
     listener.note(&"measuring what walks and pages take on this host: up to a minute, kept for later runs");
-    // On a thread of its own: that one stays on one processor, and with it all that it would begin.
+    // On a thread of its own: measuring pins the thread to a processor, and whatever it starts.
     let measure = || timed(Options::default(), "probing this host", listener);
     let measured = std::thread::scope(|scope| scope.spawn(measure).join());
     let measured = measured.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     let measured = measured.map_err(|error| Error::new(Fault::HostCannot, error))?;
-    let result = result::of(&measured, host, None);
+    let result = result::build(&measured, host, None);
     Ok(match last {
         Some(last) => filled(result, last),
         None => result,
     })
 }
 
-/// A probe with those figures of an earlier one that it lacks.
+/// A probe with its gaps filled from an earlier one.
 fn filled(mut result: ProbeResult, last: ProbeResult) -> ProbeResult {
     for earlier in last.figures.into_iter().filter(|figure| figure.value.is_some()) {
         match result.figures.iter_mut().find(|figure| figure.name == earlier.name) {
@@ -134,8 +133,8 @@ fn read(path: &Path) -> Result<ProbeResult, Error> {
     pagewalk_report::probe::from_json(&text).map_err(|error| bad(&error))
 }
 
-/// Where the last probe is kept.
-fn kept() -> Option<PathBuf> {
+/// Where the last probe is saved.
+fn saved_path() -> Option<PathBuf> {
     folders::cache().map(|folder| folder.join("probe.json"))
 }
 

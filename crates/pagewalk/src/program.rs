@@ -1,4 +1,4 @@
-//! Programs that are to run under a plan, of places or of pages: whether they can.
+//! Checks of programs that are to run under a plan of layout or of pages.
 
 use crate::error::{Error, Fault};
 use pagewalk_capture::{CaptureError, check_program};
@@ -8,10 +8,10 @@ use std::ffi::OsStr;
 use std::fmt::Display;
 use std::path::PathBuf;
 
-/// What the user can do where the program need not run under the plan.
+/// Advice where the program can also run without the plan.
 pub const OR_DEFAULT: &str = "start it without: --or-default";
 
-/// The plan is for something else. `otherwise` is what the user can do beside planning again.
+/// The error for a plan that does not fit. `otherwise` is what the user can do besides planning again.
 pub fn does_not_fit(error: &dyn Display, otherwise: &str) -> Error {
     Error::new(Fault::NotInEffect, error).or(format!("make a new plan, or {otherwise}"))
 }
@@ -33,7 +33,7 @@ pub fn check_command(program: &OsStr, otherwise: &str) -> Result<PathBuf, Error>
     })
 }
 
-/// This host does not let us trace.
+/// The error if this host does not permit tracing.
 pub fn cannot_trace(error: LaunchError) -> Error {
     let error = HostError::NoPtrace(error);
     Error::new(Fault::HostCannot, &error).or(format!("to enable: {}; or {OR_DEFAULT}", error.enable()))

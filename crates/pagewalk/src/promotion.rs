@@ -1,4 +1,4 @@
-//! Huge pages for a running process, as its TLB misses pay for them.
+//! Huge pages for a running process where its TLB misses pay for them.
 
 mod document;
 pub(crate) mod prices;
@@ -11,32 +11,34 @@ use crate::listener::Listener;
 use pagewalk_live::pagemap::PagemapError;
 use pagewalk_live::promote::{self, PromoteError};
 use pagewalk_report::documents::process::PromoteResult;
-use prices::Priced;
+use prices::PromotionPrices;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
-use survey::Beside;
+use survey::PromotionContext;
 
-pub use pagewalk_live::promote::policy::{FACTOR, Limits};
-pub use pagewalk_live::promote::{Decision, Options, Standing, Summary, Watcher, Way, What};
+pub use pagewalk_live::promote::policy::{FACTOR, PolicyLimits};
+pub use pagewalk_live::promote::{
+    Decision, DecisionKind, Options, PromotionStatus, PromotionSummary, SamplerKind, Watcher,
+};
 
-/// Ranges in a picture.
+/// Most ranges in the live picture.
 const RANGES_PICTURED: usize = 6;
 
-/// A process about to be watched.
+/// A promotion that is ready to run.
 pub struct Promotion {
     pid: i32,
     options: Options,
-    prices: promote::Prices,
-    beside: Beside,
+    prices: promote::PromotionCosts,
+    beside: PromotionContext,
 }
 
 impl Promotion {
-    /// Looks at the process, and at what walks and promotions cost on this host: by the probe at a path, else by the
-    /// last one. What its TLB holds takes the place of the options' `entries`.
+    /// Examines the process, and the cost of walks and promotions on this host: from the probe at a path, else from the
+    /// last one. The probe's TLB size replaces `entries` of the options.
     ///
     /// # Errors
-    /// If the process cannot be read, or the host not be probed.
+    /// If the process cannot be read, or the host cannot be probed.
     pub fn prepare(
         pid: i32,
         probe: Option<&Path>,
@@ -45,48 +47,48 @@ impl Promotion {
     ) -> Result<Promotion, Error> {
         let bytes = promote::anonymous_bytes(pid).map_err(failed)?;
         let survey = promote::survey(pid).map_err(failed)?;
-        let Priced { prices, entries, assumed } = prices::of_host(probe, bytes, listener)?;
+        let PromotionPrices { prices, entries, assumed } = prices::of_host(probe, bytes, listener)?;
         options.limits.entries = entries;
-        Ok(Promotion { pid, options, prices, beside: Beside { survey, assumed } })
+        Ok(Promotion { pid, options, prices, beside: PromotionContext { survey, assumed } })
     }
 
     /// Promotes until the process ends, `stop` is set, or the time is over.
     ///
     /// # Errors
     /// If the process cannot be watched.
-    pub fn run(self, stop: &AtomicBool, watcher: &mut dyn Watcher) -> Result<Promoted, Error> {
+    pub fn run(self, stop: &AtomicBool, watcher: &mut dyn Watcher) -> Result<PromotionOutcome, Error> {
         let Promotion { pid, options, prices, beside } = self;
         let summary = promote::run(pid, &options, prices, stop, watcher).map_err(failed)?;
-        Ok(Promoted { pid, options, summary, beside })
+        Ok(PromotionOutcome { pid, options, summary, beside })
     }
 }
 
-/// What came of it.
-pub struct Promoted {
+/// The outcome of a promotion.
+pub struct PromotionOutcome {
     pid: i32,
     options: Options,
-    /// What was decided.
-    pub summary: Summary,
-    beside: Beside,
+    /// All decisions.
+    pub summary: PromotionSummary,
+    beside: PromotionContext,
 }
 
-impl Promoted {
-    /// For people.
+impl PromotionOutcome {
+    /// As text.
     pub fn text(&self) -> String {
         text::render(self.pid, &self.options, &self.summary, &self.beside)
     }
 
     /// As data.
     pub fn document(&self) -> PromoteResult {
-        document::of(self.pid, &self.options, &self.summary, &self.beside)
+        document::build(self.pid, &self.options, &self.summary, &self.beside)
     }
 
-    /// Checks that something could be promoted, if something paid for itself.
+    /// Checks that a promotion succeeded, if any was due.
     ///
     /// # Errors
-    /// If not: the reason of one of the failures.
+    /// If all failed: the reason of one of the failures.
     pub fn check(&self) -> Result<(), Error> {
-        let Summary { failures, policy, .. } = &self.summary;
+        let PromotionSummary { failures, policy, .. } = &self.summary;
         if *failures == 0 || policy.promotions > 0 {
             return Ok(());
         }
@@ -96,10 +98,10 @@ impl Promoted {
     }
 }
 
-/// How it stands, for a terminal.
-pub fn picture(pid: i32, standing: &Standing<'_>) -> String {
+/// The live picture of a promotion.
+pub fn picture(pid: i32, standing: &PromotionStatus<'_>) -> String {
     let mut picture = text::heading(pid, standing);
-    picture += &text::table(&ranges::of(standing.policy), RANGES_PICTURED);
+    picture += &text::table(&ranges::join(standing.policy), RANGES_PICTURED);
     picture += &text::balance(standing.policy, standing.times);
     picture
 }
@@ -107,10 +109,10 @@ pub fn picture(pid: i32, standing: &Standing<'_>) -> String {
 /// A decision as a line of the log.
 pub fn line(decision: &Decision) -> Value {
     let (word, nanoseconds, reason, again) = match &decision.what {
-        What::Promoted { nanoseconds } => ("promoted", Some(*nanoseconds), None, None),
-        What::WouldPromote => ("would_promote", None, None, None),
-        What::Failed { reason, again } => ("failed", None, Some(reason), Some(*again)),
-        What::Split => ("split", None, None, None),
+        DecisionKind::Promoted { nanoseconds } => ("promoted", Some(*nanoseconds), None, None),
+        DecisionKind::WouldPromote => ("would_promote", None, None, None),
+        DecisionKind::Failed { reason, again } => ("failed", None, Some(reason), Some(*again)),
+        DecisionKind::Split => ("split", None, None, None),
     };
     json!({
         "seconds": decision.seconds,
@@ -126,7 +128,7 @@ pub fn line(decision: &Decision) -> Value {
     })
 }
 
-/// What a process that cannot be watched is told as.
+/// The error for a process that cannot be watched.
 pub(crate) fn failed(error: PromoteError) -> Error {
     let fault = match &error {
         PromoteError::Process(PagemapError::NoProcess(_) | PagemapError::NoMemory(_)) => Fault::Usage,

@@ -1,10 +1,10 @@
-//! Recording: every process image of a program to a trace file of its own.
+//! Records every process image of a program to a trace file of its own.
 
 use crate::engine::{Live, Stream};
 use crate::error::Error;
 use crate::listener::Listener;
 use crate::output::Output;
-use crate::stream::{Ending, Reached, explain_window, follow_ahead};
+use crate::stream::{Ending, WindowProgress, explain_window, follow_ahead};
 use pagewalk_capture::WindowSpec;
 use pagewalk_report::documents::streams::{RECORD_SCHEMA, RecordResult, RecordedFile};
 use pagewalk_trace::pwt::{Summary, Writer};
@@ -14,25 +14,25 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::sync::{Mutex, PoisonError};
 
-/// One trace file, written or not.
-pub struct Written {
+/// One trace file, whether or not writing it succeeded.
+pub struct WrittenTrace {
     number: u32,
     /// The file.
     pub path: PathBuf,
     /// Path of the program.
     pub program: String,
-    /// What is in the file, or why it could not be written.
+    /// The file's summary, or why it could not be written.
     pub outcome: std::io::Result<Summary>,
     /// What was lost of the stream.
     pub losses: Vec<String>,
-    reached: Reached,
+    reached: WindowProgress,
 }
 
-/// Runs the program; every process image goes to a file of its own, `first` for the first, numbered beside `path` for
-/// the others. They come in order of start.
+/// Runs the program and records each process image: the first to `first`, the others to numbered files next to `path`.
+/// Returns them in order of start.
 ///
 /// # Errors
-/// If the program could not be run or followed. What could not be written is part of the answer.
+/// If the program cannot run or be followed. Failed files are in the answer.
 pub fn images(
     live: &Live,
     window: &WindowSpec,
@@ -40,7 +40,7 @@ pub fn images(
     path: &Path,
     first: Output,
     listener: &dyn Listener,
-) -> Result<(Vec<Written>, ExitStatus), Error> {
+) -> Result<(Vec<WrittenTrace>, ExitStatus), Error> {
     let first = Mutex::new(Some(first));
     let written = Mutex::new(Vec::new());
     let status = live.run(listener, |source: Stream| {
@@ -51,14 +51,20 @@ pub fn images(
     })?;
     let mut written = written.into_inner().unwrap_or_else(PoisonError::into_inner);
     written.sort_by_key(|one| one.number);
-    explain_window(window, Reached::by_any(written.iter().map(|one| one.reached)), listener);
+    explain_window(window, WindowProgress::by_any(written.iter().map(|one| one.reached)), listener);
     Ok((written, status))
 }
 
-fn write(source: Stream, window: &WindowSpec, grain: Grain, path: PathBuf, first: Option<Output>) -> Written {
+fn write(
+    source: Stream,
+    window: &WindowSpec,
+    grain: Grain,
+    path: PathBuf,
+    first: Option<Output>,
+) -> WrittenTrace {
     let number = source.inner.number();
     let header = StreamHeader { grain, ..source.header().clone() };
-    // The first file is emptied only now, when there is something to put in its place.
+    // Only now is there something to replace the first file's old contents with.
     let file = first.map_or_else(|| File::create(&path), Output::begin);
     let mut ending = Ending::default();
     let outcome = file.and_then(|file| Writer::with_thread(file, &header)).and_then(|mut writer| {
@@ -68,7 +74,14 @@ fn write(source: Stream, window: &WindowSpec, grain: Grain, path: PathBuf, first
         };
         writer.finish()
     });
-    Written { number, path, program: header.program, outcome, losses: ending.losses, reached: ending.reached }
+    WrittenTrace {
+        number,
+        path,
+        program: header.program,
+        outcome,
+        losses: ending.losses,
+        reached: ending.reached,
+    }
 }
 
 /// `T.pwt` for the first image, `T.1.pwt`, `T.2.pwt` … for those that follow.
@@ -82,15 +95,15 @@ fn numbered(first: &Path, number: u32) -> PathBuf {
     }
 }
 
-/// The first numbered file that was there before and is none of the `written` ones.
-pub fn older(first: &Path, written: &[Written]) -> Option<PathBuf> {
+/// The first numbered file of an earlier recording, not one of the `written` ones.
+pub fn older(first: &Path, written: &[WrittenTrace]) -> Option<PathBuf> {
     let next = written.last().map_or(1, |last| last.number + 1);
     Some(numbered(first, next)).filter(|path| path.exists())
 }
 
 /// All files as data.
-pub fn document(written: &[Written]) -> RecordResult {
-    let row = |one: &Written| {
+pub fn document(written: &[WrittenTrace]) -> RecordResult {
+    let row = |one: &WrittenTrace| {
         let summary = one.outcome.as_ref().ok();
         RecordedFile {
             file: one.path.to_string_lossy().into_owned(),

@@ -1,4 +1,4 @@
-//! Following one stream: through the region of interest, into an analysis, noting how it ended.
+//! Follows one stream through the region of interest into an analysis, and notes how it ended.
 
 use crate::listener::Listener;
 use pagewalk_capture::{Window, WindowSpec, read_ahead};
@@ -9,37 +9,40 @@ use std::path::Path;
 /// How a stream ended.
 #[derive(Debug, Default)]
 pub struct Ending {
-    /// Exit status that the stream reports, below 0 when a signal ended the process.
+    /// Exit status; below 0 if a signal ended the process.
     pub status: Option<i32>,
     /// Whether the process became another program.
     pub exec: bool,
     /// What was lost, in plain words.
     pub losses: Vec<String>,
-    /// Whether the stream could not be read to its end.
+    /// Whether reading stopped before the end of the stream.
     pub cut: bool,
-    /// How far it came with the region of interest.
-    pub reached: Reached,
+    /// Whether the region of interest was reached.
+    pub reached: WindowProgress,
 }
 
-/// How far streams came with the region of interest.
+/// Whether streams reached the region of interest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Reached {
+pub struct WindowProgress {
     /// Something lay in it.
     pub begin: bool,
     /// It ended before the stream did.
     pub end: bool,
 }
 
-impl Reached {
-    /// By any of several streams.
-    pub fn by_any(of: impl IntoIterator<Item = Reached>) -> Reached {
-        let both = |a: Reached, b: Reached| Reached { begin: a.begin || b.begin, end: a.end || b.end };
-        of.into_iter().fold(Reached::default(), both)
+impl WindowProgress {
+    /// Combined over several streams: by any of them.
+    pub fn by_any(of: impl IntoIterator<Item = WindowProgress>) -> WindowProgress {
+        let both = |a: WindowProgress, b: WindowProgress| WindowProgress {
+            begin: a.begin || b.begin,
+            end: a.end || b.end,
+        };
+        of.into_iter().fold(WindowProgress::default(), both)
     }
 
-    /// In a window, so far.
-    pub fn of<S: Source>(window: &Window<S>) -> Reached {
-        Reached { begin: window.has_begun(), end: window.has_ended() }
+    /// The progress in a window so far.
+    pub fn of<S: Source>(window: &Window<S>) -> WindowProgress {
+        WindowProgress { begin: window.has_begun(), end: window.has_ended() }
     }
 }
 
@@ -49,15 +52,15 @@ impl Ending {
         Ending { losses: vec![why], cut: true, ..Ending::default() }
     }
 
-    /// Says what was lost of a trace.
+    /// Warns of each loss.
     pub fn tell_losses(&self, trace: &Path, listener: &dyn Listener) {
         self.losses.iter().for_each(|loss| listener.warn(&format!("{}: {loss}", trace.display())));
     }
 
-    /// For people: `exit 0`, `signal`, `exec`, `unknown`.
+    /// As text: `exit 0`, `signal`, `exec`, `unknown`.
     pub fn describe(&self) -> String {
         match self.status {
-            // The engine's word for the end by a signal.
+            // The engine reports an end by a signal as below 0.
             Some(..0) => "signal".to_owned(),
             Some(status) => format!("exit {status}"),
             None if self.exec => "exec".to_owned(),
@@ -66,9 +69,8 @@ impl Ending {
     }
 }
 
-/// Says where the region of interest was not what was asked for: none of the streams came to its begin, or to the
-/// marker at its end.
-pub fn explain_window(window: &WindowSpec, reached: Reached, listener: &dyn Listener) {
+/// Warns if no stream reached the beginning of the region of interest, or the marker at its end.
+pub fn explain_window(window: &WindowSpec, reached: WindowProgress, listener: &dyn Listener) {
     let marker = window.from_marker.map(|id| format!("--from-marker {id}"));
     let skip = (window.skip > 0).then(|| format!("--skip {}", window.skip));
     let asked: Vec<String> = marker.into_iter().chain(skip).collect();
@@ -78,17 +80,17 @@ pub fn explain_window(window: &WindowSpec, reached: Reached, listener: &dyn List
             asked.join(" ")
         ));
     }
-    if let (Some(id), Reached { begin: true, end: false }) = (window.to_marker, reached) {
+    if let (Some(id), WindowProgress { begin: true, end: false }) = (window.to_marker, reached) {
         listener.warn(&format!(
             "the mark of --to-marker {id} never came: all was counted up to the program's end"
         ));
     }
 }
 
-/// A source that ends where it is damaged: what [`follow`] makes of it, for those who read it again.
-pub struct UpToDamage<S>(pub S);
+/// A source that ends where it is damaged, as [`follow`] sees it; for reading a stream again.
+pub struct ReadablePrefix<S>(pub S);
 
-impl<S: Source> Source for UpToDamage<S> {
+impl<S: Source> Source for ReadablePrefix<S> {
     fn header(&self) -> &StreamHeader {
         self.0.header()
     }
@@ -101,7 +103,7 @@ impl<S: Source> Source for UpToDamage<S> {
     }
 }
 
-/// [`follow`], with the source decoded on a thread of its own where there is a processor for it.
+/// [`follow`], decoding the source on a thread of its own if there is a processor for it.
 pub fn follow_ahead<S: Source + Send>(source: S, window: &WindowSpec, analysis: &mut dyn Analysis) -> Ending {
     if !std::thread::available_parallelism().is_ok_and(|processors| processors.get() > 1) {
         return follow(source, window, analysis);
@@ -117,7 +119,7 @@ pub fn follow<S: Source>(source: S, window: &WindowSpec, analysis: &mut dyn Anal
     let mut source = Window::new(source, *window);
     let mut ending = Ending::default();
     while !analysis.is_done() {
-        ending.reached = Reached::of(&source);
+        ending.reached = WindowProgress::of(&source);
         match source.next_item() {
             Ok(Some(Item::Batch(batch))) => {
                 ending.exec = false;
@@ -138,7 +140,7 @@ pub fn follow<S: Source>(source: S, window: &WindowSpec, analysis: &mut dyn Anal
     ending
 }
 
-/// What an event says of how the stream ends.
+/// Notes what an event says about the stream's end.
 pub(crate) fn note(ending: &mut Ending, event: &Event) {
     match event {
         Event::Exit { status } => ending.status = Some(*status),

@@ -1,4 +1,4 @@
-//! A study at work: many machines, families and curves over many streams, in a folder that keeps what is done.
+//! Runs a study: many machines, families and curves over many streams, in a folder that keeps finished work.
 
 mod workload;
 
@@ -13,21 +13,21 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A study, and where its results go.
+/// A study, and the folder for its results.
 pub struct StudyFolder {
     study: Study,
-    /// The study's file, whose folder its workloads are told.
+    /// The study's file; its workloads get its folder.
     file: PathBuf,
     folder: PathBuf,
     threads: Option<NonZeroUsize>,
 }
 
 impl StudyFolder {
-    /// Reads the study in `file`, of `traces` instead of its programs where some are given; what that leaves is told.
-    /// It goes to `folder`, or to one of the study's name, on so many threads, or one for each processor.
+    /// Reads the study in `file`. If `traces` are given, they replace its programs; what that leaves out is noted.
+    /// Results go to `folder`, or to one named after the study. Works on `threads` threads, or one for each processor.
     ///
     /// # Errors
-    /// If the file is no study, or is not of such traces.
+    /// If the file is no study, or does not suit such traces.
     pub fn read(
         file: &Path,
         traces: &[PathBuf],
@@ -35,9 +35,9 @@ impl StudyFolder {
         threads: Option<NonZeroUsize>,
         listener: &dyn Listener,
     ) -> Result<StudyFolder, Error> {
-        let mut study = Study::read(file).map_err(told)?;
+        let mut study = Study::read(file).map_err(study_error)?;
         if !traces.is_empty() {
-            let (of_traces, left_out) = study.on_traces(traces).map_err(told)?;
+            let (of_traces, left_out) = study.on_traces(traces).map_err(study_error)?;
             left_out.iter().for_each(|one| listener.note(&format!("left out with --traces: {one}")));
             study = of_traces;
         }
@@ -50,10 +50,11 @@ impl StudyFolder {
         &self.folder
     }
 
-    /// Runs what was not done before, and writes all results to the folder.
+    /// Runs unfinished work, and writes all results to the folder.
     ///
     /// # Errors
-    /// If the folder is another's, a program cannot be recorded, a trace not be read, or a file not be written.
+    /// If the folder belongs to another study, a program cannot be recorded, a trace cannot be read, or a file cannot
+    /// be written.
     pub fn run(&self, listener: &dyn Listener) -> Result<SweepResult, Error> {
         std::fs::create_dir_all(&self.folder).map_err(|error| {
             Error::new(Fault::Failed, format!("cannot write {}: {error}", self.folder.display()))
@@ -63,15 +64,15 @@ impl StudyFolder {
         let _lock = lock(&self.folder)?;
         clear(&self.folder);
         let traces = self.traces(listener)?;
-        let sweep = Sweep::new(&self.study, &traces, self.options()?).map_err(told)?;
+        let sweep = Sweep::new(&self.study, &traces, self.options()?).map_err(study_error)?;
         let remaining = sweep.remaining();
         let bytes = remaining.iter().filter(|one| !one.tasks.is_empty()).map(|one| one.bytes).sum();
-        let result = sweep.run(&Bytes(listener.bytes(bytes, &self.study.name))).map_err(told)?;
+        let result = sweep.run(&Bytes(listener.bytes(bytes, &self.study.name))).map_err(study_error)?;
         self.write(&result)?;
         Ok(result)
     }
 
-    /// Where to put what, and which program this is.
+    /// Where to put results, and which build this is.
     fn options(&self) -> Result<Options<'static>, Error> {
         let mut own = blake3::Hasher::new();
         let read =
@@ -83,7 +84,7 @@ impl StudyFolder {
         };
         Ok(Options {
             version: env!("CARGO_PKG_VERSION"),
-            // Outcomes of a program that was built from other sources are none of this one's.
+            // Outcomes of another build do not count for this one.
             tool: own.finalize().to_hex().to_string(),
             threads,
             units: self.folder.join("units"),
@@ -91,7 +92,7 @@ impl StudyFolder {
         })
     }
 
-    /// The trace files, in the study's order; programs that have none yet are recorded now.
+    /// The trace files, in the study's order; records programs that have none yet.
     fn traces(&self, listener: &dyn Listener) -> Result<Vec<Vec<PathBuf>>, Error> {
         let trace = |spec: &TraceSpec| match spec {
             TraceSpec::File { path, .. } => Ok(vec![path.clone()]),
@@ -110,7 +111,7 @@ impl StudyFolder {
         self.study.traces.iter().map(trace).collect()
     }
 
-    /// What would run, as text; nothing does.
+    /// What would run, as text; runs nothing.
     ///
     /// # Errors
     /// If a trace cannot be read.
@@ -150,10 +151,10 @@ impl StudyFolder {
         if let Some(error) = failed {
             return Err(error);
         }
-        // Plans of a program that is still to be recorded come after it.
+        // Plans of unrecorded programs come after their recording.
         let is_there = |name: &String| kept.traces.iter().any(|spec| spec.name() == name);
         kept.layouts.retain(|layout| layout.from.iter().all(is_there));
-        let sweep = Sweep::new(&kept, &files, self.options()?).map_err(told)?;
+        let sweep = Sweep::new(&kept, &files, self.options()?).map_err(study_error)?;
         for one in sweep.remaining() {
             let of = one.done + one.tasks.len();
             let _ =
@@ -176,20 +177,20 @@ impl StudyFolder {
             ("index.html", page.as_bytes()),
         ];
         for (name, bytes) in files {
-            write_whole(&self.folder.join(name), bytes).map_err(told)?;
+            write_whole(&self.folder.join(name), bytes).map_err(study_error)?;
         }
         for picture in sweep::pictures(result) {
             let path = self.folder.join("pictures").join(picture.name);
-            write_whole(&path, picture.svg.as_bytes()).map_err(told)?;
+            write_whole(&path, picture.svg.as_bytes()).map_err(study_error)?;
         }
         Ok(())
     }
 }
 
-/// Checks that the findings hold that must.
+/// Checks the findings that must hold.
 ///
 /// # Errors
-/// If some do not: these, by their titles.
+/// The titles of those that do not.
 pub fn check_findings(result: &SweepResult) -> Result<(), Error> {
     let failing = result.comparisons.iter().filter(|comparison| comparison.strict && !comparison.agrees);
     match failing.map(|comparison| format!("\"{}\"", comparison.title)).collect::<Vec<_>>() {
@@ -201,7 +202,7 @@ pub fn check_findings(result: &SweepResult) -> Result<(), Error> {
     }
 }
 
-/// Sees to it that no other run works in the folder at the same time.
+/// Ensures that no other run works in the folder at the same time.
 fn lock(folder: &Path) -> Result<File, Error> {
     let path = folder.join(".lock");
     let failed =
@@ -217,20 +218,20 @@ fn lock(folder: &Path) -> Result<File, Error> {
     }
 }
 
-/// Removes what runs that were killed had begun to write: nobody else works here now.
+/// Removes unfinished files of killed runs; nobody else works here now.
 fn clear(folder: &Path) {
     let plans = std::fs::read_dir(folder.join("plans")).into_iter().flatten().flatten();
     let places = ["", "units", "traces", "pictures"].map(|place| folder.join(place));
     for place in places.into_iter().chain(plans.map(|of_trace| of_trace.path())) {
         let entries = std::fs::read_dir(place).into_iter().flatten().flatten();
         for path in entries.filter(|entry| is_unfinished(&entry.file_name())).map(|entry| entry.path()) {
-            // What cannot be removed is only in the way of nobody.
+            // A leftover does no harm.
             let _ = if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
         }
     }
 }
 
-/// Whether the name is one that files and folders have before they are whole.
+/// Whether the name marks an unfinished file or folder.
 fn is_unfinished(name: &OsStr) -> bool {
     name.as_encoded_bytes().starts_with(UNFINISHED.as_bytes())
 }
@@ -241,8 +242,8 @@ fn command_line(command: &[String]) -> String {
     if line.chars().count() <= 80 { line } else { line.chars().take(79).chain(['…']).collect() }
 }
 
-/// A study's error, whose fault it is, and what to do next.
-fn told(error: SweepError) -> Error {
+/// The error of a study, with its fault and what to do next.
+fn study_error(error: SweepError) -> Error {
     match error {
         SweepError::Study { .. } => Error::new(Fault::BadInput, error)
             .or("docs/reference/study-files.md explains every key of a study file"),
@@ -253,7 +254,7 @@ fn told(error: SweepError) -> Error {
     }
 }
 
-/// Bytes that are decoded, told a listener.
+/// Reports decoded bytes to a listener.
 struct Bytes(Arc<dyn Bar>);
 
 impl Progress for Bytes {

@@ -1,10 +1,10 @@
-//! Traces to read: opening them, with their progress told.
+//! Opens traces, with progress.
 
 pub mod conversion;
 pub mod soundness;
 
 use crate::error::{Error, Fault};
-use crate::listener::{Bar, Counted, Listener, Silent};
+use crate::listener::{Bar, CountingReader, Listener, SilentListener};
 use pagewalk_trace::StreamHeader;
 use pagewalk_trace::pwt::Reader;
 use std::fmt::Display;
@@ -12,30 +12,30 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A trace that is read, its bytes counted.
-pub type TraceReader = Reader<Counted<File>>;
+/// A trace reader that counts its bytes.
+pub type TraceReader = Reader<CountingReader<File>>;
 
-/// Opens a trace; the listener hears how much of it was read.
+/// Opens a trace, with progress to the listener.
 ///
 /// # Errors
-/// If it is not there, or no trace.
+/// If it does not exist or is no trace.
 pub fn open(trace: &Path, listener: &dyn Listener) -> Result<TraceReader, Error> {
     open_for(trace, &trace.display().to_string(), listener)
 }
 
-/// The same; `what` says what it is read for.
+/// As `open`; `what` names the purpose.
 pub(crate) fn open_for(trace: &Path, what: &str, listener: &dyn Listener) -> Result<TraceReader, Error> {
     let (file, bytes) = open_file(trace)?;
     read(trace, file, listener.bytes(bytes, what))
 }
 
-/// Opens a trace of which only the header counts.
-pub(crate) fn look(trace: &Path) -> Result<TraceReader, Error> {
+/// Opens a trace for its header only.
+pub(crate) fn open_header(trace: &Path) -> Result<TraceReader, Error> {
     let (file, _) = open_file(trace)?;
-    read(trace, file, Arc::new(Silent))
+    read(trace, file, Arc::new(SilentListener))
 }
 
-/// Opens traces that are read in turns, whose bytes are counted together.
+/// Opens traces to read in turns, with one progress bar for all.
 pub(crate) fn open_all(traces: &[PathBuf], listener: &dyn Listener) -> Result<Vec<TraceReader>, Error> {
     let files = traces.iter().map(|trace| open_file(trace)).collect::<Result<Vec<_>, _>>()?;
     let bytes = files.iter().map(|(_, bytes)| bytes).sum();
@@ -55,16 +55,16 @@ fn open_file(trace: &Path) -> Result<(File, u64), Error> {
 }
 
 fn read(trace: &Path, file: File, bar: Arc<dyn Bar>) -> Result<TraceReader, Error> {
-    let reader = Reader::new(Counted::new(file, bar));
+    let reader = Reader::new(CountingReader::new(file, bar));
     reader.map_err(|e| bad(trace, &e).or("a trace is made by `pagewalk record`"))
 }
 
-/// What is wrong with a trace.
+/// The error for a bad trace.
 pub(crate) fn bad(trace: &Path, error: &dyn Display) -> Error {
     Error::new(Fault::BadInput, format!("{}: {error}", trace.display()))
 }
 
-/// Refuses a trace that can be read only once, for `what`.
+/// Refuses a trace that can be read only once; `what` needs to read it again.
 pub(crate) fn check_file(trace: &Path, what: &str) -> Result<(), Error> {
     let about = trace.metadata().map_err(|error| bad(trace, &error))?;
     if !about.is_file() {
@@ -74,7 +74,7 @@ pub(crate) fn check_file(trace: &Path, what: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Tells where addresses of data are none.
+/// Notes that data addresses are only pages, if they are.
 pub fn tell_grain(trace: &Path, header: &StreamHeader, listener: &dyn Listener) {
     if !header.grain.is_byte() {
         let trace = trace.display();

@@ -1,4 +1,4 @@
-//! A program at its own speed, with a TLB's misses counted by page faults.
+//! Runs a program at its own speed, counting a TLB's misses by page faults.
 
 mod document;
 mod text;
@@ -22,63 +22,67 @@ use std::time::Instant;
 
 pub use pagewalk_live::trap::Changes;
 
-/// A program about to run under faults.
-pub struct Trapping {
+/// A program that is ready to run under faults.
+pub struct TrapProgram {
     machine: String,
     array: TrapArray,
     command: Vec<OsString>,
 }
 
-impl Trapping {
-    /// Checks the program, that a host can see all that the first-level TLB of the machine decides by, and that this
-    /// host can. Nothing runs yet.
+impl TrapProgram {
+    /// Checks the program, that the machine's first-level TLB depends only on what a host can see, and that this host
+    /// can do it. Runs nothing yet.
     ///
     /// # Errors
-    /// If one of these is not so.
-    pub fn prepare(machine: &MachineSpec, changes: Changes, command: &[OsString]) -> Result<Trapping, Error> {
+    /// If a check fails.
+    pub fn prepare(
+        machine: &MachineSpec,
+        changes: Changes,
+        command: &[OsString],
+    ) -> Result<TrapProgram, Error> {
         let array = TrapArray::of(machine, changes).map_err(|error| {
             Error::new(Fault::Usage, error)
                 .or("`-m mips_r2000` is such a machine; --entries, --ways and --replacement change it")
         })?;
         check_program(&command[0]).map_err(|error| Error::new(Fault::Usage, error))?;
         trap::check_host().map_err(host_cannot)?;
-        Ok(Trapping { machine: machine.name.clone(), array, command: command.to_vec() })
+        Ok(TrapProgram { machine: machine.name.clone(), array, command: command.to_vec() })
     }
 
-    /// Runs it. `native`: also once without us before, to tell the slowdown; `check`: with each decision compared with
+    /// Runs the program. `native` first times it once by itself, for the slowdown. `check` compares each decision with
     /// the simulator's own array.
     ///
     /// # Errors
-    /// If it could not be run.
-    pub fn run(self, native: bool, check: bool, listener: &dyn Listener) -> Result<Outcome, Error> {
-        let Trapping { machine, array, command } = self;
+    /// If it cannot run.
+    pub fn run(self, native: bool, check: bool, listener: &dyn Listener) -> Result<TrapOutcome, Error> {
+        let TrapProgram { machine, array, command } = self;
         let native_seconds = native.then(|| run_native(&command)).transpose()?;
         let begun = Instant::now();
         let run = run_trapped(&command, &array, Options { check }, listener)?;
         let run_seconds = begun.elapsed().as_secs_f64();
-        Ok(Outcome { machine, array, command, run, run_seconds, native_seconds })
+        Ok(TrapOutcome { machine, array, command, run, run_seconds, native_seconds })
     }
 }
 
-/// A run and what it is told with.
-pub struct Outcome {
+/// A run, with its context.
+pub struct TrapOutcome {
     machine: String,
     array: TrapArray,
     command: Vec<OsString>,
-    /// What was seen.
+    /// What was measured.
     pub run: Run,
-    /// From the start of the program to its end, with us.
+    /// From the program's start to its end, under faults.
     run_seconds: f64,
-    /// The same without us, if that was asked for.
+    /// The same without faults, if requested.
     native_seconds: Option<f64>,
 }
 
-impl Outcome {
+impl TrapOutcome {
     fn slowdown(&self) -> Option<f64> {
         self.native_seconds.map(|native| self.run_seconds / native)
     }
 
-    /// Where random replacement began; none of what draws nothing.
+    /// The seed of random replacement; none for other policies.
     fn seed(&self) -> Option<u64> {
         match self.array.replacement {
             Replacement::Random { seed } => Some(seed),
@@ -90,27 +94,27 @@ impl Outcome {
         self.run.images.iter().map(|image| image.misses).sum()
     }
 
-    /// What a miss cost the program, as its run time shows it; needs misses enough to stand out of it.
+    /// The cost of a miss to the program, from its run time; needs enough misses to show.
     fn microseconds_per_miss(&self) -> Option<f64> {
         const MISSES_MIN: u64 = 1000;
         let native = self.native_seconds.filter(|_| self.misses() >= MISSES_MIN)?;
         Some((self.run_seconds - native) * 1e6 / self.misses() as f64)
     }
 
-    /// For people; `verbose`: every process image, and its mappings.
+    /// As text; `verbose` lists every process image with its mappings.
     pub fn text(&self, verbose: bool) -> String {
         text::render(self, verbose)
     }
 
     /// As data.
     pub fn document(&self) -> TrapResult {
-        document::of(self)
+        document::build(self)
     }
 
-    /// Checks that the simulator's own array decided alike, where that was asked for.
+    /// Checks that the simulator's own array decided alike, if requested.
     ///
     /// # Errors
-    /// If it did not: the first difference.
+    /// The first difference.
     pub fn check(&self) -> Result<(), Error> {
         for image in &self.run.images {
             let difference = image.checked.as_ref().and_then(|checked| checked.first_difference.as_ref());
@@ -129,7 +133,7 @@ fn host_cannot(error: HostError) -> Error {
     Error::new(Fault::HostCannot, error).or(enable)
 }
 
-/// The program by itself: its time. What it reads, it reads again later.
+/// Times the program by itself.
 fn run_native(words: &[OsString]) -> Result<f64, Error> {
     let failed = |what: &str, error: std::io::Error| Error::new(Fault::Failed, format!("{what}: {error}"));
     let input = std::io::stdin().as_fd().try_clone_to_owned().map_err(|e| failed("its input", e))?;
@@ -140,7 +144,7 @@ fn run_native(words: &[OsString]) -> Result<f64, Error> {
     let output = nowhere().map_err(|e| failed("its output", e))?;
     command.args(&words[1..]).stdout(output).stderr(Stdio::null());
     if !is_file {
-        // A pipe or a terminal cannot be read twice; the run that counts gets it.
+        // A pipe or a terminal cannot be read twice; the counted run gets it.
         command.stdin(Stdio::null());
     }
     let begun = Instant::now();

@@ -2,7 +2,7 @@
 
 use pagewalk::capture::WindowSpec;
 use pagewalk::experiment::policies;
-use pagewalk::{Experiment, Fault, Listener, Silent, machines};
+use pagewalk::{Experiment, Fault, Listener, SilentListener, machines};
 use std::fmt::Display;
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -34,10 +34,10 @@ fn the_example_tells_of_each_machine_under_each_kernel() {
 
 #[test]
 fn kernels_beside_the_hosts_change_none_of_its_counts() {
-    let alone = experiment(&["golden_cove"]).traces(&[recorded()], &Silent).unwrap().result;
+    let alone = experiment(&["golden_cove"]).traces(&[recorded()], &SilentListener).unwrap().result;
     let beside =
         Experiment { kernels: policies(&["asap".to_owned()]).unwrap(), ..experiment(&["golden_cove"]) };
-    let beside = beside.traces(&[recorded()], &Silent).unwrap().result;
+    let beside = beside.traces(&[recorded()], &SilentListener).unwrap().result;
     assert!(!alone.machines.is_empty());
     assert_eq!(alone.machines, beside.machines);
 }
@@ -48,11 +48,11 @@ fn what_does_not_go_together_is_refused_with_whose_fault_it_is() {
     let error = by_traps.check(&[recorded()]).unwrap_err();
     assert_eq!(error.fault, Fault::Usage);
     assert!(error.to_string().contains("simulates one machine"), "{error}");
-    let missing = experiment(&["zen4"]).traces(&["no/such.pwt".into()], &Silent).unwrap_err();
+    let missing = experiment(&["zen4"]).traces(&["no/such.pwt".into()], &SilentListener).unwrap_err();
     assert_eq!(missing.fault, Fault::BadInput);
     assert!(missing.to_string().contains("no/such.pwt"), "{missing}");
     assert_eq!(experiment(&[]).check(&[]).unwrap_err().fault, Fault::Usage);
-    assert_eq!(experiment(&["zen4"]).traces(&[], &Silent).unwrap_err().fault, Fault::Usage);
+    assert_eq!(experiment(&["zen4"]).traces(&[], &SilentListener).unwrap_err().fault, Fault::Usage);
 }
 
 /// Keeps what it hears.

@@ -1,15 +1,18 @@
-//! What was found beside what sources found: quotients of two figures on each trace.
+//! Compares findings of sources with ours: quotients of two figures on each trace.
 
 use crate::layouts::RECORDED;
 use crate::selection::{choice_of_study, of_metrics};
-use crate::study::{Best, Cell, Compare, MachineVariant, OfDraws, On, Provided, Study, Under, serves_name};
+use crate::study::{
+    BestValue, Cell, ComparisonSpec, DrawFigure, MachineVariant, Precondition, Study, SystemChoice,
+    TraceQuorum, serves_name,
+};
 use crate::task;
 use pagewalk_report::sweep::schema::{
     Comparison, MachineCell, Parameters, SkippedCase, SweepResult, TraceQuotient, Value,
 };
 use pagewalk_units::names::choice;
 
-impl Compare {
+impl ComparisonSpec {
     /// Checks that the study has what is compared.
     pub(crate) fn check(&self, study: &Study) -> Result<(), String> {
         let inside = |why: String| format!("compare \"{}\": {why}", self.title);
@@ -35,7 +38,7 @@ impl Compare {
         }
     }
 
-    /// The machines on which it is asked; `None` where its cells name theirs.
+    /// The machines to compare on; `None` if the cells name theirs.
     fn cases(&self) -> Vec<Option<&str>> {
         match self.machines.is_empty() {
             true => vec![None],
@@ -45,7 +48,7 @@ impl Compare {
 }
 
 impl Cell {
-    /// Checks a cell that may leave its machine to the comparison's.
+    /// Checks a cell, which may leave its machine to the comparison.
     fn check(&self, study: &Study, of: Option<&str>) -> Result<(), String> {
         match self {
             Cell::Family { serves, page_size, sets, ways } => {
@@ -73,7 +76,7 @@ impl Cell {
                         ));
                     }
                     None => {}
-                    Some(Best { key, .. }) => differ_by(key, &all)?,
+                    Some(BestValue { key, .. }) => differ_by(key, &all)?,
                 }
                 self.check_layouts(study)?;
                 metrics.iter().try_for_each(|metric| has_counter(study, variant, under, metric))
@@ -124,7 +127,7 @@ impl Cell {
         }
     }
 
-    /// The cells that are meant, under a layout; the recorded one where none is named.
+    /// The selected cells under a layout; the recorded one by default.
     fn cells<'a>(
         &'a self,
         result: &'a SweepResult,
@@ -148,13 +151,13 @@ impl Cell {
         })
     }
 
-    /// Whether a program that is meant was killed for want of memory: then it stands beside nothing.
+    /// Whether a selected program ran out of memory: then it cannot be compared.
     fn was_killed(&self, result: &SweepResult, trace: usize, of: Option<&str>) -> bool {
         let Cell::Machine { layout, reduction_from, best, .. } = self else { return false };
         let layouts = [Some(layout.as_deref()), reduction_from.as_deref().map(Some)];
         layouts.into_iter().flatten().any(|layout| {
             let mut killed = self.cells(result, (trace, of), layout).map(MachineCell::was_killed).peekable();
-            // Of several values the best is meant, of those that came to an end.
+            // Among several values the best of those that finished counts.
             if best.is_some() {
                 killed.peek().is_some() && killed.all(|one| one)
             } else {
@@ -163,7 +166,7 @@ impl Cell {
         })
     }
 
-    /// A machine's figure under a layout; the recorded one where none is named.
+    /// A machine's figure under a layout; the recorded one by default.
     fn under(&self, result: &SweepResult, place: (usize, Option<&str>), layout: Option<&str>) -> Option<f64> {
         let Cell::Machine { metrics, times, best, draws, .. } = self else { return None };
         let cells = self.cells(result, place, layout);
@@ -171,7 +174,7 @@ impl Cell {
             let each = metrics.iter().map(|metric| Some(cell.metrics.get(metric)?.as_f64()));
             Some(each.sum::<Option<f64>>()? * times).filter(|_| !cell.was_killed())
         };
-        // By the value of the key that is to be best: the figures of all draws.
+        // By value of the key to optimise: the figures of all draws.
         let mut by_value: Vec<(Option<&Value>, Figures<'_>)> = Vec::new();
         for (cell, figure) in cells.filter_map(|cell| Some((cell, figure(cell)?))) {
             let value = best.as_ref().and_then(|best| cell.parameters.get(&best.key));
@@ -184,14 +187,14 @@ impl Cell {
             figures.sort_by(|a, b| a.1.total_cmp(&b.1));
             let last = figures.len() - 1;
             figures[match draws {
-                Some(OfDraws::Median) => last / 2,
-                Some(OfDraws::Most) => last,
-                Some(OfDraws::Least) | None => 0,
+                Some(DrawFigure::Median) => last / 2,
+                Some(DrawFigure::Most) => last,
+                Some(DrawFigure::Least) | None => 0,
             }]
         });
         let (cell, figure) = drawn.min_by(|a, b| a.1.total_cmp(&b.1))?;
         match best {
-            Some(Best { key, place: true }) => match cell.parameters.get(key)? {
+            Some(BestValue { key, place: true }) => match cell.parameters.get(key)? {
                 Value::Integer(value) => Some(*value as f64),
                 Value::Text(_) => None,
             },
@@ -199,17 +202,17 @@ impl Cell {
         }
     }
 
-    /// Whether it is by how much a figure is higher under another layout.
+    /// Whether the figure is the reduction from another layout.
     fn is_reduction(&self) -> bool {
         matches!(self, Cell::Machine { reduction_from: Some(_), .. })
     }
 }
 
-/// Cells with what is compared of each.
+/// Cells with the compared figure of each.
 type Figures<'a> = Vec<(&'a MachineCell, f64)>;
 
-/// Whether the variants differ by this key alone, and by numbers.
-fn differ_by(key: &str, all: &[(&MachineVariant, Under<'_>)]) -> Result<(), String> {
+/// Whether the variants differ only by this key, and by numbers.
+fn differ_by(key: &str, all: &[(&MachineVariant, SystemChoice<'_>)]) -> Result<(), String> {
     let without = |parameters: &Parameters| {
         let mut others = parameters.clone();
         (others.remove(key), others)
@@ -230,14 +233,14 @@ fn differ_by(key: &str, all: &[(&MachineVariant, Under<'_>)]) -> Result<(), Stri
     once.then_some(()).ok_or_else(|| format!("best = \"{key}\": several kernels fit: give os or structure"))
 }
 
-/// The machines under the kernels, in the operating systems that are meant; one at least.
+/// The selected machines with kernels and operating systems; at least one.
 fn machines_of<'a>(
     study: &'a Study,
     machine: &str,
     os: Option<&str>,
     structure: Option<&str>,
     parameters: &Parameters,
-) -> Result<Vec<(&'a MachineVariant, Under<'a>)>, String> {
+) -> Result<Vec<(&'a MachineVariant, SystemChoice<'a>)>, String> {
     if study.machines.iter().all(|variant| variant.machine.name != machine) {
         let mut names: Vec<&str> =
             study.machines.iter().map(|variant| variant.machine.name.as_str()).collect();
@@ -270,11 +273,11 @@ fn machines_of<'a>(
     Ok(fitting)
 }
 
-/// Whether the machine has a counter of this name: looked up in the counters of an empty stream.
+/// Whether the machine has this counter, according to an empty stream.
 fn has_counter(
     study: &Study,
     variant: &MachineVariant,
-    under: Under<'_>,
+    under: SystemChoice<'_>,
     metric: &str,
 ) -> Result<(), String> {
     let names = task::counters_in(study, variant, under).map_err(|e| e.to_string())?;
@@ -284,7 +287,7 @@ fn has_counter(
     Err(format!("metric = \"{metric}\": {}", of_metrics(metric, &names)))
 }
 
-/// Whether all that is asked for is so.
+/// Whether the chosen values include all requested ones.
 fn fits(asked: &Parameters, chosen: &Parameters) -> bool {
     asked.iter().all(|(key, value)| chosen.get(key) == Some(value))
 }
@@ -294,7 +297,7 @@ fn within(quotient: f64, least: Option<f64>, most: Option<f64>) -> bool {
     least.is_none_or(|least| quotient >= least) && most.is_none_or(|most| quotient <= most)
 }
 
-impl Provided {
+impl Precondition {
     fn holds(&self, result: &SweepResult, trace: usize, machine: Option<&str>) -> bool {
         let part = |cell: &Cell| cell.value(result, trace, machine);
         let (Some(upper), Some(lower)) = (part(&self.upper), part(&self.lower)) else { return false };
@@ -303,11 +306,11 @@ impl Provided {
 }
 
 /// The quotients of `compare` in `result`.
-pub fn found(compare: &Compare, result: &SweepResult) -> Comparison {
+pub fn evaluate(compare: &ComparisonSpec, result: &SweepResult) -> Comparison {
     let wanted = |name: &String| compare.traces.is_empty() || compare.traces.contains(name);
     let traces = result.traces.iter().enumerate().filter(|(_, trace)| wanted(&trace.name));
     let agrees = |upper: f64, lower: f64| match compare.lower.is_reduction() && lower <= 0.0 {
-        // Any reduction is more than any multiple of none.
+        // Any reduction exceeds every multiple of none.
         true => compare.most.is_none() && upper > 0.0,
         false => lower != 0.0 && within(upper / lower, compare.least, compare.most),
     };
@@ -347,10 +350,12 @@ pub fn found(compare: &Compare, result: &SweepResult) -> Comparison {
         on: compare.on.name().to_owned(),
         strict: compare.strict,
         agrees: match compare.on {
-            On::All => agreeing == found.len() && agreeing > 0,
-            On::Most => agreeing * 2 > found.len(),
-            On::Some => agreeing > 0,
-            On::Average => Comparison::means(&found).is_some_and(|(upper, lower)| agrees(upper, lower)),
+            TraceQuorum::All => agreeing == found.len() && agreeing > 0,
+            TraceQuorum::Most => agreeing * 2 > found.len(),
+            TraceQuorum::Some => agreeing > 0,
+            TraceQuorum::Average => {
+                Comparison::means(&found).is_some_and(|(upper, lower)| agrees(upper, lower))
+            }
         },
         found,
         left_out,

@@ -1,4 +1,4 @@
-//! What families and curves count, as it is kept.
+//! The counts of families and curves, as stored.
 
 use pagewalk_report::sweep::schema::Method;
 use pagewalk_reuse::{Family, SampledDistances, Sampling, StackDistances};
@@ -27,13 +27,13 @@ impl FamilyCounts {
         FamilyCounts { references: family.references(), misses: misses.collect() }
     }
 
-    /// Misses of one array: page size by its place in [`Family::PAGE_SIZES`].
+    /// The misses of one array: page size by index in [`Family::PAGE_SIZES`].
     pub fn misses_of(&self, size: usize, sets: u32, ways: u32) -> u64 {
         let row = size * (Family::SETS_MAX.ilog2() as usize + 1) + sets.ilog2() as usize;
         self.misses[row * Family::WAYS_MAX as usize + ways as usize - 1]
     }
 
-    /// Whether there are as many as the family has arrays.
+    /// Whether there is one for each array of the family.
     pub fn is_whole(&self) -> bool {
         self.misses.len() == FAMILY_ARRAYS
     }
@@ -50,21 +50,21 @@ pub struct CurveCounts {
     pub entries: Vec<u64>,
     /// Misses.
     pub misses: Vec<f64>,
-    /// Their standard errors; empty where exact.
+    /// Their standard errors; empty if exact.
     pub standard_errors: Vec<f64>,
 }
 
-/// Points of a curve between one power of two and the next.
+/// Points of a curve per power of two.
 const POINTS: u64 = 8;
 
-/// Sizes at which curves are told: eight from each power of two to the next.
+/// The sizes of a curve's points: eight per power of two.
 fn points() -> impl Iterator<Item = u64> {
     let first = 1..POINTS;
     first.chain((0..u64::BITS - 4).flat_map(|bits| (POINTS..2 * POINTS).map(move |eighths| eighths << bits)))
 }
 
 impl CurveCounts {
-    /// Whether every point has its misses, and so many of them a standard error.
+    /// Whether every point has its misses, and `with_errors` of them a standard error.
     pub fn is_whole(&self, with_errors: usize) -> bool {
         self.misses.len() == self.entries.len() && self.standard_errors.len() == with_errors
     }
@@ -88,7 +88,7 @@ impl CurveCounts {
         CurveCounts { references, method: Method::Exact, entries, misses: curve, standard_errors: Vec::new() }
     }
 
-    /// From the fewest entries that the sample tells of to where more no longer help.
+    /// From the fewest entries that the sample resolves to where more no longer help.
     pub fn sampled(sampled: &SampledDistances, sampling: Sampling) -> CurveCounts {
         let rate = sampled.rate();
         let method = match sampling {
@@ -103,7 +103,7 @@ impl CurveCounts {
             misses: Vec::new(),
             standard_errors: Vec::new(),
         };
-        // Without a page in it, the sample tells of no array at all.
+        // An empty sample resolves no array.
         let first = if least > 0.0 { sampled.resolution() } else { u64::MAX };
         for point in points().skip_while(|&point| point < first) {
             let estimate = sampled.misses_with(point);

@@ -1,4 +1,4 @@
-//! What a data side counts beside other machines, under its long names, and its energy.
+//! A data side's own counts under their long names, and its energy.
 
 use pagewalk_cost::{EnergyError, EnergyTable, Structure, Use};
 use pagewalk_report::metrics::{record, record_count};
@@ -6,7 +6,7 @@ use pagewalk_report::schema::{Metrics, Number};
 use pagewalk_sim::{DataSideTotals, RangeTotals};
 use pagewalk_translate::{ArrayUse, MachineSpec, RangeTable, TlbSpec};
 
-/// Adds the counts by their names in the registry; `miss_cycles`: of all misses.
+/// Adds the counts by their names in the registry; `miss_cycles` is the sum over all misses.
 ///
 /// # Panics
 /// If its energy cannot be priced: see [`check_energy`].
@@ -57,7 +57,7 @@ pub(crate) fn add_data_side(metrics: &mut Metrics, totals: &DataSideTotals, miss
     }
 }
 
-/// Fails if a machine names an energy table that lacks something it needs: before anything is simulated.
+/// Fails if a machine names an energy table that lacks an entry, before anything is simulated.
 pub fn check_energy(machine: &MachineSpec) -> Result<(), EnergyError> {
     let Some(side) = machine.data_side.as_deref() else { return Ok(()) };
     let Some(table) = side.energy.as_deref().map(EnergyTable::named).transpose()? else { return Ok(()) };
@@ -74,7 +74,7 @@ pub fn check_energy(machine: &MachineSpec) -> Result<(), EnergyError> {
     Ok(())
 }
 
-/// The name and sets of an array, with each number of its ways that may be on.
+/// The name and sets of an array, for each number of ways that may be on.
 fn shapes<'a>(machine: &MachineSpec, (index, tlb): (usize, &'a TlbSpec)) -> Vec<(&'a str, u32, u32)> {
     let (sets, all) = (tlb.geometry.sets() as u32, tlb.geometry.ways() as u32);
     let lite = machine.data_side.as_deref().and_then(|side| side.lite.as_ref());
@@ -153,7 +153,7 @@ fn add_energy(
     let energy =
         table.energy(&uses(totals), counts.walk_references, counts.range_nodes * RangeTable::NODE_LINES)?;
     let mut add = |name: String, value: f64| record(metrics, name, Number::Real(value));
-    // What did nothing has figures too.
+    // Idle arrays have figures too.
     let arrays = counts.arrays.iter().map(|array| &array.name);
     for name in arrays.chain(counts.ranges.iter().map(|ranges| &ranges.name)) {
         add(format!("energy_pj.{name}.searches"), 0.0);
@@ -163,7 +163,7 @@ fn add_energy(
         add(format!("energy_pj.{name}.searches"), *reads);
         add(format!("energy_pj.{name}.writes"), *writes);
     }
-    // The table prices reads of the nearest cache, not what caches that are simulated make of them.
+    // The table prices reads of the nearest cache, regardless of simulated caches.
     if !totals.machine.caches.is_empty() {
         return Ok(());
     }

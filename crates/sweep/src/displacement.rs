@@ -1,28 +1,28 @@
-//! Streams whose objects lie as planned.
+//! Streams with their objects at planned addresses.
 
 use pagewalk_layout::rebase::Mover;
 use pagewalk_trace::{Analysis, Batch, Event};
 use pagewalk_units::RefIndex;
 
-/// An analysis of a stream whose objects lie as planned.
-pub struct Moved<A> {
+/// An analysis of a stream with its objects at planned addresses.
+pub struct MovedAnalysis<A> {
     mover: Option<Mover>,
     inner: A,
 }
 
-impl<A> Moved<A> {
-    /// `inner` of what `mover` makes of the stream; of the stream as it is without one.
-    pub fn new(mover: Option<Mover>, inner: A) -> Moved<A> {
-        Moved { mover, inner }
+impl<A> MovedAnalysis<A> {
+    /// Passes the stream through `mover` to `inner`; unchanged without a mover.
+    pub fn new(mover: Option<Mover>, inner: A) -> MovedAnalysis<A> {
+        MovedAnalysis { mover, inner }
     }
 
-    /// What saw the stream.
+    /// The inner analysis.
     pub fn into_inner(self) -> A {
         self.inner
     }
 }
 
-impl<A: Analysis> Analysis for Moved<A> {
+impl<A: Analysis> Analysis for MovedAnalysis<A> {
     fn is_done(&self) -> bool {
         self.inner.is_done()
     }

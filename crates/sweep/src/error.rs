@@ -1,8 +1,8 @@
-//! What can go wrong.
+//! Errors of studies.
 
 use std::path::PathBuf;
 
-/// Why a study cannot be read or run. Each message names the place and, where there are any, the choices.
+/// Why a study cannot be read or run. Each message names the place and the choices, if any.
 #[derive(Debug, thiserror::Error)]
 pub enum SweepError {
     /// The study file is wrong.
@@ -10,7 +10,7 @@ pub enum SweepError {
     Study {
         /// The file's name.
         file: String,
-        /// What is wrong in it.
+        /// What is wrong.
         why: String,
     },
     /// A trace cannot be used.
@@ -18,7 +18,7 @@ pub enum SweepError {
     Trace {
         /// The trace.
         path: PathBuf,
-        /// What is wrong with it.
+        /// What is wrong.
         why: String,
     },
     /// A file of the results' folder cannot be read or written.
@@ -26,10 +26,10 @@ pub enum SweepError {
     Folder {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         error: std::io::Error,
     },
-    /// No threads to be had.
+    /// Threads cannot be started.
     #[error("cannot start threads: {0}")]
     Threads(String),
 }

@@ -5,7 +5,8 @@ use crate::layouts::{self, FileLayout};
 use crate::names::name_is_plain;
 use crate::selection::{self, Numbers};
 use crate::study::{
-    Best, Cell, Compare, CurveSpec, FamilySpec, OfDraws, On, Provided, SERVES, Study, TraceSpec,
+    BestValue, Cell, ComparisonSpec, CurveSpec, DrawFigure, FamilySpec, Precondition, SERVES, Study,
+    TraceQuorum, TraceSpec,
 };
 use crate::together::{self, FileTogether};
 use crate::workloads::{FileWorkload, check_grains, shared_workloads, workloads};
@@ -129,7 +130,7 @@ struct FileProvided {
     most: Option<f64>,
 }
 
-/// One counter, or several.
+/// One or several counters.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum FileMetric {
@@ -177,7 +178,7 @@ impl Study {
         Study::from_toml(&file, &text, path.parent().unwrap_or(Path::new("")))
     }
 
-    /// Reads a study from TOML text; `file` is its name for messages, `folder` where its paths start.
+    /// Reads a study from TOML text; `file` is its name in messages, `folder` the base of its paths.
     pub fn from_toml(file: &str, text: &str, folder: &Path) -> Result<Study, SweepError> {
         let wrong = |why: String| SweepError::Study { file: file.to_owned(), why };
         let parsed: File = toml::from_str(text).map_err(|e| wrong(with_closest(e.to_string().trim_end())))?;
@@ -242,7 +243,7 @@ fn traces(paths: Vec<String>, together: Vec<FileTogether>, folder: &Path) -> Res
     Ok(traces)
 }
 
-/// A trace file, named as it is.
+/// A trace file, named after the file.
 pub(crate) fn file_trace(path: PathBuf) -> Result<TraceSpec, String> {
     let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
     let name = stem.ok_or_else(|| format!("traces: \"{}\" is no file's path", path.display()))?;
@@ -335,10 +336,10 @@ impl From<FilePlot> for Plot {
 }
 
 impl FileCompare {
-    fn check(self) -> Result<Compare, String> {
+    fn check(self) -> Result<ComparisonSpec, String> {
         let title = self.title;
         let inside = |why: String| format!("compare \"{title}\": {why}");
-        let on = selection::one("on", &self.on, &On::NAMES).map_err(inside)?;
+        let on = selection::one("on", &self.on, &TraceQuorum::NAMES).map_err(inside)?;
         if self.least.is_none() && self.most.is_none() {
             return Err(inside("give least, most or both: the quotients that agree".to_owned()));
         }
@@ -351,7 +352,7 @@ impl FileCompare {
             self.base.map(FileCell::check).transpose().map_err(|why| inside(format!("base: {why}")))?;
         let provided = self.provided.map(FileProvided::check).transpose();
         let provided = provided.map_err(|why| inside(format!("provided: {why}")))?;
-        Ok(Compare {
+        Ok(ComparisonSpec {
             base,
             source: self.source,
             said: self.said,
@@ -370,14 +371,14 @@ impl FileCompare {
 }
 
 impl FileProvided {
-    fn check(self) -> Result<Provided, String> {
+    fn check(self) -> Result<Precondition, String> {
         let FileProvided { upper, lower, least, most } = self;
         if least.is_none() && most.is_none() {
             return Err("give least, most or both".to_owned());
         }
         let upper = upper.check().map_err(|why| format!("upper: {why}"))?;
         let lower = lower.check().map_err(|why| format!("lower: {why}"))?;
-        Ok(Provided { upper, lower, least, most })
+        Ok(Precondition { upper, lower, least, most })
     }
 }
 
@@ -419,7 +420,6 @@ impl FileCell {
                 if is_of_family {
                     return Err("page_size, sets and ways are for arrays of the family".to_owned());
                 }
-                let parameters: Vec<_> = self.parameters.into_iter().collect();
                 let metrics = match self.metric {
                     None => vec!["walks".to_owned()],
                     Some(FileMetric::One(metric)) => vec![metric],
@@ -429,13 +429,14 @@ impl FileCell {
                 if metrics.is_empty() || !(times > 0.0 && times.is_finite()) {
                     return Err(format!("times = {times}, {} counters: both are above 0", metrics.len()));
                 }
-                let parameters = crate::vary::parameters(&parameters);
+                let parameters = crate::vary::parameters(&self.parameters.into_iter().collect::<Vec<_>>());
                 if self.place && self.best.is_none() {
                     return Err("place: of which key? Name it as best".to_owned());
                 }
-                let draws = self.draws.as_deref().map(|name| selection::one("draws", name, &OfDraws::NAMES));
-                let draws = draws.transpose()?;
-                let best = self.best.map(|key| Best { key, place: self.place });
+                let draws = self.draws.as_deref();
+                let draws =
+                    draws.map(|name| selection::one("draws", name, &DrawFigure::NAMES)).transpose()?;
+                let best = self.best.map(|key| BestValue { key, place: self.place });
                 Ok(Cell::Machine {
                     machine,
                     os: self.os,

@@ -1,4 +1,4 @@
-//! Which machines are simulated together.
+//! Groups machines to simulate together.
 
 use crate::study::{KernelVariant, MachineVariant, StructureVariant};
 use pagewalk_mm::OsKernel;
@@ -6,20 +6,20 @@ use pagewalk_sim::{DesignSpec, HostKernel};
 use pagewalk_translate::TlbSpec;
 use pagewalk_units::Paging;
 
-/// With fewer first levels a pass mostly repeats what the other passes do too.
+/// With fewer first levels, a pass mostly repeats the work of other passes.
 const FIRST_LEVELS_LEAST: usize = 2;
 
-/// A machine, its kernel, and the number of their task.
+/// A machine with its kernel, structure and task number.
 #[derive(Clone, Copy)]
-pub struct Numbered<'a> {
+pub struct NumberedDesign<'a> {
     pub number: usize,
     pub machine: &'a MachineVariant,
     pub kernel: Option<&'a KernelVariant>,
     pub structure: Option<&'a StructureVariant>,
 }
 
-impl<'a> Numbered<'a> {
-    /// Whether it is simulated operation by operation: it shares nothing but the stream with others.
+impl<'a> NumberedDesign<'a> {
+    /// Whether it is simulated operation by operation: it shares only the stream.
     fn is_data_side(&self) -> bool {
         self.machine.machine.data_side.is_some()
     }
@@ -46,29 +46,30 @@ impl<'a> Numbered<'a> {
 }
 
 /// Machines with one page format and one first level, in one operating system.
-struct Alike<'a> {
+struct DesignGroup<'a> {
     structure: Option<&'a str>,
     paging: Paging,
     first_level: Vec<&'a TlbSpec>,
-    members: Vec<Numbered<'a>>,
+    members: Vec<NumberedDesign<'a>>,
 }
 
-impl<'a> Alike<'a> {
-    /// Whether it can be in a pass with this page format and operating system.
+impl<'a> DesignGroup<'a> {
+    /// Whether it can join a pass with this page format and operating system.
     fn is_of(&self, pass: (Paging, Option<&'a str>)) -> bool {
         (self.paging, self.structure) == pass
     }
 }
 
-/// Machines that are best simulated together: those with one first level share its simulation, so they stay
-/// together; others are dealt out to keep `threads` threads busy, and so are data sides. A group has one page format
-/// and one operating system.
-pub fn groups<'a>(machines: Vec<Numbered<'a>>, threads: usize) -> Vec<Vec<Numbered<'a>>> {
-    let (sides, machines): (Vec<Numbered<'a>>, _) = machines.into_iter().partition(Numbered::is_data_side);
+/// Groups machines into passes: machines with the same first level stay together, since they share its simulation; the
+/// rest are distributed over `threads` threads, and so are data sides. A group has one page format and one operating
+/// system.
+pub fn groups<'a>(machines: Vec<NumberedDesign<'a>>, threads: usize) -> Vec<Vec<NumberedDesign<'a>>> {
+    let (sides, machines): (Vec<NumberedDesign<'a>>, _) =
+        machines.into_iter().partition(NumberedDesign::is_data_side);
     let of_one_kind = sides.chunk_by(|a, b| a.runs_in() == b.runs_in());
     let of_sides = of_one_kind.flat_map(|alike| alike.chunks(alike.len().div_ceil(threads.max(1))));
-    let mut groups: Vec<Vec<Numbered<'a>>> = of_sides.map(<[_]>::to_vec).collect();
-    let mut all: Vec<Alike<'a>> = Vec::new();
+    let mut groups: Vec<Vec<NumberedDesign<'a>>> = of_sides.map(<[_]>::to_vec).collect();
+    let mut all: Vec<DesignGroup<'a>> = Vec::new();
     for one in machines {
         let (paging, structure) = one.runs_in();
         let first_level: Vec<&TlbSpec> = one.machine.machine.level(1).map(|(_, tlb)| tlb).collect();
@@ -76,11 +77,12 @@ pub fn groups<'a>(machines: Vec<Numbered<'a>>, threads: usize) -> Vec<Vec<Number
             all.iter_mut().find(|alike| alike.is_of((paging, structure)) && alike.first_level == first_level);
         match same {
             Some(alike) => alike.members.push(one),
-            None => all.push(Alike { structure, paging, first_level, members: vec![one] }),
+            None => all.push(DesignGroup { structure, paging, first_level, members: vec![one] }),
         }
     }
     while let Some(pass) = all.first().map(|alike| (alike.paging, alike.structure)) {
-        let (of_format, others): (Vec<Alike<'a>>, _) = all.into_iter().partition(|alike| alike.is_of(pass));
+        let (of_format, others): (Vec<DesignGroup<'a>>, _) =
+            all.into_iter().partition(|alike| alike.is_of(pass));
         all = others;
         let passes = threads.min(of_format.len() / FIRST_LEVELS_LEAST).max(1);
         let chunks = of_format.chunks(of_format.len().div_ceil(passes));

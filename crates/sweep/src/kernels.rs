@@ -1,5 +1,4 @@
-//! The kernels of a study: what an `[[os]]` table says, and on which machines it holds; and those of machines' own
-//! files.
+//! The kernels of a study: `[[os]]` tables and the machines that they apply to; and the kernels of machines' own files.
 
 use crate::error::SweepError;
 use crate::study::{KernelKind, KernelVariant, MachineVariant};
@@ -10,11 +9,11 @@ use pagewalk_units::names::choice;
 use std::path::Path;
 use toml::{Table, Value};
 
-/// The policy that stands for the kernel of the recording host.
+/// The policy name for the recording host's kernel.
 const HOST: &str = "host";
 
-/// Every `[[os]]` table of the file, whose text is `text`, as a kernel, with files by their paths from `folder`, each
-/// tried on every machine that is to run under it.
+/// Reads every `[[os]]` table of the file with text `text`, with paths from `folder`; builds each on every machine that
+/// will run under it.
 pub fn variants(
     file: &str,
     text: &str,
@@ -96,7 +95,7 @@ fn policies() -> String {
     OsSpec::policies().map(|(name, _)| name).collect::<Vec<_>>().join(", ")
 }
 
-/// Whether it can be built on every machine that is to run under it: shows now, before any work.
+/// Checks now, before any work, that it can be built on every machine that will run under it.
 fn check(
     kernel: &KernelVariant,
     machines: &[MachineVariant],
@@ -130,7 +129,7 @@ fn works_on(
     }
 }
 
-/// The kernel that a machine's own file describes, if it describes one.
+/// The kernel in a machine's own file, if any.
 pub fn own(variant: &MachineVariant) -> Result<Option<KernelVariant>, String> {
     let Some(table) = &variant.machine.os else { return Ok(None) };
     let spec = OsSpec::from_table(table.clone()).map_err(|e| e.to_string())?;

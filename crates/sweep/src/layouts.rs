@@ -1,21 +1,21 @@
-//! The layouts of a study: where shared objects lie under its machines.
+//! The layouts of a study: where shared objects lie.
 
 use crate::names::name_is_plain;
 use crate::selection;
 use crate::study::{LayoutSpec, MachineVariant, Study};
 use pagewalk_layout::planner::callgraph::{self, Load};
-use pagewalk_layout::planner::single_move::Target;
+use pagewalk_layout::planner::single_move::TargetSet;
 use pagewalk_layout::planner::{Planner, PlannerOptions, reuses};
 use pagewalk_mm::ThpMode;
 use pagewalk_units::PageSize;
 use pagewalk_units::names::choice;
 use serde::Deserialize;
 
-/// The layout that every study of layouts has: nothing moves.
+/// The layout without moves, present in every study of layouts.
 pub const RECORDED: &str = "recorded";
-/// Most layouts drawn at random under one name.
+/// Most random layouts under one name.
 const COUNT_MAX: u64 = 1000;
-/// Fewest numbers kept of reuses: too few to plan by, and no trouble.
+/// Fewest kept numbers of reuses.
 const ROOM_MIN: usize = 1 << 16;
 
 /// A `[[layout]]` table.
@@ -73,7 +73,7 @@ impl FileLayout {
         let options = PlannerOptions {
             starts: self.starts.unwrap_or(defaults.starts),
             seed: self.seed.unwrap_or(defaults.seed),
-            target: if self.weighed == Some(true) { Target::Weighed } else { Target::Fewest },
+            target: if self.weighed == Some(true) { TargetSet::Weighed } else { TargetSet::Fewest },
             callgraph: callgraph::Options { calls, load, ..defaults.callgraph },
             ..defaults
         };
@@ -81,7 +81,7 @@ impl FileLayout {
         Ok(LayoutSpec { name, planner: Some(options), room, count, for_all, from, traces })
     }
 
-    /// Refuses a key that the planner has not.
+    /// Refuses a key that the planner lacks.
     fn check_options(&self, planner: Option<Planner>) -> Result<(), String> {
         let is = |those: &[Planner]| planner.is_some_and(|planner| those.contains(&planner));
         let keys = [
@@ -102,7 +102,7 @@ impl FileLayout {
     }
 }
 
-/// The layouts of a study, the recorded one among them; none where the study names none.
+/// The layouts of a study, including the recorded one; empty if the study names none.
 pub(crate) fn variants(files: Vec<FileLayout>) -> Result<Vec<LayoutSpec>, String> {
     let mut layouts: Vec<LayoutSpec> = Vec::new();
     for file in files {
@@ -125,7 +125,7 @@ pub(crate) fn variants(files: Vec<FileLayout>) -> Result<Vec<LayoutSpec>, String
     Ok(layouts)
 }
 
-/// Checks that the study's machines can be planned for, and that nothing else is asked of them.
+/// Checks that the study's machines can be planned for, and that nothing else conflicts.
 pub(crate) fn check(study: &Study) -> Result<(), String> {
     if study.layouts.is_empty() {
         return Ok(());
@@ -161,7 +161,7 @@ pub(crate) fn check(study: &Study) -> Result<(), String> {
     Ok(())
 }
 
-/// `is_planned`: some plan is made by what the machine does.
+/// `is_planned`: some plan depends on the machine.
 fn check_machine(variant: &MachineVariant, is_planned: bool) -> Result<(), String> {
     let machine = &variant.machine;
     let wrong = |why: &str| Err(format!("layout: machine `{}`: {why}", machine.name));

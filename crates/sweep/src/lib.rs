@@ -1,12 +1,11 @@
 //! Studies: many machines, families of arrays and miss-ratio curves over many streams, described in one file.
 //!
-//! A [`Study`] is read from TOML; [`Sweep`] says what of it is still to be done and does it; what comes out is a
+//! A [`Study`] is read from TOML; [`Sweep`] finds the unfinished work and does it; the result is a
 //! [`pagewalk_report::sweep::SweepResult`]. `docs/reference/study-files.md` explains the files.
 //!
-//! Design constraints: every stream is decoded once, and each stretch of it goes to all that still wants the
-//! stream, on all threads; memory does not grow with a stream's length; results do not depend on the number of
-//! threads; a unit of work that ended is kept and never done again; a kept unit is used only for the very bytes
-//! of stream, machine and program that it was made from.
+//! Design constraints: every stream is decoded once, and each stretch of it goes to all tasks on all threads; memory
+//! does not grow with a stream's length; results do not depend on the number of threads; a finished unit of work is
+//! kept and not repeated, but used only for exactly the same stream, machine and program.
 
 mod compare;
 mod counts;
@@ -41,10 +40,10 @@ mod workloads;
 pub use data_side::{check_energy, uses};
 pub use error::SweepError;
 pub use metrics::{add_structure, group_metrics, metrics, partition, unpriced};
-pub use run::{Options, Progress, Remaining, Sweep};
+pub use run::{Options, Progress, RemainingWork, Sweep};
 pub use splits::add_splits;
 pub use store::{UNFINISHED, write_whole};
 pub use study::{
-    Compare, CurveSpec, FamilySpec, GivenFile, KernelKind, KernelVariant, LayoutSpec, MachineVariant,
-    OfDraws, Provided, StructureVariant, Study, TraceSpec, Workload,
+    ComparisonSpec, CurveSpec, DrawFigure, FamilySpec, GivenFile, KernelKind, KernelVariant, LayoutSpec,
+    MachineVariant, Precondition, StructureVariant, Study, TraceSpec, Workload,
 };

@@ -1,4 +1,4 @@
-//! The machines of a study: each with every choice of the varied keys.
+//! The machines of a study, with every choice of the varied keys.
 
 use crate::data_side::check_energy;
 use crate::error::SweepError;
@@ -11,7 +11,7 @@ use pagewalk_units::names::with_closest;
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
-/// The machines `names`, library names or paths from `folder`, under every choice of `vary`.
+/// The machines `names`, library names or paths from `folder`, with every choice of `vary`.
 pub fn variants(
     file: &str,
     folder: &Path,
@@ -28,7 +28,7 @@ pub fn variants(
     let mut variants = Vec::new();
     for name in names {
         let text = text_of(folder, name).map_err(|why| wrong(format!("machines: {why}")))?;
-        // First as it is, so that a mistake in the file is told with its line.
+        // First unvaried, so that a mistake in the file is reported with its line.
         let as_it_is = MachineSpec::from_toml(name, &text)
             .map_err(|e| wrong(format!("machines: {}", with_closest(&e.to_string()))))?;
         let table: Table = text.parse().map_err(|e| wrong(format!("machines: {name}: {e}")))?;
@@ -59,7 +59,7 @@ pub fn variants(
             let machine =
                 machine.map_err(|e| wrong(format!("machines: {}", with_closest(&e.to_string()))))?;
             let mut variant = MachineVariant { machine, parameters, text, own: None };
-            // Whether it can be simulated shows now, before any work.
+            // Check now, before any work, that it can be simulated.
             let inside = |why: String| wrong(format!("machines: {name} with{label}: {why}"));
             check_energy(&variant.machine).map_err(|e| inside(e.to_string()))?;
             task::counters(&variant, (None, None)).map_err(|e| inside(e.to_string()))?;
@@ -70,7 +70,7 @@ pub fn variants(
     Ok(variants)
 }
 
-/// Where a machine's file lies.
+/// A machine file's folder.
 fn own_folder(folder: &Path, name: &str) -> PathBuf {
     folder.join(name).parent().map_or_else(|| folder.to_owned(), Path::to_owned)
 }

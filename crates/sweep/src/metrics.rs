@@ -7,7 +7,7 @@ use pagewalk_report::schema::{Metrics, Number, PartitionMove};
 use pagewalk_sim::{DesignCounts, KernelTotals, SoftwareTotals, SpaceCounts, StructureCounts};
 use pagewalk_translate::{MachineSpec, MissClass};
 
-/// The counts by their names in the registry, with the quotients that follow from them.
+/// The counts by their names in the registry, with derived quotients.
 pub fn metrics(counts: &DesignCounts) -> Metrics {
     let mut metrics = Metrics::new();
     let mut count = |name: String, value: u64| record_count(&mut metrics, name, value);
@@ -17,7 +17,7 @@ pub fn metrics(counts: &DesignCounts) -> Metrics {
     }
     count("references".into(), counts.fetch_references + counts.data_references);
     count("references_data".into(), counts.data_references);
-    // A data side has nothing to say of fetches, and of pages that no walk was made for.
+    // A data side reports neither fetches nor pages without walks.
     if counts.data_side.is_none() {
         count("references_fetch".into(), counts.fetch_references);
         count("pages_touched".into(), counts.pages_touched);
@@ -75,7 +75,7 @@ pub fn metrics(counts: &DesignCounts) -> Metrics {
     metrics
 }
 
-/// Where a partition that moves was, its start first; empty where none does.
+/// A moving partition's positions, its start first; empty if it does not move.
 pub fn partition(counts: &DesignCounts) -> Vec<PartitionMove> {
     let moves = counts.software.iter().flat_map(|software| &software.moves);
     moves.map(|&(instructions, lower)| PartitionMove { instructions, lower }).collect()
@@ -97,7 +97,7 @@ pub fn group_metrics(counts: &SpaceCounts) -> Metrics {
     metrics
 }
 
-/// Adds what the kernel and the servers of an operating system did beside the programs.
+/// Adds what an operating system's kernel and servers did.
 pub fn add_structure(metrics: &mut Metrics, counts: &StructureCounts) {
     let all = [
         ("system_calls", counts.calls),
@@ -109,7 +109,7 @@ pub fn add_structure(metrics: &mut Metrics, counts: &StructureCounts) {
     all.into_iter().for_each(|(name, count)| record_count(metrics, name, count));
 }
 
-/// Misses of a software-managed TLB by class, with their cycles, and where its partition went.
+/// Misses of a software-managed TLB by class, with their cycles, and its partition's moves.
 fn of_software(software: &SoftwareTotals, mut count: impl FnMut(String, u64)) {
     for class in MissClass::ALL {
         count(format!("misses.{}", class.name()), software.counts.of(class));
@@ -121,7 +121,7 @@ fn of_software(software: &SoftwareTotals, mut count: impl FnMut(String, u64)) {
     count("partition.moves".into(), software.moves.len().saturating_sub(1) as u64);
 }
 
-/// Says which misses of a software-managed TLB have no price, if some have none: all sums are without their cycles.
+/// Which misses of a software-managed TLB have no price, if any: all sums are without their cycles.
 pub fn unpriced(machine: &MachineSpec, metrics: &Metrics) -> Option<String> {
     let system = &machine.software()?.system;
     let occurred =
@@ -142,7 +142,7 @@ pub fn unpriced(machine: &MachineSpec, metrics: &Metrics) -> Option<String> {
     ))
 }
 
-/// What a kernel did, and its cycles by account.
+/// A kernel's actions, and its cycles by account.
 fn of_kernel(kernel: &KernelTotals, mut count: impl FnMut(String, u64)) {
     let (counts, accounts) = (&kernel.counts, &kernel.accounts);
     let events = [
@@ -189,7 +189,7 @@ fn of_kernel(kernel: &KernelTotals, mut count: impl FnMut(String, u64)) {
         for (name, value) in events {
             count(format!("kernel.{name}"), value);
         }
-        // Of blocks of 2^n frames.
+        // Blocks of 2^n frames.
         for order in (0..memory.usable.len()).filter(|&order| order > 0) {
             count(format!("kernel.frames_free_in_blocks.{order}"), memory.usable[order]);
         }

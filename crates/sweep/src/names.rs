@@ -1,9 +1,9 @@
-//! Names that studies give.
+//! Names in studies.
 
-/// Whether a name can be one of a file too.
+/// Checks that a name is also a valid file name.
 ///
 /// # Errors
-/// With what it may have.
+/// The permitted characters.
 pub fn name_is_plain(name: &str) -> Result<(), String> {
     let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.' | b'+');
     if name.is_empty() || name.starts_with('.') || !name.bytes().all(plain) {

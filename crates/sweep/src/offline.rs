@@ -1,4 +1,4 @@
-//! OFFLINE in studies: the policy that knows the future, which takes several replays of a stream.
+//! OFFLINE in studies: the policy that knows the future and replays a stream several times.
 
 use crate::error::SweepError;
 use crate::metrics::metrics;
@@ -10,7 +10,7 @@ use pagewalk_translate::MachineSpec;
 use std::fs::File;
 use std::path::Path;
 
-/// A machine's counters over a trace with the superpages that are best for it.
+/// A machine's counters over a trace with OFFLINE's superpages.
 pub fn run(path: &Path, machine: &MachineSpec, settings: &OfflineSettings) -> Result<Metrics, SweepError> {
     let wrong = |why: String| SweepError::Trace { path: path.to_owned(), why };
     let open = || {

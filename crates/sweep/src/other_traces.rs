@@ -1,4 +1,4 @@
-//! A study of other programs than its file names.
+//! Runs a study on other traces.
 
 use crate::error::SweepError;
 use crate::file::{check_names, file_trace};
@@ -7,11 +7,11 @@ use crate::{layouts, plots, together};
 use std::path::PathBuf;
 
 impl Study {
-    /// The same study of these trace files instead of the streams that it names, and what it then leaves out by name:
-    /// layouts, comparisons and pictures of streams that are not there.
+    /// The study with these trace files instead of its own streams, and the names of what it then leaves out: layouts,
+    /// comparisons and pictures of missing streams.
     ///
     /// # Errors
-    /// If two files have one name, or streams cannot be what the study asks for.
+    /// If two files have the same name, or the streams do not suit the study.
     pub fn on_traces(mut self, traces: &[PathBuf]) -> Result<(Study, Vec<String>), SweepError> {
         let file = self.file.clone();
         let wrong = |why: String| SweepError::Study { file: file.clone(), why };

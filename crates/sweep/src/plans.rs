@@ -1,18 +1,18 @@
-//! The plans of a study's layouts: which are needed, and making those of one stream.
+//! The plans of a study's layouts: which are needed, and how to make those of one stream.
 //!
-//! All planners see the stream in one reading, in which the machines are also simulated as recorded. A plan that may
-//! walk more often than that is tried before it is taken, all of them in one reading; those that do not pay make room
-//! for the planner's next one. So a plan of `search` never walks more often on the stream that it was made from.
+//! One reading of the stream serves all planners; it also simulates the machines as recorded. Plans that must not walk
+//! more often than that are tried before they are taken, all in one reading; those that fail are replaced by the
+//! planner's next candidate. So a plan of `search` never walks more often on its own stream.
 
-use crate::displacement::Moved;
+use crate::displacement::MovedAnalysis;
 use crate::error::SweepError;
 use crate::rounds;
 use crate::study::{LayoutSpec, MachineVariant, Study};
 use pagewalk_layout::objects::Owners;
 use pagewalk_layout::planner::{
-    Candidate, Movables, Planner, PlannerError, PlannerOptions, Seen, Views, at_random, period_of,
+    Candidate, Movables, Planner, PlannerError, PlannerOptions, StreamView, Views, at_random, period_of,
 };
-use pagewalk_layout::rebase::{Bound, Mover, slide};
+use pagewalk_layout::rebase::{Mover, PlanBinding, slide};
 use pagewalk_mm::Small;
 use pagewalk_plan::{DEFAULT_ARENA, Layout, Plan, Program};
 use pagewalk_sim::{Arrangement, DesignSpec, Experiment};
@@ -24,47 +24,47 @@ use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A plan that is needed: of a layout, on a trace, for one machine or for all.
+/// A needed plan: of a layout, on a trace, for one machine or for all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wanted {
-    /// The trace that it is made from, by its place in the study.
+pub struct PlanRequest {
+    /// Index of the trace that it is made from.
     pub trace: usize,
-    /// The layout, by its place.
+    /// Index of the layout.
     pub layout: usize,
-    /// Which draw, where several are drawn.
+    /// The draw, if several are drawn.
     pub draw: u64,
-    /// The machine, by its place; `None` for all.
+    /// Index of the machine; `None` for all.
     pub machine: Option<usize>,
 }
 
-/// A plan that was made.
+/// A finished plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Made {
+pub struct PlanOutput {
     /// The plan's file.
     pub text: String,
     /// What the planner did, in a sentence.
     pub did: String,
 }
 
-impl Wanted {
-    /// The plan under which `machine` runs on a trace; `None` as recorded.
-    pub fn of(study: &Study, trace: usize, layout: usize, draw: u64, machine: usize) -> Option<Wanted> {
+impl PlanRequest {
+    /// The plan under which `machine` runs on a trace; `None` for the recorded layout.
+    pub fn of(study: &Study, trace: usize, layout: usize, draw: u64, machine: usize) -> Option<PlanRequest> {
         let spec = &study.layouts[layout];
         spec.planner?;
         let named = spec.from.as_ref().and_then(|from| study.traces.iter().position(|t| t.name() == from));
         let machine = (!spec.for_all).then_some(machine);
-        Some(Wanted { trace: named.unwrap_or(trace), layout, draw, machine })
+        Some(PlanRequest { trace: named.unwrap_or(trace), layout, draw, machine })
     }
 
-    /// All that a study needs, each once.
-    pub fn all(study: &Study) -> Vec<Wanted> {
-        let mut all: Vec<Wanted> = Vec::new();
+    /// All plans that a study needs, each once.
+    pub fn all(study: &Study) -> Vec<PlanRequest> {
+        let mut all: Vec<PlanRequest> = Vec::new();
         for (number, layout) in study.layouts.iter().enumerate() {
             let traces = study.traces.iter().enumerate().filter(|(_, trace)| layout.is_for(trace.name()));
             for (trace, _) in traces {
                 for draw in 0..layout.count {
                     let machines = 0..study.machines.len();
-                    let of = |machine| Wanted::of(study, trace, number, draw, machine);
+                    let of = |machine| PlanRequest::of(study, trace, number, draw, machine);
                     for wanted in machines.filter_map(of) {
                         if !all.contains(&wanted) {
                             all.push(wanted);
@@ -80,7 +80,7 @@ impl Wanted {
         self.machine.map_or(0..study.machines.len(), |machine| machine..machine + 1)
     }
 
-    /// All that it depends on besides its stream and the program, as text.
+    /// Everything that it depends on besides stream and program, as text.
     pub fn identity(&self, study: &Study) -> String {
         let layout = &study.layouts[self.layout];
         let seed = layout.seed(self.draw);
@@ -90,13 +90,13 @@ impl Wanted {
         format!("plan, {options:?}, room {:?}\n{}", room(study), machines.collect::<Vec<_>>().join("\n"))
     }
 
-    /// For people.
+    /// Its title as text.
     pub fn title(&self, study: &Study) -> String {
         let (layout, machine) = self.names(study);
         machine.map_or(format!("plan {layout}"), |machine| format!("plan {layout} for {machine}"))
     }
 
-    /// The plan's file below the folder of plans: no other plan's, as names of layouts have neither `,` nor `@`.
+    /// The plan's file in the folder of plans; unique, since layout names contain neither `,` nor `@`.
     pub fn file(&self, study: &Study) -> String {
         let (layout, machine) = self.names(study);
         let machine = machine.map_or(String::new(), |machine| format!("@{}", plain(&machine)));
@@ -111,13 +111,13 @@ impl Wanted {
     }
 }
 
-/// A machine with its values.
+/// A machine with its varied values.
 pub fn label(variant: &MachineVariant) -> String {
     let values = variant.parameters.iter().map(|(key, value)| format!(",{key}={value}"));
     format!("{}{}", variant.machine.name, values.collect::<String>())
 }
 
-/// A name as part of a file's: what a file's name is better without as `%` and its bytes, so that two stay two.
+/// A name as part of a file name: problematic bytes become `%` and hex, so that names stay distinct.
 fn plain(name: &str) -> String {
     let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"._-+,=".contains(&b);
     let bytes = name.bytes().enumerate();
@@ -128,35 +128,35 @@ fn plain(name: &str) -> String {
     plain.collect()
 }
 
-/// A stream that plans are made from.
+/// A stream to make plans from.
 pub struct From<'a> {
     /// The study.
     pub study: &'a Study,
-    /// Its header and events.
+    /// The stream's header and events.
     pub events: &'a Events,
-    /// Where work is done.
+    /// The threads to work on.
     pub pool: &'a ThreadPool,
 }
 
-/// A plan in the making.
-struct Making {
-    wanted: Wanted,
+/// A plan being made.
+struct PlanTrial {
+    wanted: PlanRequest,
     candidates: Vec<Candidate>,
-    /// The candidate that may be taken.
+    /// The present candidate.
     now: usize,
-    /// Whether that is decided.
+    /// Whether it has been accepted.
     taken: bool,
 }
 
 impl From<'_> {
-    /// Makes plans from the stream that `open` opens, again and again.
+    /// Makes plans from the stream that `open` opens, several times.
     pub fn make<S: Source + Send>(
         &self,
-        wanted: &[Wanted],
+        wanted: &[PlanRequest],
         open: impl Fn() -> Result<S, SweepError>,
         wrong: impl Fn(String) -> SweepError,
-    ) -> Result<Vec<(Wanted, Made)>, SweepError> {
-        let (drawn, planned): (Vec<Wanted>, Vec<Wanted>) =
+    ) -> Result<Vec<(PlanRequest, PlanOutput)>, SweepError> {
+        let (drawn, planned): (Vec<PlanRequest>, Vec<PlanRequest>) =
             wanted.iter().partition(|wanted| self.layout(wanted).is_drawn());
         let failed = |error: PlannerError| wrong(error.to_string());
         let mut made = Vec::new();
@@ -172,17 +172,17 @@ impl From<'_> {
         for wanted in planned {
             let options = self.layout(&wanted).planner.expect("it is planned");
             let chosen = seen.choose(wanted.machines(self.study), &options).map_err(failed)?;
-            making.push(Making { wanted, candidates: chosen.candidates, now: 0, taken: false });
+            making.push(PlanTrial { wanted, candidates: chosen.candidates, now: 0, taken: false });
         }
         drop(seen);
         while self.try_next(&mut making, &recorded, &open, &wrong)? {}
-        for Making { wanted, mut candidates, now, .. } in making {
+        for PlanTrial { wanted, mut candidates, now, .. } in making {
             made.push((wanted, self.made(&wanted, candidates.swap_remove(now)).map_err(&wrong)?));
         }
         Ok(made)
     }
 
-    fn layout(&self, wanted: &Wanted) -> &LayoutSpec {
+    fn layout(&self, wanted: &PlanRequest) -> &LayoutSpec {
         &self.study.layouts[wanted.layout]
     }
 
@@ -190,7 +190,7 @@ impl From<'_> {
         self.study.machines.iter().map(|variant| variant.machine.clone()).collect()
     }
 
-    fn drawn(&self, wanted: &Wanted) -> Result<Candidate, PlannerError> {
+    fn drawn(&self, wanted: &PlanRequest) -> Result<Candidate, PlannerError> {
         let mut owners = Owners::new(&self.events.header);
         for (running, event) in self.events.in_order() {
             if running {
@@ -202,14 +202,14 @@ impl From<'_> {
         at_random(&Movables::new(&owners), period_of(&self.specs()), seed)
     }
 
-    /// What planners see, and each machine's walks as recorded.
+    /// What planners need, and each machine's walks as recorded.
     fn see<S: Source + Send>(
         &self,
-        wanted: &[Wanted],
+        wanted: &[PlanRequest],
         source: S,
         wrong: &impl Fn(String) -> SweepError,
-    ) -> Result<(Seen, Vec<u64>), SweepError> {
-        let planner = |wanted: &Wanted| self.layout(wanted).planner.map(|options| options.planner);
+    ) -> Result<(StreamView, Vec<u64>), SweepError> {
+        let planner = |wanted: &PlanRequest| self.layout(wanted).planner.map(|options| options.planner);
         let planners: Vec<Planner> = wanted.iter().filter_map(planner).collect();
         let machines = self.specs();
         let room = room(self.study).unwrap_or(0);
@@ -221,10 +221,10 @@ impl From<'_> {
         Ok((views.finish(), walks(&mut recorded)))
     }
 
-    /// Simulates plans that have to pay and were not tried yet; says whether there were any.
+    /// Simulates untried plans that must pay; returns whether there were any.
     fn try_next<S: Source + Send>(
         &self,
-        making: &mut [Making],
+        making: &mut [PlanTrial],
         recorded: &[u64],
         open: &impl Fn() -> Result<S, SweepError>,
         wrong: &impl Fn(String) -> SweepError,
@@ -237,7 +237,7 @@ impl From<'_> {
             }
             let (_, bound) = self.placed(&one.wanted, one.candidates[one.now].clone()).map_err(wrong)?;
             let planned = experiment(&self.specs()[one.wanted.machines(self.study)]).map_err(wrong)?;
-            tried.push((one, Moved::new(Some(Mover::new(&bound, &self.events.header)), planned)));
+            tried.push((one, MovedAnalysis::new(Some(Mover::new(&bound, &self.events.header)), planned)));
         }
         if tried.is_empty() {
             return Ok(false);
@@ -266,7 +266,7 @@ impl From<'_> {
     }
 
     /// A layout, moved to where the stream has room for it.
-    fn placed(&self, wanted: &Wanted, candidate: Candidate) -> Result<(Layout, Bound), String> {
+    fn placed(&self, wanted: &PlanRequest, candidate: Candidate) -> Result<(Layout, PlanBinding), String> {
         let planner = self.layout(wanted).planner.map_or("", |options| options.planner.name());
         let machines = &self.study.machines[wanted.machines(self.study)];
         let mut layout = Layout {
@@ -279,18 +279,18 @@ impl From<'_> {
         bound.map(|bound| (layout, bound)).map_err(|error| error.to_string())
     }
 
-    fn made(&self, wanted: &Wanted, candidate: Candidate) -> Result<Made, String> {
+    fn made(&self, wanted: &PlanRequest, candidate: Candidate) -> Result<PlanOutput, String> {
         let did = candidate.did.clone();
         let layout = Some(self.placed(wanted, candidate)?.0);
         let path = self.events.header.program.clone();
         let plan = Plan { layout, ..Plan::of(Program { path, build_id: None, arguments: Vec::new() }) };
-        Ok(Made { text: plan.to_toml(), did })
+        Ok(PlanOutput { text: plan.to_toml(), did })
     }
 }
 
 /// A layout with a stream's events.
-pub fn bind(layout: &Layout, events: &Events) -> Result<Bound, String> {
-    Bound::new(layout, &events.header, events.in_order()).map_err(|error| error.to_string())
+pub fn bind(layout: &Layout, events: &Events) -> Result<PlanBinding, String> {
+    PlanBinding::new(layout, &events.header, events.in_order()).map_err(|error| error.to_string())
 }
 
 /// Machines with base pages alone.
@@ -303,8 +303,7 @@ fn walks(experiment: &mut Experiment) -> Vec<u64> {
     experiment.finish().iter().map(|counts| counts.walks()).collect()
 }
 
-/// Reuses that are kept of a stream. One reading serves all plans: it is the most that one of the study asks for,
-/// whichever are still to be made.
+/// The room for reuses: one reading serves all plans, so it is the largest of the study.
 fn room(study: &Study) -> Option<usize> {
     study.layouts.iter().map(|layout| layout.room).max()
 }

@@ -1,4 +1,4 @@
-//! Checking the pictures that a study asks for.
+//! Checks the pictures that a study asks for.
 
 use crate::selection::of_metrics;
 use crate::study::Study;
@@ -8,10 +8,10 @@ use pagewalk_translate::SoftwareSpec;
 use pagewalk_units::names::{choice, closest, meant};
 use std::collections::HashSet;
 
-/// What tells machines apart besides varied keys.
+/// What distinguishes machines besides varied keys.
 const NAMES: [&str; 5] = ["trace", "machine", "os", "structure", "layout"];
 
-/// Whether the study has what is drawn.
+/// Checks that the study has what is drawn.
 pub fn check(plot: &Plot, study: &Study) -> Result<(), String> {
     let inside = |why: String| format!("plot \"{}\": {why}", plot.title);
     let Some((variant, under)) = study.cells().next() else {
@@ -53,7 +53,7 @@ pub fn check(plot: &Plot, study: &Study) -> Result<(), String> {
     }
 }
 
-/// Whether what the picture is to be of is there.
+/// Checks that the selected values exist.
 fn check_values(plot: &Plot, study: &Study) -> Result<(), String> {
     for (key, value) in &plot.at {
         let values = values_of(key, study);
@@ -65,7 +65,7 @@ fn check_values(plot: &Plot, study: &Study) -> Result<(), String> {
     Ok(())
 }
 
-/// All values of what tells machines apart, each once.
+/// All values of a distinguishing key, each once.
 fn values_of(key: &str, study: &Study) -> Vec<String> {
     let mut values: Vec<String> = match key {
         "trace" => study.traces.iter().map(|trace| trace.name().to_owned()).collect(),
@@ -82,7 +82,7 @@ fn values_of(key: &str, study: &Study) -> Vec<String> {
     values
 }
 
-/// Counters that some machine has. Bars have no lines, and no logarithms: their parts add up.
+/// Counters that some machine has. Bars have no lines and no logarithms: their parts add up.
 fn counters_of_all(plot: &Plot, study: &Study) -> Result<Vec<String>, String> {
     let machine = Plot::MACHINE;
     if plot.lines.is_some() || plot.logarithmic {
@@ -97,7 +97,7 @@ fn counters_of_all(plot: &Plot, study: &Study) -> Result<Vec<String>, String> {
     Ok(all)
 }
 
-/// Over time only partitions that move are known.
+/// Over time, only moving partitions are known.
 fn check_over_time(plot: &Plot, study: &Study) -> Result<(), String> {
     let (time, partition) = (Plot::TIME, Plot::PARTITION);
     if plot.y != [partition] || plot.logarithmic {

@@ -1,16 +1,17 @@
-//! One stream to many analyses on all threads.
+//! Passes one stream to many analyses on all threads.
 //!
-//! In each round every analysis takes the same stretch while the next one is decoded; rounds end together. Which thread
-//! does what makes no difference: an analysis takes all stretches in order, and shares nothing with the others.
+//! In each round every analysis processes the same stretch while the next one is decoded; rounds end together. The
+//! assignment to threads does not matter: an analysis processes all stretches in order and shares nothing.
 
 use pagewalk_trace::{Analysis, Stretch};
 use rayon::prelude::*;
 
-/// Records of a stretch: a few megabytes, and some milliseconds of work, beside which the end of a round costs nothing.
+/// Records per stretch: a few megabytes and some milliseconds of work, so that ending a round costs nothing in
+/// comparison.
 const STRETCH: usize = 1 << 18;
 
-/// Hands the whole stream that `read` reads on, stretch by stretch, to every analysis, on the threads of the pool that
-/// this runs in. `read` is given how many records a stretch is to have, and says whether there were any.
+/// Passes the stream from `read`, stretch by stretch, to every analysis, on the current thread pool. `read` gets the
+/// number of records for a stretch, and returns whether there were any.
 pub fn run<E: Send>(
     mut read: impl FnMut(&mut Stretch, usize) -> Result<bool, E> + Send,
     analyses: &mut [&mut dyn Analysis],

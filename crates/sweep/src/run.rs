@@ -1,14 +1,14 @@
-//! Doing what a study asks for: finding out what is still to be done, doing it, and gathering the result.
+//! Runs a study: finds unfinished work, does it, and gathers the result.
 
 use crate::counts::{CurveCounts, FamilyCounts};
 use crate::error::SweepError;
 use crate::metrics::unpriced;
-use crate::moved_streams::{Laid, LaidTask};
-use crate::plans::{From, Made, Wanted, label};
+use crate::moved_streams::{LayoutRuns, LayoutTask};
+use crate::plans::{From, PlanOutput, PlanRequest, label};
 use crate::store::{Key, Store, write_whole};
 use crate::stream::Stream;
 use crate::study::{FamilySpec, Study, serves_name};
-use crate::task::{self, Outcome, Running, Task};
+use crate::task::{self, RunningTask, Task, TaskOutcome};
 use crate::{compare, offline, rounds};
 use pagewalk_report::sweep::schema::{
     CurveCell, FamilyCell, FamilySize, LayoutPlanRow, MachineCell, SWEEP_SCHEMA, SweepResult,
@@ -25,9 +25,9 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Who is told how the work goes on.
+/// Receives progress.
 pub trait Progress: Sync {
-    /// So many bytes of traces were read since the last call.
+    /// This many more bytes of traces were read.
     fn bytes(&self, bytes: u64);
 }
 
@@ -35,30 +35,30 @@ pub trait Progress: Sync {
 pub struct Options<'a> {
     /// Version of pagewalk, for the result.
     pub version: &'a str,
-    /// What tells this program from others that simulate differently: a hash of its file.
+    /// Identifies this build of the program: a hash of its file.
     pub tool: String,
-    /// Threads that work at one time; at least 1.
+    /// Worker threads; at least 1.
     pub threads: usize,
-    /// Where units of work that ended are kept.
+    /// The folder of finished units.
     pub units: PathBuf,
-    /// Where plans of layouts are written.
+    /// The folder for plans of layouts.
     pub plans: PathBuf,
 }
 
-/// What of a study over one stream is still to be done.
+/// The unfinished work over one stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Remaining {
+pub struct RemainingWork {
     /// The trace's name.
     pub trace: String,
     /// Bytes of its file.
     pub bytes: u64,
-    /// What is to be done, for people.
+    /// The unfinished tasks, as text.
     pub tasks: Vec<String>,
-    /// How much was done before.
+    /// How many tasks are finished.
     pub done: usize,
 }
 
-/// A study with its streams: some of the work may be done already.
+/// A study with its streams; some work may be finished already.
 pub struct Sweep<'a> {
     study: &'a Study,
     options: Options<'a>,
@@ -66,14 +66,14 @@ pub struct Sweep<'a> {
     streams: Vec<Stream>,
     tasks: Vec<Task<'a>>,
     /// By stream and task.
-    outcomes: Vec<Vec<Option<Outcome>>>,
-    /// The plans that layouts need, each once it is made.
-    plans: Vec<(Wanted, Option<Made>)>,
+    outcomes: Vec<Vec<Option<TaskOutcome>>>,
+    /// The plans that layouts need, each once made.
+    plans: Vec<(PlanRequest, Option<PlanOutput>)>,
 }
 
 impl<'a> Sweep<'a> {
-    /// Looks at the streams, one for each trace of the study in its order, and at what was kept of earlier runs. A
-    /// trace has one file, or several where processes take turns. Cost: reads every file once, for its hash.
+    /// Examines the streams, one per trace of the study in its order, and the results of earlier runs. A trace has one
+    /// file, or several if processes take turns. Cost: reads every file once, for its hash.
     pub fn new(
         study: &'a Study,
         traces: &[Vec<PathBuf>],
@@ -89,18 +89,19 @@ impl<'a> Sweep<'a> {
         let mut sweep =
             Sweep { study, options, store, streams, tasks, outcomes: Vec::new(), plans: Vec::new() };
         sweep.plans =
-            Wanted::all(study).into_iter().map(|wanted| (wanted, sweep.kept_plan(&wanted))).collect();
+            PlanRequest::all(study).into_iter().map(|wanted| (wanted, sweep.kept_plan(&wanted))).collect();
         sweep.look_up();
         Ok(sweep)
     }
 
-    /// Finds what earlier runs kept.
+    /// Loads what earlier runs kept.
     fn look_up(&mut self) {
-        let of_stream = |stream| (0..self.tasks.len()).map(|task| self.kept(stream, task)).collect();
+        let of_stream =
+            |stream| (0..self.tasks.len()).map(|task| self.stored_outcome(stream, task)).collect();
         self.outcomes = (0..self.streams.len()).map(of_stream).collect();
     }
 
-    /// The key of a task over a stream; `None` while its plan is not made.
+    /// The key of a task over a stream; `None` until its plan is made.
     fn key(&self, stream: usize, task: usize) -> Option<Key> {
         let about = &self.streams[stream].about;
         let plan = match self.plan_of(stream, &self.tasks[task]) {
@@ -110,32 +111,32 @@ impl<'a> Sweep<'a> {
         Some(Key::new(&self.options.tool, &about.fingerprint, self.tasks[task].identity(&about.thp, plan)))
     }
 
-    /// The plan of a task over a stream, if it is made; `None` outside where it needs none.
-    fn plan_of(&self, stream: usize, task: &Task<'_>) -> Option<Option<&Made>> {
+    /// The plan of a task over a stream, if it is made; an inner `None` if it needs none.
+    fn plan_of(&self, stream: usize, task: &Task<'_>) -> Option<Option<&PlanOutput>> {
         let Task::Laid(_, laying) = task else { return None };
-        let wanted = Wanted::of(self.study, stream, laying.layout, laying.draw, laying.machine)?;
+        let wanted = PlanRequest::of(self.study, stream, laying.layout, laying.draw, laying.machine)?;
         let found = self.plans.iter().find(|(known, _)| *known == wanted);
         Some(found.and_then(|(_, made)| made.as_ref()))
     }
 
-    fn plan_key(&self, wanted: &Wanted) -> Key {
+    fn plan_key(&self, wanted: &PlanRequest) -> Key {
         let about = &self.streams[wanted.trace].about;
         Key::new(&self.options.tool, &about.fingerprint, wanted.identity(self.study))
     }
 
-    fn kept_plan(&self, wanted: &Wanted) -> Option<Made> {
+    fn kept_plan(&self, wanted: &PlanRequest) -> Option<PlanOutput> {
         match self.store.get(&self.plan_key(wanted)) {
-            Some(Outcome::Plan(made)) => Some(made),
+            Some(TaskOutcome::Plan(made)) => Some(made),
             _ => None,
         }
     }
 
-    /// What an earlier run kept. A file that somebody changed may hold the outcome of another task: it is done again.
-    fn kept(&self, stream: usize, task: usize) -> Option<Outcome> {
+    /// The outcome of an earlier run. A tampered file may hold another task's outcome: then the task runs again.
+    fn stored_outcome(&self, stream: usize, task: usize) -> Option<TaskOutcome> {
         self.store.get(&self.key(stream, task)?).filter(|outcome| outcome.fits(&self.tasks[task]))
     }
 
-    /// What is to be done over a stream, by number.
+    /// The unfinished tasks over a stream, by number.
     fn waiting(&self, stream: usize) -> Vec<usize> {
         let name = &self.streams[stream].about.name;
         let is_waiting =
@@ -143,8 +144,8 @@ impl<'a> Sweep<'a> {
         (0..self.tasks.len()).filter(is_waiting).collect()
     }
 
-    /// What is still to be done, by trace.
-    pub fn remaining(&self) -> Vec<Remaining> {
+    /// The unfinished work, by trace.
+    pub fn remaining(&self) -> Vec<RemainingWork> {
         let of_stream = |(number, stream): (usize, &Stream)| {
             let name = &stream.about.name;
             let plans: Vec<_> = self.plans.iter().filter(|(wanted, _)| wanted.trace == number).collect();
@@ -152,19 +153,19 @@ impl<'a> Sweep<'a> {
             let unmade = plans.iter().filter(|(_, made)| made.is_none());
             let mut tasks: Vec<String> = unmade.map(|(wanted, _)| wanted.title(self.study)).collect();
             tasks.extend(self.waiting(number).into_iter().map(|task| self.tasks[task].title()));
-            Remaining { trace: name.clone(), bytes: stream.bytes, done: of - tasks.len(), tasks }
+            RemainingWork { trace: name.clone(), bytes: stream.bytes, done: of - tasks.len(), tasks }
         };
         self.streams.iter().enumerate().map(of_stream).collect()
     }
 
-    /// Does what is still to be done, and gathers the result. What ended is kept even if something else fails.
+    /// Does the unfinished work, and gathers the result. Finished units are kept even if something else fails.
     pub fn run(mut self, progress: &dyn Progress) -> Result<SweepResult, SweepError> {
         let threads = self.options.threads.max(1);
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
         let pool = pool.map_err(|e| SweepError::Threads(e.to_string()))?;
         if self.plans.iter().any(|(_, made)| made.is_none()) {
             (0..self.streams.len()).try_for_each(|stream| self.make_plans(stream, &pool, progress))?;
-            // Now that plans are known, what was done under them is too.
+            // With the plans known, finds what was done under them.
             self.look_up();
         }
         self.write_plans()?;
@@ -195,13 +196,13 @@ impl<'a> Sweep<'a> {
         Ok(self.result())
     }
 
-    /// All remaining tasks over one stream.
+    /// Runs all unfinished tasks over one stream.
     fn run_stream(
         &self,
         stream: usize,
         pool: &ThreadPool,
         progress: &dyn Progress,
-    ) -> Result<Vec<(usize, Outcome)>, SweepError> {
+    ) -> Result<Vec<(usize, TaskOutcome)>, SweepError> {
         let Stream { files, turns, thp, .. } = &self.streams[stream];
         let wrong = |file: usize, why: String| SweepError::Trace { path: files[file].clone(), why };
         let remaining = self.waiting(stream).into_iter().map(|task| (task, self.tasks[task]));
@@ -211,16 +212,16 @@ impl<'a> Sweep<'a> {
             remaining.into_iter().partition(|(_, task)| task.offline().is_some());
         let open = |file: usize| {
             let opened = File::open(&files[file]).map_err(|e| wrong(file, e.to_string()))?;
-            Reader::new(Counted { file: opened, progress }).map_err(|e| wrong(file, e.to_string()))
+            Reader::new(CountingFile { file: opened, progress }).map_err(|e| wrong(file, e.to_string()))
         };
         let mut sources = (0..files.len()).map(open).collect::<Result<Vec<_>, SweepError>>()?;
         let origins: Vec<Origin> = sources.iter().map(|source| source.header().origin).collect();
-        let mut running = Running::start(&once, &origins, *thp, turns.is_some(), self.options.threads)
+        let mut running = RunningTask::start(&once, &origins, *thp, turns.is_some(), self.options.threads)
             .map_err(|e| wrong(0, e.to_string()))?;
         let mut laid = self.start_laid(stream, &laid)?;
         let mut analyses: Vec<&mut dyn Analysis> =
             running.iter_mut().map(|running| running as &mut dyn Analysis).collect();
-        analyses.extend(laid.iter_mut().flat_map(Laid::parts));
+        analyses.extend(laid.iter_mut().flat_map(LayoutRuns::parts));
         if !analyses.is_empty() {
             let played = match turns {
                 None => {
@@ -236,11 +237,12 @@ impl<'a> Sweep<'a> {
             };
             played.map_err(|(file, error)| wrong(file, error.to_string()))?;
         }
-        let mut outcomes: Vec<(usize, Outcome)> = running.into_iter().flat_map(Running::finish).collect();
-        outcomes.extend(laid.into_iter().flat_map(Laid::finish));
+        let mut outcomes: Vec<(usize, TaskOutcome)> =
+            running.into_iter().flat_map(RunningTask::finish).collect();
+        outcomes.extend(laid.into_iter().flat_map(LayoutRuns::finish));
         let mut without_price = None;
         for (task, outcome) in &outcomes {
-            if let (Task::Machine(variant, _) | Task::Laid(variant, _), Outcome::Machine(metrics, _)) =
+            if let (Task::Machine(variant, _) | Task::Laid(variant, _), TaskOutcome::Machine(metrics, _)) =
                 (&self.tasks[*task], outcome)
                 && let Some(why) = unpriced(&variant.machine, metrics)
             {
@@ -251,28 +253,29 @@ impl<'a> Sweep<'a> {
         }
         let replay = |(number, task): &(usize, Task<'_>)| {
             let (machine, settings) = task.offline().expect("it is replayed");
-            let outcome = Outcome::Machine(offline::run(&files[0], machine, &settings)?, Vec::new());
+            let outcome = TaskOutcome::Machine(offline::run(&files[0], machine, &settings)?, Vec::new());
             self.store.put(self.key(stream, *number).expect("it has no plan"), &outcome)?;
             Ok((*number, outcome))
         };
         let found: Result<Vec<_>, SweepError> = pool.install(|| replayed.par_iter().map(replay).collect());
         outcomes.extend(found?);
-        // The others were worth keeping.
+        // The others are kept.
         match without_price {
             Some(why) => Err(SweepError::Study { file: self.study.file.clone(), why }),
             None => Ok(outcomes),
         }
     }
 
-    /// Makes the plans that come from one stream and were not kept.
+    /// Makes the missing plans of one stream.
     fn make_plans(
         &mut self,
         stream: usize,
         pool: &ThreadPool,
         progress: &dyn Progress,
     ) -> Result<(), SweepError> {
-        let of_stream = |(wanted, made): &(Wanted, Option<Made>)| wanted.trace == stream && made.is_none();
-        let wanted: Vec<Wanted> =
+        let of_stream =
+            |(wanted, made): &(PlanRequest, Option<PlanOutput>)| wanted.trace == stream && made.is_none();
+        let wanted: Vec<PlanRequest> =
             self.plans.iter().filter(|one| of_stream(one)).map(|(wanted, _)| *wanted).collect();
         if wanted.is_empty() {
             return Ok(());
@@ -281,11 +284,11 @@ impl<'a> Sweep<'a> {
         let wrong = |why: String| SweepError::Trace { path: path.clone(), why };
         let open = || {
             let file = File::open(path).map_err(|e| wrong(e.to_string()))?;
-            Reader::new(Counted { file, progress }).map_err(|e| wrong(e.to_string()))
+            Reader::new(CountingFile { file, progress }).map_err(|e| wrong(e.to_string()))
         };
         let from = From { study: self.study, events: &self.events(stream)?, pool };
         for (wanted, made) in from.make(&wanted, open, wrong)? {
-            self.store.put(self.plan_key(&wanted), &Outcome::Plan(made.clone()))?;
+            self.store.put(self.plan_key(&wanted), &TaskOutcome::Plan(made.clone()))?;
             let place = self.plans.iter_mut().find(|(known, _)| *known == wanted);
             place.expect("it was asked for").1 = Some(made);
         }
@@ -301,7 +304,7 @@ impl<'a> Sweep<'a> {
         )
     }
 
-    /// What a stream that is one process maps where.
+    /// The header and events of a single process's stream.
     fn events(&self, stream: usize) -> Result<Events, SweepError> {
         let path = &self.streams[stream].files[0];
         let wrong = |why: String| SweepError::Trace { path: path.clone(), why };
@@ -309,19 +312,23 @@ impl<'a> Sweep<'a> {
         events(BufReader::with_capacity(1 << 20, file), Event::moves_memory).map_err(|e| wrong(e.to_string()))
     }
 
-    /// Machines under layouts; `None` where there are none.
-    fn start_laid(&self, stream: usize, tasks: &[(usize, Task<'a>)]) -> Result<Option<Laid>, SweepError> {
+    /// Machines under layouts; `None` if there are none.
+    fn start_laid(
+        &self,
+        stream: usize,
+        tasks: &[(usize, Task<'a>)],
+    ) -> Result<Option<LayoutRuns>, SweepError> {
         if tasks.is_empty() {
             return Ok(None);
         }
         let laid = |(number, task): &(usize, Task<'a>)| {
             let Task::Laid(machine, _) = task else { unreachable!("they were chosen so") };
             let made = self.plan_of(stream, task).map(|made| made.expect("all plans were made"));
-            LaidTask { number: *number, machine, plan: made.map(|made| made.text.as_str()) }
+            LayoutTask { number: *number, machine, plan: made.map(|made| made.text.as_str()) }
         };
-        let tasks: Vec<LaidTask<'_>> = tasks.iter().map(laid).collect();
+        let tasks: Vec<LayoutTask<'_>> = tasks.iter().map(laid).collect();
         let wrong = |why: String| SweepError::Trace { path: self.streams[stream].files[0].clone(), why };
-        Laid::start(&tasks, &self.events(stream)?, wrong).map(Some)
+        LayoutRuns::start(&tasks, &self.events(stream)?, wrong).map(Some)
     }
 
     fn result(self) -> SweepResult {
@@ -330,7 +337,7 @@ impl<'a> Sweep<'a> {
             let name = &self.streams[trace].about.name;
             for (task, outcome) in self.tasks.iter().zip(outcomes).filter(|(task, _)| task.is_for(name)) {
                 match (task, outcome.expect("all tasks ended")) {
-                    (Task::Laid(variant, laying), Outcome::Machine(metrics, partition)) => {
+                    (Task::Laid(variant, laying), TaskOutcome::Machine(metrics, partition)) => {
                         machines.push(MachineCell {
                             trace,
                             machine: variant.machine.name.clone(),
@@ -343,31 +350,30 @@ impl<'a> Sweep<'a> {
                             partition,
                         })
                     }
-                    (Task::Machine(variant, (kernel, structure)), Outcome::Machine(metrics, partition)) => {
-                        machines.push(MachineCell {
+                    (Task::Machine(variant, system), TaskOutcome::Machine(metrics, partition)) => machines
+                        .push(MachineCell {
                             trace,
                             machine: variant.machine.name.clone(),
-                            os: kernel.map(|kernel| kernel.name.clone()),
-                            structure: structure.map(|structure| structure.name.clone()),
+                            os: system.0.map(|kernel| kernel.name.clone()),
+                            structure: system.1.map(|structure| structure.name.clone()),
                             layout: None,
                             layout_seed: None,
                             parameters: variant.parameters.clone(),
                             metrics,
                             partition,
-                        })
-                    }
-                    (Task::Family(serves), Outcome::Family(counts)) => {
+                        }),
+                    (Task::Family(serves), TaskOutcome::Family(counts)) => {
                         let spec = self.study.family.as_ref().expect("the study has this task");
                         families.push(family_cell(trace, serves_name(*serves), spec, &counts));
                     }
-                    (Task::Curve(serves) | Task::Sampled(serves, _), Outcome::Curve(counts)) => {
+                    (Task::Curve(serves) | Task::Sampled(serves, _), TaskOutcome::Curve(counts)) => {
                         curves.push(curve_cell(trace, serves_name(*serves), counts));
                     }
                     (task, _) => unreachable!("`{}` was given an outcome that fits", task.title()),
                 }
             }
         }
-        let plan = |(wanted, made): (Wanted, Option<Made>)| LayoutPlanRow {
+        let plan = |(wanted, made): (PlanRequest, Option<PlanOutput>)| LayoutPlanRow {
             trace: wanted.trace,
             layout: self.study.layouts[wanted.layout].name.clone(),
             layout_seed: self.study.layouts[wanted.layout].seed(wanted.draw),
@@ -390,8 +396,8 @@ impl<'a> Sweep<'a> {
             published: self.study.published.clone(),
             plots: self.study.plots.clone(),
         };
-        result.comparisons =
-            self.study.compare.iter().map(|compare| compare::found(compare, &result)).collect();
+        let compared = self.study.compare.iter().map(|spec| compare::evaluate(spec, &result));
+        result.comparisons = compared.collect();
         result
     }
 }
@@ -421,13 +427,13 @@ fn curve_cell(trace: usize, serves: &str, counts: CurveCounts) -> CurveCell {
     CurveCell { trace, serves: serves.to_owned(), references, method, entries, misses, standard_errors }
 }
 
-/// A file that tells how much of it was read.
-struct Counted<'a> {
+/// A file that reports how much of it was read.
+struct CountingFile<'a> {
     file: File,
     progress: &'a dyn Progress,
 }
 
-impl Read for Counted<'_> {
+impl Read for CountingFile<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let read = self.file.read(buffer)?;
         self.progress.bytes(read as u64);

@@ -3,17 +3,17 @@
 use pagewalk_units::names::{choice, choice_of_many};
 use serde::Deserialize;
 
-/// Numbers: `"1..64"`, both ends meant, or a list.
+/// Numbers: `"1..64"`, inclusive, or a list.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged, expecting = "give a range such as \"1..64\", or a list such as [1, 4]")]
 pub enum Numbers {
     /// A range as text.
     Range(String),
-    /// One by one.
+    /// A list.
     List(Vec<u32>),
 }
 
-/// The members of `known` that `numbers` names, ascending; all where there are none named. `what` says what is known.
+/// The members of `known` that `numbers` selects, ascending; all by default. `what` describes the known ones.
 pub fn numbers(key: &str, numbers: Option<Numbers>, known: &[u32], what: &str) -> Result<Vec<u32>, String> {
     let member = |number: u32| {
         if known.contains(&number) { Ok(number) } else { Err(format!("{key}: {number}: choose {what}")) }
@@ -39,7 +39,7 @@ pub fn numbers(key: &str, numbers: Option<Numbers>, known: &[u32], what: &str) -
     if chosen.is_empty() { Err(format!("{key}: none is chosen: choose {what}")) } else { Ok(chosen) }
 }
 
-/// What `name` stands for.
+/// The value with this name.
 pub fn one<T: Copy>(key: &str, name: &str, known: &[(&str, T)]) -> Result<T, String> {
     let found = known.iter().find(|(known, _)| *known == name);
     found.map(|&(_, value)| value).ok_or_else(|| {
@@ -48,17 +48,17 @@ pub fn one<T: Copy>(key: &str, name: &str, known: &[(&str, T)]) -> Result<T, Str
     })
 }
 
-/// What to choose instead of a name of the study's own; `from` is the key that would have such names.
+/// The choices instead of an unknown name of the study's own; `from` is the key that would define such names.
 pub fn choice_of_study(asked: &str, known: &[&str], from: &str) -> String {
     if known.is_empty() { format!("choose from none: see {from}") } else { choice(asked, known) }
 }
 
-/// What to choose instead of a metric that there is not.
+/// The choices instead of an unknown metric.
 pub fn of_metrics(asked: &str, known: &[String]) -> String {
     choice_of_many(asked, known.iter().map(String::as_str), "`pagewalk simulate --json`")
 }
 
-/// What the names stand for, in the order of `known`; at least one.
+/// The values with these names, in the order of `known`; at least one.
 pub fn several<T: Copy + PartialEq>(
     key: &str,
     names: &[String],

@@ -3,19 +3,19 @@
 use crate::study::MachineVariant;
 use pagewalk_layout::evictions::{ArraySpec, Side};
 use pagewalk_layout::planner::reuses::last_level;
-use pagewalk_layout::splits::Split;
+use pagewalk_layout::splits::LaneCounts;
 use pagewalk_report::metrics::{record, record_count};
 use pagewalk_report::schema::{Metrics, Number};
 use pagewalk_translate::TlbSpec;
 
-/// The arrays of the last level that have sets, and an entry for each page.
+/// The last-level arrays that have sets, with one page per entry.
 pub fn arrays(variant: &MachineVariant) -> impl Iterator<Item = ArraySpec> {
     let by_page = |tlb: &&TlbSpec| tlb.pages_per_entry == 1 && tlb.coalesce.is_none();
     last_level(&variant.machine).into_iter().filter(by_page).filter_map(ArraySpec::of)
 }
 
-/// Adds what the sets of a machine's last level cost, array by array and in all, under names of the registry.
-pub fn add_splits<'a>(metrics: &mut Metrics, splits: impl Iterator<Item = (&'a str, &'a Split)>) {
+/// Adds what the sets of a machine's last level cost, by array and in total, under names of the registry.
+pub fn add_splits<'a>(metrics: &mut Metrics, splits: impl Iterator<Item = (&'a str, &'a LaneCounts)>) {
     for (array, split) in splits {
         for (name, count) in counts(split) {
             record_count(metrics, format!("last_level.{array}.{name}"), count);
@@ -34,7 +34,7 @@ pub fn add_splits<'a>(metrics: &mut Metrics, splits: impl Iterator<Item = (&'a s
     }
 }
 
-fn counts(split: &Split) -> [(&'static str, u64); 10] {
+fn counts(split: &LaneCounts) -> [(&'static str, u64); 10] {
     let misses = &split.misses;
     let of = |victimiser: Side, victim: Side| split.evictions[victimiser as usize][victim as usize];
     [
@@ -51,10 +51,10 @@ fn counts(split: &Split) -> [(&'static str, u64); 10] {
     ]
 }
 
-/// Names of what [`add_splits`] adds for a machine.
+/// The names that [`add_splits`] adds for a machine.
 pub fn split_names(variant: &MachineVariant) -> Vec<String> {
     let arrays: Vec<ArraySpec> = arrays(variant).collect();
-    let none = Split::default();
+    let none = LaneCounts::default();
     let mut metrics = Metrics::new();
     add_splits(&mut metrics, arrays.iter().map(|array| (array.name.as_str(), &none)));
     metrics.into_keys().collect()
@@ -69,7 +69,7 @@ mod tests {
     #[test]
     fn the_registry_has_these_names_and_no_others() {
         let mut metrics = Metrics::new();
-        add_splits(&mut metrics, [("l2", &Split::default())].into_iter());
+        add_splits(&mut metrics, [("l2", &LaneCounts::default())].into_iter());
         let named: BTreeSet<&str> =
             metrics.keys().map(|name| find(name).expect("it was recorded").id).collect();
         let of_sets = |id: &&str| id.starts_with("last_level.");

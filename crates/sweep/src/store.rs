@@ -1,12 +1,11 @@
-//! Units of work that ended, kept as files.
+//! Finished units of work, kept as files.
 //!
-//! A unit's file is named by a hash of all that its outcome depends on, and repeats it inside: the program that
-//! simulated, the stream's bytes, and what was simulated. It is written under another name, then renamed, so a
-//! file with a unit's name is whole. What cannot be read, or says that it is of something else, counts as not
-//! there.
+//! A unit's file is named by a hash of everything that its outcome depends on, and repeats that inside: the simulating
+//! program, the stream's bytes, and what was simulated. It is written under another name and then renamed, so a file
+//! with a unit's name is complete. Unreadable or mismatching files count as missing.
 
 use crate::error::SweepError;
-use crate::task::Outcome;
+use crate::task::TaskOutcome;
 use serde::{Deserialize, Serialize};
 use std::fs::Permissions;
 use std::io::Write;
@@ -14,18 +13,18 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use tempfile::Builder;
 
-/// Changes when the meaning of kept outcomes does.
+/// Changes when the meaning of kept outcomes changes.
 const SCHEMA: &str = "pagewalk.sweep.unit/1";
 
-/// All that an outcome depends on.
+/// Everything that an outcome depends on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Key {
     schema: String,
-    /// The program that simulates: hash of its file.
+    /// Hash of the simulating program's file.
     tool: String,
-    /// The stream: hash of its file.
+    /// Hash of the stream's file.
     trace: String,
-    /// What is simulated.
+    /// The task.
     task: String,
 }
 
@@ -45,16 +44,16 @@ impl Key {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct StoredUnit {
     key: Key,
-    outcome: Outcome,
+    outcome: TaskOutcome,
 }
 
 /// The folder of units.
 pub struct Store(PathBuf);
 
 impl Store {
-    /// Units are in `folder`; it need not exist before the first is kept.
+    /// A store in `folder`, which is created with the first unit.
     pub fn new(folder: PathBuf) -> Store {
         Store(folder)
     }
@@ -63,32 +62,31 @@ impl Store {
         self.0.join(key.file_name())
     }
 
-    /// The outcome kept under `key`, whatever kind it is of.
-    pub fn get(&self, key: &Key) -> Option<Outcome> {
+    /// The outcome kept under `key`, of any kind.
+    pub fn get(&self, key: &Key) -> Option<TaskOutcome> {
         let text = std::fs::read(self.path(key)).ok()?;
-        let kept: Kept = serde_json::from_slice(&text).ok()?;
+        let kept: StoredUnit = serde_json::from_slice(&text).ok()?;
         (kept.key == *key).then_some(kept.outcome)
     }
 
     /// Keeps an outcome.
-    pub fn put(&self, key: Key, outcome: &Outcome) -> Result<(), SweepError> {
+    pub fn put(&self, key: Key, outcome: &TaskOutcome) -> Result<(), SweepError> {
         let path = self.path(&key);
-        let kept = Kept { key, outcome: outcome.clone() };
+        let kept = StoredUnit { key, outcome: outcome.clone() };
         let text = serde_json::to_vec(&kept).expect("units have string keys only");
         write_whole(&path, &text)
     }
 }
 
-/// How the names of files and folders begin before they are whole. Nobody else's do: what a killed run left can be
-/// told from whatever else is in a folder.
+/// Name prefix of incomplete files and folders. Unique, so that leftovers of killed runs can be identified.
 pub const UNFINISHED: &str = ".pagewalk-unfinished-";
 
-/// Writes a file so that under its name there is never a part of it.
+/// Writes a file so that its name never refers to a part of it.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), SweepError> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let write = || {
         std::fs::create_dir_all(folder)?;
-        // What the umask leaves of these rights: the file is meant for whoever the folder is.
+        // Subject to the umask: the file is for whoever the folder is for.
         let mut builder = Builder::new();
         let mut file =
             builder.prefix(UNFINISHED).permissions(Permissions::from_mode(0o666)).tempfile_in(folder)?;
@@ -105,9 +103,9 @@ mod tests {
     use super::*;
     use pagewalk_report::schema::{Metrics, Number, PartitionMove};
 
-    fn outcome() -> Outcome {
+    fn outcome() -> TaskOutcome {
         let moved = PartitionMove { instructions: 5, lower: 9 };
-        Outcome::Machine(Metrics::from([("walks".to_owned(), Number::Count(7))]), vec![moved])
+        TaskOutcome::Machine(Metrics::from([("walks".to_owned(), Number::Count(7))]), vec![moved])
     }
 
     #[test]
@@ -121,7 +119,7 @@ mod tests {
         for other in [("tool2", "trace", "task"), ("tool", "trace2", "task"), ("tool", "tracet", "ask")] {
             assert_eq!(store.get(&Key::new(other.0, other.1, other.2.to_owned())), None, "{other:?}");
         }
-        // A file under the name of another unit, and one cut off.
+        // A file under another unit's name, and a truncated one.
         let other = Key::new("tool", "trace", "other".to_owned());
         std::fs::copy(store.path(&key), store.path(&other)).unwrap();
         assert_eq!(store.get(&other), None);

@@ -1,4 +1,4 @@
-//! The streams of a study, as far as is known of them before they are read.
+//! The streams of a study before they are read.
 
 use crate::error::SweepError;
 use crate::study::{MachineVariant, Study, TraceSpec};
@@ -12,22 +12,22 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
-/// A stream, or several that take turns, and what is known of it.
+/// A stream, or several that take turns.
 pub struct Stream {
-    /// Its files; one where there are no turns.
+    /// Its files; one without turns.
     pub files: Vec<PathBuf>,
     /// How they take turns.
     pub turns: Option<Turns>,
     /// Bytes of all files.
     pub bytes: u64,
-    /// The mode of huge pages that it is simulated under.
+    /// Its mode of huge pages in the simulation.
     pub thp: ThpMode,
-    /// What the result says of it.
+    /// Its description in the result.
     pub about: SweepTrace,
 }
 
 impl Stream {
-    /// Looks at the files of a trace.
+    /// Examines the files of a trace.
     pub fn of(study: &Study, spec: &TraceSpec, files: &[PathBuf]) -> Result<Stream, SweepError> {
         let looks = files.iter().map(|path| stream(spec.name(), path, study));
         let mut looks = looks.collect::<Result<Vec<Stream>, SweepError>>()?.into_iter();
@@ -51,7 +51,7 @@ impl Stream {
     }
 }
 
-/// Looks at a trace: its hash, its header, that it is whole, and that it tells all that the study looks at.
+/// Examines a trace: its hash and header, that it is complete, and that it has what the study needs.
 fn stream(name: &str, path: &Path, study: &Study) -> Result<Stream, SweepError> {
     let wrong = |why: String| SweepError::Trace { path: path.to_owned(), why };
     let mut file = File::open(path).map_err(|e| wrong(e.to_string()))?;
@@ -61,7 +61,7 @@ fn stream(name: &str, path: &Path, study: &Study) -> Result<Stream, SweepError> 
     }
     let check = |variant: &MachineVariant| check_grain(about.header.grain, &variant.machine);
     study.machines.iter().try_for_each(check).map_err(|e| wrong(e.to_string()))?;
-    // A host that does not say has no transparent huge pages.
+    // A host that reports none has no transparent huge pages.
     let thp = study.thp.or_else(|| ThpMode::from_name(&about.header.thp)).unwrap_or(ThpMode::Never);
     let mut hasher = blake3::Hasher::new();
     std::io::Seek::rewind(&mut file).map_err(|e| wrong(e.to_string()))?;

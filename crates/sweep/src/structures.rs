@@ -7,10 +7,10 @@ use pagewalk_sim::Structures;
 use std::path::Path;
 use toml::Table;
 
-/// The name that stands for none: programs alone.
+/// The name for no structure: programs alone.
 const NONE: &str = "none";
 
-/// Every name as a structure.
+/// Resolves every name to a structure.
 pub fn variants(
     file: &str,
     folder: &Path,
@@ -54,7 +54,7 @@ fn variant(folder: &Path, name: &str) -> Result<StructureVariant, String> {
         let spec = Structures::get(name).map_err(|e| format!("{e}; `{NONE}` stands for programs alone"))?;
         (spec, Structures::text(name).map_err(|e| e.to_string())?.to_owned())
     };
-    // Comments and layout make no difference.
+    // Comments and layout of the file do not matter.
     let table: Table = text.parse().map_err(|e: toml::de::Error| e.to_string())?;
     let text = toml::to_string(&table).map_err(|e| e.to_string())?;
     Ok(StructureVariant { name: spec.name.clone(), spec: Some(spec), text })

@@ -11,34 +11,33 @@ use pagewalk_translate::MachineSpec;
 use pagewalk_units::PageSize;
 use std::path::PathBuf;
 
-/// What a study file says, checked.
+/// A checked study.
 #[derive(Clone, Debug)]
 pub struct Study {
-    /// The file's name, for messages.
+    /// The file's name in messages.
     pub file: String,
-    /// Short name, of which file names are made.
+    /// Short name, used in file names.
     pub name: String,
-    /// Title for people.
+    /// Title for display.
     pub title: String,
     /// The streams, in order.
     pub traces: Vec<TraceSpec>,
-    /// The machines, each choice of the varied keys on its own.
+    /// The machines, with each choice of the varied keys.
     pub machines: Vec<MachineVariant>,
-    /// The kernels under which each machine runs, in order; where there are none, its own, or that of the recording
-    /// host.
+    /// The kernels under which each machine runs, in order; if empty, its own, or the recording host's.
     pub kernels: Vec<KernelVariant>,
-    /// The operating systems around the programs, in order, each with every machine; none where there are none.
+    /// The operating systems around the programs, in order, each with every machine; may be empty.
     pub structures: Vec<StructureVariant>,
-    /// The layouts under which each machine runs, the recorded one among them; none where the study names none.
+    /// The layouts under which each machine runs, including the recorded one; may be empty.
     pub layouts: Vec<LayoutSpec>,
-    /// Transparent huge page mode of the machines; that of each recording host where none is given.
+    /// Transparent huge page mode of the machines; none: each recording host's.
     pub thp: Option<ThpMode>,
     /// The family of arrays.
     pub family: Option<FamilySpec>,
     /// The miss-ratio curves.
     pub curve: Option<CurveSpec>,
     /// What to compare with what sources found.
-    pub compare: Vec<Compare>,
+    pub compare: Vec<ComparisonSpec>,
     /// Tables that sources printed.
     pub published: Vec<PublishedTable>,
     /// Pictures of machines to draw.
@@ -50,16 +49,16 @@ pub struct Study {
 pub enum TraceSpec {
     /// A trace file.
     File {
-        /// Its name in the study: the file's, without `.pwt`.
+        /// Its name in the study: the file name without `.pwt`.
         name: String,
-        /// Where it is.
+        /// Its path.
         path: PathBuf,
     },
     /// Several trace files that take turns on one processor.
     Together {
         /// Their name in the study.
         name: String,
-        /// Where they are, in order.
+        /// Their paths, in order.
         paths: Vec<PathBuf>,
         /// Where turns end.
         turns: Turns,
@@ -77,7 +76,7 @@ impl TraceSpec {
         }
     }
 
-    /// The program to record, if it is one.
+    /// The program to record, if any.
     pub fn workload(&self) -> Option<&Workload> {
         match self {
             TraceSpec::File { .. } | TraceSpec::Together { .. } => None,
@@ -85,7 +84,7 @@ impl TraceSpec {
         }
     }
 
-    /// Where turns end, if it is several processes that take turns.
+    /// Where turns end, if processes take turns.
     pub fn turns(&self) -> Option<&Turns> {
         match self {
             TraceSpec::File { .. } => None,
@@ -100,59 +99,59 @@ impl TraceSpec {
 pub struct Workload {
     /// Its name in the study.
     pub name: String,
-    /// Debian packages that it needs, told where it cannot run.
+    /// Debian packages that it needs, named if it cannot run.
     #[serde(skip)]
     pub needs: Vec<String>,
-    /// Files that its folder has before it runs.
+    /// Files placed in its folder before it runs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<GivenFile>,
-    /// What runs before it in the same folder, such as a compiler, and is not recorded; nothing if empty.
+    /// A command to run before it in the same folder, such as a compiler; not recorded; may be empty.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub prepare: Vec<String>,
     /// The program and its arguments.
     pub command: Vec<String>,
-    /// What it reads on standard input.
+    /// Its standard input.
     pub input: String,
-    /// File name of the program whose process image is meant, where the command starts several; otherwise
-    /// the image that executed most.
+    /// File name of the recorded image's program, if the command starts several; otherwise the image that executed
+    /// most.
     pub image: Option<String>,
-    /// Record no more than about so many instructions of each image.
+    /// Record at most about this many instructions of each image.
     pub max_instructions: Option<u64>,
-    /// What is kept of the addresses of data.
+    /// What to keep of data addresses.
     #[serde(skip_serializing_if = "Grain::is_byte")]
     pub grain: Grain,
-    /// Where turns end, if all process images are meant and take turns on one processor.
+    /// Where turns end, if all process images are recorded and take turns on one processor.
     #[serde(serialize_with = "is_together", skip_serializing_if = "Option::is_none")]
     pub turns: Option<Turns>,
 }
 
-/// What is recorded does not depend on where turns end.
+/// The recording does not depend on where turns end.
 fn is_together<S: serde::Serializer>(turns: &Option<Turns>, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_bool(turns.is_some())
 }
 
-/// A file that a workload's folder has before it runs. Results depend on its name and content, not on where it was.
+/// A file for a workload's folder. Results depend on its name and content, not on its source path.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct GivenFile {
-    /// Its name there.
+    /// Its name in the folder.
     pub name: String,
-    /// Where it comes from.
+    /// Its source path.
     #[serde(skip)]
     pub path: PathBuf,
     /// BLAKE3 hash of its content, in hex.
     pub content: String,
 }
 
-/// A machine with a choice of the varied keys.
+/// A machine with one choice of the varied keys.
 #[derive(Clone, Debug)]
 pub struct MachineVariant {
     /// The machine.
     pub machine: MachineSpec,
     /// The values chosen.
     pub parameters: Parameters,
-    /// Its file's text with those values, in one form whatever the original's layout: what it is known by.
+    /// The normalised text of its file with those values, which identifies it.
     pub text: String,
-    /// The kernel that its file describes, under which it runs where the study names none.
+    /// The kernel in its file, used if the study names none.
     pub own: Option<KernelVariant>,
 }
 
@@ -161,11 +160,11 @@ pub struct MachineVariant {
 pub struct KernelVariant {
     /// Its name in the study.
     pub name: String,
-    /// Names of the machines that run under it; all of them where there are none.
+    /// Names of the machines that run under it; empty: all.
     pub machines: Vec<String>,
     /// How it is built.
     pub kind: KernelKind,
-    /// Its table's text without the name, in one form whatever the original's layout: what it is known by.
+    /// The normalised text of its table without the name, which identifies it.
     pub text: String,
 }
 
@@ -183,33 +182,33 @@ pub enum KernelKind {
 pub struct StructureVariant {
     /// Its name in the study.
     pub name: String,
-    /// Its description; `None`: the programs are alone.
+    /// Its description; `None`: programs alone.
     pub spec: Option<StructureSpec>,
-    /// Its file's text in one form whatever the original's layout: what it is known by.
+    /// The normalised text of its file, which identifies it.
     pub text: String,
 }
 
-/// A layout of a study, or as many as are drawn at random.
+/// A layout of a study, or several random ones.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LayoutSpec {
     /// Its name in results.
     pub name: String,
-    /// Who plans; `None`: all objects lie where they were recorded.
+    /// The planner; `None`: the recorded layout.
     pub planner: Option<PlannerOptions>,
-    /// Numbers that `search` keeps of each array's reuses.
+    /// Numbers of each array's reuses that `search` keeps.
     pub room: usize,
-    /// How many are drawn, each with the next seed; 1 where nothing is drawn.
+    /// How many are drawn, with consecutive seeds; 1 without draws.
     pub count: u64,
-    /// Whether one plan is made for all machines; otherwise each has its own.
+    /// Whether one plan serves all machines; otherwise each has its own.
     pub for_all: bool,
-    /// The trace that it is planned on; otherwise each trace has its own.
+    /// The trace to plan on; none: each trace has its own plan.
     pub from: Option<String>,
-    /// The traces that are simulated under it; all where there are none.
+    /// The traces simulated under it; empty: all.
     pub traces: Vec<String>,
 }
 
 impl LayoutSpec {
-    /// The layout that was recorded.
+    /// The recorded layout.
     pub(crate) fn recorded(name: String, traces: Vec<String>) -> LayoutSpec {
         LayoutSpec { name, planner: None, room: 0, count: 1, for_all: true, from: None, traces }
     }
@@ -219,7 +218,7 @@ impl LayoutSpec {
         self.planner.is_some_and(|options| options.planner == Planner::Random)
     }
 
-    /// The seed of a draw, where something is drawn.
+    /// The seed of a draw, if something is drawn.
     pub fn seed(&self, draw: u64) -> Option<u64> {
         let options = self.planner.filter(|_| self.is_drawn())?;
         Some(options.seed.wrapping_add(draw))
@@ -231,11 +230,11 @@ impl LayoutSpec {
     }
 }
 
-/// What a machine is simulated under: which of its kernels, and in which operating system.
-pub type Under<'a> = (Option<&'a KernelVariant>, Option<&'a StructureVariant>);
+/// A machine's kernel and operating system.
+pub type SystemChoice<'a> = (Option<&'a KernelVariant>, Option<&'a StructureVariant>);
 
 impl KernelVariant {
-    /// Built for a machine; `None` for the kernel of the recording host.
+    /// Builds it for a machine; `None` for the recording host's kernel.
     pub fn build(&self, machine: &MachineSpec) -> Result<Option<OsKernel>, OsError> {
         match &self.kind {
             KernelKind::Host => Ok(None),
@@ -255,14 +254,14 @@ impl KernelVariant {
 }
 
 impl Study {
-    /// The name of a kernel that replays the stream, if there is one.
+    /// The name of a kernel that replays the stream, if any.
     pub fn replaying(&self) -> Option<&str> {
         let own = self.machines.iter().filter_map(|variant| variant.own.as_ref());
         self.kernels.iter().chain(own).find(|kernel| kernel.replays()).map(|kernel| kernel.name.as_str())
     }
 
-    /// The machines, each under every kernel that is for it: in their order, in that of the kernels. Where the study
-    /// names no kernel, under its own; `None` where it has none either.
+    /// The machines, each under every kernel for it, in order. If the study names no kernel, under its own; `None`
+    /// without one.
     pub fn machines_by_kernel(&self) -> impl Iterator<Item = (&MachineVariant, Option<&KernelVariant>)> {
         self.machines.iter().flat_map(|variant| {
             let kernels = self.kernels.iter().filter(|kernel| kernel.is_for(&variant.machine));
@@ -271,9 +270,8 @@ impl Study {
         })
     }
 
-    /// The same, each in every operating system in their order. A machine whose handlers belong to one of them runs in
-    /// no other.
-    pub fn cells(&self) -> impl Iterator<Item = (&MachineVariant, Under<'_>)> {
+    /// The same, in every operating system in order. A machine whose handlers belong to one system runs in no other.
+    pub fn cells(&self) -> impl Iterator<Item = (&MachineVariant, SystemChoice<'_>)> {
         self.machines_by_kernel().flat_map(|(variant, kernel)| {
             let alone = self.structures.is_empty().then_some(None);
             let handlers = variant.machine.software().map(|software| software.system.structure.as_str());
@@ -287,7 +285,7 @@ impl Study {
     }
 }
 
-/// Which arrays of the family to report. All are simulated together, whichever are asked for.
+/// Which arrays of the family to report. All are simulated anyway.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FamilySpec {
     /// What the arrays see: a family for each.
@@ -307,103 +305,107 @@ pub struct CurveSpec {
     pub serves: Vec<ReferenceKinds>,
     /// Whether to count every reference.
     pub exact: bool,
-    /// Part of the pages to sample, for a sampled curve at a fixed rate.
+    /// Sampling rate of pages, for a curve with a fixed rate.
     pub rate: Option<f64>,
-    /// Pages to sample, for a sampled curve of fixed size.
+    /// Pages to sample, for a curve of fixed size.
     pub pages: Option<usize>,
 }
 
-/// What a source found, and the two figures whose quotient shows it here.
+/// A source's finding, and the two figures whose quotient shows it here.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Compare {
+pub struct ComparisonSpec {
     /// What is compared.
     pub title: String,
-    /// Who found it.
+    /// The source.
     pub source: String,
-    /// What the source found.
+    /// Its finding.
     pub said: String,
     /// The upper part of the quotient.
     pub upper: Cell,
     /// The lower part.
     pub lower: Cell,
-    /// What both are divided by, so that all traces weigh the same in an average.
+    /// A common divisor, so that all traces weigh the same in an average.
     pub base: Option<Cell>,
-    /// The least quotient that agrees.
+    /// The least agreeing quotient.
     pub least: Option<f64>,
-    /// The largest that does.
+    /// The largest agreeing quotient.
     pub most: Option<f64>,
-    /// On how many traces it must.
-    pub on: On,
-    /// Names of the traces; all where there are none.
+    /// On how many traces it must agree.
+    pub on: TraceQuorum,
+    /// Names of the traces; empty: all.
     pub traces: Vec<String>,
-    /// The machines on each of which it is asked, for cells that name none.
+    /// The machines to compare on, for cells that name none.
     pub machines: Vec<String>,
-    /// What else must be so where it is asked at all.
-    pub provided: Option<Provided>,
-    /// Whether the study fails where it does not agree.
+    /// A condition for comparing at all.
+    pub provided: Option<Precondition>,
+    /// Whether the study fails if it does not agree.
     pub strict: bool,
 }
 
-/// A quotient that decides whether something is asked.
+/// A quotient that decides whether to compare.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Provided {
+pub struct Precondition {
     /// The upper part.
     pub upper: Cell,
     /// The lower part.
     pub lower: Cell,
-    /// The least quotient for which it is.
+    /// The least quotient for comparing.
     pub least: Option<f64>,
-    /// The largest for which it is.
+    /// The largest quotient for comparing.
     pub most: Option<f64>,
 }
 
-/// Which figure of several layouts drawn at random.
+/// Selects among random layouts' figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OfDraws {
-    /// The lower of the two in the middle, where their number is even.
+pub enum DrawFigure {
+    /// The median; of an even number, the lower of the middle two.
     Median,
-    /// The least.
+    /// The least figure.
     Least,
-    /// The most.
+    /// The largest figure.
     Most,
 }
 
-impl OfDraws {
+impl DrawFigure {
     /// The choices.
-    pub const NAMES: [(&'static str, OfDraws); 3] =
-        [("median", OfDraws::Median), ("least", OfDraws::Least), ("most", OfDraws::Most)];
+    pub const NAMES: [(&'static str, DrawFigure); 3] =
+        [("median", DrawFigure::Median), ("least", DrawFigure::Least), ("most", DrawFigure::Most)];
 }
 
 /// On how many traces a quotient must agree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum On {
+pub enum TraceQuorum {
     /// On every one.
     All,
     /// On more than half.
     Most,
     /// On one at least.
     Some,
-    /// The mean of all upper parts to that of all lower parts.
+    /// The mean of all upper parts over that of all lower parts.
     Average,
 }
 
-impl On {
+impl TraceQuorum {
     /// The choices.
-    pub const NAMES: [(&'static str, On); 4] =
-        [("all", On::All), ("most", On::Most), ("some", On::Some), ("average", On::Average)];
+    pub const NAMES: [(&'static str, TraceQuorum); 4] = [
+        ("all", TraceQuorum::All),
+        ("most", TraceQuorum::Most),
+        ("some", TraceQuorum::Some),
+        ("average", TraceQuorum::Average),
+    ];
 
     /// `all`, `most`, `some` or `average`.
     pub fn name(self) -> &'static str {
-        On::NAMES.iter().find(|(_, on)| *on == self).map_or("", |(name, _)| name)
+        TraceQuorum::NAMES.iter().find(|(_, on)| *on == self).map_or("", |(name, _)| name)
     }
 }
 
 /// The least figure over all values of a varied key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Best {
+pub struct BestValue {
     /// The key.
     pub key: String,
-    /// Whether the key's value is meant for which the figure is least (the first of several), not the figure.
+    /// Whether to take the key's value with the least figure (the first of several) instead of the figure.
     pub place: bool,
 }
 
@@ -423,26 +425,26 @@ pub enum Cell {
     },
     /// A counter of a machine.
     Machine {
-        /// The machine's name; left out where the comparison names several.
+        /// The machine's name; none if the comparison names several.
         machine: Option<String>,
-        /// The kernel's name; may be left out where the machine has one.
+        /// The kernel's name; optional if the machine has only one.
         os: Option<String>,
-        /// The operating system's name; may be left out where the study has one at most.
+        /// The operating system's name; optional if the study has at most one.
         structure: Option<String>,
-        /// The layout's name; the recorded one if left out.
+        /// The layout's name; none: the recorded one.
         layout: Option<String>,
-        /// Which figure of its draws, where several are drawn.
-        draws: Option<OfDraws>,
-        /// A layout: the figure is by how much that one's is higher.
+        /// Selects among its draws, if several are drawn.
+        draws: Option<DrawFigure>,
+        /// A layout: the figure is the reduction from that layout's figure.
         reduction_from: Option<String>,
-        /// The varied keys with their values; may leave out those that do not matter because they have one.
+        /// Values of varied keys; keys with a single value may be left out.
         parameters: Parameters,
-        /// The counters, which are added up.
+        /// The counters to add up.
         metrics: Vec<String>,
-        /// What their sum is multiplied by.
+        /// A factor for their sum.
         times: f64,
-        /// A varied key of which all values are meant, and what of them.
-        best: Option<Best>,
+        /// A varied key over all whose values to optimise.
+        best: Option<BestValue>,
     },
     /// A figure that is the same on every trace.
     Number(f64),

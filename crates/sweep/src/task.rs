@@ -1,12 +1,12 @@
 //! Units of work: one kind of simulation of one stream.
 
 use crate::counts::{CurveCounts, FAMILY_ARRAYS, FamilyCounts};
-use crate::groups::{Numbered, groups};
+use crate::groups::{NumberedDesign, groups};
 use crate::layouts::RECORDED;
 use crate::metrics::{add_structure, metrics, partition};
-use crate::plans::{Made, label};
+use crate::plans::{PlanOutput, label};
 use crate::splits::split_names;
-use crate::study::{KernelKind, KernelVariant, LayoutSpec, MachineVariant, Study, Under, serves_name};
+use crate::study::{KernelKind, KernelVariant, LayoutSpec, MachineVariant, Study, SystemChoice, serves_name};
 use pagewalk_mm::promotion::OfflineSettings;
 use pagewalk_mm::{OsKernel, OsSpec, ThpMode};
 use pagewalk_report::schema::{Metrics, PartitionMove};
@@ -18,13 +18,13 @@ use pagewalk_translate::{Asid, MachineSpec};
 use pagewalk_units::{RefIndex, SpaceId};
 use serde::{Deserialize, Serialize};
 
-/// What to do over a stream.
+/// A task over a stream.
 #[derive(Clone, Copy, Debug)]
 pub enum Task<'a> {
-    /// Simulate a machine, under a kernel or that of the recording host, in an operating system or alone.
-    Machine(&'a MachineVariant, Under<'a>),
+    /// Simulate a machine in an operating system or alone, under a kernel or the recording host's.
+    Machine(&'a MachineVariant, SystemChoice<'a>),
     /// Simulate a machine under a layout.
-    Laid(&'a MachineVariant, Laying<'a>),
+    Laid(&'a MachineVariant, LayoutChoice<'a>),
     /// Simulate the family.
     Family(ReferenceKinds),
     /// Take a miss-ratio curve.
@@ -33,40 +33,42 @@ pub enum Task<'a> {
     Sampled(ReferenceKinds, Sampling),
 }
 
-/// A layout under which a machine runs.
+/// The layout under which a machine runs.
 #[derive(Clone, Copy, Debug)]
-pub struct Laying<'a> {
+pub struct LayoutChoice<'a> {
     pub spec: &'a LayoutSpec,
-    /// Its place among the study's.
+    /// Its index in the study.
     pub layout: usize,
-    /// Which draw, where several are drawn.
+    /// The draw, if several are drawn.
     pub draw: u64,
-    /// The machine's place among the study's.
+    /// The machine's index in the study.
     pub machine: usize,
 }
 
-/// What came of it.
+/// The outcome of a task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
-    /// A machine's counters, and where its partition went if it moves.
+pub enum TaskOutcome {
+    /// A machine's counters, and its moving partition's positions.
     Machine(Metrics, Vec<PartitionMove>),
     /// Every array's misses.
     Family(FamilyCounts),
     /// A curve.
     Curve(CurveCounts),
     /// A plan that machines run under.
-    Plan(Made),
+    Plan(PlanOutput),
 }
 
-impl Outcome {
-    /// Whether it is one of `task`, and has all that results take from it.
+impl TaskOutcome {
+    /// Whether it suits `task`, and has all that results need.
     pub fn fits(&self, task: &Task<'_>) -> bool {
         match (task, self) {
-            (Task::Machine(..) | Task::Laid(..), Outcome::Machine(..)) => true,
-            (Task::Family(_), Outcome::Family(counts)) => counts.is_whole(),
-            (Task::Curve(_), Outcome::Curve(counts)) => counts.method == Method::Exact && counts.is_whole(0),
-            (Task::Sampled(_, sampling), Outcome::Curve(counts)) => {
+            (Task::Machine(..) | Task::Laid(..), TaskOutcome::Machine(..)) => true,
+            (Task::Family(_), TaskOutcome::Family(counts)) => counts.is_whole(),
+            (Task::Curve(_), TaskOutcome::Curve(counts)) => {
+                counts.method == Method::Exact && counts.is_whole(0)
+            }
+            (Task::Sampled(_, sampling), TaskOutcome::Curve(counts)) => {
                 let as_asked = match counts.method {
                     Method::Exact => false,
                     Method::FixedRate { .. } => matches!(sampling, Sampling::Rate(_)),
@@ -80,7 +82,7 @@ impl Outcome {
 }
 
 impl<'a> Task<'a> {
-    /// Everything that a study does over each stream, in the order of its results.
+    /// All tasks of a study over each stream, in the order of its results.
     pub fn all(study: &'a Study) -> Vec<Task<'a>> {
         let mut tasks: Vec<Task<'a>> = match study.layouts.is_empty() {
             true => study.cells().map(|(variant, under)| Task::Machine(variant, under)).collect(),
@@ -104,13 +106,14 @@ impl<'a> Task<'a> {
         let of_machine = |(machine, variant): (usize, &'a MachineVariant)| {
             let layouts = study.layouts.iter().enumerate();
             layouts.flat_map(move |(layout, spec)| {
-                (0..spec.count).map(move |draw| Task::Laid(variant, Laying { spec, layout, draw, machine }))
+                (0..spec.count)
+                    .map(move |draw| Task::Laid(variant, LayoutChoice { spec, layout, draw, machine }))
             })
         };
         study.machines.iter().enumerate().flat_map(of_machine).collect()
     }
 
-    /// Whether it is done over a trace of this name.
+    /// Whether it applies to a trace of this name.
     pub fn is_for(&self, trace: &str) -> bool {
         match self {
             Task::Laid(_, laying) => laying.spec.is_for(trace),
@@ -118,8 +121,8 @@ impl<'a> Task<'a> {
         }
     }
 
-    /// All that the outcome depends on besides the stream and the program, as text; `plan` is that of its layout,
-    /// unless it is the recorded one.
+    /// Everything that the outcome depends on besides stream and program, as text; `plan` is its layout's plan, unless
+    /// it is the recorded one.
     pub fn identity(&self, thp: &str, plan: Option<&str>) -> String {
         match self {
             Task::Laid(variant, _) => {
@@ -140,7 +143,7 @@ impl<'a> Task<'a> {
         }
     }
 
-    /// What chooses its superpages in replays of the stream, if it is of that kind: its machine, and how it chooses.
+    /// For a task that replays the stream to choose superpages: its machine, and how it chooses.
     pub fn offline(&self) -> Option<(&'a MachineSpec, OfflineSettings)> {
         let Task::Machine(variant, (Some(kernel), _)) = self else { return None };
         if !kernel.replays() {
@@ -152,7 +155,7 @@ impl<'a> Task<'a> {
         }
     }
 
-    /// For people.
+    /// Its title as text.
     pub fn title(&self) -> String {
         match self {
             Task::Machine(variant, (kernel, structure)) => {
@@ -161,7 +164,7 @@ impl<'a> Task<'a> {
                 let system = structure.map_or(String::new(), |system| format!(", structure {}", system.name));
                 format!("machine {}{}{kernel}{system}", variant.machine.name, parameters.collect::<String>())
             }
-            Task::Laid(variant, Laying { spec, draw, .. }) => {
+            Task::Laid(variant, LayoutChoice { spec, draw, .. }) => {
                 let seed = spec.seed(*draw).map_or(String::new(), |seed| format!(" by seed {seed}"));
                 format!("machine {}, layout {}{seed}", label(variant), spec.name)
             }
@@ -177,50 +180,52 @@ impl<'a> Task<'a> {
     }
 }
 
-/// Simulators at work: of one task, or of several machines that share a pass. The numbers say which tasks.
-pub enum Running {
+/// Running simulators: of one task, or of several machines that share a pass. The numbers are those of the tasks.
+pub enum RunningTask {
     Machines(Vec<usize>, Box<Experiment>),
     Family(usize, Box<Family>),
     Curve(usize, Box<StackDistances>),
     Sampled(usize, Box<SampledDistances>, Sampling),
 }
 
-impl Running {
-    /// Simulators for these tasks, of processes that began so, which take turns or are one. Machines share passes, in
-    /// enough of them to keep `threads` threads busy.
+impl RunningTask {
+    /// Starts simulators for these tasks, over processes with these origins, one or taking turns. Machines share
+    /// passes, in enough passes to use `threads` threads.
     pub fn start(
         tasks: &[(usize, Task<'_>)],
         origins: &[Origin],
         thp: ThpMode,
         turns: bool,
         threads: usize,
-    ) -> Result<Vec<Running>, PassError> {
+    ) -> Result<Vec<RunningTask>, PassError> {
         let mut running = Vec::new();
         let mut machines = Vec::new();
         for &(number, task) in tasks {
             match task {
                 Task::Machine(machine, (kernel, structure)) => {
-                    machines.push(Numbered { number, machine, kernel, structure });
+                    machines.push(NumberedDesign { number, machine, kernel, structure });
                 }
                 Task::Laid(..) => unreachable!("machines under layouts are started as `Laid`"),
-                Task::Family(serves) => running.push(Running::Family(number, Box::new(Family::new(serves)))),
+                Task::Family(serves) => {
+                    running.push(RunningTask::Family(number, Box::new(Family::new(serves))))
+                }
                 Task::Curve(serves) => {
-                    running.push(Running::Curve(number, Box::new(StackDistances::new(serves))));
+                    running.push(RunningTask::Curve(number, Box::new(StackDistances::new(serves))));
                 }
                 Task::Sampled(serves, sampling) => {
                     let sampled = Box::new(SampledDistances::new(serves, sampling));
-                    running.push(Running::Sampled(number, sampled, sampling));
+                    running.push(RunningTask::Sampled(number, sampled, sampling));
                 }
             }
         }
         let kernel = HostKernel::new(thp);
         for group in groups(machines, threads) {
-            Running::add_passes(&mut running, &group, &kernel, turns)?;
+            RunningTask::add_passes(&mut running, &group, &kernel, turns)?;
         }
         let forked = (0..).zip(origins).filter(|(_, origin)| **origin == Origin::Fork);
         for asid in forked.filter_map(|(number, _)| Asid::new(number)) {
             for running in &mut running {
-                if let Running::Machines(_, experiment) = running {
+                if let RunningTask::Machines(_, experiment) = running {
                     experiment.begin_as_child(asid);
                 }
             }
@@ -228,10 +233,10 @@ impl Running {
         Ok(running)
     }
 
-    /// A pass over these machines; several where they are too many for one.
+    /// A pass over these machines; several if they are too many for one.
     fn add_passes(
-        running: &mut Vec<Running>,
-        group: &[Numbered<'_>],
+        running: &mut Vec<RunningTask>,
+        group: &[NumberedDesign<'_>],
         kernel: &HostKernel,
         turns: bool,
     ) -> Result<(), PassError> {
@@ -241,13 +246,13 @@ impl Running {
         match Experiment::new(designs.collect(), &arrangement) {
             Ok(pass) => {
                 let numbers = group.iter().map(|one| one.number).collect();
-                running.push(Running::Machines(numbers, Box::new(pass)));
+                running.push(RunningTask::Machines(numbers, Box::new(pass)));
                 Ok(())
             }
             Err(PassError::DesignCount(_)) if group.len() > 1 => {
                 let (some, others) = group.split_at(group.len() / 2);
-                Running::add_passes(running, some, kernel, turns)?;
-                Running::add_passes(running, others, kernel, turns)
+                RunningTask::add_passes(running, some, kernel, turns)?;
+                RunningTask::add_passes(running, others, kernel, turns)
             }
             Err(error) => Err(error),
         }
@@ -255,34 +260,36 @@ impl Running {
 
     fn analysis(&mut self) -> &mut dyn Analysis {
         match self {
-            Running::Machines(_, pass) => pass.as_mut(),
-            Running::Family(_, family) => family.as_mut(),
-            Running::Curve(_, distances) => distances.as_mut(),
-            Running::Sampled(_, sampled, _) => sampled.as_mut(),
+            RunningTask::Machines(_, pass) => pass.as_mut(),
+            RunningTask::Family(_, family) => family.as_mut(),
+            RunningTask::Curve(_, distances) => distances.as_mut(),
+            RunningTask::Sampled(_, sampled, _) => sampled.as_mut(),
         }
     }
 
-    /// The outcomes, with the numbers of their tasks.
-    pub fn finish(self) -> Vec<(usize, Outcome)> {
+    /// The outcomes, with their task numbers.
+    pub fn finish(self) -> Vec<(usize, TaskOutcome)> {
         match self {
-            Running::Machines(numbers, mut pass) => {
+            RunningTask::Machines(numbers, mut pass) => {
                 let system = pass.counts();
                 let outcome = |counts| {
                     let mut metrics = metrics(&counts);
                     if let Some(counts) = &system {
                         add_structure(&mut metrics, counts);
                     }
-                    Outcome::Machine(metrics, partition(&counts))
+                    TaskOutcome::Machine(metrics, partition(&counts))
                 };
                 let outcomes = pass.finish().into_iter().map(outcome);
                 numbers.into_iter().zip(outcomes).collect()
             }
-            Running::Family(number, family) => vec![(number, Outcome::Family(FamilyCounts::of(&family)))],
-            Running::Curve(number, distances) => {
-                vec![(number, Outcome::Curve(CurveCounts::exact(&distances)))]
+            RunningTask::Family(number, family) => {
+                vec![(number, TaskOutcome::Family(FamilyCounts::of(&family)))]
             }
-            Running::Sampled(number, sampled, sampling) => {
-                vec![(number, Outcome::Curve(CurveCounts::sampled(&sampled, sampling)))]
+            RunningTask::Curve(number, distances) => {
+                vec![(number, TaskOutcome::Curve(CurveCounts::exact(&distances)))]
+            }
+            RunningTask::Sampled(number, sampled, sampling) => {
+                vec![(number, TaskOutcome::Curve(CurveCounts::sampled(&sampled, sampling)))]
             }
         }
     }
@@ -300,16 +307,16 @@ fn fixed() -> KernelVariant {
 }
 
 /// Names of a machine's counters.
-pub fn counters(variant: &MachineVariant, under: Under<'_>) -> Result<Vec<String>, PassError> {
+pub fn counters(variant: &MachineVariant, under: SystemChoice<'_>) -> Result<Vec<String>, PassError> {
     let mut task = Task::Machine(variant, under);
     let fixed = fixed();
     if task.offline().is_some() {
-        // Kernels of all kinds have the same counters.
+        // All kernels have the same counters.
         task = Task::Machine(variant, (Some(&fixed), None));
     }
-    let mut running = Running::start(&[(0, task)], &[Origin::Start], ThpMode::Never, false, 1)?;
+    let mut running = RunningTask::start(&[(0, task)], &[Origin::Start], ThpMode::Never, false, 1)?;
     match running.pop().and_then(|running| running.finish().pop()) {
-        Some((_, Outcome::Machine(metrics, _))) => Ok(metrics.into_keys().collect()),
+        Some((_, TaskOutcome::Machine(metrics, _))) => Ok(metrics.into_keys().collect()),
         _ => unreachable!("a pass over one machine ends with its counters"),
     }
 }
@@ -318,7 +325,7 @@ pub fn counters(variant: &MachineVariant, under: Under<'_>) -> Result<Vec<String
 pub fn counters_in(
     study: &Study,
     variant: &MachineVariant,
-    under: Under<'_>,
+    under: SystemChoice<'_>,
 ) -> Result<Vec<String>, PassError> {
     let mut names = counters(variant, under)?;
     if !study.layouts.is_empty() {
@@ -328,13 +335,13 @@ pub fn counters_in(
     Ok(names)
 }
 
-/// How many parts of a round there are at the most: so many threads are busy with one stream.
+/// The most parallel parts of a round: this many threads are busy with one stream.
 pub fn work(tasks: &[Task<'_>], threads: usize) -> usize {
     let (mut machines, mut others) = (Vec::new(), 0);
     for (number, task) in tasks.iter().enumerate().filter(|(_, task)| task.offline().is_none()) {
         match *task {
             Task::Machine(machine, (kernel, structure)) => {
-                machines.push(Numbered { number, machine, kernel, structure });
+                machines.push(NumberedDesign { number, machine, kernel, structure });
             }
             _ => others += 1,
         }
@@ -342,7 +349,7 @@ pub fn work(tasks: &[Task<'_>], threads: usize) -> usize {
     (others + groups(machines, threads).len()).max(1)
 }
 
-impl Analysis for Running {
+impl Analysis for RunningTask {
     fn on_batch(&mut self, batch: &Batch<'_>) {
         self.analysis().on_batch(batch);
     }

@@ -1,4 +1,4 @@
-//! Traces of a study that take turns.
+//! Traces that take turns in a study.
 
 use crate::study::{Study, TraceSpec};
 use pagewalk_sim::Experiment;
@@ -31,7 +31,7 @@ impl FileTogether {
     }
 }
 
-/// What the keys `quantum` and `switch_at` say; `None` where there is neither.
+/// Parses the keys `quantum` and `switch_at`; `None` without either.
 pub fn turns(quantum: Option<u64>, switch_at: &[String]) -> Result<Option<Turns>, String> {
     if quantum == Some(0) {
         return Err("quantum = 0: give 1 instruction or more".to_owned());
@@ -47,7 +47,7 @@ pub fn turns(quantum: Option<u64>, switch_at: &[String]) -> Result<Option<Turns>
     Ok((quantum.is_some() || !calls.is_empty()).then_some(Turns { quantum, calls }))
 }
 
-/// Checks that a study does nothing with traces that take turns but what can be done with several processes.
+/// Checks that a study uses traces that take turns only in ways that suit several processes.
 pub fn check(study: &Study) -> Result<(), String> {
     let Some(trace) = study.traces.iter().find(|trace| trace.turns().is_some()) else { return Ok(()) };
     let inside =
@@ -61,7 +61,7 @@ pub fn check(study: &Study) -> Result<(), String> {
     Ok(())
 }
 
-/// So many processes can take turns in the study.
+/// The most processes that can take turns in the study.
 pub fn most(study: &Study) -> usize {
     let specs = study.structures.iter().map(|structure| structure.spec.as_ref());
     let room = specs.chain([None]).map(Experiment::programs_max);

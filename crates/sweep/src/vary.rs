@@ -1,16 +1,16 @@
-//! Machines with some of their keys changed.
+//! Machines with some keys changed.
 //!
 //! A key is a path into the machine file, such as `tlb.l2.entries`, `walker.levels` or `cost.l2_hit`; arrays of tables
-//! (`[[tlb]]`) are entered by the name of an entry.
+//! (`[[tlb]]`) are entered by an entry's name.
 
 use pagewalk_report::sweep::schema::{Parameters, Value};
 use std::collections::BTreeMap;
 use toml::{Table, Value as Toml};
 
-/// Most choices of all keys together: far more than anybody waits for, so that a typo cannot exhaust memory.
+/// Most combinations of all keys: far more than anybody waits for, so that a typo cannot exhaust memory.
 const CHOICES_MAX: usize = 1 << 16;
 
-/// Every choice of one value for each key, the last key changing fastest.
+/// Every combination of one value per key, the last key changing fastest.
 pub fn choices(vary: &Table) -> Result<Vec<Vec<(String, Toml)>>, String> {
     let mut all = vec![Vec::new()];
     for (key, values) in vary {
@@ -33,7 +33,7 @@ pub fn choices(vary: &Table) -> Result<Vec<Vec<(String, Toml)>>, String> {
     Ok(all)
 }
 
-/// Says which value is in the list twice, if one is.
+/// Reports a value that is in the list twice.
 fn each_once(values: &[Toml]) -> Result<(), String> {
     let mut seen = BTreeMap::new();
     for value in values {
@@ -46,10 +46,10 @@ fn each_once(values: &[Toml]) -> Result<(), String> {
     Ok(())
 }
 
-/// The value as text, in which a number looks the same with and without a point.
+/// The value as text, equal for a number with and without a point.
 fn one_text(value: &Toml) -> String {
     match value {
-        // Up to there every whole number has a float of its own.
+        // Below this, every whole number has an exact float.
         Toml::Float(number)
             if number.fract() == 0.0 && number.abs() < (1_u64 << f64::MANTISSA_DIGITS) as f64 =>
         {
@@ -59,7 +59,7 @@ fn one_text(value: &Toml) -> String {
     }
 }
 
-/// Puts `value` where `key` points to.
+/// Sets the key to `value`.
 pub fn set(machine: &mut Table, key: &str, value: Toml) -> Result<(), String> {
     let mut path: Vec<&str> = key.split('.').collect();
     let last = path.pop().unwrap_or_default();
@@ -84,15 +84,15 @@ pub fn set(machine: &mut Table, key: &str, value: Toml) -> Result<(), String> {
     Ok(())
 }
 
-/// What can be entered.
+/// The keys of a table.
 fn names(table: &Table) -> String {
     let names: Vec<&str> =
         table.iter().filter(|(_, value)| value.is_table()).map(|(name, _)| name.as_str()).collect();
     if names.is_empty() { "nothing to go into".to_owned() } else { names.join(", ") }
 }
 
-/// The machine with its lists of named tables as tables by those names, so that a path leads through them; the order
-/// of each list beside it.
+/// The machine with its lists of named tables turned into tables by name, so that a path leads through them; and the
+/// order of each list.
 pub fn by_name(machine: &Table) -> (Table, Vec<(String, Vec<String>)>) {
     let mut machine = machine.clone();
     let mut lists = Vec::new();
@@ -110,7 +110,7 @@ pub fn by_name(machine: &Table) -> (Table, Vec<(String, Vec<String>)>) {
     (machine, lists)
 }
 
-/// Undoes [`by_name`]. Beside the named tables there may be nothing: a path ended in the list itself.
+/// Undoes [`by_name`]. Other entries next to the named tables are an error: a path ended in the list itself.
 pub fn as_lists(mut machine: Table, lists: &[(String, Vec<String>)]) -> Result<Table, String> {
     for (key, names) in lists {
         let Some(Toml::Table(entries)) = machine.get_mut(key) else { continue };
@@ -124,7 +124,7 @@ pub fn as_lists(mut machine: Table, lists: &[(String, Vec<String>)]) -> Result<T
     Ok(machine)
 }
 
-/// The values for people and results.
+/// The values for display and results.
 pub fn parameters(chosen: &[(String, Toml)]) -> Parameters {
     let value = |value: &Toml| match value {
         Toml::Integer(number) => Value::Integer(*number),

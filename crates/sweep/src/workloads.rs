@@ -1,4 +1,4 @@
-//! Workloads as studies write them down, in their own file or in one that several share.
+//! Workloads in study files, or in a file that several studies share.
 
 use crate::names::name_is_plain;
 use crate::study::{GivenFile, Study, TraceSpec, Workload};
@@ -34,7 +34,7 @@ pub(crate) struct FileWorkload {
     switch_at: Vec<String>,
 }
 
-/// A file of nothing but workloads.
+/// A file of workloads only.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WorkloadFile {
@@ -42,7 +42,7 @@ struct WorkloadFile {
     workload: Vec<FileWorkload>,
 }
 
-/// The workloads of a file, and the folder where their paths start.
+/// The workloads of a file, and the base folder of their paths.
 pub(crate) fn shared_workloads(path: &Path) -> Result<(Vec<FileWorkload>, PathBuf), String> {
     let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
     let parsed: WorkloadFile = toml::from_str(&text).map_err(|e| with_closest(e.to_string().trim_end()))?;
@@ -52,7 +52,7 @@ pub(crate) fn shared_workloads(path: &Path) -> Result<(Vec<FileWorkload>, PathBu
     Ok((parsed.workload, path.parent().unwrap_or(Path::new("")).to_owned()))
 }
 
-/// The traces that they are.
+/// Turns them into traces.
 pub(crate) fn workloads(files: Vec<FileWorkload>, folder: &Path) -> Result<Vec<TraceSpec>, String> {
     let mut traces = Vec::new();
     for workload in files {
@@ -86,7 +86,7 @@ pub(crate) fn workloads(files: Vec<FileWorkload>, folder: &Path) -> Result<Vec<T
     Ok(traces)
 }
 
-/// Whether what is kept of each program tells all that the machines look at: found out before anything is recorded.
+/// Checks, before any recording, that each recording keeps what the machines need.
 pub(crate) fn check_grains(study: &Study) -> Result<(), String> {
     for workload in study.traces.iter().filter_map(TraceSpec::workload) {
         let short = |machine: &&MachineSpec| check_grain(workload.grain, machine).is_err();

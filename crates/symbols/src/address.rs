@@ -1,14 +1,14 @@
 //! The address spaces of an object file.
 
-/// A byte's place in its file.
+/// A byte's offset in its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileOffset(pub u64);
 
-/// Stated virtual memory address: where the ELF file says that a byte belongs, before the loader moves it.
+/// Stated virtual memory address: a byte's address in the ELF file, before the loader moves it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Svma(pub u64);
 
-/// A loadable segment: a piece of the file and the address stated for it.
+/// A loadable segment: a part of the file, and its stated address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Segment {
     pub offset: FileOffset,
@@ -17,8 +17,8 @@ pub(crate) struct Segment {
     pub executable: bool,
 }
 
-/// Where `offset` belongs. Mappings are whole pages, so the page at a border between segments is mapped by
-/// both: a byte of code belongs to the executable one.
+/// The stated address of `offset`. Mappings are whole pages, so both segments map the page at their border: code
+/// belongs to the executable one.
 pub(crate) fn stated_address(segments: &[Segment], offset: FileOffset) -> Option<Svma> {
     let holds =
         |segment: &&Segment| offset.0.checked_sub(segment.offset.0).is_some_and(|into| into < segment.bytes);
@@ -27,7 +27,7 @@ pub(crate) fn stated_address(segments: &[Segment], offset: FileOffset) -> Option
     Some(Svma(segment.address.0.wrapping_add(offset.0 - segment.offset.0)))
 }
 
-/// Where the byte that belongs at `address` is in the file.
+/// The file offset of the stated `address`.
 pub(crate) fn file_offset(segments: &[Segment], address: Svma) -> Option<FileOffset> {
     let holds = |segment: &&Segment| {
         address.0.checked_sub(segment.address.0).is_some_and(|into| into < segment.bytes)

@@ -1,17 +1,17 @@
-//! The executable sections of an object, and its table for unwinding.
+//! The executable sections of an object, and its unwind table.
 
 use crate::unwind::Extents;
 use std::ops::Range;
 
-/// An executable section: the addresses stated for it and its place in the file.
+/// An executable section: its stated addresses and its place in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CodeSection {
     pub addresses: Range<u64>,
-    /// Empty where the file has no bytes of it.
+    /// Empty if the file has no bytes of it.
     pub in_file: Range<u64>,
 }
 
-/// What stands at which address of an object's code.
+/// An object's code by address.
 pub(crate) struct Code<'a> {
     sections: &'a [CodeSection],
     extents: &'a Extents,
@@ -32,7 +32,7 @@ impl<'a> Code<'a> {
         Some(self.section(address)?.addresses.end)
     }
 
-    /// The bytes from `address` to the end of its section; fewer where the file has fewer.
+    /// The bytes from `address` to the end of its section, as far as the file has them.
     pub fn bytes(&self, address: u64) -> &'a [u8] {
         let bytes = |section: &CodeSection| {
             let start = section.in_file.start.checked_add(address - section.addresses.start)?;

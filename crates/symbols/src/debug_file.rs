@@ -1,7 +1,7 @@
-//! Where the debug information of a stripped file lies.
+//! Finds the debug information of a stripped file.
 //!
-//! Distributions ship it apart: under the build-id, or under the name that the file's debug link notes. Both
-//! are checked to belong to the file, because debug information of another build names the wrong lines.
+//! Distributions ship it separately: under the build-id, or under the name in the file's debug link. Both are checked
+//! to belong to the file, because another build's debug information names wrong lines.
 
 use crate::object_file::{ObjectFile, build_id_of, open_file};
 use std::io::Read;
@@ -22,7 +22,7 @@ fn by_build_id(debug_folder: &Path, object: &ObjectFile) -> Option<PathBuf> {
 fn by_debug_link(debug_folder: &Path, path: &Path, object: &ObjectFile) -> Option<PathBuf> {
     let (name, checksum) = object.debug_link.as_ref()?;
     let folder = path.parent()?;
-    // A link with folders in it could lead anywhere; the format has plain names.
+    // The format has plain names; a path could lead anywhere.
     if name.contains('/') {
         return None;
     }
@@ -45,8 +45,7 @@ fn checksum_of(path: &Path) -> std::io::Result<u32> {
     }
 }
 
-/// The file that `debug_file` shares parts of its debug information with, if it names one by path and build-id that is
-/// there.
+/// The file that shares debug information with `debug_file`, if one is named by path and build-id and exists.
 pub(crate) fn shared_part(debug_file: &Path, alt_link: Option<&(String, String)>) -> Option<PathBuf> {
     let (path, build_id) = alt_link?;
     let path = debug_file.parent()?.join(path);

@@ -1,7 +1,7 @@
-//! The debug information of one file: lines, and functions around addresses.
+//! One file's debug information: lines, and functions around addresses.
 //!
-//! Its loader opens more files by itself, whatever they are: the package beside it, and for functions each file that a
-//! split unit names. A pipe would be waited for, so they are looked at before.
+//! Its loader opens further files of any type: the package next to it, and for functions each file that a split unit
+//! names. Opening a pipe would block, so they are checked first.
 
 use crate::Svma;
 use crate::elf::Elf;
@@ -18,16 +18,16 @@ use std::path::{Path, PathBuf};
 
 type Bytes<'a> = EndianSlice<'a, RunTimeEndian>;
 
-/// Debug information that was found.
+/// Loaded debug information.
 pub(crate) struct Dwarf {
     path: PathBuf,
     loader: Loader,
-    /// Whether split units are in files, known once a function is asked for.
+    /// Whether split units have their own files; determined at the first look-up of a function.
     split_into_files: OnceCell<bool>,
 }
 
 impl Dwarf {
-    /// That of the file at `path`, which shares parts with another. Unreadable debug information is the same as none.
+    /// Loads the file at `path`, which may share parts with another. Unreadable debug information counts as none.
     pub fn load(path: &Path, shared: Option<PathBuf>) -> Option<Dwarf> {
         if !is_file_or_nothing(&package(path)) {
             return None;
@@ -41,8 +41,8 @@ impl Dwarf {
         self.loader.find_location(address.0).ok().flatten()
     }
 
-    /// The outermost function around `address`, the one that was not inlined, for files with debug
-    /// information but no symbol table.
+    /// The outermost function around `address` (the one that was not inlined), for files with debug information but no
+    /// symbol table.
     pub fn function(&self, address: Svma) -> Option<String> {
         let are_files =
             || split_parts(&self.path).is_ok_and(|parts| parts.iter().all(|part| is_file_or_nothing(part)));
@@ -58,7 +58,7 @@ impl Dwarf {
     }
 }
 
-/// Where the package of a file's split debug information lies, if it has one.
+/// The path of a file's package of split debug information.
 fn package(path: &Path) -> PathBuf {
     let mut package = path.as_os_str().to_owned();
     package.push(".dwp");
@@ -69,7 +69,7 @@ fn is_file_or_nothing(path: &Path) -> bool {
     path.metadata().map_or(true, |about| about.is_file())
 }
 
-/// The files that the units of the file at `path` are split into.
+/// The files into which the units of the file at `path` are split.
 fn split_parts(path: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
     let map = map_file(path)?;
     let elf = Elf::parse(&*map)?;
@@ -88,7 +88,7 @@ fn split_parts(path: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
     Ok(parts)
 }
 
-/// The file that the rest of a unit is in, by the path that the loader makes of it.
+/// The file with the rest of a unit, by the path that the loader uses.
 fn split_part(
     dwarf: &Sections<Bytes<'_>>,
     unit: &Unit<Bytes<'_>>,

@@ -1,4 +1,4 @@
-//! Files of this host's kind.
+//! ELF files of this host's kind.
 
 use object::Endianness;
 use object::read::elf::ElfFile64;

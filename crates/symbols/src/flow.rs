@@ -1,18 +1,18 @@
-//! Which code belongs to a label that states no size and that no table for unwinding knows: what control reaches from
-//! it without a call.
+//! Determines the code of a label without size and without an unwind entry: what control flow reaches from it without
+//! calls.
 //!
-//! Where a jump leads cannot always be told: what only a jump through a register or memory reaches is left out. So code
-//! may stay without a name, but none gets another's.
+//! Some jump targets are unknown: code reached only by a jump through a register or memory is left out. So code may
+//! stay without a name, but never gets a wrong one.
 
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Most instructions that are looked at for one label.
+/// Most instructions to examine for one label.
 const INSTRUCTIONS_MAX: usize = 1 << 16;
 
-/// The bytes of `within` that control reaches from its start, as ranges in ascending order, none beside another.
-/// `code` is what stands there.
+/// The bytes of `within` that control flow reaches from its start, as ascending, non-adjacent ranges. `code` is their
+/// content.
 pub(crate) fn reached(code: &[u8], within: Range<u64>) -> Vec<Range<u64>> {
     let mut runs: BTreeMap<u64, u64> = BTreeMap::new();
     let mut open = vec![within.start];
@@ -31,8 +31,8 @@ pub(crate) fn reached(code: &[u8], within: Range<u64>) -> Vec<Range<u64>> {
     joined(runs)
 }
 
-/// Follows instructions from `at` on to where control does not go on to the next, or comes to what is known; gives the
-/// end of the last, and adds where jumps lead to `open`.
+/// Follows instructions from `at` until control flow ends or meets known code; returns the end, and adds jump targets
+/// to `open`.
 fn follow(
     bytes: &[u8],
     at: u64,
@@ -62,7 +62,7 @@ fn follow(
                 open.push(instruction.near_branch_target());
                 break;
             }
-            // System calls come back.
+            // System calls return.
             FlowControl::Interrupt if instruction.mnemonic() != iced_x86::Mnemonic::Int3 => {}
             FlowControl::Return
             | FlowControl::IndirectBranch
@@ -77,7 +77,7 @@ fn holds(runs: &BTreeMap<u64, u64>, at: u64) -> bool {
     runs.range(..=at).next_back().is_some_and(|(_, &end)| at < end)
 }
 
-/// Runs that touch or overlap as one.
+/// Joins touching and overlapping runs.
 fn joined(runs: BTreeMap<u64, u64>) -> Vec<Range<u64>> {
     let mut ranges: Vec<Range<u64>> = Vec::new();
     for (start, end) in runs {
@@ -102,7 +102,7 @@ mod tests {
     fn code_after_a_return_is_not_reached() {
         // ret; push %rbx; ret
         assert_eq!(reached_bytes(&[0xc3, 0x53, 0xc3], 0x1000..0x1003), [(0x1000, 0x1001)]);
-        // Nothing that can be decoded.
+        // Invalid code.
         assert_eq!(reached_bytes(&[0x06, 0x53], 0x1000..0x1002), []);
         assert_eq!(reached_bytes(&[], 0x1000..0x1000), []);
     }
@@ -113,7 +113,7 @@ mod tests {
         let code = [0x74, 3, 0xeb, 3, 0x90, 0xeb, 0xf9, 0xe8, 0, 0, 0, 0, 0xc3, 0x90];
         assert_eq!(reached_bytes(&code, 0x1000..0x100e), [(0x1000, 0x1004), (0x1005, 0x100d)]);
         assert_eq!(reached_bytes(&code, 0x1000..0x1007), [(0x1000, 0x1004), (0x1005, 0x1007)]);
-        // What a jump through a register reaches is not known; a trap goes nowhere.
+        // The target of a jump through a register is unknown; control flow ends at a trap.
         assert_eq!(reached_bytes(&[0xff, 0xe0, 0x90], 0..3), [(0, 2)]);
         assert_eq!(reached_bytes(&[0x0f, 0x0b, 0x90], 0..3), [(0, 2)]);
         assert_eq!(reached_bytes(&[0xcc, 0x90], 0..2), [(0, 1)]);

@@ -1,8 +1,8 @@
-//! Code made while the program runs: `perf-PID.map` files.
+//! Code generated at run time: `perf-PID.map` files.
 //!
-//! Many runtimes can write one (`python3 -X perf`, `node --perf-basic-prof`, Java agents): a line per
-//! function with its address in the process, its size, both hexadecimal, and its name. The folder is open to
-//! every user of the machine, so a file counts only if it is a regular file of the user who asks.
+//! Many runtimes can write one (`python3 -X perf`, `node --perf-basic-prof`, Java agents): a line per function with its
+//! address in the process, its size, both hexadecimal, and its name. The folder is open to every user, so only a
+//! regular file of the current user counts.
 
 use pagewalk_units::VirtAddr;
 use rustix::fs::{FileType, Mode, OFlags};
@@ -12,7 +12,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Why a map of JIT code that exists is not used.
+/// Why an existing map of JIT code is not used.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {why}", path.display())]
 pub struct JitError {
@@ -22,7 +22,7 @@ pub struct JitError {
     pub why: String,
 }
 
-/// Functions of one process by their actual addresses.
+/// Functions of one process by actual address.
 #[derive(Debug, Default)]
 pub struct JitSymbols {
     /// By start: end and name. Disjoint.
@@ -30,16 +30,15 @@ pub struct JitSymbols {
 }
 
 impl JitSymbols {
-    /// Reads the map that process `pid` left, if it left one, and nothing was written to it after `until`: process ids
-    /// are used again.
+    /// Reads the map of process `pid`, if there is one and it was not written after `until`: process ids are reused.
     pub fn of_process(pid: u32, until: Option<SystemTime>) -> Result<Option<JitSymbols>, JitError> {
         JitSymbols::read(Path::new(&format!("/tmp/perf-{pid}.map")), until)
     }
 
-    /// Reads the map at `path`, if there is one, and nothing was written to it after `until`.
+    /// Reads the map at `path`, if there is one and it was not written after `until`.
     pub fn read(path: &Path, until: Option<SystemTime>) -> Result<Option<JitSymbols>, JitError> {
         let error = |why: String| JitError { path: path.to_owned(), why };
-        // Not following links and not waiting: someone else may have put anything there.
+        // Without following links or blocking: someone else may have put anything there.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = match rustix::fs::open(path, flags, Mode::empty()) {
             Ok(file) => file,
@@ -68,7 +67,7 @@ impl JitSymbols {
         (address.0 < *end).then_some(name)
     }
 
-    /// Lines that are not of the form are passed over: the process may have died while it wrote one.
+    /// Skips malformed lines: the process may have died while writing one.
     fn parse(mut map: impl BufRead) -> std::io::Result<JitSymbols> {
         let mut symbols = JitSymbols::default();
         let mut line = Vec::new();
@@ -81,7 +80,7 @@ impl JitSymbols {
         Ok(symbols)
     }
 
-    /// Code memory is used again: a later function takes the place of those that it overlaps.
+    /// Code memory is reused: a later function replaces those that it overlaps.
     fn insert(&mut self, start: u64, end: u64, name: &str) {
         while let Some((&other, &(other_end, _))) = self.functions.range(..end).next_back() {
             if other_end <= start {

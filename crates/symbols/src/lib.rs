@@ -1,19 +1,17 @@
-//! Code addresses to functions, files and lines; build-ids.
+//! Maps code addresses to functions, files and lines; reads build-ids.
 //!
-//! Design constraints: the files looked at belong to the traced program and may be stripped, corrupt or
-//! gone, so a lookup never fails: it knows less, and [`Symbolizer::problems`] says which files could not be
-//! read and why. An object's symbols and its index of debug information are read at the first lookup in it,
-//! line tables when a lookup needs them.
+//! Design constraints: the files belong to the traced program and may be stripped, corrupt or missing, so a look-up
+//! never fails: it just knows less, and [`Symbolizer::problems`] lists unreadable files with reasons. An object's
+//! symbols and its index of debug information are read at the first look-up in it, line tables on demand.
 //!
-//! The same byte of code has a number in three address spaces, and mixing them up gives plausible nonsense:
+//! A byte of code has a number in three address spaces; mixing them up gives plausible nonsense:
 //!
-//! - **AVMA**, the actual address in the traced process: [`pagewalk_units::VirtAddr`]. Only code that is in
-//!   no file (a JIT's) is looked up by it, in a [`JitSymbols`].
-//! - **[`FileOffset`]**, the byte's place in its file. What a mapping gives: AVMA − mapping start + mapping's
-//!   file offset. Lookups take this one, because it needs no notion of where the loader put the file.
-//! - **[`Svma`]**, the address that the ELF file itself states, which symbols and DWARF use. A program header
-//!   takes an offset there; the two differ wherever the linker placed a segment at an address unequal to
-//!   its offset.
+//! - **AVMA**, the actual address in the traced process: [`pagewalk_units::VirtAddr`]. Used only for code outside files
+//!   (a JIT's), in a [`JitSymbols`].
+//! - **[`FileOffset`]**, the byte's offset in its file, from the mapping: AVMA − mapping start + mapping's file offset.
+//!   Look-ups take this one, because it does not depend on where the loader put the file.
+//! - **[`Svma`]**, the address stated in the ELF file, which symbols and DWARF use. Program headers convert between
+//!   offsets and these; they differ wherever the linker gave a segment an address unequal to its offset.
 
 mod address;
 mod code;

@@ -1,4 +1,4 @@
-//! What one ELF file says of its code: segments, function symbols, build-id.
+//! An ELF file's segments, function symbols and build-id.
 
 use crate::address::{Segment, file_offset, stated_address};
 use crate::code::{Code, CodeSection};
@@ -18,13 +18,13 @@ use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// Why an object file tells nothing.
+/// Why an object file yields no symbols.
 #[derive(Debug, thiserror::Error)]
 #[error("no symbols from {}: {why}", path.display())]
 pub struct ObjectError {
     /// The file.
     pub path: PathBuf,
-    /// What went wrong.
+    /// The reason.
     pub why: String,
 }
 
@@ -34,15 +34,15 @@ pub(crate) struct ObjectFile {
     pub functions: Vec<Function>,
     sections: Vec<CodeSection>,
     extents: Extents,
-    /// Functions as a program in Go knows them.
+    /// The function table of a Go program.
     pub go: Option<GoTable>,
-    /// Whether it has the linker's table of symbols, which `strip` takes away.
+    /// Whether it has the linker's symbol table, which `strip` removes.
     pub has_symbols: bool,
     pub build_id: Option<String>,
     pub has_dwarf: bool,
-    /// Name and checksum of the file with its debug information, as `objcopy --add-gnu-debuglink` notes them.
+    /// Name and checksum of its debug file, from `objcopy --add-gnu-debuglink`.
     pub debug_link: Option<(String, u32)>,
-    /// Path and build-id of the file that several debug files share parts of (made by `dwz`).
+    /// Path and build-id of the file shared by several debug files (made by `dwz`).
     pub debug_alt_link: Option<(String, String)>,
 }
 
@@ -76,12 +76,12 @@ impl ObjectFile {
         stated_address(&self.segments, offset)
     }
 
-    /// Where the function that holds `address` begins in the file, as the table for unwinding has it.
+    /// The file offset of the function around `address`, from the unwind table.
     pub fn function_start(&self, address: Svma) -> Option<FileOffset> {
         file_offset(&self.segments, Svma(self.extents.around(address.0)?.start))
     }
 
-    /// What stands in its code, if `file` are its bytes.
+    /// Its code, if `file` are its bytes.
     pub fn code<'a>(&'a self, file: &'a [u8]) -> Code<'a> {
         Code::new(&self.sections, &self.extents, file)
     }
@@ -94,7 +94,7 @@ pub(crate) fn build_id_of(path: &Path) -> Option<String> {
 }
 
 /// Opens a regular file: opening a device or a pipe that a program mapped could have effects or block, even if it takes
-/// the file's place only now.
+/// the file's place just now.
 pub(crate) fn open_file(path: &Path) -> io::Result<File> {
     let refused = || io::Error::other("not a regular file");
     if !fs::metadata(path)?.is_file() {
@@ -114,9 +114,9 @@ pub(crate) fn read_bytes(path: &Path, at: FileOffset, count: usize) -> io::Resul
 /// Maps a regular file.
 pub(crate) fn map_file(path: &Path) -> io::Result<Mmap> {
     let file = open_file(path)?;
-    // SAFETY: the map is read-only and used by parsers that accept any bytes and check every bound against
-    // the mapped length, so a file overwritten meanwhile gives wrong names at worst. Truncating it raises
-    // SIGBUS, the same as in the program that runs from it.
+    // SAFETY: the map is read-only and used by parsers that accept any bytes and check every bound against the mapped
+    // length, so a file overwritten meanwhile gives wrong names at worst. Truncating it raises SIGBUS, as in the
+    // program that runs from it.
     unsafe { Mmap::map(&file) }
 }
 
@@ -154,8 +154,8 @@ fn code_sections(elf: &Elf<'_>) -> Vec<CodeSection> {
     elf.sections().filter(is_executable).map(section).collect()
 }
 
-/// Function symbols of `.symtab` and `.dynsym`. Labels without a type count where they stand in code:
-/// hand-written assembly has only those.
+/// Function symbols of `.symtab` and `.dynsym`. Untyped labels count if they lie in code: hand-written assembly has
+/// only those.
 fn functions(elf: &Elf<'_>) -> Vec<Function> {
     let code_sections: Vec<usize> =
         elf.sections().filter(is_executable).map(|section| section.index().0).collect();

@@ -1,8 +1,8 @@
-//! Functions, files and lines of Go programs: the table that Go's runtime makes stack traces with (`.gopclntab`).
+//! Functions, files and lines of Go programs, from the table that Go's runtime uses for stack traces (`.gopclntab`).
 //!
-//! It stays when a program is stripped (`go build -ldflags='-s -w'`). Its forms have numbers of their own: of Go 1.2,
-//! 1.16, 1.18 and 1.20, the one in use since. `debug/gosym` of Go describes them. Nothing in it is believed: what leads
-//! out of the table tells nothing.
+//! It survives stripping (`go build -ldflags='-s -w'`). Its formats are numbered: of Go 1.2, 1.16, 1.18 and 1.20, the
+//! one in use since. Go's `debug/gosym` describes them. Nothing in it is trusted: what leads out of the table yields
+//! nothing.
 
 use crate::Svma;
 use crate::elf::Elf;
@@ -10,32 +10,32 @@ use object::{Object, ObjectSection, ObjectSymbol, RelocationTarget, SectionFlags
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// Longest name of a function or a file; the linker knows no limit, but none comes near.
+/// Longest name of a function or a file; the linker has no limit, but none comes near.
 const NAME_BYTES_MAX: usize = 1 << 16;
-/// Most steps that a search for a line takes: one for each change of line in a function.
+/// Most steps of a search for a line: one for each change of line in a function.
 const STEPS_MAX: usize = 1 << 20;
-/// Most places of what looks like a table that are tried.
+/// Most candidate tables to try.
 const PLACES_MAX: usize = 4;
 /// Bytes of an address in the table.
 const WORD: usize = 8;
-/// Words of the runtime's `moduledata`, which begins with the table's address, up to the lowest address of a function,
-/// and up to the address that the table counts from.
+/// Word offsets in the runtime's `moduledata`, which begins with the table's address: of the lowest function address,
+/// and of the address from which the table counts.
 const LOWEST_FUNCTION: u64 = 20;
 const TEXT: u64 = 22;
 
-/// The forms of the table.
+/// The table's formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Form {
     Go12,
     Go116,
-    /// Functions are counted from the start of the code from here on.
+    /// From here on, functions are counted from the start of the code.
     Go118,
 }
 
 impl Form {
     fn of(header: &[u8]) -> Option<Form> {
         let (magic, rest) = header.split_first_chunk::<4>()?;
-        // Two zeros, bytes of the shortest instruction, bytes of an address: those of x86-64.
+        // Two zeros, the instruction alignment, and the address size of x86-64.
         if !rest.starts_with(&[0, 0, 1, WORD as u8]) {
             return None;
         }
@@ -47,7 +47,7 @@ impl Form {
         }
     }
 
-    /// Bytes of a field in the list of functions, and of the first one of a function.
+    /// Bytes of a field in the list of functions, and of a function's first field.
     fn field_bytes(self) -> usize {
         if self == Form::Go118 { 4 } else { WORD }
     }
@@ -57,20 +57,20 @@ impl Form {
 pub(crate) struct GoTable {
     bytes: Vec<u8>,
     form: Form,
-    /// What addresses of functions are counted from.
+    /// The base of function addresses.
     text: u64,
     functions: usize,
-    /// Where parts begin: names of functions, files of compilation units, names of files, changes of values, functions.
+    /// Where parts begin: function names, files of compilation units, file names, value changes, functions.
     names: usize,
     units: usize,
     files: usize,
     values: usize,
     list: usize,
-    /// Where descriptions of functions are counted from.
+    /// The base of function descriptions.
     about: usize,
 }
 
-/// One function in the list.
+/// An entry in the list of functions.
 struct Entry {
     addresses: Range<u64>,
     /// Where its description begins.
@@ -78,7 +78,7 @@ struct Entry {
 }
 
 impl GoTable {
-    /// The table of a file, if it has one that can be read.
+    /// A file's table, if it has a readable one.
     pub fn read(elf: &Elf<'_>) -> Option<GoTable> {
         let words = Words::of(elf);
         let (address, mut table) = candidates(elf).into_iter().find_map(|(address, bytes)| {
@@ -117,13 +117,13 @@ impl GoTable {
         Some(table)
     }
 
-    /// The list of files follows that of functions and the address of its end, by the place that stands there.
+    /// The list of files follows the list of functions and an end address, at the offset stored there.
     fn files_of_go12(bytes: &[u8], list: usize, functions: usize) -> Option<usize> {
         let at = functions.checked_mul(2)?.checked_add(1)?.checked_mul(WORD)?.checked_add(list)?;
         Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?) as usize)
     }
 
-    /// The name of the function that holds `address`.
+    /// The name of the function around `address`.
     pub fn function(&self, address: Svma) -> Option<&str> {
         let entry = self.around(address)?;
         let name = self.field(&entry, 1)?;
@@ -149,12 +149,12 @@ impl GoTable {
         self.text_at(self.files.checked_add(name as usize)?)
     }
 
-    /// The function in the list that holds `address`.
+    /// The list's entry for `address`.
     fn around(&self, address: Svma) -> Option<Entry> {
         let (mut low, mut high) = (0, self.functions);
         while low < high {
             let middle = low + (high - low) / 2;
-            // Beyond the end of the table there is none.
+            // There is none beyond the end of the table.
             match self.entry_start(middle) {
                 Some(start) if start <= address.0 => low = middle + 1,
                 _ => high = middle,
@@ -183,7 +183,7 @@ impl GoTable {
         self.half(at).map(u64::from)
     }
 
-    /// Field of a function's description, which begins with its address; the others have four bytes.
+    /// A field of a function's description, which begins with its address; the others have four bytes.
     fn field(&self, entry: &Entry, number: usize) -> Option<u32> {
         self.half(entry.about.checked_add(self.form.field_bytes() + 4 * (number - 1))?)
     }
@@ -198,8 +198,8 @@ impl GoTable {
         std::str::from_utf8(&bytes[..end]).ok().filter(|text| !text.is_empty())
     }
 
-    /// The value at `address` in the changes that begin at `changes`: pairs of how much the value changes, and for how
-    /// many bytes of code it then holds.
+    /// The value at `address` in the changes that begin at `changes`: pairs of an increment and the bytes of code for
+    /// which the value then holds.
     fn value(&self, changes: u32, entry: &Entry, address: Svma) -> Option<i32> {
         let mut rest = self.bytes.get(self.values.checked_add(changes as usize)?..)?;
         let (mut value, mut end) = (-1i32, entry.addresses.start);
@@ -219,8 +219,8 @@ impl GoTable {
     }
 }
 
-/// Where the table may be: in a section of its own, or where a linker other than Go's laid that into the data that the
-/// loader writes, as for programs at any address.
+/// Possible tables: in a section of its own, or, from linkers other than Go's, in data that the loader writes, as for
+/// position-independent programs.
 fn candidates<'data>(elf: &Elf<'data>) -> Vec<(u64, &'data [u8])> {
     let section = |name: &str| {
         let section = elf.section_by_name(name)?;
@@ -236,7 +236,7 @@ fn candidates<'data>(elf: &Elf<'data>) -> Vec<(u64, &'data [u8])> {
     places.map(|at| (address + at as u64, &bytes[at..])).collect()
 }
 
-/// Seven bits a byte, lowest first, the eighth set in all but the last.
+/// A variable-length number: seven bits a byte, lowest first, the eighth set in all but the last.
 fn variable_length(bytes: &mut &[u8]) -> Option<u32> {
     let mut value = 0u32;
     for shift in (0..u32::BITS).step_by(7) {
@@ -250,10 +250,10 @@ fn variable_length(bytes: &mut &[u8]) -> Option<u32> {
     None
 }
 
-/// Words of a file as the loader leaves them.
+/// The words of a file after relocation.
 struct Words<'a, 'data> {
     elf: &'a Elf<'data>,
-    /// What the loader writes, before it adds where it put the file.
+    /// Relocated words, before adding the load address.
     written: FxHashMap<u64, u64>,
 }
 
@@ -266,7 +266,7 @@ impl<'a, 'data> Words<'a, 'data> {
         Words { elf, written: written.collect() }
     }
 
-    /// Writes into the bytes at `address` what the loader would.
+    /// Applies the relocations to the bytes at `address`.
     fn settle(&self, address: u64, bytes: &mut [u8]) {
         for (&at, &word) in &self.written {
             let place = at.checked_sub(address).and_then(|place| usize::try_from(place).ok());
@@ -287,7 +287,7 @@ impl<'a, 'data> Words<'a, 'data> {
         self.written.get(&address).copied().or_else(of_file)
     }
 
-    /// Where this word stands in the program's data.
+    /// Where this word occurs in the program's data.
     fn places_of(&self, word: u64) -> Vec<u64> {
         let mut places: Vec<u64> =
             self.written.iter().filter(|(_, written)| **written == word).map(|(&at, _)| at).collect();
@@ -302,8 +302,8 @@ impl<'a, 'data> Words<'a, 'data> {
     }
 }
 
-/// The address that functions are counted from. Tables before Go 1.26 have it; then the runtime's `moduledata` does,
-/// which is known by the table's address at its begin and the lowest function's where it has that.
+/// The base of function addresses. Tables before Go 1.26 contain it; later the runtime's `moduledata` does, recognised
+/// by the table's address at its start and the lowest function address at its offset.
 fn text_start(elf: &Elf<'_>, words: &Words<'_, '_>, address: u64, table: &GoTable) -> Option<u64> {
     let is_code = |text: &u64| {
         elf.sections().any(|section| {

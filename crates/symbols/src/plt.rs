@@ -1,7 +1,7 @@
-//! Stubs of the procedure linkage table, named `function@plt`.
+//! Names stubs of the procedure linkage table `function@plt`.
 //!
-//! They have no symbols. A stub is recognised by its indirect jump through a slot of the global offset table,
-//! and the slot's relocation names the function: this covers lazy, immediate and CET layouts alike.
+//! They have no symbols. A stub is recognised by its indirect jump through a slot of the global offset table; the
+//! slot's relocation names the function. This covers lazy, immediate and CET layouts alike.
 
 use crate::Svma;
 use crate::elf::Elf;
@@ -39,7 +39,7 @@ pub(crate) fn stubs(elf: &Elf<'_>) -> Vec<Function> {
     stubs
 }
 
-/// The slot that the stub with these bytes at `start` jumps through.
+/// The slot through which the stub with these bytes at `start` jumps.
 fn jump_slot(start: u64, stub: &[u8]) -> Option<u64> {
     let after_opcode = stub.windows(JUMP.len()).position(|bytes| bytes == JUMP)? + JUMP.len();
     let displacement = i32::from_le_bytes(*stub[after_opcode..].first_chunk()?);
@@ -47,7 +47,7 @@ fn jump_slot(start: u64, stub: &[u8]) -> Option<u64> {
     Some(next_instruction.wrapping_add_signed(i64::from(displacement)))
 }
 
-/// The symbol that the loader puts into each slot.
+/// The symbol of each slot.
 fn slot_names<'data>(elf: &Elf<'data>) -> FxHashMap<u64, &'data str> {
     let Some(symbols) = elf.dynamic_symbol_table() else { return FxHashMap::default() };
     elf.dynamic_relocations()

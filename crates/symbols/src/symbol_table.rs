@@ -18,12 +18,11 @@ pub(crate) struct Function {
 }
 
 impl Function {
-    /// Among names for the same code the better one is less: a stated size, then no underscores in front
-    /// (`malloc` rather than `__libc_malloc`), then global, then short, then by the alphabet so that the
-    /// choice is always the same.
+    /// Order of names for the same code, best first: a stated size, no leading underscores (`malloc` rather than
+    /// `__libc_malloc`), global, short, then alphabetical for determinism.
     fn preference(&self) -> impl Ord + '_ {
         let underscores = self.name.bytes().take_while(|&b| b == b'_').count();
-        // Mangled names begin with underscores by their scheme, not by their author's will.
+        // Mangled names begin with underscores by their scheme, not by choice.
         let mangled = self.name.starts_with("_Z") || self.name.starts_with("_R");
         let underscores = if mangled { 0 } else { underscores };
         (self.bytes.is_none(), underscores, !self.global, self.name.len(), &self.name)
@@ -36,10 +35,10 @@ impl Function {
 
 /// The function around an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Found<'a> {
+pub(crate) struct FunctionMatch<'a> {
     /// As the linker spelled it.
     pub name: &'a str,
-    /// Whether the symbol states that it reaches so far.
+    /// Whether the symbol's stated size covers the address.
     pub stated: bool,
 }
 
@@ -47,7 +46,7 @@ pub(crate) struct Found<'a> {
 #[derive(Debug)]
 struct Piece {
     range: Range<u64>,
-    /// Of the names of all functions.
+    /// Offset in the names of all functions.
     name: usize,
     stated: bool,
 }
@@ -90,19 +89,19 @@ impl SymbolTable {
     }
 
     /// The innermost function that holds `address`.
-    pub fn find(&self, address: Svma) -> Option<Found<'_>> {
+    pub fn find(&self, address: Svma) -> Option<FunctionMatch<'_>> {
         let after = self.pieces.partition_point(|piece| piece.range.start <= address.0);
         (0..after)
             .rev()
             .take_while(|&i| self.highest_ends[i] > address.0)
             .map(|i| &self.pieces[i])
             .find(|piece| piece.range.end > address.0)
-            .map(|piece| Found { name: &self.names[piece.name], stated: piece.stated })
+            .map(|piece| FunctionMatch { name: &self.names[piece.name], stated: piece.stated })
     }
 }
 
-/// Drops labels that are places inside of a function: of one that states its size, of one that the table for unwinding
-/// knows, and NASM's local labels, which it spells `function.label`. What is left without size begins a routine.
+/// Drops labels inside a function: one with a stated size or an unwind entry; and NASM's local labels, spelled
+/// `function.label`. The remaining labels without size begin a routine.
 fn drop_labels_inside(functions: &mut Vec<Function>, code: &Code<'_>) {
     let mut stated_end = 0;
     let mut routine: Option<(u64, Box<str>)> = None;
@@ -126,8 +125,8 @@ fn drop_labels_inside(functions: &mut Vec<Function>, code: &Code<'_>) {
     });
 }
 
-/// What a symbol without size at `start` names, if the next symbol is at `next`. The table for unwinding knows; where
-/// it does not, the routine is what control reaches before anything else begins.
+/// The code of a symbol without size at `start`, if the next symbol is at `next`: from the unwind table, else what
+/// control flow reaches before anything else begins.
 fn ranges_without_size(start: u64, next: Option<u64>, code: &Code<'_>) -> Vec<Range<u64>> {
     let Some(section_end) = code.section_end(start) else { return Vec::new() };
     let end = next.map_or(section_end, |next| next.min(section_end));
@@ -153,7 +152,7 @@ mod tests {
         Function { start: Svma(start), bytes, name: name.into(), global: true }
     }
 
-    /// A table of functions in one section from 0 with this code, and these entries in the table for unwinding.
+    /// A table of functions in one section from 0 with this code and these unwind entries.
     fn table(functions: Vec<Function>, code: &[u8], extents: &[Range<u64>]) -> SymbolTable {
         let all = 0..code.len() as u64;
         let sections = [CodeSection { addresses: all.clone(), in_file: all }];

@@ -10,14 +10,14 @@ use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
-/// What is known of a byte of code. All of it may be unknown.
+/// What is known about a byte of code; anything may be unknown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Symbol {
-    /// Whether its file has no names of its own functions, in itself or apart: it was stripped.
+    /// Whether neither its file nor a debug file names its own functions: it was stripped.
     pub stripped: bool,
-    /// Where the function that holds it begins in the file, if that is known; not looked for where it has a name.
+    /// The file offset of the function around it, if known; not determined if it has a name.
     pub start: Option<FileOffset>,
-    /// The function that holds it, demangled; `name@plt` for a linkage stub.
+    /// The function around it, demangled; `name@plt` for a linkage stub.
     pub function: Option<String>,
     /// Its source file, from debug information.
     pub file: Option<String>,
@@ -25,7 +25,7 @@ pub struct Symbol {
     pub line: Option<u32>,
 }
 
-/// Finds functions, files and lines. Keeps what it reads of each object.
+/// Finds functions, files and lines. Caches what it reads of each object.
 pub struct Symbolizer {
     debug_folder: PathBuf,
     objects: FxHashMap<String, Option<Object>>,
@@ -34,7 +34,7 @@ pub struct Symbolizer {
 }
 
 impl Symbolizer {
-    /// A symbolizer that looks for separate debug information where distributions put it.
+    /// A symbolizer that looks for separate debug information in the usual place.
     pub fn new() -> Symbolizer {
         Symbolizer::with_debug_folder("/usr/lib/debug")
     }
@@ -49,12 +49,12 @@ impl Symbolizer {
         }
     }
 
-    /// Reads the file `path` and its debug information now, so that lookups need not.
+    /// Reads the file `path` and its debug information now, so that look-ups are fast.
     pub fn prepare(&mut self, path: &str) {
         self.object(path);
     }
 
-    /// What is known of the byte of code at `offset` of the file `path`.
+    /// Describes the code byte at `offset` of the file `path`.
     pub fn lookup(&mut self, path: &str, offset: FileOffset) -> Symbol {
         let Some(object) = self.object(path) else { return Symbol::default() };
         match object.file.stated_address(offset) {
@@ -63,8 +63,8 @@ impl Symbolizer {
         }
     }
 
-    /// The same of a file that had this build-id when it was mapped, if that is known: nothing of another build, whose
-    /// file is among the rebuilt ones from then on.
+    /// The same for a file that had this build-id when it was mapped, if known: yields nothing for another build, whose
+    /// file is then listed as rebuilt.
     pub fn lookup_in_build(&mut self, path: &str, build_id: Option<&str>, offset: FileOffset) -> Symbol {
         let is_other = |object: &Object| build_id.is_some() && object.file.build_id.as_deref() != build_id;
         if self.object(path).is_some_and(is_other) {
@@ -76,8 +76,8 @@ impl Symbolizer {
         self.lookup(path, offset)
     }
 
-    /// The same, if that file has these bytes at `at`, and there are some: of code that was executed elsewhere and
-    /// may be a copy of it.
+    /// The same, if that file has these bytes at `at`, and there are any: for code that was executed elsewhere and may
+    /// be a copy of it.
     pub fn lookup_copy(
         &mut self,
         path: &str,
@@ -90,17 +90,17 @@ impl Symbolizer {
         is_copy.then(|| self.lookup_in_build(path, build_id, offset))
     }
 
-    /// The GNU build-id of the file `path` in hexadecimal, if it has one.
+    /// The hexadecimal GNU build-id of the file `path`, if it has one.
     pub fn build_id(&mut self, path: &str) -> Option<String> {
         self.object(path)?.file.build_id.clone()
     }
 
-    /// The files that could not be read, in order of first lookup, each with the reason.
+    /// Unreadable files with reasons, in order of first look-up.
     pub fn problems(&self) -> &[ObjectError] {
         &self.problems
     }
 
-    /// The files that are other builds now than those that were asked for, in order of first lookup.
+    /// Files that have been rebuilt since, in order of first look-up.
     pub fn rebuilt(&self) -> &[String] {
         &self.rebuilt
     }
@@ -120,7 +120,7 @@ impl Default for Symbolizer {
     }
 }
 
-/// The GNU build-id of the file at `path` in hexadecimal, if it is an ELF file that has one.
+/// The hexadecimal GNU build-id of the file at `path`, if it is an ELF file with one.
 pub fn build_id(path: &str) -> Option<String> {
     build_id_of(Path::new(path))
 }
@@ -134,7 +134,7 @@ struct Object {
 }
 
 impl Object {
-    /// Opens the object at `path` with its debug file; notes in `problems` what could not be read.
+    /// Opens the object at `path` with its debug file; adds what could not be read to `problems`.
     fn open(path: &Path, debug_folder: &Path, problems: &mut Vec<ObjectError>) -> Option<Object> {
         let mut read = |path: &Path| ObjectFile::read(path).map_err(|problem| problems.push(problem)).ok();
         let mut file = read(path)?;
@@ -150,7 +150,7 @@ impl Object {
             has_symbols |= debug.has_symbols;
             dwarf = load_dwarf(&debug_path, &debug);
         }
-        // Without the bytes of code, names without a size are fewer.
+        // Without the code's bytes, fewer names without a size can be used.
         let map = map_file(path).ok();
         let symbols = SymbolTable::new(functions, &file.code(map.as_deref().unwrap_or_default()));
         let stripped = !has_symbols && dwarf.is_none() && file.go.is_none();
@@ -161,7 +161,7 @@ impl Object {
         let go = self.file.go.as_ref();
         let in_dwarf = self.dwarf.as_ref().and_then(|dwarf| dwarf.location(address));
         let (file, line) = match in_dwarf {
-            // Line 0 stands for code that belongs to no line.
+            // Line 0 marks code that belongs to no line.
             Some(location) => (location.file.map(str::to_owned), location.line.filter(|&line| line != 0)),
             None => {
                 let location = go.and_then(|go| go.location(address));
@@ -173,8 +173,8 @@ impl Object {
         Symbol { stripped: self.stripped, start, function, file, line }
     }
 
-    /// The function around `address`. A symbol that states no size may only come before it: Go's own table and debug
-    /// information know better.
+    /// The function around `address`. A symbol without a size may only come before it, so Go's table and debug
+    /// information take precedence.
     fn function(&self, address: Svma) -> Option<String> {
         let symbol = self.symbols.find(address);
         if let Some(symbol) = symbol.filter(|symbol| symbol.stated) {

@@ -1,23 +1,23 @@
-//! Where functions begin and end, by the table for unwinding the stack (`.eh_frame`).
+//! Function bounds from the unwind table (`.eh_frame`).
 //!
-//! Compilers write it for every function, and `strip` leaves it in: exceptions need it. It knows no names, but it knows
-//! which bytes are one function's.
+//! Compilers write it for every function, and `strip` keeps it for exceptions. It has no names, but shows which bytes
+//! belong to one function.
 
 use crate::elf::Elf;
 use addr2line::gimli::{BaseAddresses, CieOrFde, EhFrame, EndianSlice, RunTimeEndian, UnwindSection};
 use object::{Object, ObjectSection};
 use std::ops::Range;
 
-/// How far in front of a function its entry may begin: that of a signal's return begins one byte before its first
-/// instruction, as unwinders look for the byte before a return address (glibc's `__restore_rt`).
+/// How far before a function its entry may begin: a signal return's begins one byte before its first instruction, since
+/// unwinders look up the byte before a return address (glibc's `__restore_rt`).
 const EARLY_BYTES: u64 = 1;
 
-/// The functions that a file's table for unwinding knows, by stated address.
+/// The functions in a file's unwind table, by stated address.
 #[derive(Debug, Default)]
 pub(crate) struct Extents(Vec<Range<u64>>);
 
 impl Extents {
-    /// Those of a file; none where the table is missing, those before it where a part is damaged.
+    /// Reads a file's table; empty if it is missing, truncated before a damaged part.
     pub fn read(elf: &Elf<'_>) -> Extents {
         let mut extents = Vec::new();
         let address = |name: &str| elf.section_by_name(name).map(|section| section.address());
@@ -41,20 +41,20 @@ impl Extents {
         Extents(extents)
     }
 
-    /// The function that holds `address`.
+    /// The function around `address`.
     pub fn around(&self, address: u64) -> Option<&Range<u64>> {
         let after = self.0.partition_point(|extent| extent.start <= address);
         self.0[..after].last().filter(|extent| extent.contains(&address))
     }
 
-    /// Where the first function after `address` begins.
+    /// The start of the first function after `address`.
     pub fn next_start(&self, address: u64) -> Option<u64> {
         let after = self.0.partition_point(|extent| extent.start <= address);
         self.0.get(after).map(|extent| extent.start)
     }
 }
 
-/// Whether a function that begins at `extent` is the one whose symbol is at `address`.
+/// Whether a function that begins at `extent` is the one with its symbol at `address`.
 pub(crate) fn begins_at(extent: &Range<u64>, address: u64) -> bool {
     (extent.start..=extent.start.saturating_add(EARLY_BYTES)).contains(&address)
 }

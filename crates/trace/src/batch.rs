@@ -1,4 +1,4 @@
-//! Batches: the unit in which references travel.
+//! Batches: the unit in which references are passed on.
 
 use crate::{Dictionary, Event, Ref};
 use pagewalk_units::{BlockId, RefIndex, SpaceId, ThreadId};
@@ -47,16 +47,16 @@ pub struct Batch<'a> {
     pub refs: &'a [Ref],
     /// The block executions.
     pub spans: &'a [Span],
-    /// Whether some reference moves more than [`Batch::WIDE_BYTES`] bytes: fast page-crossing tests ask.
+    /// Whether some reference is wider than [`Batch::WIDE_BYTES`] bytes; needed for fast page-crossing tests.
     pub wide: bool,
-    /// The dictionary, holding every block that the spans name.
+    /// The dictionary with every block that the spans name.
     pub blocks: &'a Dictionary,
 }
 
 impl Batch<'_> {
-    /// References longer than this make a batch wide.
+    /// Wider references make a batch wide.
     pub const WIDE_BYTES: u32 = 64;
-    /// How many spans or references a source puts into a batch at most, give or take one block.
+    /// Most spans or references that a source puts into a batch, plus or minus one block.
     pub const TARGET_LEN: usize = 4096;
 
     /// Index one past the last data reference of span `span`.
@@ -70,11 +70,11 @@ impl Batch<'_> {
     }
 }
 
-/// Room for a batch's references and executions, which are the first ones in it: what a source gives away with its
-/// batch, and gets another for, where copying would cost too much.
+/// The memory of a batch's references and executions, which come first in it: a source gives it away with its batch, in
+/// exchange for another, where copying would cost too much.
 #[derive(Debug, Default)]
 pub struct BatchRoom {
-    /// Data references, and others behind them that mean nothing.
+    /// Data references, followed by unused ones.
     pub refs: Vec<Ref>,
     /// Block executions, likewise.
     pub spans: Vec<Span>,
@@ -92,18 +92,18 @@ pub struct BatchBuffer {
 }
 
 impl BatchBuffer {
-    /// Whether the buffer holds a batch's worth.
+    /// Whether the buffer is full.
     #[inline]
     pub fn is_full(&self) -> bool {
         self.refs.len() >= Batch::TARGET_LEN || self.spans.len() >= Batch::TARGET_LEN
     }
 
-    /// Whether nothing is held.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.spans.is_empty()
     }
 
-    /// Forgets the contents, keeps the memory.
+    /// Clears the contents, keeps the memory.
     pub fn clear(&mut self) {
         self.refs.clear();
         self.spans.clear();

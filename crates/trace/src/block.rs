@@ -1,4 +1,4 @@
-//! Executed code: blocks and the dictionary that names them.
+//! Executed code: blocks, and the dictionary that numbers them.
 
 use crate::Ref;
 use pagewalk_units::{Access, BlockId, VirtAddr};
@@ -19,7 +19,7 @@ pub struct Instruction {
 pub struct Site {
     /// Index of its instruction in the block.
     pub instruction: u16,
-    /// What it does.
+    /// Its access.
     pub access: Access,
 }
 
@@ -40,24 +40,24 @@ pub enum BlockEnd {
 }
 
 impl BlockEnd {
-    /// The end with this code, if there is one.
+    /// The end with this code, if any.
     pub fn from_code(code: u8) -> Option<BlockEnd> {
         use BlockEnd::*;
         [Jump, Call, Return, Syscall, Other].get(usize::from(code)).copied()
     }
 }
 
-/// A run of instructions executed one after the other, with exactly the data references they made.
+/// A straight run of instructions with exactly the data references they made.
 ///
-/// A block left early, or one whose guarded references did not happen, is a block of its own: so the
-/// number of instructions and references of an execution never needs to be stored with it.
+/// A block left early, or with guarded references that did not happen, is a block of its own: so an execution's numbers
+/// of instructions and references need not be stored with it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Block {
     /// The instructions, in order of execution. May be empty for imported references without code.
     pub instructions: Box<[Instruction]>,
     /// The data references, in program order.
     pub sites: Box<[Site]>,
-    /// The bytes of the instructions, one after the other; empty where unknown.
+    /// The instructions' bytes, in order; empty if unknown.
     pub code: Box<[u8]>,
     /// How control leaves it.
     pub end: BlockEnd,
@@ -75,7 +75,7 @@ impl Block {
         self.instructions.get(usize::from(site.instruction)).copied()
     }
 
-    /// The low bits of the record that each site makes.
+    /// The low record bits of each site.
     pub fn metas(&self) -> impl Iterator<Item = u8> + '_ {
         self.sites.iter().map(|site| Ref::meta(site.access))
     }
@@ -89,7 +89,7 @@ pub struct Dictionary {
 }
 
 impl Dictionary {
-    /// The id of `block`, given now if it is new.
+    /// The id of `block`, assigned now if it is new.
     pub fn intern(&mut self, block: Block) -> BlockId {
         if let Some(&id) = self.ids.get(&block) {
             return id;
@@ -101,7 +101,7 @@ impl Dictionary {
         id
     }
 
-    /// The block with this id. Panics if the id is not of this dictionary.
+    /// The block with this id. Panics if the id is not from this dictionary.
     pub fn get(&self, id: BlockId) -> &Block {
         &self.blocks[id.index()]
     }
@@ -116,7 +116,7 @@ impl Dictionary {
         self.blocks.is_empty()
     }
 
-    /// The blocks from id `first` on, for consumers that keep tables of their own.
+    /// The blocks from id `first` on, for consumers with tables of their own.
     pub fn since(&self, first: usize) -> impl Iterator<Item = &Block> {
         self.blocks[first..].iter().map(AsRef::as_ref)
     }

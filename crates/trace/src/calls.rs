@@ -1,6 +1,6 @@
-//! System calls by name: those of Linux on x86-64, whose numbers [`Event::Syscall`](crate::Event::Syscall) carries.
+//! Names of Linux system calls on x86-64, whose numbers are in [`Event::Syscall`](crate::Event::Syscall).
 
-/// Names by number, from 0 on, as `asm/unistd_64.h` of Linux 6.1 has them.
+/// Names by number, from 0 on, from `asm/unistd_64.h` of Linux 6.1.
 const FIRST: &str = "\
     read write open close stat fstat lstat poll lseek mmap mprotect munmap brk rt_sigaction rt_sigprocmask \
     rt_sigreturn ioctl pread64 pwrite64 readv writev access pipe select sched_yield mremap msync mincore \
@@ -36,10 +36,10 @@ const FIRST: &str = "\
     seccomp getrandom memfd_create kexec_file_load bpf execveat userfaultfd membarrier mlock2 \
     copy_file_range preadv2 pwritev2 pkey_mprotect pkey_alloc pkey_free statx io_pgetevents rseq";
 
-/// The number of the first of [`LATER`]; numbers between the two lists are not used.
+/// The number of the first of [`LATER`]; numbers between the lists are unused.
 const LATER_FROM: u32 = 424;
 
-/// Those that all architectures number alike.
+/// Calls with the same number on all architectures.
 const LATER: &str = "\
     pidfd_send_signal io_uring_setup io_uring_enter io_uring_register open_tree move_mount fsopen fsconfig \
     fsmount fspick pidfd_open clone3 close_range openat2 pidfd_getfd faccessat2 process_madvise epoll_pwait2 \
@@ -51,7 +51,7 @@ pub fn call_number(name: &str) -> Option<u32> {
     all_calls().find(|&(_, known)| known == name).map(|(number, _)| number)
 }
 
-/// All calls that have a name, in order of their numbers.
+/// All named calls, by number.
 pub fn all_calls() -> impl Iterator<Item = (u32, &'static str)> {
     (0..).zip(FIRST.split_whitespace()).chain((LATER_FROM..).zip(LATER.split_whitespace()))
 }

@@ -1,9 +1,8 @@
-//! Is a stream what streams promise to be? An analysis that looks at every batch and event.
+//! Checks whether a stream keeps the rules of streams: an analysis of every batch and event.
 //!
-//! Errors are breaches of what [`Batch`], [`Block`](crate::Block) and [`Event`] state, which make figures
-//! wrong. Warnings are facts that a sound program's stream may show and that deserve a look, such as
-//! references outside every known mapping. One finding stands for all breaches of one rule: how many, and
-//! the first in full.
+//! Errors break what [`Batch`], [`Block`](crate::Block) and [`Event`] promise, and make figures wrong. Warnings are
+//! facts that a sound program's stream may show but that deserve attention, such as references outside every known
+//! mapping. One finding covers all breaches of a rule: their number, and the first one in detail.
 
 mod ranges;
 
@@ -18,11 +17,11 @@ use std::fmt;
 pub enum Severity {
     /// Unusual, and worth knowing.
     Warning,
-    /// The stream breaks a promise: its figures cannot be trusted.
+    /// The stream breaks a rule: its figures cannot be trusted.
     Error,
 }
 
-/// What streams promise, rule by rule.
+/// The rules of streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Rule {
@@ -30,9 +29,9 @@ pub enum Rule {
     BlockKnown,
     /// A span begins where the references of the one before end, and the last ends with the batch.
     SpansCoverRefs,
-    /// Kind and size of a reference are those of its place in the block.
+    /// Kind and size of a reference match its site in the block.
     RefsFitSites,
-    /// A batch is marked wide when, and only when, a reference is.
+    /// A batch is marked wide if, and only if, a reference is.
     WideMarked,
     /// Instructions are 1 to 15 bytes long.
     InstructionLength,
@@ -48,39 +47,39 @@ pub enum Rule {
     EventPlace,
     /// Mappings are whole pages.
     PageAligned,
-    /// Batches are of the thread that was switched to.
+    /// Batches belong to the thread that was last switched to.
     ThreadRuns,
-    /// Threads that are switched to or end have started, and start once.
+    /// Threads that are switched to or end have started; they start once.
     ThreadKnown,
-    /// What was waiting by spinning was executed before.
+    /// Spinning instructions were executed before.
     SpinExecuted,
     /// Nothing follows the exit.
     NothingAfterExit,
     /// The recorder lost nothing.
     NothingLost,
-    /// What is unmapped, moved or protected is mapped.
+    /// Unmapped, moved or protected ranges are mapped.
     RangeKnown,
-    /// Instructions are in executable mappings.
+    /// Instructions lie in executable mappings.
     CodeMapped,
-    /// References are in mappings.
+    /// References lie in mappings.
     DataMapped,
 }
 
 impl Rule {
-    /// How much a breach matters.
+    /// The severity of a breach.
     pub fn severity(self) -> Severity {
         use Rule::*;
         match self {
-            // Of a region of interest, the first may tell of what lies before.
+            // With a region of interest, the first ones may refer to what lies before.
             SpinExecuted | NothingLost | RangeKnown | CodeMapped | DataMapped => Severity::Warning,
             _ => Severity::Error,
         }
     }
 }
 
-/// Where in a stream.
+/// A place in a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct StreamPlace {
     /// Data references before.
     pub reference: u64,
     /// Block executions before.
@@ -89,7 +88,7 @@ pub struct Place {
     pub event: u64,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for StreamPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "reference {}, block execution {}, event {}", self.reference, self.execution, self.event)
     }
@@ -102,8 +101,8 @@ pub struct Finding {
     pub rule: Rule,
     /// How often it was broken.
     pub count: u64,
-    /// Where first.
-    pub first: Place,
+    /// The place of the first.
+    pub first: StreamPlace,
     /// What was wrong there.
     pub what: String,
 }
@@ -122,21 +121,21 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Checks a stream as it comes.
+/// Checks a stream incrementally.
 #[derive(Debug, Default)]
 pub struct Checker {
     findings: Vec<Finding>,
-    place: Place,
+    place: StreamPlace,
     instructions: u64,
-    /// Of those told so far, how many were waiting by spinning.
+    /// Spinning instructions so far.
     spun: u64,
     blocks_checked: usize,
     mapped: Ranges,
-    /// A mapping that held a reference lately.
+    /// The mapping of a recent reference.
     near: (u64, u64),
-    /// Raised when mappings change.
+    /// Increases when mappings change.
     generation: u32,
-    /// Per block, the generation in which its code was last looked up.
+    /// By block: the generation in which its code was last checked.
     code_checked: Vec<u32>,
     thread: Option<ThreadId>,
     threads: HashSet<u32>,
@@ -144,12 +143,12 @@ pub struct Checker {
 }
 
 impl Checker {
-    /// A checker that has seen nothing.
+    /// A new checker.
     pub fn new() -> Self {
         Checker { generation: 1, ..Checker::default() }
     }
 
-    /// What was found, errors first.
+    /// The findings, errors first.
     pub fn finish(mut self) -> Vec<Finding> {
         self.findings.sort_by_key(|finding| (std::cmp::Reverse(finding.rule.severity()), finding.rule));
         self.findings
@@ -209,7 +208,7 @@ impl Checker {
                 format!("a batch starts at instruction {first}, not {instructions}")
             });
         }
-        // Taken as it stands, so that one gap is one finding.
+        // Continue from here, so that one gap is one finding.
         (self.place.reference, self.instructions) = (batch.first.0, batch.first_instruction);
         match self.thread {
             Some(thread) if thread != batch.thread => {
@@ -233,7 +232,7 @@ impl Checker {
         }
     }
 
-    /// Checks one execution of a block, with its references.
+    /// Checks one block execution with its references.
     fn check_span(&mut self, batch: &Batch<'_>, span: Span, expected: usize) -> usize {
         let Some(block) = batch.blocks.since(span.block.index().min(batch.blocks.len())).next() else {
             let known = batch.blocks.len();
@@ -369,7 +368,7 @@ impl Checker {
                 self.found(Rule::ThreadKnown, || format!("thread {thread} ends and had not started"));
             }
             Event::Switch { thread } => {
-                // Before anything has run, the thread switched to is the first.
+                // The first switch names the first thread.
                 if self.thread.is_none() {
                     self.threads.insert(*thread);
                 }
@@ -384,7 +383,7 @@ impl Checker {
         }
     }
 
-    /// The end of a range of whole pages of so many bytes.
+    /// The end of a range of whole pages of this size.
     fn range(&mut self, event: &Event, start: VirtAddr, bytes: u64, page: u64) -> u64 {
         let end = start.0.saturating_add(bytes);
         if !start.0.is_multiple_of(page) || !bytes.is_multiple_of(page) || end > Ref::ADDRESS_END {

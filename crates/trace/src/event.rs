@@ -1,4 +1,4 @@
-//! Rare events and the stream's header. All of it is serialisable, as events are stored as JSON in files.
+//! Rare events and the stream's header. All of it is serialisable: files store events as JSON.
 
 use crate::Grain;
 use pagewalk_units::{PAGE_BYTES, ThreadId, VirtAddr};
@@ -16,7 +16,7 @@ pub struct Protection {
 }
 
 impl Protection {
-    /// Whether it allows any use at all.
+    /// Whether any access is allowed.
     pub fn allows_some(self) -> bool {
         self.read || self.write || self.execute
     }
@@ -25,15 +25,15 @@ impl Protection {
 /// The file behind a mapping.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct FileIdentity {
-    /// Path as the traced program's kernel names it.
+    /// Its path as the traced program's kernel names it.
     pub path: String,
     /// Offset in the file of the mapping's first byte.
     pub offset: u64,
-    /// GNU build-id in lower-case hex, where the file is an ELF object that has one.
+    /// GNU build-id in lower-case hex, if it is an ELF file with one.
     pub build_id: Option<String>,
 }
 
-/// What a mapping is made of.
+/// Kinds of mappings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MappingKind {
@@ -63,12 +63,12 @@ pub struct Mapping {
     pub bytes: u64,
     /// Access rights.
     pub protection: Protection,
-    /// What it is made of.
+    /// Its kind.
     pub kind: MappingKind,
     /// The file, for file mappings.
     pub file: Option<FileIdentity>,
-    /// Bytes of the pages that back it, a power of two: 4096, and more where the program has it from hugetlb
-    /// (`MAP_HUGETLB` and its like). Left out of files where it is 4096.
+    /// Page size in bytes, a power of two: 4096, or more from hugetlb (`MAP_HUGETLB` and similar). Omitted from files
+    /// if it is 4096.
     #[serde(
         default = "page_bytes::usual",
         deserialize_with = "page_bytes::deserialize",
@@ -78,18 +78,17 @@ pub struct Mapping {
 }
 
 impl Mapping {
-    /// Largest page that a mapping can have: what one entry of the highest level of x86-64's page tables maps.
+    /// Largest page of a mapping: what an entry of the top level of x86-64's page tables maps.
     pub const PAGE_BYTES_MAX: u64 = 1 << 39;
 
-    /// Whether mappings can have pages of so many bytes.
+    /// Whether mappings can have this page size.
     pub fn may_have_pages_of(bytes: u64) -> bool {
         bytes.is_power_of_two() && (PAGE_BYTES..=Mapping::PAGE_BYTES_MAX).contains(&bytes)
     }
 }
 
-/// What a process forbids the kernel of transparent huge pages (`prctl(PR_SET_THP_DISABLE)`). Children inherit it,
-/// and so
-/// do programs that it becomes.
+/// The transparent huge pages that a process forbids (`prctl(PR_SET_THP_DISABLE)`). Children inherit it, and so do
+/// programs after exec.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ThpDisable {
@@ -98,12 +97,12 @@ pub enum ThpDisable {
     Off,
     /// All of them.
     All,
-    /// All but those that `madvise` asks for (`PR_THP_DISABLE_EXCEPT_ADVISED`, Linux 6.18).
+    /// All except where `madvise` requests them (`PR_THP_DISABLE_EXCEPT_ADVISED`, Linux 6.18).
     ExceptAdvised,
 }
 
 impl ThpDisable {
-    /// The one with this number in the engine's stream; others are `None`.
+    /// The mode with this number in the engine's stream; `None` for other numbers.
     pub fn from_code(code: u64) -> Option<ThpDisable> {
         [ThpDisable::Off, ThpDisable::All, ThpDisable::ExceptAdvised]
             .get(usize::try_from(code).ok()?)
@@ -111,12 +110,12 @@ impl ThpDisable {
     }
 }
 
-/// Something rare, at its exact place in the stream.
+/// A rare event, at its exact place in the stream.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Event {
-    /// Memory was mapped (replacing whatever was there), or was there when the program started.
+    /// Memory was mapped (replacing whatever was there), or existed at the program's start.
     Map(Mapping),
     /// A range was unmapped.
     Unmap {
@@ -126,7 +125,7 @@ pub enum Event {
         /// Length in bytes.
         bytes: u64,
     },
-    /// A range moved or changed its size. The old range is gone unless the two overlap.
+    /// A range moved or changed its size. The old range is unmapped unless the two overlap.
     Remap {
         /// Old first byte.
         #[serde(with = "address")]
@@ -168,11 +167,11 @@ pub enum Event {
         /// The kernel's number of the advice (`MADV_HUGEPAGE` is 14).
         advice: i32,
     },
-    /// A thread came to be.
+    /// A thread started.
     ThreadStart {
         /// The new thread.
         thread: u32,
-        /// The thread that made it.
+        /// The thread that started it.
         parent: u32,
     },
     /// A thread ended.
@@ -180,9 +179,9 @@ pub enum Event {
         /// The thread.
         thread: u32,
     },
-    /// From here on another thread runs.
+    /// Another thread runs from here on.
     Switch {
-        /// The thread that runs from here on.
+        /// The thread that runs now.
         thread: u32,
     },
     /// The process forked; the child has a stream of its own.
@@ -190,7 +189,7 @@ pub enum Event {
         /// The child's process id.
         child: u32,
     },
-    /// The process is about to become another program, in a stream of its own (if the call succeeds).
+    /// The process is about to become another program, with its own stream (if the call succeeds).
     Exec {
         /// The program named in the call.
         path: String,
@@ -207,40 +206,40 @@ pub enum Event {
         /// The marker's number.
         id: u64,
     },
-    /// The stream ended in good order.
+    /// The stream ended properly.
     Exit {
         /// The process's exit status.
         status: i32,
     },
-    /// Something was lost at this place; the text says what and why.
+    /// Something was lost here.
     Lost {
-        /// What was lost.
+        /// What was lost, and why.
         what: String,
     },
-    /// From here on the process forbids transparent huge pages otherwise than before.
+    /// The process changed which transparent huge pages it forbids.
     ThpDisable {
-        /// What it forbids.
+        /// The new mode.
         mode: ThpDisable,
     },
-    /// No thread of the process ran for a while here: all slept.
+    /// All threads of the process slept here.
     Idle {
-        /// How long, in nanoseconds.
+        /// For how long, in nanoseconds.
         nanoseconds: u64,
     },
-    /// So many of the instructions executed just before were a thread waiting by spinning.
+    /// Some of the instructions just before were a thread waiting by spinning.
     Spin {
-        /// Instructions.
+        /// Number of instructions.
         instructions: u64,
     },
 }
 
 impl Event {
-    /// Whether it says what is mapped where.
+    /// Whether it changes what is mapped where.
     pub fn moves_memory(&self) -> bool {
         matches!(self, Event::Map(_) | Event::Unmap { .. } | Event::Remap { .. } | Event::Break { .. })
     }
 
-    /// The thread that runs after this event, where the event changes it.
+    /// The thread that runs after this event, if the event changes it.
     pub fn switches_to(&self) -> Option<ThreadId> {
         match self {
             Event::Switch { thread } => Some(ThreadId(*thread)),
@@ -249,7 +248,7 @@ impl Event {
     }
 }
 
-/// How a process image came to be.
+/// How a process image began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
@@ -257,26 +256,26 @@ pub enum Origin {
     Start,
     /// `fork` (or `vfork`, `clone`) by its parent.
     Fork,
-    /// `exec` in a process that was traced before.
+    /// `exec` in a traced process.
     Exec,
     /// Read from another tool's file.
     Import,
 }
 
-/// What is known of a stream before its first item.
+/// A stream's properties, known before its first item.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StreamHeader {
     /// Process id, 0 where unknown.
     pub pid: u32,
     /// Parent's process id, 0 where unknown.
     pub parent: u32,
-    /// How the process image came to be.
+    /// How the process image began.
     pub origin: Origin,
     /// The program's path.
     pub program: String,
     /// The command line, program first.
     pub arguments: Vec<String>,
-    /// The engine with its version.
+    /// The engine's name and version.
     pub engine: String,
     /// Transparent huge page mode of the recording host: `always`, `madvise`, `never` or `unknown`.
     pub thp: String,
@@ -284,13 +283,13 @@ pub struct StreamHeader {
     pub cpu: String,
     /// Kernel release of the recording host.
     pub kernel: String,
-    /// What is kept of the addresses of data references; left out of files where that is all.
+    /// What is kept of data addresses; omitted from files if everything is.
     #[serde(default, skip_serializing_if = "Grain::is_byte")]
     pub grain: Grain,
 }
 
 impl StreamHeader {
-    /// The header of a stream of which only this is known.
+    /// A header in which only the origin is known.
     pub fn unknown(origin: Origin) -> StreamHeader {
         let unknown = || "unknown".to_owned();
         StreamHeader {

@@ -1,26 +1,26 @@
-//! How exactly a stream tells where data lie.
+//! How exactly a stream records data addresses.
 
 use serde::{Deserialize, Serialize};
 
-/// What is kept of the address of a data reference.
+/// What is kept of a data reference's address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Grain {
-    /// All of it.
+    /// Every bit.
     #[default]
     Byte,
-    /// Its 4 KiB page, as the page's first byte; all of it where the reference goes on into another page, which is then
-    /// still told. TLBs of any page size see the same, caches of lines do not.
+    /// Its 4 KiB page, as the page's first byte; but the whole address of a reference that crosses into another page.
+    /// TLBs of any page size behave the same; caches do not.
     Page,
 }
 
 impl Grain {
-    /// Whether addresses are whole.
+    /// Whether addresses are exact.
     pub fn is_byte(&self) -> bool {
         *self == Grain::Byte
     }
 
-    /// As users write it.
+    /// Its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Grain::Byte => "byte",

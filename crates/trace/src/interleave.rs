@@ -1,14 +1,13 @@
-//! Several streams on one processor: each runs for a turn, then the next one does.
+//! Interleaves several streams on one processor: each runs for a turn, then the next one does.
 //!
-//! A turn of a quantum ends at the first block's end at which the quantum is used up. A turn that ends at a system call
-//! ends where the process enters the kernel: the event, which says that the call has returned, is the first item of
-//! the stream's next turn. So a process that waits in `read` for what another writes has the other run in between,
-//! if the streams stand in the order in which the processes hand on to each other.
+//! A turn with a quantum ends at the first block end at which the quantum is used up. A turn that ends at a system call
+//! ends where the process enters the kernel: the event for the call's return is the first item of the stream's next
+//! turn. So while a process waits in `read` for another's output, the other runs, if the streams are ordered as the
+//! processes pass data on.
 //!
-//! Where turns end at calls, streams of one program and its children run as the processes did: see `waits.rs`.
+//! If turns end at calls, the streams of a program and its children run as the processes did: see `waits.rs`.
 //!
-//! Where turns end depends on the streams alone, not on how they are cut into batches. A stream that has ended gets
-//! no more turns.
+//! Where turns end depends only on the streams, not on their division into batches. An ended stream gets no more turns.
 
 mod waits;
 
@@ -20,43 +19,43 @@ use waits::WAIT4;
 /// Where turns end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Turns {
-    /// After so many instructions; `None`: however many there are.
+    /// After this many instructions; `None`: no limit.
     pub quantum: Option<u64>,
     /// At these system calls, by number.
     pub calls: Vec<u32>,
 }
 
-/// The streams and whose turn it is.
+/// The streams, and whose turn it is.
 pub struct Interleave<S> {
     streams: Vec<Stream<S>>,
     turns: Turns,
     turn: usize,
-    /// Instructions left of this turn.
+    /// Instructions left in this turn.
     left: u64,
-    /// Process ids of children that have been forked.
+    /// Process ids of forked children.
     forked: FxHashSet<u32>,
 }
 
-/// One stream, and its batch that is partly yielded.
+/// One stream, with a partly yielded batch.
 struct Stream<S> {
     source: S,
     /// Whether it has had a turn.
     begun: bool,
     ended: bool,
-    /// The event that the last turn ended at.
+    /// The event at which the last turn ended.
     held: Option<(RefIndex, Event)>,
-    /// A copy of the source's: what is yielded must not borrow from it.
+    /// A copy of the source's: yielded items must not borrow from it.
     blocks: Dictionary,
     buffer: BatchBuffer,
     thread: ThreadId,
     first: RefIndex,
     first_instruction: u64,
-    /// Spans yielded of the batch.
+    /// Yielded spans of the batch.
     done: usize,
 }
 
 impl<S: Source> Interleave<S> {
-    /// Takes turns in the order given.
+    /// Streams take turns in this order.
     pub fn new(sources: Vec<S>, turns: Turns) -> Interleave<S> {
         let streams = sources.into_iter().map(|source| Stream {
             source,
@@ -71,7 +70,7 @@ impl<S: Source> Interleave<S> {
             done: 0,
         });
         let streams: Vec<Stream<S>> = streams.collect();
-        // The first turn comes after one of the last stream, of which nothing is left.
+        // The first turn follows one of the last stream, with nothing left.
         let turn = streams.len().saturating_sub(1);
         Interleave { streams, turns, turn, left: 0, forked: FxHashSet::default() }
     }
@@ -81,7 +80,7 @@ impl<S: Source> Interleave<S> {
         &self.streams[stream].source
     }
 
-    /// The next item and the index of its stream, or `None` when all have ended. A stream that fails ends.
+    /// The next item with the index of its stream, or `None` when all have ended. A failing stream ends.
     pub fn next_item(&mut self) -> Result<Option<(usize, Item<'_>)>, (usize, SourceError)> {
         loop {
             if self.left == 0 || self.streams.get(self.turn).is_none_or(|stream| stream.ended) {
@@ -116,7 +115,7 @@ impl<S: Source> Interleave<S> {
 }
 
 impl Turns {
-    /// Turns of so many instructions.
+    /// Turns of this many instructions.
     pub fn of(quantum: u64) -> Turns {
         Turns { quantum: Some(quantum), calls: Vec::new() }
     }
@@ -141,7 +140,7 @@ impl<S: Source> Stream<S> {
         self.done == self.buffer.spans.len()
     }
 
-    /// Reads on: an event, or into the buffer, or to the end.
+    /// Reads the next event, or fills the buffer, or finds the end.
     fn pull(&mut self) -> Result<Option<(RefIndex, crate::Event)>, SourceError> {
         match self.source.next_item() {
             Ok(Some(Item::Event { at, event })) => return Ok(Some((at, event))),
@@ -165,20 +164,20 @@ impl<S: Source> Stream<S> {
         Ok(None)
     }
 
-    /// As much of the buffer as the turn has room for: at least one execution.
+    /// The part of the buffer that fits the turn: at least one execution.
     fn next_part(&mut self, space: SpaceId, left: &mut u64) -> Batch<'_> {
         let from = self.done;
         let mut instructions = 0;
         while self.done < self.buffer.spans.len() && *left > 0 {
             let block = self.blocks.get(self.buffer.spans[self.done].block);
             instructions += block.instructions.len() as u64;
-            // References without code take their time too.
+            // References without code take time too.
             *left = left.saturating_sub((block.instructions.len() as u64).max(1));
             self.done += 1;
         }
         let start = self.buffer.spans[from].first;
         let end = self.buffer.spans.get(self.done).map_or(self.buffer.refs.len(), |span| span.first as usize);
-        // Places in the part count from its own first reference.
+        // Spans in the part count from its own first reference.
         self.buffer.spans[from..self.done].iter_mut().for_each(|span| span.first -= start);
         let first_instruction = self.first_instruction;
         self.first_instruction += instructions;

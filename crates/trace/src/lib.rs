@@ -1,17 +1,17 @@
 //! The reference stream: what a program did to its address space, in program order.
 //!
-//! Design constraints: this crate knows no TLB, no engine and no policy; it opens no files (readers and
-//! writers are generic over `std::io::Read` and `Write`); a record costs 8 bytes; nothing rare
-//! (a mapping, a thread switch) is carried by the hot record, yet each has its exact place in the order.
+//! Design constraints: this crate knows no TLB, engine or policy; it opens no files (readers and writers are generic
+//! over `std::io::Read` and `Write`); a record costs 8 bytes; rare events (a mapping, a thread switch) are not in the
+//! hot record, yet each has its exact place in the order.
 //!
 //! - [`Ref`]: one data reference, 8 bytes.
 //! - [`Block`] and [`Dictionary`]: the executed code; instruction fetches come from here.
-//! - [`Span`]: one execution of one block, naming its place in the batch.
+//! - [`Span`]: one execution of one block, with its place in the batch.
 //! - [`Item`]: a [`Batch`] of plain references, or one [`Event`].
-//! - [`pwt`]: the file format; [`check`]: is a stream sound?
-//! - [`Source`]: anything that yields items; [`Analysis`]: anything that consumes them. [`Interleave`]: several
-//!   on one processor. [`ToPages`]: with pages alone. [`Stretch`]: a part of one, held for several consumers.
-//! - [`seconds_worked`]: what such a consumer took of a processor.
+//! - [`pwt`]: the file format; [`check`]: checks a stream.
+//! - [`Source`]: yields items; [`Analysis`]: consumes them. [`Interleave`]: several streams on one processor.
+//!   [`ToPages`]: reduces addresses to pages. [`Stretch`]: a part of a stream, held for several consumers.
+//! - [`seconds_worked`]: processor time of the current thread.
 
 mod batch;
 mod block;

@@ -1,22 +1,22 @@
-//! Streams of which the pages alone are told.
+//! Reduces a stream's data addresses to pages.
 
 use crate::{Analysis, Batch, Event, Ref};
 use pagewalk_units::{PAGE_SHIFT, RefIndex, SpaceId};
 
-/// Hands a stream on with the pages of its data references alone ([`Grain::Page`](crate::Grain::Page)).
+/// Passes on a stream with only the pages of its data references ([`Grain::Page`](crate::Grain::Page)).
 pub struct ToPages<'a> {
     inner: &'a mut dyn Analysis,
     refs: Vec<Ref>,
 }
 
 impl<'a> ToPages<'a> {
-    /// Hands on to `inner`.
+    /// Passes on to `inner`.
     pub fn new(inner: &'a mut dyn Analysis) -> Self {
         ToPages { inner, refs: Vec::new() }
     }
 }
 
-/// The reference at its page's first byte, unless it leaves the page.
+/// The reference at its page's first byte, unless it crosses the page.
 #[inline(always)]
 fn to_page(record: Ref) -> Ref {
     const INSIDE: u64 = ((1 << PAGE_SHIFT) - 1) << Ref::META_BITS;

@@ -2,10 +2,10 @@
 
 use pagewalk_units::{Access, Kind, Size, VirtAddr, Vpn};
 
-/// One data reference in 8 bytes: bits 63…7 the virtual byte address (57 bits, user half), bits 6…2
-/// the size code, bits 1…0 the kind.
+/// One data reference in 8 bytes: bits 63…7 the virtual byte address (57 bits, user half), bits 6…2 the size code, bits
+/// 1…0 the kind.
 ///
-/// The address stands on top so that its page number is one shift away.
+/// The address is on top so that one shift yields its page number.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct Ref(u64);
@@ -24,31 +24,31 @@ impl Ref {
         Ref::from_parts(address.0, Ref::meta(access))
     }
 
-    /// The low bits that `access` gives a reference: constant per site, so decoders keep them ready.
+    /// The low record bits of `access`: constant per site, so decoders precompute them.
     #[inline(always)]
     pub const fn meta(access: Access) -> u8 {
         access.size.code() << 2 | access.kind as u8
     }
 
-    /// A reference from an address and low bits made by [`Ref::meta`].
+    /// A reference from an address and low bits of [`Ref::meta`].
     #[inline(always)]
     pub const fn from_parts(address: u64, meta: u8) -> Ref {
         Ref(address << Ref::META_BITS | (meta & 127) as u64)
     }
 
-    /// The records that are these whole words.
+    /// Reinterprets whole words as records.
     pub fn slice_from_bits(bits: &[u64]) -> &[Ref] {
         // SAFETY: `Ref` is a transparent `u64` of which every value is valid.
         unsafe { std::slice::from_raw_parts(bits.as_ptr().cast(), bits.len()) }
     }
 
-    /// The record that is this whole word.
+    /// The record with these bits.
     #[inline(always)]
     pub const fn from_bits(bits: u64) -> Ref {
         Ref(bits)
     }
 
-    /// The whole word.
+    /// Its bits.
     #[inline(always)]
     pub const fn bits(self) -> u64 {
         self.0

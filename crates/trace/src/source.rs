@@ -1,16 +1,16 @@
-//! Both ends of the pass: what yields items, and what consumes them.
+//! Both ends of a pass: sources that yield items, and analyses that consume them.
 
 use crate::{Batch, BatchRoom, Event, Item, StreamHeader};
 use pagewalk_units::{RefIndex, SpaceId};
 use std::sync::Arc;
 
-/// Why a source cannot go on. The text names the thing, the place and what was expected.
+/// Why a source cannot continue. The text names the thing, the place and what was expected.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
-    /// The bytes are not what the format says. All items before it have been yielded.
+    /// Malformed bytes. All items before them have been yielded.
     #[error("{0}")]
     Malformed(String),
-    /// The bytes end in the middle. All whole parts have been yielded.
+    /// Truncated bytes. All whole parts have been yielded.
     #[error("{0}")]
     Truncated(String),
     /// Reading failed.
@@ -20,33 +20,33 @@ pub enum SourceError {
 
 /// A stream of one process.
 pub trait Source {
-    /// What is known of the stream.
+    /// The stream's properties.
     fn header(&self) -> &StreamHeader;
 
     /// The next item in program order, or `None` at the end.
     fn next_item(&mut self) -> Result<Option<Item<'_>>, SourceError>;
 
-    /// Whether [`Source::give_room`] can be asked for.
+    /// Whether [`Source::give_room`] works.
     fn gives_rooms(&self) -> bool {
         false
     }
 
-    /// Gives away the room of the batch that the last call of [`Source::next_item`] yielded, in exchange for any other.
-    /// Does nothing where the source gives none.
+    /// Gives away the room of the batch that [`Source::next_item`] yielded last, in exchange for any other. Does
+    /// nothing if the source gives none.
     fn give_room(&mut self, _for_another: &mut BatchRoom) {}
 
-    /// Whether the next item comes without waiting for the one who writes the stream.
+    /// Whether the next item comes without waiting for the stream's writer.
     fn is_ready(&self) -> bool {
         true
     }
 
-    /// What knows how much of the stream is written and not read; `None` where all is there from the beginning.
+    /// A view of how much is written but unread; `None` if everything is there from the beginning.
     fn backlog(&self) -> Option<Arc<dyn Backlog>> {
         None
     }
 }
 
-/// A source whose type is known when it runs.
+/// A source with dynamic type.
 impl<S: Source + ?Sized> Source for Box<S> {
     fn header(&self) -> &StreamHeader {
         (**self).header()
@@ -73,33 +73,33 @@ impl<S: Source + ?Sized> Source for Box<S> {
     }
 }
 
-/// Of a stream that is written while it is read: knows when there is much to read. For another thread than the
-/// reader's.
+/// For a stream written while it is read: shows when there is much to read. Used from another thread than the reader's.
 pub trait Backlog: Send + Sync {
-    /// Sleeps until there is much to read or nothing more will come, at most some tenth of a second.
+    /// Sleeps until there is much to read or nothing more will come, at most about a tenth of a second.
     fn wait(&self);
 
-    /// Ends a [`Backlog::wait`] that is under way.
+    /// Ends a running [`Backlog::wait`].
     fn stir(&self);
 
-    /// Has the one who writes the stream go on, if that one waits for room and there is much.
+    /// Lets the writer continue, if it waits for room and there is much.
     fn go_on(&self);
 }
 
-/// One consumer of the pass: a machine, a profiler, a writer. Called per batch, never per reference.
+/// A consumer of a pass: a machine, a profiler, a writer. Called per batch, never per reference.
 pub trait Analysis: Send {
-    /// Takes a batch. Hot; cannot fail.
+    /// Processes a batch. Hot; cannot fail.
     fn on_batch(&mut self, batch: &Batch<'_>);
 
-    /// Whether it wants no more, as nobody would see what comes of it.
+    /// Whether it needs no more input, as its result would not be used.
     fn is_done(&self) -> bool {
         false
     }
 
-    /// Takes an event at its place.
+    /// Processes an event at its place.
     fn on_event(&mut self, _at: RefIndex, _event: &Event) {}
 
-    /// Where several streams take turns: from here on items are of the stream with this number. Told before each turn.
+    /// If several streams take turns: from here on, items belong to the stream with this number. Called before each
+    /// turn.
     fn on_turn(&mut self, _space: SpaceId) {}
 }
 
@@ -121,7 +121,7 @@ impl<A: Analysis + ?Sized> Analysis for &mut A {
     }
 }
 
-/// Several analyses of one stream, each of which takes all of it.
+/// Several analyses, each of the whole stream.
 impl<A: Analysis> Analysis for Vec<A> {
     fn on_batch(&mut self, batch: &Batch<'_>) {
         self.iter_mut().for_each(|analysis| analysis.on_batch(batch));
@@ -140,7 +140,7 @@ impl<A: Analysis> Analysis for Vec<A> {
     }
 }
 
-/// An analysis that may not be wanted.
+/// An optional analysis.
 impl<A: Analysis> Analysis for Option<A> {
     fn on_batch(&mut self, batch: &Batch<'_>) {
         self.iter_mut().for_each(|analysis| analysis.on_batch(batch));

@@ -1,14 +1,14 @@
-//! Stretches of a stream, held in memory while everything that wants the stream takes them in turn.
+//! Stretches of a stream, held in memory while several analyses process them in turn.
 
 use crate::{Analysis, Batch, Dictionary, Event, Interleave, Item, Ref, Source, SourceError, Span};
 use pagewalk_units::{RefIndex, SpaceId, ThreadId};
 
-/// A stretch of a stream, or of several that take turns: its items, and the blocks of the streams up to its end.
+/// A stretch of a stream, or of several that take turns: its items, and the streams' blocks up to its end.
 #[derive(Default)]
 pub struct Stretch {
     refs: Vec<Ref>,
     spans: Vec<Span>,
-    /// Of each stream.
+    /// By stream.
     blocks: Vec<Dictionary>,
     items: Vec<HeldItem>,
 }
@@ -33,8 +33,8 @@ struct HeldBatch {
 }
 
 impl Stretch {
-    /// Takes items from `source`, in the place of those held, until about `most` records (or as many events) are held;
-    /// says whether there were any. To be fed from one source only, whose blocks it keeps.
+    /// Replaces the held items with items from `source`, until about `most` records (or as many events) are held;
+    /// returns whether there were any. Always use the same source, whose blocks it keeps.
     pub fn read<S: Source>(&mut self, source: &mut S, most: usize) -> Result<bool, SourceError> {
         self.clear();
         while self.has_room(most) {
@@ -46,7 +46,7 @@ impl Stretch {
         Ok(!self.items.is_empty())
     }
 
-    /// The same from several streams that take turns. What fails is told with the stream's index.
+    /// The same from several streams that take turns. Errors come with the stream's index.
     pub fn read_turns<S: Source>(
         &mut self,
         streams: &mut Interleave<S>,
@@ -75,7 +75,7 @@ impl Stretch {
         self.records() < most && self.items.len() < most
     }
 
-    /// Data references and block executions held.
+    /// Held data references and block executions.
     pub fn records(&self) -> usize {
         self.refs.len() + self.spans.len()
     }
@@ -109,7 +109,7 @@ impl Stretch {
         }));
     }
 
-    /// Hands everything held to `analysis`.
+    /// Passes everything held to `analysis`.
     pub fn play(&self, analysis: &mut dyn Analysis) {
         let (mut refs_start, mut spans_start) = (0, 0);
         for item in &self.items {

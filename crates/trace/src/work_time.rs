@@ -1,16 +1,16 @@
-//! How long a thread has worked: what measurements take their seconds from.
+//! Measures how long a thread has worked.
 
 use std::fs;
 use std::io;
 use std::thread;
 
-/// Seconds that this thread has had a processor for: what other programs take of it is not among them. Read from the
-/// kernel's scheduler, which is also right where Valgrind runs the program.
+/// Seconds of processor time of this thread, without time that other programs took. Read from the kernel's scheduler,
+/// which is also right under Valgrind.
 ///
 /// # Errors
 /// On kernels without `/proc/thread-self/schedstat`.
 pub fn seconds_worked() -> io::Result<f64> {
-    // The scheduler's count is as old as its last look at the thread, up to 10 ms: this has it look.
+    // The scheduler's count may be up to 10 ms old: yielding updates it.
     thread::yield_now();
     let text = fs::read_to_string("/proc/thread-self/schedstat")?;
     let nanoseconds = text.split_whitespace().next().and_then(|number| number.parse::<f64>().ok());
@@ -46,7 +46,7 @@ mod tests {
         };
         let mut spins: Vec<f64> = (0..51).map(|_| spin()).collect();
         spins.sort_by(f64::total_cmp);
-        // Some had to wait for a processor, or were put off meanwhile.
+        // Some had to wait for a processor, or were preempted.
         assert!((0.0003..0.003).contains(&spins[25]), "{spins:?}");
     }
 }

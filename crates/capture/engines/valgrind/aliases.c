@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Code in files that is written while it runs.
 
-   The core compares code with what it has translated wherever it runs from memory without a file. Code of a file it
-   takes to stay as it is. But just-in-time compilers that keep the right to write apart from the right to execute map
-   one file (of memfd_create, most often) twice, and write it by one of the two (.NET, libffi); and what patches a
-   library in place takes the right to write for as long (LLVM's XRay, hooks). So code is compared, too, in a mapping that
-   may be written, and in all mappings of a file that may be written by another way: one that is mapped shared, or by a
-   descriptor that may write it. Programs have no such code otherwise, and pay nothing. */
+Wherever code runs from memory without a file, the core compares it with its translation. Code of a file it assumes
+unchanged. But just-in-time compilers that never make a mapping both writable and executable map one file (mostly of
+memfd_create) twice and write through one mapping (.NET, libffi); and code that patches a library in place makes it
+writable meanwhile (LLVM's XRay, hooks). So code is also compared in a writable mapping, and in all mappings of a file
+that can be written in another way: through a shared mapping, or through a writable descriptor. Other programs have no
+such code, and pay nothing. */
 
 #include "engine.h"
 #include "sys.h"
@@ -25,18 +25,18 @@ extern void VG_(discard_translations)(Addr start, ULong bytes, const HChar* who)
 typedef struct File {
    struct File* next;
    UWord key;
-   Bool is_written;   /* it may be, while its code runs; else it has translations that are not compared */
+   Bool is_written;   /* it may be written while its code runs; otherwise it has translations that are not compared */
 } File;
 
 static VgHashTable* files;
 
-/* Two files with one key are compared both if one of them is. */
+/* If two files share a key, both are compared if one is. */
 static UWord key_of(const NSegment* segment)
 {
    return segment->dev * 0x9e3779b97f4a7c15ULL ^ segment->ino;
 }
 
-/* The file of this segment; a file that was not known is one with `is_written`. */
+/* The file of this segment; an unknown file gets `is_written`. */
 static File* find_file(const NSegment* segment, Bool is_written)
 {
    UWord key = key_of(segment);
@@ -54,7 +54,7 @@ static File* find_file(const NSegment* segment, Bool is_written)
 
 /* ---- mappings ---- */
 
-/* Discards what was translated of a file without comparisons. */
+/* Discards a file's translations that were made without comparisons. */
 static void discard_file(UWord key)
 {
    Addr first;
@@ -88,7 +88,7 @@ void aliases_after_mmap(Addr start, Bool is_shared, Int fd)
    discard_file(file->key);
 }
 
-/* The core discards what may no longer be executed, and nothing else. */
+/* The core discards only what may no longer be executed. */
 void aliases_after_mprotect(Addr start, SizeT bytes, UInt protection)
 {
    UInt both = VKI_PROT_WRITE | VKI_PROT_EXEC;

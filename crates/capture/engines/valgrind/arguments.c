@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The arguments of calls in the program's registers, which no call changes.
+/* Restores a call's arguments in the program's registers, which no call may change.
 
-   Where a call may block, the core writes the arguments into the registers as its handlers and ours have changed them,
-   and leaves them there. Here those that the program gave are put back: before the signals that a call has brought are
-   looked for, as their handlers have arguments in the same registers; and before the handler of a signal that
-   interrupts the call, which may then be begun again. */
+For a call that may block, the core writes the arguments, as changed by its handlers and ours, into the registers and
+leaves them there. Here the program's own arguments are restored: before the signals of a call are delivered, as their
+handlers get arguments in the same registers; and before the handler of a signal that interrupts the call, which may
+then restart. */
 
 #include "engine.h"
 #include "handlers.h"
@@ -21,7 +21,7 @@ typedef void Interrupt(ThreadId thread, Addr ip, SysRes result, Bool is_begun_ag
 Interrupt __real_vgPlain_fixup_guest_state_after_syscall_interrupted;
 Interrupt __wrap_vgPlain_fixup_guest_state_after_syscall_interrupted;
 
-/* What a thread gave for the call that it is in. */
+/* A thread's arguments for its present call. */
 typedef struct {
    ThreadId thread;   /* VG_INVALID_THREADID: the entry is free */
    UWord at[CALL_ARGUMENTS];

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The definitions of the blocks that have translations, as they were sent.
 
-   They are kept for two purposes. A forked child starts with its parent's translations but with an empty ring, so
-   it sends them again. (The other way, discarding all translations in the child, needs no memory here but makes
-   the child translate again, at some 30 microseconds a block; sending one again costs less than half a microsecond,
-   and keeping it some 200 bytes.) And a fault in the middle of a block is described by a second, shorter definition
-   made from the first. */
+They serve two purposes. A forked child starts with its parent's translations but an empty ring, so it sends them again.
+(Discarding all translations in the child would need no memory here, but the child would translate again, at about 30
+microseconds a block; sending one again costs less than half a microsecond, and keeping it about 200 bytes.) And a fault
+inside a block is described by a second, shorter definition derived from the first. */
 
 #include "engine.h"
 #include "wire.h"
@@ -180,7 +179,7 @@ void blocks_replay(void)
 
 /* ---- faults ---- */
 
-/* A definition of the first `instructions` of `whole` alone, made now or at an earlier fault. */
+/* A definition of only the first `instructions` of `whole`, made now or at an earlier fault. */
 static const Block* cut_block(Block* whole, UInt instructions, UInt slots)
 {
    for (Block* cut = whole->cut; cut != NULL; cut = cut->cut)
@@ -210,7 +209,7 @@ static const Block* cut_block(Block* whole, UInt instructions, UInt slots)
    return cut;
 }
 
-/* The block whose execution begins at `header`, if a live block's header is there. */
+/* The block whose execution begins at `header`, if there is a live block's header. */
 static Block* block_at(const ULong* header)
 {
    if ((*header & WIRE_BLOCK_HEADER) != WIRE_BLOCK_HEADER)
@@ -219,7 +218,7 @@ static Block* block_at(const ULong* header)
    return number < numbers_used ? by_number[number] : NULL;
 }
 
-/* Index of the first instruction at `ip` that is not among the first `done`; the count if there is none. */
+/* Index of the first instruction at `ip` after the first `done`; the count if there is none. */
 static UInt find_instruction(const Block* block, Addr ip, UInt done)
 {
    UInt i = done;
@@ -236,29 +235,29 @@ static UInt slots_before(const Block* block, UInt instruction)
    return count;
 }
 
-/* The block that a fault interrupted: where its header is, and the instruction that did not finish. */
+/* The block that a fault interrupted: the place of its header, and the unfinished instruction. */
 typedef struct {
    ULong* header;
    Block* block;
    UInt instruction;
 } Interrupted;
 
-/* Whether a block begun at `header` may be the one interrupted at `ip` when the last exit it passed (none if `exit`
-   is 0) left the cursor where it is now. */
+/* Whether a block begun at `header` may be the one interrupted at `ip`, given that the last exit it passed (none if
+   `exit` is 0) left the cursor where it is now. */
 static Bool interrupted_after_exit(Interrupted* at, ULong* header, UInt exit, Addr ip)
 {
    Block* block = block_at(header);
    if (block == NULL || exit >= exit_count(block))
       return False;
-   /* The instruction of the exit itself may go on behind it: the string instructions do. */
+   /* The exit's own instruction may continue after it: string instructions do. */
    UInt done = exit == 0 ? 0 : (exit_words(block)[exit - 1] >> 32) - 1;
    UInt instruction = find_instruction(block, ip, done);
    *at = (Interrupted){ header, block, instruction };
    return instruction < exit_words(block)[exit] >> 32;
 }
 
-/* Either no exit was passed and the cursor is still at the header, or the cursor is behind the slots that the last
-   exit counted. */
+/* Either no exit was passed and the cursor is still at the header, or the cursor is after the slots counted at the last
+   exit. */
 static Bool find_interrupted(Interrupted* at, ULong* cursor, Addr ip)
 {
    if (interrupted_after_exit(at, cursor, 0, ip))

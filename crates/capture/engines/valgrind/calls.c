@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* System calls that the core would not do as the kernel does.
+/* System calls that the core handles differently from the kernel.
 
-   The core looks up what it does before and after a call in a table; the linker (--wrap) has it ask here first. */
+The core looks up its handlers in a table; the linker (--wrap) makes it ask here first. */
 
 #include "engine.h"
 #include "handlers.h"
@@ -14,7 +14,7 @@
 #include "pub_tool_vki.h"
 #include "pub_tool_vkiscnums.h"
 
-/* ---- what the core has and no header for tools declares ---- */
+/* ---- parts of the core that no header for tools declares ---- */
 
 typedef struct {
    Before* before;
@@ -36,7 +36,7 @@ static void as_core_does(ThreadId thread, const void* layout, CallArguments* arg
    __real_vgModuleLocal_get_linux_syscall_entry(arguments->number)->before(thread, layout, arguments, status, flags);
 }
 
-/* ---- calls that the core holds its lock over, so that no thread runs that they wait for ---- */
+/* ---- calls during which the core holds its lock, so that threads that they wait for cannot run ---- */
 
 static void before_blocking(ThreadId thread, const void* layout, CallArguments* arguments, CallStatus* status, UWord* flags)
 {
@@ -45,7 +45,7 @@ static void before_blocking(ThreadId thread, const void* layout, CallArguments* 
       *flags |= CALL_MAY_BLOCK;
 }
 
-/* ---- mmap at an address that must be free, which the core takes for a hint ---- */
+/* ---- mmap at an address that must be free, which the core treats as a hint ---- */
 
 static void before_mmap(ThreadId thread, const void* layout, CallArguments* arguments, CallStatus* status, UWord* flags)
 {
@@ -73,7 +73,7 @@ static void before_brk(ThreadId thread, const void* layout, CallArguments* argum
    call_succeed(status, end);
 }
 
-/* ---- calls that the core is too old for, and that neither map memory nor change processes or signals ---- */
+/* ---- calls too new for the core that neither map memory nor affect processes or signals ---- */
 
 static void before_unknown(__attribute__((unused)) ThreadId thread, __attribute__((unused)) const void* layout,
                            __attribute__((unused)) CallArguments* arguments, __attribute__((unused)) CallStatus* status,
@@ -143,13 +143,13 @@ static void before_mremap(ThreadId thread, const void* layout, CallArguments* ar
 #define FILTER_BYTES 16   /* of what describes a filter */
 #define LDT_ENTRY_BYTES 16
 
-/* Programs ask with a filter that is nowhere whether there are any. */
+/* Programs pass an invalid filter address to test for seccomp. */
 static Bool is_filter(Bool is_given, Bool is_strict, Addr filter)
 {
    return is_strict || (is_given && VG_(am_is_valid_for_client)(filter, FILTER_BYTES, VKI_PROT_READ));
 }
 
-/* Why the program cannot go on under the engine after this call, or NULL. */
+/* Why the program cannot continue under the engine after this call, or NULL. */
 static const HChar* reason_to_leave(const CallArguments* arguments)
 {
    static const HChar filters[] =
@@ -216,7 +216,7 @@ static void before_limit(ThreadId thread, const void* layout, CallArguments* arg
       as_core_does(thread, layout, arguments, status, flags);
 }
 
-/* The core's own, but not after a call that is done already. */
+/* The core's own handler, but not after a call that is already done. */
 static void after_limit(ThreadId thread, CallArguments* arguments, CallStatus* status)
 {
    SyscallTableEntry* entry = __real_vgModuleLocal_get_linux_syscall_entry(arguments->number);
@@ -233,7 +233,7 @@ static void after_entries(ThreadId thread, CallArguments* arguments, CallStatus*
    seen_entries(arguments, status);
 }
 
-/* ---- calls of which the core counts what they point to, however much that is said to be ---- */
+/* ---- calls whose arrays the core reads at whatever length is claimed ---- */
 
 /* More than a process may have open. */
 #define POLLED_MAX (1UL << 20)
@@ -255,7 +255,7 @@ static void before_batch(ThreadId thread, const void* layout, CallArguments* arg
    as_core_does(thread, layout, arguments, status, flags);
 }
 
-/* ---- calls with a number that the kernel looks at before the core does ---- */
+/* ---- calls with a number that the kernel checks before the core does ---- */
 
 static void before_fcntl(ThreadId thread, const void* layout, CallArguments* arguments, CallStatus* status, UWord* flags)
 {
@@ -284,7 +284,7 @@ static Bool has_keys(void)
    return (ecx & 1 << 4) != 0;
 }
 
-/* Key 0 is that of all memory. The core does not look at an address and rights that nothing may have. */
+/* All memory has key 0. The core does not check for impossible addresses and rights. */
 static void before_mprotect(ThreadId thread, const void* layout, CallArguments* arguments, CallStatus* status, UWord* flags)
 {
    UInt grows = VKI_PROT_GROWSDOWN | VKI_PROT_GROWSUP;
@@ -303,8 +303,8 @@ static void before_mprotect(ThreadId thread, const void* layout, CallArguments* 
 
 #define RSEQ_BYTES 32
 
-/* The kernel could not restart the program's sequences, as it knows nothing of where the program is; so there are none, as
-   without CONFIG_RSEQ. What registers nothing is an error all the same. */
+/* The kernel could not restart the program's sequences, since it does not know where the program is; so there are none,
+   as without CONFIG_RSEQ. Unregistering without registering is still an error. */
 static void before_rseq(__attribute__((unused)) ThreadId thread, __attribute__((unused)) const void* layout,
                         CallArguments* arguments, CallStatus* status, __attribute__((unused)) UWord* flags)
 {
@@ -313,7 +313,7 @@ static void before_rseq(__attribute__((unused)) ThreadId thread, __attribute__((
    call_fail(status, registers ? SYS_ENOSYS : VKI_EINVAL);
 }
 
-/* Those of what arch_prctl does to the processor that change nothing for the engine: CPUID on, and extended state. */
+/* Uses of arch_prctl that change nothing for the engine: enabling CPUID, and extended state. */
 static Bool is_harmless(UWord what)
 {
    return what == SYS_ARCH_GET_CPUID || what == SYS_ARCH_SET_CPUID
@@ -333,7 +333,7 @@ static void before_arch_prctl(ThreadId thread, const void* layout, CallArguments
 
 /* ---- the table ---- */
 
-/* An entry of ours, with what the core does afterwards; NULL where it has none. */
+/* An entry of ours, with the core's work afterwards; NULL if it has none. */
 static SyscallTableEntry* with_after(SyscallTableEntry* own, const SyscallTableEntry* of_core)
 {
    if (of_core == NULL)

@@ -13,7 +13,7 @@
 extern Int VG_(cl_exec_fd);
 extern Bool VG_(resolve_filename)(Int fd, const HChar** name);
 
-/* A longer text is cut, so that every event fits the smallest chunk. */
+/* Longer texts are cut, so that every event fits the smallest chunk. */
 #define TEXT_BYTES_MAX 4096
 #define ARGUMENTS_BYTES_MAX (32 * 1024)
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The calls that execute a program, in the place of those of Valgrind's core (the linker hands them over by --wrap).
+/* Calls that execute a program, replacing those of Valgrind's core (through the linker's --wrap).
 
-   A new image that is followed begins with Valgrind itself, which is told what to load as a descriptor, and the first
-   argument beside it (image.c). Valgrind would end an image that it cannot begin: where it cannot reach what it needs
-   (as another user, under another root, or when pagewalk has gone), where a program gains privileges, where it cannot
-   read the file. What cannot be followed runs as it is. A call that fails leaves everything as it was: the core ends the
-   program then. */
+A followed new image begins with Valgrind itself, which is told what to load as a descriptor, and the first argument
+separately (image.c). Valgrind would end an image that it cannot start: if it cannot reach what it needs (as another
+user, under another root, or after pagewalk's end), if a program gains privileges, if it cannot read the file. What
+cannot be followed runs natively. A failing call leaves everything unchanged, where the core would end the program. */
 
 #include "engine.h"
 #include "exec.h"
@@ -58,7 +57,7 @@ static Bool may_create(const HChar* folder)
    return !sys_failed(sys_call3(__NR_unlink, (UWord)path, 0, 0));
 }
 
-/* Valgrind's messages go to a new file in the folder of the socket. */
+/* Valgrind's messages go to a new file in the socket's folder. */
 static Bool may_write_log(void)
 {
    HChar folder[VKI_PATH_MAX];
@@ -72,7 +71,7 @@ static Bool may_write_log(void)
    return may_create(folder);
 }
 
-/* The core writes what the program is to see in /proc to files there. */
+/* The core writes files there that the program sees in /proc. */
 static const HChar* temporary_folder(const HChar** environment)
 {
    for (; environment != NULL && *environment != NULL; environment++)
@@ -97,8 +96,8 @@ typedef struct {
    UInt inheritable;
 } Capabilities;
 
-/* Who is not root loses its capabilities by exec, so it is asked without them. Ambient ones would stay: then a program
-   that could be followed is not. */
+/* A user other than root loses capabilities by exec, so this is tested without them. Ambient ones would stay: then a
+   program that could be followed is not. */
 static Bool may_begin(const Call* call)
 {
    struct { UInt version; Int pid; } header = { SYS_CAPABILITY_VERSION_3, 0 };
@@ -113,14 +112,14 @@ static Bool may_begin(const Call* call)
    return result;
 }
 
-/* ---- what the client has given ---- */
+/* ---- the client's arguments ---- */
 
 static Bool is_readable(const void* at, SizeT bytes)
 {
    return VG_(am_is_valid_for_client)((Addr)at, bytes, VKI_PROT_READ);
 }
 
-/* Bytes of a text in the client's memory, the last one included; 0: it cannot be read, or is longer than `most`. */
+/* Bytes of a text in the client's memory, including the NUL; 0: unreadable, or longer than `most`. */
 static SizeT text_bytes(const HChar* text, SizeT most)
 {
    SizeT bytes = 0;
@@ -135,7 +134,7 @@ static SizeT text_bytes(const HChar* text, SizeT most)
    return 0;
 }
 
-/* An error of a list of texts. */
+/* The error of a list of texts. */
 static Int check_list(const HChar** list)
 {
    for (const HChar** at = list; list != NULL; at++) {
@@ -171,7 +170,7 @@ static UInt count_of(const HChar** list)
    return count;
 }
 
-/* What the kernel says the program is called: to itself, by AT_EXECFN, and to a script's interpreter. */
+/* The kernel's name for the program: for itself, in AT_EXECFN, and for a script's interpreter. */
 static void name_of(const Call* call, HChar* name, SizeT room)
 {
    if (call->path[0] == '/' || !call->is_at || call->folder == SYS_AT_FDCWD)
@@ -180,7 +179,7 @@ static void name_of(const Call* call, HChar* name, SizeT room)
       VG_(snprintf)(name, room, "/dev/fd/%d%s%s", call->folder, call->path[0] == '\0' ? "" : "/", call->path);
 }
 
-/* A script by a descriptor that is closed at exec would not be found. */
+/* A script in a descriptor closed at exec would not be found. */
 static Bool is_reachable(const Call* call)
 {
    if (call->path[0] == '/' || !call->is_at || call->folder == SYS_AT_FDCWD)
@@ -188,7 +187,7 @@ static Bool is_reachable(const Call* call)
    return !(sys_call3(__NR_fcntl, call->folder, VKI_F_GETFD, 0) & VKI_FD_CLOEXEC);
 }
 
-/* ---- the state that an image passes on ---- */
+/* ---- the state passed to the next image ---- */
 
 typedef struct {
    UWord handler;
@@ -207,8 +206,8 @@ static void set_action(Int signal, const Action* new, Action* old)
    sys_call6(__NR_rt_sigaction, signal, (UWord)new, (UWord)old, sizeof(vki_sigset_t), 0, 0);
 }
 
-/* Has the kernel know what the client ignores and blocks, as that is passed on. Signals that wait and that the client
-   does not block would end it now: they are dropped. */
+/* Tells the kernel what the client ignores and blocks, as that is inherited. Pending signals that the client does not
+   block would end it now: they are dropped. */
 static void show_signals(ThreadId thread, Signals* kept)
 {
    vki_sigset_t blocked;
@@ -238,7 +237,7 @@ static void hide_signals(const Signals* kept)
       set_action(signal, &kept->actions[signal], NULL);
 }
 
-/* The client's environment without what Valgrind has added, and with the engine's place if that is to follow. */
+/* The client's environment without Valgrind's additions, and with the engine's place if the image is followed. */
 static const HChar** make_environment(const Call* call, Bool is_followed)
 {
    UInt count = count_of(call->environment);
@@ -267,7 +266,7 @@ static const HChar* joined(const HChar* option, const HChar* value)
    return text;
 }
 
-/* The command that has the launcher begin the engine's next image. */
+/* The launcher's command for the engine's next image. */
 static const HChar** make_command(const Call* call, const Program* program, const HChar* name)
 {
    Word options = VG_(sizeXA)(VG_(args_for_valgrind));
@@ -284,7 +283,7 @@ static const HChar** make_command(const Call* call, const Program* program, cons
    made[used++] = joined(IMAGE_NAME_OPTION, name);
    made[used++] = joined(IMAGE_FIRST_OPTION, *(const HChar**)VG_(indexXA)(program->front, 0));
    made[used++] = "--";
-   /* The launcher looks along PATH for what has no slash. */
+   /* The launcher searches PATH for names without a slash. */
    made[used++] = VG_(strchr)(name, '/') != NULL ? name : joined("./", name);
    for (Word i = 1; i < front; i++)
       made[used++] = *(const HChar**)VG_(indexXA)(program->front, i);
@@ -320,7 +319,7 @@ static Int leave(const Call* call)
    else if (VG_(strncmp)(call->path, "/proc/", 6) != 0)
       result = sys_call3(__NR_execve, (UWord)call->path, (UWord)call->arguments, (UWord)environment);
    else {
-      /* It may be the client's program, which for the kernel is the engine's. */
+      /* It may be the client's program, which for the kernel is the engine. */
       program_fd_path(link, own);
       result = sys_call3(__NR_execve, (UWord)link, (UWord)call->arguments, (UWord)environment);
    }
@@ -330,7 +329,7 @@ static Int leave(const Call* call)
    return (Int)-result;
 }
 
-/* What a report calls the program. */
+/* The program's name in reports. */
 static void describe(const Call* call, Int fd, HChar* text, SizeT room)
 {
    HChar link[FD_PATH_BYTES];
@@ -344,13 +343,13 @@ static void describe(const Call* call, Int fd, HChar* text, SizeT room)
       VG_(snprintf)(text, room, "%s", call->path);
 }
 
-/* Where the kernel can tell without doing it: that somebody writes the file. */
+/* If the kernel can tell without executing: whether somebody writes the file. */
 static Bool is_being_written(Int fd)
 {
    return sys_call6(__NR_execveat, fd, (UWord)"", 0, 0, SYS_AT_EMPTY_PATH | EXECVE_CHECK_ONLY, 0) == -VKI_ETXTBSY;
 }
 
-/* Does not return if the program is executed, and else gives the error. */
+/* Does not return if the program is executed; otherwise returns the error. */
 static Int execute(const Call* call)
 {
    HChar name[VKI_PATH_MAX + 32];
@@ -385,7 +384,7 @@ static Int execute(const Call* call)
       VG_(snprintf)(lost, sizeof lost, "what %s does, which runs untraced: %s", shown, program.why_not);
       event_lost(lost);
    }
-   /* Nothing may stand between this and the end of a stream that another program's follows. */
+   /* Nothing may come between this and the end of a stream that another program's follows. */
    event_exec(shown);
    ring_publish();
    vfork_send();
@@ -438,7 +437,7 @@ Before __wrap_vgSysWrap_linux_sys_openat_before;
 
 #define PROC_MAGIC 0x9fa0
 
-/* Cuts the last part off a path, and gives it; NULL: there is none. */
+/* Cuts the last component off a path and returns it; NULL: there is none. */
 static HChar* cut_last(HChar* path)
 {
    HChar* slash = VG_(strrchr)(path, '/');
@@ -448,7 +447,7 @@ static HChar* cut_last(HChar* path)
    return slash + 1;
 }
 
-/* Whether what is open is `exe` in the folder in /proc of this process or of one of its threads. */
+/* Whether the descriptor is `exe` in the /proc folder of this process or one of its threads. */
 static Bool is_own_link(Int fd)
 {
    HChar link[FD_PATH_BYTES];
@@ -482,7 +481,7 @@ Bool program_names_own(Int folder, const HChar* path)
    return result;
 }
 
-/* Whether this is a file of its own folder in /proc. */
+/* Whether this is a file in the process's own /proc folder. */
 static Bool is_of_process(const HChar* path, const HChar* file)
 {
    HChar by_number[FD_PATH_BYTES];
@@ -492,10 +491,10 @@ static Bool is_of_process(const HChar* path, const HChar* file)
    return is_readable(path, 1) && (VG_(strcmp)(path, by_number) == 0 || VG_(strcmp)(path, by_name) == 0);
 }
 
-/* The core would hand on to the next image a descriptor that is to be closed, and have all share one position. */
+/* The core would pass a close-on-exec descriptor to the next image, and make all share one position. */
 static void open_own(CallStatus* status, UInt flags)
 {
-   /* Natively nobody may write what runs. */
+   /* Natively nobody may write a running program. */
    Int fd = (flags & 3) != 0 ? -VKI_ETXTBSY : program_open_own(flags);
    if (fd >= 0)
       call_succeed(status, fd);
@@ -503,14 +502,14 @@ static void open_own(CallStatus* status, UInt flags)
       call_fail(status, -fd);
 }
 
-/* Opens a file that natively is another than the core's; false: the core is to. */
+/* Opens a file that natively differs from the core's; false: leave it to the core. */
 static Bool opens(Int folder, const HChar* path, UInt how, CallStatus* status, UWord* flags)
 {
    if (program_names_own(folder, path)) {
       open_own(status, how);
       return True;
    }
-   /* The core has a copy of the command line, but programs change their own to be seen. */
+   /* The core has a copy of the command line, but programs change their own to show a title. */
    if (!seen_is_told() || !is_of_process(path, "cmdline"))
       return False;
    *flags |= CALL_MAY_BLOCK;

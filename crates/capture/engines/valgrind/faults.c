@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Programs that repair their own page faults.
 
-   Such a program takes the right to write away from its memory, and its handler of SIGSEGV gives it back and goes on at
-   the instruction (SBCL's collector does, and Boehm's where it is incremental). It relies on all registers at the fault;
-   Valgrind's code keeps few of them up to date there, as that takes less time. So from the first such call on code is
-   translated anew, with all registers up to date at each memory access.
+Such a program makes its memory read-only, and its handler of SIGSEGV makes it writable again and resumes at the
+instruction (SBCL's collector does, and Boehm's in incremental mode). It relies on all registers at the fault; for
+speed, Valgrind's code keeps few of them up to date there. So from the first such call on, code is retranslated with all
+registers up to date at each memory access.
 
-   In a division by zero none is up to date, not even the instruction's address. From the first handler of SIGFPE on that
-   is told of them (Java's and .NET's) blocks that divide are translated with all registers up to date everywhere. */
+At a division by zero none is up to date, not even the instruction pointer. From the first SIGFPE handler that receives
+registers (Java's and .NET's) on, blocks that divide are translated with all registers up to date everywhere. */
 
 #include "engine.h"
 #include "sys.h"
@@ -24,11 +24,11 @@ extern void VG_(discard_translations)(Addr start, ULong bytes, const HChar* who)
 #define FIRST_ADDRESS 0x1000ULL
 #define ALL_ADDRESSES 0x7fffffff0000ULL
 
-static Bool has_handler;   /* of SIGSEGV, that is told of the registers */
+static Bool has_handler;   /* of SIGSEGV, and it receives the registers */
 static Bool is_exact;
 static Bool divides_exactly;
 
-/* Whether the handler that a call has set is told of the registers. */
+/* Whether the handler set by a call receives the registers. */
 static Bool is_told(const vki_sigaction_toK_t* action)
 {
    return action->ksa_handler != VKI_SIG_DFL && action->ksa_handler != VKI_SIG_IGN
@@ -49,7 +49,7 @@ void faults_after_sigaction(Int signal, Addr at)
    }
 }
 
-/* div and idiv: f6 or f7, and 6 or 7 in the second field of the next byte. May find what is none. */
+/* div and idiv: f6 or f7, and 6 or 7 in the second field of the next byte. May have false positives. */
 Bool faults_may_be_in(Addr code, SizeT bytes)
 {
    for (SizeT i = 0; divides_exactly && i + 1 < bytes; i++) {
@@ -60,7 +60,7 @@ Bool faults_may_be_in(Addr code, SizeT bytes)
    return False;
 }
 
-/* Before a range loses its rights: which the loader does to its own data, too. */
+/* Before a range loses rights, which the loader also does to its own data. */
 void faults_before_mprotect(ThreadId thread, Addr start, UInt protection)
 {
    const NSegment* segment = VG_(am_find_nsegment)(start);

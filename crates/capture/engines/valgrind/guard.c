@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Calls with arguments that are wrong.
+/* Calls with wrong arguments.
 
-   The core reads what a call points to before the kernel has looked at it, and so ends where that is nowhere. Here such a
-   fault leaves the core's work and the kernel answers. It answers, too, where the core takes a number for a descriptor
-   that is none, as errors have an order. */
+The core reads what a call points to before the kernel checks it, and so crashes on bad pointers. Here such a fault
+aborts the core's handler, and the kernel answers. The kernel also answers if the core rejects a number as a bad
+descriptor, since errors have an order. */
 
 #include "engine.h"
 #include "handlers.h"
@@ -18,7 +18,7 @@
 extern Int VG_(fd_hard_limit);
 
 static VG_MINIMAL_JMP_BUF(escape);
-static vki_sigset_t mask;   /* that of all threads while they run no client code */
+static vki_sigset_t mask;   /* of all threads while they run no client code */
 static fault_catcher_t kept;
 
 static void catch_fault(__attribute__((unused)) Int signal, __attribute__((unused)) Addr at)
@@ -47,7 +47,7 @@ static Bool is_negative(UWord argument)
    return (argument >= 0x80000000UL && argument <= 0xffffffffUL) || argument >= ~0x7fffffffUL;
 }
 
-/* The core has refused a descriptor that is below all. None is of the engine's own. */
+/* The core has refused a descriptor below all limits. It is none of the engine's. */
 static Bool is_refused_by_core(const CallArguments* arguments, const CallStatus* status)
 {
    Bool result = False;
@@ -79,7 +79,7 @@ void guard_before(Before* before, ThreadId thread, const void* layout, CallArgum
       status->what = STATUS_FOR_KERNEL;
       *flags = CALL_MAY_BLOCK;
    } else if (status->what == STATUS_COMPLETE)
-      *arguments = given;   /* what the core holds whoever answers a call to */
+      *arguments = given;   /* what the core expects, whoever answers the call */
 }
 
 void guard_after(After* after, ThreadId thread, CallArguments* arguments, CallStatus* status)

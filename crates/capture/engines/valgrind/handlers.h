@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The handlers of system calls of Valgrind's core, which its headers for tools do not declare. The linker (--wrap) has
-   the core call ours in their place. */
+/* System call handlers of Valgrind's core that its headers for tools do not declare. The linker (--wrap) makes the core
+call ours instead. */
 
 #ifndef PAGEWALK_HANDLERS_H
 #define PAGEWALK_HANDLERS_H
@@ -17,18 +17,18 @@ typedef struct {
    SysRes result;
 } CallStatus;
 
-/* Arguments that a call has. */
+/* Number of arguments of a call. */
 #define CALL_ARGUMENTS 6
 
 /* Flags of a call. */
 #define CALL_MAY_BLOCK (1 << 1)         /* other threads run meanwhile */
 #define CALL_WRITES_NO_RESULT (1 << 5)
 
-/* What the core does before a call is made, or in its place, and after one that succeeded. */
+/* The core's work before a call is made, or instead of it, and after one that succeeded. */
 typedef void Before(ThreadId thread, const void* layout, CallArguments* arguments, CallStatus* status, UWord* flags);
 typedef void After(ThreadId thread, CallArguments* arguments, CallStatus* status);
 
-/* The call is over with this result. */
+/* Ends the call with this result. */
 static inline void call_succeed(CallStatus* status, UWord result)
 {
    status->what = STATUS_COMPLETE;
@@ -41,19 +41,19 @@ static inline void call_fail(CallStatus* status, Int error)
    status->result = (SysRes){ ._val = error, ._isError = True };
 }
 
-/* limits.c: whether the call was one on the limit of open files, and is done. */
+/* limits.c: handles a call on the limit of open files; whether it did. */
 Bool limits_before(const CallArguments* arguments, CallStatus* status);
 
-/* seen.c: has a path that leads to the program's own file by /proc lead there. */
+/* seen.c: redirects a path through /proc to the program's own file. */
 void seen_path(CallArguments* arguments);
 
-/* seen.c: takes the engine's descriptors out of the entries that a call has read. */
+/* seen.c: removes the engine's descriptors from the directory entries that a call has read. */
 void seen_entries(const CallArguments* arguments, CallStatus* status);
 
-/* arguments.c: what the program gave for a call that may block, if that has been changed. */
+/* arguments.c: keeps the program's arguments of a call that may block, if they were changed. */
 void arguments_keep(ThreadId thread, const CallArguments* given, const CallArguments* changed);
 
-/* guard.c: the core's work before and after a call, which may meet arguments that point nowhere. */
+/* guard.c: the core's work before and after a call, protected against bad pointers. */
 void guard_before(Before* before, ThreadId thread, const void* layout, CallArguments* arguments, CallStatus* status,
                   UWord* flags);
 void guard_after(After* after, ThreadId thread, CallArguments* arguments, CallStatus* status);
@@ -61,11 +61,12 @@ void guard_after(After* after, ThreadId thread, CallArguments* arguments, CallSt
 /* threads.c */
 Before clone3_before;
 
-/* vfork.c: forks by the core's handler, as vfork does. `told`: where the kernel tells the parent of the child, or NULL. */
+/* vfork.c: forks by the core's handler, like vfork. `told`: where the kernel reports the child to the parent, or NULL.
+   */
 void vfork_do(ThreadId thread, const void* layout, CallArguments* arguments, CallStatus* status, UWord* flags,
               Before* fork, Int* told);
 
-/* calls.c: the program leaves the engine for this reason, and makes the call by itself. */
+/* calls.c: the program leaves the engine for this reason, and makes the call itself. */
 void call_leave(ThreadId thread, CallStatus* status, UWord* flags, const HChar* reason);
 
 #endif

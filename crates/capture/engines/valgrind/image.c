@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A new image: which program Valgrind's core loads, and what stands on its first stack.
+/* A new image: which program Valgrind's core loads, and its initial stack.
 
-   The core would load by a path, take the path for the first argument and a script for its interpreter, and leave
-   variables of its own in the environment, with a library that it preloads. Here the program is what the kernel would
-   load, and it finds on its stack what it would find without the engine. */
+The core would load by a path, use the path as the first argument and for a script its interpreter's, and leave its own
+variables in the environment, with a preloaded library. Here the program is what the kernel would load, and finds on its
+stack what it would find without the engine. */
 
 #include "engine.h"
 #include "exec.h"
@@ -30,7 +30,7 @@ void __wrap_vgPlain_init_log_xml_sinks(UInt log, UInt xml, Int log_fd, Int xml_f
 SysRes __real_vgPlain_open(const HChar* path, Int flags, Int mode);
 SysRes __wrap_vgPlain_open(const HChar* path, Int flags, Int mode);
 
-/* Kinds of entries of the list behind the environment, that point to bytes. */
+/* Auxiliary vector entries that point to bytes. */
 #define AUX_PLATFORM 15
 #define AUX_RANDOM 25
 #define AUX_RANDOM_BYTES 16
@@ -39,9 +39,9 @@ SysRes __wrap_vgPlain_open(const HChar* path, Int flags, Int mode);
 #define AUX_IGNORED 1
 #define TASK_NAME_BYTES 16
 
-static const HChar* path;    /* as the kernel calls the program */
+static const HChar* path;    /* the kernel's name for the program */
 static const HChar* first;   /* its first argument */
-static Int loaded_fd = -1;   /* what it is loaded from, to be closed */
+static Int loaded_fd = -1;   /* the file that it is loaded from, to be closed */
 
 Bool image_is_of_valgrind(void)
 {
@@ -51,9 +51,9 @@ Bool image_is_of_valgrind(void)
    return known;
 }
 
-/* ---- what is loaded ---- */
+/* ---- the loaded file ---- */
 
-/* The value of this option of ours, which is then gone: nobody else is to see it. NULL: not given. */
+/* The value of this internal option, which is then removed so that nobody else sees it. NULL: not given. */
 static const HChar* take_option(const HChar* option)
 {
    SizeT bytes = VG_(strlen)(option);
@@ -67,7 +67,7 @@ static const HChar* take_option(const HChar* option)
    return NULL;
 }
 
-/* The core makes room on the stack for this name twice: as the first argument, and as the program's name. */
+/* The core reserves stack for this name twice: for the first argument, and for the program's name. */
 static void make_room(void)
 {
    VG_(args_the_exename) = VG_(strlen)(path) > VG_(strlen)(first) ? path : first;
@@ -81,13 +81,13 @@ static const HChar* link_to(Int fd)
    return link;
 }
 
-/* The first image of all is begun by name. */
+/* The very first image is started by name. */
 static const HChar* find_first_image(const HChar* name)
 {
    Program program;
    const HChar* found = __real_vgPlain_find_executable(name);
    Int fd = found == NULL ? -1 : program_open(SYS_AT_FDCWD, found, 0);
-   /* The core has the better words for what cannot be run. */
+   /* The core reports better why something cannot run. */
    if (fd < 0 || program_find(&program, fd, found, name) != 0)
       return found;
    if (program.why_not != NULL) {
@@ -102,7 +102,7 @@ static const HChar* find_first_image(const HChar* name)
    return link_to(program.fd);
 }
 
-/* The core asks for the file of the program. */
+/* The core asks for the program's file. */
 const HChar* __wrap_vgPlain_find_executable(const HChar* name)
 {
    const HChar* given = take_option(IMAGE_FD_OPTION);
@@ -114,7 +114,7 @@ const HChar* __wrap_vgPlain_find_executable(const HChar* name)
    return link_to(VG_(strtoll10)(given, NULL));
 }
 
-/* ---- what stands on the stack ---- */
+/* ---- the initial stack ---- */
 
 const HChar* image_own_variable(const HChar* variable)
 {
@@ -131,7 +131,7 @@ const HChar* image_own_variable(const HChar* variable)
    return kept;
 }
 
-/* Copies of the texts and bytes that the stack points to, until they are written anew. */
+/* Copies of the texts and bytes that the stack points to, until they are rewritten. */
 typedef struct {
    UWord** slots;
    const HChar** texts;
@@ -156,8 +156,8 @@ static void keep_text(Texts* texts, UWord* slot, const HChar* text)
    keep(texts, slot, text, VG_(strlen)(text) + 1);
 }
 
-/* Writes all texts below the end of the stack, one after the other as the kernel has them: programs that set their own
-   title write over them. */
+/* Writes all texts below the end of the stack, consecutively as the kernel does: programs that set their own title
+   overwrite them. */
 static void write_texts(Texts* texts)
 {
    HChar* to = (HChar*)((VG_(clstk_end) + 1 - sizeof(UWord) - texts->all) & ~(Addr)15);
@@ -178,8 +178,8 @@ static UInt count_words(const UWord* at)
    return count;
 }
 
-/* The least size of an alternate stack for signals on this processor, as the kernel told the engine; 0: it did not. The
-   core leaves it out, and the C library counts without what CPUID here lacks: too little for sigaltstack. */
+/* The least size of an alternate signal stack on this processor, from the kernel; 0: unknown. The core omits it, and
+   the C library's own estimate lacks what CPUID hides here: too little for sigaltstack. */
 static UWord least_signal_stack(void)
 {
    UWord words[2] = { 0, 0 };
@@ -192,7 +192,7 @@ static UWord least_signal_stack(void)
    return words[0] == AUX_LEAST_SIGNAL_STACK ? words[1] : 0;
 }
 
-/* Moves the list that tells of the kernel behind the environment, which is shorter now, and keeps its texts. */
+/* Moves the auxiliary vector to the end of the environment, which is shorter now, and keeps its texts. */
 static void move_auxiliary(Texts* texts, UWord* to)
 {
    const UWord* from = VG_(client_auxv);
@@ -247,8 +247,8 @@ static void set_stack(void)
 extern Bool VG_(resolve_filename)(Int fd, const HChar** name);
 extern Int VG_(cl_exec_fd);
 
-/* As the kernel does: by the last part of its path, and by its file's where it is executed by a descriptor (Linux 6.14;
-   by the descriptor's number before). `ps` shows it, pkill and killall look for it. */
+/* As the kernel does: by the last component of its path, or of its file's path if executed by a descriptor (Linux 6.14;
+   the descriptor's number before). `ps` shows the name; pkill and killall search for it. */
 static void name_process(void)
 {
    static const HChar deleted[] = " (deleted)";
@@ -256,7 +256,7 @@ static void name_process(void)
    HChar name[TASK_NAME_BYTES];
    if (VG_(strncmp)(path, "/dev/fd/", 8) == 0 && !VG_(resolve_filename)(VG_(cl_exec_fd), &whole))
       whole = path;
-   /* The core's own search looks everywhere but at the first place, where the name of a memfd has its slash. */
+   /* The core's own search skips the first character, which is the slash in a memfd's name. */
    const HChar* slash = VG_(strrchr)(whole, '/');
    const HChar* last = slash != NULL ? slash + 1 : whole + (whole[0] == '/');
    const HChar* end = whole == path ? NULL : VG_(strstr)(last, deleted);
@@ -267,7 +267,7 @@ static void name_process(void)
    sys_call6(__NR_prctl, SYS_PR_SET_NAME, (UWord)name, 0, 0, 0, 0);
 }
 
-/* The core makes two files right after the image, of what the client is to see in /proc. */
+/* Right after the image, the core makes two files that the client sees in /proc. */
 Int __wrap_vgPlain_mkstemp(const HChar* part_of_name, HChar* full_name)
 {
    if (loaded_fd >= 0) {
@@ -280,11 +280,11 @@ Int __wrap_vgPlain_mkstemp(const HChar* part_of_name, HChar* full_name)
    return __real_vgPlain_mkstemp(part_of_name, full_name);
 }
 
-/* ---- what descriptors it has ---- */
+/* ---- its descriptors ---- */
 
 static Bool opens_log;
 
-/* All images write to one log. The core would begin it anew in each, and the messages of those before be gone. */
+/* All images write to one log. The core would truncate it in each image, losing earlier messages. */
 SysRes __wrap_vgPlain_open(const HChar* path, Int flags, Int mode)
 {
    if (opens_log && (flags & VKI_O_TRUNC))
@@ -292,8 +292,8 @@ SysRes __wrap_vgPlain_open(const HChar* path, Int flags, Int mode)
    return __real_vgPlain_open(path, flags, mode);
 }
 
-/* The core opens its log, moves it away from the client's descriptors, and leaves the first one open: in every image one
-   more. */
+/* The core opens its log, moves it away from the client's descriptors, and leaves the first one open: one more in every
+   image. */
 void __wrap_vgPlain_init_log_xml_sinks(UInt log, UInt xml, Int log_fd, Int xml_fd)
 {
    opens_log = True;

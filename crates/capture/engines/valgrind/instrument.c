@@ -50,7 +50,7 @@ static IRExpr* compute(IRType type, IRExpr* value)
    return IRExpr_RdTmp(assign(type, value));
 }
 
-/* Address of the word so many words behind this execution's header. */
+/* Address of the word this many words after this execution's header. */
 static IRExpr* word_at(UInt words)
 {
    IRExpr* p = IRExpr_RdTmp(cursor);
@@ -59,8 +59,8 @@ static IRExpr* word_at(UInt words)
 
 /* ---- the check for room ---- */
 
-/* Called from generated code, when the next block may not fit into the chunk. It takes no argument, because an
-   argument would be put into its register even where the call is not made. */
+/* Called from generated code if the next block may not fit the chunk. It takes no argument, because an argument would
+   be loaded into its register even if the call is not made. */
 static void next_chunk(void)
 {
    ThreadId thread = VG_(get_running_tid)();
@@ -142,7 +142,7 @@ static void add_store(UInt bytes, IRExpr* address)
    }
 }
 
-/* A reference that happens only if `guard` holds. Such a one is never merged with another. */
+/* A reference that happens only if `guard` holds. It is never merged with another. */
 static void add_guarded(UInt kind, UInt bytes, IRExpr* address, IRExpr* guard)
 {
    add_slot(kind, bytes, compute(Ity_I64, IRExpr_ITE(guard, address, constant(0))));
@@ -175,7 +175,8 @@ static UInt bytes_of(const IRExpr* value)
    return sizeofIRType(typeOfIRExpr(out->tyenv, value));
 }
 
-/* VEX has dropped the load, and would again if nobody used the value: it goes where the address comes next. */
+/* VEX has dropped the load, and would again if its value were unused: so the value is stored in the slot, which the
+   address then overwrites. */
 static void add_dropped_load(UInt bytes, IRExpr* address)
 {
    IRExpr* place = word_at(draft.slot_count + 1);
@@ -222,14 +223,14 @@ static void add_compare_and_swap(const IRCAS* swap)
 static void add_instruction(const IRStmt* mark)
 {
    tl_assert(draft.instruction_count < BLOCK_INSTRUCTIONS_MAX);
-   /* VEX gives the length 0 to what it cannot decode. */
+   /* VEX gives undecodable instructions the length 0. */
    UInt bytes = mark->Ist.IMark.len == 0 ? 1 : mark->Ist.IMark.len;
    draft.instructions[draft.instruction_count++] = (Instruction){ mark->Ist.IMark.addr, bytes };
    last_load = NO_SLOT;
 }
 
-/* Makes the stream complete for leaving the block here. The reader knows an exit by its number of slots, so where
-   two exits would have the same number but not the same instructions, a slot that means nothing tells them apart. */
+/* Completes the stream for leaving the block here. The reader identifies an exit by its number of slots, so a padding
+   slot separates two exits with the same number but different instructions. */
 static void add_exit(void)
 {
    if (draft.exit_count > 0) {
@@ -283,7 +284,7 @@ IRSB* instrument(VgCallbackClosure* closure, IRSB* in, const VexGuestLayout* lay
 {
    out = deepCopyIRSBExceptStmts(in);
    Int i = 0;
-   /* What comes before the first instruction is Valgrind's own, and may leave the block before it begins. */
+   /* Statements before the first instruction are Valgrind's own, and may leave the block before it begins. */
    for (; i < in->stmts_used && in->stmts[i]->tag != Ist_IMark; i++)
       add(in->stmts[i]);
    if (i == in->stmts_used)
@@ -293,7 +294,7 @@ IRSB* instrument(VgCallbackClosure* closure, IRSB* in, const VexGuestLayout* lay
    draft.instruction_count = draft.slot_count = draft.exit_count = 0;
    last_load = NO_SLOT;
    add_room_check(words_at_most(in, i));
-   /* What it says is known at the end. */
+   /* Its value is known at the end. */
    IRConst* header = IRConst_U64(0);
    add(IRStmt_Store(Iend_LE, word_at(0), IRExpr_Const(header)));
    for (; i < in->stmts_used; i++) {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The limits of open files and of their length, as the program has them natively.
+/* The limits of open files and of file lengths, as the program has them natively.
 
-   The core takes the last twelve numbers of files below the limit for itself, and shows the program the soft limit less
-   those for both limits. Programs that raise their limit to what they may, or count on it, end or do less then. So the
-   program is shown, and may set, what the kernel would let it; only the numbers from the core's own on are refused.
+The core reserves the last twelve descriptors below the limit, and shows the program the reduced soft limit as both
+limits. Programs that raise their limit to the maximum, or rely on it, then end or do less. So the program sees and may
+set what the kernel allows; only descriptors from the core's own on are refused.
 
-   A file that becomes longer than its limit is a signal, by default a deadly one. So that what the engine writes is none,
-   the limit is raised meanwhile; where that may not be, the engine writes less. */
+Exceeding the limit on file length raises a signal, deadly by default. So the limit is raised while the engine writes;
+if that is not permitted, the engine writes less. */
 
 #include "engine.h"
 #include "handlers.h"
@@ -26,7 +26,7 @@ typedef struct {
    ULong most;
 } Limit;
 
-static Limit of_engine;   /* what the kernel has meanwhile; most 0: not known yet */
+static Limit of_engine;   /* the kernel's present limit; most 0: not known yet */
 static Limit shown;
 
 static const Limit* shown_limit(void)
@@ -58,7 +58,7 @@ static Bool may_use(Addr at, UInt protection)
    return VG_(am_is_valid_for_client)(at, sizeof(Limit), protection);
 }
 
-/* Reads the limit to `old` and sets it to `new`, where these are not 0. */
+/* Reads the limit into `old` and sets it to `new`, if these are not 0. */
 static void exchange(CallStatus* status, Addr new, Addr old)
 {
    Limit before = *shown_limit();
@@ -102,7 +102,7 @@ void limits_engine(void)
    sys_call6(SYS_PRLIMIT64, 0, SYS_RLIMIT_NOFILE, (UWord)&limit, 0, 0, 0);
 }
 
-/* The core's twelve, and what a program needs to begin. */
+/* The core's twelve, and what a program needs to start. */
 #define FILES_LEAST 32
 
 Bool limits_are_too_low(void)
@@ -135,7 +135,7 @@ void limits_end_file(void)
 Int __real_vgPlain_write(Int fd, const void* bytes, Int count);
 Int __wrap_vgPlain_write(Int fd, const void* bytes, Int count);
 
-/* What the core writes: its messages, and files that tell the program of itself. */
+/* What the core writes: its messages, and files that describe the program to itself. */
 Int __wrap_vgPlain_write(Int fd, const void* bytes, Int count)
 {
    struct vg_stat about;

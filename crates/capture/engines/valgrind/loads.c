@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Loads are marked before VEX optimises them away.
+/* Marks loads before VEX optimises them away.
 
-   VEX drops a load whose value nobody uses. A processor does not: such a load takes a TLB entry, and may fault. Probes
-   of pages are of this kind, and polls of safepoints. A mark is a statement that outlives its load, and of which no
-   code is made. */
+VEX drops a load whose value is unused. A processor does not: such a load takes a TLB entry, and may fault. Page probes
+and safepoint polls are of this kind. A mark is a statement that survives its load and generates no code. */
 
 #include "engine.h"
 
 #include "libvex.h"
 
-/* No code lies there, so the hints of VEX's own, which tell where a call goes, differ. */
+/* No code lies there, so VEX's own hints, which hold call targets, differ. */
 #define MARK 0xdead10ad00000000ULL
 
 typedef IRExpr* (*SpecHelper)(const HChar*, IRExpr**, IRStmt**, Int);
@@ -46,7 +45,7 @@ Bool loads_is_done(const IRSB* block, Int mark)
    return False;
 }
 
-/* What comes before the first instruction is Valgrind's own. */
+/* Statements before the first instruction are Valgrind's own. */
 static IRSB* with_marks(const IRSB* in)
 {
    IRSB* out = deepCopyIRSBExceptStmts(in);

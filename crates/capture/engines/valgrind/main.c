@@ -15,8 +15,8 @@
 
 #include "include/pagewalk.h"
 
-/* The thread that runs client code now, or NO_THREAD. Only while one does are the cursor and the limit
-   in its shadow guest state, where generated code reaches them with one instruction. */
+/* The thread that runs client code now, or NO_THREAD. Only while one does, the cursor and the limit are in its shadow
+   guest state, where generated code reaches them with one instruction. */
 static ThreadId client_thread = NO_THREAD;
 
 /* ---- threads ---- */
@@ -70,7 +70,7 @@ static void thread_exit(ThreadId thread)
    event_thread_end(thread);
 }
 
-/* While client code runs, a signal can only be a fault of that code: all others wait until it has stopped. */
+/* While client code runs, a signal can only be its own fault: all others wait until it has stopped. */
 static void pre_deliver_signal(ThreadId thread, Int signal, Bool alternate_stack)
 {
    if (client_thread == NO_THREAD)
@@ -105,7 +105,7 @@ static void fork_child(ThreadId thread)
    alive = 1;
    syscall_forget_exits();
    vfork_forget();
-   /* A ring that nobody reads is the child's own already. */
+   /* Without a reader, the ring is already the child's own. */
    if (ring_socket_path == NULL)
       return;
    ring_leave();

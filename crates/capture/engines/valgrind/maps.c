@@ -54,7 +54,7 @@ static HChar* read_kernel_maps(const HChar* name)
    return text;
 }
 
-/* Takes one line apart: start-end rwxp offset device inode path. Ends it with a NUL in place; returns the next. */
+/* Parses one line: start-end rwxp offset device inode path. Ends it with a NUL in place; returns the next. */
 static HChar* parse_line(HChar* text, Line* line)
 {
    HChar* newline = VG_(strchr)(text, '\n');
@@ -75,7 +75,7 @@ static HChar* parse_line(HChar* text, Line* line)
 
 /* ---- /proc/self/smaps: after each such line, lines of a key and its value ---- */
 
-/* Keys begin with a capital letter, addresses with a digit or a small one. */
+/* Keys begin with a capital letter, addresses with a digit or a lower-case letter. */
 static Bool is_key(const HChar* line)
 {
    return *line >= 'A' && *line <= 'Z';
@@ -87,7 +87,7 @@ static HChar* next_line(HChar* line)
    return newline == NULL ? line + VG_(strlen)(line) : newline + 1;
 }
 
-/* The size of pages that the keys from here on tell of one mapping, or 0 for base pages. */
+/* The page size in the following keys of one mapping, or 0 for base pages. */
 static ULong page_bytes_told(HChar* at)
 {
    static const HChar key[] = "KernelPageSize:";
@@ -100,7 +100,7 @@ static ULong page_bytes_told(HChar* at)
    return 0;
 }
 
-/* Finds the line of the mapping that holds `start`, in a text of lines of that kind; what follows it. NULL: none. */
+/* Finds the mapping line that contains `start`; returns the text after it. NULL: none. */
 static HChar* find_line(HChar* text, Addr start, Line* line)
 {
    for (HChar* at = text; at != NULL && *at != '\0';) {
@@ -155,9 +155,9 @@ static Addr stack_end(void)
    return VG_PGROUNDUP(VG_(clstk_end) + 1);
 }
 
-/* The client's first stack: everything it may grow to, because it grows without a system call. Valgrind keeps the
-   part that it has not grown into reserved, right below the stack's segment. A client that runs on another may have
-   unmapped it: then it is empty. */
+/* The client's first stack, including the part into which it may grow without a system call. Valgrind keeps that part
+   reserved, right below the stack's segment. A client that runs on another stack may have unmapped it: then it is
+   empty. */
 static Addr stack_start(void)
 {
    const NSegment* stack = VG_(am_find_nsegment)(VG_(clstk_end));
@@ -180,7 +180,7 @@ static void announce_piece(const Line* line, Addr start, Addr end, SegKind owner
              kind == WIRE_KERNEL || is_file ? line->path : "");
 }
 
-/* Announces what the client owns of [start, end), leaving out the break and the stack. */
+/* Announces the client's memory in [start, end), without the break and the stack. */
 static void announce_range(const Line* line, Addr start, Addr end)
 {
    Addr heap_start = VG_PGROUNDUP(VG_(brk_base));
@@ -208,7 +208,7 @@ void maps_announce(void)
                              0, 0 },
                 "");
 
-   /* The longer list, which takes the kernel a walk of all page tables, only where it says more. */
+   /* smaps costs the kernel a walk of all page tables, so use it only if it says more. */
    HChar* text = read_kernel_maps(syscall_has_hugetlb() ? "/proc/self/smaps" : "/proc/self/maps");
    if (text == NULL) {
       event_lost("the mappings in force at the start: /proc/self/maps cannot be read");
@@ -227,7 +227,7 @@ void maps_announce(void)
    VG_(free)(text);
 }
 
-/* Whether a line of flags has this one, of two letters. */
+/* Whether a line of flags contains this two-letter flag. */
 static Bool has_flag(const HChar* line, const HChar* flag)
 {
    for (const HChar* at = VG_(strchr)(line, ' '); at != NULL; at = VG_(strchr)(at + 1, ' '))

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Leaving: the program goes on without the engine, in the same process, from the instruction at which it is.
+/* Leaving: the program continues without the engine, in the same process, from its present instruction.
 
-   The client's memory is where it is natively, so all it takes is each thread's registers, its signal mask and the
-   handlers of signals: one return from a signal frame that never was. It is done where the engine would otherwise end
-   the program or change what it does: an instruction that Valgrind does not know, a call that it cannot follow, a table
-   that is full. What was captured stays; a LOST says why and where.
+The client's memory is already where it is natively, so only each thread's registers, its signal mask and the signal
+handlers are restored: by one return from a fabricated signal frame. This happens where the engine would otherwise end
+or change the program: at an unknown instruction, an unsupported call, a full table. What was captured stays; a LOST
+event says why and where.
 
-   Threads leave one by one, each when it would run client code next. Valgrind's own memory stays mapped. */
+Threads leave one by one, each when it would run client code next. Valgrind's own memory stays mapped. */
 
 #include "engine.h"
 #include "sys.h"
@@ -18,7 +18,7 @@
 #include "pub_tool_mallocfree.h"
 #include "pub_tool_vki.h"
 
-/* ---- what the core has and no header for tools declares ---- */
+/* ---- parts of the core that no header for tools declares ---- */
 
 extern void VG_(release_BigLock)(ThreadId thread, UInt status, const HChar* who);
 extern SysRes VG_(do_sys_sigaction)(Int signal, const vki_sigaction_toK_t* new, vki_sigaction_fromK_t* old);
@@ -74,14 +74,14 @@ static const HChar* name_of_instruction(const UChar* code)
    }
 }
 
-/* What no processor knows stays the program's own error: ud0, ud1 and ud2. */
+/* Instructions that no processor has stay the program's own error: ud0, ud1 and ud2. */
 static Bool is_undefined(const UChar* code)
 {
    return code[0] == 0x0f && (code[1] == 0x0b || code[1] == 0xb9 || code[1] == 0xff);
 }
 
-/* What programs may not do: hlt, cli, sti, in, out, those of strings, and wrmsr, rdmsr and moves of control registers. Some
-   try whether they run in a virtual machine. */
+/* Privileged instructions: hlt, cli, sti, in, out and their string forms, wrmsr, rdmsr and moves of control registers.
+   Some programs use them to detect virtual machines. */
 static Bool is_privileged(const UChar* code)
 {
    if (*code == 0x66 || (*code & 0xf0) == 0x40)
@@ -183,7 +183,7 @@ static void fill_registers(Frame* frame, const VexGuestAMD64State* guest)
 
 /* ---- the process ---- */
 
-/* The kernel would not let the break grow into what the core has mapped beyond it. */
+/* The kernel would not let the break grow into the core's mappings after it. */
 static void trim_break(void)
 {
    Addr end = VG_PGROUNDUP(VG_(brk_limit));
@@ -205,11 +205,11 @@ static void hand_over_signals(void)
 
 /* ---- the loader: where it saves vector registers ---- */
 
-/* `and $-64,%rsp; sub bytes(%rip),%rsp`: glibc's resolver of functions that are bound late makes room for the registers
-   that CPUID tells of, which under Valgrind are fewer than the processor has. */
+/* `and $-64,%rsp; sub bytes(%rip),%rsp`: glibc's lazy-binding resolver reserves room for the registers that CPUID
+   reports, which under Valgrind are fewer than the processor has. */
 static const UChar make_room[] = { 0x48, 0x83, 0xe4, 0xc0, 0x48, 0x2b, 0x25 };
 
-/* Bytes for all that this processor saves, with what the resolver keeps before them. */
+/* Bytes for everything that this processor saves, with what the resolver keeps before it. */
 static ULong save_bytes(void)
 {
    UInt eax = 0xd, ebx, ecx = 0, edx;
@@ -253,7 +253,7 @@ static void hand_over_process(void)
 {
    ring_finish();
    trim_break();
-   seen_tell_kernel();   /* of the break, which the core keeps for the client */
+   seen_tell_kernel();   /* the break, which the core keeps for the client */
    hand_over_loader();
    hand_over_signals();
    limits_native();

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Where the client's memory lies: where the running kernel would put it without randomisation.
+/* Places the client's memory where the running kernel would put it without randomisation.
 
-   Valgrind gives the client the lowest free addresses of 64 GiB. Linux gives the highest below the stack, moves what can
-   be huge to a border, puts the program at two thirds of the address space and lets its break grow. Which pages share a
-   set, what can become huge and what merges depends on that, and some programs need more than 64 GiB. So here
-   - the address space manager gets the whole user half (its limits are variables of its own, which the build makes
-     visible),
-   - every address that the core asks it for on the client's behalf is the kernel's (linker, --wrap),
-   - the program, its break and its stack begin where the kernel would begin them.
+Valgrind gives the client the lowest free addresses of 64 GiB. Linux gives the highest below the stack, aligns
+potentially huge mappings, puts the program at two thirds of the address space and lets its break grow. Which pages
+share a set, what can become huge and what merges depends on that, and some programs need more than 64 GiB. So here
+- the address space manager gets the whole user half (its limits are static variables, which the build makes visible),
+- every address that the core requests for the client comes from the kernel's rules (linker, --wrap),
+- the program, its break and its stack begin where the kernel would begin them.
 
-   All of it lies SHIFT below where `setarch --addr-no-randomize` shows it, as the kernel puts Valgrind's own stack at the
-   top. Sources: mm/mmap.c, mm/huge_memory.c, arch/x86/mm/mmap.c and fs/binfmt_elf.c of Linux. What differs between its
-   versions is asked of the running kernel by a mapping that is taken back at once. */
+Everything lies SHIFT below where `setarch --addr-no-randomize` shows it, since the kernel puts Valgrind's own stack at
+the top. Sources: mm/mmap.c, mm/huge_memory.c, arch/x86/mm/mmap.c and fs/binfmt_elf.c of Linux. Where versions differ,
+the running kernel is asked by a mapping that is removed at once. */
 
 #include "engine.h"
 #include "segments.h"
@@ -37,7 +36,7 @@
 #define REGION (2ULL << 20)                          /* what a huge page covers */
 #define CORE_BYTES_MOST 0xffffe000ULL                /* of a segment, with the rest of its pages: the core maps it modulo 4 GiB */
 
-/* ---- what the core has and no header for tools declares ---- */
+/* ---- parts of the core that no header for tools declares ---- */
 
 typedef struct {
    enum { MFixed, MHint, MAny, MAlign } rkind;
@@ -92,7 +91,7 @@ static Addr segment_end(const NSegment* segment)
    return segment->end + 1;
 }
 
-/* The index of the segment that holds an address. */
+/* The index of the segment that contains an address. */
 static Int find_segment(Addr at)
 {
    Int low = 0;
@@ -107,8 +106,8 @@ static Int find_segment(Addr at)
    return low;
 }
 
-/* At the start the manager's list is: reserved, free, …, free, the page where Valgrind's own half begins, free, reserved
-   to the end. Moves the first end down, the page and the last end up. */
+/* At the start the manager's list is: reserved, free, …, free, the page where Valgrind's own half begins, free,
+   reserved to the end. Moves the first end down, the page and the last end up. */
 static Bool raise_limits(void)
 {
    NSegment* boundary = &nsegments[find_segment(aspacem_vStart)];
@@ -133,7 +132,7 @@ static Bool raise_limits(void)
    return True;
 }
 
-/* The client's stack ends where this says. */
+/* This determines the end of the client's stack. */
 Addr __wrap_vgPlain_am_startup(Addr sp_at_startup)
 {
    Addr stack_end = __real_vgPlain_am_startup(sp_at_startup);
@@ -142,13 +141,13 @@ Addr __wrap_vgPlain_am_startup(Addr sp_at_startup)
 
 Bool placement_is_full(void)
 {
-   /* One mapping in the middle of another makes two more segments, and the engine needs some itself. */
+   /* One mapping inside another adds two segments, and the engine needs some itself. */
    return nsegments_used > SEGMENTS_MAX - 64;
 }
 
 /* ---- gaps ---- */
 
-/* Below it the kernel places mappings, from the top down. */
+/* The kernel places mappings below it, from the top down. */
 static Addr mmap_base(void)
 {
    ULong gap = VG_(client_rlimit_stack).rlim_cur;
@@ -169,7 +168,7 @@ Bool placement_is_free(Addr start, SizeT bytes)
    return True;
 }
 
-/* The highest free gap below `end` of at least so many bytes; `top` is where it ends. */
+/* The highest free gap below `end` of at least this many bytes; `top` is its end. */
 static Bool find_high_gap(Addr end, SizeT bytes, Addr* top)
 {
    for (Int i = find_segment(end - 1); i > 0; i--) {
@@ -183,7 +182,7 @@ static Bool find_high_gap(Addr end, SizeT bytes, Addr* top)
    return False;
 }
 
-/* The lowest free gap in [start, end) of at least so many bytes. */
+/* The lowest free gap in [start, end) of at least this many bytes. */
 static Bool find_low_gap(Addr start, Addr end, SizeT bytes, Addr* bottom)
 {
    for (Int i = find_segment(start); i < nsegments_used && nsegments[i].start < end; i++) {
@@ -198,9 +197,9 @@ static Bool find_low_gap(Addr start, Addr end, SizeT bytes, Addr* bottom)
    return False;
 }
 
-/* ---- what the kernel moves to a border ---- */
+/* ---- what the kernel aligns ---- */
 
-/* The call for which an address is asked: what the kernel's choice depends on. */
+/* The call that requests an address, with the inputs of the kernel's choice. */
 static PlacementCall asked;
 
 void placement_expect(const PlacementCall* call)
@@ -213,7 +212,7 @@ void placement_forget(void)
    asked = (PlacementCall){ 0 };
 }
 
-/* Where the kernel would map so many bytes, from the start of a file if there is one; 0: nowhere. */
+/* Where the kernel would map this many bytes, from the start of a file if there is one; 0: nowhere. */
 static Addr ask_kernel(UInt flags, Int fd, SizeT bytes)
 {
    Word at = sys_call6(__NR_mmap, 0, bytes, VKI_PROT_NONE, flags | VKI_MAP_NORESERVE, fd, 0);
@@ -228,7 +227,7 @@ static Bool is_on_border(Addr at)
    return at != 0 && at % REGION == 0;
 }
 
-/* Where the kernel would map it if this page, which is free, were not. */
+/* Where the kernel would map it if this free page were taken. */
 static Addr ask_without(Addr page, UInt flags, Int fd, SizeT bytes)
 {
    Word taken = sys_call6(__NR_mmap, page, VKI_PAGE_SIZE, VKI_PROT_NONE,
@@ -240,8 +239,8 @@ static Addr ask_without(Addr page, UInt flags, Int fd, SizeT bytes)
    return at;
 }
 
-/* Whether the kernel puts that on a border. Its first answer may be on one by chance. Chance answers a page lower when
-   its last page is taken, and a page higher, where the kernel goes upwards, when its first page is. */
+/* Whether the kernel aligns this mapping. Its first answer may be aligned by chance. Then, if its last page is taken,
+   the next answer is one page lower; or one page higher, if the kernel goes upwards and its first page is taken. */
 static Bool kernel_aligns(UInt flags, Int fd, SizeT bytes)
 {
    Addr at = ask_kernel(flags, fd, bytes);
@@ -249,8 +248,8 @@ static Bool kernel_aligns(UInt flags, Int fd, SizeT bytes)
           is_on_border(ask_without(at, flags, fd, bytes));
 }
 
-/* Anonymous memory, in each case that some version of the kernel tells apart. Asked at the start, as the program may
-   limit its locked memory later and have all of it locked. */
+/* Anonymous memory, in each case that some kernel version distinguishes. Asked at the start, since the program may
+   later limit its locked memory and lock everything. */
 typedef enum { PRIVATE_WHOLE, PRIVATE_ODD, SHARED_WHOLE, SHARED_ODD, ANONYMOUS_CASES } AnonymousCase;
 static Bool aligns_anonymous[ANONYMOUS_CASES];
 
@@ -274,7 +273,7 @@ static void learn_alignment(void)
    }
 }
 
-/* Files: it is for their file system to say. */
+/* Files: their file system decides. */
 #define DEVICES_MAX 64
 
 typedef struct {
@@ -296,7 +295,7 @@ static Bool device_aligns(ULong device)
 void placement_learn_file(Int fd, PlacementCall* call)
 {
    struct vg_stat about;
-   /* Mapping a device may do more than map it. */
+   /* Mapping a device may have side effects. */
    if (fd < 0 || VG_(fstat)(fd, &about) != 0 || !VKI_S_ISREG(about.mode))
       return;
    call->device = about.dev;
@@ -309,7 +308,7 @@ void placement_learn_file(Int fd, PlacementCall* call)
 
 static Bool is_aligned(SizeT bytes)
 {
-   /* Some region must lie wholly in it. */
+   /* It must contain a whole region. */
    if (asked.offset + bytes < VG_ROUNDUP(asked.offset, REGION) + REGION)
       return False;
    if (asked.flags & VKI_MAP_ANONYMOUS)
@@ -346,7 +345,7 @@ static Addr place(SizeT bytes)
    return at;
 }
 
-/* What the core is told where nothing is free: an address of which the kernel says ENOMEM. */
+/* The answer to the core if nothing is free: an address for which the kernel returns ENOMEM. */
 #define NOWHERE TASK_SIZE
 
 Addr __wrap_vgPlain_am_get_advisory(const MapRequest* request, Bool for_client, Bool* ok)
@@ -391,7 +390,7 @@ typedef struct {
    Bool is_movable;
    Bool has_interpreter;
    ULong alignment;
-   Addr lowest;   /* where its first segment begins */
+   Addr lowest;   /* the start of its first segment */
    SizeT bytes;
 } Program;
 
@@ -421,7 +420,7 @@ static Int error_of(SysRes result)
    return sr_isError(result) ? (Int)sr_Err(result) : 0;
 }
 
-/* As the core does, which keeps sizes in 32 bits. 0, or an error. */
+/* As the core does, but the core keeps sizes in 32 bits. 0, or an error. */
 static Int map_segment(Int fd, const Elf64_Phdr* segment, Addr shift)
 {
    Addr start = VG_PGROUNDDN(segment->p_vaddr + shift);
@@ -441,7 +440,7 @@ static Int map_segment(Int fd, const Elf64_Phdr* segment, Addr shift)
    return error;
 }
 
-/* Maps anew what the core has cut, and has the break follow it. */
+/* Remaps what the core has truncated, and moves the break after it. */
 static Int map_large_segments(Int fd, Addr shift, ExeInfo* info)
 {
    Elf64_Ehdr header;
@@ -459,7 +458,7 @@ static Int map_large_segments(Int fd, Addr shift, ExeInfo* info)
    return error;
 }
 
-/* Without randomisation the kernel's own pages come next, which the client does not get. */
+/* Without randomisation the kernel's own pages come next, which the client does not have. */
 static void leave_room_for_kernel(void)
 {
    SizeT bytes = maps_kernel_bytes();
@@ -469,8 +468,8 @@ static void leave_room_for_kernel(void)
       VG_(am_create_reservation)(start, bytes, FIXED_RESERVATION, 0);
 }
 
-/* The core loads a program that may lie anywhere at two thirds of what it is given, from 0 up. One without an
-   interpreter (a loader itself, or linked statically) lies among the mappings, and its break where programs lie. */
+/* The core loads a position-independent program at two thirds of the range that it is given, from 0 up. One without an
+   interpreter (a loader itself, or linked statically) lies among the mappings, with its break where programs lie. */
 Int __wrap_vgPlain_load_ELF(Int fd, const HChar* name, ExeInfo* info)
 {
    Program program = read_program(fd);
@@ -495,7 +494,7 @@ Int __wrap_vgPlain_load_ELF(Int fd, const HChar* name, ExeInfo* info)
 
 /* ---- the break and the stack ---- */
 
-/* The core lets the break grow by 8 MiB, and be executed. What may follow it is reserved in the manager's list alone. */
+/* The core lets the break grow by 8 MiB, and be executed. The room after it is reserved only in the manager's list. */
 static void make_room_for_break(void)
 {
    Int at = find_segment(VG_PGROUNDUP(VG_(brk_base)));
@@ -504,7 +503,7 @@ static void make_room_for_break(void)
    if (heap->kind != SkAnonC || heap->start != VG_PGROUNDUP(VG_(brk_base)))
       return;
    heap->hasX = False;
-   /* A mark by which the manager does not join it to the program's data right before. */
+   /* A mark that keeps the manager from joining it to the program's data right before. */
    heap->isCH = True;
    /* Natively there is no page before the first call. */
    sys_call3(__NR_munmap, heap->start, segment_end(heap) - heap->start, 0);
@@ -536,7 +535,7 @@ void placement_shrink_break(Addr end)
    Addr kept = VG_PGROUNDUP(end);
    NSegment* heap = &nsegments[find_segment(VG_PGROUNDUP(VG_(brk_base)))];
    NSegment* room = heap + 1;
-   /* The core keeps a page at least. */
+   /* The core keeps at least one page. */
    if (kept < heap->start + VKI_PAGE_SIZE)
       kept = heap->start + VKI_PAGE_SIZE;
    if (heap->kind == SkAnonC && room->kind == SkResvn && kept <= heap->end) {
@@ -557,12 +556,12 @@ void placement_start(void)
 }
 
 /* The kernel lets the stack be touched anywhere within its limit, however far below the stack pointer; the core only
-   near it. So all of it is mapped, and backed as it is touched. */
+   near it. So all of it is mapped, and backed on touch. */
 void placement_open_stack(ThreadId thread)
 {
    const NSegment* stack = VG_(am_find_nsegment)(VG_(clstk_end));
    const NSegment* room = stack == NULL ? NULL : VG_(am_find_nsegment)(stack->start - 1);
-   /* The manager keeps a page of what is reserved. */
+   /* The manager keeps one page reserved. */
    if (!image_is_of_valgrind() && room != NULL && room->kind == SkResvn && room->end - room->start >= 2 * VKI_PAGE_SIZE)
       VG_(extend_stack)(thread, room->start + VKI_PAGE_SIZE);
 }

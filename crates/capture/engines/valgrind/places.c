@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Shared objects at planned addresses.
 
-   The loader maps an object first as a whole, anywhere: that call is given the planned address. Where the object would
-   have come without a plan stays empty, so that everything else lies where it would have. Only system calls of the
-   loader's own code are looked at: what the program maps by itself stays where it comes. */
+The loader first maps an object as a whole, anywhere: that call gets the planned address. The object's unplanned place
+stays empty, so that everything else keeps its address. Only the loader's own system calls are changed: the program's
+own mappings stay where they are. */
 
 #include "engine.h"
 #include "sys.h"
@@ -34,7 +34,7 @@ static UInt place_count;
 
 /* ---- reading the file ---- */
 
-/* The whole file as a string; ends the run if it cannot be read, as the plan would silently not hold. */
+/* The whole file as a string; ends the run if it is unreadable, as the plan would silently be ignored. */
 static HChar* read_file(void)
 {
    struct vg_stat about;
@@ -98,7 +98,7 @@ static const Place* place_of(Int fd, SizeT bytes)
    return NULL;
 }
 
-/* Keeps empty what the kernel, that is Valgrind, would have taken for so many bytes. */
+/* Leaves empty what the kernel, here Valgrind, would have used for this many bytes. */
 static void leave_hole(SizeT bytes)
 {
    Bool ok;

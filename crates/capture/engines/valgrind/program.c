@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the kernel makes of a file that is executed: a program that is loaded, a script whose interpreter is, or an
-   error. As execve(2) and fs/exec.c, fs/binfmt_script.c and fs/binfmt_elf.c of Linux have it.
+/* How the kernel executes a file: it loads a program, or a script's interpreter, or returns an error. See execve(2) and
+fs/exec.c, fs/binfmt_script.c and fs/binfmt_elf.c of Linux.
 
-   Valgrind's core knows the path that it was given and no more, so a program by a descriptor, by /proc/self/exe or
-   with a first argument of its own would not be the program that runs without it. */
+Valgrind's core knows only the given path, so a program executed by a descriptor, by /proc/self/exe or with a first
+argument of its own would not be the same as without Valgrind. */
 
 #include "engine.h"
 #include "exec.h"
@@ -20,7 +20,7 @@
 extern Int VG_(cl_exec_fd);
 
 
-/* The kernel reads this much of a script's first line, and follows so many. */
+/* Bytes of a script's first line that the kernel reads, and the most scripts that it follows. */
 #define LINE_BYTES 256
 #define SCRIPTS_MAX 5
 
@@ -31,7 +31,7 @@ void program_fd_path(HChar path[FD_PATH_BYTES], Int fd)
 
 /* ---- rights ---- */
 
-/* What the process keeps from itself by Landlock, and what other modules of the kernel refuse, only trying shows. */
+/* Only trying shows what Landlock and other kernel modules refuse. */
 static Bool opens(const HChar* path)
 {
    Word fd = sys_call6(__NR_openat, (UWord)SYS_AT_FDCWD, (UWord)path, VKI_O_RDONLY | SYS_O_CLOEXEC, 0, 0, 0);
@@ -40,7 +40,7 @@ static Bool opens(const HChar* path)
    return !sys_failed(fd);
 }
 
-/* The same for execution, where the kernel can tell without doing it. */
+/* The same for execution, if the kernel can tell without executing. */
 static Bool is_refused(Int folder, const HChar* path, UInt flags)
 {
    return sys_call6(__NR_execveat, folder, (UWord)path, 0, 0, flags | EXECVE_CHECK_ONLY, 0) == -VKI_EACCES;
@@ -49,7 +49,7 @@ static Bool is_refused(Int folder, const HChar* path, UInt flags)
 Bool program_may(const HChar* path, UInt how)
 {
    Word result = sys_call6(SYS_FACCESSAT2, (UWord)SYS_AT_FDCWD, (UWord)path, how, SYS_AT_EACCESS, 0, 0);
-   /* Before Linux 5.8, and where a container's filter does not know the call: by the real user. */
+   /* Before Linux 5.8, and where a container's filter lacks the call: by the real user. */
    if (result == -SYS_ENOSYS || result == -SYS_EPERM)
       result = sys_call3(__NR_faccessat, (UWord)SYS_AT_FDCWD, (UWord)path, how);
    if (sys_failed(result))
@@ -59,7 +59,7 @@ Bool program_may(const HChar* path, UInt how)
    return !(how & MAY_EXECUTE) || !is_refused(SYS_AT_FDCWD, path, 0);
 }
 
-/* Whether it may execute what is open. */
+/* Whether the descriptor may be executed. */
 static Bool may_execute(Int fd)
 {
    HChar link[FD_PATH_BYTES];
@@ -71,7 +71,7 @@ static Bool may_execute(Int fd)
 
 /* ---- opening ---- */
 
-/* Whether this is the engine's own file, which is what /proc/self/exe is for the kernel. */
+/* Whether this is the engine's own file, which is /proc/self/exe for the kernel. */
 static Bool is_engine(const struct vg_stat* about)
 {
    static struct vg_stat own;
@@ -130,7 +130,7 @@ static Bool is_blank(HChar c)
    return c == ' ' || c == '\t';
 }
 
-/* Takes a script's first line, after `#!`, apart in place. False: there is no interpreter's name, or not all of it. */
+/* Splits a script's first line, after `#!`, in place. False: the interpreter's name is missing or truncated. */
 static Bool split_line(HChar* line, HChar** interpreter, HChar** argument)
 {
    HChar* newline = VG_(strchr)(line, '\n');
@@ -160,7 +160,7 @@ static void add(Program* program, Word at, const HChar* text)
    VG_(insertIndexXA)(program->front, at, &copy);
 }
 
-/* Goes on from a script to its interpreter; `*name` is the script's, then the interpreter's. */
+/* Continues from a script to its interpreter; `*name` is the script's name, then the interpreter's. */
 static Int go_to_interpreter(Program* program, HChar* line, const HChar** name)
 {
    HChar* interpreter;
@@ -181,9 +181,9 @@ static Int go_to_interpreter(Program* program, HChar* line, const HChar** name)
    return program->fd < 0 ? -program->fd : 0;
 }
 
-/* ---- what is loaded ---- */
+/* ---- the loaded file ---- */
 
-/* The loader that a program names must be there. */
+/* The loader named by a program must exist. */
 static Int check_loader(Program* program, Int file, const Elf64_Ehdr* header)
 {
    Elf64_Phdr segment;
@@ -202,11 +202,11 @@ static Int check_loader(Program* program, Int file, const Elf64_Ehdr* header)
    return 0;
 }
 
-/* The first and the last byte of the engine's own image: the linker's. */
+/* The first byte of the engine's own image, and the one after its last: from the linker. */
 extern const HChar __executable_start[];
 extern const HChar _end[];
 
-/* What is loaded where its file says must leave the engine its place. */
+/* A program with fixed addresses must leave the engine's place free. */
 static void check_place(Program* program, Int file, const Elf64_Ehdr* header)
 {
    static HChar reason[256];
@@ -223,7 +223,7 @@ static void check_place(Program* program, Int file, const Elf64_Ehdr* header)
    }
 }
 
-/* Text that is no script is nothing to the kernel. All else may be to it, where it has been told so. */
+/* The kernel never executes text that is no script. It may execute anything else, if registered. */
 static Bool is_text(const HChar* bytes, UInt count)
 {
    for (UInt i = 0; i < count; i++)
@@ -247,7 +247,7 @@ static Int check_loaded(Program* program, Int file, const HChar* start, UInt byt
    return !is_text(start, bytes) && program_may("/proc/sys/fs/binfmt_misc/status", MAY_READ) ? 0 : VKI_ENOEXEC;
 }
 
-/* A file that is executed must be regular and executable. */
+/* An executed file must be regular and executable. */
 static Int check_rights(const Program* program)
 {
    struct vg_stat about;
@@ -268,7 +268,7 @@ static void check_privileges(Program* program, Int file)
       program->why_not = "it gains privileges";
 }
 
-/* Looks at what `program` has come to; true if it is to go on from a script. */
+/* Examines the present file of `program`; `goes_on` if a script leads to another. */
 static Int look(Program* program, const HChar** name, Bool* goes_on)
 {
    HChar start[LINE_BYTES + 1];

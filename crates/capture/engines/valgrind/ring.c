@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The ring: a memfd shared with pagewalk, filled chunk by chunk. WIRE.md describes its layout.
 
-   Nothing here may stop the program: where there is no reader, or none any more, the ring is filled all the same
-   and starts over when it is full. */
+Nothing here may stop the program: without a reader, or after its end, the ring is filled all the same and starts over
+when full. */
 
 #include "engine.h"
 #include "sys.h"
@@ -65,14 +65,14 @@ static Int socket_connect(void)
    Word fd = sys_call3(__NR_socket, VKI_AF_UNIX, SYS_SOCK_SEQPACKET | SYS_SOCK_CLOEXEC, 0);
    if (sys_failed(fd))
       return -1;
-   /* A reader that does not accept must not hold the program up for good. */
+   /* A reader that does not accept must not block the program forever. */
    struct vki_timeval patience = { .tv_sec = CONNECT_TIMEOUT_S, .tv_usec = 0 };
    sys_call6(__NR_setsockopt, fd, VKI_SOL_SOCKET, SYS_SO_SNDTIMEO, (UWord)&patience, sizeof patience, 0);
    if (roots_connect(fd, ring_socket_path) < 0) {
       VG_(close)(fd);
       return -1;
    }
-   /* Among the descriptors that Valgrind keeps from the program, and close-on-exec. */
+   /* Among the descriptors that Valgrind hides from the program, and close-on-exec. */
    return VG_(safe_fd)(fd);
 }
 
@@ -95,7 +95,7 @@ static Bool send_ring(Int socket, Int memfd, UInt origin)
    return !sys_failed(sys_call3(__NR_sendmsg, socket, (UWord)&message, SYS_MSG_NOSIGNAL));
 }
 
-/* Whether the other end is still there. pagewalk never writes to the connection, so readable means closed. */
+/* Whether the other end is gone. pagewalk never writes to the connection, so readable means closed. */
 static Bool peer_is_gone(void)
 {
    struct vki_pollfd watch = { .fd = peer_fd, .events = VKI_POLLIN, .revents = 0 };
@@ -112,7 +112,7 @@ static void drop_peer(void)
 
 /* ---- opening and leaving ---- */
 
-static Bool is_too_long;   /* for the limit on the length of files */
+static Bool is_too_long;   /* exceeds the limit on file length */
 
 static Bool size_file(Int memfd)
 {
@@ -122,7 +122,7 @@ static Bool size_file(Int memfd)
    return done;
 }
 
-/* Why nothing is captured. */
+/* Reports why nothing is captured. */
 static void tell_no_stream(void)
 {
    if (is_too_long)
@@ -179,7 +179,7 @@ void ring_leave(void)
 
 /* ---- filling ---- */
 
-/* Wakes who sleeps on this futex until so many chunks are complete. */
+/* Wakes the sleeper on this futex if it waits for at most this many complete chunks. */
 static void wake(UInt futex_at, UInt sleeps_at, ULong complete)
 {
    __atomic_add_fetch(header_half(futex_at), 1, __ATOMIC_SEQ_CST);
@@ -194,7 +194,7 @@ static void wake_readers(ULong complete)
    wake(WIRE_HELP_WAKE_AT, WIRE_HELPER_SLEEPS_AT, complete);
 }
 
-/* Complete chunks that have not been read. */
+/* Complete unread chunks. */
 static ULong chunks_complete(void)
 {
    return head - __atomic_load_n(header_word(WIRE_TAIL_AT), __ATOMIC_ACQUIRE);
@@ -205,7 +205,7 @@ static Bool chunk_is_free(void)
    return chunks_complete() < (ULong)ring_chunks;
 }
 
-/* Sleeps until the reader moves on, or for PEER_CHECK_MS. */
+/* Sleeps until the reader advances, or for PEER_CHECK_MS. */
 static void await_reader(void)
 {
    struct vki_timespec patience = { .tv_sec = 0, .tv_nsec = PEER_CHECK_MS * 1000000 };

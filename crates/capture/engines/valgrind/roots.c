@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the engine needs of the file system after the program has changed its root (chroot, pivot_root, unshare): /proc,
-   and the folder of pagewalk's socket. Both are kept open from the start. */
+/* Files that the engine needs after the program has changed its root (chroot, pivot_root, unshare): /proc, and the
+folder of pagewalk's socket. Both are kept open from the start. */
 
 #include "engine.h"
 #include "sys.h"
@@ -22,7 +22,7 @@ typedef struct {
 static Int proc = -1;
 static Int socket_folder = -1;
 
-/* Among the descriptors that the core keeps from the program. */
+/* Among the descriptors that the core hides from the program. */
 static Int hold(const HChar* path)
 {
    Word fd = sys_call6(__NR_openat, (UWord)SYS_AT_FDCWD, (UWord)path, SYS_O_PATH | SYS_O_CLOEXEC, 0, 0, 0);
@@ -59,8 +59,8 @@ static Int connect_by(Int socket, const HChar* path)
    return (Int)sys_call3(__NR_connect, socket, (UWord)&address, sizeof address);
 }
 
-/* A socket has no other name than a path. So the folder becomes the current one for as long; no other thread runs. Not
-   where the way back is barred: a file system may let a folder be opened that it lets nobody go to. */
+/* A socket has no name other than a path. So its folder becomes the current one meanwhile; no other thread runs. Not if
+   the way back is barred: some folders may be opened but not entered. */
 Int roots_connect(Int socket, const HChar* path)
 {
    Int result = connect_by(socket, path);

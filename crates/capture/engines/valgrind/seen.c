@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the process is to who looks at it through /proc, itself included: its command line and environment are the
-   program's, not the engine's, and its descriptors are those that the program has opened. Its name: image.c.
+/* The process as /proc shows it to others and to itself: its command line and environment are the program's, not the
+engine's, and its descriptors are those that the program has opened. Its name: image.c.
 
-   `/proc/PID/exe` stays the engine's file to others: the kernel changes that only for a process that has unmapped its own.
-   To the process itself it is the program, by whichever path: the link to the descriptor of that is put in its stead. */
+For others, `/proc/PID/exe` stays the engine's file: the kernel changes it only for a process that has unmapped its own
+file. For the process itself it is the program, by any path: the path is replaced by a link to the program's descriptor.
+*/
 
 #include "engine.h"
 #include "exec.h"
@@ -21,7 +22,7 @@ extern Addr VG_(brk_base);
 extern Addr VG_(brk_limit);
 extern Int VG_(fd_hard_limit);
 
-/* Where the kernel put the program's strings, from the first byte to the one past the last. */
+/* The kernel's place for the program's strings, from the first byte to the one after the last. */
 static struct {
    Addr stack;
    Addr arguments, arguments_end;
@@ -43,7 +44,7 @@ static Addr end_of(const HChar* string)
    return (Addr)string + VG_(strlen)(string) + 1;
 }
 
-/* Finds the strings of a list that ends with NULL; returns what lies behind it. */
+/* Finds the strings of a list that ends with NULL; returns what follows the list. */
 static HChar** find_strings(HChar** list, Addr* start, Addr* end)
 {
    *start = *end = list[0] == NULL ? strings.arguments_end : (Addr)list[0];
@@ -63,8 +64,9 @@ void seen_start(ThreadId thread)
    seen_tell_kernel();
 }
 
-/* Needs no privilege, but a kernel with CONFIG_CHECKPOINT_RESTORE. Without, who looks sees the engine's command line,
-   and a program that leaves the engine cannot move its break: the C library's allocator takes other memory. */
+/* Needs no privilege, but a kernel with CONFIG_CHECKPOINT_RESTORE. Without that, observers see the engine's command
+   line, and a program that leaves the engine cannot move its break: the C library's allocator then takes other memory.
+   */
 void seen_tell_kernel(void)
 {
    struct {
@@ -91,8 +93,8 @@ void seen_tell_kernel(void)
 
 /* ---- its own file ---- */
 
-/* Whether a call takes a path that it follows to its end: which argument that is. If it is not the first, that is the
-   folder where the path begins. */
+/* Whether a call takes a path whose final link it follows, and in which argument. If that is not the first, the first
+   is the folder where the path begins. */
 static Bool takes_path(const CallArguments* arguments, UInt* path)
 {
    switch (arguments->number) {
@@ -125,7 +127,7 @@ void seen_path(CallArguments* arguments)
 
 /* ---- descriptors ---- */
 
-/* Whether a descriptor is of a folder that lists those of a process which the engine runs. */
+/* Whether a descriptor is a folder that lists the descriptors of a process under the engine. */
 static Bool lists_descriptors(Int fd)
 {
    HChar link[FD_PATH_BYTES];
@@ -143,7 +145,7 @@ static Bool lists_descriptors(Int fd)
    return program_is_engine(path);
 }
 
-/* The engine's lie above all that a program may have. */
+/* The engine's descriptors lie above all that a program may have. */
 static Bool is_engines(const HChar* name)
 {
    return name[0] >= '0' && name[0] <= '9' && VG_(strtoll10)(name, NULL) >= VG_(fd_hard_limit);

@@ -8,7 +8,7 @@
 
 #include <elf.h>
 
-/* False: not all of it is there. */
+/* False: truncated. */
 static inline Bool read_at(Int file, void* to, SizeT bytes, ULong offset)
 {
    return sys_call6(__NR_pread64, file, (UWord)to, bytes, offset, 0, 0) == (Word)bytes;

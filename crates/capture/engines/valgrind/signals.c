@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What handlers of signals find, where the core leaves out what the kernel tells.
+/* Completes what signal handlers see, where the core omits what the kernel provides.
 
-   A handler that its own signal may interrupt (SA_NODEFER) still has the signals of its mask blocked, as sigaction(2) has
-   it. Runtimes that stop all threads by a signal, such as SBCL, end themselves over it. And faults of fetches, divisions
-   and instructions that do not exist have the codes, addresses and numbers of traps that the processor gives. */
+A handler that its own signal may interrupt (SA_NODEFER) still blocks the signals of its mask, according to
+sigaction(2). Runtimes that stop all threads by a signal, such as SBCL, crash otherwise. And faults of fetches,
+divisions and invalid instructions have the processor's codes, addresses and trap numbers. */
 
 #include "engine.h"
 
@@ -39,7 +39,7 @@ CreateFrame __wrap_vgPlain_sigframe_create;
 #define CODE_PAST_FILE 2
 #define CODE_BREAKPOINT 1
 
-/* Traps of the processor, and what it says of a fault of a page. */
+/* Processor traps, and page fault error bits. */
 #define TRAP_INSTRUCTION 6
 #define TRAP_PROTECTION 13
 #define TRAP_PAGE 14
@@ -70,7 +70,7 @@ static Bool is_mapped(Addr at)
    return segment != NULL && (segment->kind & (SkAnonC | SkFileC | SkShmC));
 }
 
-static Addr past_file;   /* where the fetch was, of the SIGBUS that is being delivered; 0: it is another */
+static Addr past_file;   /* the fetch address of the SIGBUS being delivered; 0: another signal */
 
 void signals_synthesise_fetch(ThreadId thread, Addr at, Bool is_past_file)
 {
@@ -88,12 +88,12 @@ void signals_synthesise_fetch(ThreadId thread, Addr at, Bool is_past_file)
 
 typedef struct {
    vki_siginfo_t info;
-   Bool is_told;   /* the two below are to be */
+   Bool is_told;   /* set the two below */
    ULong trap;
    ULong error;
 } Fault;
 
-/* An instruction that cannot be fetched. The core takes what it has reserved for mapped. */
+/* An instruction that cannot be fetched. The core takes its reservations for mapped memory. */
 static void correct_fetch(Fault* fault, Addr at)
 {
    fault->is_told = True;
@@ -111,7 +111,7 @@ static void correct_fetch(Fault* fault, Addr at)
    fault->error = FAULT_OF_USER | FAULT_OF_FETCH | (is_allowed && past_file == 0 ? FAULT_PRESENT : 0);
 }
 
-/* What the kernel would tell of a fault of the program's own. */
+/* What the kernel would report for the program's own fault. */
 static void correct(Fault* fault, ThreadId thread, Bool is_of_kernel)
 {
    Addr ip = VG_(get_IP)(thread);
@@ -137,7 +137,7 @@ static void correct(Fault* fault, ThreadId thread, Bool is_of_kernel)
       info->ADDRESS = (void*)ip;
 }
 
-/* The frame keeps the mask from before; what is blocked from here on is blocked in the handler. */
+/* The frame keeps the previous mask; what is blocked from here on is blocked in the handler. */
 void __wrap_vgPlain_sigframe_create(ThreadId thread, Bool is_alternate, Addr top, const vki_siginfo_t* info,
                                     const struct vki_ucontext* context, void* handler, UInt flags,
                                     const vki_sigset_t* mask, void* restorer)
@@ -146,7 +146,7 @@ void __wrap_vgPlain_sigframe_create(ThreadId thread, Bool is_alternate, Addr top
    Fault fault = { .info = *info };
    correct(&fault, thread, context != NULL);
    __real_vgPlain_sigframe_create(thread, is_alternate, top, &fault.info, context, handler, flags, mask, restorer);
-   if (fault.is_told && VG_(get_SP)(thread) != top) {   /* or there was no room for a frame, and the program ends */
+   if (fault.is_told && VG_(get_SP)(thread) != top) {   /* else there was no room for a frame, and the program ends */
       VexGuestAMD64State guest;
       VG_(get_shadow_regs_area)(thread, (UChar*)&guest, 0, 0, sizeof guest);
       Context* made = (Context*)guest.guest_RDX;   /* the handler's third argument */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Processes that signals stop: job control.
+/* Processes stopped by signals: job control.
 
-   The core catches SIGTSTP, SIGTTIN and SIGTTOU of programs that do not handle them, and does nothing. So a process in the
-   background that reads its terminal was not stopped, and read for ever. Here those signals are the kernel's, as long as
-   the program leaves them so. */
+The core catches SIGTSTP, SIGTTIN and SIGTTOU of programs that do not handle them, and does nothing. So a background
+process that reads its terminal would not stop, but read forever. Here the kernel handles those signals, as long as the
+program leaves their actions unchanged. */
 
 #include "engine.h"
 #include "sys.h"
@@ -29,7 +29,7 @@ static Bool stops(Int signal)
           && of_client.ksa_handler == VKI_SIG_DFL;
 }
 
-/* The core compares what it set before with what it gets back. */
+/* The core compares what it set with what it gets back. */
 Int __wrap_vgPlain_sigaction(Int signal, const vki_sigaction_toK_t* new, vki_sigaction_fromK_t* old)
 {
    static vki_sigaction_toK_t set[VKI_SIGTTOU + 1];
@@ -47,7 +47,8 @@ Int __wrap_vgPlain_sigaction(Int signal, const vki_sigaction_toK_t* new, vki_sig
    return result;
 }
 
-/* One that came while code ran is taken by the core, which has it blocked: it comes again, and stops the process here. */
+/* A signal that arrives while code runs is taken by the core, which blocks it: it is raised again here, and stops the
+   process. */
 Int __wrap_vgPlain_sigtimedwait_zero(const vki_sigset_t* set, vki_siginfo_t* info)
 {
    Int signal = __real_vgPlain_sigtimedwait_zero(set, info);

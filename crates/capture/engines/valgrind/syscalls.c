@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the program's system calls do to its address space and its processes.
+/* Reports what the program's system calls do to its address space and its processes.
 
-   Read from the arguments and the result of calls that succeeded, so the stream says what the kernel did, not what
-   Valgrind planned. The effect comes first, then the SYSCALL event itself. */
+This is derived from the arguments and results of successful calls, so the stream says what the kernel did, not what
+Valgrind planned. The effect comes first, then the SYSCALL event. */
 
 #include "engine.h"
 #include "sys.h"
@@ -57,7 +57,7 @@ static SizeT shared_segment_bytes(Addr start)
 
 /* ---- pages of hugetlb ---- */
 
-/* The host's default size, once it is known. */
+/* The host's default size, once known. */
 static ULong default_huge_bytes(void)
 {
    static ULong bytes;
@@ -74,7 +74,7 @@ static ULong default_huge_bytes(void)
    return bytes;
 }
 
-/* The size of the pages of a file, 0 unless it is one of hugetlbfs. */
+/* The page size of a file, 0 unless it is on hugetlbfs. */
 static ULong file_page_bytes(Int fd)
 {
    Long about[15];   /* struct statfs: the kind of file system, the size of its blocks, … */
@@ -93,7 +93,7 @@ static ULong mmap_page_bytes(UInt flags, Int fd)
    return log2 == 0 ? default_huge_bytes() : 1ULL << log2;
 }
 
-/* The size of the pages of a shared segment. The kernel tells it of mappings alone. */
+/* The page size of a shared segment. The kernel reports it only for mappings. */
 static ULong segment_page_bytes(Int id)
 {
    Word at = sys_call3(__NR_shmat, id, 0, SYS_SHM_RDONLY);
@@ -104,7 +104,7 @@ static ULong segment_page_bytes(Int id)
    return bytes;
 }
 
-/* ---- where the core is to put what a call maps ---- */
+/* ---- where the core should put what a call maps ---- */
 
 static void expect_mmap(ThreadId thread, const UWord* args)
 {
@@ -125,7 +125,7 @@ static void expect_mremap(const UWord* args)
       call.device = segment->dev;
       call.offset = segment->offset + (args[0] - segment->start);
    } else {
-      /* Asking takes the kernel a while, so only where it matters. */
+      /* Asking is slow, so only where it matters. */
       Bool shared = args[2] >= HUGE_BYTES && args[2] > args[1] && maps_is_shared(args[0]);
       call.flags = VKI_MAP_ANONYMOUS | (shared ? VKI_MAP_SHARED : VKI_MAP_PRIVATE);
    }
@@ -157,13 +157,13 @@ void syscall_before(ThreadId thread, UInt number, UWord* args, UInt count)
          break;
       case __NR_shmdt: detached_bytes = shared_segment_bytes(args[0]); break;
    }
-   /* The program may sleep now: let the reader have everything up to here. */
+   /* The program may sleep now: show the reader everything up to here. */
    ring_publish();
 }
 
 /* ---- after ---- */
 
-/* Whether this kernel, by its release, is Linux 6.7 or later: mm.h there makes VM_NOHUGEPAGE of MAP_STACK. */
+/* Whether this kernel, by its release, is Linux 6.7 or later, where mm.h makes MAP_STACK imply VM_NOHUGEPAGE. */
 static Bool stacks_are_advised(void)
 {
    static Int known = -1;
@@ -179,7 +179,7 @@ static Bool stacks_are_advised(void)
    return known;
 }
 
-/* The kernel rounds a mapping of hugetlb up to its pages, of which the core knows nothing. */
+/* The kernel rounds a hugetlb mapping up to its pages, unknown to the core. */
 static void own_rest(const UWord* args, Addr start, Addr end)
 {
    if (end > start)
@@ -200,7 +200,7 @@ static void after_mmap(Addr start, const UWord* args)
    }
    if (flags & VKI_MAP_ANONYMOUS) {
       event_map(&map, "");
-      /* What is mapped as a stack gets no huge pages: the flag is advice. */
+      /* Stack mappings get no huge pages: the flag acts as advice. */
       if ((flags & SYS_MAP_STACK) && stacks_are_advised()) {
          event_words(WIRE_ADVISE, 3, (ULong[]){ start, bytes, SYS_MADV_NOHUGEPAGE });
          has_advised = True;
@@ -249,7 +249,7 @@ static void after_shmat(Addr start, UInt flags)
    event_map(&map, "");
 }
 
-/* Whether this process forbids huge pages: 0 no, 1 yes, 2 but for what is advised. */
+/* Whether this process forbids huge pages: 0 no, 1 yes, 2 except where advised. */
 static UInt thp_disable_mode(Bool disabled, UWord flags)
 {
    return !disabled ? 0 : flags & SYS_PR_THP_EXCEPT_ADVISED ? 2 : 1;
@@ -309,7 +309,7 @@ void syscall_after(ThreadId thread, UInt number, UWord* args, UInt count, SysRes
    if (native_is_near())
       return;
    event_switch_to(thread);
-   /* Advice holds for what is mapped of a range, also where that is not all and an error says so. */
+   /* Advice applies to the mapped parts of a range, even if the rest causes an error. */
    if (!sr_isError(result) || (number == __NR_madvise && sr_Err(result) == VKI_ENOMEM))
       after_success(number, args, sr_Res(result));
    Long value = sr_isError(result) ? -(Long)sr_Err(result) : (Long)sr_Res(result);

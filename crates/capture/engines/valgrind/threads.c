@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The core's table of threads, as large as the program needs it.
 
-   The core makes a table of --max-threads entries at the start and writes to all of it, some 7 KiB an entry, and panics
-   where it is full. Here the table has its full size in addresses only: entries are begun as they are needed, as copies
-   of one that never was a thread's. Nor do the core's own stacks, one a thread, take their whole memory at once. The
-   linker (--wrap) hands the calls over. At the limit the program leaves the engine. */
+At the start, the core makes a table of --max-threads entries and writes to all of it, about 7 KiB per entry, and panics
+if it is full. Here the table has its full size only in addresses: entries are initialised on demand, as copies of an
+unused one. Nor do the core's own stacks, one per thread, take their whole memory at once. The linker (--wrap) redirects
+the calls. At the limit the program leaves the engine. */
 
 #include "engine.h"
 #include "handlers.h"
@@ -35,19 +35,19 @@ Before __real_vgSysWrap_linux_sys_clone_before;
 Before __wrap_vgSysWrap_linux_sys_clone_before;
 
 #define CLONE_THREAD 0x10000
-/* What the core knows kinds of clones by. */
+/* How the core classifies clones. */
 #define THREAD_PARTS (VKI_CLONE_VM | VKI_CLONE_FS | VKI_CLONE_FILES)
 #define SHARED_PARTS (THREAD_PARTS | VKI_CLONE_VFORK)
 #define ENTRIES_AT_FIRST 64
 #define ENTRIES_MORE 64
 #define MADV_DONTNEED 4
-/* The core tells by the lowest words of a stack whether it was used up. */
+/* The core checks the lowest words of a stack to see whether it was used up. */
 #define STACK_KEPT_BYTES (4 * VKI_PAGE_SIZE)
 
-static UInt most;               /* entries that the table has room for */
-static UChar* unused;           /* a copy of an entry that never was a thread's; NULL: not known */
+static UInt most;               /* capacity of the table */
+static UChar* unused;           /* a copy of an unused entry; NULL: not known */
 static SizeT entry_bytes;
-static SizeT number_at;         /* where in an entry its own number stands */
+static SizeT number_at;         /* offset of its own number in an entry */
 
 /* ---- the table ---- */
 
@@ -59,7 +59,7 @@ void __wrap_vgPlain_init_Threads(void)
       VG_N_THREADS = ENTRIES_AT_FIRST;
 }
 
-/* Entries that were never used differ in nothing but their numbers, or the table stays as it is. */
+/* Unused entries differ only in their numbers; otherwise the table stays as it is. */
 static void learn_entry(void)
 {
    const UChar* last = VG_(get_ThreadState)(VG_N_THREADS - 1);
@@ -78,7 +78,7 @@ static void learn_entry(void)
    VG_(memcpy)(unused, last, entry_bytes);
 }
 
-/* The first call has the core make its other table of threads, which is small: that has its full size. */
+/* The first call makes the core create its other, small table of threads at full size. */
 void __wrap_vgPlain_client_syscall(ThreadId thread, UInt how)
 {
    static Bool is_first = True;
@@ -148,7 +148,7 @@ void __wrap_vgSysWrap_linux_sys_clone_before(ThreadId thread, const void* layout
    __real_vgSysWrap_linux_sys_clone_before(thread, layout, arguments, status, flags);
 }
 
-/* What clone3 says beyond the arguments of clone. */
+/* Fields of clone3 beyond the arguments of clone. */
 typedef struct {
    ULong flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_bytes, thread_pointer, set_tid, set_tid_count,
       cgroup;
@@ -156,8 +156,8 @@ typedef struct {
 
 #define CLONE_ARGUMENTS_LEAST (8 * sizeof(ULong))
 
-/* As clone, where that can say the same. Threads and what borrows memory find that there is no such call, as on Linux
-   before 5.3 and in many containers, and call clone themselves: the C library's do. */
+/* Handled as clone where that is equivalent. For threads and children that borrow memory, the call does not exist, as
+   on Linux before 5.3 and in many containers, and the C library falls back to clone. */
 void clone3_before(ThreadId thread, const void* layout, CallArguments* arguments, CallStatus* status, UWord* flags)
 {
    CloneArguments given;
@@ -189,7 +189,7 @@ void clone3_before(ThreadId thread, const void* layout, CallArguments* arguments
 
 /* ---- stacks ---- */
 
-/* The core has filled the stack, to know later how much of it was used. */
+/* The core has filled the stack with a pattern, to know later how much was used. */
 void* __wrap_vgPlain_am_alloc_VgStack(Addr* stack_pointer)
 {
    void* stack = __real_vgPlain_am_alloc_VgStack(stack_pointer);

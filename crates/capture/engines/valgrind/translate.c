@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What is translated: no more than the processor would execute.
+/* Limits translation to what the processor would execute.
 
-   VEX translates up to sixty instructions ahead and reads as many as it likes. So it runs code of pages that may not be
-   executed, and where the next page is not there, or lies past the end of a file, the engine would end. Here a block
-   ends before what cannot be fetched, and only the instruction that needs it is a fault. And a block is compared whenever
-   it runs if its code may have changed (aliases.c). */
+VEX translates up to sixty instructions ahead and reads freely. So it would run code of non-executable pages, and crash
+where the next page is missing or lies past the end of a file. Here a block ends before what cannot be fetched, and only
+the instruction that needs it faults. And a block is compared at each run if its code may have changed (aliases.c). */
 
 #include "engine.h"
 
@@ -32,20 +31,20 @@ Bool __wrap_vgPlain_translate(ThreadId thread, Addr at, Bool is_debugging, Int v
 static VG_MINIMAL_JMP_BUF(escape);
 static struct {
    vki_sigset_t mask;
-   Addr end;                 /* of what can be fetched from the start of the block on; NOWHERE: far */
-   Addr unreadable;          /* a page that could not be read; NOWHERE: none */
-   Bool is_past_file;        /* the one above */
+   Addr end;                 /* the end of what can be fetched from the block's start; NOWHERE: far */
+   Addr unreadable;          /* an unreadable page; NOWHERE: none */
+   Bool is_past_file;        /* applies to the one above */
    Addr fault;               /* the first instruction needs what is there; NOWHERE: it does not */
 } block;
 
-/* ---- how far code reaches ---- */
+/* ---- the extent of code ---- */
 
 static Bool is_code(const NSegment* segment)
 {
    return segment != NULL && (segment->kind & (SkAnonC | SkFileC | SkShmC)) && segment->hasX;
 }
 
-/* The end of the code that follows `at`, or NOWHERE if no block that begins there reaches it. */
+/* The end of the code around `at`, or NOWHERE if no block that begins there reaches it. */
 static Addr end_of_code(Addr at)
 {
    Addr end = at;
@@ -58,12 +57,12 @@ static Addr end_of_code(Addr at)
    return NOWHERE;
 }
 
-/* ---- what VEX asks ---- */
+/* ---- VEX's callbacks ---- */
 
 static UInt (*core_needs_check)(void* closure, VexRegisterUpdates* updates, const VexGuestExtents* extents);
 static Bool (*core_may_chase)(void* closure, Addr at);
 
-/* A bit for each part of the block that is to be compared whenever it runs. */
+/* A bit for each part of the block to compare at each run. */
 static UInt needs_check(void* closure, VexRegisterUpdates* updates, const VexGuestExtents* extents)
 {
    if (block.end != NOWHERE && extents->base[0] + extents->len[0] > block.end) {
@@ -87,7 +86,7 @@ static Bool may_chase(void* closure, Addr at)
 
 /* ---- blocks near an end ---- */
 
-/* Has VEX see what can be fetched, and no more instructions than that is sure to hold; but one in any case. */
+/* Shows VEX only what can be fetched, and limits it to as many instructions as surely fit; but at least one. */
 static void limit(VexTranslateArgs* arguments)
 {
    static UChar bytes[BLOCK_BYTES_MAX + INSTRUCTION_BYTES_MAX];
@@ -104,7 +103,7 @@ static void limit(VexTranslateArgs* arguments)
    vex_control.guest_chase = False;
 }
 
-/* VEX's own limits, until limit() changes them. */
+/* VEX's own limits, unless limit() has changed them. */
 static void set_limits(void)
 {
    static VexControl own;
@@ -138,7 +137,7 @@ VexTranslateResult __wrap_LibVEX_Translate(VexTranslateArgs* arguments)
 
 /* ---- a translation ---- */
 
-/* The program's code could not be read: its file has become shorter, or it may be executed and not read. */
+/* The program's code could not be read: its file has been truncated, or it is executable but not readable. */
 static void catch_fault(Int signal, Addr at)
 {
    if (!is_code(VG_(am_find_nsegment)(at)))
@@ -148,7 +147,7 @@ static void catch_fault(Int signal, Addr at)
    VG_MINIMAL_LONGJMP(escape);
 }
 
-/* The block cannot be translated, at least not as it was tried; whether it can be otherwise. */
+/* The block cannot be translated this way; returns whether it can be otherwise. */
 static Bool recover(ThreadId thread)
 {
    VG_(sigprocmask)(VKI_SIG_SETMASK, &block.mask, NULL);

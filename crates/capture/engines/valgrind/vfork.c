@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Children that borrow their parent's memory until they execute a program or end: vfork, and posix_spawn with it.
+/* Children that borrow their parent's memory until exec or exit: vfork, and posix_spawn based on it.
 
-   The core forks instead, and lets both run. So the parent would go on too early, and miss what the child wrote: that
-   the program is not there, say, which posix_spawn returns. Here the parent waits, and the child sends the pages that
-   it has written when it executes a program and when it ends.
+The core forks instead and runs both. So the parent would continue too early, and miss what the child wrote: for example
+that the program does not exist, which posix_spawn returns. Here the parent waits, and the child sends the pages that it
+has written, at exec and at its end.
 
-   A page is one that the child wrote if it alone has it. That can also be for what the kernel wrote to the parent's,
-   for a call in which another thread of the parent waits; so where there are others, only pages around the caller's
-   stack are sent. The parent's other threads stand still meanwhile, natively they would not. */
+A page counts as written by the child if it has it exclusively. That can also happen if the kernel wrote to the parent's
+page, for a call in which another thread of the parent waits; so if there are other threads, only pages around the
+caller's stack are sent. The parent's other threads are paused meanwhile, unlike natively. */
 
 #include "engine.h"
 #include "handlers.h"
@@ -44,9 +44,9 @@ typedef struct {
 } Range;
 
 static Page page;
-static Int ends[2] = { -1, -1 };   /* of the call that is under way */
+static Int ends[2] = { -1, -1 };   /* of the present call */
 static Int to_parent = -1;         /* in such a child */
-static Range sent;                 /* where pages are that it sends */
+static Range sent;                 /* where the pages lie that it sends */
 
 /* ---- the child ---- */
 
@@ -104,7 +104,7 @@ void vfork_forget(void)
 
 /* ---- the parent ---- */
 
-/* Where the client does not reach it. */
+/* Moves it where the client cannot reach it. */
 static void move_away(Int* fd)
 {
    Word moved = sys_call3(__NR_fcntl, *fd, VKI_F_DUPFD_CLOEXEC, VG_(fd_hard_limit));
@@ -149,7 +149,8 @@ static Bool take_pages(Int from)
    }
 }
 
-/* `told`: where the kernel has told the parent of the child, in memory that the child has copied before; or NULL. */
+/* `told`: where the kernel has reported the child to the parent, in memory that the child copied before that; or NULL.
+   */
 static void wait_for_child(Word child, Int* told)
 {
    HChar lost[160];
@@ -165,8 +166,8 @@ static void wait_for_child(Word child, Int* told)
    event_lost(lost);
 }
 
-/* What a child is taken to write where its parent has other threads: near the caller's stack pointer, in the same mapping,
-   as the next one may be the stack of another thread. */
+/* What the child may write if its parent has other threads: memory near the caller's stack pointer, in the same
+   mapping, as the next one may be another thread's stack. */
 static Range around(Addr stack)
 {
    const NSegment* own = VG_(am_find_nsegment)(stack);

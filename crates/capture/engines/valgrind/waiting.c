@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Waiting: time in which no thread of the program runs, and threads that wait by spinning.
+/* Waiting: time without any running thread, and threads that wait by spinning.
 
-   Threads run one at a time under Valgrind, each for a slice of 100,000 blocks. A thread that spins until another one
-   writes would burn its slice: some milliseconds where it waits for nanoseconds natively. So a thread that has done
-   nothing but load the same words from memory for a quarter of a chunk gives the rest of its slice away, and what it did
-   so is told. */
+Under Valgrind, threads run one at a time, each for a slice of 100,000 blocks. A thread that spins until another one
+writes would use up its slice: milliseconds where it waits for nanoseconds natively. So a thread that has only loaded
+the same words from memory for a quarter of a chunk yields the rest of its slice, and the spinning is reported. */
 
 #include "engine.h"
 #include "sys.h"
@@ -17,7 +16,7 @@
 
 /* ---- idle time ---- */
 
-/* Longer than the kernel keeps a thread waiting that could run, which is no sleep of the program. */
+/* Longer than the kernel delays a runnable thread, which is no sleep of the program. */
 #define IDLE_NS_MIN 20000000ULL
 /* Fewer cycles than IDLE_NS_MIN takes on any processor. */
 #define IDLE_CYCLES_MIN 8000000ULL
@@ -28,7 +27,7 @@ typedef struct {
 } Instant;
 
 static Instant origin;
-static ULong stopped_at;   /* cycles, when client code stopped last; 0: that does not count */
+static ULong stopped_at;   /* cycles, when client code last stopped; 0: that does not count */
 
 static ULong cycles(void)
 {
@@ -82,8 +81,8 @@ static Bool is_block(ULong word)
    return (word & WIRE_BLOCK_HEADER) == WIRE_BLOCK_HEADER;
 }
 
-/* The number of words, at the end of [start, end), of the shortest part that ends it and stands before itself: one round
-   of a loop that refers to the same addresses each time. 0: there is none. */
+/* The length, in words, of the shortest sequence at the end of [start, end) that also precedes itself: one round of a
+   loop with the same addresses each time. 0: there is none. */
 static UWord find_period(const ULong* start, const ULong* end)
 {
    const ULong* last = end;
@@ -103,8 +102,7 @@ static UWord repeated_words(const ULong* start, const ULong* end, UWord period)
    return end - at;
 }
 
-/* Whether a round waits for what another thread writes: it only loads, and something of it from memory that can be
-   written. */
+/* Whether a round waits for another thread's write: it only loads, and some of it from writable memory. */
 static Bool is_wait(const ULong* round, UWord period)
 {
    Bool sees_others = False;
@@ -152,7 +150,7 @@ void waiting_tell_spin(ThreadId thread, const Spin* spin)
       return;
    for (UInt i = 0; i < spin->blocks; i++)
       event_words(WIRE_SPIN, 2, (ULong[]){ spin->numbers[i], spin->rounds });
-   /* The count of blocks that the core lets it run. */
+   /* The number of blocks that the core lets it run. */
    VG_(set_shadow_regs_area)(thread, 0, offsetof(VexGuestAMD64State, host_EvC_COUNTER), sizeof last_block,
                              (const UChar*)&last_block);
 }

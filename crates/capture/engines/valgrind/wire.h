@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The constants of the stream from this tool to pagewalk. WIRE.md says what they mean;
-   crates/capture/src/wire.rs states the same. */
+/* The constants of the stream from this tool to pagewalk. WIRE.md explains them; crates/capture/src/wire.rs has the
+same. */
 
 #ifndef PAGEWALK_WIRE_H
 #define PAGEWALK_WIRE_H
@@ -30,8 +30,8 @@
 #define WIRE_HEADER_BYTES 4096
 #define WIRE_CHUNKS_MAX 256
 
-/* A block header: a negative 32-bit number, sign-extended. Its low bits are the block's number; the seven above are
-   the number of slots of the whole block, or the largest that they can tell. */
+/* A block header: a negative 32-bit number, sign-extended. Its low bits are the block's number; the seven bits above
+   are the number of slots of the whole block, or the largest that fits. */
 #define WIRE_BLOCK_HEADER 0xffffffff80000000ULL
 #define WIRE_BLOCK_NUMBER_MASK 0xffffffULL
 #define WIRE_BLOCK_SLOTS_SHIFT 24

@@ -1,4 +1,4 @@
-//! Building the tool: its sources, and what of an installed Valgrind they are compiled and linked with.
+//! Builds the tool from its sources and the installed Valgrind.
 
 use super::manager::Manager;
 use super::{EngineError, TESTED_VERSIONS, joined};
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::thread;
 
-/// The tool's sources. Only those that end in `.c` are compiled by themselves.
+/// The tool's sources. Those ending in `.c` are compilation units.
 const SOURCES: &[(&str, &str)] = &[
     ("aliases.c", include_str!("../../engines/valgrind/aliases.c")),
     ("arguments.c", include_str!("../../engines/valgrind/arguments.c")),
@@ -51,8 +51,7 @@ const SOURCES: &[(&str, &str)] = &[
     ("include/pagewalk.h", include_str!("../../engines/valgrind/include/pagewalk.h")),
 ];
 
-/// As Valgrind builds its own tools: static, for its fixed address, without SSE in code that runs on its
-/// stacks.
+/// As for Valgrind's own tools: static with a fixed address, without SSE in code on Valgrind's stacks.
 const COMPILE_FLAGS: &[&str] = &[
     "-DVGA_amd64",
     "-DVGO_linux",
@@ -60,7 +59,7 @@ const COMPILE_FLAGS: &[&str] = &[
     "-DVGPV_amd64_linux_vanilla",
     "-std=gnu11",
     "-O2",
-    // As compilers from GCC 14 on do anyway.
+    // Compilers from GCC 14 on do this anyway.
     "-Werror=implicit-function-declaration",
     "-fno-stack-protector",
     "-fno-builtin",
@@ -75,7 +74,7 @@ const LINK_FLAGS: &[&str] = &[
     "-u",
     "_start",
     "-Wl,-Ttext-segment=0x78000000",
-    // The core's calls of these go to the files that define `__wrap_…`.
+    // The core's calls of these go to functions `__wrap_…`.
     "-Wl,--wrap=vgPlain_di_notify_mmap",
     "-Wl,--wrap=vgPlain_am_startup",
     "-Wl,--wrap=vgPlain_am_get_advisory",
@@ -106,7 +105,7 @@ const LINK_FLAGS: &[&str] = &[
     "-Wl,--wrap=vgPlain_translate",
 ];
 
-/// Feeds everything that is built in here to the name of the result.
+/// Hashes everything that affects the build.
 pub(super) fn hash_inputs(hasher: &mut impl Hasher) {
     (SOURCES, COMPILE_FLAGS, LINK_FLAGS).hash(hasher);
 }
@@ -115,21 +114,21 @@ pub(super) const TOOL: &str = "pagewalk-amd64-linux";
 const CORE_LIBRARY: &str = "libcoregrind-amd64-linux.a";
 const VEX_LIBRARY: &str = "libvex-amd64-linux.a";
 const HEADER: &str = "pub_tool_basics.h";
-/// A file by which the folder of Valgrind's own tools is known.
+/// A file that identifies the folder of Valgrind's own tools.
 const STOCK_TOOL: &str = "none-amd64-linux";
-/// Where the folders with a name of their own lie below an installation's prefix.
+/// Folders with such names below an installation's prefix.
 const LIBRARY_FOLDERS: &[&str] =
     &["lib/x86_64-linux-gnu/valgrind", "lib64/valgrind", "lib/valgrind", "libexec/valgrind"];
 
-/// What an installed Valgrind has for the building of tools.
-pub(super) struct Parts {
+/// Files of an installed Valgrind for building tools.
+pub(super) struct ValgrindFiles {
     headers: PathBuf,
     libraries: PathBuf,
     own_files: PathBuf,
 }
 
-impl Parts {
-    pub(super) fn find(launcher: &Path, version: &str) -> Result<Parts, EngineError> {
+impl ValgrindFiles {
+    pub(super) fn find(launcher: &Path, version: &str) -> Result<ValgrindFiles, EngineError> {
         let real = fs::canonicalize(launcher).unwrap_or_else(|_| launcher.to_owned());
         let prefix = real.parent().and_then(Path::parent).unwrap_or(Path::new("/usr")).to_owned();
         let search = |folders: &[&str], missing: &'static str| {
@@ -145,7 +144,7 @@ impl Parts {
         };
         let libraries = search(LIBRARY_FOLDERS, CORE_LIBRARY)?;
         search(LIBRARY_FOLDERS, VEX_LIBRARY)?;
-        Ok(Parts {
+        Ok(ValgrindFiles {
             headers: search(&["include/valgrind"], HEADER)?,
             libraries,
             own_files: search(LIBRARY_FOLDERS, STOCK_TOOL)?,
@@ -153,25 +152,25 @@ impl Parts {
     }
 }
 
-/// How far a build is.
+/// Progress of a build.
 #[derive(Clone, Copy, Debug)]
-pub struct Built<'a> {
-    /// The Valgrind that it is for.
+pub struct BuildProgress<'a> {
+    /// The Valgrind version.
     pub version: &'a str,
-    /// Parts that are done.
+    /// Finished parts.
     pub done: usize,
     /// All parts.
     pub all: usize,
 }
 
-/// Builds in a folder of its own and renames it to `folder`, so that whoever finds `folder` finds all of it,
-/// and two that build at the same time do no harm: the second keeps what the first has put there.
+/// Builds in a temporary folder and renames it to `folder`, so that an existing `folder` is complete and concurrent
+/// builds do no harm: the second keeps what the first put there.
 pub(super) fn build(
-    parts: &Parts,
+    parts: &ValgrindFiles,
     compiler: &Path,
     version: &str,
     folder: &Path,
-    tell: &mut dyn FnMut(&Built),
+    tell: &mut dyn FnMut(&BuildProgress),
 ) -> Result<(), EngineError> {
     let cache = folder.parent().expect("a folder in the cache");
     let cannot_keep = |source| EngineError::Cache { folder: cache.to_owned(), source };
@@ -187,7 +186,7 @@ pub(super) fn build(
     link_own_files(&parts.own_files, work.path())?;
     match fs::rename(work.path(), folder) {
         Ok(()) => {
-            // Nothing is left for the guard to remove.
+            // The guard has nothing to remove any more.
             let _ = work.keep();
             Ok(())
         }
@@ -206,23 +205,23 @@ fn write_sources(work: &Path) -> Result<(), EngineError> {
     Ok(())
 }
 
-/// A build in a folder that has the sources.
+/// A build in a folder with the sources.
 struct Build<'a> {
-    parts: &'a Parts,
+    parts: &'a ValgrindFiles,
     compiler: &'a Path,
     version: &'a str,
     work: &'a Path,
 }
 
 impl Build<'_> {
-    /// Compiles each file by itself, on all processors, and links them.
-    fn run(&self, tell: &mut dyn FnMut(&Built)) -> Result<(), EngineError> {
+    /// Compiles each file, on all processors, and links them.
+    fn run(&self, tell: &mut dyn FnMut(&BuildProgress)) -> Result<(), EngineError> {
         let manager = Manager::take(&self.parts.libraries.join(CORE_LIBRARY), self.work)?;
         let units: Vec<&str> =
             SOURCES.iter().map(|(name, _)| *name).filter(|name| name.ends_with(".c")).collect();
-        // Linking is a part too.
+        // Linking is one part.
         let all = units.len() + 1;
-        let mut tell = |done| tell(&Built { version: self.version, done, all });
+        let mut tell = |done| tell(&BuildProgress { version: self.version, done, all });
         tell(0);
         let next = AtomicUsize::new(0);
         thread::scope(|scope| {
@@ -231,7 +230,7 @@ impl Build<'_> {
                 let (sender, next, units, segments) = (sender.clone(), &next, &units, manager.segments);
                 scope.spawn(move || {
                     while let Some(unit) = units.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        // Nobody listens after an error.
+                        // The receiver is gone after an error.
                         if sender.send(self.compile(unit, segments)).is_err() {
                             return;
                         }
@@ -264,7 +263,7 @@ impl Build<'_> {
         self.finish(command.arg("-lgcc"))
     }
 
-    /// Runs a command of the compiler's among the sources.
+    /// Runs a compiler command in the folder of sources.
     fn finish(&self, command: &mut Command) -> Result<(), EngineError> {
         let output = command.current_dir(self.work.join("src")).output();
         let output = output.map_err(|e| EngineError::file("run", self.compiler, e))?;
@@ -288,8 +287,7 @@ fn first_lines(text: &str, count: usize) -> String {
     text.lines().take(count).collect::<Vec<_>>().join("\n")
 }
 
-/// Valgrind looks for everything in the one folder that `VALGRIND_LIB` names: its preloaded libraries and the
-/// tools of other tool names too.
+/// Valgrind looks for everything in the folder `VALGRIND_LIB`: its preloaded libraries and other tools too.
 fn link_own_files(own_files: &Path, work: &Path) -> Result<(), EngineError> {
     let entries = fs::read_dir(own_files).map_err(|e| EngineError::file("list", own_files, e))?;
     for entry in entries {
@@ -329,7 +327,7 @@ mod tests {
         let launcher = empty.path().join("bin/valgrind");
         fs::create_dir_all(launcher.parent().unwrap()).unwrap();
         fs::write(&launcher, "").unwrap();
-        let error = Parts::find(&launcher, "3.25.0").err().unwrap().to_string();
+        let error = ValgrindFiles::find(&launcher, "3.25.0").err().unwrap().to_string();
         for part in ["3.25.0", CORE_LIBRARY, "lib64/valgrind", "apt-get install --reinstall valgrind"] {
             assert!(error.contains(part), "{part:?} is not in {error:?}");
         }

@@ -1,4 +1,4 @@
-//! What can be wrong with a host's Valgrind.
+//! Problems with a host's Valgrind.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ pub enum EngineError {
     /// Not x86-64 Linux.
     #[error("the Valgrind engine runs on x86-64 Linux only; this is {0}")]
     Host(String),
-    /// Too few files may be open.
+    /// The limit on open files is too low.
     #[error(
         "{limit} files may be open at a time (ulimit -Hn, RLIMIT_NOFILE); the engine needs {least}, most of them for \
          itself. Raise the limit, or start pagewalk where it is higher and lower it in the command: \
@@ -19,7 +19,7 @@ pub enum EngineError {
     Files {
         /// The hard limit.
         limit: u64,
-        /// The least that does.
+        /// The least sufficient limit.
         least: u64,
     },
     /// No `valgrind` program.
@@ -31,12 +31,12 @@ pub enum EngineError {
     /// `valgrind --version` failed or printed something else.
     #[error("`{program} --version` printed {printed:?}, not a version of Valgrind")]
     Version {
-        /// What was run.
+        /// The program.
         program: PathBuf,
-        /// Its output, or the reason why there is none.
+        /// Its output, or why there is none.
         printed: String,
     },
-    /// Valgrind is there, but not what building a tool needs.
+    /// Files for building tools are missing.
     #[error(
         "{valgrind} (version {version}) is here, but {missing} is not; looked in {looked_in}. \
          On Debian and Ubuntu the package `valgrind` has it: apt-get install --reinstall valgrind"
@@ -63,7 +63,7 @@ pub enum EngineError {
          on Debian and Ubuntu: apt-get install binutils"
     )]
     NoObjcopy,
-    /// The compiler refused the engine's sources.
+    /// The compiler rejected the engine's sources.
     #[error(
         "the engine cannot be built for Valgrind {version} (tested: {tested}): `{compiler}` says\n{output}\n\
          If it misses a header of the C library, apt-get install libc6-dev; \
@@ -79,7 +79,7 @@ pub enum EngineError {
         /// The end of what it printed.
         output: String,
     },
-    /// The core's library is not as the engine needs it.
+    /// The core's library is not as expected.
     #[error(
         "the engine cannot be built with {library}, which lacks what it needs: {what}; \
          install one of the versions of Valgrind that `pagewalk doctor` lists as tested"
@@ -87,13 +87,13 @@ pub enum EngineError {
     Core {
         /// The library.
         library: PathBuf,
-        /// What is missing.
+        /// What differs.
         what: String,
     },
-    /// No place for what is built.
+    /// No cache folder.
     #[error("neither XDG_CACHE_HOME nor HOME is set: there is no place to keep the engine; set one of them")]
     NoCache,
-    /// What is built cannot be written.
+    /// The cache folder is not writable.
     #[error("the engine cannot be kept in {folder}: {source}; set XDG_CACHE_HOME to a folder of yours")]
     Cache {
         /// The folder.
@@ -104,9 +104,9 @@ pub enum EngineError {
     /// A file operation failed.
     #[error("cannot {action} {path}: {source}")]
     File {
-        /// What was tried.
+        /// The action.
         action: &'static str,
-        /// On which file.
+        /// The file.
         path: PathBuf,
         /// The reason.
         source: io::Error,

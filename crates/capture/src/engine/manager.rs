@@ -1,8 +1,8 @@
-//! The address space manager of Valgrind's core, made ready for `placement.c`.
+//! Prepares the address space manager of Valgrind's core for `placement.c`.
 //!
-//! The manager is one object of the core's static library. Its limits are variables of its own and a table of 30,000
-//! segments, less than half of what Linux lets a process have. So the build takes the object out, makes the variables
-//! visible, and enlarges the table: it is the last thing in the object's zeroed memory, and one comparison guards it.
+//! The manager is one object of the core's static library. Its limits are static variables and a table of 30,000
+//! segments, less than half of the mappings that Linux allows. So the build extracts the object, makes the variables
+//! visible, and enlarges the table: it is last in the object's zeroed memory, and a single comparison guards it.
 
 use super::EngineError;
 use object::LittleEndian;
@@ -16,25 +16,25 @@ use std::process::Command;
 
 const OBJECT: &[u8] = b"libcoregrind_amd64_linux_a-aspacemgr-linux.o";
 const TABLE: &str = "nsegments";
-/// What `placement.c` reads and changes.
+/// Symbols that `placement.c` uses.
 const VISIBLE: &[&str] = &[TABLE, "nsegments_used", "aspacem_minAddr", "aspacem_maxAddr", "aspacem_vStart"];
 /// `sizeof(NSegment)`.
 const SEGMENT_BYTES: u64 = 72;
-/// Room for the 65,530 mappings that Linux allows by default, as many gaps, and Valgrind's own.
+/// For the 65,530 mappings that Linux allows by default, as many gaps, and Valgrind's own.
 const SEGMENTS: u32 = 200_000;
-/// In a section header, the offset of its size.
+/// Offset of the size in a section header.
 const SECTION_SIZE_AT: usize = 32;
 
-/// The manager to link in place of the library's.
+/// The manager to link instead of the library's.
 pub(super) struct Manager {
     /// The object file.
     pub object: PathBuf,
-    /// Segments that its table holds.
+    /// Its table's capacity, in segments.
     pub segments: u64,
 }
 
 impl Manager {
-    /// Takes the manager out of the core's `library`, into the folder `work`. An error says what is not as expected.
+    /// Extracts the manager from the core's `library` into the folder `work`. An error says what is not as expected.
     pub(super) fn take(library: &Path, work: &Path) -> Result<Manager, EngineError> {
         let archive = fs::read(library).map_err(|e| EngineError::file("read", library, e))?;
         let unlike = |what: &str| EngineError::Core { library: library.to_owned(), what: what.to_owned() };
@@ -63,7 +63,7 @@ fn find_member(archive: &[u8]) -> Option<&[u8]> {
     member.data(archive).ok()
 }
 
-/// The object with a larger table, where that can be done; and the segments that its table holds.
+/// The object with a larger table, if possible, and the table's capacity in segments.
 fn enlarge(object: &[u8]) -> Option<(Vec<u8>, u64)> {
     let header = FileHeader64::<LittleEndian>::parse(object).ok()?;
     let sections = header.sections(LittleEndian, object).ok()?;

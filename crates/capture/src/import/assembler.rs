@@ -1,4 +1,4 @@
-//! From references to batches.
+//! Assembles references into batches.
 
 use pagewalk_trace::{
     Batch, BatchBuffer, Block, BlockEnd, Dictionary, Instruction, Ref, Site, SourceError, Span,
@@ -6,31 +6,31 @@ use pagewalk_trace::{
 use pagewalk_units::{Access, BlockId, Kind, RefIndex, Size, SpaceId, ThreadId, VirtAddr};
 use rustc_hash::FxHashMap;
 
-/// Most references that are told as one instruction's; what is more becomes blocks without instructions.
+/// Most references of one instruction; further ones become blocks without instructions.
 const MAX_SITES: usize = 1024;
-/// Most different blocks: what bounds the memory.
+/// Most different blocks: bounds the memory.
 const MAX_BLOCKS: usize = 1 << 24;
-/// Most references of an instruction whose block is found without spelling it out.
+/// Most references of an instruction for the fast block look-up.
 const SHORT_SITES: usize = 7;
 
 /// An instruction or a data reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Parts {
+pub(super) struct Reference {
     pub kind: Kind,
     pub address: u64,
     pub bytes: u32,
 }
 
-/// Collects references into a batch. Those of an instruction follow it.
+/// Collects references into a batch. An instruction's references follow it.
 #[derive(Default)]
 pub(super) struct Assembler {
     /// Lines read.
     pub lines: u64,
     dictionary: Dictionary,
-    /// Blocks of one instruction and at most `SHORT_SITES` references, by address and [`short_key`].
+    /// Blocks of one instruction with at most `SHORT_SITES` references, by address and [`short_key`].
     short_blocks: FxHashMap<(u64, u64), BlockId>,
     batch: BatchBuffer,
-    /// The instruction whose references are being read, and where they begin in the batch.
+    /// The instruction whose references are being read, and their start in the batch.
     open: Option<(Instruction, usize)>,
     /// Before the batch.
     references: u64,
@@ -41,17 +41,17 @@ pub(super) struct Assembler {
 }
 
 impl Assembler {
-    /// Whether the batch is ready: it is full, and its last instruction has all its references.
+    /// Whether the batch is ready: full, and with all references of its last instruction.
     pub fn is_full(&self) -> bool {
         self.open.is_none() && self.batch.is_full()
     }
 
-    /// Whether there is nothing to hand out.
+    /// Whether there is nothing to yield.
     pub fn is_empty(&self) -> bool {
         self.batch.is_empty()
     }
 
-    /// The batch; the next [`Assembler::retire`] forgets it.
+    /// The batch, valid until [`Assembler::retire`].
     pub fn batch(&mut self) -> Batch<'_> {
         self.handed_out = true;
         Batch {
@@ -66,7 +66,7 @@ impl Assembler {
         }
     }
 
-    /// Makes room after a batch was handed out.
+    /// Makes room after a batch was yielded.
     pub fn retire(&mut self) {
         if std::mem::take(&mut self.handed_out) {
             self.references += self.batch.refs.len() as u64;
@@ -75,9 +75,9 @@ impl Assembler {
         }
     }
 
-    /// Takes one reference; false if the batch has to be handed out first.
+    /// Adds a reference; false if the batch must be yielded first.
     #[inline]
-    pub fn take(&mut self, parts: Parts) -> Result<bool, SourceError> {
+    pub fn take(&mut self, parts: Reference) -> Result<bool, SourceError> {
         if parts.kind == Kind::Fetch {
             self.close_block()?;
             if self.batch.is_full() {
@@ -117,14 +117,14 @@ impl Assembler {
         Ok(true)
     }
 
-    /// Ends the instruction whose references were being read.
+    /// Ends the current instruction.
     pub fn close_block(&mut self) -> Result<(), SourceError> {
         let Some((instruction, first)) = self.open.take() else { return Ok(()) };
         self.batch_instructions += 1;
         self.push_block(Some(instruction), first)
     }
 
-    /// Adds an execution that made the references from `first` on.
+    /// Adds an execution with the references from `first` on.
     fn push_block(&mut self, instruction: Option<Instruction>, first: usize) -> Result<(), SourceError> {
         let refs = &self.batch.refs[first..];
         let key = instruction.and_then(|instruction| short_key(instruction, refs));
@@ -143,31 +143,31 @@ impl Assembler {
         Ok(())
     }
 
-    /// The line being read.
+    /// The current line.
     pub fn place(&self) -> String {
         format!("line {}", self.lines + 1)
     }
 
-    /// An error at the line being read; `what` goes on after "line N".
+    /// An error at the current line; `what` continues "line N".
     pub fn malformed(&self, what: &str) -> SourceError {
         SourceError::Malformed(format!("{} {what}", self.place()))
     }
 
-    /// Whether something was taken.
+    /// Whether any reference was added.
     pub fn has_begun(&self) -> bool {
         self.open.is_some() || !self.dictionary.is_empty()
     }
 
-    /// The error of a text that ends in the middle of a line.
+    /// The error for a text that ends inside a line.
     pub fn cut_off(&self) -> SourceError {
         SourceError::Truncated(format!("the text ends in the middle of {}", self.place()))
     }
 }
 
-/// What tells blocks of one instruction with few references apart: length, and the low bits of each reference.
+/// Distinguishes blocks of one instruction with few references: its length, and the low bits of each reference.
 fn short_key(instruction: Instruction, refs: &[Ref]) -> Option<(u64, u64)> {
     let meta = |r: &Ref| r.bits() & ((1 << Ref::META_BITS) - 1);
-    // No reference has low bits 0 (a fetch of one byte), so the number of references need not be kept.
+    // No reference has low bits 0 (a fetch of one byte), so the number of references is implied.
     let metas = refs.iter().fold(0, |metas, r| metas << Ref::META_BITS | meta(r));
     (refs.len() <= SHORT_SITES).then_some((instruction.address.0, metas << 8 | u64::from(instruction.length)))
 }

@@ -1,18 +1,18 @@
-//! The text in a file, whatever it is wrapped in.
+//! Unwraps the text in a file.
 
 use flate2::bufread::MultiGzDecoder;
 use pagewalk_trace::SourceError;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 
-/// A text that can be read.
+/// A readable text.
 pub type Text = Box<dyn BufRead + Send>;
 
-/// Bytes that tell what a file is.
+/// Bytes that identify a file.
 const HEAD_BYTES: usize = 6;
-/// How much is unpacked at a time.
+/// Bytes unpacked at a time.
 const PIECE_BYTES: usize = 1 << 20;
 
-/// What files begin with that have no text, and the command that makes one of them.
+/// Beginnings of other archives, with their name and unpacking command.
 const OTHERS: [(&[u8], &str, &str); 7] = [
     (b"\x28\xb5\x2f\xfd", "is compressed by zstd", "zstd -dc FILE"),
     (b"\xfd7zXZ\x00", "is compressed by xz", "xz -dc FILE"),
@@ -23,7 +23,7 @@ const OTHERS: [(&[u8], &str, &str); 7] = [
     (b"\xfe\xff", "is UTF-16, as PowerShell's `>` writes", "iconv -f UTF-16 -t UTF-8 FILE"),
 ];
 
-/// The text of `file`: unpacked, if gzip packed it, and without a mark of its encoding.
+/// The text of `file`: gunzipped if needed, without byte order mark.
 pub(super) fn text_of(mut file: Text) -> Result<Text, SourceError> {
     let mut head = Vec::new();
     (&mut file).take(HEAD_BYTES as u64).read_to_end(&mut head)?;
@@ -44,10 +44,10 @@ pub(super) fn text_of(mut file: Text) -> Result<Text, SourceError> {
     }
 }
 
-/// A text whose reading failed: it fails once more, then it ends.
-pub(super) struct Interrupted(pub Option<io::Error>);
+/// A text whose reading failed: fails once more, then ends.
+pub(super) struct FailingText(pub Option<io::Error>);
 
-impl Read for Interrupted {
+impl Read for FailingText {
     fn read(&mut self, _into: &mut [u8]) -> io::Result<usize> {
         self.0.take().map_or(Ok(0), Err)
     }

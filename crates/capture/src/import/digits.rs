@@ -1,4 +1,4 @@
-//! Numbers in text, read fast.
+//! Parses numbers in text, fast.
 
 /// Values of digits; 255 for anything else.
 static DIGITS: [u8; 256] = {
@@ -12,7 +12,7 @@ static DIGITS: [u8; 256] = {
     digits
 };
 
-/// The number of 1 to `most` digits at `at`, and the index after it, where there is one more byte.
+/// The number of 1 to `most` digits at `at`, and the index after it, if one more byte follows.
 #[inline]
 pub(super) fn number<const BASE: u64>(text: &[u8], at: usize, most: usize) -> Option<(u64, usize)> {
     let mut value = 0;

@@ -7,13 +7,13 @@
 //! ```
 //!
 //! Labels: 0 a read, 1 a write, 2 an instruction fetch, 3 an escape (unknown), 4 an escape that flushes caches. Both
-//! escapes are passed over and counted. Addresses are hexadecimal, with or without `0x`. There are no sizes: as in
-//! Dinero IV (Edler and Hill, 1998, `dinfmt.c`), whatever the address, the word around it is meant, [`WORD_BYTES`] at
-//! an address that is a multiple of them, so no reference crosses a page.
+//! escapes are skipped and counted. Addresses are hexadecimal, with or without `0x`. There are no sizes: as in Dinero
+//! IV (Edler and Hill, 1998, `dinfmt.c`), an address stands for the aligned word of [`WORD_BYTES`] around it, so no
+//! reference crosses a page.
 
-use super::assembler::Parts;
+use super::assembler::Reference;
 use super::digits::number;
-use super::notes::{Sort, shown};
+use super::notes::{NoteKind, shown};
 use super::reader::{Grammar, TextSource};
 use super::{Import, Importer, Text};
 use pagewalk_trace::SourceError;
@@ -46,10 +46,10 @@ impl Importer for Format {
     }
 }
 
-/// What a line is.
+/// Kinds of lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Line {
-    Reference(Parts),
+    Reference(Reference),
     /// An escape of unknown meaning.
     Unknown,
     /// An escape that flushes caches.
@@ -58,11 +58,11 @@ enum Line {
     Damaged(Damage),
 }
 
-/// What is wrong with a line.
+/// Faults of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Damage {
     Label,
-    /// There is none.
+    /// There is no address.
     Short,
     Address,
 }
@@ -92,27 +92,27 @@ fn address(word: &[u8]) -> Option<u64> {
 }
 
 /// The word around an address.
-fn word(kind: Kind, address: u64) -> Parts {
-    Parts { kind, address: address & !u64::from(WORD_BYTES - 1), bytes: WORD_BYTES }
+fn word(kind: Kind, address: u64) -> Reference {
+    Reference { kind, address: address & !u64::from(WORD_BYTES - 1), bytes: WORD_BYTES }
 }
 
-/// Lines of `din`.
+/// The grammar of `din`.
 #[derive(Debug, Default)]
 struct Din;
 
 impl Grammar for Din {
     type Line = Line;
     const ENGINE: &'static str = "din";
-    const SORTS: &'static [Sort] = &[
-        Sort { what: "with label 3 (escape, unknown)", why: "passed over" },
-        Sort {
+    const SORTS: &'static [NoteKind] = &[
+        NoteKind { what: "with label 3 (escape, unknown)", why: "passed over" },
+        NoteKind {
             what: "with label 4 (escape, cache flush)",
             why: "passed over; the references behind it find caches and TLBs as they are",
         },
     ];
 
     #[inline]
-    fn front(text: &[u8]) -> Option<(Parts, usize)> {
+    fn front(text: &[u8]) -> Option<(Reference, usize)> {
         let kind = match text.first_chunk::<2>()? {
             b"0 " => Kind::Load,
             b"1 " => Kind::Store,
@@ -127,7 +127,7 @@ impl Grammar for Din {
         Line::read(text)
     }
 
-    fn reference(&self, line: Line, text: &[u8], _begun: bool) -> Result<Option<Parts>, String> {
+    fn reference(&self, line: Line, text: &[u8], _begun: bool) -> Result<Option<Reference>, String> {
         let wrong = match line {
             Line::Reference(parts) => return Ok(Some(parts)),
             Line::Unknown | Line::Flush | Line::Blank => return Ok(None),
@@ -167,7 +167,7 @@ mod tests {
     use pagewalk_trace::Item;
     use proptest::prelude::*;
 
-    /// References as dumped, what is noted, and the error at the end.
+    /// References as dumped, notes, and the error at the end.
     fn read(text: impl Into<Vec<u8>>) -> (Vec<String>, Vec<String>, Option<String>) {
         let text: Text = Box::new(std::io::Cursor::new(text.into()));
         let mut source: TextSource<Text, Din> = TextSource::open(text).unwrap();
@@ -257,7 +257,7 @@ mod tests {
     }
 
     proptest! {
-        /// The fast way and the thorough one.
+        /// The fast and the thorough parser agree.
         #[test]
         fn lines_read_fast_are_read_alike(label in 0u8..3, address in any::<u64>(), digits in 1usize..=16) {
             let text = format!("{label} {address:0digits$x}\n");

@@ -8,21 +8,20 @@
 //!  M 0421c7cc,4
 //! ```
 //!
-//! Hexadecimal address, decimal bytes; the references of an instruction follow it. Lines that begin with `==` are
-//! Valgrind's own. There are no mappings, threads or system calls in it, and no code bytes.
+//! Hexadecimal address, decimal bytes; an instruction's references follow it. Lines that begin with `==` are Valgrind's
+//! own. There are no mappings, threads, system calls or code bytes.
 //!
-//! Files in the wild have more: lines of other options, what the program printed, other line ends, a third column,
-//! gzip. What cannot be mistaken is read or passed over, and notes tell of it; what was to be a line of the trace and
-//! is none is an error.
+//! Real files contain more: lines of other options, the program's output, other line ends, a third column, gzip.
+//! Unambiguous extras are read or skipped, with notes; a damaged line of the trace is an error.
 
 mod line;
 mod writer;
 
 pub use writer::LackeyWriter;
 
-use super::assembler::Parts;
+use super::assembler::Reference;
 use super::digits::number;
-use super::notes::{Sort, shown};
+use super::notes::{NoteKind, shown};
 use super::reader::{Grammar, TextSource};
 use super::{Import, Importer, Text};
 use line::{Line, process_of};
@@ -54,10 +53,10 @@ impl Importer for Format {
 /// Reads a Lackey trace.
 pub type LackeySource<R> = TextSource<R, Lackey>;
 
-/// Lines of Lackey's.
+/// The grammar of Lackey's lines.
 #[derive(Debug, Default)]
 pub struct Lackey {
-    /// Whether a line was Valgrind's: before, other text says that the file is another.
+    /// Whether a line was Valgrind's: other text before that means another kind of file.
     known: bool,
     /// The first process that a message named.
     process: Option<u32>,
@@ -73,17 +72,17 @@ impl Grammar for Lackey {
     type Line = Line;
     const ENGINE: &'static str = "valgrind lackey";
     const HEAD: &'static [u8] = b"=-*";
-    const SORTS: &'static [Sort] = &[
-        Sort {
+    const SORTS: &'static [NoteKind] = &[
+        NoteKind {
             what: "of other text",
             why: "what the program printed is passed over; valgrind's --log-file=FILE keeps it apart",
         },
-        Sort { what: "of --trace-syscalls=yes", why: "passed over" },
-        Sort {
+        NoteKind { what: "of --trace-syscalls=yes", why: "passed over" },
+        NoteKind {
             what: "with a third column",
             why: "it is passed over; Lackey writes an address and bytes alone",
         },
-        Sort {
+        NoteKind {
             what: "of a second process or program",
             why: "the references of all are read as one process's; with --trace-children=yes, valgrind's \
                   --log-file=FILE.%p writes a file for each",
@@ -91,7 +90,7 @@ impl Grammar for Lackey {
     ];
 
     #[inline]
-    fn front(text: &[u8]) -> Option<(Parts, usize)> {
+    fn front(text: &[u8]) -> Option<(Reference, usize)> {
         let kind = match text.first_chunk::<3>()? {
             b"I  " => Kind::Fetch,
             b" L " => Kind::Load,
@@ -104,14 +103,14 @@ impl Grammar for Lackey {
             return None;
         }
         let (bytes, end) = number::<10>(text, comma + 1, 9)?;
-        (text[end] == b'\n').then_some((Parts { kind, address, bytes: bytes as u32 }, end + 1))
+        (text[end] == b'\n').then_some((Reference { kind, address, bytes: bytes as u32 }, end + 1))
     }
 
     fn read(text: &[u8]) -> Line {
         Line::read(text)
     }
 
-    fn reference(&self, line: Line, text: &[u8], begun: bool) -> Result<Option<Parts>, String> {
+    fn reference(&self, line: Line, text: &[u8], begun: bool) -> Result<Option<Reference>, String> {
         match line {
             Line::Reference(parts) | Line::ThirdColumn(parts) | Line::Behind(parts) => Ok(Some(parts)),
             Line::Message | Line::Syscall | Line::Idle => Ok(None),
@@ -131,7 +130,7 @@ impl Grammar for Lackey {
             Line::Behind(_) | Line::Other => Some(OUTPUT),
             Line::Syscall => Some(SYSCALLS),
             Line::ThirdColumn(_) => Some(THIRD_COLUMN),
-            // It tells whose references come.
+            // It shows whose references follow.
             Line::Message => {
                 let process = process_of(text)?;
                 let first = *self.process.get_or_insert(process);
@@ -152,7 +151,7 @@ impl Grammar for Lackey {
         }
     }
 
-    /// Takes the command from `==PID== Command: …`.
+    /// Reads the command from `==PID== Command: …`.
     fn head(line: &[u8], header: &mut StreamHeader) {
         let text = String::from_utf8_lossy(line);
         let command = text.split_once("== Command: ").map(|(_, command)| command);

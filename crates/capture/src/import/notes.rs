@@ -1,27 +1,26 @@
-//! What a text has besides references, said once it is read.
+//! Notes on a text's contents besides references, complete once it is read.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// How much of a line is shown.
+/// Most bytes of a line to show.
 const SHOWN_BYTES: usize = 60;
 
-/// A sort of lines that are told of.
-pub(super) struct Sort {
-    /// What they are, after their number: `of other text`.
+/// A kind of lines to note.
+pub(super) struct NoteKind {
+    /// What they are, after their count: `of other text`.
     pub what: &'static str,
-    /// What became of them, and what would change it.
+    /// What was done with them, and how to change it.
     pub why: &'static str,
 }
 
-/// What was passed over in a text, or may be otherwise than it was read. Shared with the source that reads it: whole
-/// when that has come to its end.
+/// What was skipped in a text, or may be misread. Shared with the source; complete at its end.
 #[derive(Clone)]
 pub struct Notes {
-    sorts: &'static [Sort],
+    sorts: &'static [NoteKind],
     tallies: Arc<Mutex<Vec<Tally>>>,
 }
 
-/// Lines of one sort.
+/// Lines of one kind.
 #[derive(Clone, Default)]
 struct Tally {
     count: u64,
@@ -29,19 +28,18 @@ struct Tally {
 }
 
 impl Notes {
-    pub(super) fn new(sorts: &'static [Sort]) -> Notes {
+    pub(super) fn new(sorts: &'static [NoteKind]) -> Notes {
         Notes { sorts, tallies: Arc::new(Mutex::new(vec![Tally::default(); sorts.len()])) }
     }
 
-    /// Takes note of line `number`, which is of this sort.
+    /// Notes line `number` of this kind.
     pub(super) fn add(&self, sort: usize, number: u64, text: &[u8]) {
         let tally = &mut self.tallies.lock().unwrap_or_else(PoisonError::into_inner)[sort];
         tally.count += 1;
         tally.first.get_or_insert_with(|| (number, shown(text.trim_ascii_end())));
     }
 
-    /// A sentence for each sort that there is, with how many lines there are, the first of them, and what would change
-    /// it.
+    /// A sentence for each kind that occurred: the count, the first line, and how to change the outcome.
     pub fn sentences(&self) -> Vec<String> {
         let tallies = self.tallies.lock().unwrap_or_else(PoisonError::into_inner);
         self.sorts.iter().zip(&*tallies).filter_map(|(sort, tally)| tally.sentence(sort)).collect()
@@ -49,14 +47,14 @@ impl Notes {
 }
 
 impl Tally {
-    fn sentence(&self, Sort { what, why }: &Sort) -> Option<String> {
+    fn sentence(&self, NoteKind { what, why }: &NoteKind) -> Option<String> {
         let (number, text) = self.first.as_ref()?;
         let lines = if self.count == 1 { "1 line".to_owned() } else { format!("{} lines", self.count) };
         Some(format!("{lines} {what} (line {number}: `{text}`): {why}"))
     }
 }
 
-/// The begin of a line, fit to be printed.
+/// The beginning of a line, printable.
 pub(super) fn shown(line: &[u8]) -> String {
     let shown = line[..line.len().min(SHOWN_BYTES)].escape_ascii();
     format!("{shown}{}", if line.len() > SHOWN_BYTES { "…" } else { "" })

@@ -1,63 +1,63 @@
-//! From text to items.
+//! Reads items from text.
 
-use super::assembler::{Assembler, Parts};
+use super::assembler::{Assembler, Reference};
 use super::compression::{Text, text_of};
-use super::notes::{Notes, Sort};
+use super::notes::{NoteKind, Notes};
 use pagewalk_trace::{Item, Origin, Source, SourceError, StreamHeader};
 use std::io::{self, BufRead, ErrorKind, Read};
 
 /// Longest line; Valgrind writes a whole command line into one.
 const MAX_LINE_BYTES: usize = 1 << 22;
 
-/// What lines of a format mean.
+/// The meaning of a format's lines.
 pub(super) trait Grammar: Default {
-    /// A line, read.
+    /// A parsed line.
     type Line: Copy;
-    /// What wrote the text, as trace headers have it.
+    /// What wrote the text, for trace headers.
     const ENGINE: &'static str;
-    /// Sorts of lines that are told of.
-    const SORTS: &'static [Sort];
-    /// What lines of a head begin with, in front of the references.
+    /// Kinds of lines to note.
+    const SORTS: &'static [NoteKind];
+    /// The prefix of header lines before the references.
     const HEAD: &'static [u8] = b"";
 
-    /// The reference at the front of `text` and its length with the line end; `None` if that is not a whole line as
+    /// The reference at the front of `text`, and its length with the line end; `None` if that is not a whole line as
     /// the format's own tool writes it. Hot.
-    fn front(text: &[u8]) -> Option<(Parts, usize)>;
+    fn front(text: &[u8]) -> Option<(Reference, usize)>;
 
-    /// What any line, without its end, is.
+    /// Parses any line, without its end.
     fn read(text: &[u8]) -> Self::Line;
 
-    /// The reference in a line, `None` where it is passed over; or what is wrong with it, which goes on after
-    /// "line N". `begun`: there were references before.
-    fn reference(&self, line: Self::Line, text: &[u8], begun: bool) -> Result<Option<Parts>, String>;
+    /// A line's reference, `None` to skip it; or its fault, which continues "line N". `begun`: there were references
+    /// before.
+    fn reference(&self, line: Self::Line, text: &[u8], begun: bool) -> Result<Option<Reference>, String>;
 
-    /// The index in [`Grammar::SORTS`] of a line that was taken, if it is to be told of.
+    /// The index in [`Grammar::SORTS`] of an accepted line, if it is to be noted.
     fn sort(&mut self, line: Self::Line, text: &[u8]) -> Option<usize>;
 
-    /// Whether the text may have been cut off within a line, its last one, which has no end.
+    /// Whether the last line, which has no end, may have been cut off.
     fn is_cut(line: Self::Line, text: &[u8]) -> bool;
 
-    /// Takes a line of the head.
+    /// Reads a header line.
     fn head(_line: &[u8], _header: &mut StreamHeader) {}
 }
 
-/// Reads a text of references. Each instruction is a block of its own; references before the first instruction belong
-/// to blocks without instructions.
+/// Reads a text of references. Each instruction is its own block; references before the first instruction belong to
+/// blocks without instructions.
 pub struct TextSource<R, G> {
     reader: R,
-    /// Start of a line whose end was not in the reader's buffer.
+    /// The start of a line whose end was not in the reader's buffer.
     cut_line: Vec<u8>,
     header: StreamHeader,
     lines: Lines<G>,
-    /// What ends the stream, once all before it has been told.
+    /// The error that ends the stream, after everything before it.
     error: Option<SourceError>,
     ended: bool,
 }
 
 #[expect(private_bounds, reason = "grammars are this module's own; their sources have names")]
 impl<G: Grammar> TextSource<Text, G> {
-    /// A source of the text in `file`, which gzip may have packed. Other archives are named with the command that
-    /// unpacks them.
+    /// A source for the text in `file`, possibly gzipped. For other archives, the error names the command that unpacks
+    /// them.
     pub fn open(file: Text) -> Result<TextSource<Text, G>, SourceError> {
         TextSource::new(text_of(file)?)
     }
@@ -65,7 +65,7 @@ impl<G: Grammar> TextSource<Text, G> {
 
 #[expect(private_bounds, reason = "grammars are this module's own; their sources have names")]
 impl<R: BufRead, G: Grammar> TextSource<R, G> {
-    /// A source of the text in `reader`. Reads its head.
+    /// A source for the text in `reader`. Reads the header.
     pub fn new(reader: R) -> Result<TextSource<R, G>, SourceError> {
         let header = StreamHeader { engine: G::ENGINE.to_owned(), ..StreamHeader::unknown(Origin::Import) };
         let lines =
@@ -76,7 +76,7 @@ impl<R: BufRead, G: Grammar> TextSource<R, G> {
         Ok(source)
     }
 
-    /// What the text has besides references: whole at the end of the stream.
+    /// Notes on the text, complete at the end of the stream.
     pub fn notes(&self) -> Notes {
         self.lines.notes.clone()
     }
@@ -122,7 +122,7 @@ impl<R: BufRead, G: Grammar> TextSource<R, G> {
         Ok(())
     }
 
-    /// Takes what is left at the end of the text.
+    /// Reads the rest at the end of the text.
     fn end(&mut self) -> Result<(), SourceError> {
         if self.cut_line.is_empty() || self.lines.take_last(&self.cut_line)? {
             self.cut_line.clear();
@@ -166,7 +166,7 @@ impl<R: BufRead, G: Grammar> Source for TextSource<R, G> {
     }
 }
 
-/// What lines become.
+/// Turns lines into references.
 struct Lines<G> {
     assembler: Assembler,
     grammar: G,
@@ -174,8 +174,8 @@ struct Lines<G> {
 }
 
 impl<G: Grammar> Lines<G> {
-    /// Takes whole lines from the front of `text`, until the batch is full or no whole line is left; gives the bytes
-    /// taken.
+    /// Reads whole lines from the front of `text`, until the batch is full or no whole line is left; returns the bytes
+    /// read.
     fn take(&mut self, text: &[u8]) -> Result<usize, SourceError> {
         let mut used = 0;
         loop {
@@ -196,7 +196,7 @@ impl<G: Grammar> Lines<G> {
         }
     }
 
-    /// Takes a line that is not exactly as the format's tool writes it; false if the batch has to be handed out first.
+    /// Reads a line that deviates from the tool's form; false if the batch must be yielded first.
     fn take_other(&mut self, line: G::Line, text: &[u8]) -> Result<bool, SourceError> {
         let begun = self.assembler.has_begun();
         let reference = self.grammar.reference(line, text, begun);
@@ -211,15 +211,15 @@ impl<G: Grammar> Lines<G> {
         Ok(true)
     }
 
-    /// Takes the last line of a text that has no end. Where that is not a whole line of the trace, the text may have
-    /// been cut off within it.
+    /// Reads the last line of a text, which has no end. If it is not a whole line of the trace, the text may have been
+    /// cut off.
     fn take_last(&mut self, text: &[u8]) -> Result<bool, SourceError> {
         let line = G::read(text);
         if G::is_cut(line, text) { Err(self.assembler.cut_off()) } else { self.take_other(line, text) }
     }
 }
 
-/// What comes next of the text; nothing at its end.
+/// The next part of the text; empty at its end.
 fn filled<'a>(reader: &'a mut impl BufRead, assembler: &Assembler) -> Result<&'a [u8], SourceError> {
     reader.fill_buf().map_err(|error: io::Error| match error.kind() {
         ErrorKind::UnexpectedEof => {

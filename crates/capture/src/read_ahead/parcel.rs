@@ -1,15 +1,15 @@
-//! Several items of a stream, on their way from who decodes to who consumes.
+//! Several items of a stream, in transit from decoder to consumer.
 
 use pagewalk_trace::{Batch, BatchRoom, Block, Dictionary, Event, Item, Ref, SourceError, Span};
 use pagewalk_units::{RefIndex, SpaceId, ThreadId};
 use std::ops::Range;
 
-/// A parcel is sent when it holds this many references and block executions.
+/// A parcel is full at this many references and block executions.
 const PARCEL_RECORDS: usize = 1 << 16;
-/// A batch of fewer references and block executions is not worth a room.
+/// Smaller batches are copied instead of given a room.
 const ROOM_RECORDS: usize = Batch::TARGET_LEN / 2;
 
-/// Where a batch lies in its parcel, and what else it says.
+/// A batch's place in its parcel, and its other properties.
 struct Cut {
     space: SpaceId,
     thread: ThreadId,
@@ -28,24 +28,24 @@ enum Piece {
     Failed(SourceError),
 }
 
-/// Several items together: handing over each one alone would cost more than decoding it.
+/// Several items together: passing each one alone would cost more than decoding it.
 #[derive(Default)]
 pub(super) struct Parcel {
-    /// What was copied.
+    /// Copied references.
     refs: Vec<Ref>,
     spans: Vec<Span>,
-    /// Rooms of batches, and behind `rooms_taken` of them those that are free.
+    /// Rooms of batches; those from `rooms_taken` on are free.
     rooms: Vec<BatchRoom>,
     rooms_taken: usize,
     /// References and block executions.
     records: usize,
-    /// Blocks that no earlier parcel names.
+    /// Blocks that no earlier parcel contains.
     blocks: Vec<Block>,
     pieces: Vec<Piece>,
 }
 
 impl Parcel {
-    /// Adds a batch; says whether the next room to be taken is to be the batch's.
+    /// Adds a batch; returns whether the next taken room must be the batch's.
     pub fn add(&mut self, batch: &Batch<'_>, known: &mut usize, gives_rooms: bool) -> bool {
         self.blocks.extend(batch.blocks.since(*known).cloned());
         *known = batch.blocks.len();
@@ -70,7 +70,7 @@ impl Parcel {
         moves
     }
 
-    /// A room, to be exchanged for that of a batch.
+    /// A room to exchange for a batch's.
     pub fn take_room(&mut self) -> &mut BatchRoom {
         let taken = self.rooms_taken;
         self.rooms_taken += 1;
@@ -85,7 +85,7 @@ impl Parcel {
         self.pieces.push(Piece::Event { at, event });
     }
 
-    /// Adds why nothing follows.
+    /// Adds the error that ends the stream.
     pub fn add_error(&mut self, error: SourceError) {
         self.pieces.push(Piece::Failed(error));
     }
@@ -100,12 +100,12 @@ impl Parcel {
         self.pieces.len()
     }
 
-    /// Whether it is worth being sent.
+    /// Whether it should be sent.
     pub fn is_full(&self) -> bool {
         self.records >= PARCEL_RECORDS || self.pieces.len() >= PARCEL_RECORDS
     }
 
-    /// Forgets the contents, keeps the memory.
+    /// Clears the contents, keeps the memory.
     pub fn clear(&mut self) {
         self.refs.clear();
         self.spans.clear();
@@ -115,12 +115,12 @@ impl Parcel {
         self.pieces.clear();
     }
 
-    /// Gives away the blocks that no earlier parcel names.
+    /// Takes the blocks that no earlier parcel contains.
     pub fn take_blocks(&mut self) -> Vec<Block> {
         std::mem::take(&mut self.blocks)
     }
 
-    /// The item `at`, once; `blocks` are those of all parcels so far.
+    /// Item `at`, once; `blocks` are those of all parcels so far.
     pub fn item<'a>(&'a mut self, at: usize, blocks: &'a Dictionary) -> Result<Item<'a>, SourceError> {
         if let Piece::Batch(cut) = &self.pieces[at] {
             let (refs, spans) = match cut.room {

@@ -1,11 +1,11 @@
-//! Items that are read ahead are those of the source, whoever decodes them.
+//! Items read ahead equal the source's, whoever decodes them.
 
 use super::*;
 use pagewalk_trace::{Batch, BatchRoom, Block, BlockEnd, Event, Origin, Ref, Span};
 use pagewalk_units::{RefIndex, SpaceId, ThreadId};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Batches of so many references each, an event behind every third; all values differ.
+/// Batches with these numbers of references, and an event after every third; all values differ.
 struct Steps {
     header: StreamHeader,
     gives: bool,
@@ -15,13 +15,13 @@ struct Steps {
     event: bool,
     room: BatchRoom,
     blocks: Dictionary,
-    /// Where somebody writes it meanwhile.
+    /// Set if a writer is active.
     backlog: Option<Arc<Calls>>,
     /// The batch at which reading panics.
     spoiled: Option<usize>,
 }
 
-/// Counts what a source's writer is told.
+/// Counts calls to a source's writer.
 #[derive(Default)]
 struct Calls {
     waited: AtomicUsize,
@@ -83,7 +83,7 @@ impl Source for Steps {
         let block = self.blocks.intern(block);
         let first = self.told;
         self.told += size as u64;
-        // What a room held before lies behind what is new.
+        // Old contents of a room follow the new ones.
         let refs = (first..self.told).map(|address| Ref::from_parts(address, 1));
         self.room.refs.splice(..size.min(self.room.refs.len()), refs);
         self.room.spans.splice(..self.room.spans.len().min(1), [Span { block, first: 0 }]);
@@ -108,7 +108,7 @@ impl Source for Steps {
     }
 
     fn is_ready(&self) -> bool {
-        // Where somebody writes it, it has to be waited for now and then.
+        // With a writer, reading must wait from time to time.
         self.backlog.is_none() || self.next * self.next % 7 != 2
     }
 
@@ -137,7 +137,7 @@ fn told(source: &mut impl Source) -> Vec<String> {
     }
 }
 
-/// Rooms return and are used again: more than all parcels hold.
+/// Rooms are reused: more batches than all parcels hold.
 fn sizes() -> Vec<usize> {
     (0..300).map(|n| [0, 1, 2047, 2048, 4096, 5000, 77][n * n % 7]).collect()
 }
@@ -164,7 +164,7 @@ fn so_they_do_where_the_source_has_to_be_waited_for() {
         let source = Steps { backlog: Some(Arc::clone(&calls)), ..Steps::new(&sizes, gives) };
         let ahead = std::thread::scope(|scope| told(&mut read_ahead(scope, source).expect("a thread")));
         assert!(ahead == straight, "gives rooms: {gives}");
-        // Each read that ended where there was no more to read let the writer go on.
+        // Each read that ended for lack of data let the writer continue.
         assert!(calls.gone_on.load(Ordering::Relaxed) >= sizes.len() / 7);
         assert!(calls.waited.load(Ordering::Relaxed) > 0);
         assert_eq!(calls.stirred.load(Ordering::Relaxed), 1);
@@ -176,7 +176,7 @@ fn a_consumer_may_leave() {
     for items in [0, 1, 50] {
         let calls = Arc::new(Calls::default());
         let source = Steps { backlog: Some(Arc::clone(&calls)), ..Steps::new(&sizes(), true) };
-        // Comes back once the thread has ended.
+        // Returns once the thread has ended.
         std::thread::scope(|scope| {
             let mut ahead = read_ahead(scope, source).expect("a thread");
             (0..items).for_each(|_| assert!(matches!(ahead.next_item(), Ok(Some(_)))));

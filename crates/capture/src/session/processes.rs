@@ -1,12 +1,12 @@
-//! The processes of a session, by their ids.
+//! The processes of a session, by id.
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::{HashMap, HashSet};
 use std::fs;
 
-/// Kills the processes with these ids and all their descendants that still have a parent among them.
+/// Kills these processes and all their descendants that still have a parent among them.
 pub(super) fn kill_trees(roots: &[u32]) {
-    // A process killed first would leave its children to init, out of sight: so find all, then kill.
+    // Killing a parent first would hand its children to init, out of sight: so find all, then kill.
     let children = children_by_parent();
     let mut doomed: Vec<u32> = roots.to_vec();
     let mut seen: HashSet<u32> = doomed.iter().copied().collect();
@@ -19,13 +19,13 @@ pub(super) fn kill_trees(roots: &[u32]) {
     }
     for pid in doomed {
         if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
-            // It may have ended by itself in the meantime.
+            // It may have ended meanwhile.
             let _ = kill_process(pid, Signal::KILL);
         }
     }
 }
 
-/// Whether a process runs, or could.
+/// Whether a process exists and is no zombie.
 pub(super) fn is_alive(pid: u32) -> bool {
     state_and_parent(pid).is_some_and(|(state, _)| !matches!(state, b'Z' | b'X'))
 }
@@ -41,7 +41,7 @@ fn children_by_parent() -> HashMap<u32, Vec<u32>> {
     children
 }
 
-/// The third and the fourth field of `/proc/PID/stat`. The second, the name, is in parentheses and may hold any.
+/// Fields 3 and 4 of `/proc/PID/stat`. Field 2, the name, is in parentheses and may hold anything.
 fn state_and_parent(pid: u32) -> Option<(u8, u32)> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();

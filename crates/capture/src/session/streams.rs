@@ -1,4 +1,4 @@
-//! What a session knows of its streams: which live, which are expected, which were refused.
+//! A session's streams: live, expected and refused.
 
 use crate::build_id::BuildIds;
 use crate::error::CaptureError;
@@ -19,7 +19,7 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// How long an engine that has connected may take to say hello.
+/// Time limit for a connected engine's first message.
 const HELLO_PATIENCE: Timespec = Timespec { tv_sec: 30, tv_nsec: 0 };
 
 /// Shared by the session, its handles and its streams.
@@ -30,7 +30,7 @@ pub(super) struct Streams {
     /// Wakes the session's thread.
     wake: OwnedFd,
     interrupts: AtomicU32,
-    /// The command's process, once it has begun.
+    /// The command's process, once started.
     root: OnceLock<OwnedFd>,
     state: Mutex<State>,
 }
@@ -43,7 +43,7 @@ struct State {
     opened: u32,
     /// Process ids of the streams being consumed, by number.
     live: HashMap<u32, u32>,
-    /// Processes of which a stream said that they will connect.
+    /// Processes that a stream announced.
     expected: HashSet<u32>,
     refused: Vec<CaptureError>,
 }
@@ -63,7 +63,7 @@ impl Streams {
         })
     }
 
-    /// The state holds plain facts, none half-changed by a thread that panicked.
+    /// The state stays consistent even if a thread panics.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -73,12 +73,12 @@ impl Streams {
     }
 
     fn raise_wake(&self) {
-        // It fails only when the counter is full, and then the descriptor is readable anyway.
+        // It fails only if the counter is full, and then the descriptor is readable anyway.
         let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());
     }
 
     pub fn clear_wake(&self) {
-        // It fails when nothing has been raised.
+        // It fails if nothing was raised.
         let _ = rustix::io::read(&self.wake, &mut [0u8; 8]);
     }
 
@@ -88,13 +88,13 @@ impl Streams {
         self.raise_wake();
     }
 
-    /// The command has begun.
+    /// The command has started.
     pub fn begun(&self, root: OwnedFd) {
         // A session has one command.
         let _ = self.root.set(root);
     }
 
-    /// Sends the command's process a signal; false where it has not begun, or has ended.
+    /// Sends the command's process a signal; false before its start or after its end.
     pub fn signal(&self, signal: Signal) -> bool {
         self.root.get().is_some_and(|root| pidfd_send_signal(root, signal).is_ok())
     }
@@ -123,7 +123,7 @@ impl Streams {
         std::mem::take(&mut self.state().refused)
     }
 
-    /// Whether a process that was announced is alive and has not connected. Forgets the others.
+    /// Whether an announced process is alive and has not connected. Forgets the others.
     pub fn any_expected(&self, is_alive: impl Fn(u32) -> bool) -> bool {
         let mut state = self.state();
         state.expected.retain(|&pid| is_alive(pid));
@@ -136,7 +136,7 @@ impl Streams {
         state.refused.extend(expected.into_iter().map(|pid| CaptureError::NeverConnected { pid }));
     }
 
-    /// Takes note of a new connection, if it comes from a process of this user.
+    /// Registers a new connection, if it comes from a process of this user.
     pub fn register(streams: &Arc<Streams>, connection: &OwnedFd) -> Result<Registration, CaptureError> {
         let peer = socket_peercred(connection).map_err(CaptureError::system("asking who has connected"))?;
         let pid = peer.pid.as_raw_nonzero().get().unsigned_abs();
@@ -177,7 +177,7 @@ impl Streams {
     }
 }
 
-/// A stream's place among the live ones, left when it is dropped.
+/// A stream's entry among the live ones, removed when dropped.
 pub(crate) struct Registration {
     streams: Arc<Streams>,
     number: u32,
@@ -189,17 +189,17 @@ impl Registration {
         self.number
     }
 
-    /// The process, as we know it.
+    /// The process id in our namespace.
     pub fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// The first to connect is the program that was started, however late it is opened.
+    /// The first to connect is the started program, even if it is opened late.
     fn start_or_exec(&self) -> Origin {
         if self.number == 0 { Origin::Start } else { Origin::Exec }
     }
 
-    /// Says that process `pid` is about to connect, so that the session does not end before.
+    /// Process `pid` is about to connect, so the session must not end before.
     pub fn expect(&self, pid: u32) {
         let connected =
             |state: &State| state.live.iter().any(|(&number, &live)| live == pid && number != self.number);
@@ -217,13 +217,13 @@ impl Drop for Registration {
     }
 }
 
-/// The words of the engine's first message, and the ring's file. The text of an error says what is wrong.
+/// The engine's first message, and the ring's file. An error's text says what is wrong.
 fn receive_hello(connection: &OwnedFd) -> Result<([u64; HELLO_WORDS], OwnedFd), String> {
     let failed = |error: rustix::io::Errno| format!("its message could not be received: {error}");
     let mut watched = [PollFd::new(connection, PollFlags::IN)];
     let ready = loop {
         match poll(&mut watched, Some(&HELLO_PATIENCE)) {
-            // A signal that may be meant for the program alone.
+            // The signal may be meant for the program alone.
             Err(rustix::io::Errno::INTR) => {}
             other => break other.map_err(failed)?,
         }

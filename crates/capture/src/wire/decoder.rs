@@ -1,18 +1,18 @@
-//! From words to items.
+//! Decodes words into items.
 //!
-//! Whole executions of blocks without padding, whose slots all made their reference, are decoded by
-//! [`Decoder::run`], eight slots at a time and without a branch on data. It stops at anything else (a block left
-//! early, an absent slot, an event, a fault); [`Decoder::execution`] or [`Decoder::event`] takes that one thing.
+//! [`Decoder::run`] decodes whole executions of blocks without padding whose slots all made their reference, eight
+//! slots at a time and without data-dependent branches. It stops at anything else (a block left early, an absent slot,
+//! an event, a fault); [`Decoder::execution`] or [`Decoder::event`] decodes that one thing.
 //!
-//! Nearly all executions are of the first kind. So a stretch of them is decoded in good faith: headers say where the
-//! next header would be, and whether all slot words were addresses is asked once, at the stretch's end. If one was
-//! not, the stretch is decoded again in shorter ones, down to the execution that is different.
+//! Almost all executions are of the first kind. So a stretch of them is decoded optimistically: headers give the
+//! position of the next header, and whether all slot words were addresses is checked once at the stretch's end. If not,
+//! the stretch is decoded again in shorter ones, down to the deviating execution.
 
 use super::definition::{Definition, Path};
-use super::event::{self, Parsed};
+use super::event::{self, ParsedEvent};
 use super::table::{Entry, Table, look_up};
 use super::{
-    Chunk, Fault, MAX_BLOCKS, MAX_SLOTS, WireError, block_number, event_parts, is_block_header, kind,
+    BadWord, Chunk, MAX_BLOCKS, MAX_SLOTS, WireError, block_number, event_parts, is_block_header, kind,
     slots_told,
 };
 use pagewalk_trace::{Batch, BatchRoom, Dictionary, Event, Ref, Span};
@@ -22,13 +22,13 @@ use rustc_hash::FxHashMap;
 /// Slots decoded at once.
 const LANES: usize = 8;
 
-/// Executions decoded in good faith at most.
+/// Most executions per optimistic stretch.
 const STRETCH_MAX: usize = 64;
 
-/// Room for references: what the longest block adds to an almost full batch, and lanes that are written over.
+/// Room for references: an almost full batch plus the longest block, and overwritten lanes.
 const REFS: usize = Batch::TARGET_LEN + MAX_SLOTS + LANES;
 
-/// A window of this, starting at `LANES - n`, keeps the first `n` lanes.
+/// A window of this table, starting at `LANES - n`, keeps the first `n` lanes.
 static KEEP: [u64; LANES * 2] = {
     let mut keep = [0; LANES * 2];
     let mut lane = 0;
@@ -39,7 +39,7 @@ static KEEP: [u64; LANES * 2] = {
     keep
 };
 
-/// What [`Decoder::step`] came to.
+/// The result of [`Decoder::step`].
 #[derive(Debug, PartialEq, Eq)]
 pub enum Step {
     /// All words are decoded; more are needed.
@@ -64,17 +64,17 @@ pub struct Decoder {
     thread: ThreadId,
     dictionary: Dictionary,
     table: Table,
-    /// The low bits of the record of each slot of each defined block, and `LANES` bytes of slack.
+    /// The low record bits of each slot of each defined block, and `LANES` bytes of slack.
     metas: Vec<u8>,
     definitions: Vec<Definition>,
-    /// Paths with absent slots, by definition, exit and bit set of the absent slots.
+    /// Paths with absent slots, by definition, exit and bit set of absent slots.
     gapped_paths: FxHashMap<Box<[u64]>, Path>,
-    /// Room for the key of a look-up in `gapped_paths`.
+    /// Buffer for look-up keys of `gapped_paths`.
     key: Vec<u64>,
     batch: Filling,
-    /// Executions that the next stretch may have: few where many were different.
+    /// Executions in the next stretch: fewer after many deviations.
     stretch: usize,
-    /// Whether the batch has been handed out.
+    /// Whether the batch was yielded.
     handed_out: bool,
     /// Data references and instructions before the batch.
     references: u64,
@@ -95,7 +95,7 @@ struct Filling {
 }
 
 impl Filling {
-    /// Takes another room, of any size.
+    /// Exchanges rooms of any size.
     fn exchange(&mut self, room: &mut BatchRoom) {
         std::mem::swap(&mut self.refs, &mut room.refs);
         std::mem::swap(&mut self.spans, &mut room.spans);
@@ -144,15 +144,15 @@ impl Decoder {
         }
     }
 
-    /// Decodes words from `chunk.at` on, up to the next thing to tell. After [`Step::Batch`] the batch is there
-    /// until the next call. References decoded before an error can still be had from [`Decoder::flush`].
+    /// Decodes words from `chunk.at` up to the next item. After [`Step::Batch`] the batch stays until the next call.
+    /// References decoded before an error remain available through [`Decoder::flush`].
     pub fn step(&mut self, chunk: &mut Chunk) -> Result<Step, WireError> {
         self.retire();
         let Chunk { number, skipped, ref words, ref mut at } = *chunk;
         self.step_words(words, at).map_err(|fault| WireError { chunk: number, word: skipped + *at, fault })
     }
 
-    /// Whether references are left that no batch has told yet; they are now in [`Decoder::batch`].
+    /// Whether there are references that no batch has yielded; they are now in [`Decoder::batch`].
     pub fn flush(&mut self) -> bool {
         self.retire();
         self.handed_out = self.batch.spans_len > 0;
@@ -173,14 +173,14 @@ impl Decoder {
         }
     }
 
-    /// Gives away the room of the batch that was announced last, in exchange for another.
+    /// Gives away the room of the last announced batch, in exchange for another.
     pub fn give_room(&mut self, for_another: &mut BatchRoom) {
         if self.handed_out {
             self.batch.exchange(for_another);
         }
     }
 
-    /// Makes room after a batch was handed out.
+    /// Makes room after a batch was yielded.
     fn retire(&mut self) {
         if self.handed_out {
             self.handed_out = false;
@@ -193,7 +193,7 @@ impl Decoder {
         }
     }
 
-    fn step_words(&mut self, words: &[u64], at: &mut usize) -> Result<Step, Fault> {
+    fn step_words(&mut self, words: &[u64], at: &mut usize) -> Result<Step, BadWord> {
         loop {
             match self.run(words, at) {
                 Stop::End => return Ok(Step::NeedWords),
@@ -211,7 +211,7 @@ impl Decoder {
         }
     }
 
-    /// Decodes whole executions without absent slots, until there is something else. Moves `at` to that.
+    /// Decodes whole executions without absent slots, until something else follows. Moves `at` there.
     fn run(&mut self, words: &[u64], at: &mut usize) -> Stop {
         #[cfg(target_arch = "x86_64")]
         if std::arch::is_x86_feature_detected!("avx2") {
@@ -242,14 +242,14 @@ impl Decoder {
         }
     }
 
-    /// Decodes a stretch and tells why it ended; `None`: nothing was decoded, as some word was no address.
+    /// Decodes a stretch and returns why it ended; `None`: nothing was decoded because a word was no address.
     #[inline(always)]
     fn run_stretch(&mut self, words: &[u64], at: &mut usize) -> Option<Stop> {
         let Filling { refs, spans, refs_len, spans_len, instructions, .. } = &mut self.batch;
         let (entries, all_metas) = (self.table.entries(), self.metas.as_slice());
         // Locals stay in registers; they are written back at the end.
         let (mut next, mut refs_end, mut spans_end, mut executed) = (*at, *refs_len, *spans_len, 0);
-        // Get bits from the 57th up if a word has them, or is 0.
+        // Bits from 57 up are set if a word has them or is 0.
         let mut odd = [0; LANES];
         let last = spans_end + self.stretch;
         let stop = loop {
@@ -263,7 +263,7 @@ impl Decoder {
             if !is_block_header(header) {
                 break Stop::Other;
             }
-            // The place of the next header follows from this one, without waiting for the entry.
+            // The next header's position follows from this header, without waiting for the entry.
             let slots = slots_told(header);
             let Entry { first_slot, block, slots: of_block, instructions, .. } =
                 look_up(entries, block_number(header));
@@ -279,8 +279,8 @@ impl Decoder {
                 && let Some(keep) = KEEP[LANES - slots..].first_chunk::<LANES>()
                 && let Some(out) = refs[refs_end..].first_chunk_mut::<LANES>()
             {
-                // What lies beyond `slots` is written over by the next execution. All lanes are packed before one is
-                // stored, so that the compiler need not fear that stores change what is yet to be loaded.
+                // Lanes beyond `slots` are overwritten by the next execution. All lanes are packed before one is
+                // stored, so that the compiler need not assume aliasing.
                 let mut packed = [Ref::from_parts(0, 0); LANES];
                 for lane in 0..LANES {
                     odd[lane] |= (lanes[lane].wrapping_sub(1) | lanes[lane]) & keep[lane];
@@ -305,7 +305,7 @@ impl Decoder {
     }
 
     /// Decodes one whole execution of a block with any number of slots; false if it is not one. Kept apart: a call in
-    /// the loop for short blocks would have its vectors written to memory and read again each time.
+    /// the loop for short blocks would spill its vectors each time.
     #[inline(never)]
     fn run_many(&mut self, words: &[u64], at: &mut usize) -> bool {
         let Filling { refs, spans, refs_len, spans_len, instructions, .. } = &mut self.batch;
@@ -326,31 +326,30 @@ impl Decoder {
         true
     }
 
-    /// Decodes the execution of block `number` whose header is at `at`, whatever its path; gives the place after
-    /// it.
+    /// Decodes the execution of block `number` with its header at `at`, along any path; returns the position after it.
     #[inline(never)]
-    fn execution(&mut self, number: u32, words: &[u64], at: usize) -> Result<usize, Fault> {
+    fn execution(&mut self, number: u32, words: &[u64], at: usize) -> Result<usize, BadWord> {
         let entry = self.table.get(number);
         let Some(index) = (entry.definition as usize).checked_sub(1) else {
-            return Err(Fault::UndefinedBlock(number));
+            return Err(BadWord::UndefinedBlock(number));
         };
         let definition = &self.definitions[index];
         let (first_slot, slots) = (entry.first_slot as usize, definition.slots.len());
         let run = words[at + 1..].iter().take(slots).take_while(|word| **word >> 63 == 0).count();
         let slot_words = &words[at + 1..at + 1 + run];
         let Some(exit_index) = definition.exits.iter().position(|exit| usize::from(exit.slots) == run) else {
-            return Err(Fault::NoExit { number, slots: run });
+            return Err(BadWord::NoExit { number, slots: run });
         };
 
         let mut end = self.batch.refs_len;
         for (slot, (&word, &meta)) in slot_words.iter().zip(&self.metas[first_slot..]).enumerate() {
             if word >= Ref::ADDRESS_END {
-                return Err(Fault::Address { number, address: word });
+                return Err(BadWord::Address { number, address: word });
             }
             if meta == 0 && word != 0 {
-                return Err(Fault::PaddingUsed { number, slot, address: word });
+                return Err(BadWord::PaddingUsed { number, slot, address: word });
             }
-            // An absent reference is written over by the next one.
+            // The next reference overwrites an absent one.
             self.batch.refs[end] = Ref::from_parts(word, meta);
             end += usize::from(word != 0);
         }
@@ -372,9 +371,9 @@ impl Decoder {
         Ok(at + 1 + run)
     }
 
-    /// The path to an exit that is taken for the first time, with every reference made. If it is the whole block
-    /// and plain, the fast path takes it from now on.
-    fn first_on_path(&mut self, number: u32, index: usize, exit_index: usize) -> Result<Path, Fault> {
+    /// The path to an exit taken for the first time, with every reference made. If it is the whole block and plain, the
+    /// fast path handles it from now on.
+    fn first_on_path(&mut self, number: u32, index: usize, exit_index: usize) -> Result<Path, BadWord> {
         let path = intern(&mut self.dictionary, &self.definitions[index], exit_index, |_| false)?;
         let definition = &mut self.definitions[index];
         definition.exits[exit_index].path = Some(path);
@@ -390,8 +389,8 @@ impl Decoder {
         Ok(path)
     }
 
-    /// The path to an exit with some references not made.
-    fn gapped_path(&mut self, index: usize, exit_index: usize, slot_words: &[u64]) -> Result<Path, Fault> {
+    /// The path to an exit with some references absent.
+    fn gapped_path(&mut self, index: usize, exit_index: usize, slot_words: &[u64]) -> Result<Path, BadWord> {
         self.key.clear();
         self.key.extend([index as u64, exit_index as u64]);
         self.key.extend(slot_words.chunks(64).map(|words| {
@@ -401,7 +400,7 @@ impl Decoder {
             return Ok(path);
         }
         if self.gapped_paths.len() >= MAX_BLOCKS {
-            return Err(Fault::TooMuchCode);
+            return Err(BadWord::TooMuchCode);
         }
         let absent = |slot: usize| slot_words[slot] == 0;
         let path = intern(&mut self.dictionary, &self.definitions[index], exit_index, absent)?;
@@ -409,13 +408,13 @@ impl Decoder {
         Ok(path)
     }
 
-    /// Takes the event whose header is at `at`. Block definitions are taken in silence; any other event first ends
-    /// the batch, then is told.
+    /// Decodes the event with its header at `at`. Block definitions are silent; any other event first ends the batch,
+    /// then is yielded.
     #[inline(never)]
-    fn event(&mut self, words: &[u64], at: &mut usize) -> Result<Option<Step>, Fault> {
-        let (kind, payload_words) = event_parts(words[*at]).ok_or(Fault::NoHeader(words[*at]))?;
+    fn event(&mut self, words: &[u64], at: &mut usize) -> Result<Option<Step>, BadWord> {
+        let (kind, payload_words) = event_parts(words[*at]).ok_or(BadWord::NoHeader(words[*at]))?;
         let rest = &words[*at + 1..];
-        let payload = rest.get(..payload_words).ok_or(Fault::EventTooLong {
+        let payload = rest.get(..payload_words).ok_or(BadWord::EventTooLong {
             kind,
             words: payload_words,
             left: rest.len(),
@@ -430,12 +429,12 @@ impl Decoder {
             return Ok(Some(Step::Batch));
         }
         let step = match event::parse(kind, payload)? {
-            Parsed::Identity(arguments) => Step::Identity(arguments),
-            Parsed::Spin { block, executions } => {
+            ParsedEvent::Identity(arguments) => Step::Identity(arguments),
+            ParsedEvent::Spin { block, executions } => {
                 let event = Event::Spin { instructions: self.spun(block, executions)? };
                 Step::Event { at: RefIndex(self.references), event }
             }
-            Parsed::Event(event) => {
+            ParsedEvent::Event(event) => {
                 self.thread = event.switches_to().unwrap_or(self.thread);
                 Step::Event { at: RefIndex(self.references), event }
             }
@@ -444,25 +443,25 @@ impl Decoder {
         Ok(Some(step))
     }
 
-    /// Instructions of so many whole executions.
-    fn spun(&self, number: u32, executions: u64) -> Result<u64, Fault> {
+    /// Instructions of this many whole executions.
+    fn spun(&self, number: u32, executions: u64) -> Result<u64, BadWord> {
         let index = (self.table.get(number).definition as usize).checked_sub(1);
-        let definition = &self.definitions[index.ok_or(Fault::UndefinedBlock(number))?];
-        let many = Fault::Payload { kind: kind::SPIN, what: "more instructions than 64 bits count" };
+        let definition = &self.definitions[index.ok_or(BadWord::UndefinedBlock(number))?];
+        let many = BadWord::Payload { kind: kind::SPIN, what: "more instructions than 64 bits count" };
         (definition.instructions.len() as u64).checked_mul(executions).ok_or(many)
     }
 
-    fn define(&mut self, payload: &[u64]) -> Result<(), Fault> {
+    fn define(&mut self, payload: &[u64]) -> Result<(), BadWord> {
         let (number, definition) = Definition::parse(payload)?;
         if self.table.get(number).definition != 0 {
-            return Err(Fault::RedefinedBlock(number));
+            return Err(BadWord::RedefinedBlock(number));
         }
         let first_slot = self.metas.len() - LANES;
         if number as usize >= MAX_BLOCKS
             || self.definitions.len() >= MAX_BLOCKS
             || first_slot > u32::MAX as usize
         {
-            return Err(Fault::TooMuchCode);
+            return Err(BadWord::TooMuchCode);
         }
         self.metas.truncate(first_slot);
         self.metas.extend(definition.slots.iter().map(|slot| slot.meta()));
@@ -475,7 +474,7 @@ impl Decoder {
     }
 }
 
-/// Writes the references of a block. Gives the bits of odd words.
+/// Writes a block's references. Returns the bits of odd words.
 fn copy_many(refs: &mut [Ref], words: &[u64], metas: &[u8]) -> u64 {
     let mut odd = 0;
     for ((out, &word), &meta) in refs.iter_mut().zip(words).zip(metas) {
@@ -485,15 +484,15 @@ fn copy_many(refs: &mut [Ref], words: &[u64], metas: &[u8]) -> u64 {
     odd
 }
 
-/// Gives a path its block in the dictionary.
+/// Adds a path's block to the dictionary.
 fn intern(
     dictionary: &mut Dictionary,
     definition: &Definition,
     exit: usize,
     absent: impl Fn(usize) -> bool,
-) -> Result<Path, Fault> {
+) -> Result<Path, BadWord> {
     if dictionary.len() >= MAX_BLOCKS {
-        return Err(Fault::TooMuchCode);
+        return Err(BadWord::TooMuchCode);
     }
     let (block, instructions, wide) = definition.path(exit, absent);
     Ok(Path { block: block.map(|block| dictionary.intern(block)), instructions, wide })

@@ -1,6 +1,6 @@
 //! Block definitions, and the paths through them.
 
-use super::{Fault, MAX_INSTRUCTIONS, MAX_SLOTS, kind};
+use super::{BadWord, MAX_INSTRUCTIONS, MAX_SLOTS, kind};
 use pagewalk_trace::{Batch, Block, BlockEnd, Instruction, Ref, Site};
 use pagewalk_units::{Access, BlockId, Kind, Size, VirtAddr};
 
@@ -13,7 +13,7 @@ pub(super) struct Slot {
 }
 
 impl Slot {
-    /// The low bits of the record that this slot makes; 0 for padding (no reference has it, as 0 means a fetch).
+    /// The low record bits for this slot; 0 for padding (no reference has it, as 0 means a fetch).
     pub fn meta(self) -> u8 {
         self.access.map_or(0, Ref::meta)
     }
@@ -31,10 +31,10 @@ pub(super) struct Exit {
     pub path: Option<Path>,
 }
 
-/// One path through a block that was really taken.
+/// A taken path through a block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Path {
-    /// Its block; `None` for a path without instructions and references, of which nothing need be told.
+    /// Its block; `None` for a path without instructions and references, which is not reported.
     pub block: Option<BlockId>,
     /// Its instructions.
     pub instructions: u16,
@@ -54,16 +54,16 @@ pub(super) struct Definition {
 }
 
 impl Definition {
-    /// Reads the payload of a BLOCK event: block number and definition.
-    pub fn parse(payload: &[u64]) -> Result<(u32, Definition), Fault> {
+    /// Parses the payload of a BLOCK event: block number and definition.
+    pub fn parse(payload: &[u64]) -> Result<(u32, Definition), BadWord> {
         let &[number, end, instructions, slots, exits, ref rest @ ..] = payload else {
-            return Err(Fault::Payload { kind: kind::BLOCK, what: "it is shorter than its fixed part" });
+            return Err(BadWord::Payload { kind: kind::BLOCK, what: "it is shorter than its fixed part" });
         };
         let number = u32::try_from(number)
             .ok()
             .filter(|&n| n <= u32::MAX >> 1)
-            .ok_or(Fault::Payload { kind: kind::BLOCK, what: "the block number has more than 31 bits" })?;
-        let wrong = |what| Fault::Definition { number, what };
+            .ok_or(BadWord::Payload { kind: kind::BLOCK, what: "the block number has more than 31 bits" })?;
+        let wrong = |what| BadWord::Definition { number, what };
         if !(1..=MAX_INSTRUCTIONS as u64).contains(&instructions) {
             return Err(wrong("the number of instructions is 0 or above the limit"));
         }
@@ -91,8 +91,8 @@ impl Definition {
         Ok((number, Definition { instructions, slots, exits, code: code.into(), end }))
     }
 
-    /// The path that leaves at `exit`, without the slots for which `absent` holds: its block (`None` if nothing
-    /// is left of it), number of instructions, and whether a reference is wide.
+    /// The path that leaves at `exit`, without the slots for which `absent` holds: its block (`None` if empty), number
+    /// of instructions, and whether a reference is wide.
     pub fn path(&self, exit: usize, absent: impl Fn(usize) -> bool) -> (Option<Block>, u16, bool) {
         let Exit { slots, instructions, .. } = self.exits[exit];
         let whole = exit + 1 == self.exits.len();
@@ -129,8 +129,8 @@ fn parse_instructions(words: &[u64]) -> Result<Box<[Instruction]>, &'static str>
         .collect()
 }
 
-fn parse_slots(number: u32, words: &[u64], instructions: usize) -> Result<Box<[Slot]>, Fault> {
-    let wrong = |what| Fault::Definition { number, what };
+fn parse_slots(number: u32, words: &[u64], instructions: usize) -> Result<Box<[Slot]>, BadWord> {
+    let wrong = |what| BadWord::Definition { number, what };
     let parse = |(slot, &word): (usize, &u64)| {
         let instruction = word as u16;
         if usize::from(instruction) >= instructions {
@@ -140,7 +140,7 @@ fn parse_slots(number: u32, words: &[u64], instructions: usize) -> Result<Box<[S
         let access = match (word >> 16) as u16 {
             0 => None,
             code @ 1..=3 => {
-                let size = Size::of_bytes(bytes).ok_or(Fault::ReferenceSize { number, slot, bytes })?;
+                let size = Size::of_bytes(bytes).ok_or(BadWord::ReferenceSize { number, slot, bytes })?;
                 Some(Access { kind: Kind::from_code(code as u8), size })
             }
             _ => return Err(wrong("a slot has an unknown kind of access")),

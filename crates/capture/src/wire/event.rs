@@ -1,15 +1,15 @@
 //! Events other than block definitions.
 
-use super::{Fault, kind};
+use super::{BadWord, kind};
 use pagewalk_trace::{Event, FileIdentity, Mapping, MappingKind, Protection, ThpDisable};
 use pagewalk_units::{PAGE_BYTES, VirtAddr};
 
-/// What an event's words say.
+/// A parsed event.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Parsed {
+pub(super) enum ParsedEvent {
     /// The command line.
     Identity(Vec<String>),
-    /// So many executions of a block were a thread waiting by spinning.
+    /// Executions of a block by a thread that waits by spinning.
     Spin {
         /// The block's number.
         block: u32,
@@ -20,16 +20,16 @@ pub(super) enum Parsed {
     Event(Event),
 }
 
-/// Reads the payload of an event that is not a BLOCK.
-pub(super) fn parse(kind_code: u8, payload: &[u64]) -> Result<Parsed, Fault> {
+/// Parses the payload of an event other than BLOCK.
+pub(super) fn parse(kind_code: u8, payload: &[u64]) -> Result<ParsedEvent, BadWord> {
     let mut words = Payload { kind: kind_code, words: payload };
     let event = match kind_code {
         kind::IDENTITY => {
             let count = words.next()?;
-            // Collecting stops at the first argument that is not there, so a wild count costs nothing.
+            // Collecting stops at the first missing argument, so a wild count costs nothing.
             let arguments = (0..count).map(|_| words.text()).collect::<Result<_, _>>()?;
             words.finish()?;
-            return Ok(Parsed::Identity(arguments));
+            return Ok(ParsedEvent::Identity(arguments));
         }
         kind::MAP => Event::Map(mapping(&mut words)?),
         kind::UNMAP => {
@@ -67,15 +67,15 @@ pub(super) fn parse(kind_code: u8, payload: &[u64]) -> Result<Parsed, Fault> {
         kind::SPIN => {
             let (block, executions) = (words.small()?, words.next()?);
             words.finish()?;
-            return Ok(Parsed::Spin { block, executions });
+            return Ok(ParsedEvent::Spin { block, executions });
         }
-        _ => return Err(Fault::UnknownEvent(kind_code)),
+        _ => return Err(BadWord::UnknownEvent(kind_code)),
     };
     words.finish()?;
-    Ok(Parsed::Event(event))
+    Ok(ParsedEvent::Event(event))
 }
 
-fn mapping(words: &mut Payload<'_>) -> Result<Mapping, Fault> {
+fn mapping(words: &mut Payload<'_>) -> Result<Mapping, BadWord> {
     let (start, bytes) = words.range()?;
     let what = words.next()?;
     let offset = words.next()?;
@@ -98,8 +98,7 @@ fn mapping(words: &mut Payload<'_>) -> Result<Mapping, Fault> {
     Ok(Mapping { start, bytes, protection: protection(what), kind, file, page_bytes })
 }
 
-/// The page whose size is told as the logarithm to base 2, 0 standing for a base page; `None` if mappings cannot
-/// have it.
+/// The page size from its base 2 logarithm, 0 meaning a base page; `None` if mappings cannot have it.
 fn page_bytes(log2: u8) -> Option<u64> {
     let bytes = if log2 == 0 { PAGE_BYTES } else { 1u64.checked_shl(log2.into())? };
     Mapping::may_have_pages_of(bytes).then_some(bytes)
@@ -109,29 +108,29 @@ fn protection(bits: u64) -> Protection {
     Protection { read: bits & 1 != 0, write: bits & 2 != 0, execute: bits & 4 != 0 }
 }
 
-/// The words of a payload not yet read.
+/// The unread words of a payload.
 struct Payload<'a> {
     kind: u8,
     words: &'a [u64],
 }
 
 impl Payload<'_> {
-    fn wrong(&self, what: &'static str) -> Fault {
-        Fault::Payload { kind: self.kind, what }
+    fn wrong(&self, what: &'static str) -> BadWord {
+        BadWord::Payload { kind: self.kind, what }
     }
 
-    fn next(&mut self) -> Result<u64, Fault> {
+    fn next(&mut self) -> Result<u64, BadWord> {
         let (&first, rest) = self.words.split_first().ok_or(self.wrong("it is too short"))?;
         self.words = rest;
         Ok(first)
     }
 
-    fn small(&mut self) -> Result<u32, Fault> {
+    fn small(&mut self) -> Result<u32, BadWord> {
         let word = self.next()?;
         u32::try_from(word).map_err(|_| self.wrong("a number has more than 32 bits"))
     }
 
-    fn page(&mut self) -> Result<VirtAddr, Fault> {
+    fn page(&mut self) -> Result<VirtAddr, BadWord> {
         let address = self.next()?;
         if address % PAGE_BYTES != 0 {
             return Err(self.wrong("an address is not page aligned"));
@@ -139,8 +138,8 @@ impl Payload<'_> {
         Ok(VirtAddr(address))
     }
 
-    /// A page-aligned start and a length, which the kernel rounds up to whole pages, and so do we.
-    fn range(&mut self) -> Result<(VirtAddr, u64), Fault> {
+    /// A page-aligned start and a length, rounded up to whole pages like the kernel does.
+    fn range(&mut self) -> Result<(VirtAddr, u64), BadWord> {
         let start = self.page()?;
         let bytes = self.next()?.checked_next_multiple_of(PAGE_BYTES);
         bytes
@@ -149,8 +148,8 @@ impl Payload<'_> {
             .ok_or(self.wrong("a range reaches beyond the end of memory"))
     }
 
-    /// A length in bytes, then the bytes, padded to whole words. Bytes that are not UTF-8 become U+FFFD.
-    fn text(&mut self) -> Result<String, Fault> {
+    /// A length in bytes, then the bytes, padded to whole words. Invalid UTF-8 becomes U+FFFD.
+    fn text(&mut self) -> Result<String, BadWord> {
         let bytes = usize::try_from(self.next()?).unwrap_or(usize::MAX);
         let words = bytes.div_ceil(8);
         if words > self.words.len() {
@@ -163,7 +162,7 @@ impl Payload<'_> {
         Ok(String::from_utf8_lossy(&text).into_owned())
     }
 
-    fn finish(self) -> Result<(), Fault> {
+    fn finish(self) -> Result<(), BadWord> {
         if self.words.is_empty() { Ok(()) } else { Err(self.wrong("it has words left over")) }
     }
 }

@@ -1,4 +1,4 @@
-//! What the hot loop needs to know of each engine block, by the engine's block number.
+//! Facts about each engine block for the hot loop, by the engine's block number.
 
 use pagewalk_units::BlockId;
 
@@ -20,16 +20,16 @@ pub(super) struct Entry {
 const _: () = assert!(size_of::<Entry>() == 16);
 
 impl Entry {
-    /// In [`Entry::slots`]: the fast path must not decode this block (undefined, never run to its end yet, with
-    /// padding, or with a wide reference).
+    /// In [`Entry::slots`]: the fast path must not decode this block (undefined, not yet run to its end, with padding,
+    /// or with a wide reference).
     pub const NOT_FAST: u16 = u16::MAX;
 
     const UNDEFINED: Entry =
         Entry { first_slot: 0, block: BlockId(0), definition: 0, slots: Entry::NOT_FAST, instructions: 0 };
 }
 
-/// Entries by engine block number. Flat, although numbers may be sparse: one more look-up per execution, for pages of a
-/// table, costs a tenth of the decoder's speed.
+/// Entries by engine block number. A flat table even though numbers may be sparse: a two-level table would cost a tenth
+/// of the decoder's speed.
 #[derive(Debug, Default)]
 pub(super) struct Table(Vec<Entry>);
 
@@ -39,7 +39,7 @@ impl Table {
         look_up(&self.0, number)
     }
 
-    /// The entry of block `number`, to change it. The caller bounds the number.
+    /// The mutable entry of block `number`. The caller bounds the number.
     pub fn get_mut(&mut self, number: u32) -> &mut Entry {
         let index = number as usize;
         if index >= self.0.len() {

@@ -1,4 +1,4 @@
-//! The decoder against a slow twin: one word at a time, with maps, straight from `WIRE.md`.
+//! Checks the decoder against a slow twin: one word at a time, with maps, straight from `WIRE.md`.
 
 mod faults;
 
@@ -10,7 +10,7 @@ use pagewalk_units::{Access, Kind, Size, SpaceId, VirtAddr};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-/// What a stream says, with blocks spelled out and without batches.
+/// A stream's contents, with blocks spelled out and without batches.
 #[derive(Clone, Debug, PartialEq)]
 enum Told {
     Execution { block: Block, refs: Vec<u64>, first: u64, first_instruction: u64, thread: u32 },
@@ -65,7 +65,7 @@ fn event(kind: u8, payload: &[u64]) -> Vec<u64> {
     words
 }
 
-/// The twin. Stops at the first thing it cannot make sense of.
+/// The twin. Stops at the first malformed word.
 #[derive(Default)]
 struct Twin {
     shapes: BTreeMap<u32, Vec<u64>>,
@@ -76,7 +76,7 @@ struct Twin {
 }
 
 impl Twin {
-    /// Takes one chunk; false when it is malformed.
+    /// Decodes one chunk; `None` if it is malformed.
     fn chunk(&mut self, words: &[u64]) -> Option<()> {
         let mut at = 0;
         while at < words.len() {
@@ -127,7 +127,7 @@ impl Twin {
         Some(())
     }
 
-    /// Private memory that may be read, without a file.
+    /// Private readable memory without a file.
     fn map(&mut self, payload: &[u64]) {
         let page_bytes = match payload[2] >> 16 {
             0 => 4096,
@@ -147,7 +147,7 @@ impl Twin {
         self.told.push(Told::Event { at: self.refs, event });
     }
 
-    /// Gives the place after the execution.
+    /// Returns the position after the execution.
     fn execution(&mut self, number: u32, words: &[u64], start: usize, end: usize) -> Option<usize> {
         let p = self.shapes.get(&number)?;
         let (n_instructions, n_slots, n_exits) = (p[2] as usize, p[3] as usize, p[4] as usize);
@@ -197,8 +197,8 @@ impl Twin {
     }
 }
 
-/// Runs the decoder over chunks, each handed over in two pieces at a boundary the test chose; gives what it told,
-/// and whether it came to the end without a fault.
+/// Runs the decoder over chunks, each split in two at a boundary that the test chose; returns its output, and whether
+/// it ended without a fault.
 fn decode(chunks: &[(Vec<u64>, usize)]) -> (Vec<Told>, bool) {
     let mut decoder = Decoder::new(SpaceId(0));
     let mut told = vec![];
@@ -277,7 +277,7 @@ fn shape() -> impl Strategy<Value = Shape> {
         })
 }
 
-/// One thing that a generated stream does; numbers choose among what there is.
+/// A step of a generated stream; numbers choose among what exists.
 #[derive(Clone, Debug)]
 enum Act {
     Run {
@@ -326,7 +326,7 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// Chunks of whole executions and events, with a boundary in each at which it may be cut in two.
+/// Chunks of whole executions and events, each with a boundary at which it may be split.
 fn stream() -> impl Strategy<Value = Vec<(Vec<u64>, usize)>> {
     let numbers = prop::collection::btree_set(prop_oneof![0u32..2000, 0u32..50_000], 1..6);
     (numbers, prop::collection::vec(shape(), 6), prop::collection::vec(act(), 0..60), any::<usize>())
@@ -404,7 +404,7 @@ proptest! {
         prop_assert_eq!(told, expected);
     }
 
-    /// The twin knows fewer faults than the decoder, but both tell the same up to the first.
+    /// The twin knows fewer faults than the decoder, but both agree up to the first.
     #[test]
     fn one_wrong_word_is_told_or_harmless(chunks in stream(), which: usize, at: usize, word: u64, shape: u8) {
         let mut chunks = chunks;
@@ -412,7 +412,7 @@ proptest! {
         let words = &mut chunks[which].0;
         prop_assume!(!words.is_empty());
         let at = at % words.len();
-        // Definitions may become any other valid definition, which is no fault.
+        // A changed definition may still be valid, which is no fault.
         let word = match shape % 4 {
             0 => word,
             1 => 0,
@@ -426,7 +426,7 @@ proptest! {
         cut_off[which].0.truncate(at);
         cut_off.truncate(which + 1);
         let (sure, _) = decode(&cut_off);
-        // Everything before the wrong word's own execution or event was told.
+        // Everything before the wrong word's execution or event was yielded.
         let sure = &sure[..sure.len().saturating_sub(1)];
         prop_assert!(told.starts_with(sure));
     }
@@ -437,7 +437,7 @@ proptest! {
     }
 }
 
-/// Words that look like something more often than random ones do.
+/// Words that are meaningful more often than random ones.
 fn any_word() -> impl Strategy<Value = u64> {
     prop_oneof![
         4 => 0u64..4,
@@ -448,7 +448,7 @@ fn any_word() -> impl Strategy<Value = u64> {
     ]
 }
 
-/// A full execution at the fast path's lanes and at both sides of the limit, wide or not, decoded at a chunk's end too.
+/// A full execution at the fast path's lanes and at both sides of the limit, wide or not, also at a chunk's end.
 #[test]
 fn every_number_of_slots_is_exact() {
     for slots in (0..=20usize).chain(125..=130) {

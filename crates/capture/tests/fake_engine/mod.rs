@@ -1,4 +1,4 @@
-//! The writing end of the wire, as `engines/valgrind/WIRE.md` describes it, for tests without Valgrind.
+//! The writing end of the wire format of `engines/valgrind/WIRE.md`, for tests without Valgrind.
 
 use pagewalk_capture::wire::{MAGIC, WIRE_VERSION, event_header, kind, offset};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-/// What an engine announces; the tests of hostile engines change single fields.
+/// An engine's announcement; tests of hostile engines change single fields.
 #[derive(Clone)]
 pub struct Announcement {
     pub hello: Vec<u64>,
@@ -25,7 +25,7 @@ pub struct Announcement {
     pub version: u64,
     pub chunk_bytes: u64,
     pub chunks: u64,
-    /// Size of the memfd; what the ring needs if `None`.
+    /// Size of the memfd; `None`: as needed by the ring.
     pub file_bytes: Option<u64>,
     pub sealable: bool,
     pub send_file: bool,
@@ -105,7 +105,7 @@ impl Engine {
         unsafe { &*self.base.add(at).cast() }
     }
 
-    /// Appends words that must not be cut in two; false if the reader is gone.
+    /// Appends words that must stay together; false if the reader is gone.
     pub fn push(&mut self, words: &[u64]) -> bool {
         assert!(words.len() <= self.chunk_words);
         if self.used + words.len() > self.chunk_words && !self.next_chunk() {
@@ -163,7 +163,7 @@ impl Engine {
         self.word(offset::PARTIAL).store(self.used as u64 * 8, Ordering::Release);
     }
 
-    /// Wakes those who sleep until so many chunks are complete.
+    /// Wakes those who wait for at most this many complete chunks.
     pub fn wake_readers(&self, complete: u64) {
         let sleepers =
             [(offset::HEAD_WAKE, offset::READER_SLEEPS), (offset::HELP_WAKE, offset::HELPER_SLEEPS)];
@@ -183,7 +183,7 @@ impl Engine {
     }
 }
 
-/// A text as events carry it: length in bytes, then the bytes, padded.
+/// A text as in events: length in bytes, then the bytes, padded.
 pub fn text(text: &str) -> Vec<u64> {
     let mut words = vec![text.len() as u64];
     words.extend(text.as_bytes().chunks(8).map(|bytes| {

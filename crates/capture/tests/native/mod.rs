@@ -1,4 +1,4 @@
-//! Running a program natively and under the engine, to compare what it prints.
+//! Runs a program natively and under the engine, to compare its output.
 #![allow(dead_code, reason = "each of the tests uses a part")]
 
 use pagewalk_capture::engine::{Engine, Options};
@@ -34,12 +34,12 @@ pub fn compile_with(folder: &Path, name: &str, options: &[&str]) -> PathBuf {
     program
 }
 
-/// What a stream told.
+/// The contents of a stream.
 pub struct Image {
     pub header: StreamHeader,
     pub references: usize,
     pub lost: Vec<String>,
-    /// All that was told, but what was lost.
+    /// Everything but losses.
     pub events: Vec<Event>,
 }
 
@@ -55,7 +55,7 @@ fn consume(mut source: RingSource) -> Image {
     Image { header: source.header().clone(), references, lost, events }
 }
 
-/// The environment of every run here: what tells the two ways apart must not be in it.
+/// The environment of every run here; it must not reveal which way a program runs.
 fn in_surroundings<'a>(command: &'a mut Command, folder: &Path, output: &Path) -> &'a mut Command {
     let output = File::create(output).unwrap();
     let errors = output.try_clone().unwrap();
@@ -72,7 +72,7 @@ pub fn natively(program: &Path, argument: &str) -> (String, ExitStatus) {
     (without_numbers(output.path()), status)
 }
 
-/// The same under the engine, and the images that were followed.
+/// The same under the engine, with the followed images.
 pub fn followed(program: &Path, argument: &str) -> (String, ExitStatus, Vec<Image>) {
     followed_with(program, argument, &[])
 }
@@ -101,7 +101,7 @@ pub fn followed_with(program: &Path, argument: &str, options: &[&OsStr]) -> (Str
     (without_numbers(output.path()), status, images)
 }
 
-/// What was printed, without the process ids in it.
+/// The output without process ids.
 fn without_numbers(output: &Path) -> String {
     let text = std::fs::read_to_string(output).unwrap();
     let mut parts = text.split("/proc/");

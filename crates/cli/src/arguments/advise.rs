@@ -6,11 +6,11 @@ use clap::{Args, ValueHint};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// `-m` of advice, which is for one machine.
+/// Help of `-m`: advice is for one machine.
 const ONE_MACHINE: &str = "Machine to simulate: a name from `pagewalk machines list`, a .toml file, or `host`. \
 Default: what `pagewalk probe --save` found, else the library's machine of this CPU, else golden_cove";
 
-/// `--thp` of advice, which is for this host, whatever recorded a trace.
+/// Help of `--thp`: advice is for this host, not for the one that recorded the trace.
 const THIS_HOSTS: &str = "Transparent huge page mode of the baseline. Default: this host's";
 
 #[derive(Debug, Args)]
@@ -18,11 +18,11 @@ const THIS_HOSTS: &str = "Transparent huge page mode of the baseline. Default: t
 #[command(mut_arg("machines", |machines| machines.help(ONE_MACHINE)))]
 #[command(mut_arg("thp", |thp| thp.help(THIS_HOSTS)))]
 pub struct Advise {
-    /// A trace of the program, instead of running it; then `--seconds` says what it takes
+    /// A trace of the program, instead of running it; give its run times with `--seconds`
     #[arg(value_name = "T.pwt", requires = "seconds", conflicts_with_all = ["command", "input", "runs", "pid"],
           value_hint = ValueHint::FilePath)]
     pub trace: Option<PathBuf>,
-    /// A process that runs, instead: its TLB misses are sampled as `pagewalk promote` does, and nothing is changed
+    /// A running process instead: samples its TLB misses as `pagewalk promote` does, and changes nothing
     #[arg(short, long, value_name = "PID", conflicts_with_all = ["command", "input", "runs", "no_trial", "machines"],
           value_parser = clap::value_parser!(i32).range(1..))]
     pub pid: Option<i32>,
@@ -30,31 +30,31 @@ pub struct Advise {
     #[arg(long, value_name = "SECONDS", default_value_t = 10.0, conflicts_with_all = ["command", "trace"],
           value_parser = seconds)]
     pub watch: f64,
-    /// Processor time of runs of the recorded program on this host, each in seconds
+    /// Processor time of each run of the recorded program on this host, in seconds
     #[arg(long, value_name = "SECONDS,…", value_delimiter = ',', requires = "trace", value_parser = seconds)]
     pub seconds: Vec<f64>,
     /// Write the plan here, for `pagewalk apply` and `pagewalk verify`
     #[arg(short, long, value_name = "PLAN.toml", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
-    /// Memory that may be backed and never touched, such as 512M. Default: as much as pays
+    /// Most memory that may be backed but never touched, such as 512M. Default: as much as pays
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     pub budget: Option<u64>,
-    /// Runs of the program as it is, and as many of each alternative. Up to four times as many, within a minute, where
-    /// they differ much
+    /// Runs of the program as it is, and of each alternative. If they vary much, up to four times as many, within a
+    /// minute
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(5..=100))]
     pub runs: u32,
-    /// Before each run, use as much memory as it needs and free it, so that it finds memory that is there: for guests
-    /// that give their free memory back (`pagewalk doctor`: steady memory)
+    /// Before each run, use and free as much memory as the program needs, so that the memory is already there: for
+    /// guests that return free memory to the hypervisor (`pagewalk doctor`: steady memory)
     #[arg(long, conflicts_with_all = ["trace", "pid"])]
     pub warm: bool,
-    /// Run no alternative: the forecast is the model's alone, and its interval wide
+    /// Do not run the alternatives: forecast from the model alone, with a wide interval
     #[arg(long)]
     pub no_trial: bool,
-    /// What the program reads on standard input, in every run. Default: nothing
+    /// File for standard input in every run. Default: empty
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub input: Option<PathBuf>,
-    /// A probe of this host, as `pagewalk probe -o FILE.json` writes it. Default: the one that was taken last, or one
-    /// that is taken now (under a minute)
+    /// A probe of this host, written by `pagewalk probe -o FILE.json`. Default: the last probe, or a new one (under a
+    /// minute)
     #[arg(long, value_name = "FILE.json", value_hint = ValueHint::FilePath)]
     pub probe: Option<PathBuf>,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! The commands by what users want from them, as `pagewalk --help` shows them.
+//! Commands grouped by purpose, as `pagewalk --help` shows them.
 
 use clap::Command;
 use std::fmt::Write;
@@ -6,7 +6,7 @@ use std::fmt::Write;
 /// Commands for one purpose.
 struct Group {
     heading: &'static str,
-    /// Names with those of the commands above them. What each does stands with its definition.
+    /// Full names, such as `trace import`. Their descriptions stand with their definitions.
     commands: &'static [&'static str],
 }
 
@@ -25,10 +25,10 @@ const GROUPS: [Group; 6] = [
     Group { heading: "Set up pagewalk", commands: &["doctor", "completions", "man", "help"] },
 ];
 
-/// What `help` does, which clap adds of itself.
+/// Description of `help`, which clap adds itself.
 const HELP_ABOUT: &str = "Print this message, or the help of a command";
 
-/// A template of clap's for the help of `line`, with its commands in groups.
+/// The help template of `line`, with commands in groups.
 pub fn template(line: &Command) -> String {
     let header = line.get_styles().get_header();
     let commands = groups(line);
@@ -36,7 +36,7 @@ pub fn template(line: &Command) -> String {
     format!("{usage}{commands}{header}Options:{header:#}\n{{options}}{{after-help}}")
 }
 
-/// All groups: clap itself aligns and wraps the commands, as if they were those of one command.
+/// All groups. Clap aligns and wraps the commands as if they belonged to one command.
 fn groups(line: &Command) -> String {
     let header = line.get_styles().get_header();
     let help = list(line).render_help();
@@ -54,7 +54,7 @@ fn groups(line: &Command) -> String {
     text + "\n"
 }
 
-/// A command that has those of all groups, in their order.
+/// A command with the subcommands of all groups, in order.
 fn list(line: &Command) -> Command {
     let names = GROUPS.iter().flat_map(|group| group.commands);
     let listed = names.enumerate().map(|(order, name)| {
@@ -65,7 +65,7 @@ fn list(line: &Command) -> Command {
     list.disable_help_subcommand(true).styles(line.get_styles().clone()).max_term_width(super::WIDEST)
 }
 
-/// The command below `line` of this name, which has those above it in front.
+/// The command below `line` with this full name.
 fn find<'a>(line: &'a Command, name: &str) -> Option<&'a Command> {
     name.split(' ').try_fold(line, |command, word| command.find_subcommand(word))
 }
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
-    /// A command whose own commands are in groups is in none itself.
+    /// A command whose subcommands are grouped is in no group itself.
     #[test]
     fn each_command_is_in_exactly_one_group() {
         let line = command_line();

@@ -1,5 +1,4 @@
-//! The whole command line: read, with options that go before the command as well as after it, and with what was meant
-//! where a word is wrong.
+//! Parses the command line: shared options may stand before or after the command, and errors suggest what was meant.
 
 use super::{Arguments, Command, groups};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -7,17 +6,17 @@ use clap::{Arg, ArgAction, CommandFactory, Error, FromArgMatches};
 use pagewalk::units::names::closest;
 use std::ffi::{OsStr, OsString};
 
-/// What the command line asks for.
-pub enum Line {
+/// A parsed command line.
+pub enum Request {
     /// Nothing at all.
     Nothing,
-    /// All that there is to say of the version.
+    /// The version, in full.
     Version,
     /// A command.
     Command(Box<Command>),
 }
 
-/// An option that commands share, and that goes before them too.
+/// An option that all or several commands share, allowed before the command too.
 struct Shared {
     long: &'static str,
     short: Option<char>,
@@ -49,22 +48,22 @@ impl Shared {
     }
 }
 
-/// The definition of the command line, with help in groups and the shared options.
+/// The definition of the command line, with grouped help and shared options.
 pub fn command_line() -> clap::Command {
     let line = Arguments::command().args(SHARED.iter().map(Shared::argument));
     let template = groups::template(&line);
     line.help_template(template)
 }
 
-/// Reads the command line; `words` begin with the program's name.
+/// Parses the command line; `words` begin with the program's name.
 ///
 /// # Errors
-/// What is wrong, or a text that was asked for, such as the help.
-pub fn read(words: Vec<OsString>) -> Result<Line, Error> {
+/// A usage error, or a requested text such as the help.
+pub fn read(words: Vec<OsString>) -> Result<Request, Error> {
     let line = command_line();
-    let arranged = Arranged::of(words, &line);
+    let arranged = CommandLine::of(words, &line);
     if arranged.words.len() == 1 {
-        return Ok(Line::Nothing);
+        return Ok(Request::Nothing);
     }
     if let Some(word) = arranged.early.iter().find(|word| !arranged.takes(word)) {
         return Err(arranged.lacks(word, &line));
@@ -73,8 +72,8 @@ pub fn read(words: Vec<OsString>) -> Result<Line, Error> {
     let matches = line.clone().try_get_matches_from(&arranged.words);
     let read = matches.and_then(|matches| Arguments::from_arg_matches(&matches));
     match read {
-        Ok(arguments) => Ok(Line::Command(Box::new(arguments.command))),
-        Err(error) if error.kind() == ErrorKind::DisplayVersion && whole => Ok(Line::Version),
+        Ok(arguments) => Ok(Request::Command(Box::new(arguments.command))),
+        Err(error) if error.kind() == ErrorKind::DisplayVersion && whole => Ok(Request::Version),
         Err(error) => match named(&error, ContextKind::InvalidArg).filter(|word| is_shared(word)) {
             Some(word) if error.kind() == ErrorKind::UnknownArgument => Err(arranged.lacks(word, &line)),
             _ => Err(with_meant(error, &arranged, &line)),
@@ -82,25 +81,25 @@ pub fn read(words: Vec<OsString>) -> Result<Line, Error> {
     }
 }
 
-/// A command line whose shared options stand where the command takes them.
-struct Arranged {
+/// A command line with its shared options moved to where the command takes them.
+struct CommandLine {
     words: Vec<OsString>,
     /// Shared options that stood before the command.
     early: Vec<OsString>,
-    /// The command as far as it is one, without its own commands' names.
+    /// The deepest command found, without its subcommands.
     command: clap::Command,
-    /// Its name, with those of the commands above it.
+    /// Its full name.
     name: String,
 }
 
-impl Arranged {
-    fn of(words: Vec<OsString>, line: &clap::Command) -> Arranged {
+impl CommandLine {
+    fn of(words: Vec<OsString>, line: &clap::Command) -> CommandLine {
         let (mut command, mut names) = (line, Vec::new());
         let mut early = Vec::new();
         let mut arranged: Vec<OsString> = words.first().cloned().into_iter().collect();
         let mut rest = words.into_iter().skip(1).peekable();
         while command.has_subcommands() {
-            if let Some(shared) = rest.peek().and_then(|word| word.to_str()).and_then(apart) {
+            if let Some(shared) = rest.peek().and_then(|word| word.to_str()).and_then(split_flags) {
                 early.extend(shared);
                 rest.next();
                 continue;
@@ -111,13 +110,13 @@ impl Arranged {
             names.push(below.get_name());
             arranged.extend(rest.next());
         }
-        // Where no command was found, that is what is wrong, whatever else was asked for.
+        // If no command was found, report that first.
         if command.has_subcommands() {
             early.clear();
         }
         arranged.extend(early.iter().cloned());
         arranged.extend(rest);
-        Arranged { words: arranged, early, command: command.clone(), name: names.join(" ") }
+        CommandLine { words: arranged, early, command: command.clone(), name: names.join(" ") }
     }
 
     fn takes(&self, word: &OsStr) -> bool {
@@ -126,7 +125,7 @@ impl Arranged {
             .any(|shared| word.to_str().is_some_and(|word| shared.is(word)) && shared.is_of(&self.command))
     }
 
-    /// The command has not the shared option `word`.
+    /// The error for a shared option that the command does not take.
     fn lacks(&self, word: impl AsRef<OsStr>, line: &clap::Command) -> Error {
         let word = word.as_ref().to_string_lossy();
         let shared = SHARED.iter().find(|shared| shared.is(&word)).expect("a shared option");
@@ -139,7 +138,7 @@ impl Arranged {
         self.usage(line).error(ErrorKind::UnknownArgument, message)
     }
 
-    /// The command as clap knows it once it is built, for its usage.
+    /// The built command, for its usage line.
     fn usage(&self, line: &clap::Command) -> clap::Command {
         let mut line = line.clone();
         line.build();
@@ -153,8 +152,8 @@ fn is_shared(word: &str) -> bool {
     SHARED.iter().any(|shared| shared.is(word))
 }
 
-/// The shared options that a word stands for: `--json`, `-q`, or several in one, `-qv`.
-fn apart(word: &str) -> Option<Vec<OsString>> {
+/// Splits a word into shared options: `--json`, `-q`, or several at once, `-qv`.
+fn split_flags(word: &str) -> Option<Vec<OsString>> {
     if is_shared(word) {
         return Some(vec![word.into()]);
     }
@@ -163,7 +162,7 @@ fn apart(word: &str) -> Option<Vec<OsString>> {
     all.iter().all(|word| is_shared(word)).then(|| all.into_iter().map(OsString::from).collect())
 }
 
-/// Commands at and below `command` that have the option; `above` are the names before.
+/// Commands at and below `command` that take the option; `above` is the prefix of their names.
 fn takers(command: &clap::Command, shared: &Shared, above: &str) -> Vec<String> {
     let below = command.get_subcommands().flat_map(|below| {
         let name = format!("{above}{}", below.get_name());
@@ -181,9 +180,9 @@ fn named(error: &Error, kind: ContextKind) -> Option<&str> {
     }
 }
 
-/// The error with the closest names. Clap knows those of options and values that differ by few letters, and no command
-/// of another command.
-fn with_meant(mut error: Error, arranged: &Arranged, line: &clap::Command) -> Error {
+/// Adds the closest names to the error. Clap knows only similar options and values, and no command inside another
+/// command.
+fn with_meant(mut error: Error, arranged: &CommandLine, line: &clap::Command) -> Error {
     let (wrong, proposed) = match error.kind() {
         ErrorKind::InvalidSubcommand => (ContextKind::InvalidSubcommand, ContextKind::SuggestedSubcommand),
         ErrorKind::UnknownArgument => (ContextKind::InvalidArg, ContextKind::SuggestedArg),
@@ -218,7 +217,7 @@ fn nearest(word: &str, known: Vec<String>) -> Vec<String> {
     closest(word, known.iter().map(String::as_str)).into_iter().map(str::to_owned).collect()
 }
 
-/// All commands, each with the names above it.
+/// All commands by full name.
 fn all_commands(command: &clap::Command, above: &str) -> Vec<String> {
     let below = command.get_subcommands().flat_map(|below| {
         let name = format!("{above}{}", below.get_name());

@@ -1,8 +1,8 @@
-//! Numbers as arguments: sizes, times and shares within bounds.
+//! Number arguments: sizes, times and shares, with bounds.
 
 use pagewalk::capture::engine::MAX_THREADS;
 
-/// Threads that the engine has room for.
+/// A thread count that the engine has room for.
 pub fn threads(text: &str) -> Result<u32, String> {
     let threads = text.parse().ok().filter(|threads| (4..=MAX_THREADS).contains(threads));
     threads.ok_or_else(|| format!("a whole number from 4 to {MAX_THREADS}"))
@@ -20,28 +20,28 @@ pub fn bytes(text: &str) -> Result<u64, String> {
     number.checked_mul(1 << shift).ok_or_else(|| "more than 2^64 bytes".to_owned())
 }
 
-/// A time to wait: no longer than a clock can tell.
+/// A time to wait, within a clock's range.
 pub fn seconds(text: &str) -> Result<f64, String> {
     up_to(1e9, "1e9", text)
 }
 
-/// Of a whole.
+/// A percentage of a whole.
 pub fn percent(text: &str) -> Result<f64, String> {
     up_to(100.0, "100", text)
 }
 
-/// How many times a whole.
+/// A multiple of a whole; may exceed 1.
 pub fn share(text: &str) -> Result<f64, String> {
     up_to(1000.0, "1000", text)
 }
 
-/// A part of a whole, none or all of it too.
+/// A fraction from 0 to 1, both included.
 pub fn part(text: &str) -> Result<f64, String> {
     let given: Option<f64> = text.parse().ok();
     given.filter(|number| (0.0..=1.0).contains(number)).ok_or_else(|| "give a number from 0 to 1".to_owned())
 }
 
-/// A number above 0; `told` is the most in words.
+/// A number above 0; `told` is the upper bound in words.
 fn up_to(most: f64, told: &str, text: &str) -> Result<f64, String> {
     let given: f64 = text.parse().ok().filter(|number: &f64| number.is_finite()).ok_or("give a number")?;
     if given > 0.0 && given <= most {

@@ -1,6 +1,6 @@
 //! Arguments of `trace`.
 
-use super::Region;
+use super::RegionOfInterest;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use pagewalk::capture::import::IMPORTERS;
@@ -15,13 +15,13 @@ pub struct Trace {
 /// Formats that traces are written in.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum Format {
-    /// What `valgrind --tool=lackey --trace-mem=yes` writes
+    /// The format of `valgrind --tool=lackey --trace-mem=yes`
     Lackey,
 }
 
 #[derive(Debug, Subcommand)]
 pub enum TraceCommand {
-    /// What a trace holds
+    /// Show what a trace holds
     Info {
         /// Print JSON instead of text
         #[arg(long)]
@@ -30,7 +30,7 @@ pub enum TraceCommand {
         #[arg(value_hint = ValueHint::FilePath)]
         trace: PathBuf,
     },
-    /// Verify every rule that a stream must keep
+    /// Check every rule of streams
     Check {
         /// Print JSON instead of text
         #[arg(long)]
@@ -39,17 +39,17 @@ pub enum TraceCommand {
         #[arg(value_hint = ValueHint::FilePath)]
         trace: PathBuf,
     },
-    /// Print references as text, one a line, with events in between
+    /// Print references as text, one per line, with events in between
     Dump {
         #[command(flatten)]
-        region: Region,
+        region: RegionOfInterest,
         /// The trace
         #[arg(value_hint = ValueHint::FilePath)]
         trace: PathBuf,
     },
     /// Convert another tool's file to a trace
     Import {
-        /// Its format. Default: the one that its first lines have
+        /// Its format. Default: recognised from its first lines
         #[arg(long, visible_alias = "from", value_name = "FORMAT", value_parser = formats())]
         format: Option<String>,
         /// The trace to write

@@ -1,4 +1,4 @@
-//! `pagewalk advise`: what huge pages would buy a program, and a plan.
+//! `pagewalk advise`: what a program gains from huge pages, and a plan.
 
 use crate::arguments::Advise;
 use crate::output::{print, say, say_next, text_options};
@@ -40,13 +40,13 @@ pub fn run(arguments: Advise) -> Result<ExitCode, Error> {
         render_text(&advice.result, &text_options(style.verbose, io::stdout().is_terminal()))
     };
     let printed = print(&text);
-    // Whatever became of the printing: the plan took its time.
+    // Even if printing failed: the plan took time to make.
     let plan = advice.plan()?.ok_or(NOTHING_PAYS);
     write_plan(output, plan, style.quiet, |path| format!("pagewalk verify {path} -- CMD"))?;
     printed.map(|()| ExitCode::SUCCESS)
 }
 
-/// Of a process that runs, misses are sampled.
+/// Advises on a running process, by sampled misses.
 fn of_process(arguments: Advise, pid: i32, output: Option<Output>) -> Result<ExitCode, Error> {
     let Advise { probe, budget, watch, style, .. } = arguments;
     let terminal = Terminal { quiet: style.quiet };
@@ -57,12 +57,12 @@ fn of_process(arguments: Advise, pid: i32, output: Option<Output>) -> Result<Exi
         false => advice.text(style.verbose),
     };
     let printed = print(&text);
-    // Whatever became of the printing: the plan took its time.
+    // Even if printing failed: the plan took time to make.
     write_plan(output, advice.plan(), style.quiet, |path| format!("pagewalk apply {path} --pid {pid}"))?;
     printed.map(|()| ExitCode::SUCCESS)
 }
 
-/// Writes a plan where that was asked for, and says what comes `next`, or why there is none.
+/// Writes the plan if asked to, and suggests `next`, or says why there is no plan.
 fn write_plan(
     output: Option<Output>,
     plan: Result<String, &str>,

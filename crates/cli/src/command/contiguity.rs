@@ -1,4 +1,4 @@
-//! `pagewalk contiguity`: read a live process's page map, and say what designs of TLBs would make of its memory.
+//! `pagewalk contiguity`: reads a process's page map and compares TLB designs on it.
 
 use crate::arguments::Contiguity;
 use crate::exit;
@@ -44,7 +44,7 @@ enum Form {
 const FORMS: [(&str, Form); 3] = [("html", Form::Html), ("svg", Form::Svg), ("json", Form::Json)];
 const NAMES: &str = ".html for the page, in .svg for the picture, or in .json for the data";
 
-/// A program's own output went to stdout while it ran, so the text goes to stderr then.
+/// The program's own output went to stdout, so the text goes to stderr then.
 fn publish(arguments: &Contiguity, result: &ContiguityResult, files: Files<Form>) -> Result<(), Error> {
     let verbose = arguments.style.verbose;
     let printed = if arguments.style.json {

@@ -1,4 +1,4 @@
-//! `pagewalk doctor`: what this host can do, and what would enable the rest.
+//! `pagewalk doctor`: what this host supports, and how to enable the rest.
 
 use crate::arguments::Doctor as Arguments;
 use crate::exit;
@@ -10,7 +10,7 @@ use pagewalk::{Error, Fault};
 use std::process::ExitCode;
 
 pub fn run(arguments: Arguments) -> Result<ExitCode, Error> {
-    let doctor = Doctor::look(&Terminal { quiet: false });
+    let doctor = Doctor::examine(&Terminal { quiet: false });
     print(&if arguments.json { documents::text(&doctor.document()) } else { doctor.text() })?;
     Ok(if doctor.lacks() { exit::by(Fault::HostCannot) } else { ExitCode::SUCCESS })
 }

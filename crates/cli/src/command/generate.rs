@@ -24,8 +24,8 @@ pub fn completions(arguments: Completions) -> Result<ExitCode, Error> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The command line whose completions offer what an argument can name. What it takes is not changed by that: files have
-/// names of their own, and policies keys.
+/// The command line with completions for names. Arguments still accept other values: file names, and policies with
+/// keys.
 fn with_names(command: Command) -> Command {
     let named = |argument: Arg| match names(argument.get_id().as_str()) {
         Some(names) => argument.value_parser(PossibleValuesParser::new(names)),
@@ -34,7 +34,7 @@ fn with_names(command: Command) -> Command {
     command.mut_args(named).mut_subcommands(with_names)
 }
 
-/// What the argument of this id names, if that is known.
+/// The names that the argument `id` accepts, if there is a list.
 fn names(id: &str) -> Option<Vec<&'static str>> {
     match id {
         "machine" | "machines" => Some(machines()),
@@ -48,13 +48,13 @@ fn machines() -> Vec<&'static str> {
     iter::once(HOST).chain(Library::names()).collect()
 }
 
-/// Names in whose place a file can stand.
+/// Names of library files, in whose place a path may stand.
 fn names_of_files() -> [Vec<&'static str>; 2] {
     [machines(), Structures::names().collect()]
 }
 
-/// The script with files offered beside `names`. Those of bash offer files wherever no name fits; those of other shells
-/// than here offer no values.
+/// The script, extended to offer files as well as `names`. Bash scripts offer files when no name fits; shells not
+/// handled here offer no values.
 fn or_files(shell: Shell, script: &str, names: &[&str]) -> String {
     match shell {
         Shell::Zsh => {

@@ -47,7 +47,7 @@ fn list(json: bool) -> Result<(), Error> {
     print(&out)
 }
 
-/// A machine as data: what results say of it, and the reach of each of its TLBs by page size.
+/// A machine as JSON: its description, and each TLB's reach by page size.
 fn shown_as_json(machine: &MachineSpec) -> String {
     let reach =
         |tlb: &TlbSpec| tlb.page_sizes.iter().map(|size| (size.to_string(), tlb.reach(*size))).collect();
@@ -85,7 +85,7 @@ fn show(machine: &MachineSpec) -> String {
     let pages = if machine.has_huge_pages() {
         machine.paging.to_string()
     } else {
-        // Whatever its walker maps, the TLBs cannot hold it.
+        // TLBs hold no larger pages, whatever the walker maps.
         machine.paging.base().to_string()
     };
     line(format!("pages: {pages}; walker: {}", machine.walker));
@@ -123,11 +123,11 @@ fn show(machine: &MachineSpec) -> String {
     out
 }
 
-/// The arrays of its TLBs, under a heading.
+/// The TLB arrays, under a heading.
 fn table(machine: &MachineSpec, described: &MachineDescription) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = |text: String| lines.push(text);
-    // As wide as the word above them, and wider for those of long names.
+    // Wide enough for the heading and the longest name.
     let wide = described.tlbs.iter().map(|tlb| tlb.replacement.len()).fold("replacement".len(), usize::max);
     line(format!(
         "{:<12} {:>5} {:>8} {:>6}  {:<wide$} {:<7} {:<18} {:<12} reach",
@@ -152,7 +152,7 @@ fn table(machine: &MachineSpec, described: &MachineDescription) -> Vec<String> {
     lines
 }
 
-/// What the table of arrays has no column for.
+/// Properties without a column in the table.
 fn notes(tlb: &TlbSpec) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = |text: String| lines.push(text);
@@ -179,7 +179,7 @@ fn notes(tlb: &TlbSpec) -> Vec<String> {
     lines
 }
 
-/// What a data side has besides, a line each.
+/// Extra lines for a data side.
 fn data_side(machine: &MachineSpec, side: &DataSideSpec) -> Vec<String> {
     let coalesce = machine.tlbs.iter().filter_map(|tlb| {
         let rule = tlb.coalesce?;
@@ -214,7 +214,7 @@ fn data_side(machine: &MachineSpec, side: &DataSideSpec) -> Vec<String> {
     coalesce.chain(ranges).chain(lite).chain(segment).chain(energy).collect()
 }
 
-/// Of how many arrays the replacement is known in which way: `2 measured, 1 assumed`.
+/// How many arrays' replacements come from which source: `2 measured, 1 assumed`.
 fn sources(machine: &MachineSpec) -> String {
     let known = |tlb: &TlbSpec| match tlb.replacement_source.as_ref().map(ReplacementSource::kind) {
         Some(SourceKind::Measured) => "measured",
@@ -239,7 +239,7 @@ fn bytes(bytes: u64) -> String {
     format!("{} {name}", digits.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// Names what is wrong with each machine; without names, checks the whole library.
+/// Reports what is wrong with each machine; without names, checks the whole library.
 fn check(names: &[String], json: bool) -> Result<ExitCode, Error> {
     let library: Vec<String> = Library::names().map(str::to_owned).collect();
     let names = if names.is_empty() { &library } else { names };

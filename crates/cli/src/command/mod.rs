@@ -1,4 +1,4 @@
-//! One file per command; a folder where a command has several ways.
+//! One file per command; a folder for a command with subcommands.
 
 pub mod advise;
 pub mod contiguity;

@@ -1,4 +1,4 @@
-//! `pagewalk probe`: this host's TLBs, walks, caches and kernel costs, by timing alone.
+//! `pagewalk probe`: measures this host's TLBs, walks, caches and kernel costs by timing.
 
 use crate::arguments::Probe;
 use crate::output::{Files, print, text_options};
@@ -50,7 +50,7 @@ enum Form {
 const FORMS: [(&str, Form); 3] = [("html", Form::Html), ("json", Form::Json), ("toml", Form::Machine)];
 const NAMES: &str = ".toml for the machine file, in .html for the page, or in .json for the data";
 
-/// Where `-m host` finds the machine file, its folder made.
+/// Where `-m host` looks for the machine file; creates its folder.
 fn saved() -> Result<PathBuf, Error> {
     let path = machines::saved_probe().ok_or_else(|| {
         Error::new(Fault::HostCannot, "neither XDG_CONFIG_HOME nor HOME says where settings are kept")

@@ -1,4 +1,4 @@
-//! `pagewalk profile`: run a program and say where its address translation costs.
+//! `pagewalk profile`: runs a program and shows where address translation costs time.
 
 use crate::arguments::{Profile, Style};
 use crate::exit;
@@ -23,7 +23,7 @@ pub fn run(arguments: Profile) -> Result<ExitCode, Error> {
     program(&experiment, &arguments.command, arguments.max_threads, arguments.style, files)
 }
 
-/// Runs a program; its own exit code.
+/// Runs a program; returns its exit code.
 pub fn program(
     experiment: &Experiment,
     command: &[OsString],

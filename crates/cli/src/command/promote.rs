@@ -1,4 +1,4 @@
-//! `pagewalk promote`: huge pages for a running process, as its TLB misses pay for them.
+//! `pagewalk promote`: huge pages for a running process where its TLB misses pay for them.
 
 mod watcher;
 
@@ -8,7 +8,7 @@ use crate::signals::set_by_signals;
 use crate::terminal::Terminal;
 use pagewalk::Error;
 use pagewalk::output::Output;
-use pagewalk::promotion::{Limits, Options, Promotion, Way};
+use pagewalk::promotion::{Options, PolicyLimits, Promotion, SamplerKind};
 use std::process::ExitCode;
 use watcher::Picture;
 
@@ -25,7 +25,7 @@ pub fn run(arguments: Promote) -> Result<ExitCode, Error> {
     let logged = picture.finish();
     let promoted = outcome?;
     let printed = if arguments.data.json { Ok(()) } else { print(&promoted.text()) };
-    // Whatever became of the printing: the result took its time.
+    // Even if printing failed: the result took time to make.
     write_json(&arguments.data, &promoted.document(), file)?;
     printed?;
     logged?;
@@ -35,17 +35,17 @@ pub fn run(arguments: Promote) -> Result<ExitCode, Error> {
     promoted.check().map(|()| ExitCode::SUCCESS)
 }
 
-/// Entries are this host's.
+/// The options; the entries are this host's.
 fn options(arguments: &Promote) -> Options {
     let way = match arguments.sampler {
         SamplerChoice::Auto => None,
-        SamplerChoice::Pmu => Some(Way::Pmu),
-        SamplerChoice::Damon => Some(Way::Damon),
-        SamplerChoice::Referenced => Some(Way::Referenced),
+        SamplerChoice::Pmu => Some(SamplerKind::Pmu),
+        SamplerChoice::Damon => Some(SamplerKind::Damon),
+        SamplerChoice::Referenced => Some(SamplerKind::Referenced),
     };
     Options {
         way,
-        limits: Limits { factor: arguments.factor, budget_bytes: arguments.budget, entries: 0 },
+        limits: PolicyLimits { factor: arguments.factor, budget_bytes: arguments.budget, entries: 0 },
         own_share: arguments.own_share / 100.0,
         seconds: arguments.seconds,
         dry_run: arguments.dry_run,

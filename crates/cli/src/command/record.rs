@@ -1,4 +1,4 @@
-//! `pagewalk record`: run a program and keep its reference stream.
+//! `pagewalk record`: runs a program and records its reference stream.
 
 use crate::arguments::{GrainChoice, Record};
 use crate::exit;
@@ -6,7 +6,7 @@ use crate::output::{print, say};
 use crate::terminal::Terminal;
 use pagewalk::engine::{Live, Noise};
 use pagewalk::output::Output;
-use pagewalk::recording::{Written, document, images, older};
+use pagewalk::recording::{WrittenTrace, document, images, older};
 use pagewalk::report::documents;
 use pagewalk::trace::Grain;
 use pagewalk::{Error, Fault};
@@ -45,8 +45,8 @@ pub fn run(arguments: Record) -> Result<ExitCode, Error> {
     Ok(exit::as_child(status))
 }
 
-/// Says what became of a file; returns whether it failed.
-fn report(one: &Written, quiet: bool) -> bool {
+/// Reports one file; returns whether it failed.
+fn report(one: &WrittenTrace, quiet: bool) -> bool {
     let path = one.path.display();
     one.losses.iter().for_each(|loss| say(format!("{path}: {loss}")));
     match &one.outcome {

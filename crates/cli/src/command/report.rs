@@ -1,5 +1,4 @@
-//! `pagewalk report`: the HTML report from saved results: of a run or of several side by side, of a study, a memory, a
-//! TLB's sets or a probe.
+//! `pagewalk report`: HTML from saved results: of one or more runs, a study, a memory, a TLB's sets or a probe.
 
 use crate::arguments::Report;
 use crate::output::say;
@@ -17,7 +16,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// A schema, and the page of a result that has it.
+/// A schema, and the function that renders its results.
 type Kind = (&'static str, fn(&str) -> Result<String, ReadError>);
 
 const KINDS: [Kind; 6] = [
@@ -34,8 +33,11 @@ fn of_run(text: &str) -> Result<String, ReadError> {
 }
 
 pub fn run(arguments: Report) -> Result<ExitCode, Error> {
-    let files =
-        arguments.results.iter().map(|path| Saved::read(path)).collect::<Result<Vec<Saved>, Error>>()?;
+    let files = arguments
+        .results
+        .iter()
+        .map(|path| SavedResult::read(path))
+        .collect::<Result<Vec<SavedResult>, Error>>()?;
     let page = match files.as_slice() {
         [file] => file.page()?,
         files => side_by_side(files)?,
@@ -47,14 +49,14 @@ pub fn run(arguments: Report) -> Result<ExitCode, Error> {
 }
 
 /// A saved result of any kind.
-struct Saved {
+struct SavedResult {
     name: String,
     text: String,
     schema: String,
 }
 
-impl Saved {
-    fn read(path: &Path) -> Result<Saved, Error> {
+impl SavedResult {
+    fn read(path: &Path) -> Result<SavedResult, Error> {
         let name = path.display().to_string();
         let text = std::fs::read_to_string(path).map_err(|e| {
             let error = Error::new(Fault::BadInput, format!("cannot read {name}: {e}"));
@@ -66,7 +68,7 @@ impl Saved {
             }
         })?;
         match schema_of(&text) {
-            Ok(schema) => Ok(Saved { name, text, schema }),
+            Ok(schema) => Ok(SavedResult { name, text, schema }),
             Err(error) => Err(bad(&name, error)),
         }
     }
@@ -90,8 +92,8 @@ fn bad(name: &str, why: impl std::fmt::Display) -> Error {
         .or("save a result with `pagewalk profile -o result.json`")
 }
 
-/// One page of several runs.
-fn side_by_side(files: &[Saved]) -> Result<String, Error> {
+/// One page for several runs.
+fn side_by_side(files: &[SavedResult]) -> Result<String, Error> {
     if !files.iter().all(|file| [RESULT_SCHEMA, RESULT_SCHEMA_1].contains(&&*file.schema)) {
         let all = files.iter().map(|file| format!("{} is {}", file.name, file.schema));
         let all: Vec<String> = all.collect();
@@ -99,7 +101,7 @@ fn side_by_side(files: &[Saved]) -> Result<String, Error> {
         return Err(Error::new(Fault::Usage, message)
             .or(format!("give several results of runs ({RESULT_SCHEMA}), or one result of another kind")));
     }
-    let results = files.iter().map(Saved::result).collect::<Result<Vec<RunResult>, Error>>()?;
+    let results = files.iter().map(SavedResult::result).collect::<Result<Vec<RunResult>, Error>>()?;
     let runs = files.iter().zip(&results).map(|(file, result)| Run { file: &file.name, result });
     let runs: Vec<Run> = runs.collect();
     Ok(render_runs_html(runs[0], &runs[1..]))

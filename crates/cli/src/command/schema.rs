@@ -1,4 +1,4 @@
-//! `pagewalk schema`: kinds of results, the JSON Schema of each, and the registries of metrics and policies.
+//! `pagewalk schema`: kinds of results, their JSON Schemas, and the registries of metrics and policies.
 
 use crate::arguments::Schema;
 use crate::output::print;
@@ -9,7 +9,7 @@ use pagewalk::units::names::choice;
 use pagewalk::{Error, Fault};
 use std::process::ExitCode;
 
-/// A registry that is asked for in the place of a kind, and comes as a page.
+/// A registry, shown as a page when named instead of a kind.
 struct Registry {
     name: &'static str,
     about: &'static str,

@@ -1,4 +1,4 @@
-//! `pagewalk simulate`: recorded streams, or a program's, through machines.
+//! `pagewalk simulate`: simulates machines over recorded streams, or over a running program.
 
 use super::profile;
 use crate::arguments::Simulate;

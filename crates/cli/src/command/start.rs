@@ -1,4 +1,4 @@
-//! `pagewalk` alone: where to begin.
+//! `pagewalk` without a command: where to begin.
 
 use crate::exit;
 use crate::output::print;
@@ -6,7 +6,7 @@ use pagewalk::{Error, Fault};
 use std::fmt::Write;
 use std::process::ExitCode;
 
-/// The commands that matter first, as they are typed, and what each is for.
+/// The most useful commands, and what each is for.
 const FIRST: [(&str, &str); 6] = [
     ("pagewalk profile -- ./app", "who pays for page walks, and what would help"),
     ("pagewalk record -o app.pwt -- ./app", "keep the program's memory references in a file"),
@@ -20,7 +20,7 @@ const NEXT: &str = "Next: pagewalk profile -- PROGRAM (no root, no rebuilt progr
       pagewalk doctor shows what this host can do, pagewalk --help all commands
 ";
 
-/// Nothing was asked for, which is a fault of usage.
+/// Prints them and fails as a usage error.
 pub fn run() -> Result<ExitCode, Error> {
     print(&text())?;
     Ok(exit::by(Fault::Usage))
@@ -40,13 +40,13 @@ fn text() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arguments::{Line, read};
+    use crate::arguments::{Request, read};
 
     #[test]
     fn every_example_is_a_command() {
         for (example, _) in FIRST {
             let words = example.split(' ').map(Into::into).collect();
-            assert!(matches!(read(words), Ok(Line::Command(_))), "{example}");
+            assert!(matches!(read(words), Ok(Request::Command(_))), "{example}");
         }
         assert!(text().lines().all(|line| line.len() <= 100), "{}", text());
     }

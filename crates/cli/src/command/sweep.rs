@@ -1,4 +1,4 @@
-//! `pagewalk sweep`: a study of many machines, families and curves over many streams.
+//! `pagewalk sweep`: runs a study of many machines, families and curves over many streams.
 
 use crate::arguments::Sweep;
 use crate::output::{print, say, text_options};

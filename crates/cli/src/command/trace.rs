@@ -32,9 +32,9 @@ pub fn run(arguments: Trace) -> Result<ExitCode, Error> {
     }
 }
 
-/// What `info` tells as data.
+/// The JSON of `info`.
 #[derive(Serialize)]
-struct Told<'a> {
+struct InfoDocument<'a> {
     schema: &'static str,
     #[serde(flatten)]
     info: &'a Info,
@@ -43,7 +43,8 @@ struct Told<'a> {
 fn show_info(trace: &Path, json: bool) -> Result<ExitCode, Error> {
     let info = info(trace)?;
     if json {
-        let value = serde_json::to_string_pretty(&Told { schema: "pagewalk.trace-info/1", info: &info });
+        let value =
+            serde_json::to_string_pretty(&InfoDocument { schema: "pagewalk.trace-info/1", info: &info });
         print(&(value.map_err(|e| Error::new(Fault::Failed, e))? + "\n"))?;
     } else {
         print(&info_text(trace, &info))?;
@@ -83,7 +84,7 @@ fn info_text(trace: &Path, info: &Info) -> String {
     out
 }
 
-/// Says what breaks a rule. Warnings are worth knowing but leave the trace sound.
+/// Prints broken rules. Warnings leave the trace sound.
 fn check(trace: &Path, json: bool) -> Result<ExitCode, Error> {
     let found = Soundness::of(trace, &Terminal { quiet: false })?;
     let (findings, errors, cut) = (&found.findings, found.errors(), found.ending.cut);

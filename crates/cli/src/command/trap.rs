@@ -1,4 +1,4 @@
-//! `pagewalk trap`: run a program at its own speed and count a TLB's misses by page faults.
+//! `pagewalk trap`: runs a program at its own speed and counts a TLB's misses by page faults.
 
 use crate::arguments::{BlindReplacement, Trap};
 use crate::exit;
@@ -8,14 +8,14 @@ use pagewalk::machines::load_and_say;
 use pagewalk::output::Output;
 use pagewalk::report::documents;
 use pagewalk::setassoc::Replacement;
-use pagewalk::trap::{Changes, Outcome, Trapping};
+use pagewalk::trap::{Changes, TrapOutcome, TrapProgram};
 use pagewalk::{Error, Fault};
 use std::process::ExitCode;
 
 pub fn run(arguments: Trap) -> Result<ExitCode, Error> {
     let terminal = Terminal { quiet: arguments.style.quiet };
     let machine = load_and_say(&arguments.machine, &terminal)?;
-    let trapping = Trapping::prepare(&machine, changes(&arguments)?, &arguments.command)?;
+    let trapping = TrapProgram::prepare(&machine, changes(&arguments)?, &arguments.command)?;
     let file = arguments.output.as_deref().map(Output::open).transpose()?;
     let outcome = trapping.run(arguments.native, arguments.check, &terminal)?;
     publish(&arguments, &outcome, file)?;
@@ -36,7 +36,7 @@ fn changes(arguments: &Trap) -> Result<Changes, Error> {
     Ok(Changes { entries: arguments.entries, ways: arguments.ways, replacement })
 }
 
-fn publish(arguments: &Trap, outcome: &Outcome, file: Option<Output>) -> Result<(), Error> {
+fn publish(arguments: &Trap, outcome: &TrapOutcome, file: Option<Output>) -> Result<(), Error> {
     let json = || documents::text(&outcome.document());
     let printed = if arguments.style.json {
         print(&json())
@@ -44,7 +44,7 @@ fn publish(arguments: &Trap, outcome: &Outcome, file: Option<Output>) -> Result<
         write_to_stderr(&outcome.text(arguments.style.verbose));
         Ok(())
     };
-    // Whatever became of the printing: the result took its time.
+    // Even if printing failed: the result took time to make.
     if let Some(file) = file {
         let path = file.write(json().as_bytes())?;
         if !arguments.style.quiet {

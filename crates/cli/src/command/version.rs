@@ -5,7 +5,7 @@ use pagewalk::Error;
 use pagewalk::engine;
 use std::process::ExitCode;
 
-/// Tells all of it.
+/// Prints it.
 pub fn run() -> Result<ExitCode, Error> {
     let commit = option_env!("PAGEWALK_BUILD_COMMIT").map(|commit| format!("commit {commit}, "));
     print(&format!(

@@ -1,4 +1,4 @@
-//! `pagewalk advise`: which ranges it finds, what it refuses.
+//! `pagewalk advise`: the ranges it finds, and what it refuses.
 
 use crate::classes::all_are_told;
 use crate::harness::{BAD_INPUT, Place, USAGE};
@@ -6,7 +6,7 @@ use pagewalk::live::probe::memory::huge_pages_are_at_hand;
 use pagewalk_skip::{Need, skip};
 use std::process::Command;
 
-/// Touches a table of 32 MiB at random and often, another of the same size once, and of a third two pages.
+/// Touches a table of 32 MiB at random and often, another of the same size once, and two pages of a third.
 const PROGRAM: &str = r#"
 #include <stdint.h>
 #include <stdio.h>
@@ -99,7 +99,7 @@ fn what_is_touched_pays_and_is_named_so_that_it_is_found_again() {
     assert_eq!(forecast["class"], "modelled");
 }
 
-/// Arrays that are neither in the heap nor mapped: of the program as it is, and with another beginning.
+/// Arrays outside the heap and mappings: in the program as it is, and with another beginning.
 #[test]
 fn static_data_is_named_by_the_programs_file() {
     let place = Place::new();
@@ -122,7 +122,7 @@ fn static_data_is_named_by_the_programs_file() {
         let plan = String::from_utf8(place.read("plan.toml")).unwrap();
         assert!(plan.contains("what = \"file\"") && plan.contains(&format!("/{name}\"\noffset")), "{plan}");
         assert!(plan.contains("arguments = [\"one\", \"two\"]"), "{plan}");
-        // Whether it takes is up to the host; where plans do, this one does.
+        // Whether it takes effect depends on the host; where plans do, this one does.
         let dry = place.run(&["apply", "plan.toml", "--dry-run", "--json"]);
         if dry.code == 0 && dry.json()["mode"] != "never" && huge_pages_are_at_hand(64 << 20) {
             let outcome = place.run(&["apply", "plan.toml", "--json", "--", &format!("./{name}")]);
@@ -137,7 +137,7 @@ fn a_plan_is_written_if_something_pays() {
     let advise = |program: &[&str]| {
         place.good(&[&ADVISE[..], &["--runs", "5", "-o", "plan.toml", "--"], program].concat())
     };
-    // Whether its interval is narrow enough is up to the host: one of the two it is.
+    // Whether its interval is narrow enough depends on the host: one of the two holds.
     let outcome = advise(&["./p"]);
     match outcome.json()["ranges"].as_array().unwrap().len() {
         0 => assert!(outcome.stderr.contains("no plan is written") && !place.has("plan.toml")),
@@ -151,14 +151,14 @@ fn a_plan_is_written_if_something_pays() {
     let nothing = advise(&["true"]);
     assert!(nothing.json()["verdict"].as_str().unwrap().starts_with("Do nothing"), "{}", nothing.stdout);
     assert!(nothing.stderr.contains("nothing pays, so no plan is written"), "{}", nothing.stderr);
-    // A plan of other times is not taken for one of this.
+    // A plan from other timings is not mistaken for this one.
     place.write("plan.toml", "older");
     let nothing = advise(&["true"]);
     assert!(nothing.stderr.contains("plan.toml was there before and stays as it is"), "{}", nothing.stderr);
     assert_eq!(place.read("plan.toml"), b"older");
 }
 
-/// grep stops at the first match where it sees that nobody reads what it prints.
+/// grep stops at the first match if it sees that its output is discarded.
 #[test]
 fn programs_do_all_their_work_in_measured_runs() {
     let place = with_program();
@@ -186,7 +186,7 @@ fn a_trace_and_a_time_do_instead_of_runs() {
     assert!(several["forecast"]["high"].as_f64() > one["forecast"]["high"].as_f64(), "{several}");
 }
 
-/// By samples; the plan names the memory so that it is found again in the process.
+/// By samples; the plan names the memory so that the process's memory is found again.
 #[test]
 fn a_running_process_is_advised_on() {
     let lab = crate::promoting::Lab::new();
@@ -205,14 +205,14 @@ fn a_running_process_is_advised_on() {
     );
     all_are_told(&json, &[]);
     let ranges = json["ranges"].as_array().unwrap();
-    // On a busy host it may have had too little of the processor for anything to pay.
+    // On a busy host it may have had too little processor time for anything to pay.
     if ranges.is_empty() {
         assert!(json["processor_seconds"].as_f64().unwrap() < 2.0, "{json}");
         return;
     }
     assert!(ranges[0]["range"].as_str().unwrap().starts_with("anonymous 0x2000000 number 1"), "{json}");
     assert!(ranges[0]["walks_per_processor_second"].as_f64().unwrap() > 0.0);
-    // Whether this user may do it or not.
+    // Whether or not this user may do it.
     let dry = lab.place.run(&["apply", "plan.toml", "--pid", &pid, "--dry-run", "--json"]).json();
     assert!(dry["ranges"][0]["touched_block_bytes"].as_u64() > Some(0), "{dry}");
     lab.place.run(&["advise", "--pid", "99999999", "--probe", "probe.json"]).refuses(USAGE, &["99999999"]);
@@ -246,7 +246,7 @@ fn what_cannot_be_advised_on_is_refused() {
     advise(&["--", "./p"]).refuses(BAD_INPUT, &["probe.json", "pagewalk probe -o"]);
 }
 
-/// As of a host that others kept busy while it was probed.
+/// As of a host that was busy while it was probed.
 #[test]
 fn a_probe_that_lacks_figures_does() {
     let place = with_program();
@@ -293,7 +293,7 @@ int main(void) {
     return 0;
 }"#;
 
-/// Marks are no help then.
+/// Marks do not help then.
 #[test]
 fn memory_that_grows_by_pieces_is_told_to_grow_whole() {
     let place = with_program();
@@ -307,7 +307,7 @@ fn memory_that_grows_by_pieces_is_told_to_grow_whole() {
     assert_eq!(whole["grown"], serde_json::Value::Null, "{whole}");
 }
 
-/// One estimate: what the plan is forecast to bring lies where the trial and the model say.
+/// The joined estimate lies between the trial's and the model's.
 #[test]
 fn a_forecast_and_its_trial_are_joined() {
     let place = with_program();

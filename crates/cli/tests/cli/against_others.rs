@@ -1,9 +1,9 @@
-//! The numbers that the command prints against those that Valgrind's own tools print.
+//! Compares the command's numbers with those of Valgrind's own tools.
 
 use crate::harness::{Place, engine, metric};
 use std::process::Command;
 
-/// Programs that do the same each time, whatever their environment holds.
+/// Programs that behave the same each time, whatever their environment.
 const PROGRAMS: [(&str, &str); 2] = [
     (
         "sorting",
@@ -94,7 +94,7 @@ fn an_imported_lackey_trace_counts_as_the_program_did() {
     valgrind(&place, &program, &["--tool=lackey", "--trace-mem=yes", "--log-file=lackey.txt"]);
     place.good(&["trace", "import", "--format", "lackey", "-o", "imported.pwt", "lackey.txt"]);
     place.run(&["record", "-o", "recorded.pwt", "--", &program]);
-    // Lackey tells no mappings, so pages are 4 KiB, and no change of them takes entries away from TLBs.
+    // Lackey reports no mappings, so pages are 4 KiB, and no mapping change removes entries from TLBs.
     let simulate = |trace: &str| place.good(&["simulate", "--json", "--thp", "never", trace]).json();
     let (imported, recorded) = (simulate("imported.pwt"), simulate("recorded.pwt"));
     for name in ["instructions", "references", "references_data", "pages_touched", "tlb.l1i.lookups"] {
@@ -102,7 +102,7 @@ fn an_imported_lackey_trace_counts_as_the_program_did() {
     }
     assert!(metric(&imported, "walks") >= metric(&imported, "pages_touched"));
     assert!(metric(&imported, "walks") <= metric(&recorded, "walks"));
-    // And out again: the same lines.
+    // And exported again: the same lines.
     place.good(&["trace", "export", "--format", "lackey", "-o", "again.txt", "recorded.pwt"]);
     let theirs = String::from_utf8(place.read("lackey.txt")).unwrap();
     let theirs: String = theirs.split_inclusive('\n').filter(|line| !line.starts_with("==")).collect();

@@ -1,4 +1,4 @@
-//! What commands tell as data beside results, and what of several processes is no sum.
+//! The data of commands besides results, and figures of several processes that must not be added up.
 
 use crate::harness::{BAD_INPUT, EXAMPLE_MACHINE, Place, USAGE};
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ fn a_recording_tells_its_files() {
         }
         assert_eq!((&file["losses"], &file["error"]), (&json!([]), &Value::Null));
     }
-    // Fewer files the next time: those that stay are another recording's.
+    // Fewer files the next time: the remaining ones belong to another recording.
     let fewer = place.good(&["record", "-q", "-o", "t.pwt", "--", "/bin/true"]);
     assert!(
         fewer.stderr.contains("t.1.pwt and what follows are of an earlier recording"),

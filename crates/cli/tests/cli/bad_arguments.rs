@@ -1,4 +1,4 @@
-//! Wrong arguments: one message that names the thing and the choices, the documented exit code, and nothing runs.
+//! Wrong arguments: one message with the cause and the choices, the documented exit code, and nothing runs.
 
 use crate::harness::{BAD_INPUT, EXAMPLE_MACHINE, Place, USAGE};
 use std::fs::Permissions;
@@ -84,7 +84,7 @@ fn unknown_words_name_the_known_ones() {
     assert!(!place.has("ran"));
 }
 
-/// A slip in any kind of name is answered with the name that was meant.
+/// A typo in any kind of name is answered with the intended name.
 #[test]
 fn names_that_nearly_match_are_answered_with_the_closest() {
     let place = Place::with_trace();
@@ -93,7 +93,7 @@ fn names_that_nearly_match_are_answered_with_the_closest() {
         (&["simulat", "t.pwt"], "'simulate'"),
         (&["machines", "shwo"], "'show'"),
         (&["layout", "analyse", "t.pwt"], "'analyze'"),
-        // Commands of commands are found from above, and options by one of their words.
+        // Subcommands are found from above, and options by one of their words.
         (&["import", "x.txt"], "'trace import'"),
         (&["analyze", "t.pwt"], "'layout analyze'"),
         (&["profile", "--machnie", "zen4", "--", "true"], "'--machine'"),

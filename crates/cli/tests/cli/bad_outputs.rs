@@ -1,4 +1,4 @@
-//! Files that cannot be written: found out before the work where that can be, and otherwise nothing else is lost.
+//! Unwritable files: found before the work where possible; otherwise nothing else is lost.
 
 use crate::harness::{
     BAD_INPUT, Outcome, PAGEWALK, Place, USAGE, joined, lackey_text, metric, random_visits,
@@ -30,7 +30,7 @@ fn a_bad_output_path_is_found_out_before_the_run() {
     assert!(place.has("ran"));
 }
 
-/// A full disk, as `/dev/full` plays it: the program runs, one message, exit 1.
+/// A full disk, as `/dev/full` simulates it: the program runs, one message, exit 1.
 #[test]
 fn a_full_disk_is_told_and_the_program_still_runs() {
     let place = Place::with_witness();
@@ -65,7 +65,7 @@ fn a_full_disk_is_told_and_the_program_still_runs() {
     }
 }
 
-/// A disk that fills up while a program is recorded: what fits can be read.
+/// A disk that fills up during a recording: what fits is readable.
 #[test]
 fn what_fits_on_a_full_disk_can_be_read() {
     let place = Place::new();
@@ -93,7 +93,7 @@ fn what_fits_on_a_full_disk_can_be_read() {
     assert!(instructions > 10_000_000, "{instructions}");
 }
 
-/// An output that is an input would be gone before it is read.
+/// An output that is also an input would be gone before it is read.
 #[test]
 fn no_input_is_written_over() {
     let place = Place::with_trace();

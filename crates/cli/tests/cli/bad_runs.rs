@@ -1,4 +1,4 @@
-//! Programs that end badly or do strange things, and hosts that lack something: the report covers what ran.
+//! Programs that end badly or behave strangely, and hosts that lack something: the report covers what ran.
 
 use crate::harness::{Outcome, PAGEWALK, Place, SEARCH_PATH, metric};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
@@ -58,7 +58,7 @@ fn a_program_that_a_signal_kills_is_reported() {
     assert_eq!(metric(&recorded, "instructions"), metric(&result, "instructions"));
 }
 
-/// Its core reads no symbols under the engine: every process would start later for it.
+/// Under the engine, the core reads no symbols, which would delay the start of every process.
 #[test]
 fn what_valgrind_says_of_a_fault_names_no_function() {
     let place = Place::new();
@@ -101,7 +101,7 @@ fn ctrl_c_ends_the_program_and_reports_what_ran() {
     assert!(metric(&recorded, "instructions") > 300_000);
 }
 
-/// A signal to us alone goes to the program, whose handler runs as natively.
+/// A signal to pagewalk alone goes to the program, whose handler runs as natively.
 #[test]
 fn the_program_handles_signals_to_us() {
     let place = Place::new();
@@ -125,7 +125,7 @@ fn the_program_handles_signals_to_us() {
     }
 }
 
-/// A signal to us alone ends the program, too, if that does not handle it.
+/// A signal to pagewalk alone also ends the program, if that does not handle it.
 #[test]
 fn sigterm_ends_the_program_and_reports_what_ran() {
     let place = Place::new();
@@ -137,7 +137,7 @@ fn sigterm_ends_the_program_and_reports_what_ran() {
     assert!(metric(&place.json("r.json"), "instructions") > 300_000);
 }
 
-/// When pagewalk is killed, the program goes on to its end.
+/// If pagewalk is killed, the program goes on to its end.
 #[test]
 fn the_program_outlives_a_killed_pagewalk() {
     let place = Place::new();
@@ -196,7 +196,7 @@ fn a_thousand_children_fit_in_little_memory() {
     assert!(1_000 < peak_kib && peak_kib < 300_000, "{peak_kib} KiB");
 }
 
-/// Code that is written, run, written again and run again counts each time as what it then is.
+/// Code that is written, run, rewritten and run again counts each time as what it is then.
 #[test]
 fn a_jit_counts_what_it_runs() {
     let place = Place::new();
@@ -248,7 +248,7 @@ fn a_host_without_valgrind_is_told_what_to_install() {
     assert_eq!(Outcome::of(command.env("PATH", place.path("bin")).output().unwrap()).code, 0);
 }
 
-/// `pagewalk profile … 2>&1 | head`: nobody reads on, and nothing goes wrong.
+/// `pagewalk profile … 2>&1 | head`: the reader leaves, and nothing goes wrong.
 #[test]
 fn readers_that_go_away_are_no_error() {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! Files that are no traces, or damaged ones: one message that names the file and the place, and what is whole counts.
+//! Files that are no traces, or damaged: one message with the file and the place, and the intact part counts.
 
 use crate::harness::{BAD_INPUT, Place, USAGE, lackey_text, metric, random_visits};
 
@@ -37,14 +37,14 @@ fn what_is_no_trace_is_named() {
     }
 }
 
-/// A trace cut off at any byte: a message, the exit code, and what is whole is counted.
+/// A trace cut off at any byte: a message, the exit code, and the intact part is counted.
 #[test]
 fn a_trace_cut_off_anywhere_is_read_up_to_there() {
     let place = Place::with_trace();
     let whole = place.read("good.pwt");
     let all = metric(&place.good(&["simulate", "--json", "good.pwt"]).json(), "references");
     assert_eq!(all, 800);
-    // The file's end mark may go: all that it says can be read without it.
+    // The file's end mark may be missing: everything else is readable without it.
     for at in (0..whole.len()).step_by(1 + whole.len() / 40) {
         place.write("cut.pwt", &whole[..at]);
         let outcome = place.run(&["simulate", "--json", "cut.pwt"]);
@@ -72,7 +72,7 @@ fn a_flipped_bit_anywhere_is_noticed() {
         place.write("flipped.pwt", &bytes);
         let outcome = place.run(&["simulate", "--json", "flipped.pwt"]);
         if outcome.code == 0 {
-            // Only the pointer to the index, which reading from the begin does not need.
+            // Only the pointer to the index, which reading from the beginning does not need.
             assert!(at + 64 > whole.len(), "byte {at} of {} goes unnoticed", whole.len());
             assert_eq!(metric(&outcome.json(), "references"), 800);
         } else {

@@ -1,6 +1,5 @@
-//! Programs whose right values are known, in a profile: what they print is what they print natively, and what is
-//! simulated is what the running kernel gives them. Which reports they stand for:
-//! `docs/explanation/reported-situations.md`.
+//! Programs with known right values, in a profile: they print what they print natively, and the simulation matches what
+//! the running kernel gives them. The reports that they stand for: `docs/explanation/reported-situations.md`.
 
 use crate::harness::{Place, metric};
 use serde_json::Value;
@@ -35,7 +34,7 @@ fn walks(process: &Value) -> u64 {
     metric(process, "walks")
 }
 
-/// Walks for data of each mapping whose name has this in it.
+/// Data walks of each mapping whose name contains this.
 fn walks_of(process: &Value, name: &str) -> Vec<u64> {
     let all = process["attribution"]["mappings"].as_array().expect("mappings").iter();
     let found = all.filter(|row| row["name"].as_str().expect("a name").contains(name));

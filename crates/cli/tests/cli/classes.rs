@@ -1,8 +1,8 @@
-//! What a result says of its figures: each number is measured, modelled or a bound, or no figure at all.
+//! The classes of a result's figures: each number is measured, modelled or a bound, or no figure at all.
 
 use serde_json::Value;
 
-/// What is no figure in any result: names of processes and how they ended, and what was asked for.
+/// Numbers in results that are no figures: process ids, exit statuses, and settings.
 const NO_FIGURES: [&str; 7] = ["process", "pid", "number", "tracer", "end", "plan", "limits"];
 
 /// Checks that every number of a result stands under a name that the result's `classes` have, or beside a `class`; but
@@ -19,7 +19,7 @@ pub fn all_are_told(result: &Value, given: &[&str]) {
     assert!(untold.is_empty(), "it is not told what these are: {untold:?}");
 }
 
-/// The names of numbers that nothing above them tells.
+/// The names of numbers without a class above them.
 fn collect<'a>(value: &'a Value, name: &'a str, is_told: &impl Fn(&str) -> bool, untold: &mut Vec<&'a str>) {
     match value {
         Value::Number(_) => untold.push(name),

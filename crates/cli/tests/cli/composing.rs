@@ -1,4 +1,4 @@
-//! Arrangements, kernels and machines go together; what cannot is refused with its reason.
+//! Arrangements, kernels and machines combine; what cannot is refused with a reason.
 
 use crate::harness::{EXAMPLE_MACHINE, Place, USAGE, joined, metric};
 use serde_json::Value;
@@ -37,7 +37,7 @@ fn simulate(place: &Place, options: &[&str]) -> Value {
         .json()
 }
 
-/// Walks, faults and superpages of each kernel, by its name.
+/// Walks, faults and superpages of each kernel, by name.
 fn kernels(result: &Value) -> Vec<(String, Vec<Option<u64>>)> {
     let rows = result["processes"][0]["kernels"].as_array().expect("rows of kernels");
     let of = |row: &Value| {
@@ -79,7 +79,7 @@ fn one_of_anything_is_as_none() {
     }
 }
 
-/// The rows of alternatives that every arrangement has, without what is counted of one process alone.
+/// The rows of alternatives that every arrangement has, without those of a single process.
 fn alternatives(result: &Value) -> Vec<Value> {
     let everywhere = ["all_4k", "thp", "all_2m", "double_tlb", "perfect_tlb"];
     let rows = result["processes"][0]["what_if"].as_array().expect("rows");
@@ -110,7 +110,7 @@ fn alternatives_go_with_every_arrangement() {
     let in_turns = with(&turns);
     let counts = |rows: &[Value]| rows.iter().map(|row| row["walks"].as_u64()).collect::<Vec<_>>();
     assert_eq!(counts(&alternatives(&in_turns)), counts(&rows));
-    // As many as there may be, and where no page could be huge and global.
+    // The maximum, and a case in which no page could be huge and global.
     for more in [&["--cores", "16", "t.pwt"][..], &["--quantum", "9999", "--global-files", "t.pwt", "t.pwt"]]
     {
         assert!(alternatives(&with(more)).len() >= 4, "{more:?}");
@@ -173,7 +173,7 @@ fn arrangements_go_together() {
     assert!(metric(&turns, "switches") > 10);
 }
 
-/// Each core has caches of its own, or all share one: the machine file says which.
+/// Cores have caches of their own or share one, as the machine file says.
 #[test]
 fn caches_serve_a_core_or_all() {
     let place = recorded();

@@ -1,5 +1,5 @@
-//! `pagewalk contiguity`: what it prints of programs that run and that are started, with and without the right to read
-//! frame numbers; refusals.
+//! `pagewalk contiguity`: its output for running and started programs, with and without the right to read frame
+//! numbers; refusals.
 
 use crate::classes::all_are_told;
 use crate::harness::{Outcome, PAGEWALK, Place, USAGE};
@@ -87,7 +87,7 @@ fn check(result: &Value, frames: bool) {
     assert_eq!(result["largest_range_pages"].is_u64(), frames);
 }
 
-/// Pages that the largest so many entries map, one entry after the other.
+/// Pages that the largest entries map, cumulatively.
 fn mapped_by(pages: &[u64], entries: &[u64], count: u64) -> u64 {
     let each =
         pages.iter().zip(entries).rev().flat_map(|(&pages, &entries)| (0..entries).map(move |_| pages));
@@ -142,7 +142,7 @@ fn a_process_that_runs_is_read() {
     child.wait().unwrap();
 }
 
-/// Its output and exit code stay its own.
+/// The program's output and exit code stay its own.
 #[test]
 fn a_program_that_is_started_is_read_at_its_exit() {
     let place = Place::new();
@@ -169,7 +169,7 @@ fn a_program_that_is_started_is_read_at_its_exit() {
     assert_eq!(killed.code, 128 + 15);
 }
 
-/// Somebody without rights gets what needs none, is told the rest, and may not look at others' programs.
+/// A user without rights gets what needs none, is told the rest, and may not examine others' programs.
 #[test]
 fn who_may_not_read_frames_is_told_what_is_missing() {
     let place = Place::new();
@@ -194,7 +194,7 @@ fn who_may_not_read_frames_is_told_what_is_missing() {
                 as_nobody(&["contiguity", "--pid", &own]).unwrap().refuses(4, &parts);
             }
         }
-        // Then this is somebody without rights already, and the other tests say what such get.
+        // Then this user has no rights already, and the other tests cover that.
         Err(error) => {
             assert_eq!(error.kind(), std::io::ErrorKind::PermissionDenied, "{error}");
             assert!(!frames_readable(&place));
@@ -219,7 +219,7 @@ fn what_cannot_be_read_is_refused_with_the_choices() {
         .refuses(1, &["no/r.json", "choose another place"]);
     place.run(&["contiguity", "--", "no-such-program"]).refuses(USAGE, &["not found in PATH"]);
     assert!(!place.has("ran"));
-    // An ended process that nobody waited for.
+    // An ended process that was not reaped.
     let mut child = Command::new("true").spawn().unwrap();
     let pid = child.id().to_string();
     while !std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap().contains(") Z ") {

@@ -1,4 +1,4 @@
-//! Data sides: what is wrong in their files or on the command line.
+//! Data sides: errors in their files or on the command line.
 
 use crate::harness::{BAD_INPUT, Place, USAGE};
 use serde_json::Value;
@@ -69,7 +69,7 @@ fn sum(metrics: &Value) -> f64 {
     parts.sum::<f64>() + energy("walks") + energy("range_walks")
 }
 
-/// Whatever is around it, its operations are counted and priced; what changes nothing changes no counter.
+/// In any arrangement, its operations are counted and priced; what changes nothing changes no counter.
 #[test]
 fn data_sides_go_with_everything() {
     let place = Place::with_trace();
@@ -79,7 +79,7 @@ fn data_sides_go_with_everything() {
     let alone = metrics_of(&simulate(&["-m", lite]), lite, None);
     assert!((sum(&alone) / alone["energy_pj.all"].as_f64().unwrap() - 1.0).abs() < 1e-12, "{alone:#}");
     assert!(alone["walks"].as_u64() > Some(0));
-    // Beside whole machines, which are told of as ever.
+    // Next to whole machines, which are reported as ever.
     let both = simulate(&["-m", lite, "-m", "zen4", "--what-if"]);
     let zen4 = simulate(&["-m", "zen4", "--what-if"]);
     assert_eq!(metrics_of(&both, lite, None), alone);
@@ -108,7 +108,7 @@ fn data_sides_go_with_everything() {
         .refuses(USAGE, &["`karakostas_rmm_lite`", "--by-traps", "[walker.mapped]"]);
 }
 
-/// A kernel of its file, address spaces, caches and an array that cores share.
+/// A kernel in its file, address spaces, caches and an array that cores share.
 #[test]
 fn a_data_side_has_what_other_machines_have() {
     let place = Place::with_trace();
@@ -133,7 +133,7 @@ fn a_data_side_has_what_other_machines_have() {
     place.run(&["machines", "check", "./m.toml"]).refuses(BAD_INPUT, &["cost.walk", "[[cache]]", "`memory`"]);
 }
 
-/// A profile has a data side beside its machine, or for itself with its own bounds.
+/// A profile has a data side next to its machine, or alone with its own bounds.
 #[test]
 fn profiles_take_data_sides() {
     let place = Place::new();

@@ -1,8 +1,8 @@
-//! Programs at what the engine cannot do: they are said to be, and figures of a part are no ground for advice.
+//! Programs beyond the engine's abilities: that is reported, and figures of a part are no ground for advice.
 
 use crate::harness::Place;
 
-/// Programs for the widest vectors without asking the processor, as `-march=native` makes them on servers
+/// Programs that use the widest vectors without checking the processor, as `-march=native` makes them on servers
 /// (flintlib/flint, issue 1677; spdk/spdk, issue 2722, with Valgrind's bug 383010).
 #[test]
 fn what_needs_instructions_that_the_engine_lacks_is_told_before_it_runs() {
@@ -16,7 +16,7 @@ fn what_needs_instructions_that_the_engine_lacks_is_told_before_it_runs() {
         .args(["-o", "wide", "wide.c"])
         .status();
     assert!(built.unwrap().success());
-    // On a host without these instructions it dies of them both ways.
+    // On a host without these instructions it crashes either way.
     let mut native = std::process::Command::new("./wide");
     place.settle(&mut native);
     let native = native.output().unwrap();
@@ -49,7 +49,7 @@ fn an_image_that_reaches_the_engine_is_refused_before_it_runs() {
 
 const WIDE: &str = include_str!("../../../capture/tests/programs/wide.c");
 
-/// A stand-in for an engine that fails: what it would write to its log, and its end.
+/// A stand-in for a failing engine: its log, and its end.
 const ENGINE_FAILS: &str = r#"
     #include <fcntl.h>
     #include <signal.h>
@@ -144,7 +144,7 @@ fn a_limit_of_threads_is_the_users_to_raise() {
         .refuses(2, &["--max-threads", "a whole number from 4 to"]);
 }
 
-/// What the engine adds to an environment is nobody's business, nor are its descriptors: `env`, socket activation.
+/// Neither the engine's additions to the environment nor its descriptors are visible: `env`, socket activation.
 #[test]
 fn a_program_sees_its_own_environment_and_descriptors() {
     let place = Place::new();

@@ -52,7 +52,7 @@ refill_cycles = 30
 l2_hit = 0
 "#;
 
-/// A result without what differs between two runs of one program: process ids, and our own command line.
+/// A result without what differs between two runs of a program: process ids, and our own command line.
 fn comparable(mut result: Value) -> Value {
     result["tool"]["command_line"] = Value::Null;
     for process in result["processes"].as_array_mut().expect("a list of processes") {
@@ -62,7 +62,7 @@ fn comparable(mut result: Value) -> Value {
     result
 }
 
-/// Records and profiles `program`, and compares everything that the two say.
+/// Records and profiles `program`, and compares all results.
 fn assert_trace_equals_profile(place: &Place, options: &[&str], program: &[&str]) -> Value {
     place.good(&joined(&[&["profile", "-q", "-o", "online.json"], options, &["--"], program]));
     place.good(&joined(&[&["record", "-q", "-o", "t.pwt", "--"], program]));
@@ -76,7 +76,7 @@ fn assert_trace_equals_profile(place: &Place, options: &[&str], program: &[&str]
 fn a_trace_gives_what_profile_gave() {
     let place = Place::new();
     let work = place.compile("work", WORK);
-    // A machine of a size that the program's pages do not fit, whatever the host is.
+    // A machine size that the program's pages exceed, whatever the host.
     let result = assert_trace_equals_profile(&place, &["-m", "golden_cove"], &[&work]);
     assert!(metric(&result, "walks") > 100_000, "{}", metric(&result, "walks"));
     let alternatives = result["processes"][0]["what_if"].as_array().unwrap();
@@ -114,7 +114,7 @@ fn machines_together_count_as_each_alone() {
         );
         assert_eq!(alone["processes"][0]["what_if"], Value::Array(vec![]));
     }
-    // Which machine is first decides whose mappings' walks are told.
+    // The first machine determines whose mappings' walks are shown.
     let other = place.good(&["simulate", "--json", "-m", "skylake_sp", "-m", "zen4", "t.pwt"]).json();
     assert_eq!(other["machines"][1], result["machines"][0]);
     // Their names tell results apart.
@@ -140,7 +140,7 @@ fn the_same_input_gives_the_same_bytes() {
     assert_same(&comparable(place.json("b.json")), &comparable(place.json("c.json")), "twice the same");
 }
 
-/// Each way to name a part of the run: online, while recording, and when the trace is read.
+/// Each way to select a part of the run: online, while recording, and when reading the trace.
 #[test]
 fn a_region_is_the_same_online_and_in_a_trace() {
     let place = Place::new();
@@ -232,7 +232,7 @@ fn processes_in_turns_cost_what_they_cost_alone_but_for_switches() {
     assert!(walks("identifiers") < walks("flush"));
 }
 
-/// The ring's token is passed in the order of the traces: each visit is a turn, and so is what comes before the first.
+/// The ring's token is passed in the order of the traces: each visit is a turn, and so is what precedes the first.
 #[test]
 fn turns_end_where_processes_wait_for_the_token() {
     let place = Place::new();
@@ -305,7 +305,7 @@ fn structures_add_to_what_programs_do() {
     }
 }
 
-/// What the row says of global pages is what the option does, and the other way round.
+/// The row about global pages shows what the option does, and vice versa.
 #[test]
 fn processes_of_one_program_share_global_pages() {
     let place = Place::new();
@@ -334,7 +334,7 @@ fn processes_of_one_program_share_global_pages() {
     }
 }
 
-/// On a machine whose TLB holds no huge page the kernel gives none, whichever way the machine is simulated.
+/// On a machine whose TLB holds no huge page the kernel gives none, in every way of simulating it.
 #[test]
 fn a_machine_without_huge_pages_is_given_none() {
     let place = Place::new();

@@ -11,7 +11,7 @@ fn fixtures() -> PathBuf {
 }
 
 /// Simulates a fixture on the example machine and on Golden Cove, and compares all counts with the golden.
-/// Gives the result on the example machine.
+/// Returns the result on the example machine.
 fn check(name: &str) -> Value {
     let place = Place::new();
     place.write("example.toml", EXAMPLE_MACHINE);

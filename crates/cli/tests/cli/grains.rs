@@ -1,4 +1,4 @@
-//! Recordings of pages alone count what those of whole addresses count, wherever lines of caches do not matter.
+//! Recordings of pages count the same as those of whole addresses, wherever cache lines do not matter.
 
 use crate::harness::{BAD_INPUT, EXAMPLE_MACHINE, Place, assert_same};
 

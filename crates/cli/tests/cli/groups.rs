@@ -1,4 +1,4 @@
-//! Parts of a run that have counters of their own: they add up in every arrangement, and the report shows them.
+//! The parts of a run with counters of their own add up in every arrangement, and the report shows them.
 
 use crate::harness::{BAD_INPUT, Place, joined};
 use pagewalk::report::groups::{DIVISIONS, DivisionTotal, PROCESSES};
@@ -27,7 +27,7 @@ const TWO_THREADS: &str = r#"
     }
 "#;
 
-/// What the groups of this kind have of a metric, by their names.
+/// A metric of each group of this kind, by name.
 fn groups(process: &ProcessResult, kind: &str, metric: &str) -> Vec<(String, u64)> {
     let groups = process.attribution.groups.iter().filter(|group| group.kind == kind);
     groups.map(|group| (group.name.clone(), count(&group.metrics, metric).expect("a count"))).collect()
@@ -59,7 +59,7 @@ fn add_up(result: &RunResult) -> Vec<&str> {
             let metric = find(name).unwrap_or_else(|| panic!("`{name}` is not registered"));
             assert_eq!(metric.adds, Aggregation::Sum, "{name}");
             let is_measured = metric.class == Class::Measured;
-            // What programs are measured by is told of them alone.
+            // The measure of programs is reported only for them.
             let groups = division.groups(process).filter(|(kind, _)| !(is_measured && kind.beside_programs));
             let sum: u64 = groups.filter_map(|(_, group)| count(&group.metrics, name)).sum();
             let whole = match division.whole {
@@ -147,12 +147,12 @@ fn the_report_shows_threads_hottest_first() {
     assert_eq!(rows, names, "{table}");
     let page = String::from_utf8(place.read("r.html")).expect("text");
     assert!(page.contains("<section id=\"threads\"><h2>Walks by thread</h2>"));
-    // A program of one thread has nothing to tell.
+    // A program of one thread has no groups.
     let one = place.good(&["profile", "-q", "--json", "--", "/bin/true"]).json();
     assert!(one["processes"][0]["attribution"]["groups"].is_null());
 }
 
-/// Results that an older version saved are read, alone and beside others.
+/// Results saved by an older version are readable, alone and with others.
 #[test]
 fn results_of_version_1_make_the_same_page() {
     let place = Place::with_trace();

@@ -1,4 +1,4 @@
-//! What the tests share: a folder of their own, programs to run in it, and the command's outcome.
+//! Shared by the tests: a folder for each, programs to run in it, and the command's outcome.
 
 use pagewalk::capture::engine::{Engine, Options};
 use pagewalk::report::kinds::Kind;
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 /// The command under test.
 pub const PAGEWALK: &str = env!("CARGO_BIN_EXE_pagewalk");
-/// Where it finds Valgrind, and traced programs theirs.
+/// The PATH of the command, to find Valgrind, and of traced programs.
 pub const SEARCH_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// Exit code of wrong arguments.
@@ -61,7 +61,7 @@ pub fn engine() -> Engine {
     Engine::prepare(&Options { cache, ..Options::default() }).expect("the engine builds on this host")
 }
 
-/// A folder of one test, where its commands run, and a variable of their environment.
+/// A folder of one test, where its commands run, with an environment variable for them.
 pub struct Place(TempDir, Option<&'static str>);
 
 impl Place {
@@ -69,7 +69,7 @@ impl Place {
         Place(tempfile::tempdir().expect("the temporary folder is writable"), None)
     }
 
-    /// A place where programs begin, and lie in memory, as under Valgrind's own tools, to be compared with those.
+    /// A place where programs start, and lie in memory, as under Valgrind's own tools, for comparison with these.
     pub fn of_valgrind() -> Place {
         Place(Place::new().0, Some("PAGEWALK_IMAGE_OF_VALGRIND"))
     }
@@ -115,7 +115,7 @@ impl Place {
         value
     }
 
-    /// Compiles a C program without shared libraries; gives its path for a command line.
+    /// Compiles a C program without shared libraries; returns its path for a command line.
     pub fn compile(&self, name: &str, source: &str) -> String {
         let file = self.write(&format!("{name}.c"), source);
         let include = concat!(env!("CARGO_MANIFEST_DIR"), "/../capture/engines/valgrind/include");
@@ -129,8 +129,8 @@ impl Place {
         format!("./{name}")
     }
 
-    /// The command in this folder, with an environment that is the same everywhere. Signals that the tests ignore, as
-    /// in the background of a shell, it would ignore as well: it is to begin with none.
+    /// The command in this folder, with a fixed environment. It would inherit ignored signals from the tests, as in a
+    /// shell's background: it starts with none.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new("/usr/bin/env");
         command.arg("--default-signal").arg(PAGEWALK).args(arguments);
@@ -158,7 +158,7 @@ impl Place {
     }
 }
 
-/// Lines that depend on whether the library knows this host, and on whether an engine was built before.
+/// Lines that depend on whether the library knows this host, and on whether an engine was already built.
 const BY_CHANCE: [&str; 2] =
     ["pagewalk: this host's CPU is not in the library", "pagewalk: building the capture engine"];
 
@@ -181,7 +181,7 @@ impl Outcome {
         Outcome { code, stdout: String::from_utf8_lossy(&output.stdout).into_owned(), stderr }
     }
 
-    /// What was printed, which fits the schema that it names.
+    /// The printed JSON, which fits the schema that it names.
     #[track_caller]
     pub fn json(&self) -> Value {
         let value =
@@ -190,7 +190,7 @@ impl Outcome {
         value
     }
 
-    /// Expects this exit code, and one message that holds all of `parts`.
+    /// Expects this exit code, and one message that contains all of `parts`.
     #[track_caller]
     pub fn refuses(&self, code: i32, parts: &[&str]) {
         assert_eq!(self.code, code, "{}", self.stderr);
@@ -202,7 +202,7 @@ impl Outcome {
         assert!(messages == 1 || clap, "{messages} messages: {}", self.stderr);
     }
 
-    /// Expects that the damage of a file is told: as a message, or among what `trace info` prints.
+    /// Expects that a file's damage is reported: in a message, or in the output of `trace info`.
     #[track_caller]
     pub fn tells_damage(&self, parts: &[&str]) {
         assert_eq!(self.code, 3, "{}{}", self.stdout, self.stderr);
@@ -220,7 +220,7 @@ impl Outcome {
 /// Kinds of results that have no type yet.
 const WITHOUT_TYPE: [&str; 2] = ["pagewalk.trace-info/1", "pagewalk.verify-history/1"];
 
-/// Expects a result to be as the schema says that `pagewalk schema` prints of its kind.
+/// Expects a result to match the schema that `pagewalk schema` prints for its kind.
 #[track_caller]
 pub fn check_schema(result: &Value) {
     let Some(name) = result["schema"].as_str() else { return };
@@ -234,7 +234,7 @@ pub fn check_schema(result: &Value) {
     assert!(wrong.is_empty(), "{name}: {}", wrong.join("\n"));
 }
 
-/// Two results, or parts of them, are equal; if not, says where they differ rather than print both.
+/// Expects two results, or parts of them, to be equal; prints only where they differ.
 #[track_caller]
 pub fn assert_same(left: &Value, right: &Value, context: &str) {
     let mut differences = Vec::new();

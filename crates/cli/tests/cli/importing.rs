@@ -1,4 +1,4 @@
-//! Other tools' files become traces that count what was worked out by hand.
+//! Other tools' files become traces whose counts were computed by hand.
 
 use crate::harness::{BAD_INPUT, Place, USAGE, metric};
 
@@ -20,8 +20,7 @@ fn rounds(pages: u64) -> String {
 fn din_text_counts_as_by_hand() {
     let place = Place::new();
     place.write("one.toml", ONE_ARRAY);
-    // Sixteen entries hold sixteen pages: each is missed once. Of seventeen, least recently used throws each one out
-    // before its next turn.
+    // Sixteen entries hold sixteen pages: each is missed once. Of seventeen, LRU evicts each one before its next turn.
     for (pages, misses) in [(16, 16), (17, 340)] {
         place.write("t.din", format!("{}3 0\n4 0\n", rounds(pages)));
         for format in [&["--from", "din"][..], &[]] {
@@ -40,7 +39,7 @@ fn din_text_counts_as_by_hand() {
     }
 }
 
-/// Sixteen entries for data and as many for fetches, any page in any.
+/// A fully associative array of sixteen entries each for data and fetches.
 const ONE_ARRAY: &str = "schema = 1
 name = \"one\"
 

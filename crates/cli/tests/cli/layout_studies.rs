@@ -1,4 +1,4 @@
-//! Studies of layouts: cells are what single commands find, plans are files that they take, mistakes are named.
+//! Studies of layouts: cells equal single commands, plans are files that these accept, mistakes are named.
 
 use crate::harness::{BAD_INPUT, Place, metric};
 use serde_json::Value;
@@ -72,7 +72,7 @@ least = 1
 on = "average"
 "#;
 
-/// A program whose own memory is where plans usually place libraries.
+/// A program whose own memory lies where plans usually place libraries.
 const IN_THE_WAY: &str = "
 #include <sys/mman.h>
 int main(void) {
@@ -193,7 +193,7 @@ fn units_and_plans_are_kept_and_equal_on_any_number_of_threads() {
     assert!(left.contains("t: 25 of 28 done before, to do: 3"), "{left}");
 }
 
-/// Layouts and comparisons of one stream alone are left out with it.
+/// Layouts and comparisons that name a single stream are left out with it.
 #[test]
 fn a_study_can_be_of_other_traces() {
     let place = with_traces();

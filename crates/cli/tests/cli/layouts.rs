@@ -1,9 +1,9 @@
-//! Streams whose libraries lie elsewhere.
+//! Streams with moved libraries.
 
 use crate::harness::{BAD_INPUT, Place, USAGE, metric};
 use serde_json::Value;
 
-/// A place with `t.pwt`, of a program with libraries; the first mapping of its C library.
+/// A place with `t.pwt` of a program with libraries; returns the first mapping of its C library.
 fn with_library() -> (Place, Library) {
     let place = Place::new();
     place.good(&["record", "-q", "-o", "t.pwt", "--", "ls", "/usr"]);
@@ -201,7 +201,7 @@ fn analyses_that_cannot_be_are_refused() {
     assert!(analyze(&[]).stdout.contains("konireddygari_u512"));
 }
 
-/// The plan that is written, simulated by itself, walks as often as it said; nothing is worse than as recorded.
+/// The written plan, simulated by itself, walks as often as stated; nothing is worse than as recorded.
 #[test]
 fn planned_walks_are_those_that_simulation_finds() {
     let (place, _) = with_library();

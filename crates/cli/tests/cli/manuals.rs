@@ -1,7 +1,8 @@
-//! The commands that README and tutorial print are run, one after the other, and what they print is compared.
+//! Runs the commands printed in README and tutorial one after the other, and compares the output.
 //!
-//! A block of ```` ```console ```` has commands behind `$ ` and below each what it prints, on both outputs.
-//! `…` on a line of its own stands for what is left out. Figures differ from host to host, and so where lines are
+//! A block of ```` ```console ```` has commands after `$ `, each followed by what it prints on both outputs. `…` on a
+//! line of its own stands for omitted output. Figures and line breaks vary between hosts: only words are compared,
+//! without figures.
 //! broken: words are compared, without figures.
 
 use crate::harness::{PAGEWALK, Place};
@@ -10,13 +11,13 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What a host prints that could not measure that huge pages pay. The pages go on with the plan.
+/// The output of a host on which huge pages do not measurably pay. The pages go on with the plan.
 const NOTHING_PAYS: &str = "Do nothing";
 
-/// Exit code of a plan that did not take effect, as where memory is fragmented.
+/// The exit code of a plan without effect, for example with fragmented memory.
 const NOT_IN_EFFECT: i32 = 5;
 
-/// A command of a page, and what the page says that it prints.
+/// A command of a page, and its documented output.
 struct Step<'a> {
     command: &'a str,
     printed: Vec<&'a str>,
@@ -46,7 +47,7 @@ fn words(text: &str) -> Vec<String> {
     words.filter(is_word).map(|word| word.chars().filter(|c| !c.is_ascii_digit()).collect()).collect()
 }
 
-/// Expects what a page says among what is printed, in its order.
+/// Expects the documented words among the printed ones, in order.
 fn compare(page: &Path, step: &Step<'_>, printed: &str) {
     let all = words(printed);
     let mut rest = &all[..];
@@ -75,7 +76,7 @@ fn follow(page: &str) {
     let steps = steps(&text);
     let mode = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
     if !mode.contains("[madvise]") {
-        // What is printed, and what a plan brings, is another thing in other modes.
+        // In other modes, the output and a plan's effect differ.
         skip(Need::HugePages, format!("{page} was written under THP `madvise`, and this host says {mode}"));
         return;
     }

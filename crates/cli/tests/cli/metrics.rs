@@ -1,19 +1,19 @@
-//! Every metric that a run emits is registered (the schema says so, to which the harness holds all results), and every
-//! registered one is emitted by some run.
+//! Every metric of a run is registered (the harness checks results against the schema), and every registered metric
+//! occurs in some run.
 
 use crate::harness::{EXAMPLE_MACHINE, Place};
 use pagewalk::report::metrics::{CHAPTERS, all, find, page};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// Metrics that no run here has, and where they are from.
+/// Metrics that no run here has, with their origin.
 const ELSEWHERE: &[(&str, &str)] = &[
     ("spin_instructions", "profile of a program that waits by spinning: cases.rs"),
     ("misses", "the table of a study: crates/report/tests/sweep.rs"),
     ("kernel.promotions.{size}", "simulate of a program under a kernel that builds superpages: offline.rs"),
 ];
 
-/// The chapter of studies of layouts: `crates/sweep/src/moved_streams.rs` holds them to the registry.
+/// The chapter of layout studies: `crates/sweep/src/moved_streams.rs` checks it against the registry.
 const OF_LAYOUTS: &str = "Sets of the last level";
 
 /// A machine with prefetching, a walker of two dimensions and a cache of memory.
@@ -28,7 +28,7 @@ fn virtual_machine() -> String {
         + cache
 }
 
-/// Runs that have, all together, every metric but those from elsewhere.
+/// Runs that together have every metric except those from elsewhere.
 const RUNS: &[&[&str]] = &[
     &["-m", "golden_cove", "-m", "romer_1998", "-m", "./virtual.toml"],
     &["-m", "mips_r2000", "-m", "mips_r4000"],

@@ -1,10 +1,10 @@
-//! What functions are called, whatever becomes of their code and of its file.
+//! Names of functions, whatever becomes of their code and of its file.
 
 use crate::harness::{Place, text};
 use std::process::Command;
 
 const MOVED: &str = include_str!("../programs/moved.c");
-/// A program that walks in a function without a name of its own, behind a routine that states no size.
+/// A program that walks in a function without a name, after a routine without a size.
 const HIDDEN: [(&str, &str); 3] = [
     ("1.s", include_str!("../../../symbols/tests/objects/programs/label.s")),
     ("2.c", include_str!("../../../symbols/tests/objects/programs/hidden.c")),
@@ -58,7 +58,7 @@ fn functions_without_names_have_none_and_the_report_says_why() {
     assert!(printed.contains("stripped: no names of functions are in that file"), "{printed}");
 }
 
-/// Asks for memory in three ways: at once, by pieces of the heap, and from the kernel.
+/// Requests memory in three ways: at once, by pieces of the heap, and from the kernel.
 const MAKERS: &str = r#"
     #include <stdio.h>
     #include <stdlib.h>

@@ -1,5 +1,5 @@
-//! The policy that knows the future on the command line: it reads a trace again and again, and its result stands among
-//! those of kernels that decide while the stream runs.
+//! The policy that knows the future, on the command line: it rereads a trace, and its result appears with those of
+//! kernels that decide as the stream runs.
 
 use crate::harness::{BAD_INPUT, Place, USAGE, joined};
 use serde_json::Value;
@@ -54,7 +54,7 @@ fn superpages_are_chosen_beside_kernels_that_do_not_know_the_future() {
     assert!(cost(2) < cost(1));
     let page = String::from_utf8(place.read("r.html")).expect("text");
     assert!(text.contains(OFFLINE) && page.contains(OFFLINE), "{text}");
-    // The others are what they are without it, and studies find the same.
+    // The others are unchanged by it, and studies find the same.
     let without = place.good(&joined(&[&command, &["--os", "asap", "--json"]])).json();
     assert_eq!(rows(&without)[1], all[3]);
     let os = "[[os]]\npolicy = \"offline\"\nbuild_cycles_per_kib = 30\nmax_page = \"64K\"\n";

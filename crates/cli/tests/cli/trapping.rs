@@ -1,4 +1,4 @@
-//! `pagewalk trap`: misses by page faults, against the Valgrind engine's references; refusals; what it prints.
+//! `pagewalk trap`: misses by page faults, compared with the Valgrind engine's references; refusals; output.
 
 use crate::classes::all_are_told;
 use crate::harness::{Outcome, PAGEWALK, Place, USAGE, text};
@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// Whether this host lets faults be served. Where it does not, that is what is tested: the refusal.
+/// Whether this host permits serving faults. If not, the refusal is tested.
 fn host_can(place: &Place) -> bool {
     let findings = place.good(&["doctor", "--json"]).json();
     let all = findings["findings"].as_array().expect("a list");
@@ -30,7 +30,7 @@ fn trapped(place: &Place, options: &[&str], program: &[&str]) -> Value {
         .unwrap_or_else(|error| panic!("{error} in {}", outcome.stdout))
 }
 
-/// A fully associative FIFO array of pages, in the plainest way, and the memory that it sees.
+/// A simple fully associative FIFO array of pages, with the memory that it sees.
 #[derive(Default)]
 struct Fifo {
     pages: VecDeque<u64>,
@@ -77,7 +77,7 @@ impl Fifo {
     }
 }
 
-/// Misses of data references to private writable memory, as the Valgrind engine records them.
+/// Misses of data references to private writable memory, from the Valgrind engine's recording.
 fn recorded_misses(place: &Place, program: &str, entries: usize) -> u64 {
     place.good(&["record", "-q", "-o", "t.pwt", "--", program]);
     let dump = place.good(&["trace", "dump", "t.pwt"]).stdout;
@@ -96,8 +96,8 @@ fn recorded_misses(place: &Place, program: &str, entries: usize) -> u64 {
     fifo.misses
 }
 
-/// No library, no initial stack, no constants: every data reference is to memory that is taken over, and none is a
-/// system call's. Heap, mappings, a deep stack and moves of memory; strides, random visits and recursion.
+/// No library, no initial stack, no constants: every data reference is to taken-over memory, and none is a system
+/// call's. Heap, mappings, a deep stack and moved memory; strides, random visits and recursion.
 const FREESTANDING: &str = r#"
 typedef unsigned long u64;
 char stack[1 << 20] __attribute__((aligned(4096)));
@@ -170,7 +170,7 @@ fn a_program_by_itself_misses_exactly_as_the_engine_says() {
     }
 }
 
-/// With a library: the loader's work and system calls are seen by one side only, and string functions are chosen for
+/// With a library: only one side sees the loader's work and system calls, and the string functions are chosen for
 /// different processors.
 #[test]
 fn a_program_with_a_library_misses_nearly_so_often() {
@@ -230,14 +230,14 @@ fn output_and_exit_code_are_the_programs() {
     assert_eq!(result["images"][0]["not_followed"], Value::Null);
     let outcome = place.run(&["trap", "-q", "--", "sh", "-c", "kill -KILL $$"]);
     assert_eq!(outcome.code, 128 + 9);
-    // What it reads from a file is read again by the run that counts.
+    // The counted run reads again what was read from a file.
     place.write("input", "read twice\n");
     let mut command = place.command(&["trap", "--native", "--", "cat"]);
     command.stdin(std::fs::File::open(place.path("input")).unwrap());
     assert_eq!(Outcome::of(command.output().unwrap()).stdout, "read twice\n");
 }
 
-/// Three files of pagewalk's for each process. What the program itself may open is as the user has it.
+/// Each process takes three of pagewalk's files. The program's own limit is the user's.
 #[test]
 fn many_processes_are_followed_whatever_the_limit_on_open_files() {
     let place = Place::new();
@@ -275,7 +275,7 @@ fn machines_that_look_at_hits_are_refused_with_the_choices() {
     assert!(!place.has("ran"));
 }
 
-/// As somebody whom the kernel does not let serve its own faults.
+/// As a user whom the kernel does not permit to serve faults.
 #[test]
 fn who_may_not_is_told_what_would_allow_it() {
     const NOBODY: u32 = 65534;

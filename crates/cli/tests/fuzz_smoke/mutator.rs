@@ -1,14 +1,14 @@
 //! A small deterministic mutator: the usual ways to damage a file.
 
-/// Makes inputs from seeds; the same ones each time.
+/// Makes inputs from seeds, deterministically.
 pub struct Mutator<'a> {
     seeds: &'a [Vec<u8>],
     state: u64,
 }
 
-/// Bytes that sit on the edges of integers.
+/// Bytes at the boundaries of integers.
 const EDGES: [u8; 6] = [0, 1, 0x7f, 0x80, 0xfe, 0xff];
-/// Pieces of text that parsers care about.
+/// Text that matters to parsers.
 const TOKENS: [&str; 8] = ["\n", "\"", "-1", "18446744073709551616", "[[", "]]", " = ", "\u{fffd}"];
 
 impl<'a> Mutator<'a> {

@@ -1,7 +1,7 @@
-//! The graph as Callgrind's tools read it.
+//! Writes the graph for Callgrind's tools.
 //!
-//! The format has no pages. A page stands in the place of a source file, named by its file and its place there, so
-//! that `callgrind_annotate` and KCachegrind can group functions by page; objects and functions are what they are.
+//! The format has no pages. A page takes the place of a source file, named by file and offset, so that
+//! `callgrind_annotate` and KCachegrind can group functions by page; objects and functions are themselves.
 //!
 //! Source: "Callgrind Format Specification", version 1, Valgrind manual.
 
@@ -9,7 +9,7 @@ use super::graph::{Call, CallGraph, Node};
 use std::fmt::Write;
 
 impl CallGraph {
-    /// The graph in Callgrind's format, for the command `command`; `name` gives the function of a byte of a file.
+    /// The graph in Callgrind's format, for the command `command`; `name` returns the function at a file offset.
     pub fn to_callgrind(&self, command: &str, name: impl FnMut(&str, u64) -> Option<String>) -> String {
         let (nodes, calls) = self.by_functions(name);
         let mut out = String::from("# callgrind format\nversion: 1\ncreator: pagewalk\n");

@@ -1,6 +1,6 @@
-//! The graph itself: by pages, and by functions on pages.
+//! The graph by pages, and by functions on pages.
 
-use super::{Edge, Known, Part};
+use super::{BlockState, Edge, Part};
 use crate::objects::{OwnerId, Owners};
 use pagewalk_units::{PAGE_BYTES, Vpn};
 use std::collections::BTreeMap;
@@ -10,11 +10,11 @@ use std::collections::BTreeMap;
 pub struct CodePage {
     /// The page.
     pub page: Vpn,
-    /// Whose code it holds.
+    /// The owner of its code.
     pub owner: OwnerId,
-    /// The place of its first byte in its owner's file, if it came from there.
+    /// The offset of its first byte in the owner's file, if it came from there.
     pub file_offset: Option<u64>,
-    /// Instructions executed that begin there.
+    /// Executed instructions that begin there.
     pub instructions: u64,
 }
 
@@ -23,7 +23,7 @@ pub struct CodePage {
 pub struct Call {
     /// Index of the calling page or node.
     pub caller: usize,
-    /// Index of the one called.
+    /// Index of the called page or node.
     pub callee: usize,
     /// How often.
     pub calls: u64,
@@ -31,31 +31,31 @@ pub struct Call {
     pub instructions: u64,
 }
 
-/// A function, as far as it lies on one page.
+/// The part of a function on one page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
     /// Index of its page.
     pub page: usize,
-    /// Its name, where that is known.
+    /// Its name, if known.
     pub function: Option<String>,
     /// Instructions executed.
     pub instructions: u64,
 }
 
-/// Who calls whom.
+/// The call graph.
 #[derive(Clone, Debug)]
 pub struct CallGraph {
-    /// Whose the code is.
+    /// The owners of code.
     pub owners: Owners,
-    /// Pages with code that ran, by number, then by owner.
+    /// Pages with executed code, by number, then by owner.
     pub pages: Vec<CodePage>,
-    /// Calls between pages, by caller, then by callee; of a page to itself too.
+    /// Calls between pages, by caller, then by callee; including calls within a page.
     pub calls: Vec<Call>,
     parts: Vec<CountedPart>,
     edges: Vec<PartCall>,
 }
 
-/// Code of one block on one page.
+/// A block's code on one page.
 #[derive(Clone, Copy, Debug)]
 struct CountedPart {
     page: usize,
@@ -73,13 +73,13 @@ struct PartCall {
 }
 
 impl CallGraph {
-    pub(super) fn new(owners: Owners, blocks: &[Known], parts: &[Part], edges: &[Edge]) -> CallGraph {
+    pub(super) fn new(owners: Owners, blocks: &[BlockState], parts: &[Part], edges: &[Edge]) -> CallGraph {
         let key = |part: &Part| (part.start.vpn(), part.owner);
         let mut numbers: BTreeMap<(Vpn, OwnerId), usize> = parts.iter().map(|part| (key(part), 0)).collect();
         numbers.values_mut().zip(0..).for_each(|(number, n)| *number = n);
         let page = |(&(page, owner), _)| CodePage { page, owner, file_offset: None, instructions: 0 };
         let mut pages: Vec<CodePage> = numbers.iter().map(page).collect();
-        // By block: its first part and its last.
+        // By block: its first and its last part.
         let mut ends = vec![(usize::MAX, usize::MAX); blocks.len()];
         let counted = |(index, part): (usize, &Part)| {
             let end = &mut ends[part.block as usize];
@@ -98,7 +98,7 @@ impl CallGraph {
             calls: edge.calls,
             instructions: edge.instructions,
         };
-        // Blocks without code call nobody, and nobody calls them.
+        // Blocks without code take no part in calls.
         let edges: Vec<PartCall> = edges
             .iter()
             .map(call)
@@ -117,8 +117,7 @@ impl CallGraph {
         self.pages.iter().map(|page| page.instructions).sum()
     }
 
-    /// The graph by functions: `name` gives the function of a byte of a file. What it does not know is one node of
-    /// its page.
+    /// The graph by functions: `name` returns the function at a file offset. Unnamed code is one node per page.
     pub fn by_functions(&self, mut name: impl FnMut(&str, u64) -> Option<String>) -> (Vec<Node>, Vec<Call>) {
         let keys: Vec<(usize, Option<String>)> = self
             .parts
@@ -149,7 +148,7 @@ impl CallGraph {
     }
 }
 
-/// Calls between the same two made one, in order.
+/// Joins calls between the same two, in order.
 fn joined(calls: impl Iterator<Item = PartCall>) -> Vec<Call> {
     let mut all: BTreeMap<(usize, usize), (u64, u64)> = BTreeMap::new();
     for call in calls {

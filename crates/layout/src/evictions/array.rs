@@ -1,9 +1,9 @@
 //! One array and its twin, reference by reference.
 
-use super::fetches::{FetchTable, Step};
+use super::fetches::{FetchStep, FetchTable};
 use super::rows::{Pair, Rows};
-use super::twin::{Twin, Use};
-use super::{ArraySpec, History, Misses, PageHistory, Side};
+use super::twin::{Twin, TwinPage};
+use super::{ArrayHistory, ArraySpec, Misses, PageHistory, Side};
 use crate::objects::{OwnerId, Owners};
 use pagewalk_setassoc::SetIndex;
 use pagewalk_trace::{Batch, Ref};
@@ -14,46 +14,46 @@ use std::ops::Range;
 /// Marks an empty way; no page has this number.
 const EMPTY: u64 = u64::MAX;
 
-/// What only misses look at.
+/// Page data used only by misses.
 #[derive(Clone, Copy, Debug)]
-struct Past {
+struct MissState {
     vpn: u64,
     owner: OwnerId,
     file_offset: Option<u64>,
-    /// Whether no array could hold it: it was never referenced, or not since its mapping changed.
+    /// Whether no array could hold it: not referenced yet, or not since its mapping changed.
     fresh: bool,
     misses: [u64; 2],
     evicted: u64,
     was_evicted: u64,
 }
 
-/// A page in a way, and what brought it.
+/// A page in a way, and the side that brought it.
 #[derive(Clone, Copy, Debug)]
-struct Held {
+struct WayContent {
     page: u32,
     side: Side,
 }
 
-/// An array that is watched.
-pub(super) struct Watched {
+/// A watched array.
+pub(super) struct WatchedArray {
     spec: ArraySpec,
     ways: usize,
-    /// The lowest bits of a page's number that are its set, where nothing else is.
+    /// Mask of the page number's low bits, if these alone select the set.
     mask: Option<u64>,
-    /// Page numbers, set by set, the one used last first.
+    /// Page numbers by set, most recently used first.
     keys: Vec<u64>,
-    /// What is in each way of `keys`.
-    held: Vec<Held>,
-    /// Counts references that are not of the same page as the one before.
+    /// The content of each way of `keys`.
+    held: Vec<WayContent>,
+    /// Counts references to a page other than the previous one.
     clock: u64,
     twin: Twin,
-    /// By page, what hits write.
-    uses: Vec<Use>,
-    /// By page, the rest.
-    past: Vec<Past>,
-    /// The page of each number that is mapped as it was at its last reference.
+    /// By page: data written by hits.
+    uses: Vec<TwinPage>,
+    /// By page: the rest.
+    past: Vec<MissState>,
+    /// By page number: the page, if its mapping has not changed since its last reference.
     live: FxHashMap<u64, u32>,
-    /// All pages ever.
+    /// All pages so far.
     all: FxHashMap<(u64, OwnerId), u32>,
     misses: Misses,
     misses_by_set: Vec<u64>,
@@ -66,18 +66,18 @@ pub(super) struct Watched {
 struct Reference {
     vpn: u64,
     side: Side,
-    /// The byte fetched, loaded or stored.
+    /// The address fetched, loaded or stored.
     address: u64,
 }
 
-impl Watched {
-    pub fn new(spec: ArraySpec, rows: usize) -> Watched {
+impl WatchedArray {
+    pub fn new(spec: ArraySpec, rows: usize) -> WatchedArray {
         let geometry = spec.geometry;
-        Watched {
+        WatchedArray {
             ways: geometry.ways(),
             mask: (spec.index == SetIndex::Modulo).then(|| geometry.sets() as u64 - 1),
             keys: vec![EMPTY; geometry.entries()],
-            held: vec![Held { page: 0, side: Side::Fetch }; geometry.entries()],
+            held: vec![WayContent { page: 0, side: Side::Fetch }; geometry.entries()],
             clock: 0,
             twin: Twin::new(geometry.entries()),
             uses: Vec::new(),
@@ -92,7 +92,7 @@ impl Watched {
         }
     }
 
-    /// Takes the references of a batch that the array serves.
+    /// Processes the references of a batch that the array serves.
     pub fn batch(&mut self, batch: &Batch<'_>, fetches: &FetchTable, owners: &Owners) {
         if !self.spec.fetches {
             return self.data(batch, 0..batch.refs.len(), owners);
@@ -115,7 +115,7 @@ impl Watched {
     }
 
     #[inline(always)]
-    fn fetch(&mut self, step: &Step, owners: &Owners) {
+    fn fetch(&mut self, step: &FetchStep, owners: &Owners) {
         let reference = Reference { vpn: step.vpn, side: Side::Fetch, address: step.address };
         self.refer(reference, step.count.into(), owners);
     }
@@ -135,7 +135,7 @@ impl Watched {
         }
     }
 
-    /// References a page `count` times in a row; with 0, again after references that are counted already.
+    /// References a page `count` times in a row; with 0, again after references that were counted already.
     #[inline(always)]
     fn refer(&mut self, reference: Reference, count: u64, owners: &Owners) {
         let set = self.set_of(reference.vpn);
@@ -162,14 +162,14 @@ impl Watched {
         }
     }
 
-    /// A hit that the twin misses.
+    /// A hit that misses in the twin.
     #[cold]
     fn spare(&mut self, page: u32) {
         self.misses.spared += 1;
         self.twin.take(page, &mut self.uses);
     }
 
-    /// Not the page used last in its set: finds it there, or takes it in. It is the one used last after that.
+    /// A reference to a page other than the set's most recent: finds it, or inserts it. It becomes the most recent.
     fn search(&mut self, set: usize, reference: Reference, owners: &Owners) -> u32 {
         let ways = set * self.ways..(set + 1) * self.ways;
         let (keys, held) = (&mut self.keys[ways.clone()], &mut self.held[ways]);
@@ -202,12 +202,12 @@ impl Watched {
         }
         let ways = set * self.ways..(set + 1) * self.ways;
         let (keys, held) = (&mut self.keys[ways.clone()], &mut self.held[ways]);
-        // Empty ways are the last.
+        // Empty ways are last.
         let (key, victim) = (keys[self.ways - 1], held[self.ways - 1]);
         keys.rotate_right(1);
         held.rotate_right(1);
         keys[0] = vpn;
-        held[0] = Held { page, side };
+        held[0] = WayContent { page, side };
         if key != EMPTY {
             self.past[page as usize].evicted += 1;
             self.past[victim.page as usize].was_evicted += 1;
@@ -223,7 +223,7 @@ impl Watched {
         page
     }
 
-    /// The page of this number, which is not in the array.
+    /// The page of a number that is not in the array.
     fn page(&mut self, vpn: u64, owners: &Owners) -> u32 {
         if let Some(&page) = self.live.get(&vpn) {
             return page;
@@ -234,14 +234,14 @@ impl Watched {
         if page == new {
             let file_offset = owners.file_offset(vpn << PAGE_SHIFT);
             let (fresh, misses) = (true, [0; 2]);
-            self.past.push(Past { vpn, owner, file_offset, fresh, misses, evicted: 0, was_evicted: 0 });
-            self.uses.push(Use::default());
+            self.past.push(MissState { vpn, owner, file_offset, fresh, misses, evicted: 0, was_evicted: 0 });
+            self.uses.push(TwinPage::default());
         }
         self.live.insert(vpn, page);
         page
     }
 
-    /// The translations of these pages are no longer valid, and they may be somebody else's from now on.
+    /// Invalidates these pages' translations; they may get other owners.
     pub fn invalidate(&mut self, pages: Range<u64>) {
         if ((pages.end - pages.start) as usize) < self.live.len() {
             pages.for_each(|vpn| self.invalidate_one(vpn));
@@ -265,7 +265,7 @@ impl Watched {
         }
     }
 
-    pub fn finish(self) -> History {
+    pub fn finish(self) -> ArrayHistory {
         let pages = self.past.iter().zip(&self.uses).map(|(past, used)| PageHistory {
             page: Vpn(past.vpn),
             owner: past.owner,
@@ -279,7 +279,7 @@ impl Watched {
         let by_side = |of: fn(&PageHistory) -> [u64; 2]| {
             pages.iter().map(of).fold([0; 2], |[a, b], [c, d]| [a + c, b + d])
         };
-        History {
+        ArrayHistory {
             references: by_side(|page| page.references),
             misses_by_side: by_side(|page| page.misses),
             array: self.spec,
@@ -293,7 +293,7 @@ impl Watched {
     }
 }
 
-/// Whether a reference may lie on two pages; sure to say so if it does.
+/// Whether a reference may cross pages; true whenever it does.
 #[inline(always)]
 pub(crate) fn may_cross(record: Ref, wide: bool) -> bool {
     let into = record.address().0 & (PAGE_BYTES - 1);

@@ -1,26 +1,26 @@
-//! The fetches of each block, in the places where they matter.
+//! The fetches of each block, at the points where they matter.
 //!
-//! Fetches of one page in a row, without a data reference between, are one step.
+//! Consecutive fetches of one page, without a data reference in between, are one step.
 
 use pagewalk_trace::{Batch, Block, Dictionary};
 use pagewalk_units::{PAGE_SHIFT, VirtAddr};
 use std::ops::Range;
 
-/// Fetches of one page in a row.
+/// Consecutive fetches of one page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Step {
+pub(crate) struct FetchStep {
     pub vpn: u64,
     /// The first byte fetched there.
     pub address: u64,
-    /// Data references of the block before it.
+    /// The block's data references before it.
     pub site: u32,
-    /// Translations of this page in a row, across data references: 0 if the step before was of the same page.
+    /// Consecutive translations of this page, across data references: 0 if the previous step was of the same page.
     pub count: u32,
 }
 
-/// A part of what a batch did.
+/// A part of a batch.
 pub(crate) enum Touch {
-    /// Data references, by their places in [`Batch::refs`]; may be none.
+    /// Data references, by index in [`Batch::refs`]; may be empty.
     Data(Range<usize>),
     /// Fetches of one page.
     Fetch(u64),
@@ -29,13 +29,13 @@ pub(crate) enum Touch {
 /// The steps of all blocks.
 #[derive(Debug, Default)]
 pub(crate) struct FetchTable {
-    steps: Vec<Step>,
-    /// By block: where its steps end.
+    steps: Vec<FetchStep>,
+    /// By block: the end of its steps.
     ends: Vec<u32>,
 }
 
 impl FetchTable {
-    /// Takes in blocks that it does not know.
+    /// Adds new blocks.
     pub fn learn(&mut self, blocks: &Dictionary) {
         for block in blocks.since(self.ends.len()) {
             add_steps(block, &mut self.steps);
@@ -43,7 +43,7 @@ impl FetchTable {
         }
     }
 
-    /// Hands on what a batch fetched and referenced, in order. Learns its blocks first.
+    /// Passes on a batch's fetches and references, in order. Adds its blocks first.
     #[inline]
     pub fn each(&mut self, batch: &Batch<'_>, mut take: impl FnMut(Touch)) {
         self.learn(batch.blocks);
@@ -61,15 +61,15 @@ impl FetchTable {
 
     /// The steps of a block.
     #[inline]
-    pub fn of(&self, block: usize) -> &[Step] {
+    pub fn of(&self, block: usize) -> &[FetchStep] {
         let start = if block == 0 { 0 } else { self.ends[block - 1] };
         &self.steps[start as usize..self.ends[block] as usize]
     }
 }
 
-fn add_steps(block: &Block, steps: &mut Vec<Step>) {
+fn add_steps(block: &Block, steps: &mut Vec<FetchStep>) {
     let begin = steps.len();
-    // The step that counts the translations of the page fetched last.
+    // The step that counts the translations of the last fetched page.
     let mut counting = begin;
     let mut sites = block.sites.iter().peekable();
     let mut site = 0;
@@ -81,7 +81,7 @@ fn add_steps(block: &Block, steps: &mut Vec<Step>) {
             let is_same = before.is_some_and(|before| before.vpn == vpn);
             if !is_same || before.is_some_and(|before| before.site != site) {
                 let address = if vpn == first { instruction.address.0 } else { vpn << PAGE_SHIFT };
-                steps.push(Step { vpn, address, site, count: 0 });
+                steps.push(FetchStep { vpn, address, site, count: 0 });
             }
             if !is_same {
                 counting = steps.len() - 1;
@@ -106,7 +106,7 @@ mod tests {
         let access = Access { kind: Kind::Load, size: Size::from_code(0) };
         let mut blocks = Dictionary::default();
         blocks.intern(Block {
-            // The fourth lies on two pages.
+            // The fourth instruction crosses pages.
             instructions: [0xff0, 0xff4, 0xff8, 0xffe, 0x1002].map(instruction).into(),
             sites: [0, 0, 2].map(|instruction| Site { instruction, access }).into(),
             code: Box::default(),
@@ -114,7 +114,7 @@ mod tests {
         });
         let mut table = FetchTable::default();
         table.learn(&blocks);
-        let step = |vpn, address, site, count| Step { vpn, address, site, count };
+        let step = |vpn, address, site, count| FetchStep { vpn, address, site, count };
         let expected =
             [step(0, 0xff0, 0, 4), step(0, 0xff4, 2, 0), step(0, 0xffe, 3, 0), step(1, 0x1000, 3, 2)];
         assert_eq!(table.of(0), expected);

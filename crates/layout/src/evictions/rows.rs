@@ -1,31 +1,31 @@
-//! Pairs of pages that met in a set, and what brought the one that came.
+//! Counts pairs of pages that met in a set, with causes.
 
 use super::Side;
 use pagewalk_units::VirtAddr;
 use rustc_hash::FxHashMap;
 
-/// How often one page took another's place.
+/// How often one page replaced another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// The page that came: index into [`super::History::pages`].
+    /// The new page: index into [`super::ArrayHistory::pages`].
     pub victimiser: usize,
-    /// What brought it.
+    /// The side that brought it.
     pub victimiser_side: Side,
-    /// The page that went.
+    /// The evicted page.
     pub victim: usize,
-    /// What had brought it.
+    /// The side that had brought it.
     pub victim_side: Side,
     /// Their set.
     pub set: usize,
     /// How often.
     pub count: u64,
-    /// The instruction fetched, or the byte loaded or stored, that caused most of it.
+    /// The instruction fetched, or the address loaded or stored, that caused most of it.
     pub cause: VirtAddr,
-    /// How much of `count` it caused: exact while the pair has up to four causes, else never too low.
+    /// How many of `count` it caused: exact with up to four causes, otherwise an upper bound.
     pub cause_count: u64,
 }
 
-/// Causes kept of each pair.
+/// Causes kept per pair.
 const CAUSES: usize = 4;
 
 /// A pair of pages with their sides.
@@ -38,10 +38,10 @@ pub(super) struct Pair {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Counted {
+struct RowCounts {
     set: u32,
     count: u64,
-    /// Addresses with counts; those with a count of 0 are empty.
+    /// Addresses with counts; a count of 0 is empty.
     causes: [(u64, u64); CAUSES],
 }
 
@@ -49,12 +49,12 @@ struct Counted {
 #[derive(Clone, Debug)]
 pub(super) struct Rows {
     most: usize,
-    rows: FxHashMap<Pair, Counted>,
+    rows: FxHashMap<Pair, RowCounts>,
     pub dropped: u64,
 }
 
 impl Rows {
-    /// At most `most` rows, one at least.
+    /// At most `most` rows, at least one.
     pub fn new(most: usize) -> Rows {
         Rows { most: most.max(1), rows: FxHashMap::default(), dropped: 0 }
     }
@@ -64,7 +64,7 @@ impl Rows {
         if self.rows.len() == self.most && !self.rows.contains_key(&pair) {
             self.drop_lowest();
         }
-        let row = self.rows.entry(pair).or_insert(Counted { set, count: 0, causes: [(0, 0); CAUSES] });
+        let row = self.rows.entry(pair).or_insert(RowCounts { set, count: 0, causes: [(0, 0); CAUSES] });
         row.count += 1;
         count_cause(&mut row.causes, cause);
     }
@@ -72,7 +72,7 @@ impl Rows {
     /// Drops rows with the lowest counts until at most half of [`Rows::most`] are left.
     fn drop_lowest(&mut self) {
         let mut counts: Vec<u64> = self.rows.values().map(|row| row.count).collect();
-        // Behind so many of the largest counts, all goes, with whatever counts as much.
+        // Everything that counts no more than the first row beyond this is dropped.
         let keep = self.most / 2;
         let (_, &mut highest, _) = counts.select_nth_unstable_by(keep, |a, b| b.cmp(a));
         let dropped = &mut self.dropped;
@@ -85,7 +85,7 @@ impl Rows {
 
     /// All rows, set by set, the most frequent first.
     pub fn finish(self) -> Vec<Row> {
-        let row = |(pair, row): (Pair, Counted)| {
+        let row = |(pair, row): (Pair, RowCounts)| {
             let &(cause, cause_count) =
                 row.causes.iter().max_by_key(|(at, count)| (*count, !at)).expect("some");
             Row {
@@ -108,7 +108,7 @@ impl Rows {
     }
 }
 
-/// Counts a cause; in the place of the least where there is no room, from that one's count on (Metwally, Agrawal,
+/// Counts a cause; if there is no room, it replaces the least frequent one and continues its count (Metwally, Agrawal,
 /// El Abbadi, "Efficient Computation of Frequent and Top-k Elements in Data Streams", ICDT 2005).
 fn count_cause(causes: &mut [(u64, u64); CAUSES], cause: u64) {
     let found = causes.iter().position(|&(at, count)| at == cause && count > 0);

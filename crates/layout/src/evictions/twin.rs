@@ -1,17 +1,18 @@
-//! A fully associative LRU array, from its pages' side.
+//! A fully associative LRU array, seen from its pages.
 //!
-//! Each page has a time of last use, which hits write without telling the twin. Whoever is to leave is the resident
-//! page with the earliest time: the least of a heap of times as they were when they were put in. A time in the heap is
-//! never later than its page's. So if the least of the heap is its page's present time, that page was used before all
+//! Each page has a time of last use, which hits update without telling the twin. The victim is the resident page with
+//! the earliest time, found through a heap of times at insertion. A time in the heap is never later than its page's. So
+//! if the least of the heap equals its page's present time, that page was used before all others; otherwise it is
+//! reinserted with the present time, and the next is examined.
 //! others; else it goes back with the present time, and the next is looked at.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// What the twin knows of a page, beside what hits write.
+/// The twin's data of a page, besides what hits write.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Use {
-    /// Time of the last reference, if it is resident.
+pub(super) struct TwinPage {
+    /// Time of the last reference, if resident.
     pub last: u64,
     /// References by side.
     pub references: [u64; 2],
@@ -35,8 +36,8 @@ impl Twin {
         Twin { entries, residents: 0, oldest: BinaryHeap::new() }
     }
 
-    /// Takes in `page`, which is not resident and is used now, in the place of another if it is full.
-    pub fn take(&mut self, page: u32, uses: &mut [Use]) {
+    /// Inserts `page`, which is not resident and is used now, evicting another if the twin is full.
+    pub fn take(&mut self, page: u32, uses: &mut [TwinPage]) {
         if self.residents == self.entries {
             self.evict(uses);
         }
@@ -48,12 +49,12 @@ impl Twin {
         }
     }
 
-    /// Lets `page` go, if it is resident.
-    pub fn remove(&mut self, page: u32, uses: &mut [Use]) {
+    /// Removes `page` if it is resident.
+    pub fn remove(&mut self, page: u32, uses: &mut [TwinPage]) {
         self.residents -= usize::from(std::mem::take(&mut uses[page as usize].resident));
     }
 
-    fn evict(&mut self, uses: &mut [Use]) {
+    fn evict(&mut self, uses: &mut [TwinPage]) {
         while let Some(mut least) = self.oldest.peek_mut() {
             let Reverse((time, page)) = *least;
             let of = &mut uses[page as usize];

@@ -17,8 +17,8 @@ fn row(set: usize, victim: usize, victimiser: usize, side: Side, count: u64) -> 
     }
 }
 
-/// Set 24 as Konireddygari's figure 3.3 has it: B takes A's place 100 times, B and C each other's 2,500 times.
-fn figure_3_3() -> History {
+/// Set 24 of Konireddygari's figure 3.3: B replaces A 100 times, B and C replace each other 2,500 times.
+fn figure_3_3() -> ArrayHistory {
     let page = |n: u64| PageHistory {
         page: Vpn(24 + 128 * n),
         owner: OwnerId::UNKNOWN,
@@ -28,7 +28,7 @@ fn figure_3_3() -> History {
         evicted: 0,
         was_evicted: 0,
     };
-    History {
+    ArrayHistory {
         array: ArraySpec {
             name: "tlb".into(),
             geometry: Geometry::new(512, Some(4)).unwrap(),
@@ -70,14 +70,14 @@ fn told(graph: &EvictionGraph) -> (Nodes, Arrows) {
 #[test]
 fn konireddygari_figure_3_3() {
     let history = figure_3_3();
-    let all = EvictionGraph::new(&history, 24, Least::Evictions(0));
+    let all = EvictionGraph::new(&history, 24, DrawThreshold::Evictions(0));
     let nodes = vec![(1, 2600, 2500), (2, 2500, 2500), (0, 0, 100)];
     assert_eq!(told(&all), (nodes, vec![(1, 2, 2500), (2, 1, 2500), (0, 1, 100)]));
     assert_eq!(all.left_out, 0);
-    // Both sides of C and B are one arrow, whose cause is that of the larger part.
+    // Both sides of C and B are one arrow, with the cause of the larger part.
     assert_eq!(history.rows[all.edges[1].row].count, 2000);
-    // Who evicted fewer than 500 times is not drawn.
-    let drawn = EvictionGraph::new(&history, 24, Least::Evictions(500));
+    // Pages that evicted fewer than 500 times are not drawn.
+    let drawn = EvictionGraph::new(&history, 24, DrawThreshold::Evictions(500));
     assert_eq!(told(&drawn).1, [(1, 2, 2500), (2, 1, 2500)]);
     assert_eq!((drawn.nodes.len(), drawn.left_out), (2, 100));
 }
@@ -85,17 +85,17 @@ fn konireddygari_figure_3_3() {
 #[test]
 fn a_share_is_of_either_page() {
     let history = figure_3_3();
-    // 100 is all of A's, though little of B's.
+    // 100 is all of A's weight, though little of B's.
     let share = EvictionGraph::new(&history, 24, "50%".parse().unwrap());
     assert_eq!(share.edges.len(), 3);
-    let more = EvictionGraph { left_out: 0, ..EvictionGraph::new(&history, 30, Least::Share(1.0)) };
+    let more = EvictionGraph { left_out: 0, ..EvictionGraph::new(&history, 30, DrawThreshold::Share(1.0)) };
     assert_eq!(told(&more).1, [(0, 1, 9)]);
-    assert_eq!(EvictionGraph::new(&history, 25, Least::Share(0.0)).nodes, []);
+    assert_eq!(EvictionGraph::new(&history, 25, DrawThreshold::Share(0.0)).nodes, []);
 }
 
 #[test]
 fn few_arrows_keep_their_pages() {
-    let mut graph = EvictionGraph::new(&figure_3_3(), 24, Least::Evictions(0));
+    let mut graph = EvictionGraph::new(&figure_3_3(), 24, DrawThreshold::Evictions(0));
     graph.edges.swap(0, 2);
     graph.truncate(1);
     assert_eq!(told(&graph), (vec![(1, 2600, 2500), (0, 0, 100)], vec![(0, 1, 100)]));
@@ -105,17 +105,17 @@ fn few_arrows_keep_their_pages() {
 #[test]
 fn thresholds_read_and_print() {
     for text in ["500", "5%", "0", "12.5%"] {
-        assert_eq!(text.parse::<Least>().unwrap().to_string(), text);
+        assert_eq!(text.parse::<DrawThreshold>().unwrap().to_string(), text);
     }
     for text in ["", "-1", "5 percent", "101%", "-1%", "NaN%", "%"] {
-        assert!(text.parse::<Least>().is_err(), "{text}");
+        assert!(text.parse::<DrawThreshold>().is_err(), "{text}");
     }
 }
 
 #[test]
 fn graphviz_gets_names_and_counts() {
     let history = figure_3_3();
-    let graph = EvictionGraph::new(&history, 24, Least::Evictions(500));
+    let graph = EvictionGraph::new(&history, 24, DrawThreshold::Evictions(500));
     let dot = graph.to_dot(&history, |page| format!("lib\"{page}\""), |row| format!("func{}()", row.count));
     let expected = "digraph \"tlb set 24\" {\n  node [shape=box, fontname=\"sans-serif\"];\n  \
                     edge [fontname=\"sans-serif\"];\n  \
@@ -128,6 +128,6 @@ fn graphviz_gets_names_and_counts() {
 #[test]
 fn a_least_share_is_told_as_it_was_given() {
     for text in ["7%", "0.1%", "33.3%", "100%", "12"] {
-        assert_eq!(text.parse::<Least>().unwrap().to_string(), text);
+        assert_eq!(text.parse::<DrawThreshold>().unwrap().to_string(), text);
     }
 }

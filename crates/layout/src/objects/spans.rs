@@ -1,4 +1,4 @@
-//! Ranges of addresses and whom each belongs to. Neighbours of one owner may be several spans.
+//! Address ranges with their owners. Neighbours of one owner may be several spans.
 
 use super::OwnerId;
 use rustc_hash::FxHashMap;
@@ -9,11 +9,11 @@ use std::ops::Range;
 struct Span {
     end: u64,
     owner: OwnerId,
-    /// What an address has to be raised by to be its byte's place in the file, as an addition that wraps.
+    /// The wrapping addend that turns an address into its file offset.
     to_file: Option<u64>,
 }
 
-/// Ranges by their first byte; they do not overlap.
+/// Ranges by first byte; they do not overlap.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Spans {
     spans: BTreeMap<u64, Span>,
@@ -28,14 +28,14 @@ impl Spans {
         (address < span.end).then_some((start..span.end, span.owner))
     }
 
-    /// The place in its file of the byte at `address`.
+    /// The file offset of the byte at `address`.
     pub fn file_offset(&self, address: u64) -> Option<u64> {
         let (_, span) = self.spans.range(..=address).next_back()?;
         let to_file = span.to_file.filter(|_| address < span.end)?;
         Some(address.wrapping_add(to_file))
     }
 
-    /// The spans that have bytes in `range`, cut to it, by ascending address.
+    /// The spans that overlap `range`, cut to it, by ascending address.
     pub fn within(&self, range: Range<u64>) -> impl Iterator<Item = (Range<u64>, OwnerId)> {
         let first = self.at(range.start).map_or(range.start, |(span, _)| span.start);
         self.spans
@@ -43,12 +43,12 @@ impl Spans {
             .map(move |(&start, span)| (start.max(range.start)..span.end.min(range.end), span.owner))
     }
 
-    /// Whether something belongs to `owner`.
+    /// Whether anything belongs to `owner`.
     pub fn has(&self, owner: OwnerId) -> bool {
         self.bytes.get(&owner).is_some_and(|&bytes| bytes > 0)
     }
 
-    /// Gives `range` to an owner, with the place in its file, or to nobody; tells who had some of it.
+    /// Assigns `range` to an owner, with its file offset, or to nobody; reports previous owners.
     pub fn set(
         &mut self,
         range: Range<u64>,

@@ -27,7 +27,7 @@ fn whose(owners: &Owners, address: u64) -> (OwnerKind, String) {
     (owner.kind, owner.name())
 }
 
-/// The program, its `.bss` and the loader, before it runs.
+/// The program, its `.bss` and the loader, before the program runs.
 fn started(origin: Origin) -> Owners {
     let mut owners = Owners::new(&header(origin));
     owners.apply(&map(0x9_0000, 0x4000, MappingKind::Stack, None));
@@ -59,7 +59,7 @@ fn an_object_is_whole_from_its_first_mapping() {
     owners.apply(&map(0x3_0000, 0x6000, MappingKind::File, library(0)));
     owners.apply(&map(0x3_1000, 0x2000, MappingKind::File, library(0x1000)));
     owners.apply(&map(0x3_4000, 0x2000, MappingKind::Anonymous, None));
-    // Beside it, and over it but of another file.
+    // Beside it; and over it, but from another file.
     owners.apply(&map(0x3_6000, 0x1000, MappingKind::Anonymous, None));
     owners.apply(&map(0x3_3000, 0x1000, MappingKind::File, Some(("/tmp/data", 0))));
     let (id, object) = owners.objects().next().expect("one was mapped");
@@ -80,7 +80,7 @@ fn an_object_is_whole_from_its_first_mapping() {
     owners.apply(&Event::Unmap { start: VirtAddr(0x3_0000), bytes: 0x6000 });
     assert!(owners.generation() > before);
     assert_eq!(owners.get(id).gone, Some(10));
-    // The same file again is another object.
+    // Mapping the same file again makes another object.
     owners.apply(&map(0x4_0000, 0x6000, MappingKind::File, library(0)));
     assert_eq!(owners.objects().count(), 2);
 }

@@ -1,4 +1,4 @@
-//! Places in the arena for objects that want certain sets.
+//! Assigns places in the arena to objects that need certain sets.
 
 use super::Movable;
 use pagewalk_plan::{ARENA_LIMIT, DEFAULT_ARENA, Place};
@@ -14,15 +14,15 @@ pub struct NoRoom {
     pub pages: u64,
 }
 
-/// A place for each object: one after the other, each at the next page that lies `shifts` pages from where it was,
-/// modulo `period` pages.
+/// A place for each object, one after the other: each at the next page that is `shifts` pages from its old one, modulo
+/// `period` pages.
 pub fn places(objects: &[Movable], shifts: &[u64], period: u64) -> Result<Vec<Place>, NoRoom> {
     let first = DEFAULT_ARENA / PAGE_BYTES;
     let mut next = first;
     let place = |(object, shift): (&Movable, &u64)| {
         let wanted = object.first_page.wrapping_add(*shift) % period;
         let page = next + (wanted + period - next % period) % period;
-        // A page between objects stays empty, so that what runs over an end is told.
+        // Leaves a page free between objects, so that an overrun is detected.
         next = page + object.pages + 1;
         if (page + object.pages) > ARENA_LIMIT / PAGE_BYTES {
             return Err(NoRoom { file: object.file.clone(), pages: object.pages });

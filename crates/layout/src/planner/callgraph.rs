@@ -1,13 +1,13 @@
-//! Method 2: every object, hottest page of code first, comes to the least loaded set that its callers do not use.
+//! Method 2: every object, by its hottest code page, goes to the least loaded set that its callers do not use.
 //!
-//! Pages of code are taken by instructions executed, most first. A page whose object has no place yet decides for it:
-//! sets are tried by their load, least first, and the first is taken in which the pages that lie there already make no
-//! more calls to this page than a share of all calls to it ([`Options::calls`]). If every set has more, the one with
-//! the fewest is taken. All pages of the object then load the sets that they fall into.
+//! Code pages are visited by executed instructions, most first. A page whose object has no place yet decides for the
+//! object: sets are tried by load, least first; the first one is taken whose pages make at most a given share of all
+//! calls to this page ([`Options::calls`]). If every set exceeds the share, the one with fewest calls is taken. Then
+//! all pages of the object load their sets.
 //!
-//! The source leaves open: the share (the suggestion of one per cent here); what is done when no set qualifies; whether
-//! load counts references or calls ([`Options::load`]); pages of the program, which cannot move: they lie in their sets
-//! from the beginning ([`Options::fixed`]). Callers whose object has no place yet do not count.
+//! The source leaves open: the share (one per cent, its suggestion, is the default); what to do if no set qualifies;
+//! whether load counts references or calls ([`Options::load`]); pages of the program, which cannot move: they load
+//! their sets from the beginning ([`Options::fixed`]). Callers whose object has no place yet do not count.
 //!
 //! Source: S. Konireddygari, MS thesis, NC State University 2008, section 3.3 and figure 3.4.
 
@@ -18,21 +18,21 @@ use rustc_hash::FxHashMap;
 /// What a page adds to the load of its set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Load {
-    /// Instructions executed there.
+    /// Executed instructions.
     #[default]
     Instructions,
     /// Calls that it receives.
     Calls,
 }
 
-/// What the source leaves open.
+/// Choices that the source leaves open.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
     /// Share of the calls to a page that may come from its set.
     pub calls: f64,
     /// What loads sets.
     pub load: Load,
-    /// Whether code that cannot move loads its sets.
+    /// Whether immovable code loads its sets.
     pub fixed: bool,
 }
 
@@ -42,10 +42,10 @@ impl Default for Options {
     }
 }
 
-/// The sets while objects get their places.
+/// The state of sets during placement.
 struct Sets {
     load: Vec<u64>,
-    /// By page of the graph: its set, once it has one.
+    /// By page of the graph: its set, once known.
     of: Vec<Option<usize>>,
 }
 
@@ -56,7 +56,7 @@ impl Sets {
     }
 }
 
-/// A shift for each object, modulo `sets`; objects without code that ran keep their sets.
+/// A shift for each object, modulo `sets`; objects without executed code keep their sets.
 pub fn shifts(graph: &CallGraph, movables: &Movables, sets: u64, options: Options) -> Vec<u64> {
     let received = received(graph);
     let load = |page: usize| match options.load {

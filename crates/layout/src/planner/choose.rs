@@ -1,24 +1,24 @@
-//! The planners by name: having one plan for machines of which a stream was seen.
+//! Planners by name, and running one for machines that a stream was collected for.
 
 use super::callgraph;
-use super::reuses::{Found, last_level};
-use super::single_move::{self, Target};
-use super::views::Seen;
+use super::reuses::{StreamReuses, last_level};
+use super::single_move::{self, TargetSet};
+use super::views::StreamView;
 use super::{Movables, arena, pack, random, search};
 use crate::calls::CallGraph;
-use crate::evictions::History;
+use crate::evictions::ArrayHistory;
 use pagewalk_plan::Place;
 use pagewalk_translate::MachineSpec;
 use std::ops::Range;
 
-/// Who plans.
+/// The planners.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Planner {
-    /// All objects, by the reuses of pages.
+    /// All objects, by reuses of pages.
     Search,
-    /// One object, by who evicts whom in the worst set.
+    /// One object, by evictions in the worst set.
     Single,
-    /// All objects, by which page of code calls which.
+    /// All objects, by calls between code pages.
     Callgraph,
     /// Hot objects side by side.
     Pack,
@@ -27,7 +27,7 @@ pub enum Planner {
 }
 
 impl Planner {
-    /// All, with their names.
+    /// All, by name.
     pub const NAMES: [(&'static str, Planner); 5] = [
         ("search", Planner::Search),
         ("single", Planner::Single),
@@ -41,50 +41,50 @@ impl Planner {
         Planner::NAMES.iter().find(|(_, planner)| *planner == self).map_or("", |(name, _)| name)
     }
 
-    /// Whether it plans for several machines at once, or looks at none.
+    /// Whether it plans for several machines at once, or for none.
     pub fn takes_machines(self) -> bool {
         self == Planner::Search || self.looks_at_no_machine()
     }
 
-    /// Whether its plan is the same for all machines with as many sets.
+    /// Whether its plan depends on a machine's number of sets only.
     pub fn looks_at_no_machine(self) -> bool {
         matches!(self, Planner::Pack | Planner::Random)
     }
 }
 
-/// A planner with what can be chosen of it.
+/// A planner with its options.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PlannerOptions {
-    /// Who plans.
+    /// The planner.
     pub planner: Planner,
-    /// `search`: random layouts to start from, beside the recorded one.
+    /// `search`: random layouts to start from, besides the recorded one.
     pub starts: u64,
-    /// Of what is drawn at random.
+    /// Seed of random draws.
     pub seed: u64,
     /// `single`: where the hot page goes.
-    pub target: Target,
-    /// `callgraph`: what the source leaves open.
+    pub target: TargetSet,
+    /// `callgraph`: choices that the source leaves open.
     pub callgraph: callgraph::Options,
 }
 
 impl PlannerOptions {
-    /// A planner as it is where nobody chooses.
+    /// A planner with default options.
     pub fn new(planner: Planner) -> PlannerOptions {
         PlannerOptions {
             planner,
             starts: search::DEFAULT_STARTS,
             seed: 1,
-            target: Target::Fewest,
+            target: TargetSet::Fewest,
             callgraph: callgraph::Options::default(),
         }
     }
 }
 
-/// Why nothing can be planned.
+/// Why planning failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlannerError {
-    /// Nothing of the stream's program can move.
+    /// Nothing can move.
     #[error("the program has no shared object that can move")]
     NothingMoves,
     /// The arena is too small.
@@ -92,12 +92,12 @@ pub enum PlannerError {
     NoRoom(#[from] arena::NoRoom),
 }
 
-/// What a planner chose.
+/// A planner's proposals.
 #[derive(Clone, Debug)]
-pub struct Chosen {
-    /// Layouts in the order in which they should be tried; one at least.
+pub struct ProposedLayouts {
+    /// Layouts in the order to try; at least one.
     pub candidates: Vec<Candidate>,
-    /// Shifts are modulo it.
+    /// The modulus of shifts.
     pub period: u64,
 }
 
@@ -106,26 +106,25 @@ pub struct Chosen {
 pub struct Candidate {
     /// Where each object is to lie.
     pub places: Vec<Place>,
-    /// What was done, in a sentence.
+    /// What the planner did, in a sentence.
     pub did: String,
-    /// Whether the next one is to be tried if this one walks more often than the recorded one on some machine.
+    /// Whether to try the next layout if this one walks more than the recorded one on some machine.
     pub must_pay: bool,
 }
 
-/// A shift for each object, and what was done.
+/// A shift for each object, and what the planner did.
 type Shifts = (Vec<u64>, String);
 
-impl Seen {
-    /// Has a planner plan for machines that are neighbours in what was seen. It is one of those that the stream was
-    /// seen for.
+impl StreamView {
+    /// Runs a planner for adjacent machines of those that the stream was collected for.
     ///
     /// # Errors
-    /// If nothing can move, or not all finds room.
+    /// If nothing can move, or there is no room.
     pub fn choose(
         &mut self,
         machines: Range<usize>,
         options: &PlannerOptions,
-    ) -> Result<Chosen, PlannerError> {
+    ) -> Result<ProposedLayouts, PlannerError> {
         let objects = self.found.movables.all().len();
         if objects == 0 {
             return Err(PlannerError::NothingMoves);
@@ -141,12 +140,15 @@ impl Seen {
             }
             Planner::Random => {
                 let candidate = at_random(&self.found.movables, period, options.seed)?;
-                return Ok(Chosen { candidates: vec![candidate], period });
+                return Ok(ProposedLayouts { candidates: vec![candidate], period });
             }
             Planner::Pack => {
                 let places = pack::places(self.found.movables.all(), &self.found.references);
                 let did = format!("The {objects} objects lie side by side, the hottest first.");
-                return Ok(Chosen { candidates: vec![Candidate { places, did, must_pay: false }], period });
+                return Ok(ProposedLayouts {
+                    candidates: vec![Candidate { places, did, must_pay: false }],
+                    period,
+                });
             }
         };
         let last = planned.len() - 1;
@@ -155,14 +157,14 @@ impl Seen {
             Ok(Candidate { places, did, must_pay: number < last })
         };
         let candidates = planned.into_iter().enumerate().map(candidate);
-        Ok(Chosen { candidates: candidates.collect::<Result<_, PlannerError>>()?, period })
+        Ok(ProposedLayouts { candidates: candidates.collect::<Result<_, PlannerError>>()?, period })
     }
 }
 
-/// All objects at random: all that this planner has to know of a stream is what can move.
+/// Places all objects at random; needs to know only what can move.
 ///
 /// # Errors
-/// If nothing can move, or not all finds room.
+/// If nothing can move, or there is no room.
 pub fn at_random(movables: &Movables, period: u64, seed: u64) -> Result<Candidate, PlannerError> {
     let objects = movables.all();
     if objects.is_empty() {
@@ -173,15 +175,15 @@ pub fn at_random(movables: &Movables, period: u64, seed: u64) -> Result<Candidat
     Ok(Candidate { places, did, must_pay: false })
 }
 
-/// The largest number of sets of the machines' last levels: what shifts are modulo if one plan is for all of them.
+/// The largest number of sets in the machines' last levels: the modulus of shifts for a common plan.
 pub fn period_of(machines: &[MachineSpec]) -> u64 {
     machines.iter().flat_map(last_level).map(|tlb| tlb.geometry.sets() as u64).max().unwrap_or(1)
 }
 
-fn by_reuses(found: &Found, options: &PlannerOptions) -> Vec<Shifts> {
+fn by_reuses(found: &StreamReuses, options: &PlannerOptions) -> Vec<Shifts> {
     let scale = found.arrays.iter().map(|array| array.scale()).max().unwrap_or(1);
     let sample = if scale > 1 { format!(" (by one reuse of {scale})") } else { String::new() };
-    let told = |best: search::Best| {
+    let told = |best: search::BestLayout| {
         let moved = best.shifts.iter().filter(|&&shift| shift > 0).count();
         let did = format!(
             "{moved} of {} objects come to other sets; {:.1} % of the misses recorded are expected{sample}.",
@@ -200,8 +202,8 @@ fn by_reuses(found: &Found, options: &PlannerOptions) -> Vec<Shifts> {
         .collect()
 }
 
-/// Of several arrays (code and data apart), the one with most misses decides, as one plan is made.
-fn by_evictions(histories: &[History], found: &Found, target: Target) -> Shifts {
+/// Makes one plan: of several arrays (code and data apart), the one with most misses decides.
+fn by_evictions(histories: &[ArrayHistory], found: &StreamReuses, target: TargetSet) -> Shifts {
     let mut shifts = vec![0; found.movables.all().len()];
     let worst = histories.iter().max_by_key(|history| history.misses.total());
     let chosen =
@@ -226,7 +228,7 @@ fn by_evictions(histories: &[History], found: &Found, target: Target) -> Shifts 
     (shifts, did)
 }
 
-fn by_calls(graph: &CallGraph, found: &Found, period: u64, options: callgraph::Options) -> Shifts {
+fn by_calls(graph: &CallGraph, found: &StreamReuses, period: u64, options: callgraph::Options) -> Shifts {
     let shifts = callgraph::shifts(graph, &found.movables, period, options);
     let moved = shifts.iter().filter(|&&shift| shift > 0).count();
     let did = format!("{moved} of {} objects come to other sets, hottest page of code first.", shifts.len());

@@ -1,14 +1,14 @@
-//! Hot objects side by side.
+//! Places hot objects side by side.
 //!
-//! Objects lie one behind the other from the beginning of a 2 MiB region on, those with the most instructions and data
-//! references for each of their pages first. So what is used lies in the fewest 2 MiB regions: entries of page-walk
-//! caches reach it all, and so do a few huge pages where a kernel maps files by them. Sets of TLBs are not looked at.
+//! Objects follow each other from the beginning of a 2 MiB region on, by instructions and data references per page,
+//! most first. So used memory lies in the fewest 2 MiB regions, within reach of page-walk caches and of a few huge
+//! pages if a kernel uses them for files. TLB sets are ignored.
 
 use super::Movable;
 use pagewalk_plan::Place;
 use pagewalk_units::PAGE_BYTES;
 
-/// A place for each object; `references` of each.
+/// A place for each object, from its `references`.
 pub fn places(objects: &[Movable], references: &[u64]) -> Vec<Place> {
     let mut order: Vec<usize> = (0..objects.len()).collect();
     // Products instead of quotients: references_a / pages_a > references_b / pages_b.

@@ -1,20 +1,18 @@
-//! Reuses of pages: what a layout's misses depend on, kept so that any layout can be priced.
+//! Reuses of pages: what a layout's misses depend on, kept so that any layout can be evaluated.
 //!
-//! A reference misses in a set of W ways that replaces the least recently used page exactly if, since the last
-//! reference to its page, W or more other pages of the same set were referenced. So a reuse is kept as its page with
-//! the pages in between; which of those share its set is a question of the layout alone. Reuses with fewer than W pages
-//! in between always hit, and are left out. Those with more than twice as many as the array has entries hardly ever do,
-//! and are only counted.
+//! In a W-way LRU set, a reference misses exactly if W or more other pages of the set were referenced since the last
+//! reference to its page. So a reuse is kept as its page with the pages in between; which of those share its set
+//! depends only on the layout. Reuses with fewer than W pages in between always hit and are left out. Those with more
+//! than twice the array's entries in between almost never hit, and are only counted.
 //!
-//! An array of a lower level is given what misses the levels above, as they do where objects were recorded.
+//! An array of a lower level sees what misses the levels above in the recorded layout.
 //!
-//! Reuses of the same page with the same pages between, in whatever order, are one that occurred several times. Memory
-//! is bounded: when an array's reuses fill their room, every other occurrence goes, and from then on as many are not
-//! kept. The rest stands for all ([`ArrayReuses::scale`]).
+//! Reuses of the same page with the same pages in between, in any order, are one reuse with a count. Memory is bounded:
+//! when an array's reuses fill their room, every other occurrence is dropped, and later ones are thinned likewise. The
+//! kept ones stand for all ([`ArrayReuses::scale`]).
 //!
-//! References to a page that is the last of its side (code, data) are one with the one before, so the order of pages of
-//! different sides in an array for both is now and then another than the program's: what was planned is verified by
-//! simulation.
+//! Consecutive references of a side (code, data) to its last page count as one, so in a shared array the order of pages
+//! of different sides may differ slightly from the program's; plans are verified by simulation.
 
 use super::Movables;
 use crate::evictions::ArraySpec;
@@ -28,11 +26,11 @@ use pagewalk_units::{Kind, PAGE_SHIFT, PageSize, RefIndex, Vpn};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// Numbers kept of each array, where nobody asks for others.
+/// The default numbers kept for each array.
 pub const DEFAULT_ROOM: usize = 1 << 25;
-/// Numbers of a reuse before its pages between.
+/// Numbers of a reuse before its pages in between.
 const HEAD: usize = 3;
-/// A page that no side has referenced.
+/// No side has referenced a page.
 const NONE: u64 = u64::MAX;
 
 /// Reuses in one array.
@@ -40,18 +38,18 @@ const NONE: u64 = u64::MAX;
 pub struct ArrayReuses {
     /// The array.
     pub array: ArraySpec,
-    /// Every reuse that is kept: how many pages lie between, how often it occurred, the page, and those between; in the
-    /// end grouped by object.
+    /// Every kept reuse: the number of pages in between, its count, its page, and those in between; finally grouped by
+    /// object.
     words: Vec<u32>,
-    /// By hash of its pages: where a reuse's words begin.
+    /// By hash of the pages: where a reuse's words begin.
     known: FxHashMap<u64, u32>,
-    /// Bits of the hash of an occurrence's number that must be 0 for it to be kept.
+    /// Hash bits of an occurrence's number that must be 0 to keep it.
     mask: u64,
     /// Reuses so far, kept or not.
     count: u64,
-    /// Numbers to keep at most.
+    /// Most numbers to keep.
     room: usize,
-    /// References that miss wherever objects lie: first ones, and those with too many pages between.
+    /// References that miss in any layout: first ones, and those with too many pages in between.
     pub beyond: u64,
 }
 
@@ -61,21 +59,21 @@ impl ArrayReuses {
         ArrayReuses { array, words, known, mask: 0, count: 0, room, beyond: 0 }
     }
 
-    /// Those of a stream of pages, so many pages apart at most.
+    /// The reuses of a sequence of pages, at most this many pages apart.
     #[cfg(test)]
     pub(crate) fn of_stream(array: ArraySpec, stream: &[u32], depth: usize) -> ArrayReuses {
         let reuses = ArrayReuses::new(array, DEFAULT_ROOM);
-        let mut watched = Watched { reuses, above: Vec::new(), stack: Vec::new(), depth };
+        let mut watched = LastLevelArray { reuses, above: Vec::new(), stack: Vec::new(), depth };
         stream.iter().for_each(|&page| watched.reuse(page));
         watched.reuses
     }
 
-    /// How many reuses each that is kept stands for.
+    /// How many reuses each kept one stands for.
     pub fn scale(&self) -> u64 {
         self.mask + 1
     }
 
-    /// Where each reuse is, for [`ArrayReuses::at`].
+    /// The position of each reuse, for [`ArrayReuses::at`].
     pub fn positions(&self) -> impl Iterator<Item = u32> {
         let mut next = 0;
         std::iter::from_fn(move || {
@@ -85,7 +83,7 @@ impl ArrayReuses {
         })
     }
 
-    /// The reuse at a position: how often it occurred, its page, and the pages between.
+    /// The reuse at a position: its count, its page, and the pages in between.
     pub fn at(&self, position: u32) -> (u64, u32, &[u32]) {
         let from = position as usize;
         let [between, times, page] = self.words[from..][..HEAD] else {
@@ -99,7 +97,7 @@ impl ArrayReuses {
         self.positions().map(|position| self.at(position))
     }
 
-    /// Sorts the pages between so that those of an object are neighbours.
+    /// Sorts the pages in between by object.
     pub(crate) fn group(&mut self, pages: &[Page]) {
         let mut next = 0;
         while let Some(&between) = self.words.get(next) {
@@ -115,7 +113,7 @@ impl ArrayReuses {
         if mixed(number) & self.mask != 0 {
             return;
         }
-        // Of the pages between, in whatever order: equal hashes are taken for equal reuses.
+        // Independent of the order of the pages in between; equal hashes count as equal reuses.
         let sum = |hash: u64, &other: &u32| hash.wrapping_add(mixed(other.into()));
         let hash = between.iter().fold(mixed(u64::from(page) | 1 << 32), sum);
         if let Some(&at) = self.known.get(&hash) {
@@ -131,7 +129,7 @@ impl ArrayReuses {
         }
     }
 
-    /// Keeps every other occurrence; of an odd one that is left, by its reuse's hash.
+    /// Drops every other occurrence; for an odd count, the reuse's hash decides the last.
     fn thin(&mut self) {
         let mut kept: Vec<(u32, u64)> = self.known.drain().map(|(hash, at)| (at, hash)).collect();
         kept.sort_unstable();
@@ -160,29 +158,29 @@ fn mixed(number: u64) -> u64 {
     z ^ z >> 31
 }
 
-/// A page, as long as it belongs to one owner.
+/// A page while it belongs to one owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Page {
     /// Its number, as recorded.
     pub page: Vpn,
-    /// The movable object that it is of.
+    /// The movable object that it belongs to.
     pub object: Option<usize>,
 }
 
 /// An array above the last level.
-struct Above {
+struct UpperArray {
     /// Whether it serves fetches, and data.
     serves: [bool; 2],
     array: TlbArray,
 }
 
-impl Above {
-    fn new(tlb: &TlbSpec) -> Above {
+impl UpperArray {
+    fn new(tlb: &TlbSpec) -> UpperArray {
         let data = tlb.serves.has(Kind::Load) || tlb.serves.has(Kind::Store);
-        Above { serves: [tlb.serves.has(Kind::Fetch), data], array: tlb.array() }
+        UpperArray { serves: [tlb.serves.has(Kind::Fetch), data], array: tlb.array() }
     }
 
-    /// A reference to a page, which is held afterwards; whether it was before.
+    /// References a page; returns whether the array held it.
     fn touch(&mut self, vpn: u64) -> bool {
         let entry = Entry { shift: PAGE_SHIFT, number: vpn, key: vpn };
         let hit = self.array.touch(entry);
@@ -193,24 +191,24 @@ impl Above {
     }
 }
 
-/// A last-level array with what lies above it.
-struct Watched {
+/// A last-level array with the arrays above it.
+struct LastLevelArray {
     reuses: ArrayReuses,
-    /// Arrays above, the first level first.
-    above: Vec<Above>,
-    /// Pages by last use, the latest first.
+    /// The arrays above, first level first.
+    above: Vec<UpperArray>,
+    /// Pages by last use, latest first.
     stack: Vec<u32>,
     depth: usize,
 }
 
-impl Watched {
-    fn new(machine: &MachineSpec, last: &TlbSpec, room: usize) -> Watched {
+impl LastLevelArray {
+    fn new(machine: &MachineSpec, last: &TlbSpec, room: usize) -> LastLevelArray {
         let above = |tlb: &&TlbSpec| tlb.level < last.level && tlb.holds(PageSize::FOUR_KIB);
         let mut above: Vec<&TlbSpec> = machine.tlbs.iter().filter(above).collect();
         above.sort_by_key(|tlb| tlb.level);
-        Watched {
+        LastLevelArray {
             reuses: ArrayReuses::new(ArraySpec::of(last).expect("supported machines have sets"), room),
-            above: above.into_iter().map(Above::new).collect(),
+            above: above.into_iter().map(UpperArray::new).collect(),
             stack: Vec::new(),
             depth: 2 * last.geometry.entries(),
         }
@@ -221,7 +219,7 @@ impl Watched {
     }
 
     fn refer(&mut self, fetch: bool, vpn: u64, page: u32) {
-        if !Watched::serves(&self.reuses.array, fetch) {
+        if !LastLevelArray::serves(&self.reuses.array, fetch) {
             return;
         }
         let mut hit = false;
@@ -264,10 +262,10 @@ pub struct Reuses {
     space: AddressSpace,
     changes: Vec<Change>,
     fetches: FetchTable,
-    watched: Vec<Watched>,
+    watched: Vec<LastLevelArray>,
     pages: Vec<(Vpn, OwnerId)>,
     numbers: FxHashMap<(u64, OwnerId), u32>,
-    /// By page that belongs to whom it did at this generation of owners.
+    /// By page number: the page, if no owner has changed since.
     present: FxHashMap<u64, u32>,
     generation: u64,
     /// The last page of each side.
@@ -276,12 +274,12 @@ pub struct Reuses {
 }
 
 impl Reuses {
-    /// Of the arrays of the last level that hold 4K pages, of each machine; of each array at most `room` numbers are
-    /// kept, four bytes each: those of a reuse are its pages and three more.
+    /// For each machine's last-level arrays of 4K pages; keeps at most `room` numbers of four bytes for each array. A
+    /// reuse takes three numbers plus its pages.
     pub fn new(header: &StreamHeader, machines: &[MachineSpec], room: usize) -> Reuses {
         let of_machine = |machine: &'_ MachineSpec| {
             let last = last_level(machine);
-            last.iter().map(|tlb| Watched::new(machine, tlb, room)).collect::<Vec<_>>()
+            last.iter().map(|tlb| LastLevelArray::new(machine, tlb, room)).collect::<Vec<_>>()
         };
         Reuses {
             owners: Owners::new(header),
@@ -298,9 +296,9 @@ impl Reuses {
         }
     }
 
-    /// The arrays, machine by machine, all pages, what can move, and whose memory was whose; and how often each movable
-    /// object's pages were come to from another page.
-    pub fn finish(self) -> Found {
+    /// The arrays by machine, all pages, the movable objects and owners; and how often each movable object's pages were
+    /// entered from another page.
+    pub fn finish(self) -> StreamReuses {
         let movables = Movables::new(&self.owners);
         let mut references = vec![0; movables.all().len()];
         let page = |(&(page, owner), &count): (&(Vpn, OwnerId), &u64)| {
@@ -313,7 +311,7 @@ impl Reuses {
         let pages: Vec<Page> = self.pages.iter().zip(&self.references).map(page).collect();
         let mut arrays: Vec<ArrayReuses> = self.watched.into_iter().map(|watched| watched.reuses).collect();
         arrays.iter_mut().for_each(|array| array.group(&pages));
-        Found { arrays, pages, references, movables, owners: self.owners }
+        StreamReuses { arrays, pages, references, movables, owners: self.owners }
     }
 
     fn refer(&mut self, fetch: bool, vpn: u64) {
@@ -332,7 +330,7 @@ impl Reuses {
         }
     }
 
-    /// A page that was not referenced since memory last changed hands.
+    /// A page not referenced since owners last changed.
     fn meet(&mut self, vpn: u64) -> u32 {
         let owner = self.owners.at(vpn << PAGE_SHIFT);
         let next = u32::try_from(self.pages.len()).expect("fewer than 2^32 pages");
@@ -346,24 +344,24 @@ impl Reuses {
     }
 }
 
-/// The arrays of the last level that hold 4K pages.
+/// The last-level arrays of 4K pages.
 pub fn last_level(machine: &MachineSpec) -> Vec<&TlbSpec> {
     let base = PageSize::FOUR_KIB;
     let last = machine.tlbs.iter().filter(|tlb| tlb.holds(base)).map(|tlb| tlb.level).max();
     machine.tlbs.iter().filter(|tlb| Some(tlb.level) == last && tlb.holds(base)).collect()
 }
 
-/// What a stream's reuses are.
-pub struct Found {
+/// A stream's reuses.
+pub struct StreamReuses {
     /// By machine, then by array of its last level.
     pub arrays: Vec<ArrayReuses>,
     /// All pages.
     pub pages: Vec<Page>,
-    /// By movable object: how often one of its pages was come to from another page.
+    /// By movable object: how often one of its pages was entered from another page.
     pub references: Vec<u64>,
-    /// What can move.
+    /// The movable objects.
     pub movables: Movables,
-    /// Whose memory was whose.
+    /// The owners of memory.
     pub owners: Owners,
 }
 
@@ -404,7 +402,7 @@ impl Reuses {
     }
 }
 
-/// Whether loads and stores share the machine's arrays of 4K pages: all that reuses are collected for.
+/// Whether loads and stores share the machine's arrays of 4K pages, as reuses require.
 pub fn is_supported(machine: &MachineSpec) -> Result<(), String> {
     let arrays = machine.tlbs.iter().filter(|tlb| tlb.holds(PageSize::FOUR_KIB));
     for tlb in arrays {

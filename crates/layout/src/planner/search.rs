@@ -1,38 +1,38 @@
-//! Every object at the shift for which the reuses of all pages, code and data, miss least.
+//! Shifts every object to minimise the misses of all page reuses, code and data.
 //!
-//! One object after the other is tried at every shift while the others stay, and takes the best; again and again, until
-//! nothing gets better. That is done from where objects were recorded and from some random layouts; the best end wins.
-//! All shifts of one object are priced together, by the reuses that it has a part in (`parts`).
+//! One object after the other is tried at every shift while the others stay, and takes the best, until nothing
+//! improves. This descent starts from the recorded layout and from some random ones; the best result wins. All shifts
+//! of an object are evaluated together, by the reuses that involve it (`parts`).
 //!
-//! Several machines count as their misses of those that there were: a layout is good if it is good on all of them.
+//! For several machines, misses relative to the recorded layout are averaged: a good layout is good on all of them.
 
 mod parts;
 
 use super::random;
-use super::reuses::{ArrayReuses, Found, Page};
-use parts::Parts;
+use super::reuses::{ArrayReuses, Page, StreamReuses};
+use parts::ReuseState;
 
-/// Random layouts to start from, beside the recorded one.
+/// Random layouts to start from, besides the recorded one.
 pub const DEFAULT_STARTS: u64 = 3;
-/// Rounds over all objects; far more than it takes.
+/// Most rounds over all objects; far more than needed.
 const ROUNDS_MAX: usize = 50;
 
-/// A layout, and what it is expected to miss.
+/// A layout, with its expected misses.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Best {
+pub struct BestLayout {
     /// A shift for each object, modulo [`period`].
     pub shifts: Vec<u64>,
-    /// Expected misses of those where objects were recorded, on average of all arrays.
+    /// Expected misses relative to the recorded layout, averaged over all arrays.
     pub relative: f64,
 }
 
-/// The largest number of sets: what shifts are modulo.
+/// The largest number of sets: the modulus of shifts.
 pub fn period(arrays: &[ArrayReuses]) -> u64 {
     arrays.iter().map(|reuses| reuses.array.geometry.sets() as u64).max().unwrap_or(1)
 }
 
-/// The layouts found from the recorded one and from `starts` random ones, the best first.
-pub fn best(found: &Found, starts: u64, seed: u64) -> Vec<Best> {
+/// The layouts reached from the recorded one and from `starts` random ones, best first.
+pub fn best(found: &StreamReuses, starts: u64, seed: u64) -> Vec<BestLayout> {
     let objects = found.movables.all().len();
     let period = period(&found.arrays);
     let recorded = vec![0; objects];
@@ -48,23 +48,23 @@ pub fn best(found: &Found, starts: u64, seed: u64) -> Vec<Best> {
             |(reuses, weight): (&ArrayReuses, &f64)| misses(reuses, &found.pages, shifts) as f64 * weight;
         found.arrays.iter().zip(&weights).map(of).sum()
     };
-    let mut parts: Vec<(Parts<'_>, f64)> = found
+    let mut parts: Vec<(ReuseState<'_>, f64)> = found
         .arrays
         .iter()
-        .map(|reuses| Parts::new(reuses, &found.pages, objects))
+        .map(|reuses| ReuseState::new(reuses, &found.pages, objects))
         .zip(weights.iter().copied())
         .collect();
     let random = (1..=starts).map(|start| random::shifts(objects, period, seed.wrapping_add(start)));
     let ends = std::iter::once(recorded).chain(random).map(|start| {
         let shifts = descend(&mut parts, start, period);
-        Best { relative: relative(&shifts), shifts }
+        BestLayout { relative: relative(&shifts), shifts }
     });
-    let mut ends: Vec<Best> = ends.collect();
+    let mut ends: Vec<BestLayout> = ends.collect();
     ends.sort_by(|a, b| a.relative.total_cmp(&b.relative));
     ends
 }
 
-/// Misses of one array under a layout.
+/// The misses of one array under a layout.
 pub fn misses(reuses: &ArrayReuses, pages: &[Page], shifts: &[u64]) -> u64 {
     let (mask, ways) = shape(reuses);
     let set = |page: u32| {
@@ -84,9 +84,9 @@ fn shape(reuses: &ArrayReuses) -> (u64, usize) {
     (geometry.sets() as u64 - 1, geometry.ways())
 }
 
-/// Moves one object after the other until none gets better.
-fn descend(parts: &mut [(Parts<'_>, f64)], mut shifts: Vec<u64>, period: u64) -> Vec<u64> {
-    let move_to = |parts: &mut [(Parts<'_>, f64)], object, shift| {
+/// Moves one object after the other until none improves.
+fn descend(parts: &mut [(ReuseState<'_>, f64)], mut shifts: Vec<u64>, period: u64) -> Vec<u64> {
+    let move_to = |parts: &mut [(ReuseState<'_>, f64)], object, shift| {
         parts.iter_mut().for_each(|(parts, _)| parts.shift(object, shift));
     };
     (0..shifts.len()).for_each(|object| move_to(parts, object, shifts[object]));
@@ -101,7 +101,7 @@ fn descend(parts: &mut [(Parts<'_>, f64)], mut shifts: Vec<u64>, period: u64) ->
                 better = true;
                 chosen = best;
             } else if total[0] <= total[now] {
-                // What gains nothing stays in its sets.
+                // Without a gain, the object keeps its sets.
                 chosen = 0;
             }
             if chosen != now {
@@ -116,8 +116,8 @@ fn descend(parts: &mut [(Parts<'_>, f64)], mut shifts: Vec<u64>, period: u64) ->
     shifts
 }
 
-/// What each shift of an object costs on all arrays together, by the reuses that the object has a part in.
-fn priced(parts: &[(Parts<'_>, f64)], object: usize, period: u64) -> Vec<f64> {
+/// The cost of each shift of an object over all arrays, by the reuses that involve it.
+fn priced(parts: &[(ReuseState<'_>, f64)], object: usize, period: u64) -> Vec<f64> {
     let mut total = vec![0.0; period as usize];
     for (parts, weight) in parts {
         let costs = parts.costs(object);

@@ -1,49 +1,49 @@
-//! Method 1: the object with the page that fights most in the worst set moves, alone.
+//! Method 1: moves the object whose page is most involved in the worst set, alone.
 //!
-//! The worst set is the one with most misses. Its page with most evictions, of others and by others, decides, if it
-//! belongs to an object that can move; else the next one does. The object moves so that this page comes to the set with
-//! the fewest misses.
+//! The worst set is the one with most misses. Its page with most evictions, of others and by others, decides if it
+//! belongs to a movable object; else the next one does. The object moves so that this page goes to the set with fewest
+//! misses.
 //!
-//! The source moved libraries by hand and does not say which of the free ranges it took, nor how it chose among sets:
-//! [`Target`] names both choices.
+//! The source moved libraries by hand and says neither which free range it took nor how it chose among sets:
+//! [`TargetSet`] names both choices.
 //!
 //! Source: S. Konireddygari, MS thesis, NC State University 2008, section 3.2 and figures 3.1 and 3.2.
 
 use super::Movables;
-use crate::evictions::History;
-use crate::graph::{EvictionGraph, Least};
+use crate::evictions::ArrayHistory;
+use crate::graph::{DrawThreshold, EvictionGraph};
 
-/// Which set the hot page goes to.
+/// The destination set of the hot page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Target {
-    /// The one with the fewest misses; the first of several.
+pub enum TargetSet {
+    /// The set with fewest misses; the first of several.
     #[default]
     Fewest,
-    /// The one for which all pages of the object come to sets with few misses, weighed by their evictions.
+    /// The set for which all pages of the object go to sets with few misses, weighted by their evictions.
     Weighed,
 }
 
-/// What moves.
+/// A single move.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Move {
-    /// The object, by its number among the movable ones.
+pub struct ObjectMove {
+    /// The object's index among the movable ones.
     pub object: usize,
-    /// The page that decided: an index into [`History::pages`].
+    /// The deciding page: an index into [`ArrayHistory::pages`].
     pub page: usize,
-    /// The set it leaves, and the set it comes to.
+    /// Its old and its new set.
     pub sets: [usize; 2],
-    /// Pages that the object moves by, modulo the sets.
+    /// By how many pages the object moves, modulo the sets.
     pub shift: u64,
-    /// Evictions in the worst set that the page had a part in, of all misses.
+    /// Evictions in the worst set that involve the page, relative to all misses.
     pub involvement: f64,
 }
 
-/// The move; `None` where no page of a movable object evicts another, or is evicted, in the worst set.
-pub fn choose(history: &History, movables: &Movables, target: Target) -> Option<Move> {
+/// The move; `None` if no page of a movable object takes part in an eviction in the worst set.
+pub fn choose(history: &ArrayHistory, movables: &Movables, target: TargetSet) -> Option<ObjectMove> {
     let sets = history.misses_by_set.len();
     let by_misses = |&set: &usize| (history.misses_by_set[set], std::cmp::Reverse(set));
     let worst = (0..sets).max_by_key(by_misses)?;
-    let graph = EvictionGraph::new(history, worst, Least::Evictions(0));
+    let graph = EvictionGraph::new(history, worst, DrawThreshold::Evictions(0));
     let movable = |page: usize| movables.of(history.pages[page].owner, history.pages[page].page);
     let node = graph.nodes.iter().find(|node| movable(node.page).is_some())?;
     let object = movable(node.page)?;
@@ -52,8 +52,8 @@ pub fn choose(history: &History, movables: &Movables, target: Target) -> Option<
     let own: Vec<usize> = (0..history.pages.len()).filter(|&page| movable(page) == Some(object)).collect();
     let cost = |set: usize| -> u128 {
         match target {
-            Target::Fewest => history.misses_by_set[set].into(),
-            Target::Weighed => {
+            TargetSet::Fewest => history.misses_by_set[set].into(),
+            TargetSet::Weighed => {
                 let of = |&page: &usize| {
                     let there = history.misses_by_set[new_set(page, shift_to(set))];
                     u128::from(history.pages[page].involved()) * u128::from(there)
@@ -64,5 +64,11 @@ pub fn choose(history: &History, movables: &Movables, target: Target) -> Option<
     };
     let best = (0..sets).filter(|&set| set != worst).min_by_key(|&set| (cost(set), set))?;
     let involvement = node.weight() as f64 / history.misses.total().max(1) as f64;
-    Some(Move { object, page: node.page, sets: [worst, best], shift: shift_to(best) as u64, involvement })
+    Some(ObjectMove {
+        object,
+        page: node.page,
+        sets: [worst, best],
+        shift: shift_to(best) as u64,
+        involvement,
+    })
 }

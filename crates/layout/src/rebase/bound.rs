@@ -1,4 +1,4 @@
-//! A plan and a stream together: what is where, and whether that can be.
+//! Binds a plan to a stream: finds its objects, and checks that their places are free.
 
 use crate::objects::{Owner, OwnerId, OwnerKind, Owners};
 use pagewalk_plan::{Layout, Place};
@@ -7,11 +7,11 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Why a stream cannot be as planned.
+/// Why a plan does not suit a stream.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RebaseError {
-    /// Another build of the file was recorded.
+    /// Another build was recorded.
     #[error("{file}: the plan is for build-id {planned}, the trace has {recorded}")]
     BuildId {
         /// The object.
@@ -31,7 +31,7 @@ pub enum RebaseError {
         /// Its size in the stream.
         recorded: u64,
     },
-    /// Something that does not move lies in the object's place.
+    /// Immovable memory in the object's place.
     #[error("{file}: its place {:#x}-{:#x} has {other} at {:#x}-{:#x}",
             .place.start, .place.end, .there.start, .there.end)]
     Taken {
@@ -39,12 +39,12 @@ pub enum RebaseError {
         file: String,
         /// Its planned place.
         place: Range<u64>,
-        /// What is there: a file, or a kind of memory in brackets.
+        /// The obstacle: a file, or a kind of memory in brackets.
         other: String,
-        /// Where that is.
+        /// The obstacle's range.
         there: Range<u64>,
     },
-    /// The program moves the object's memory itself.
+    /// The program moves the object itself.
     #[error("{file}: the program moves parts of it itself (mremap), so it has no one base")]
     Remapped {
         /// The object.
@@ -54,37 +54,37 @@ pub enum RebaseError {
 
 /// A base for each planned object of a stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Bound {
+pub struct PlanBinding {
     pub(super) places: FxHashMap<String, BoundPlace>,
     absent: Vec<String>,
 }
 
-/// Where an object is to lie.
+/// An object's planned place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct BoundPlace {
     pub base: u64,
     pub size: u64,
-    /// Where objects of this file were recorded. A file without a build-id shows that it is one by its second mapping
-    /// alone, and has to move from its first on.
+    /// Recorded bases of this file's objects. A file without a build-id shows only at its second mapping that it is an
+    /// object, but must move from its first on.
     pub recorded: FxHashSet<u64>,
 }
 
-impl Bound {
+impl PlanBinding {
     /// Binds `layout` to a stream with this header and these events. Each event says whether code had run before it.
     ///
     /// # Errors
-    /// If an object is of another build or larger than planned, if its place is taken, or if the program moves it.
+    /// If an object is of another build or larger than planned, its place is taken, or the program moves it.
     pub fn new<'a>(
         layout: &Layout,
         header: &StreamHeader,
         events: impl Iterator<Item = (bool, &'a Event)> + Clone,
-    ) -> Result<Bound, RebaseError> {
+    ) -> Result<PlanBinding, RebaseError> {
         let mut owners = Owners::new(header);
         for (running, event) in events.clone() {
             follow(&mut owners, running, event);
         }
-        let named = Named::new(&owners);
-        let mut bound = Bound::default();
+        let named = ObjectsByName::new(&owners);
+        let mut bound = PlanBinding::default();
         for place in &layout.places {
             let found = named.of(place);
             for owner in &found {
@@ -105,7 +105,7 @@ impl Bound {
         Ok(bound)
     }
 
-    /// Planned files that are no shared object of the stream: nothing of them can move.
+    /// Planned files that are no shared object of the stream.
     pub fn absent(&self) -> &[String] {
         &self.absent
     }
@@ -115,12 +115,12 @@ impl Bound {
         self.places.len()
     }
 
-    /// How far a byte of `owner` moves, as an addition that wraps; 0 for what stays.
+    /// The wrapping distance by which a byte of `owner` moves; 0 if it stays.
     pub fn delta_at(&self, owner: &Owner, address: u64) -> u64 {
         self.delta(owner).filter(|(_, range)| range.contains(&address)).map_or(0, |(delta, _)| delta)
     }
 
-    /// How far memory of `owner` moves, as an addition that wraps, and which.
+    /// The wrapping distance by which memory of `owner` moves, and which memory.
     pub(super) fn delta(&self, owner: &Owner) -> Option<(u64, Range<u64>)> {
         let place = self.places.get(owner.file.as_ref()?)?;
         match owner.kind {
@@ -129,13 +129,13 @@ impl Bound {
             _ => return None,
         }
         let delta = place.base.wrapping_sub(owner.base);
-        // Of a child of `fork`, memory that follows on an object may not be its own.
+        // In a forked child, memory after an object may not belong to it.
         let end = owner.base.saturating_add(owner.bytes.min(place.size));
         (delta != 0).then_some((delta, owner.base..end))
     }
 }
 
-/// Takes an event into account.
+/// Applies an event.
 pub(super) fn follow(owners: &mut Owners, running: bool, event: &Event) {
     if running {
         owners.start_running();
@@ -143,16 +143,16 @@ pub(super) fn follow(owners: &mut Owners, running: bool, event: &Event) {
     owners.apply(event);
 }
 
-/// The shared objects of a stream, by what plans may call them.
-struct Named<'a> {
+/// A stream's shared objects by the names that plans may use.
+struct ObjectsByName<'a> {
     by_file: FxHashMap<&'a str, Vec<&'a Owner>>,
-    /// By build-id, in small letters.
+    /// By lower-case build-id.
     by_build: FxHashMap<String, Vec<&'a Owner>>,
 }
 
-impl<'a> Named<'a> {
-    fn new(owners: &'a Owners) -> Named<'a> {
-        let mut named = Named { by_file: FxHashMap::default(), by_build: FxHashMap::default() };
+impl<'a> ObjectsByName<'a> {
+    fn new(owners: &'a Owners) -> ObjectsByName<'a> {
+        let mut named = ObjectsByName { by_file: FxHashMap::default(), by_build: FxHashMap::default() };
         for (_, owner) in owners.objects() {
             named.by_file.entry(owner.file.as_deref().unwrap_or_default()).or_default().push(owner);
             if let Some(build_id) = &owner.build_id {
@@ -162,7 +162,7 @@ impl<'a> Named<'a> {
         named
     }
 
-    /// Those that a place is of: by its path, another name of it on this host, or its build.
+    /// The objects of a place: by path, by another name on this host, or by build.
     fn of(&self, place: &Place) -> Vec<&'a Owner> {
         let other_name = std::fs::canonicalize(&place.file).ok();
         let other_name =
@@ -199,11 +199,11 @@ fn check(place: &Place, owner: &Owner) -> Result<(), RebaseError> {
     Ok(())
 }
 
-/// What is mapped while objects lie in their places.
+/// Checks mappings while objects are at their places.
 struct Collisions<'a> {
-    bound: &'a Bound,
+    bound: &'a PlanBinding,
     owners: Owners,
-    /// By first address of their places: those that were moved last there, with where their places end. Places of
+    /// By first address of their places: the last objects moved there, with the ends of their places. Places of
     /// different files do not overlap.
     moved: BTreeMap<u64, (u64, OwnerId)>,
 }
@@ -219,7 +219,7 @@ impl Collisions<'_> {
         Ok(())
     }
 
-    /// An object that is new goes to its place, where nothing may be.
+    /// Moves a new object to its place, which must be free.
     fn settle(&mut self, id: OwnerId) -> Result<(), RebaseError> {
         let Some(place) = self.place(id) else { return Ok(()) };
         match self.moved.insert(place.start, (place.end, id)) {
@@ -231,7 +231,7 @@ impl Collisions<'_> {
         }
     }
 
-    /// Where an object is to lie that was recorded elsewhere.
+    /// The planned place of an object recorded elsewhere.
     fn place(&self, id: OwnerId) -> Option<Range<u64>> {
         let owner = self.owners.get(id);
         self.bound.delta(owner)?;
@@ -239,7 +239,7 @@ impl Collisions<'_> {
         Some(*base..base.saturating_add(*size))
     }
 
-    /// What does not move in `range` lies in no object's place.
+    /// Checks that immovable memory in `range` is in no object's place.
     fn check_fixed(&self, range: Range<u64>) -> Result<(), RebaseError> {
         for (there, other) in self.owners.within(range) {
             if self.place(other).is_some() {

@@ -1,6 +1,6 @@
 //! Moves batches and events.
 
-use super::bound::{Bound, follow};
+use super::bound::{PlanBinding, follow};
 use super::table::Table;
 use crate::objects::Owners;
 use pagewalk_trace::StreamHeader;
@@ -9,28 +9,28 @@ use pagewalk_units::{BlockId, PAGE_BYTES, VirtAddr};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// Moves what it is given of one stream, from its beginning.
+/// Moves one stream's batches and events, from its beginning.
 pub struct Mover {
-    bound: Bound,
+    bound: PlanBinding,
     owners: Owners,
     running: bool,
     table: Table,
-    /// Blocks where they lie now.
+    /// Blocks at their new addresses.
     blocks: Dictionary,
-    /// By a block's recorded id: what it became.
+    /// By recorded block id: its new block.
     moved: Vec<Option<BlockId>>,
-    /// Those that became something, with the address where each was recorded.
+    /// Blocks that have been moved, with their recorded addresses.
     known: BTreeSet<(u64, BlockId)>,
     refs: Vec<Ref>,
     spans: Vec<Span>,
 }
 
-/// A range and how far it moves.
+/// A range and its distance.
 type Piece = (Range<u64>, u64);
 
 impl Mover {
-    /// For a stream with this header, which `bound` was made for.
-    pub fn new(bound: &Bound, header: &StreamHeader) -> Mover {
+    /// For a stream with this header; `bound` was made for it.
+    pub fn new(bound: &PlanBinding, header: &StreamHeader) -> Mover {
         Mover {
             bound: bound.clone(),
             owners: Owners::new(header),
@@ -44,7 +44,7 @@ impl Mover {
         }
     }
 
-    /// The batch with its references and blocks where they lie now.
+    /// The batch with moved references and blocks.
     pub fn batch(&mut self, batch: &Batch<'_>) -> Batch<'_> {
         self.running |= !batch.spans.is_empty();
         self.refs.clear();
@@ -84,7 +84,7 @@ impl Mover {
         new
     }
 
-    /// Hands on what the event becomes: itself, moved, or several where it is of memory that moves apart.
+    /// Passes on the moved event; several if its memory moves apart.
     pub fn event(&mut self, event: &Event, mut to: impl FnMut(Event)) {
         match event {
             Event::Map(mapping) => return self.map(event, mapping, to),
@@ -98,7 +98,7 @@ impl Mover {
                 to(Event::Advise { start, bytes, advice: *advice });
             }),
             Event::Remap { new_start, new_bytes, .. } => {
-                // What moves is not remapped, but may be in the way where it was.
+                // Moved memory is not remapped, but may be in the way of the old place.
                 for (range, delta) in self.mapped_pieces(new_start.0, *new_bytes) {
                     if delta != 0 {
                         to(unmap(&range, delta));
@@ -111,7 +111,7 @@ impl Mover {
         self.apply(event);
     }
 
-    /// A new mapping replaces what was there, which may lie elsewhere now.
+    /// A new mapping replaces memory that may lie elsewhere now.
     fn map(&mut self, event: &Event, mapping: &Mapping, mut to: impl FnMut(Event)) {
         let (start, bytes) = (mapping.start.0, mapping.bytes);
         let before = self.mapped_pieces(start, bytes);
@@ -130,7 +130,7 @@ impl Mover {
             let into = range.start - start;
             let file = mapping.file.clone();
             let (first, bytes) = (range.start.wrapping_add(delta), range.end - range.start);
-            // Pages of hugetlb cannot lie anywhere.
+            // hugetlb pages need alignment.
             let is_whole =
                 first.is_multiple_of(mapping.page_bytes) && bytes.is_multiple_of(mapping.page_bytes);
             to(Event::Map(Mapping {
@@ -143,7 +143,7 @@ impl Mover {
         }
     }
 
-    /// Hands on a range in pieces that move as one.
+    /// Passes on a range in pieces that move together.
     fn split(&self, start: u64, bytes: u64, mut to: impl FnMut(VirtAddr, u64)) {
         if !self.table.concerns(&(start..start.saturating_add(bytes))) {
             return to(VirtAddr(start), bytes);
@@ -153,7 +153,7 @@ impl Mover {
         }
     }
 
-    /// What of a range is mapped, in pieces that move as one.
+    /// The mapped parts of a range, in pieces that move together.
     fn mapped_pieces(&self, start: u64, bytes: u64) -> Vec<Piece> {
         let mut pieces = Vec::new();
         for (range, _) in self.owners.within(start..start.saturating_add(bytes)) {
@@ -172,7 +172,7 @@ impl Mover {
                 (range.start < range.end).then_some((range, delta))
             });
             self.table.replace(changed.clone(), moving);
-            // Blocks there may move otherwise now.
+            // Blocks there may move by another distance now.
             let from = |address| (address, BlockId(0));
             let gone: Vec<(u64, BlockId)> =
                 self.known.range(from(changed.start)..from(changed.end)).copied().collect();

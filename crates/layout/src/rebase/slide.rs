@@ -1,19 +1,19 @@
-//! Where the places of a layout find room in a stream.
+//! Finds free addresses for a layout's places in a stream.
 
-use super::{Bound, RebaseError};
+use super::{PlanBinding, RebaseError};
 use pagewalk_plan::{ARENA_LIMIT, Layout, SLIDE_BYTES};
 use pagewalk_trace::{Event, StreamHeader};
 
-/// Binds a layout as [`Bound::new`] does, and moves its arena up as little as it takes for its places to be free.
+/// Binds a layout as [`PlanBinding::new`] does, and moves its arena up as little as it takes for its places to be free.
 ///
 /// # Errors
-/// As [`Bound::new`]; of places that are taken however far the arena moves, what is in the way where it was.
+/// As [`PlanBinding::new`]; if places stay taken however far the arena moves, the original obstacle.
 pub fn slide<'a>(
     layout: &mut Layout,
     header: &StreamHeader,
     events: impl Iterator<Item = (bool, &'a Event)> + Clone,
-) -> Result<Bound, RebaseError> {
-    let taken = match Bound::new(layout, header, events.clone()) {
+) -> Result<PlanBinding, RebaseError> {
+    let taken = match PlanBinding::new(layout, header, events.clone()) {
         Err(error @ RebaseError::Taken { .. }) => error,
         other => return other,
     };
@@ -21,7 +21,7 @@ pub fn slide<'a>(
     let room = ARENA_LIMIT.saturating_sub(end.unwrap_or(layout.arena));
     for by in (1..=room / SLIDE_BYTES).map(|times| times * SLIDE_BYTES) {
         let slid = Layout { arena: layout.arena + by, ..layout.clone() };
-        if let Ok(bound) = Bound::new(&slid, header, events.clone()) {
+        if let Ok(bound) = PlanBinding::new(&slid, header, events.clone()) {
             *layout = slid;
             return Ok(bound);
         }

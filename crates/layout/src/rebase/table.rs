@@ -1,36 +1,36 @@
-//! How far each address moves: asked once for every reference.
+//! How far each address moves; looked up for every reference.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Pages whose answers are remembered.
+/// Pages in the look-up cache.
 const REMEMBERED: usize = 1024;
 const PAGE_SHIFT: u32 = 12;
 
-/// What no page answers to: no address is in the page behind the last.
+/// An unused cache entry: no address is in the page after the last.
 const NOTHING: (u64, u64) = (u64::MAX, 0);
 
-/// Ranges that move, and by how much. Ranges are of whole pages.
+/// Ranges of whole pages that move, with their distances.
 #[derive(Clone, Debug)]
 pub(super) struct Table {
-    /// By first address: what moves, to behind its last, and by how much. They do not overlap.
+    /// By first address: the end of what moves, and the distance. Disjoint.
     extents: BTreeMap<u64, (u64, u64)>,
-    /// Where they come to, which does not overlap either: by first address, to behind the last.
+    /// Their destinations, also disjoint: by first address, the end.
     places: BTreeMap<u64, u64>,
-    /// From the first byte that moves to behind the last.
+    /// From the first moving byte to the end of the last.
     all: Range<u64>,
-    /// By a page's low bits: a page, and how far it moves.
+    /// By a page's low bits: a page, and its distance.
     remembered: Box<[(u64, u64)]>,
 }
 
 impl Table {
-    /// Nothing moves.
+    /// An empty table.
     pub fn new() -> Table {
         let (extents, places) = (BTreeMap::new(), BTreeMap::new());
         Table { extents, places, all: 0..0, remembered: vec![NOTHING; REMEMBERED].into() }
     }
 
-    /// Has of `range` these move, and nothing else.
+    /// Within `range`, makes exactly these move.
     pub fn replace(&mut self, range: Range<u64>, by: impl Iterator<Item = (Range<u64>, u64)>) {
         self.split_at(range.start);
         self.split_at(range.end);
@@ -60,7 +60,7 @@ impl Table {
         }
     }
 
-    /// How far `address` moves, as an addition that wraps.
+    /// The wrapping distance by which `address` moves.
     #[inline(always)]
     pub fn delta(&mut self, address: u64) -> u64 {
         if address.wrapping_sub(self.all.start) >= self.all.end - self.all.start {
@@ -79,7 +79,7 @@ impl Table {
         delta
     }
 
-    /// What moves with `address`.
+    /// The moving range around `address`.
     fn extent(&self, address: u64) -> Option<(Range<u64>, u64)> {
         let (&start, &(end, delta)) = self.extents.range(..=address).next_back()?;
         (address < end).then_some((start..end, delta))
@@ -92,7 +92,7 @@ impl Table {
         [moves, comes].into_iter().flatten().any(|end| end > range.start)
     }
 
-    /// Cuts `range` so that each piece moves as one; appends the pieces, joining those that stay neighbours.
+    /// Cuts `range` into pieces that move together; appends them, joining neighbours that stay adjacent.
     pub fn cut(&self, range: Range<u64>, pieces: &mut Vec<(Range<u64>, u64)>) {
         let mut start = range.start;
         while start < range.end {
@@ -117,10 +117,10 @@ mod tests {
 
     const PAGE: u64 = 1 << PAGE_SHIFT;
     const PAGES: u64 = 40;
-    /// Far behind what is asked for, so that places do not overlap.
+    /// Far from what is looked up, so that places do not overlap.
     const APART: u64 = PAGES * PAGE;
 
-    /// Pages in a row, and how far they are to move, in steps of [`APART`]; 0 is not at all.
+    /// Consecutive pages, and their distance in steps of [`APART`]; 0 means not at all.
     fn change() -> impl Strategy<Value = (u64, u64, u64)> {
         (0..PAGES, 1..9u64, 0..4u64)
     }

@@ -1,6 +1,6 @@
-//! One array under all its layouts, with the fully associative twin that they share.
+//! One array under all its layouts, with a shared fully associative twin.
 
-use super::{Page, Split};
+use super::{LaneCounts, Page};
 use crate::evictions::{ArraySpec, Misses, Side};
 use pagewalk_units::Vpn;
 use std::cmp::Reverse;
@@ -8,12 +8,12 @@ use std::collections::BinaryHeap;
 
 /// Marks an empty way; no page has this number.
 const EMPTY: u32 = u32::MAX;
-/// Lanes of a word of bits.
+/// Lanes per word of bits.
 const BITS: usize = 64;
 
-/// What the twin knows of a page.
+/// The twin's data of a page.
 #[derive(Clone, Copy, Debug, Default)]
-struct InTwin {
+struct TwinPage {
     /// Whether the twin holds it.
     resident: bool,
     /// Whether it is in the heap, perhaps from an earlier stay.
@@ -27,10 +27,10 @@ struct LaneState {
     layout: Option<usize>,
     /// By page: its set.
     sets: Vec<u32>,
-    /// Pages, set by set, in no order; each with the side that brought it.
+    /// Pages by set, in no order, each with the side that brought it.
     ways: Vec<(u32, Side)>,
-    split: Split,
-    /// By page: evictions that it had a part in.
+    split: LaneCounts,
+    /// By page: evictions that involve it.
     involved: Vec<u64>,
 }
 
@@ -38,11 +38,11 @@ struct LaneState {
 pub(super) struct Group {
     spec: ArraySpec,
     lanes: Vec<LaneState>,
-    /// Page by page, the lanes that hold it, in as many words as they need.
+    /// By page: the lanes that hold it, in as many words as needed.
     resident: Vec<u64>,
-    twin: Vec<InTwin>,
+    twin: Vec<TwinPage>,
     residents: usize,
-    /// Times of last use as they were when they were put in, and pages; see `evictions/twin.rs`.
+    /// Times of last use at insertion, with pages; see `evictions/twin.rs`.
     oldest: BinaryHeap<Reverse<(u64, u32)>>,
 }
 
@@ -66,21 +66,21 @@ impl Group {
         }
     }
 
-    /// Whether it simulates such an array, whatever its name.
+    /// Whether it simulates such an array, under any name.
     pub fn is_of(&self, spec: &ArraySpec) -> bool {
         let ArraySpec { name: _, geometry, index, fetches, data } = spec;
         (self.spec.geometry, self.spec.index) == (*geometry, *index)
             && (self.spec.fetches, self.spec.data) == (*fetches, *data)
     }
 
-    /// Adds a layout before the stream begins; gives its place.
+    /// Adds a layout before the stream begins; returns its index.
     pub fn add(&mut self, layout: Option<usize>) -> usize {
         let geometry = self.spec.geometry;
         self.lanes.push(LaneState {
             layout,
             sets: Vec::new(),
             ways: vec![(EMPTY, Side::Fetch); geometry.entries()],
-            split: Split {
+            split: LaneCounts {
                 misses: Misses::default(),
                 misses_by_set: vec![0; geometry.sets()],
                 evictions: [[0; 2]; 2],
@@ -102,11 +102,11 @@ impl Group {
         self.lanes.len().div_ceil(BITS)
     }
 
-    /// A page as recorded, and where each layout has it.
+    /// Adds a page: its recorded number, and its number in each layout.
     pub fn meet(&mut self, page: u32, recorded: u64, moved: &[u64]) {
         let at = page as usize;
         if self.twin.len() <= at {
-            self.twin.resize(at + 1, InTwin::default());
+            self.twin.resize(at + 1, TwinPage::default());
             self.resident.resize((at + 1) * self.words(), 0);
         }
         for lane in &mut self.lanes {
@@ -119,9 +119,9 @@ impl Group {
         }
     }
 
-    /// A page that is referenced now comes to all lanes that miss it, and to the twin.
+    /// Inserts a page that is referenced now into all lanes that miss it, and into the twin.
     pub fn settle(&mut self, page: u32, side: Side, pages: &mut [Page]) {
-        let InTwin { resident, known, .. } = self.twin[page as usize];
+        let TwinPage { resident, known, .. } = self.twin[page as usize];
         let cause = match (known, resident) {
             (false, _) => Cause::Compulsory,
             (true, false) => Cause::Capacity,
@@ -147,7 +147,7 @@ impl Group {
         self.twin[page as usize].known = true;
     }
 
-    /// When a page was last used by what the array serves.
+    /// The page's last use by what the array serves.
     fn last(&self, page: u32, pages: &[Page]) -> u64 {
         let [fetch, data] = pages[page as usize].last;
         match (self.spec.fetches, self.spec.data) {
@@ -165,7 +165,7 @@ impl Group {
             EMPTY => 0,
             other => self.last(other, pages),
         };
-        // The earliest; the clock is above 0 where there is a page.
+        // The earliest; the clock is above 0 for every page.
         let way = first + (0..ways).min_by_key(key).expect("a set has ways");
         let words = self.words();
         let lane = &mut self.lanes[number];
@@ -193,7 +193,7 @@ impl Group {
         pages[page as usize].whole &= !sides;
     }
 
-    /// The twin takes in a page, in the place of the one used earliest if it is full.
+    /// Inserts a page into the twin, evicting the earliest used if it is full.
     fn take(&mut self, page: u32, pages: &mut [Page]) {
         if self.residents == self.spec.geometry.entries() {
             self.evict(pages);
@@ -221,10 +221,10 @@ impl Group {
         }
     }
 
-    /// No lane nor twin may hold the page any longer, and its next reference is as if it were its first.
+    /// Removes a page from all lanes and the twin; its next reference counts as a first one.
     pub fn invalidate(&mut self, page: u32) {
         let (words, ways) = (self.words(), self.spec.geometry.ways());
-        let InTwin { resident, known, .. } = &mut self.twin[page as usize];
+        let TwinPage { resident, known, .. } = &mut self.twin[page as usize];
         self.residents -= usize::from(std::mem::take(resident));
         *known = false;
         for word in 0..words {
@@ -238,8 +238,8 @@ impl Group {
         }
     }
 
-    pub fn finish(self) -> Vec<Split> {
-        let split = |lane: LaneState| Split {
+    pub fn finish(self) -> Vec<LaneCounts> {
+        let split = |lane: LaneState| LaneCounts {
             most_involved: lane.involved.iter().copied().max().unwrap_or(0),
             ..lane.split
         };
@@ -247,7 +247,7 @@ impl Group {
     }
 }
 
-/// The places of a word's bits that are 1, ascending.
+/// The positions of a word's set bits, ascending.
 fn ones(mut word: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let place = (word != 0).then(|| word.trailing_zeros() as usize)?;

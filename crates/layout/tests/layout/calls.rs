@@ -43,7 +43,7 @@ fn by_pages(graph: &CallGraph) -> Counts {
         .collect()
 }
 
-/// Main calls a stub of library A, which jumps to B; that calls itself once, and returns to main.
+/// Main calls a stub of library A, which jumps to B; B calls itself once, and returns to main.
 fn through_a_stub() -> Vec<Step> {
     let mut steps = libraries();
     let inner = B + PAGE;
@@ -96,7 +96,7 @@ fn a_call_without_a_return_counts_up_to_the_end() {
     // Of another thread.
     steps.push(Step::Run(Run { thread: 2, ..Run::new(MAIN, 9, &[]) }));
     steps.push(run(A + PAGE + 64, 4, BlockEnd::Return));
-    // A return to where nobody called from.
+    // A return to where no call came from.
     steps.push(run(A + 2 * PAGE, 8, BlockEnd::Jump));
     assert_eq!(by_pages(&graph(steps, 3)), [((MAIN, A + PAGE), (1, 15))].into());
 }
@@ -136,7 +136,7 @@ fn made() -> impl Strategy<Value = Made> {
     )
 }
 
-/// A call that has not returned.
+/// An open call.
 struct Open {
     blocks: [(u64, u64, BlockEnd); 2],
     pages: (u64, u64),
@@ -192,7 +192,7 @@ proptest! {
         let at_least_one = |made: Made| Made { instructions: made.instructions + 1, ..made };
         let program: Vec<Made> = program.into_iter().map(at_least_one).collect();
         let mut steps = libraries();
-        // The block that runs before libraries are there leaves by no call.
+        // The block that runs before libraries exist ends with no call.
         steps.extend(program.iter().map(|made| {
             Step::Run(Run { end: made.end, thread: made.thread, ..Run::new(made.at, made.instructions, &[]) })
         }));

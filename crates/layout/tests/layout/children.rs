@@ -1,4 +1,4 @@
-//! Objects of a process that had them before it ran: how long they are.
+//! Lengths of objects that a process had before it ran.
 
 use crate::common::{PAGE, header, rights};
 use pagewalk_layout::files;
@@ -21,7 +21,7 @@ fn library(folder: &tempfile::TempDir) -> (String, u64) {
     (library, pages - 4)
 }
 
-/// The library as a child of fork has it: two parts, and after them anonymous memory.
+/// The library in a forked child: two parts, followed by anonymous memory.
 fn inherited(path: &str, build_id: &str, file_pages: u64, anonymous: u64) -> Movables {
     let mut owners = Owners::new(&StreamHeader { origin: Origin::Fork, ..header() });
     let mut map = |page: u64, pages: u64, kind, file| {

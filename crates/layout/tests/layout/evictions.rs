@@ -1,15 +1,15 @@
-//! Arrays that are watched against slow ones: lists in order of use, all references one by one.
+//! Watched arrays against slow ones: lists in order of use, references one by one.
 
 use crate::common;
 use crate::common::{PAGE, Run, Step, Steps, anonymous, file, header, image, load, play, unmap};
-use pagewalk_layout::evictions::{ArraySpec, DEFAULT_ROWS, Evictions, History, Misses, Side};
+use pagewalk_layout::evictions::{ArrayHistory, ArraySpec, DEFAULT_ROWS, Evictions, Misses, Side};
 use pagewalk_setassoc::{Geometry, SetIndex};
 use pagewalk_trace::{BlockEnd, Event};
 use pagewalk_units::VirtAddr;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Pages, the one used last first, with what brought each.
+/// Pages, most recently used first, with the side that brought each.
 type List = Vec<(u64, Side)>;
 
 /// What is compared: pages by number, rows with causes.
@@ -27,7 +27,7 @@ struct Slow {
     spec: ArraySpec,
     sets: Vec<List>,
     twin: List,
-    /// Pages that were referenced since their mapping changed last.
+    /// Pages referenced since their mapping last changed.
     known: BTreeSet<u64>,
     told: Told,
 }
@@ -96,14 +96,14 @@ impl Slow {
     }
 }
 
-/// Takes a page out of a list; what had brought it.
+/// Removes a page from a list; returns the side that had brought it.
 fn take(list: &mut List, page: u64) -> Option<Side> {
     let at = list.iter().position(|&(held, _)| held == page)?;
     Some(list.remove(at).1)
 }
 
-/// The same of a history. Causes only where all are sure to be told.
-fn told(history: &History, slow: &Told) -> Told {
+/// The same of a history. Causes only if all are known exactly.
+fn told(history: &ArrayHistory, slow: &Told) -> Told {
     let Misses { compulsory, capacity, conflict, spared } = history.misses;
     let mut told = Told {
         misses: vec![compulsory, capacity, conflict, spared],
@@ -125,7 +125,7 @@ fn told(history: &History, slow: &Told) -> Told {
         assert_eq!(history.array.set_of(history.pages[row.victim].page), row.set);
         let key = (number(row.victimiser), number(row.victim), row.victimiser_side, row.victim_side);
         let causes = told.rows.entry(key).or_default();
-        // As many as there are in truth; the first one told is among those with most.
+        // Real counts; the reported cause is among the most frequent.
         let truth = &slow.rows[&key];
         assert_eq!(causes.len(), 0, "pages that change owners have rows of their own; none do here");
         if truth.len() <= 4 {
@@ -157,7 +157,7 @@ fn specs() -> Vec<ArraySpec> {
     ]
 }
 
-/// A page of code, another of data, a third that comes and goes, and libraries.
+/// A page of code, one of data, a third that comes and goes, and libraries.
 const CODE: u64 = 0x1000_0000;
 const DATA: u64 = 0x2000_0000;
 
@@ -170,7 +170,7 @@ enum Action {
 
 fn action() -> impl Strategy<Value = Action> {
     let load = (0..20u64, prop_oneof![4 => 0..500u64, 1 => Just(511u64)]).prop_map(|(page, word)| {
-        // Some lie on two pages.
+        // Some cross pages.
         DATA + page * PAGE + word * 8 + if word == 511 { 4 } else { 0 }
     });
     prop_oneof![
@@ -190,7 +190,7 @@ fn steps(actions: &[Action]) -> Vec<Step> {
     for action in actions {
         match action {
             Action::Run { at, instructions, loads } => {
-                // Without instructions no reference has a place of its own; but importers have such blocks.
+                // Without instructions no reference has a site of its own; but importers create such blocks.
                 steps.push(Step::Run(Run::new(*at, *instructions, loads)));
             }
             Action::Unmap(page, count) => {
@@ -208,7 +208,7 @@ fn steps(actions: &[Action]) -> Vec<Step> {
     steps
 }
 
-fn watch(steps: &[Step], together: usize, specs: &[ArraySpec], rows: usize) -> Vec<History> {
+fn watch(steps: &[Step], together: usize, specs: &[ArraySpec], rows: usize) -> Vec<ArrayHistory> {
     let mut evictions = Evictions::new(&header(), specs, rows);
     play(Steps::new(steps.to_vec(), together), &mut evictions);
     evictions.finish().0
@@ -266,7 +266,8 @@ proptest! {
             prop_assert!(few.rows.len() <= rows);
             let kept: u64 = few.rows.iter().map(|row| row.count).sum();
             prop_assert_eq!(kept + few.dropped, all.all_evictions());
-            prop_assert_eq!(History { rows: Vec::new(), dropped: 0, ..few }, History { rows: Vec::new(), ..all });
+            let few = ArrayHistory { rows: Vec::new(), dropped: 0, ..few };
+            prop_assert_eq!(few, ArrayHistory { rows: Vec::new(), ..all });
         }
     }
 }

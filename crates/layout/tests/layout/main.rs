@@ -1,4 +1,4 @@
-//! All tests of this crate, in one binary: what they share is built once.
+//! All tests of this crate in one binary, so that shared code is built once.
 
 mod calls;
 mod children;

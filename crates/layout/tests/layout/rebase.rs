@@ -1,15 +1,15 @@
-//! Rebased streams against a rebase page by page, and what is refused.
+//! RebasedSource streams against a rebase page by page; and refusals.
 
 use crate::common;
 use crate::common::{PAGE, Run, Step, Steps, anonymous, events, file, header, image, load, told, unmap};
-use pagewalk_layout::rebase::{Bound, RebaseError, Rebased, slide};
+use pagewalk_layout::rebase::{PlanBinding, RebaseError, RebasedSource, slide};
 use pagewalk_plan::{DEFAULT_ARENA, Layout, Place, SLIDE_BYTES};
 use pagewalk_trace::{Event, Mapping, MappingKind};
 use pagewalk_units::VirtAddr;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-/// Where recorded things lie, from here on; objects of [`LIBRARY_PAGES`] pages stand apart by some.
+/// Recorded objects start here; objects of [`LIBRARY_PAGES`] pages have gaps between them.
 const RECORDED: u64 = 0x1000_0000;
 const LIBRARY_PAGES: u64 = 7;
 const LIBRARIES: u64 = 4;
@@ -34,9 +34,9 @@ fn layout<File: ToString>(places: &[(File, u64, u64)]) -> Layout {
     Layout { planner: "test".into(), machines: Vec::new(), arena: DEFAULT_ARENA, places }
 }
 
-fn bind(layout: &Layout, steps: &[Step]) -> Result<Bound, RebaseError> {
+fn bind(layout: &Layout, steps: &[Step]) -> Result<PlanBinding, RebaseError> {
     let events = events(steps);
-    Bound::new(layout, &header(), events.iter().map(|(running, event)| (*running, event)))
+    PlanBinding::new(layout, &header(), events.iter().map(|(running, event)| (*running, event)))
 }
 
 /// What a page of memory is.
@@ -162,7 +162,7 @@ fn action() -> impl Strategy<Value = Action> {
     ]
 }
 
-/// The same with something in the way now and then.
+/// The same, sometimes with an obstacle.
 fn action_in_the_way() -> impl Strategy<Value = Action> {
     let page = || 0..LIBRARIES * LIBRARY_PAGES;
     prop_oneof![
@@ -213,20 +213,20 @@ fn steps(actions: &[Action]) -> Vec<Step> {
     steps
 }
 
-/// Places for the first `planned` libraries of an order, one behind the other.
+/// Places for the first `planned` libraries of an order, one after the other.
 fn in_order(order: &[u64], planned: usize) -> Vec<(String, u64, u64)> {
     let places = order[..planned].iter().zip(0..);
     places.map(|(&library, place)| (path(library), place * LIBRARY_PAGES * PAGE, LIBRARY_PAGES)).collect()
 }
 
-/// Page by page: whether something that does not move lies in the place of a library that is there.
+/// Page by page: whether immovable memory lies in the place of a present library.
 fn is_taken(slow: &Slow, memory: &Memory) -> bool {
     let place = |base: &u64| pages(VirtAddr(*base), LIBRARY_PAGES * PAGE);
     let bases = slow.part.values().filter_map(|library| slow.to.get(library));
     bases.flat_map(place).any(|page| memory.contains_key(&page) && slow.delta(page) == 0)
 }
 
-/// The addresses of executions as [`told`] has them, moved slowly.
+/// The addresses of executions as in [`told`], moved slowly.
 fn moved_runs(slow: &Slow, run: &Run) -> String {
     let moved = |address: u64| address.wrapping_add(slow.delta(address));
     let code: Vec<u64> = (0..run.instructions).map(|n| moved(run.start + 4 * n)).collect();
@@ -247,7 +247,7 @@ proptest! {
         let steps = steps(&actions);
         let bound = match bind(&layout(&in_order(&order, planned)), &steps) {
             Ok(bound) => bound,
-            // Half of an object may still be there when it is loaded again.
+            // Half of an object may remain when it is loaded again.
             Err(RebaseError::Taken { file, other, .. }) => {
                 prop_assert_eq!(file, other);
                 return Ok(());
@@ -257,7 +257,7 @@ proptest! {
         let to = order[..planned].iter().zip(0..).map(|(&l, place)| (l, DEFAULT_ARENA + place * LIBRARY_PAGES * PAGE));
         let mut slow = Slow { to: to.collect(), ..Slow::default() };
         let (mut recorded_memory, mut memory) = (Memory::new(), Memory::new());
-        let mut source = Rebased::new(Steps::new(steps.clone(), together), &bound);
+        let mut source = RebasedSource::new(Steps::new(steps.clone(), together), &bound);
         let mut items = Vec::new();
         while let Some(item) = pagewalk_trace::Source::next_item(&mut source).unwrap() {
             match item {
@@ -329,7 +329,7 @@ proptest! {
             .collect();
         let bound = bind(&plan, &steps).unwrap();
         let as_it_is = told(Steps::new(steps.clone(), together));
-        prop_assert_eq!(told(Rebased::new(Steps::new(steps, together), &bound)), as_it_is);
+        prop_assert_eq!(told(RebasedSource::new(Steps::new(steps, together), &bound)), as_it_is);
     }
 }
 
@@ -392,7 +392,7 @@ fn a_place_that_is_taken_is_refused() {
         error.to_string(),
         "/lib/lib0.so: its place 0x800000000-0x800007000 has [anonymous] at 0x800006000-0x800008000"
     );
-    // Before the object too, if it is still there.
+    // Before the object too, if it still exists.
     let mut before = there.clone();
     let map = before.pop().unwrap();
     before.insert(0, map);

@@ -2,8 +2,8 @@
 
 use crate::common;
 use crate::common::{PAGE, Run, Step, Steps, anonymous, events, header, image, load, play, unmap};
-use pagewalk_layout::evictions::{ArraySpec, Evictions, History};
-use pagewalk_layout::rebase::{Bound, Rebased};
+use pagewalk_layout::evictions::{ArrayHistory, ArraySpec, Evictions};
+use pagewalk_layout::rebase::{PlanBinding, RebasedSource};
 use pagewalk_layout::splits::{Lane, Splits};
 use pagewalk_plan::{DEFAULT_ARENA, Layout, Place};
 use pagewalk_setassoc::{Geometry, SetIndex};
@@ -36,7 +36,7 @@ enum Action {
     Protect(u64, u64),
 }
 
-/// An address in a library, or in memory that stays; the last words of a page lie on the next one too.
+/// An address in a library, or in immovable memory; the last words of a page cross into the next one.
 fn address() -> impl Strategy<Value = u64> {
     let word = prop_oneof![4 => 0..500u64, 1 => Just(511u64)];
     (0..LIBRARIES + 2, 0..LIBRARY_PAGES - 1, word).prop_map(|(library, page, word)| {
@@ -89,8 +89,8 @@ fn steps(actions: &[Action]) -> Vec<Step> {
     steps
 }
 
-/// Objects with so many pages before each; those without one stay where they were recorded.
-fn bound(gaps: &[Option<u64>], steps: &[Step]) -> Bound {
+/// Objects with this many pages before each; those without stay where they were recorded.
+fn bound(gaps: &[Option<u64>], steps: &[Step]) -> PlanBinding {
     let mut next = 0;
     let mut places = Vec::new();
     for (library, gap) in (0..).zip(gaps) {
@@ -101,7 +101,7 @@ fn bound(gaps: &[Option<u64>], steps: &[Step]) -> Bound {
     }
     let layout = Layout { planner: "test".into(), machines: Vec::new(), arena: DEFAULT_ARENA, places };
     let events = events(steps);
-    Bound::new(&layout, &header(), events.iter().map(|(running, event)| (*running, event))).unwrap()
+    PlanBinding::new(&layout, &header(), events.iter().map(|(running, event)| (*running, event))).unwrap()
 }
 
 fn array(sets: u32, ways: u32, index: &str, fetches: bool, data: bool) -> ArraySpec {
@@ -124,12 +124,12 @@ fn arrays() -> Vec<ArraySpec> {
     ]
 }
 
-/// What an array alone has of a stream rebased to the layout, or as recorded.
-fn alone(steps: &[Step], together: usize, layout: Option<&Bound>, array: &ArraySpec) -> History {
+/// The counts of a single array over a stream rebased to the layout, or as recorded.
+fn alone(steps: &[Step], together: usize, layout: Option<&PlanBinding>, array: &ArraySpec) -> ArrayHistory {
     let mut evictions = Evictions::new(&header(), std::slice::from_ref(array), 1 << 12);
     let source = Steps::new(steps.to_vec(), together);
     match layout {
-        Some(bound) => play(Rebased::new(source, bound), &mut evictions),
+        Some(bound) => play(RebasedSource::new(source, bound), &mut evictions),
         None => play(source, &mut evictions),
     }
     evictions.finish().0.remove(0)
@@ -146,9 +146,9 @@ proptest! {
         together in 1..40usize,
     ) {
         let steps = steps(&actions);
-        let layouts: Vec<Bound> = layouts.iter().map(|gaps| bound(gaps, &steps)).collect();
+        let layouts: Vec<PlanBinding> = layouts.iter().map(|gaps| bound(gaps, &steps)).collect();
         let mut lanes = Vec::new();
-        // More lanes than a word has bits: the same ones again.
+        // More lanes than bits in a word: the same ones again.
         for _ in 0..copies {
             for array in arrays() {
                 let all = std::iter::once(None).chain((0..layouts.len()).map(Some));

@@ -1,4 +1,4 @@
-//! Whether this host lets a program's libraries be placed, and which setting would.
+//! Whether this host permits placing libraries, and which setting would enable it.
 
 use crate::tracing::follower::end_unbegun;
 use crate::tracing::launch::{LaunchError, launch};
@@ -23,7 +23,7 @@ pub enum HostError {
 }
 
 impl HostError {
-    /// What would make it possible.
+    /// How to enable it.
     pub fn enable(&self) -> &'static str {
         match self {
             HostError::Host(_) => "an x86-64 machine with Linux",
@@ -36,7 +36,7 @@ impl HostError {
     }
 }
 
-/// Whether libraries can be placed here: tries it on a program that never begins.
+/// Checks whether libraries can be placed here, by trying it on a program that never starts.
 pub fn check_host() -> Result<(), HostError> {
     if !cfg!(all(target_arch = "x86_64", target_os = "linux")) {
         return Err(HostError::Host(format!("{} {}", std::env::consts::ARCH, std::env::consts::OS)));
@@ -48,7 +48,7 @@ pub fn check_host() -> Result<(), HostError> {
     changed.map_err(HostError::NoChange)
 }
 
-/// Writes what is there already.
+/// Overwrites code with itself.
 fn change_code(pid: Pid) -> io::Result<()> {
     let memory = maps::memory(pid)?;
     let at = sys::registers(pid)?.rip;

@@ -1,15 +1,15 @@
-//! Putting the code into a process that has just become a program.
+//! Installs the stub in a process right after exec.
 //!
-//! In steps between which the process stops, each of which is a single act: whoever looks in between, and whenever we
-//! are killed, finds a process that runs its program to the right end.
+//! Each step between two stops is a single change: an observer in between, or the process if we are killed, always
+//! finds a program that runs correctly.
 //!
-//! 1. Code that asks for memory and then begins the program goes where nobody reads (`bootstrap`).
-//! 2. The registers are set so that the process runs it. From here on it needs nobody to go on.
-//! 3. The memory is there: the code and the table are written to it. Nothing leads there yet.
+//! 1. Code that allocates memory and then starts the program is written to unused bytes (`bootstrap`).
+//! 2. The registers are set to run it. From here on the process can continue by itself.
+//! 3. Stub and table are written to the allocated memory. Nothing jumps there yet.
 //! 4. A jump replaces the loader's call of `mmap`.
 
-use super::loader::{Known, Loader, opened};
-use super::stub::{self, Entry};
+use super::loader::{Loader, LoaderCache, opened};
+use super::stub::{self, StubEntry};
 use super::{Obstacle, landing};
 use crate::tracing::maps::Mapping;
 use crate::tracing::sys::{self, Pid, Registers, map, number};
@@ -20,68 +20,68 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
-/// A process on its way.
-pub struct Installing {
+/// An installation in progress.
+pub struct StubInstaller {
     loader: Loader,
-    entries: Vec<Entry>,
+    entries: Vec<StubEntry>,
     memory: File,
-    at: Towards,
-    /// Where the code lies, when it does.
+    at: InstallPhase,
+    /// The stub's address, once allocated.
     region: u64,
     /// How far the plan was moved up.
     pub slid_bytes: u64,
 }
 
-enum Towards {
-    /// Towards the end of the exec.
+enum InstallPhase {
+    /// Until the end of the exec.
     Exec,
-    /// Towards the beginning of the call for memory.
+    /// Until the beginning of the call for memory.
     Asking,
-    /// Towards its end.
+    /// Until its end.
     Asked,
 }
 
-/// What comes of a step.
-pub enum Step {
-    /// Another.
+/// The result of a step.
+pub enum StubStep {
+    /// More steps follow.
     Another,
-    /// All is in place.
+    /// Everything is installed.
     Last,
 }
 
-impl Installing {
-    /// Begins at the stop of an exec; the process has to go on to the next end of a system call.
-    pub fn begin(pid: Pid, objects: &[Object], known: &mut Known) -> Result<Installing, Obstacle> {
+impl StubInstaller {
+    /// Begins at the exec stop; the process must continue to the next end of a system call.
+    pub fn begin(pid: Pid, objects: &[Object], known: &mut LoaderCache) -> Result<StubInstaller, Obstacle> {
         let (memory, mappings) = opened(pid)?;
-        let loader = Loader::look(pid, &memory, &mappings, known)?;
+        let loader = Loader::examine(pid, &memory, &mappings, known)?;
         let slid_bytes = slide(objects, &mappings)?;
-        let entry = |object: &Object| Entry {
+        let entry = |object: &Object| StubEntry {
             device: object.device,
             inode: object.inode,
             base: object.base + slid_bytes,
             bytes: object.bytes,
         };
         let entries = objects.iter().map(entry).collect();
-        Ok(Installing { loader, entries, memory, at: Towards::Exec, region: 0, slid_bytes })
+        Ok(StubInstaller { loader, entries, memory, at: InstallPhase::Exec, region: 0, slid_bytes })
     }
 
-    /// Goes on at the beginning or the end of a system call.
-    pub fn step(&mut self, pid: Pid) -> Result<Step, Obstacle> {
+    /// Continues at the beginning or the end of a system call.
+    pub fn step(&mut self, pid: Pid) -> Result<StubStep, Obstacle> {
         match self.at {
-            Towards::Exec => {
+            InstallPhase::Exec => {
                 self.ask(pid)?;
-                self.at = Towards::Asking;
+                self.at = InstallPhase::Asking;
             }
-            Towards::Asking => self.at = Towards::Asked,
-            Towards::Asked => {
+            InstallPhase::Asking => self.at = InstallPhase::Asked,
+            InstallPhase::Asked => {
                 self.fill(pid)?;
-                return Ok(Step::Last);
+                return Ok(StubStep::Last);
             }
         }
-        Ok(Step::Another)
+        Ok(StubStep::Another)
     }
 
-    /// Lets the process ask for memory, near its loader and out of the way of what the kernel will place.
+    /// Makes the process allocate memory near its loader, away from where the kernel places mappings.
     fn ask(&self, pid: Pid) -> io::Result<()> {
         const BELOW: u64 = 1 << 30;
         let begin = sys::registers(pid)?;
@@ -89,7 +89,7 @@ impl Installing {
         let asking = Registers {
             rip: self.loader.room,
             rax: number::MMAP,
-            // No system call is to be restarted.
+            // Prevents restarting a system call.
             orig_rax: u64::MAX,
             rdi: self.loader.base.saturating_sub(BELOW),
             rsi: self.region_bytes(),
@@ -123,7 +123,7 @@ impl Installing {
         stub::region_bytes(self.loader.sites.len(), self.entries.len())
     }
 
-    /// Whether an instruction is the loader's, or stands in for one of it.
+    /// Whether an instruction belongs to the loader or the stub.
     pub fn is_loaders(&self, instruction: u64) -> bool {
         (self.loader.base..self.loader.end).contains(&instruction) || self.stub().contains(&instruction)
     }
@@ -134,7 +134,7 @@ impl Installing {
     }
 }
 
-/// How far the plan has to move up so that nothing is in its way.
+/// How far the plan must move up to find free addresses.
 fn slide(objects: &[Object], mappings: &[Mapping]) -> Result<u64, Obstacle> {
     let end = objects.iter().map(|object| object.base + object.bytes).max().unwrap_or(0);
     let in_the_way = |by: u64| {

@@ -1,4 +1,4 @@
-//! Where objects of a plan lie in a process, by its mappings.
+//! Where a plan's objects lie in a process, from its mappings.
 
 use crate::tracing::maps::{self, Mapping};
 use crate::tracing::sys::{Pid, map};
@@ -8,25 +8,25 @@ use std::collections::HashMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
-/// An object of the plan that a process has loaded.
+/// A loaded object of the plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Landing {
-    /// Its position in the plan.
+    /// Its index in the plan.
     pub object: usize,
-    /// Where it was to lie, in this process.
+    /// Its planned address in this process.
     pub planned: u64,
-    /// Where it lies.
+    /// Its actual address.
     pub actual: u64,
-    /// What became of it.
+    /// Whether it landed.
     pub state: State,
 }
 
-/// What became of an object.
+/// Whether an object landed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
-    /// It lies at its place.
+    /// At its place.
     Landed,
-    /// It lies elsewhere, for this reason.
+    /// Elsewhere, and why.
     Elsewhere(String),
 }
 
@@ -40,7 +40,7 @@ impl State {
     }
 }
 
-/// Where the objects lie that a process has loaded; none if its mappings cannot be read, or it has no more.
+/// The loaded objects of a process; none if its mappings cannot be read or are gone.
 pub fn landings(pid: Pid, objects: &[Object], slid_bytes: u64) -> Option<Vec<Landing>> {
     let mappings = maps::mappings(pid).ok().filter(|mappings| !mappings.is_empty())?;
     let bases = bases(pid, &mappings);
@@ -57,7 +57,7 @@ pub fn landings(pid: Pid, objects: &[Object], slid_bytes: u64) -> Option<Vec<Lan
     Some(objects.iter().enumerate().filter_map(landing).collect())
 }
 
-/// The first addresses of all objects with code in a process, by device and number of their files.
+/// The first addresses of all objects with code in a process, by their files' device and inode.
 fn bases(pid: Pid, mappings: &[Mapping]) -> HashMap<(u64, u64), Vec<u64>> {
     let mut bases: HashMap<(u64, u64), Vec<u64>> = HashMap::new();
     let mut first: Option<&Mapping> = None;
@@ -66,13 +66,13 @@ fn bases(pid: Pid, mappings: &[Mapping]) -> HashMap<(u64, u64), Vec<u64>> {
         if mapping.offset == 0 {
             first = Some(mapping);
         }
-        // A file without code is mapped as data, wherever the process likes.
+        // A file without code is mapped as data, anywhere.
         let Some(begin) = first.filter(|first| first.name == mapping.name) else { continue };
         if mapping.protection & map::EXEC == 0 || seen == Some(begin.start) {
             continue;
         }
         seen = Some(begin.start);
-        // By its name in the process's own file tree: some file systems give other numbers in `maps` than in `stat`.
+        // By path in the process's file tree: some file systems report other numbers in `maps` than in `stat`.
         let path = format!("/proc/{pid}/root{}", mapping.name);
         if let Ok(file) = fs::metadata(path) {
             bases.entry((file.dev(), file.ino())).or_default().push(begin.start);
@@ -94,12 +94,12 @@ fn reason(mappings: &[Mapping], object: &Object, planned: u64) -> String {
     "the place is free now: it was taken then, or the loader did not ask".to_owned()
 }
 
-/// The first mapping that has a byte of a range.
+/// The first mapping that overlaps a range.
 pub fn overlapping(mappings: &[Mapping], start: u64, bytes: u64) -> Option<&Mapping> {
     mappings.iter().find(|mapping| mapping.start < start + bytes && mapping.end > start)
 }
 
-/// A mapping for people.
+/// A mapping as text.
 pub fn described(mapping: &Mapping) -> String {
     let name = if mapping.name.is_empty() { "memory of its own" } else { &mapping.name };
     format!("{name} at {:#x}-{:#x}", mapping.start, mapping.end)

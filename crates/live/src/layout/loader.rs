@@ -1,7 +1,7 @@
-//! A process that has just become a program: its loader, where that maps files, and room for a few bytes of code.
+//! Examines a process right after exec: its loader, the loader's calls of `mmap`, and room for a few bytes of code.
 
 use super::Obstacle;
-use super::stub::{Asks, FSTAT, SITE};
+use super::stub::{FSTAT, SITE, StatCall};
 use crate::tracing::image::{CODE_64, Vector, code_segments, headers_at};
 use crate::tracing::maps::{self, Mapping};
 use crate::tracing::sys::{self, Pid};
@@ -12,43 +12,43 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// A loader's code that is searched; glibc's has 150 KiB.
+/// Most loader code to search; glibc's has 150 KiB.
 const CODE_BYTES_MAX: u64 = 16 << 20;
-/// Calls of `mmap` in a loader; glibc's has one.
+/// Most calls of `mmap` in a loader; glibc's has one.
 const SITES_MAX: usize = 8;
 
-/// What is needed of a process.
+/// A process's loader.
 pub struct Loader {
     /// The addresses of its calls of `mmap`.
     pub sites: Vec<u64>,
-    /// How it asks for a file's number.
-    pub asks: Asks,
-    /// Where its file lies in memory.
+    /// How it queries a file's inode number.
+    pub asks: StatCall,
+    /// Its base address.
     pub base: u64,
-    /// Behind its last page there.
+    /// The first address after its last page.
     pub end: u64,
-    /// Where [`crate::tracing::image::ROOM_BYTES`] of executable memory belong to nobody.
+    /// [`crate::tracing::image::ROOM_BYTES`] of unused executable memory.
     pub room: u64,
 }
 
-/// What is known of loaders that were looked at, by device and number of their files.
+/// Known loaders, by device and inode.
 #[derive(Default)]
-pub struct Known(HashMap<(u64, u64), Found>);
+pub struct LoaderCache(HashMap<(u64, u64), LoaderSites>);
 
-/// What a loader's code holds, by distance from its base.
+/// Offsets in a loader's code.
 #[derive(Clone)]
-struct Found {
+struct LoaderSites {
     sites: Vec<u64>,
-    asks: Asks,
+    asks: StatCall,
 }
 
 impl Loader {
-    /// Looks at a process at the stop of its exec.
-    pub fn look(
+    /// Examines a process at its exec stop.
+    pub fn examine(
         pid: Pid,
         memory: &File,
         mappings: &[Mapping],
-        known: &mut Known,
+        known: &mut LoaderCache,
     ) -> Result<Loader, Obstacle> {
         if sys::registers(pid)?.cs != CODE_64 {
             return Err(Obstacle::Not64Bit);
@@ -65,8 +65,8 @@ impl Loader {
         let found = match known.0.get(&number) {
             Some(found) if found.holds(memory, start.loader) => found.clone(),
             _ => {
-                let found =
-                    Found::search(memory, start.loader, &headers).ok_or(Obstacle::UnknownLoader(name))?;
+                let found = LoaderSites::search(memory, start.loader, &headers)
+                    .ok_or(Obstacle::UnknownLoader(name))?;
                 known.0.insert(number, found.clone());
                 found
             }
@@ -78,9 +78,9 @@ impl Loader {
     }
 }
 
-impl Found {
-    fn search(memory: &File, base: u64, headers: &[ProgramHeader]) -> Option<Found> {
-        let (mut sites, mut asks) = (Vec::new(), Asks::Newfstatat);
+impl LoaderSites {
+    fn search(memory: &File, base: u64, headers: &[ProgramHeader]) -> Option<LoaderSites> {
+        let (mut sites, mut asks) = (Vec::new(), StatCall::Newfstatat);
         for segment in code_segments(headers) {
             let mut code = vec![0; segment.bytes.min(CODE_BYTES_MAX) as usize];
             memory.read_exact_at(&mut code, base.wrapping_add(segment.address)).ok()?;
@@ -88,17 +88,17 @@ impl Found {
                 if *window == SITE {
                     sites.push(segment.address + at as u64);
                 } else if *window == FSTAT {
-                    asks = Asks::Fstat;
+                    asks = StatCall::Fstat;
                 }
             }
         }
-        // A site is replaced by one write, which must not end halfway: it has to lie in one page.
+        // A site is replaced by one write, which must be atomic: it must lie in one page.
         let in_one_page = |site: &u64| site % PAGE_BYTES + SITE.len() as u64 <= PAGE_BYTES;
         let good = (1..=SITES_MAX).contains(&sites.len()) && sites.iter().all(in_one_page);
-        good.then_some(Found { sites, asks })
+        good.then_some(LoaderSites { sites, asks })
     }
 
-    /// Whether the code still stands there.
+    /// Whether the code is still there.
     fn holds(&self, memory: &File, base: u64) -> bool {
         self.sites.iter().all(|site| {
             let mut bytes = [0; SITE.len()];
@@ -107,7 +107,7 @@ impl Found {
     }
 }
 
-/// Its memory for reading and writing, and its mappings.
+/// A process's memory, opened for reading and writing, and its mappings.
 pub fn opened(pid: Pid) -> io::Result<(File, Vec<Mapping>)> {
     Ok((maps::memory(pid)?, maps::mappings(pid)?))
 }

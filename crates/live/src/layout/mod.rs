@@ -1,14 +1,12 @@
-//! An unmodified program with each of its libraries where a plan wants it.
+//! Runs an unmodified program with its libraries at planned addresses.
 //!
-//! At each exec, before the first instruction, a few instructions are put in front of the call of `mmap` in the
-//! program's loader (`loader`, `stub`): a file that the plan has is asked for at its place, everything else as
-//! before. From then on nothing stops for it, neither at start nor when a library is opened later, and a copy that
-//! fork makes has it too.
+//! At each exec, before the first instruction, a stub is put in front of the loader's call of `mmap` (`loader`,
+//! `stub`): it maps the plan's files at their places, and everything else as before. From then on the program does not
+//! stop, neither at start nor when it opens a library later; copies by fork have the stub too.
 //!
-//! Nothing needs us once it is there, and at no moment before would the program fare worse if we were killed: each
-//! change is whole when it is visible (`install`). A filter that stops `mmap` for a tracer would not do: when the
-//! tracer dies the filter stays, and every later `mmap` of a file fails. The tracer only waits for new programs
-//! (`tracer`).
+//! The stub needs us no longer, and if we are killed at any moment before, the program runs as usual: each change
+//! becomes visible as a whole (`install`). A filter that stops `mmap` for a tracer would not do: if the tracer dies,
+//! the filter stays, and every later `mmap` of a file fails. The tracer only waits for new programs (`tracer`).
 
 mod host;
 mod install;
@@ -27,26 +25,26 @@ use pagewalk_layout::files::Object;
 use std::ffi::OsString;
 use std::io;
 
-/// How a program is run.
+/// How to run a program.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// Whether each process image is looked at when its loader is done, for which its system calls stop until then.
+    /// Whether to check each process image when its loader is done; until then its system calls stop.
     pub verify: bool,
-    /// Whether each process is let go when its loader is done, after that look: a debugger can attach then, and
+    /// Whether to detach from each process when its loader is done, after that check: a debugger can attach then, and
     /// programs that it starts have no plan.
     pub release: bool,
-    /// Whether everything that the plan does not place has the same addresses each time.
+    /// Whether everything that the plan does not place gets the same addresses each time.
     pub no_randomise: bool,
 }
 
-/// A run.
+/// The outcome of a run.
 #[derive(Clone, Debug)]
 pub struct Run {
     /// The end of the first process.
     pub end: End,
-    /// All process images that began by exec, in order of start; copies that fork made belong to the one they are of.
+    /// All process images that began by exec, in order of start; copies by fork belong to the image they copy.
     pub images: Vec<Image>,
-    /// Programs that trace others, with all that they started: they were let go.
+    /// Programs that trace others, with everything they started: we detached from them.
     pub tracers: Vec<String>,
 }
 
@@ -59,10 +57,9 @@ pub struct Image {
     pub program: String,
     /// Why it runs without the plan, if it does.
     pub obstacle: Option<String>,
-    /// How far the plan was moved up for it, in bytes, as something was in the way.
+    /// How far the plan was moved up for it, in bytes, to free addresses.
     pub slid_bytes: u64,
-    /// Where the plan's objects lay that were loaded when the loader was done, in the plan's order; none if nobody
-    /// looked.
+    /// The plan's loaded objects when the loader was done, in the plan's order; none if not checked.
     pub at_start: Option<Vec<Landing>>,
     /// The same at its end; of several processes, the first that misses a place, else the last. None if it became
     /// another program, was killed, or still runs.
@@ -79,19 +76,19 @@ pub enum Obstacle {
     /// Nothing loads libraries.
     #[error("it is linked statically: nothing loads libraries")]
     Static,
-    /// Not the code that is known.
+    /// Unknown code.
     #[error("its loader {0} does not map files in the way that is known of glibc's")]
     UnknownLoader(String),
-    /// No bytes free.
+    /// No unused bytes.
     #[error(
         "neither its loader nor it has {} unused bytes behind its code",
         crate::tracing::image::ROOM_BYTES
     )]
     NoRoom,
-    /// The plan's addresses are taken, however far it slides.
+    /// The plan's addresses are taken, however far it moves.
     #[error("the plan's places are taken by {0}")]
     Taken(String),
-    /// Something else.
+    /// Anything else.
     #[error("its memory cannot be changed: {0}")]
     Io(#[from] io::Error),
 }
@@ -113,14 +110,14 @@ pub enum LayoutError {
     },
 }
 
-/// Runs a program to its end with the objects of a plan at their places, and the programs that it starts too.
-/// `loaded` is told of each image whose loader is done, if [`Options::verify`] is set.
+/// Runs a program to its end with a plan's objects at their places; so too the programs it starts. `loaded` gets each
+/// image whose loader is done, if [`Options::verify`] is set.
 ///
-/// Must be called on the thread that is to trace them; it waits for them there. Processes that outlive the first one
-/// run on, no longer traced.
+/// Call this on the thread that traces them; it waits there. Processes that outlive the first one run on, no longer
+/// traced.
 ///
 /// # Errors
-/// If this host does not permit it, or the program cannot be started or placed. Then it has not begun.
+/// If this host does not permit it, or the program cannot be started or placed. Then it was not started.
 pub fn run(
     command: &[OsString],
     objects: &[Object],

@@ -1,25 +1,23 @@
-//! What a process's loader does before it maps a file: the code that is put in front of its `mmap`, and the table that
-//! the code reads.
+//! The code in front of the loader's `mmap`, and the table that it reads.
 //!
-//! The code keeps nothing: it looks at the file's number, and asks for the planned place if the table has the file.
-//! So it serves every thread, every copy that fork makes, and libraries that are opened hours later, with nobody
-//! attached.
+//! The code keeps no state: it looks up the file's number, and maps the file at the planned place if the table has it.
+//! So it serves every thread, every forked copy, and libraries opened hours later, with no tracer attached.
 
 use std::arch::global_asm;
 
 /// `mov eax, 9; syscall`: the loader's call of `mmap`.
 pub const SITE: [u8; 7] = [0xb8, 9, 0, 0, 0, 0x0f, 0x05];
-/// `mov eax, 5; syscall`: a loader that asks for a file's number with `fstat`.
+/// `mov eax, 5; syscall`: a loader that queries a file's number with `fstat`.
 pub const FSTAT: [u8; 7] = [0xb8, 5, 0, 0, 0, 0x0f, 0x05];
-/// Bytes of one object in the table, and of the zeros that end it.
+/// Bytes of one table entry, and of the zeros that end the table.
 const ENTRY_BYTES: usize = 32;
 
-// The code stands in the place of SITE, by a jump, and goes on behind it. As for a system call only rax, rcx and r11
-// may change. It is copied from here, and never runs here. What follows it is filled in for each copy.
+// A jump replaces SITE with this code, which returns after it. As for a system call, only rax, rcx and r11 may change.
+// It is copied from here and never runs here; the fields at its end are filled in for each copy.
 //
-// It asks for the place with MAP_FIXED_NOREPLACE, not with an address alone: for files of 2 MiB and more most file
-// systems take an address alone only if 2 MiB behind them are free too (`__thp_get_unmapped_area`), so neighbours
-// would drive each other away. If the place is taken, the call is made as the loader meant it.
+// It uses MAP_FIXED_NOREPLACE, not just an address hint: for files of 2 MiB and more, most file systems accept a hint
+// only if 2 MiB after the file are free too (`__thp_get_unmapped_area`), so neighbours would drive each other away. If
+// the place is taken, the loader's call is made unchanged.
 #[cfg(target_arch = "x86_64")]
 global_asm!(
     ".pushsection .rodata.pagewalk_layout_stub, \"a\"",
@@ -28,7 +26,7 @@ global_asm!(
     ".globl pagewalk_layout_stub_end",
     ".hidden pagewalk_layout_stub_end",
     "pagewalk_layout_stub:",
-    // Only the first mapping of an object: anywhere, from its file's beginning, neither fixed nor anonymous.
+    // Only the first mapping of an object: at no given address, from the file's beginning, neither fixed nor anonymous.
     "mov eax, 9",
     "test rdi, rdi",
     "jnz 6f",
@@ -36,12 +34,12 @@ global_asm!(
     "jnz 6f",
     "test r10d, 0x30",
     "jnz 6f",
-    // Below what a leaf function may use: struct stat, and what has to be put back.
+    // Below the red zone: struct stat, and saved registers.
     "lea rsp, [rsp - 320]",
     "mov [rsp + 144], rsi",
     "mov [rsp + 152], rdx",
     "mov [rsp + 160], r10",
-    // Asked the way that the loader asks, as the program may have forbidden itself the other.
+    // Queries as the loader does, since a filter of the program may forbid the other call.
     "movsxd rdi, r8d",
     "mov eax, dword ptr [rip + 42f]",
     "cmp eax, 5",
@@ -111,7 +109,7 @@ unsafe extern "C" {
     static pagewalk_layout_stub_end: u8;
 }
 
-/// The code as it stands in this program.
+/// The code's bytes in this program.
 #[cfg(target_arch = "x86_64")]
 fn code() -> &'static [u8] {
     let (start, end) = (&raw const pagewalk_layout_stub, &raw const pagewalk_layout_stub_end);
@@ -119,42 +117,47 @@ fn code() -> &'static [u8] {
     unsafe { std::slice::from_raw_parts(start, end.offset_from_unsigned(start)) }
 }
 
-/// Never asked for: programs are refused before.
+/// Never used: programs are refused before.
 #[cfg(not(target_arch = "x86_64"))]
 fn code() -> &'static [u8] {
     &[]
 }
 
-/// An object and its place.
+/// An object and its planned place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct StubEntry {
     /// The file's device.
     pub device: u64,
-    /// Its number there.
+    /// Its inode number.
     pub inode: u64,
-    /// Where it is to lie; not 0.
+    /// Its planned address; not 0.
     pub base: u64,
-    /// Its length, in whole pages.
+    /// Its length in bytes, whole pages.
     pub bytes: u64,
 }
 
-/// How a loader asks for a file's number.
+/// The system call with which a loader queries a file's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asks {
+pub enum StatCall {
     /// `fstat`.
     Fstat = 5,
-    /// `newfstatat`, as glibc from 2.33 to 2.38.
+    /// `newfstatat`, used by glibc from 2.33 to 2.38.
     Newfstatat = 262,
 }
 
-/// Bytes that code for so many sites and a table of so many objects take.
+/// Bytes for the code of this many sites and a table of this many objects.
 pub fn region_bytes(sites: usize, entries: usize) -> u64 {
     ((sites * code().len() + (entries + 1) * ENTRY_BYTES) as u64).next_multiple_of(4096)
 }
 
-/// What goes to `region`: one copy of the code for each site, then the table; and for each site the jump that
-/// replaces it. None if a site is too far away for a jump.
-pub fn build(region: u64, sites: &[u64], entries: &[Entry], asks: Asks) -> Option<(Vec<u8>, Vec<[u8; 7]>)> {
+/// The contents of `region`: one copy of the code per site, then the table; and the jump that replaces each site. None
+/// if a site is too far for a jump.
+pub fn build(
+    region: u64,
+    sites: &[u64],
+    entries: &[StubEntry],
+    asks: StatCall,
+) -> Option<(Vec<u8>, Vec<[u8; 7]>)> {
     let code = code();
     let table = region + (sites.len() * code.len()) as u64;
     let mut bytes = Vec::new();
@@ -167,7 +170,7 @@ pub fn build(region: u64, sites: &[u64], entries: &[Entry], asks: Asks) -> Optio
         bytes.extend(table.to_le_bytes());
         bytes.extend((asks as u64).to_le_bytes());
         let distance = i32::try_from(copy.wrapping_sub(site + 5) as i64).ok()?.to_le_bytes();
-        // A jump, and two bytes that are never reached.
+        // A jump, and two unreachable bytes.
         jumps.push([0xe9, distance[0], distance[1], distance[2], distance[3], 0x0f, 0x0b]);
     }
     for entry in entries {
@@ -178,18 +181,18 @@ pub fn build(region: u64, sites: &[u64], entries: &[Entry], asks: Asks) -> Optio
     Some((bytes, jumps))
 }
 
-/// A system call, after which all registers are as a new program finds them, and the program begins at `start`. Whoever
-/// runs it needs nobody's help to go on.
+/// Code that makes a system call, sets all registers as for a new program, and starts it at `start`. It needs no
+/// further help.
 pub fn bootstrap(start: u64) -> Vec<u8> {
     let mut code = vec![0x0f, 0x05];
-    // Each register xor itself: eax, edi, esi, edx, ecx, r8d, r10d, r11d.
+    // Xors each register with itself: eax, edi, esi, edx, ecx, r8d, r10d, r11d.
     for xor in [&[0x31, 0xc0][..], &[0x31, 0xff], &[0x31, 0xf6], &[0x31, 0xd2], &[0x31, 0xc9]] {
         code.extend(xor);
     }
     for xor in [[0x45, 0x31, 0xc0], [0x45, 0x31, 0xd2], [0x45, 0x31, 0xdb]] {
         code.extend(xor);
     }
-    // jmp [rip + 0], and where to.
+    // jmp [rip + 0], followed by the target.
     code.extend([0xff, 0x25, 0, 0, 0, 0]);
     code.extend(start.to_le_bytes());
     code
@@ -210,8 +213,8 @@ mod tests {
     #[test]
     fn each_site_gets_a_copy_that_comes_back_and_knows_the_table() {
         let (region, sites) = (0x7000_0000_0000, [0x7000_1000_0000, 0x7000_1000_0100]);
-        let entry = Entry { device: 1, inode: 2, base: 0x8_0000_0000, bytes: 0x3000 };
-        let (bytes, jumps) = build(region, &sites, &[entry], Asks::Fstat).unwrap();
+        let entry = StubEntry { device: 1, inode: 2, base: 0x8_0000_0000, bytes: 0x3000 };
+        let (bytes, jumps) = build(region, &sites, &[entry], StatCall::Fstat).unwrap();
         assert!(bytes.len() as u64 <= region_bytes(2, 1));
         let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
         let length = code().len();
@@ -226,7 +229,7 @@ mod tests {
         }
         let table: Vec<u64> = (0..8).map(|place| word(2 * length + 8 * place)).collect();
         assert_eq!(table, [1, 2, 0x8_0000_0000, 0x3000, 0, 0, 0, 0]);
-        assert!(build(region, &[region + (1 << 32)], &[], Asks::Fstat).is_none(), "too far");
+        assert!(build(region, &[region + (1 << 32)], &[], StatCall::Fstat).is_none(), "too far");
     }
 
     #[test]

@@ -1,10 +1,10 @@
-//! What is done to each new program, and what is looked at of it.
+//! Places libraries in each new program, and checks where they landed.
 
-use super::install::{Installing, Step};
+use super::install::{StubInstaller, StubStep};
 use super::landing::{State, landings};
-use super::loader::Known;
+use super::loader::LoaderCache;
 use super::{Image, LayoutError, Obstacle, Options, Relay, Run};
-use crate::tracing::follower::{Follower, Next, STOPS, Work, end_unbegun};
+use crate::tracing::follower::{Follower, JobStep, STOPS, Work, end_unbegun};
 use crate::tracing::launch::{BeforeExec, LaunchError, launch};
 use crate::tracing::maps;
 use crate::tracing::sys::{self, Pid};
@@ -16,18 +16,18 @@ use std::ops::Range;
 /// What is under way with a process.
 pub enum Stage {
     /// Gets the code.
-    Installing(Box<Installing>),
+    StubInstaller(Box<StubInstaller>),
     /// Has it, and loads its libraries; stops at system calls.
-    Loading(Box<Installing>),
+    Loading(Box<StubInstaller>),
 }
 
 /// Images whose objects are placed.
-pub struct Placing<'a, F> {
+pub struct LayoutWork<'a, F> {
     objects: &'a [Object],
     options: Options,
     /// Hears of each image whose loader is done, if [`Options::verify`] is set.
     loaded: F,
-    known: Known,
+    known: LoaderCache,
     /// By number of the image: the code that calls `mmap` for its loader.
     stubs: HashMap<usize, Range<u64>>,
     /// By number.
@@ -47,7 +47,7 @@ pub fn trace(
     let fixed = BeforeExec { does: &sys::switch_off_randomisation, failed: LaunchError::Randomisation };
     let root = launch(command, options.no_randomise.then_some(fixed), STOPS)?;
     relay.to(root);
-    let mut follower = Follower::begin(Placing::new(objects, options, loaded), root);
+    let mut follower = Follower::begin(LayoutWork::new(objects, options, loaded), root);
     if let Some(obstacle) = follower.work.refused.take() {
         let program = follower.work.images.swap_remove(0).program;
         relay.to(0);
@@ -59,11 +59,11 @@ pub fn trace(
     Ok(Run { end, images: follower.work.images, tracers: follower.tracers })
 }
 
-impl<'a, F: FnMut(&Image)> Placing<'a, F> {
+impl<'a, F: FnMut(&Image)> LayoutWork<'a, F> {
     /// Nothing has begun.
-    pub fn new(objects: &'a [Object], options: Options, loaded: F) -> Placing<'a, F> {
-        let (known, stubs, images) = (Known::default(), HashMap::new(), Vec::new());
-        Placing { objects, options, loaded, known, stubs, images, refused: None }
+    pub fn new(objects: &'a [Object], options: Options, loaded: F) -> LayoutWork<'a, F> {
+        let (known, stubs, images) = (LoaderCache::default(), HashMap::new(), Vec::new());
+        LayoutWork { objects, options, loaded, known, stubs, images, refused: None }
     }
 
     /// The code that calls `mmap` for an image's loader; empty if there is none.
@@ -78,11 +78,11 @@ impl<'a, F: FnMut(&Image)> Placing<'a, F> {
     }
 }
 
-impl<F: FnMut(&Image)> Work for Placing<'_, F> {
+impl<F: FnMut(&Image)> Work for LayoutWork<'_, F> {
     type Job = Stage;
 
     fn begin(&mut self, number: usize, pid: Pid) -> Option<Stage> {
-        let begun = Installing::begin(pid, self.objects, &mut self.known);
+        let begun = StubInstaller::begin(pid, self.objects, &mut self.known);
         let (obstacle, slid_bytes) = match &begun {
             Ok(installing) => (None, installing.slid_bytes),
             Err(obstacle) => (Some(obstacle.to_string()), 0),
@@ -90,41 +90,41 @@ impl<F: FnMut(&Image)> Work for Placing<'_, F> {
         let program = maps::program(pid);
         self.images.push(Image { process: pid, program, obstacle, slid_bytes, at_start: None, at_end: None });
         match begun {
-            Ok(installing) => Some(Stage::Installing(Box::new(installing))),
+            Ok(installing) => Some(Stage::StubInstaller(Box::new(installing))),
             Err(obstacle) => {
-                // What stands in the way of a child is told with its image.
+                // A child's obstacle is reported with its image.
                 self.refused = Some(obstacle).filter(|_| number == 0);
                 None
             }
         }
     }
 
-    fn on_call(&mut self, number: usize, pid: Pid, stage: Stage) -> Next<Stage> {
+    fn on_call(&mut self, number: usize, pid: Pid, stage: Stage) -> JobStep<Stage> {
         match stage {
-            Stage::Installing(mut installing) => match installing.step(pid) {
-                Ok(Step::Another) => Next::Job(Stage::Installing(installing)),
-                Ok(Step::Last) => {
+            Stage::StubInstaller(mut installing) => match installing.step(pid) {
+                Ok(StubStep::Another) => JobStep::Job(Stage::StubInstaller(installing)),
+                Ok(StubStep::Last) => {
                     self.stubs.insert(number, installing.stub());
                     match self.options.verify || self.options.release {
-                        true => Next::Job(Stage::Loading(installing)),
-                        false => Next::Done,
+                        true => JobStep::Job(Stage::Loading(installing)),
+                        false => JobStep::Done,
                     }
                 }
                 Err(obstacle) => {
                     self.images[number].obstacle = Some(obstacle.to_string());
-                    Next::Done
+                    JobStep::Done
                 }
             },
             Stage::Loading(installed)
                 if sys::registers(pid).is_ok_and(|registers| installed.is_loaders(registers.rip)) =>
             {
-                Next::Job(Stage::Loading(installed))
+                JobStep::Job(Stage::Loading(installed))
             }
             Stage::Loading(_) => {
                 // The first call of the program's own, or of its libraries': all have been mapped.
                 self.look(number, pid);
                 (self.loaded)(&self.images[number]);
-                if self.options.release { Next::LetGo } else { Next::Done }
+                if self.options.release { JobStep::LetGo } else { JobStep::Done }
             }
         }
     }

@@ -1,30 +1,30 @@
-//! Counting each page of memory once, however often it is mapped.
+//! Counts each page of memory once, however often it is mapped.
 
 use rustc_hash::FxHashMap;
 
-/// Pages of a chunk: 128 MiB of them.
+/// Pages per chunk: 128 MiB.
 const CHUNK: u64 = 1 << 15;
 const WORDS: usize = CHUNK as usize / 64;
 
-/// Pages by their numbers, as far as they were seen.
+/// A set of page numbers.
 #[derive(Debug, Default)]
-pub struct Once {
+pub struct DistinctPages {
     chunks: FxHashMap<u64, Chunk>,
-    /// Pages that were seen.
+    /// Distinct pages.
     pub pages: u64,
-    /// Those that were seen more than once.
+    /// Pages added more than once.
     pub repeated: u64,
 }
 
-/// A bit for each page.
+/// One bit per page.
 #[derive(Debug)]
 struct Chunk {
     seen: [u64; WORDS],
     again: [u64; WORDS],
 }
 
-impl Once {
-    /// Takes in `count` pages from `first` on.
+impl DistinctPages {
+    /// Adds `count` pages from `first` on.
     pub fn add(&mut self, first: u64, count: u64) {
         let (mut at, end) = (first, first.saturating_add(count));
         while at < end {
@@ -51,17 +51,17 @@ mod tests {
 
     #[test]
     fn what_is_mapped_three_times_counts_once() {
-        let mut once = Once::default();
+        let mut once = DistinctPages::default();
         (0..3).for_each(|_| once.add(CHUNK - 100, 200));
         once.add(5, 1);
         assert_eq!((once.pages, once.repeated), (201, 200));
     }
 
     proptest! {
-        /// Page by page.
+        /// Checks page by page.
         #[test]
         fn pages_are_counted_as_one_by_one(runs in prop::collection::vec((0u64..70_000, 0u64..300), 0..20)) {
-            let (mut once, mut slow) = (Once::default(), BTreeMap::new());
+            let (mut once, mut slow) = (DistinctPages::default(), BTreeMap::new());
             for (first, count) in runs {
                 once.add(first, count);
                 (first..first + count).for_each(|page| *slow.entry(page).or_insert(0) += 1);

@@ -1,10 +1,10 @@
-//! Running a program and reading its page map when there is most of it: while it grows, and at its exit, where it is
-//! stopped with all its memory.
+//! Runs a program and reads its page map at its peak: while it grows, and at its exit, where it is stopped with all its
+//! memory.
 
 use super::{PagemapError, Snapshot, command_line, peak_resident_bytes, program, snapshot};
 use crate::tracing::launch::{LaunchError, launch};
-use crate::tracing::stops::{self, Event, Status};
-use crate::tracing::sys::{self, Go, Pid, option};
+use crate::tracing::stops::{self, StopEvent, WaitStatus};
+use crate::tracing::sys::{self, Pid, Resume, option};
 use crate::tracing::{End, Interrupt};
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -14,15 +14,15 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How often the program's size is looked at.
+/// How often to check the program's size.
 const PERIOD: Duration = Duration::from_millis(10);
-/// How long after a reading it is read again where it has grown by a little.
+/// Time after a reading at which to read again even after little growth.
 const RESTING: Duration = Duration::from_millis(50);
 
 /// When a snapshot was taken.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Moment {
-    /// At the end, with the program stopped.
+pub enum SnapshotTime {
+    /// At exit, with the program stopped.
     Exit,
     /// While it ran.
     Running {
@@ -33,34 +33,34 @@ pub enum Moment {
 
 /// The snapshot with most pages.
 #[derive(Clone, Debug)]
-pub struct Kept {
+pub struct PeakSnapshot {
     /// The snapshot.
     pub snapshot: Snapshot,
-    /// When.
-    pub moment: Moment,
-    /// Time that reading took.
+    /// When it was taken.
+    pub moment: SnapshotTime,
+    /// Seconds that reading took.
     pub seconds: f64,
-    /// The program that it is of: an exec begins anew.
+    /// The program; an exec starts over.
     pub program: String,
     /// Its command line.
     pub command_line: Vec<String>,
 }
 
-/// A program that ran.
+/// A program that ended.
 #[derive(Debug)]
 pub struct Exit {
-    /// Its number.
+    /// Its process id.
     pub pid: Pid,
     /// How it ended.
     pub end: End,
-    /// What is known of its memory; none if it was killed before anything could be read.
-    pub kept: Option<Kept>,
-    /// The most memory that it had at one time, as the kernel counted it; none if its exit was not seen.
+    /// Its memory; none if it was killed before anything could be read.
+    pub kept: Option<PeakSnapshot>,
+    /// Its peak memory by the kernel's count; none if its exit was not seen.
     pub peak_resident_bytes: Option<u64>,
 }
 
-/// What the tracer and the one who looks at the program's size share.
-struct Watched {
+/// State shared by the tracer and the thread that checks the size.
+struct WatchedProgram {
     pid: Pid,
     begun: Instant,
     state: Mutex<State>,
@@ -68,34 +68,36 @@ struct Watched {
 
 #[derive(Default)]
 struct State {
-    kept: Option<Kept>,
-    /// Execs until now: what was read of the program before is dropped.
+    kept: Option<PeakSnapshot>,
+    /// Execs so far: each drops the readings of the program before.
     execs: u64,
     ended: bool,
     peak_resident_bytes: Option<u64>,
 }
 
-impl Watched {
+impl WatchedProgram {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads the page map by one of its threads, and keeps what was found if there is more than before.
-    fn read(&self, thread: Pid, moment: Moment) -> Result<(), PagemapError> {
+    /// Reads the page map through one of the threads, and keeps it if it is the largest.
+    fn read(&self, thread: Pid, moment: SnapshotTime) -> Result<(), PagemapError> {
         let execs = self.state().execs;
         let begun = Instant::now();
         let snapshot = snapshot(thread)?;
         let seconds = begun.elapsed().as_secs_f64();
         let (program, command_line) = (program(thread), command_line(thread));
         let mut state = self.state();
-        // A reading that began before the exit may end after the one at the exit.
-        let rank = |snapshot: &Snapshot, moment: Moment| (snapshot.distinct_pages, moment == Moment::Exit);
+        // A reading from before the exit may finish after the one at the exit.
+        let rank = |snapshot: &Snapshot, moment: SnapshotTime| {
+            (snapshot.distinct_pages, moment == SnapshotTime::Exit)
+        };
         let is_new = state
             .kept
             .as_ref()
             .is_none_or(|kept| rank(&kept.snapshot, kept.moment) <= rank(&snapshot, moment));
         if is_new && state.execs == execs {
-            state.kept = Some(Kept { snapshot, moment, seconds, program, command_line });
+            state.kept = Some(PeakSnapshot { snapshot, moment, seconds, program, command_line });
         }
         Ok(())
     }
@@ -107,9 +109,9 @@ impl Watched {
     }
 }
 
-/// Runs a program to its end. Its children are not read.
+/// Runs a program to its end; does not read its children.
 ///
-/// Must be called on the thread that is to trace it; it waits for it there.
+/// Call this on the thread that traces the program; it waits there.
 ///
 /// # Errors
 /// If the program cannot be started.
@@ -117,10 +119,10 @@ pub fn run_to_exit(command: &[OsString], interrupt: &Interrupt) -> Result<Exit, 
     let pid = launch(command, None, option::CLONE | option::EXEC | option::EXIT)?;
     interrupt.began(pid);
     interrupt.first_began(pid);
-    let watched = Watched { pid, begun: Instant::now(), state: Mutex::default() };
+    let watched = WatchedProgram { pid, begun: Instant::now(), state: Mutex::default() };
     let end = std::thread::scope(|scope| {
         let size = scope.spawn(|| watch_size(&watched));
-        let end = sys::go(pid, Go::On, 0).and_then(|()| follow(&watched));
+        let end = sys::go(pid, Resume::On, 0).and_then(|()| follow(&watched));
         watched.state().ended = true;
         size.thread().unpark();
         end
@@ -132,9 +134,9 @@ pub fn run_to_exit(command: &[OsString], interrupt: &Interrupt) -> Result<Exit, 
     Ok(Exit { pid, end, kept, peak_resident_bytes })
 }
 
-/// Reads the page map each time that the program has grown by a tenth, which together costs some ten times what the
-/// last reading does, beside the program; and, now and then, when it has grown by less and rests.
-fn watch_size(watched: &Watched) {
+/// Reads the page map whenever the program has grown by a tenth, which in total costs about ten times the last reading,
+/// alongside the program; and from time to time after less growth.
+fn watch_size(watched: &WatchedProgram) {
     let (mut last, mut before, mut execs) = (0, 0, 0);
     let mut read = watched.begun;
     loop {
@@ -151,27 +153,27 @@ fn watch_size(watched: &Watched) {
         let rests = resident == std::mem::replace(&mut before, resident) && read.elapsed() > RESTING;
         if resident > last + last / 10 || resident > last && rests {
             (last, read) = (resident, Instant::now());
-            // If it has just ended there is the reading at its exit.
-            let _ =
-                watched.read(watched.pid, Moment::Running { seconds: watched.begun.elapsed().as_secs_f64() });
+            // If it has just ended, the reading at its exit counts.
+            let _ = watched
+                .read(watched.pid, SnapshotTime::Running { seconds: watched.begun.elapsed().as_secs_f64() });
         }
     }
 }
 
-/// Pages that the kernel counts as the process's; 0 if it has ended.
+/// Resident pages by the kernel's count; 0 after its end.
 fn resident_pages(pid: Pid) -> u64 {
     let text = fs::read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default();
     text.split(' ').nth(1).and_then(|word| word.parse().ok()).unwrap_or(0)
 }
 
 /// Follows every thread; the last one to exit still has the memory.
-fn follow(watched: &Watched) -> io::Result<End> {
+fn follow(watched: &WatchedProgram) -> io::Result<End> {
     let root = watched.pid;
     let is_thread = |pid: Pid| Path::new(&format!("/proc/{root}/task/{pid}")).exists();
     let mut alive = HashSet::from([root]);
     loop {
         let (pid, status) = stops::wait(-1)?;
-        // A thread that was killed in the meantime does not go on; its end comes next.
+        // A thread that was killed meanwhile does not resume; its end comes next.
         let resume = |how, signal| _ = sys::go(pid, how, signal);
         if let Some(end) = End::of(status) {
             alive.remove(&pid);
@@ -181,36 +183,38 @@ fn follow(watched: &Watched) -> io::Result<End> {
             continue;
         }
         match status {
-            // A child that was made by clone with a signal of its own: no thread, and not ours to follow.
-            _ if !is_thread(pid) => _ = sys::go(pid, Go::Alone, 0),
-            Status::Event(Event::Exec, _) => {
+            // A child of clone with an exit signal of its own: not a thread, so not followed.
+            _ if !is_thread(pid) => _ = sys::go(pid, Resume::Alone, 0),
+            WaitStatus::Event(StopEvent::Exec, _) => {
                 alive = HashSet::from([root]);
                 watched.on_exec();
-                resume(Go::On, 0);
+                resume(Resume::On, 0);
             }
-            Status::Event(Event::Clone, _) => {
+            WaitStatus::Event(StopEvent::Clone, _) => {
                 let child = sys::event_message(pid).map_or(pid, |child| child as Pid);
                 if is_thread(child) {
                     alive.insert(child);
                 }
-                resume(Go::On, 0);
+                resume(Resume::On, 0);
             }
-            Status::Event(Event::Exit, _) => {
+            WaitStatus::Event(StopEvent::Exit, _) => {
                 alive.remove(&pid);
                 if alive.is_empty() {
-                    // What fails here leaves the last reading, or none, which the caller tells.
-                    let _ = watched.read(pid, Moment::Exit);
+                    // After a failure the last reading stays, or none, which the caller reports.
+                    let _ = watched.read(pid, SnapshotTime::Exit);
                     watched.state().peak_resident_bytes = peak_resident_bytes(pid);
                 }
-                resume(Go::On, 0);
+                resume(Resume::On, 0);
             }
-            Status::Event(Event::Stop, signal) if stops::is_group_stop(signal) => resume(Go::Listen, 0),
-            Status::Event(Event::Stop, _) => {
+            WaitStatus::Event(StopEvent::Stop, signal) if stops::is_group_stop(signal) => {
+                resume(Resume::Listen, 0)
+            }
+            WaitStatus::Event(StopEvent::Stop, _) => {
                 alive.insert(pid);
-                resume(Go::On, 0);
+                resume(Resume::On, 0);
             }
-            Status::Signal(signal) => resume(Go::On, signal),
-            _ => resume(Go::On, 0),
+            WaitStatus::Signal(signal) => resume(Resume::On, signal),
+            _ => resume(Resume::On, 0),
         }
     }
 }

@@ -1,9 +1,8 @@
-//! What a live process's memory looks like to TLB designs: its pages, where their frames lie, and how few entries of
-//! each design would map them.
+//! How TLB designs fit a live process's memory: its pages, their frames, and how few entries of each design map them.
 //!
-//! `/proc/PID/maps` has the mappings, the ioctl `PAGEMAP_SCAN` says where they have pages and which are huge,
-//! `/proc/PID/pagemap` in which frames. Memory is read in blocks and only counted, so what this takes does not grow
-//! with the process. The process is not stopped: what it changes meanwhile may be seen before or after.
+//! `/proc/PID/maps` lists mappings, the ioctl `PAGEMAP_SCAN` finds their pages and which are huge, and
+//! `/proc/PID/pagemap` has their frames. Memory is read in blocks and only counted, so the space needed does not grow
+//! with the process. The process is not stopped: a change during the reading may or may not be seen.
 //!
 //! Sources of the designs: Pham, Vaidyanathan, Jaleel, Bhattacharjee, "CoLT: Coalesced Large-Reach TLBs", MICRO 2012;
 //! Pham, Bhattacharjee, Eckert, Loh, "Increasing TLB Reach by Exploiting Clustering in Page Translations", HPCA 2014;
@@ -18,9 +17,9 @@ mod smaps;
 mod tally;
 mod walk;
 
-pub use exit::{Exit, Kept, Moment, run_to_exit};
+pub use exit::{Exit, PeakSnapshot, SnapshotTime, run_to_exit};
 pub use sizes::Sizes;
-pub use tally::{Designs, HUGE_PAGES, Run, Tally};
+pub use tally::{Designs, HUGE_PAGES, PageRun, Tally};
 
 use crate::tracing::maps::{self, Mapping};
 use crate::tracing::sys::Pid;
@@ -28,7 +27,7 @@ use scan::Scanner;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
-use walk::{Walked, walk};
+use walk::{PagemapContents, walk};
 
 /// Bytes of a base page.
 pub const PAGE_BYTES: u64 = 4096;
@@ -39,14 +38,14 @@ mod errno {
     pub const ENOTTY: i32 = 25;
 }
 
-/// Why a process's page map could not be read.
+/// Why a page map could not be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PagemapError {
     /// No such process.
     #[error("there is no process {0}")]
     NoProcess(Pid),
-    /// Another user's, or one that gained rights.
+    /// Another user's process, or one that gained rights.
     #[error("this user may not read the page map of process {pid}: {error}")]
     Forbidden {
         /// The process.
@@ -54,16 +53,16 @@ pub enum PagemapError {
         /// The reason.
         error: io::Error,
     },
-    /// Nothing to read.
+    /// No memory.
     #[error("process {0} has no memory: it is a thread of the kernel, or has ended and nobody waited for it")]
     NoMemory(Pid),
-    /// Gone in the middle.
+    /// Ended during the reading.
     #[error("process {0} ended, or became another program, while its page map was read")]
     Ended(Pid),
     /// Not in this kernel.
     #[error("this kernel has no /proc/PID/pagemap")]
     NoPagemap,
-    /// The rest.
+    /// Anything else.
     #[error("reading the page map of process {pid}: {error}")]
     Read {
         /// The process.
@@ -74,7 +73,7 @@ pub enum PagemapError {
 }
 
 impl PagemapError {
-    /// What would make it possible.
+    /// How to enable it.
     pub fn enable(&self) -> &'static str {
         match self {
             PagemapError::NoProcess(_) => "`ps -e` lists the processes; in a container only its own",
@@ -90,63 +89,62 @@ impl PagemapError {
     }
 }
 
-/// What would let this user read frame numbers.
+/// How to let this user read frame numbers.
 pub const ENABLE_FRAMES: &str = "run pagewalk as root (sudo), or with the capability CAP_SYS_ADMIN; in a container, \
                                  one that has it (--privileged), without user namespaces";
 
-/// A mapping that has pages.
+/// A mapping with pages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MappingPages {
     /// Its first address.
     pub start: u64,
-    /// Behind its last.
+    /// The first address after it.
     pub end: u64,
     /// Read 1, write 2, execute 4.
     pub rights: u8,
     /// The file, or the kernel's name for it; empty for plain memory.
     pub name: String,
-    /// Pages that are present.
+    /// Present pages.
     pub pages: u64,
-    /// Those that huge pages map; 0 where their places are unknown.
+    /// Pages of it mapped by huge pages; 0 if their places are unknown.
     pub huge_pages: u64,
     /// Runs of pages that begin in it.
     pub virtual_runs: u64,
-    /// Runs of pages with consecutive frames that begin in it, where frame numbers can be read.
+    /// Runs of pages with consecutive frames that begin in it, if frame numbers are readable.
     pub ranges: Option<u64>,
 }
 
-/// What a process has in memory.
+/// A process's memory at one time.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
-    /// Base pages that page tables map, each as often as it is mapped.
+    /// Base pages in page tables, each counted as often as it is mapped.
     pub pages: u64,
-    /// Pages of memory, each counted once however often it is mapped: by frames, or, where those cannot be read, by
-    /// files and places in them.
+    /// Distinct pages: by frame, or if frames are unreadable, by file and offset.
     pub distinct_pages: u64,
-    /// Those of them that are mapped more than once.
+    /// Distinct pages that are mapped more than once.
     pub repeated_pages: u64,
-    /// Those that huge pages map.
+    /// Pages mapped by huge pages.
     pub huge_pages: u64,
-    /// Whether the kernel says where huge pages are; if not, designs that keep to page sizes are `None` where there
-    /// are any.
+    /// Whether the kernel shows where huge pages are; if not, and there are some, designs restricted to one page size
+    /// per entry are `None`.
     pub huge_places: bool,
-    /// Pages that are swapped out.
+    /// Swapped-out pages.
     pub swapped_pages: u64,
-    /// Whether frame numbers could be read; if not, designs that need them are `None`.
+    /// Whether frame numbers were readable; if not, designs that need them are `None`.
     pub frames: bool,
     /// Entries of each design.
     pub designs: Designs,
-    /// Mappings that have pages, in order.
+    /// Mappings with pages, in order.
     pub mappings: Vec<MappingPages>,
 }
 
 /// Reads the page map of a process or thread.
 ///
 /// # Errors
-/// If it does not exist, is another user's, has no memory, or ends meanwhile.
+/// If it does not exist, belongs to another user, has no memory, or ends meanwhile.
 pub fn snapshot(pid: Pid) -> Result<Snapshot, PagemapError> {
     let pagemap = open(pid)?;
-    // The file belongs to the memory of now: were the mappings another program's, it would read as ended.
+    // This file stays with the present memory: if the mappings were a later program's, reading it would report an end.
     let mappings = user_mappings(pid)?;
     let scans = mappings.first().is_none_or(|mapping| can_scan(&pagemap, mapping));
     snapshot_with(pid, &pagemap, mappings, scans)
@@ -164,7 +162,7 @@ fn snapshot_with(
     let mut designs = walked.tally.finish();
     let mut huge_places = true;
     if !scans {
-        // By their bytes; the process may have changed since.
+        // Their bytes only; the process may have changed since.
         let told = smaps::huge_pages(pid).map_err(|error| PagemapError::Read { pid, error })?;
         huge_pages = told.min(pages / HUGE_PAGES * HUGE_PAGES);
         if huge_pages > 0 {
@@ -175,7 +173,7 @@ fn snapshot_with(
             (designs.coalesced, designs.clustered, designs.hinted) = (None, None, None);
         }
     }
-    let Walked { swapped_pages, distinct_pages, repeated_pages, mappings, .. } = walked;
+    let PagemapContents { swapped_pages, distinct_pages, repeated_pages, mappings, .. } = walked;
     Ok(Snapshot {
         pages,
         distinct_pages,
@@ -189,10 +187,10 @@ fn snapshot_with(
     })
 }
 
-/// Opens the page map of a process.
+/// Opens a process's page map.
 pub(crate) fn open(pid: Pid) -> Result<File, PagemapError> {
     File::open(format!("/proc/{pid}/pagemap")).map_err(|error| match error.kind() {
-        // What has no memory belongs to root.
+        // Processes without memory belong to root.
         io::ErrorKind::PermissionDenied if has_no_memory(pid) => PagemapError::NoMemory(pid),
         io::ErrorKind::PermissionDenied => PagemapError::Forbidden { pid, error },
         io::ErrorKind::NotFound if File::open("/proc/self/pagemap").is_err() => PagemapError::NoPagemap,
@@ -206,7 +204,7 @@ fn has_no_memory(pid: Pid) -> bool {
     fs::read_to_string(format!("/proc/{pid}/statm")).is_ok_and(|text| text.starts_with("0 "))
 }
 
-/// The mappings of the process's own half of addresses that may be touched.
+/// The accessible mappings in the user half of the address space.
 pub(crate) fn user_mappings(pid: Pid) -> Result<Vec<Mapping>, PagemapError> {
     let mut mappings = maps::mappings(pid).map_err(|error| match error.kind() {
         io::ErrorKind::PermissionDenied => PagemapError::Forbidden { pid, error },
@@ -214,18 +212,18 @@ pub(crate) fn user_mappings(pid: Pid) -> Result<Vec<Mapping>, PagemapError> {
         _ if error.raw_os_error() == Some(errno::ESRCH) => PagemapError::Ended(pid),
         _ => PagemapError::Read { pid, error },
     })?;
-    // The kernel lists a page of its own, [vsyscall]; and of memory without rights no TLB holds anything.
+    // [vsyscall] is the kernel's own page, and a TLB holds nothing of memory without rights.
     mappings.retain(|mapping| mapping.start < 1 << 63 && mapping.protection != 0);
     if mappings.is_empty() { Err(PagemapError::NoMemory(pid)) } else { Ok(mappings) }
 }
 
-/// Whether the kernel has `PAGEMAP_SCAN`. Other failures are told where they come again.
+/// Whether the kernel has `PAGEMAP_SCAN`. Other failures show up again later.
 fn can_scan(pagemap: &File, mapping: &Mapping) -> bool {
     let tried = Scanner::new().scan(pagemap, mapping.start, mapping.start + PAGE_BYTES).map(drop);
     tried.err().is_none_or(|error| error.raw_os_error() != Some(errno::ENOTTY))
 }
 
-/// Whether this process may read frame numbers: the kernel shows zeros to those without `CAP_SYS_ADMIN`.
+/// Whether this process may read frame numbers: the kernel shows zeros without `CAP_SYS_ADMIN`.
 ///
 /// # Errors
 /// If this process cannot even read its own page map.
@@ -234,12 +232,12 @@ pub fn frames_readable() -> Result<bool, PagemapError> {
     Ok(tells_frames(&open(own)?, &user_mappings(own)?))
 }
 
-/// Whether the first present page that is found has a frame: no program gets frame 0 of a PC.
+/// Whether the first present page has a frame number: no program gets frame 0 of a PC.
 fn tells_frames(pagemap: &File, mappings: &[Mapping]) -> bool {
     let mut words = vec![0; HUGE_PAGES as usize * 8];
     let first = mappings.iter().find_map(|mapping| {
         let wanted = (mapping.bytes() / PAGE_BYTES).min(HUGE_PAGES) as usize * 8;
-        // What cannot be read here will be told by the walk.
+        // The walk reports what cannot be read.
         let read = pagemap.read_at(&mut words[..wanted], mapping.start / PAGE_BYTES * 8).unwrap_or(0);
         let mut words = words[..read].as_chunks::<8>().0.iter().map(|word| u64::from_ne_bytes(*word));
         words.find(|word| word & walk::PRESENT != 0)
@@ -247,7 +245,7 @@ fn tells_frames(pagemap: &File, mappings: &[Mapping]) -> bool {
     first.is_some_and(|word| word & walk::FRAME != 0)
 }
 
-/// The most memory that a process has had at one time, in bytes, as the kernel counted it.
+/// A process's peak memory in bytes, by the kernel's count.
 pub fn peak_resident_bytes(pid: Pid) -> Option<u64> {
     let text = maps::proc_text(pid, "status").ok()?;
     let value = text.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
@@ -255,12 +253,12 @@ pub fn peak_resident_bytes(pid: Pid) -> Option<u64> {
     Some(kib * 1024)
 }
 
-/// The program that a process runs, or `unknown`.
+/// A process's program, or `unknown`.
 pub fn program(pid: Pid) -> String {
     maps::program(pid)
 }
 
-/// The command line of a process; empty where it cannot be read.
+/// A process's command line; empty if unreadable.
 pub fn command_line(pid: Pid) -> Vec<String> {
     let bytes = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let words = bytes.strip_suffix(b"\0").unwrap_or(&bytes);
@@ -275,7 +273,7 @@ mod tests {
     use super::*;
     use std::process::{Command, Stdio};
 
-    /// Where the kernel cannot scan, all is read, with the same result for a program without huge pages.
+    /// Without `PAGEMAP_SCAN` everything is read, with the same result for a program without huge pages.
     #[test]
     fn reading_everything_finds_what_scanning_does() {
         let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();

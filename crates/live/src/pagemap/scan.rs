@@ -1,37 +1,37 @@
-//! `PAGEMAP_SCAN` (Linux 6.7): where a process has pages and which of them are huge, without reading holes.
+//! `PAGEMAP_SCAN` (Linux 6.7): finds a process's pages, and which are huge, without reading holes.
 
 use crate::tracing::sys;
 use std::fs::File;
 use std::io;
 
-/// Pages of one kind that follow each other.
+/// Consecutive pages of one kind.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Region {
-    /// Address of the first.
+pub struct PageSpan {
+    /// The first address.
     pub start: u64,
-    /// Behind the last.
+    /// The first address after it.
     pub end: u64,
     kind: u64,
 }
 
-impl Region {
-    /// Pages of 4,096 bytes.
+impl PageSpan {
+    /// Its base pages.
     pub fn pages(&self) -> u64 {
         (self.end - self.start) / super::PAGE_BYTES
     }
 
-    /// Whether a page table maps them; if not, they are swapped out or on their way.
+    /// Whether they are in the page table; if not, they are swapped out or in transit.
     pub fn present(&self) -> bool {
         self.kind & PRESENT != 0
     }
 
-    /// Whether they are pages of a file, or of memory that is shared as one.
+    /// Whether they belong to a file or shared memory.
     pub fn of_file(&self) -> bool {
         self.kind & FILE != 0
     }
 
-    /// Whether huge pages map them: an entry above the last level of page tables.
+    /// Whether huge pages map them: entries above the last page-table level.
     pub fn huge(&self) -> bool {
         self.kind & HUGE != 0
     }
@@ -63,25 +63,25 @@ struct Scan {
 /// `_IOWR('f', 16, struct pm_scan_arg)`.
 const PAGEMAP_SCAN: u64 = 0xc060_6610;
 
-/// Reads regions into a buffer of its own.
+/// Reads regions into its own buffer.
 pub struct Scanner {
-    regions: Vec<Region>,
+    regions: Vec<PageSpan>,
 }
 
 impl Scanner {
-    /// As many regions are asked for at once.
+    /// Regions per request.
     const REGIONS: usize = 4096;
 
-    /// Nothing is read yet.
+    /// An empty buffer.
     pub fn new() -> Scanner {
-        Scanner { regions: vec![Region::default(); Scanner::REGIONS] }
+        Scanner { regions: vec![PageSpan::default(); Scanner::REGIONS] }
     }
 
-    /// Regions in `[start, end)` with pages that are present or swapped, up to as many as fit, and where to go on.
+    /// Regions in `[start, end)` with present or swapped pages, as many as fit, and where to continue.
     ///
     /// # Errors
-    /// The kernel's: `ESRCH` when the process has ended, `ENOTTY` before Linux 6.7.
-    pub fn scan(&mut self, pagemap: &File, start: u64, end: u64) -> io::Result<(&[Region], u64)> {
+    /// The kernel's: `ESRCH` if the process has ended, `ENOTTY` before Linux 6.7.
+    pub fn scan(&mut self, pagemap: &File, start: u64, end: u64) -> io::Result<(&[PageSpan], u64)> {
         let mut scan = Scan {
             size: size_of::<Scan>() as u64,
             start,
@@ -94,10 +94,10 @@ impl Scanner {
         };
         let found = sys::ioctl(pagemap, PAGEMAP_SCAN, &mut scan)?;
         let regions = &self.regions[..found as usize];
-        // Linux 6.18 says that it came to an earlier place than the regions that it gave, where their number is a
-        // multiple of 512, its own buffer's: from there they would come again.
+        // If the number of regions is a multiple of 512, the size of its own buffer, Linux 6.18 reports an end before
+        // the regions it returned: continuing there would repeat them.
         let next = regions.last().map_or(scan.walk_end, |last| last.end.max(scan.walk_end));
-        // A walk that got nowhere would be asked for again for ever.
+        // No progress would mean an endless loop.
         Ok((regions, if next > start { next } else { end }))
     }
 }

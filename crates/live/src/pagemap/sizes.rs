@@ -1,14 +1,14 @@
-//! How many TLB entries there are of each size, and how few of them cover a share of the memory.
+//! Counts TLB entries by size, and how few of them cover a share of the memory.
 
 use std::collections::BTreeMap;
 
-/// Sizes up to this stand in an array: all but ranges are that small.
+/// Sizes up to this are kept in an array: everything except ranges.
 const SMALL: usize = 512;
 
-/// Entries by the pages that each maps. Entries of one design never overlap: each page is in exactly one.
+/// Numbers of entries by pages per entry. Entries of one design do not overlap: each page is in exactly one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sizes {
-    /// By size; empty until the first is added.
+    /// By size; empty until the first entry.
     small: Vec<u64>,
     large: BTreeMap<u64, u64>,
 }
@@ -35,7 +35,7 @@ impl Sizes {
         }
     }
 
-    /// Adds what a run of pages is in entries that each map the pages of one aligned group.
+    /// Adds a run of pages, divided into one entry per aligned group.
     pub fn add_groups(&mut self, first: u64, pages: u64, group: u64) {
         let head = (first.wrapping_neg() % group).min(pages);
         let rest = pages - head;
@@ -44,7 +44,7 @@ impl Sizes {
         self.add(rest % group, 1);
     }
 
-    /// Sizes with their numbers of entries, the smallest first.
+    /// Sizes with their numbers of entries, ascending.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (u64, u64)> + '_ {
         let small = self.small.iter().enumerate().filter(|&(_, &count)| count > 0);
         let large = self.large.iter().map(|(&pages, &count)| (pages, count));
@@ -68,8 +68,8 @@ impl Sizes {
 
     /// The fewest entries that map at least `percent` of all pages.
     ///
-    /// They are the largest: no entry's pages are another's, so what entries map together is the sum of their sizes,
-    /// and no N entries have a larger sum than the N largest. If fewer were enough, as many of the largest would be.
+    /// Those are the largest: entries do not overlap, so their sizes add up, and no N entries have a larger sum than
+    /// the N largest.
     pub fn covering(&self, percent: u32) -> u64 {
         let wanted = u128::from(self.pages()) * u128::from(percent);
         let mut wanted = u64::try_from(wanted.div_ceil(100)).unwrap_or(u64::MAX);
@@ -116,7 +116,7 @@ mod tests {
     }
 
     proptest! {
-        /// No choice of fewer entries maps as much: all choices are tried.
+        /// Tries all choices: none with fewer entries maps as much.
         #[test]
         fn no_fewer_are_enough(entries in prop::collection::vec(1u64..700, 1..10), percent in 0u32..=100) {
             let sizes = of(&entries);
@@ -130,7 +130,7 @@ mod tests {
             prop_assert_eq!(Some(sizes.covering(percent)), least.map(u64::from));
         }
 
-        /// Page by page, each page asked for its group.
+        /// Checks page by page.
         #[test]
         fn groups_are_those_of_the_pages(first in 0u64..100, pages in 0u64..2000, log_group in 1u32..10) {
             let group = 1 << log_group;

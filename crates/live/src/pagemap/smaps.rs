@@ -1,4 +1,4 @@
-//! Huge pages by their bytes, as `/proc/PID/smaps` tells them, where the kernel does not tell their places.
+//! Bytes on huge pages from `/proc/PID/smaps`, for kernels that do not show where they are.
 
 use super::HUGE_PAGES;
 use super::PAGE_BYTES;
@@ -6,11 +6,11 @@ use crate::tracing::maps::proc_text;
 use crate::tracing::sys::Pid;
 use std::io;
 
-/// Bytes that huge pages map; those of anonymous memory, of shared memory, of files, and of pools.
+/// Keys for huge-page bytes: anonymous memory, shared memory, files and pools.
 const KEYS: [&str; 5] =
     ["AnonHugePages", "ShmemPmdMapped", "FilePmdMapped", "Shared_Hugetlb", "Private_Hugetlb"];
 
-/// Base pages that huge pages map in the whole process.
+/// Base pages mapped by huge pages in the whole process.
 pub fn huge_pages(pid: Pid) -> io::Result<u64> {
     proc_text(pid, "smaps").map(|text| total(&text))
 }

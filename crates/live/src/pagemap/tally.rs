@@ -1,62 +1,62 @@
-//! What designs of TLBs make of a memory, from its runs of pages in order of address. Knows no process.
+//! Counts the TLB entries of each design, from runs of pages in address order.
 
 use super::Sizes;
 
-/// Base pages of a huge page.
+/// Base pages per huge page.
 pub const HUGE_PAGES: u64 = 512;
-/// Pages whose consecutive frames one coalesced entry maps, at most: an aligned group.
+/// Most pages of a coalesced entry: an aligned group with consecutive frames.
 const COALESCED: u64 = 4;
-/// Pages of an aligned group, and frames of one, that one clustered entry maps, at most.
+/// Most pages of a clustered entry: an aligned group of pages and of frames.
 const CLUSTERED: u64 = 8;
-/// Pages of a block that the contiguous hint makes one entry of.
+/// Pages of a block that the contiguous hint joins.
 const HINTED: u64 = 16;
 
-/// Pages that follow each other, and whose frames do, all with the same rights and of one page size.
+/// Consecutive pages with consecutive frames, equal rights and one page size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
-    /// Its first page: its address over 4,096.
+pub struct PageRun {
+    /// The first page's number: its address over 4,096.
     pub first: u64,
-    /// The first page's frame, where frame numbers can be read.
+    /// The first page's frame, if readable.
     pub frame: Option<u64>,
     /// Pages.
     pub pages: u64,
-    /// What may be done with them.
+    /// Their rights.
     pub rights: u8,
     /// Whether huge pages map them.
     pub huge: bool,
 }
 
-impl Run {
-    fn follows(&self, other: &Run) -> bool {
+impl PageRun {
+    fn follows(&self, other: &PageRun) -> bool {
         self.first == other.first + other.pages && self.rights == other.rights
     }
 
-    fn follows_in_frames(&self, other: &Run) -> bool {
+    fn follows_in_frames(&self, other: &PageRun) -> bool {
         self.follows(other) && self.frame.zip(other.frame).is_none_or(|(own, at)| own == at + other.pages)
     }
 
-    fn follows_alike(&self, other: &Run) -> bool {
+    fn follows_alike(&self, other: &PageRun) -> bool {
         self.follows_in_frames(other) && self.huge == other.huge
     }
 }
 
-/// Joins runs that came in pieces.
+/// Joins consecutive pieces of a run.
 #[derive(Debug)]
-struct Joined {
-    current: Option<Run>,
-    follows: fn(&Run, &Run) -> bool,
-    /// Runs that began.
+struct RunJoiner {
+    current: Option<PageRun>,
+    follows: fn(&PageRun, &PageRun) -> bool,
+    /// Runs started.
     begun: u64,
 }
 
-impl Joined {
-    fn new(follows: fn(&Run, &Run) -> bool) -> Joined {
-        Joined { current: None, follows, begun: 0 }
+impl RunJoiner {
+    fn new(follows: fn(&PageRun, &PageRun) -> bool) -> RunJoiner {
+        RunJoiner { current: None, follows, begun: 0 }
     }
 
-    /// Takes the next piece; gives the run before it, if that has ended.
+    /// Adds a piece; returns the previous run if the piece starts a new one.
     #[inline]
-    fn push(&mut self, next: Run) -> Option<Run> {
+    fn push(&mut self, next: PageRun) -> Option<PageRun> {
         if let Some(current) = &mut self.current
             && (self.follows)(&next, current)
         {
@@ -68,16 +68,16 @@ impl Joined {
     }
 }
 
-/// Entries that each map pages of one aligned group that have something in common.
+/// Entries that each map the pages of an aligned group with a common key.
 #[derive(Debug, Default)]
-struct Grouped<K> {
+struct GroupCounter<K> {
     group: u64,
-    /// What pages of the present group have, and how many have it.
+    /// Keys in the present group, and the pages that have each.
     entries: Vec<(K, u64)>,
     sizes: Sizes,
 }
 
-impl<K: PartialEq> Grouped<K> {
+impl<K: PartialEq> GroupCounter<K> {
     #[inline]
     fn add(&mut self, group: u64, common: K, pages: u64) {
         if group != self.group {
@@ -100,45 +100,45 @@ impl<K: PartialEq> Grouped<K> {
     }
 }
 
-/// Entries of each design. Those that need frame numbers are `None` where there were none.
+/// Entries of each design. Designs that need frame numbers are `None` without them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Designs {
-    /// Base pages alone.
+    /// Base pages only.
     pub base_pages: Sizes,
-    /// Pages as they are mapped, huge and base.
+    /// Huge and base pages as mapped.
     pub as_mapped: Sizes,
-    /// Huge pages wherever there is any page, of one right each: a bound.
+    /// A huge page for every region and rights with any page: a bound.
     pub huge_everywhere: Sizes,
-    /// Runs of pages with the same rights, whatever their frames: ranges if frames lay as pages do, a bound.
+    /// Runs of pages with equal rights, whatever their frames: a bound on ranges.
     pub virtual_runs: Sizes,
-    /// Huge pages as mapped; other pages in runs within aligned groups of 4 whose frames are consecutive.
+    /// Huge pages as mapped; other pages in runs with consecutive frames within aligned groups of 4.
     pub coalesced: Option<Sizes>,
-    /// Huge pages as mapped; other pages of an aligned group of 8 with frames in one aligned group of 8.
+    /// Huge pages as mapped; other pages by aligned groups of 8 pages whose frames share an aligned group of 8.
     pub clustered: Option<Sizes>,
-    /// Huge pages as mapped; other pages in blocks of 16 that are aligned and consecutive in pages and in frames.
+    /// Huge pages as mapped; other pages in blocks of 16, aligned and consecutive in pages and frames.
     pub hinted: Option<Sizes>,
-    /// Runs of pages with the same rights and consecutive frames, of whatever page sizes.
+    /// Runs of pages with equal rights and consecutive frames, of any page size.
     pub ranges: Option<Sizes>,
 }
 
-/// Makes [`Designs`] of runs.
+/// Counts [`Designs`] from runs.
 #[derive(Debug)]
 pub struct Tally {
     /// Pages.
     pub pages: u64,
-    /// Those that huge pages map.
+    /// Pages mapped by huge pages.
     pub huge_pages: u64,
     frames: bool,
-    alike: Joined,
-    ranges: Joined,
-    virtual_runs: Joined,
-    everywhere: Grouped<u8>,
-    clustered: Grouped<(u64, u8)>,
+    alike: RunJoiner,
+    ranges: RunJoiner,
+    virtual_runs: RunJoiner,
+    everywhere: GroupCounter<u8>,
+    clustered: GroupCounter<(u64, u8)>,
     designs: Designs,
 }
 
 impl Tally {
-    /// Nothing yet. `frames`: whether runs will have frames.
+    /// An empty tally. `frames`: whether runs have frames.
     pub fn new(frames: bool) -> Tally {
         let some = || frames.then(Sizes::new);
         let (coalesced, clustered, hinted, ranges) = (some(), some(), some(), some());
@@ -146,23 +146,23 @@ impl Tally {
             pages: 0,
             huge_pages: 0,
             frames,
-            alike: Joined::new(Run::follows_alike),
-            ranges: Joined::new(Run::follows_in_frames),
-            virtual_runs: Joined::new(Run::follows),
-            everywhere: Grouped::default(),
-            clustered: Grouped::default(),
+            alike: RunJoiner::new(PageRun::follows_alike),
+            ranges: RunJoiner::new(PageRun::follows_in_frames),
+            virtual_runs: RunJoiner::new(PageRun::follows),
+            everywhere: GroupCounter::default(),
+            clustered: GroupCounter::default(),
             designs: Designs { coalesced, clustered, hinted, ranges, ..Designs::default() },
         }
     }
 
-    /// Runs that began until now: of pages, and of pages with consecutive frames (0 without frames).
-    pub fn begun(&self) -> (u64, u64) {
+    /// Runs started so far: of pages, and of pages with consecutive frames (0 without frames).
+    pub fn run_counts(&self) -> (u64, u64) {
         (self.virtual_runs.begun, self.ranges.begun)
     }
 
-    /// Takes the next run, which lies behind all before it.
+    /// Adds the next run, which lies after all others.
     #[inline]
-    pub fn add(&mut self, run: Run) {
+    pub fn add(&mut self, run: PageRun) {
         self.pages += run.pages;
         if run.huge {
             self.huge_pages += run.pages;
@@ -180,7 +180,7 @@ impl Tally {
         }
     }
 
-    /// The designs, when all runs are in.
+    /// The designs after all runs.
     pub fn finish(mut self) -> Designs {
         let ended = self.virtual_runs.current.take();
         ended.into_iter().for_each(|run| self.designs.virtual_runs.add(run.pages, 1));
@@ -194,12 +194,12 @@ impl Tally {
         designs
     }
 
-    fn end_range(&mut self, run: Run) {
+    fn end_range(&mut self, run: PageRun) {
         self.designs.ranges.iter_mut().for_each(|sizes| sizes.add(run.pages, 1));
     }
 
-    /// A run of one page size has ended: the designs that keep to page sizes.
-    fn end_alike(&mut self, run: Run) {
+    /// Ends a run of one page size, for designs restricted to one page size per entry.
+    fn end_alike(&mut self, run: PageRun) {
         self.designs.base_pages.add(1, run.pages);
         for (group, pages) in parts(run.first, run.pages, HUGE_PAGES) {
             self.everywhere.add(group, run.rights, pages);
@@ -215,7 +215,7 @@ impl Tally {
         coalesced.iter_mut().for_each(|sizes| sizes.add_groups(run.first, run.pages, COALESCED));
         hinted.iter_mut().for_each(|sizes| hint(sizes, &run, frame));
         for (group, pages) in parts(run.first, run.pages, CLUSTERED) {
-            // Frames from here on; a group of pages lies in two groups of frames at most.
+            // Frames from here on; a group of pages spans at most two groups of frames.
             let from = frame + (group * CLUSTERED).saturating_sub(run.first);
             for (cluster, pages) in parts(from, pages, CLUSTERED) {
                 self.clustered.add(group, (cluster, run.rights), pages);
@@ -224,8 +224,8 @@ impl Tally {
     }
 }
 
-/// Whole blocks that are aligned both ways are one entry each; all else is base pages.
-fn hint(sizes: &mut Sizes, run: &Run, frame: u64) {
+/// Whole blocks aligned in pages and frames are one entry each; the rest are base pages.
+fn hint(sizes: &mut Sizes, run: &PageRun, frame: u64) {
     let head = (run.first.wrapping_neg() % HINTED).min(run.pages);
     let aligned = run.first % HINTED == frame % HINTED;
     let blocks = if aligned { (run.pages - head) / HINTED } else { 0 };
@@ -233,7 +233,7 @@ fn hint(sizes: &mut Sizes, run: &Run, frame: u64) {
     sizes.add(1, run.pages - blocks * HINTED);
 }
 
-/// The aligned groups that a run of numbers meets, each with how many of the run it holds.
+/// The aligned groups that a run of numbers meets, with the size of each overlap.
 fn parts(first: u64, count: u64, group: u64) -> impl Iterator<Item = (u64, u64)> {
     let end = first + count;
     let groups = if count == 0 { 0..0 } else { first / group..(end - 1) / group + 1 };

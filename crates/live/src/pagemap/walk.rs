@@ -1,8 +1,8 @@
-//! Reading a process's page map from its first mapping to its last, in blocks, into a [`Tally`].
+//! Reads a process's page map in blocks into a [`Tally`].
 
-use super::distinct_pages::Once;
+use super::distinct_pages::DistinctPages;
 use super::scan::Scanner;
-use super::tally::{Run, Tally};
+use super::tally::{PageRun, Tally};
 use super::{MappingPages, PAGE_BYTES, PagemapError, errno};
 use crate::tracing::maps::Mapping;
 use crate::tracing::sys::Pid;
@@ -10,70 +10,80 @@ use rustc_hash::FxHashMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// Words of the page map that are read at once: 512 KB for 256 MB of memory.
+/// Words per read: 512 KB for 256 MB of memory.
 const BLOCK: usize = 1 << 16;
-/// A page that some page table maps.
+/// The page is in the page table.
 pub const PRESENT: u64 = 1 << 63;
 const SWAPPED: u64 = 1 << 62;
-/// A page of a file, or of memory that is shared as one.
+/// The page belongs to a file or shared memory.
 const FILE: u64 = 1 << 61;
-/// Pages of a file at most, as a power of two: no file is larger.
+/// Log2 of the most pages of a file.
 const FILE_PAGES_LOG: u32 = 51;
-/// Where a word holds the frame's number, which is 0 without the right to know it.
+/// The bits of the frame number, 0 without the right to read it.
 pub const FRAME: u64 = (1 << 55) - 1;
 
-/// A walk.
-pub struct Walk<'a> {
+/// Reads one process's page map.
+pub struct PagemapReader<'a> {
     pid: Pid,
     pagemap: &'a File,
-    /// None where the kernel cannot scan: then all of each mapping is read.
+    /// None if the kernel cannot scan: then each mapping is read in full.
     scanner: Option<Scanner>,
     frames: bool,
     words: Vec<u8>,
     tally: Tally,
     swapped_pages: u64,
-    once: Once,
-    /// Without frames pages of files are known by their file and their place in it: files so far, by device and number.
+    once: DistinctPages,
+    /// Without frames, a file's pages are identified by file and offset: a number for each file, by device and inode.
     files: FxHashMap<(u64, u64), u64>,
-    /// Pages that nothing else can map, where frames are not known.
+    /// Private pages, if frames are unknown.
     own_pages: u64,
 }
 
-/// What a walk found.
-pub struct Walked {
+/// A page map's contents.
+pub struct PagemapContents {
     /// All runs.
     pub tally: Tally,
-    /// Pages that are swapped out.
+    /// Swapped-out pages.
     pub swapped_pages: u64,
-    /// Pages of memory, each counted once.
+    /// Distinct pages.
     pub distinct_pages: u64,
-    /// Those of them that are mapped more than once.
+    /// Distinct pages that are mapped more than once.
     pub repeated_pages: u64,
-    /// Mappings that have pages, in order.
+    /// Mappings with pages, in order.
     pub mappings: Vec<MappingPages>,
 }
 
-/// Walks through `mappings`, which are in order.
+/// Reads `mappings`, which are in order.
 pub fn walk(
     pid: Pid,
     pagemap: &File,
     mappings: Vec<Mapping>,
     frames: bool,
     scans: bool,
-) -> Result<Walked, PagemapError> {
+) -> Result<PagemapContents, PagemapError> {
     let scanner = scans.then(Scanner::new);
     let words = vec![0; BLOCK * 8];
     let tally = Tally::new(frames);
-    let (once, files) = (Once::default(), FxHashMap::default());
-    let mut walk =
-        Walk { pid, pagemap, scanner, frames, words, tally, swapped_pages: 0, once, files, own_pages: 0 };
+    let (once, files) = (DistinctPages::default(), FxHashMap::default());
+    let mut walk = PagemapReader {
+        pid,
+        pagemap,
+        scanner,
+        frames,
+        words,
+        tally,
+        swapped_pages: 0,
+        once,
+        files,
+        own_pages: 0,
+    };
     let mut found = Vec::new();
     for mapping in mappings {
         if let Some(pages) = walk.mapping(mapping)? {
             found.push(pages);
         }
     }
-    Ok(Walked {
+    Ok(PagemapContents {
         distinct_pages: walk.once.pages + walk.own_pages,
         repeated_pages: walk.once.repeated,
         tally: walk.tally,
@@ -82,10 +92,10 @@ pub fn walk(
     })
 }
 
-impl Walk<'_> {
+impl PagemapReader<'_> {
     fn mapping(&mut self, mapping: Mapping) -> Result<Option<MappingPages>, PagemapError> {
         let (pages, huge_pages) = (self.tally.pages, self.tally.huge_pages);
-        let (virtual_runs, ranges) = self.tally.begun();
+        let (virtual_runs, ranges) = self.tally.run_counts();
         let rights = mapping.protection as u8;
         if self.scanner.is_some() {
             self.scan(&mapping, rights)?;
@@ -93,7 +103,7 @@ impl Walk<'_> {
             self.read(&mapping, mapping.start, mapping.end, rights, false)?;
         }
         let pages = self.tally.pages - pages;
-        let begun = self.tally.begun();
+        let begun = self.tally.run_counts();
         let of_mapping = || MappingPages {
             start: mapping.start,
             end: mapping.end,
@@ -107,7 +117,7 @@ impl Walk<'_> {
         Ok((pages > 0).then(of_mapping))
     }
 
-    /// What is present is asked of the kernel; frames are read there only.
+    /// Asks the kernel where pages are, and reads frames only there.
     fn scan(&mut self, mapping: &Mapping, rights: u8) -> Result<(), PagemapError> {
         let mut scanner = self.scanner.take().expect("asked for by the caller");
         let mut start = mapping.start;
@@ -127,7 +137,7 @@ impl Walk<'_> {
                 } else {
                     self.count(mapping, region.start / PAGE_BYTES, region.pages(), region.of_file());
                     let (first, pages) = (region.start / PAGE_BYTES, region.pages());
-                    self.tally.add(Run { first, frame: None, pages, rights, huge: region.huge() });
+                    self.tally.add(PageRun { first, frame: None, pages, rights, huge: region.huge() });
                 }
             }
             start = next;
@@ -159,7 +169,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Counts pages of memory that nothing tells the frames of.
+    /// Counts pages whose frames are unknown.
     fn count(&mut self, mapping: &Mapping, first: u64, pages: u64, of_file: bool) {
         if !of_file || mapping.inode == 0 {
             self.own_pages += pages;
@@ -171,9 +181,9 @@ impl Walk<'_> {
         self.once.add((file << FILE_PAGES_LOG).wrapping_add(place), pages);
     }
 
-    /// Makes runs of the words that were read.
+    /// Turns the read words into runs.
     fn take(&mut self, mapping: &Mapping, first: u64, count: usize, rights: u8, huge: bool) {
-        let mut run: Option<Run> = None;
+        let mut run: Option<PageRun> = None;
         let words = std::mem::take(&mut self.words);
         for (page, word) in (first..).zip(words[..count * 8].as_chunks::<8>().0) {
             let word = u64::from_ne_bytes(*word);
@@ -192,7 +202,7 @@ impl Walk<'_> {
                     run.pages += 1;
                 }
                 _ => {
-                    let next = Run { first: page, frame, pages: 1, rights, huge };
+                    let next = PageRun { first: page, frame, pages: 1, rights, huge };
                     run.replace(next).into_iter().for_each(|ended| self.end(ended));
                 }
             }
@@ -201,8 +211,8 @@ impl Walk<'_> {
         self.words = words;
     }
 
-    /// A run has ended.
-    fn end(&mut self, run: Run) {
+    /// Adds a finished run.
+    fn end(&mut self, run: PageRun) {
         if let Some(frame) = run.frame {
             self.once.add(frame, run.pages);
         }

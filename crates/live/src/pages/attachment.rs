@@ -1,9 +1,8 @@
-//! Acting on the planned ranges of a process that runs already, from outside: nothing is put into it, and it does not
-//! stop.
+//! Changes the planned ranges of a running process from outside, without stopping or altering it.
 
-use super::collapse::Handle;
-use super::host::{Circumstances, HUGE_BYTES};
-use super::inspection::{Seen, look};
+use super::collapse::ProcessHandle;
+use super::host::{HUGE_BYTES, HostConditions};
+use super::inspection::{RangeSnapshot, measure};
 use super::recognition::recognised;
 use super::rights::{OldKernel, check_kernel};
 use crate::tracing::maps;
@@ -14,42 +13,42 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What is done to ranges.
+/// What to do with ranges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Act {
-    /// Their pages are brought onto huge pages.
+pub enum RangeAction {
+    /// Put their pages on huge pages.
     Collapse,
-    /// Their huge pages are split.
+    /// Split their huge pages.
     Split,
 }
 
-/// What became of a range.
+/// The effect on a range.
 #[derive(Debug)]
-pub struct Attached {
-    /// Where it lies now, as starts and lengths; empty if nothing was recognised as it.
+pub struct RangeChange {
+    /// Where it lies, as starts and lengths; empty if it was not recognised.
     pub spans: Vec<(u64, u64)>,
-    /// What there was before.
-    pub before: Seen,
-    /// What there was after; the same if nothing was to be done.
-    pub after: Seen,
-    /// The last error, if a block could not be worked on.
+    /// Before.
+    pub before: RangeSnapshot,
+    /// After; equal to `before` if nothing was done.
+    pub after: RangeSnapshot,
+    /// The last error of a block.
     pub error: Option<io::Error>,
 }
 
-/// A process after it was worked on, or looked at.
+/// The effect on a process.
 #[derive(Debug)]
 pub struct Process {
-    /// What was to be done.
-    pub act: Act,
-    /// Whether it was only looked at.
+    /// The requested action.
+    pub act: RangeAction,
+    /// Whether nothing was changed.
     pub dry_run: bool,
-    /// Why this user cannot do it; none of a process that was worked on.
+    /// Why this user may not do it; none for a changed process.
     pub forbidden: Option<AttachError>,
-    /// What became of each range of the plan.
-    pub ranges: Vec<Attached>,
-    /// Whether it has switched huge pages off by `prctl`, so that none of its memory is collapsed.
+    /// The effect on each range of the plan.
+    pub ranges: Vec<RangeChange>,
+    /// Whether it switched huge pages off by `prctl`, so that none of its memory can be collapsed.
     pub disabled: bool,
-    /// The process that traces it; 0 if none does. That is no hindrance here.
+    /// Its tracer; 0 without one. A tracer does not matter here.
     pub tracer: Pid,
 }
 
@@ -60,7 +59,7 @@ pub enum AttachError {
     /// No such process.
     #[error("there is no process {0}")]
     NoProcess(Pid),
-    /// Not the plan's.
+    /// Another program than the plan's.
     #[error("process {pid} runs {found}, and the plan is for {planned}")]
     OtherProgram {
         /// The process.
@@ -70,7 +69,7 @@ pub enum AttachError {
         /// What the plan is for.
         planned: String,
     },
-    /// No right.
+    /// Not permitted.
     #[error("this user may not change the memory of process {pid}: {error}")]
     Forbidden {
         /// The process.
@@ -78,13 +77,13 @@ pub enum AttachError {
         /// The reason.
         error: io::Error,
     },
-    /// Too old.
+    /// The kernel is too old.
     #[error(transparent)]
     Kernel(#[from] OldKernel),
     /// It ended meanwhile.
     #[error("process {0} ended, or became another program, while it was worked on")]
     Ended(Pid),
-    /// The rest.
+    /// Anything else.
     #[error("reading process {pid}: {error}")]
     Read {
         /// The process.
@@ -95,7 +94,7 @@ pub enum AttachError {
 }
 
 impl AttachError {
-    /// What would make it possible.
+    /// How to enable it.
     pub fn enable(&self) -> &'static str {
         match self {
             AttachError::Forbidden { .. } => {
@@ -114,19 +113,18 @@ impl AttachError {
     }
 }
 
-/// Works on the ranges of a plan in process `pid`, which is to run `program`; if it is a dry run, looks whether that
-/// could be done and at what there is. Anonymous mappings are recognised by their length, up to a MiB more as the
-/// kernel merges neighbours, and equal ones by their order: the kernel gives addresses downwards, so the first has the
-/// highest.
+/// Changes the ranges of a plan in process `pid`, which must run `program`; a dry run only examines them. Anonymous
+/// mappings are recognised by length, up to a MiB more as the kernel merges neighbours, and equal ones by order: the
+/// kernel assigns addresses downwards, so the first has the highest.
 ///
 /// # Errors
-/// If there is no such process, it is another program's, or this user may not. A dry run gives what it finds all the
-/// same if this user may look at the process.
+/// If there is no such process, it runs another program, or this user may not. A dry run succeeds if this user may
+/// examine the process.
 pub fn attach(
     pid: Pid,
     program: &Path,
     plan: &Plan,
-    act: Act,
+    act: RangeAction,
     dry_run: bool,
 ) -> Result<Process, AttachError> {
     let found = executable(pid)?;
@@ -136,7 +134,7 @@ pub fn attach(
     }
     check_kernel()?;
     let named = |error: io::Error| named(pid, error);
-    let handle = Handle::open(pid).map_err(named)?;
+    let handle = ProcessHandle::open(pid).map_err(named)?;
     let forbidden = match handle.permits().map_err(named) {
         Err(error @ AttachError::Forbidden { .. }) if dry_run => Some(error),
         outcome => outcome.map(|()| None)?,
@@ -146,18 +144,19 @@ pub fn attach(
     let mut ranges = Vec::new();
     for range in &plan.ranges {
         let spans = recognised(pid, &range.what, &mappings);
-        let before = look(&pagemap, &mappings, &spans).map_err(named)?;
+        let before = measure(&pagemap, &mappings, &spans).map_err(named)?;
         let (mut after, mut error) = (before, None);
-        // What was set aside is on huge pages and stays there.
+        // hugetlb memory is on huge pages already and stays there.
         if !dry_run && !before.is_pool() {
             let worked = spans.iter().map(|&span| work(&handle, span, act));
             error = worked.fold(None, |before, outcome| outcome.err().or(before));
-            after = look(&pagemap, &maps::detailed_mappings(pid).map_err(named)?, &spans).map_err(named)?;
+            after =
+                measure(&pagemap, &maps::detailed_mappings(pid).map_err(named)?, &spans).map_err(named)?;
         }
-        ranges.push(Attached { spans, before, after, error });
+        ranges.push(RangeChange { spans, before, after, error });
     }
-    let (disabled, tracer) = (Circumstances::of(pid).disabled, tracer(pid));
-    // The number may have come to mean another process.
+    let (disabled, tracer) = (HostConditions::of(pid).disabled, tracer(pid));
+    // The id may have been reused.
     if executable(pid).map_err(|_| AttachError::Ended(pid))? != program {
         return Err(AttachError::Ended(pid));
     }
@@ -187,16 +186,16 @@ fn tracer(pid: Pid) -> Pid {
     line.and_then(|value| value.trim().parse().ok()).unwrap_or(0)
 }
 
-/// Works on each whole block of a span, and splits also those that reach beyond it; the last error, if there was one.
-fn work(handle: &Handle, (start, bytes): (u64, u64), act: Act) -> io::Result<()> {
+/// Changes each whole block of a span; a split includes blocks that reach beyond it. Returns the last error.
+fn work(handle: &ProcessHandle, (start, bytes): (u64, u64), act: RangeAction) -> io::Result<()> {
     let mut outcome = Ok(());
     let end = start + bytes;
-    let mut at = if act == Act::Split { start } else { start.next_multiple_of(HUGE_BYTES) };
+    let mut at = if act == RangeAction::Split { start } else { start.next_multiple_of(HUGE_BYTES) };
     while at < end {
         let worked = match act {
-            Act::Split => handle.split(at),
-            Act::Collapse if at + HUGE_BYTES <= end => handle.collapse(at, HUGE_BYTES),
-            Act::Collapse => Ok(()),
+            RangeAction::Split => handle.split(at),
+            RangeAction::Collapse if at + HUGE_BYTES <= end => handle.collapse(at, HUGE_BYTES),
+            RangeAction::Collapse => Ok(()),
         };
         outcome = worked.and(outcome);
         at = (at + 1).next_multiple_of(HUGE_BYTES);

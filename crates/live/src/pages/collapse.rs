@@ -1,4 +1,4 @@
-//! Building and splitting huge pages in another process, at once: `process_madvise`.
+//! Builds and splits huge pages in another process immediately: `process_madvise`.
 
 use crate::tracing::sys::{self, Pid};
 use pagewalk_units::PAGE_BYTES;
@@ -11,40 +11,40 @@ use std::time::Duration;
 
 const PIDFD_OPEN: u64 = 434;
 const PROCESS_MADVISE: u64 = 440;
-/// How often a block is tried that the kernel cannot collapse at this moment.
+/// Attempts at a block that the kernel cannot collapse right now.
 const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(2);
 const MADV_COLD: u64 = 20;
 const MADV_COLLAPSE: u64 = 25;
 
-/// A process, whatever becomes of its number.
+/// A process, safe against reuse of its id.
 #[derive(Debug)]
-pub struct Handle(File);
+pub struct ProcessHandle(File);
 
-impl Handle {
-    /// Of a process that there is.
+impl ProcessHandle {
+    /// Opens an existing process.
     ///
     /// # Errors
     /// The kernel's: `ESRCH` if there is none.
-    pub fn open(pid: Pid) -> io::Result<Handle> {
+    pub fn open(pid: Pid) -> io::Result<ProcessHandle> {
         // SAFETY: no argument is a pointer.
         let file = unsafe { sys::call(PIDFD_OPEN, [pid as u64, 0, 0, 0, 0, 0]) }?;
         // SAFETY: the kernel has just made it for us.
-        Ok(Handle(unsafe { File::from_raw_fd(file as i32) }))
+        Ok(ProcessHandle(unsafe { File::from_raw_fd(file as i32) }))
     }
 
-    /// Brings a range of memory, of whole huge pages, onto huge pages, whatever the host's mode is.
+    /// Collapses a range of whole huge pages, whatever the host's mode.
     ///
     /// # Errors
-    /// The kernel's: `EINVAL` for memory that cannot have them, `EAGAIN` and `ENOMEM` if there is none now, `EPERM`
-    /// without `CAP_SYS_NICE` or the right to read the process, `ENOSYS` before Linux 5.10.
+    /// The kernel's: `EINVAL` for memory that cannot have huge pages, `EAGAIN` and `ENOMEM` if there is none now,
+    /// `EPERM` without `CAP_SYS_NICE` or the right to read the process, `ENOSYS` before Linux 5.10.
     pub fn collapse(&self, start: u64, bytes: u64) -> io::Result<()> {
         let mut tries = 0;
         loop {
             let outcome = self.advise(start, bytes, MADV_COLLAPSE);
             tries += 1;
             match outcome {
-                // Pages that the kernel holds for a moment, as when they are on their way to a list of its own.
+                // The kernel holds pages briefly, as when moving them to one of its lists.
                 Err(error) if Errno::from_io_error(&error) == Some(Errno::AGAIN) && tries < TRIES => {
                     std::thread::sleep(PAUSE)
                 }
@@ -53,18 +53,18 @@ impl Handle {
         }
     }
 
-    /// Whether this user may collapse the process's memory: nothing is collapsed.
+    /// Whether this user may collapse the process's memory; collapses nothing.
     ///
     /// # Errors
-    /// As [`Handle::collapse`]; `ESRCH` for a thread of the kernel.
+    /// As [`ProcessHandle::collapse`]; `ESRCH` for a kernel thread.
     pub fn permits(&self) -> io::Result<()> {
         self.advise(0, 0, MADV_COLLAPSE)
     }
 
-    /// Waits for the process's end, not longer than `most`; whether it has ended. A signal to us ends the wait.
+    /// Waits at most `most` for the process's end; returns whether it ended. A signal to us ends the wait.
     ///
     /// # Errors
-    /// The kernel's, and none that is known.
+    /// The kernel's; none is known.
     pub fn wait(&self, most: Duration) -> io::Result<bool> {
         let mut files = [PollFd::new(&self.0, PollFlags::IN)];
         let most = Timespec { tv_sec: most.as_secs() as i64, tv_nsec: most.subsec_nanos().into() };
@@ -75,12 +75,11 @@ impl Handle {
         }
     }
 
-    /// Splits the huge page at an address into small ones, with their contents where they are: the kernel splits what
-    /// it is asked to count as cold in part. Memory that is not on a huge page, or is shared with a copy that fork
-    /// made, stays as it is.
+    /// Splits the huge page at an address, keeping its contents: the kernel splits a page that is marked cold in part.
+    /// Memory that is not on a huge page, or shared with a forked copy, stays as it is.
     ///
     /// # Errors
-    /// As [`Handle::collapse`].
+    /// As [`ProcessHandle::collapse`].
     pub fn split(&self, block: u64) -> io::Result<()> {
         self.advise(block, PAGE_BYTES, MADV_COLD)
     }
@@ -88,8 +87,7 @@ impl Handle {
     fn advise(&self, start: u64, bytes: u64, advice: u64) -> io::Result<()> {
         let vector = [start, bytes];
         let arguments = [self.0.as_raw_fd() as u64, vector.as_ptr() as u64, 1, advice, 0, 0];
-        // SAFETY: the vector is one pair of address and length, which the kernel reads; the addresses are another
-        // process's.
+        // SAFETY: the kernel reads one pair of address and length; the addresses belong to another process.
         unsafe { sys::call(PROCESS_MADVISE, arguments) }.map(drop)
     }
 }

@@ -1,4 +1,4 @@
-//! What of this host decides whether memory gets huge pages.
+//! The host settings that decide about huge pages.
 
 use crate::tracing::maps::proc_text;
 use crate::tracing::sys::Pid;
@@ -7,17 +7,17 @@ use std::path::{Path, PathBuf};
 
 /// Bytes of a huge page.
 pub const HUGE_BYTES: u64 = 2 << 20;
-/// A cgroup with less room than this gives no huge pages any more.
+/// A cgroup with less room than this gets no more huge pages.
 const ROOM_BYTES_MIN: u64 = 2 * HUGE_BYTES;
-/// The first block of the buddy allocator that a huge page fits into, as a power of two of base pages.
+/// Log2 of the base pages in the first buddy block that fits a huge page.
 const HUGE_ORDER: usize = 9;
-/// The version that has `PR_THP_DISABLE_EXCEPT_ADVISED`.
+/// The Linux version that has `PR_THP_DISABLE_EXCEPT_ADVISED`.
 pub const EXCEPT_ADVISED_SINCE: (u32, u32) = (6, 18);
 
-/// Where the kernel's settings of huge pages are.
+/// The folder of huge-page settings.
 pub const FOLDER: &str = "/sys/kernel/mm/transparent_hugepage";
 
-/// To which memory the kernel gives huge pages by itself.
+/// Which memory gets huge pages from the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// All.
@@ -39,7 +39,7 @@ impl Mode {
     }
 }
 
-/// The mode for anonymous memory of 2 MiB, by the general setting and that of the size. None of a kernel without huge
+/// The mode for 2 MiB anonymous memory, from the general setting and that for the size. None on a kernel without huge
 /// pages.
 pub fn mode() -> Option<Mode> {
     let read = |name: &str| fs::read_to_string(format!("{FOLDER}/{name}")).ok();
@@ -50,7 +50,7 @@ pub fn mode() -> Option<Mode> {
     }
 }
 
-/// The mode that a setting's word means; none of `inherit`.
+/// The mode of a setting's word; none for `inherit`.
 pub fn mode_of(word: &str) -> Option<Mode> {
     [Mode::Always, Mode::Madvise, Mode::Never].into_iter().find(|mode| mode.name() == word)
 }
@@ -66,34 +66,33 @@ pub fn kernel() -> String {
         .map_or_else(|_| "unknown".to_owned(), |text| text.trim().to_owned())
 }
 
-/// Whether a release is of this version or a later one.
+/// Whether a release is at least this version.
 pub fn is_since(release: &str, version: (u32, u32)) -> bool {
     let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|word| word.parse().unwrap_or(0));
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= version
 }
 
-/// What may keep memory on small pages, as it is now.
+/// Conditions that may keep memory on small pages now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Circumstances {
+pub struct HostConditions {
     /// The kernel's mode.
     pub mode: Option<Mode>,
-    /// Whether the process has switched huge pages off by `prctl`.
+    /// Whether the process switched huge pages off by `prctl`.
     pub disabled: bool,
-    /// Free blocks that a huge page fits into; none if the kernel does not tell.
+    /// Free blocks that fit a huge page; none if unknown.
     pub free_blocks: Option<u64>,
-    /// Whether a memory limit of its cgroup is nearly reached.
+    /// Whether a memory limit of its cgroup is almost reached.
     pub limited: bool,
-    /// How often since it began the kernel had no huge page for a first touch, or split one that it had given; none if
-    /// it does not tell.
+    /// How often since boot the kernel had no huge page for a first touch, or split one; none if unknown.
     pub failures: Option<u64>,
 }
 
-impl Circumstances {
-    /// Those of a process.
-    pub fn of(pid: Pid) -> Circumstances {
+impl HostConditions {
+    /// The conditions of a process.
+    pub fn of(pid: Pid) -> HostConditions {
         let status = proc_text(pid, "status").unwrap_or_default();
         let buddies = fs::read_to_string("/proc/buddyinfo").ok();
-        Circumstances {
+        HostConditions {
             mode: mode(),
             disabled: is_disabled(&status),
             free_blocks: buddies.map(|text| free_blocks(&text)),
@@ -103,13 +102,13 @@ impl Circumstances {
     }
 }
 
-/// Whether a process has switched huge pages off for all its memory, by its `/proc/PID/status`.
+/// Whether a process switched huge pages off for all its memory, from its `/proc/PID/status`.
 pub fn is_disabled(status: &str) -> bool {
     let value = status.lines().find_map(|line| line.strip_prefix("THP_enabled:"));
     value.is_some_and(|value| value.trim() == "0")
 }
 
-/// By `/proc/vmstat`.
+/// From `/proc/vmstat`.
 fn failures(text: &str) -> Option<u64> {
     let count = |name: &str| {
         let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
@@ -118,7 +117,7 @@ fn failures(text: &str) -> Option<u64> {
     Some(count("thp_fault_fallback")?.saturating_add(count("thp_split_pmd")?))
 }
 
-/// By `/proc/buddyinfo`: of each zone the free blocks of each order.
+/// From `/proc/buddyinfo`: free blocks of each order in each zone.
 fn free_blocks(text: &str) -> u64 {
     let of_zone = |line: &str| -> u64 {
         let counts = line.split_whitespace().skip(4).enumerate().skip(HUGE_ORDER);
@@ -135,14 +134,14 @@ fn is_limited(pid: Pid) -> bool {
 /// A cgroup that may limit memory.
 #[derive(Debug, PartialEq, Eq)]
 struct MemoryGroup {
-    /// Where its hierarchy is mounted.
+    /// The mount point of its hierarchy.
     root: &'static Path,
     folder: PathBuf,
-    /// Names of the limit and of what counts towards it.
+    /// File names of the limit and the usage.
     files: [&'static str; 2],
 }
 
-/// By a line of `/proc/PID/cgroup`: of version 2, or of version 1 with the controller of memory.
+/// From a line of `/proc/PID/cgroup`: version 2, or version 1 with the memory controller.
 fn memory_group(line: &str) -> Option<MemoryGroup> {
     let (controllers, path) = line.split_once(':')?.1.split_once(":/")?;
     let (root, files) = match controllers {
@@ -156,9 +155,9 @@ fn memory_group(line: &str) -> Option<MemoryGroup> {
 }
 
 impl MemoryGroup {
-    /// Its limit and those of the groups that it lies in, each with its folder and what counts towards it.
+    /// The limits of the group and its ancestors, each with folder and usage.
     fn limits(&self) -> impl Iterator<Item = (&Path, u64, u64)> {
-        // "max" is no number: no limit.
+        // "max" is not a number: no limit.
         let number = |folder: &Path, name: &str| -> Option<u64> {
             fs::read_to_string(folder.join(name)).ok()?.trim().parse().ok()
         };
@@ -174,7 +173,7 @@ impl MemoryGroup {
         self.limits().any(|(_, most, now)| now.saturating_add(ROOM_BYTES_MIN) > most)
     }
 
-    /// Bytes that the limits leave, if there are some. Files that were not used lately go where memory is wanted.
+    /// Bytes below the limits, if there are any. Idle file pages count as free, since they yield to demand.
     fn room(&self) -> Option<u64> {
         let room = |(folder, most, now): (&Path, u64, u64)| {
             let text = fs::read_to_string(folder.join("memory.stat")).unwrap_or_default();
@@ -184,13 +183,13 @@ impl MemoryGroup {
     }
 }
 
-/// Bytes of files that were not used lately, of a group and those in it, by its `memory.stat`.
+/// Bytes of idle file pages of a group and its descendants, from its `memory.stat`.
 fn idle_file_bytes(text: &str) -> u64 {
     let of = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
     of("total_inactive_file ").or_else(|| of("inactive_file ")).unwrap_or(0)
 }
 
-/// Bytes that the limits of this process's cgroups leave; none where there is no limit.
+/// Bytes below the limits of this process's cgroups; none without a limit.
 pub fn room_in_groups() -> Option<u64> {
     let text = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     text.lines().filter_map(memory_group).filter_map(|group| group.room()).min()

@@ -1,45 +1,45 @@
-//! What a process really has of a planned range: how much is there, and how much of that on huge pages.
+//! Measures a planned range: how much of it exists, and how much is on huge pages.
 
 use super::host::HUGE_BYTES;
-use crate::pagemap::scan::{Region, Scanner};
+use crate::pagemap::scan::{PageSpan, Scanner};
 use crate::tracing::maps::Mapping;
 use std::fs::File;
 use std::io;
 
 /// A range at one moment, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Seen {
-    /// What is mapped of it.
+pub struct RangeSnapshot {
+    /// Mapped.
     pub mapped: u64,
-    /// The blocks of 2 MiB among that which lie whole in one mapping: a huge page needs such.
+    /// In 2 MiB blocks that lie whole in one mapping, as a huge page requires.
     pub whole: u64,
-    /// The whole blocks that have any page.
+    /// In whole blocks with any page.
     pub touched: u64,
-    /// Those of them that are not on huge pages.
+    /// In touched blocks that are not on huge pages.
     pub small: u64,
-    /// The pages that it has.
+    /// Resident.
     pub resident: u64,
-    /// Those that huge pages map.
+    /// Mapped by huge pages.
     pub huge: u64,
-    /// Marked for huge pages, as the kernel shows it.
+    /// Marked for huge pages, according to the kernel.
     pub marked: u64,
     /// Marked against huge pages.
     pub refused: u64,
-    /// In mappings of which the kernel says that huge pages may be there.
+    /// In mappings that may have huge pages, according to the kernel.
     pub eligible: u64,
     /// In mappings of files.
     pub of_files: u64,
-    /// In mappings of huge pages that were set aside (hugetlb).
+    /// In hugetlb mappings.
     pub pools: u64,
 }
 
-impl Seen {
+impl RangeSnapshot {
     /// Whether this shows more than another.
-    pub fn is_more_than(&self, other: &Seen) -> bool {
+    pub fn is_more_than(&self, other: &RangeSnapshot) -> bool {
         (self.huge, self.touched, self.mapped) > (other.huge, other.touched, other.mapped)
     }
 
-    /// Whether it lies in huge pages that were set aside, where nothing is to be done.
+    /// Whether it lies in hugetlb memory, where there is nothing to do.
     pub fn is_pool(&self) -> bool {
         self.mapped > 0 && self.pools * 2 > self.mapped
     }
@@ -50,12 +50,12 @@ impl Seen {
     }
 }
 
-/// What there is in `spans` (starts and lengths) of mappings of which `smaps` was read.
+/// Measures `spans` (starts and lengths) of mappings with `smaps` details.
 ///
 /// # Errors
 /// If the process has ended, or the kernel has no `PAGEMAP_SCAN`.
-pub fn look(pagemap: &File, mappings: &[Mapping], spans: &[(u64, u64)]) -> io::Result<Seen> {
-    let mut seen = Seen::default();
+pub fn measure(pagemap: &File, mappings: &[Mapping], spans: &[(u64, u64)]) -> io::Result<RangeSnapshot> {
+    let mut seen = RangeSnapshot::default();
     for &(start, bytes) in spans {
         for mapping in mappings.iter().filter(|mapping| mapping.start < start + bytes && mapping.end > start)
         {
@@ -76,7 +76,12 @@ pub fn look(pagemap: &File, mappings: &[Mapping], spans: &[(u64, u64)]) -> io::R
 }
 
 /// Counts the pages of `[from, to)`.
-fn count(pagemap: &File, (from, to): (u64, u64), whole: (u64, u64), seen: &mut Seen) -> io::Result<()> {
+fn count(
+    pagemap: &File,
+    (from, to): (u64, u64),
+    whole: (u64, u64),
+    seen: &mut RangeSnapshot,
+) -> io::Result<()> {
     let mut scanner = Scanner::new();
     let (mut at, mut block) = (from, 0);
     while at < to {
@@ -94,8 +99,8 @@ fn count(pagemap: &File, (from, to): (u64, u64), whole: (u64, u64), seen: &mut S
     Ok(())
 }
 
-/// Bytes of whole blocks that a region is the first to have a page of; `block` is behind the last block counted.
-fn newly_touched(region: &Region, (first, last): (u64, u64), block: &mut u64) -> u64 {
+/// Bytes of whole blocks of which a region has the first page; `block` is the first block not counted yet.
+fn newly_touched(region: &PageSpan, (first, last): (u64, u64), block: &mut u64) -> u64 {
     let from = (region.start / HUGE_BYTES * HUGE_BYTES).max(first).max(*block);
     let to = region.end.next_multiple_of(HUGE_BYTES).min(last);
     if from >= to {
@@ -117,7 +122,9 @@ mod tests {
         let memory = vec![1u8; 5 << 20];
         let start = memory.as_ptr() as u64 / 4096 * 4096;
         let pagemap = File::open("/proc/self/pagemap").unwrap();
-        let Ok(seen) = look(&pagemap, &detailed_mappings(pid).unwrap(), &[(start, 5 << 20)]) else { return };
+        let Ok(seen) = measure(&pagemap, &detailed_mappings(pid).unwrap(), &[(start, 5 << 20)]) else {
+            return;
+        };
         assert_eq!((seen.mapped, seen.resident), (5 << 20, 5 << 20));
         assert!(seen.whole >= 2 << 20 && seen.touched == seen.whole, "{seen:?}");
         assert!(seen.small + seen.huge >= seen.touched && seen.small <= seen.touched, "{seen:?}");

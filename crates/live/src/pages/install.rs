@@ -1,14 +1,14 @@
-//! Putting the code into a process whose loader is done.
+//! Installs the code in a process whose loader is done.
 //!
-//! In steps between which the process stops, each of which is a single act: whoever looks in between, and whenever we
-//! are killed, finds a process that runs its program to the right end. The process is on a detour from a system call
-//! of its own (`tracing/detour.rs`): it asks for memory for the table and for the code, which are written when nothing
-//! leads there yet; then one jump after the other replaces its calls; what is there already is marked.
+//! Each step between two stops is a single change: an observer in between, or the process if we are killed, always
+//! finds a program that runs correctly. On a detour from one of its system calls (`tracing/detour.rs`), the process
+//! allocates memory for the table and the code, which are written before anything jumps there; then jumps replace its
+//! calls, one after the other; existing memory is marked.
 
 use super::Obstacle;
-use super::code::{self, Code};
-use super::sites::{Known, SITE_BYTES, Site};
-use super::table::Table;
+use super::code::{self, ThunkCode};
+use super::sites::{CallSite, SITE_BYTES, SiteCache};
+use super::table::PlanTable;
 use crate::tracing::detour::{Detour, Stop, failure};
 use crate::tracing::image::{CODE_64, Vector, headers_at};
 use crate::tracing::maps::{self, Mapping};
@@ -21,71 +21,71 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};
 
-/// Sites that one region serves lie within it: a jump reaches 2 GiB.
+/// Sites served by one region lie within this: a jump reaches 2 GiB.
 const CLUSTER_BYTES: u64 = 512 << 20;
 const MADV_HUGEPAGE: u64 = 14;
 const PR_SET_THP_DISABLE: u64 = 41;
 const PR_THP_DISABLE_EXCEPT_ADVISED: u64 = 2;
 
-/// What is to be put in.
-pub struct Wanted<'a> {
+/// What to install.
+pub struct InstallSpec<'a> {
     /// The plan.
     pub plan: &'a Plan,
-    /// The same as a table.
-    pub table: &'a Table,
-    /// Whether memory that is not planned is to stay on small pages, where the kernel would not leave it there.
+    /// The plan as a table.
+    pub table: &'a PlanTable,
+    /// Whether to keep unplanned memory on small pages where the kernel would not.
     pub keep_small: bool,
 }
 
-/// A process on its way.
-pub struct Installing {
+/// An installation in progress.
+pub struct PlanInstaller {
     memory: File,
     vector: Vector,
     /// Where the loader lies, and code that stands in for some of it; empty if there is none.
     loader: [Range<u64>; 2],
-    at: Towards,
+    at: InstallPhase,
 }
 
-enum Towards {
-    /// The end of the exec.
+enum InstallPhase {
+    /// Until the end of the exec.
     Exec,
-    /// The end of the loader.
+    /// Until the end of the loader.
     Program,
-    /// The end of a call on the detour.
-    Call(Box<Work>),
+    /// Until the end of an injected call.
+    Call(Box<DetourWork>),
 }
 
-/// What is under way on the detour.
-struct Work {
+/// The work on the detour.
+struct DetourWork {
     detour: Detour,
     mappings: Vec<Mapping>,
     clusters: Vec<Cluster>,
-    /// Where the table lies; 0 before.
+    /// The table's address; 0 before.
     table: u64,
-    /// Calls that are left when the jumps are in place, last first.
+    /// Calls to make after the jumps are in place, last first.
     rest: Vec<(u64, [u64; 6])>,
     jumps: bool,
 }
 
-/// Sites that lie near each other.
+/// Neighbouring sites.
 struct Cluster {
-    sites: Vec<Site>,
-    /// Where the code for them lies; 0 before.
+    sites: Vec<CallSite>,
+    /// The address of their code; 0 before.
     region: u64,
 }
 
-/// What comes of a step.
-pub enum Step {
-    /// Another.
+/// The result of a step.
+pub enum InstallStep {
+    /// More steps follow.
     Another,
-    /// All is in place; the table lies there.
+    /// Everything is installed; the table's address.
     Installed(u64),
 }
 
-impl Installing {
+impl PlanInstaller {
     /// Begins at the stop of an exec, or at the end of a system call before the loader's first; the process has to go
-    /// on to the next end or beginning of one. Code in `stub` calls `mmap` for the loader.
-    pub fn begin(pid: Pid, stub: Range<u64>) -> Result<Installing, Obstacle> {
+    /// on to the next end or beginning of one. ThunkCode in `stub` calls `mmap` for the loader.
+    pub fn begin(pid: Pid, stub: Range<u64>) -> Result<PlanInstaller, Obstacle> {
         if sys::registers(pid)?.cs != CODE_64 {
             return Err(Obstacle::Not64Bit);
         }
@@ -96,35 +96,40 @@ impl Installing {
         let headers = headers_at(&memory, vector.loader).unwrap_or_default();
         let bytes = span(&headers).map_or(0, |(_, bytes)| bytes);
         let loader = vector.loader..vector.loader + if vector.loader == 0 { 0 } else { bytes };
-        let installing = Installing { memory, vector, loader: [loader, stub], at: Towards::Exec };
+        let installing = PlanInstaller { memory, vector, loader: [loader, stub], at: InstallPhase::Exec };
         installing.check_loader(pid).map(|()| installing)
     }
 
-    /// Goes on at the beginning or the end of a system call.
-    pub fn step(&mut self, pid: Pid, wanted: &Wanted<'_>, known: &mut Known) -> Result<Step, Obstacle> {
+    /// Continues at the beginning or the end of a system call.
+    pub fn step(
+        &mut self,
+        pid: Pid,
+        wanted: &InstallSpec<'_>,
+        known: &mut SiteCache,
+    ) -> Result<InstallStep, Obstacle> {
         match &mut self.at {
-            Towards::Exec if self.vector.loader == 0 => self.depart(pid, wanted, known, true)?,
-            Towards::Exec => self.at = Towards::Program,
-            Towards::Program if is_loaders(&self.loader, sys::registers(pid)?.rip) => {}
+            InstallPhase::Exec if self.vector.loader == 0 => self.depart(pid, wanted, known, true)?,
+            InstallPhase::Exec => self.at = InstallPhase::Program,
+            InstallPhase::Program if is_loaders(&self.loader, sys::registers(pid)?.rip) => {}
             // The first call of the program's own, or of its libraries': all have been mapped.
-            Towards::Program => self.depart(pid, wanted, known, false)?,
-            Towards::Call(work) => {
-                let Some(result) = work.detour.result(pid)? else { return Ok(Step::Another) };
+            InstallPhase::Program => self.depart(pid, wanted, known, false)?,
+            InstallPhase::Call(work) => {
+                let Some(result) = work.detour.result(pid)? else { return Ok(InstallStep::Another) };
                 if !work.jumps
                     && let Some(error) = failure(result)
                 {
                     return Err(error.into());
                 }
                 if !work.advance(pid, result, wanted, &self.memory)? {
-                    return Ok(Step::Installed(work.table));
+                    return Ok(InstallStep::Installed(work.table));
                 }
             }
         }
-        Ok(Step::Another)
+        Ok(InstallStep::Another)
     }
 
-    /// musl's loader is its C library too (`libc.so`, or `ld-musl-ARCH.so.1`): its program would never come to a call
-    /// from elsewhere, and that library's calls are of another form.
+    /// musl's loader is also its C library (`libc.so` or `ld-musl-ARCH.so.1`): no call would ever come from elsewhere,
+    /// and its calls have another form.
     fn check_loader(&self, pid: Pid) -> Result<(), Obstacle> {
         let mappings = maps::mappings(pid)?;
         let loader = mappings.iter().find(|mapping| self.loader[0].contains(&mapping.start));
@@ -133,17 +138,17 @@ impl Installing {
         if is_library { Err(Obstacle::NoSites) } else { Ok(()) }
     }
 
-    /// Finds what has to be changed, and lets the process ask for the table.
+    /// Finds the sites, and makes the process allocate the table.
     fn depart(
         &mut self,
         pid: Pid,
-        wanted: &Wanted<'_>,
-        known: &mut Known,
+        wanted: &InstallSpec<'_>,
+        known: &mut SiteCache,
         at_exec: bool,
     ) -> Result<(), Obstacle> {
         let mut mappings = maps::mappings(pid)?;
         let sites = known.sites(&self.memory, &mappings);
-        if !sites.iter().any(Site::maps) {
+        if !sites.iter().any(CallSite::maps) {
             return Err(Obstacle::NoSites);
         }
         let headers = headers_at(&self.memory, self.vector.loader).unwrap_or_default();
@@ -153,12 +158,12 @@ impl Installing {
         let bytes = wanted.table.bytes().next_multiple_of(PAGE_BYTES);
         let rest = rest(pid, wanted, &mappings);
         let clusters = clusters(sites);
-        // Not where the kernel would put it: what the program maps later would lie elsewhere than without us.
+        // Not where the kernel would place it: later mappings of the program must not move.
         let place = place(&mappings, &clusters[0], bytes).ok_or(Obstacle::NoPlace)?;
         detour.call(pid, number::MMAP, asking(place, bytes, map::READ | map::WRITE))?;
         mappings.push(Mapping { start: place, end: place + bytes, ..Mapping::default() });
-        let work = Work { detour, mappings, clusters, table: 0, rest, jumps: false };
-        self.at = Towards::Call(Box::new(work));
+        let work = DetourWork { detour, mappings, clusters, table: 0, rest, jumps: false };
+        self.at = InstallPhase::Call(Box::new(work));
         Ok(())
     }
 }
@@ -169,24 +174,24 @@ fn is_loaders(loader: &[Range<u64>], instruction: u64) -> bool {
 
 /// Where the system call that is about to begin has to be begun anew: with its first instruction if a jump will
 /// replace that.
-fn anew(pid: Pid, sites: &[Site]) -> io::Result<u64> {
+fn anew(pid: Pid, sites: &[CallSite]) -> io::Result<u64> {
     let behind = sys::registers(pid)?.rip;
     let from_site = sites.iter().find(|site| site.address + SITE_BYTES == behind);
     Ok(from_site.map_or(behind - 2, |site| site.address))
 }
 
-/// Memory of one's own, at this address only.
+/// Arguments to map private memory at exactly this address.
 fn asking(address: u64, bytes: u64, protection: u64) -> [u64; 6] {
     [address, bytes, protection, map::PRIVATE | map::ANONYMOUS | map::FIXED_NOREPLACE, u64::MAX, 0]
 }
 
-impl Work {
-    /// After a call with this result; whether there is another.
+impl DetourWork {
+    /// Continues after a call with this result; returns whether there is another.
     fn advance(
         &mut self,
         pid: Pid,
         result: u64,
-        wanted: &Wanted<'_>,
+        wanted: &InstallSpec<'_>,
         memory: &File,
     ) -> Result<bool, Obstacle> {
         if self.table == 0 {
@@ -212,7 +217,7 @@ impl Work {
 
     fn write_code(&self, memory: &File) -> Result<(), Obstacle> {
         let build = |cluster: &Cluster| code::build(cluster.region, self.table, &cluster.sites);
-        let codes: Vec<Code> =
+        let codes: Vec<ThunkCode> =
             self.clusters.iter().map(build).collect::<Option<_>>().ok_or(Obstacle::NoPlace)?;
         for (cluster, code) in self.clusters.iter().zip(&codes) {
             memory.write_all_at(&code.bytes, cluster.region)?;
@@ -227,7 +232,7 @@ impl Work {
 }
 
 /// Groups of sites, each within reach of one region.
-fn clusters(mut sites: Vec<Site>) -> Vec<Cluster> {
+fn clusters(mut sites: Vec<CallSite>) -> Vec<Cluster> {
     sites.sort_by_key(|site| site.address);
     let mut clusters: Vec<Cluster> = Vec::new();
     for site in sites {
@@ -241,15 +246,15 @@ fn clusters(mut sites: Vec<Site>) -> Vec<Cluster> {
     clusters
 }
 
-/// A free place near a cluster: out of the way of what the kernel will place next to the libraries, and of the heap,
-/// which grows upwards.
+/// A free place near a cluster, away from where the kernel places mappings next to libraries, and from the heap, which
+/// grows upwards.
 fn place(mappings: &[Mapping], cluster: &Cluster, bytes: u64) -> Option<u64> {
     const BELOW: u64 = 1 << 30;
     const STEP: u64 = 16 << 20;
     const LOWEST: u64 = 0x1_0000;
     let low = cluster.sites.first()?.address / PAGE_BYTES * PAGE_BYTES;
     let below = (1..=BELOW / STEP).rev().filter_map(|steps| low.checked_sub(steps * STEP));
-    // A program at a low address has the first pages of memory below it.
+    // For a program at a low address, memory below it.
     let first = mappings.iter().map(|mapping| mapping.start).min().and_then(|first| first.checked_sub(bytes));
     let above = (1..=BELOW / STEP).rev().map(|steps| low + CLUSTER_BYTES + steps * STEP);
     let is_free = |&at: &u64| {
@@ -258,8 +263,8 @@ fn place(mappings: &[Mapping], cluster: &Cluster, bytes: u64) -> Option<u64> {
     below.chain(first).chain(above).find(is_free)
 }
 
-/// What is left when the code is in place: the mode of the process, and marks on what there is already.
-fn rest(pid: Pid, wanted: &Wanted<'_>, mappings: &[Mapping]) -> Vec<(u64, [u64; 6])> {
+/// The remaining calls: the process's mode, and marks on existing memory.
+fn rest(pid: Pid, wanted: &InstallSpec<'_>, mappings: &[Mapping]) -> Vec<(u64, [u64; 6])> {
     let mut calls = Vec::new();
     for (start, bytes) in wanted.plan.ranges.iter().flat_map(|range| present(pid, &range.what, mappings)) {
         calls.push((number::MADVISE, [start, bytes, MADV_HUGEPAGE, 0, 0, 0]));
@@ -271,7 +276,7 @@ fn rest(pid: Pid, wanted: &Wanted<'_>, mappings: &[Mapping]) -> Vec<(u64, [u64; 
     calls
 }
 
-/// What of a range lies in these mappings: starts and lengths. Anonymous memory is not known by its mappings.
+/// The parts of a range in these mappings: starts and lengths. Mappings do not identify anonymous memory.
 pub fn present(pid: Pid, what: &What, mappings: &[Mapping]) -> Vec<(u64, u64)> {
     let part = what.part();
     let cut = |origin: u64, start: u64, end: u64| {
@@ -282,7 +287,7 @@ pub fn present(pid: Pid, what: &What, mappings: &[Mapping]) -> Vec<(u64, u64)> {
     match what {
         What::Anonymous { .. } => Vec::new(),
         What::Heap(_) => {
-            // Where a part of it is marked it is several mappings.
+            // A heap marked in part has several mappings.
             let heap: Vec<_> = mappings.iter().filter(|mapping| mapping.name == "[heap]").collect();
             let origin = heap.first().map_or(0, |first| first.start);
             heap.iter().filter_map(|mapping| cut(origin, mapping.start, mapping.end)).collect()
@@ -294,8 +299,8 @@ pub fn present(pid: Pid, what: &What, mappings: &[Mapping]) -> Vec<(u64, u64)> {
     }
 }
 
-/// Where a file's first byte would lie, and the bounds, of each of its mappings; with memory of its own behind, which
-/// is the rest of a program's or library's data.
+/// For each of a file's mappings: where the file's first byte would lie, and the bounds; with adjacent anonymous
+/// memory, which is the rest of the file's data.
 fn of_file(pid: Pid, file: &str, mappings: &[Mapping]) -> Vec<(u64, u64, u64)> {
     let number = |path: &str| fs::metadata(path).ok().map(|found| (found.dev(), found.ino()));
     let wanted = number(file);
@@ -305,7 +310,7 @@ fn of_file(pid: Pid, file: &str, mappings: &[Mapping]) -> Vec<(u64, u64, u64)> {
     for mapping in mappings {
         if mapping.inode != 0 {
             if mapping.name != last {
-                // By its name in the process's own file tree: some file systems give other numbers in `maps`.
+                // By path in the process's file tree: some file systems report other numbers in `maps`.
                 is_last = wanted.is_some() && number(&format!("/proc/{pid}/root{}", mapping.name)) == wanted;
                 last = &mapping.name;
             }

@@ -1,12 +1,12 @@
 //! Huge pages by range for an unmodified program.
 //!
-//! When the loader of a planned program is done, its calls of `mmap`, `munmap`, `mremap` and `brk` are led through a
-//! piece of code in a page of its own (`install`, `code`, `sites`): the call is made as it was, and what the plan has
-//! of the memory that it gave is marked with `madvise(MADV_HUGEPAGE)`. The code keeps count in a table (`table`). Then
-//! nothing stops any more; what became of each range is looked at now and then, and at the end (`watch`, `look`), and
-//! why it is not on huge pages follows from the facts (`reason`).
+//! When the loader of a planned program is done, its calls of `mmap`, `munmap`, `mremap` and `brk` are redirected
+//! through code in a page of its own (`install`, `code`, `sites`): the call is made unchanged, then the planned parts
+//! of the returned memory are marked with `madvise(MADV_HUGEPAGE)`. The code keeps a table of ranges (`table`). After
+//! that nothing stops; ranges are inspected now and then, and at the end (`watch`, `inspection`). Why a range is not on
+//! huge pages follows from these facts (`reason`).
 //!
-//! Nothing needs us once the code is there, and at no moment before would the program fare worse if we were killed.
+//! The code needs us no longer, and if we are killed at any moment before, the program runs as usual.
 
 mod attachment;
 mod code;
@@ -23,21 +23,21 @@ mod sites;
 mod table;
 mod watch;
 
-pub(crate) use collapse::Handle;
-pub(crate) use inspection::look;
+pub(crate) use collapse::ProcessHandle;
+pub(crate) use inspection::measure;
 
-pub use attachment::{Act, AttachError, Attached, Process, attach};
-pub use host::{Circumstances, EXCEPT_ADVISED_SINCE, HUGE_BYTES, Mode, is_since, kernel, mode};
+pub use attachment::{AttachError, Process, RangeAction, RangeChange, attach};
+pub use host::{EXCEPT_ADVISED_SINCE, HUGE_BYTES, HostConditions, Mode, is_since, kernel, mode};
 pub(crate) use host::{is_disabled, room_in_groups};
-pub use inspection::Seen;
+pub use inspection::RangeSnapshot;
 pub use reason::Reason;
-pub use recognition::{Named, named};
+pub use recognition::{NamedMemory, named};
 pub(crate) use rights::check_kernel;
 pub use rights::{HostError, OldKernel, check_host};
 pub use run::run;
 
 use crate::layout::{self, LayoutError};
-use crate::timing::Timed;
+use crate::timing::TimedRun;
 use crate::tracing::LaunchError;
 use crate::tracing::image::ROOM_BYTES;
 use crate::tracing::sys::Pid;
@@ -47,18 +47,17 @@ use std::ffi::CString;
 use std::io;
 use std::path::PathBuf;
 
-/// How a program is run under a plan.
+/// How to run a program under a plan.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// The planned program's file; images of other programs run as they are.
+    /// The planned program's file; other programs run unchanged.
     pub program: PathBuf,
-    /// Whether memory that is not planned is kept on small pages by `PR_SET_THP_DISABLE`: for hosts whose mode is
-    /// `always`.
+    /// Whether to keep unplanned memory on small pages by `PR_SET_THP_DISABLE`, for hosts in mode `always`.
     pub keep_small: bool,
-    /// Whether a program that cannot have the plan runs without.
+    /// Whether a program that cannot have the plan runs without it.
     pub or_default: bool,
-    /// Whether each process is let go when the code is in place: its ranges are looked at while it runs, not at its
-    /// end, and programs that it starts have no plan.
+    /// Whether to detach from each process when the code is in place: its ranges are inspected while it runs but not at
+    /// its end, and programs that it starts have no plan.
     pub release: bool,
     /// Shared objects that are to lie at places of their own, too.
     pub objects: Vec<Object>,
@@ -66,14 +65,14 @@ pub struct Options {
     pub input: Option<CString>,
 }
 
-/// A run.
+/// The outcome of a run.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// What the first process took. Its processor time has nothing of what following it took.
-    pub timed: Timed,
+    /// The first process's times, without the cost of following it.
+    pub timed: TimedRun,
     /// Process images of the planned program, in order of their execs.
     pub images: Vec<Image>,
-    /// Programs that were started and are not the planned one.
+    /// Other programs that were started.
     pub others: Vec<String>,
     /// All images, as far as their objects were to be placed.
     pub placed: Vec<layout::Image>,
@@ -90,25 +89,25 @@ pub struct Image {
     pub program: String,
     /// Why it ran without the plan, if it did.
     pub obstacle: Option<String>,
-    /// What became of each range of the plan; empty if it ran without.
-    pub ranges: Vec<Outcome>,
+    /// The outcome of each range of the plan; empty without the plan.
+    pub ranges: Vec<RangeOutcome>,
 }
 
-/// What became of a range.
+/// The outcome of a range.
 #[derive(Clone, Debug)]
-pub struct Outcome {
-    /// Where it began, when it was last known.
+pub struct RangeOutcome {
+    /// Its last known start.
     pub start: Option<u64>,
-    /// Where the call came from that mapped it.
+    /// The call that mapped it.
     pub caller: Option<Caller>,
-    /// Bytes that were marked, all in all.
+    /// Bytes marked in total.
     pub marked_bytes: u64,
-    /// Bytes that pagewalk collapsed itself, as the kernel does not by marks alone.
+    /// Bytes that pagewalk collapsed, where marks alone have no effect.
     pub collapsed_bytes: u64,
-    /// The moment with most of it on huge pages.
-    pub best: Option<Seen>,
-    /// The last moment that it was looked at.
-    pub last: Option<Seen>,
+    /// The inspection with most of it on huge pages.
+    pub best: Option<RangeSnapshot>,
+    /// The last inspection.
+    pub last: Option<RangeSnapshot>,
     /// Why not all of it was on huge pages; none if it was.
     pub reason: Option<Reason>,
 }
@@ -120,13 +119,13 @@ pub enum Obstacle {
     /// Not x86-64.
     #[error("it is no 64-bit program")]
     Not64Bit,
-    /// A filter could end it for a call that it does not expect.
+    /// A filter could kill it for an unexpected call.
     #[error("a seccomp filter is on its system calls, which may forbid madvise")]
     Filtered,
-    /// Not the code that is known.
+    /// Unknown code.
     #[error("neither it nor its libraries have calls of mmap or brk of a known form (glibc's, Go's)")]
     NoSites,
-    /// No bytes free.
+    /// No unused bytes.
     #[error("neither its loader nor it has {ROOM_BYTES} unused bytes behind its code")]
     NoRoom,
     /// No free memory near its code.
@@ -144,7 +143,7 @@ pub enum PagesError {
     /// The program did not start.
     #[error(transparent)]
     Launch(#[from] LaunchError),
-    /// A file of the plan.
+    /// A file of the plan is missing.
     #[error("{file} of the plan cannot be found: {error}")]
     File {
         /// Its path.

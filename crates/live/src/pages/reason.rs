@@ -1,37 +1,37 @@
-//! Why a range is not on huge pages, from the facts alone.
+//! Decides why a range is not on huge pages, from facts alone.
 
-use super::host::{Circumstances, HUGE_BYTES, Mode};
-use super::inspection::Seen;
-use super::table::Entry;
+use super::host::{HUGE_BYTES, HostConditions, Mode};
+use super::inspection::RangeSnapshot;
+use super::table::TableEntry;
 use pagewalk_plan::What;
 
-/// What is known of a range.
+/// The facts about a range.
 #[derive(Clone, Copy, Debug)]
-pub struct Facts<'a> {
-    /// Which range.
+pub struct RangeFacts<'a> {
+    /// The range.
     pub what: &'a What,
-    /// What the code in the program wrote of it.
-    pub entry: Entry,
-    /// How many mappings of its length there were.
+    /// The code's record of it.
+    pub entry: TableEntry,
+    /// Number of mappings of its length.
     pub mappings: u64,
     /// Whether the program put a filter on its system calls.
     pub quiet: bool,
-    /// The moment with most of it on huge pages; none if nobody looked while it was there.
-    pub best: Option<Seen>,
-    /// The last moment that it was looked at.
-    pub last: Option<Seen>,
-    /// What was around it at that moment.
-    pub around: Circumstances,
+    /// The inspection with most of it on huge pages; none if it was never inspected.
+    pub best: Option<RangeSnapshot>,
+    /// The last inspection.
+    pub last: Option<RangeSnapshot>,
+    /// The conditions at that time.
+    pub around: HostConditions,
 }
 
-/// Why a range is not on huge pages, or not all.
+/// Why all or part of a range is not on huge pages.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Reason {
     /// Too few mappings of its length, or none of its file; no heap.
     #[error("it never appeared: {0}")]
     NeverAppeared(String),
-    /// Gone too soon.
+    /// Gone before the first inspection.
     #[error("it was gone before it was looked at")]
     NotLookedAt,
     /// Less than a huge page.
@@ -43,7 +43,7 @@ pub enum Reason {
     /// No pages at all.
     #[error("it was never touched: none of its whole 2 MiB blocks has a page")]
     NeverTouched,
-    /// It was huge before.
+    /// Huge before.
     #[error("it was split since: {0} KiB were on huge pages and are no longer")]
     Split(u64),
     /// `MADV_NOHUGEPAGE`.
@@ -55,41 +55,41 @@ pub enum Reason {
     /// `never`.
     #[error("huge pages are switched off: /sys/kernel/mm/transparent_hugepage/enabled is `never`")]
     Never,
-    /// No such kernel.
+    /// The kernel lacks huge pages.
     #[error("this kernel has no transparent huge pages (CONFIG_TRANSPARENT_HUGEPAGE)")]
     NoKernel,
     /// A filter.
     #[error("the program put a seccomp filter on its calls before it appeared, so nothing more was marked")]
     Filtered,
-    /// The kernel refused the mark.
+    /// The mark failed.
     #[error("the kernel refused the mark: error {0}")]
     MarkFailed(u64),
-    /// Not for such files.
+    /// The file system lacks huge pages.
     #[error("its file system has no huge pages for it")]
     FileSystem,
-    /// Nothing free.
+    /// No free block.
     #[error("no free block of 2 MiB is left (/proc/buddyinfo)")]
     NoFreeBlock,
-    /// The limit.
+    /// The cgroup's limit.
     #[error("the memory limit of its cgroup is nearly reached (memory.max, or memory.limit_in_bytes)")]
     Limited,
-    /// Small pages were there first.
+    /// Small pages came first.
     #[error("its pages were there before it was marked, or the kernel had no huge page at that moment")]
     Fallback,
-    /// Small pages were there before there was room for a huge one.
+    /// Small pages came before a huge one fitted.
     #[error(
         "its small pages were there before their 2 MiB lay whole in a mapping that may have huge pages, and the kernel \
          keeps them: grow by whole 2 MiB, and mark before the first touch"
     )]
     Grown,
-    /// Set aside.
+    /// hugetlb memory.
     #[error("it is on huge pages already, which were set aside for it (hugetlb): nothing is to be done")]
     Pool,
 }
 
 impl Reason {
-    /// Whether the memory was there, in use, and seen not to be on huge pages. What was not there is no fault of the
-    /// plan's: another input may bring it.
+    /// Whether the memory existed, was used, and was seen on small pages. Missing memory does not count against the
+    /// plan: another input may produce it.
     pub fn is_fault(&self) -> bool {
         !matches!(self, Reason::NeverAppeared(_) | Reason::NotLookedAt | Reason::NeverTouched | Reason::Pool)
     }
@@ -101,8 +101,8 @@ impl Reason {
 }
 
 /// None if nine tenths of what could be on huge pages are, and stayed there.
-pub fn reason(facts: &Facts<'_>) -> Option<Reason> {
-    let Facts { what, entry, quiet, around, .. } = *facts;
+pub fn reason(facts: &RangeFacts<'_>) -> Option<Reason> {
+    let RangeFacts { what, entry, quiet, around, .. } = *facts;
     let Some((best, last)) = facts.best.zip(facts.last).filter(|(best, _)| best.mapped > 0) else {
         let appeared = entry.start != 0 || entry.unmapped > 0;
         return Some(if appeared { Reason::NotLookedAt } else { never_appeared(facts) });
@@ -115,7 +115,7 @@ pub fn reason(facts: &Facts<'_>) -> Option<Reason> {
         return is_split.then(|| Reason::Split((best.huge - last.huge) / 1024));
     }
     let bytes = what.part().bytes().min(best.mapped);
-    // There was more of it, as of a heap that was given back.
+    // It was larger before, like a heap that has shrunk.
     if bytes < HUGE_BYTES && entry.marked_bytes >= HUGE_BYTES {
         return Some(Reason::NotLookedAt);
     }
@@ -132,7 +132,7 @@ pub fn reason(facts: &Facts<'_>) -> Option<Reason> {
     })
 }
 
-fn never_appeared(facts: &Facts<'_>) -> Reason {
+fn never_appeared(facts: &RangeFacts<'_>) -> Reason {
     Reason::NeverAppeared(match facts.what {
         What::Heap(_) => "the program moved no break through its C library that far".to_owned(),
         What::Anonymous { bytes, nth, .. } => {
@@ -146,7 +146,7 @@ fn never_appeared(facts: &Facts<'_>) -> Reason {
 }
 
 /// Why the kernel gave small pages to memory that could have had huge ones.
-fn not_given(best: &Seen, entry: Entry, quiet: bool, around: Circumstances) -> Reason {
+fn not_given(best: &RangeSnapshot, entry: TableEntry, quiet: bool, around: HostConditions) -> Reason {
     match around.mode {
         None => return Reason::NoKernel,
         Some(Mode::Never) => return Reason::Never,
@@ -170,7 +170,7 @@ fn not_given(best: &Seen, entry: Entry, quiet: bool, around: Circumstances) -> R
     if around.limited {
         return Reason::Limited;
     }
-    // So often the kernel had none, or split one, and there are more blocks than that.
+    // There are more small blocks than the kernel's failures and splits explain.
     let is_grown = around.failures.is_some_and(|failures| failures < best.small / HUGE_BYTES);
     if is_grown && best.eligible * 2 > best.mapped {
         return Reason::Grown;
@@ -184,7 +184,7 @@ mod tests {
     use pagewalk_plan::Part;
 
     const MIB: u64 = 1 << 20;
-    const AROUND: Circumstances = Circumstances {
+    const AROUND: HostConditions = HostConditions {
         mode: Some(Mode::Madvise),
         disabled: false,
         free_blocks: Some(9),
@@ -192,7 +192,7 @@ mod tests {
         failures: None,
     };
     const HEAP: What = What::Heap(Part { from: 0, to: 8 * MIB });
-    const HUGE: Seen = Seen {
+    const HUGE: RangeSnapshot = RangeSnapshot {
         mapped: 8 * MIB,
         whole: 6 * MIB,
         touched: 6 * MIB,
@@ -205,11 +205,11 @@ mod tests {
         of_files: 0,
         pools: 0,
     };
-    const SMALL: Seen = Seen { huge: 0, small: 6 * MIB, ..HUGE };
+    const SMALL: RangeSnapshot = RangeSnapshot { huge: 0, small: 6 * MIB, ..HUGE };
 
-    fn facts(best: Seen) -> Facts<'static> {
-        let entry = Entry { start: 0x1000, marked_bytes: 8 * MIB, ..Entry::default() };
-        Facts {
+    fn facts(best: RangeSnapshot) -> RangeFacts<'static> {
+        let entry = TableEntry { start: 0x1000, marked_bytes: 8 * MIB, ..TableEntry::default() };
+        RangeFacts {
             what: &HEAP,
             entry,
             mappings: 0,
@@ -223,62 +223,64 @@ mod tests {
     #[test]
     fn what_took_has_no_reason() {
         assert_eq!(reason(&facts(HUGE)), None);
-        let freed = Seen { touched: 0, huge: 0, ..HUGE };
-        assert_eq!(reason(&Facts { last: Some(freed), ..facts(HUGE) }), None, "given back");
-        assert_eq!(reason(&facts(Seen { huge: 5 * MIB + MIB / 2, ..HUGE })), None, "nine tenths");
+        let freed = RangeSnapshot { touched: 0, huge: 0, ..HUGE };
+        assert_eq!(reason(&RangeFacts { last: Some(freed), ..facts(HUGE) }), None, "given back");
+        assert_eq!(reason(&facts(RangeSnapshot { huge: 5 * MIB + MIB / 2, ..HUGE })), None, "nine tenths");
     }
 
     #[test]
     fn what_was_not_there_is_told_apart() {
-        let gone = Facts { best: None, last: None, ..facts(HUGE) };
+        let gone = RangeFacts { best: None, last: None, ..facts(HUGE) };
         assert_eq!(reason(&gone), Some(Reason::NotLookedAt));
-        let never = Facts { entry: Entry::default(), ..gone };
+        let never = RangeFacts { entry: TableEntry::default(), ..gone };
         assert!(matches!(reason(&never), Some(Reason::NeverAppeared(_))));
-        let unmapped = Facts { entry: Entry { unmapped: 1, ..Entry::default() }, ..gone };
+        let unmapped = RangeFacts { entry: TableEntry { unmapped: 1, ..TableEntry::default() }, ..gone };
         assert_eq!(reason(&unmapped), Some(Reason::NotLookedAt));
         let what = What::Anonymous { bytes: 4096, nth: 3, by: None, part: None };
-        let told = reason(&Facts { what: &what, mappings: 2, ..never }).unwrap().to_string();
+        let told = reason(&RangeFacts { what: &what, mappings: 2, ..never }).unwrap().to_string();
         assert!(told.contains("made 2 mappings of 0x1000 bytes") && told.contains("number 3"), "{told}");
         let what = What::File { file: "/a".into(), offset: 0, bytes: 4096 };
-        assert!(reason(&Facts { what: &what, ..never }).unwrap().to_string().contains("/a was not mapped"));
+        assert!(
+            reason(&RangeFacts { what: &what, ..never }).unwrap().to_string().contains("/a was not mapped")
+        );
     }
 
     #[test]
     fn each_reason_follows_from_its_facts() {
-        let of = |seen: Seen| reason(&facts(seen)).unwrap();
-        let short = Seen { mapped: MIB, whole: 0, touched: 0, ..SMALL };
+        let of = |seen: RangeSnapshot| reason(&facts(seen)).unwrap();
+        let short = RangeSnapshot { mapped: MIB, whole: 0, touched: 0, ..SMALL };
         assert_eq!(of(short), Reason::NotLookedAt, "there was more");
-        let entry = Entry { start: 1, marked_bytes: MIB, ..Entry::default() };
-        assert_eq!(reason(&Facts { entry, ..facts(short) }), Some(Reason::TooShort(1024)));
-        assert_eq!(of(Seen { whole: 0, touched: 0, ..SMALL }), Reason::NotAligned);
-        assert_eq!(of(Seen { touched: 0, ..SMALL }), Reason::NeverTouched);
-        assert_eq!(of(Seen { refused: 8 * MIB, ..SMALL }), Reason::Refused);
-        assert_eq!(of(Seen { of_files: 8 * MIB, eligible: 0, ..SMALL }), Reason::FileSystem);
+        let entry = TableEntry { start: 1, marked_bytes: MIB, ..TableEntry::default() };
+        assert_eq!(reason(&RangeFacts { entry, ..facts(short) }), Some(Reason::TooShort(1024)));
+        assert_eq!(of(RangeSnapshot { whole: 0, touched: 0, ..SMALL }), Reason::NotAligned);
+        assert_eq!(of(RangeSnapshot { touched: 0, ..SMALL }), Reason::NeverTouched);
+        assert_eq!(of(RangeSnapshot { refused: 8 * MIB, ..SMALL }), Reason::Refused);
+        assert_eq!(of(RangeSnapshot { of_files: 8 * MIB, eligible: 0, ..SMALL }), Reason::FileSystem);
         assert_eq!(of(SMALL), Reason::Fallback);
-        let split = Facts { last: Some(SMALL), ..facts(HUGE) };
+        let split = RangeFacts { last: Some(SMALL), ..facts(HUGE) };
         assert_eq!(reason(&split), Some(Reason::Split(6 * 1024)));
-        let around = |around: Circumstances| reason(&Facts { around, ..facts(SMALL) }).unwrap();
-        assert_eq!(around(Circumstances { mode: Some(Mode::Never), ..AROUND }), Reason::Never);
-        assert_eq!(around(Circumstances { mode: None, ..AROUND }), Reason::NoKernel);
-        assert_eq!(around(Circumstances { free_blocks: Some(0), ..AROUND }), Reason::NoFreeBlock);
-        assert_eq!(around(Circumstances { limited: true, ..AROUND }), Reason::Limited);
-        let known = Circumstances { failures: Some(2), ..AROUND };
+        let around = |around: HostConditions| reason(&RangeFacts { around, ..facts(SMALL) }).unwrap();
+        assert_eq!(around(HostConditions { mode: Some(Mode::Never), ..AROUND }), Reason::Never);
+        assert_eq!(around(HostConditions { mode: None, ..AROUND }), Reason::NoKernel);
+        assert_eq!(around(HostConditions { free_blocks: Some(0), ..AROUND }), Reason::NoFreeBlock);
+        assert_eq!(around(HostConditions { limited: true, ..AROUND }), Reason::Limited);
+        let known = HostConditions { failures: Some(2), ..AROUND };
         assert_eq!(around(known), Reason::Grown, "three blocks are small, and two huge pages failed");
-        assert_eq!(around(Circumstances { failures: Some(3), ..AROUND }), Reason::Fallback);
-        let off = Seen { eligible: 0, ..SMALL };
+        assert_eq!(around(HostConditions { failures: Some(3), ..AROUND }), Reason::Fallback);
+        let off = RangeSnapshot { eligible: 0, ..SMALL };
         assert_eq!(
-            reason(&Facts { around: known, ..facts(off) }),
+            reason(&RangeFacts { around: known, ..facts(off) }),
             Some(Reason::Fallback),
             "not allowed there"
         );
-        let pool = Seen { pools: 8 * MIB, ..HUGE };
+        let pool = RangeSnapshot { pools: 8 * MIB, ..HUGE };
         assert_eq!(of(pool), Reason::Pool);
         assert!(Reason::Pool.is_huge() && !Reason::Pool.is_fault() && Reason::Grown.is_fault());
-        let disabled = Circumstances { disabled: true, ..AROUND };
-        assert_eq!(reason(&Facts { around: disabled, ..facts(off) }), Some(Reason::Disabled));
-        let failed = Entry { start: 1, failure: 12, ..Entry::default() };
-        assert_eq!(reason(&Facts { entry: failed, ..facts(SMALL) }), Some(Reason::MarkFailed(12)));
-        let unmarked = Seen { marked: 0, ..SMALL };
-        assert_eq!(reason(&Facts { quiet: true, ..facts(unmarked) }), Some(Reason::Filtered));
+        let disabled = HostConditions { disabled: true, ..AROUND };
+        assert_eq!(reason(&RangeFacts { around: disabled, ..facts(off) }), Some(Reason::Disabled));
+        let failed = TableEntry { start: 1, failure: 12, ..TableEntry::default() };
+        assert_eq!(reason(&RangeFacts { entry: failed, ..facts(SMALL) }), Some(Reason::MarkFailed(12)));
+        let unmarked = RangeSnapshot { marked: 0, ..SMALL };
+        assert_eq!(reason(&RangeFacts { quiet: true, ..facts(unmarked) }), Some(Reason::Filtered));
     }
 }

@@ -1,4 +1,4 @@
-//! Planned ranges in a process that runs already, and the other way round: how a plan names its memory.
+//! Recognises planned ranges in a running process, and names its memory for plans.
 
 use super::install::present;
 use crate::tracing::maps::{self, Mapping};
@@ -6,10 +6,10 @@ use crate::tracing::sys::Pid;
 use pagewalk_plan::{Part, What};
 use std::io;
 
-/// A mapping that has merged with neighbours may be longer by less than this.
+/// Most bytes by which merging with neighbours lengthens a mapping.
 const MERGED_BYTES: u64 = 1 << 20;
 
-/// Where a range lies, as far as can be told from outside: starts and lengths.
+/// Where a range lies, as far as visible from outside: starts and lengths.
 pub fn recognised(pid: Pid, what: &What, mappings: &[Mapping]) -> Vec<(u64, u64)> {
     let What::Anonymous { bytes, nth, .. } = what else { return present(pid, what, mappings) };
     let part = what.part();
@@ -17,37 +17,36 @@ pub fn recognised(pid: Pid, what: &What, mappings: &[Mapping]) -> Vec<(u64, u64)
     found.map(|mapping| (mapping.start + part.from, part.bytes())).into_iter().collect()
 }
 
-/// Anonymous mappings of a length, in the order in which they are counted: the kernel gives addresses downwards, and
-/// merges neighbours.
+/// Anonymous mappings of a length, in counting order: the kernel assigns addresses downwards, and merges neighbours.
 fn of_length(mappings: &[Mapping], bytes: u64) -> impl Iterator<Item = &Mapping> {
     let plain = mappings.iter().rev().filter(|mapping| is_anonymous(mapping));
     plain.filter(move |mapping| (bytes..bytes + MERGED_BYTES).contains(&mapping.bytes()))
 }
 
-/// What the kernel calls anonymous memory in huge pages that were set aside (`MAP_HUGETLB`).
+/// The kernel's name for anonymous hugetlb memory (`MAP_HUGETLB`).
 const POOLED: &str = "/anon_hugepage (deleted)";
 
 fn is_anonymous(mapping: &Mapping) -> bool {
     mapping.inode == 0 && !mapping.name.starts_with("[v") || mapping.name == POOLED
 }
 
-/// Memory of a process by the name that a plan has for it.
+/// A process's memory, named as in plans.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Named {
-    /// Its first address now.
+pub struct NamedMemory {
+    /// Its first address.
     pub start: u64,
-    /// Behind its last.
+    /// The first address after it.
     pub end: u64,
-    /// The name.
+    /// Its name.
     pub what: What,
 }
 
-/// How a plan names memory of a running process, so that it is recognised again: each of `ranges` (first address and
-/// behind the last) cut where mappings end. What has no such name is left out.
+/// Names a running process's memory so that a plan recognises it: each of `ranges` (first address, first address after)
+/// is cut where mappings end. Leaves out memory that has no such name.
 ///
 /// # Errors
 /// If the process's mappings cannot be read.
-pub fn named(pid: Pid, ranges: &[(u64, u64)]) -> io::Result<Vec<Named>> {
+pub fn named(pid: Pid, ranges: &[(u64, u64)]) -> io::Result<Vec<NamedMemory>> {
     let mappings = maps::mappings(pid)?;
     let mut all = Vec::new();
     for &(first, last) in ranges {
@@ -55,13 +54,13 @@ pub fn named(pid: Pid, ranges: &[(u64, u64)]) -> io::Result<Vec<Named>> {
             let (start, end) = (first.max(mapping.start), last.min(mapping.end));
             let what = if start < end { name(&mappings, at, start, end) } else { None };
             let is_found = |what: &What| recognised(pid, what, &mappings) == [(start, end - start)];
-            all.extend(what.filter(is_found).map(|what| Named { start, end, what }));
+            all.extend(what.filter(is_found).map(|what| NamedMemory { start, end, what }));
         }
     }
     Ok(all)
 }
 
-/// The name of `[from, to)`, which lies in a mapping.
+/// The name of `[from, to)`, which lies in one mapping.
 fn name(mappings: &[Mapping], at: usize, from: u64, to: u64) -> Option<What> {
     let mapping = &mappings[at];
     if mapping.name == "[heap]" {

@@ -1,19 +1,19 @@
-//! Whether this host and user can work on the memory of other processes, as far as that can be told without one.
+//! Whether this host and user can change the memory of other processes, as far as can be told without one.
 
 use super::host::{is_since, kernel};
 use crate::tracing::maps::proc_text;
 use crate::tracing::sys::Pid;
 use std::fs;
 
-/// The version that has `PAGEMAP_SCAN`, which tells huge pages from small ones. All else is older:
-/// `process_madvise(MADV_COLLAPSE)` is there from 6.1 on.
+/// The Linux version that has `PAGEMAP_SCAN`, which distinguishes huge pages from small ones. Everything else needed is
+/// older: `process_madvise(MADV_COLLAPSE)` came in 6.1.
 const SCAN_SINCE: (u32, u32) = (6, 7);
-/// `CAP_SYS_NICE` among effective capabilities.
+/// `CAP_SYS_NICE` in the mask of effective capabilities.
 const SYS_NICE: u64 = 1 << 23;
-/// The user namespace that a host begins with: its number is the kernel's `PROC_USER_INIT_INO`.
+/// The initial user namespace: its number is the kernel's `PROC_USER_INIT_INO`.
 const FIRST_NAMESPACE: &str = "user:[4026531837]";
 
-/// This kernel is too old.
+/// The kernel is too old.
 #[derive(Debug, thiserror::Error)]
 #[error("Linux {kernel} has no PAGEMAP_SCAN, which Linux {}.{} and later have", SCAN_SINCE.0, SCAN_SINCE.1)]
 pub struct OldKernel {
@@ -24,13 +24,13 @@ pub struct OldKernel {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HostError {
-    /// Too old.
+    /// The kernel is too old.
     #[error(transparent)]
     Kernel(#[from] OldKernel),
-    /// No right.
+    /// Not permitted.
     #[error("this user may not change the memory of other processes: no CAP_SYS_NICE")]
     NoRight,
-    /// The right in a namespace of one's own, which is none.
+    /// A capability in another user namespace has no effect here.
     #[error(
         "this user has CAP_SYS_NICE in a user namespace only, and the kernel asks for it outside of all such"
     )]
@@ -38,7 +38,7 @@ pub enum HostError {
 }
 
 impl HostError {
-    /// What would make it possible.
+    /// How to enable it.
     pub fn enable(&self) -> &'static str {
         match self {
             HostError::Kernel(_) => "a newer kernel",
@@ -52,7 +52,7 @@ impl HostError {
     }
 }
 
-/// Whether this kernel can tell and change on what pages the memory of another process is.
+/// Whether this kernel can show and change the page sizes of another process's memory.
 ///
 /// # Errors
 /// If it cannot.
@@ -61,7 +61,7 @@ pub fn check_kernel() -> Result<(), OldKernel> {
     if is_since(&kernel, SCAN_SINCE) { Ok(()) } else { Err(OldKernel { kernel }) }
 }
 
-/// Whether this host and user can change the memory of processes, of this user at least.
+/// Whether this host and user can change the memory of processes, at least of this user's.
 ///
 /// # Errors
 /// If they cannot.
@@ -72,7 +72,7 @@ pub fn check_host() -> Result<(), HostError> {
     check_right(&status, &namespace.to_string_lossy())
 }
 
-/// By `/proc/PID/status`, and by where `/proc/PID/ns/user` leads to: nowhere in a kernel without namespaces.
+/// From `/proc/PID/status` and the link `/proc/PID/ns/user`, which a kernel without namespaces lacks.
 fn check_right(status: &str, namespace: &str) -> Result<(), HostError> {
     let value = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     let rights = value.and_then(|value| u64::from_str_radix(value.trim(), 16).ok()).unwrap_or(0);
@@ -88,7 +88,7 @@ fn check_right(status: &str, namespace: &str) -> Result<(), HostError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pages::Handle;
+    use crate::pages::ProcessHandle;
     use crate::tracing::maps::filters;
     use std::process::{Command, Stdio};
 
@@ -104,15 +104,15 @@ mod tests {
         }
     }
 
-    /// What is told without a process is what the kernel says of one.
+    /// The answer without a process agrees with the kernel's for one.
     #[test]
     fn the_kernel_agrees() {
         let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
-        let permitted = Handle::open(child.id() as Pid).and_then(|handle| handle.permits());
+        let permitted = ProcessHandle::open(child.id() as Pid).and_then(|handle| handle.permits());
         drop(child.stdin.take());
         child.wait().unwrap();
         match check_host() {
-            // Filters on calls, as of containers, may forbid more.
+            // System call filters, as in containers, may forbid more.
             Ok(()) => {
                 assert!(permitted.is_ok() || filters(std::process::id() as Pid).unwrap() > 0, "{permitted:?}")
             }

@@ -1,14 +1,14 @@
-//! A program under a plan, from its start to its end.
+//! Runs a program under a plan from start to end.
 
-use super::install::{Installing, Step, Wanted};
-use super::sites::Known;
-use super::table::Table;
+use super::install::{InstallSpec, InstallStep, PlanInstaller};
+use super::sites::SiteCache;
+use super::table::PlanTable;
 use super::watch::Watch;
 use super::{Image, Obstacle, Options, PagesError, Run};
-use crate::layout::tracer::{self, Placing};
+use crate::layout::tracer::{self, LayoutWork};
 use crate::layout::{self, LayoutError};
-use crate::timing::{Timed, forget_own_peak};
-use crate::tracing::follower::{Follower, Next, Relay, STOPS, Work, end_unbegun};
+use crate::timing::{TimedRun, forget_own_peak};
+use crate::tracing::follower::{Follower, JobStep, Relay, STOPS, Work, end_unbegun};
 use crate::tracing::launch::{BeforeExec, LaunchError, launch};
 use crate::tracing::maps;
 use crate::tracing::sys::{self, Pid};
@@ -17,17 +17,17 @@ use std::ffi::OsString;
 use std::fs;
 use std::time::Instant;
 
-struct Applying<'a> {
-    wanted: Wanted<'a>,
+struct PlanWork<'a> {
+    wanted: InstallSpec<'a>,
     options: &'a Options,
     watch: &'a Watch<'a>,
-    known: Known,
-    /// By number of the image: its position among the planned ones.
+    known: SiteCache,
+    /// By image number: its index among the planned images.
     planned: Vec<Option<usize>>,
     images: Vec<Image>,
     others: Vec<String>,
     /// Where the plan has places for objects.
-    placing: Option<Placing<'a, fn(&layout::Image)>>,
+    placing: Option<LayoutWork<'a, fn(&layout::Image)>>,
     /// Why the first program cannot have its ranges.
     refused: Option<Obstacle>,
 }
@@ -35,38 +35,39 @@ struct Applying<'a> {
 /// What is under way with a process.
 enum Stage {
     /// Gets the code that places its objects.
-    Placing(tracer::Stage),
+    LayoutWork(tracer::Stage),
     /// Gets the code that marks its ranges.
-    Installing(Box<Installing>),
+    PlanInstaller(Box<PlanInstaller>),
 }
 
 /// Runs a program to its end with the ranges of a plan on huge pages, and the programs that it starts too if they are
 /// the planned one. Objects that `options` have places for are placed in all of them.
 ///
-/// Must be called on the thread that is to trace them; it waits for them there. Processes that outlive the first one
-/// run on, no longer traced.
+/// Call this on the thread that traces them; it waits there. Processes that outlive the first one run on, no longer
+/// traced.
 ///
 /// # Errors
 /// If this host does not permit it, or the program cannot be started or changed.
 pub fn run(command: &[OsString], plan: &Plan, options: &Options, relay: &Relay) -> Result<Run, PagesError> {
-    let table = Table::new(plan).map_err(|(file, error)| PagesError::File { file, error })?;
+    let table = PlanTable::new(plan).map_err(|(file, error)| PagesError::File { file, error })?;
     let watch = Watch::new(plan, &table);
     let (work, tracers, timed) = std::thread::scope(|scope| {
-        // Before the program begins: later, this thread would begin where the program has just stopped, and have it
-        // go on elsewhere. From then on each of its unmappings would have to be told to two processors.
+        // Started before the program: a later thread would take the processor on which the program just stopped, and
+        // the program would resume on another. After that, each of its unmappings would have to interrupt two
+        // processors.
         let looks = scope.spawn(|| watch.run());
         let placing = (!options.objects.is_empty()).then(|| {
             let release = options.release && plan.ranges.is_empty();
             let how = layout::Options { release, ..layout::Options::default() };
-            Placing::new(&options.objects, how, nobody as fn(&layout::Image))
+            LayoutWork::new(&options.objects, how, nobody as fn(&layout::Image))
         });
-        let work = Applying::new(plan, options, &table, &watch, placing);
+        let work = PlanWork::new(plan, options, &table, &watch, placing);
         let followed = follow(command, work, relay);
         watch.end();
         looks.thread().unpark();
         followed
     })?;
-    let Applying { mut images, others, placing, .. } = work;
+    let PlanWork { mut images, others, placing, .. } = work;
     let placed = placing.map_or_else(Vec::new, |placing| placing.images);
     watch.finish(&mut images);
     Ok(Run { timed, images, others, placed, tracers })
@@ -77,9 +78,9 @@ fn nobody(_: &layout::Image) {}
 /// From the start to the end: what was seen, which programs trace others, and what the first process took.
 fn follow<'a>(
     command: &[OsString],
-    work: Applying<'a>,
+    work: PlanWork<'a>,
     relay: &Relay,
-) -> Result<(Applying<'a>, Vec<String>, Timed), PagesError> {
+) -> Result<(PlanWork<'a>, Vec<String>, TimedRun), PagesError> {
     let options = work.options;
     forget_own_peak();
     let begun = Instant::now();
@@ -96,10 +97,10 @@ fn follow<'a>(
     let wall = begun.elapsed();
     relay.to(0);
     let (end, used) = ended.map_err(LaunchError::Io)?;
-    Ok((follower.work, follower.tracers, Timed::of(end, wall, used)))
+    Ok((follower.work, follower.tracers, TimedRun::of(end, wall, used)))
 }
 
-impl Work for Applying<'_> {
+impl Work for PlanWork<'_> {
     type Job = Stage;
 
     fn begin(&mut self, number: usize, pid: Pid) -> Option<Stage> {
@@ -116,18 +117,18 @@ impl Work for Applying<'_> {
         }
         // Also where objects are placed first: what stands in the way is known before the program begins.
         let installing = self.install(number, pid);
-        placing.map(Stage::Placing).or(installing)
+        placing.map(Stage::LayoutWork).or(installing)
     }
 
-    fn on_call(&mut self, number: usize, pid: Pid, stage: Stage) -> Next<Stage> {
+    fn on_call(&mut self, number: usize, pid: Pid, stage: Stage) -> JobStep<Stage> {
         match (stage, &mut self.placing) {
-            (Stage::Placing(stage), Some(placing)) => match placing.on_call(number, pid, stage) {
-                Next::Job(stage) => Next::Job(Stage::Placing(stage)),
-                Next::Done => self.install(number, pid).map_or(Next::Done, Next::Job),
-                Next::LetGo => Next::LetGo,
+            (Stage::LayoutWork(stage), Some(placing)) => match placing.on_call(number, pid, stage) {
+                JobStep::Job(stage) => JobStep::Job(Stage::LayoutWork(stage)),
+                JobStep::Done => self.install(number, pid).map_or(JobStep::Done, JobStep::Job),
+                JobStep::LetGo => JobStep::LetGo,
             },
-            (Stage::Placing(_), None) => Next::Done,
-            (Stage::Installing(installing), _) => self.step(number, pid, installing),
+            (Stage::LayoutWork(_), None) => JobStep::Done,
+            (Stage::PlanInstaller(installing), _) => self.step(number, pid, installing),
         }
     }
 
@@ -141,19 +142,19 @@ impl Work for Applying<'_> {
     }
 }
 
-impl<'a> Applying<'a> {
+impl<'a> PlanWork<'a> {
     fn new(
         plan: &'a Plan,
         options: &'a Options,
-        table: &'a Table,
+        table: &'a PlanTable,
         watch: &'a Watch<'a>,
-        placing: Option<Placing<'a, fn(&layout::Image)>>,
-    ) -> Applying<'a> {
-        Applying {
-            wanted: Wanted { plan, table, keep_small: options.keep_small },
+        placing: Option<LayoutWork<'a, fn(&layout::Image)>>,
+    ) -> PlanWork<'a> {
+        PlanWork {
+            wanted: InstallSpec { plan, table, keep_small: options.keep_small },
             options,
             watch,
-            known: Known::default(),
+            known: SiteCache::default(),
             planned: Vec::new(),
             images: Vec::new(),
             others: Vec::new(),
@@ -177,8 +178,8 @@ impl<'a> Applying<'a> {
             return None;
         }
         let stub = self.placing.as_ref().map_or(0..0, |placing| placing.stub(number));
-        match Installing::begin(pid, stub) {
-            Ok(installing) => Some(Stage::Installing(Box::new(installing))),
+        match PlanInstaller::begin(pid, stub) {
+            Ok(installing) => Some(Stage::PlanInstaller(Box::new(installing))),
             Err(obstacle) => {
                 self.fail(number, &obstacle);
                 self.refused = Some(obstacle).filter(|_| number == 0);
@@ -187,10 +188,10 @@ impl<'a> Applying<'a> {
         }
     }
 
-    fn step(&mut self, number: usize, pid: Pid, mut installing: Box<Installing>) -> Next<Stage> {
+    fn step(&mut self, number: usize, pid: Pid, mut installing: Box<PlanInstaller>) -> JobStep<Stage> {
         match installing.step(pid, &self.wanted, &mut self.known) {
-            Ok(Step::Another) => Next::Job(Stage::Installing(installing)),
-            Ok(Step::Installed(table)) => {
+            Ok(InstallStep::Another) => JobStep::Job(Stage::PlanInstaller(installing)),
+            Ok(InstallStep::Installed(table)) => {
                 if let Some(placing) = &mut self.placing {
                     placing.look(number, pid);
                 }
@@ -198,11 +199,11 @@ impl<'a> Applying<'a> {
                 if let Err(error) = self.watch.add(image, pid, table) {
                     self.fail(number, &error.into());
                 }
-                if self.options.release { Next::LetGo } else { Next::Done }
+                if self.options.release { JobStep::LetGo } else { JobStep::Done }
             }
             Err(obstacle) => {
                 self.fail(number, &obstacle);
-                Next::Done
+                JobStep::Done
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Settings of this host that keep memory from huge pages: each with its file, its value and what would allow it.
+//! Host settings that keep memory from huge pages: each with its file, value and remedy.
 
 use super::host::{FOLDER, Mode, chosen, mode_of};
 use std::fs;
@@ -8,11 +8,11 @@ use std::fs;
 pub struct Setting {
     /// Its file.
     pub file: String,
-    /// What it is.
+    /// Its value.
     pub value: String,
-    /// What that keeps from being done.
+    /// Its effect.
     pub effect: String,
-    /// The command that would allow it.
+    /// The command that lifts it.
     pub allow: String,
 }
 
@@ -23,20 +23,19 @@ impl std::fmt::Display for Setting {
     }
 }
 
-/// Limits of khugepaged, the least that keeps it from nothing that pays, and what a lower one keeps it from. By default
-/// all are at these.
+/// Limits of khugepaged: the default, and what a lower value prevents.
 const LIMITS: [(&str, u64, &str); 3] = [
     ("max_ptes_none", 511, "untouched"),
     ("max_ptes_swap", 64, "swapped out"),
     ("max_ptes_shared", 256, "shared with other processes"),
 ];
 
-/// All such settings of this host; none if memory of every program gets huge pages.
+/// All such settings of this host; empty if every program's memory gets huge pages.
 pub fn settings() -> Vec<Setting> {
     found(&|name| fs::read_to_string(format!("{FOLDER}/{name}")).ok())
 }
 
-/// By the files' texts.
+/// From the files' texts.
 fn found(read: &dyn Fn(&str) -> Option<String>) -> Vec<Setting> {
     let Some(general) = read("enabled") else {
         return vec![Setting {
@@ -54,7 +53,7 @@ fn found(read: &dyn Fn(&str) -> Option<String>) -> Vec<Setting> {
     };
     let mode = word.as_deref().and_then(mode_of);
     let mut all: Vec<Setting> = mode.and_then(|mode| of_mode(name, mode)).into_iter().collect();
-    // Where nothing gets huge pages, how they are made room for does not matter.
+    // If nothing gets huge pages, making room for them does not matter.
     if mode != Some(Mode::Never) {
         all.extend(of_compaction(read));
         all.extend(LIMITS.iter().filter_map(|limit| of_limit(read, limit)));
@@ -84,7 +83,7 @@ fn of_mode(name: &str, mode: Mode) -> Option<Setting> {
     Some(setting(name, mode.name(), effect, wanted.name()))
 }
 
-/// Whether room is made for a huge page at a first touch, and by khugepaged.
+/// Whether the kernel compacts memory for a huge page, at a first touch and in khugepaged.
 fn of_compaction(read: &dyn Fn(&str) -> Option<String>) -> Vec<Setting> {
     let mut all = Vec::new();
     if read("defrag").is_some_and(|text| chosen(&text) == Some("never")) {

@@ -1,4 +1,4 @@
-//! Where the code of a process makes the system calls that a plan has to know of.
+//! Finds the instructions with which a process makes the system calls that a plan tracks.
 
 use crate::tracing::maps::Mapping;
 use crate::tracing::sys::map;
@@ -7,31 +7,31 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// Bytes of a site: an instruction of five, and `syscall`.
+/// Bytes of a site: a five-byte instruction, and `syscall`.
 pub const SITE_BYTES: u64 = 7;
-/// What a jump replaces.
+/// The bytes that a jump replaces.
 pub const FIRST_BYTES: usize = 5;
 const SYSCALL: [u8; 2] = [0x0f, 0x05];
 /// `mov eax, N` for mmap, munmap, brk, mremap and prctl.
 const NUMBERS: [u8; 5] = [9, 11, 12, 25, 157];
-/// `mov r9, [rsp + 8]`: the end of glibc's `syscall`, whose number is known when it comes.
+/// `mov r9, [rsp + 8]`: the end of glibc's `syscall`, whose number is an argument.
 const ANY_NUMBER: [u8; FIRST_BYTES] = [0x4c, 0x8b, 0x4c, 0x24, 0x08];
-/// Code of one mapping that is searched.
+/// Most code to search in one mapping.
 const CODE_BYTES_MAX: u64 = 512 << 20;
-/// Code that is read at once.
+/// Code read at once.
 const CHUNK_BYTES: u64 = 1 << 20;
 
-/// A site.
+/// A system call instruction with the one before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Site {
+pub struct CallSite {
     /// Its address.
     pub address: u64,
     /// The instruction before `syscall`.
     pub first: [u8; FIRST_BYTES],
 }
 
-impl Site {
-    /// Whether it maps memory: a program has at least one such site that its memory comes from.
+impl CallSite {
+    /// Whether it maps memory: a program has at least one such site, from which its memory comes.
     pub fn maps(&self) -> bool {
         self.first == [0xb8, 9, 0, 0, 0] || self.first == [0xb8, 12, 0, 0, 0]
     }
@@ -43,13 +43,13 @@ impl Site {
     }
 }
 
-/// What was found in files before, by device, number and offset, as distances.
+/// Sites already found in files, as offsets, by device, inode and offset.
 #[derive(Default)]
-pub struct Known(HashMap<(u64, u64, u64), Vec<Site>>);
+pub struct SiteCache(HashMap<(u64, u64, u64), Vec<CallSite>>);
 
-impl Known {
-    /// All sites in code that comes from files, in order.
-    pub fn sites(&mut self, memory: &File, mappings: &[Mapping]) -> Vec<Site> {
+impl SiteCache {
+    /// All sites in code from files, in order.
+    pub fn sites(&mut self, memory: &File, mappings: &[Mapping]) -> Vec<CallSite> {
         let code = mappings
             .iter()
             .filter(|mapping| mapping.protection & map::EXEC != 0 && mapping.inode != 0 && !mapping.shared);
@@ -57,35 +57,35 @@ impl Known {
         for mapping in code {
             let key = (mapping.device, mapping.inode, mapping.offset);
             let found = self.0.entry(key).or_insert_with(|| search(memory, mapping));
-            let moved = found.iter().map(|site| Site { address: mapping.start + site.address, ..*site });
-            // Another version of the file, or code that something has changed, is left alone.
+            let moved = found.iter().map(|site| CallSite { address: mapping.start + site.address, ..*site });
+            // Skips another version of the file, or changed code.
             all.extend(moved.filter(|site| stands(memory, site)));
         }
         all
     }
 }
 
-fn stands(memory: &File, site: &Site) -> bool {
+fn stands(memory: &File, site: &CallSite) -> bool {
     let mut bytes = [0; SITE_BYTES as usize];
     memory.read_exact_at(&mut bytes, site.address).is_ok() && bytes == site.bytes()
 }
 
-/// The sites of a mapping, as distances from its start.
-fn search(memory: &File, mapping: &Mapping) -> Vec<Site> {
+/// The sites of a mapping, as offsets from its start.
+fn search(memory: &File, mapping: &Mapping) -> Vec<CallSite> {
     let mut sites = Vec::new();
     let mut chunk = Vec::new();
     let bytes = mapping.bytes().min(CODE_BYTES_MAX);
     let mut start = 0;
     while start < bytes {
-        // With what a site needs of the chunk before.
+        // Includes what a site needs of the chunk before.
         let from = start.saturating_sub(SITE_BYTES);
         let to = (start + CHUNK_BYTES).min(bytes);
         chunk.resize((to - from) as usize, 0);
         if memory.read_exact_at(&mut chunk, mapping.start + from).is_err() {
-            // Behind the end of its file there is no code.
+            // There is no code after the end of the file.
             break;
         }
-        let found = in_code(&chunk).into_iter().map(|site| Site { address: from + site.address, ..site });
+        let found = in_code(&chunk).into_iter().map(|site| CallSite { address: from + site.address, ..site });
         sites.extend(found.filter(|site| !site.crosses_page()));
         start = to;
     }
@@ -93,14 +93,14 @@ fn search(memory: &File, mapping: &Mapping) -> Vec<Site> {
     sites
 }
 
-impl Site {
-    /// A site is replaced by one write, which must not end halfway: it has to lie in one page.
+impl CallSite {
+    /// A site is replaced by one write, which must be atomic: it must lie in one page.
     fn crosses_page(&self) -> bool {
         self.address % PAGE_BYTES + SITE_BYTES > PAGE_BYTES
     }
 }
 
-fn in_code(code: &[u8]) -> Vec<Site> {
+fn in_code(code: &[u8]) -> Vec<CallSite> {
     let windows = code.array_windows::<{ SITE_BYTES as usize }>().enumerate();
     let found = windows.filter_map(|(at, window)| {
         let [first @ .., call, back] = *window;
@@ -108,12 +108,12 @@ fn in_code(code: &[u8]) -> Vec<Site> {
             return None;
         }
         let [opcode, number, 0, 0, 0] = first else {
-            return (first == ANY_NUMBER).then_some(Site { address: at as u64, first });
+            return (first == ANY_NUMBER).then_some(CallSite { address: at as u64, first });
         };
-        // With such a prefix it would be another register's.
+        // With such a prefix the instruction uses another register.
         let is_prefixed = at > 0 && code[at - 1] & 0xf1 == 0x41;
         (opcode == 0xb8 && NUMBERS.contains(&number) && !is_prefixed)
-            .then_some(Site { address: at as u64, first })
+            .then_some(CallSite { address: at as u64, first })
     });
     found.collect()
 }
@@ -136,16 +136,16 @@ mod tests {
         let found: Vec<u64> = in_code(&code).iter().map(|site| site.address).collect();
         assert_eq!(found, [8, 37, 44]);
         assert_eq!(in_code(&code)[0].bytes(), code[8..15]);
-        assert!(Site { address: 4092, first: ANY_NUMBER }.crosses_page());
+        assert!(CallSite { address: 4092, first: ANY_NUMBER }.crosses_page());
     }
 
     #[test]
     fn this_process_maps_memory_somewhere() {
         let pid = std::process::id() as Pid;
         let (memory, mappings) = (maps::memory(pid).unwrap(), maps::mappings(pid).unwrap());
-        let mut known = Known::default();
+        let mut known = SiteCache::default();
         let sites = known.sites(&memory, &mappings);
-        assert!(sites.iter().any(Site::maps), "{sites:?}");
+        assert!(sites.iter().any(CallSite::maps), "{sites:?}");
         assert_eq!(known.sites(&memory, &mappings), sites, "known now");
     }
 }

@@ -1,12 +1,12 @@
-//! Looking at planned ranges while programs run, and at their ends.
+//! Inspects planned ranges while programs run, and at their ends.
 
-use super::collapse::Handle;
-use super::host::{Circumstances, HUGE_BYTES, Mode};
-use super::inspection::{self, Seen};
+use super::collapse::ProcessHandle;
+use super::host::{HUGE_BYTES, HostConditions, Mode};
+use super::inspection::{self, RangeSnapshot};
 use super::install::present;
-use super::reason::{Facts, Reason, reason};
-use super::table::{Contents, Table};
-use super::{Image, Outcome};
+use super::reason::{RangeFacts, Reason, reason};
+use super::table::{PlanTable, TableContents};
+use super::{Image, RangeOutcome};
 use crate::timing::thread_time;
 use crate::tracing::maps::{self, Mapping};
 use crate::tracing::sys::{Pid, map};
@@ -19,67 +19,67 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::park_timeout;
 use std::time::Duration;
 
-/// The first look comes so soon, each next one half as much later again, up to the last.
+/// The first interval between inspections; each next one is half as long again, up to the last.
 const PERIOD: Duration = Duration::from_millis(20);
 const PERIOD_MAX: Duration = Duration::from_secs(1);
-/// A look at much memory takes long, and holds up what the program maps meanwhile: until the next one so many times as
-/// long passes. By processor time: a look that waits for a processor holds nothing up.
+/// Inspecting much memory takes long, and delays the program's own mapping calls: the pause is this many times as long.
+/// Counted in processor time, since an inspection that waits for a processor delays nobody.
 const REST: u32 = 50;
 
 /// All images of a run.
 pub struct Watch<'a> {
     plan: &'a Plan,
-    table: &'a Table,
-    watched: Mutex<Vec<Watched>>,
+    table: &'a PlanTable,
+    watched: Mutex<Vec<WatchedImage>>,
     ended: AtomicBool,
 }
 
 /// An image with its table.
-struct Watched {
-    /// Its position among the images.
+struct WatchedImage {
+    /// Its index among the images.
     image: usize,
     process: Pid,
     address: u64,
-    /// Of the memory of now: another program's is not taken for it.
+    /// Opened for this image: after an exec it does not show the next program's memory.
     memory: File,
     pagemap: File,
-    handle: Option<Handle>,
-    ranges: Vec<Range>,
-    /// None before the first look.
-    contents: Option<Contents>,
-    around: Option<Circumstances>,
+    handle: Option<ProcessHandle>,
+    ranges: Vec<WatchedRange>,
+    /// None before the first inspection.
+    contents: Option<TableContents>,
+    around: Option<HostConditions>,
     gone: bool,
 }
 
 #[derive(Clone, Default)]
-struct Range {
+struct WatchedRange {
     start: Option<u64>,
     caller: Option<Caller>,
     collapsed_bytes: u64,
-    best: Option<Seen>,
-    last: Option<Seen>,
+    best: Option<RangeSnapshot>,
+    last: Option<RangeSnapshot>,
 }
 
 impl<'a> Watch<'a> {
-    /// Nothing runs yet.
-    pub fn new(plan: &'a Plan, table: &'a Table) -> Watch<'a> {
+    /// A watch without images.
+    pub fn new(plan: &'a Plan, table: &'a PlanTable) -> Watch<'a> {
         Watch { plan, table, watched: Mutex::default(), ended: AtomicBool::new(false) }
     }
 
-    fn watched(&self) -> MutexGuard<'_, Vec<Watched>> {
+    fn watched(&self) -> MutexGuard<'_, Vec<WatchedImage>> {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on an image is looked at; its table lies at `address`.
+    /// Starts inspecting an image; its table lies at `address`.
     pub fn add(&self, image: usize, process: Pid, address: u64) -> io::Result<()> {
-        let watched = Watched {
+        let watched = WatchedImage {
             image,
             process,
             address,
             memory: maps::memory(process)?,
             pagemap: File::open(format!("/proc/{process}/pagemap"))?,
-            handle: Handle::open(process).ok(),
-            ranges: vec![Range::default(); self.plan.ranges.len()],
+            handle: ProcessHandle::open(process).ok(),
+            ranges: vec![WatchedRange::default(); self.plan.ranges.len()],
             contents: None,
             around: None,
             gone: false,
@@ -88,19 +88,19 @@ impl<'a> Watch<'a> {
         Ok(())
     }
 
-    /// Looks at an image that is about to end, by one of its threads.
+    /// Inspects an image that is about to end, through one of its threads.
     pub fn at_end(&self, image: usize, thread: Pid) {
         if let Some(watched) = self.watched().iter_mut().find(|watched| watched.image == image) {
-            // Of a copy that fork made, the memory is another.
+            // A forked copy has different memory.
             let own = Path::new(&format!("/proc/{}/task/{thread}", watched.process)).exists();
             if own && !watched.gone {
-                let _ = watched.look(thread, self.plan, self.table, false);
+                let _ = watched.inspect(thread, self.plan, self.table, false);
                 watched.gone = true;
             }
         }
     }
 
-    /// Looks at all images, again and again until [`Watch::end`].
+    /// Inspects all images repeatedly until [`Watch::end`].
     pub fn run(&self) {
         let mut period = PERIOD;
         loop {
@@ -111,18 +111,18 @@ impl<'a> Watch<'a> {
             let begun = thread_time();
             for watched in self.watched().iter_mut().filter(|watched| !watched.gone) {
                 let process = watched.process;
-                watched.gone = watched.look(process, self.plan, self.table, true).is_err();
+                watched.gone = watched.inspect(process, self.plan, self.table, true).is_err();
             }
             period = (period + period / 2).min(PERIOD_MAX).max((thread_time() - begun) * REST);
         }
     }
 
-    /// Nothing is looked at any more.
+    /// Ends the inspections.
     pub fn end(&self) {
         self.ended.store(true, Ordering::Relaxed);
     }
 
-    /// What was found goes to the images.
+    /// Adds the findings to the images.
     pub fn finish(self, images: &mut [Image]) {
         for watched in self.watched.into_inner().unwrap_or_else(PoisonError::into_inner) {
             let image = watched.image;
@@ -131,11 +131,11 @@ impl<'a> Watch<'a> {
     }
 }
 
-impl Watched {
-    fn look(&mut self, thread: Pid, plan: &Plan, table: &Table, runs: bool) -> io::Result<()> {
+impl WatchedImage {
+    fn inspect(&mut self, thread: Pid, plan: &Plan, table: &PlanTable, runs: bool) -> io::Result<()> {
         let contents = table.read(&self.memory, self.address)?;
         let mappings = maps::detailed_mappings(thread)?;
-        let around = Circumstances::of(thread);
+        let around = HostConditions::of(thread);
         for (position, range) in plan.ranges.iter().enumerate() {
             let entry = contents.entries[position];
             let found = &mut self.ranges[position];
@@ -151,12 +151,12 @@ impl Watched {
                 }
                 what => present(thread, what, &mappings),
             };
-            let mut seen = inspection::look(&self.pagemap, &mappings, &spans)?;
-            // Marks do not bring these onto huge pages.
+            let mut seen = inspection::measure(&self.pagemap, &mappings, &spans)?;
+            // Marks do not put these on huge pages.
             let by_us = around.mode == Some(Mode::Never) || matches!(range.what, What::File { .. });
             if by_us && runs && !seen.is_huge() {
                 found.collapsed_bytes += self.handle.as_ref().map_or(0, |handle| collapse(handle, &spans));
-                seen = inspection::look(&self.pagemap, &mappings, &spans)?;
+                seen = inspection::measure(&self.pagemap, &mappings, &spans)?;
             }
             if seen.mapped > 0 {
                 found.last = Some(seen);
@@ -166,21 +166,21 @@ impl Watched {
             }
         }
         self.contents = Some(contents);
-        let free = |around: Circumstances| around.free_blocks.unwrap_or(u64::MAX);
-        // The scarcest moment.
+        let free = |around: HostConditions| around.free_blocks.unwrap_or(u64::MAX);
+        // The moment with least free memory.
         if self.around.is_none_or(|before| free(around) <= free(before)) {
             self.around = Some(around);
         }
         Ok(())
     }
 
-    fn outcomes(self, plan: &Plan) -> Vec<Outcome> {
-        let around = self.around.unwrap_or_else(|| Circumstances::of(self.process));
+    fn outcomes(self, plan: &Plan) -> Vec<RangeOutcome> {
+        let around = self.around.unwrap_or_else(|| HostConditions::of(self.process));
         let looked = self.contents.is_some();
         let contents = self.contents.unwrap_or_default();
-        let outcome = |(position, found): (usize, Range)| {
+        let outcome = |(position, found): (usize, WatchedRange)| {
             let entry = contents.entries.get(position).copied().unwrap_or_default();
-            let facts = Facts {
+            let facts = RangeFacts {
                 what: &plan.ranges[position].what,
                 entry,
                 mappings: contents.seen.get(position).copied().unwrap_or(0),
@@ -189,7 +189,7 @@ impl Watched {
                 last: found.last,
                 around,
             };
-            Outcome {
+            RangeOutcome {
                 reason: if looked { reason(&facts) } else { Some(Reason::NotLookedAt) },
                 start: found.start,
                 caller: found.caller,
@@ -203,8 +203,8 @@ impl Watched {
     }
 }
 
-/// Bytes that came onto huge pages. What cannot is told with the reason.
-fn collapse(handle: &Handle, spans: &[(u64, u64)]) -> u64 {
+/// Collapses what it can and returns the bytes. The reason for the rest is reported elsewhere.
+fn collapse(handle: &ProcessHandle, spans: &[(u64, u64)]) -> u64 {
     let mut bytes = 0;
     for &(start, length) in spans {
         let mut at = start.next_multiple_of(HUGE_BYTES);
@@ -216,7 +216,7 @@ fn collapse(handle: &Handle, spans: &[(u64, u64)]) -> u64 {
     bytes
 }
 
-/// The place in a file that an address is of, if it is code.
+/// The place in a code file of an address, if it is code.
 fn caller(address: u64, mappings: &[Mapping]) -> Option<Caller> {
     let of = mappings.iter().find(|mapping| (mapping.start..mapping.end).contains(&address))?;
     if of.inode == 0 || of.protection & map::EXEC == 0 {

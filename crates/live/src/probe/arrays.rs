@@ -1,108 +1,106 @@
-//! Entries and ways of the arrays behind a curve's steps.
+//! Derives the entries and ways of TLB arrays from a curve's steps.
 //!
-//! How many ways: pages a large power of two apart fall into one set, whether its index is a few bits of the page's
-//! number or bits xored with others, so a cycle of as many pages as there are ways always hits and one more page
-//! misses. How many entries: ways times a power of two, of which the curve over neighbouring pages, which fill all
-//! sets evenly, allows one. Anything that contradicts such an array is refused: what is left then are the pages
-//! between which the cost rises.
+//! Ways: pages a large power of two apart fall into one set, whether the index is a few bits of the page number or bits
+//! xored with others. A cycle of as many such pages as there are ways always hits; one more page misses. Entries: ways
+//! times a power of two; the curve over neighbouring pages, which fill all sets evenly, fits only one. Anything that
+//! contradicts such an array is refused; then only the page counts between which the cost rises are known.
 
 use super::figure::Samples;
 use super::steps::{Cost, Step, steps};
 
-/// Most pages of a chase that looks for ways: arrays with more are taken as fully associative.
+/// Most pages of a chase that looks for ways; arrays with more count as fully associative.
 pub const MOST_WAYS: u64 = 40;
 /// Strides that must agree on the ways.
 const AGREEING: usize = 3;
-/// Part of what random replacement would miss that a cycle of one page more than ways has to.
+/// A cycle of one page more than the ways must miss at least this share of what random replacement would miss.
 const LEAST_MISSES: f64 = 0.8;
-/// Part of the rise that one page more than a fully associative array has entries costs.
+/// Share of the rise that one page more than a fully associative array's entries costs.
 const SHARP: f64 = 0.5;
-/// Levels that are looked for. What rises behind the second is the walk's own: entries of page tables leave the first
-/// cache.
+/// Levels to look for. A rise after the second belongs to walks: page-table entries leave the first cache.
 const LEVELS: usize = 2;
 
 /// A chase over pages in turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Cycle {
-    /// How many pages.
+    /// Number of pages.
     pub pages: u64,
-    /// How many pages one lies after the other.
+    /// Distance between pages, in pages.
     pub stride: u64,
 }
 
-/// What answers how much cycles cost.
+/// Measures cycles.
 pub trait Prober {
-    /// Why it could not.
+    /// Why a measurement failed.
     type Error;
 
-    /// Cost of an access of each cycle, once for each round; rounds go over all cycles before the next begins.
+    /// Cost of an access of each cycle, once per round; a round covers all cycles.
     fn costs(&mut self, cycles: &[Cycle], rounds: usize) -> Result<Vec<Samples>, Self::Error>;
 }
 
-/// What to ask for.
+/// Parameters of a search.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct SearchPlan {
     /// Numbers of neighbouring pages, ascending.
     pub pages: Vec<u64>,
     /// Strides, ascending powers of two.
     pub strides: Vec<u64>,
-    /// How often each is measured.
+    /// Repeats of each measurement.
     pub rounds: usize,
 }
 
-impl Plan {
-    /// Eight numbers of pages an octave from 4 to `most`, and strides of powers of two up to `longest`.
-    pub fn new(most: u64, longest: u64, rounds: usize) -> Plan {
+impl SearchPlan {
+    /// Eight page counts per octave from 4 to `most`, and power-of-two strides up to `longest`.
+    pub fn new(most: u64, longest: u64, rounds: usize) -> SearchPlan {
         let eighths = (16..).map(|eighth| 2f64.powf(f64::from(eighth) / 8.0).round() as u64);
         let mut pages: Vec<u64> = eighths.take_while(|&pages| pages <= most).collect();
         pages.dedup();
         let strides = (2..u64::BITS).map(|bit| 1 << bit).take_while(|&stride| stride <= longest).collect();
-        Plan { pages, strides, rounds }
+        SearchPlan { pages, strides, rounds }
     }
 }
 
-/// One level of a TLB, as found.
+/// One measured TLB level.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Level {
-    /// The step behind which it misses.
+pub struct MeasuredLevel {
+    /// The step after which it misses.
     pub step: Step,
     /// Its entries; none if refused.
     pub entries: Option<u64>,
-    /// Its ways, as many as entries where it is fully associative; none if refused.
+    /// Its ways, equal to the entries if fully associative; none if refused.
     pub ways: Option<u64>,
     /// Why `entries` or `ways` are refused.
     pub refused: Option<String>,
-    /// At each stride at which pages conflict: the fewest and the most ways that the cost allows.
-    pub conflicts: Vec<Conflict>,
+    /// For each stride with conflicts: bounds on the ways.
+    pub conflicts: Vec<ConflictBounds>,
 }
 
-/// At which numbers of pages a stride begins to conflict.
+/// The page counts at which a stride begins to conflict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Conflict {
-    /// Pages that one lies after the other.
+pub struct ConflictBounds {
+    /// Distance between pages, in pages.
     pub stride: u64,
     /// Most pages in a cycle that all hit.
     pub hits: u64,
     /// Fewest pages of which most miss.
     pub misses: u64,
-    /// Whether the cost rises at once behind `hits`, as it does in an array.
+    /// Whether the cost rises right after `hits`, as in an array.
     pub sharp: bool,
 }
 
-/// What was found, with what was measured for it.
+/// The levels found, with their measurements.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct TlbSearch {
     /// Cost over neighbouring pages.
     pub curve: Vec<(u64, Samples)>,
     /// From the first level on.
-    pub levels: Vec<Level>,
+    pub levels: Vec<MeasuredLevel>,
 }
 
-/// Measures the curve and the strides, and says what the arrays are.
+/// Measures the curve and the strides, and derives the arrays.
 ///
 /// # Errors
-/// Of the prober.
-pub fn find<P: Prober>(prober: &mut P, plan: &Plan) -> Result<Found, P::Error> {
+/// Those of the prober.
+pub fn find<P: Prober>(prober: &mut P, plan: &SearchPlan) -> Result<TlbSearch, P::Error> {
     let cycles: Vec<Cycle> = plan.pages.iter().map(|&pages| Cycle { pages, stride: 1 }).collect();
     let samples = prober.costs(&cycles, plan.rounds)?;
     let curve: Vec<(u64, Samples)> = plan.pages.iter().copied().zip(samples).collect();
@@ -112,13 +110,13 @@ pub fn find<P: Prober>(prober: &mut P, plan: &Plan) -> Result<Found, P::Error> {
     let found: Vec<Step> = steps(&costs).into_iter().take(LEVELS).collect();
     for (index, &step) in found.iter().enumerate() {
         let walks = index + 1 == found.len();
-        let conflicts: Vec<Conflict> =
+        let conflicts: Vec<ConflictBounds> =
             strided.iter().filter_map(|(stride, costs)| conflict(&step, walks, *stride, costs)).collect();
-        // In a cycle of no more pages than the level before holds, this one is never asked.
-        let hidden = levels.last().map_or(0, |level: &Level| level.ways.unwrap_or(0));
+        // A cycle that fits the level before never reaches this one.
+        let hidden = levels.last().map_or(0, |level: &MeasuredLevel| level.ways.unwrap_or(0));
         levels.push(level(prober, plan, step, conflicts, hidden)?);
     }
-    Ok(Found { curve, levels })
+    Ok(TlbSearch { curve, levels })
 }
 
 fn cost(pages: u64, samples: &Samples) -> Cost {
@@ -127,7 +125,7 @@ fn cost(pages: u64, samples: &Samples) -> Cost {
 }
 
 /// Costs of few pages at every stride.
-fn strided<P: Prober>(prober: &mut P, plan: &Plan) -> Result<Vec<(u64, Vec<Cost>)>, P::Error> {
+fn strided<P: Prober>(prober: &mut P, plan: &SearchPlan) -> Result<Vec<(u64, Vec<Cost>)>, P::Error> {
     let cycles: Vec<Cycle> = plan
         .strides
         .iter()
@@ -140,29 +138,27 @@ fn strided<P: Prober>(prober: &mut P, plan: &Plan) -> Result<Vec<(u64, Vec<Cost>
     Ok(plan.strides.iter().copied().zip(each.map(<[Cost]>::to_vec)).collect())
 }
 
-/// Where pages of a stride begin to miss the level before this step; none if they do not. `walks`: what misses it
-/// walks.
-fn conflict(step: &Step, walks: bool, stride: u64, costs: &[Cost]) -> Option<Conflict> {
+/// Where pages of a stride begin to miss the level before this step; none if they do not. `walks`: a miss means a walk.
+fn conflict(step: &Step, walks: bool, stride: u64, costs: &[Cost]) -> Option<ConflictBounds> {
     let most = costs.iter().rev().take(5).map(|cost| cost.cost).collect::<Samples>().median();
     let rise = most - step.below;
     if rise < step.rise() / 2.0 {
         return None;
     }
-    // Walks of pages far apart cost more than those of neighbours, so their height is the stride's own.
+    // Walks of distant pages cost more than those of neighbours, so each stride has its own rise.
     let rise = if walks { rise } else { rise.min(step.rise()) };
-    // A single point above is a disturbance, unless the next one is above too.
+    // A single high point is noise, unless the next one is high too.
     let left =
         costs.windows(2).position(|pair| pair.iter().all(|cost| cost.cost > step.still_below(rise)))?;
     let most_missed = costs.iter().find(|cost| cost.cost > step.below + 0.9 * rise)?;
     let hits = costs[left.checked_sub(1)?].pages;
     let least = LEAST_MISSES * random_misses(hits);
     let sharp = costs[left].cost - step.below >= least * rise;
-    Some(Conflict { stride, hits, misses: most_missed.pages, sharp })
+    Some(ConflictBounds { stride, hits, misses: most_missed.pages, sharp })
 }
 
-/// The ratio of misses of `ways` entries that are replaced at random, under a cycle of one page more. A page
-/// survives each of the misses until its turn comes again with probability 1 − 1/ways: m = 1 − (1 − 1/ways)^(m ×
-/// (ways + 1)).
+/// The miss ratio of `ways` randomly replaced entries under a cycle of one page more. A page survives each miss until
+/// its next turn with probability 1 − 1/ways: m = 1 − (1 − 1/ways)^(m × (ways + 1)).
 fn random_misses(ways: u64) -> f64 {
     let survives = 1.0 - 1.0 / ways as f64;
     let mut misses: f64 = 1.0;
@@ -174,11 +170,11 @@ fn random_misses(ways: u64) -> f64 {
 
 fn level<P: Prober>(
     prober: &mut P,
-    plan: &Plan,
+    plan: &SearchPlan,
     step: Step,
-    conflicts: Vec<Conflict>,
+    conflicts: Vec<ConflictBounds>,
     hidden: u64,
-) -> Result<Level, P::Error> {
+) -> Result<MeasuredLevel, P::Error> {
     let shape = match ways(&conflicts, hidden) {
         Ok(Some(ways)) => sets(prober, plan, &step, ways)?.map(|sets| (ways * sets, ways)),
         Ok(None) => bisect(prober, plan, &step)?.map(|entries| (entries, entries)),
@@ -189,11 +185,11 @@ fn level<P: Prober>(
         Err(reason) => (None, Some(reason)),
     };
     let (entries, ways) = shape.unzip();
-    Ok(Level { step, entries, ways, refused, conflicts })
+    Ok(MeasuredLevel { step, entries, ways, refused, conflicts })
 }
 
-/// The ways that conflicts agree on; none where nothing conflicts. Cycles of up to `hidden` pages say nothing.
-fn ways(conflicts: &[Conflict], hidden: u64) -> Result<Option<u64>, String> {
+/// The ways on which conflicts agree; none without conflicts. Cycles of up to `hidden` pages say nothing.
+fn ways(conflicts: &[ConflictBounds], hidden: u64) -> Result<Option<u64>, String> {
     let Some(last) = conflicts.last() else { return Ok(None) };
     let sharp = || conflicts.iter().filter(|conflict| conflict.sharp);
     let ways = sharp().map(|conflict| conflict.hits).min().unwrap_or(last.hits);
@@ -215,23 +211,22 @@ fn ways(conflicts: &[Conflict], hidden: u64) -> Result<Option<u64>, String> {
 }
 
 /// The fewest pages that all hit and the most that do not, at the longest strides.
-pub(super) fn range(conflicts: &[Conflict]) -> (u64, u64) {
+pub(super) fn range(conflicts: &[ConflictBounds]) -> (u64, u64) {
     let longest = conflicts.iter().rev().take(AGREEING - 1);
     longest.fold((u64::MAX, 0), |(low, high), conflict| (low.min(conflict.hits), high.max(conflict.misses)))
 }
 
-/// Costs of neighbouring pages, measured anew.
-fn neighbours<P: Prober>(prober: &mut P, plan: &Plan, pages: &[u64]) -> Result<Vec<Cost>, P::Error> {
+/// Costs of neighbouring pages, measured again.
+fn neighbours<P: Prober>(prober: &mut P, plan: &SearchPlan, pages: &[u64]) -> Result<Vec<Cost>, P::Error> {
     let cycles: Vec<Cycle> = pages.iter().map(|&pages| Cycle { pages, stride: 1 }).collect();
     let samples = prober.costs(&cycles, plan.rounds)?;
     Ok(pages.iter().zip(&samples).map(|(&pages, samples)| cost(pages, samples)).collect())
 }
 
-/// How many sets of so many ways the step allows: that many pages hit, and one more for each set miss as often as
-/// they have to.
+/// Numbers of sets that fit the step: ways × sets pages hit, and one more for each set misses as often as it must.
 fn sets<P: Prober>(
     prober: &mut P,
-    plan: &Plan,
+    plan: &SearchPlan,
     step: &Step,
     ways: u64,
 ) -> Result<Result<u64, String>, P::Error> {
@@ -258,8 +253,12 @@ fn sets<P: Prober>(
     })
 }
 
-/// Entries of a fully associative array: the most pages that hit, if one more is enough to miss.
-fn bisect<P: Prober>(prober: &mut P, plan: &Plan, step: &Step) -> Result<Result<u64, String>, P::Error> {
+/// Entries of a fully associative array: the most pages that hit, if one more misses.
+fn bisect<P: Prober>(
+    prober: &mut P,
+    plan: &SearchPlan,
+    step: &Step,
+) -> Result<Result<u64, String>, P::Error> {
     let (mut hits, mut misses) = (step.onset, step.half);
     while hits + 1 < misses {
         let middle = u64::midpoint(hits, misses);

@@ -1,37 +1,38 @@
-//! Whether a guest's free memory goes back to its hypervisor: "free page reporting" by the virtio balloon (Linux 5.7).
+//! Detects whether a guest's free memory returns to its hypervisor: "free page reporting" by the virtio balloon (Linux
+//! 5.7).
 //!
-//! What went back comes again at the first touch, which waits until the hypervisor has found and cleared a page. So the
-//! same fault takes much longer at one moment than at another.
+//! Returned memory comes back at its first touch, which waits until the hypervisor has found and cleared a page. So the
+//! same fault takes much longer at one time than at another.
 
 use super::memory::BASE;
 use std::fs;
 use std::path::Path;
 
-/// A balloon's number among virtio devices.
+/// The balloon's virtio device number.
 const BALLOON: &str = "0x0005";
-/// The feature `VIRTIO_BALLOON_F_REPORTING`, as a position in the device's `features`.
+/// The bit of `VIRTIO_BALLOON_F_REPORTING` in the device's `features`.
 const REPORTING: usize = 5;
-/// The kernel's setting, in `/sys`; from Linux 5.14 on.
+/// The kernel's setting under `/sys`, from Linux 5.14 on.
 const SETTING: &str = "module/page_reporting/parameters/page_reporting_order";
-/// What goes back without the setting: blocks of 2 MiB, as a power of two of base pages.
+/// Order of reported blocks without the setting: 2 MiB.
 const ORDER_UNSET: u32 = 9;
 /// The order of the largest free blocks (`MAX_PAGE_ORDER`).
 const ORDER_MAX: u32 = 10;
 
-/// Free memory that goes back.
+/// Free memory is returned to the hypervisor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reporting {
-    /// What the setting says; none of a kernel without it.
+pub struct FreePageReporting {
+    /// The setting's value; none on a kernel without it.
     order: Option<u32>,
 }
 
-impl Reporting {
-    /// Free blocks of so many bytes and more go back.
+impl FreePageReporting {
+    /// The least size of a reported free block, in bytes.
     pub fn block_bytes(&self) -> u64 {
         (BASE as u64) << self.order.unwrap_or(ORDER_UNSET)
     }
 
-    /// What would keep free memory with the guest.
+    /// How to keep free memory in the guest.
     pub fn enable(&self) -> String {
         let never = ORDER_MAX + 1;
         match self.order {
@@ -48,19 +49,19 @@ impl Reporting {
     }
 }
 
-/// What goes back of the guest whose `/sys` this is; none if nothing does.
-pub fn free_page_reporting(sys: &Path) -> Option<Reporting> {
+/// Reporting in the guest with this `/sys`; none if off.
+pub fn free_page_reporting(sys: &Path) -> Option<FreePageReporting> {
     let mut devices = fs::read_dir(sys.join("bus/virtio/devices")).ok()?.flatten();
     devices.find(|device| is_reporting(&device.path()))?;
     let order = match fs::read_to_string(sys.join(SETTING)) {
-        // -1: nobody has asked for reports.
+        // -1: nobody has requested reports.
         Ok(text) => Some(text.trim().parse().ok().filter(|&order: &u32| order <= ORDER_MAX)?),
         Err(_) => None,
     };
-    Some(Reporting { order })
+    Some(FreePageReporting { order })
 }
 
-/// Whether a device is a balloon, and driver and hypervisor have agreed on reports.
+/// Whether the device is a balloon whose driver and hypervisor agreed on reporting.
 fn is_reporting(device: &Path) -> bool {
     let read = |name: &str| fs::read_to_string(device.join(name)).unwrap_or_default();
     read("device").trim() == BALLOON && read("features").as_bytes().get(REPORTING) == Some(&b'1')

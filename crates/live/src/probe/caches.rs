@@ -1,4 +1,4 @@
-//! Latencies of caches and memory, by the bytes that a chase goes over.
+//! Latencies of caches and memory, by a chase's footprint.
 
 use super::ProbeError;
 use super::chase::Chain;
@@ -11,21 +11,21 @@ use std::fs;
 
 /// Bytes of a cache line.
 const LINE: usize = 64;
-/// Timed accesses of a repeat.
+/// Timed accesses per repeat.
 const STEPS: usize = 2048;
-/// Lines of a repeat that asks memory.
+/// Lines per repeat of memory latency.
 const FLUSHED: usize = 2048;
 
 /// A data cache, as the kernel describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cache {
-    /// From 1 on.
+    /// 1 for the first level.
     pub level: u32,
     /// Its bytes.
     pub bytes: u64,
 }
 
-/// The data caches of a processor; none where the kernel does not tell.
+/// A processor's data caches; empty if the kernel lists none.
 pub fn described(cpu: usize) -> Vec<Cache> {
     let read = |index: usize, name: &str| {
         let path = format!("/sys/devices/system/cpu/cpu{cpu}/cache/index{index}/{name}");
@@ -41,13 +41,13 @@ pub fn described(cpu: usize) -> Vec<Cache> {
     caches
 }
 
-/// Footprints from 8 KiB on, two an octave, to `most`.
+/// Footprints from 8 KiB to `most`, two per octave.
 pub fn footprints(most: u64) -> Vec<u64> {
     let octaves = (13..63).flat_map(|bit| [1u64 << bit, 3 << (bit - 1)]);
     octaves.take_while(|&bytes| bytes <= most).collect()
 }
 
-/// Cost of an access to the lines of each footprint, in random order.
+/// Access cost for each footprint's lines, in random order.
 pub fn measure(clock: Clock, space: &Space, footprints: &[u64], rounds: usize) -> Vec<Samples> {
     let mut all = vec![Samples::new(); footprints.len()];
     let mut draws = Draws::new(4);
@@ -62,7 +62,7 @@ pub fn measure(clock: Clock, space: &Space, footprints: &[u64], rounds: usize) -
     all
 }
 
-/// Cost of an access that no cache serves: to lines all over a space in huge pages, dropped from all caches before.
+/// Cost of an access that no cache serves: to lines across a space in huge pages, flushed before.
 pub fn memory(clock: Clock, space: &Space, bytes: usize, rounds: usize) -> Samples {
     let mut draws = Draws::new(5);
     let pages = bytes / BASE;
@@ -83,11 +83,11 @@ pub fn memory(clock: Clock, space: &Space, bytes: usize, rounds: usize) -> Sampl
     (0..rounds).map(once).collect()
 }
 
-/// Footprint over which memory is asked, at most.
+/// Largest footprint for memory latency.
 const MOST_MEMORY: u64 = 1 << 30;
 
-/// The curve, and the latency of each cache that the kernel describes, over half of its bytes, and of memory. All
-/// in huge pages: without, translation would be part of it.
+/// The curve, the latency of each described cache over half of its bytes, and the latency of memory. All use huge pages
+/// to exclude translation.
 pub(super) fn results(
     clock: Clock,
     cpu: usize,

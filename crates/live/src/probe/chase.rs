@@ -1,22 +1,21 @@
-//! Chases: loads that wait for each other, each giving the address of the next.
+//! Chases: dependent loads, each of which yields the next address.
 
 use super::clock::Clock;
 use pagewalk_units::Draws;
 
-/// A cycle of pointers through memory, in random order, so that no prefetcher foresees it.
+/// A cycle of pointers through memory, in random order to defeat prefetchers.
 #[derive(Debug)]
 pub struct Chain {
     nodes: Vec<*mut u8>,
-    /// Index of the node from which it goes on.
+    /// Index of the next node.
     next: usize,
 }
 
 impl Chain {
-    /// Links nodes into one cycle in an order that `draws` chooses: each holds the address of the next.
+    /// Links nodes into one random cycle: each holds the address of the next.
     ///
     /// # Safety
-    /// Each node has 8 bytes that may be written and are no one else's, and its memory stays mapped as long as the
-    /// chain is used.
+    /// Each node has 8 writable bytes of its own, and its memory stays mapped while the chain is used.
     pub unsafe fn link(mut nodes: Vec<*mut u8>, draws: &mut Draws) -> Chain {
         for last in (1..nodes.len()).rev() {
             nodes.swap(last, draws.below(last as u64 + 1) as usize);
@@ -25,7 +24,7 @@ impl Chain {
         unsafe { Chain::in_order(nodes) }
     }
 
-    /// Links nodes into one cycle in the order given.
+    /// Links nodes into one cycle in the given order.
     ///
     /// # Safety
     /// As of [`Chain::link`].
@@ -38,17 +37,17 @@ impl Chain {
         Chain { nodes, next: 0 }
     }
 
-    /// How many nodes it has.
+    /// Number of nodes.
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Whether it has none.
+    /// Whether there are no nodes.
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
 
-    /// Follows one cycle, so that caches and TLBs hold of it what they can.
+    /// Follows the cycle once, to fill caches and TLBs.
     pub fn warm(&self) {
         follow::<1>(&self.places(), self.len().max(8));
     }
@@ -63,9 +62,8 @@ impl Chain {
         unsafe { std::arch::x86_64::_mm_mfence() };
     }
 
-    /// Nanoseconds of an access: of `steps` loads that wait for each other, beside so many chains less one that do
-    /// the same from other places of the cycle. It goes on where it stopped the last time. 1, 2, 4 and 8 chains are
-    /// possible.
+    /// Nanoseconds per access: of `steps` dependent loads, with `chains` chains in parallel from distant places of the
+    /// cycle. Continues where the last call stopped. `chains` is 1, 2, 4 or 8.
     pub fn time(&mut self, clock: Clock, chains: usize, steps: usize) -> f64 {
         let steps = steps.next_multiple_of(64);
         let elapsed = match chains {
@@ -84,7 +82,7 @@ impl Chain {
         clock.time(|| follow(&places, steps))
     }
 
-    /// Places as far from each other as they can be.
+    /// Places spread evenly over the cycle.
     fn places<const CHAINS: usize>(&self) -> [u64; CHAINS] {
         std::array::from_fn(|chain| {
             self.nodes[(self.next + chain * self.len() / CHAINS) % self.len()].addr() as u64
@@ -92,7 +90,7 @@ impl Chain {
     }
 }
 
-/// Follows each chain for so many steps.
+/// Follows each chain for `steps` steps.
 fn follow<const CHAINS: usize>(places: &[u64; CHAINS], steps: usize) {
     if let [place] = places[..] {
         // SAFETY: a chain's nodes hold addresses of nodes, and stay mapped (`Chain::link`).
@@ -109,10 +107,10 @@ fn follow<const CHAINS: usize>(places: &[u64; CHAINS], steps: usize) {
     std::hint::black_box(places);
 }
 
-/// Follows one chain for `steps` steps, rounded up to eights, with nothing between the loads.
+/// Follows one chain for `steps` steps, rounded up to a multiple of eight, with nothing between the loads.
 ///
 /// # Safety
-/// `place` is the address of a node whose memory, as that of all nodes it leads to, may be read.
+/// `place` is the address of a node; its memory, and that of all nodes it leads to, is readable.
 unsafe fn follow_one(place: u64, steps: usize) {
     // SAFETY: reads nodes alone, as the caller promises.
     unsafe {

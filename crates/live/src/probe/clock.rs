@@ -1,11 +1,11 @@
-//! Time by the processor's time-stamp counter, and the core's own clock.
+//! Time by the time-stamp counter, and the core's clock.
 
 use super::figure::Samples;
 use std::arch::x86_64::{__rdtscp, _mm_lfence, _rdtsc};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-/// How long the counter is compared with the system's clock.
+/// How long to compare the counter with the system's clock.
 const CALIBRATION: Duration = Duration::from_millis(20);
 
 /// Additions of one block of [`additions`].
@@ -26,7 +26,7 @@ impl Clock {
         Clock { ticks_per_ns: last.wrapping_sub(first) as f64 / elapsed.as_nanos() as f64 }
     }
 
-    /// Ticks of the counter in a nanosecond.
+    /// Counter ticks per nanosecond.
     pub fn ticks_per_ns(self) -> f64 {
         self.ticks_per_ns
     }
@@ -38,15 +38,15 @@ impl Clock {
         end().wrapping_sub(first) as f64 / self.ticks_per_ns
     }
 
-    /// The core's clock in GHz: additions that wait for each other take a cycle each.
+    /// The core's clock in GHz: dependent additions take a cycle each.
     pub fn core_ghz(self, rounds: usize) -> Samples {
-        // The first blocks wake the core up.
+        // The first blocks wake the core.
         (0..8).for_each(|_| additions());
         (0..rounds).map(|_| ADDITIONS as f64 / self.time(additions)).collect()
     }
 }
 
-/// The counter, once everything before is done and before anything behind begins.
+/// The counter, after everything before and before anything after.
 fn begin() -> u64 {
     // SAFETY: every x86-64 processor has these instructions; Linux lets programs use them.
     unsafe {
@@ -57,7 +57,7 @@ fn begin() -> u64 {
     }
 }
 
-/// The counter, once everything timed is done.
+/// The counter, after everything timed.
 fn end() -> u64 {
     let mut processor = 0;
     // SAFETY: as above, and writes a local.
@@ -68,9 +68,9 @@ fn end() -> u64 {
     }
 }
 
-/// [`ADDITIONS`] additions, each of the result of the one before.
+/// [`ADDITIONS`] dependent additions.
 fn additions() {
-    // SAFETY: touches registers alone. Not immediates: cores of today fold additions of those while renaming.
+    // SAFETY: touches only registers. Not immediates: modern cores fold additions of those while renaming.
     unsafe {
         std::arch::asm!(
             "2:",

@@ -1,4 +1,4 @@
-//! Hardware counters beside the timing, where the kernel and the processor offer them.
+//! Hardware counters to check the timings with, if kernel and processor offer them.
 
 use super::arrays::Cycle;
 use crate::perf::{Event, USER_ONLY};
@@ -11,26 +11,26 @@ const HARDWARE_CACHE: u32 = 3;
 /// Misses of loads in the data TLB: cache 3, operation 0, result 1.
 const DATA_TLB_LOAD_MISSES: u64 = 3 | 1 << 16;
 
-/// A counter of walks by loads of this thread: misses of the data TLB that no level served.
+/// Counts walks by loads of this thread: misses of the last data TLB level.
 #[derive(Debug)]
-pub struct Misses(OwnedFd);
+pub struct WalkCounter(OwnedFd);
 
-impl Misses {
-    /// Begins to count.
+impl WalkCounter {
+    /// Starts counting.
     ///
     /// # Errors
-    /// When the kernel does not permit it, or the processor (or its hypervisor) has no such counter.
-    pub fn open() -> io::Result<Misses> {
+    /// If the kernel does not permit it, or the processor (or its hypervisor) has no such counter.
+    pub fn open() -> io::Result<WalkCounter> {
         let event = Event {
             kind: HARDWARE_CACHE,
             config: DATA_TLB_LOAD_MISSES,
             flags: USER_ONLY,
             ..Event::default()
         };
-        event.open(0).map(Misses)
+        event.open(0).map(WalkCounter)
     }
 
-    /// The count until now.
+    /// The count so far.
     ///
     /// # Errors
     /// As the system call's.
@@ -41,15 +41,15 @@ impl Misses {
     }
 }
 
-/// Walks per access of each cycle, counted while `run` follows it for the accesses that it returns.
+/// Walks per access of each cycle, counted while `run` follows it; `run` returns the number of accesses.
 ///
 /// # Errors
-/// When counters cannot be opened or read.
+/// If counters cannot be opened or read.
 pub fn walks_per_access<E>(
     cycles: &[Cycle],
     mut run: impl FnMut(Cycle) -> Result<u64, E>,
 ) -> io::Result<Result<Vec<(u64, f64)>, E>> {
-    let misses = Misses::open()?;
+    let misses = WalkCounter::open()?;
     let mut all = Vec::new();
     for &cycle in cycles {
         let before = misses.read()?;
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn counters_count_or_say_why_not() {
-        match Misses::open() {
+        match WalkCounter::open() {
             Ok(misses) => assert!(misses.read().unwrap() <= misses.read().unwrap()),
             Err(error) => assert!(why_not(&error).starts_with("no hardware counters"), "{error}"),
         }

@@ -18,7 +18,7 @@ impl Samples {
         self.0.push(value);
     }
 
-    /// How many there are.
+    /// Number of repeats.
     pub fn len(&self) -> usize {
         self.0.len()
     }
@@ -28,7 +28,7 @@ impl Samples {
         self.0.is_empty()
     }
 
-    /// The value below which this part of the repeats lies, from the nearest two; not a number without repeats.
+    /// The quantile at `part`, interpolated between the nearest two repeats; NaN without repeats.
     pub fn quantile(&self, part: f64) -> f64 {
         let mut sorted = self.0.clone();
         sorted.sort_by(f64::total_cmp);
@@ -38,23 +38,23 @@ impl Samples {
         low + (high - low) * at.fract()
     }
 
-    /// Half of the repeats lie below.
+    /// The median.
     pub fn median(&self) -> f64 {
         self.quantile(0.5)
     }
 
-    /// The lower quartile: what decisions rest on. Other work on the machine only ever adds time, so low values are
-    /// the truest; the very lowest is a matter of luck.
+    /// The lower quartile, on which decisions rest. Other work on the machine only ever adds time, so low values are
+    /// the truest; the very lowest is luck.
     pub fn low(&self) -> f64 {
         self.quantile(0.25)
     }
 
-    /// What each repeat differs from the same repeat of `other`, as both were made right after each other.
+    /// Differences from the same repeats of `other`, which were made right after each other.
     pub fn less(&self, other: &Samples) -> Samples {
         self.0.iter().zip(&other.0).map(|(a, b)| a - b).collect()
     }
 
-    /// These repeats and others.
+    /// These repeats followed by others.
     pub fn joined(mut self, other: Samples) -> Samples {
         self.0.extend(other.0);
         self
@@ -72,13 +72,13 @@ impl FromIterator<f64> for Samples {
 pub struct Figure {
     /// Its name, such as `fault.anonymous_4k`.
     pub name: String,
-    /// What it is, for people.
+    /// A description for people.
     pub title: String,
     /// Its unit, such as `ns`.
     pub unit: String,
     /// Always `measured`.
     pub class: String,
-    /// How often it was measured.
+    /// Number of repeats.
     pub repeats: usize,
     /// The median of the repeats; none if refused.
     pub value: Option<f64>,
@@ -86,15 +86,14 @@ pub struct Figure {
     pub low: Option<f64>,
     /// The 90th percentile.
     pub high: Option<f64>,
-    /// The value in cycles of the core; none of other units than `ns`, and where the core's clock did not stay the
-    /// same.
+    /// The value in core cycles; none for units other than `ns`, or if the core's clock changed.
     pub cycles: Option<f64>,
     /// Why there is no value.
     pub refused: Option<String>,
 }
 
 impl Figure {
-    /// The median of the repeats, refused if they are too few, if it is not above 0, or if their spread (10th to 90th
+    /// The median of the repeats; refused if they are too few, it is not above 0, or their spread (10th to 90th
     /// percentile) is wider than the figure itself.
     pub fn of(name: &str, title: &str, unit: &str, samples: &Samples) -> Figure {
         let (value, low, high) = (samples.median(), samples.quantile(0.1), samples.quantile(0.9));
@@ -135,12 +134,12 @@ impl Figure {
     }
 }
 
-/// A figure over something else, such as cost over footprint.
+/// A figure over a parameter, such as cost over footprint.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Curve {
     /// Its name, such as `tlb.4k`.
     pub name: String,
-    /// What it is, for people.
+    /// A description for people.
     pub title: String,
     /// What [`Point::at`] counts: `pages` or `bytes`.
     pub at_unit: String,
@@ -153,7 +152,7 @@ pub struct Curve {
 /// One point of a curve.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
-    /// Where it is.
+    /// The parameter's value.
     pub at: u64,
     /// The median of the repeats.
     pub value: f64,
@@ -164,7 +163,7 @@ pub struct Point {
 }
 
 impl Curve {
-    /// A curve of repeats at each place.
+    /// A curve from the repeats at each parameter value.
     pub fn of<'a>(
         [name, title]: [&str; 2],
         [at_unit, unit]: [&str; 2],

@@ -1,4 +1,4 @@
-//! What the kernel takes for faults, copies, huge pages and calls.
+//! Kernel costs: faults, copies, huge pages and system calls.
 
 use super::clock::Clock;
 use super::figure::{Figure, Samples};
@@ -12,20 +12,20 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Faults of a repeat, in base pages. Repeats are short, so that few are disturbed by what else wants the processor.
+/// Base-page faults per repeat. Short repeats are rarely disturbed.
 const FAULTS: usize = 256;
-/// Huge pages of a repeat.
+/// Huge-page faults per repeat.
 const HUGE_FAULTS: usize = 2;
-/// Bytes that cold copies go over, twice: more than caches hold.
+/// Bytes of cold copies, twice: more than caches hold.
 const COPIED: usize = 192 << 20;
-/// Pages copied in a repeat.
+/// Page copies per repeat.
 const COPIES: usize = 256;
-/// Calls of a repeat.
+/// System calls per repeat.
 const CALLS: usize = 200;
 
-/// How long to measure, and by what.
+/// How to time.
 #[derive(Clone, Copy, Debug)]
-pub struct Measure {
+pub struct Stopwatch {
     /// The clock.
     pub clock: Clock,
     /// Repeats.
@@ -34,10 +34,10 @@ pub struct Measure {
 
 const NS: &str = "ns";
 
-impl Measure {
+impl Stopwatch {
     /// Calls `once` for every repeat.
     fn repeat(self, [name, title]: [&str; 2], mut once: impl FnMut() -> Result<f64, ProbeError>) -> Figure {
-        // The first finds the kernel's own memory cold.
+        // The first call warms the kernel's own memory.
         let warm = once().map(drop);
         let samples: Result<Samples, ProbeError> =
             warm.and_then(|()| (0..self.rounds).map(|_| once()).collect());
@@ -56,7 +56,7 @@ impl Measure {
         })
     }
 
-    /// First load of a page of a file that is in memory, without those around it.
+    /// First load of a cached file page, without mapping its neighbours.
     pub fn file_fault(self) -> Figure {
         let names = ["fault.file_4k", "fault: first load of a file in memory, 4 KB"];
         let file = match File::open("/proc/self/exe") {
@@ -73,10 +73,10 @@ impl Measure {
         let length = file.metadata().map_err(no_file)?.len() as usize;
         let pages = (length / BASE).min(FAULTS);
         let bytes = pages * BASE;
-        // SAFETY: no address is asked for, so nothing of ours is replaced; unmapped below.
+        // SAFETY: the kernel chooses the address, so nothing of ours is replaced; unmapped below.
         let start = unsafe { mmap(null_mut(), bytes, ProtFlags::READ, MapFlags::PRIVATE, file, 0) }
             .map_err(|error| ProbeError::map(bytes, error))?;
-        // SAFETY: our own mapping. Pages around one that faults are not mapped with it then.
+        // SAFETY: our own mapping. Disables mapping of pages around a fault.
         let alone = unsafe { madvise(start, bytes, Advice::Random) };
         let touch = || {
             for page in 0..pages {
@@ -103,7 +103,7 @@ impl Measure {
         })
     }
 
-    /// Copying pages that no cache holds, one by one, as the kernel copies pages for a huge one.
+    /// Copying uncached pages one by one, as the kernel copies pages into a huge one.
     pub fn copy(self) -> Figure {
         let names = ["copy.cold_per_kib", "copy of 1 KiB, by cold 4 KB pages"];
         let spaces = Space::memory(COPIED, Pages::Base).and_then(|from| {
@@ -137,8 +137,8 @@ impl Measure {
         })
     }
 
-    /// Putting 512 pages of 4 KB onto a huge page, in processor time: the kernel first waits until all processors have
-    /// put what they hold back on its lists, which on a busy host takes long and costs nothing.
+    /// Collapsing 512 pages of 4 KB into a huge page, in processor time: the kernel first waits until all processors
+    /// have drained their page lists, which on a busy host takes long but costs nothing.
     pub fn collapse(self) -> Figure {
         let names = ["collapse.2m", "collapse of 2 MB of 4 KB pages (MADV_COLLAPSE)"];
         self.repeat(names, || {
@@ -169,8 +169,8 @@ impl Measure {
         })
     }
 
-    /// What dropping a page takes longer while another processor runs a thread of this process.
-    pub fn shootdown(self, place: &host::Place) -> Figure {
+    /// Extra time to drop a page while another processor runs a thread of this process.
+    pub fn shootdown(self, place: &host::CpuPin) -> Figure {
         let names = ["shootdown.4k", "shootdown of a page, beyond dropping it here"];
         let refused = |reason: String| Figure::refused(names[0], names[1], NS, reason);
         let other = place.allowed.iter().copied().find(|&other| other != place.cpu);
@@ -193,7 +193,7 @@ impl Measure {
             let beside = self.drops();
             stop.store(true, Ordering::Relaxed);
             let pinned = spinner.join().expect("the thread spins and nothing else");
-            // The kernel forgets that it ran there when it runs something else.
+            // Let another task run there, so that the kernel forgets that the thread ran there.
             std::thread::sleep(Duration::from_millis(5));
             match (pinned, beside, self.drops()) {
                 (Ok(()), Ok(beside), Ok(alone)) => Figure::of(names[0], names[1], NS, &beside.less(&alone)),
@@ -203,7 +203,7 @@ impl Measure {
         })
     }
 
-    /// Touching a page and dropping it again.
+    /// Times touching and dropping a page.
     fn drops(self) -> Result<Samples, ProbeError> {
         let space = Space::memory(BASE, Pages::Base)?;
         let once = || {
@@ -220,7 +220,7 @@ impl Measure {
         (0..=self.rounds).map(|_| once()).skip(1).collect()
     }
 
-    /// Repeats over the same memory, given back before each.
+    /// Repeats over the same memory, dropped before each.
     fn on_space(
         self,
         names: [&str; 2],
@@ -237,7 +237,7 @@ impl Measure {
     }
 }
 
-/// That so many huge pages came to those that there were.
+/// Checks that the kernel gave as many huge pages as requested.
 fn all_huge(before: u64, wanted: usize) -> Result<(), ProbeError> {
     let got = huge_bytes().saturating_sub(before) / HUGE as u64;
     if got < wanted as u64 {
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn every_cost_is_told_or_refused_with_a_reason() {
-        let measure = Measure { clock: Clock::calibrate(), rounds: 5 };
+        let measure = Stopwatch { clock: Clock::calibrate(), rounds: 5 };
         let all = [
             measure.anonymous_fault(),
             measure.file_fault(),

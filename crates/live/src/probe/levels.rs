@@ -1,10 +1,10 @@
-//! Levels of the data TLBs as results, and what a machine file takes where something was refused.
+//! Data TLB levels as results, and assumed values for machine files where something was refused.
 
-use super::arrays::{Conflict, Found, Level};
+use super::arrays::{ConflictBounds, MeasuredLevel, TlbSearch};
 use super::figure::{Curve, Figure, Samples};
-use super::{Nearest, ProbeError, Replaced, Size, arrays};
+use super::{NearestPolicy, ProbeError, ReplacementFinding, Size, arrays};
 
-/// A level of the data TLBs for pages of one size.
+/// A data TLB level for one page size.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tlb {
     /// The page size.
@@ -13,44 +13,44 @@ pub struct Tlb {
     pub level: u32,
     /// Its entries; none if refused.
     pub entries: Option<u64>,
-    /// Its ways, as many as entries if fully associative; none if refused.
+    /// Its ways, equal to the entries if fully associative; none if refused.
     pub ways: Option<u64>,
-    /// Pages up to which it hits, and pages from which on most miss.
+    /// Most pages that hit, and fewest pages of which most miss.
     pub between: [u64; 2],
     /// Why `entries` and `ways` are refused.
     pub refused: Option<String>,
-    /// At each stride at which pages conflict: the most that all hit.
+    /// For each stride with conflicts: the most pages that all hit.
     pub conflicts: Vec<StrideConflict>,
-    /// What leaves a full set.
-    pub replacement: Replaced,
-    /// What a machine file takes where `entries` and `ways` are refused; as found where they are not.
-    pub assumed: Assumed,
+    /// Its replacement policy.
+    pub replacement: ReplacementFinding,
+    /// Values for a machine file: as found, or assumed where `entries` and `ways` are refused.
+    pub assumed: AssumedArray,
 }
 
-/// Most pages at a stride that all hit.
+/// The most pages at a stride that all hit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StrideConflict {
-    /// Pages that one lies after the other.
+    /// Distance between pages, in pages.
     pub stride: u64,
     /// Most pages in a cycle that all hit.
     pub hits: u64,
 }
 
-/// An array to calculate with.
+/// An assumed array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Assumed {
+pub struct AssumedArray {
     /// Its entries.
     pub entries: u64,
     /// Its ways.
     pub ways: u64,
 }
 
-/// Ways where nothing was found of them.
+/// Ways if nothing is known.
 const USUAL_WAYS: u64 = 8;
 
-/// The levels found for a page size, with what each replaces.
-pub(super) fn tlbs(page: Size, found: &Found, replaced: Vec<Replaced>) -> Vec<Tlb> {
-    let tlb = |(index, (level, replacement)): (usize, (&Level, Replaced))| Tlb {
+/// The levels found for a page size, with their replacement.
+pub(super) fn tlbs(page: Size, found: &TlbSearch, replaced: Vec<ReplacementFinding>) -> Vec<Tlb> {
+    let tlb = |(index, (level, replacement)): (usize, (&MeasuredLevel, ReplacementFinding))| Tlb {
         page,
         level: index as u32 + 1,
         entries: level.entries,
@@ -60,7 +60,7 @@ pub(super) fn tlbs(page: Size, found: &Found, replaced: Vec<Replaced>) -> Vec<Tl
         conflicts: level
             .conflicts
             .iter()
-            .map(|&Conflict { stride, hits, .. }| StrideConflict { stride, hits })
+            .map(|&ConflictBounds { stride, hits, .. }| StrideConflict { stride, hits })
             .collect(),
         assumed: assumed(level, &replacement),
         replacement,
@@ -68,30 +68,30 @@ pub(super) fn tlbs(page: Size, found: &Found, replaced: Vec<Replaced>) -> Vec<Tl
     found.levels.iter().zip(replaced).enumerate().map(tlb).collect()
 }
 
-/// The array found; where it is refused, the power of two of entries nearest to the middle of the rise, on a
-/// logarithmic scale, and the ways with which its replacement came nearest or else the power of two of ways between the
-/// pages of one set that hit and those that miss, if there is just one.
-fn assumed(level: &Level, replacement: &Replaced) -> Assumed {
+/// The array found. If refused: entries are the power of two nearest to the middle of the rise on a logarithmic scale;
+/// ways are those with which its replacement fitted best, else the only power of two between the pages of one set that
+/// hit and those that miss.
+fn assumed(level: &MeasuredLevel, replacement: &ReplacementFinding) -> AssumedArray {
     if let (Some(entries), Some(ways)) = (level.entries, level.ways) {
-        return Assumed { entries, ways };
+        return AssumedArray { entries, ways };
     }
     let middle = (level.step.onset.max(1) as f64 * level.step.half.max(1) as f64).sqrt();
     let entries = 1u64 << middle.log2().round() as u32;
-    if let Replaced::Nearest(Nearest { ways, .. }) = *replacement
+    if let ReplacementFinding::Nearest(NearestPolicy { ways, .. }) = *replacement
         && entries.is_multiple_of(ways)
         && (entries / ways).is_power_of_two()
     {
-        return Assumed { entries, ways };
+        return AssumedArray { entries, ways };
     }
     let (low, high) = arrays::range(&level.conflicts);
     let powers: Vec<u64> = (0..7).map(|bit| 1 << bit).filter(|ways| (low..=high).contains(ways)).collect();
     let ways = if let [ways] = powers[..] { ways } else { USUAL_WAYS };
-    Assumed { entries, ways: ways.min(entries) }
+    AssumedArray { entries, ways: ways.min(entries) }
 }
 
-/// The curve of a page size, and what its levels cost: a hit of the first, and what a hit of the second and a walk
-/// take longer.
-pub(super) fn costs(page: Size, found: &Found) -> (Curve, Vec<Figure>) {
+/// The curve of a page size and its levels' costs: a first-level hit, and how much longer a second-level hit and a walk
+/// take.
+pub(super) fn costs(page: Size, found: &TlbSearch) -> (Curve, Vec<Figure>) {
     let (name, title) = (page.name(), page.title());
     let curve = Curve::of(
         [&format!("tlb.{name}"), &format!("an access, to so many {title} pages in turn")],
@@ -109,7 +109,7 @@ pub(super) fn costs(page: Size, found: &Found) -> (Curve, Vec<Figure>) {
     let second = steps.first().zip(steps.get(1));
     // Half way between the two steps, on a logarithmic scale.
     let between = second.and_then(|(one, two)| at((one.half as f64 * two.onset as f64).sqrt() as u64));
-    // Twice as many pages as begin to miss for the most part.
+    // Twice the page count at which most miss.
     let behind = second.and_then(|(_, two)| at(two.half * 2));
     let extra = |samples: Option<&Samples>| Some(samples?.less(first?));
     let figures = vec![of(&hit, first.cloned()), of(&second_hit, extra(between)), of(&walk, extra(behind))];
@@ -141,27 +141,33 @@ mod tests {
     #[test]
     fn what_is_refused_is_taken_from_the_middle() {
         let step = Step { below: 5.0, above: 12.0, onset: 1722, half: 2435, noise: 0.1 };
-        let conflict = |stride, hits, misses| Conflict { stride, hits, misses, sharp: false };
-        let mut level = Level {
+        let conflict = |stride, hits, misses| ConflictBounds { stride, hits, misses, sharp: false };
+        let mut level = MeasuredLevel {
             step,
             entries: None,
             ways: None,
             refused: Some("not sharp".to_owned()),
             conflicts: vec![conflict(16384, 14, 20), conflict(32768, 14, 20)],
         };
-        let unknown = Replaced::Undecided("for a test".to_owned());
-        assert_eq!(assumed(&level, &unknown), Assumed { entries: 2048, ways: 16 });
-        let nearest =
-            |ways| Replaced::Nearest(Nearest { policy: Replacement::Fifo, ways, off: 0.01, next: None });
-        assert_eq!(assumed(&level, &nearest(8)), Assumed { entries: 2048, ways: 8 });
+        let unknown = ReplacementFinding::Undecided("for a test".to_owned());
+        assert_eq!(assumed(&level, &unknown), AssumedArray { entries: 2048, ways: 16 });
+        let nearest = |ways| {
+            ReplacementFinding::Nearest(NearestPolicy {
+                policy: Replacement::Fifo,
+                ways,
+                off: 0.01,
+                next: None,
+            })
+        };
+        assert_eq!(assumed(&level, &nearest(8)), AssumedArray { entries: 2048, ways: 8 });
         assert_eq!(
             assumed(&level, &nearest(12)),
-            Assumed { entries: 2048, ways: 16 },
+            AssumedArray { entries: 2048, ways: 16 },
             "no power of two of sets"
         );
         level.conflicts.clear();
-        assert_eq!(assumed(&level, &unknown), Assumed { entries: 2048, ways: 8 });
+        assert_eq!(assumed(&level, &unknown), AssumedArray { entries: 2048, ways: 8 });
         (level.entries, level.ways) = (Some(1536), Some(12));
-        assert_eq!(assumed(&level, &unknown), Assumed { entries: 1536, ways: 12 });
+        assert_eq!(assumed(&level, &unknown), AssumedArray { entries: 1536, ways: 12 });
     }
 }

@@ -1,25 +1,25 @@
-//! A probe as a machine file: what was measured, and in comments what was assumed instead.
+//! Writes a probe as a machine file: measured values, and comments on assumed ones.
 
-use super::levels::{Assumed, Tlb};
+use super::levels::{AssumedArray, Tlb};
 use super::usual_figures::LAST_LEVEL_ENTRIES;
-use super::{Figure, Nearest, Probe, Replaced, Size};
+use super::{Figure, NearestPolicy, Probe, ReplacementFinding, Size};
 use pagewalk_setassoc::Replacement;
 use std::fmt::Write;
 
-/// Entries of the arrays for fetches, which nothing here measures: Skylake's.
-const FETCH: Assumed = Assumed { entries: 128, ways: 8 };
-/// Levels for data where no first one was seen, as on a host that others keep busy: Skylake's.
-const LEVELS: [Assumed; 2] =
-    [Assumed { entries: 64, ways: 4 }, Assumed { entries: LAST_LEVEL_ENTRIES, ways: 12 }];
-/// Cycles taken where none were measured, as in the library's files.
+/// Arrays for fetches, which nothing here measures: Skylake's.
+const FETCH: AssumedArray = AssumedArray { entries: 128, ways: 8 };
+/// Data levels if no first level was seen, as on a busy host: Skylake's.
+const LEVELS: [AssumedArray; 2] =
+    [AssumedArray { entries: 64, ways: 4 }, AssumedArray { entries: LAST_LEVEL_ENTRIES, ways: 12 }];
+/// Cycles assumed if none were measured, as in the library's files.
 const L2_HIT: f64 = 7.0;
 const WALK_REFERENCE: f64 = 20.0;
 
-/// The machine file's text: `pagewalk machines check` accepts it. `cpu` and `kernel` are the host's names.
+/// The machine file's text, which `pagewalk machines check` accepts. `cpu` and `kernel` are the host's names.
 pub fn machine_file(probe: &Probe, cpu: &str, kernel: &str) -> String {
     let mut out = head(probe, cpu, kernel);
     let assumed = |array: &mut String, name, level, serves: &[&str], what, why: &str| {
-        let unknown = Replaced::Undecided(why.to_owned());
+        let unknown = ReplacementFinding::Undecided(why.to_owned());
         let basis = Basis { array: &format!("assumed: {why}"), replacement: &unknown };
         self::array(array, name, level, serves, &["4K", "2M"], what, &basis);
     };
@@ -68,8 +68,8 @@ const FETCH_ALONE: &[&str] = &["fetch"];
 const DATA: &[&str] = &["load", "store"];
 const ALL: &[&str] = &["fetch", "load", "store"];
 
-/// The arrays of a level: one for both page sizes where these have the same, as it is shared then in all machines
-/// of the library, or where nothing is known of the larger pages; else one for each.
+/// The arrays of a level: one for both page sizes if their arrays are equal (all machines of the library share them
+/// then) or if nothing is known of the larger pages; else one each.
 fn level(out: &mut String, name: &str, serves: &[&str], base: &Tlb, huge: Option<&Tlb>) {
     let number = base.level;
     let mut put = |name: &str, pages: &[&str], tlb: &Tlb, besides: &str| {
@@ -98,10 +98,10 @@ fn basis(tlb: &Tlb) -> String {
     }
 }
 
-/// What an array's keys rest on.
+/// The sources of an array's keys.
 struct Basis<'a> {
     array: &'a str,
-    replacement: &'a Replaced,
+    replacement: &'a ReplacementFinding,
 }
 
 fn array(
@@ -110,12 +110,12 @@ fn array(
     level: u32,
     serves: &[&str],
     pages: &[&str],
-    array: Assumed,
+    array: AssumedArray,
     basis: &Basis<'_>,
 ) {
     let quoted =
         |words: &[&str]| words.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(", ");
-    let Assumed { entries, ways } = array;
+    let AssumedArray { entries, ways } = array;
     write!(
         out,
         "\n# {}\n[[tlb]]\nname = \"{name}\"\nlevel = {level}\nserves = [{}]\npage_sizes = [{}]\n\
@@ -133,23 +133,25 @@ fn array(
         .expect("writing to a string");
 }
 
-/// Most characters of a reason in a machine file.
+/// Longest reason in a machine file, in characters.
 const REASON: usize = 200;
 
-/// What an array of so many ways replaces, and what that rests on.
-fn replacement(found: &Replaced, ways: u64) -> (Replacement, String) {
+/// The replacement of an array with this many ways, and its source.
+fn replacement(found: &ReplacementFinding, ways: u64) -> (Replacement, String) {
     let percent = |off: f64| format!("{:.0} %", 100.0 * off);
     let why = match found {
-        Replaced::Nearest(nearest) if nearest.policy.serves(ways as usize).is_ok() => {
-            let Nearest { policy, off, next, .. } = nearest;
+        ReplacementFinding::Nearest(nearest) if nearest.policy.serves(ways as usize).is_ok() => {
+            let NearestPolicy { policy, off, next, .. } = nearest;
             let next = next.map_or(String::new(), |(policy, off)| {
                 format!(", the next nearest, {}, by {}", policy.name(), percent(off))
             });
             let off = percent(*off);
             return (*policy, format!("measured by probe: off by {off} of the step{next}"));
         }
-        Replaced::Nearest(nearest) => format!("{} cannot replace in {ways} ways", nearest.policy.name()),
-        Replaced::Undecided(why) => why.clone(),
+        ReplacementFinding::Nearest(nearest) => {
+            format!("{} cannot replace in {ways} ways", nearest.policy.name())
+        }
+        ReplacementFinding::Undecided(why) => why.clone(),
     };
     let plain = why.replace(['"', '\\'], "").replace(char::is_control, " ");
     let short: String = plain.chars().take(REASON).collect();
@@ -191,7 +193,7 @@ fn costs(out: &mut String, probe: &Probe) {
 mod tests {
     use super::*;
     use crate::probe::figure::Samples;
-    use crate::probe::host::Surroundings;
+    use crate::probe::host::ProbeConditions;
     use pagewalk_translate::MachineSpec;
 
     fn tlb(page: Size, level: u32, entries: u64, ways: u64) -> Tlb {
@@ -203,13 +205,13 @@ mod tests {
             between: [entries, entries + 1],
             refused: None,
             conflicts: Vec::new(),
-            replacement: Replaced::Undecided("for a \"test\"\n".to_owned()),
-            assumed: Assumed { entries, ways },
+            replacement: ReplacementFinding::Undecided("for a \"test\"\n".to_owned()),
+            assumed: AssumedArray { entries, ways },
         }
     }
 
     fn probe(tlbs: Vec<Tlb>) -> Probe {
-        let surroundings = Surroundings {
+        let surroundings = ProbeConditions {
             cpu: 0,
             cpus_allowed: vec![0],
             hypervisor: true,
@@ -247,7 +249,7 @@ mod tests {
             (tlb.geometry.entries(), tlb.geometry.ways())
         };
         assert_eq!(["l1d", "l2", "l1d_2m", "l2_2m"].map(shape), [(96, 6), (2048, 16), (32, 4), (1024, 8)]);
-        // In cycles where they are known, else in ticks of the counter.
+        // In cycles if known, else in ticks of the counter.
         assert_eq!(machine.cost.l2_hit, 7);
         assert!(
             machine_file(&probe(vec![tlb(Size::Base, 1, 64, 4)]), "", "").contains("walk_reference = 6 ")
@@ -268,10 +270,14 @@ mod tests {
         let mut second = tlb(Size::Base, 2, 1024, 8);
         let next = Some((Replacement::Lru, 0.31));
         let policy = Replacement::NotMru { seed: 30 };
-        second.replacement = Replaced::Nearest(Nearest { policy, ways: 8, off: 0.034, next });
+        second.replacement = ReplacementFinding::Nearest(NearestPolicy { policy, ways: 8, off: 0.034, next });
         let mut odd = tlb(Size::Base, 1, 96, 6);
-        odd.replacement =
-            Replaced::Nearest(Nearest { policy: Replacement::TreePlru, ways: 8, off: 0.0, next: None });
+        odd.replacement = ReplacementFinding::Nearest(NearestPolicy {
+            policy: Replacement::TreePlru,
+            ways: 8,
+            off: 0.0,
+            next: None,
+        });
         let machine = read(&probe(vec![odd, second]));
         let source = |name: &str| {
             let tlb = machine.tlbs.iter().find(|tlb| tlb.name == name).expect(name);

@@ -1,4 +1,4 @@
-//! Mappings that chases go over: plain memory in 4 KB or 2 MB pages, and few frames mapped at very many pages.
+//! Mappings for chases: plain memory in 4 KB or 2 MB pages, and a few frames mapped at very many pages.
 
 use crate::pagemap::HUGE_PAGES;
 use crate::pages::room_in_groups;
@@ -20,25 +20,25 @@ pub const BASE: usize = 4096;
 /// Bytes of a huge page.
 pub const HUGE: usize = HUGE_PAGES as usize * BASE;
 
-/// Frames behind [`Aliases`]: 64 KB. Nodes of 8 bytes fill the first-level cache with those of some thousand pages.
+/// Frames behind [`Aliases`]: 64 KB. 8-byte nodes of a few thousand pages fill the first-level cache.
 const FRAMES: usize = 16;
-/// Nodes of a frame.
+/// Nodes per frame.
 const NODES: usize = BASE / 8;
-/// `MADV_COLLAPSE`, which rustix does not know.
+/// `MADV_COLLAPSE`, which rustix lacks.
 const COLLAPSE: u64 = 25;
 
-/// Pages of a mapping.
+/// The pages of a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pages {
-    /// Of 4 KB, huge pages forbidden.
+    /// 4 KB; huge pages forbidden.
     Base,
-    /// Of 2 MB where the kernel gives them.
+    /// 2 MB if the kernel has them.
     Huge,
-    /// As it comes; huge pages neither asked for nor forbidden.
+    /// The kernel's choice.
     Default,
 }
 
-/// A piece of address space of our own, unmapped when dropped.
+/// Address space of our own, unmapped when dropped.
 #[derive(Debug)]
 pub struct Space {
     mapped: *mut u8,
@@ -48,34 +48,34 @@ pub struct Space {
 }
 
 impl Space {
-    /// Addresses that nothing can be done with yet; the first is a multiple of `alignment`, a power of two of pages.
+    /// Reserves inaccessible addresses from a multiple of `alignment`, a power of two of pages.
     ///
     /// # Errors
-    /// When the kernel has no such room.
+    /// If the kernel has no such room.
     pub fn reserve(bytes: usize, alignment: usize) -> Result<Space, ProbeError> {
         let mapped_bytes = bytes + alignment;
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-        // SAFETY: no address is asked for, so nothing of ours is replaced.
+        // SAFETY: the kernel chooses the address, so nothing of ours is replaced.
         let mapped = unsafe { mmap_anonymous(null_mut(), mapped_bytes, ProtFlags::empty(), flags) };
         let mapped = mapped.map_err(|error| ProbeError::map(bytes, error))?.cast::<u8>();
         let start = mapped.wrapping_add(mapped.addr().wrapping_neg() & (alignment - 1));
         Ok(Space { mapped, mapped_bytes, start, bytes })
     }
 
-    /// Memory that may be read and written, not touched yet.
+    /// Readable and writable memory, not touched yet.
     ///
     /// # Errors
-    /// When the kernel has no such room, or refuses the pages.
+    /// If the kernel has no such room, or refuses the pages.
     pub fn memory(bytes: usize, pages: Pages) -> Result<Space, ProbeError> {
         let space = Space::reserve(bytes, HUGE)?;
         space.open(0, bytes, pages)?;
         Ok(space)
     }
 
-    /// Lets a part of the reserved addresses be read and written.
+    /// Makes a part of the reserved addresses readable and writable.
     ///
     /// # Errors
-    /// When the kernel refuses that, or the pages.
+    /// If the kernel refuses that, or the pages.
     pub fn open(&self, offset: usize, bytes: usize, pages: Pages) -> Result<(), ProbeError> {
         let part = self.part(offset, bytes);
         // SAFETY: the part is of our mapping, and nothing refers to it yet.
@@ -83,7 +83,7 @@ impl Space {
             .map_err(|error| ProbeError::map(bytes, error))?;
         match pages {
             Pages::Default => Ok(()),
-            // A kernel without huge pages knows neither, and has base pages alone.
+            // A kernel without huge pages rejects both advices, and has base pages only.
             Pages::Base => match self.advise(offset, bytes, Advice::LinuxNoHugepage) {
                 Err(Errno::INVAL) => Ok(()),
                 other => other.map_err(|error| ProbeError::map(bytes, error)),
@@ -94,17 +94,17 @@ impl Space {
         }
     }
 
-    /// Where it begins.
+    /// The first address.
     pub fn start(&self) -> *mut u8 {
         self.start
     }
 
-    /// How long it is.
+    /// The length.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Writes a byte to every so many, as a program's first touch does. That part has to be open.
+    /// Writes one byte in every `every`, as a program's first touch does. The part must be open.
     pub fn touch(&self, offset: usize, bytes: usize, every: usize) {
         let start = self.part(offset, bytes).cast::<u8>();
         for at in (0..bytes).step_by(every) {
@@ -113,7 +113,7 @@ impl Space {
         }
     }
 
-    /// Gives the memory back; the next touch is a first one again.
+    /// Drops the memory; the next touch is a first touch again.
     ///
     /// # Errors
     /// As the system call's.
@@ -130,7 +130,7 @@ impl Space {
         unsafe { madvise(self.part(offset, bytes), bytes, advice) }
     }
 
-    /// Lets the kernel put a part onto huge pages at once.
+    /// Collapses a part into huge pages.
     ///
     /// # Errors
     /// As the system call's: `EINVAL` on kernels before 6.1.
@@ -154,15 +154,15 @@ impl Drop for Space {
     }
 }
 
-/// Bytes of huge pages that this process has.
+/// Bytes of this process on huge pages.
 pub fn huge_bytes() -> u64 {
     let text = fs::read_to_string("/proc/self/smaps_rollup").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("AnonHugePages:"));
     line.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) * 1024
 }
 
-/// Whether so many bytes of huge pages can be had now, by trying: the kernel makes room for them as it does for any
-/// program that asks. False as well where it gives none.
+/// Whether this many bytes of huge pages are available now. Tries it: the kernel makes room as for any program. Also
+/// false if the kernel gives none.
 pub fn huge_pages_are_at_hand(bytes: usize) -> bool {
     let before = huge_bytes();
     let Ok(space) = Space::memory(bytes, Pages::Huge) else { return false };
@@ -170,7 +170,7 @@ pub fn huge_pages_are_at_hand(bytes: usize) -> bool {
     huge_bytes() >= before + bytes as u64
 }
 
-/// Bytes that can be had without swapping, as the kernel estimates them; within the limits of our control groups.
+/// Available bytes without swapping, by the kernel's estimate, within the limits of our control groups.
 pub fn available_bytes() -> u64 {
     let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
@@ -178,9 +178,9 @@ pub fn available_bytes() -> u64 {
     room_in_groups().map_or(free, |room| free.min(room))
 }
 
-/// Very many pages that share few frames: each node of a chase lies in a page of its own, all nodes together in the
-/// first-level cache. So what more pages cost is translation and nothing else. Neighbouring pages never have
-/// neighbouring frames, which some TLBs would hold in one entry.
+/// Very many pages that share few frames: each node of a chase lies in its own page, and all nodes fit the first-level
+/// cache. So more pages cost only translation. Neighbouring pages never have neighbouring frames, which some TLBs would
+/// hold in one entry.
 #[derive(Debug)]
 pub struct Aliases {
     space: Space,
@@ -190,10 +190,10 @@ pub struct Aliases {
 }
 
 impl Aliases {
-    /// Room for so many pages, none of them mapped yet.
+    /// Reserves room for `pages` pages, none mapped yet.
     ///
     /// # Errors
-    /// When the kernel has no such room, or no files in memory.
+    /// If the kernel has no such room, or no memory files.
     pub fn reserve(pages: usize) -> Result<Aliases, ProbeError> {
         let space = Space::reserve(pages * BASE, 1 << 30)?;
         let frames = Space::reserve(FRAMES * BASE, BASE)?;
@@ -204,25 +204,25 @@ impl Aliases {
         Ok(Aliases { space, frames, file, mapped: HashSet::new() })
     }
 
-    /// Address of node `number` in a page, which is mapped if it was not.
+    /// The address of node `number` in a page; maps the page if needed.
     ///
     /// # Errors
-    /// When the kernel refuses another mapping.
+    /// If the kernel refuses another mapping.
     pub fn node(&mut self, page: usize, number: usize) -> Result<*mut u8, ProbeError> {
         if self.mapped.insert(page) {
             map_file(&self.space, page * BASE, BASE, &self.file, frame(page) * BASE)?;
         }
-        // Nodes of one frame differ in `number`; those of all frames spread over the cache's sets.
+        // Nodes of one frame differ in `number`; the nodes of all frames spread over the cache's sets.
         let slot = (number / FRAMES + number % FRAMES * (NODES / FRAMES)) % NODES;
         Ok(self.space.start().wrapping_add(page * BASE + slot * 8))
     }
 
-    /// Addresses of nodes in pages, of which some may come several times, each node with a place of its own. Nodes of a
-    /// frame lie side by side, so that they take few lines, and those of different frames in different sets of the
-    /// cache. None if more than 512 pages of the list share a frame.
+    /// Addresses of nodes in `pages`, which may repeat; each node has its own place. Nodes of a frame are adjacent, to
+    /// take few lines; different frames use different sets of the cache. None if more than 512 of the pages share a
+    /// frame.
     ///
     /// # Errors
-    /// When the kernel refuses another mapping.
+    /// If the kernel refuses another mapping.
     pub fn nodes(&mut self, pages: &[u64]) -> Result<Option<Vec<*mut u8>>, ProbeError> {
         let mut used = [0; FRAMES];
         let mut nodes = Vec::with_capacity(pages.len());
@@ -240,7 +240,7 @@ impl Aliases {
         Ok(Some(nodes))
     }
 
-    /// How many pages there is room for.
+    /// Room, in pages.
     pub fn pages(&self) -> usize {
         self.space.bytes() / BASE
     }
@@ -256,7 +256,7 @@ fn frame(page: usize) -> usize {
     (page * 5 + 3) % FRAMES
 }
 
-/// Maps a part of a file into a part of a space, its pages present.
+/// Maps a part of a file into a part of a space and faults its pages in.
 fn map_file(space: &Space, offset: usize, bytes: usize, file: &OwnedFd, at: usize) -> Result<(), ProbeError> {
     let flags = MapFlags::SHARED | MapFlags::FIXED | MapFlags::POPULATE;
     let rights = ProtFlags::READ | ProtFlags::WRITE;

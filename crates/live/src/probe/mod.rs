@@ -1,10 +1,9 @@
-//! This host's TLBs, walks, caches and kernel costs, by timing alone: no counter, no privilege.
+//! Measures this host's TLBs, walks, caches and kernel costs by timing alone: no counter, no privilege.
 //!
-//! [`measure`] does it all and gives a [`Probe`]. Each part can be had alone: [`tlb`] times cycles over pages, of
-//! which [`arrays`] makes entries and ways, and [`steps`] the steps that these show as; [`replacement`] says what a
-//! full set replaces; [`walks`], [`caches`] and
-//! [`kernel`] give costs. Whatever a figure is, it is a median of repeats with its spread, or refused with a reason
-//! ([`figure`]).
+//! [`measure`] runs everything and returns a [`Probe`]. The parts work alone too: [`tlb`] times cycles over pages;
+//! [`steps`] finds the steps of their curves; [`arrays`] derives entries and ways; [`replacement`] finds the
+//! replacement policy; [`walks`], [`caches`] and [`kernel`] measure costs. Every figure is a median of repeats with its
+//! spread, or refused with a reason ([`figure`]).
 
 pub mod arrays;
 pub mod balloon;
@@ -26,27 +25,23 @@ pub mod usual_figures;
 pub mod walks;
 
 pub use figure::{Curve, Figure, Point};
-pub use host::{PinError, Surroundings};
-pub use levels::{Assumed, StrideConflict, Tlb};
+pub use host::{PinError, ProbeConditions};
+pub use levels::{AssumedArray, StrideConflict, Tlb};
 pub use machine::machine_file;
-pub use replacement::{Nearest, Replaced};
+pub use replacement::{NearestPolicy, ReplacementFinding};
 
 use rustix::io::Errno;
 use std::io;
 use std::time::Instant;
 
-/// Why something could not be measured.
+/// Why a measurement failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
     /// The kernel refused memory or addresses.
     #[error("mapping {bytes} bytes: {error}")]
-    Map {
-        /// How many were asked for.
-        bytes: usize,
-        /// Its reason.
-        error: io::Error,
-    },
-    /// No files in memory.
+    #[allow(missing_docs)]
+    Map { bytes: usize, error: io::Error },
+    /// No memory files.
     #[error("a file in memory (memfd_create): {0}")]
     NoSharedMemory(io::Error),
     /// No huge pages.
@@ -55,7 +50,7 @@ pub enum ProbeError {
     /// No collapsing.
     #[error("madvise(MADV_COLLAPSE), of Linux 6.1 and later: {0}")]
     Collapse(io::Error),
-    /// A file could not be looked at.
+    /// Our own file cannot be read.
     #[error("our own program: {0}")]
     File(io::Error),
 }
@@ -66,7 +61,7 @@ impl ProbeError {
     }
 }
 
-/// A page size that is measured.
+/// A measured page size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
     /// 4 KB.
@@ -93,23 +88,23 @@ impl Size {
     }
 }
 
-/// How much to measure, and where.
+/// What and where to measure.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// The processor to stay on; the one at hand if none.
+    /// The processor to use; none: the current one.
     pub cpu: Option<usize>,
-    /// Few repeats over small footprints: for a look, not for figures to rely on.
+    /// Few repeats over small footprints: not reliable.
     pub quick: bool,
 }
 
-/// What was measured.
+/// A probe's result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Probe {
-    /// Where it ran.
-    pub surroundings: Surroundings,
-    /// Whether it was a quick look.
+    /// The conditions.
+    pub surroundings: ProbeConditions,
+    /// Whether it was a quick probe.
     pub quick: bool,
-    /// Seconds that it took.
+    /// Its duration.
     pub seconds: f64,
     /// Levels of the data TLBs, those for 4 KB pages first.
     pub tlbs: Vec<Tlb>,
@@ -117,17 +112,17 @@ pub struct Probe {
     pub figures: Vec<Figure>,
     /// All curves, by name.
     pub curves: Vec<Curve>,
-    /// What could not be done, and why.
+    /// What failed, and why.
     pub notes: Vec<String>,
 }
 
 impl Probe {
-    /// A figure by its name, whether refused or not.
+    /// A figure by name, even if refused.
     pub fn figure(&self, name: &str) -> Option<&Figure> {
         self.figures.iter().find(|figure| figure.name == name)
     }
 
-    /// The value of a figure, if it is there.
+    /// A figure's value, if there is one.
     pub fn value(&self, name: &str) -> Option<f64> {
         self.figure(name)?.value
     }
@@ -138,11 +133,11 @@ impl Probe {
     }
 }
 
-/// Measures everything on one processor, telling `progress` what comes next and how much is done, from 0 to 1. The
-/// calling thread stays on that processor.
+/// Measures everything on one processor, to which it pins the calling thread. Tells `progress` what comes next and
+/// which share, from 0 to 1, is done.
 ///
 /// # Errors
-/// When the thread cannot be kept on the processor. What cannot be measured is refused in the result instead.
+/// If the thread cannot be pinned. Failed measurements are refused in the result instead.
 pub fn measure(options: Options, mut progress: impl FnMut(&str, f64)) -> Result<Probe, PinError> {
     let begun = Instant::now();
     let place = host::pin(options.cpu)?;
@@ -157,7 +152,7 @@ pub fn measure(options: Options, mut progress: impl FnMut(&str, f64)) -> Result<
 mod tests {
     use super::*;
 
-    /// Nothing here rests on how long anything took.
+    /// This test does not depend on how long anything takes.
     #[test]
     fn a_quick_look_has_every_figure_or_says_why_not() {
         let mut shares = Vec::new();

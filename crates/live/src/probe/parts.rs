@@ -1,39 +1,39 @@
-//! The parts of a probe, one after the other.
+//! Runs the parts of a probe one after the other.
 
 use super::arrays::Cycle;
 use super::balloon::free_page_reporting;
 use super::clock::Clock;
 use super::counters;
 use super::figure::{Curve, Figure, Samples};
-use super::host::{self, Place};
-use super::kernel::Measure;
+use super::host::{self, CpuPin};
+use super::kernel::Stopwatch;
 use super::memory::{HUGE, available_bytes};
-use super::replacement::Replaced;
+use super::replacement::ReplacementFinding;
 use super::tlb::{BasePages, Effort, HugePages};
-use super::{Options, Probe, ProbeError, Size, Surroundings, caches, levels, tlb, walks};
+use super::{Options, Probe, ProbeConditions, ProbeError, Size, caches, levels, tlb, walks};
 use std::path::Path;
 
 /// Most bytes of a footprint of walks.
 const MOST_WALKED: u64 = 1 << 30;
-/// Part of the memory that can be had which a footprint of walks may take: there are two of them.
+/// Divisor of available memory for a footprint of walks; there are two.
 const PART_WALKED: u64 = 8;
 /// Most bytes of a footprint of caches.
 const MOST_CACHED: u64 = 128 << 20;
-/// By how much the core's clock may differ before and after.
+/// Most relative change of the core's clock during the probe.
 const STEADY: f64 = 0.05;
 
-/// How much of everything.
+/// Amounts of work.
 struct Amounts {
     tlb: Effort,
     /// Repeats of chases over large footprints.
     walks: usize,
-    /// Most bytes of them.
+    /// Their largest footprint, in bytes.
     walked: u64,
-    /// Repeats of latencies.
+    /// Repeats of cache latencies.
     caches: usize,
-    /// Most bytes of them.
+    /// Their largest footprint, in bytes.
     cached: u64,
-    /// Repeats of what the kernel does.
+    /// Repeats of kernel costs.
     kernel: usize,
 }
 
@@ -50,20 +50,20 @@ impl Amounts {
     }
 }
 
-/// A probe in the making.
+/// A probe in progress.
 pub(super) struct Parts {
     probe: Probe,
     amounts: Amounts,
     clock: Clock,
-    place: Place,
+    place: CpuPin,
     core: Samples,
 }
 
 impl Parts {
-    /// Calibrates the clock and looks at the core's.
-    pub fn begin(options: Options, place: Place) -> Parts {
+    /// Calibrates the clock and measures the core's.
+    pub fn begin(options: Options, place: CpuPin) -> Parts {
         let clock = Clock::calibrate();
-        let surroundings = Surroundings {
+        let surroundings = ProbeConditions {
             cpu: place.cpu,
             cpus_allowed: place.allowed.clone(),
             hypervisor: host::hypervisor(),
@@ -124,7 +124,7 @@ impl Parts {
     fn huge_pages(&mut self, huge: &mut HugePages) {
         match tlb::huge_pages(huge, self.amounts.tlb) {
             Ok(found) => {
-                let not_asked = Replaced::Undecided("only 4 KB pages are asked for it".to_owned());
+                let not_asked = ReplacementFinding::Undecided("only 4 KB pages are asked for it".to_owned());
                 let replaced = vec![not_asked; found.levels.len()];
                 self.found(Size::Huge, &found, replaced);
             }
@@ -132,7 +132,7 @@ impl Parts {
         }
     }
 
-    fn found(&mut self, page: Size, found: &super::arrays::Found, replaced: Vec<Replaced>) {
+    fn found(&mut self, page: Size, found: &super::arrays::TlbSearch, replaced: Vec<ReplacementFinding>) {
         let (curve, figures) = levels::costs(page, found);
         self.probe.tlbs.extend(levels::tlbs(page, found, replaced));
         self.probe.curves.push(curve);
@@ -144,7 +144,7 @@ impl Parts {
         self.probe.notes.push(format!("the TLBs for {} pages were not measured: {why}", page.title()));
     }
 
-    /// Walks that a counter sees, where there is one.
+    /// Walks seen by a hardware counter, if there is one.
     fn counted(&mut self) {
         let pages = self.probe.curves.first().map_or(Vec::new(), |curve| {
             curve.points.iter().step_by(4).map(|point| Cycle { pages: point.at, stride: 1 }).collect()
@@ -185,7 +185,7 @@ impl Parts {
     }
 
     fn kernel(&mut self) {
-        let measure = Measure { clock: self.clock, rounds: self.amounts.kernel };
+        let measure = Stopwatch { clock: self.clock, rounds: self.amounts.kernel };
         self.probe.figures.extend([
             measure.anonymous_fault(),
             measure.file_fault(),
@@ -197,7 +197,7 @@ impl Parts {
         ]);
     }
 
-    /// The probe, with cycles where the core's clock was the same before and after.
+    /// The finished probe; has cycles if the core's clock did not change.
     pub fn finish(mut self) -> Probe {
         let after = self.clock.core_ghz(9);
         let (name, title, unit) = ("core.clock", "clock of the core", "GHz");

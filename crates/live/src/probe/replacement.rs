@@ -1,93 +1,93 @@
-//! What a full set of a TLB replaces: which policy's misses come nearest to what patterns over the pages of few sets
-//! cost.
+//! Finds a TLB's replacement policy: the one whose simulated misses best explain the cost of access patterns over the
+//! pages of a few sets.
 //!
-//! A pattern touches one page more than the ways of a set up to twice as many, in turn or in an order in which pages
-//! come again sooner or later, over and over. Each candidate is simulated under all patterns beforehand; those
-//! patterns are timed under which the candidates differ most. An access costs a constant, and another for each miss:
-//! both are fitted for each candidate, so neither has to be known. What remains unexplained, as a part of the step from
-//! all hits to all misses, says how far *off* a candidate is.
+//! A pattern repeatedly touches from one page more than a set has ways up to twice as many, in turn or in an order with
+//! shorter and longer reuses. Every candidate is simulated under all patterns first; the patterns that separate the
+//! candidates best are timed. An access costs a constant, plus another for each miss: both are fitted per candidate, so
+//! neither need be known. The residual, relative to the step from all hits to all misses, is how far *off* a candidate
+//! is.
 //!
-//! Nothing is claimed where the best is far off, where another is hardly farther, or where the noise is as large.
+//! Nothing is claimed if the best is far off, another is almost as near, or the noise is as large.
 
-use super::arrays::{Conflict, Level, range};
+use super::arrays::{ConflictBounds, MeasuredLevel, range};
 use super::figure::Samples;
 use pagewalk_setassoc::{Geometry, RelevantHits, Replacement, SetArray};
 use pagewalk_units::Draws;
 use std::collections::VecDeque;
 
-/// Most that the nearest candidate may be off, as a part of the step.
+/// Most that the nearest candidate may be off.
 const MOST_OFF: f64 = 0.12;
-/// The next candidate must be so many times as far off.
+/// The next candidate must be this many times as far off.
 const MARGIN: f64 = 1.6;
-/// The step must be so many times the noise of a point.
+/// The step must be this many times the noise of a point.
 const STEP_OF_NOISE: f64 = 5.0;
-/// Patterns that are timed besides the two that hit and miss always.
+/// Timed patterns, besides the one that always hits and the one that always misses.
 const TIMED: usize = 12;
 /// Patterns to choose from.
 const DRAWN: usize = 40;
-/// Most ways that are tried where a probe did not tell them.
+/// Most ways to try if the probe found none.
 const MOST_WAYS: u64 = 24;
-/// Largest fully associative array that is asked.
+/// Largest fully associative array to examine.
 const MOST_ENTRIES: u64 = 128;
-/// Most accesses to a set in one turn of a pattern, which all nodes of a frame have room for.
+/// Most accesses to a set in one turn of a pattern; a frame has room for the nodes.
 const LONGEST: u64 = 480;
-/// Each page comes about so many times in a turn of a pattern.
+/// Average accesses to a page per turn of a pattern.
 const TIMES: u64 = 6;
-/// Other pages come before each turn, so many for each way. They leave every policy in the same state: without them
-/// first in, first out misses more or less for good, as it stood at the beginning.
+/// Sweep pages per way before each turn. They leave every policy in the same state; without them, FIFO would keep
+/// missing more or less depending on its first state.
 const SWEPT: u64 = 2;
-/// Most places of pages in a set.
+/// Most pages of a set.
 pub const MOST_PLACES: u64 = (2 + SWEPT) * MOST_WAYS;
-/// Sets that a pattern goes over side by side, so that the level before has forgotten a page when it comes again.
+/// Sets that a pattern interleaves, so that the level before forgets a page before its reuse.
 const SIDE_BY_SIDE: u64 = 16;
-/// The same where the level before is fully associative, and holds pages of all of them.
+/// The same if the level before is fully associative and holds pages of all these sets.
 const MORE_SIDE_BY_SIDE: u64 = 32;
 /// Turns of a pattern before it is timed.
 pub const WARM: usize = 2;
-/// Accesses that are timed then, or two turns if these are more.
+/// Timed accesses, or two turns if these are more.
 pub const TIMED_ACCESSES: usize = 8000;
-/// Beginnings from which each is simulated.
+/// Initial states from which each candidate is simulated.
 const TRIALS: u64 = 3;
-/// The same of policies that draw, whose misses are the mean.
+/// The same for random policies, whose misses are averaged.
 const DRAWING_TRIALS: u64 = 16;
-/// Most turns of them: all is settled then.
+/// Most simulated turns: the state has settled by then.
 const MOST_TURNS: usize = 40;
-/// The seed of everything drawn here: the same patterns in every probe.
+/// The seed of everything drawn here: all probes use the same patterns.
 const SEED: u64 = 30;
 
-/// What was found of a level's replacement.
+/// The verdict on a level's replacement.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Replaced {
-    /// The nearest candidate, well before the next.
-    Nearest(Nearest),
-    /// Nothing can be said, and why.
+pub enum ReplacementFinding {
+    /// The nearest candidate, clearly nearer than the next.
+    Nearest(NearestPolicy),
+    /// Undecided, and why.
     Undecided(String),
 }
 
-/// A candidate that is nearer than the others.
+/// The nearest candidate.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Nearest {
-    /// The policy; of one that draws, with any seed.
+pub struct NearestPolicy {
+    /// The policy; random ones with any seed.
     pub policy: Replacement,
-    /// Ways with which it was simulated: those found, or where these were refused, those that came nearest.
+    /// The ways it was simulated with: those found, or if they were refused, the best fit.
     pub ways: u64,
-    /// How far off it is, from 0 (exact) to 1 (as far as the step from all hits to all misses).
+    /// How far off it is: 0 is exact, 1 is the step from all hits to all misses.
     pub off: f64,
-    /// The next nearest policy, and how far off that is.
+    /// The next nearest policy, and how far off it is.
     pub next: Option<(Replacement, f64)>,
 }
 
-/// What answers how much patterns cost.
+/// Measures patterns.
 pub trait Repeater {
-    /// Why it could not.
+    /// Why a measurement failed.
     type Error;
 
-    /// Cost of an access of each pattern, which is the numbers of pages in the order of accesses, over and over; once
-    /// for each round, and rounds go over all patterns before the next begins.
+    /// Access cost of each pattern (page numbers in access order, repeated), once per round; a round covers all
+    /// patterns.
     fn patterns(&mut self, patterns: &[Vec<u64>], rounds: usize) -> Result<Vec<Samples>, Self::Error>;
 }
 
-/// A policy with ways, and its ratio of misses under each pattern.
+/// A policy with ways, and its miss ratio under each pattern.
 #[derive(Clone, Debug)]
 struct Candidate {
     policy: Replacement,
@@ -103,41 +103,41 @@ struct Fit {
     off: f64,
 }
 
-/// What each level replaces. `rounds`: how often each pattern is timed.
+/// Finds each level's replacement. `rounds` is how often each pattern is timed.
 ///
 /// # Errors
-/// Of the repeater.
+/// Those of the repeater.
 pub fn find<R: Repeater>(
     repeater: &mut R,
-    levels: &[Level],
+    levels: &[MeasuredLevel],
     rounds: usize,
-) -> Result<Vec<Replaced>, R::Error> {
+) -> Result<Vec<ReplacementFinding>, R::Error> {
     (0..levels.len())
         .map(|index| {
             let before = index.checked_sub(1).map(|before| &levels[before]);
             match Question::of(&levels[index], before) {
                 Ok(question) => question.ask(repeater, rounds),
-                Err(why) => Ok(Replaced::Undecided(why)),
+                Err(why) => Ok(ReplacementFinding::Undecided(why)),
             }
         })
         .collect()
 }
 
-/// What is to be timed for one level.
+/// The measurements for one level.
 #[derive(Debug)]
 struct Question {
-    /// Pages from one of a set to the next.
+    /// Distance between pages of one set, in pages.
     stride: u64,
-    /// Sets side by side.
+    /// Interleaved sets.
     sets: u64,
     candidates: Vec<Candidate>,
-    /// Places of pages in a set, in order. The first pattern always hits, the second never.
+    /// Pages of a set, in access order. The first pattern always hits, the second never.
     patterns: Vec<Vec<u64>>,
 }
 
 impl Question {
-    /// What to ask of a level behind another; why nothing, otherwise.
-    fn of(level: &Level, before: Option<&Level>) -> Result<Question, String> {
+    /// The measurements for a level after another, or why none are possible.
+    fn of(level: &MeasuredLevel, before: Option<&MeasuredLevel>) -> Result<Question, String> {
         let (stride, ways) = shape(level)?;
         let (sets, apart) = match before {
             None => (1, 0),
@@ -165,13 +165,13 @@ impl Question {
         Ok(Question { stride, sets, candidates, patterns })
     }
 
-    fn ask<R: Repeater>(&self, repeater: &mut R, rounds: usize) -> Result<Replaced, R::Error> {
+    fn ask<R: Repeater>(&self, repeater: &mut R, rounds: usize) -> Result<ReplacementFinding, R::Error> {
         let pages: Vec<Vec<u64>> = self.patterns.iter().map(|pattern| self.pages(pattern)).collect();
         let samples = repeater.patterns(&pages, rounds)?;
         Ok(judged(&self.candidates, &samples))
     }
 
-    /// The pages of a pattern over sets side by side, each time in another order, so that nothing foresees it.
+    /// A pattern's pages over the interleaved sets, in a new order each time, so that nothing predicts it.
     fn pages(&self, pattern: &[u64]) -> Vec<u64> {
         let mut draws = Draws::new(SEED);
         let mut order: Vec<u64> = (0..self.sets).collect();
@@ -186,8 +186,8 @@ impl Question {
     }
 }
 
-/// The stride of pages of one set, and the numbers of ways to try.
-fn shape(level: &Level) -> Result<(u64, Vec<u64>), String> {
+/// The stride of pages of one set, and the ways to try.
+fn shape(level: &MeasuredLevel) -> Result<(u64, Vec<u64>), String> {
     let stride =
         |ways: u64| level.conflicts.iter().find(|conflict| conflict.hits == ways).map(|at| at.stride);
     match level.ways {
@@ -203,7 +203,7 @@ fn shape(level: &Level) -> Result<(u64, Vec<u64>), String> {
         Some(ways) => Ok((stride(ways).unwrap_or(1), vec![ways])),
         None => match level.conflicts.last() {
             None => Err("neither its entries nor its ways are known".to_owned()),
-            Some(&Conflict { stride, .. }) => {
+            Some(&ConflictBounds { stride, .. }) => {
                 let (low, high) = range(&level.conflicts);
                 let (low, high) = (low.max(2), high.min(MOST_WAYS));
                 if low > high {
@@ -215,11 +215,11 @@ fn shape(level: &Level) -> Result<(u64, Vec<u64>), String> {
     }
 }
 
-/// Sets side by side, and how many other pages of a set must come before one comes again, so that the level before has
-/// forgotten it.
-fn forgetting(before: &Level, ways: &[u64]) -> Result<(u64, u64), String> {
+/// Interleaved sets, and how many other pages of a set must come before a reuse, so that the level before has forgotten
+/// the page.
+fn forgetting(before: &MeasuredLevel, ways: &[u64]) -> Result<(u64, u64), String> {
     let (Some(entries), Some(before_ways)) = (before.entries, before.ways) else {
-        // As many as its sets may have.
+        // The upper bound of its ways.
         let (_, most) = range(&before.conflicts);
         if before.conflicts.is_empty() {
             return Err("the level before is not known, so it cannot be kept out".to_owned());
@@ -239,13 +239,12 @@ fn forgetting(before: &Level, ways: &[u64]) -> Result<(u64, u64), String> {
     Ok((MORE_SIDE_BY_SIDE, apart))
 }
 
-/// So many pages one after the other.
+/// Pages 0 to `pages` − 1 in turn.
 fn in_turn(pages: u64) -> Vec<u64> {
     (0..pages).collect()
 }
 
-/// Patterns of more pages than each of the ways holds: in turn, and at random, no page within `apart` others of its
-/// last use.
+/// Patterns of more pages than each of `ways`: in turn, and random, with no reuse within `apart` accesses.
 fn drawn(ways: &[u64], apart: u64, draws: &mut Draws) -> Vec<Vec<u64>> {
     let fewest = ways.iter().copied().min().unwrap_or(1);
     let most = ways.iter().copied().max().unwrap_or(1);
@@ -265,7 +264,7 @@ fn drawn(ways: &[u64], apart: u64, draws: &mut Draws) -> Vec<Vec<u64>> {
     patterns
 }
 
-/// So many other pages, and a pattern in which any page may come next that is none of the last `apart`.
+/// `others` sweep pages, then a random pattern in which the next page is none of the last `apart`.
 fn at_random(pages: u64, others: u64, apart: u64, draws: &mut Draws) -> Vec<u64> {
     let mut pattern: Vec<u64> = (pages..pages + others).collect();
     let mut recent: VecDeque<u64> = VecDeque::new();
@@ -281,8 +280,8 @@ fn at_random(pages: u64, others: u64, apart: u64, draws: &mut Draws) -> Vec<u64>
     pattern
 }
 
-/// Every policy that can serve the ways, without misses yet; but for those of ages, which are caches' and were found in
-/// no TLB.
+/// Every policy that supports these ways, without misses yet. Age-based policies are left out: they belong to caches,
+/// and no TLB is known to use them.
 fn candidates(ways: &[u64]) -> Vec<Candidate> {
     let policies = Replacement::NAMES.into_iter().filter_map(|name| Replacement::from_name(name, SEED));
     policies
@@ -293,7 +292,7 @@ fn candidates(ways: &[u64]) -> Vec<Candidate> {
 }
 
 impl Candidate {
-    /// The ratio of misses under a pattern that goes over so many sets, over as many turns as are timed.
+    /// The miss ratio under a pattern over `sets` sets, for as many turns as are timed.
     fn misses_of(&self, pattern: &[u64], sets: u64) -> f64 {
         let turns = (TIMED_ACCESSES / (pattern.len() * sets as usize)).clamp(2, MOST_TURNS);
         let trials = if self.policy.draws() { DRAWING_TRIALS } else { TRIALS };
@@ -301,13 +300,13 @@ impl Candidate {
         misses as f64 / (pattern.len() * turns * trials as usize) as f64
     }
 
-    /// Misses in the turns that count, from one of many beginnings.
+    /// Misses in the counted turns, from one initial state.
     fn misses_from(&self, beginning: u64, pattern: &[u64], turns: usize) -> usize {
         let geometry = Geometry::new(self.ways as u32, None).expect("few ways, at least one");
         let policy = Replacement::from_name(self.policy.name(), beginning).expect("its own name");
         let mut set = SetArray::new(geometry, policy).expect("asked whether it serves so many ways");
         let mut draws = Draws::new(beginning);
-        // Pages that are none of the pattern's.
+        // Pages outside the pattern.
         for _ in 0..4 * self.ways {
             let page = (1 << 32) + draws.below(2 * self.ways);
             set.fill(page, page);
@@ -325,15 +324,15 @@ impl Candidate {
     }
 }
 
-/// The two first patterns, and those that tell candidates apart best: one after the other, the one that helps the two
-/// most that are nearest to each other.
+/// The first two patterns, and those that separate the candidates best: greedily, the one that helps the closest pair
+/// most.
 fn most_telling(candidates: &[Candidate]) -> Vec<usize> {
     let patterns = candidates.first().map_or(0, |candidate| candidate.misses.len());
     let pairs: Vec<(&Candidate, &Candidate)> = candidates
         .iter()
         .enumerate()
         .flat_map(|(at, one)| candidates[at + 1..].iter().map(move |other| (one, other)))
-        // Whatever the pattern, these two do the same.
+        // These two behave alike under every pattern.
         .filter(|(one, other)| one.misses != other.misses)
         .collect();
     let mut chosen: Vec<usize> = (0..patterns.min(2)).collect();
@@ -342,7 +341,7 @@ fn most_telling(candidates: &[Candidate]) -> Vec<usize> {
         let gain = |at: usize| -> f64 {
             let told = |(pair, apart): (&(&Candidate, &Candidate), &f64)| {
                 let difference = pair.0.misses[at] - pair.1.misses[at];
-                // Counts most where little is told yet.
+                // Weighs pairs more that are hardly separated yet.
                 (difference * difference) / (0.01 + apart)
             };
             pairs.iter().zip(&apart).map(told).sum()
@@ -358,9 +357,11 @@ fn most_telling(candidates: &[Candidate]) -> Vec<usize> {
 }
 
 /// The nearest candidate, if it is near and the next is not.
-fn judged(candidates: &[Candidate], samples: &[Samples]) -> Replaced {
+fn judged(candidates: &[Candidate], samples: &[Samples]) -> ReplacementFinding {
     if samples.iter().any(Samples::is_empty) {
-        return Replaced::Undecided("its patterns go over more pages than there is room for".to_owned());
+        return ReplacementFinding::Undecided(
+            "its patterns go over more pages than there is room for".to_owned(),
+        );
     }
     let costs: Vec<f64> = samples.iter().map(Samples::low).collect();
     let lowest = costs.iter().copied().fold(f64::INFINITY, f64::min);
@@ -369,32 +370,32 @@ fn judged(candidates: &[Candidate], samples: &[Samples]) -> Replaced {
         samples.iter().map(|samples| samples.median() - samples.quantile(0.1)).collect();
     noises.sort_by(f64::total_cmp);
     let noise = noises.get(noises.len() / 2).copied().unwrap_or(f64::NAN);
-    // False where anything is no number, too.
+    // Also false if anything is NaN.
     let clear = step > STEP_OF_NOISE * noise && step > 0.0;
     if !clear {
-        return Replaced::Undecided(format!(
+        return ReplacementFinding::Undecided(format!(
             "patterns of few and of many misses differ by {step:.2} ns, repeats by {noise:.2} ns"
         ));
     }
     let mut fits: Vec<Fit> = candidates.iter().filter_map(|candidate| candidate.fit(&costs, step)).collect();
     fits.sort_by(|one, other| one.off.total_cmp(&other.off));
     let Some(&best) = fits.first() else {
-        return Replaced::Undecided("no candidate's misses go with the cost".to_owned());
+        return ReplacementFinding::Undecided("no candidate's misses go with the cost".to_owned());
     };
     let next = fits.iter().find(|fit| fit.policy != best.policy).copied();
     let percent = |part: f64| format!("{:.0} %", 100.0 * part);
     if best.off > MOST_OFF {
-        return Replaced::Undecided(format!(
+        return ReplacementFinding::Undecided(format!(
             "the nearest policy, {}, is off by {} of the step",
             best.policy.name(),
             percent(best.off)
         ));
     }
-    // Off by what chance leaves of the noise at least: a lucky fit proves nothing.
+    // At least as far off as chance would leave the noise: a lucky fit proves nothing.
     let repeats = samples.iter().map(Samples::len).min().unwrap_or(1);
     let least = best.off.max(noise / step / (repeats as f64).sqrt());
     if let Some(next) = next.filter(|next| next.off < MARGIN * least) {
-        return Replaced::Undecided(format!(
+        return ReplacementFinding::Undecided(format!(
             "{} is off by {} of the step and {} by {}, too near to each other",
             best.policy.name(),
             percent(best.off),
@@ -403,12 +404,12 @@ fn judged(candidates: &[Candidate], samples: &[Samples]) -> Replaced {
         ));
     }
     let next = next.map(|next| (next.policy, next.off));
-    Replaced::Nearest(Nearest { policy: best.policy, ways: best.ways, off: best.off, next })
+    ReplacementFinding::Nearest(NearestPolicy { policy: best.policy, ways: best.ways, off: best.off, next })
 }
 
 impl Candidate {
-    /// How far off it is once the cost of a hit and of a miss are fitted: the root of the mean square of what remains,
-    /// over the step. None where more misses would cost less.
+    /// How far off it is with fitted costs of hit and miss: the root mean square residual over the step. None if misses
+    /// would cost less than hits.
     fn fit(&self, costs: &[f64], step: f64) -> Option<Fit> {
         let number = costs.len() as f64;
         let mean = |values: &[f64]| values.iter().sum::<f64>() / number;

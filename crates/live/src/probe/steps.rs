@@ -1,31 +1,31 @@
 //! Steps of a curve: where the cost of an access rises from one level to the next.
 //!
-//! A *plateau* is a run of points that stays within `FLAT` of its lowest and spans `SPAN` or more. A *step*
-//! lies between two plateaus, or behind the last one if the curve goes on rising. Its *onset* is the last point
-//! before the cost leaves the lower plateau for good by more than `CLEAR` of the rise and the noise, its *half*
-//! where the cost passes the middle.
+//! A *plateau* is a run of points within `FLAT` of its lowest that spans at least `SPAN`. A *step* lies between two
+//! plateaus, or after the last one if the curve rises on. Its *onset* is the last point before the cost leaves the
+//! lower plateau for good by more than `CLEAR` of the rise plus the noise. Its *half* is where the cost passes the
+//! middle.
 
 /// A plateau's points lie within this factor of its lowest.
 const FLAT: f64 = 1.08;
-/// A plateau's last point is at least so many times as far out as its first.
+/// A plateau's last point has at least this many times the pages of its first.
 const SPAN: f64 = 1.6;
-/// A step rises by more than this part of the lower plateau; plateaus nearer to each other are one.
+/// A step rises by more than this share of the lower plateau; closer plateaus are one.
 const RISE: f64 = 0.25;
-/// A step rises by more than so many times the noise.
+/// A step rises by more than this many times the noise.
 const NOISES: f64 = 5.0;
-/// What counts as having left the lower plateau, as a part of the rise.
+/// Share of the rise at which the cost has left the lower plateau.
 pub(super) const CLEAR: f64 = 0.06;
-/// What is behind the last plateau rises on; this far out from its end is taken as the level above.
+/// The curve rises after the last plateau; the point this factor beyond its end counts as the level above.
 const BEYOND: f64 = 4.0;
 
-/// A point of a curve that decisions rest on.
+/// A point of a curve.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cost {
-    /// How many pages are touched in turn.
+    /// Pages touched in turn.
     pub pages: u64,
-    /// Cost of an access: the lower quartile of the repeats.
+    /// Access cost: the lower quartile of the repeats.
     pub cost: f64,
-    /// How far repeats differ by chance: from their 10th percentile to their median.
+    /// Random spread of repeats: from their 10th percentile to their median.
     pub noise: f64,
 }
 
@@ -34,13 +34,13 @@ pub struct Cost {
 pub struct Step {
     /// Cost before it.
     pub below: f64,
-    /// Cost behind it.
+    /// Cost after it.
     pub above: f64,
-    /// Most pages that still cost what the lower plateau does.
+    /// Most pages at the lower plateau's cost.
     pub onset: u64,
-    /// Pages from which on the cost lies above the middle.
+    /// Pages from which the cost exceeds the middle.
     pub half: u64,
-    /// The typical noise of the curve.
+    /// The curve's typical noise.
     pub noise: f64,
 }
 
@@ -50,7 +50,7 @@ impl Step {
         self.above - self.below
     }
 
-    /// Cost that is still that of the lower plateau, for a step that rises so much.
+    /// The highest cost that still counts as the lower plateau, for this rise.
     pub(super) fn still_below(&self, rise: f64) -> f64 {
         self.below + CLEAR * rise + 2.0 * self.noise
     }
@@ -64,7 +64,7 @@ struct Plateau {
     cost: f64,
 }
 
-/// The steps of a curve, in order. Points are in ascending order of pages.
+/// The steps of a curve, in order. Points ascend by pages.
 pub fn steps(curve: &[Cost]) -> Vec<Step> {
     let noise = typical_noise(curve);
     let plateaus = plateaus(curve);
@@ -106,8 +106,8 @@ fn plateaus(curve: &[Cost]) -> Vec<Plateau> {
     found
 }
 
-/// The last point of the run that begins at `first`, and its median cost. One odd point between two that fit is no
-/// end.
+/// The last point of the run that begins at `first`, and its median cost. One odd point between two that fit does not
+/// end it.
 fn run_from(curve: &[Cost], first: usize) -> (usize, f64) {
     let (mut lowest, mut highest, mut last) = (curve[first].cost, curve[first].cost, first);
     let mut costs = vec![curve[first].cost];
@@ -126,7 +126,7 @@ fn run_from(curve: &[Cost], first: usize) -> (usize, f64) {
     (last, costs[costs.len() / 2])
 }
 
-/// Cost behind the last plateau: that of the farthest point within [`BEYOND`] of its end.
+/// Cost after the last plateau: of the farthest point within [`BEYOND`] of its end.
 fn beyond(curve: &[Cost], plateau: &Plateau) -> f64 {
     let end = curve[plateau.last].pages as f64 * BEYOND;
     let near = curve[plateau.last..].iter().rfind(|point| point.pages as f64 <= end);
@@ -140,7 +140,7 @@ fn step(curve: &[Cost], plateau: &Plateau, above: f64, noise: f64) -> Option<Ste
     }
     let after = &curve[plateau.first..];
     let clear = step.still_below(step.rise());
-    // For good: a single point above is a disturbance, unless the next one is above too.
+    // For good: a single high point is noise, unless the next one is high too.
     let left = after.windows(2).position(|pair| pair.iter().all(|point| point.cost > clear))?;
     step.onset = after[left.checked_sub(1)?].pages;
     let middle = f64::midpoint(step.below, step.above);

@@ -1,28 +1,28 @@
-//! The data TLBs: what cycles of 4 KB and of 2 MB pages cost, and the arrays that this shows.
+//! Times cycles over 4 KB and 2 MB pages, and derives the data TLBs.
 
 use super::ProbeError;
-use super::arrays::{Cycle, Found, MOST_WAYS, Plan, Prober, find};
+use super::arrays::{Cycle, MOST_WAYS, Prober, SearchPlan, TlbSearch, find};
 use super::chase::Chain;
 use super::clock::Clock;
 use super::figure::Samples;
 use super::memory::{Aliases, HUGE, Pages, Space, available_bytes, huge_bytes};
-use super::replacement::{self, Repeater, Replaced};
+use super::replacement::{self, Repeater, ReplacementFinding};
 use pagewalk_units::Draws;
 use std::collections::HashSet;
 
-/// Fewest timed accesses of a repeat.
+/// Fewest timed accesses per repeat.
 const STEPS: u64 = 4000;
-/// Most 4 KB pages of a cycle: twice the entries of today's largest data TLB (Zen 5: 4,096).
+/// Most 4 KB pages of a cycle: twice the entries of the largest known data TLB (Zen 5: 4,096).
 const MOST_BASE: u64 = 8192;
 /// Most 2 MB pages of a cycle.
 const MOST_HUGE: u64 = 2304;
-/// Longest stride between 4 KB pages. Hashes of up to 15 bits by 15 others leave such pages in one set.
+/// Longest stride between 4 KB pages. Even an index that xors 15 bits with 15 others puts such pages into one set.
 const LONGEST_BASE: u64 = 1 << 15;
 /// Longest stride between 2 MB pages.
 const LONGEST_HUGE: u64 = 1 << 10;
-/// Part of the memory that can be had which huge pages may take.
+/// Divisor of available memory for huge pages.
 const PART_OF_MEMORY: u64 = 4;
-/// Fewest huge pages that tell anything.
+/// Fewest useful huge pages.
 const FEWEST_HUGE: u64 = 64;
 /// Bytes of a cache line.
 const LINE: usize = 64;
@@ -32,13 +32,13 @@ const LINE: usize = 64;
 pub struct Effort {
     /// Repeats of each figure.
     pub rounds: usize,
-    /// Most pages of a cycle of either size; the built-in limits if larger.
+    /// Most pages of a cycle, within the built-in limits.
     pub most_pages: u64,
     /// Longest stride.
     pub longest_stride: u64,
 }
 
-/// Cycles of 4 KB pages that share few frames, so that no cache of memory plays a part.
+/// Cycles of 4 KB pages that share few frames, to keep data caches out.
 pub struct BasePages {
     clock: Clock,
     aliases: Aliases,
@@ -46,19 +46,19 @@ pub struct BasePages {
 }
 
 impl BasePages {
-    /// Room for the longest cycles.
+    /// Reserves room for the longest cycles.
     ///
     /// # Errors
-    /// When the kernel refuses the addresses.
+    /// If the kernel refuses the addresses.
     pub fn new(clock: Clock) -> Result<BasePages, ProbeError> {
         let pages = MOST_BASE.max(MOST_WAYS.max(replacement::MOST_PLACES) * LONGEST_BASE);
         Ok(BasePages { clock, aliases: Aliases::reserve(pages as usize)?, draws: Draws::new(1) })
     }
 
-    /// Follows a cycle as often as for a repeat, and says how many accesses that were.
+    /// Follows a cycle for one repeat; returns the number of accesses.
     ///
     /// # Errors
-    /// When the kernel refuses another mapping.
+    /// If the kernel refuses another mapping.
     pub fn follow(&mut self, cycle: Cycle) -> Result<u64, ProbeError> {
         const TURNS: u64 = 16;
         let chain = self.chain(cycle)?;
@@ -97,7 +97,7 @@ impl Repeater for BasePages {
         let mut all = vec![Samples::new(); patterns.len()];
         for _ in 0..rounds {
             for (pattern, samples) in patterns.iter().zip(&mut all) {
-                // A pattern without room has no samples, and nothing can be said.
+                // A pattern without room has no samples, so nothing can be said.
                 let room = self.aliases.pages() as u64;
                 if pattern.iter().any(|page| *page >= room) {
                     continue;
@@ -114,8 +114,8 @@ impl Repeater for BasePages {
     }
 }
 
-/// Cycles of 2 MB pages. Each page has a line of its own, so a cycle over the same lines of one page is measured
-/// right after it, and what that takes beyond a first-level hit is taken away.
+/// Cycles of 2 MB pages. Each page has a line of its own, so a cycle over the same lines of one page is measured right
+/// after, and its cost beyond a first-level hit is subtracted.
 pub struct HugePages {
     clock: Clock,
     space: Space,
@@ -126,10 +126,10 @@ pub struct HugePages {
 }
 
 impl HugePages {
-    /// Makes huge pages: as many neighbouring ones as `most` and memory allow.
+    /// Makes neighbouring huge pages, as many as `most` and memory allow.
     ///
     /// # Errors
-    /// When the kernel gives none, or memory is short.
+    /// If the kernel gives none, or memory is short.
     pub fn new(clock: Clock, most: u64) -> Result<HugePages, ProbeError> {
         let room = available_bytes() / PART_OF_MEMORY / HUGE as u64;
         let spare = MOST_WAYS * u64::from(LONGEST_HUGE.ilog2());
@@ -158,20 +158,20 @@ impl HugePages {
         self.most
     }
 
-    /// Memory in huge pages, from the first on: as much as has been touched without a hole.
+    /// The touched huge pages, from the first up to the first hole.
     pub fn space(&self) -> &Space {
         &self.space
     }
 
-    /// Lets so many neighbouring pages be there.
+    /// Touches the first `pages` huge pages.
     ///
     /// # Errors
-    /// When the kernel refuses that.
+    /// If the kernel refuses.
     pub fn fill(&mut self, pages: u64) -> Result<(), ProbeError> {
         (0..pages).try_for_each(|page| self.touch(page))
     }
 
-    /// Bytes from the first on that have been touched without a hole.
+    /// Bytes touched from the first page on without a hole.
     pub fn filled_bytes(&self) -> u64 {
         let pages = (0..).take_while(|page| self.touched.contains(page)).count();
         (pages * HUGE) as u64
@@ -186,10 +186,10 @@ impl HugePages {
         Ok(())
     }
 
-    /// Cost of an access without anything taken away. A stride of 0 is one page with the lines of all.
+    /// Access cost, nothing subtracted. A stride of 0 is one page with the lines of all.
     fn chase(&mut self, cycle: Cycle) -> f64 {
         let lines = HUGE / LINE;
-        // Five lines apart, so that each line's neighbour in its pair is someone else's or no one's.
+        // Five lines apart, so that a line's neighbour in its pair is unused or another node's.
         let place =
             |number: u64| (number * cycle.stride) as usize * HUGE + number as usize * 5 % lines * LINE;
         let nodes = (0..cycle.pages).map(|number| self.space.start().wrapping_add(place(number))).collect();
@@ -216,7 +216,7 @@ impl Prober for HugePages {
     }
 }
 
-/// Each cycle once, then each once more, and so on: what disturbs the machine for a while disturbs a repeat of each.
+/// Measures all cycles in each round, so that a temporary disturbance affects one repeat of each.
 fn in_rounds(
     cycles: &[Cycle],
     rounds: usize,
@@ -231,26 +231,29 @@ fn in_rounds(
     Ok(all)
 }
 
-/// What is found for 4 KB pages, and what each level replaces.
+/// The levels for 4 KB pages, and each level's replacement.
 ///
 /// # Errors
-/// When the kernel refuses memory.
-pub fn base_pages(clock: Clock, effort: Effort) -> Result<(Found, Vec<Replaced>), ProbeError> {
-    let plan =
-        Plan::new(effort.most_pages.min(MOST_BASE), effort.longest_stride.min(LONGEST_BASE), effort.rounds);
+/// If the kernel refuses memory.
+pub fn base_pages(clock: Clock, effort: Effort) -> Result<(TlbSearch, Vec<ReplacementFinding>), ProbeError> {
+    let plan = SearchPlan::new(
+        effort.most_pages.min(MOST_BASE),
+        effort.longest_stride.min(LONGEST_BASE),
+        effort.rounds,
+    );
     let mut pages = BasePages::new(clock)?;
     let found = find(&mut pages, &plan)?;
     let replaced = replacement::find(&mut pages, &found.levels, effort.rounds);
-    let replaced =
-        replaced.unwrap_or_else(|error| vec![Replaced::Undecided(error.to_string()); found.levels.len()]);
+    let replaced = replaced
+        .unwrap_or_else(|error| vec![ReplacementFinding::Undecided(error.to_string()); found.levels.len()]);
     Ok((found, replaced))
 }
 
-/// What is found for 2 MB pages.
+/// The levels for 2 MB pages.
 ///
 /// # Errors
-/// When the kernel refuses memory.
-pub fn huge_pages(pages: &mut HugePages, effort: Effort) -> Result<Found, ProbeError> {
+/// If the kernel refuses memory.
+pub fn huge_pages(pages: &mut HugePages, effort: Effort) -> Result<TlbSearch, ProbeError> {
     let longest = effort.longest_stride.min(LONGEST_HUGE);
-    find(pages, &Plan::new(effort.most_pages.min(pages.most()), longest, effort.rounds))
+    find(pages, &SearchPlan::new(effort.most_pages.min(pages.most()), longest, effort.rounds))
 }

@@ -1,4 +1,4 @@
-//! What walks cost as the footprint grows, one after the other and several at once.
+//! Walk costs as the footprint grows, dependent and several at once.
 
 use super::chase::Chain;
 use super::clock::Clock;
@@ -7,14 +7,14 @@ use super::memory::{BASE, HUGE, Pages, Space};
 use super::{ProbeError, tlb::HugePages};
 use pagewalk_units::Draws;
 
-/// How many chains go at once.
+/// Numbers of concurrent chains.
 pub const CHAINS: [usize; 4] = [1, 2, 4, 8];
-/// Timed accesses of a repeat: short, so that few are disturbed. The next goes on where it stopped.
+/// Timed accesses per repeat: few, so that few repeats are disturbed. The next continues where the last stopped.
 const STEPS: usize = 2048;
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
-/// Costs of an access, to one line of each 4 KB of a footprint in random order.
+/// Access costs, to one line of each 4 KB of a footprint in random order.
 #[derive(Clone, Debug)]
 pub struct Walks {
     /// Bytes, ascending.
@@ -25,12 +25,12 @@ pub struct Walks {
     pub huge: Option<Vec<Vec<Samples>>>,
 }
 
-/// Bytes of the footprints that figures are given for, and how they are named.
+/// Footprints with figures, and their names.
 const NAMED: [(u64, &str); 3] = [(32 << 20, "32m"), (256 << 20, "256m"), (1 << 30, "1g")];
 
 impl Walks {
-    /// The curves, and what walks cost at some footprints: what an access in 4 KB pages takes longer than one to
-    /// the same lines in 2 MB pages. `missing` says why there are none.
+    /// The curves, and walk costs at some footprints: how much longer an access takes in 4 KB pages than to the same
+    /// lines in 2 MB pages. `missing` says why there are none.
     pub(super) fn results(&self, missing: Option<&ProbeError>) -> (Vec<Curve>, Vec<Figure>) {
         let mut curves = Vec::new();
         for (number, chains) in CHAINS.iter().enumerate() {
@@ -65,16 +65,16 @@ impl Walks {
     }
 }
 
-/// Footprints from 16 MiB on, two an octave, to `most`.
+/// Footprints from 16 MiB to `most`, two per octave.
 pub fn footprints(most: u64) -> Vec<u64> {
     let octaves = (24..63).flat_map(|bit| [1u64 << bit, 3 << (bit - 1)]);
     octaves.take_while(|&bytes| bytes <= most).collect()
 }
 
-/// Measures all footprints, in 4 KB pages and, where `huge` is given, in its pages.
+/// Measures all footprints in 4 KB pages and, if `huge` is given, in its pages.
 ///
 /// # Errors
-/// When the kernel refuses memory.
+/// If the kernel refuses memory.
 pub fn measure(
     clock: Clock,
     footprints: &[u64],
@@ -92,8 +92,7 @@ pub fn measure(
         let mut on_huge = huge.map(|huge| chain(huge.space(), bytes as usize, &mut draws));
         on_base.warm();
         on_huge.iter().for_each(Chain::warm);
-        // Rounds of one number of chains follow each other, so that a page's turn comes when all others have had
-        // theirs.
+        // Rounds with one number of chains follow each other, so that all other pages come before a page's next turn.
         for (number, &chains) in CHAINS.iter().enumerate() {
             for _ in 0..rounds {
                 base[number][place].push(on_base.time(clock, chains, STEPS));

@@ -1,43 +1,43 @@
-//! The choice among the ways to sample misses.
+//! Chooses among the ways to sample misses.
 
 use super::damon::Damon;
 use super::pmu::Pmu;
-use super::referenced_bits::Referenced;
-use super::sampler::{Sampler, Unable, Way};
+use super::referenced_bits::ReferencedBits;
+use super::sampler::{Sampler, SamplerKind, UnusableSampler};
 use crate::tracing::sys::Pid;
 
-impl Way {
-    /// Whether this host and user can sample process `pid` so.
+impl SamplerKind {
+    /// Opens this kind of sampler for process `pid`.
     ///
     /// # Errors
-    /// Why not.
-    pub fn open(self, pid: Pid) -> Result<Box<dyn Sampler>, Unable> {
+    /// Why this host or user cannot.
+    pub fn open(self, pid: Pid) -> Result<Box<dyn Sampler>, UnusableSampler> {
         Ok(match self {
-            Way::Pmu => Box::new(Pmu::open(pid)?),
-            Way::Damon => Box::new(Damon::open()?),
-            Way::Referenced => Box::new(Referenced::open(pid)?),
+            SamplerKind::Pmu => Box::new(Pmu::open(pid)?),
+            SamplerKind::Damon => Box::new(Damon::open()?),
+            SamplerKind::Referenced => Box::new(ReferencedBits::open(pid)?),
         })
     }
 }
 
-/// A sampler that was opened.
-pub struct Opened {
-    /// The way that can be used.
+/// A sampler, and the better ones that do not work.
+pub struct SamplerSelection {
+    /// The sampler.
     pub sampler: Box<dyn Sampler>,
-    /// Better ones that cannot.
-    pub unable: Vec<Unable>,
+    /// Better ones that do not work here.
+    pub unable: Vec<UnusableSampler>,
 }
 
-/// Opens a way, or the best that can be used.
+/// Opens the chosen sampler, or the best that works.
 ///
 /// # Errors
-/// If none can: all of them.
-pub fn open(choice: Option<Way>, pid: Pid) -> Result<Opened, Vec<Unable>> {
-    let ways = choice.map_or_else(|| Way::ALL.to_vec(), |way| vec![way]);
+/// If none works: the reason for each.
+pub fn open(choice: Option<SamplerKind>, pid: Pid) -> Result<SamplerSelection, Vec<UnusableSampler>> {
+    let ways = choice.map_or_else(|| SamplerKind::ALL.to_vec(), |way| vec![way]);
     let mut unable = Vec::new();
     for way in ways {
         match way.open(pid) {
-            Ok(sampler) => return Ok(Opened { sampler, unable }),
+            Ok(sampler) => return Ok(SamplerSelection { sampler, unable }),
             Err(reason) => unable.push(reason),
         }
     }

@@ -1,12 +1,12 @@
-//! Misses from accessed bits: a bit that was cleared and is set again stands for one walk or more.
+//! Estimates misses from accessed bits: a cleared bit that is set again means at least one walk.
 
 use std::time::Duration;
 
-/// Walks in a second, at least, of a page whose bit was set at `set` of `of` looks that were `seconds` apart.
+/// A lower estimate of a page's walks per second, if its bit was set at `set` of `of` reads, `seconds` apart.
 ///
-/// If walks come at random with rate r, a bit stays clear with probability exp(-r * seconds). All that is not so makes
-/// the estimate too low: walks in bursts, pages that differ, a process that does not run all the time. If the bit was
-/// set at all looks, half a look without stands for what could not be seen.
+/// If walks come at random with rate r, a bit stays clear with probability exp(-r * seconds). Whatever deviates makes
+/// the estimate too low: bursts of walks, differing pages, a process that pauses. If the bit was set at all reads, half
+/// a read without it stands for what could not be seen.
 pub fn rate(set: f64, of: f64, seconds: f64) -> f64 {
     if of <= 0.0 || seconds <= 0.0 {
         return 0.0;
@@ -15,26 +15,26 @@ pub fn rate(set: f64, of: f64, seconds: f64) -> f64 {
     -(-share).ln_1p() / seconds
 }
 
-/// How long bits are left alone: long enough for rare misses, and short enough that not all bits are set.
+/// How long bits are left alone: long enough for rare misses, but not so long that all bits are set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Interval {
+pub struct SamplingInterval {
     now: Duration,
     least: Duration,
     most: Duration,
 }
 
-impl Interval {
-    /// Begins at `first`.
-    pub fn new(first: Duration, least: Duration, most: Duration) -> Interval {
-        Interval { now: first, least, most }
+impl SamplingInterval {
+    /// An interval that starts at `first`.
+    pub fn new(first: Duration, least: Duration, most: Duration) -> SamplingInterval {
+        SamplingInterval { now: first, least, most }
     }
 
-    /// The present one.
+    /// The present interval.
     pub fn get(self) -> Duration {
         self.now
     }
 
-    /// Half or double of it next time, if more than half of those with any miss were saturated, or hardly any.
+    /// Halves or doubles it for next time, if more than half of those with any miss were saturated, or hardly any.
     pub fn adapt(&mut self, saturated: usize, missing: usize) {
         if saturated * 2 > missing {
             self.now = (self.now / 2).max(self.least);
@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn intervals_follow_what_is_saturated() {
         let millis = Duration::from_millis;
-        let mut interval = Interval::new(millis(4), millis(1), millis(10));
+        let mut interval = SamplingInterval::new(millis(4), millis(1), millis(10));
         interval.adapt(6, 10);
         assert_eq!(interval.get(), millis(2));
         interval.adapt(3, 10);

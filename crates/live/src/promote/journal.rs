@@ -1,121 +1,121 @@
-//! What is told of a run: decisions and standings while it goes on, a summary at the end.
+//! The reports of a run: decisions and status while it goes on, a summary at the end.
 
-use super::policy::Policy;
-use super::sampler::{Unable, Way};
+use super::policy::PromotionPolicy;
+use super::sampler::{SamplerKind, UnusableSampler};
 
-/// Who is told what happens, while it happens.
+/// Receives reports during a run.
 pub trait Watcher {
-    /// Something was decided.
+    /// A decision was made.
     fn decided(&mut self, decision: &Decision);
     /// Some time passed.
-    fn passed(&mut self, standing: &Standing<'_>);
+    fn passed(&mut self, standing: &PromotionStatus<'_>);
 }
 
-/// What was decided of a part.
+/// A decision about a region.
 #[derive(Clone, Debug)]
 pub struct Decision {
-    /// Since the beginning.
+    /// Seconds since the beginning.
     pub seconds: f64,
     /// The process's processor time by then, since the beginning.
     pub processor_seconds: f64,
-    /// The part's address.
+    /// The region's address.
     pub start: u64,
-    /// What.
-    pub what: What,
-    /// Its charges by then; none where it was split.
+    /// The decision.
+    pub what: DecisionKind,
+    /// Its charges by then; none for a split.
     pub charges: Option<f64>,
-    /// Pages that it had.
+    /// Its resident pages.
     pub resident_pages: u32,
     /// Bytes that became resident.
     pub added_bytes: u64,
 }
 
-/// What may be decided.
+/// Kinds of decisions.
 #[derive(Clone, Debug, PartialEq)]
-pub enum What {
-    /// It is on a huge page now.
+pub enum DecisionKind {
+    /// The region is on a huge page now.
     Promoted {
-        /// Processor time that it took.
+        /// Processor time of the promotion.
         nanoseconds: f64,
     },
-    /// It would have been promoted.
+    /// A dry run would have promoted it.
     WouldPromote,
-    /// It could not be promoted.
+    /// The promotion failed.
     Failed {
         /// Why.
         reason: String,
         /// Whether it will be tried again.
         again: bool,
     },
-    /// It was promoted before, and is on small pages again, or has none.
+    /// The region was promoted before, and now is on small pages or gone.
     Split,
 }
 
-/// Processor times since the beginning, in seconds, and the time that passed.
+/// Seconds since the beginning: elapsed and processor times.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Times {
-    /// What passed.
+    /// Elapsed time.
     pub wall: f64,
     /// The process's.
     pub target: f64,
-    /// Ours, promotions left out.
+    /// Ours, without promotions.
     pub own: f64,
-    /// That of promotions.
+    /// Of promotions.
     pub promotions: f64,
-    /// That of the kernel's threads which sample for us.
+    /// Of kernel threads that sample for us.
     pub kernel: f64,
 }
 
 impl Times {
-    /// What sampling takes of the process's time.
+    /// Sampling's share of the process's time.
     pub fn sampling_share(&self) -> f64 {
         if self.target > 0.0 { (self.own + self.kernel) / self.target } else { 0.0 }
     }
 
-    /// The same with promotions.
+    /// The same including promotions.
     pub fn share(&self) -> f64 {
         if self.target > 0.0 { (self.own + self.kernel + self.promotions) / self.target } else { 0.0 }
     }
 }
 
-/// How it stands.
+/// The state of a run.
 #[derive(Clone, Copy, Debug)]
-pub struct Standing<'a> {
-    /// Parts, charges, promotions.
-    pub policy: &'a Policy,
+pub struct PromotionStatus<'a> {
+    /// Regions, charges, promotions.
+    pub policy: &'a PromotionPolicy,
     /// Times.
     pub times: Times,
     /// Rounds so far.
     pub rounds: u64,
-    /// By what is sampled.
-    pub way: Way,
+    /// The sampler in use.
+    pub way: SamplerKind,
 }
 
-/// Why it is over.
+/// Why a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
     /// The process ended.
     Process,
-    /// Someone asked for it.
+    /// Someone asked to stop.
     Interrupted,
     /// The time was over.
     Time,
-    /// No way to sample was left; what was found before is told.
+    /// No sampler was left; earlier findings are in the summary.
     Unsampled,
 }
 
-/// All of it.
+/// The summary of a run.
 #[derive(Debug)]
-pub struct Summary {
+pub struct PromotionSummary {
     /// The program that the process ran.
     pub program: String,
-    /// By what was sampled.
-    pub way: Way,
-    /// Better ways that could not be used.
-    pub unable: Vec<Unable>,
-    /// What the sampler had to leave out.
+    /// The last sampler in use.
+    pub way: SamplerKind,
+    /// Better samplers that did not work.
+    pub unable: Vec<UnusableSampler>,
+    /// What the sampler skipped.
     pub notes: Vec<String>,
-    /// Why it is over.
+    /// Why it ended.
     pub ended: Ended,
     /// Times.
     pub times: Times,
@@ -123,6 +123,6 @@ pub struct Summary {
     pub rounds: u64,
     /// Promotions that failed.
     pub failures: u64,
-    /// Parts, as they were last.
-    pub policy: Policy,
+    /// Regions at the end.
+    pub policy: PromotionPolicy,
 }

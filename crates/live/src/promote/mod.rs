@@ -1,10 +1,10 @@
-//! Huge pages for a process that runs, as its TLB misses pay for them: Romer's APPROX-ONLINE (1998, section 3.4.3) on
+//! Huge pages for a running process where its TLB misses pay for them: Romer's APPROX-ONLINE (1998, section 3.4.3) on
 //! live feedback.
 //!
-//! Which parts of its memory (2 MiB, aligned) a process misses the TLB for is sampled (`sampler`, one file for each
-//! way: `pmu`, `damon`, `referenced`); parts are charged, and chosen when their misses have cost a share of what a
-//! promotion costs (`policy`); those are collapsed from outside. The process is not stopped, and nothing is put into
-//! it. Rounds are as far apart as our own processor time asks (`pace`).
+//! A sampler finds the regions (2 MiB, aligned) for which the process misses the TLB (`sampler`; one file for each
+//! kind: `pmu`, `damon`, `referenced_bits`). Regions are charged, and chosen once their misses have cost a share of a
+//! promotion (`policy`); those are collapsed from outside. The process is not stopped or changed. The pause between
+//! rounds limits our processor time (`pace`).
 
 mod choice;
 mod damon;
@@ -20,11 +20,11 @@ mod run;
 mod sampler;
 mod survey;
 
-pub use journal::{Decision, Ended, Standing, Summary, Times, Watcher, What};
-pub use policy::Prices;
+pub use journal::{Decision, DecisionKind, Ended, PromotionStatus, PromotionSummary, Times, Watcher};
+pub use policy::PromotionCosts;
 pub use run::{Options, run};
-pub use sampler::{SampleError, Unable, Way};
-pub use survey::{Forbids, Grown, Survey, survey};
+pub use sampler::{SampleError, SamplerKind, UnusableSampler};
+pub use survey::{GrownBlocks, HugePageBan, Survey, survey};
 
 use crate::pagemap::{self, PagemapError};
 use crate::pages::{OldKernel, check_kernel};
@@ -33,14 +33,14 @@ use crate::tracing::sys::{self, Pid};
 use rustix::io::Errno;
 use std::io;
 
-/// Why nothing, or nothing more, could be promoted.
+/// Why promotion failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PromoteError {
     /// The process cannot be read, or is not there.
     #[error(transparent)]
     Process(#[from] PagemapError),
-    /// No right.
+    /// Not permitted.
     #[error("this user may not bring memory of process {pid} onto huge pages: {error}")]
     Forbidden {
         /// The process.
@@ -48,21 +48,21 @@ pub enum PromoteError {
         /// The reason.
         error: io::Error,
     },
-    /// Too old.
+    /// The kernel is too old.
     #[error(transparent)]
     Kernel(#[from] OldKernel),
-    /// Nothing to sample with.
+    /// No sampler works.
     #[error("the misses of process {pid} cannot be sampled here:{}", listed(unable))]
     NoSampler {
         /// The process.
         pid: Pid,
-        /// Each way that was tried, with the reason.
-        unable: Vec<Unable>,
+        /// Each sampler with the reason.
+        unable: Vec<UnusableSampler>,
     },
-    /// It failed in the middle.
+    /// Sampling failed.
     #[error(transparent)]
     Sample(#[from] SampleError),
-    /// The rest.
+    /// Anything else.
     #[error("following process {pid}: {error}")]
     Io {
         /// The process.
@@ -72,12 +72,12 @@ pub enum PromoteError {
     },
 }
 
-fn listed(unable: &[Unable]) -> String {
+fn listed(unable: &[UnusableSampler]) -> String {
     unable.iter().map(|unable| format!("\n  {unable}")).collect()
 }
 
 impl PromoteError {
-    /// What would make it possible.
+    /// How to enable it.
     pub fn enable(&self) -> String {
         match self {
             PromoteError::Process(error) => error.enable().to_owned(),
@@ -97,32 +97,35 @@ impl PromoteError {
     }
 }
 
-/// Processor time that a process has used, in seconds.
+/// A process's processor time, in seconds.
 ///
 /// # Errors
-/// `ESRCH` if it is gone, which the clock tells as another error.
+/// `ESRCH` if it is gone; its clock reports another error.
 fn processor_seconds(pid: Pid) -> io::Result<f64> {
     sys::processor_seconds(pid).map_err(|_| Errno::SRCH.into())
 }
 
-/// What this host can sample by, without a process.
+/// The samplers of this host, without a process.
 #[derive(Debug)]
 pub struct Host {
-    /// The ways that can be used, best first.
-    pub able: Vec<Way>,
-    /// Those that cannot.
-    pub unable: Vec<Unable>,
+    /// Those that work, best first.
+    pub able: Vec<SamplerKind>,
+    /// Those that do not.
+    pub unable: Vec<UnusableSampler>,
 }
 
-/// What this host and user can sample by; whether they may promote too says [`crate::pages::check_host`]. Takes nothing
-/// and changes nothing.
+/// The samplers that work for this host and user; [`crate::pages::check_host`] tells whether they may promote too.
+/// Takes and changes nothing.
 ///
 /// # Errors
 /// If the kernel is too old.
 pub fn check_host() -> Result<Host, PromoteError> {
     check_kernel()?;
-    let checks =
-        [(Way::Pmu, pmu::check()), (Way::Damon, damon::check()), (Way::Referenced, referenced_bits::check())];
+    let checks = [
+        (SamplerKind::Pmu, pmu::check()),
+        (SamplerKind::Damon, damon::check()),
+        (SamplerKind::Referenced, referenced_bits::check()),
+    ];
     let mut host = Host { able: Vec::new(), unable: Vec::new() };
     for (way, outcome) in checks {
         match outcome {
@@ -133,7 +136,7 @@ pub fn check_host() -> Result<Host, PromoteError> {
     Ok(host)
 }
 
-/// Memory without a file that a process has, in bytes, as `/proc/PID/status` tells it: what could be promoted, about.
+/// A process's anonymous memory in bytes, from `/proc/PID/status`: roughly what could be promoted.
 ///
 /// # Errors
 /// If there is no such process, or it has no memory.

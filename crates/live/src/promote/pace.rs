@@ -1,34 +1,34 @@
-//! How often we sample: so that our processor time stays below a share of the process's. Romer's THROTTLE (1998,
-//! section 6.5) does the same with bookkeeping: what it spent has to become small beside what the program did.
+//! Limits how often to sample, so that our processor time stays below a share of the process's. Romer's THROTTLE (1998,
+//! section 6.5) limits bookkeeping the same way.
 
 use std::time::Duration;
 
-/// A process that was met is taken to run on for as long as it ran, up to this, in seconds of processor time: so that
-/// the first rounds need not wait.
+/// A process is assumed to run on for as long as it has run, up to this many seconds of processor time, so that the
+/// first rounds need not wait.
 const CREDIT_SECONDS_MAX: f64 = 5.0;
 /// Between rounds while there are misses.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Between rounds when there have been none for long.
+/// Between rounds after a long time without misses.
 const PAUSE_MAX: Duration = Duration::from_secs(4);
 
-/// The times of rounds.
+/// When rounds may start.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
     share: f64,
     credit: f64,
     pause: Duration,
-    /// What the last round took.
+    /// Processor time of the last round.
     last: f64,
 }
 
 impl Pace {
-    /// For at most `share` of a process's processor time, of which it had `past` seconds.
+    /// For at most `share` of the processor time of a process, which has used `past` seconds already.
     pub fn new(share: f64, past: f64) -> Pace {
         Pace { share, credit: past.min(CREDIT_SECONDS_MAX) * share, pause: PAUSE, last: 0.0 }
     }
 
-    /// Seconds of processor time that the process has to use yet before another round like the last is within the
-    /// share, if we have used `own` seconds and the process `target`; 0 if it is.
+    /// Seconds of processor time that the process must still use before another round like the last stays within the
+    /// share; 0 if it may start. We have used `own` seconds, the process `target`.
     pub fn lack(&self, own: f64, target: f64) -> f64 {
         ((own + self.last - self.credit) / self.share - target).max(0.0)
     }
@@ -38,7 +38,7 @@ impl Pace {
         self.pause
     }
 
-    /// A round took so many seconds of processor time. `quiet` if nothing missed, and all parts have had their turn.
+    /// A round took this many seconds of processor time. `quiet`: nothing missed, and all regions have had their turn.
     pub fn ended(&mut self, seconds: f64, quiet: bool) {
         self.last = seconds;
         self.pause = if quiet { (self.pause * 2).min(PAUSE_MAX) } else { PAUSE };

@@ -1,29 +1,29 @@
-//! Which parts of a process could be on huge pages: 2 MiB of private, writable memory without a file.
+//! The regions of a process that could be on huge pages: 2 MiB of private, writable memory without a file.
 
-use super::policy::{PART_PAGES, View};
-use crate::pagemap::scan::{Region, Scanner};
+use super::policy::{PART_PAGES, RegionView};
+use crate::pagemap::scan::{PageSpan, Scanner};
 use crate::pages::HUGE_BYTES;
 use crate::tracing::maps::Mapping;
 use std::fs::File;
 use std::io;
 
-/// Whether parts of a mapping are looked at: the heap and anonymous memory, not stacks and what the kernel maps.
+/// Whether a mapping's regions are candidates: heap and anonymous memory, but not stacks or kernel mappings.
 pub fn is_candidate(mapping: &Mapping) -> bool {
     let plain = mapping.name.is_empty() || mapping.name == "[heap]" || mapping.name.starts_with("[anon:");
     plain && mapping.inode == 0 && !mapping.shared && mapping.is_writable()
 }
 
-/// The parts of a mapping, as its first address and behind its last; none if no block lies whole in it.
+/// The first address of a mapping's whole regions, and the first one after; none without a whole region.
 pub fn blocks(mapping: &Mapping) -> Option<(u64, u64)> {
     let (from, to) = (mapping.start.next_multiple_of(HUGE_BYTES), mapping.end / HUGE_BYTES * HUGE_BYTES);
     (from < to).then_some((from, to))
 }
 
-/// All parts of `mappings` that have any page, by address.
+/// All regions of `mappings` with any page, by address.
 ///
 /// # Errors
 /// If the process has ended, or the kernel has no `PAGEMAP_SCAN`.
-pub fn views(pagemap: &File, mappings: &[Mapping]) -> io::Result<Vec<View>> {
+pub fn views(pagemap: &File, mappings: &[Mapping]) -> io::Result<Vec<RegionView>> {
     let mut scanner = Scanner::new();
     let mut views = Vec::new();
     for (from, to) in mappings.iter().filter(|mapping| is_candidate(mapping)).filter_map(blocks) {
@@ -37,14 +37,14 @@ pub fn views(pagemap: &File, mappings: &[Mapping]) -> io::Result<Vec<View>> {
     Ok(views)
 }
 
-/// Counts a region's pages for the parts that they lie in. Regions come in order.
-fn add(region: &Region, views: &mut Vec<View>) {
+/// Adds a run of pages to the regions that it overlaps. Runs come in order.
+fn add(region: &PageSpan, views: &mut Vec<RegionView>) {
     let mut at = region.start;
     while at < region.end {
         let start = at / HUGE_BYTES * HUGE_BYTES;
         let end = region.end.min(start + HUGE_BYTES);
         if views.last().is_none_or(|last| last.start != start) {
-            views.push(View { start, resident_pages: 0, huge: false });
+            views.push(RegionView { start, resident_pages: 0, huge: false });
         }
         if let Some(view) = views.last_mut() {
             view.resident_pages += ((end - at) / 4096) as u32;

@@ -1,15 +1,15 @@
-//! Samples by the processor: every so many loads and stores that missed the last level of TLBs, with their addresses
-//! (Intel: `MEM_INST_RETIRED.STLB_MISS_LOADS` and `_STORES`, precise; events 0xd0 with masks 0x11 and 0x12, which
-//! have the same numbers under the names `MEM_UOPS_RETIRED` and `DTLB_MISS` on older and small cores).
+//! Samples by the processor: one in so many loads and stores that missed the last TLB level, with addresses (Intel:
+//! `MEM_INST_RETIRED.STLB_MISS_LOADS` and `_STORES`, precise; event 0xd0 with masks 0x11 and 0x12, which older and
+//! small cores have under the names `MEM_UOPS_RETIRED` and `DTLB_MISS`).
 //!
-//! AMD's IBS samples operations, not misses: most samples would say nothing, and are not worth their price at one in a
-//! hundred; it is not supported.
+//! AMD's IBS samples operations, not misses: most samples would say nothing and are not worth their price for one
+//! useful one in a hundred; it is not supported.
 
 mod ring;
 
-use super::policy::{Found, Seen, View};
+use super::policy::{MissedPages, RegionMisses, RegionView};
 use super::processor_seconds;
-use super::sampler::{SampleError, Sampler, Target, Unable, Way};
+use super::sampler::{SampleError, Sampler, SamplerKind, Target, UnusableSampler};
 use crate::pages::HUGE_BYTES;
 use crate::perf;
 use crate::tracing::sys::Pid;
@@ -18,18 +18,18 @@ use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io;
 
-/// Type of events by their numbers.
+/// Raw event type.
 const RAW: u32 = 4;
 const LOADS: u64 = 0x11d0;
 const STORES: u64 = 0x12d0;
-/// One sample for so many misses; a prime, so that no loop keeps step with it.
+/// Misses per sample; a prime, so that no loop keeps step with it.
 const PERIOD: u64 = 10_007;
-/// Samples have an address.
+/// Samples carry an address.
 const ADDRESS: u64 = 1 << 3;
 /// Precise (2).
 const FLAGS: u64 = perf::USER_ONLY | 2 << 15;
 
-/// An event of a thread, with its ring.
+/// A thread's event, with its ring.
 #[derive(Debug)]
 struct Event {
     ring: Ring,
@@ -37,11 +37,11 @@ struct Event {
     _file: File,
 }
 
-/// The way itself.
+/// The sampler.
 #[derive(Debug)]
 pub struct Pmu {
     threads: HashMap<Pid, Vec<Event>>,
-    /// Processor time of the process when the rings were emptied last.
+    /// The process's processor time when the rings were last drained.
     until: f64,
     lost: u64,
 }
@@ -50,15 +50,15 @@ pub struct Pmu {
 ///
 /// # Errors
 /// Why not.
-pub fn check() -> Result<(), Unable> {
+pub fn check() -> Result<(), UnusableSampler> {
     open(std::process::id() as Pid).map(drop)
 }
 
-fn open(thread: Pid) -> Result<Vec<Event>, Unable> {
+fn open(thread: Pid) -> Result<Vec<Event>, UnusableSampler> {
     let cpus = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     if !cpus.contains("GenuineIntel") {
-        return Err(Unable::new(
-            Way::Pmu,
+        return Err(UnusableSampler::new(
+            SamplerKind::Pmu,
             "precise samples of TLB misses are supported on Intel's processors only",
             "another way to sample: --sampler",
         ));
@@ -66,21 +66,25 @@ fn open(thread: Pid) -> Result<Vec<Event>, Unable> {
     events(thread).map_err(unable)
 }
 
-fn unable(error: io::Error) -> Unable {
+fn unable(error: io::Error) -> UnusableSampler {
     let paranoid = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap_or_default();
     match error.raw_os_error() {
-        Some(1 | 13) => Unable::new(
-            Way::Pmu,
+        Some(1 | 13) => UnusableSampler::new(
+            SamplerKind::Pmu,
             format!("samples are not permitted (kernel.perf_event_paranoid is {})", paranoid.trim()),
             "be root, have the capability CAP_PERFMON, or sysctl kernel.perf_event_paranoid=2",
         ),
         // ENOENT, ENODEV, EINVAL, EOPNOTSUPP.
-        Some(2 | 19 | 22 | 95) => Unable::new(
-            Way::Pmu,
+        Some(2 | 19 | 22 | 95) => UnusableSampler::new(
+            SamplerKind::Pmu,
             "this processor, or its hypervisor, offers no precise samples of TLB misses",
             "a host with them: hardware, or a virtual machine that is given the performance counters",
         ),
-        _ => Unable::new(Way::Pmu, format!("perf_event_open: {error}"), "another way to sample: --sampler"),
+        _ => UnusableSampler::new(
+            SamplerKind::Pmu,
+            format!("perf_event_open: {error}"),
+            "another way to sample: --sampler",
+        ),
     }
 }
 
@@ -95,11 +99,11 @@ fn event(thread: Pid, config: u64) -> io::Result<Event> {
 }
 
 impl Pmu {
-    /// Begins to sample all threads of a process.
+    /// Starts sampling all threads of a process.
     ///
     /// # Errors
     /// If processor, kernel or user cannot.
-    pub fn open(pid: Pid) -> Result<Pmu, Unable> {
+    pub fn open(pid: Pid) -> Result<Pmu, UnusableSampler> {
         let threads = HashMap::from([(pid, open(pid)?)]);
         let until = processor_seconds(pid).map_err(unable)?;
         let mut pmu = Pmu { threads, until, lost: 0 };
@@ -107,7 +111,7 @@ impl Pmu {
         Ok(pmu)
     }
 
-    /// Samples new threads too, and forgets those that ended.
+    /// Adds new threads and drops ended ones.
     fn follow_threads(&mut self, pid: Pid) -> io::Result<()> {
         let mut before = std::mem::take(&mut self.threads);
         for entry in fs::read_dir(format!("/proc/{pid}/task"))? {
@@ -117,7 +121,7 @@ impl Pmu {
             let events = match before.remove(&thread) {
                 Some(events) => events,
                 None => match events(thread) {
-                    // It has ended meanwhile.
+                    // It ended meanwhile.
                     Err(error) if error.raw_os_error() == Some(3) => continue,
                     other => other?,
                 },
@@ -129,16 +133,16 @@ impl Pmu {
 }
 
 impl Sampler for Pmu {
-    fn way(&self) -> Way {
-        Way::Pmu
+    fn way(&self) -> SamplerKind {
+        SamplerKind::Pmu
     }
 
     fn parts_at_once(&self) -> usize {
         usize::MAX
     }
 
-    fn sample(&mut self, target: Target<'_>, parts: &[View]) -> Result<Vec<Found>, SampleError> {
-        let of_process = |error| SampleError::of_process(Way::Pmu, error);
+    fn sample(&mut self, target: Target<'_>, parts: &[RegionView]) -> Result<Vec<RegionMisses>, SampleError> {
+        let of_process = |error| SampleError::of_process(SamplerKind::Pmu, error);
         let mut contents = Contents::default();
         for event in self.threads.values_mut().flatten() {
             event.ring.drain(&mut contents);
@@ -151,7 +155,7 @@ impl Sampler for Pmu {
     }
 
     fn kernel_seconds(&self) -> f64 {
-        // Interrupts are counted as the process's own time.
+        // Interrupts count as the process's own time.
         0.0
     }
 
@@ -161,21 +165,26 @@ impl Sampler for Pmu {
     }
 }
 
-/// Samples by part, if the process had `ran` seconds of processor time meanwhile. What was lost is taken to have been
-/// spread as what was not.
-fn counted(parts: &[View], contents: &Contents, ran: f64) -> Vec<Found> {
+/// Samples by region, if the process ran `ran` seconds of processor time meanwhile. Lost samples are assumed to be
+/// distributed like the others.
+fn counted(parts: &[RegionView], contents: &Contents, ran: f64) -> Vec<RegionMisses> {
     let mut by_part: HashMap<u64, Vec<u64>> = HashMap::new();
     for &address in &contents.addresses {
         by_part.entry(address / HUGE_BYTES * HUGE_BYTES).or_default().push(address / 4096 * 4096);
     }
     let kept = contents.addresses.len() as f64;
     let each = PERIOD as f64 * (kept + contents.lost as f64) / kept.max(1.0) / ran;
-    let of_part = |part: &View| {
+    let of_part = |part: &RegionView| {
         let mut pages = by_part.remove(&part.start).unwrap_or_default();
         let misses_per_second = pages.len() as f64 * each;
         pages.sort_unstable();
         pages.dedup();
-        Found { start: part.start, misses_per_second, seen: Seen::Pages(pages), saturated: false }
+        RegionMisses {
+            start: part.start,
+            misses_per_second,
+            seen: MissedPages::Pages(pages),
+            saturated: false,
+        }
     };
     if ran > 0.0 { parts.iter().map(of_part).collect() } else { Vec::new() }
 }
@@ -186,13 +195,16 @@ mod tests {
 
     #[test]
     fn samples_are_counted_by_part() {
-        let view = |number: u64| View { start: number * HUGE_BYTES, resident_pages: 512, huge: false };
+        let view = |number: u64| RegionView { start: number * HUGE_BYTES, resident_pages: 512, huge: false };
         let part = 7 * HUGE_BYTES;
         let contents = Contents { addresses: vec![part + 5, part + 4097, part + 4098, 1 << 40], lost: 4 };
         let found = counted(&[view(7), view(8)], &contents, 0.5);
-        assert_eq!(found[0].seen, Seen::Pages(vec![part, part + 4096]));
+        assert_eq!(found[0].seen, MissedPages::Pages(vec![part, part + 4096]));
         assert_eq!(found[0].misses_per_second, 3.0 * 10_007.0 * 2.0 / 0.5);
-        assert_eq!((found[1].misses_per_second, found[1].seen.clone()), (0.0, Seen::Pages(Vec::new())));
+        assert_eq!(
+            (found[1].misses_per_second, found[1].seen.clone()),
+            (0.0, MissedPages::Pages(Vec::new()))
+        );
         assert_eq!(counted(&[view(7)], &contents, 0.0), []);
     }
 

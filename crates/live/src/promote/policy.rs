@@ -1,11 +1,10 @@
-//! When a part of a process's memory is brought onto a huge page: APPROX-ONLINE for one size, on misses that were
-//! sampled while the process ran (Romer 1998, sections 3.3.3 and 3.4.3). No clock, no kernel, no files: times and
-//! findings come in, decisions go out.
+//! Decides when to promote a region: APPROX-ONLINE for one size, on misses sampled while the process runs (Romer 1998,
+//! sections 3.3.3 and 3.4.3). No clock, no kernel, no files: times and findings come in, decisions go out.
 //!
-//! A part is charged with the misses that a huge page would have prevented, and is due when they have cost a share of
-//! what its promotion costs. In the source a miss is charged if a neighbour of its page was in the TLB. What a real TLB
-//! holds cannot be seen, so that is estimated: of `entries` entries each part holds its share of all misses, and the
-//! chance that it holds at least one is `1 - exp(-entries * share)`.
+//! A region is charged with the misses that a huge page would have prevented, and is due when they have cost a share of
+//! its promotion. In the source a miss is charged if a neighbour of its page was in the TLB. A real TLB's contents
+//! cannot be seen, so they are estimated: each region holds its share of the `entries` entries, in proportion to its
+//! misses, and the chance that it holds at least one is `1 - exp(-entries * share)`.
 
 #[cfg(test)]
 mod tests;
@@ -13,109 +12,109 @@ mod tests;
 use crate::pages::HUGE_BYTES;
 use std::collections::BTreeMap;
 
-/// Base pages of a part.
+/// Base pages of a region.
 pub const PART_PAGES: u32 = (HUGE_BYTES / 4096) as u32;
-/// A part with fewer resident pages is left alone: half of it, as in the source's ASAP-4-64.
+/// A region with fewer resident pages is left alone: half of it, as in the source's ASAP-4-64.
 pub const PAGES_LEAST: u32 = PART_PAGES / 2;
-/// The share of break-even that is asked, as in the source.
+/// The share of break-even, as in the source.
 pub const FACTOR: f64 = 0.125;
-/// So often a part is promoted at most: one that is split each time only costs copies, as those that oscillate in
-/// section 6.6.1.
+/// Most promotions of a region: one that is split each time only costs copies, like those that oscillate in section
+/// 6.6.1.
 pub const PROMOTIONS_MAX: u32 = 3;
-/// So often a promotion of a part may fail for reasons that may pass.
+/// Most failures of a region's promotion for reasons that may pass.
 pub const FAILURES_MAX: u32 = 3;
 
-/// What misses and promotions cost on this host.
+/// The costs of misses and promotions on this host.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Prices {
-    /// Nanoseconds that a walk takes longer for a small page than for a huge one, where as many as the host can have
-    /// are on their way at once: what decides, as it is the least.
+pub struct PromotionCosts {
+    /// Nanoseconds by which a walk for a small page exceeds one for a huge page, with as many walks in flight as the
+    /// host can have. The policy decides by this, the lowest price.
     pub walk: f64,
-    /// The same where each walk waits for the one before.
+    /// The same if each walk waits for the one before.
     pub walk_alone: f64,
-    /// Nanoseconds of processor time for bringing a part onto a huge page.
+    /// Nanoseconds of processor time to promote a region.
     pub collapse: f64,
-    /// Between what a walk may take: the two prices themselves, and beyond them where one was not measured.
+    /// Bounds of a walk's price: the two prices, or wider if one was not measured.
     pub bounds: [f64; 2],
 }
 
-/// What a policy keeps to.
+/// The limits of a policy.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Limits {
-    /// The share of break-even that is asked: [`FACTOR`], if nothing speaks for another.
+pub struct PolicyLimits {
+    /// The share of break-even: normally [`FACTOR`].
     pub factor: f64,
-    /// Bytes that promotions may make resident and were not.
+    /// Bytes that promotions may newly make resident.
     pub budget_bytes: u64,
-    /// Entries for base pages of the TLB's last level.
+    /// Entries for base pages in the TLB's last level.
     pub entries: u32,
 }
 
-/// A part as the page map shows it.
+/// A region in the page map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct View {
+pub struct RegionView {
     /// Its address, a multiple of 2 MiB.
     pub start: u64,
-    /// Base pages that it has.
+    /// Its resident base pages.
     pub resident_pages: u32,
     /// Whether a huge page maps it.
     pub huge: bool,
 }
 
-/// What sampling found of a part.
+/// Sampled misses of a region.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Found {
-    /// The part.
+pub struct RegionMisses {
+    /// The region's address.
     pub start: u64,
-    /// Misses in a second of the process's processor time, by all its pages: at least so many.
+    /// At least this many misses per second of processor time, over all its pages.
     pub misses_per_second: f64,
-    /// Which pages were seen to miss.
-    pub seen: Seen,
-    /// Whether more could not have been seen.
+    /// The pages seen to miss.
+    pub seen: MissedPages,
+    /// Whether sampling saturated.
     pub saturated: bool,
 }
 
-/// Pages that were seen to miss. A part is promoted only if there were two: a single page needs its entry in any case.
+/// Pages seen to miss. A region is promoted only with two or more: a single page needs its TLB entry in any case.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Seen {
+pub enum MissedPages {
     /// These addresses.
     Pages(Vec<u64>),
-    /// More than one, whichever they were.
+    /// More than one, unknown which.
     Several,
 }
 
-/// What became of a part.
+/// The state of a region.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// It is sampled.
     Watched,
-    /// It was on a huge page when it was first seen.
+    /// On a huge page when first seen.
     HugeBefore,
-    /// It was promoted here.
+    /// Promoted by us.
     Promoted,
-    /// It would have been promoted.
+    /// A dry run would have promoted it.
     WouldPromote,
-    /// It is no longer tried.
+    /// No longer tried, and why.
     Left(String),
 }
 
-/// All that is known of a part.
+/// A region's history.
 #[derive(Clone, Debug)]
-pub struct Part {
-    /// As it was seen last.
-    pub view: View,
-    /// Misses, estimated, that a huge page would have prevented, since it was last on one.
+pub struct RegionState {
+    /// As last seen.
+    pub view: RegionView,
+    /// Estimated misses that a huge page would have prevented since it was last on one.
     pub charges: f64,
-    /// Misses in a second of processor time, when it was sampled last; none before.
+    /// Misses per second of processor time at the last sample; none before.
     pub misses_per_second: Option<f64>,
-    /// Whether that is all that could have been seen.
+    /// Whether that sample saturated.
     pub saturated: bool,
-    /// What became of it.
+    /// Its state.
     pub fate: Fate,
-    /// How often it was promoted.
+    /// Its promotions.
     pub promotions: u32,
-    /// Misses, modelled, that it would have had since: as many as when it was sampled last.
+    /// Modelled misses avoided since its promotion, at the last sampled rate.
     pub saved: f64,
-    /// Why the last promotion of it failed.
+    /// Why its last promotion failed.
     pub last_failure: Option<String>,
     failures: u32,
     charged_until: f64,
@@ -124,40 +123,40 @@ pub struct Part {
     several: bool,
 }
 
-/// A part that is to be promoted now.
+/// A region to promote now.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Due {
-    /// Which.
+pub struct DuePromotion {
+    /// Its address.
     pub start: u64,
     /// Its charges.
     pub charges: f64,
-    /// Its pages.
+    /// Its resident pages.
     pub resident_pages: u32,
     /// Bytes that become resident.
     pub added_bytes: u64,
 }
 
-/// The parts of a process, and what is decided of them. Times are seconds of the process's processor time.
+/// The regions of a process, and the decisions about them. Times are seconds of the process's processor time.
 #[derive(Clone, Debug)]
-pub struct Policy {
-    /// What it decides by. A collapse's price follows those that were made.
-    pub prices: Prices,
-    limits: Limits,
-    parts: BTreeMap<u64, Part>,
-    /// Misses that parts would have had which are gone.
+pub struct PromotionPolicy {
+    /// The prices. A collapse's price follows the measured ones.
+    pub prices: PromotionCosts,
+    limits: PolicyLimits,
+    parts: BTreeMap<u64, RegionState>,
+    /// Avoided misses of regions that are gone.
     saved_before: f64,
-    /// Bytes that became resident by promotions.
+    /// Bytes that promotions made resident.
     pub added_bytes: u64,
     /// Promotions.
     pub promotions: u64,
-    /// Promoted parts that were found on small pages again, or partly gone.
+    /// Promoted regions found on small pages again, or partly gone.
     pub splits: u64,
 }
 
-impl Policy {
-    /// Knows no part.
-    pub fn new(prices: Prices, limits: Limits) -> Policy {
-        Policy {
+impl PromotionPolicy {
+    /// A policy without regions.
+    pub fn new(prices: PromotionCosts, limits: PolicyLimits) -> PromotionPolicy {
+        PromotionPolicy {
             prices,
             limits,
             parts: BTreeMap::new(),
@@ -168,23 +167,23 @@ impl Policy {
         }
     }
 
-    /// All parts, by address.
-    pub fn parts(&self) -> impl Iterator<Item = &Part> {
+    /// All regions, by address.
+    pub fn parts(&self) -> impl Iterator<Item = &RegionState> {
         self.parts.values()
     }
 
-    /// Parts that are to be sampled, by address.
-    pub fn watched(&self) -> impl Iterator<Item = &Part> {
+    /// Regions to sample, by address.
+    pub fn watched(&self) -> impl Iterator<Item = &RegionState> {
         self.parts().filter(|part| part.fate == Fate::Watched && part.view.resident_pages >= PAGES_LEAST)
     }
 
-    /// Takes in how the memory looks; returns promoted parts that are on small pages again.
-    pub fn look(&mut self, now: f64, views: &[View]) -> Vec<u64> {
+    /// Updates the regions from the page map; returns promoted regions that are on small pages again.
+    pub fn update(&mut self, now: f64, views: &[RegionView]) -> Vec<u64> {
         let mut before = std::mem::take(&mut self.parts);
         let mut split = Vec::new();
         for &view in views {
-            let mut part = before.remove(&view.start).unwrap_or_else(|| Part::new(view, now));
-            if part.look(now, view) {
+            let mut part = before.remove(&view.start).unwrap_or_else(|| RegionState::new(view, now));
+            if part.update(now, view) {
                 split.push(view.start);
             }
             self.parts.insert(view.start, part);
@@ -194,8 +193,8 @@ impl Policy {
         split
     }
 
-    /// Charges parts with what was found; the findings stand for all time since the same parts' last.
-    pub fn charge(&mut self, now: f64, found: &[Found]) {
+    /// Charges regions with sampled misses, which stand for the whole time since a region's last sample.
+    pub fn charge(&mut self, now: f64, found: &[RegionMisses]) {
         for found in found {
             if let Some(part) = self.parts.get_mut(&found.start) {
                 part.take(found);
@@ -212,7 +211,7 @@ impl Policy {
         }
     }
 
-    /// Misses in a second of processor time by all watched parts, as those show that were sampled.
+    /// Misses per second of processor time over all watched regions, at their last samples.
     pub fn misses_per_second(&self) -> f64 {
         let rates: Vec<f64> = self.watched().filter_map(|part| part.misses_per_second).collect();
         if rates.is_empty() {
@@ -221,16 +220,15 @@ impl Policy {
         rates.iter().sum::<f64>() / rates.len() as f64 * self.watched().count() as f64
     }
 
-    /// Charges for which a part is promoted that was promoted `promotions` times before: each time it is split, the
-    /// next costs twice as much.
+    /// Charges at which a region is promoted after `promotions` promotions: each split doubles the price of the next.
     pub fn threshold(&self, promotions: u32) -> f64 {
         self.limits.factor * self.prices.collapse / self.prices.walk * f64::from(1 << promotions.min(30))
     }
 
-    /// The part with most charges that has enough of them and fits under the budget.
-    pub fn due(&self) -> Option<Due> {
-        let enough = |part: &&Part| part.several && part.charges >= self.threshold(part.promotions);
-        let due = |part: &Part| Due {
+    /// The due region with most charges that fits the budget.
+    pub fn due(&self) -> Option<DuePromotion> {
+        let enough = |part: &&RegionState| part.several && part.charges >= self.threshold(part.promotions);
+        let due = |part: &RegionState| DuePromotion {
             start: part.view.start,
             charges: part.charges,
             resident_pages: part.view.resident_pages,
@@ -241,17 +239,17 @@ impl Policy {
         all.max_by(|a, b| a.charges.total_cmp(&b.charges))
     }
 
-    /// Parts that have paid for themselves and do not fit under the budget.
+    /// Regions that have paid for themselves but do not fit the budget.
     pub fn over_budget(&self) -> usize {
         let room = self.limits.budget_bytes.saturating_sub(self.added_bytes);
-        let paid = |part: &&Part| part.several && part.charges >= self.threshold(part.promotions);
-        let added = |part: &Part| HUGE_BYTES - u64::from(part.view.resident_pages) * 4096;
+        let paid = |part: &&RegionState| part.several && part.charges >= self.threshold(part.promotions);
+        let added = |part: &RegionState| HUGE_BYTES - u64::from(part.view.resident_pages) * 4096;
         self.watched().filter(paid).filter(|part| added(part) > room).count()
     }
 
-    /// A part was promoted, for so many nanoseconds of processor time.
-    pub fn promoted(&mut self, now: f64, due: Due, nanoseconds: f64) {
-        // What it costs here and now counts more with each.
+    /// A region was promoted in this much processor time.
+    pub fn promoted(&mut self, now: f64, due: DuePromotion, nanoseconds: f64) {
+        // A moving average: recent costs on this host count most.
         self.prices.collapse += (nanoseconds - self.prices.collapse) / 4.0;
         self.added_bytes += due.added_bytes;
         self.promotions += 1;
@@ -263,8 +261,8 @@ impl Policy {
         }
     }
 
-    /// A part would have been promoted.
-    pub fn would_promote(&mut self, now: f64, due: Due) {
+    /// A dry run would have promoted a region.
+    pub fn would_promote(&mut self, now: f64, due: DuePromotion) {
         self.added_bytes += due.added_bytes;
         self.promotions += 1;
         if let Some(part) = self.parts.get_mut(&due.start) {
@@ -272,7 +270,7 @@ impl Policy {
         }
     }
 
-    /// A promotion failed. `may_pass` if it is worth another try; returns whether there will be one.
+    /// A promotion failed. `may_pass`: a retry may work. Returns whether there will be one.
     pub fn failed(&mut self, now: f64, start: u64, reason: String, may_pass: bool) -> bool {
         let Some(part) = self.parts.get_mut(&start) else { return false };
         part.failures += 1;
@@ -283,23 +281,23 @@ impl Policy {
         again
     }
 
-    /// It is over: what is promoted is taken to have stayed so until now.
+    /// The run ends: promoted regions are assumed to have stayed promoted.
     pub fn end(&mut self, now: f64) {
         for part in self.parts.values_mut().filter(|part| part.fate == Fate::Promoted) {
             let view = part.view;
-            part.look(now, view);
+            part.update(now, view);
         }
     }
 
-    /// Misses that promoted parts would have had since, modelled.
+    /// Modelled misses avoided by promotions.
     pub fn saved(&self) -> f64 {
         self.saved_before + self.parts().map(|part| part.saved).sum::<f64>()
     }
 }
 
-impl Part {
-    fn new(view: View, now: f64) -> Part {
-        Part {
+impl RegionState {
+    fn new(view: RegionView, now: f64) -> RegionState {
+        RegionState {
             view,
             charges: 0.0,
             misses_per_second: None,
@@ -316,17 +314,17 @@ impl Part {
         }
     }
 
-    /// Whether it was promoted and is no longer.
-    fn look(&mut self, now: f64, view: View) -> bool {
+    /// Whether it was promoted and no longer is.
+    fn update(&mut self, now: f64, view: RegionView) -> bool {
         self.view = view;
         if view.resident_pages < PAGES_LEAST {
-            // It is not sampled: what is found later says nothing of this time.
+            // It is not sampled: later samples say nothing about this time.
             self.charged_until = now;
         }
         let passed = std::mem::replace(&mut self.seen_until, now);
         let is_split = self.fate == Fate::Promoted && !view.huge;
         match self.fate {
-            // When it was split is not known: what passed since the last look is not counted.
+            // The time of a split is unknown: time since the last look does not count.
             Fate::Promoted if !is_split => {
                 self.saved += self.misses_per_second.unwrap_or(0.0) * (now - passed);
             }
@@ -334,19 +332,19 @@ impl Part {
                 .restart(now, Fate::Left(format!("it was split after each of {PROMOTIONS_MAX} promotions"))),
             Fate::Promoted => self.restart(now, Fate::Watched),
             Fate::HugeBefore if !view.huge => self.restart(now, Fate::Watched),
-            // The kernel was there first.
+            // The kernel promoted it first.
             Fate::Watched if view.huge => self.restart(now, Fate::HugeBefore),
             _ => {}
         }
         is_split
     }
 
-    fn take(&mut self, found: &Found) {
+    fn take(&mut self, found: &RegionMisses) {
         self.misses_per_second = Some(found.misses_per_second);
         self.saturated = found.saturated;
         match &found.seen {
-            Seen::Several => self.several = true,
-            Seen::Pages(pages) => {
+            MissedPages::Several => self.several = true,
+            MissedPages::Pages(pages) => {
                 for &page in pages {
                     self.several |= *self.first_seen.get_or_insert(page) != page;
                 }
@@ -354,7 +352,7 @@ impl Part {
         }
     }
 
-    /// Charges begin again at nothing.
+    /// Resets the charges.
     fn restart(&mut self, now: f64, fate: Fate) {
         self.fate = fate;
         self.charges = 0.0;

@@ -1,11 +1,11 @@
-//! A round: how the memory looks, a sample of its misses, charges, and the promotions that are due.
+//! A round: reads the memory, samples its misses, charges, and makes due promotions.
 
-use super::journal::{Decision, Times, Watcher, What};
-use super::policy::{Due, Part, Policy, View};
+use super::journal::{Decision, DecisionKind, Times, Watcher};
+use super::policy::{DuePromotion, PromotionPolicy, RegionState, RegionView};
 use super::sampler::{SampleError, Sampler, Target};
 use super::{PromoteError, parts, processor_seconds};
 use crate::pagemap::{self, PagemapError};
-use crate::pages::{Circumstances, HUGE_BYTES, Handle, Reason, is_disabled, look};
+use crate::pages::{HUGE_BYTES, HostConditions, ProcessHandle, Reason, is_disabled, measure};
 use crate::timing::thread_time;
 use crate::tracing::maps;
 use crate::tracing::sys::Pid;
@@ -15,29 +15,35 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-/// What rounds need and leave.
+/// The state between rounds.
 pub struct Rounds {
     pid: Pid,
     /// The process.
-    pub handle: Handle,
-    /// Where samples come from.
+    pub handle: ProcessHandle,
+    /// The source of samples.
     pub sampler: Box<dyn Sampler>,
     /// What decides.
-    pub policy: Policy,
+    pub policy: PromotionPolicy,
     dry_run: bool,
-    /// Parts from this address on have their turn next.
+    /// Address at which the next turn of regions begins.
     turn: u64,
     /// Rounds so far.
     pub count: u64,
-    /// Promotions that failed.
+    /// Failed promotions.
     pub failures: u64,
     /// Processor time of promotions.
     pub promotion_seconds: f64,
 }
 
 impl Rounds {
-    /// None yet.
-    pub fn new(pid: Pid, handle: Handle, sampler: Box<dyn Sampler>, policy: Policy, dry_run: bool) -> Rounds {
+    /// Before the first round.
+    pub fn new(
+        pid: Pid,
+        handle: ProcessHandle,
+        sampler: Box<dyn Sampler>,
+        policy: PromotionPolicy,
+        dry_run: bool,
+    ) -> Rounds {
         Rounds {
             pid,
             handle,
@@ -51,8 +57,8 @@ impl Rounds {
         }
     }
 
-    /// One more. `began` are the times now, `past` the process's processor time when all began. Returns whether it was
-    /// quiet: nothing missed, and all parts had their turn.
+    /// Runs one round. `began` are the times now, `past` the process's processor time at the start of everything.
+    /// Returns whether it was quiet: nothing missed, and all regions had their turn.
     pub fn round(
         &mut self,
         began: Times,
@@ -62,17 +68,17 @@ impl Rounds {
     ) -> Result<bool, PromoteError> {
         self.count += 1;
         let begun = Instant::now();
-        // The mappings are opened each time: the process may have become another program.
+        // Opened each time: the process may have become another program.
         let pagemap = pagemap::open(self.pid)?;
         let mappings = pagemap::user_mappings(self.pid)?;
         let views = parts::views(&pagemap, &mappings).map_err(|error| self.failed(error))?;
-        for start in self.policy.look(began.target, &views) {
+        for start in self.policy.update(began.target, &views) {
             let view = views.iter().find(|view| view.start == start);
             watcher.decided(&Decision {
                 seconds: began.wall,
                 processor_seconds: began.target,
                 start,
-                what: What::Split,
+                what: DecisionKind::Split,
                 charges: None,
                 resident_pages: view.map_or(0, |view| view.resident_pages),
                 added_bytes: 0,
@@ -92,21 +98,22 @@ impl Rounds {
         Ok(all && found.iter().all(|found| found.misses_per_second == 0.0))
     }
 
-    /// The parts that are to be sampled now: half of them those with most charges, the others by turns. And whether all
-    /// have had their turn with these.
-    fn turn(&mut self) -> (Vec<View>, bool) {
-        let watched: Vec<&Part> = self.policy.watched().collect();
+    /// The regions to sample now: half are those with most charges, the others take turns. And whether all have had
+    /// their turn with these.
+    fn turn(&mut self) -> (Vec<RegionView>, bool) {
+        let watched: Vec<&RegionState> = self.policy.watched().collect();
         let most = self.sampler.parts_at_once();
         if watched.len() <= most {
             return (watched.iter().map(|part| part.view).collect(), true);
         }
-        let mut charged: Vec<&Part> = watched.iter().copied().filter(|part| part.charges > 0.0).collect();
+        let mut charged: Vec<&RegionState> =
+            watched.iter().copied().filter(|part| part.charges > 0.0).collect();
         charged.sort_by(|a, b| b.charges.total_cmp(&a.charges));
         charged.truncate(most / 2);
-        let mut chosen: Vec<View> = charged.iter().map(|part| part.view).collect();
+        let mut chosen: Vec<RegionView> = charged.iter().map(|part| part.view).collect();
         let first = watched.partition_point(|part| part.view.start < self.turn);
         let rest = watched[first..].iter().filter(|part| !chosen.contains(&part.view));
-        let rest: Vec<View> = rest.map(|part| part.view).take(most - chosen.len()).collect();
+        let rest: Vec<RegionView> = rest.map(|part| part.view).take(most - chosen.len()).collect();
         let last = rest.last().map_or(u64::MAX, |view| view.start);
         let all = watched.last().is_none_or(|part| part.view.start <= last);
         self.turn = if all { 0 } else { last + HUGE_BYTES };
@@ -114,15 +121,15 @@ impl Rounds {
         (chosen, all)
     }
 
-    fn promote(&mut self, pagemap: &File, times: Times, due: Due) -> Result<Decision, PromoteError> {
+    fn promote(&mut self, pagemap: &File, times: Times, due: DuePromotion) -> Result<Decision, PromoteError> {
         let what = if self.dry_run {
             self.policy.would_promote(times.target, due);
-            What::WouldPromote
+            DecisionKind::WouldPromote
         } else if is_forbidden(self.pid) {
             let reason = Reason::Disabled.to_string();
             self.failures += 1;
             let again = self.policy.failed(times.target, due.start, reason.clone(), false);
-            What::Failed { reason, again }
+            DecisionKind::Failed { reason, again }
         } else {
             let before = thread_time().as_secs_f64();
             let outcome = self.handle.collapse(due.start, HUGE_BYTES);
@@ -131,16 +138,17 @@ impl Rounds {
             match outcome {
                 Ok(()) => {
                     self.policy.promoted(times.target, due, seconds * 1e9);
-                    What::Promoted { nanoseconds: seconds * 1e9 }
+                    DecisionKind::Promoted { nanoseconds: seconds * 1e9 }
                 }
                 Err(error) => self.not_promoted(pagemap, times, due, error)?,
             }
         };
-        let added_bytes = if what == What::WouldPromote || matches!(what, What::Promoted { .. }) {
-            due.added_bytes
-        } else {
-            0
-        };
+        let added_bytes =
+            if what == DecisionKind::WouldPromote || matches!(what, DecisionKind::Promoted { .. }) {
+                due.added_bytes
+            } else {
+                0
+            };
         Ok(Decision {
             seconds: times.wall,
             processor_seconds: times.target,
@@ -156,9 +164,9 @@ impl Rounds {
         &mut self,
         pagemap: &File,
         times: Times,
-        due: Due,
+        due: DuePromotion,
         error: io::Error,
-    ) -> Result<What, PromoteError> {
+    ) -> Result<DecisionKind, PromoteError> {
         let may_pass = match Errno::from_io_error(&error) {
             Some(Errno::PERM) => return Err(PromoteError::Forbidden { pid: self.pid, error }),
             Some(Errno::SRCH) => return Err(self.failed(error)),
@@ -167,7 +175,7 @@ impl Rounds {
         let reason = reason(self.pid, pagemap, due.start, &error);
         self.failures += 1;
         let again = self.policy.failed(times.target, due.start, reason.clone(), may_pass);
-        Ok(What::Failed { reason, again })
+        Ok(DecisionKind::Failed { reason, again })
     }
 
     /// The error of a file or call about the process.
@@ -179,16 +187,16 @@ impl Rounds {
     }
 }
 
-/// Whether the process has forbidden huge pages for all its memory, so that none need be tried.
+/// Whether the process forbids huge pages for all its memory, so that trying is useless.
 fn is_forbidden(pid: Pid) -> bool {
     maps::proc_text(pid, "status").is_ok_and(|status| is_disabled(&status))
 }
 
-/// Why a part cannot be on a huge page now.
+/// Why a region cannot be on a huge page now.
 fn reason(pid: Pid, pagemap: &File, start: u64, error: &io::Error) -> String {
-    let around = Circumstances::of(pid);
+    let around = HostConditions::of(pid);
     let seen = maps::detailed_mappings(pid)
-        .and_then(|mappings| look(pagemap, &mappings, &[(start, HUGE_BYTES)]))
+        .and_then(|mappings| measure(pagemap, &mappings, &[(start, HUGE_BYTES)]))
         .unwrap_or_default();
     let no_memory = Errno::from_io_error(error) == Some(Errno::NOMEM);
     let known = if seen.refused > 0 {

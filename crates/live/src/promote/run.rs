@@ -1,73 +1,73 @@
-//! The loop: rounds, as far apart as they may be, until the process ends or we are to.
+//! The main loop: rounds with pauses, until the process ends or we stop.
 
-use super::choice::{self, Opened};
-use super::journal::{Ended, Standing, Summary, Times, Watcher};
+use super::choice::{self, SamplerSelection};
+use super::journal::{Ended, PromotionStatus, PromotionSummary, Times, Watcher};
 use super::pace::Pace;
-use super::policy::{Limits, Policy, Prices};
+use super::policy::{PolicyLimits, PromotionCosts, PromotionPolicy};
 use super::round::Rounds;
-use super::sampler::{SampleError, Unable, Way};
+use super::sampler::{SampleError, SamplerKind, UnusableSampler};
 use super::{PromoteError, processor_seconds};
 use crate::pagemap::{self, PagemapError};
-use crate::pages::{Handle, check_kernel};
+use crate::pages::{ProcessHandle, check_kernel};
 use crate::tracing::sys::Pid;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// So long we sleep at most before we look whether anything is to be done: each look costs processor time.
+/// Longest sleep before checking for work: each check costs processor time.
 const TICK: Duration = Duration::from_secs(1);
-/// So long at least.
+/// Shortest sleep.
 const TICK_LEAST: Duration = Duration::from_millis(20);
 
-/// What is wanted.
+/// Options of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// By what misses are sampled; none for the best that can be used.
-    pub way: Option<Way>,
-    /// What the policy keeps to.
-    pub limits: Limits,
-    /// The share of the process's processor time that sampling may use.
+    /// The sampler; none: the best that works.
+    pub way: Option<SamplerKind>,
+    /// The policy's limits.
+    pub limits: PolicyLimits,
+    /// The share of the process's processor time for sampling.
     pub own_share: f64,
-    /// It ends after so many seconds.
+    /// Stop after this many seconds.
     pub seconds: Option<f64>,
-    /// Whether all is done but the promotions.
+    /// Whether to do everything except the promotions.
     pub dry_run: bool,
 }
 
-/// Promotes parts of process `pid` until it ends, `stop` is set, or the time is over. What was set on the host is taken
-/// back before this returns.
+/// Promotes regions of process `pid` until it ends, `stop` is set, or the time is over. Restores host settings before
+/// it returns.
 ///
 /// # Errors
-/// If the host, the kernel or this user cannot, there is no such process, or sampling fails.
+/// If host, kernel or user cannot, there is no such process, or sampling fails.
 pub fn run(
     pid: Pid,
     options: &Options,
-    prices: Prices,
+    prices: PromotionCosts,
     stop: &AtomicBool,
     watcher: &mut dyn Watcher,
-) -> Result<Summary, PromoteError> {
+) -> Result<PromotionSummary, PromoteError> {
     check_kernel()?;
-    // Says best why a process cannot be read.
+    // This gives the best reason if a process cannot be read.
     pagemap::open(pid)?;
     pagemap::user_mappings(pid)?;
     let io = |error| PromoteError::Io { pid, error };
-    let handle = Handle::open(pid).map_err(io)?;
+    let handle = ProcessHandle::open(pid).map_err(io)?;
     if !options.dry_run {
         handle.permits().map_err(|error| PromoteError::Forbidden { pid, error })?;
     }
     let program = pagemap::program(pid);
     let clocks = Clocks::begin(pid).map_err(|_| PagemapError::Ended(pid))?;
-    let Opened { sampler, unable } =
+    let SamplerSelection { sampler, unable } =
         choice::open(options.way, pid).map_err(|unable| PromoteError::NoSampler { pid, unable })?;
     let pace = Pace::new(options.own_share, clocks.target);
-    let policy = Policy::new(prices, options.limits);
+    let policy = PromotionPolicy::new(prices, options.limits);
     let rounds = Rounds::new(pid, handle, sampler, policy, options.dry_run);
     let is_free = options.way.is_none();
     let processors = std::thread::available_parallelism().map_or(1.0, |number| usize::from(number) as f64);
     let (next, times) = (Duration::ZERO, Times::default());
-    let mut running = Running { clocks, pace, rounds, next, times, processors, unable, is_free };
+    let mut running = PromotionLoop { clocks, pace, rounds, next, times, processors, unable, is_free };
     let ended = running.until_end(options.seconds, stop, watcher)?;
-    let Running { rounds, times, unable, .. } = running;
-    Ok(Summary {
+    let PromotionLoop { rounds, times, unable, .. } = running;
+    Ok(PromotionSummary {
         program,
         way: rounds.sampler.way(),
         unable,
@@ -80,7 +80,7 @@ pub fn run(
     })
 }
 
-/// Processor times when it began, in seconds, and when that was.
+/// The start: processor times in seconds, and the moment.
 struct Clocks {
     pid: Pid,
     begun: Instant,
@@ -94,7 +94,7 @@ impl Clocks {
         Ok(Clocks { pid, begun: Instant::now(), target, own })
     }
 
-    /// The times by now. The process's stay where they were when it is gone.
+    /// The present times. Those of a process that is gone stay as they were.
     fn read(&self, before: Times, rounds: &Rounds) -> std::io::Result<Times> {
         let target = processor_seconds(self.pid).map_or(before.target, |now| now - self.target);
         Ok(Times {
@@ -111,22 +111,22 @@ fn own_seconds() -> std::io::Result<f64> {
     processor_seconds(std::process::id() as Pid)
 }
 
-struct Running {
+struct PromotionLoop {
     clocks: Clocks,
     pace: Pace,
     rounds: Rounds,
-    /// When the next round may be.
+    /// When the next round may start.
     next: Duration,
     times: Times,
-    /// On which the process may run.
+    /// Processors that the process may run on.
     processors: f64,
-    /// Ways that cannot be used, or no longer.
-    unable: Vec<Unable>,
-    /// Whether another way may be taken when one fails.
+    /// Samplers that do not work, or no longer.
+    unable: Vec<UnusableSampler>,
+    /// Whether another sampler may replace one that fails.
     is_free: bool,
 }
 
-impl Running {
+impl PromotionLoop {
     fn until_end(
         &mut self,
         seconds: Option<f64>,
@@ -149,7 +149,7 @@ impl Running {
             if let Some(ended) = ended {
                 break ended;
             }
-            watcher.passed(&Standing {
+            watcher.passed(&PromotionStatus {
                 policy: &self.rounds.policy,
                 times: self.times,
                 rounds: self.rounds.count,
@@ -173,7 +173,8 @@ impl Running {
         self.clocks.begun.elapsed() >= self.next && self.lack() == 0.0
     }
 
-    /// Not beyond the next round, which cannot be before the process could have used what lacks, nor beyond the end.
+    /// Sleeps at most until the next round, which must wait until the process can have used the lacking time, and at
+    /// most until the end.
     fn sleep(&self, seconds: Option<f64>) -> Duration {
         let lack = Duration::from_secs_f64((self.lack() / self.processors).min(TICK.as_secs_f64()));
         let pause = self.next.saturating_sub(self.clocks.begun.elapsed());
@@ -182,7 +183,7 @@ impl Running {
         pause.max(lack).max(TICK_LEAST).min(TICK).min(left)
     }
 
-    /// A round; why it is over, if it is. A way to sample that fails is left for the next.
+    /// One round; returns why the run ends, if it does. Replaces a sampler that fails.
     fn round(&mut self, stop: &AtomicBool, watcher: &mut dyn Watcher) -> Result<Option<Ended>, PromoteError> {
         let before = self.times;
         let outcome = self.rounds.round(before, self.clocks.target, stop, watcher);
@@ -208,15 +209,15 @@ impl Running {
         Ok(None)
     }
 
-    /// Samples by the best way that is left after this one failed; the end if there is none.
-    fn next_way(&mut self, failed: Way, error: &std::io::Error) -> Option<Ended> {
+    /// Switches to the best sampler left after this one failed; returns the end if there is none.
+    fn next_way(&mut self, failed: SamplerKind, error: &std::io::Error) -> Option<Ended> {
         let enable = "end what else uses it, and try again";
-        self.unable.push(Unable::new(
+        self.unable.push(UnusableSampler::new(
             failed,
             format!("it failed after {} rounds: {error}", self.rounds.count),
             enable,
         ));
-        let left = Way::ALL.into_iter().skip_while(|&way| way != failed).skip(1);
+        let left = SamplerKind::ALL.into_iter().skip_while(|&way| way != failed).skip(1);
         for way in left {
             match way.open(self.clocks.pid) {
                 Ok(sampler) => {
@@ -234,23 +235,23 @@ impl Running {
 mod tests {
     use super::*;
     use crate::promote::journal::Decision;
-    use crate::promote::policy::{FACTOR, Found, View};
+    use crate::promote::policy::{FACTOR, RegionMisses, RegionView};
     use crate::promote::sampler::{Sampler, Target};
 
-    /// As DAMON, when someone else takes it.
+    /// Fails as DAMON does if someone else takes it.
     struct Lost;
 
     impl Sampler for Lost {
-        fn way(&self) -> Way {
-            Way::Damon
+        fn way(&self) -> SamplerKind {
+            SamplerKind::Damon
         }
 
         fn parts_at_once(&self) -> usize {
             1
         }
 
-        fn sample(&mut self, _: Target<'_>, _: &[View]) -> Result<Vec<Found>, SampleError> {
-            Err(SampleError::Io { way: Way::Damon, error: std::io::ErrorKind::ResourceBusy.into() })
+        fn sample(&mut self, _: Target<'_>, _: &[RegionView]) -> Result<Vec<RegionMisses>, SampleError> {
+            Err(SampleError::Io { way: SamplerKind::Damon, error: std::io::ErrorKind::ResourceBusy.into() })
         }
 
         fn kernel_seconds(&self) -> f64 {
@@ -263,7 +264,7 @@ mod tests {
     impl Watcher for Nobody {
         fn decided(&mut self, _: &Decision) {}
 
-        fn passed(&mut self, _: &Standing<'_>) {}
+        fn passed(&mut self, _: &PromotionStatus<'_>) {}
     }
 
     #[test]
@@ -273,19 +274,20 @@ mod tests {
             return eprintln!("not tested: this kernel has no page map to scan");
         }
         let clocks = Clocks::begin(pid).unwrap();
-        let prices = Prices { walk: 25.0, walk_alone: 100.0, collapse: 2e5, bounds: [25.0, 100.0] };
-        let policy = Policy::new(prices, Limits { factor: FACTOR, budget_bytes: 0, entries: 1536 });
-        let rounds = Rounds::new(pid, Handle::open(pid).unwrap(), Box::new(Lost), policy, true);
+        let prices = PromotionCosts { walk: 25.0, walk_alone: 100.0, collapse: 2e5, bounds: [25.0, 100.0] };
+        let policy =
+            PromotionPolicy::new(prices, PolicyLimits { factor: FACTOR, budget_bytes: 0, entries: 1536 });
+        let rounds = Rounds::new(pid, ProcessHandle::open(pid).unwrap(), Box::new(Lost), policy, true);
         let (next, times, unable) = (Duration::ZERO, Times::default(), Vec::new());
         let pace = Pace::new(1.0, clocks.target);
         let mut running =
-            Running { clocks, pace, rounds, next, times, processors: 1.0, unable, is_free: true };
+            PromotionLoop { clocks, pace, rounds, next, times, processors: 1.0, unable, is_free: true };
         let stop = AtomicBool::new(false);
         assert_eq!(running.round(&stop, &mut Nobody).unwrap(), None);
-        assert_eq!(running.rounds.sampler.way(), Way::Referenced);
+        assert_eq!(running.rounds.sampler.way(), SamplerKind::Referenced);
         assert!(running.unable[0].why.contains("failed after 1 rounds"), "{:?}", running.unable);
         assert_eq!(
-            running.next_way(Way::Referenced, &std::io::ErrorKind::Other.into()),
+            running.next_way(SamplerKind::Referenced, &std::io::ErrorKind::Other.into()),
             Some(Ended::Unsampled)
         );
         (running.rounds.sampler, running.is_free) = (Box::new(Lost), false);

@@ -1,6 +1,6 @@
-//! Where samples of misses come from: one file for each way.
+//! Samplers of misses; each kind has its own file.
 
-use super::policy::{Found, View};
+use super::policy::{RegionMisses, RegionView};
 use crate::tracing::sys::Pid;
 use rustix::io::Errno;
 use std::fs::File;
@@ -9,48 +9,48 @@ use std::io;
 /// A process whose misses are sampled.
 #[derive(Clone, Copy, Debug)]
 pub struct Target<'a> {
-    /// Its number.
+    /// Its process id.
     pub pid: Pid,
     /// Its page map.
     pub pagemap: &'a File,
 }
 
-/// A way to find out which parts of its memory a process misses the TLB for.
+/// Finds the regions for which a process misses the TLB.
 pub trait Sampler {
-    /// As it is chosen and told.
-    fn way(&self) -> Way;
+    /// Its kind.
+    fn way(&self) -> SamplerKind;
 
-    /// How many parts it samples in one round; more have to take turns.
+    /// How many regions it samples per round; more take turns.
     fn parts_at_once(&self) -> usize;
 
-    /// Samples these parts, which are not on huge pages, and waits as long as that takes. Parts of which nothing could
-    /// be found out are left out.
+    /// Samples these regions, which are not on huge pages, and waits as long as that takes. Regions without findings
+    /// are left out.
     ///
     /// # Errors
-    /// If the process has ended, or sampling has failed.
-    fn sample(&mut self, target: Target<'_>, parts: &[View]) -> Result<Vec<Found>, SampleError>;
+    /// If the process has ended, or sampling failed.
+    fn sample(&mut self, target: Target<'_>, parts: &[RegionView]) -> Result<Vec<RegionMisses>, SampleError>;
 
-    /// Processor time, in seconds, that threads of the kernel have used for it so far.
+    /// Processor time, in seconds, of kernel threads that sample.
     fn kernel_seconds(&self) -> f64;
 
-    /// What was left out, and why, for people.
+    /// What was skipped and why, as text.
     fn notes(&self) -> Vec<String> {
         Vec::new()
     }
 }
 
-/// Why there are no more samples.
+/// Why sampling ended.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SampleError {
     /// The process is gone.
     #[error("the process ended while it was sampled")]
     Ended,
-    /// The rest.
+    /// Anything else.
     #[error("sampling by {way} failed: {error}")]
     Io {
-        /// By what.
-        way: Way,
+        /// The sampler.
+        way: SamplerKind,
         /// The reason.
         error: io::Error,
     },
@@ -58,15 +58,15 @@ pub enum SampleError {
 
 impl SampleError {
     /// An error of the kernel's.
-    pub(super) fn of(way: Way, error: io::Error) -> SampleError {
+    pub(super) fn of(way: SamplerKind, error: io::Error) -> SampleError {
         match Errno::from_io_error(&error) {
             Some(Errno::SRCH) => SampleError::Ended,
             _ => SampleError::Io { way, error },
         }
     }
 
-    /// The same of a file in `/proc/PID`, which is gone with its process.
-    pub(super) fn of_process(way: Way, error: io::Error) -> SampleError {
+    /// An error of a file in `/proc/PID`, which disappears with its process.
+    pub(super) fn of_process(way: SamplerKind, error: io::Error) -> SampleError {
         match error.kind() {
             io::ErrorKind::NotFound => SampleError::Ended,
             _ => SampleError::of(way, error),
@@ -74,29 +74,33 @@ impl SampleError {
     }
 }
 
-/// Why a way cannot be used here.
+/// Why a kind of sampler does not work here.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{way}: {why}")]
-pub struct Unable {
-    /// Which.
-    pub way: Way,
+pub struct UnusableSampler {
+    /// Its kind.
+    pub way: SamplerKind,
     /// Why.
     pub why: String,
-    /// What would enable it.
+    /// How to enable it.
     pub enable: String,
 }
 
-impl Unable {
-    /// A way that cannot be used.
-    pub(super) fn new(way: Way, why: impl Into<String>, enable: impl Into<String>) -> Unable {
-        Unable { way, why: why.into(), enable: enable.into() }
+impl UnusableSampler {
+    /// The reason and the remedy.
+    pub(super) fn new(
+        way: SamplerKind,
+        why: impl Into<String>,
+        enable: impl Into<String>,
+    ) -> UnusableSampler {
+        UnusableSampler { way, why: why.into(), enable: enable.into() }
     }
 }
 
-/// The ways, best first.
+/// The kinds of samplers, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
-    /// The processor's own samples of misses, with their addresses.
+pub enum SamplerKind {
+    /// The processor's own samples of misses, with addresses.
     Pmu,
     /// Accessed bits of single pages, by the kernel's DAMON.
     Damon,
@@ -104,28 +108,28 @@ pub enum Way {
     Referenced,
 }
 
-impl Way {
+impl SamplerKind {
     /// All, best first.
-    pub const ALL: [Way; 3] = [Way::Pmu, Way::Damon, Way::Referenced];
+    pub const ALL: [SamplerKind; 3] = [SamplerKind::Pmu, SamplerKind::Damon, SamplerKind::Referenced];
 
-    /// As it is chosen.
+    /// Its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
-            Way::Pmu => "pmu",
-            Way::Damon => "damon",
-            Way::Referenced => "referenced",
+            SamplerKind::Pmu => "pmu",
+            SamplerKind::Damon => "damon",
+            SamplerKind::Referenced => "referenced",
         }
     }
 
-    /// What its figures are.
+    /// What it samples.
     pub fn title(self) -> &'static str {
         match self {
-            Way::Pmu => "precise samples of misses by the processor, in which all misses are alike",
-            Way::Damon => {
+            SamplerKind::Pmu => "precise samples of misses by the processor, in which all misses are alike",
+            SamplerKind::Damon => {
                 "accessed bits of single pages (DAMON): at most one miss of a page is seen in each interval, so all \
                  rates are lower bounds"
             }
-            Way::Referenced => {
+            SamplerKind::Referenced => {
                 "accessed bits of whole mappings (smaps): parts of a mapping are charged alike, by their resident \
                  pages, and all rates are lower bounds"
             }
@@ -133,7 +137,7 @@ impl Way {
     }
 }
 
-impl std::fmt::Display for Way {
+impl std::fmt::Display for SamplerKind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.name())
     }

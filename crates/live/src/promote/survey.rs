@@ -1,51 +1,51 @@
-//! What of a process's memory is on huge pages already, and what keeps the rest from them, before anything is sampled.
+//! What of a process's memory is on huge pages already, and what keeps the rest off, before any sampling.
 
 use super::PromoteError;
 use super::parts::{is_candidate, views};
 use super::policy::PAGES_LEAST;
 use crate::pagemap::{self, PagemapError};
-use crate::pages::{Circumstances, EXCEPT_ADVISED_SINCE, HUGE_BYTES, Mode, is_since, kernel};
+use crate::pages::{EXCEPT_ADVISED_SINCE, HUGE_BYTES, HostConditions, Mode, is_since, kernel};
 use crate::tracing::maps::{self, Mapping};
 use crate::tracing::sys::Pid;
 use std::collections::BTreeMap;
 
-/// What was seen of a process.
+/// A process's memory before sampling.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Survey {
-    /// Memory in huge pages that were set aside (hugetlb), by the size of its pages in bytes: bytes that are there.
+    /// Resident bytes of hugetlb memory, by page size in bytes.
     pub pools: BTreeMap<u64, u64>,
-    /// How far the process itself forbids huge pages.
-    pub forbids: Option<Forbids>,
-    /// Bytes of its memory that are there and marked against huge pages (`MADV_NOHUGEPAGE`).
+    /// What the process itself forbids.
+    pub forbids: Option<HugePageBan>,
+    /// Resident bytes marked against huge pages (`MADV_NOHUGEPAGE`).
     pub refused_bytes: u64,
-    /// Memory that could be on huge pages by all settings and marks, and is not.
-    pub grown: Option<Grown>,
+    /// Memory that settings and marks allow on huge pages, but that is not.
+    pub grown: Option<GrownBlocks>,
 }
 
-/// What a process has forbidden by `prctl(PR_SET_THP_DISABLE)`, or its parent for it.
+/// Huge pages forbidden by `prctl(PR_SET_THP_DISABLE)` of the process or its parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Forbids {
-    /// Huge pages for all its memory.
+pub enum HugePageBan {
+    /// For all memory.
     All,
-    /// For all but what is marked (`PR_THP_DISABLE_EXCEPT_ADVISED`, Linux 6.18). It shows in mode `always` alone: in
-    /// the others the kernel does so by itself.
+    /// For all but marked memory (`PR_THP_DISABLE_EXCEPT_ADVISED`, Linux 6.18). Matters only in mode `always`: other
+    /// modes behave so anyway.
     Unmarked,
 }
 
-/// Blocks of 2 MiB on small pages though huge ones are allowed there: most of their pages were there before the block
-/// lay whole in its mapping.
+/// 2 MiB blocks on small pages although huge ones are allowed: most of their pages came before the block lay whole in
+/// its mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Grown {
+pub struct GrownBlocks {
     /// How many.
     pub blocks: u64,
-    /// Those of them in the heap.
+    /// Those in the heap.
     pub heap_blocks: u64,
-    /// Whether nothing else can be why: the kernel has failed to give, or has split, fewer huge pages since it began
-    /// than there are such blocks. Else some of them may be of that kind.
+    /// Whether nothing else explains them: since boot the kernel failed to give or split fewer huge pages than there
+    /// are such blocks. Otherwise some may have failed or been split.
     pub is_certain: bool,
 }
 
-/// Looks at a process.
+/// Surveys a process.
 ///
 /// # Errors
 /// If it is gone or may not be read.
@@ -60,12 +60,11 @@ pub fn survey(pid: Pid) -> Result<Survey, PromoteError> {
             small.push(view.start);
         }
     }
-    Ok(found(&mappings, &small, &Circumstances::of(pid), &kernel()))
+    Ok(found(&mappings, &small, &HostConditions::of(pid), &kernel()))
 }
 
-/// By mappings as `smaps` tells them, and the blocks among those that may have huge pages which are mostly there and
-/// small.
-fn found(mappings: &[Mapping], small: &[u64], around: &Circumstances, kernel: &str) -> Survey {
+/// From mappings with `smaps` details, and the blocks that may have huge pages but are mostly resident in small ones.
+fn found(mappings: &[Mapping], small: &[u64], around: &HostConditions, kernel: &str) -> Survey {
     let mut pools = BTreeMap::new();
     for mapping in mappings.iter().filter(|mapping| mapping.pool_bytes > 0) {
         *pools.entry(mapping.page_bytes).or_default() += mapping.pool_bytes;
@@ -76,7 +75,7 @@ fn found(mappings: &[Mapping], small: &[u64], around: &Circumstances, kernel: &s
         mappings.iter().filter(heap).any(|mapping| (mapping.start..mapping.end).contains(*block))
     };
     let blocks = small.len() as u64;
-    let grown = Grown {
+    let grown = GrownBlocks {
         blocks,
         heap_blocks: small.iter().filter(in_heap).count() as u64,
         is_certain: around.failures.is_some_and(|failures| failures < blocks),
@@ -89,11 +88,11 @@ fn found(mappings: &[Mapping], small: &[u64], around: &Circumstances, kernel: &s
     }
 }
 
-fn forbids(mappings: &[Mapping], around: &Circumstances, kernel: &str) -> Option<Forbids> {
+fn forbids(mappings: &[Mapping], around: &HostConditions, kernel: &str) -> Option<HugePageBan> {
     if around.disabled {
-        return Some(Forbids::All);
+        return Some(HugePageBan::All);
     }
-    // In this mode the kernel would allow them for memory that has a whole block and no mark.
+    // In this mode the kernel would allow huge pages for unmarked memory with a whole block.
     let could = |mapping: &&Mapping| {
         let whole = mapping.start.next_multiple_of(HUGE_BYTES) + HUGE_BYTES <= mapping.end;
         is_candidate(mapping) && whole && !mapping.huge_refused && !mapping.huge_wanted && !mapping.special
@@ -101,7 +100,7 @@ fn forbids(mappings: &[Mapping], around: &Circumstances, kernel: &str) -> Option
     let mut could_be = mappings.iter().filter(could).peekable();
     let shows = around.mode == Some(Mode::Always) && is_since(kernel, EXCEPT_ADVISED_SINCE);
     let none_may = shows && could_be.peek().is_some() && could_be.all(|mapping| !mapping.huge_eligible);
-    none_may.then_some(Forbids::Unmarked)
+    none_may.then_some(HugePageBan::Unmarked)
 }
 
 #[cfg(test)]
@@ -109,7 +108,7 @@ mod tests {
     use super::*;
     use crate::tracing::maps::parsed;
 
-    const AROUND: Circumstances = Circumstances {
+    const AROUND: HostConditions = HostConditions {
         mode: Some(Mode::Always),
         disabled: false,
         free_blocks: Some(9),
@@ -117,7 +116,7 @@ mod tests {
         failures: Some(0),
     };
 
-    fn of(text: &str, small: &[u64], around: Circumstances) -> Survey {
+    fn of(text: &str, small: &[u64], around: HostConditions) -> Survey {
         found(&parsed(text), small, &around, "6.18.44")
     }
 
@@ -136,10 +135,10 @@ mod tests {
     fn what_a_process_forbids_is_known() {
         let plain = "7f0000000000-7f0010000000 rw-p 00000000 00:00 0 \nRss: 262144 kB\nTHPeligible: 0\n\
                      VmFlags: rd wr\n";
-        let disabled = Circumstances { disabled: true, ..AROUND };
-        assert_eq!(of(plain, &[], disabled).forbids, Some(Forbids::All));
-        assert_eq!(of(plain, &[], AROUND).forbids, Some(Forbids::Unmarked), "`always`, and not allowed");
-        let madvise = Circumstances { mode: Some(Mode::Madvise), ..AROUND };
+        let disabled = HostConditions { disabled: true, ..AROUND };
+        assert_eq!(of(plain, &[], disabled).forbids, Some(HugePageBan::All));
+        assert_eq!(of(plain, &[], AROUND).forbids, Some(HugePageBan::Unmarked), "`always`, and not allowed");
+        let madvise = HostConditions { mode: Some(Mode::Madvise), ..AROUND };
         assert_eq!(of(plain, &[], madvise).forbids, None, "it makes no difference there");
         let older = found(&parsed(plain), &[], &AROUND, "6.12.1");
         assert_eq!(older.forbids, None);
@@ -154,8 +153,8 @@ mod tests {
         let text = "5000000000-5008000000 rw-p 00000000 00:00 0 [heap]\nTHPeligible: 1\nVmFlags: rd wr\n";
         let blocks = [0x50_0000_0000, 0x50_0020_0000, 0x70_0000_0000];
         let grown = of(text, &blocks, AROUND).grown.unwrap();
-        assert_eq!(grown, Grown { blocks: 3, heap_blocks: 2, is_certain: true });
-        let failures = Circumstances { failures: Some(3), ..AROUND };
+        assert_eq!(grown, GrownBlocks { blocks: 3, heap_blocks: 2, is_certain: true });
+        let failures = HostConditions { failures: Some(3), ..AROUND };
         assert!(!of(text, &blocks, failures).grown.unwrap().is_certain, "they may be those that failed");
         assert_eq!(of(text, &[], AROUND).grown, None);
     }

@@ -1,42 +1,42 @@
-//! The first process of a program, as far as signals go that are handed on to it.
+//! Relays signals to a program's first process.
 
 use super::sys::{self, Pid};
 
-/// Where it is.
+/// The state of the first process.
 #[derive(Debug)]
-pub enum First {
-    /// Not yet there; what has come for it.
+pub enum FirstProcess {
+    /// Not started; signals that wait for it.
     Coming(Vec<i32>),
     Runs(Pid),
     Ended,
 }
 
-impl Default for First {
-    fn default() -> First {
-        First::Coming(Vec::new())
+impl Default for FirstProcess {
+    fn default() -> FirstProcess {
+        FirstProcess::Coming(Vec::new())
     }
 }
 
-impl First {
-    /// It has begun: it gets what came for it.
+impl FirstProcess {
+    /// It has started: sends it the waiting signals.
     pub fn begin(&mut self, process: Pid) {
         // It may have been killed.
         self.take_waiting().into_iter().for_each(|signal| _ = sys::kill(process, signal));
-        *self = First::Runs(process);
+        *self = FirstProcess::Runs(process);
     }
 
-    /// What has come for it and waits.
+    /// Takes the waiting signals.
     pub fn take_waiting(&mut self) -> Vec<i32> {
-        if let First::Coming(signals) = self { std::mem::take(signals) } else { Vec::new() }
+        if let FirstProcess::Coming(signals) = self { std::mem::take(signals) } else { Vec::new() }
     }
 
-    /// Hands a signal on. Whether there is or will be someone to get it.
+    /// Relays a signal; returns whether someone gets or will get it.
     pub fn send(&mut self, signal: i32) -> bool {
         match self {
-            First::Coming(signals) => signals.push(signal),
-            // It may be about to end by itself.
-            First::Runs(process) => _ = sys::kill(*process, signal),
-            First::Ended => return false,
+            FirstProcess::Coming(signals) => signals.push(signal),
+            // It may be about to exit.
+            FirstProcess::Runs(process) => _ = sys::kill(*process, signal),
+            FirstProcess::Ended => return false,
         }
         true
     }
@@ -50,12 +50,12 @@ mod tests {
 
     #[test]
     fn signals_wait_for_it_and_are_not_sent_to_who_comes_later() {
-        let mut first = First::default();
+        let mut first = FirstProcess::default();
         assert!(first.send(15));
         let mut child = Command::new("sleep").arg("100").spawn().expect("sleep starts");
         first.begin(child.id() as Pid);
         assert_eq!(child.wait().expect("it ends").signal(), Some(15));
-        first = First::Ended;
+        first = FirstProcess::Ended;
         assert!(!first.send(15));
     }
 }

@@ -1,42 +1,40 @@
-//! Programs whose images are worked on as they begin, and which otherwise run at their own speed: every process and
-//! thread is followed, and only those stop at system calls that something is being done to. Debuggers and their like
-//! are let go, as a process has one tracer.
+//! Follows a program's processes and threads, to work on images as they begin. Processes run at their own speed; only
+//! those under work stop at system calls. Debuggers and their like are detached, as a process has only one tracer.
 
-use super::stops::{self, Event, Status};
-use super::sys::{self, Go, Pid, Usage, option};
+use super::stops::{self, StopEvent, WaitStatus};
+use super::sys::{self, Pid, Resume, Usage, option};
 use super::{End, image, maps};
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicI32, Ordering};
 
-/// What stops. No EXITKILL: if we are killed, the programs run on.
+/// Traced stops. No EXITKILL: if we are killed, the programs run on.
 pub const STOPS: u64 =
     option::CALLS_APART | option::FORK | option::VFORK | option::CLONE | option::EXEC | option::EXIT;
 
-/// What is done to images. They are numbered by their execs, from 0 on; copies that fork makes belong to the one they
-/// are of.
+/// Work on process images. Images are numbered by exec, from 0; copies by fork belong to the image they copy.
 pub trait Work {
-    /// What is being done to a process; it stops at system calls meanwhile.
+    /// The work on one process, which stops at system calls meanwhile.
     type Job;
 
-    /// A process has become another program. No job: it runs at its own speed.
+    /// A process became another program. Without a job, it runs at its own speed.
     fn begin(&mut self, image: usize, process: Pid) -> Option<Self::Job>;
 
     /// The beginning or the end of a system call.
-    fn on_call(&mut self, image: usize, process: Pid, job: Self::Job) -> Next<Self::Job>;
+    fn on_call(&mut self, image: usize, process: Pid, job: Self::Job) -> JobStep<Self::Job>;
 
-    /// The last thread of a process begins to end. The process still has its memory.
+    /// The last thread of a process begins to exit. The process still has its memory.
     fn at_end(&mut self, image: usize, thread: Pid);
 }
 
-/// How a job goes on.
-pub enum Next<Job> {
+/// How a job continues.
+pub enum JobStep<Job> {
     /// At the next beginning or end of a system call.
     Job(Job),
-    /// It is done.
+    /// The job is done.
     Done,
-    /// The process is let go: it is seen again only when it ends, if it is our own child.
+    /// Detach: the process is seen again only at its end, if it is our child.
     LetGo,
 }
 
@@ -44,33 +42,33 @@ pub enum Next<Job> {
 struct Task<Job> {
     process: Pid,
     job: Option<Job>,
-    /// Whether it has begun to end.
+    /// Whether it has begun to exit.
     ends: bool,
 }
 
 struct Process {
     image: usize,
-    /// Threads that have not begun to end.
+    /// Threads that have not begun to exit.
     threads: usize,
     /// Whether its program traces others.
     traces: bool,
 }
 
-/// Follows processes. All is to happen on the thread that traces them.
+/// Follows processes. Use it only on the thread that traces them.
 pub struct Follower<W: Work> {
-    /// What is done to them.
+    /// The work.
     pub work: W,
-    /// Programs that trace others: they were let go when what was done to them was done, and all that they started.
+    /// Programs that trace others: detached, with all their children, once the work on them was done.
     pub tracers: Vec<String>,
     tasks: HashMap<Pid, Task<W::Job>>,
     processes: HashMap<Pid, Process>,
-    /// Children that stopped before the event that tells whose they are.
+    /// Children that stopped before the event that names their parent.
     early: HashSet<Pid>,
     images: usize,
 }
 
 impl<W: Work> Follower<W> {
-    /// Begins with a process that stands at the end of its exec; [`Follower::run`] lets it go on.
+    /// Starts with a process at the end of its exec; [`Follower::run`] resumes it.
     pub fn begin(work: W, root: Pid) -> Follower<W> {
         let (tasks, processes, early) = (HashMap::new(), HashMap::new(), HashSet::new());
         let mut follower = Follower { work, tracers: Vec::new(), tasks, processes, early, images: 0 };
@@ -78,8 +76,8 @@ impl<W: Work> Follower<W> {
         follower
     }
 
-    /// Until the first process ends, and what it used; then lets go of all others, which run on as if we had never
-    /// been there.
+    /// Runs until the first process ends; returns its end and usage. Then detaches from all others, which run on
+    /// undisturbed.
     ///
     /// # Errors
     /// If processes cannot be waited for.
@@ -107,33 +105,33 @@ impl<W: Work> Follower<W> {
         }
     }
 
-    fn on_stop(&mut self, pid: Pid, status: Status) {
+    fn on_stop(&mut self, pid: Pid, status: WaitStatus) {
         match status {
-            Status::Signal(signal) => self.resume(pid, signal),
-            Status::Call => self.on_call(pid),
-            Status::Event(Event::Exec, _) => {
+            WaitStatus::Signal(signal) => self.resume(pid, signal),
+            WaitStatus::Call => self.on_call(pid),
+            WaitStatus::Event(StopEvent::Exec, _) => {
                 self.begin_image(pid);
                 self.go_on(pid);
             }
-            Status::Event(Event::Fork | Event::Vfork | Event::Clone, _) => self.on_child(pid),
-            Status::Event(Event::Exit, _) => {
+            WaitStatus::Event(StopEvent::Fork | StopEvent::Vfork | StopEvent::Clone, _) => self.on_child(pid),
+            WaitStatus::Event(StopEvent::Exit, _) => {
                 self.on_exit(pid);
                 self.resume(pid, 0);
             }
-            Status::Event(Event::Stop, signal) if stops::is_group_stop(signal) => {
-                _ = sys::go(pid, Go::Listen, 0)
+            WaitStatus::Event(StopEvent::Stop, signal) if stops::is_group_stop(signal) => {
+                _ = sys::go(pid, Resume::Listen, 0)
             }
-            Status::Event(..) | Status::Exited(_) | Status::Killed(_) => self.resume(pid, 0),
+            WaitStatus::Event(..) | WaitStatus::Exited(_) | WaitStatus::Killed(_) => self.resume(pid, 0),
         }
     }
 
-    /// Lets a thread go on; one that was killed meanwhile is past it.
+    /// Resumes a thread; ignores one that was killed meanwhile.
     fn resume(&self, pid: Pid, signal: i32) {
         let works = self.tasks.get(&pid).is_some_and(|task| task.job.is_some());
-        let _ = sys::go(pid, if works { Go::ToCall } else { Go::On }, signal);
+        let _ = sys::go(pid, if works { Resume::ToCall } else { Resume::On }, signal);
     }
 
-    /// Lets a thread go on, or its process go, where nothing more is to be done to it and it traces others.
+    /// Resumes a thread; detaches from its process if the work is done and it traces others.
     fn go_on(&mut self, pid: Pid) {
         let is_done = |task: &&Task<W::Job>| task.job.is_none();
         let process = self.tasks.get(&pid).filter(is_done).and_then(|task| self.processes.get(&task.process));
@@ -142,12 +140,12 @@ impl<W: Work> Follower<W> {
 
     /// A process has become another program.
     fn begin_image(&mut self, pid: Pid) {
-        // The thread that called exec is the only one left, under its process's number.
+        // The thread that called exec is the only one left, and has the process's id.
         self.tasks.retain(|_, task| task.process != pid);
         let image = self.images;
         self.images += 1;
         let job = self.work.begin(image, pid);
-        // What cannot be read is as most programs are.
+        // If it cannot be read, assume the common case.
         let traces = image::imports(pid, "ptrace").unwrap_or(false);
         self.processes.insert(pid, Process { image, threads: 1, traces });
         let program = maps::program(pid);
@@ -164,18 +162,18 @@ impl<W: Work> Follower<W> {
             && let Some(process) = self.processes.get(&task.process)
         {
             task.job = match self.work.on_call(process.image, pid, job) {
-                Next::Job(job) => Some(job),
-                Next::Done => None,
-                Next::LetGo => return self.let_go(pid),
+                JobStep::Job(job) => Some(job),
+                JobStep::Done => None,
+                JobStep::LetGo => return self.let_go(pid),
             };
         }
         self.go_on(pid);
     }
 
-    /// From now on a process is seen only when it ends, if it is our own child.
+    /// Detaches: the process is seen again only at its end, if it is our child.
     fn let_go(&mut self, pid: Pid) {
-        // One that has just been killed stays traced, and is seen to its end.
-        if sys::go(pid, Go::Alone, 0).is_ok() {
+        // A process that was just killed stays traced to its end.
+        if sys::go(pid, Resume::Alone, 0).is_ok() {
             self.tasks.remove(&pid);
             self.processes.remove(&pid);
         }
@@ -198,7 +196,7 @@ impl<W: Work> Follower<W> {
         self.resume(parent, 0);
     }
 
-    /// A thread begins to end; the last one of a process still has its memory.
+    /// A thread begins to exit; the last one of a process still has its memory.
     fn on_exit(&mut self, pid: Pid) {
         let Some(task) = self.tasks.get_mut(&pid) else { return };
         task.ends = true;
@@ -218,46 +216,46 @@ impl<W: Work> Follower<W> {
             process.threads -= 1;
         }
         if task.process == pid {
-            // The first thread's end is told last.
+            // The first thread's end is reported last.
             self.processes.remove(&pid);
         }
     }
 
-    /// Lets go of all that are left.
+    /// Detaches from all that are left.
     fn release(&mut self) {
         for child in self.early.drain() {
-            let _ = sys::go(child, Go::Alone, 0);
+            let _ = sys::go(child, Resume::Alone, 0);
         }
         let mut left: HashSet<Pid> = self.tasks.drain().map(|(pid, _)| pid).collect();
         for &pid in &left {
-            // One that has stopped already is waited for all the same.
+            // Wait for it even if it had already stopped.
             let _ = sys::interrupt(pid);
         }
         while !left.is_empty() {
             let Ok((pid, status)) = stops::wait(-1) else { return };
-            if let Status::Event(Event::Fork | Event::Vfork | Event::Clone, _) = status {
+            if let WaitStatus::Event(StopEvent::Fork | StopEvent::Vfork | StopEvent::Clone, _) = status {
                 left.extend(sys::event_message(pid).map(|child| child as Pid));
             }
-            let signal = if let Status::Signal(signal) = status { signal } else { 0 };
-            let _ = sys::go(pid, Go::Alone, signal);
+            let signal = if let WaitStatus::Signal(signal) = status { signal } else { 0 };
+            let _ = sys::go(pid, Resume::Alone, signal);
             left.remove(&pid);
         }
     }
 }
 
-/// Ends a program that stands before its first instruction.
+/// Kills a program before its first instruction.
 pub fn end_unbegun(pid: Pid) {
     let _ = sys::kill(pid, sys::SIGKILL);
     while stops::wait(pid).is_ok_and(|(_, status)| End::of(status).is_none()) {
-        // It ends by the signal whatever it stops at before; a stop of its end would need to be left.
-        let _ = sys::go(pid, Go::On, 0);
+        // It ends by the signal wherever it stops; an exit stop must be left.
+        let _ = sys::go(pid, Resume::On, 0);
     }
 }
 
-/// Hands signals on to the running program. Before it runs, the last signal is kept and sent at its start.
+/// Relays signals to the running program. Before it runs, keeps the last signal and sends it at the start.
 #[derive(Debug, Default)]
 pub struct Relay(
-    /// The process; if negative, the signal that waits.
+    /// The process; if negative, the waiting signal.
     AtomicI32,
 );
 
@@ -275,7 +273,7 @@ impl Relay {
         }
     }
 
-    /// Keeps a signal for the start of the program. If that runs already, which?
+    /// Keeps a signal for the program's start. If it already runs, returns its process.
     pub fn keep(&self, signal: i32) -> Option<Pid> {
         let kept = |process| (process <= 0).then_some(-signal);
         self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, kept).err()
@@ -286,12 +284,12 @@ impl Relay {
         self.0.load(Ordering::Relaxed) > 0
     }
 
-    /// Forgets what was kept.
+    /// Forgets the kept signal.
     pub fn clear(&self) {
         self.0.store(0, Ordering::Relaxed);
     }
 
-    /// From now on this process gets them; 0 is none.
+    /// Sets the process that gets signals; 0 is none.
     pub(crate) fn to(&self, process: Pid) {
         let waiting = -self.0.swap(process, Ordering::Relaxed);
         if waiting > 0 && process > 0 {

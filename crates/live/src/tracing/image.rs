@@ -1,5 +1,4 @@
-//! A process that has just become a program: what the kernel told it, the headers of what lies in its memory, and
-//! room for a few bytes of code.
+//! A process right after exec: its auxiliary vector, the headers in its memory, and room for a few bytes of code.
 
 use super::sys::Pid;
 use pagewalk_layout::elf::{
@@ -11,22 +10,21 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// Bytes of room for code of ours.
+/// Bytes of room for our code.
 pub const ROOM_BYTES: usize = 40;
 /// The code segment of 64-bit programs.
 pub const CODE_64: u64 = 0x33;
 
-/// What the kernel tells a new program.
+/// The auxiliary vector, in part.
 #[derive(Default)]
 pub struct Vector {
-    /// Where its loader lies; 0 if there is none.
+    /// The loader's base; 0 without one.
     pub loader: u64,
     headers: u64,
     count: u64,
 }
 
 impl Vector {
-    /// Reads it.
     pub fn read(pid: Pid) -> io::Result<Vector> {
         const HEADERS_AT: u64 = 3;
         const COUNT: u64 = 5;
@@ -46,21 +44,21 @@ impl Vector {
         Ok(vector)
     }
 
-    /// The program's own headers, and how far from their addresses they lie. None of a program that does not tell.
+    /// The program's headers, and their load bias. None if the program does not tell.
     pub fn program_headers(&self, memory: &File) -> Option<(u64, Vec<ProgramHeader>)> {
         let count = self.count.min(PROGRAM_HEADERS_MAX.into()) as usize;
         let mut table = vec![0; count * PROGRAM_HEADER_BYTES];
         memory.read_exact_at(&mut table, self.headers).ok()?;
         let headers = ProgramHeader::parse_all(&table);
         let told = headers.iter().find(|header| header.kind == HEADERS).map(|header| header.address);
-        // A static program has no header of the headers: they lie behind that of the file, in its first segment.
+        // A static program has no header of headers: they follow the file's header in its first segment.
         let first = headers.iter().find(|header| header.kind == LOAD && header.offset == 0);
         let own = told.or(first.map(|first| first.address + FILE_HEADER_BYTES as u64))?;
         Some((self.headers.wrapping_sub(own), headers))
     }
 
-    /// Where [`ROOM_BYTES`] of executable memory belong to nobody: behind the code of the loader, of which these are
-    /// the headers, or of the program.
+    /// [`ROOM_BYTES`] of unused executable memory: after the code of the loader, whose headers these are, or of the
+    /// program.
     pub fn room(&self, memory: &File, loader: &[ProgramHeader]) -> Option<u64> {
         let program = self.program_headers(memory);
         tails(loader, self.loader)
@@ -69,19 +67,19 @@ impl Vector {
     }
 }
 
-/// Whether a program that has just begun asks its libraries for this function.
+/// Whether a new program imports this function from its libraries.
 pub fn imports(pid: Pid, function: &str) -> io::Result<bool> {
     const DYNAMIC: u32 = 2;
     const NAMES: u64 = 5;
     const NAMES_BYTES: u64 = 10;
-    /// More than any program's names take.
+    /// More than any program's names need.
     const BYTES_MAX: u64 = 64 << 20;
     let memory = super::maps::memory(pid)?;
     let Some((bias, headers)) = Vector::read(pid)?.program_headers(&memory) else { return Ok(false) };
     let Some(table) = headers.iter().find(|header| header.kind == DYNAMIC) else { return Ok(false) };
     let mut bytes = vec![0; (table.end() - table.address).min(PAGE_BYTES) as usize];
     memory.read_exact_at(&mut bytes, bias.wrapping_add(table.address))?;
-    // Nobody has added to the addresses in it yet.
+    // Its addresses are not relocated yet.
     let word = |wanted: u64| {
         let mut pairs =
             bytes.as_chunks::<16>().0.iter().map(|pair| {
@@ -95,7 +93,7 @@ pub fn imports(pid: Pid, function: &str) -> io::Result<bool> {
     Ok(names.split(|&byte| byte == 0).any(|name| name == function.as_bytes()))
 }
 
-/// The program headers of the object that lies at `base`.
+/// The program headers of the object at `base`.
 pub fn headers_at(memory: &File, base: u64) -> Option<Vec<ProgramHeader>> {
     let mut bytes = [0; FILE_HEADER_BYTES];
     memory.read_exact_at(&mut bytes, base).ok()?;
@@ -105,12 +103,12 @@ pub fn headers_at(memory: &File, base: u64) -> Option<Vec<ProgramHeader>> {
     Some(ProgramHeader::parse_all(&table))
 }
 
-/// Those of code.
+/// The code segments.
 pub fn code_segments(headers: &[ProgramHeader]) -> impl Iterator<Item = &ProgramHeader> {
     headers.iter().filter(|header| header.kind == LOAD && header.flags & EXECUTABLE != 0)
 }
 
-/// The ends of the last pages of an object's code that are too long for it by [`ROOM_BYTES`] at least.
+/// The ends of code pages with at least [`ROOM_BYTES`] unused bytes.
 fn tails(headers: &[ProgramHeader], bias: u64) -> impl Iterator<Item = u64> + '_ {
     code_segments(headers).filter_map(move |segment| {
         let end = bias.wrapping_add(segment.end());
@@ -119,7 +117,7 @@ fn tails(headers: &[ProgramHeader], bias: u64) -> impl Iterator<Item = u64> + '_
     })
 }
 
-/// What the linker left empty, nobody reads.
+/// Whether the linker left these bytes empty, so that nobody reads them.
 fn is_empty(memory: &File, address: u64) -> bool {
     let mut bytes = [0; ROOM_BYTES];
     memory.read_exact_at(&mut bytes, address).is_ok() && bytes == [0; ROOM_BYTES]

@@ -1,12 +1,12 @@
-//! Starting a program: traced, and stopped before its first instruction.
+//! Starts a program traced, and stopped before its first instruction.
 
-use super::stops::{self, Event, Status};
-use super::sys::{self, Go, Pid};
+use super::stops::{self, StopEvent, WaitStatus};
+use super::sys::{self, Pid, Resume};
 use std::ffi::{CString, OsString, c_char, c_int};
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 
-/// What a signal does if nothing else is asked for.
+/// A signal's default action.
 const DEFAULT_ACTION: usize = 0;
 
 unsafe extern "C" {
@@ -17,56 +17,52 @@ unsafe extern "C" {
     fn signal(number: c_int, handler: usize) -> usize;
 }
 
-/// Ends this process at once: nothing of it is dropped or written.
+/// Exits at once, without destructors or flushing.
 pub fn end(status: i32) -> ! {
     // SAFETY: ends the process.
     unsafe { _exit(status) }
 }
 
-/// Why the program could not be started.
+/// Why the program could not start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LaunchError {
-    /// A name with a zero byte.
+    /// A zero byte in a name.
     #[error("{0:?} has a zero byte in it")]
     ZeroByte(OsString),
-    /// Not allowed to trace.
+    /// Tracing is not permitted.
     #[error("may not trace the program that it starts: {0}")]
     Trace(io::Error),
-    /// Not allowed to filter.
+    /// Filters are not permitted.
     #[error("cannot put a seccomp filter on the program: {0}")]
     Filter(io::Error),
-    /// Not allowed to switch off randomisation.
+    /// Disabling address randomisation is not permitted.
     #[error("cannot switch off the randomisation of addresses: {0}")]
     Randomisation(io::Error),
-    /// No such program, or it is none.
+    /// No such program, or not executable.
     #[error("cannot start {program:?}: {error}")]
-    Exec {
-        /// Its name.
-        program: OsString,
-        /// The reason.
-        error: io::Error,
-    },
-    /// The rest.
+    #[allow(missing_docs)]
+    Exec { program: OsString, error: io::Error },
+    /// Anything else.
     #[error("starting the program: {0}")]
     Io(#[from] io::Error),
 }
 
-/// What the new process does to itself before it becomes the program.
+/// What the new process does before exec.
 #[derive(Clone, Copy)]
 pub struct BeforeExec<'a> {
-    /// Makes system calls only: other threads of the former process may have left locks behind.
+    /// Makes only system calls: other threads of the parent may have left locks held.
     pub does: &'a dyn Fn() -> io::Result<()>,
     /// The error if that fails.
     pub failed: fn(io::Error) -> LaunchError,
 }
 
-/// Steps in which the child fails, with their marks in the pipe.
+/// Marks, in the pipe, of the step that failed in the child.
 const BEFORE_EXEC: u8 = b'b';
 const AT_EXEC: u8 = b'e';
 
-/// Starts `command`, traced with these options (of [`sys::option`], `EXEC` among them); it is stopped at the end of
-/// its exec.
+/// Starts `command`, traced with these options (of [`sys::option`], including `EXEC`); it is stopped at the end of its
+/// exec.
 pub fn launch(
     command: &[OsString],
     before: Option<BeforeExec<'_>>,
@@ -81,13 +77,13 @@ pub fn launch(
     pointers.push(std::ptr::null());
     let (may_go, let_go) = io::pipe()?;
     let (failure, failed) = io::pipe()?;
-    // SAFETY: the child below makes system calls only: nothing that other threads could have locked.
+    // SAFETY: the child makes only system calls, so no lock of another thread matters.
     let child = unsafe { fork() };
     if child < 0 {
         return Err(io::Error::last_os_error().into());
     }
     if child == 0 {
-        // The last end for writing is to be ours: if we are killed, it reads the end of the pipe and does not wait on.
+        // We keep the only write end: if we are killed, the child reads end of file instead of waiting on.
         drop((let_go, failure));
         in_child(may_go, failed, before, &pointers);
     }
@@ -101,7 +97,7 @@ pub fn launch(
     to_exec(child, failure, &command[0], before)
 }
 
-/// What the new process does: waits until it is traced, and becomes the program.
+/// The child: waits until it is traced, then executes the program.
 fn in_child(
     mut may_go: PipeReader,
     failed: PipeWriter,
@@ -113,7 +109,7 @@ fn in_child(
     let (mark, error) = match outcome {
         Err(error) => (BEFORE_EXEC, error),
         Ok(()) => {
-            // Programs in Rust ignore it, and what is ignored stays so.
+            // Rust programs ignore SIGPIPE, and exec keeps that.
             // SAFETY: the default action is no function of ours.
             unsafe { signal(sys::SIGPIPE, DEFAULT_ACTION) };
             // SAFETY: a list of C strings that ends with a null pointer.
@@ -122,7 +118,7 @@ fn in_child(
         }
     };
     let number = error.raw_os_error().unwrap_or(0).to_le_bytes();
-    // Nobody is left to be told if this fails.
+    // A failure here cannot be reported.
     let _ = (&failed).write_all(&[mark, number[0], number[1], number[2], number[3]]);
     end(127)
 }
@@ -135,8 +131,8 @@ fn to_exec(
 ) -> Result<Pid, LaunchError> {
     loop {
         match stops::wait_awake(child)?.1 {
-            Status::Event(Event::Exec, _) => return Ok(child),
-            Status::Exited(_) | Status::Killed(_) => {
+            WaitStatus::Event(StopEvent::Exec, _) => return Ok(child),
+            WaitStatus::Exited(_) | WaitStatus::Killed(_) => {
                 let mut said = [0; 5];
                 failure.read_exact(&mut said)?;
                 let number = i32::from_le_bytes([said[1], said[2], said[3], said[4]]);
@@ -147,8 +143,8 @@ fn to_exec(
                     _ => LaunchError::Exec { program: program.clone(), error },
                 });
             }
-            Status::Signal(signal) => sys::go(child, Go::On, signal)?,
-            Status::Call | Status::Event(..) => sys::go(child, Go::On, 0)?,
+            WaitStatus::Signal(signal) => sys::go(child, Resume::On, signal)?,
+            WaitStatus::Call | WaitStatus::Event(..) => sys::go(child, Resume::On, 0)?,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The memory of a process and its mappings, as `/proc` tells them.
+//! A process's memory and mappings, from `/proc`.
 
 use super::sys::{self, Pid, limit, map};
 use pagewalk_units::PAGE_BYTES;
@@ -6,32 +6,31 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// One mapping.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mapping {
     /// Its first address.
     pub start: u64,
-    /// Behind its last.
+    /// The first address after it.
     pub end: u64,
-    /// What may be done with it: bits of [`map`].
+    /// Its rights: bits of [`map`].
     pub protection: u64,
-    /// Whether stores are seen by others that map the same.
+    /// Whether others that map it see stores.
     pub shared: bool,
-    /// Where in its file it begins.
+    /// Its offset in the file.
     pub offset: u64,
-    /// The file's device as `/proc` gives it, which some file systems do not give in `stat`.
+    /// The file's device according to `/proc`; some file systems report another in `stat`.
     pub device: u64,
-    /// The file's number; 0 if there is no file.
+    /// The file's inode number; 0 without a file.
     pub inode: u64,
-    /// The file's path or the kernel's name for it; empty for plain memory.
+    /// The file's path or the kernel's name; empty for plain memory.
     pub name: String,
-    /// Bytes that the page table maps. This and what follows is known where `smaps` was read.
+    /// Bytes in the page table. This and the following come from `smaps` only.
     pub resident_bytes: u64,
-    /// Bytes of pages that were accessed since that was forgotten.
+    /// Bytes of pages accessed since the bits were cleared.
     pub referenced_bytes: u64,
     /// Bytes of anonymous memory on huge pages.
     pub huge_bytes: u64,
-    /// Bytes of each of its pages; more than those of a base page where they were set aside (hugetlb).
+    /// Bytes per page; more than a base page for hugetlb.
     pub page_bytes: u64,
     /// Bytes that are there of such pages, which do not count as resident.
     pub pool_bytes: u64,
@@ -53,7 +52,7 @@ impl Mapping {
         self.end - self.start
     }
 
-    /// Takes in a line of `smaps`.
+    /// Adds a line of `smaps`.
     fn add(&mut self, key: &str, value: &str) {
         let mut words = value.split_whitespace();
         let mut bytes = || words.next().and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0) * 1024;
@@ -66,7 +65,7 @@ impl Mapping {
             "THPeligible" => self.huge_eligible = value.trim() == "1",
             "VmFlags" => {
                 for flag in words {
-                    // Grows downwards; pure page frames; mapped by a driver; huge pages of a file system.
+                    // Stack-like growth; raw page frames; driver mappings; hugetlb.
                     self.special |= ["gd", "pf", "io", "ht"].contains(&flag);
                     self.is_pool |= flag == "ht";
                     self.huge_wanted |= flag == "hg";
@@ -77,20 +76,20 @@ impl Mapping {
         }
     }
 
-    /// Whether it may be written now.
+    /// Whether it is writable now.
     pub fn is_writable(&self) -> bool {
         self.protection & map::WRITE != 0
     }
 }
 
-/// The memory of a process, by address. Pages that wait for someone's userfaultfd cannot be read this way: the kernel
-/// does not wait for a fault on another's behalf.
+/// A process's memory, by address. Fails for pages that wait for a userfaultfd: the kernel does not wait for faults on
+/// behalf of others.
 pub fn memory(pid: Pid) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).open(format!("/proc/{pid}/mem"))
 }
 
-/// A file of a process under `/proc`. Names in it may be no text, and the kernel cuts a program's amid a character:
-/// what is no text is replaced.
+/// A file under `/proc/PID`. Names may not be valid text, and the kernel cuts a program's name inside a character:
+/// invalid text is replaced.
 pub fn proc_text(pid: Pid, name: &str) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&fs::read(format!("/proc/{pid}/{name}"))?).into_owned())
 }
@@ -100,12 +99,12 @@ pub fn mappings(pid: Pid) -> io::Result<Vec<Mapping>> {
     Ok(parsed(&proc_text(pid, "maps")?))
 }
 
-/// The same with all that `smaps` tells: dear, as the kernel counts pages.
+/// The mappings with all details of `smaps`: expensive, as the kernel counts pages.
 pub fn detailed_mappings(pid: Pid) -> io::Result<Vec<Mapping>> {
     Ok(parsed(&proc_text(pid, "smaps")?))
 }
 
-/// Reads `maps` or `smaps`; lines of other shapes are of no interest.
+/// Parses `maps` or `smaps`; ignores lines of other shapes.
 pub fn parsed(text: &str) -> Vec<Mapping> {
     let mut mappings: Vec<Mapping> = Vec::new();
     for line in text.lines() {
@@ -161,7 +160,7 @@ pub fn present(pid: Pid, start: u64, end: u64) -> io::Result<Vec<(u64, u64)>> {
     Ok(ranges)
 }
 
-/// Where the texts of the program's arguments and environment begin, which `/proc` lets others read.
+/// The address of the program's arguments and environment, which `/proc` shows to others.
 pub fn arguments_start(pid: Pid) -> io::Result<u64> {
     let text = proc_text(pid, "stat")?;
     // The name in parentheses may hold anything; field 3 follows it, and this is field 48.
@@ -170,7 +169,7 @@ pub fn arguments_start(pid: Pid) -> io::Result<u64> {
     field.ok_or_else(|| io::Error::other("/proc/PID/stat has no field 48"))
 }
 
-/// The process of a thread, and the process's parent.
+/// A thread's process, and that process's parent.
 pub fn process_and_parent(thread: Pid) -> io::Result<(Pid, Pid)> {
     let number = |key| {
         let value = status(thread, key)?.and_then(|value| value.parse().ok());
@@ -179,12 +178,12 @@ pub fn process_and_parent(thread: Pid) -> io::Result<(Pid, Pid)> {
     Ok((number("Tgid:")?, number("PPid:")?))
 }
 
-/// How many seccomp filters are on a process.
+/// Number of seccomp filters on a process.
 pub fn filters(pid: Pid) -> io::Result<u64> {
     Ok(status(pid, "Seccomp_filters:")?.and_then(|value| value.parse().ok()).unwrap_or(0))
 }
 
-/// Bytes that a process has locked in memory.
+/// Bytes that a process has locked.
 pub fn locked_bytes(pid: Pid) -> io::Result<u64> {
     let kib = status(pid, "VmLck:")?.and_then(|value| value.trim_end_matches(" kB").parse::<u64>().ok());
     Ok(kib.unwrap_or(0) * 1024)
@@ -197,10 +196,10 @@ pub fn may_lock_any(pid: Pid) -> io::Result<bool> {
     Ok(held.unwrap_or(0) & IPC_LOCK != 0)
 }
 
-/// Soft and hard [`limit`] of a process, in bytes.
+/// A process's soft and hard [`limit`], in bytes.
 pub fn limit_of(pid: Pid, what: u64) -> io::Result<(u64, u64)> {
     sys::limit_of(pid, what).or_else(|error| {
-        // Of another user's process the kernel tells only by its file.
+        // For another user's process, only this file tells.
         let text = proc_text(pid, "limits").map_err(|_| error)?;
         Ok(limit_in(&text, what))
     })
@@ -220,7 +219,7 @@ fn limit_in(text: &str, what: u64) -> (u64, u64) {
     (next(), next())
 }
 
-/// A line of a process's status.
+/// A line of `/proc/PID/status`.
 fn status(pid: Pid, key: &str) -> io::Result<Option<String>> {
     let text = proc_text(pid, "status")?;
     Ok(text.lines().find_map(|line| line.strip_prefix(key)).map(|value| value.trim().to_owned()))

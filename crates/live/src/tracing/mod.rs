@@ -1,4 +1,4 @@
-//! Programs that run at their own speed under ptrace: starting them, their stops, their mappings, their end.
+//! Runs programs at their own speed under ptrace: start, stops, mappings, end.
 
 pub(crate) mod detour;
 mod first_process;
@@ -12,7 +12,7 @@ pub(crate) mod sys;
 pub use follower::Relay;
 pub use launch::LaunchError;
 
-use first_process::First;
+use first_process::FirstProcess;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::io::{PipeWriter, Write};
@@ -36,17 +36,17 @@ impl From<ExitStatus> for End {
 }
 
 impl End {
-    /// None of a status that is not the end.
-    pub(crate) fn of(status: stops::Status) -> Option<End> {
+    /// None if the status is not an end.
+    pub(crate) fn of(status: stops::WaitStatus) -> Option<End> {
         match status {
-            stops::Status::Exited(status) => Some(End::Exit(status)),
-            stops::Status::Killed(signal) => Some(End::Signal(signal)),
+            stops::WaitStatus::Exited(status) => Some(End::Exit(status)),
+            stops::WaitStatus::Killed(signal) => Some(End::Signal(signal)),
             _ => None,
         }
     }
 }
 
-/// Ends a run from another thread, as when the user presses Ctrl-C.
+/// Ends a run from another thread, as on Ctrl-C.
 #[derive(Debug, Default)]
 pub struct Interrupt {
     state: Mutex<Interrupted>,
@@ -54,14 +54,14 @@ pub struct Interrupt {
 
 #[derive(Debug, Default)]
 struct Interrupted {
-    /// Every thread that is traced now.
+    /// Every traced thread.
     threads: HashSet<sys::Pid>,
     times: u32,
-    /// Whether all are to end, those that start from now on too.
+    /// Whether to kill everything, including what starts later.
     killed: bool,
-    /// Where another process that traces them hears of it.
+    /// Connection to another tracing process.
     elsewhere: Option<PipeWriter>,
-    first: First,
+    first: FirstProcess,
 }
 
 impl Interrupt {
@@ -70,8 +70,8 @@ impl Interrupt {
         Interrupt::default()
     }
 
-    /// The first time nothing happens: the terminal has sent the signal to the program as well, which decides how to
-    /// end. The second time the program and all that it started is killed.
+    /// The first call does nothing: the terminal has sent the signal to the program too, which decides how to react.
+    /// The second call kills the program and everything it started.
     pub fn interrupt(&self) {
         let mut state = self.state();
         state.times += 1;
@@ -80,17 +80,17 @@ impl Interrupt {
         }
     }
 
-    /// Kills the program and all that it started.
+    /// Kills the program and everything it started.
     pub fn kill(&self) {
         self.state().kill();
     }
 
-    /// Hands a signal on to the program; before it has begun, the signal waits for it.
+    /// Relays a signal to the program; before its start, keeps it.
     pub fn hand_on(&self, signal: i32) {
         let _ = self.send(signal);
     }
 
-    /// The same. Whether there is or will be someone to get it.
+    /// Relays a signal; returns whether someone gets or will get it.
     pub(crate) fn send(&self, signal: i32) -> bool {
         let mut state = self.state();
         if state.elsewhere.is_some() {
@@ -100,14 +100,14 @@ impl Interrupt {
         state.first.send(signal)
     }
 
-    /// The program's first process has begun here.
+    /// The program's first process has started here.
     pub(crate) fn first_began(&self, process: sys::Pid) {
         self.state().first.begin(process);
     }
 
-    /// It has ended, and its number may be another's.
+    /// It has ended; its id may be reused.
     pub(crate) fn first_ended(&self) {
-        self.state().first = First::Ended;
+        self.state().first = FirstProcess::Ended;
     }
 
     pub(crate) fn began(&self, thread: sys::Pid) {
@@ -118,8 +118,8 @@ impl Interrupt {
         }
     }
 
-    /// Another process traces the threads: it is told to kill them, and which signals come.
-    pub(crate) fn tell(&self, to: PipeWriter) {
+    /// Another process traces the threads: tell it to kill them, and relay signals to it.
+    pub(crate) fn set_remote(&self, to: PipeWriter) {
         let mut state = self.state();
         state.elsewhere = Some(to);
         for signal in state.first.take_waiting() {
@@ -143,7 +143,7 @@ impl Interrupted {
     fn kill(&mut self) {
         self.killed = true;
         for &thread in &self.threads {
-            // It may be about to end by itself.
+            // It may be about to exit.
             let _ = sys::kill_thread(thread, sys::SIGKILL);
         }
         self.order(sys::SIGKILL);

@@ -1,88 +1,88 @@
-//! Stops of threads that are traced, and the ends of processes: what a wait finds, and waiting for it.
+//! Waits for stops of traced threads and ends of processes.
 
-use super::sys::{Go, Pid, Usage, call, number};
+use super::sys::{Pid, Resume, Usage, call, number};
 use std::io;
 use std::time::{Duration, Instant};
 
-/// What a wait found.
+/// The result of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Status {
+pub enum WaitStatus {
     /// Ended with this exit status.
     Exited(i32),
     /// Ended by this signal.
     Killed(i32),
-    /// Stopped by a signal that it has not got yet.
+    /// Stopped by a signal before its delivery.
     Signal(i32),
     /// Stopped at the beginning or end of a system call.
     Call,
-    /// Stopped at an event, with the signal of a group's stop.
-    Event(Event, i32),
+    /// Stopped at an event, with the signal of a group stop.
+    Event(StopEvent, i32),
 }
 
 /// Why a thread stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub enum Event {
+pub enum StopEvent {
     Fork,
     Vfork,
     Clone,
     Exec,
     Exit,
     Seccomp,
-    /// First stop of a new thread, or stop with its group.
+    /// First stop of a new thread, or a group stop.
     Stop,
     Other,
 }
 
-/// Whether a stop with this signal is one of the whole group.
+/// Whether a stop with this signal is a group stop.
 pub fn is_group_stop(signal: i32) -> bool {
     const STOPPING: [i32; 4] = [19, 20, 21, 22];
     STOPPING.contains(&signal)
 }
 
-/// How a thread goes on from a stop with this signal: one that stands with its group stays stopped with it.
-pub fn after_stop(signal: i32) -> Go {
-    if is_group_stop(signal) { Go::Listen } else { Go::On }
+/// How to resume from a stop with this signal: in a group stop, the thread stays stopped.
+pub fn after_stop(signal: i32) -> Resume {
+    if is_group_stop(signal) { Resume::Listen } else { Resume::On }
 }
 
 const SIGTRAP: i32 = 5;
 
-fn decoded(status: i32) -> Status {
+fn decoded(status: i32) -> WaitStatus {
     let (low, signal) = (status & 0x7f, status >> 8 & 0xff);
     match (low, signal, status >> 16) {
-        (0, _, _) => Status::Exited(signal),
-        (0x7f, _, 0) if signal == SIGTRAP | 0x80 => Status::Call,
-        (0x7f, _, 0) => Status::Signal(signal),
+        (0, _, _) => WaitStatus::Exited(signal),
+        (0x7f, _, 0) if signal == SIGTRAP | 0x80 => WaitStatus::Call,
+        (0x7f, _, 0) => WaitStatus::Signal(signal),
         (0x7f, _, event) => {
             let event = match event {
-                1 => Event::Fork,
-                2 => Event::Vfork,
-                3 => Event::Clone,
-                4 => Event::Exec,
-                6 => Event::Exit,
-                7 => Event::Seccomp,
-                128 => Event::Stop,
-                _ => Event::Other,
+                1 => StopEvent::Fork,
+                2 => StopEvent::Vfork,
+                3 => StopEvent::Clone,
+                4 => StopEvent::Exec,
+                6 => StopEvent::Exit,
+                7 => StopEvent::Seccomp,
+                128 => StopEvent::Stop,
+                _ => StopEvent::Other,
             };
-            Status::Event(event, signal)
+            WaitStatus::Event(event, signal)
         }
-        (killed, _, _) => Status::Killed(killed),
+        (killed, _, _) => WaitStatus::Killed(killed),
     }
 }
 
-/// Waits for a thread that this thread traces, or for any of them with -1.
-pub fn wait(pid: Pid) -> io::Result<(Pid, Status)> {
+/// Waits for a thread that this thread traces; -1 for any.
+pub fn wait(pid: Pid) -> io::Result<(Pid, WaitStatus)> {
     wait_with(pid, ALL | NO_THREAD).map(|(pid, status, _)| (pid, status))
 }
 
-/// The same, without going to sleep as long as one is expected to stop at once: who stops would have to wake this
-/// thread, most often on another processor, at the stopping program's expense.
-pub fn wait_awake(pid: Pid) -> io::Result<(Pid, Status)> {
+/// As [`wait`], but spins while a stop is expected soon: otherwise the stopping thread would have to wake this one,
+/// mostly on another processor, at the program's expense.
+pub fn wait_awake(pid: Pid) -> io::Result<(Pid, WaitStatus)> {
     wait_used(pid, true).map(|(pid, status, _)| (pid, status))
 }
 
-/// Waits, awake or asleep; at an end, also what the process used.
-pub fn wait_used(pid: Pid, awake: bool) -> io::Result<(Pid, Status, Usage)> {
+/// Waits, spinning or asleep; at an end, also returns the process's usage.
+pub fn wait_used(pid: Pid, awake: bool) -> io::Result<(Pid, WaitStatus, Usage)> {
     const AWAKE: Duration = Duration::from_millis(1);
     let begun = Instant::now();
     while awake && begun.elapsed() < AWAKE {
@@ -94,19 +94,19 @@ pub fn wait_used(pid: Pid, awake: bool) -> io::Result<(Pid, Status, Usage)> {
     wait_with(pid, ALL | NO_THREAD)
 }
 
-/// Waits for the end of a child of this process, whichever thread's.
-pub fn wait_for_child(pid: Pid) -> io::Result<(Status, Usage)> {
+/// Waits for the end of a child, of any thread.
+pub fn wait_for_child(pid: Pid) -> io::Result<(WaitStatus, Usage)> {
     wait_with(pid, ALL).map(|(_, status, usage)| (status, usage))
 }
 
-/// Waits for that end and leaves it there: the process's number stays its own.
+/// Waits for a child's end without reaping it: its id stays reserved.
 pub fn await_end(pid: Pid) -> io::Result<()> {
     wait_id(pid, EXITED | LEAVE).map(drop)
 }
 
 /// `__WALL`: whatever signal they end with.
 const ALL: u64 = 0x4000_0000;
-/// `__WNOTHREAD`: not what other threads of this process trace.
+/// `__WNOTHREAD`: only children traced by this thread.
 const NO_THREAD: u64 = 0x2000_0000;
 /// `WNOHANG`.
 const NO_HANG: u64 = 0x1;
@@ -115,7 +115,7 @@ const EXITED: u64 = 0x4;
 /// `WNOWAIT`.
 const LEAVE: u64 = 0x100_0000;
 
-fn wait_with(pid: Pid, options: u64) -> io::Result<(Pid, Status, Usage)> {
+fn wait_with(pid: Pid, options: u64) -> io::Result<(Pid, WaitStatus, Usage)> {
     let (mut status, mut words) = (0i32, [0; Usage::WORDS]);
     loop {
         let arguments = [pid as u64, &raw mut status as u64, options, words.as_mut_ptr() as u64, 0, 0];
@@ -128,21 +128,21 @@ fn wait_with(pid: Pid, options: u64) -> io::Result<(Pid, Status, Usage)> {
     }
 }
 
-/// Waits for the next stop of a thread that this thread traces. None if it has ended: [`wait`] finds that.
-pub fn next(pid: Pid) -> io::Result<Option<Status>> {
+/// Waits for the next stop of a thread that this thread traces. None if it has ended: [`wait`] reports that.
+pub fn next(pid: Pid) -> io::Result<Option<WaitStatus>> {
     const STOPPED: u64 = 0x2;
     loop {
-        if let Some(Status::Exited(_) | Status::Killed(_)) = wait_id(pid, EXITED | STOPPED | LEAVE)? {
+        if let Some(WaitStatus::Exited(_) | WaitStatus::Killed(_)) = wait_id(pid, EXITED | STOPPED | LEAVE)? {
             return Ok(None);
         }
-        // It may have been killed since; then it stands there no more.
+        // It may have been killed since, and so no longer be stopped.
         if let Some(stop) = wait_id(pid, STOPPED | NO_HANG)? {
             return Ok(Some(stop));
         }
     }
 }
 
-fn wait_id(pid: Pid, options: u64) -> io::Result<Option<Status>> {
+fn wait_id(pid: Pid, options: u64) -> io::Result<Option<WaitStatus>> {
     const BY_NUMBER: u64 = 1;
     // siginfo_t: signal, error, code; a gap, the process and its user; the status.
     let mut found = [0i32; 32];
@@ -158,8 +158,8 @@ fn wait_id(pid: Pid, options: u64) -> io::Result<Option<Status>> {
     let status = found[6];
     Ok(match found[2] {
         0 => None,
-        1 => Some(Status::Exited(status)),
-        2 | 3 => Some(Status::Killed(status)),
+        1 => Some(WaitStatus::Exited(status)),
+        2 | 3 => Some(WaitStatus::Killed(status)),
         _ => Some(decoded(status << 8 | 0x7f)),
     })
 }
@@ -174,19 +174,19 @@ mod tests {
         for seconds in ["0", "0.02"] {
             let mut child = Command::new("sleep").arg(seconds).spawn().expect("sleep starts");
             let pid = child.id() as Pid;
-            assert_eq!(wait_awake(pid).expect("it ends"), (pid, Status::Exited(0)));
+            assert_eq!(wait_awake(pid).expect("it ends"), (pid, WaitStatus::Exited(0)));
             assert!(child.wait().is_err(), "it was waited for");
         }
     }
 
     #[test]
     fn statuses_are_told_apart() {
-        assert_eq!(decoded(3 << 8), Status::Exited(3));
-        assert_eq!(decoded(9), Status::Killed(9));
-        assert_eq!(decoded(0x80 | 11), Status::Killed(11), "with a core file");
-        assert_eq!(decoded(0x7f | 10 << 8), Status::Signal(10));
-        assert_eq!(decoded(0x7f | 0x85 << 8), Status::Call);
-        assert_eq!(decoded(0x7f | 5 << 8 | 4 << 16), Status::Event(Event::Exec, 5));
-        assert_eq!(decoded(0x7f | 19 << 8 | 128 << 16), Status::Event(Event::Stop, 19));
+        assert_eq!(decoded(3 << 8), WaitStatus::Exited(3));
+        assert_eq!(decoded(9), WaitStatus::Killed(9));
+        assert_eq!(decoded(0x80 | 11), WaitStatus::Killed(11), "with a core file");
+        assert_eq!(decoded(0x7f | 10 << 8), WaitStatus::Signal(10));
+        assert_eq!(decoded(0x7f | 0x85 << 8), WaitStatus::Call);
+        assert_eq!(decoded(0x7f | 5 << 8 | 4 << 16), WaitStatus::Event(StopEvent::Exec, 5));
+        assert_eq!(decoded(0x7f | 19 << 8 | 128 << 16), WaitStatus::Event(StopEvent::Stop, 19));
     }
 }

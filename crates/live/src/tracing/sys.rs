@@ -1,11 +1,11 @@
-//! System calls that the standard library does not offer: ptrace and its surroundings.
+//! System calls that the standard library lacks: ptrace and related ones.
 
 use std::ffi::{CStr, c_int, c_long};
 use std::io;
 use std::time::Duration;
 
-/// Where the standard output of measured runs goes. It drops what is written to it as `/dev/null` does, which is not
-/// taken as some programs do less when they see that: grep ends at the first match, tar reads no file.
+/// Standard output of measured runs. It discards output like `/dev/null`, but programs do less when they detect that
+/// one: grep stops at the first match, tar reads no file.
 pub const NOWHERE: &CStr = c"/dev/zero";
 
 unsafe extern "C" {
@@ -147,16 +147,16 @@ impl Registers {
     }
 }
 
-/// How a stopped thread goes on.
+/// How a stopped thread resumes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Go {
+pub enum Resume {
     /// To the next event.
     On = 7,
     /// To the next event or the next end of a system call.
     ToCall = 24,
-    /// Stays stopped with its group, until that is continued.
+    /// Stay stopped with its group until that is continued.
     Listen = 0x4208,
-    /// No longer traced.
+    /// Detached.
     Alone = 17,
 }
 
@@ -168,19 +168,19 @@ const GETEVENTMSG: u64 = 0x4201;
 const GETSIGMASK: u64 = 0x420a;
 const SETSIGMASK: u64 = 0x420b;
 
-/// What a tracer wants to be told.
+/// Tracing options.
 pub mod option {
-    /// Ends of system calls are told apart from signals.
+    /// Distinguish system call stops from signals.
     pub const CALLS_APART: u64 = 0x1;
     /// Children made by `fork`.
     pub const FORK: u64 = 0x2;
     /// Children made by `vfork`.
     pub const VFORK: u64 = 0x4;
-    /// New threads, and children made by `clone` with another signal than theirs.
+    /// New threads, and children of `clone` with a non-standard exit signal.
     pub const CLONE: u64 = 0x8;
     /// New programs.
     pub const EXEC: u64 = 0x10;
-    /// Threads that begin to end.
+    /// Threads about to exit.
     pub const EXIT: u64 = 0x40;
     /// All: TRACESECCOMP too; and EXITKILL.
     pub const ALL: u64 = CALLS_APART | FORK | VFORK | CLONE | EXEC | EXIT | 0x80 | 0x10_0000;
@@ -191,65 +191,59 @@ fn ptrace(request: u64, pid: Pid, address: u64, data: u64) -> io::Result<u64> {
     unsafe { call(number::PTRACE, [request, pid as u64, address, data, 0, 0]) }
 }
 
-/// Begins to trace a process, and what it will start as far as [`option`]s say.
+/// Starts tracing a process, and what it will start according to `options`.
 pub fn seize(pid: Pid, options: u64) -> io::Result<()> {
     ptrace(SEIZE, pid, 0, options).map(drop)
 }
 
-/// Lets a thread that runs stop.
+/// Stops a running thread.
 pub fn interrupt(pid: Pid) -> io::Result<()> {
     ptrace(INTERRUPT, pid, 0, 0).map(drop)
 }
 
-/// Lets a stopped thread go on, with this signal if not 0.
-pub fn go(pid: Pid, how: Go, signal: i32) -> io::Result<()> {
+/// Resumes a stopped thread, delivering `signal` unless 0.
+pub fn go(pid: Pid, how: Resume, signal: i32) -> io::Result<()> {
     ptrace(how as u64, pid, 0, signal as u64).map(drop)
 }
 
-/// Its registers.
 pub fn registers(pid: Pid) -> io::Result<Registers> {
     let mut registers = Registers::default();
     ptrace(GETREGS, pid, 0, &raw mut registers as u64)?;
     Ok(registers)
 }
 
-/// Sets them.
 pub fn set_registers(pid: Pid, registers: &Registers) -> io::Result<()> {
     ptrace(SETREGS, pid, 0, &raw const *registers as u64).map(drop)
 }
 
-/// What came with the event that stopped it: the new child's id, the former thread id.
+/// The message of the last event: the new child's id, or the former thread id.
 pub fn event_message(pid: Pid) -> io::Result<u64> {
     let mut message = 0u64;
     ptrace(GETEVENTMSG, pid, 0, &raw mut message as u64)?;
     Ok(message)
 }
 
-/// The signals that it blocks.
 pub fn signal_mask(pid: Pid) -> io::Result<u64> {
     let mut mask = 0u64;
     ptrace(GETSIGMASK, pid, 8, &raw mut mask as u64)?;
     Ok(mask)
 }
 
-/// Sets them.
 pub fn set_signal_mask(pid: Pid, mask: u64) -> io::Result<()> {
     ptrace(SETSIGMASK, pid, 8, &raw const mask as u64).map(drop)
 }
 
-/// Sends a signal to a process.
 pub fn kill(pid: Pid, signal: i32) -> io::Result<()> {
     plain(number::KILL, [pid as u64, signal as u64, 0, 0, 0, 0]).map(drop)
 }
 
-/// Sends a signal to a thread.
 pub fn kill_thread(pid: Pid, signal: i32) -> io::Result<()> {
     plain(number::TKILL, [pid as u64, signal as u64, 0, 0, 0, 0]).map(drop)
 }
 
-/// Ends a process at once.
+/// Kills a process.
 pub const SIGKILL: i32 = 9;
-/// Says that nobody reads what is written.
+/// Reports that nobody reads a pipe.
 pub const SIGPIPE: i32 = 13;
 /// Stops a process.
 pub const SIGSTOP: i32 = 19;
@@ -263,7 +257,7 @@ pub fn robust_list(pid: Pid) -> io::Result<u64> {
     Ok(head)
 }
 
-/// Limits on what a process may have.
+/// Resource limits.
 #[allow(missing_docs)]
 pub mod limit {
     pub const DATA: u64 = 2;
@@ -274,7 +268,7 @@ pub mod limit {
 /// No limit.
 pub const UNLIMITED: u64 = u64::MAX;
 
-/// Soft and hard [`limit`] of a process, in bytes.
+/// A process's soft and hard [`limit`], in bytes.
 pub fn limit_of(pid: Pid, what: u64) -> io::Result<(u64, u64)> {
     let mut limits = [0u64; 2];
     // SAFETY: the limits are written to a local.
@@ -282,7 +276,7 @@ pub fn limit_of(pid: Pid, what: u64) -> io::Result<(u64, u64)> {
     Ok((limits[0], limits[1]))
 }
 
-/// Processor time that a process has used, in seconds.
+/// A process's processor time, in seconds.
 pub fn processor_seconds(pid: Pid) -> io::Result<f64> {
     const CLOCK_GETTIME: u64 = 228;
     /// `CPUCLOCK_SCHED`: by the scheduler's own count.
@@ -294,14 +288,14 @@ pub fn processor_seconds(pid: Pid) -> io::Result<f64> {
     Ok(time[0] as f64 + time[1] as f64 * 1e-9)
 }
 
-/// Frees a range of a file's memory: it reads as zeros from then on.
+/// Punches a hole in a file: the range then reads as zeros.
 pub fn punch(file: &impl std::os::fd::AsRawFd, offset: u64, bytes: u64) -> io::Result<()> {
     const KEEP_SIZE_AND_PUNCH: u64 = 3;
     plain(number::FALLOCATE, [file.as_raw_fd() as u64, KEEP_SIZE_AND_PUNCH, offset, bytes, 0, 0]).map(drop)
 }
 
-/// The next stretch of the file in `[from, end)` that is no hole.
-pub fn held(file: &impl std::os::fd::AsRawFd, from: u64, end: u64) -> io::Result<Option<(u64, u64)>> {
+/// The next data (no hole) of the file in `[from, end)`.
+pub fn next_data(file: &impl std::os::fd::AsRawFd, from: u64, end: u64) -> io::Result<Option<(u64, u64)>> {
     const LSEEK: u64 = 8;
     const DATA: u64 = 3;
     const HOLE: u64 = 4;
@@ -318,7 +312,7 @@ pub fn held(file: &impl std::os::fd::AsRawFd, from: u64, end: u64) -> io::Result
     }
 }
 
-/// Makes this process the new parent of all orphans among its descendants.
+/// Makes this process the parent of its orphaned descendants.
 pub fn adopt_orphans() -> io::Result<()> {
     const SET_CHILD_SUBREAPER: u64 = 36;
     plain(number::PRCTL, [SET_CHILD_SUBREAPER, 1, 0, 0, 0, 0]).map(drop)
@@ -330,20 +324,20 @@ pub fn own_group() -> Pid {
     plain(GETPGRP, [0; 6]).map_or(0, |group| group as Pid)
 }
 
-/// Puts this process into a process group of its session, or with 0 into one of its own. Allocates nothing.
+/// Moves this process into a process group of its session; 0: a new one. Allocates nothing.
 pub fn join_group(group: Pid) -> io::Result<()> {
     const SETPGID: u64 = 109;
     plain(SETPGID, [0, group as u64, 0, 0, 0, 0]).map(drop)
 }
 
-/// The name by which this process is listed.
+/// Sets the name of this process in listings.
 pub fn set_name(name: &std::ffi::CStr) -> io::Result<()> {
     const SET_NAME: u64 = 15;
     // SAFETY: a C string.
     unsafe { call(number::PRCTL, [SET_NAME, name.as_ptr() as u64, 0, 0, 0, 0]) }.map(drop)
 }
 
-/// Lets this process, and what it becomes, have the same addresses each time. Allocates nothing.
+/// Disables address randomisation for this process and what it executes. Allocates nothing.
 pub fn switch_off_randomisation() -> io::Result<()> {
     const ADDR_NO_RANDOMIZE: u64 = 0x004_0000;
     const ASK: u64 = 0xffff_ffff;
@@ -351,7 +345,7 @@ pub fn switch_off_randomisation() -> io::Result<()> {
     plain(number::PERSONALITY, [now | ADDR_NO_RANDOMIZE, 0, 0, 0, 0, 0]).map(drop)
 }
 
-/// Lets this process read this file, and its standard output go nowhere. Allocates nothing.
+/// Redirects standard input to this file and drops standard output. Allocates nothing.
 pub fn leave_streams(input: &CStr) -> io::Result<()> {
     const OPEN: u64 = 2;
     const DUP2: u64 = 33;
@@ -366,14 +360,14 @@ pub fn leave_streams(input: &CStr) -> io::Result<()> {
     Ok(())
 }
 
-/// What a process used that has ended, and the children that it waited for.
+/// Resource usage of an ended process and its reaped children.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Usage {
     /// Processor time in user mode.
     pub user: Duration,
     /// The same in the kernel.
     pub system: Duration,
-    /// Most memory that one of them had resident; at least what its parent had when it began it.
+    /// Peak resident memory of any of them; at least what the parent had at fork.
     pub resident_bytes: u64,
 }
 
@@ -381,14 +375,14 @@ impl Usage {
     /// Words of the kernel's `struct rusage` on x86-64.
     pub const WORDS: usize = 18;
 
-    /// Its first words: seconds and microseconds in user mode and in the kernel, and the most KiB resident.
+    /// From the first words: user and system seconds and microseconds, and the most KiB resident.
     pub fn of(words: &[u64; Usage::WORDS]) -> Usage {
         let time = |at: usize| Duration::new(words[at], 1000 * words[at + 1] as u32);
         Usage { user: time(0), system: time(2), resident_bytes: words[4] << 10 }
     }
 }
 
-/// Whether a userfaultfd that also serves the kernel's faults can be had, or the error number.
+/// Opens a userfaultfd that also serves kernel faults.
 pub fn try_userfaultfd(flags: c_int) -> io::Result<std::os::fd::OwnedFd> {
     use std::os::fd::FromRawFd;
     let file = plain(number::USERFAULTFD, [flags as u64, 0, 0, 0, 0, 0])?;
@@ -396,7 +390,7 @@ pub fn try_userfaultfd(flags: c_int) -> io::Result<std::os::fd::OwnedFd> {
     Ok(unsafe { std::os::fd::OwnedFd::from_raw_fd(file as c_int) })
 }
 
-/// The same from the device.
+/// The same through the device.
 pub fn new_userfaultfd(device: &impl std::os::fd::AsRawFd, flags: c_int) -> io::Result<std::os::fd::OwnedFd> {
     use std::os::fd::FromRawFd;
     const USERFAULTFD_IOC_NEW: u64 = 0xaa00;

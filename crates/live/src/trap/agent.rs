@@ -1,12 +1,12 @@
-//! The agent of one address space: started there, told what to do, and ended.
+//! The agent of one address space: start, commands, end.
 
 use super::array::TrapArray;
 use super::shared::{
-    AGENT_END, CONTROL_HEADER, Command, Counters, Entry, READY, STACK_BASE, STACK_BYTES, STARTER_STACK,
+    AGENT_END, CONTROL_HEADER, Command, Counters, LogEntry, READY, STACK_BASE, STACK_BYTES, STARTER_STACK,
     Start, TEXT_BASE, TEXT_BYTES, descriptor, order, step_name,
 };
 use super::space::FILE_BYTES;
-use super::tracee::{Injection, Site};
+use super::tracee::{Injection, SyscallSite};
 use crate::tracing::stops;
 use crate::tracing::sys::{self, Pid, map, number};
 use memmap2::MmapRaw;
@@ -24,10 +24,10 @@ static CODE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/agent.bin"));
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AgentError {
-    /// Something lies where the agent would.
+    /// Its place is taken.
     #[error("its memory at {TEXT_BASE:#x} to {AGENT_END:#x}, where the agent would lie, is taken: {0}")]
     Place(io::Error),
-    /// The agent could not do what it needs.
+    /// The agent failed.
     #[error("the agent failed at {step}: {error}")]
     Step {
         /// What it was doing.
@@ -50,10 +50,10 @@ pub struct Agent {
     control: Control,
 }
 
-/// The agent's counters and log, mapped here.
+/// The agent's counters and log, mapped into this process.
 pub struct Control(MmapRaw);
 
-/// Positions in [`Counters`].
+/// Offsets in [`Counters`].
 const LOG_HEAD: usize = 6;
 const LOG_TAIL: usize = 7;
 
@@ -62,7 +62,7 @@ impl Control {
         MmapRaw::map_raw(&opened(agent, descriptor::CONTROL)?).map(Control)
     }
 
-    /// One word of the header. The agent writes it whole.
+    /// One word of the header. The agent writes it atomically.
     fn word(&self, offset: usize) -> &AtomicU64 {
         debug_assert!(offset + 8 <= CONTROL_HEADER);
         // SAFETY: in the mapping, which is page-aligned and as long as this value lives; shared words are only ever
@@ -70,7 +70,7 @@ impl Control {
         unsafe { &*self.0.as_ptr().add(offset).cast::<AtomicU64>() }
     }
 
-    /// All counters, each as it is at this moment.
+    /// A snapshot of all counters.
     pub fn counters(&self) -> Counters {
         let word = |position: usize| self.word(8 * position).load(Ordering::Acquire);
         Counters {
@@ -85,15 +85,15 @@ impl Control {
         }
     }
 
-    /// Hands every decision that was logged since the last time to `on_entry`.
-    pub fn read_log(&self, log_entries: u64, mut on_entry: impl FnMut(Entry)) {
+    /// Passes every decision logged since the last call to `on_entry`.
+    pub fn read_log(&self, log_entries: u64, mut on_entry: impl FnMut(LogEntry)) {
         let (head, tail) = (self.word(8 * LOG_HEAD), self.word(8 * LOG_TAIL));
         let end = head.load(Ordering::Acquire);
         for position in tail.load(Ordering::Relaxed)..end {
             let slot = (position % log_entries) as usize;
-            let offset = CONTROL_HEADER + slot * size_of::<Entry>();
+            let offset = CONTROL_HEADER + slot * size_of::<LogEntry>();
             // SAFETY: the file is as long as its log; the agent does not write this entry before the tail moves.
-            let entry = unsafe { self.0.as_ptr().add(offset).cast::<Entry>().read() };
+            let entry = unsafe { self.0.as_ptr().add(offset).cast::<LogEntry>().read() };
             on_entry(entry);
         }
         tail.store(end, Ordering::Release);
@@ -109,19 +109,24 @@ fn opened(agent: Pid, descriptor: u32) -> io::Result<File> {
     }
 }
 
-/// How a thread comes to have an agent.
+/// How a thread comes to need an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Begin {
-    /// A new program, with nothing of the agent's in its memory.
+pub enum AgentStart {
+    /// A new program, without traces of an agent in its memory.
     Exec,
-    /// A copy of another process's memory, with its agent's code.
+    /// A copy of another process's memory, including its agent's code.
     Fork,
 }
 
 impl Agent {
     /// Starts an agent in the memory of a stopped thread that is alone there.
-    pub fn start(pid: Pid, begin: Begin, array: &TrapArray, log_entries: u64) -> Result<Agent, AgentError> {
-        let site = if begin == Begin::Exec { Site::Here } else { Site::Agent };
+    pub fn start(
+        pid: Pid,
+        begin: AgentStart,
+        array: &TrapArray,
+        log_entries: u64,
+    ) -> Result<Agent, AgentError> {
+        let site = if begin == AgentStart::Exec { SyscallSite::Here } else { SyscallSite::Agent };
         let mut injection = Injection::begin(pid, site)?;
         let launched = launch(&mut injection, begin, array, log_entries);
         let put_back = injection.end();
@@ -153,23 +158,23 @@ impl Agent {
             unsafe { std::slice::from_raw_parts((&raw const command).cast::<u8>(), size_of::<Command>()) };
         self.commands.write_all(bytes)?;
         let mut reply = [0; 8];
-        // If it ends, so does the pipe.
+        // If the agent ends, so does the pipe.
         self.replies.read_exact(&mut reply)?;
         Ok(i64::from_le_bytes(reply))
     }
 
-    /// Makes a system call in the program's address space; its result, an error number below 0.
+    /// Makes a system call in the program's address space; returns its result, an error as a number below 0.
     pub fn call(&mut self, number: u64, arguments: [u64; 6]) -> io::Result<i64> {
         self.order(order::CALL, number, arguments)
     }
 
-    /// Maps `bytes` of the memory file from `offset` at `start` in the place of what is there.
+    /// Maps `bytes` of the memory file from `offset` at `start`, replacing what is there.
     pub fn map(&mut self, start: u64, bytes: u64, protection: u64, offset: u64) -> io::Result<i64> {
         let flags = map::SHARED | map::FIXED;
         self.call(number::MMAP, [start, bytes, protection, flags, descriptor::MEMORY.into(), offset])
     }
 
-    /// Makes a range of the file's memory fault, and all of it absent.
+    /// Registers a range of the file's memory for faults; all its pages are absent.
     pub fn register(&mut self, start: u64, bytes: u64) -> io::Result<i64> {
         self.order(order::REGISTER, 0, [start, bytes, 0, 0, 0, 0])
     }
@@ -179,7 +184,7 @@ impl Agent {
         self.order(order::FORGET, 0, [start, bytes, 0, 0, 0, 0]).map(drop)
     }
 
-    /// Makes all pages absent, and whoever touches one wait.
+    /// Makes all pages absent; whoever touches one waits.
     pub fn freeze(&mut self) -> io::Result<()> {
         self.order(order::FREEZE, 0, [0; 6]).map(drop)
     }
@@ -189,8 +194,8 @@ impl Agent {
         self.order(order::THAW, 0, [0; 6]).map(drop)
     }
 
-    /// Keeps the page of `address` present whatever the array says; an error number below 0 if that cannot be, EAGAIN
-    /// as long as too many are kept.
+    /// Keeps the page of `address` present whatever the array says. Returns an error number below 0 if that fails:
+    /// EAGAIN while too many are kept.
     pub fn keep(&mut self, address: u64) -> io::Result<i64> {
         self.order(order::KEEP, 0, [address, 0, 0, 0, 0, 0])
     }
@@ -205,7 +210,7 @@ impl Agent {
         self.pid
     }
 
-    /// Processor time that it has used, in seconds.
+    /// Its processor time, in seconds.
     pub fn processor_seconds(&self) -> f64 {
         sys::processor_seconds(self.pid).unwrap_or(0.0)
     }
@@ -215,7 +220,7 @@ impl Agent {
         &self.control
     }
 
-    /// Another view of its counters and log, for a thread.
+    /// Another view of its counters and log, for another thread.
     pub fn another_control(&self) -> io::Result<Control> {
         Control::open(self.pid)
     }
@@ -226,13 +231,13 @@ impl Agent {
     }
 }
 
-/// Whether something failed as the agent has ended: its pipes are closed then, and it is no longer in `/proc`.
+/// Whether the agent has ended: then its pipes are closed, and it is gone from `/proc`.
 pub fn has_ended(error: &io::Error) -> bool {
     use io::ErrorKind::{BrokenPipe, NotFound, UnexpectedEof};
     [BrokenPipe, UnexpectedEof, NotFound].contains(&error.kind())
 }
 
-/// Those that live, of all images.
+/// All living agents.
 static LIVING: Mutex<BTreeSet<Pid>> = Mutex::new(BTreeSet::new());
 
 fn living() -> MutexGuard<'static, BTreeSet<Pid>> {
@@ -244,24 +249,24 @@ pub fn is_agent(process: Pid) -> bool {
     living().contains(&process)
 }
 
-/// Ends an agent. It is ours alone, and may have ended by itself.
+/// Kills an agent, our own task, which may have ended already.
 fn end(agent: Pid) {
     living().remove(&agent);
     let _ = sys::kill(agent, sys::SIGKILL);
     let _ = stops::wait_for_child(agent);
 }
 
-/// Starts an agent; its process id.
+/// Starts an agent; returns its process id.
 fn launch(
     injection: &mut Injection,
-    begin: Begin,
+    begin: AgentStart,
     array: &TrapArray,
     log_entries: u64,
 ) -> Result<Pid, AgentError> {
-    /// `CLONE_UNTRACED`, `CLONE_VM`; no signal at its end.
+    /// `CLONE_UNTRACED`, `CLONE_VM`; no exit signal.
     const STARTER: u64 = 0x0080_0100;
     const WALL: u64 = 0x4000_0000;
-    if begin == Begin::Exec {
+    if begin == AgentStart::Exec {
         place_code(injection)?;
     }
     injection.memory.write_all_at(array.start(log_entries).as_bytes(), STACK_BASE)?;
@@ -280,8 +285,8 @@ fn launch(
             Err(AgentError::Step { step: step_name(start.step), error })
         }
         Err(error) => {
-            // The program was killed meanwhile. Neither the agent knows, nor the starter, which waits for it; one that
-            // has seen it ready is ending, and its number may be another's.
+            // The program was killed meanwhile. Neither the agent nor the starter, which waits for it, notices; a
+            // starter that has seen it ready is ending, and its id may be reused.
             if start.ready == 0 {
                 end(starter as Pid);
             }
@@ -293,7 +298,7 @@ fn launch(
     }
 }
 
-/// Puts the agent's code and room for its stacks into a new program's memory.
+/// Writes the agent's code, with room for its stacks, into a new program's memory.
 fn place_code(injection: &mut Injection) -> Result<(), AgentError> {
     const ANYWHERE_BUT: u64 = map::PRIVATE | map::ANONYMOUS | map::FIXED_NOREPLACE;
     const NO_FILE: u64 = u64::MAX;

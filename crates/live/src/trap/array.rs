@@ -1,4 +1,4 @@
-//! Which array of a machine is simulated, and whether it can be.
+//! Selects the simulated array of a machine, and checks that faults can simulate it.
 
 use super::shared::Start;
 use pagewalk_setassoc::{Geometry, GeometryError, Replacement, SetArray, SetIndex};
@@ -6,21 +6,21 @@ use pagewalk_translate::{MachineSpec, TlbSpec};
 use pagewalk_units::Kind;
 use std::fmt;
 
-/// Bytes of the host's base page, which faults are about.
+/// Bytes of the host's base page, the unit of faults.
 const BASE_PAGE_BYTES: u64 = 4096;
-/// The largest array that is searched way by way at every miss without becoming the cost of the miss.
+/// The largest set that can be searched way by way at every miss without dominating the miss's cost.
 const WAYS_MAX: usize = 4096;
-/// Ways that a set must have: a move from page to page needs both at once, and they may belong to one set.
+/// Fewest ways of a set: a move from page to page needs both at once, and they may share a set.
 const WAYS_MIN: usize = 2;
-/// Ways that the only set must have. Operands that straddle pages, and code in writable memory, need six pages at once.
+/// Fewest ways of an only set. Operands that straddle pages, and code in writable memory, need six pages at once.
 const ONLY_SET_WAYS_MIN: usize = 8;
 
-/// The array that loads and stores of base pages meet first.
+/// The first array that loads and stores of base pages look up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrapArray {
     /// Its name in the machine's file.
     pub name: String,
-    /// Sets and ways; entries that no miss fills are left out.
+    /// Sets and ways, without entries that misses never fill.
     pub geometry: Geometry,
     /// FIFO or random.
     pub replacement: Replacement,
@@ -28,18 +28,18 @@ pub struct TrapArray {
     pub index: SetIndex,
 }
 
-/// What is to be otherwise than the machine's file says.
+/// Changes to the machine's file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// Entries; with no ways given, the array is as associative as it was: fully, or of as many ways.
+    /// Entries; without `ways`, the array stays fully associative or keeps its number of ways.
     pub entries: Option<u32>,
     /// Entries of a set.
     pub ways: Option<u32>,
-    /// What leaves a full set.
+    /// The replacement policy.
     pub replacement: Option<Replacement>,
 }
 
-/// Why a machine's first level cannot be simulated by faults.
+/// Why faults cannot simulate a machine's first level.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArrayError {
@@ -60,7 +60,7 @@ pub enum ArrayError {
         /// The machine.
         machine: String,
     },
-    /// What leaves depends on hits.
+    /// The replacement depends on hits.
     #[error(
         "array {array} of machine {machine} replaces by {replacement}, which looks at hits; hits run at full speed \
          and are not seen: only fifo and random can be simulated"
@@ -73,7 +73,7 @@ pub enum ArrayError {
         /// Its policy.
         replacement: &'static str,
     },
-    /// Pages have no sets.
+    /// Pages have no fixed set.
     #[error(
         "array {array} of machine {machine} is {index}: the agent keeps sets, so only modulo, xor-fold and xor-N can \
          be simulated"
@@ -83,10 +83,10 @@ pub enum ArrayError {
         machine: String,
         /// The array.
         array: String,
-        /// Its organisation.
+        /// Its set index.
         index: String,
     },
-    /// Filled otherwise than by misses.
+    /// Filled not only by misses.
     #[error("array {array} of machine {machine} prefetches: what it is given ahead of misses does not fault")]
     Prefetches {
         /// The machine.
@@ -94,7 +94,7 @@ pub enum ArrayError {
         /// The array.
         array: String,
     },
-    /// The changes do not make an array.
+    /// The changes make no valid array.
     #[error("array {array} of machine {machine}, changed: {error}")]
     Geometry {
         /// The machine.
@@ -134,7 +134,7 @@ impl TrapArray {
     /// The array of `machine`, with these changes.
     ///
     /// # Errors
-    /// If it cannot be simulated by faults: says why.
+    /// If faults cannot simulate it, and why.
     pub fn of(machine: &MachineSpec, changes: Changes) -> Result<TrapArray, ArrayError> {
         let base = machine.paging.base();
         let name = || machine.name.clone();
@@ -158,7 +158,7 @@ impl TrapArray {
         if !tlb.filled_by_misses() {
             return Err(ArrayError::Prefetches { machine: name(), array });
         }
-        // Pages of programs go above the partition, if there is one.
+        // Program pages use the slots above the partition, if there is one.
         let above = machine.software().map(|software| software.slots - software.lower);
         let above = Changes { entries: changes.entries.or(above), ..changes };
         let geometry = changed(tlb.geometry, above).map_err(|error| ArrayError::Geometry {
@@ -179,7 +179,7 @@ impl TrapArray {
         Ok(TrapArray { name: array, geometry, replacement, index })
     }
 
-    /// What the agent has to know of it.
+    /// The agent's parameters of it.
     pub(super) fn start(&self, log_entries: u64) -> Start {
         let (replacement, seed) = match self.replacement {
             Replacement::Random { seed } => (1, seed),
@@ -202,7 +202,7 @@ impl TrapArray {
         }
     }
 
-    /// The same array in Rust: its slow twin.
+    /// The same array in Rust: the agent's slow twin.
     pub(super) fn twin(&self) -> SetArray {
         let array = SetArray::new(self.geometry, self.replacement).expect("fifo and random take any shape");
         array.indexed_by(self.index)
@@ -216,7 +216,7 @@ fn changed(geometry: Geometry, changes: Changes) -> Result<Geometry, GeometryErr
     Geometry::new(entries, ways)
 }
 
-/// Such as `tlb: 56 entries, fully associative, random`.
+/// For example `tlb: 56 entries, fully associative, random`.
 impl fmt::Display for TrapArray {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}, {}", self.name, self.geometry, self.replacement.name())
@@ -291,7 +291,7 @@ cycles_per_instruction = 1.0
         assert!(error.contains("prefetches"), "{error}");
         let huge = Changes { entries: Some(8192), ways: Some(8192), ..Changes::default() };
         assert!(of(MACHINE, huge).unwrap_err().contains("at most 4096"));
-        // A move from page to page would wait for both for ever.
+        // A move from page to page would wait for both forever.
         let shaped = |entries, ways| {
             of(MACHINE, Changes { entries: Some(entries), ways: Some(ways), ..Changes::default() })
         };

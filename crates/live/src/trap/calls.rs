@@ -1,21 +1,21 @@
-//! System calls that the filter stops: what becomes of them where memory is taken over.
+//! Handles the system calls that the filter stops, where they affect taken-over memory.
 //!
-//! Most are made by the agent in the program's place, and the program only gets the result. So one stop does, and what
-//! pagewalk knows of the memory changes in the order in which the memory does, whichever threads are at it.
+//! The agent makes most of them in the program's place, and the program only gets the result. So one stop suffices, and
+//! our record of the memory changes in the same order as the memory, whichever threads are at work.
 
 use super::filter::advice;
 use super::guards;
 use super::image::{COPY_BYTES_MAX, Image};
-use super::limits::{self, Coming};
+use super::limits::{self, NewMemory};
 use super::locks;
 use super::remap;
 use super::shared::descriptor;
 use super::space::{PAGE, whole_pages};
-use super::verdict::{After, Verdict, refused};
+use super::verdict::{AfterCall, Verdict, refused};
 use crate::tracing::sys::{self, Pid, Registers, errno, map, number};
 use std::io;
 
-/// What to do with a stopped call in an image that has an agent.
+/// Handles a stopped call in an image with an agent.
 pub fn judge(image: &mut Image, pid: Pid, registers: &Registers) -> io::Result<Verdict> {
     let arguments = registers.arguments();
     match registers.orig_rax {
@@ -33,9 +33,9 @@ pub fn judge(image: &mut Image, pid: Pid, registers: &Registers) -> io::Result<V
     }
 }
 
-/// The program wants to serve the faults of a range itself: what nobody can do for memory whose faults are ours.
+/// The program wants to serve faults itself, which is impossible for memory whose faults we serve.
 fn serve_itself(image: &mut Image, pid: Pid, asked: u64) -> io::Result<Verdict> {
-    // What cannot be read, the kernel refuses too.
+    // If it cannot be read, the kernel refuses too.
     let word = |image: &Image, at| image.word(pid, asked.wrapping_add(at)).ok();
     if let Some((start, bytes)) = word(image, 0).zip(word(image, 8)) {
         image.serves = true;
@@ -52,14 +52,14 @@ fn serve_itself(image: &mut Image, pid: Pid, asked: u64) -> io::Result<Verdict> 
     Ok(Verdict::Native)
 }
 
-/// What is sealed can never again be anything else, not even in a child: it becomes the program's own memory first.
+/// Sealed memory can never be changed again, not even in a child: first make it the program's own.
 fn seal(image: &mut Image, [start, bytes, ..]: [u64; 6]) -> io::Result<Verdict> {
     let given_back = remap::give_back(image, start, whole_pages(bytes), "the program seals it (mseal)")?;
     Ok(if given_back { Verdict::Native } else { refused(errno::ENOMEM) })
 }
 
-/// What to do with a call that cannot be followed. What was taken over stays shared memory of the file: no page of that
-/// may ever be seen at two places, and advice does to it other things than to private memory.
+/// Handles a call that cannot be followed. What was taken over stays shared memory of the file: none of its pages may
+/// be seen at two places, and advice affects it differently from private memory.
 pub fn unfollowed(image: &Image, registers: &Registers) -> Verdict {
     let [start, bytes, asked, ..] = registers.arguments();
     let pieces = image.space.within(start, whole_pages(bytes).max(PAGE));
@@ -79,7 +79,8 @@ fn mmap(image: &mut Image, pid: Pid, arguments: [u64; 6]) -> io::Result<Verdict>
     let fixed = replaces(flags);
     let is_private = flags & map::TYPE == map::PRIVATE;
     let odd = flags & (map::GROWSDOWN | map::HUGETLB) != 0;
-    let native = if fixed { Verdict::NativeThen(After::Replaced { bytes: length }) } else { Verdict::Native };
+    let native =
+        if fixed { Verdict::NativeThen(AfterCall::Replaced { bytes: length }) } else { Verdict::Native };
     if bytes == 0 || !is_private {
         return Ok(native);
     }
@@ -98,10 +99,10 @@ fn mmap(image: &mut Image, pid: Pid, arguments: [u64; 6]) -> io::Result<Verdict>
         return Ok(native);
     }
     let (lock, _) = locks::of_new(image, flags);
-    Ok(Verdict::NativeThen(After::TakeOver { bytes: length, protection, fixed, lock }))
+    Ok(Verdict::NativeThen(AfterCall::TakeOver { bytes: length, protection, fixed, lock }))
 }
 
-/// A mapping of plain private memory. None if the file is used up.
+/// Maps plain private memory. None if the file is used up.
 fn anonymous(image: &mut Image, pid: Pid, arguments: [u64; 6]) -> io::Result<Option<Verdict>> {
     let [address, bytes, protection, flags, ..] = arguments;
     let length = whole_pages(bytes);
@@ -111,12 +112,12 @@ fn anonymous(image: &mut Image, pid: Pid, arguments: [u64; 6]) -> io::Result<Opt
         return Ok(Some(refused(errno::EPERM)));
     }
     if let Some(error) =
-        limits::hinder(image, pid, Coming { bytes: length, protection, locked: lock.is_some() })?
+        limits::hinder(image, pid, NewMemory { bytes: length, protection, locked: lock.is_some() })?
     {
         return Ok(Some(refused(error)));
     }
     if fixed && image.serves && !image.space.gaps(address, length).is_empty() {
-        return Ok(Some(Verdict::NativeThen(After::TakeOverPlain { bytes: length, protection })));
+        return Ok(Some(Verdict::NativeThen(AfterCall::TakeOverPlain { bytes: length, protection })));
     }
     let Some(place) = image.space.allot(length) else { return Ok(None) };
     let at = map_file(image, [address, bytes, protection, flags], place)?;
@@ -135,13 +136,13 @@ fn anonymous(image: &mut Image, pid: Pid, arguments: [u64; 6]) -> io::Result<Opt
     Ok(Some(Verdict::Done(at)))
 }
 
-/// Whether a mapping takes the place of what is there.
+/// Whether a mapping replaces what is there.
 fn replaces(flags: u64) -> bool {
     flags & map::FIXED != 0 && flags & map::FIXED_NOREPLACE == 0
 }
 
-/// Maps the file from `place` on where the kernel puts anonymous memory. It would not put a file there: only plain
-/// memory lies on borders of huge pages (Linux from 6.7 on). So plain memory comes first, and the file in its place.
+/// Maps the file from `place` where the kernel puts anonymous memory. The kernel aligns only anonymous memory to huge
+/// pages (Linux from 6.7 on), not files. So first map plain memory, then replace it with the file.
 fn map_file(image: &mut Image, [address, bytes, protection, flags]: [u64; 4], place: u64) -> io::Result<i64> {
     const NO_FILE: u64 = u64::MAX;
     let mut at = address;
@@ -164,15 +165,15 @@ fn map_file(image: &mut Image, [address, bytes, protection, flags]: [u64; 4], pl
 }
 
 /// After a call that the program made itself.
-pub fn after(image: &mut Image, after: After, result: i64) -> io::Result<()> {
+pub fn complete(image: &mut Image, after: AfterCall, result: i64) -> io::Result<()> {
     const ERRORS: std::ops::Range<i64> = -4095..0;
     if ERRORS.contains(&result) {
         return Ok(());
     }
     let start = result as u64;
     match after {
-        After::Replaced { bytes } => image.give_up(start, bytes),
-        After::TakeOver { bytes, protection, fixed, lock } => {
+        AfterCall::Replaced { bytes } => image.give_up(start, bytes),
+        AfterCall::TakeOver { bytes, protection, fixed, lock } => {
             if fixed {
                 image.give_up(start, bytes)?;
             }
@@ -182,11 +183,11 @@ pub fn after(image: &mut Image, after: After, result: i64) -> io::Result<()> {
             }
             Ok(())
         }
-        After::TakeOverPlain { bytes, protection } => {
+        AfterCall::TakeOverPlain { bytes, protection } => {
             image.give_up(start, bytes)?;
             image.renew(start, bytes, protection)
         }
-        After::Pin | After::Release | After::Hide => Ok(()),
+        AfterCall::Pin | AfterCall::Release | AfterCall::Hide => Ok(()),
     }
 }
 
@@ -213,7 +214,7 @@ fn brk(image: &mut Image, pid: Pid, wanted: u64) -> io::Result<Verdict> {
     let before = image.heap_end;
     let growth = whole_pages(wanted).saturating_sub(whole_pages(before));
     let coming =
-        Coming { bytes: growth, protection: map::READ | map::WRITE, locked: image.locks_new.is_some() };
+        NewMemory { bytes: growth, protection: map::READ | map::WRITE, locked: image.locks_new.is_some() };
     if growth > 0 && limits::hinder(image, pid, coming)?.is_some() {
         return Ok(Verdict::Done(before as i64));
     }
@@ -231,14 +232,14 @@ fn brk(image: &mut Image, pid: Pid, wanted: u64) -> io::Result<Verdict> {
     Ok(Verdict::Done(now as i64))
 }
 
-/// Advice that private and shared memory take in different ways.
+/// Advice that affects private and shared memory differently.
 fn madvise(image: &mut Image, arguments: [u64; 6]) -> io::Result<Verdict> {
     let [start, bytes, asked, ..] = arguments;
     let length = whole_pages(bytes);
     let pieces = image.space.within(start, length);
     let guarded = asked == advice::GUARD_REMOVE && image.guards.touches(start, length);
     let ours = !pieces.is_empty() || guarded;
-    // What no memory can be, the kernel refuses itself.
+    // The kernel refuses ranges that no memory can have.
     if !start.is_multiple_of(PAGE) || start.checked_add(length).is_none() || !ours {
         return Ok(Verdict::Native);
     }
@@ -250,7 +251,7 @@ fn madvise(image: &mut Image, arguments: [u64; 6]) -> io::Result<Verdict> {
         advice::DONTNEED | advice::DONTNEED_LOCKED => image.empty(&pieces)?,
         // The call would wait for the thread that serves the program's own faults, which may need the agent.
         advice::FREE if image.serves && !gaps.is_empty() => return Ok(refused(errno::EINVAL)),
-        // It may keep its contents, and does; nothing is short.
+        // The memory may keep its contents, and does; nothing is short.
         advice::FREE => {}
         advice::WIPE_ON_FORK => {
             let given_back = remap::give_back(image, start, length, "it is to be wiped in children")?;
@@ -265,12 +266,12 @@ fn madvise(image: &mut Image, arguments: [u64; 6]) -> io::Result<Verdict> {
         advice::GUARD_INSTALL if is_locked => return Ok(refused(errno::EINVAL)),
         advice::GUARD_INSTALL => return guards::install(image, start, length).map(Verdict::Done),
         advice::GUARD_REMOVE => return guards::remove(image, start, length).map(Verdict::Done),
-        // For memory of files only; and what lies on a huge page would be present all at once.
+        // Only for memory of files; and a huge page would become present all at once.
         advice::REMOVE | advice::COLLAPSE => return Ok(refused(errno::EINVAL)),
         _ => return Ok(Verdict::Native),
     }
     if image.serves && !gaps.is_empty() {
-        // Of what is taken over it only drops pages, which come again.
+        // For taken-over memory this only drops pages, which return.
         return Ok(Verdict::Native);
     }
     let mut result = 0;

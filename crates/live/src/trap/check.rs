@@ -1,4 +1,4 @@
-//! Replaying the agent's decisions through the set-associative array of `setassoc`, the slow twin of the agent's.
+//! Replays the agent's decisions through the array of `setassoc`, the agent's slow twin.
 
 use super::agent::Control;
 use super::shared::{NO_PAGE, decision};
@@ -9,22 +9,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How often the log is read: often enough that it never fills between.
+/// How often to read the log, so that it never fills.
 const PERIOD: Duration = Duration::from_millis(2);
 
-/// What a replay found.
+/// The result of a replay.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Checked {
-    /// Decisions that were replayed.
+pub struct ReplayReport {
+    /// Replayed decisions.
     pub decisions: u64,
-    /// The first one that the twin would not have made, in words.
+    /// The first decision that the twin would not make, in words.
     pub first_difference: Option<String>,
 }
 
-/// The twin and what it saw.
+/// The twin, with what it has seen.
 struct Replay {
     twin: SetArray,
-    checked: Checked,
+    checked: ReplayReport,
 }
 
 impl Replay {
@@ -53,19 +53,19 @@ impl Replay {
     }
 }
 
-/// A thread that replays.
-pub struct Checker {
-    thread: JoinHandle<Checked>,
+/// A replaying thread.
+pub struct ReplayChecker {
+    thread: JoinHandle<ReplayReport>,
     ended: Arc<AtomicBool>,
 }
 
-impl Checker {
-    /// Begins with an empty twin.
-    pub fn begin(control: Control, log_entries: u64, twin: SetArray) -> Checker {
+impl ReplayChecker {
+    /// Starts with an empty twin.
+    pub fn begin(control: Control, log_entries: u64, twin: SetArray) -> ReplayChecker {
         let ended = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&ended);
         let thread = std::thread::spawn(move || {
-            let mut replay = Replay { twin, checked: Checked::default() };
+            let mut replay = Replay { twin, checked: ReplayReport::default() };
             loop {
                 let last = seen.load(Ordering::Acquire);
                 control.read_log(log_entries, |entry| {
@@ -78,11 +78,11 @@ impl Checker {
                 std::thread::sleep(PERIOD);
             }
         });
-        Checker { thread, ended }
+        ReplayChecker { thread, ended }
     }
 
-    /// Replays what is left, after the agent has ended.
-    pub fn end(self) -> Checked {
+    /// Replays the rest after the agent has ended.
+    pub fn end(self) -> ReplayReport {
         self.ended.store(true, Ordering::Release);
         self.thread.join().expect("the replay does not panic")
     }
@@ -96,13 +96,13 @@ mod tests {
     #[test]
     fn a_wrong_victim_is_named() {
         let twin = SetArray::new(Geometry::new(2, None).unwrap(), Replacement::Fifo).unwrap();
-        let mut replay = Replay { twin, checked: Checked::default() };
+        let mut replay = Replay { twin, checked: ReplayReport::default() };
         for (page, victim) in [(1, NO_PAGE), (2, NO_PAGE), (3, 1)] {
             replay.follow(decision::MISS, page, victim);
         }
         replay.follow(decision::FORGET, 2, NO_PAGE);
         replay.follow(decision::MISS, 4, NO_PAGE);
-        assert_eq!(replay.checked, Checked { decisions: 5, first_difference: None });
+        assert_eq!(replay.checked, ReplayReport { decisions: 5, first_difference: None });
         replay.follow(decision::MISS, 5, 4);
         let difference = replay.checked.first_difference.unwrap();
         assert!(difference.starts_with("decision 6: miss of page 0x5 with victim 0x4"), "{difference}");

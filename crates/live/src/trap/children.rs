@@ -1,22 +1,22 @@
-//! Children and threads that a program starts: what is done before the call, and when they are there.
+//! Children and threads that a program starts: work before the call, and after they appear.
 
 use super::filter::{CLONE_UNTRACED, CLONE_VM};
 use super::forks::{Word, separate};
 use super::image::Image;
-use super::report::Began;
+use super::report::ImageOrigin;
 use super::tracer::{Task, Tracer, resume};
-use super::verdict::{After, Verdict};
-use crate::tracing::stops::{self, Status};
-use crate::tracing::sys::{self, Go, Pid, Registers, number};
+use super::verdict::{AfterCall, Verdict};
+use crate::tracing::stops::{self, WaitStatus};
+use crate::tracing::sys::{self, Pid, Registers, Resume, number};
 
 impl Tracer<'_> {
-    /// The kernel will write the child's number to a place in memory that parent and child still share. A task that
-    /// nobody is to follow (the one with which a leak checker stops the program) is followed all the same: its calls
-    /// could not be made.
+    /// Prepares a fork: the kernel will write the child's id into memory that parent and child still share. A task that
+    /// asks not to be traced (a leak checker uses one to stop the program) is traced all the same: otherwise its calls
+    /// would fail.
     pub fn before_fork(&mut self, pid: Pid, registers: &mut Registers) -> Verdict {
         const CHILD_SETTID: u64 = 0x0100_0000;
         let hides = self.set_hidden(pid, registers, false);
-        let verdict = if hides { Verdict::NativeThen(After::Hide) } else { Verdict::Native };
+        let verdict = if hides { Verdict::NativeThen(AfterCall::Hide) } else { Verdict::Native };
         let Some((flags, child_word)) = self.clone_arguments(pid, registers) else { return verdict };
         let word = self.image_of(pid).and_then(|image| {
             let wanted = flags & CHILD_SETTID != 0 && flags & u64::from(CLONE_VM) == 0;
@@ -29,19 +29,19 @@ impl Tracer<'_> {
         verdict
     }
 
-    /// Takes `CLONE_UNTRACED` from the flags of a clone, or puts it back. Whether it was there, or is.
+    /// Removes or restores `CLONE_UNTRACED` in a clone's flags; returns whether it was, or is, set.
     fn set_hidden(&mut self, pid: Pid, registers: &mut Registers, hidden: bool) -> bool {
         let bit = u64::from(CLONE_UNTRACED);
         let changed = |flags: u64| if hidden { flags | bit } else { flags & !bit };
         match registers.orig_rax {
             number::CLONE if changed(registers.rdi) != registers.rdi => {
                 registers.rdi = changed(registers.rdi);
-                // If this fails the thread has just been killed.
+                // On failure the thread has just been killed.
                 sys::set_registers(pid, registers).is_ok()
             }
             number::CLONE3 => {
                 let Some(image) = self.image_of(pid) else { return false };
-                // What cannot be read, the kernel cannot read either.
+                // If it cannot be read, the kernel cannot read it either.
                 let Ok(flags) = image.word(pid, registers.rdi) else { return false };
                 changed(flags) != flags && image.set_word(pid, registers.rdi, changed(flags)).is_ok()
             }
@@ -49,14 +49,14 @@ impl Tracer<'_> {
         }
     }
 
-    /// The program finds in registers and memory what it asked for, also where the call failed, or is begun anew.
+    /// Restores the flags in registers and memory, even if the call failed or will restart.
     pub fn put_hidden_back(&mut self, pid: Pid) {
         if let Ok(mut registers) = sys::registers(pid) {
             self.set_hidden(pid, &mut registers, true);
         }
     }
 
-    /// The same for the child, in which no call is under way any more.
+    /// The same for the child, which is no longer in the call.
     fn put_hidden_back_in_child(&mut self, parent: Pid, child: Pid) {
         if let (Ok(of_parent), Ok(now)) = (sys::registers(parent), sys::registers(child)) {
             let mut of_child = Registers { orig_rax: of_parent.orig_rax, ..now };
@@ -64,7 +64,7 @@ impl Tracer<'_> {
         }
     }
 
-    /// Flags of a clone, and where its child's number goes.
+    /// A clone's flags, and where the child's id goes.
     fn clone_arguments(&mut self, pid: Pid, registers: &Registers) -> Option<(u64, u64)> {
         const CLONE_VFORK_VM: u64 = 0x4100;
         match registers.orig_rax {
@@ -83,15 +83,17 @@ impl Tracer<'_> {
     pub fn on_child(&mut self, parent: Pid) {
         const CHILD_CLEARTID: u64 = 0x0020_0000;
         const VFORK: u64 = 0x4000;
-        let hides = self.task(parent).after == Some(After::Hide);
-        let how = if hides { Go::ToCall } else { Go::On };
+        let hides = self.task(parent).after == Some(AfterCall::Hide);
+        let how = if hides { Resume::ToCall } else { Resume::On };
         let arguments =
             sys::registers(parent).ok().and_then(|registers| self.clone_arguments(parent, &registers));
         let (Ok(child), Some((flags, child_word))) = (sys::event_message(parent), arguments) else {
             return resume(parent, how, 0);
         };
         let child = child as Pid;
-        if self.early.remove(&child).is_none() && !matches!(stops::wait(child), Ok((_, Status::Event(..)))) {
+        if self.early.remove(&child).is_none()
+            && !matches!(stops::wait(child), Ok((_, WaitStatus::Event(..))))
+        {
             // It was killed before its first stop.
             return resume(parent, how, 0);
         }
@@ -117,7 +119,7 @@ impl Tracer<'_> {
             self.put_hidden_back_in_child(parent, child);
         }
         self.await_new(child);
-        resume(child, Go::On, 0);
+        resume(child, Resume::On, 0);
         resume(parent, how, 0);
     }
 
@@ -130,13 +132,13 @@ impl Tracer<'_> {
     }
 
     fn fork_image(&mut self, number: u32, parent: Pid, child: Pid, word: Option<Word>) {
-        let mut image = Image::new(number, child, Began::Fork);
+        let mut image = Image::new(number, child, ImageOrigin::Fork);
         let setting = self.setting;
         if let Some(parent) = self.image_of(parent) {
             if parent.agent.is_none() {
                 image.leave("its parent ran by itself");
             } else if let Err(error) = separate(parent, &mut image, child, word, setting) {
-                // It would run on in its parent's memory, on the same stack.
+                // Otherwise it would run on in its parent's memory, on the same stack.
                 let _ = sys::kill(child, sys::SIGKILL);
                 image.leave(format!("killed, as it could not be given memory of its own: {error}"));
             }

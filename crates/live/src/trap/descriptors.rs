@@ -1,9 +1,9 @@
-//! The files that pagewalk holds open: three for each process image, so that a program of many processes needs more
-//! than users are given.
+//! Raises the limit on open files: each process image needs three, so a program of many processes needs more than the
+//! default.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// The limit on open files is as high as it may be until this is dropped.
+/// Keeps the limit on open files at its maximum until dropped.
 pub struct RaisedLimit(Rlimit);
 
 impl RaisedLimit {
@@ -14,7 +14,7 @@ impl RaisedLimit {
         RaisedLimit(before)
     }
 
-    /// Gives this process, which is about to become the program, what the user has. Makes a system call only.
+    /// Restores the user's limit in a process that is about to become the program. Only makes a system call.
     pub fn lower(&self) {
         set(Rlimit { current: self.0.current, maximum: self.0.maximum });
     }
@@ -26,7 +26,7 @@ impl Drop for RaisedLimit {
     }
 }
 
-/// Nothing depends on its success.
+/// A failure does not matter.
 fn set(limit: Rlimit) {
     let _ = setrlimit(Resource::Nofile, limit);
 }

@@ -1,12 +1,12 @@
-//! The seccomp filter: which system calls stop the program, so that all others run at full speed.
+//! The seccomp filter: selects the system calls that stop the program; all others run at full speed.
 //!
-//! It stops calls that make, move, drop, lock or seal memory that may be taken over, that copy the address space, that
-//! ask or choose the processors, which pagewalk has chosen, locks that the kernel takes in memory without waiting
-//! for a fault, and those by which a program begins to trace another. The agent's own calls pass: its code lies where
-//! nothing else does.
+//! It stops calls that create, move, drop, lock or seal memory that may be taken over; that copy the address space;
+//! that query or set the processors, which pagewalk has chosen; lock operations that the kernel performs in memory
+//! without waiting for a fault; and calls by which a program begins to trace another. The agent's own calls pass,
+//! identified by the address of its code.
 //!
-//! Calls of no interest pass by their number alone, before anything else is looked at: only those the kernel finds out
-//! in advance, and runs no filter for them.
+//! Uninteresting calls pass by their number alone, before anything else is checked: only then does the kernel find out
+//! in advance, and skip the filter for them.
 
 use super::shared::{TEXT_BASE, TEXT_BYTES};
 use crate::tracing::sys::{self, map, number};
@@ -37,15 +37,15 @@ const RETURN: u16 = 0x06;
 
 const ALLOW: u32 = 0x7fff_0000;
 const TRACE: u32 = 0x7ff0_0000;
-/// The call waits for who listens to the filter. It goes before [`TRACE`].
+/// The call waits for the filter's listener. Takes precedence over [`TRACE`].
 const NOTIFY: u32 = 0x7fc0_0000;
-/// As in kernels without that call.
+/// As on kernels without that call.
 const NOT_THERE: u32 = 0x0005_0000 | 38;
-/// The program is told that it went well, and nothing is done.
+/// Reports success without doing anything.
 const PRETEND: u32 = 0x0005_0000;
 const X86_64: u32 = 0xc000_003e;
 
-// Where the parts of a call stand in `struct seccomp_data`.
+// Offsets in `struct seccomp_data`.
 const NUMBER: u32 = 0;
 const ARCHITECTURE: u32 = 4;
 const INSTRUCTION_LOW: u32 = 8;
@@ -55,7 +55,7 @@ const fn argument(position: u32) -> u32 {
     16 + 8 * position
 }
 
-/// Advice that private memory takes otherwise than shared memory.
+/// Advice that affects private memory differently from shared memory.
 #[allow(missing_docs)]
 pub mod advice {
     pub const DONTNEED: u64 = 4;
@@ -81,9 +81,9 @@ const ADVICE: [u64; 10] = [
     advice::GUARD_INSTALL,
     advice::GUARD_REMOVE,
 ];
-/// What `futex` does, without its flags.
+/// The operation of `futex`, without flags.
 pub const FUTEX_OPERATION: u64 = 0x7f;
-/// Operations in which the kernel changes a word and does not wait for its fault.
+/// Operations in which the kernel changes a word without waiting for its fault.
 pub mod futex {
     /// They change the first word: `LOCK_PI`, `UNLOCK_PI`, `TRYLOCK_PI`, `LOCK_PI2`.
     pub const FIRST: [u64; 4] = [6, 7, 8, 13];
@@ -96,15 +96,15 @@ const ADOPT_ORPHANS: u64 = 36;
 pub const UFFDIO_REGISTER: u32 = 0xc020_aa00;
 /// `CLONE_VM`.
 pub const CLONE_VM: u32 = 0x100;
-/// `CLONE_UNTRACED`: the new task is not to be followed.
+/// `CLONE_UNTRACED`: the new task asks not to be traced.
 pub const CLONE_UNTRACED: u32 = 0x80_0000;
-/// What `ptrace` is asked to begin to trace with.
+/// Requests of `ptrace` that start tracing.
 pub mod trace {
     /// The caller, by its parent.
     pub const ME: u64 = 0;
-    /// Another, which is stopped.
+    /// Another process, which is stopped.
     pub const ATTACH: u64 = 16;
-    /// Another, which runs on.
+    /// Another process, which keeps running.
     pub const SEIZE: u64 = 0x4206;
 }
 
@@ -120,7 +120,7 @@ const fn test(code: u16, value: u32, when_true: u8, when_false: u8) -> Instructi
     Instruction { code, when_true, when_false, value }
 }
 
-/// A verdict where an argument, as far as the mask goes, has one of these values; with another the call passes.
+/// Returns a verdict if an argument, masked, has one of these values; otherwise the call passes.
 fn where_argument(position: u32, mask: u64, values: &[u64], then: u32) -> Vec<Instruction> {
     let mut tests = vec![load(argument(position)), test(AND, mask as u32, 0, 0)];
     for (before, &value) in values.iter().enumerate() {
@@ -143,7 +143,7 @@ fn cases() -> Vec<(u64, Vec<Instruction>)> {
         verdict(TRACE),
         verdict(ALLOW),
     ];
-    // To ask where the heap ends changes nothing.
+    // Querying the end of the heap changes nothing.
     let not_zero = vec![
         load(argument(0)),
         test(IF_EQUAL, 0, 0, 3),
@@ -183,17 +183,17 @@ fn cases() -> Vec<(u64, Vec<Instruction>)> {
         (number::MSEAL, always.clone()),
         (number::SCHED_GETAFFINITY, always.clone()),
         (number::SCHED_SETAFFINITY, always),
-        // The kernel writes to a thread's area of restartable sequences after each switch of tasks, and every fault is
-        // one: the area's page would be referenced far more often than the program does. Libraries do without.
+        // The kernel writes to a thread's rseq area after each task switch, and every fault causes one: the area's page
+        // would be referenced far more often than the program does. Libraries work without it.
         (number::RSEQ, vec![verdict(NOT_THERE)]),
-        // Since Linux 6.13 it is `madvise` where a process gives it to itself.
+        // Since Linux 6.13 it equals `madvise` if a process applies it to itself.
         (number::PROCESS_MADVISE, where_argument(3, ALL, &ADVICE, NOT_THERE)),
-        // A program that adopts orphans would adopt its agent, and wait for it. They come to pagewalk all the same.
+        // A program that adopts orphans would adopt its agent and wait for it. Orphans come to pagewalk anyway.
         (number::PRCTL, where_argument(0, ALL, &[ADOPT_ORPHANS], PRETEND)),
     ]
 }
 
-/// The filter, in order of its tests.
+/// The filter's instructions, in order.
 fn instructions() -> Vec<Instruction> {
     let cases = cases();
     let mut out = vec![load(ARCHITECTURE), test(IF_EQUAL, X86_64, 1, 0), verdict(ALLOW), load(NUMBER)];
@@ -219,10 +219,10 @@ fn instructions() -> Vec<Instruction> {
     out
 }
 
-/// A filter for a process that is no longer followed: the one that it has would fail its calls, as nobody traces it,
-/// and cannot be taken away. With this one they wait for who listens, who lets them pass.
+/// A filter for a process that is no longer traced: its first filter would make its calls fail without a tracer, and
+/// cannot be removed. With this one they wait for the listener, which lets them pass.
 ///
-/// As the kernel wants it at this address: the program, and behind it its instructions.
+/// In the kernel's format for this address: the program, followed by its instructions.
 pub fn passing(address: u64) -> Vec<u8> {
     let filter: Vec<Instruction> = instructions()
         .into_iter()
@@ -238,7 +238,7 @@ pub fn passing(address: u64) -> Vec<u8> {
     words.into_iter().chain(instructions).collect()
 }
 
-/// The filter, made before the process that is to have it: making it allocates.
+/// The filter, built before its process exists because building allocates.
 pub struct Filter(Vec<Instruction>);
 
 impl Filter {
@@ -247,7 +247,7 @@ impl Filter {
         Filter(instructions())
     }
 
-    /// Puts it on this thread and all that it will start. Allocates nothing.
+    /// Installs it on this thread and everything it will start. Allocates nothing.
     pub fn install(&self) -> io::Result<()> {
         const SET_NO_NEW_PRIVS: u64 = 38;
         const MODE_FILTER: u64 = 1;
@@ -255,7 +255,7 @@ impl Filter {
         let arguments = [MODE_FILTER, 0, &raw const program as u64, 0, 0, 0];
         // SAFETY: the kernel copies the program, which lives until the end of this function.
         let install = || unsafe { sys::call(number::SECCOMP, arguments) };
-        // Who is not root may have a filter only without hope of new privileges, which tracing denies anyway.
+        // Without root, a filter requires giving up new privileges, which tracing prevents anyway.
         // SAFETY: no pointers.
         let give_up_hope = || unsafe { sys::call(number::PRCTL, [SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0]) };
         install().or_else(|_| give_up_hope().and_then(|_| install())).map(drop)
@@ -266,7 +266,7 @@ impl Filter {
 mod tests {
     use super::*;
 
-    /// What the kernel would do with a call, and whether its number alone says so: a slow twin of its interpreter.
+    /// The kernel's action on a call, and whether its number alone decides: a slow twin of its interpreter.
     fn run(call: u64, arguments: [u64; 6], instruction: u64) -> (u32, bool) {
         let mut data = [0u8; 64];
         data[0..4].copy_from_slice(&(call as u32).to_le_bytes());
@@ -354,7 +354,7 @@ mod tests {
         assert_eq!(verdict(number::PRCTL, [15, 0, 0, 0, 0, 0]), ALLOW);
     }
 
-    /// The kernel looks for such calls when the filter is installed, and runs no filter for them.
+    /// At installation the kernel finds such calls and later skips the filter for them.
     #[test]
     fn calls_of_no_interest_pass_by_their_number() {
         let of_interest: Vec<u64> = cases().into_iter().map(|(call, _)| call).collect();
@@ -364,7 +364,7 @@ mod tests {
         }
     }
 
-    /// What stops a followed process waits for who listens in one that was let go, and fits where it is put.
+    /// In a detached process, what stops a traced one waits for the listener; and the filter fits its place.
     #[test]
     fn the_filter_that_passes_has_the_same_calls() {
         let (own, passing) = (instructions(), passing(0x1000));

@@ -1,36 +1,36 @@
-//! A fork: parent and child must not go on sharing what was taken over.
+//! Handles forks: parent and child must stop sharing taken-over memory.
 //!
-//! The child inherits mappings of the parent's memory file, where private memory would have been copied on writes. So
+//! The child inherits mappings of the parent's memory file, where private memory would have been copied on write. So
 //! while the child stands at its first stop and the parent's thread in its fork, the file is copied for the child. All
-//! of the parent's memory is absent meanwhile: its other threads wait at their next reference, so the copy is of one
-//! moment.
+//! of the parent's memory is absent meanwhile: its other threads wait at their next reference, so the copy is
+//! consistent.
 
-use super::agent::{Agent, Begin};
+use super::agent::{Agent, AgentStart};
 use super::image::{Image, Setting};
-use super::space::{Piece, Space};
-use super::tracee::{Injection, Site};
+use super::space::{Space, TakenRange};
+use super::tracee::{Injection, SyscallSite};
 use crate::tracing::maps::{self, Mapping};
-use crate::tracing::sys::{Pid, held, map, number};
+use crate::tracing::sys::{Pid, map, next_data, number};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// A word of the parent that the kernel overwrites in what it takes for the child's memory (`CLONE_CHILD_SETTID`).
+/// A word of the parent that the kernel overwrites, taking it for the child's memory (`CLONE_CHILD_SETTID`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Word {
-    /// Where it is in the file.
+    /// Its offset in the file.
     pub offset: u64,
-    /// What it was.
+    /// Its value before.
     pub bytes: [u8; 4],
 }
 
-/// Bytes that are copied at one time.
+/// Bytes copied at a time.
 const BLOCK: usize = 1 << 20;
 
-/// Gives the child of a fork memory of its own, and its own agent.
+/// Gives a forked child memory and an agent of its own.
 ///
 /// # Errors
-/// If it could not be done: the child still shares its parent's memory, and must not run.
+/// If that fails: the child still shares its parent's memory and must not run.
 pub fn separate(
     parent: &mut Image,
     child: &mut Image,
@@ -40,12 +40,12 @@ pub fn separate(
 ) -> io::Result<()> {
     let inode = parent.memory_inode()?;
     let Some(agent) = &mut parent.agent else { return Ok(()) };
-    // An agent that has ended cannot hold anyone up; the copy is made all the same.
+    // A dead agent cannot hold anyone up; copy all the same.
     let frozen = agent.freeze().is_ok();
     let separated = copy(agent, &parent.space, child, child_pid, inode, setting);
     let restored = word.map_or(Ok(()), |word| agent.memory.write_all_at(&word.bytes, word.offset));
     if frozen {
-        // One that has ended since holds nobody up either.
+        // Nor can one that has died since.
         let _ = agent.thaw();
     }
     separated.and(restored)
@@ -63,7 +63,7 @@ fn copy(
     inherited.retain(|mapping| mapping.inode == inode && mapping.name.starts_with("/memfd:pagewalk ("));
     if let Some(obstacle) = child.obstacle(child_pid, setting) {
         child.leave(obstacle);
-    } else if let Err(error) = child.begin(child_pid, Begin::Fork, setting) {
+    } else if let Err(error) = child.begin(child_pid, AgentStart::Fork, setting) {
         child.leave(error);
     }
     child.space = Space::copy_of(space);
@@ -82,11 +82,11 @@ fn copy(
     Ok(())
 }
 
-/// Copies what a piece of the file holds to the same place of another file.
-fn copy_held(from: &File, to: &File, piece: Piece) -> io::Result<()> {
+/// Copies a piece of the file to the same place of another file.
+fn copy_held(from: &File, to: &File, piece: TakenRange) -> io::Result<()> {
     let end = piece.offset + piece.bytes();
     let mut position = piece.offset;
-    while let Some((data, hole)) = held(from, position, end)? {
+    while let Some((data, hole)) = next_data(from, position, end)? {
         copy_range(from, data, hole, |bytes, at| to.write_all_at(bytes, at))?;
         position = hole;
     }
@@ -110,9 +110,9 @@ fn copy_range(
     Ok(())
 }
 
-/// Makes plain private memory of all that the child inherited, by its own system calls.
+/// Makes all inherited memory plain private memory, by the child's own system calls.
 fn make_private(parent: &File, child: Pid, inherited: &[Mapping]) -> io::Result<()> {
-    let mut injection = Injection::begin(child, Site::Agent)?;
+    let mut injection = Injection::begin(child, SyscallSite::Agent)?;
     for mapping in inherited {
         let (start, bytes) = (mapping.start, mapping.bytes());
         let flags = map::PRIVATE | map::ANONYMOUS | map::FIXED | map::NORESERVE;
@@ -121,7 +121,7 @@ fn make_private(parent: &File, child: Pid, inherited: &[Mapping]) -> io::Result<
             return Err(io::Error::from_raw_os_error(-at as i32));
         }
         let (mut position, end) = (mapping.offset, mapping.offset + bytes);
-        while let Some((data, hole)) = held(parent, position, end)? {
+        while let Some((data, hole)) = next_data(parent, position, end)? {
             let place = |offset| start + (offset - mapping.offset);
             copy_range(parent, data, hole, |bytes, at| injection.memory.write_all_at(bytes, place(at)))?;
             position = hole;

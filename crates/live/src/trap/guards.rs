@@ -1,8 +1,8 @@
-//! Guard regions (`MADV_GUARD_INSTALL`, Linux 6.13), which the C library puts below the stacks of threads: pages that
-//! fail when they are touched, without a mapping of their own.
+//! Guard regions (`MADV_GUARD_INSTALL`, Linux 6.13), which the C library puts below thread stacks: pages that fault
+//! when touched, without a mapping of their own.
 //!
-//! The kernel keeps them in the page table, and loses what the pages hold. A fork copies them in private memory only,
-//! so that is what they are put in; when they are taken away, the memory is taken over again.
+//! The kernel keeps them in the page table and discards the pages' contents. A fork copies them only in private memory,
+//! so that is where they are put; when they are removed, the memory is taken over again.
 
 use super::filter::advice;
 use super::image::Image;
@@ -14,7 +14,7 @@ use std::io;
 /// # Errors
 /// If the agent is lost, or the mappings cannot be read.
 pub fn install(image: &mut Image, start: u64, bytes: u64) -> io::Result<i64> {
-    // Kernels that do not know them say so before anything is lost.
+    // Kernels without guards say so before anything is lost.
     let result = image.agent_call(number::MADVISE, [start, bytes, advice::GUARD_INSTALL, 0, 0, 0])?;
     if result < 0 {
         return Ok(result);
@@ -34,7 +34,7 @@ pub fn install(image: &mut Image, start: u64, bytes: u64) -> io::Result<i64> {
     image.agent_call(number::MADVISE, [start, bytes, advice::GUARD_INSTALL, 0, 0, 0])
 }
 
-/// Takes guards away: 0, or an error number below 0.
+/// Removes guards: 0, or an error number below 0.
 ///
 /// # Errors
 /// If the agent is lost, or the mappings cannot be read.

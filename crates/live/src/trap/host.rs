@@ -1,4 +1,4 @@
-//! Whether this host lets a program's faults be served, and which setting would.
+//! Whether this host lets us serve a program's faults, and which setting would enable it.
 
 use crate::tracing::sys;
 use rustix::process::{Resource, getrlimit};
@@ -15,30 +15,30 @@ pub enum HostError {
     /// No userfaultfd.
     #[error("this kernel has no userfaultfd (CONFIG_USERFAULTFD)")]
     NoUserfaultfd,
-    /// Not for this user.
+    /// Not permitted to this user.
     #[error(
         "this user may not serve the faults that the kernel takes on a program's behalf (userfaultfd: {0})"
     )]
     Forbidden(io::Error),
-    /// Too old.
+    /// The kernel is too old.
     #[error("this kernel has no minor faults of shared memory in userfaultfd; Linux 5.14 and later have")]
     NoMinorFaults,
-    /// No filters that stop.
+    /// No stopping filters.
     #[error("this kernel has no seccomp filters that stop a program for its tracer")]
     NoSeccomp,
-    /// No tracing.
+    /// Tracing is forbidden.
     #[error("this host forbids tracing (kernel.yama.ptrace_scope = 3)")]
     NoPtrace,
-    /// A limit on the length of files.
+    /// A file size limit.
     #[error("no file may be longer than {0} bytes here, and the one that holds a program's memory is")]
     FileLimit(u64),
-    /// The rest.
+    /// Anything else.
     #[error("userfaultfd: {0}")]
     Io(io::Error),
 }
 
 impl HostError {
-    /// What would make it possible.
+    /// How to enable it.
     pub fn enable(&self) -> &'static str {
         match self {
             HostError::Host(_) => "an x86-64 machine with Linux",
@@ -64,7 +64,7 @@ const EPERM: i32 = 1;
 const ENOSYS: i32 = 38;
 const EINVAL: i32 = 22;
 
-/// Whether live simulation works here.
+/// Whether faults can be served here.
 pub fn check_host() -> Result<(), HostError> {
     if !cfg!(all(target_arch = "x86_64", target_os = "linux")) {
         return Err(HostError::Host(format!("{} {}", std::env::consts::ARCH, std::env::consts::OS)));
@@ -98,7 +98,7 @@ pub fn check_host() -> Result<(), HostError> {
     }
 }
 
-/// As the agent does it: by the system call, else by the device.
+/// As the agent does: by the system call, else by the device.
 fn open_userfaultfd() -> Result<std::os::fd::OwnedFd, HostError> {
     let error = match sys::try_userfaultfd(CLOEXEC_NONBLOCK) {
         Ok(file) => return Ok(file),

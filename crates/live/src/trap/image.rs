@@ -1,11 +1,11 @@
-//! One process image: an address space from its exec or fork to its end, and what of it is taken over.
+//! One process image: an address space from its exec or fork to its end, and its taken-over memory.
 
-use super::agent::{self, Agent, AgentError, Begin};
+use super::agent::{self, Agent, AgentError, AgentStart};
 use super::array::TrapArray;
-use super::check::Checker;
-use super::report::{Began, ImageReport, MappingReport};
+use super::check::ReplayChecker;
+use super::report::{ImageOrigin, ImageReport, MappingReport};
 use super::shared::{AGENT_END, Counters, TEXT_BASE, descriptor};
-use super::space::{Lock, PAGE, Piece, Space, whole_pages};
+use super::space::{Lock, PAGE, Space, TakenRange, whole_pages};
 use super::stack;
 use crate::tracing::maps::{self, Mapping};
 use crate::tracing::sys::{self, Pid, limit, map, number};
@@ -15,12 +15,12 @@ use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::time::Instant;
 
-/// Private writable mappings of files that are larger are left alone, as taking over copies all of them at once.
+/// Larger private writable file mappings are left alone, since taking over copies them at once.
 pub const COPY_BYTES_MAX: u64 = 256 << 20;
-/// How far the first thread's stack may grow if its limit is lower: programs raise their own. What Linux keeps free
-/// below the stack is more.
+/// How far the first thread's stack may grow even if its limit is lower: programs raise their own. Linux keeps more
+/// than this free below the stack.
 const STACK_BYTES_MIN: u64 = 112 << 20;
-/// The most that is set aside for it.
+/// The most reserved for it.
 const STACK_BYTES_MAX: u64 = 16 << 30;
 
 /// One process image.
@@ -28,30 +28,30 @@ pub struct Image {
     number: u32,
     process: Pid,
     program: String,
-    began: Began,
+    began: ImageOrigin,
     started: Instant,
     /// Threads, and processes that share the memory.
     pub tasks: usize,
     /// None if the image runs by itself.
     pub agent: Option<Agent>,
-    /// Why it does.
+    /// Why it runs by itself.
     why_not: Option<String>,
-    /// What is taken over.
+    /// The taken-over memory.
     pub space: Space,
-    /// Where guard regions are, in memory that was taken over.
+    /// Guard regions in taken-over memory.
     pub guards: Space,
-    /// How memory is locked that is yet to come, if it is.
+    /// How new memory is locked, if it is.
     pub locks_new: Option<Lock>,
     /// Whether the program serves faults itself.
     pub serves: bool,
-    /// Room below the first stack that was set aside for it.
+    /// Room reserved below the first stack.
     stack: Range<u64>,
-    /// Where the heap ends.
+    /// The end of the heap.
     pub heap_end: u64,
-    /// Bytes of mappings that were left alone, with the reason, as they were made.
+    /// Mappings that were left alone, in bytes, with the reason.
     pub left_alone: Vec<String>,
-    checker: Option<Checker>,
-    /// What the agent had counted, and its seconds, when the image was let go.
+    checker: Option<ReplayChecker>,
+    /// The agent's counters and seconds when the image was let go.
     counted: Option<(Counters, f64)>,
 }
 
@@ -60,18 +60,18 @@ pub struct Image {
 pub struct Setting<'a> {
     /// The simulated array.
     pub array: &'a TrapArray,
-    /// Whether decisions are replayed.
+    /// Whether to replay decisions.
     pub check: bool,
-    /// Seccomp filters on a program that has none of its own.
+    /// The number of seccomp filters on a program without its own.
     pub filters: u64,
 }
 
-/// Decisions that the log holds.
+/// Capacity of the log, in decisions.
 const LOG_ENTRIES: u64 = 1 << 16;
 
 impl Image {
-    /// An image that nothing is known of yet.
-    pub fn new(number: u32, process: Pid, began: Began) -> Image {
+    /// A new image.
+    pub fn new(number: u32, process: Pid, began: ImageOrigin) -> Image {
         Image {
             number,
             process,
@@ -98,7 +98,7 @@ impl Image {
         self.why_not = Some(why.to_string());
     }
 
-    /// Ends the agent, whose counts are kept: from now on the image runs by itself.
+    /// Ends the agent and keeps its counts; the image then runs by itself.
     pub fn end_agent(&mut self, why: impl ToString) {
         if let Some(agent) = self.agent.take() {
             self.counted = Some((agent.control().counters(), agent.processor_seconds()));
@@ -112,7 +112,7 @@ impl Image {
         self.process
     }
 
-    /// A call that could not be followed: the agent has ended, or lives and could not do it.
+    /// Notes a call that failed: the agent has ended, or could not do it.
     pub fn note(&mut self, error: &io::Error) {
         if agent::has_ended(error) {
             self.leave(format!("its agent was lost: {error}"));
@@ -121,12 +121,13 @@ impl Image {
         }
     }
 
-    /// Starts its agent, by a thread that is alone there.
-    pub fn begin(&mut self, pid: Pid, begin: Begin, setting: Setting<'_>) -> Result<(), AgentError> {
+    /// Starts its agent, through a thread that is alone there.
+    pub fn begin(&mut self, pid: Pid, begin: AgentStart, setting: Setting<'_>) -> Result<(), AgentError> {
         let log_entries = if setting.check { LOG_ENTRIES } else { 0 };
         let agent = Agent::start(pid, begin, setting.array, log_entries)?;
         if setting.check {
-            self.checker = Some(Checker::begin(agent.another_control()?, log_entries, setting.array.twin()));
+            self.checker =
+                Some(ReplayChecker::begin(agent.another_control()?, log_entries, setting.array.twin()));
         }
         self.agent = Some(agent);
         Ok(())
@@ -150,7 +151,7 @@ impl Image {
         }
     }
 
-    /// Takes over all private writable memory of a program that has not begun.
+    /// Takes over all private writable memory of a program before it starts.
     pub fn take_over_all(&mut self, pid: Pid) -> io::Result<()> {
         let registers = sys::registers(pid)?;
         for mapping in maps::mappings(pid)? {
@@ -171,7 +172,7 @@ impl Image {
         Ok(())
     }
 
-    /// The stack, with room to grow into: memory of a file cannot grow downwards by itself.
+    /// Takes over the stack with room to grow: file memory does not grow downwards by itself.
     fn take_over_stack(&mut self, pid: Pid, mapping: &Mapping) -> io::Result<()> {
         let (pointer, end) = stack::move_down(pid)?;
         let begin = pointer / PAGE * PAGE;
@@ -179,10 +180,10 @@ impl Image {
         let wanted = soft.max(hard.min(STACK_BYTES_MIN)).min(STACK_BYTES_MAX);
         let below =
             maps::mappings(pid)?.iter().map(|other| other.end).filter(|&end| end <= mapping.start).max();
-        // As far from what lies below as the kernel keeps a growing stack.
+        // Keeps the distance to lower mappings that the kernel keeps for a growing stack.
         let lowest = below.unwrap_or(0) + (1 << 20);
         let start = whole_pages(end.saturating_sub(wanted)).max(lowest).min(mapping.start).min(begin);
-        // The kernel begins with so much of it.
+        // The kernel starts with this much of it.
         const STACK_BYTES_AT_FIRST: u64 = 128 << 10;
         self.take_over_part(start, end - start, mapping.protection, &[(begin, end - begin)])?;
         if self.space.touches(start, PAGE) {
@@ -191,7 +192,7 @@ impl Image {
         Ok(())
     }
 
-    /// The room that was set aside for the first stack, which the program does not know of.
+    /// The room reserved for the first stack, unknown to the program.
     pub fn reserve(&self) -> Range<u64> {
         self.stack.clone()
     }
@@ -201,7 +202,7 @@ impl Image {
         self.stack.end - self.stack.start
     }
 
-    /// What a child made by fork has from its parent.
+    /// Copies to a forked child what it inherits.
     pub fn inherit(&mut self, parent: &Image) {
         self.heap_end = parent.heap_end;
         self.guards = parent.guards.clone();
@@ -209,7 +210,7 @@ impl Image {
         self.stack = parent.stack.clone();
     }
 
-    /// Takes over private memory, all of which is copied; what lies behind the end of its file stays as it is.
+    /// Takes over private memory and copies all of it; memory after the end of its file stays as it is.
     pub fn take_over(&mut self, start: u64, bytes: u64, protection: u64) -> io::Result<()> {
         let Some(offset) = self.space.allot(bytes) else { return Ok(()) };
         let (copied, failure) = self.copy_to_file(start, bytes, offset)?;
@@ -220,7 +221,7 @@ impl Image {
         if copied > 0 { self.replace(start, copied, protection, offset) } else { Ok(()) }
     }
 
-    /// Takes over private memory, of which only `held` is copied: the rest is zeros.
+    /// Takes over private memory and copies only `held`; the rest is zeros.
     fn take_over_part(
         &mut self,
         start: u64,
@@ -231,7 +232,7 @@ impl Image {
         let Some(offset) = self.space.allot(bytes) else { return Ok(()) };
         for &(from, length) in held {
             if let (_, Some(error)) = self.copy_to_file(from, length, offset + (from - start))? {
-                // Nothing was put in its place yet: it stays the program's own.
+                // Nothing was replaced yet: it stays the program's own.
                 self.left_alone.push(not_copied(bytes, &error));
                 return Ok(());
             }
@@ -239,7 +240,7 @@ impl Image {
         self.replace(start, bytes, protection, offset)
     }
 
-    /// Bytes copied, and why not all.
+    /// Bytes copied, and why not all, if so.
     fn copy_to_file(&mut self, start: u64, bytes: u64, offset: u64) -> io::Result<(u64, Option<io::Error>)> {
         let mut copied = 0;
         while copied < bytes {
@@ -252,7 +253,7 @@ impl Image {
         Ok((copied, None))
     }
 
-    /// Puts the file in the place of a range, which stays the program's own if that cannot be.
+    /// Replaces a range with the file; on failure it stays the program's own.
     fn replace(&mut self, start: u64, bytes: u64, protection: u64, offset: u64) -> io::Result<()> {
         if let Some(error) = self.place(start, bytes, protection, offset)? {
             self.left_alone.push(format!("{} KiB: {error}", bytes / 1024));
@@ -260,7 +261,7 @@ impl Image {
         Ok(())
     }
 
-    /// Puts a part of the file at an address, and makes it fault. Why it is not there, if so.
+    /// Maps a part of the file at an address and registers it for faults. Returns why it is not there, if so.
     pub fn place(
         &mut self,
         start: u64,
@@ -278,7 +279,7 @@ impl Image {
         Ok(None)
     }
 
-    /// Makes new memory fault. Memory that cannot (the kernel refuses) works all the same and is not seen.
+    /// Registers new memory for faults. Memory that the kernel refuses works all the same, unseen.
     pub fn register(&mut self, start: u64, bytes: u64) -> io::Result<()> {
         let Some(agent) = &mut self.agent else { return Ok(()) };
         let result = agent.register(start, bytes)?;
@@ -289,12 +290,12 @@ impl Image {
         Ok(())
     }
 
-    /// Takes over a range of the heap that has just been made.
+    /// Takes over a new range of the heap.
     pub fn take_over_heap(&mut self, start: u64, end: u64) -> io::Result<()> {
         self.replace(start, end - start, map::READ | map::WRITE, Space::heap_offset(start))
     }
 
-    /// Makes a system call in the image's memory; its result.
+    /// Makes a system call in the image's memory; returns its result.
     pub fn agent_call(&mut self, number: u64, arguments: [u64; 6]) -> io::Result<i64> {
         match &mut self.agent {
             Some(agent) => agent.call(number, arguments),
@@ -302,7 +303,7 @@ impl Image {
         }
     }
 
-    /// A range is no longer taken over: its memory is gone, or something else is there.
+    /// Gives up a range: its memory is gone or replaced.
     pub fn give_up(&mut self, start: u64, bytes: u64) -> io::Result<()> {
         let removed = self.space.remove(start, bytes);
         self.guards.remove(start, bytes);
@@ -313,21 +314,21 @@ impl Image {
         removed.iter().try_for_each(|piece| sys::punch(&agent.memory, piece.offset, piece.bytes()))
     }
 
-    /// Puts empty memory of the file in the place of what is there, in one step.
+    /// Atomically replaces a range with empty memory of the file.
     ///
     /// # Errors
-    /// If it could not be done: what is there is what was.
+    /// If that fails: nothing has changed.
     pub fn renew(&mut self, start: u64, bytes: u64, protection: u64) -> io::Result<()> {
         let Some(offset) = self.space.allot(bytes) else { return Ok(()) };
         self.place(start, bytes, protection, offset)?.map_or(Ok(()), Err)
     }
 
-    /// The next stretch of the file in `[from, end)` that holds anything.
-    pub fn held(&self, from: u64, end: u64) -> io::Result<Option<(u64, u64)>> {
-        self.agent.as_ref().map_or(Ok(None), |agent| sys::held(&agent.memory, from, end))
+    /// The next data of the file in `[from, end)`.
+    pub fn next_data(&self, from: u64, end: u64) -> io::Result<Option<(u64, u64)>> {
+        self.agent.as_ref().map_or(Ok(None), |agent| sys::next_data(&agent.memory, from, end))
     }
 
-    /// The parts of `[start, start + bytes)` as the kernel has them, each with rights of its own.
+    /// The mappings within `[start, start + bytes)`.
     pub fn parts(&self, start: u64, bytes: u64) -> io::Result<Vec<Mapping>> {
         let Some(agent) = &self.agent else { return Ok(Vec::new()) };
         let mut parts = maps::mappings(agent.pid())?;
@@ -340,16 +341,16 @@ impl Image {
         Ok(parts)
     }
 
-    /// Whether a mapping is of the file.
+    /// Whether a mapping belongs to the file.
     pub fn owns(&self, mapping: &Mapping) -> bool {
         self.space.touches(mapping.start, mapping.bytes())
     }
 
-    /// The contents of a range read as zeros from now on; it stays taken over.
-    pub fn empty(&mut self, pieces: &[Piece]) -> io::Result<()> {
+    /// Makes a range read as zeros; it stays taken over.
+    pub fn empty(&mut self, pieces: &[TakenRange]) -> io::Result<()> {
         let Some(agent) = &mut self.agent else { return Ok(()) };
         for piece in pieces {
-            // A page that comes between the two is in the array, and faults once more. The other way round it would
+            // A page that arrives between the two is in the array, and faults once more. In the other order it would
             // stay present without being in the array, unseen.
             agent.forget(piece.start, piece.bytes())?;
             sys::punch(&agent.memory, piece.offset, piece.bytes())?;
@@ -357,7 +358,7 @@ impl Image {
         Ok(())
     }
 
-    /// Reads the image's memory, also where it is absent.
+    /// Reads the image's memory, absent or not.
     pub fn read(&self, pid: Pid, address: u64, bytes: &mut [u8]) -> io::Result<()> {
         match (&self.agent, self.space.within(address, bytes.len() as u64).as_slice()) {
             (Some(agent), [piece]) if piece.bytes() == bytes.len() as u64 => {
@@ -367,7 +368,7 @@ impl Image {
         }
     }
 
-    /// Writes one word of it, also where it is absent.
+    /// Writes one word, absent or not.
     pub fn set_word(&self, pid: Pid, address: u64, word: u64) -> io::Result<()> {
         let bytes = word.to_le_bytes();
         match (&self.agent, self.space.within(address, bytes.len() as u64).as_slice()) {
@@ -378,19 +379,19 @@ impl Image {
         }
     }
 
-    /// One word of it.
+    /// Reads one word.
     pub fn word(&self, pid: Pid, address: u64) -> io::Result<u64> {
         let mut bytes = [0; 8];
         self.read(pid, address, &mut bytes)?;
         Ok(u64::from_le_bytes(bytes))
     }
 
-    /// The number by which its mappings of the memory file are known.
+    /// The inode number of its memory file, as in its mappings.
     pub fn memory_inode(&self) -> io::Result<u64> {
         self.agent.as_ref().map_or(Ok(0), |agent| Ok(agent.memory.metadata()?.ino()))
     }
 
-    /// Ends the image when its last thread has left; says how it went.
+    /// Ends the image after its last thread; returns its report.
     pub fn end(self) -> ImageReport {
         let run_seconds = self.started.elapsed().as_secs_f64();
         let inode = self.memory_inode().unwrap_or(0);
@@ -400,11 +401,11 @@ impl Image {
         let mut touched_pages = 0;
         let mut checked = None;
         if let Some(mut agent) = self.agent {
-            // The agent keeps the address space alive until now.
+            // The agent has kept the address space alive until now.
             mappings = maps::detailed_mappings(agent.pid()).unwrap_or_default();
             taken_over_bytes = self.space.bytes();
             touched_pages = agent.memory.metadata().map_or(0, |metadata| metadata.blocks() * 512 / PAGE);
-            // It may still be at a fault of a thread that was killed. A lost agent counts no more.
+            // It may still be serving a killed thread's fault. A lost agent counts no more.
             let _ = agent.freeze();
             counters = agent.control().counters();
             agent_seconds = agent.processor_seconds();
@@ -439,7 +440,7 @@ fn not_copied(bytes: u64, error: &io::Error) -> String {
     format!("{} KiB that could not be copied: {error}", bytes / 1024)
 }
 
-/// Whether the tasks that a process starts have the same numbers here: its agent is known by its number.
+/// Whether a process's tasks have the same ids here: its agent is known by its id.
 fn numbers_tasks_as_here(pid: Pid) -> bool {
     let namespace = |path: String| fs::read_link(path).ok();
     namespace("/proc/self/ns/pid".to_owned()) == namespace(format!("/proc/{pid}/ns/pid_for_children"))

@@ -1,15 +1,14 @@
-//! The process that follows the program, apart from the one that the user knows.
+//! The keeper: the process that traces the program, apart from the one that the user sees.
 //!
-//! A program under faults cannot do without its tracer: with nobody to stop for, calls that the filter stops would
-//! fail, and forks would share memory. So it is followed by a process of its own, out of the way of what may happen to
-//! pagewalk: if that is killed, at whatever moment, the program runs to its end as it would, only that nobody is told
-//! what was counted. The keeper is in no process group but its own, has none of pagewalk's files, and is not called
-//! like it.
+//! A program under faults depends on its tracer: without one, calls that the filter stops would fail, and forks would
+//! share memory. A separate process keeps it independent of pagewalk: if pagewalk is killed at any moment, the program
+//! still runs to its end, and only the counts are lost. The keeper has its own process group and name, and none of
+//! pagewalk's files.
 
 use super::array::TrapArray;
 use super::{Options, Run, TrapError, agent, tracer};
 use crate::tracing::launch::{self, LaunchError};
-use crate::tracing::stops::{self, Status};
+use crate::tracing::stops::{self, WaitStatus};
 use crate::tracing::sys::{self, Pid};
 use crate::tracing::{End, Interrupt, maps};
 use rustix::io::{FdFlags, fcntl_getfd};
@@ -21,24 +20,24 @@ use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// What the keeper tells at the end.
+/// The keeper's final message.
 #[derive(Serialize, Deserialize)]
-enum Told {
+enum KeeperMessage {
     Ended(Run),
     Failed(Failure),
 }
 
-/// An error that can be written down.
+/// A serialisable error.
 #[derive(Serialize, Deserialize)]
 struct Failure {
-    at: At,
+    at: FailedStep,
     number: Option<i32>,
     text: String,
 }
 
-/// What failed.
+/// The failed step.
 #[derive(Clone, Copy, Serialize, Deserialize)]
-enum At {
+enum FailedStep {
     ZeroByte,
     Trace,
     Filter,
@@ -50,13 +49,13 @@ enum At {
 impl Failure {
     fn of(error: &TrapError) -> Failure {
         let (at, number) = match error {
-            TrapError::Launch(LaunchError::ZeroByte(_)) => (At::ZeroByte, None),
-            TrapError::Launch(LaunchError::Trace(error)) => (At::Trace, error.raw_os_error()),
-            TrapError::Launch(LaunchError::Filter(error)) => (At::Filter, error.raw_os_error()),
-            TrapError::Launch(LaunchError::Exec { error, .. }) => (At::Exec, error.raw_os_error()),
-            TrapError::Launch(LaunchError::Io(error)) => (At::Launch, error.raw_os_error()),
-            TrapError::Follow(error) => (At::Follow, error.raw_os_error()),
-            _ => (At::Launch, None),
+            TrapError::Launch(LaunchError::ZeroByte(_)) => (FailedStep::ZeroByte, None),
+            TrapError::Launch(LaunchError::Trace(error)) => (FailedStep::Trace, error.raw_os_error()),
+            TrapError::Launch(LaunchError::Filter(error)) => (FailedStep::Filter, error.raw_os_error()),
+            TrapError::Launch(LaunchError::Exec { error, .. }) => (FailedStep::Exec, error.raw_os_error()),
+            TrapError::Launch(LaunchError::Io(error)) => (FailedStep::Launch, error.raw_os_error()),
+            TrapError::Follow(error) => (FailedStep::Follow, error.raw_os_error()),
+            _ => (FailedStep::Launch, None),
         };
         Failure { at, number, text: error.to_string() }
     }
@@ -66,17 +65,19 @@ impl Failure {
         let has_zero = |word: &&OsString| word.as_encoded_bytes().contains(&0);
         let program = command[0].clone();
         TrapError::Launch(match self.at {
-            At::ZeroByte => LaunchError::ZeroByte(command.iter().find(has_zero).cloned().unwrap_or(program)),
-            At::Trace => LaunchError::Trace(error),
-            At::Filter => LaunchError::Filter(error),
-            At::Exec => LaunchError::Exec { program, error },
-            At::Launch => LaunchError::Io(error),
-            At::Follow => return TrapError::Follow(error),
+            FailedStep::ZeroByte => {
+                LaunchError::ZeroByte(command.iter().find(has_zero).cloned().unwrap_or(program))
+            }
+            FailedStep::Trace => LaunchError::Trace(error),
+            FailedStep::Filter => LaunchError::Filter(error),
+            FailedStep::Exec => LaunchError::Exec { program, error },
+            FailedStep::Launch => LaunchError::Io(error),
+            FailedStep::Follow => return TrapError::Follow(error),
         })
     }
 }
 
-/// Starts a keeper, and waits for what it tells.
+/// Starts a keeper, and waits for its message.
 pub fn run(
     command: &[OsString],
     array: &TrapArray,
@@ -96,27 +97,27 @@ pub fn run(
         keep(command, array, options, tell, heard);
     }
     drop((tell, heard));
-    interrupt.tell(orders);
+    interrupt.set_remote(orders);
     let told = read(result);
     let end = stops::wait_for_child(keeper).map_err(TrapError::Follow)?.0;
     match told {
-        Some(Told::Ended(run)) => Ok(run),
-        Some(Told::Failed(failure)) => Err(failure.into_error(command)),
+        Some(KeeperMessage::Ended(run)) => Ok(run),
+        Some(KeeperMessage::Failed(failure)) => Err(failure.into_error(command)),
         None => Err(TrapError::Keeper(match end {
-            Status::Killed(signal) => End::Signal(signal),
-            Status::Exited(status) => End::Exit(status),
+            WaitStatus::Killed(signal) => End::Signal(signal),
+            WaitStatus::Exited(status) => End::Exit(status),
             _ => End::Exit(0),
         })),
     }
 }
 
-fn read(mut result: PipeReader) -> Option<Told> {
+fn read(mut result: PipeReader) -> Option<KeeperMessage> {
     let mut text = Vec::new();
     result.read_to_end(&mut text).ok()?;
     serde_json::from_slice(&text).ok()
 }
 
-/// What the keeper does.
+/// The keeper's work.
 fn keep(
     command: &[OsString],
     array: &TrapArray,
@@ -125,22 +126,22 @@ fn keep(
     heard: PipeReader,
 ) -> ! {
     let group = stand_apart(&[tell.as_raw_fd(), heard.as_raw_fd()]);
-    // As long as the process, which ends below.
+    // Lives as long as the process, which ends below.
     let interrupt: &'static Interrupt = Box::leak(Box::new(Interrupt::new()));
     let listens = std::thread::Builder::new().name("orders".to_owned());
-    // Without it the program ends by itself.
+    // Without this thread the program still ends by itself.
     let _ = listens.spawn(move || obey(heard, interrupt));
-    // A panic says itself what it is. It must not go on in what was the caller's, nor wait for who listens.
+    // A panic prints its own message. It must neither unwind into the caller's code nor wait for the listener.
     let run = catch_unwind(AssertUnwindSafe(|| tracer::trace(command, array, options, interrupt, group)));
     let Ok(run) = run else { launch::end(101) };
-    let told = run.map_or_else(|error| Told::Failed(Failure::of(&error)), Told::Ended);
-    // If nobody hears it, pagewalk is gone.
+    let told = run.map_or_else(|error| KeeperMessage::Failed(Failure::of(&error)), KeeperMessage::Ended);
+    // If nobody reads it, pagewalk is gone.
     let _ = tell.write_all(&serde_json::to_vec(&told).unwrap_or_default());
     launch::end(0)
 }
 
-/// Hands signals on to the program as pagewalk says so, and kills it; that pagewalk is gone says nothing. Once the
-/// program has ended, what it left running ends by what would end it.
+/// Relays signals to the program as pagewalk says, and kills it on request; does nothing if pagewalk disappears. After
+/// the program's end, ending signals go to the processes that it left.
 fn obey(mut heard: PipeReader, interrupt: &Interrupt) {
     const ENDING: [i32; 4] = [1, 2, 3, 15];
     let mut word = [0];
@@ -153,8 +154,8 @@ fn obey(mut heard: PipeReader, interrupt: &Interrupt) {
     }
 }
 
-/// Kills what was let go, which nobody traces here: all that descends from this process and is no agent. Once more, as
-/// long as there is what was begun meanwhile; what has been sent the signal begins nothing.
+/// Kills detached processes, which nobody traces here: all descendants that are no agent. Repeats as long as new ones
+/// appear; a signalled process starts nothing.
 fn kill_descendants() {
     let mut killed = HashSet::new();
     loop {
@@ -168,7 +169,7 @@ fn kill_descendants() {
     }
 }
 
-/// All that descend from this process at this moment.
+/// All present descendants of this process.
 fn descendants() -> Vec<Pid> {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbers = processes.filter_map(|process| process.file_name().to_str()?.parse::<Pid>().ok());
@@ -182,10 +183,10 @@ fn descendants() -> Vec<Pid> {
     found.split_off(1)
 }
 
-/// Leaves pagewalk's process group, files and name. The group, which is to be the program's.
+/// Leaves pagewalk's process group, files and name. Returns the group, which becomes the program's.
 fn stand_apart(kept: &[RawFd]) -> Pid {
     let group = sys::own_group();
-    // Where it cannot be, it shares pagewalk's fate.
+    // On failure it shares pagewalk's fate.
     let _ = sys::join_group(0);
     let _ = sys::set_name(c"trap-keeper");
     let Ok(files) = fs::read_dir("/proc/self/fd") else { return group };
@@ -194,7 +195,7 @@ fn stand_apart(kept: &[RawFd]) -> Pid {
     for file in open.into_iter().filter(|file| *file > 2 && !kept.contains(file)) {
         // SAFETY: it is only asked about; the list itself was closed when it was read.
         let borrowed = unsafe { BorrowedFd::borrow_raw(file) };
-        // What programs inherit stays for the program.
+        // Inheritable files stay for the program.
         if fcntl_getfd(borrowed).is_ok_and(|flags| flags.contains(FdFlags::CLOEXEC)) {
             // SAFETY: a copy of a file of the process that this one was made of: nothing here uses it, and nothing
             // here will be dropped.

@@ -1,5 +1,5 @@
-//! The program's own limits: its agent makes calls in its place, with limits and rights of the moment it started, and
-//! with memory of its own that is not the program's.
+//! Enforces the program's own limits: the agent makes calls in its place, with the limits and rights of the moment it
+//! started, and with memory of its own that must not count.
 
 use super::image::Image;
 use super::shared::{AGENT_END, TEXT_BASE};
@@ -8,9 +8,9 @@ use crate::tracing::maps::{self, Mapping};
 use crate::tracing::sys::{self, Pid, errno, limit, map};
 use std::io;
 
-/// Memory that is about to come.
+/// Memory that a call is about to create.
 #[derive(Clone, Copy, Debug)]
-pub struct Coming {
+pub struct NewMemory {
     /// Its length.
     pub bytes: u64,
     /// Its rights.
@@ -22,9 +22,9 @@ pub struct Coming {
 /// The error number with which the kernel would refuse more memory, if so.
 ///
 /// # Errors
-/// If what the program has cannot be read.
-pub fn hinder(image: &Image, pid: Pid, coming: Coming) -> io::Result<Option<i64>> {
-    let Coming { bytes, protection, locked } = coming;
+/// If the program's present memory cannot be read.
+pub fn hinder(image: &Image, pid: Pid, coming: NewMemory) -> io::Result<Option<i64>> {
+    let NewMemory { bytes, protection, locked } = coming;
     if locked && !may_lock(image, pid, bytes)? {
         return Ok(Some(errno::EAGAIN));
     }
@@ -45,10 +45,10 @@ pub fn hinder(image: &Image, pid: Pid, coming: Coming) -> io::Result<Option<i64>
     Ok(over.then_some(errno::ENOMEM))
 }
 
-/// The same for memory that grows.
+/// The same for growing memory.
 ///
 /// # Errors
-/// If what the program has cannot be read.
+/// If the program's present memory cannot be read.
 pub fn hinder_growth(
     image: &Image,
     pid: Pid,
@@ -59,13 +59,13 @@ pub fn hinder_growth(
         return Ok(None);
     }
     let locked = image.space.within(start, length).iter().any(|piece| piece.locked);
-    hinder(image, pid, Coming { bytes, protection: map::WRITE, locked })
+    hinder(image, pid, NewMemory { bytes, protection: map::WRITE, locked })
 }
 
-/// Whether the program may lock so many bytes more.
+/// Whether the program may lock this many more bytes.
 ///
 /// # Errors
-/// If what it has locked cannot be read.
+/// If its locked bytes cannot be read.
 pub fn may_lock(image: &Image, pid: Pid, bytes: u64) -> io::Result<bool> {
     let (most, _) = maps::limit_of(pid, limit::LOCKED)?;
     if most == sys::UNLIMITED || maps::may_lock_any(pid)? {
@@ -83,7 +83,7 @@ pub fn may_lock_nothing(pid: Pid) -> io::Result<bool> {
     Ok(maps::limit_of(pid, limit::LOCKED)?.0 == 0 && !maps::may_lock_any(pid)?)
 }
 
-/// Bytes of all that the program has mapped.
+/// Bytes of all mappings of the program.
 ///
 /// # Errors
 /// If its mappings cannot be read.

@@ -1,13 +1,13 @@
-//! Memory that the program locks (`mlock`, `mlockall`, `MAP_LOCKED`), or has filled in advance.
+//! Memory that the program locks (`mlock`, `mlockall`, `MAP_LOCKED`) or populates.
 //!
-//! The kernel would keep what is locked present, and nothing would fault any more. So what is taken over is never
-//! locked: it is noted what the program has locked, the pages are made in the file as the kernel would make them, and
-//! the program's limit on locked memory is watched here. The room for its stack and the agent's memory are no part of
-//! it. All else is locked as the program wants it; what it maps later with `MCL_FUTURE` is not.
+//! The kernel would keep locked pages present, and nothing would fault any more. So taken-over memory is never really
+//! locked: we record what the program has locked, create the pages in the file as the kernel would, and enforce the
+//! program's limit on locked memory. The stack's reserved room and the agent's memory do not count. Other memory is
+//! locked as the program wants; later mappings under `MCL_FUTURE` are not.
 
 use super::image::Image;
 use super::limits::{mapped_bytes, may_lock, may_lock_nothing, own_mappings};
-use super::space::{Lock, PAGE, Piece, whole_pages};
+use super::space::{Lock, PAGE, TakenRange, whole_pages};
 use super::verdict::{Verdict, refused};
 use crate::tracing::maps::{self, Mapping};
 use crate::tracing::sys::{Pid, errno, limit, map, number};
@@ -20,7 +20,7 @@ const MCL_CURRENT: u64 = 1;
 const MCL_FUTURE: u64 = 2;
 const MCL_ONFAULT: u64 = 4;
 
-/// What to do with a call that locks or unlocks.
+/// Handles a call that locks or unlocks.
 ///
 /// # Errors
 /// If the agent is lost, or the program cannot be read.
@@ -78,7 +78,7 @@ fn of_others(image: &mut Image, start: u64, bytes: u64, call: u64, flags: u64) -
     let covered: u64 = parts.iter().map(Mapping::bytes).sum();
     for part in &parts {
         for (from, length) in image.space.gaps(part.start, part.bytes()) {
-            // What cannot be locked works all the same.
+            // Memory that cannot be locked works all the same.
             image.agent_call(call, [from, length, flags, 0, 0, 0])?;
         }
     }
@@ -111,7 +111,7 @@ fn lock_all(image: &mut Image, pid: Pid, flags: u64) -> io::Result<Verdict> {
     Ok(Verdict::Done(0))
 }
 
-/// Notes that what is taken over of a range is locked, and makes its pages. Whether all could be made.
+/// Records that a range's taken-over memory is locked, and creates its pages. Returns whether all could be created.
 ///
 /// # Errors
 /// If the mappings cannot be read.
@@ -120,8 +120,8 @@ pub fn lock_new(image: &mut Image, start: u64, bytes: u64, how: Lock) -> io::Res
     if how == Lock::OnFault { Ok(true) } else { fill(image, start, bytes) }
 }
 
-/// Makes the pages of what is taken over of a range, as far as the program may touch it. They stay absent: that the
-/// kernel makes a page is no reference of the program's. Whether all could be made.
+/// Creates the pages of a range's taken-over memory, where the program may access it. They stay absent: the kernel
+/// creating a page is no reference of the program. Returns whether all could be created.
 ///
 /// # Errors
 /// If the mappings cannot be read.
@@ -143,9 +143,9 @@ pub fn fill(image: &Image, start: u64, bytes: u64) -> io::Result<bool> {
     Ok(filled)
 }
 
-/// Makes the pages of a piece of the file. What they hold stays. Pages that are only allocated would count as absent
-/// with `mincore`.
-fn make_pages(memory: &File, piece: Piece) -> io::Result<()> {
+/// Creates the pages of a piece of the file, keeping their contents. Merely allocated pages would look absent to
+/// `mincore`.
+fn make_pages(memory: &File, piece: TakenRange) -> io::Result<()> {
     let here = MmapOptions::new().offset(piece.offset).len(piece.bytes() as usize).map_raw(memory)?;
     here.advise(Advice::PopulateWrite)
 }
@@ -178,7 +178,7 @@ pub fn populate(image: &mut Image, start: u64, bytes: u64, advice: u64, right: u
     Ok(if end == start + bytes { 0 } else { -errno::ENOMEM })
 }
 
-/// Whether a mapping is to be locked as it comes, and whether it is to be filled.
+/// Whether a new mapping is locked from the start, and whether it is populated.
 pub fn of_new(image: &Image, flags: u64) -> (Option<Lock>, bool) {
     let lock = if flags & map::LOCKED != 0 { Some(Lock::Filled) } else { image.locks_new };
     let populated = flags & (map::POPULATE | map::NONBLOCK) == map::POPULATE;

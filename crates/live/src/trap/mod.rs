@@ -1,17 +1,18 @@
-//! A live Tapeworm: a program whose page faults are the misses of a simulated TLB.
+//! A live Tapeworm: the program's page faults are the misses of a simulated TLB.
 //!
-//! Pages that the simulated array holds are present in the program's page table and run at full speed; all others of
-//! its private writable memory are absent, and the first reference to one faults. The fault is the miss: the page
-//! comes, and what the array replaces goes. So time is paid for each miss, and none for a hit.
+//! Pages in the simulated array are present in the program's page table and run at full speed; all others of its
+//! private writable memory are absent, and the first reference to one faults. The fault is the miss: the page becomes
+//! present, and the page that the array evicts becomes absent. So only misses cost time, hits cost nothing.
 //!
-//! How: the program's memory becomes shared memory of a file (contents and places stay), so that dropping a page's
-//! table entry loses nothing. userfaultfd hands each fault to an *agent*, a task of ours in the program's address space
-//! (`agent`, `agent/agent.c`); faults of system calls too, which simply wait. A tracer stops the few system calls
-//! that change mappings (`filter`, `calls`), forks (`separate`), execs and ends (`tracer`, `kept`). The tracer is a
-//! process of its own (`keeper`). What the program traces itself is let go (`leaving`).
+//! The program's memory becomes shared memory of a file (with the same contents and addresses), so that dropping a
+//! page's table entry loses nothing. userfaultfd hands each fault to an *agent*, a task of ours in the program's
+//! address space (`agent`, `agent/agent.c`); faults in system calls too, which simply wait. A tracer stops the few
+//! system calls that change mappings (`filter`, `calls`), forks (`forks`), execs and exits (`tracer`,
+//! `resident_pages`). The tracer is a process of its own (`keeper`). Processes that the program traces itself are
+//! detached (`tracers`).
 //!
 //! Source: the tool Tapeworm in Uhlig, Nagle, Stanley, Mudge, Sechrest, Brown, "Design Tradeoffs for Software-Managed
-//! TLBs", ACM TOCS 12 (3), 1994, section 3.2. There the traps were the TLB's own; its rule is the same: what is present
+//! TLBs", ACM TOCS 12 (3), 1994, section 3.2. There the traps were the TLB's own; the rule is the same: a present page
 //! must be in the simulated TLB, so replacement cannot depend on hits.
 
 mod agent;
@@ -43,22 +44,22 @@ mod tracers;
 mod verdict;
 
 pub use array::{ArrayError, Changes, TrapArray};
-pub use check::Checked;
+pub use check::ReplayReport;
 pub use host::{HostError, check_host};
-pub use report::{Began, ImageReport, Kind, MappingReport};
+pub use report::{ImageOrigin, ImageReport, MappingReport, MappingUse};
 
 use crate::tracing::{End, Interrupt, LaunchError};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 
-/// How a program is run.
+/// How to run a program.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// Whether every decision is replayed through the arrays of `setassoc`.
+    /// Whether to replay every decision through the arrays of `setassoc`.
     pub check: bool,
 }
 
-/// A run.
+/// The outcome of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Run {
     /// The end of the first process.
@@ -77,10 +78,10 @@ pub enum TrapError {
     /// The program did not start.
     #[error(transparent)]
     Launch(#[from] LaunchError),
-    /// It started, and its end was not seen.
+    /// It started, but its end was not seen.
     #[error("following the program: {0}")]
     Follow(std::io::Error),
-    /// Who followed it has ended without a word.
+    /// The keeper ended without a message.
     #[error(
         "the process that followed the program (trap-keeper) ended before it ({how}), and the program with it, which \
          cannot go on without: what was counted is lost; run it again, and see who ended it (a kill of all processes, \
@@ -96,11 +97,11 @@ fn how(end: &End) -> String {
     }
 }
 
-/// Runs a program, and all that it starts, to the end. They are followed by a process of its own, which goes on if this
-/// one is killed.
+/// Runs a program and everything it starts to the end. A separate process traces them, and goes on if this one is
+/// killed.
 ///
 /// # Errors
-/// If this host does not permit it, the program cannot be started, or the process that follows it is killed.
+/// If this host does not permit it, the program cannot be started, or the tracing process is killed.
 pub fn run(
     command: &[OsString],
     array: &TrapArray,

@@ -1,12 +1,12 @@
-//! Calls of processes that were let go: their filter hands them to this process, which lets them pass.
+//! Lets the filtered calls of detached processes pass.
 //!
-//! A process that the program traces itself is no longer traced here, and what its filter stops would fail then; no
-//! filter can be taken away. So it gets a second one, which goes before the first, and for which a thread of ours
-//! answers each call with "go on" (`SECCOMP_USER_NOTIF_FLAG_CONTINUE`).
+//! A process that the program traces itself is no longer traced here, so calls stopped by its filter would fail; no
+//! filter can be removed. So it gets a second filter, which takes precedence, and a thread of ours answers each call
+//! with "continue" (`SECCOMP_USER_NOTIF_FLAG_CONTINUE`).
 
 use super::filter;
 use super::shared::{STACK_BASE, STARTER_STACK};
-use super::tracee::{Injection, Site};
+use super::tracee::{Injection, SyscallSite};
 use crate::tracing::sys::{self, Pid, number};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::retry_on_intr;
@@ -15,22 +15,22 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::sync::mpsc::{self, Sender};
 
-/// Where the filter is put in a process with an agent: below what its starter used, which is gone.
+/// Where to put the filter in a process with an agent: below what its starter used, which is gone.
 const PLACE: u64 = STACK_BASE + 0x100;
-/// Below the stack pointer leaf functions may keep something.
+/// Leaf functions may use this much below the stack pointer.
 const RED_ZONE: u64 = 128;
 
-/// Puts the filter on all threads of a process, by one that makes system calls of ours; returns what its calls come to.
+/// Installs the filter on all threads of a process, through one that makes our system calls; returns the listener.
 ///
 /// # Errors
-/// If the kernel refuses; the process is as it was, but that it may have given up gaining rights.
-pub fn install(injection: &mut Injection, process: Pid, site: Site) -> io::Result<OwnedFd> {
+/// If the kernel refuses; the process is unchanged, except that it may have given up gaining privileges.
+pub fn install(injection: &mut Injection, process: Pid, site: SyscallSite) -> io::Result<OwnedFd> {
     const SET_NO_NEW_PRIVS: u64 = 38;
     const EACCES: i64 = 13;
     let room = filter::passing(0).len() as u64;
     let at = match site {
-        Site::Agent => PLACE,
-        Site::Here => (injection.stack_pointer() - RED_ZONE - room) & !15,
+        SyscallSite::Agent => PLACE,
+        SyscallSite::Here => (injection.stack_pointer() - RED_ZONE - room) & !15,
     };
     debug_assert!(PLACE + room < STARTER_STACK);
     let mut covered = vec![0; room as usize];
@@ -50,9 +50,9 @@ pub fn install(injection: &mut Injection, process: Pid, site: Site) -> io::Resul
 
 fn put(injection: &mut Injection, at: u64) -> io::Result<i64> {
     const MODE_FILTER: u64 = 1;
-    /// All threads; a descriptor; an error that is no thread's number.
+    /// All threads; return a listener; report failure as an error.
     const FLAGS: u64 = 1 | 1 << 3 | 1 << 4;
-    /// A call that has been taken up waits for its answer whatever signals come (Linux 5.19).
+    /// A received call waits for its answer whatever signals come (Linux 5.19).
     const WAIT_KILLABLE: u64 = 1 << 5;
     const EINVAL: i64 = 22;
     match injection.call(number::SECCOMP, [MODE_FILTER, FLAGS | WAIT_KILLABLE, at, 0, 0, 0])? {
@@ -61,10 +61,10 @@ fn put(injection: &mut Injection, at: u64) -> io::Result<i64> {
     }
 }
 
-/// Whether files of a process may be had: without the filter's, its calls would wait for nobody.
+/// Whether we may fetch a process's files: without the filter's listener, its calls would wait forever.
 ///
 /// # Errors
-/// If not: then the filter is not to be installed.
+/// If not: then do not install the filter.
 pub fn may_install(process: Pid) -> io::Result<()> {
     const NO_FILE: u64 = i32::MAX as u64;
     const NOT_OPEN: i32 = 9;
@@ -74,7 +74,7 @@ pub fn may_install(process: Pid) -> io::Result<()> {
     }
 }
 
-/// The file that a process has open under this number.
+/// Duplicates a process's file with this descriptor.
 fn fetched(process: Pid, descriptor: u64) -> io::Result<OwnedFd> {
     const PIDFD_OPEN: u64 = 434;
     const PIDFD_GETFD: u64 = 438;
@@ -88,39 +88,37 @@ fn fetched(process: Pid, descriptor: u64) -> io::Result<OwnedFd> {
     file.map(|file| unsafe { OwnedFd::from_raw_fd(file as i32) })
 }
 
-/// Who is to let calls pass: a thread that waits for the filter. It is there before the filter is, as nobody could take
-/// that away again.
-pub struct Passing(Sender<OwnedFd>);
+/// A thread that lets calls pass. It starts before the filter is installed, which could not be undone.
+pub struct PassThrough(Sender<OwnedFd>);
 
 /// Starts it.
 ///
 /// # Errors
-/// If there can be no thread.
-pub fn begin() -> io::Result<Passing> {
+/// If no thread can be started.
+pub fn begin() -> io::Result<PassThrough> {
     const STACK_BYTES: usize = 64 << 10;
     let (to, listeners) = mpsc::channel::<OwnedFd>();
     let thread = std::thread::Builder::new().name("passing".to_owned()).stack_size(STACK_BYTES);
     let passes = move || {
-        // None comes if the filter could not be installed.
+        // None arrives if installing the filter failed.
         let Ok(listener) = listeners.recv() else { return };
-        // Kernels before 6.6 do not know it.
+        // Kernels before 6.6 lack it.
         let _ = wake_where_the_caller_is(&listener);
         // Not everyone may.
         let _ = run_first();
         while pass_next(&listener).is_ok() {}
     };
     thread.spawn(passes)?;
-    Ok(Passing(to))
+    Ok(PassThrough(to))
 }
 
-impl Passing {
-    /// Lets all calls pass until the last process that has the filter has ended.
+impl PassThrough {
+    /// Lets all calls pass until the last process with the filter has ended.
     ///
-    /// A signal that comes before a call is taken up breaks it off (`EINTR` where the handler does not ask to restart
-    /// calls), so that moment is to be short: who takes it up runs where the caller just ran, and before all others if
-    /// it may.
-    pub fn of(self, listener: OwnedFd) {
-        // The thread waits for it, and nothing else.
+    /// A signal before a call is received aborts it (`EINTR` if the handler does not restart calls), so receiving must
+    /// be quick: the thread runs where the caller just ran, and before all others if permitted.
+    pub fn serve(self, listener: OwnedFd) {
+        // The thread waits for it, and for nothing else.
         let _ = self.0.send(listener);
     }
 }
@@ -132,7 +130,7 @@ fn wake_where_the_caller_is(listener: &OwnedFd) -> io::Result<()> {
     unsafe { sys::call(number::IOCTL, [listener.as_raw_fd() as u64, SET_FLAGS, 1, 0, 0, 0]) }.map(drop)
 }
 
-/// Lets this thread run before all that have no real-time priority.
+/// Gives this thread real-time priority.
 fn run_first() -> io::Result<()> {
     const SCHED_SETSCHEDULER: u64 = 144;
     const FIFO: u64 = 1;
@@ -163,7 +161,7 @@ struct Answer {
 /// Waits for a call, and lets it pass.
 ///
 /// # Errors
-/// If none can come any more, or none can be had.
+/// If none can come or be received any more.
 fn pass_next(listener: &OwnedFd) -> io::Result<()> {
     const RECEIVE: u64 = 0xc050_2100;
     const SEND: u64 = 0xc018_2101;
@@ -180,12 +178,12 @@ fn pass_next(listener: &OwnedFd) -> io::Result<()> {
         };
     }
     let mut answer = Answer { number: call.number, value: 0, error: 0, flags: CONTINUE };
-    // What was killed meanwhile waits for nothing.
+    // A caller killed meanwhile waits for nothing.
     let _ = sys::ioctl(listener, SEND, &mut answer);
     Ok(())
 }
 
-/// Whether some process has the filter.
+/// Whether some process still has the filter.
 fn has_users(listener: &OwnedFd) -> io::Result<bool> {
     let mut state = [PollFd::new(listener, PollFlags::empty())];
     retry_on_intr(|| poll(&mut state, Some(&Timespec::default())))?;

@@ -1,10 +1,10 @@
-//! Where images run: on one processor with their agents, or wherever they may.
+//! Decides where images run: on one processor with their agents, or anywhere.
 //!
-//! A thread that misses waits for the agent, and the agent for the next miss. On one processor that is a switch of
-//! tasks; on two, each wakes the other from sleep by an interrupt, which in a virtual machine costs several times as
-//! much. Linux puts them apart by itself, so a program of one thread is kept on one processor with its agent. A program
-//! of several threads runs where it likes, for its own parallelism, as long as it has more work than one processor does
-//! or seldom misses: that is looked at as it runs.
+//! A missing thread waits for the agent, and the agent for the next miss. On one processor that is a task switch; on
+//! two, each wakes the other by an interrupt, which in a virtual machine costs several times as much. Linux would
+//! separate them, so a single-threaded program is pinned to one processor with its agent. A multithreaded program runs
+//! anywhere, for its parallelism, while it has more work than one processor can do or misses rarely; this is checked as
+//! it runs.
 
 use super::agent::Control;
 use super::processors::{Balance, Processors};
@@ -14,91 +14,91 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How often threads are looked at.
+/// How often to check threads.
 const PERIOD: Duration = Duration::from_millis(100);
-/// Misses in a second from which on several threads are put together, if one processor is enough for them.
+/// Misses per second from which to put threads together, if one processor suffices.
 const TOGETHER_FROM: f64 = 9_000.0;
-/// Misses in a second below which they are let go again. More than those above, as they are more where a miss takes
-/// less: a miss that costs 40 us apart and 10 us together makes 9,000 a second into 12,000.
+/// Misses per second below which to separate them again. Higher than the other bound, since cheaper misses come more
+/// often: with a miss costing 40 us apart and 10 us together, 9,000 a second become 12,000.
 const APART_BELOW: f64 = 10_000.0;
 
 /// Where all images run.
-pub struct Placement {
+pub struct ProcessorPlacement {
     balance: Balance,
-    images: HashMap<u32, Place>,
+    images: HashMap<u32, ImagePlacement>,
 }
 
-/// Where one runs.
-struct Place {
+/// Where one image runs.
+struct ImagePlacement {
     process: Pid,
-    /// Its threads, with their own processors.
+    /// Its threads, with the processors that they asked for.
     threads: HashMap<Pid, Processors>,
     agent: Option<Pid>,
-    /// The processor that they share.
+    /// The shared processor.
     shared: Option<usize>,
-    /// What several threads did up to the last look.
-    watched: Option<Watched>,
+    /// The last check, if it has several threads.
+    watched: Option<ImageWatch>,
 }
 
-struct Watched {
+struct ImageWatch {
     control: Control,
     at: Instant,
     misses: u64,
     seconds: f64,
 }
 
-/// What an image's threads and its agent did in a second.
+/// The work of an image's threads and agent per second.
 #[derive(Clone, Copy, Debug)]
 struct Pace {
     misses: f64,
-    /// Seconds of processors.
+    /// Processor seconds.
     busy: f64,
 }
 
-/// Whether threads should share a processor from now on.
+/// Whether threads should share a processor.
 fn should_share(shares: bool, pace: Pace) -> bool {
     if shares { pace.misses >= APART_BELOW } else { pace.misses >= TOGETHER_FROM && pace.busy < 1.0 }
 }
 
-impl Placement {
-    /// Of no image yet.
-    pub fn new() -> Placement {
-        Placement { balance: Balance::new(), images: HashMap::new() }
+impl ProcessorPlacement {
+    /// Without images.
+    pub fn new() -> ProcessorPlacement {
+        ProcessorPlacement { balance: Balance::new(), images: HashMap::new() }
     }
 
-    /// A new image's only thread; `own`: the processors that it had, if it has been put on one of them.
+    /// Adds a new image's only thread; `own`: its own processors, if it has been pinned already.
     pub fn begin(&mut self, image: u32, process: Pid, own: Option<Processors>) {
         let Some(own) = own.or_else(|| Processors::of(process).ok()) else { return };
         let threads = HashMap::from([(process, own)]);
-        let mut place = Place { process, threads, agent: None, shared: None, watched: None };
+        let mut place = ImagePlacement { process, threads, agent: None, shared: None, watched: None };
         place.gather(&mut self.balance);
         self.images.insert(image, place);
     }
 
-    /// The image has an agent, which its thread started where it stands.
+    /// Notes the image's agent, which its thread started where it runs.
     pub fn has_agent(&mut self, image: u32, agent: Pid) {
         if let Some(place) = self.images.get_mut(&image) {
             place.agent = Some(agent);
         }
     }
 
-    /// A task of an image, started by `parent`, whose processors it has.
+    /// Adds a task of an image, started by `parent`, whose processors it inherits.
     pub fn join(&mut self, image: u32, pid: Pid, parent: Pid) {
         if let Some(place) = self.images.get_mut(&image)
             && let Some(own) = place.threads.get(&parent).cloned()
         {
-            // It began where its parent was, which may be elsewhere by now.
+            // It started where its parent was, which may have moved.
             let _ = place.shared.map(Processors::one).as_ref().unwrap_or(&own).set(pid);
             place.threads.insert(pid, own);
         }
     }
 
-    /// The image has several threads from now on.
+    /// Notes that the image has several threads.
     pub fn watch(&mut self, image: u32, control: Control) {
         let Some(place) = self.images.get_mut(&image) else { return };
         place.let_go(&mut self.balance);
         let (misses, seconds) = (control.counters().misses, place.seconds());
-        place.watched = Some(Watched { control, at: Instant::now(), misses, seconds });
+        place.watched = Some(ImageWatch { control, at: Instant::now(), misses, seconds });
     }
 
     /// Whether the image has several threads.
@@ -106,22 +106,22 @@ impl Placement {
         self.images.get(&image).is_some_and(|place| place.watched.is_some())
     }
 
-    /// The image is left alone: it has no agent, or chooses its processors.
+    /// Leaves the image alone: it has no agent, or sets its processors.
     pub fn leave_alone(&mut self, image: u32) {
         if let Some(mut place) = self.images.remove(&image) {
             place.let_go(&mut self.balance);
         }
     }
 
-    /// The processors of a thread as it knows them.
+    /// The processors of a thread from its own view.
     pub fn own(&self, image: u32, pid: Pid) -> Option<&Processors> {
         self.images.get(&image)?.threads.get(&pid)
     }
 
-    /// Puts a thread back to where its image is, after it was given its own processors.
+    /// Returns a thread to its image's processor, after it was given its own.
     pub fn put_back(&self, image: u32, pid: Pid) {
         if let Some(processor) = self.images.get(&image).and_then(|place| place.shared) {
-            // One that was killed needs none.
+            // It may have been killed.
             let _ = Processors::one(processor).set(pid);
         }
     }
@@ -140,7 +140,7 @@ impl Placement {
         }
     }
 
-    fn look(&mut self) {
+    fn check_images(&mut self) {
         for place in self.images.values_mut() {
             let Some(pace) = place.pace() else { continue };
             let shares = place.shared.is_some();
@@ -153,10 +153,10 @@ impl Placement {
     }
 }
 
-impl Place {
-    /// Puts all on one processor that all may use. Who cannot be put there has ended.
+impl ImagePlacement {
+    /// Moves everything to one processor that all may use. Tasks that cannot be moved have ended.
     fn gather(&mut self, balance: &mut Balance) {
-        // Those of a program that has not chosen are the same for all of its threads.
+        // Threads of a program that has not chosen processors all have the same.
         let Some(processor) = self.threads.values().next().and_then(|own| balance.take(own)) else { return };
         let one = Processors::one(processor);
         for &pid in self.threads.keys().chain(&self.agent) {
@@ -165,7 +165,7 @@ impl Place {
         self.shared = Some(processor);
     }
 
-    /// Lets threads run where they may, and the agent anywhere.
+    /// Lets threads run on their own processors, and the agent anywhere.
     fn let_go(&mut self, balance: &mut Balance) {
         let Some(processor) = self.shared.take() else { return };
         for (&pid, own) in &self.threads {
@@ -177,7 +177,7 @@ impl Place {
         balance.leave(processor);
     }
 
-    /// Processor time of the threads and of the agent, in seconds.
+    /// Processor seconds of the threads and the agent.
     fn seconds(&self) -> f64 {
         [Some(self.process), self.agent]
             .into_iter()
@@ -186,7 +186,7 @@ impl Place {
             .sum()
     }
 
-    /// What was done since the last look.
+    /// The work since the last check.
     fn pace(&mut self) -> Option<Pace> {
         let seconds = self.seconds();
         let watched = self.watched.as_mut()?;
@@ -201,10 +201,10 @@ impl Place {
     }
 }
 
-/// Looks at images of several threads until nobody can end it any more.
-pub fn watch(placement: &Mutex<Placement>, ended: &Receiver<()>) {
+/// Checks multithreaded images until the sender is dropped.
+pub fn watch(placement: &Mutex<ProcessorPlacement>, ended: &Receiver<()>) {
     while ended.recv_timeout(PERIOD) == Err(RecvTimeoutError::Timeout) {
-        placement.lock().unwrap_or_else(PoisonError::into_inner).look();
+        placement.lock().unwrap_or_else(PoisonError::into_inner).check_images();
     }
 }
 
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn a_thread_is_put_on_one_processor_and_back() {
-        let (mut placement, here) = (Placement::new(), 0);
+        let (mut placement, here) = (ProcessorPlacement::new(), 0);
         let own = Processors::of(here).unwrap();
         placement.begin(3, here, None);
         assert_eq!(Processors::of(here).unwrap().iter().count(), 1);

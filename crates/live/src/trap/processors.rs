@@ -1,9 +1,9 @@
-//! Sets of processors, and which of them is least in use.
+//! Sets of processors, and the least used among them.
 
 use crate::tracing::sys::{self, Pid, number};
 use std::io;
 
-/// A set of processors, of up to 8,192.
+/// A set of up to 8,192 processors.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Processors([u64; WORDS]);
 
@@ -28,7 +28,7 @@ impl Processors {
         Ok(Processors(words))
     }
 
-    /// Lets a thread run on these only.
+    /// Restricts a thread to these.
     pub fn set(&self, pid: Pid) -> io::Result<()> {
         let bytes = size_of_val(&self.0) as u64;
         // SAFETY: `bytes` bytes are read from an array of that size.
@@ -42,21 +42,21 @@ impl Processors {
     }
 }
 
-/// How many images stand on each processor.
+/// The number of images on each processor.
 pub struct Balance {
     all: Processors,
     images: Vec<(usize, usize)>,
 }
 
 impl Balance {
-    /// Over the processors that this process may use; over none if the kernel does not say.
+    /// For the processors that this process may use; none if unknown.
     pub fn new() -> Balance {
         let all = Processors::of(0).unwrap_or(Processors([0; WORDS]));
         let images = all.iter().map(|processor| (processor, 0)).collect();
         Balance { all, images }
     }
 
-    /// The processor with the fewest images among `allowed`, which then has one more.
+    /// Takes the processor with the fewest images among `allowed`.
     pub fn take(&mut self, allowed: &Processors) -> Option<usize> {
         let allowed: Vec<usize> = allowed.iter().collect();
         let mut free = self.images.iter_mut().filter(|(processor, _)| allowed.contains(processor));
@@ -66,7 +66,7 @@ impl Balance {
         Some(least.0)
     }
 
-    /// An image has left its processor.
+    /// An image leaves its processor.
     pub fn leave(&mut self, processor: usize) {
         if let Some((_, images)) = self.images.iter_mut().find(|(number, _)| *number == processor) {
             *images = images.saturating_sub(1);

@@ -1,11 +1,11 @@
-//! Moving taken-over memory, and giving it back.
+//! Moves taken-over memory, and gives it back.
 
 use super::image::Image;
 use super::limits;
 use super::locks;
 use super::shared::descriptor;
-use super::space::{Lock, PAGE, Piece, whole_pages};
-use super::verdict::{After, Verdict, refused};
+use super::space::{Lock, PAGE, TakenRange, whole_pages};
+use super::verdict::{AfterCall, Verdict, refused};
 use crate::tracing::maps::Mapping;
 use crate::tracing::sys::{Pid, errno, map, number};
 use std::io;
@@ -14,8 +14,8 @@ const MAYMOVE: u64 = 1;
 const FIXED: u64 = 2;
 const DONTUNMAP: u64 = 4;
 
-/// `mremap` of memory that may be taken over. What grows needs a place in the file of its own, so the agent makes the
-/// new part, and moves the old one piece by piece.
+/// `mremap` of memory that may be taken over. Growing memory needs a new place in the file, so the agent maps the new
+/// part, and moves the old one piece by piece.
 pub fn mremap(image: &mut Image, pid: Pid, arguments: [u64; 6]) -> io::Result<Verdict> {
     let [old, old_bytes, new_bytes, flags, new, _] = arguments;
     let (old_length, new_length) = (whole_pages(old_bytes), whole_pages(new_bytes));
@@ -23,14 +23,14 @@ pub fn mremap(image: &mut Image, pid: Pid, arguments: [u64; 6]) -> io::Result<Ve
     if !ours || !old.is_multiple_of(PAGE) || new_bytes == 0 {
         let fixed = flags & FIXED != 0;
         return Ok(if fixed {
-            Verdict::NativeThen(After::Replaced { bytes: new_length })
+            Verdict::NativeThen(AfterCall::Replaced { bytes: new_length })
         } else {
             Verdict::Native
         });
     }
     let pieces = image.space.within(old, old_length);
     let of_one_kind = pieces.iter().all(|piece| piece.locked == pieces[0].locked);
-    // What is locked in part is two mappings, which may move together but not change in length.
+    // Partly locked memory is two mappings, which may move together but not change in length.
     if !image.space.gaps(old, old_length).is_empty() || old_length != new_length && !of_one_kind {
         return Ok(refused(errno::EFAULT));
     }
@@ -41,7 +41,7 @@ pub fn mremap(image: &mut Image, pid: Pid, arguments: [u64; 6]) -> io::Result<Ve
     if stays && old_length != new_length {
         return Ok(refused(errno::EINVAL));
     }
-    // A second view of the same private memory is something that Linux has never given.
+    // Linux has never allowed a second view of the same private memory.
     if old_length == 0 {
         return Ok(refused(errno::EINVAL));
     }
@@ -71,13 +71,13 @@ pub fn mremap(image: &mut Image, pid: Pid, arguments: [u64; 6]) -> io::Result<Ve
     relocate(image, Move { old, old_length, new_length, hint, fixed, stays })
 }
 
-/// Where memory is to move.
+/// A requested move.
 struct Move {
     old: u64,
     old_length: u64,
     new_length: u64,
     hint: u64,
-    /// Whether it must be the hint, whatever is there.
+    /// Whether the hint is mandatory, whatever is there.
     fixed: bool,
     /// Whether the old place stays mapped, and empty.
     stays: bool,
@@ -92,7 +92,7 @@ fn rights_before(image: &Image, end: u64) -> io::Result<u64> {
     Ok(image.parts(end - PAGE, PAGE)?.first().map_or(map::READ | map::WRITE, |part| part.protection))
 }
 
-/// Maps new memory right behind `end` if nothing is there; with the rights of what is before.
+/// Maps new memory right after `end` if nothing is there, with the rights of the memory before.
 fn grow(image: &mut Image, end: u64, bytes: u64) -> io::Result<bool> {
     let protection = rights_before(image, end)?;
     let grown = extend(image, end, bytes, protection, map::FIXED_NOREPLACE)?;
@@ -121,7 +121,7 @@ fn relocate(image: &mut Image, wanted: Move) -> io::Result<Verdict> {
     let moved = old_length.min(new_length);
     let protection = rights_before(image, old + old_length)?;
     let parts = image.parts(old, moved)?;
-    // The whole of the new place first, so that little can fail half-way for want of room.
+    // Reserves the whole new place first, so that little can fail half-way for lack of room.
     let placing = if fixed { map::FIXED } else { 0 };
     let reserved = map::PRIVATE | map::ANONYMOUS | map::NORESERVE | placing;
     let new = image.agent_call(number::MMAP, [hint, new_length, 0, reserved, u64::MAX, 0])?;
@@ -140,11 +140,11 @@ fn relocate(image: &mut Image, wanted: Move) -> io::Result<Verdict> {
         image.register(old, moved)?;
         return Ok(Verdict::Done(result));
     }
-    // What moved keeps its place in the file. It faults no more until that is asked for again.
+    // Moved memory keeps its place in the file. It must be registered for faults again.
     let was_locked = image.space.within(old, moved).iter().any(|piece| piece.locked);
     image.space.shift(old, moved, new);
     if stays {
-        // Who writes to the old place until it is another part of the file has written before the call.
+        // Writes to the old place before it maps another part of the file count as before the call.
         for part in &parts {
             image.renew(part.start, part.bytes(), part.protection)?;
         }
@@ -163,7 +163,7 @@ fn relocate(image: &mut Image, wanted: Move) -> io::Result<Verdict> {
     Ok(Verdict::Done(new as i64))
 }
 
-/// Moves all of these by a distance: 0, or the error number of the first that could not; then all are where they were.
+/// Moves all of these by a distance: 0, or the error number of the first failure; then all are back where they were.
 /// `stays`: the old places stay mapped, to the same part of the file.
 fn shift(image: &mut Image, parts: &[Mapping], distance: u64, stays: bool) -> io::Result<i64> {
     let how = if stays { DONTUNMAP } else { 0 };
@@ -179,14 +179,13 @@ fn shift(image: &mut Image, parts: &[Mapping], distance: u64, stays: bool) -> io
     Ok(0)
 }
 
-/// Moves one mapping; its new address, or an error number below 0.
+/// Moves one mapping; returns its new address, or an error number below 0.
 fn transfer(image: &mut Image, from: u64, bytes: u64, to: u64, how: u64) -> io::Result<i64> {
     image.agent_call(number::MREMAP, [from, bytes, bytes, MAYMOVE | FIXED | how, to, 0])
 }
 
-/// Makes taken-over memory the program's own private memory again, with its contents: for what only that can do. Who
-/// touches it meanwhile waits. Whether all of it could be; what could not stays taken over.
-/// `why`: for the report.
+/// Makes taken-over memory the program's private memory again, with its contents, for what only that can do. Whoever
+/// touches it meanwhile waits. Returns whether all of it succeeded; the rest stays taken over. `why`: for the report.
 pub fn give_back(image: &mut Image, start: u64, bytes: u64, why: &str) -> io::Result<bool> {
     let given = restore(image, start, bytes)?;
     for piece in &given.pieces {
@@ -196,11 +195,10 @@ pub fn give_back(image: &mut Image, start: u64, bytes: u64, why: &str) -> io::Re
     Ok(given.all)
 }
 
-/// Makes plain private memory of all that was taken over, and ends the agent: from now on the image runs as if
-/// nothing had been done to it.
+/// Makes everything taken over private memory again, and ends the agent: from now on the image runs as if untouched.
 ///
 /// # Errors
-/// If not all of it could be: the image is as it was, or has less taken over.
+/// If not all of it succeeded: the image is unchanged, or has less taken over.
 pub fn let_go(image: &mut Image, why: &str) -> io::Result<()> {
     if !restore(image, 0, u64::MAX)?.all {
         return Err(io::Error::from_raw_os_error(errno::ENOMEM as i32));
@@ -209,15 +207,15 @@ pub fn let_go(image: &mut Image, why: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// What became private memory again.
-struct Given {
-    pieces: Vec<Piece>,
+/// Memory that became private again.
+struct ReturnedMemory {
+    pieces: Vec<TakenRange>,
     all: bool,
 }
 
-fn restore(image: &mut Image, start: u64, bytes: u64) -> io::Result<Given> {
+fn restore(image: &mut Image, start: u64, bytes: u64) -> io::Result<ReturnedMemory> {
     let pieces = image.space.within(start, bytes);
-    let mut given = Given { pieces: Vec::new(), all: true };
+    let mut given = ReturnedMemory { pieces: Vec::new(), all: true };
     if pieces.is_empty() {
         return Ok(given);
     }
@@ -233,13 +231,12 @@ fn restore(image: &mut Image, start: u64, bytes: u64) -> io::Result<Given> {
     Ok(given)
 }
 
-/// Makes private memory of all pieces, with the rights of the parts that they lie in: 0, or the error number of the
-/// first for which it could not be done.
+/// Makes all pieces private memory, with the rights of their parts: 0, or the error number of the first failure.
 fn make_private(
     image: &mut Image,
     parts: &[Mapping],
-    pieces: &[Piece],
-    given: &mut Vec<Piece>,
+    pieces: &[TakenRange],
+    given: &mut Vec<TakenRange>,
 ) -> io::Result<i64> {
     for part in parts {
         for piece in pieces.iter().filter_map(|piece| piece.cut(part.start, part.end)) {
@@ -254,9 +251,8 @@ fn make_private(
     Ok(0)
 }
 
-/// Puts private memory with the same contents in the place of a piece: 0, or an error number below 0; then the piece is
-/// as it was.
-fn copy_back(image: &mut Image, piece: Piece, protection: u64) -> io::Result<i64> {
+/// Replaces a piece with private memory of the same contents: 0, or an error number below 0 with the piece unchanged.
+fn copy_back(image: &mut Image, piece: TakenRange, protection: u64) -> io::Result<i64> {
     let flags = map::PRIVATE | map::ANONYMOUS | map::NORESERVE;
     let writable = map::READ | map::WRITE;
     let aside = image.agent_call(number::MMAP, [0, piece.bytes(), writable, flags, u64::MAX, 0])?;
@@ -272,10 +268,10 @@ fn copy_back(image: &mut Image, piece: Piece, protection: u64) -> io::Result<i64
     Ok(0)
 }
 
-fn fill_and_place(image: &mut Image, aside: u64, piece: Piece, protection: u64) -> io::Result<i64> {
+fn fill_and_place(image: &mut Image, aside: u64, piece: TakenRange, protection: u64) -> io::Result<i64> {
     let (mut position, end) = (piece.offset, piece.offset + piece.bytes());
-    // What was never touched stays absent: who serves faults itself waits for those.
-    while let Some((data, hole)) = image.held(position, end)? {
+    // Untouched pages stay absent: a program that serves faults itself waits for those.
+    while let Some((data, hole)) = image.next_data(position, end)? {
         position = data;
         while position < hole {
             let to = aside + (position - piece.offset);

@@ -1,18 +1,18 @@
-//! What a run found.
+//! The report of a run.
 
-use super::check::Checked;
+use super::check::ReplayReport;
 use super::shared::{AGENT_END, TEXT_BASE};
 use super::space::PAGE;
 use crate::tracing::maps::Mapping;
 use crate::tracing::sys::{Pid, map};
 use serde::{Deserialize, Serialize};
 
-/// How an image came to be.
+/// How an image began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Began {
+pub enum ImageOrigin {
     /// By exec.
     Exec,
-    /// By fork, as a copy.
+    /// As a copy by fork.
     Fork,
 }
 
@@ -25,34 +25,34 @@ pub struct ImageReport {
     pub process: Pid,
     /// Path of its program.
     pub program: String,
-    /// How it came to be.
-    pub began: Began,
-    /// From its start to its end.
+    /// How it began.
+    pub began: ImageOrigin,
+    /// Seconds from its start to its end.
     pub run_seconds: f64,
     /// Why it ran by itself, if it did: then nothing below was counted.
     pub not_followed: Option<String>,
     /// References that missed the simulated array.
     pub misses: u64,
-    /// Misses for which another page left the array.
+    /// Misses that evicted another page.
     pub evictions: u64,
-    /// Faults on pages that the array holds, as when several threads wait for one page: no misses.
+    /// Faults on pages in the array, as when several threads wait for one page: not misses.
     pub refills: u64,
     /// Misses that touched their page for the first time.
     pub first_touches: u64,
-    /// Pages that left the array as their memory was given back.
+    /// Pages that left the array because their memory was freed.
     pub forgotten: u64,
-    /// Processor time of the agent: for serving faults, and for commands.
+    /// Processor time of the agent, for faults and commands.
     pub agent_seconds: f64,
-    /// Bytes of address space that were taken over at the end.
+    /// Taken-over bytes of address space at the end.
     pub taken_over_bytes: u64,
-    /// Pages of them that hold anything, at the end.
+    /// Their touched pages at the end.
     pub touched_pages: u64,
     /// Mappings at the end.
     pub mappings: Vec<MappingReport>,
-    /// What was left alone when it was made, and why.
+    /// What was left alone from the start, and why.
     pub left_alone: Vec<String>,
-    /// With a check: what the replay found.
-    pub checked: Option<Checked>,
+    /// With a check: the replay's report.
+    pub checked: Option<ReplayReport>,
 }
 
 impl ImageReport {
@@ -61,9 +61,9 @@ impl ImageReport {
         if self.run_seconds > 0.0 { self.misses as f64 / self.run_seconds } else { 0.0 }
     }
 
-    /// Resident pages of a kind of memory at the end; of what is taken over, those that hold anything.
-    pub fn pages(&self, kind: Kind) -> u64 {
-        if kind == Kind::TakenOver {
+    /// Resident pages of a kind of memory at the end; for taken-over memory, touched pages.
+    pub fn pages(&self, kind: MappingUse) -> u64 {
+        if kind == MappingUse::TakenOver {
             return self.touched_pages;
         }
         self.mappings
@@ -73,24 +73,24 @@ impl ImageReport {
             .sum()
     }
 
-    /// Pages taken over as a share of all that are resident or hold anything; none if the image was not followed. It is
-    /// a share of pages: what share of references goes to them cannot be known.
+    /// Taken-over pages as a share of all resident or touched pages; none if the image was not followed. The share of
+    /// references to them cannot be known.
     pub fn seen_page_share(&self) -> Option<f64> {
-        let all: u64 = Kind::ALL.into_iter().map(|kind| self.pages(kind)).sum();
+        let all: u64 = MappingUse::ALL.into_iter().map(|kind| self.pages(kind)).sum();
         (all > 0).then(|| self.touched_pages as f64 / all as f64)
     }
 
-    /// Microseconds of the agent's processor time for each fault; none without faults. What a fault costs the program
-    /// itself, and the switch of tasks, come on top.
+    /// Microseconds of agent time per fault; none without faults. The program's own cost of a fault and the task switch
+    /// come on top.
     pub fn agent_microseconds(&self) -> Option<f64> {
         let faults = self.misses + self.refills;
         (faults > 0).then(|| self.agent_seconds * 1e6 / faults as f64)
     }
 }
 
-/// What a mapping is, as far as what is seen of it goes.
+/// Kinds of mappings, by how far their references are seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Kind {
+pub enum MappingUse {
     /// Taken over: every first reference is seen.
     TakenOver,
     /// Code: fetches, and data among the code.
@@ -99,26 +99,32 @@ pub enum Kind {
     ReadOnly,
     /// Shared with others or with a file.
     Shared,
-    /// Private and writable, and left alone all the same.
+    /// Private and writable, but left alone.
     Private,
-    /// Not to be touched.
+    /// Inaccessible.
     Inaccessible,
 }
 
-impl Kind {
+impl MappingUse {
     /// All kinds.
-    pub const ALL: [Kind; 6] =
-        [Kind::TakenOver, Kind::Code, Kind::ReadOnly, Kind::Shared, Kind::Private, Kind::Inaccessible];
+    pub const ALL: [MappingUse; 6] = [
+        MappingUse::TakenOver,
+        MappingUse::Code,
+        MappingUse::ReadOnly,
+        MappingUse::Shared,
+        MappingUse::Private,
+        MappingUse::Inaccessible,
+    ];
 
-    /// For people, and in JSON with underscores.
+    /// Its name as text; JSON uses underscores.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::TakenOver => "taken over",
-            Kind::Code => "code",
-            Kind::ReadOnly => "read-only",
-            Kind::Shared => "shared",
-            Kind::Private => "private",
-            Kind::Inaccessible => "inaccessible",
+            MappingUse::TakenOver => "taken over",
+            MappingUse::Code => "code",
+            MappingUse::ReadOnly => "read-only",
+            MappingUse::Shared => "shared",
+            MappingUse::Private => "private",
+            MappingUse::Inaccessible => "inaccessible",
         }
     }
 }
@@ -126,34 +132,34 @@ impl Kind {
 /// One mapping at the end of an image.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct MappingReport {
-    /// What it is.
-    pub kind: Kind,
+    /// Its kind.
+    pub kind: MappingUse,
     /// Its first address.
     pub start: u64,
     /// Its length.
     pub bytes: u64,
-    /// Pages that the page table mapped at the end; of what is taken over, those in the simulated array.
+    /// Pages in the page table at the end; for taken-over memory, those in the simulated array.
     pub resident_pages: u64,
     /// Its file, or the kernel's name for it.
     pub name: String,
 }
 
 impl MappingReport {
-    /// None for the agent's own.
+    /// None for the agent's own memory.
     pub(super) fn of(mapping: &Mapping, memory_inode: u64) -> Option<MappingReport> {
         let ours = mapping.start >= TEXT_BASE && mapping.end <= AGENT_END;
         let kind = if mapping.inode == memory_inode && mapping.name.starts_with("/memfd:pagewalk") {
-            Kind::TakenOver
+            MappingUse::TakenOver
         } else if mapping.protection == 0 {
-            Kind::Inaccessible
+            MappingUse::Inaccessible
         } else if mapping.protection & map::EXEC != 0 {
-            Kind::Code
+            MappingUse::Code
         } else if mapping.shared {
-            Kind::Shared
+            MappingUse::Shared
         } else if mapping.is_writable() {
-            Kind::Private
+            MappingUse::Private
         } else {
-            Kind::ReadOnly
+            MappingUse::ReadOnly
         };
         (!ours).then(|| MappingReport {
             kind,

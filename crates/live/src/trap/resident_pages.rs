@@ -1,10 +1,10 @@
-//! Pages that are kept present, as the kernel changes words there and does not wait for a fault.
+//! Keeps pages present where the kernel changes words without waiting for a fault.
 //!
-//! - A thread that ends leaves words behind: a zero where `pthread_join` waits for it, and a mark in each robust mutex
-//!   that it holds. The kernel writes them when the thread is already ending: a word in an absent page would never be
-//!   written, and who waits for it would wait for ever. So those pages are kept until the thread is gone.
-//! - A lock that hands on priority is changed by the kernel itself, and so is a word by `FUTEX_WAKE_OP`. With an absent
-//!   page the call would fail. So the page is kept until the call has ended.
+//! - An exiting thread writes words: a zero for `pthread_join`, and a mark in each robust mutex that it holds. The
+//!   kernel writes them when the thread is already exiting: a word in an absent page would never be written, and
+//!   waiters would wait forever. So those pages are kept until the thread is gone.
+//! - The kernel itself changes priority-inheritance locks, and words of `FUTEX_WAKE_OP`. With an absent page the call
+//!   would fail. So the page is kept until the call has ended.
 
 use super::filter::{FUTEX_OPERATION, futex};
 use super::image::Image;
@@ -12,17 +12,17 @@ use super::space::PAGE;
 use crate::tracing::sys::{self, Pid, Registers, errno};
 use std::io;
 
-/// Robust mutexes of one thread that are looked at; the kernel's own limit is 2,048.
+/// Most robust mutexes of one thread to look at; the kernel's limit is 2,048.
 const MUTEXES_MAX: usize = 256;
 
-/// Keeps the pages present that the end of `pid` needs; their addresses. None if so many threads end at this moment
-/// that the agent cannot keep more.
+/// Keeps the pages present that the exit of `pid` needs; returns their addresses. None if so many threads exit right
+/// now that the agent cannot keep more.
 pub fn for_end(image: &mut Image, pid: Pid, ending_word: u64) -> io::Result<Option<Vec<u64>>> {
     let words = words(image, pid, ending_word);
     keep(image, &words)
 }
 
-/// Keeps the page present in which the kernel will change a lock; its address. None as above.
+/// Keeps the page present in which the kernel will change a lock; returns its address. None as above.
 pub fn for_lock(image: &mut Image, registers: &Registers) -> io::Result<Option<Vec<u64>>> {
     let [first, operation, _, _, second, _] = registers.arguments();
     let changes_first = futex::FIRST.contains(&(operation & FUTEX_OPERATION));
@@ -36,7 +36,7 @@ fn keep(image: &mut Image, words: &[u64]) -> io::Result<Option<Vec<u64>>> {
     pages.retain(|&page| image.space.offset_of(page).is_some());
     let Some(agent) = &mut image.agent else { return Ok(Some(Vec::new())) };
     for (position, &page) in pages.iter().enumerate() {
-        // What else may fail: nothing was ever there, and the kernel finds nothing to change.
+        // Any other failure means that nothing was ever there, and the kernel has nothing to change.
         if agent.keep(page)? == -errno::EAGAIN {
             release(image, &pages[..position]);
             return Ok(None);
@@ -49,7 +49,7 @@ fn keep(image: &mut Image, words: &[u64]) -> io::Result<Option<Vec<u64>>> {
 fn words(image: &Image, pid: Pid, ending_word: u64) -> Vec<u64> {
     let mut words: Vec<u64> = (ending_word != 0).then_some(ending_word).into_iter().collect();
     let Some(head) = sys::robust_list(pid).ok().filter(|&head| head != 0) else { return words };
-    // struct robust_list_head: the list, the distance from an entry to its mutex, the entry in the making.
+    // struct robust_list_head: the list, the offset from an entry to its mutex, the pending entry.
     words.extend([head, head.wrapping_add(8), head.wrapping_add(16)]);
     let read = |address| image.word(pid, address).unwrap_or(0);
     let distance = read(head.wrapping_add(8));

@@ -1,6 +1,6 @@
-//! What pagewalk and the agent both know: `agent/shared.h` in Rust.
+//! Definitions shared with the agent: `agent/shared.h` in Rust.
 
-/// Where the agent's code lies in every program.
+/// The address of the agent's code in every program.
 pub const TEXT_BASE: u64 = 0x6a50_0000_0000;
 /// Room for it.
 pub const TEXT_BYTES: u64 = 0x4000;
@@ -8,9 +8,9 @@ pub const TEXT_BYTES: u64 = 0x4000;
 pub const STACK_BASE: u64 = TEXT_BASE + TEXT_BYTES;
 /// Room for them.
 pub const STACK_BYTES: u64 = 0x8000;
-/// Top of the stack of the task that starts the agent.
+/// Top of the starter task's stack.
 pub const STARTER_STACK: u64 = STACK_BASE + 0x1000;
-/// The end of all that the agent may map.
+/// The end of the agent's address range.
 pub const AGENT_END: u64 = TEXT_BASE + 0x2_0000_0000;
 /// Bytes before the log in the control file.
 pub const CONTROL_HEADER: usize = 4096;
@@ -19,7 +19,7 @@ pub const NO_PAGE: u64 = u64::MAX;
 
 /// The agent's descriptors that pagewalk opens.
 pub mod descriptor {
-    /// The file whose pages are the program's memory.
+    /// The file that holds the program's memory.
     pub const MEMORY: u32 = 1;
     /// Counters and the log.
     pub const CONTROL: u32 = 2;
@@ -29,7 +29,7 @@ pub mod descriptor {
     pub const REPLIES_OUT: u32 = 5;
 }
 
-/// What the agent is told before it starts, and how the start went.
+/// The agent's parameters, and the result of its start.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 #[allow(missing_docs)]
@@ -49,13 +49,13 @@ pub struct Start {
 }
 
 impl Start {
-    /// As it lies in the program's memory.
+    /// Its bytes, as in the program's memory.
     pub fn as_bytes(&self) -> &[u8] {
         // SAFETY: words without padding.
         unsafe { std::slice::from_raw_parts((&raw const *self).cast::<u8>(), size_of::<Start>()) }
     }
 
-    /// To be read from there.
+    /// Its bytes, to read into.
     pub fn as_bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: any bytes are such words.
         unsafe { std::slice::from_raw_parts_mut((&raw mut *self).cast::<u8>(), size_of::<Start>()) }
@@ -65,7 +65,7 @@ impl Start {
 /// [`Start::ready`] of an agent that works.
 pub const READY: u32 = 1;
 
-/// What the agent was doing when it failed to start.
+/// What a failed agent was doing.
 pub fn step_name(step: i64) -> &'static str {
     match step {
         1 => "starting a task in the program's memory",
@@ -98,16 +98,16 @@ pub struct Counters {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
-pub struct Entry {
+pub struct LogEntry {
     pub what_and_page: u64,
     pub victim: u64,
 }
 
 /// `enum decision`.
 pub mod decision {
-    /// A page came, and perhaps one left for it.
+    /// A page came in, perhaps evicting another.
     pub const MISS: u64 = 1;
-    /// A page left as its memory is gone.
+    /// A page left because its memory is gone.
     pub const FORGET: u64 = 2;
 }
 
@@ -140,7 +140,7 @@ mod tests {
 
     const HEADER: &str = include_str!("../../agent/shared.h");
 
-    /// The number that follows `text` in the header.
+    /// The number after `text` in the header.
     fn number_after(text: &str) -> u64 {
         let at = HEADER.find(text).unwrap_or_else(|| panic!("{text:?} is not in shared.h")) + text.len();
         let word = HEADER[at..].trim_start().split([',', '\n', ' ', ';', ')']).next().unwrap();
@@ -180,7 +180,7 @@ mod tests {
         }
     }
 
-    /// entry.S has these as numbers.
+    /// entry.S contains these as numbers.
     #[test]
     fn the_start_is_laid_out_as_the_assembler_has_it() {
         assert_eq!(std::mem::offset_of!(Start, agent), 64);

@@ -1,122 +1,127 @@
-//! Which ranges of a program's memory are taken over, and where in the file they stand.
+//! The taken-over ranges of a program's memory, and their places in the file.
 
 use std::collections::BTreeMap;
 
 /// How memory is locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lock {
-    /// With all of its pages.
+    /// All pages at once.
     Filled,
-    /// Pages as they are touched: `MLOCK_ONFAULT`, `MCL_ONFAULT`.
+    /// Pages at their first touch: `MLOCK_ONFAULT`, `MCL_ONFAULT`.
     OnFault,
 }
 
 /// Bytes of a page.
 pub const PAGE: u64 = 4096;
 
-/// `bytes` up to whole pages; a length near 2^64 stays one that nothing can have.
+/// `bytes` rounded up to whole pages; a length near 2^64 stays impossibly large.
 pub fn whole_pages(bytes: u64) -> u64 {
     bytes.checked_next_multiple_of(PAGE).unwrap_or(u64::MAX - PAGE + 1)
 }
 
-/// A range that is taken over.
+/// A taken-over range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Piece {
+pub struct TakenRange {
     /// Its first address.
     pub start: u64,
-    /// Behind its last.
+    /// The first address after it.
     pub end: u64,
-    /// Where in the file it begins.
+    /// Its offset in the file.
     pub offset: u64,
-    /// Whether the program has locked it in memory.
+    /// Whether the program has locked it.
     pub locked: bool,
 }
 
-impl Piece {
+impl TakenRange {
     /// Its length.
     pub fn bytes(self) -> u64 {
         self.end - self.start
     }
 
-    /// What of it lies in `[start, end)`.
-    pub fn cut(self, start: u64, end: u64) -> Option<Piece> {
+    /// Its part in `[start, end)`.
+    pub fn cut(self, start: u64, end: u64) -> Option<TakenRange> {
         let (from, to) = (self.start.max(start), self.end.min(end));
-        (from < to).then(|| Piece { start: from, end: to, offset: self.offset + (from - self.start), ..self })
+        (from < to).then(|| TakenRange {
+            start: from,
+            end: to,
+            offset: self.offset + (from - self.start),
+            ..self
+        })
     }
 }
 
 /// The ranges, and the unused part of the file.
 #[derive(Clone, Debug)]
 pub struct Space {
-    /// By their first address.
-    pieces: BTreeMap<u64, Piece>,
-    /// All offsets from here on have been given out.
+    /// By first address.
+    pieces: BTreeMap<u64, TakenRange>,
+    /// All offsets from here on are used.
     unused_end: u64,
 }
 
-/// The file's length: far more than addresses, so that no offset is used twice.
+/// The file's length: far more than there are addresses, so that no offset is used twice.
 pub const FILE_BYTES: u64 = 1 << 62;
-/// Offsets of the heap, which grows where it is.
+/// Offsets of the heap, which grows in place.
 const HEAP: u64 = FILE_BYTES - (1 << 48);
 
 impl Space {
-    /// Nothing is taken over.
+    /// An empty space.
     pub fn new() -> Space {
         Space { pieces: BTreeMap::new(), unused_end: HEAP }
     }
 
-    /// Nothing is taken over, in a copy of another space's file: what that has given out may be in use.
+    /// An empty space for a copy of another space's file, whose offsets may be in use.
     pub fn copy_of(other: &Space) -> Space {
         Space { pieces: BTreeMap::new(), unused_end: other.unused_end }
     }
 
-    /// An offset for a new range; none when the file is used up. Offsets fall, as addresses of new mappings do, so
+    /// An offset for a new range; none if the file is used up. Offsets descend, as addresses of new mappings do, so
     /// that neighbours are neighbours in the file too and the kernel merges them.
     pub fn allot(&mut self, bytes: u64) -> Option<u64> {
         self.unused_end = self.unused_end.checked_sub(bytes)?;
         Some(self.unused_end)
     }
 
-    /// The offset of an address of the heap.
+    /// The file offset of a heap address.
     pub fn heap_offset(address: u64) -> u64 {
         HEAP + address
     }
 
-    /// Takes a range over, not locked. What was there before must have been removed.
+    /// Adds an unlocked range. It must not overlap others.
     pub fn insert(&mut self, start: u64, bytes: u64, offset: u64) {
         debug_assert!(!self.touches(start, bytes));
-        self.pieces.insert(start, Piece { start, end: start + bytes, offset, locked: false });
+        self.pieces.insert(start, TakenRange { start, end: start + bytes, offset, locked: false });
     }
 
-    /// Notes that what is taken over of `[start, start + bytes)` is locked from now on, or no longer.
+    /// Records that the taken-over parts of `[start, start + bytes)` are locked or unlocked.
     pub fn set_locked(&mut self, start: u64, bytes: u64, locked: bool) {
         for piece in self.remove(start, bytes) {
-            self.pieces.insert(piece.start, Piece { locked, ..piece });
+            self.pieces.insert(piece.start, TakenRange { locked, ..piece });
         }
     }
 
-    /// Moves a range to another address; it keeps its place in the file. What was there before must have been removed.
+    /// Moves a range to another address, keeping its place in the file. The new place must be free.
     pub fn shift(&mut self, start: u64, bytes: u64, to: u64) {
         for piece in self.remove(start, bytes) {
             let start = to + (piece.start - start);
-            self.pieces.insert(start, Piece { start, end: start + piece.bytes(), ..piece });
+            self.pieces.insert(start, TakenRange { start, end: start + piece.bytes(), ..piece });
         }
     }
 
-    /// Bytes that are locked.
+    /// Locked bytes.
     pub fn locked_bytes(&self) -> u64 {
-        self.pieces().filter(|piece| piece.locked).map(Piece::bytes).sum()
+        self.pieces().filter(|piece| piece.locked).map(TakenRange::bytes).sum()
     }
 
-    /// The parts of `[start, start + bytes)` that are taken over, in order.
-    pub fn within(&self, start: u64, bytes: u64) -> Vec<Piece> {
+    /// The taken-over parts of `[start, start + bytes)`, in order.
+    pub fn within(&self, start: u64, bytes: u64) -> Vec<TakenRange> {
         let end = start.saturating_add(bytes);
         let before = self.pieces.range(..start).next_back().map(|(_, piece)| *piece);
         let after = self.pieces.range(start..end).map(|(_, piece)| *piece);
         before.into_iter().chain(after).filter_map(|piece| piece.cut(start, end)).collect()
     }
 
-    /// The parts of `[start, start + bytes)` that are not taken over, as starts and lengths.
+    /// The other parts of `[start, start + bytes)`, as starts and lengths.
     pub fn gaps(&self, start: u64, bytes: u64) -> Vec<(u64, u64)> {
         let mut gaps = Vec::new();
         let mut from = start;
@@ -138,8 +143,8 @@ impl Space {
         !self.within(start, bytes).is_empty()
     }
 
-    /// Gives a range up; returns what of it was taken over.
-    pub fn remove(&mut self, start: u64, bytes: u64) -> Vec<Piece> {
+    /// Removes a range; returns its taken-over parts.
+    pub fn remove(&mut self, start: u64, bytes: u64) -> Vec<TakenRange> {
         let removed = self.within(start, bytes);
         let end = start.saturating_add(bytes);
         for piece in &removed {
@@ -153,19 +158,19 @@ impl Space {
         removed
     }
 
-    /// Where in the file an address stands.
+    /// The file offset of an address.
     pub fn offset_of(&self, address: u64) -> Option<u64> {
         self.within(address, 1).first().map(|piece| piece.offset)
     }
 
     /// All ranges, in order.
-    pub fn pieces(&self) -> impl Iterator<Item = Piece> + '_ {
+    pub fn pieces(&self) -> impl Iterator<Item = TakenRange> + '_ {
         self.pieces.values().copied()
     }
 
     /// Bytes taken over.
     pub fn bytes(&self) -> u64 {
-        self.pieces().map(Piece::bytes).sum()
+        self.pieces().map(TakenRange::bytes).sum()
     }
 }
 
@@ -173,8 +178,8 @@ impl Space {
 mod tests {
     use super::*;
 
-    fn piece(start: u64, end: u64, offset: u64) -> Piece {
-        Piece { start, end, offset, locked: false }
+    fn piece(start: u64, end: u64, offset: u64) -> TakenRange {
+        TakenRange { start, end, offset, locked: false }
     }
 
     fn space() -> Space {
@@ -205,7 +210,7 @@ mod tests {
     fn a_hole_leaves_both_ends() {
         let mut space = space();
         assert_eq!(space.remove(0x11000, 0x1000), [piece(0x11000, 0x12000, 0x101000)]);
-        let left: Vec<Piece> = space.pieces().collect();
+        let left: Vec<TakenRange> = space.pieces().collect();
         assert_eq!(left[0], piece(0x10000, 0x11000, 0x100000));
         assert_eq!(left[1], piece(0x12000, 0x14000, 0x102000));
         assert_eq!(space.bytes(), 0x6000);

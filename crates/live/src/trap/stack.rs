@@ -1,8 +1,8 @@
-//! The first stack of a program that has not begun.
+//! Prepares the first stack of a new program.
 //!
-//! The kernel puts the texts of arguments and environment at the top, and the table of pointers to them right below, in
-//! the same page as a rule. The texts must stay memory that needs no fault: others read them through `/proc`, which
-//! does not wait for one. So the table moves down to pages of its own, where the program's frames follow it.
+//! The kernel puts the texts of arguments and environment at the top, and the table of pointers to them right below,
+//! usually in the same page. The texts must stay memory that does not fault: others read them through `/proc`, which
+//! does not wait for faults. So the table moves down to pages of its own, followed by the program's frames.
 
 use super::space::PAGE;
 use crate::tracing::maps;
@@ -10,11 +10,11 @@ use crate::tracing::sys::{self, Pid, Registers};
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// Words of the table that are looked at: more than the kernel lets arguments and environment have.
+/// Most words of the table: more than the kernel allows for arguments and environment.
 const WORDS_MAX: u64 = 1 << 21;
 
-/// Moves the table of pointers below the page in which the texts begin. Returns the new stack pointer and the address
-/// of that page.
+/// Moves the table of pointers below the page where the texts begin. Returns the new stack pointer and that page's
+/// address.
 pub fn move_down(pid: Pid) -> io::Result<(u64, u64)> {
     let registers = sys::registers(pid)?;
     let texts = maps::arguments_start(pid)? / PAGE * PAGE;
@@ -27,7 +27,7 @@ pub fn move_down(pid: Pid) -> io::Result<(u64, u64)> {
     memory.read_exact_at(&mut table, registers.rsp)?;
     let pointer = (texts - table.len() as u64) & !15;
     if pointer >= registers.rsp {
-        // It lies below by itself.
+        // It already lies below.
         return Ok((registers.rsp, texts));
     }
     memory.write_all_at(&table, pointer)?;
@@ -35,8 +35,8 @@ pub fn move_down(pid: Pid) -> io::Result<(u64, u64)> {
     Ok((pointer, texts))
 }
 
-/// Words of the table: the number of arguments, these, a zero, the environment, a zero, pairs of the auxiliary vector
-/// up to a pair that begins with zero.
+/// Words of the table: the argument count, the arguments, a zero, the environment, a zero, and the auxiliary vector up
+/// to a pair that begins with zero.
 fn length(word: impl Fn(u64) -> io::Result<u64>) -> io::Result<u64> {
     let mut position = 1 + word(0)?.min(WORDS_MAX) + 1;
     while position < WORDS_MAX && word(position)? != 0 {

@@ -1,17 +1,17 @@
-//! A stopped thread: letting it make a system call of ours.
+//! Makes a stopped thread execute our system calls.
 
 use super::shared::TEXT_BASE;
 use crate::tracing::maps;
-use crate::tracing::stops::{self, Event, Status};
-use crate::tracing::sys::{self, Go, Pid, Registers};
+use crate::tracing::stops::{self, StopEvent, WaitStatus};
+use crate::tracing::sys::{self, Pid, Registers, Resume};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// Where a stopped thread is to find the instruction `syscall`.
+/// Where a stopped thread finds a `syscall` instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Site {
-    /// Where it stands: the instruction is put there for the time of the call. For a thread that is alone.
+pub enum SyscallSite {
+    /// At its own place: the instruction is written there during the call. Only for a thread that is alone.
     Here,
     /// In the agent's code.
     Agent,
@@ -19,29 +19,29 @@ pub enum Site {
 
 const SYSCALL: [u8; 2] = [0x0f, 0x05];
 
-/// Lets a stopped thread make system calls, with its signals held back meanwhile.
+/// Injects system calls into a stopped thread, with its signals held back.
 pub struct Injection {
     pid: Pid,
     /// Its memory.
     pub memory: File,
     saved: Registers,
     saved_mask: u64,
-    /// The bytes under the instruction, where it was put.
+    /// The bytes that the instruction replaced, if it did.
     covered: Option<[u8; 2]>,
     site: u64,
-    /// A stop that came meanwhile, to be sent again.
+    /// A stop signal that arrived meanwhile, to be sent again.
     stop_signal: bool,
 }
 
 impl Injection {
     /// Begins at a stop outside a system call.
-    pub fn begin(pid: Pid, site: Site) -> io::Result<Injection> {
+    pub fn begin(pid: Pid, site: SyscallSite) -> io::Result<Injection> {
         let (saved, saved_mask) = (sys::registers(pid)?, sys::signal_mask(pid)?);
         Injection::with(pid, site, saved, saved_mask)
     }
 
-    /// Begins where the filter stopped a system call, which is skipped, and begun anew at the end.
-    pub fn begin_at_call(pid: Pid, site: Site) -> io::Result<Injection> {
+    /// Begins where the filter stopped a system call; the call is skipped, and restarted at the end.
+    pub fn begin_at_call(pid: Pid, site: SyscallSite) -> io::Result<Injection> {
         const CALL_BYTES: u64 = 2;
         let (now, saved_mask) = (sys::registers(pid)?, sys::signal_mask(pid)?);
         let saved = Registers { rip: now.rip - CALL_BYTES, rax: now.orig_rax, orig_rax: u64::MAX, ..now };
@@ -50,16 +50,16 @@ impl Injection {
             .and_then(|()| Injection::with(pid, site, saved, saved_mask))
             .map(|injection| Injection { stop_signal, ..injection });
         if begun.is_err() {
-            // The call is begun anew all the same. If this fails the thread has just been killed.
+            // The call restarts all the same. On failure the thread has just been killed.
             let _ = put_back(pid, &saved, saved_mask, stop_signal);
         }
         begun
     }
 
-    fn with(pid: Pid, site: Site, saved: Registers, saved_mask: u64) -> io::Result<Injection> {
+    fn with(pid: Pid, site: SyscallSite, saved: Registers, saved_mask: u64) -> io::Result<Injection> {
         let memory = maps::memory(pid)?;
         let (mut covered, mut place) = (None, TEXT_BASE);
-        if site == Site::Here {
+        if site == SyscallSite::Here {
             place = saved.rip;
             let mut bytes = SYSCALL;
             memory.read_exact_at(&mut bytes, place)?;
@@ -70,18 +70,18 @@ impl Injection {
         Ok(Injection { pid, memory, saved, saved_mask, covered, site: place, stop_signal: false })
     }
 
-    /// From now on the agent's code has the instruction.
+    /// From now on uses the instruction in the agent's code.
     pub fn move_to_agent(&mut self) -> io::Result<()> {
         self.site = TEXT_BASE;
         self.uncover()
     }
 
-    /// Makes a system call; its result, an error number below 0.
+    /// Makes a system call; returns its result, an error as a number below 0.
     pub fn call(&mut self, number: u64, [a, b, c, d, e, f]: [u64; 6]) -> io::Result<i64> {
         let registers = Registers {
             rip: self.site,
             rax: number,
-            // No system call is to be restarted.
+            // Prevents restarting a system call.
             orig_rax: u64::MAX,
             rdi: a,
             rsi: b,
@@ -110,76 +110,76 @@ impl Injection {
         Ok(())
     }
 
-    /// Puts everything back.
+    /// Restores everything.
     pub fn end(mut self) -> io::Result<()> {
         self.uncover()?;
         let saved = Registers { orig_rax: u64::MAX, ..self.saved };
         put_back(self.pid, &saved, self.saved_mask, self.stop_signal)
     }
 
-    /// The same where it began at a stop that may have been in the midst of a system call: that goes on. The thread
-    /// stands at a stop of its own again; how it goes on from there.
-    pub fn end_amid(mut self) -> io::Result<Go> {
+    /// The same if it began at a stop that may be inside a system call, which continues. The thread is at a stop of its
+    /// own again; returns how to resume it.
+    pub fn end_amid(mut self) -> io::Result<Resume> {
         self.uncover()?;
         put_back(self.pid, &self.saved, self.saved_mask, self.stop_signal)?;
-        // As it passes through the kernel's work on signals, which begins a call anew that was cut short.
+        // Passing through the kernel's signal handling restarts an interrupted call.
         sys::interrupt(self.pid)?;
         let mut signal = 0;
         loop {
-            sys::go(self.pid, Go::On, signal)?;
+            sys::go(self.pid, Resume::On, signal)?;
             signal = match stops::next(self.pid)? {
-                Some(Status::Event(Event::Stop, signal)) => return Ok(stops::after_stop(signal)),
-                Some(Status::Event(Event::Exit, _)) | None => return Err(ended()),
-                Some(Status::Signal(signal)) => signal,
+                Some(WaitStatus::Event(StopEvent::Stop, signal)) => return Ok(stops::after_stop(signal)),
+                Some(WaitStatus::Event(StopEvent::Exit, _)) | None => return Err(gone_error()),
+                Some(WaitStatus::Signal(signal)) => signal,
                 Some(_) => 0,
             }
         }
     }
 }
 
-/// Skips the call at which the filter stopped a thread, with its signals held back from then on.
+/// Skips the call at which the filter stopped a thread, and holds back its signals from then on.
 fn skip_call(pid: Pid, now: Registers, stop_signal: &mut bool) -> io::Result<()> {
     sys::set_signal_mask(pid, u64::MAX)?;
     sys::set_registers(pid, &Registers { orig_rax: u64::MAX, ..now })?;
     run_to_call(pid, stop_signal)
 }
 
-/// Gives a thread what it had, and sends a stop again that came meanwhile.
+/// Restores a thread's state, and sends again a stop signal that arrived meanwhile.
 fn put_back(pid: Pid, registers: &Registers, mask: u64, stop_signal: bool) -> io::Result<()> {
     sys::set_registers(pid, registers)?;
     sys::set_signal_mask(pid, mask)?;
     if stop_signal { sys::kill_thread(pid, sys::SIGSTOP) } else { Ok(()) }
 }
 
-/// Goes to the next beginning or end of a system call; notes whether its group is to be stopped.
+/// Runs to the next beginning or end of a system call; notes whether its group is to be stopped.
 fn run_to_call(pid: Pid, stop_signal: &mut bool) -> io::Result<()> {
     loop {
-        sys::go(pid, Go::ToCall, 0)?;
+        sys::go(pid, Resume::ToCall, 0)?;
         match stops::next(pid)? {
-            Some(Status::Call) => return Ok(()),
-            Some(Status::Event(Event::Seccomp, _)) => {}
-            // Its group stops, or goes on.
-            Some(Status::Event(Event::Stop, signal)) => *stop_signal = stops::is_group_stop(signal),
-            // All signals that can be are held back; what is left is a stop.
-            Some(Status::Signal(_)) => *stop_signal = true,
-            _ => return Err(ended()),
+            Some(WaitStatus::Call) => return Ok(()),
+            Some(WaitStatus::Event(StopEvent::Seccomp, _)) => {}
+            // Its group stops or continues.
+            Some(WaitStatus::Event(StopEvent::Stop, signal)) => *stop_signal = stops::is_group_stop(signal),
+            // All blockable signals are held back; what is left is a stop.
+            Some(WaitStatus::Signal(_)) => *stop_signal = true,
+            _ => return Err(gone_error()),
         }
     }
 }
 
-/// Goes from the stop of an exec to the end of that system call, where others can be made.
+/// Runs from an exec stop to the end of that system call, where others can be made.
 pub fn finish_exec(pid: Pid) -> io::Result<()> {
     loop {
-        sys::go(pid, Go::ToCall, 0)?;
+        sys::go(pid, Resume::ToCall, 0)?;
         match stops::next(pid)? {
-            Some(Status::Call) => return Ok(()),
-            Some(Status::Event(Event::Exit, _)) | None => return Err(ended()),
+            Some(WaitStatus::Call) => return Ok(()),
+            Some(WaitStatus::Event(StopEvent::Exit, _)) | None => return Err(gone_error()),
             Some(_) => {}
         }
     }
 }
 
-/// It ends: it may stand at the event of that, or has ended, which the loop over all stops is to find.
-fn ended() -> io::Error {
+/// It is exiting or has ended, which the main loop will find.
+fn gone_error() -> io::Error {
     io::Error::other("it ended as it began")
 }

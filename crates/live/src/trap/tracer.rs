@@ -1,23 +1,23 @@
-//! The loop: every stop of every thread of the program, and what it means for the images.
+//! The main loop: handles every stop of every thread of the program.
 
-use super::agent::{Agent, AgentError, Begin};
+use super::agent::{Agent, AgentError, AgentStart};
 use super::array::TrapArray;
 use super::calls;
 use super::descriptors::RaisedLimit;
 use super::filter::Filter;
 use super::forks::Word;
 use super::image::{Image, Setting};
-use super::placement::{self, Placement};
+use super::placement::{self, ProcessorPlacement};
 use super::processors::Processors;
-use super::report::{Began, ImageReport};
+use super::report::{ImageOrigin, ImageReport};
 use super::resident_pages;
 use super::tracee;
-use super::tracers::{Leaving, Ptrace};
-use super::verdict::{After, Verdict};
+use super::tracers::{PendingDetach, PtraceVerdict};
+use super::verdict::{AfterCall, Verdict};
 use super::{Options, Run, TrapError};
 use crate::tracing::launch::{self, BeforeExec, LaunchError};
-use crate::tracing::stops::{self, Event, Status};
-use crate::tracing::sys::{self, Go, Pid, Registers, number};
+use crate::tracing::stops::{self, StopEvent, WaitStatus};
+use crate::tracing::sys::{self, Pid, Registers, Resume, number};
 use crate::tracing::{End, Interrupt, maps};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::ffi::OsString;
@@ -31,13 +31,13 @@ const NO_CHILD: i32 = 10;
 pub struct Task {
     /// Its image, by number.
     pub(super) image: u32,
-    /// What is to be done at the end of its system call.
-    pub(super) after: Option<After>,
-    /// What a fork that it is about to make must leave as it is.
+    /// What to do at the end of its system call.
+    pub(super) after: Option<AfterCall>,
+    /// The word that its pending fork must leave unchanged.
     pub(super) fork_word: Option<Word>,
-    /// Where the kernel writes a zero when it ends; 0 for nowhere.
+    /// Where the kernel writes a zero at its exit; 0 for nowhere.
     pub(super) ending_word: u64,
-    /// Pages that are kept present while it ends or takes a lock.
+    /// Pages kept present while it exits or takes a lock.
     kept: Vec<u64>,
 }
 
@@ -47,34 +47,34 @@ impl Task {
     }
 }
 
-/// Follows one program and all that it starts.
+/// Traces one program and everything it starts.
 pub struct Tracer<'a> {
     pub(super) setting: Setting<'a>,
     interrupt: &'a Interrupt,
     tasks: HashMap<Pid, Task>,
-    /// First stops that came before the event that tells whose child it is.
-    pub(super) early: HashMap<Pid, Status>,
+    /// First stops that came before the event that names the parent.
+    pub(super) early: HashMap<Pid, WaitStatus>,
     pub(super) images: HashMap<u32, Image>,
-    /// Threads that stand at their end until the agent has room for what it must keep present for them.
+    /// Threads at their exit stop until the agent has room to keep their pages present.
     pub(super) ending: VecDeque<Pid>,
     /// Processes that the program is about to trace itself.
-    pub(super) leaving: Vec<Leaving>,
-    /// Whether some have been let go for that.
+    pub(super) leaving: Vec<PendingDetach>,
+    /// Whether some have been detached for that.
     pub(super) some_left: bool,
-    /// Threads that stand at their `ptrace` until a process has been let go.
+    /// Threads that wait at their `ptrace` until a process is detached.
     pub(super) waiting: HashSet<Pid>,
-    /// Processes that could not be let go for that.
+    /// Processes that could not be detached for that.
     pub(super) staying: HashSet<Pid>,
-    /// Processes that think that their parent traces them.
+    /// Processes that believe their parent traces them.
     pub(super) in_name: HashSet<Pid>,
-    placement: &'a Mutex<Placement>,
+    placement: &'a Mutex<ProcessorPlacement>,
     next_image: u32,
     ended: Vec<ImageReport>,
 }
 
-/// Runs a program to its end, and all that it starts; it begins in this process group.
+/// Runs a program and everything it starts to the end; it starts in this process group.
 ///
-/// All of them are traced by this thread, and this process becomes the parent of orphans among them.
+/// This thread traces all of them, and this process becomes the parent of their orphans.
 pub fn trace(
     command: &[OsString],
     array: &TrapArray,
@@ -83,7 +83,7 @@ pub fn trace(
     group: Pid,
 ) -> Result<Run, TrapError> {
     sys::adopt_orphans().map_err(LaunchError::Io)?;
-    let placement = Mutex::new(Placement::new());
+    let placement = Mutex::new(ProcessorPlacement::new());
     std::thread::scope(|scope| {
         let (end, ended) = mpsc::channel();
         let watched = &placement;
@@ -102,7 +102,7 @@ fn follow(
     array: &TrapArray,
     options: Options,
     interrupt: &Interrupt,
-    placement: &Mutex<Placement>,
+    placement: &Mutex<ProcessorPlacement>,
     group: Pid,
 ) -> Result<Run, TrapError> {
     let limit = RaisedLimit::raise();
@@ -143,7 +143,7 @@ fn follow(
 impl<'a> Tracer<'a> {
     fn run(&mut self, root: Pid) -> io::Result<End> {
         let mut root_end = None;
-        // Of those that were let go the calls must pass until their end; all are descendants of this process.
+        // Calls of detached processes must pass until their end; all are descendants of this process.
         while !self.tasks.is_empty() || self.some_left {
             let (pid, status) = match stops::wait(-1) {
                 Err(error) if self.tasks.is_empty() && error.raw_os_error() == Some(NO_CHILD) => break,
@@ -158,31 +158,35 @@ impl<'a> Tracer<'a> {
             } else if self.tasks.contains_key(&pid) {
                 self.on_stop(pid, status);
             } else {
-                // A child whose parent has not told of it yet.
+                // A child whose parent has not reported it yet.
                 self.early.insert(pid, status);
             }
         }
         root_end.ok_or_else(|| io::Error::other("the program's end was not seen"))
     }
 
-    fn on_stop(&mut self, pid: Pid, status: Status) {
+    fn on_stop(&mut self, pid: Pid, status: WaitStatus) {
         match status {
-            Status::Signal(signal) => resume(pid, Go::On, signal),
-            Status::Call => self.on_call_end(pid),
-            Status::Event(Event::Seccomp, _) => self.on_call(pid),
-            Status::Event(Event::Exec, _) => self.on_exec(pid),
-            Status::Event(Event::Fork | Event::Vfork | Event::Clone, _) => self.on_child(pid),
-            Status::Event(Event::Exit, _) => self.on_exit(pid),
-            Status::Event(Event::Stop, signal) if self.is_awaited(pid) => self.on_standing(pid, signal),
-            Status::Event(Event::Stop, signal) => resume(pid, stops::after_stop(signal), 0),
-            Status::Event(..) | Status::Exited(_) | Status::Killed(_) => resume(pid, Go::On, 0),
+            WaitStatus::Signal(signal) => resume(pid, Resume::On, signal),
+            WaitStatus::Call => self.on_call_end(pid),
+            WaitStatus::Event(StopEvent::Seccomp, _) => self.on_call(pid),
+            WaitStatus::Event(StopEvent::Exec, _) => self.on_exec(pid),
+            WaitStatus::Event(StopEvent::Fork | StopEvent::Vfork | StopEvent::Clone, _) => self.on_child(pid),
+            WaitStatus::Event(StopEvent::Exit, _) => self.on_exit(pid),
+            WaitStatus::Event(StopEvent::Stop, signal) if self.is_awaited(pid) => {
+                self.on_standing(pid, signal)
+            }
+            WaitStatus::Event(StopEvent::Stop, signal) => resume(pid, stops::after_stop(signal), 0),
+            WaitStatus::Event(..) | WaitStatus::Exited(_) | WaitStatus::Killed(_) => {
+                resume(pid, Resume::On, 0)
+            }
         }
     }
 
     // --- system calls -----------------------------------------------------------------------------------
 
     fn on_call(&mut self, pid: Pid) {
-        let Ok(mut registers) = sys::registers(pid) else { return resume(pid, Go::On, 0) };
+        let Ok(mut registers) = sys::registers(pid) else { return resume(pid, Resume::On, 0) };
         let verdict = match registers.orig_rax {
             number::SCHED_GETAFFINITY => self.before_affinity(pid, &registers, false),
             number::SCHED_SETAFFINITY => self.before_affinity(pid, &registers, true),
@@ -193,24 +197,24 @@ impl<'a> Tracer<'a> {
             }
             number::FORK | number::CLONE | number::CLONE3 => self.before_fork(pid, &mut registers),
             number::PTRACE => match self.before_ptrace(pid, &registers) {
-                Ptrace::Native => Verdict::Native,
-                Ptrace::Done(result) => Verdict::Done(result),
-                Ptrace::Waits => return,
+                PtraceVerdict::Native => Verdict::Native,
+                PtraceVerdict::Done(result) => Verdict::Done(result),
+                PtraceVerdict::Waits => return,
             },
             _ => self.judge(pid, &registers),
         };
         match verdict {
-            Verdict::Native => resume(pid, Go::On, 0),
+            Verdict::Native => resume(pid, Resume::On, 0),
             Verdict::NativeThen(after) => {
                 self.task(pid).after = Some(after);
-                resume(pid, Go::ToCall, 0);
+                resume(pid, Resume::ToCall, 0);
             }
             Verdict::Done(result) => {
                 registers.rax = result as u64;
                 registers.orig_rax = u64::MAX;
-                // If this fails the thread has just been killed.
+                // On failure the thread has just been killed.
                 let _ = sys::set_registers(pid, &registers);
-                resume(pid, Go::On, 0);
+                resume(pid, Resume::On, 0);
             }
         }
     }
@@ -227,22 +231,22 @@ impl<'a> Tracer<'a> {
 
     fn on_call_end(&mut self, pid: Pid) {
         match self.task(pid).after.take() {
-            Some(After::Pin) => self.placement().put_back(self.task(pid).image, pid),
-            Some(After::Release) => self.release(pid),
-            Some(After::Hide) => self.put_hidden_back(pid),
+            Some(AfterCall::Pin) => self.placement().put_back(self.task(pid).image, pid),
+            Some(AfterCall::Release) => self.release(pid),
+            Some(AfterCall::Hide) => self.put_hidden_back(pid),
             Some(after) => {
                 if let (Ok(registers), Some(image)) = (sys::registers(pid), self.image_of(pid))
-                    && let Err(error) = calls::after(image, after, registers.rax as i64)
+                    && let Err(error) = calls::complete(image, after, registers.rax as i64)
                 {
                     image.note(&error);
                 }
             }
             None => {}
         }
-        resume(pid, Go::On, 0);
+        resume(pid, Resume::On, 0);
     }
 
-    /// A program that asks for its processors is told those that it had; one that chooses gets its choice.
+    /// A program that queries its processors gets the original ones; one that sets them gets its choice.
     fn before_affinity(&mut self, pid: Pid, registers: &Registers, chooses: bool) -> Verdict {
         let about = if registers.rdi == 0 { pid } else { registers.rdi as Pid };
         let Some(image) = self.tasks.get(&about).map(|task| task.image) else { return Verdict::Native };
@@ -252,23 +256,23 @@ impl<'a> Tracer<'a> {
             return Verdict::Native;
         }
         match placement.own(image, pid).filter(|_| about == pid) {
-            // If this fails the thread has just been killed.
+            // On failure the thread has just been killed.
             Some(own) => drop(own.set(pid)),
             None => return Verdict::Native,
         }
-        Verdict::NativeThen(After::Pin)
+        Verdict::NativeThen(AfterCall::Pin)
     }
 
-    /// The kernel is about to change a lock, and does not wait for a fault then.
+    /// The kernel is about to change a lock without waiting for a fault.
     fn before_lock(&mut self, pid: Pid, registers: &Registers) -> Verdict {
         let Some(image) = self.image_of(pid) else { return Verdict::Native };
-        // A lost agent lets all go on.
+        // With a lost agent everything continues.
         let kept = resident_pages::for_lock(image, registers).ok().flatten().unwrap_or_default();
         if kept.is_empty() {
             return Verdict::Native;
         }
         self.task(pid).kept.extend(kept);
-        Verdict::NativeThen(After::Release)
+        Verdict::NativeThen(AfterCall::Release)
     }
 
     fn release(&mut self, pid: Pid) {
@@ -282,7 +286,7 @@ impl<'a> Tracer<'a> {
 
     // --- images --------------------------------------------------------------------------------------------
 
-    /// A program without an agent runs where it likes.
+    /// A program without an agent runs anywhere.
     pub(super) fn begin_image(&mut self, number: u32, image: Image) {
         match &image.agent {
             Some(agent) => self.placement().has_agent(number, agent.pid()),
@@ -291,7 +295,7 @@ impl<'a> Tracer<'a> {
         self.images.insert(number, image);
     }
 
-    /// Has where a program of several threads runs depend on what it does.
+    /// Starts deciding where a multithreaded program runs by what it does.
     pub(super) fn watch(&mut self, number: u32) {
         let mut placement = self.placement();
         if placement.watches(number) {
@@ -313,18 +317,18 @@ impl<'a> Tracer<'a> {
         let own = self.leave_image(pid);
         self.begin_task(pid, Task::new(number));
         self.placement().begin(number, pid, own);
-        let mut image = Image::new(number, pid, Began::Exec);
+        let mut image = Image::new(number, pid, ImageOrigin::Exec);
         if let Some(obstacle) = image.obstacle(pid, self.setting) {
             image.leave(obstacle);
         } else if let Err(error) = begin_program(&mut image, pid, self.setting) {
             image.leave(error);
         }
         self.begin_image(number, image);
-        resume(pid, Go::On, 0);
+        resume(pid, Resume::On, 0);
         callers.into_iter().for_each(|caller| self.begin_leaving(pid, caller));
     }
 
-    /// The thread that called exec is the only one left, under its process's number. Its own processors.
+    /// The thread that called exec is the only one left, and has the process's id. Returns its own processors.
     fn leave_image(&mut self, pid: Pid) -> Option<Processors> {
         let former = sys::event_message(pid).map_or(pid, |former| former as Pid);
         let mut own = None;
@@ -337,22 +341,22 @@ impl<'a> Tracer<'a> {
         own
     }
 
-    /// A thread begins to end: what the kernel will write for it must be present, as it does not wait for faults of
-    /// a thread that ends.
+    /// A thread begins to exit: the words that the kernel will write for it must be present, as it does not wait for
+    /// faults of an exiting thread.
     fn on_exit(&mut self, pid: Pid) {
         let ending_word = self.task(pid).ending_word;
         if let Some(image) = self.image_of(pid).filter(|image| image.tasks > 1 && image.agent.is_some()) {
             match resident_pages::for_end(image, pid, ending_word) {
                 Ok(Some(kept)) => self.task(pid).kept.extend(kept),
                 Ok(None) => return self.ending.push_back(pid),
-                // A lost agent lets all go on.
+                // With a lost agent everything continues.
                 Err(_) => {}
             }
         }
-        resume(pid, Go::On, 0);
+        resume(pid, Resume::On, 0);
     }
 
-    /// An image's agent has room again: a thread of it that waits to end may.
+    /// An image's agent has room again: a waiting thread of it may exit.
     fn on_room(&mut self, image: u32) {
         let is_there = |pid: &Pid| self.tasks.get(pid).is_some_and(|task| task.image == image);
         if let Some(position) = self.ending.iter().position(is_there)
@@ -362,13 +366,13 @@ impl<'a> Tracer<'a> {
         }
     }
 
-    /// A thread is seen no more: it has ended, or was let go.
+    /// A thread is gone: it has ended, or was detached.
     pub(super) fn on_end(&mut self, pid: Pid) {
         self.early.remove(&pid);
         self.ending.retain(|&other| other != pid);
         self.forget_leaving(pid);
         let Some(task) = self.tasks.remove(&pid) else { return };
-        // Its number may be another's from now on.
+        // Its id may be reused.
         self.staying.remove(&pid);
         self.in_name.remove(&pid);
         self.interrupt.ended(pid);
@@ -405,22 +409,22 @@ impl<'a> Tracer<'a> {
         self.tasks.get(&pid).map(|task| task.image)
     }
 
-    /// Whether this is a thread that is followed.
+    /// Whether this thread is traced.
     pub(super) fn follows(&self, pid: Pid) -> bool {
         self.tasks.contains_key(&pid)
     }
 
-    /// Gives a thread the processors that it had.
+    /// Restores a thread's own processors.
     pub(super) fn unpin(&self, pid: Pid) {
         if let Some(image) = self.image_number(pid)
             && let Some(own) = self.placement().own(image, pid)
         {
-            // If this fails the thread has just been killed.
+            // On failure the thread has just been killed.
             let _ = own.set(pid);
         }
     }
 
-    pub(super) fn placement(&self) -> MutexGuard<'a, Placement> {
+    pub(super) fn placement(&self) -> MutexGuard<'a, ProcessorPlacement> {
         self.placement.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -433,11 +437,11 @@ impl<'a> Tracer<'a> {
 /// From the exec to the first instruction.
 fn begin_program(image: &mut Image, pid: Pid, setting: Setting<'_>) -> Result<(), AgentError> {
     tracee::finish_exec(pid)?;
-    image.begin(pid, Begin::Exec, setting)?;
+    image.begin(pid, AgentStart::Exec, setting)?;
     Ok(image.take_over_all(pid)?)
 }
 
-/// Lets a thread go on; one that was killed meanwhile is past it.
-pub fn resume(pid: Pid, how: Go, signal: i32) {
+/// Resumes a thread; ignores one that was killed meanwhile.
+pub fn resume(pid: Pid, how: Resume, signal: i32) {
     let _ = sys::go(pid, how, signal);
 }

@@ -1,38 +1,38 @@
-//! Processes that the program traces itself: debuggers, `strace`, and what detects them.
+//! Processes that the program traces itself: by debuggers, `strace`, and programs that detect these.
 //!
-//! A process has one tracer. So one that the program is about to trace is let go: its threads stop, its memory becomes
-//! private memory again, its agent ends, its calls pass from then on ([`passing`]), and the program's `ptrace` does
-//! what it does natively.
+//! A process has only one tracer. So one that the program is about to trace is detached: its threads stop, its memory
+//! becomes private again, its agent ends, its calls pass from then on (`pass_through`), and the program's `ptrace`
+//! works natively.
 
 use super::filter::trace;
 use super::pass_through;
 use super::remap;
-use super::tracee::{Injection, Site};
+use super::tracee::{Injection, SyscallSite};
 use super::tracer::Tracer;
-use crate::tracing::sys::{self, Go, Pid, Registers, errno};
+use crate::tracing::sys::{self, Pid, Registers, Resume, errno};
 use crate::tracing::{maps, stops};
 use std::collections::HashSet;
 use std::io;
 use std::os::fd::OwnedFd;
 
-/// A process that is to be let go.
-pub struct Leaving {
+/// A process about to be detached.
+pub struct PendingDetach {
     process: Pid,
-    /// Threads whose `ptrace` waits for that.
+    /// Threads whose `ptrace` waits for the detach.
     callers: Vec<Pid>,
     /// Its threads that have not stopped yet.
     awaited: HashSet<Pid>,
-    /// Its threads that have, with how they go on if it stays.
-    standing: Vec<(Pid, Go)>,
+    /// Its stopped threads, with how to resume them if it stays.
+    standing: Vec<(Pid, Resume)>,
 }
 
-/// What becomes of a stopped `ptrace`.
-pub enum Ptrace {
-    /// It is made.
+/// What happens to a stopped `ptrace`.
+pub enum PtraceVerdict {
+    /// Let the program make it.
     Native,
-    /// It has been made: this is the result.
+    /// It has been made; the result.
     Done(i64),
-    /// It waits until a process has been let go.
+    /// It waits until a process is detached.
     Waits,
 }
 
@@ -40,26 +40,25 @@ const WHY: &str = "the program traces it itself (ptrace), so it ran by itself fr
 
 impl Tracer<'_> {
     /// A program asks to trace, or to be traced.
-    pub fn before_ptrace(&mut self, pid: Pid, registers: &Registers) -> Ptrace {
+    pub fn before_ptrace(&mut self, pid: Pid, registers: &Registers) -> PtraceVerdict {
         let (request, other) = (registers.rdi, registers.rsi as Pid);
-        let Ok((own, parent)) = maps::process_and_parent(pid) else { return Ptrace::Native };
+        let Ok((own, parent)) = maps::process_and_parent(pid) else { return PtraceVerdict::Native };
         if request == trace::ME && parent == std::process::id() as Pid {
-            return Ptrace::Done(self.trace_in_name(pid, own));
+            return PtraceVerdict::Done(self.trace_in_name(pid, own));
         }
         let about = if request == trace::ME { pid } else { other };
         match maps::process_and_parent(about) {
-            // Nobody may trace its own threads, which the kernel says itself.
-            Ok((process, _)) if process == own && request != trace::ME => Ptrace::Native,
+            // The kernel itself refuses to trace the caller's own threads.
+            Ok((process, _)) if process == own && request != trace::ME => PtraceVerdict::Native,
             Ok((process, _)) if self.follows(about) && !self.staying.contains(&process) => {
                 self.begin_leaving(process, pid);
-                Ptrace::Waits
+                PtraceVerdict::Waits
             }
-            _ => Ptrace::Native,
+            _ => PtraceVerdict::Native,
         }
     }
 
-    /// Its parent is who has started pagewalk, or has adopted it: it would do nothing about it. The second time it is
-    /// refused, as natively.
+    /// Its parent started pagewalk, or adopted it, and would not react. A second request is refused, as natively.
     fn trace_in_name(&mut self, pid: Pid, process: Pid) -> i64 {
         if !self.in_name.insert(process) {
             return -errno::EPERM;
@@ -74,7 +73,8 @@ impl Tracer<'_> {
     }
 
     pub fn begin_leaving(&mut self, process: Pid, caller: Pid) {
-        // It stands from now on, also for who waits for its own process. Two that ask for each other wait for nobody.
+        // It counts as stopped, also for those that wait for its own process. Two that ask for each other wait for
+        // nobody.
         self.waiting.insert(caller);
         for leaving in &mut self.leaving {
             leaving.awaited.remove(&caller);
@@ -84,9 +84,9 @@ impl Tracer<'_> {
             return self.leave_if_ready();
         }
         let mut leaving =
-            Leaving { process, callers: vec![caller], awaited: HashSet::new(), standing: Vec::new() };
+            PendingDetach { process, callers: vec![caller], awaited: HashSet::new(), standing: Vec::new() };
         for thread in self.threads_of(process) {
-            // One that stands at its end or its `ptrace`, or has just been killed, need not stop.
+            // One at its exit or its `ptrace`, or just killed, need not stop.
             let stands = self.waiting.contains(&thread) || self.ending.contains(&thread);
             if !stands && sys::interrupt(thread).is_ok() {
                 leaving.awaited.insert(thread);
@@ -96,19 +96,19 @@ impl Tracer<'_> {
         self.leave_if_ready();
     }
 
-    /// The threads of a process that are followed.
+    /// A process's traced threads.
     fn threads_of(&self, process: Pid) -> Vec<Pid> {
         let Ok(threads) = std::fs::read_dir(format!("/proc/{process}/task")) else { return Vec::new() };
         let numbers = threads.flatten().filter_map(|thread| thread.file_name().to_str()?.parse().ok());
         numbers.filter(|&thread| self.follows(thread)).collect()
     }
 
-    /// Whether this stop of a thread is one that it was asked for.
+    /// Whether this stop of a thread was requested.
     pub fn is_awaited(&self, pid: Pid) -> bool {
         self.leaving.iter().any(|leaving| leaving.awaited.contains(&pid))
     }
 
-    /// A thread has stopped with this signal, so that its process may be let go.
+    /// A thread has stopped with this signal, so that its process can be detached.
     pub fn on_standing(&mut self, pid: Pid, signal: i32) {
         for leaving in &mut self.leaving {
             if leaving.awaited.remove(&pid) {
@@ -118,7 +118,7 @@ impl Tracer<'_> {
         self.leave_if_ready();
     }
 
-    /// A process becomes another program: it is let go afterwards. Who waits for that.
+    /// A process becomes another program: the detach is postponed. Returns the waiting callers.
     pub fn put_off_leaving(&mut self, process: Pid) -> Vec<Pid> {
         let position = self.leaving.iter().position(|leaving| leaving.process == process);
         let callers = position.map_or_else(Vec::new, |at| self.leaving.swap_remove(at).callers);
@@ -137,7 +137,7 @@ impl Tracer<'_> {
         self.leave_if_ready();
     }
 
-    /// A thread of a process that may be about to be let go has begun.
+    /// A new thread of a process that may be about to be detached.
     pub fn await_new(&mut self, pid: Pid) {
         if self.leaving.is_empty() {
             return;
@@ -158,17 +158,17 @@ impl Tracer<'_> {
                 self.stay(&leaving, error);
             }
             for &caller in &leaving.callers {
-                // One that was let go itself makes its call anew.
+                // A detached caller restarts its call.
                 if self.waiting.remove(&caller) {
-                    let _ = sys::go(caller, Go::On, 0);
+                    let _ = sys::go(caller, Resume::On, 0);
                 }
             }
         }
     }
 
-    /// Lets a process go, all threads of which stand. Its memory goes first: once its calls pass, nobody sees any more
-    /// what it does to memory that is shared.
-    fn leave(&mut self, leaving: &mut Leaving) -> io::Result<()> {
+    /// Detaches a process, all threads of which are stopped. Restores its memory first: once its calls pass, nobody
+    /// sees any more what it does to shared memory.
+    fn leave(&mut self, leaving: &mut PendingDetach) -> io::Result<()> {
         let process = leaving.process;
         let threads = self.threads_of(process);
         let caller = threads.iter().copied().find(|thread| self.waiting.contains(thread));
@@ -178,15 +178,15 @@ impl Tracer<'_> {
         }
         let passing = pass_through::begin()?;
         let Some(image) = self.image_of(equipped) else { return Ok(()) };
-        // A child made by vfork has its parent's memory, which stays as it is.
+        // A vfork child has its parent's memory, which stays as it is.
         let owns = image.process() == process;
-        let site = if image.agent.is_some() { Site::Agent } else { Site::Here };
+        let site = if image.agent.is_some() { SyscallSite::Agent } else { SyscallSite::Here };
         pass_through::may_install(process)?;
         if owns {
             remap::let_go(image, WHY)?;
         }
         match install(leaving, process, equipped, caller.is_some(), site) {
-            Ok(listener) => passing.of(listener),
+            Ok(listener) => passing.serve(listener),
             Err(error) => {
                 self.run_alone(equipped, owns, &error);
                 return Err(error);
@@ -197,7 +197,7 @@ impl Tracer<'_> {
         Ok(())
     }
 
-    /// Its memory is its own again, and nobody but us may trace it.
+    /// Its memory is private again, and nobody but us may trace it.
     fn run_alone(&mut self, pid: Pid, owns: bool, error: &io::Error) {
         let Some(number) = self.image_number(pid).filter(|_| owns) else { return };
         if let Some(image) = self.images.get_mut(&number) {
@@ -211,8 +211,8 @@ impl Tracer<'_> {
         let mut gone = Vec::new();
         for &thread in threads {
             self.unpin(thread);
-            // One that has just been killed stays traced, and is seen to its end.
-            if sys::go(thread, Go::Alone, 0).is_ok() {
+            // A process that was just killed stays traced to its end.
+            if sys::go(thread, Resume::Alone, 0).is_ok() {
                 gone.push(thread);
             }
         }
@@ -224,8 +224,8 @@ impl Tracer<'_> {
         }
     }
 
-    /// A process cannot be let go: its threads go on, and the program's `ptrace` is refused.
-    fn stay(&mut self, leaving: &Leaving, error: &io::Error) {
+    /// A process cannot be detached: its threads resume, and the program's `ptrace` is refused.
+    fn stay(&mut self, leaving: &PendingDetach, error: &io::Error) {
         const NO_PROCESS: i32 = 3;
         self.staying.insert(leaving.process);
         let first = self.threads_of(leaving.process).first().copied();
@@ -240,13 +240,13 @@ impl Tracer<'_> {
     }
 }
 
-/// Has calls pass from now on, by one of the threads that stand: at its call, or at a stop of its own.
+/// Lets calls pass from now on, installed through one of the stopped threads: at its call, or at a stop of its own.
 fn install(
-    leaving: &mut Leaving,
+    leaving: &mut PendingDetach,
     process: Pid,
     equipped: Pid,
     at_call: bool,
-    site: Site,
+    site: SyscallSite,
 ) -> io::Result<OwnedFd> {
     if at_call {
         let mut injection = Injection::begin_at_call(equipped, site)?;
@@ -257,8 +257,8 @@ fn install(
     let mut goes_on = |how| {
         leaving.standing.iter_mut().filter(|(thread, _)| *thread == equipped).for_each(|it| it.1 = how);
     };
-    // It may end meanwhile, and then stands elsewhere.
-    goes_on(Go::On);
+    // It may end meanwhile, and then stops elsewhere.
+    goes_on(Resume::On);
     let listener = pass_through::install(&mut injection, process, site);
     goes_on(injection.end_amid()?);
     listener

@@ -1,21 +1,21 @@
-//! What becomes of a system call that was stopped.
+//! Verdicts on stopped system calls.
 
 use super::space::Lock;
 
-/// What a stopped system call does next.
+/// What happens to a stopped system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is made by the program, as if nothing were.
+    /// The program makes it unchanged.
     Native,
-    /// It is made by the program; then something is to be done.
-    NativeThen(After),
-    /// It has been made: this is the result.
+    /// The program makes it; then there is work to do.
+    NativeThen(AfterCall),
+    /// It has been made; the result.
     Done(i64),
 }
 
 /// What is to be done when a call has been made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum After {
+pub enum AfterCall {
     /// Take over the mapping of a file that it made.
     TakeOver {
         /// Its length.

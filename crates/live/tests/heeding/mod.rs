@@ -1,10 +1,10 @@
-//! What tests of signals share: see `programs/heeds.c`.
+//! Shared by tests of signals: see `programs/heeds.c`.
 
 use pagewalk_live::tracing::Interrupt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Hands a signal on once the program has written the file by which it says that it is ready.
+/// Relays a signal once the program has written the file that shows it is ready.
 pub fn hand_on_when(ready: &Path, interrupt: &Interrupt, signal: i32) {
     let begun = Instant::now();
     while !ready.exists() {

@@ -1,4 +1,4 @@
-//! Programs that lock, guard, seal and move their memory, or serve its faults, do so with placed libraries as without.
+//! Programs that lock, guard, seal and move their memory, or serve its faults, work with placed libraries as without.
 
 use crate::lab::{Lab, VERIFY, host_can, packed, placed};
 use pagewalk_live::layout::Options;
@@ -22,7 +22,7 @@ fn memory_is_treated_as_natively() {
         }
         let command = [&[program.as_str()], words].concat();
         if !Command::new(&program).args(words).status().unwrap().success() {
-            // Not everybody may serve faults.
+            // Not every user may serve faults.
             eprintln!("{name} fails natively here");
             continue;
         }
@@ -31,7 +31,7 @@ fn memory_is_treated_as_natively() {
     }
 }
 
-/// A process has one tracer, so a debugger is let go, and what it starts is not placed.
+/// A process has only one tracer, so a debugger is detached, and what it starts is not placed.
 #[test]
 fn programs_that_trace_others_are_let_go() {
     let lab = Lab::new();

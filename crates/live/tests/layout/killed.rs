@@ -1,4 +1,4 @@
-//! Nobody suffers if the launcher is killed.
+//! Killing the launcher does no harm.
 
 use crate::lab::{Lab, host_can, packed, placed};
 use pagewalk_live::layout::Options;
@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 const LIBRARIES: u32 = 12;
 
-/// Kills, if the environment does not say how many (`PAGEWALK_KILLS`).
+/// The number of kills by default (`PAGEWALK_KILLS`).
 const KILLS: u32 = 45;
 
-/// Not a test: what the test below starts and kills.
+/// Not a test: started and killed by the test below.
 #[test]
 #[ignore = "the launcher of the other test"]
 fn launcher() {
@@ -24,8 +24,8 @@ fn launcher() {
     let _ = placed(&command[1..], &packed(&libraries), Options::default());
 }
 
-/// The program loads libraries at its start, begins itself anew, opens libraries later, and forks; each time the
-/// launcher is killed at another moment. It begins or does not begin; once it has begun, it gives the right result.
+/// The program loads libraries at its start, executes itself again, opens libraries later, and forks; each time the
+/// launcher is killed at another moment. It may not start; once started, it gives the right result.
 #[test]
 fn a_program_outlives_its_launcher_at_every_moment() {
     let lab = Lab::new();
@@ -101,7 +101,7 @@ fn time_of(lab: &Lab, libraries: &[String], program: &str) -> Duration {
     begun.elapsed()
 }
 
-/// Whether it began; panics if it then does not come to the right end.
+/// Whether it started; panics if it then does not end correctly.
 fn ended_well(log: &str) -> bool {
     const SUM: u32 = LIBRARIES * (LIBRARIES - 1) / 2;
     let begun = Instant::now();
@@ -111,7 +111,7 @@ fn ended_well(log: &str) -> bool {
             assert_eq!(text.lines().count(), 5, "{text}");
             return true;
         }
-        // What was to begin has begun by then.
+        // Anything to be started has started by then.
         if text.is_empty() && begun.elapsed() > Duration::from_millis(200) {
             return false;
         }

@@ -1,4 +1,4 @@
-//! What the tests share: a folder with libraries and programs, plans for them, and runs.
+//! Shared by the tests: a folder with libraries and programs, plans for them, and runs.
 
 use pagewalk_layout::files::{self, Object};
 use pagewalk_live::layout::{Image, LayoutError, Options, Relay, Run, State, check_host, run};
@@ -9,8 +9,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// Whether libraries can be placed here. Where they cannot, the refusal has to name what would help, and that is all
-/// that can be tested.
+/// Whether libraries can be placed here. If not, only the refusal is tested, which must name a remedy.
 pub fn host_can() -> bool {
     match check_host() {
         Ok(()) => true,
@@ -50,14 +49,14 @@ impl Lab {
         self.path(name)
     }
 
-    /// A library with a function of its own name that returns `value`, and what else `source` has.
+    /// A library with a function of its own name that returns `value`, and with `source`.
     pub fn library(&self, name: &str, value: u32, source: &str, flags: &[&str]) -> String {
         let source = format!("{source}\nint {name}(void) {{ return {value}; }}\n");
         self.compile(&format!("lib{name}.so"), &source, &[&["-shared", "-fPIC"], flags].concat())
     }
 }
 
-/// The objects of a plan that puts these files one behind the other, in this order.
+/// The objects of a plan that puts these files one after the other.
 pub fn packed(files: &[String]) -> Vec<Object> {
     files::objects(&packed_layout(files)).unwrap()
 }
@@ -80,7 +79,7 @@ pub fn placed(words: &[&str], objects: &[Object], options: Options) -> Result<Ru
     run(&command, objects, options, &Relay::new(), &mut |_| {})
 }
 
-/// All the plan's objects are where they should be when the loader is done, and at the end.
+/// All the plan's objects are at their places when the loader is done, and at the end.
 #[track_caller]
 pub fn assert_landed(image: &Image, objects: &[Object]) {
     assert_eq!(image.obstacle, None);
@@ -94,7 +93,7 @@ pub fn assert_landed(image: &Image, objects: &[Object]) {
     }
 }
 
-/// The shared objects that a process has mapped, as its own copy of `/proc/self/maps` tells.
+/// A process's mapped shared objects, from its own copy of `/proc/self/maps`.
 pub fn mapped_libraries(maps: &str) -> Vec<String> {
     let paths = maps.lines().filter_map(|line| line.find('/').map(|at| line[at..].to_owned()));
     let mut files: Vec<String> =

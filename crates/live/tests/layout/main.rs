@@ -1,4 +1,4 @@
-//! Programs with their libraries placed do what they do without, and the libraries lie where they should.
+//! Programs with placed libraries behave as without, and the libraries are at their places.
 
 mod habits;
 mod killed;
@@ -15,7 +15,7 @@ use std::process::Command;
 
 const LIBC: &str = "/lib/x86_64-linux-gnu/libc.so.6";
 
-/// A program that calls two libraries and, with an argument, begins itself anew.
+/// A program that calls two libraries and, with an argument, executes itself again.
 const TWO: &str = "int one(void), two(void);
     int main(int count, char **words) {
         if (count > 1) { char *rest[] = {words[0], 0}; execv(words[0], rest); }
@@ -79,7 +79,7 @@ fn without_randomisation_all_the_rest_is_the_same_each_time() {
     assert_eq!(addresses(), addresses());
 }
 
-/// Threads that open a library at the same time, children by fork, and a file that is mapped as data before and after.
+/// Threads that open a library at the same time, forked children, and a file mapped as data before and after.
 #[test]
 fn libraries_that_are_opened_later_land_too() {
     let lab = Lab::new();
@@ -145,7 +145,7 @@ fn libraries_that_are_opened_later_land_too() {
     }
 }
 
-/// Linux would not place libraries of 2 MiB and more next to each other by an address alone.
+/// With an address hint alone, Linux would not place libraries of 2 MiB and more next to each other.
 #[test]
 fn large_neighbours_do_not_drive_each_other_away() {
     let lab = Lab::new();
@@ -195,7 +195,7 @@ fn programs_without_a_loader_are_refused() {
         LayoutError::Program { program, obstacle: Obstacle::Static } => assert_eq!(program, statically),
         other => panic!("{other}"),
     }
-    // A child is no reason to refuse.
+    // A child's obstacle is no reason to refuse.
     let child = placed(&[&dynamic, &statically], &objects, VERIFY).unwrap();
     assert_eq!(child.end, End::Exit(6));
     assert!(child.images.last().unwrap().obstacle.as_deref().unwrap().contains("static"));
@@ -291,7 +291,7 @@ fn ends_stops_and_signals_are_the_programs_own() {
     assert!(matches!(missing, LayoutError::Launch(_)), "{missing}");
 }
 
-/// As without us: the run is over, and what was left behind goes on.
+/// As natively: the run is over, and processes left behind go on.
 #[test]
 fn processes_that_outlive_the_first_run_on() {
     let lab = Lab::new();
@@ -312,7 +312,7 @@ fn processes_that_outlive_the_first_run_on() {
     }
 }
 
-/// A debugger cannot attach while the program is traced, so it looks at what outlived the run.
+/// A debugger cannot attach while the program is traced, so it examines what outlived the run.
 #[test]
 fn debuggers_find_symbols_in_placed_libraries() {
     let lab = Lab::new();
@@ -338,7 +338,7 @@ fn debuggers_find_symbols_in_placed_libraries() {
     assert!(found.into_iter().any(|address| two.contains(&address)), "{text}");
 }
 
-/// What tools read of the process is as always, but for the code before `mmap`.
+/// What tools read of the process is unchanged, except the code before `mmap`.
 #[test]
 fn mappings_are_those_of_an_ordinary_process() {
     let lab = Lab::new();

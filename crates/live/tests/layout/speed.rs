@@ -1,4 +1,4 @@
-//! What it costs a program to have its libraries placed.
+//! The cost of placing a program's libraries.
 
 use crate::lab::{Lab, VERIFY, assert_landed, host_can, packed, placed};
 use pagewalk_live::layout::Options;

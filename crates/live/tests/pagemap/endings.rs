@@ -1,8 +1,8 @@
-//! Programs that end in many ways, with 32 MB that have to be seen.
+//! Programs that end in many ways, with 32 MB to be seen.
 
 use crate::compiled;
 use crate::heeding::hand_on_when;
-use pagewalk_live::pagemap::{Exit, Moment, run_to_exit};
+use pagewalk_live::pagemap::{Exit, SnapshotTime, run_to_exit};
 use pagewalk_live::tracing::{End, Interrupt};
 use std::ffi::OsString;
 
@@ -28,23 +28,23 @@ fn memory_is_whole_at_the_exit() {
         let exit = run(how);
         let kept = exit.kept.unwrap_or_else(|| panic!("{how}: nothing was read"));
         assert_eq!(exit.end, end, "{how}");
-        assert_eq!(kept.moment, Moment::Exit, "{how}");
+        assert_eq!(kept.moment, SnapshotTime::Exit, "{how}");
         assert!(kept.snapshot.pages > FILLED, "{how}: {}", kept.snapshot.pages);
         assert!(kept.program.ends_with("/ending"), "{how}: {}", kept.program);
         assert!(exit.peak_resident_bytes.unwrap() > FILLED * 4096, "{how}");
     }
 }
 
-/// What is given back before the exit is seen while the program runs.
+/// Memory freed before the exit is seen while the program runs.
 #[test]
 fn a_larger_reading_from_before_is_kept() {
     let exit = run("frees");
     let kept = exit.kept.unwrap();
     assert!(kept.snapshot.pages > FILLED, "{}", kept.snapshot.pages);
-    assert!(matches!(kept.moment, Moment::Running { seconds } if seconds > 0.0), "{:?}", kept.moment);
+    assert!(matches!(kept.moment, SnapshotTime::Running { seconds } if seconds > 0.0), "{:?}", kept.moment);
 }
 
-/// A new program is read anew, however small it is.
+/// After an exec the new program counts, however small.
 #[test]
 fn an_exec_begins_anew() {
     let exit = run("exec");

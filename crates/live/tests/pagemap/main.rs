@@ -43,7 +43,7 @@ impl Pages {
             let address = u64::from_str_radix(words[1], 16).unwrap();
             (words[0].to_owned(), (address, words[2].parse().unwrap()))
         });
-        // It says seven, and then waits with its output open.
+        // It prints seven lines, and then waits with its output open.
         let patterns = patterns.take(7).collect();
         Pages { child, patterns, _folder: folder }
     }
@@ -52,7 +52,7 @@ impl Pages {
         self.child.id() as i32
     }
 
-    /// What was found of a pattern: all mappings that begin in `pages` from its start on.
+    /// What was found of a pattern: all mappings that begin in its first `pages` pages.
     fn of<'a>(&self, found: &'a [MappingPages], name: &str, pages: u64) -> Vec<&'a MappingPages> {
         let start = self.patterns[name].0;
         found.iter().filter(|mapping| (start..start + pages * 4096).contains(&mapping.start)).collect()
@@ -88,7 +88,7 @@ fn known_patterns_are_found() {
     assert!(program.of(found, "untouched", 1 << 20).is_empty());
 }
 
-/// The kernel gives huge pages where it is allowed to and has some; it says itself how many.
+/// The kernel gives huge pages if permitted and available; it reports how many.
 #[test]
 fn huge_pages_are_those_that_smaps_tells() {
     let program = Pages::start();
@@ -106,7 +106,7 @@ fn huge_pages_are_those_that_smaps_tells() {
     assert_eq!(snapshot.designs.as_mapped.entries(), snapshot.pages - told + told / 512);
 }
 
-/// With the right to read frames all designs are there; without, those that need them are not guessed.
+/// With the right to read frames all designs are there; without it, those that need frames are not guessed.
 #[test]
 fn frames_are_read_by_those_who_may() {
     const SYS_ADMIN: u32 = 21;
@@ -114,7 +114,7 @@ fn frames_are_read_by_those_who_may() {
     let line = status.lines().find_map(|line| line.strip_prefix("CapEff:")).unwrap();
     let may = u64::from_str_radix(line.trim(), 16).unwrap() >> SYS_ADMIN & 1 == 1;
     let readable = frames_readable().unwrap();
-    // In a user namespace the capability is there and does not count.
+    // In a user namespace the capability exists but has no effect.
     assert!(may || !readable);
     let program = Pages::start();
     let snapshot = snapshot(program.pid()).unwrap();
@@ -128,8 +128,8 @@ fn frames_are_read_by_those_who_may() {
     assert!(designs.virtual_runs.entries() >= 500 + 20 + 3);
 }
 
-/// As a heap that a collector maps three times, shared memory that is attached three times, and a mapping that was made
-/// double; and the one page of zeros, which 1,024 pages are.
+/// As for a heap that a collector maps three times, shared memory attached three times, and a duplicated mapping; and
+/// the zero page, mapped 1,024 times.
 #[test]
 fn memory_that_is_mapped_three_times_counts_once() {
     const PAGES: u64 = 16 << 20 >> 12;
@@ -144,7 +144,7 @@ fn memory_that_is_mapped_three_times_counts_once() {
         let found = snapshot(child.id() as i32).unwrap();
         drop(child.stdin.take());
         child.wait().unwrap();
-        // Without frames nobody sees that pages of zeros are one.
+        // Without frames, the zero page cannot be recognised.
         let zeros = if found.frames { 1024 } else { 0 };
         let again = found.pages - found.distinct_pages;
         let others = again.checked_sub(2 * PAGES + zeros.max(1) - 1);
@@ -158,7 +158,7 @@ fn memory_that_is_mapped_three_times_counts_once() {
 #[test]
 fn what_cannot_be_read_is_named() {
     assert!(matches!(snapshot(i32::MAX), Err(PagemapError::NoProcess(i32::MAX))));
-    // Ended, and not waited for.
+    // Ended, but not reaped.
     let mut child = Command::new("true").spawn().unwrap();
     let pid = child.id() as i32;
     let state = || std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();

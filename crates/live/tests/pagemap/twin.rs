@@ -1,5 +1,5 @@
-//! The slow twin: every page of every mapping is asked for by itself, all pages are kept, and each design is worked out
-//! from all of them. It shares no code with what it checks.
+//! The slow twin: reads every page of every mapping by itself, keeps all pages, and computes each design from them. It
+//! shares no code with what it checks.
 
 use crate::Pages;
 use pagewalk_live::pagemap::{Sizes, snapshot};
@@ -62,7 +62,7 @@ fn memory(pid: i32) -> Memory {
             let word = u64::from_le_bytes(word);
             if word >> 63 == 1 {
                 let block = page / 512 * 512;
-                // The mappings of the program are all huge where a block is whole, or not at all.
+                // The program's mappings are huge in all whole blocks, or nowhere.
                 let whole = start / 4096 <= block && block + 512 <= end / 4096;
                 let huge = huge.is_some() && whole;
                 memory.insert(page, Page { frame: word & 0x7f_ffff_ffff_ffff, rights, huge });
@@ -76,7 +76,7 @@ fn memory(pid: i32) -> Memory {
     memory
 }
 
-/// Entries are pages that have a name in common.
+/// Entries are sets of pages with the same key.
 fn named(memory: &Memory, mut name: impl FnMut(u64, Page) -> [u64; 4]) -> Vec<(u64, u64)> {
     let mut entries = BTreeMap::new();
     for (&page, &what) in memory {
@@ -87,7 +87,7 @@ fn named(memory: &Memory, mut name: impl FnMut(u64, Page) -> [u64; 4]) -> Vec<(u
     sizes.into_iter().collect()
 }
 
-/// Runs: pages as far as each follows the one before.
+/// Runs: pages that each follow the previous one.
 fn runs(memory: &Memory, follows: impl Fn(Page, Page, u64) -> bool) -> BTreeMap<u64, u64> {
     let mut start = 0;
     let mut starts = BTreeMap::new();
@@ -108,7 +108,7 @@ fn listed(sizes: &Sizes) -> Vec<(u64, u64)> {
 #[test]
 fn every_design_is_that_of_the_twin() {
     let program = Pages::start();
-    // The kernel may move pages between two readings: those that agree about frames count.
+    // The kernel may move pages between two readings: only readings with the same frames count.
     let (memory, snapshot) = (0..50)
         .map(|_| (memory(program.pid()), snapshot(program.pid()).unwrap(), memory(program.pid())))
         .find_map(|(before, snapshot, after)| (before == after).then_some((before, snapshot)))

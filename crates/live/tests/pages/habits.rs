@@ -1,4 +1,4 @@
-//! Programs that lock, guard, seal and move their memory, or serve its faults, do so under a plan as they do without.
+//! Programs that lock, guard, seal and move their memory, or serve its faults, work under a plan as without.
 
 use crate::lab::{Lab, MIB, anonymous, applied_to, heap, host_can};
 use pagewalk_live::tracing::End;
@@ -21,7 +21,7 @@ fn memory_is_treated_as_natively() {
         }
         let command = [&[program.as_str()], words].concat();
         if !Command::new(&program).args(words).status().unwrap().success() {
-            // Not everybody may serve faults.
+            // Not every user may serve faults.
             eprintln!("{name} fails natively here");
             continue;
         }
@@ -30,7 +30,7 @@ fn memory_is_treated_as_natively() {
     }
 }
 
-/// The break goes up in whole huge pages where it is planned, but not at the cost of what a program may lock.
+/// A planned break grows in whole huge pages, but not beyond what the program may lock.
 #[test]
 fn a_locked_heap_is_as_long_as_it_was_asked_for() {
     let lab = Lab::new();
@@ -64,7 +64,7 @@ fn a_locked_heap_is_as_long_as_it_was_asked_for() {
     assert!(natively >= 512 && under.abs_diff(natively) <= 64, "{natively} and {under} KiB");
 }
 
-/// A process has one tracer, so a debugger is let go; its own ranges are on huge pages all the same.
+/// A process has only one tracer, so a debugger is detached; its own ranges are on huge pages all the same.
 #[test]
 fn programs_that_trace_others_are_let_go() {
     let lab = Lab::new();

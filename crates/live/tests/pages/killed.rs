@@ -1,4 +1,4 @@
-//! Nobody suffers if the launcher is killed.
+//! Killing the launcher does no harm.
 
 use crate::lab::{Lab, anonymous, applied_to, heap, host_can};
 use std::fs;
@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 const MAPPING: u64 = 6 << 20;
 
-/// Kills, if the environment does not say how many (`PAGEWALK_KILLS`).
+/// The number of kills by default (`PAGEWALK_KILLS`).
 const KILLS: u32 = 45;
 
-/// Not a test: what the test below starts and kills.
+/// Not a test: started and killed by the test below.
 #[test]
 #[ignore = "the launcher of the other test"]
 fn launcher() {
@@ -21,8 +21,8 @@ fn launcher() {
     applied_to(&words, &[anonymous(MAPPING, 2), anonymous(MAPPING, 3), heap(1 << 30)]);
 }
 
-/// The program maps memory, begins itself anew, and forks; each time the launcher is killed at another moment. It
-/// begins or does not begin; once it has begun, it gives the right result.
+/// The program maps memory, executes itself again, and forks; each time the launcher is killed at another moment. It
+/// may not start; once started, it gives the right result.
 #[test]
 fn a_program_outlives_its_launcher_at_every_moment() {
     let lab = Lab::new();
@@ -103,7 +103,7 @@ fn time_of(lab: &Lab, program: &str) -> Duration {
     begun.elapsed()
 }
 
-/// Whether it began; panics if it then does not come to the right end.
+/// Whether it started; panics if it then does not end correctly.
 fn ended_well(log: &str) -> bool {
     const SUM: u64 = 10 * (1536 + 2000);
     let begun = Instant::now();
@@ -113,7 +113,7 @@ fn ended_well(log: &str) -> bool {
             assert_eq!(text.lines().count(), 5, "{text}");
             return true;
         }
-        // What was to begin has begun by then.
+        // Anything to be started has started by then.
         if text.is_empty() && begun.elapsed() > Duration::from_millis(200) {
             return false;
         }

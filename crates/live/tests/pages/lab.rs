@@ -1,4 +1,4 @@
-//! What the tests share: programs, plans for them, and runs.
+//! Shared by the tests: programs, plans for them, and runs.
 
 use pagewalk_live::layout::check_host;
 use pagewalk_live::pages::{Image, Mode, Options, PagesError, Run, mode, run};

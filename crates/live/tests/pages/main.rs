@@ -1,4 +1,4 @@
-//! Programs with planned ranges on huge pages do what they do without, and the ranges are on huge pages.
+//! Programs with planned ranges on huge pages behave as without, and the ranges are on huge pages.
 
 mod habits;
 mod killed;
@@ -72,11 +72,11 @@ fn parts_are_cut_and_reasons_are_told() {
     for missing in [2, 3] {
         assert!(matches!(ranges[missing].reason, Some(Reason::NeverAppeared(_))), "{ranges:#x?}");
     }
-    // Loads of untouched memory map the huge zero page, which counts as none.
+    // Loads of untouched memory map the huge zero page, which does not count.
     assert!(ranges[4].best.is_some());
 }
 
-/// The break moves by 132 KiB at a time, and no huge page fits into such a step.
+/// The break moves by 132 KiB at a time; no huge page fits such a step.
 #[test]
 fn a_heap_that_grows_in_small_steps_is_huge() {
     let lab = Lab::new();
@@ -162,10 +162,10 @@ fn threads_forks_and_execs_are_as_they_were() {
 
 #[test]
 fn python_has_huge_pages_where_it_should() {
-    // What Python takes down before it ends, no look at the end finds.
+    // Memory that Python frees before it ends is not found by the last inspection.
     let list = "import os\nx = bytearray(64 << 20)\nx[::4096] = b'1' * len(x[::4096])\n\
                 y = list(range(3000000))\nos._exit(9)";
-    // What is found by that name may be a script.
+    // This name may be a script.
     let which = ["-c", "import sys; print(sys.executable)"];
     let Ok(found) = std::process::Command::new("python3").args(which).output() else { return };
     if !host_can() {
@@ -235,7 +235,7 @@ fn programs_that_are_not_planned_run_as_they_are() {
     assert_eq!(HUGE_BYTES, 2 * MIB);
 }
 
-/// The end of a program's data, which no file holds.
+/// The end of a program's data, which is in no file.
 #[test]
 fn the_memory_behind_a_programs_data_is_huge() {
     let lab = Lab::new();

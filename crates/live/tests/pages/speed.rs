@@ -1,4 +1,4 @@
-//! What a plan costs a program that maps much.
+//! The cost of a plan for a program that maps often.
 
 use crate::lab::{Lab, anonymous, applied_to, heap, host_can};
 use pagewalk_live::tracing::End;
@@ -6,15 +6,15 @@ use pagewalk_plan::What;
 use std::process::Command;
 
 const PAIRS: usize = 9;
-/// The plan's price, where the planned memory never comes; the target is 1.05 on an idle machine.
+/// The plan's cost if the planned memory never appears; the target is 1.05 on an idle machine.
 const RATIO_MAX: f64 = 1.05;
 
-/// Seconds that the program measures itself around its 10,000 mappings, and to its end.
+/// Seconds that the program measures itself around its 10,000 mappings, and until its end.
 fn seconds(text: &str) -> f64 {
     text.trim().parse().unwrap()
 }
 
-/// Maps, touches and unmaps 64 KiB, 10,000 times, and tells the nanoseconds of that in a file.
+/// Maps, touches and unmaps 64 KiB, 10,000 times, and writes the nanoseconds to a file.
 #[test]
 #[ignore = "needs an idle machine; run by hand, in release"]
 fn ten_thousand_mappings_cost_as_much_as_ever() {

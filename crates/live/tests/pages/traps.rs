@@ -1,4 +1,4 @@
-//! Memory that a plan marks and that gets no huge pages all the same: each time for the reason that is told.
+//! Memory that a plan marks but that gets no huge pages, each time for the reported reason.
 
 use crate::lab::{Lab, MIB, anonymous, applied, applied_to, host_can, options, plan};
 use pagewalk_live::pages::{Mode, Reason, Run, mode};
@@ -6,7 +6,7 @@ use pagewalk_live::tracing::End;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A program that maps `bytes` at `address`, does what `before` says, touches a byte every `step` and waits a moment.
+/// A program that maps `bytes` at `address`, runs `before`, touches a byte every `step` and waits briefly.
 fn program(lab: &Lab, name: &str, [address, bytes, step]: [u64; 3], before: &str) -> String {
     let source = format!(
         "#include <sys/mman.h>
@@ -36,7 +36,7 @@ fn the_programs_own_doing_is_told() {
     if !host_can() {
         return;
     }
-    // From half a huge page on, so that no whole one lies in it.
+    // From half a huge page on, so that it contains no whole one.
     let between = [0x7f00_0010_0000, 2 * MIB + 4096, 4096];
     let cases = [
         (between, "", Reason::NotAligned),
@@ -51,11 +51,11 @@ fn the_programs_own_doing_is_told() {
     }
 }
 
-/// A cgroup of this test's own, which goes with it.
+/// A cgroup of this test, removed with it.
 struct Group(PathBuf);
 
 impl Group {
-    /// With a limit of its memory; none where we may not make one.
+    /// With a memory limit; none where we may not create one.
     fn new(limit: u64) -> Option<Group> {
         let roots = [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")];
         roots.iter().find_map(|(root, file)| {
@@ -69,13 +69,13 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // It is empty when its programs have ended, and nothing more can be done if it is not.
+        // It is empty once its programs have ended; a failure cannot be helped.
         let _ = fs::remove_dir(&self.0);
     }
 }
 
-/// One page in sixteen is touched: all fit below the limit on small pages, and not on huge ones. The rest, on small
-/// pages, has to fit beside the huge ones, or the kernel ends the program.
+/// One page in sixteen is touched: everything fits the limit on small pages, but not on huge ones. The rest, on small
+/// pages, must fit beside the huge ones, or the kernel kills the program.
 #[test]
 fn a_limit_that_is_reached_is_told() {
     let lab = Lab::new();
@@ -93,7 +93,7 @@ fn a_limit_that_is_reached_is_told() {
     assert_reason(&run, Reason::Limited);
 }
 
-/// Puts the host's setting back.
+/// Restores the host's setting.
 struct Setting(String);
 
 const ENABLED: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
@@ -112,7 +112,7 @@ impl Drop for Setting {
     }
 }
 
-/// Where marks have no effect ranges are collapsed when they are there.
+/// Where marks have no effect, ranges are collapsed once they exist.
 #[test]
 #[ignore = "changes the host's setting while it runs; as root, by hand, with nothing else running"]
 fn every_mode_of_the_host_is_met() {

@@ -1,4 +1,4 @@
-//! What programs do to their memory beside mapping it: they lock it, guard it, seal it, move it away, serve its faults.
+//! What programs do to their memory besides mapping it: lock it, guard it, seal it, move it, serve its faults.
 
 use super::{array, arrays, assert_good, compiled, host_can, trapped};
 use pagewalk_setassoc::Replacement;
@@ -17,8 +17,8 @@ fn holds(program: &Path, words: &[&str]) {
     }
 }
 
-/// The mapping's 64 pages go round in an array of 16: each reference of 200 rounds misses, whether memory is locked or
-/// not, and what is locked is not touched for that.
+/// The mapping's 64 pages cycle through an array of 16: each reference of 200 rounds misses, whether or not memory is
+/// locked, and locking does not touch it.
 #[test]
 fn locked_memory_misses_as_other_memory_does() {
     let folder = tempfile::tempdir().unwrap();
@@ -46,11 +46,11 @@ fn locked_memory_misses_as_other_memory_does() {
     let (locked, unlocked) = (image(&locked), image(&unlocked));
     assert!((12_800..13_000).contains(&unlocked.misses), "{}", unlocked.misses);
     assert!(locked.misses.abs_diff(unlocked.misses) < 50, "{} and {}", locked.misses, unlocked.misses);
-    // Natively all of what is mapped is filled: some hundred pages. The room for the stack is thousands.
+    // Natively everything mapped is populated: some hundred pages. The stack's room is thousands.
     assert!((100..1000).contains(&locked.touched_pages), "{}", locked.touched_pages);
 }
 
-/// Allocators of Rust, Go and C++ ask for whole 2 MiB, which lie on borders natively: they must here.
+/// Allocators of Rust, Go and C++ request whole 2 MiB blocks, which are aligned natively, and so must be here.
 #[test]
 fn memory_lies_where_the_kernel_puts_it() {
     let folder = tempfile::tempdir().unwrap();
@@ -85,7 +85,7 @@ fn guards_seals_and_moves_are_what_linux_promises() {
     holds(&compiled(folder.path(), "regions", &[]), &[]);
 }
 
-/// The ranges are the program's again, and the report names them.
+/// The ranges become the program's again, and the report names them.
 #[test]
 fn programs_serve_their_own_faults() {
     if !host_can() {

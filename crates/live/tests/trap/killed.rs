@@ -1,4 +1,4 @@
-//! Nobody suffers if pagewalk is killed.
+//! Killing pagewalk does no harm.
 
 use super::{array, compiled, host_can, left_of, trapped};
 use pagewalk_live::tracing::{End, Interrupt};
@@ -11,12 +11,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Kills, if the environment does not say how many (`PAGEWALK_KILLS`).
+/// The number of kills by default (`PAGEWALK_KILLS`).
 const KILLS: u32 = 40;
-/// From a kill to the end of the program, and from one launcher's start to its program's first word, at most.
+/// Most time from a kill to the program's end, and from a launcher's start to its program's first output.
 const LONG: Duration = Duration::from_secs(30);
 
-/// Not a test: what the tests below start and kill.
+/// Not a test: started and killed by the tests below.
 #[test]
 #[ignore = "the launcher of the other tests"]
 fn launcher() {
@@ -26,7 +26,7 @@ fn launcher() {
     assert_eq!(run.end, End::Exit(0));
 }
 
-/// What a shell tells of the program: its lines, and its exit code.
+/// What a shell sees of the program: its output lines, and its exit code.
 fn script(program: &Path, log: &Path) -> String {
     let (program, log) = (program.display(), log.display());
     format!("echo began >>{log}; {program} {log} 3; echo ended with $? >>{log}")
@@ -40,7 +40,7 @@ fn start(program: &Path, log: &Path) -> Child {
     command.process_group(0).spawn().unwrap()
 }
 
-/// Whether it began; panics if it then does not come to the end that it has natively.
+/// Whether it started; panics if it then does not end as natively.
 fn ended_as(natively: &str, log: &Path, what: &str) -> bool {
     let begun = Instant::now();
     loop {
@@ -48,7 +48,7 @@ fn ended_as(natively: &str, log: &Path, what: &str) -> bool {
         if text == natively {
             return true;
         }
-        // What was to begin has begun by then.
+        // Anything to be started has started by then.
         if text.is_empty() && begun.elapsed() > Duration::from_secs(1) {
             return false;
         }
@@ -66,9 +66,9 @@ fn nobody_is_left(program: &Path) {
     }
 }
 
-/// The program maps, locks and moves memory, starts threads and children, and begins itself anew; each time pagewalk is
-/// killed at another moment. The program begins or does not begin; once it has begun, it does what it does natively,
-/// to its exit code.
+/// The program maps, locks and moves memory, starts threads and children, and executes itself again; each time pagewalk
+/// is killed at another moment. The program may not start; once started, it behaves as natively, including its exit
+/// code.
 #[test]
 fn a_program_outlives_pagewalk_at_every_moment() {
     let folder = tempfile::tempdir().unwrap();
@@ -105,7 +105,7 @@ fn a_program_outlives_pagewalk_at_every_moment() {
     nobody_is_left(&program);
 }
 
-/// Who follows the program is killed itself: the program cannot go on, and that is said.
+/// If the keeper is killed, the program cannot go on, and that is reported.
 #[test]
 fn a_killed_keeper_is_named() {
     if !host_can() {
@@ -135,7 +135,7 @@ fn a_killed_keeper_is_named() {
     nobody_is_left(&sleeper);
 }
 
-/// The process that traces the one that runs this program.
+/// The tracer of the process that runs this program.
 fn keeper_of(program: &Path) -> Option<String> {
     let processes = fs::read_dir("/proc").unwrap().flatten();
     let runs =

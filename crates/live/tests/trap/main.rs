@@ -1,4 +1,4 @@
-//! Programs under faults do what they do without, and every decision is that of the slow twin.
+//! Programs under faults behave as without, and every decision equals the slow twin's.
 
 mod habits;
 #[path = "../heeding/mod.rs"]
@@ -15,8 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Whether programs can run so here. Where they cannot, the refusal has to name what would help, and that is all that
-/// can be tested.
+/// Whether programs can run under faults here. If not, only the refusal is tested, which must name a remedy.
 fn host_can() -> bool {
     match check_host() {
         Ok(()) => true,
@@ -106,7 +105,7 @@ fn processes_and_threads_keep_apart_and_together() {
     }
 }
 
-/// Two threads of which each waits for the agent: one processor is enough for them, until they miss no more.
+/// Two threads that wait for the agent in turn: one processor suffices, until they no longer miss.
 #[test]
 fn threads_that_miss_share_a_processor_with_their_agent() {
     let folder = tempfile::tempdir().unwrap();
@@ -118,7 +117,7 @@ fn threads_that_miss_share_a_processor_with_their_agent() {
     assert_good(&run, "threads");
 }
 
-/// Processes of this program that are still there: its agents.
+/// Remaining processes of this program: its agents.
 fn left_of(program: &Path) -> usize {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     processes.filter(|process| process.path().join("exe").read_link().is_ok_and(|exe| exe == program)).count()
@@ -165,7 +164,7 @@ fn what_is_refused_to_the_agent_is_refused_to_the_program() {
     assert!(left.contains("28 KiB that could not be copied: Bad address"), "{left}");
 }
 
-/// Tasks that a program starts have numbers of their own there, its agent too.
+/// In a PID namespace, a program's tasks have other ids, and so has its agent.
 #[test]
 fn programs_in_a_process_namespace_of_their_own_run_by_themselves() {
     let forks = ["-p", "sh", "-c", "sh -c 'exit 7'; exit $?"];

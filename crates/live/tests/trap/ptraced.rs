@@ -1,4 +1,4 @@
-//! Programs that trace others, and signals that come for a program.
+//! Programs that trace others, and signals for the program.
 
 use super::heeding::hand_on_when;
 use super::{array, compiled, host_can, left_of, trapped};
@@ -21,7 +21,7 @@ fn traced(program: &Path, what: &str) -> Run {
     run
 }
 
-/// `traces WHAT` holds without us, and under us.
+/// `traces WHAT` works natively, and under us.
 fn traces(what: &str) {
     let folder = tempfile::tempdir().unwrap();
     let program = compiled(folder.path(), "traces", &[]);
@@ -67,7 +67,7 @@ fn a_stop_that_comes_as_a_process_is_let_go_is_told() {
     traces("interrupted");
 }
 
-/// It begins others while it is killed, and is called as our agents are.
+/// It starts others while it is killed, and has the same name as our agents.
 #[test]
 fn what_was_let_go_is_killed_with_all_that_it_begins() {
     if !host_can() {
@@ -96,8 +96,8 @@ fn what_was_let_go_is_killed_with_all_that_it_begins() {
     assert_eq!(left_of(&program), 0);
 }
 
-/// Without a filter its calls would fail (one of its own might not let it take another, or it can open no more files),
-/// and without room its memory stays shared: `ptrace` is refused, and that is said.
+/// Without the second filter its calls would fail (its own filter may forbid another one, or it can open no more
+/// files), and without room its memory stays shared: `ptrace` is refused, and that is reported.
 #[test]
 fn what_cannot_be_let_go_is_named() {
     let folder = tempfile::tempdir().unwrap();
@@ -126,7 +126,7 @@ fn what_cannot_be_let_go_is_named() {
     }
 }
 
-/// Detection of debuggers: nobody traces it natively either, and its parent would do nothing about it.
+/// Detection of debuggers: nobody traces it natively either, and its parent would not react.
 #[test]
 fn a_program_that_asks_to_be_traced_is_told_what_it_would_be_natively() {
     let folder = tempfile::tempdir().unwrap();
@@ -152,7 +152,7 @@ fn children_that_nobody_is_to_follow_are_followed() {
     }
 }
 
-/// Each comes to the program's own handler, whose exit code stays; before the program is there, it waits for it.
+/// Each signal reaches the program's own handler, whose exit code is kept; before the program's start, it waits.
 #[test]
 fn signals_are_handed_on() {
     if !host_can() {
@@ -178,7 +178,7 @@ fn signals_are_handed_on() {
     assert_eq!(run.end, End::Signal(15));
 }
 
-/// What the program leaves running when it ends is ended by what would end the program.
+/// What the program leaves running is ended by the signal that would end the program.
 #[test]
 fn what_a_program_leaves_running_is_ended() {
     if !host_can() {

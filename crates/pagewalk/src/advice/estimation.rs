@@ -1,78 +1,77 @@
-//! What the runs say of the model, and so of a plan.
+//! Corrects the model by the runs, and estimates the plan.
 
-use super::runs::{ALL_RANGES, AS_IT_IS, Kind};
-use pagewalk_forecast::Found;
-use pagewalk_forecast::choose::{Chosen, Limits, all_memory, choose};
+use super::runs::{ALL_RANGES, AS_IT_IS, RunSeries};
+use pagewalk_forecast::RegionReport;
+use pagewalk_forecast::choose::{ChoiceLimits, RegionRun, all_memory, choose};
 use pagewalk_forecast::interval::{Interval, joined, normal, of_median, of_runs, of_turns, part, product};
 use pagewalk_forecast::prices::{Prices, Saving};
 
 const NANOSECONDS: f64 = 1e9;
-/// A range of the plan saves at least this part of a run.
+/// The least share of a run that a planned range saves.
 const LEAST_SHARE: f64 = 1e-4;
-/// Share of walks that wait for the one before, as long as nothing is known of it.
+/// Share of walks that wait for the one before, until a trial shows it.
 const WAITING: f64 = 0.5;
 
-/// How much a ratio of times differs from one occasion to another, where it lies in other memory and the host does
-/// other things: a standard deviation, which rounds that follow each other do not show. Nobody states it; it is what
-/// is left of the errors of 32 forecasts of 15 programs beyond the intervals of their rounds and pairs
-/// (docs/explanation/forecasts.md).
+/// Standard deviation of a ratio of times between occasions, with other memory and other load on the host; consecutive
+/// rounds do not show it. No source states it: it is the error left over in 32 forecasts of 15 programs beyond the
+/// intervals of their rounds and pairs (docs/explanation/forecasts.md).
 const BETWEEN_OCCASIONS: f64 = 0.011;
 
-/// How far the model is off in a share of a run, whatever its prices: a standard deviation. Forecasts of walks times
-/// what one takes were off by this in the middle of 17 programs (docs/explanation/forecasts.md).
+/// Standard deviation of the model's error, as a share of a run, whatever its prices: the median over forecasts for 17
+/// programs (docs/explanation/forecasts.md).
 const MODEL_ERROR: f64 = 0.028;
 
-/// What all that could pay brings, to what a run takes now.
+/// The run time with everything that could pay on huge pages, relative to now.
 #[derive(Clone, Copy)]
-pub struct Estimates {
-    /// By prices and walks alone.
+pub struct GainEstimates {
+    /// From prices and walks alone.
     pub model: Interval,
-    /// By the runs that tried it.
+    /// From the runs that tried it.
     pub trial: Interval,
-    /// One of both.
+    /// From both.
     pub joined: Interval,
 }
 
-/// The plan, and what it should bring.
-pub struct Weighed {
-    pub chosen: Vec<Chosen>,
-    /// Share of walks that wait for the one before, as the trial shows it.
+/// The plan, and its expected saving.
+pub struct PlanEstimate {
+    pub chosen: Vec<RegionRun>,
+    /// Share of walks that wait for the one before, from the trial.
     pub waiting: Option<f64>,
     /// Seconds of the program as it is.
     pub now: Interval,
-    /// What it takes with the plan, to what it takes now.
+    /// Run time with the plan, relative to now.
     pub ratio: Interval,
     /// Seconds with the plan.
     pub forecast: Interval,
-    /// What it would take, to what it takes now, if the kernel gave huge pages to all memory.
+    /// Run time if the kernel gave huge pages to all memory, relative to now.
     pub always_ratio: Interval,
-    /// Bytes that would be backed and not touched then.
+    /// Bytes backed but not touched in that case.
     pub always_memory: u64,
-    /// How the trial and the model were joined; none without a trial.
-    pub estimates: Option<Estimates>,
-    /// What ranges save, to what the model alone says of them: together they save what is forecast.
+    /// How trial and model were joined; none without a trial.
+    pub estimates: Option<GainEstimates>,
+    /// Scales the model's savings of ranges, so that their sum is the forecast.
     scale: f64,
 }
 
-fn sum(chosen: &[Chosen]) -> Saving {
+fn sum(chosen: &[RegionRun]) -> Saving {
     chosen.iter().fold(Saving::default(), |sum, chosen| sum.and(&chosen.saving))
 }
 
-impl Weighed {
-    /// Chooses what to put on huge pages of `everything` that could pay. A trial of it all says how much of it did.
+impl PlanEstimate {
+    /// Chooses regions of `everything` that could pay. A trial of everything shows how much it really saves.
     pub fn new(
         prices: &Prices,
-        found: &Found,
-        everything: &[Chosen],
-        kinds: &[Kind],
+        found: &RegionReport,
+        everything: &[RegionRun],
+        kinds: &[RunSeries],
         budget: Option<u64>,
-    ) -> Weighed {
+    ) -> PlanEstimate {
         let seconds =
             |what: &str| kinds.iter().find(|kind| kind.what == what).map(|kind| kind.seconds.clone());
         let runs = seconds(AS_IT_IS).unwrap_or_default();
         let trial = seconds(ALL_RANGES);
         let now = match runs[..] {
-            // Of one timing nothing is known of how runs differ: the interval is the model's alone.
+            // One timing says nothing about variation: the interval is the model's alone.
             [only] => Interval { value: only, low: only, high: only },
             // Too few for an interval of their median.
             [_, _] | [_, _, _] | [_, _, _, _] => of_runs(&runs),
@@ -86,7 +85,7 @@ impl Weighed {
             let (least, most) = (all.faults + all.together, all.faults + all.alone);
             ((gain - least) / (most - least).max(f64::MIN_POSITIVE)).clamp(0.0, 1.0)
         });
-        let limits = Limits {
+        let limits = ChoiceLimits {
             memory: budget,
             waiting: waiting.unwrap_or(WAITING),
             least: LEAST_SHARE * now.value * NANOSECONDS,
@@ -98,7 +97,7 @@ impl Weighed {
             None => modelled(now.value, saving),
         };
         let (mut ratio, always) = (ratio_of(&saving), all_memory(found, prices));
-        // A plan that is not sure to save time is none.
+        // A plan must surely save time.
         if chosen.is_empty() || ratio.high >= 1.0 {
             ratio = Interval { value: 1.0, low: 1.0, high: 1.0 };
             chosen.clear();
@@ -106,7 +105,7 @@ impl Weighed {
         let told = (saving.walks(limits.waiting) + saving.faults) / NANOSECONDS;
         let is_scaled = whole.is_some() && !chosen.is_empty() && told > 0.0;
         let scale = if is_scaled { now.value * (1.0 - ratio.value) / told } else { 1.0 };
-        Weighed {
+        PlanEstimate {
             chosen,
             waiting,
             now,
@@ -119,22 +118,22 @@ impl Weighed {
         }
     }
 
-    /// Seconds that a range saves by walks.
-    pub fn walk_seconds(&self, chosen: &Chosen) -> f64 {
+    /// Seconds of walks that a range saves.
+    pub fn walk_seconds(&self, chosen: &RegionRun) -> f64 {
         self.scale * chosen.saving.walks(self.waiting.unwrap_or(WAITING)) / NANOSECONDS
     }
 
-    /// Seconds that a range saves by first touches.
-    pub fn fault_seconds(&self, chosen: &Chosen) -> f64 {
+    /// Seconds of first touches that a range saves.
+    pub fn fault_seconds(&self, chosen: &RegionRun) -> f64 {
         self.scale * chosen.saving.faults / NANOSECONDS
     }
 
-    /// Bytes that would be backed and not touched.
+    /// Bytes backed but not touched.
     pub fn memory(&self) -> u64 {
         sum(&self.chosen).memory
     }
 
-    /// What to do.
+    /// What the user should do.
     pub fn verdict(&self) -> String {
         if self.chosen.is_empty() {
             return "Do nothing: no range of memory is sure to pay for huge pages.".to_owned();
@@ -153,7 +152,7 @@ impl Weighed {
     }
 }
 
-/// What part of the gain of everything is the plan's; its bounds are those of walks that all wait or none do.
+/// The plan's share of everything's gain, with bounds from all walks waiting or none.
 fn share(plan: &Saving, all: &Saving, waiting: f64) -> Interval {
     let part = |waiting: f64| {
         let whole = all.walks(waiting) + all.faults;
@@ -165,8 +164,8 @@ fn share(plan: &Saving, all: &Saving, waiting: f64) -> Interval {
     Interval { value: parts[1], low, high }
 }
 
-/// By prices alone: somewhere between walks that all overlap and walks that all wait, at the prices that save least and
-/// most. No run takes less than nothing, whatever the prices say.
+/// The model's estimate: between all walks overlapping and all waiting, at the lowest and highest prices. It never
+/// drops below zero.
 fn modelled(now: f64, saving: &Saving) -> Interval {
     let ratio = |nanoseconds: f64| (1.0 - nanoseconds / NANOSECONDS / now).max(0.0);
     let value = ratio(saving.walks(WAITING) + saving.faults);
@@ -174,13 +173,13 @@ fn modelled(now: f64, saving: &Saving) -> Interval {
     Interval { value, low: low.min(value), high: high.max(value) }
 }
 
-/// What all brings, by the model, by the runs that tried it, and by both.
-fn estimates(now: f64, runs: &[f64], trial: &[f64], all: &Saving) -> Estimates {
+/// The estimates of everything's gain: from the model, from the trial runs, and from both.
+fn estimates(now: f64, runs: &[f64], trial: &[f64], all: &Saving) -> GainEstimates {
     let trial = product(of_turns(runs, trial), normal(1.0, BETWEEN_OCCASIONS));
-    // Where prices promise more than a run takes, its middle is not where half of all walks wait.
+    // If the prices promise more than a run takes, the middle is not where half of all walks wait.
     let told = modelled(now, all);
     let model = Interval { value: f64::midpoint(told.low, told.high), ..told }.widened(MODEL_ERROR);
-    Estimates { model, trial, joined: joined(&[trial, model]) }
+    GainEstimates { model, trial, joined: joined(&[trial, model]) }
 }
 
 #[cfg(test)]
@@ -192,7 +191,7 @@ mod tests {
 
     #[test]
     fn a_steady_trial_says_nearly_all() {
-        let Estimates { model, trial, joined } = estimates(1.0, &[1.0; 9], &[0.6; 9], &ALL);
+        let GainEstimates { model, trial, joined } = estimates(1.0, &[1.0; 9], &[0.6; 9], &ALL);
         assert!((model.value - 0.7).abs() < 1e-9 && model.low < 0.55 && model.high > 0.85, "{model:?}");
         assert!((joined.value - trial.value).abs() < 0.002, "{joined:?}");
         assert!(joined.low < 0.6 && 0.6 < joined.high && joined.width() < 0.05, "{joined:?}");
@@ -201,7 +200,7 @@ mod tests {
     #[test]
     fn an_unsure_trial_is_helped_by_the_model() {
         let (now, trial) = ([1.0, 1.4, 1.0, 1.5, 1.0, 1.3], [0.6, 1.2, 0.6, 0.7, 1.3, 0.6]);
-        let Estimates { model, trial, joined } = estimates(1.0, &now, &trial, &ALL);
+        let GainEstimates { model, trial, joined } = estimates(1.0, &now, &trial, &ALL);
         assert!(joined.width() < trial.width() && joined.width() < model.width(), "{joined:?} {trial:?}");
         let between = [model.value, trial.value];
         assert!(
@@ -209,7 +208,7 @@ mod tests {
         );
     }
 
-    /// Ranges together save what is forecast.
+    /// The savings of ranges add up to the forecast.
     #[test]
     fn ranges_sum_up_to_the_forecast() {
         use pagewalk_forecast::prices::{Spread, WalkPrice};
@@ -220,18 +219,18 @@ mod tests {
             Region { piece: PieceId(0), number, pages: 512, walks, huge_walks: 0 }
         };
         let pieces = vec![Piece { kind: PieceKind::Heap, bytes: 64 * REGION_BYTES }];
-        let found = Found { pieces, regions: vec![region(0), region(9)], ..Found::default() };
+        let found = RegionReport { pieces, regions: vec![region(0), region(9)], ..RegionReport::default() };
         let spread = Spread { walks: [1.0; 2], fault: [0.0; 2], huge_fault: [0.0; 2] };
         let walks = vec![WalkPrice { lines: 1, alone: 100.0, together: 20.0 }];
         let prices = Prices { walks, huge_walk: 1.0, fault: 0.0, huge_fault: 0.0, spread };
-        let everything = choose(&found, &prices, &Limits { memory: None, waiting: 1.0, least: 0.0 });
+        let everything = choose(&found, &prices, &ChoiceLimits { memory: None, waiting: 1.0, least: 0.0 });
         let kind = |what, seconds: &[f64]| {
-            let mut kind = Kind::given(seconds);
+            let mut kind = RunSeries::given(seconds);
             kind.what = what;
             kind
         };
         let kinds = [kind(AS_IT_IS, &[1.0; 9]), kind(ALL_RANGES, &[0.7; 9])];
-        let weighed = Weighed::new(&prices, &found, &everything, &kinds, None);
+        let weighed = PlanEstimate::new(&prices, &found, &everything, &kinds, None);
         let saved: f64 =
             weighed.chosen.iter().map(|one| weighed.walk_seconds(one) + weighed.fault_seconds(one)).sum();
         assert_eq!(weighed.chosen.len(), 2);

@@ -1,4 +1,4 @@
-//! What is asked of advice on a program.
+//! Options of advice on a program.
 
 use pagewalk_mm::ThpMode;
 use std::ffi::OsString;
@@ -9,30 +9,30 @@ use std::path::{Path, PathBuf};
 pub struct Options {
     /// A trace of the program, instead of running it.
     pub trace: Option<PathBuf>,
-    /// Processor seconds of runs of the recorded program on this host.
+    /// Processor seconds of the recorded program's runs on this host.
     pub seconds: Vec<f64>,
-    /// Or the program, and its options.
+    /// Or the program with its arguments.
     pub command: Vec<OsString>,
-    /// What the program reads on standard input in every run; none: nothing.
+    /// Standard input of every run; none: empty.
     pub input: Option<PathBuf>,
-    /// Runs of each kind at least.
+    /// Fewest runs of each kind.
     pub runs: u32,
-    /// Whether memory is used and freed before each run.
+    /// Whether to use and free memory before each run.
     pub warm: bool,
-    /// Whether no alternative is run.
+    /// Whether to run no alternative.
     pub no_trial: bool,
-    /// Bytes that may be backed and never touched; none: as much as pays.
+    /// Bytes that may be backed but never touched; none: as much as pays.
     pub budget: Option<u64>,
     /// A probe of this host; none: the last one.
     pub probe: Option<PathBuf>,
-    /// The machine's name, one at most; none: this host's.
+    /// The machine's name, at most one; none: this host's.
     pub machines: Vec<String>,
-    /// The mode of transparent huge pages of the baseline; none: this host's.
+    /// The baseline's mode of transparent huge pages; none: this host's.
     pub thp: Option<ThpMode>,
 }
 
 impl Options {
-    /// What the program reads.
+    /// The program's input.
     pub(super) fn input(&self) -> &Path {
         self.input.as_deref().unwrap_or(Path::new("/dev/null"))
     }

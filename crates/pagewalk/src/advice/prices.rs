@@ -1,30 +1,31 @@
-//! What walks and faults take on this host, from a probe.
+//! Prices of walks and faults on this host, from a probe.
 
 use crate::error::Error;
 use crate::listener::Listener;
-use crate::probe::{self, Assumed, Price, Probed, Walk};
+use crate::probe::{self, AssumedPrice, Price, ProbePrices, WalkTimes};
 use pagewalk_forecast::Prices;
 use pagewalk_forecast::prices::{Spread, WalkPrice};
 use pagewalk_report::probe::ProbeResult;
 use std::path::Path;
 
-/// A random order of pages reads as many other lines of page tables, of 8 pages each, before it comes to one again.
+/// In random order over a footprint, a page's line of page table (8 pages) is read again after about as many other
+/// lines as the footprint has: one per this many bytes.
 const BYTES_OF_A_LINE: u64 = 8 * 4096;
-/// Lines of the pages at which the probe finds a walk that hits its caches.
+/// Page-table lines of the footprint at which the probe measures walks that hit its caches.
 const NEAR_LINES: u64 = 1 << 8;
 
-/// The prices of this host, and what of them was not measured.
-pub fn of_host(probe: Option<&Path>, listener: &dyn Listener) -> Result<(Prices, Vec<Assumed>), Error> {
+/// This host's prices, and which of them are assumed.
+pub fn of_host(probe: Option<&Path>, listener: &dyn Listener) -> Result<(Prices, Vec<AssumedPrice>), Error> {
     let is_whole = |result: &ProbeResult| prices(result).1.is_empty();
     let result = probe::of_host(probe, listener, is_whole)?;
     Ok(prices(&result))
 }
 
 /// The prices of a probe.
-fn prices(result: &ProbeResult) -> (Prices, Vec<Assumed>) {
-    let mut probed = Probed::new(result);
+fn prices(result: &ProbeResult) -> (Prices, Vec<AssumedPrice>) {
+    let mut probed = ProbePrices::new(result);
     let near = probed.price("tlb.4k.walk_extra");
-    // Footprints beyond the memory at hand are not measured: the largest that was stands for them.
+    // Footprints beyond free memory are not measured: the largest measured one stands for them.
     let far = probed.walks();
     let mut walks = vec![WalkPrice { lines: NEAR_LINES, alone: near.value, together: near.value / 2.0 }];
     walks.extend(far.iter().map(|walk| WalkPrice {
@@ -43,8 +44,8 @@ fn prices(result: &ProbeResult) -> (Prices, Vec<Assumed>) {
     (prices, probed.assumed)
 }
 
-/// How many times what is taken a walk may be, at least and at most: where that is known least.
-fn widest(near: Price, far: &[Walk]) -> [f64; 2] {
+/// By which factors the least certain walk price may be off, at least and at most.
+fn widest(near: Price, far: &[WalkTimes]) -> [f64; 2] {
     let all = far.iter().flat_map(|walk| [walk.alone, walk.together]).chain([near]);
     all.fold([1.0, 1.0], |[least, most], Price { value, low, high }| {
         [f64::min(least, low / value), f64::max(most, high / value)]

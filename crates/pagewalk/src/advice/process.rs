@@ -1,19 +1,21 @@
-//! What huge pages would save a process that runs, by samples of its TLB misses.
+//! What a running process would save by huge pages, from samples of its TLB misses.
 //!
-//! Planned are the parts whose misses, while it was watched, have paid the share of a promotion for which `promote`
-//! would bring them onto huge pages.
+//! The plan lists every region whose sampled misses already cost the share of a promotion at which `promote` would
+//! promote it.
 
 use crate::error::{Error, Fault};
 use crate::listener::{Bar, Listener};
-use crate::probe::Assumed;
-use crate::promotion::prices::{self, Priced};
-use crate::promotion::survey::{Beside, host_forbids};
+use crate::probe::AssumedPrice;
+use crate::promotion::prices::{self, PromotionPrices};
+use crate::promotion::survey::{PromotionContext, host_forbids};
 use crate::promotion::{failed, text};
 use pagewalk_capture::Host;
 use pagewalk_live::pages::settings::{Setting, settings};
-use pagewalk_live::pages::{HUGE_BYTES, Named, named};
-use pagewalk_live::promote::policy::{FACTOR, Fate, Limits, Part};
-use pagewalk_live::promote::{self, Decision, Ended, Options, Prices, Standing, Summary, Watcher};
+use pagewalk_live::pages::{HUGE_BYTES, NamedMemory, named};
+use pagewalk_live::promote::policy::{FACTOR, Fate, PolicyLimits, RegionState};
+use pagewalk_live::promote::{
+    self, Decision, Ended, Options, PromotionCosts, PromotionStatus, PromotionSummary, Watcher,
+};
 use pagewalk_plan::{Gain, Plan, Program, RANGES_MAX};
 use pagewalk_report::documents::process::{
     ADVICE_PROCESS_SCHEMA, AdvicePrices, AdviceProcessResult, RangeAdvice, SavedShare,
@@ -27,63 +29,64 @@ use std::sync::atomic::AtomicBool;
 
 /// Bytes of a mebibyte.
 pub(super) const MIB: f64 = (1 << 20) as f64;
-/// Why there is no plan, mostly.
+/// The usual reason for having no plan.
 pub const NOTHING_PAYS: &str = "nothing pays";
-/// Of the process's processor time, what watching it may take: it is over soon.
+/// Share of the process's processor time that watching may use: it is short.
 const OWN_SHARE: f64 = 0.05;
-/// Ranges that are listed without `--verbose`: those with most misses.
+/// Ranges listed without `--verbose`: those with most misses.
 const RANGES_SHOWN: usize = 12;
 
-/// What figures are that do not say it themselves.
+/// The classes of figures that do not state theirs.
 const FIGURES: [(Class, &[&str]); 2] = [
     (Class::Measured, &["seconds", "processor_seconds", "sampling_share", "rounds", "prices", "bytes"]),
     (Class::Modelled, &["walks_per_processor_second", "memory_mib"]),
 ];
 
 /// Memory that should be on huge pages.
-struct Advised {
-    named: Named,
+struct AdvisedMemory {
+    named: NamedMemory,
     misses_per_second: f64,
-    /// Whether more misses could not have been seen.
+    /// Whether sampling saturated.
     saturated: bool,
     /// Bytes that become resident.
     memory: u64,
 }
 
-/// What to look at, and for how long.
+/// Which process to watch, and for how long.
 pub struct ProcessOptions {
     /// The process.
     pub pid: i32,
     /// A probe of this host; none: the last one.
     pub probe: Option<PathBuf>,
-    /// Bytes that may be backed and never touched; none: as much as pays.
+    /// Bytes that may be backed but never touched; none: as much as pays.
     pub budget: Option<u64>,
     /// Seconds to watch.
     pub watch: f64,
 }
 
-/// A process about to be watched.
+/// A process that is ready to be watched.
 pub struct ProcessWatch {
     pid: i32,
     options: Options,
-    prices: Prices,
-    assumed: Vec<Assumed>,
+    prices: PromotionCosts,
+    assumed: Vec<AssumedPrice>,
     seconds: f64,
 }
 
 impl ProcessWatch {
-    /// Looks at the process, and at what walks and promotions cost on this host.
+    /// Examines the process, and the cost of walks and promotions on this host.
     ///
     /// # Errors
-    /// If the process cannot be read, or the host not be probed.
+    /// If the process cannot be read, or the host cannot be probed.
     pub fn prepare(options: &ProcessOptions, listener: &dyn Listener) -> Result<ProcessWatch, Error> {
         let ProcessOptions { pid, watch, .. } = *options;
         let bytes = promote::anonymous_bytes(pid).map_err(failed)?;
-        let Priced { prices, entries, assumed } = prices::of_host(options.probe.as_deref(), bytes, listener)?;
+        let PromotionPrices { prices, entries, assumed } =
+            prices::of_host(options.probe.as_deref(), bytes, listener)?;
         let budget_bytes = options.budget.unwrap_or(u64::MAX);
         let options = Options {
             way: None,
-            limits: Limits { factor: FACTOR, budget_bytes, entries },
+            limits: PolicyLimits { factor: FACTOR, budget_bytes, entries },
             own_share: OWN_SHARE,
             seconds: Some(watch),
             dry_run: true,
@@ -97,30 +100,30 @@ impl ProcessWatch {
     /// If the process cannot be watched, or ends meanwhile.
     pub fn run(self, stop: &AtomicBool, listener: &dyn Listener) -> Result<ProcessAdvice, Error> {
         let ProcessWatch { pid, options, prices, assumed, seconds } = self;
-        let mut progress = Watching { bar: listener.shares("watching the process"), seconds };
+        let mut progress = AdviceProgress { bar: listener.shares("watching the process"), seconds };
         let outcome = promote::run(pid, &options, prices, stop, &mut progress);
         drop(progress);
         let summary = outcome.map_err(failed)?;
         if summary.ended == Ended::Process {
-            return Err(ended(pid));
+            return Err(ended_error(pid));
         }
         let advised = advised(pid, &summary)?;
-        // As it is now: what it did meanwhile counts.
-        let survey = promote::survey(pid).map_err(|_| ended(pid))?;
+        // As it is now: its behaviour meanwhile counts.
+        let survey = promote::survey(pid).map_err(|_| ended_error(pid))?;
         let settings = if advised.is_empty() && survey.grown.is_none() { Vec::new() } else { settings() };
-        let beside = Beside { survey, assumed };
-        Ok(ProcessAdvice { pid, found: Found { summary, advised, beside, settings } })
+        let beside = PromotionContext { survey, assumed };
+        Ok(ProcessAdvice { pid, found: ProcessFindings { summary, advised, beside, settings } })
     }
 }
 
-/// What huge pages would save a process that runs.
+/// What a running process would save by huge pages.
 pub struct ProcessAdvice {
     pid: i32,
-    found: Found,
+    found: ProcessFindings,
 }
 
 impl ProcessAdvice {
-    /// For people; `verbose`: all ranges.
+    /// As text; `verbose` lists all ranges.
     pub fn text(&self, verbose: bool) -> String {
         render(self.pid, &self.found, verbose)
     }
@@ -140,77 +143,78 @@ impl ProcessAdvice {
     }
 }
 
-/// All that is told.
-struct Found {
-    summary: Summary,
-    advised: Vec<Advised>,
-    beside: Beside,
+/// What was found about the process.
+struct ProcessFindings {
+    summary: PromotionSummary,
+    advised: Vec<AdvisedMemory>,
+    beside: PromotionContext,
     settings: Vec<Setting>,
 }
 
-struct Watching {
+struct AdviceProgress {
     bar: Arc<dyn Bar>,
     seconds: f64,
 }
 
-impl Watcher for Watching {
+impl Watcher for AdviceProgress {
     fn decided(&mut self, _: &Decision) {}
 
-    fn passed(&mut self, standing: &Standing<'_>) {
+    fn passed(&mut self, standing: &PromotionStatus<'_>) {
         let done = (100.0 * standing.times.wall / self.seconds) as u64;
         self.bar.reach(done, &format!("rounds: {}", standing.rounds));
     }
 }
 
-/// Memory that is gone has no names.
-fn ended(pid: i32) -> Error {
+/// The error for a process that ended: its memory has no names any more.
+fn ended_error(pid: i32) -> Error {
     Error::new(
         Fault::Failed,
         format!("process {pid} ended while it was watched: there is nothing to advise on"),
     )
 }
 
-/// What pays, by the names that plans have, that with most misses first.
-fn advised(pid: i32, summary: &Summary) -> Result<Vec<Advised>, Error> {
-    let paying: Vec<&Part> = summary.policy.parts().filter(|part| part.fate == Fate::WouldPromote).collect();
+/// Memory that pays, under the names that plans use, most misses first.
+fn advised(pid: i32, summary: &PromotionSummary) -> Result<Vec<AdvisedMemory>, Error> {
+    let paying: Vec<&RegionState> =
+        summary.policy.parts().filter(|part| part.fate == Fate::WouldPromote).collect();
     let neighbours = paying.chunk_by(|a, b| a.view.start + HUGE_BYTES == b.view.start);
     let ranges: Vec<(u64, u64)> = neighbours
         .map(|parts| (parts[0].view.start, parts[parts.len() - 1].view.start + HUGE_BYTES))
         .collect();
-    let names = named(pid, &ranges).map_err(|_| ended(pid))?;
-    let of = |named: Named| {
+    let names = named(pid, &ranges).map_err(|_| ended_error(pid))?;
+    let of = |named: NamedMemory| {
         let its = paying.iter().filter(|part| (named.start..named.end).contains(&part.view.start));
-        let added = |part: &&&Part| HUGE_BYTES - u64::from(part.view.resident_pages) * PAGE_BYTES;
-        Advised {
+        let added = |part: &&&RegionState| HUGE_BYTES - u64::from(part.view.resident_pages) * PAGE_BYTES;
+        AdvisedMemory {
             misses_per_second: its.clone().filter_map(|part| part.misses_per_second).sum(),
             saturated: its.clone().any(|part| part.saturated),
             memory: its.map(|part| added(&part)).sum(),
             named,
         }
     };
-    let mut all: Vec<Advised> = names.into_iter().map(of).collect();
+    let mut all: Vec<AdvisedMemory> = names.into_iter().map(of).collect();
     all.sort_by(|a, b| b.misses_per_second.total_cmp(&a.misses_per_second));
     all.truncate(RANGES_MAX);
     Ok(all)
 }
 
-/// The share of the process's processor time that misses take: if walks overlap, and if each waits for the one before.
-fn shares(summary: &Summary, misses_per_second: f64) -> [f64; 2] {
+/// The share of processor time that misses take: if walks overlap, and if each waits for the one before.
+fn shares(summary: &PromotionSummary, misses_per_second: f64) -> [f64; 2] {
     summary.policy.prices.bounds.map(|walk| (misses_per_second * walk * 1e-9).min(1.0))
 }
 
-/// The same in words; of what could not be seen whole only the least is known.
-fn saved(summary: &Summary, misses_per_second: f64, saturated: bool) -> String {
+/// The same in words; if sampling saturated, only the least is known.
+fn saved(summary: &PromotionSummary, misses_per_second: f64, saturated: bool) -> String {
     let [low, high] = shares(summary, misses_per_second).map(|share| share * 100.0);
     if saturated { format!("at least {low:.2} %") } else { format!("{low:.2} to {high:.2} %") }
 }
 
-fn all_misses(advised: &[Advised]) -> f64 {
+fn all_misses(advised: &[AdvisedMemory]) -> f64 {
     advised.iter().map(|one| one.misses_per_second).sum()
 }
 
-fn verdict(found: &Found) -> String {
-    let Found { summary, advised, beside, .. } = found;
+fn verdict(found: &ProcessFindings) -> String {
+    let ProcessFindings { summary, advised, beside, .. } = found;
     let saved = saved(summary, all_misses(advised), advised.iter().any(|one| one.saturated));
     match advised.len() {
         _ if summary.rounds == 0 => {
@@ -233,8 +237,8 @@ fn verdict(found: &Found) -> String {
     }
 }
 
-fn plan(summary: &Summary, advised: &[Advised]) -> Plan {
-    let range = |one: &Advised| pagewalk_plan::Range {
+fn plan(summary: &PromotionSummary, advised: &[AdvisedMemory]) -> Plan {
+    let range = |one: &AdvisedMemory| pagewalk_plan::Range {
         gain: Gain { memory_mib: Some(one.memory as f64 / MIB), ..Gain::default() },
         ..pagewalk_plan::Range::of(one.named.what.clone())
     };
@@ -249,8 +253,8 @@ fn plan(summary: &Summary, advised: &[Advised]) -> Plan {
     }
 }
 
-fn render(pid: i32, found: &Found, verbose: bool) -> String {
-    let Found { summary, advised, beside, settings } = found;
+fn render(pid: i32, found: &ProcessFindings, verbose: bool) -> String {
+    let ProcessFindings { summary, advised, beside, settings } = found;
     let shown = if verbose { advised.len() } else { RANGES_SHOWN.min(advised.len()) };
     let times = summary.times;
     let mut out = format!(
@@ -290,13 +294,13 @@ fn render(pid: i32, found: &Found, verbose: bool) -> String {
     out + &text::sampling(summary)
 }
 
-fn document(pid: i32, found: &Found) -> AdviceProcessResult {
-    let Found { summary, advised, beside, settings } = found;
+fn document(pid: i32, found: &ProcessFindings) -> AdviceProcessResult {
+    let ProcessFindings { summary, advised, beside, settings } = found;
     let share = |misses: f64| {
         let [low, high] = shares(summary, misses).map(|share| Some(share).filter(|share| share.is_finite()));
         SavedShare { class: Class::Modelled, low, high }
     };
-    let range = |one: &Advised| RangeAdvice {
+    let range = |one: &AdvisedMemory| RangeAdvice {
         range: one.named.what.to_string(),
         start: format!("{:#x}", one.named.start),
         bytes: one.named.end - one.named.start,

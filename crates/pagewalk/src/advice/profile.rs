@@ -1,14 +1,14 @@
-//! What the profiler sees of the program.
+//! The engine's profile of the program.
 
 use crate::engine::{Live, Stream};
 use crate::error::{Error, Fault};
 use crate::listener::Listener;
 use crate::makers::made_by;
-use crate::native::{asks_to_end, tell};
+use crate::native::{asks_to_end, describe_end};
 use crate::stream::follow_ahead;
 use crate::traces::open;
 use pagewalk_capture::WindowSpec;
-use pagewalk_forecast::{Found, Origins, PieceId, Regions};
+use pagewalk_forecast::{Origins, PieceId, RegionReport, Regions};
 use pagewalk_mm::ThpMode;
 use pagewalk_sim::PassError;
 use pagewalk_symbols::Symbolizer;
@@ -18,21 +18,21 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-/// What a command must be to be advised on.
+/// Requirements on a command to advise on.
 pub const ENDS_WELL: &str = "give a command that does its work and ends well each time it is run";
 
 /// The process image that executed most.
-pub struct Seen {
+pub struct ProgramProfile {
     /// Path of its program.
     pub program: String,
-    /// Without its own name.
+    /// Without the program's name.
     pub arguments: Vec<String>,
-    pub found: Found,
+    pub found: RegionReport,
     /// Who made each piece that was found, as `build (graph.c:13)`, where that is known.
     pub made_by: Vec<Option<String>>,
     /// Process images in all.
     pub images: usize,
-    /// Its share of all instructions.
+    /// The image's share of all instructions.
     pub share: f64,
 }
 
@@ -42,7 +42,7 @@ pub fn read(
     machine: &MachineSpec,
     thp: ThpMode,
     listener: &dyn Listener,
-) -> Result<Seen, Error> {
+) -> Result<ProgramProfile, Error> {
     let mut regions = Regions::new(machine, thp).map_err(|error| unsupported(machine, &error))?;
     let reader = open(trace, listener)?;
     let header = reader.header().clone();
@@ -54,17 +54,17 @@ pub fn read(
     let (program, arguments) = (header.program, without_name(header.arguments));
     let (found, origins) = regions.finish();
     let made_by = makers(&found, &origins);
-    Ok(Seen { program, arguments, found, made_by, images: 1, share: 1.0 })
+    Ok(ProgramProfile { program, arguments, found, made_by, images: 1, share: 1.0 })
 }
 
 /// Who made each piece.
-fn makers(found: &Found, Origins { makers, space }: &Origins) -> Vec<Option<String>> {
+fn makers(found: &RegionReport, Origins { makers, space }: &Origins) -> Vec<Option<String>> {
     let mut symbols = Symbolizer::new();
     let pieces = (0..found.pieces.len() as u32).map(PieceId);
     pieces.map(|piece| made_by(makers.of(piece), space, &mut symbols)).collect()
 }
 
-/// Arguments as plans have them: without the first, by which a program is called.
+/// Arguments without the first, the program's name, as plans have them.
 fn without_name(arguments: Vec<String>) -> Vec<String> {
     arguments.into_iter().skip(1).collect()
 }
@@ -74,10 +74,15 @@ fn unsupported(machine: &MachineSpec, error: &PassError) -> Error {
 }
 
 /// Runs the program once under the engine.
-pub fn see(live: &Live, machine: &MachineSpec, thp: ThpMode, listener: &dyn Listener) -> Result<Seen, Error> {
+pub fn see(
+    live: &Live,
+    machine: &MachineSpec,
+    thp: ThpMode,
+    listener: &dyn Listener,
+) -> Result<ProgramProfile, Error> {
     let window = WindowSpec::default();
     let all = Mutex::new(Vec::new());
-    // Whether it can be simulated is known before the program runs.
+    // Refuse an unsupported machine before the program runs.
     Regions::new(machine, thp).map_err(|error| unsupported(machine, &error))?;
     let status = live.run(listener, |source: Stream| {
         let (number, header) = (source.inner.number(), source.header().clone());
@@ -89,7 +94,7 @@ pub fn see(live: &Live, machine: &MachineSpec, thp: ThpMode, listener: &dyn List
     let mut all = all.into_inner().unwrap_or_else(PoisonError::into_inner);
     all.sort_by_key(|(number, ..)| *number);
     if !status.success() {
-        let why = format!("the program ended with {}", tell(status));
+        let why = format!("the program ended with {}", describe_end(status));
         return Err(match status.signal().is_some_and(asks_to_end) {
             true => Error::new(Fault::Failed, format!("interrupted: {why}")),
             false => Error::new(Fault::Failed, why).or(ENDS_WELL),
@@ -107,5 +112,5 @@ pub fn see(live: &Live, machine: &MachineSpec, thp: ThpMode, listener: &dyn List
     };
     let share = found.instructions as f64 / instructions.max(1) as f64;
     let (arguments, made_by) = (without_name(header.arguments), makers(&found, &origins));
-    Ok(Seen { program: header.program, arguments, found, made_by, images, share })
+    Ok(ProgramProfile { program: header.program, arguments, found, made_by, images, share })
 }

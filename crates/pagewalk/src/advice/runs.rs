@@ -1,16 +1,16 @@
-//! Runs of the program at its own speed: as it is, and with what could be done.
+//! Runs of the program at its own speed: as it is, and with alternatives.
 
 use super::options::Options;
 use super::profile::ENDS_WELL;
 use crate::error::{Error, Fault};
 use crate::listener::{Bar, Listener};
-use crate::native::tell;
+use crate::native::describe_end;
 use crate::plans::RunOptions;
-use crate::plans::fitting::Fitting;
+use crate::plans::fitting::FittedPlan;
 use crate::plans::trial::{Trial, by_turns, relay_signals};
 use pagewalk_forecast::interval::{Interval, mean, of_median, of_turns, ratio};
 use pagewalk_live::pages::Run;
-use pagewalk_live::timing::Timed;
+use pagewalk_live::timing::TimedRun;
 use pagewalk_live::tracing::End;
 use pagewalk_live::warmth::Warmth;
 use pagewalk_plan::Plan;
@@ -21,50 +21,50 @@ use std::time::{Duration, Instant};
 
 /// The program as it is.
 pub const AS_IT_IS: &str = "as it is";
-/// With all that could pay on huge pages.
+/// With everything that could pay on huge pages.
 pub const ALL_RANGES: &str = "all ranges";
-/// What users are told to try.
+/// A tunable that the user could try.
 pub const MALLOC: &str = "glibc.malloc.hugetlb=1";
 
-/// Where the host is busy with other things, runs are repeated up to so many times as often as asked for ...
+/// On a busy host, runs are repeated up to this many times as often as requested ...
 const MORE_RUNS: u64 = 4;
-/// ... as long as no more time than this has passed,
+/// ... within this time,
 const LONG_ENOUGH: Duration = Duration::from_secs(60);
-/// until the 90 % interval of a run's time is narrower than this part of it,
+/// until the 90 % interval of a run's time is narrower than this share of it,
 const SURE_OF_TIME: f64 = 0.03;
-/// and that of what huge pages save narrower than this part of a run.
+/// and that of the saving narrower than this share of a run.
 const SURE_OF_GAIN: f64 = 0.02;
 
 /// All runs of one kind.
 #[derive(Default)]
-pub struct Kind {
+pub struct RunSeries {
     pub what: &'static str,
-    /// Processor seconds of each.
+    /// Processor seconds of each run.
     pub seconds: Vec<f64>,
-    /// Seconds from start to end of each; none of runs that were timed elsewhere.
+    /// Elapsed seconds of each run; empty for runs timed elsewhere.
     wall: Vec<f64>,
-    /// Most memory resident at a time.
+    /// Peak resident memory.
     resident_bytes: Option<u64>,
 }
 
-impl Kind {
-    fn new(what: &'static str) -> Kind {
-        Kind { what, ..Kind::default() }
+impl RunSeries {
+    fn new(what: &'static str) -> RunSeries {
+        RunSeries { what, ..RunSeries::default() }
     }
 
-    /// The program as it is, by the times that the user gives.
-    pub fn given(seconds: &[f64]) -> Kind {
-        Kind { seconds: seconds.to_vec(), ..Kind::new(AS_IT_IS) }
+    /// The program as it is, from times that the user gives.
+    pub fn given(seconds: &[f64]) -> RunSeries {
+        RunSeries { seconds: seconds.to_vec(), ..RunSeries::new(AS_IT_IS) }
     }
 
-    fn add(&mut self, run: &Timed) {
+    fn add(&mut self, run: &TimedRun) {
         self.seconds.push(run.processor().as_secs_f64());
         self.wall.push(run.wall.as_secs_f64());
         self.resident_bytes = self.resident_bytes.max(run.resident_bytes);
     }
 
     /// As results have it; `now` are the runs of the program as it is.
-    pub fn result(&self, now: &Kind) -> RunTiming {
+    pub fn result(&self, now: &RunSeries) -> RunTiming {
         let is_other = self.what != now.what && !self.seconds.is_empty();
         RunTiming {
             what: self.what.to_owned(),
@@ -77,7 +77,7 @@ impl Kind {
     }
 }
 
-/// A part of a run's time as results have it.
+/// A share of a run's time, as results have it.
 pub fn share_of(class: Class, part: Interval) -> ForecastShare {
     let known = |end: f64| end.is_finite().then_some(end.max(0.0));
     let Interval { value, low, high } = part;
@@ -89,65 +89,65 @@ pub fn share_of(class: Class, part: Interval) -> ForecastShare {
     }
 }
 
-/// An interval as results have it.
+/// An interval of seconds, as results have it.
 pub fn seconds_of(class: Class, time: Interval) -> ForecastSeconds {
     let known = |end: f64| end.is_finite().then_some(end.max(0.0));
     ForecastSeconds { class, seconds: time.value, low: known(time.low), high: known(time.high) }
 }
 
-/// What the runs showed.
+/// The measured runs.
 pub struct Trials {
-    pub kinds: Vec<Kind>,
-    /// Why the plan could not be followed, so that there is no trial of it.
+    pub kinds: Vec<RunSeries>,
+    /// Why the plan could not be applied, so that there is no trial.
     pub unapplied: Option<String>,
-    /// What was used and freed before each, if that was asked for.
+    /// Memory used and freed before each run, if requested.
     pub warmth: Option<Warmth>,
 }
 
-/// Set when the user asks for an end.
+/// Set when the user asks to stop.
 static STOPPED: AtomicBool = AtomicBool::new(false);
 
-/// Runs the program by turns as it is, with the plan `all`, and with glibc's tunable.
+/// Alternates runs as it is, with the plan `all`, and with glibc's tunable.
 pub fn run(options: &Options, all: Option<Plan>, listener: &dyn Listener) -> Result<Trials, Error> {
     STOPPED.store(false, Ordering::Relaxed);
     let signals = relay_signals(&STOPPED, listener)?;
-    let trials = Turns::new(options, all)?.run(options, &*listener.shares("running the program"));
+    let trials = TrialRuns::new(options, all)?.run(options, &*listener.shares("running the program"));
     drop(signals);
     trials
 }
 
-/// Runs that go on.
-struct Turns<'a> {
+/// Runs in progress.
+struct TrialRuns<'a> {
     trial: Trial<'a>,
-    fitting: Option<Fitting>,
-    kinds: Vec<Kind>,
+    fitting: Option<FittedPlan>,
+    kinds: Vec<RunSeries>,
     unapplied: Option<String>,
-    /// Hundredths.
+    /// Progress in per cent.
     done: u64,
 }
 
-impl<'a> Turns<'a> {
-    fn new(options: &'a Options, all: Option<Plan>) -> Result<Turns<'a>, Error> {
-        let (fitting, unapplied) = match all.map(Fitting::of) {
+impl<'a> TrialRuns<'a> {
+    fn new(options: &'a Options, all: Option<Plan>) -> Result<TrialRuns<'a>, Error> {
+        let (fitting, unapplied) = match all.map(FittedPlan::of) {
             Some(Err(error)) => (None, Some(error.message().to_owned())),
             fitting => (fitting.and_then(Result::ok), None),
         };
-        let mut kinds = vec![Kind::new(AS_IT_IS)];
-        kinds.extend(fitting.is_some().then(|| Kind::new(ALL_RANGES)));
-        kinds.extend((!options.no_trial).then(|| Kind::new(MALLOC)));
+        let mut kinds = vec![RunSeries::new(AS_IT_IS)];
+        kinds.extend(fitting.is_some().then(|| RunSeries::new(ALL_RANGES)));
+        kinds.extend((!options.no_trial).then(|| RunSeries::new(MALLOC)));
         let mut trial = Trial { command: &options.command, input: options.input(), warmth: None };
         if options.warm {
-            // By a run that does not count: its memory came from wherever it did.
+            // From a run that does not count, because its memory was not warmed.
             let peak = counted(AS_IT_IS, trial.plain(&[])?)?.resident_bytes;
             trial.warmth = Some(Warmth::of(peak.unwrap_or(0)));
         }
-        Ok(Turns { trial, fitting, kinds, unapplied, done: 0 })
+        Ok(TrialRuns { trial, fitting, kinds, unapplied, done: 0 })
     }
 
     fn run(mut self, options: &Options, bar: &dyn Bar) -> Result<Trials, Error> {
         let (begun, least) = (Instant::now(), u64::from(options.runs));
         let most = (least * MORE_RUNS).max(1);
-        let enough = |turns: &mut Turns, round| {
+        let enough = |turns: &mut TrialRuns, round| {
             turns.done = 100 * round / most;
             let is_late = begun.elapsed() > LONG_ENOUGH;
             (round >= most || round >= least && (is_late || turns.is_sure())).then_some(())
@@ -182,7 +182,7 @@ impl<'a> Turns<'a> {
         Ok(())
     }
 
-    /// A run under the plan, or why there can be none.
+    /// A run under the plan, or why that is impossible.
     fn planned(&self) -> Result<Result<Run, String>, Error> {
         if let Some(why) = &self.unapplied {
             return Ok(Err(why.clone()));
@@ -196,29 +196,29 @@ impl<'a> Turns<'a> {
         }
     }
 
-    /// Whether more runs would tell little more.
+    /// Whether more runs would add little.
     fn is_sure(&self) -> bool {
         let now = &self.kinds[0].seconds;
         let all = self.kinds.iter().find(|kind| kind.what == ALL_RANGES && self.unapplied.is_none());
         let time = of_median(now);
-        let is_sure_of_gain = |all: &Kind| ratio(now, &all.seconds).width() < SURE_OF_GAIN;
+        let is_sure_of_gain = |all: &RunSeries| ratio(now, &all.seconds).width() < SURE_OF_GAIN;
         time.width() < SURE_OF_TIME * time.value && all.is_none_or(is_sure_of_gain)
     }
 }
 
-/// A run, if it ended as it should.
-fn counted(what: &str, run: Timed) -> Result<Timed, Error> {
+/// A run, if it ended well.
+fn counted(what: &str, run: TimedRun) -> Result<TimedRun, Error> {
     let failed = |why: &str| Error::new(Fault::Failed, format!("running it {what}: {why}"));
     if STOPPED.load(Ordering::Relaxed) {
         return Err(failed("interrupted"));
     }
     match run.end {
         End::Exit(0) => Ok(run),
-        end => Err(failed(&format!("it ended with {}", tell(end))).or(ENDS_WELL)),
+        end => Err(failed(&format!("it ended with {}", describe_end(end))).or(ENDS_WELL)),
     }
 }
 
-/// Why a run says nothing of its plan, if it does not: no image could have it.
+/// Why a run says nothing about its plan, if no image could have it.
 fn unapplied(run: &Run) -> Option<String> {
     if run.images.iter().any(|image| image.obstacle.is_none()) {
         return None;

@@ -1,22 +1,22 @@
 //! Names of pages and functions.
 
 use crate::findings::rebuilt;
-use pagewalk_layout::evictions::{History, PageHistory, Row, Side};
+use pagewalk_layout::evictions::{ArrayHistory, PageHistory, Row, Side};
 use pagewalk_layout::objects::{Owner, Owners};
 use pagewalk_symbols::{FileOffset, Symbolizer};
 use pagewalk_units::PAGE_BYTES;
 use std::collections::HashMap;
 
-/// Functions by file and place in it, as the files of this host have them.
+/// Functions by file and offset, from this host's files.
 pub struct Names {
     symbols: Symbolizer,
-    /// The build-ids that files had when they were mapped.
+    /// Build-ids of the files when they were mapped.
     builds: HashMap<String, String>,
     known: HashMap<(String, u64), Option<String>>,
 }
 
 impl Names {
-    /// For files as these were mapped.
+    /// For files as they were mapped.
     pub fn of(owners: &Owners) -> Names {
         let build = |(_, owner): (_, &Owner)| Some((owner.file.clone()?, owner.build_id.clone()?));
         Names {
@@ -26,20 +26,20 @@ impl Names {
         }
     }
 
-    /// What is not named, as files are other builds now.
+    /// Files whose functions have no names, since the files have been rebuilt.
     pub fn lost(&self) -> impl Iterator<Item = String> {
         self.symbols.rebuilt().iter().map(|file| rebuilt(file))
     }
 
-    /// The function of a byte of a file.
+    /// The function at a file offset.
     pub fn function(&mut self, file: &str, offset: u64) -> Option<String> {
         let (symbols, build) = (&mut self.symbols, self.builds.get(file).map(String::as_str));
         let known = self.known.entry((file.to_owned(), offset));
         known.or_insert_with(|| symbols.lookup_in_build(file, build, FileOffset(offset)).function).clone()
     }
 
-    /// What caused most of a row: a function, or the address of data.
-    pub fn cause(&mut self, row: &Row, history: &History, owners: &Owners) -> String {
+    /// The main cause of a row: a function, or a data address.
+    pub fn cause(&mut self, row: &Row, history: &ArrayHistory, owners: &Owners) -> String {
         let page = &history.pages[row.victimiser];
         let file = owners.get(page.owner).file.as_deref();
         let function = match (row.victimiser_side, file, page.file_offset) {
@@ -50,7 +50,7 @@ impl Names {
     }
 }
 
-/// Whose page it is, and where in its file.
+/// The owner of a page, and its place in the file.
 pub fn page(page: &PageHistory, owners: &Owners) -> String {
     let owner = owners.get(page.owner).name();
     let short = owner.rsplit('/').next().unwrap_or(&owner);

@@ -1,8 +1,8 @@
-//! What was watched as a result.
+//! The result of watching conflicts.
 
-use super::{Names, Watched, Watching};
+use super::{ConflictOptions, Names, StreamConflicts};
 use pagewalk_layout::calls::CallGraph;
-use pagewalk_layout::evictions::{History, PageHistory};
+use pagewalk_layout::evictions::{ArrayHistory, PageHistory};
 use pagewalk_layout::graph::EvictionGraph;
 use pagewalk_layout::objects::Owners;
 use pagewalk_report::conflicts::schema::{
@@ -15,22 +15,22 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Pages told beside those of graphs.
+/// Most pages to report besides those of graphs.
 const PAGES_TOLD: usize = 256;
-/// Arrows told of each set.
+/// Most arrows to report for each set.
 const EDGES_TOLD: usize = 24;
 
 /// The whole result.
-pub fn of(
-    watched: &Watched,
-    watching: &Watching,
+pub fn build(
+    watched: &StreamConflicts,
+    watching: &ConflictOptions,
     tlbs: &[&TlbSpec],
     trace: &Path,
     names: &mut Names,
 ) -> ConflictsResult {
     let header = &watched.header;
-    let array = |(history, tlb): (&History, &&TlbSpec)| {
-        Told { history, owners: &watched.owners, watching }.array(tlb, names)
+    let array = |(history, tlb): (&ArrayHistory, &&TlbSpec)| {
+        ArrayReport { history, owners: &watched.owners, watching }.array(tlb, names)
     };
     ConflictsResult {
         schema: CONFLICTS_SCHEMA.to_owned(),
@@ -47,8 +47,8 @@ pub fn of(
     }
 }
 
-/// All sets, those with most misses first.
-pub fn sets_by_misses(history: &History) -> Vec<usize> {
+/// All sets, most misses first.
+pub fn sets_by_misses(history: &ArrayHistory) -> Vec<usize> {
     let mut sets: Vec<usize> = (0..history.misses_by_set.len()).collect();
     sets.sort_by_key(|&set| Reverse(history.misses_by_set[set]));
     sets
@@ -58,14 +58,14 @@ fn sides([code, data]: [u64; 2]) -> CodeAndData {
     CodeAndData { code, data }
 }
 
-/// One array's history, to be told.
-struct Told<'a> {
-    history: &'a History,
+/// Builds the report on one array.
+struct ArrayReport<'a> {
+    history: &'a ArrayHistory,
     owners: &'a Owners,
-    watching: &'a Watching,
+    watching: &'a ConflictOptions,
 }
 
-impl Told<'_> {
+impl ArrayReport<'_> {
     fn array(&self, tlb: &TlbSpec, names: &mut Names) -> ArrayResult {
         let history = self.history;
         let spec = &history.array;
@@ -101,7 +101,7 @@ impl Told<'_> {
         }
     }
 
-    /// The graphs of all sets that have arrows: the one asked for first, then those with most misses.
+    /// Graphs of all sets with arrows: the requested set first, then those with most misses.
     fn graphs(&self) -> Vec<EvictionGraph> {
         let mut sets = sets_by_misses(self.history);
         sets.sort_by_key(|&set| self.watching.set != Some(set));
@@ -139,7 +139,7 @@ impl Told<'_> {
         }
     }
 
-    /// Pages added up by the names of their owners.
+    /// Pages summed by their owners' names.
     fn owners(&self) -> Vec<OwnerRow> {
         let mut rows: BTreeMap<String, OwnerRow> = BTreeMap::new();
         for page in &self.history.pages {

@@ -1,8 +1,10 @@
-//! A reading as a result.
+//! A page map reading as a result.
 
-use super::Reading;
+use super::PagemapReading;
 use pagewalk_capture::Host;
-use pagewalk_live::pagemap::{ENABLE_FRAMES, HUGE_PAGES, MappingPages, Moment, PAGE_BYTES, Sizes, Snapshot};
+use pagewalk_live::pagemap::{
+    ENABLE_FRAMES, HUGE_PAGES, MappingPages, PAGE_BYTES, Sizes, Snapshot, SnapshotTime,
+};
 use pagewalk_report::contiguity::advise;
 use pagewalk_report::contiguity::schema::{
     self, CONTIGUITY_SCHEMA, ContiguityResult, Coverage, Design, MappingContiguity, MissingFigures, PERCENTS,
@@ -10,7 +12,7 @@ use pagewalk_report::contiguity::schema::{
 };
 
 /// The whole result.
-pub fn of(reading: &Reading) -> ContiguityResult {
+pub fn build(reading: &PagemapReading) -> ContiguityResult {
     let Host { cpu, kernel, thp } = Host::detect();
     let snapshot = &reading.snapshot;
     let ranges = snapshot.designs.ranges.as_ref();
@@ -39,11 +41,11 @@ pub fn of(reading: &Reading) -> ContiguityResult {
     result
 }
 
-fn subject(reading: &Reading) -> ProcessReading {
+fn subject(reading: &PagemapReading) -> ProcessReading {
     let (read, at_seconds) = match reading.moment {
         None => (schema::ReadingTime::OnRequest, None),
-        Some(Moment::Exit) => (schema::ReadingTime::AtExit, None),
-        Some(Moment::Running { seconds }) => (schema::ReadingTime::WhileRunning, Some(seconds)),
+        Some(SnapshotTime::Exit) => (schema::ReadingTime::AtExit, None),
+        Some(SnapshotTime::Running { seconds }) => (schema::ReadingTime::WhileRunning, Some(seconds)),
     };
     ProcessReading {
         pid: reading.pid,
@@ -58,7 +60,7 @@ fn subject(reading: &Reading) -> ProcessReading {
 const MEASURED: &str = "measured";
 const BOUND: &str = "bound";
 
-/// Designs as memory lies, from the least to the most that an entry maps, then bounds.
+/// Designs for the memory as it lies, by how much an entry maps, then bounds.
 fn designs(snapshot: &Snapshot) -> Vec<Design> {
     let found = &snapshot.designs;
     let rows = [

@@ -1,33 +1,33 @@
-//! What the engine itself had to say in a run: its deaths, calls that it does not know, and the rest for who asks.
+//! The engine's own messages: its failures, system calls it does not know, and everything else for verbose mode.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// How lines begin that say that the engine failed, or what they hold.
+/// Text at the start of, or inside, lines that report an engine failure.
 const FAILURES: &[&str] =
     &["the 'impossible' happened", "Assertion '", "INTERNAL ERROR", "FATAL:", "out of memory:"];
-/// What comes before the number of a system call that the engine does not know.
+/// Text before the number of an unknown system call.
 const UNKNOWN_CALL: &str = "WARNING: unhandled amd64-linux syscall: ";
-/// What works where the engine does not.
+/// What works without the engine.
 pub const WITHOUT_ENGINE: &str = "`trap`, `advise --pid` and `promote` run it without the engine";
 
-/// The engine's messages of all processes of a run.
+/// The engine's messages about all processes of a run.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct EngineLog {
     text: String,
 }
 
-/// A process that ended because the engine did.
+/// A process killed by an engine failure.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Death {
-    /// Its process id, where the messages tell.
+    /// Its process id, if the messages name it.
     pub pid: Option<u32>,
-    /// The engine's own word for the reason.
+    /// The engine's own reason.
     pub why: String,
 }
 
 impl EngineLog {
-    /// Reads the log; one that is missing is empty.
+    /// Reads the log; a missing log is empty.
     pub fn read(file: &Path) -> EngineLog {
         let bytes = std::fs::read(file).unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes);
@@ -35,17 +35,17 @@ impl EngineLog {
         EngineLog { text: lines.flat_map(|line| [line, "\n"]).collect() }
     }
 
-    /// All of it, a message a line.
+    /// All messages, one per line.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The first message, without whose it is.
+    /// The first message, without its process id.
     pub fn first(&self) -> Option<&str> {
         self.text.lines().map(|line| parts(line).1).find(|message| !message.is_empty())
     }
 
-    /// The processes that died of the engine.
+    /// The processes killed by engine failures.
     pub fn deaths(&self) -> Vec<Death> {
         let lines: Vec<(Option<u32>, &str)> = self.text.lines().map(parts).collect();
         let mut deaths: Vec<Death> = Vec::new();
@@ -53,7 +53,7 @@ impl EngineLog {
             if !FAILURES.iter().any(|failure| message.contains(failure)) {
                 continue;
             }
-            // What is said of the state afterwards names the process.
+            // The state dump after the failure names the process.
             let pid = pid.or_else(|| lines[at..].iter().find_map(|(pid, _)| *pid));
             let why = match lines.get(at + 1) {
                 Some((_, next)) if message.ends_with("happened:") => next,
@@ -66,20 +66,20 @@ impl EngineLog {
         deaths
     }
 
-    /// Numbers of system calls that the engine does not know: it tells the program that the kernel lacks them.
+    /// Numbers of system calls that the engine does not know: the program is told that the kernel lacks them.
     pub fn unknown_calls(&self) -> BTreeSet<u32> {
         let number = |line: &str| parts(line).1.strip_prefix(UNKNOWN_CALL)?.trim().parse().ok();
         self.text.lines().filter_map(number).collect()
     }
 }
 
-/// Whose a message is, and the message.
+/// A line's process id and message.
 fn parts(line: &str) -> (Option<u32>, &str) {
     for mark in ["==", "--"] {
         let Some((number, message)) = line.strip_prefix(mark).and_then(|rest| rest.split_once(mark)) else {
             continue;
         };
-        // `--123:0:aspacem`: the address space manager's.
+        // `--123:0:aspacem`: from the address space manager.
         let number = number.split(':').next().unwrap_or_default();
         if let Ok(pid) = number.parse() {
             return (Some(pid), message.trim());

@@ -1,4 +1,4 @@
-//! A process's threads on several cores.
+//! Runs a process's threads on several cores.
 
 use super::groups::groups;
 use super::rivals::Rivals;
@@ -16,9 +16,9 @@ use pagewalk_trace::{Analysis, Batch, Event, Origin, Source, StreamHeader};
 use pagewalk_translate::{Asid, MachineSpec};
 use pagewalk_units::RefIndex;
 
-/// The same stream on machines of several cores and of one.
+/// One stream on machines with several cores, and with one.
 struct Cores {
-    /// The machines, and after them the first one with its last level private to each core, and shared.
+    /// The machines, then the first one with a private last level per core, and with a shared one.
     several: sim::Experiment,
     one: sim::Experiment,
 }
@@ -49,8 +49,8 @@ pub fn stream<S: Source>(experiment: &Experiment, source: S, cores: usize) -> (P
     (result(experiment, &header, &mut all, &rivals, cores, &ending), ending)
 }
 
-/// The machines on their cores, after them the first with its last level private to each core and shared, and all
-/// rivals; and the first machine on one core.
+/// The machines on their cores, then the first one with private and with shared last level, then all rivals; and the
+/// first machine on one core.
 pub fn arranged(
     experiment: &Experiment,
     rivals: &Rivals,
@@ -63,7 +63,7 @@ pub fn arranged(
     rivals.with_other(experiment, &machines, thp, &one)
 }
 
-/// The machine with the arrays of its last level shared by all cores, or none.
+/// The machine with its last level shared by all cores, or by none.
 fn with_last_level(machine: &MachineSpec, shared: bool) -> MachineSpec {
     let mut machine = machine.clone();
     let last = machine.last_level();
@@ -73,7 +73,7 @@ fn with_last_level(machine: &MachineSpec, shared: bool) -> MachineSpec {
     machine
 }
 
-/// Counters of all cores together, and of each.
+/// Counters over all cores, and for each.
 fn result(
     experiment: &Experiment,
     header: &StreamHeader,

@@ -1,4 +1,4 @@
-//! Machines with `side = "data"`: designs whose every operation is counted, with their energy.
+//! Machines with `side = "data"`: designs that count every operation, with its energy.
 
 use super::rows::{beside, followed};
 use super::spec::Experiment;
@@ -12,8 +12,8 @@ use pagewalk_sweep::{check_energy, metrics};
 use pagewalk_trace::Source;
 use pagewalk_translate::MachineSpec;
 
-/// What a walk costs at the least when it reads one entry, by where that is found, and what a third-level TLB that has
-/// everything would take: cycles measured on a Xeon E3-1230 (Karakostas 2016, section 3.5, equations 3.2 to 3.5).
+/// Least cycles of a walk that reads one entry, by where the entry is found, and of a perfect third-level TLB: measured
+/// on a Xeon E3-1230 (Karakostas 2016, section 3.5, equations 3.2 to 3.5).
 const LIMITS: [(&str, &str, u64); 4] = [
     ("perfect_walk_llc", "each walk one read of the LLC", 43),
     ("perfect_walk_l2", "each walk one read of L2", 20),
@@ -21,12 +21,12 @@ const LIMITS: [(&str, &str, u64); 4] = [
     ("perfect_third_level", "a full third-level TLB", 7),
 ];
 
-/// Whole machines, and data sides.
+/// Separates whole machines from data sides.
 pub fn split(machines: &[MachineSpec]) -> (Vec<MachineSpec>, Vec<MachineSpec>) {
     machines.iter().cloned().partition(|machine| machine.data_side.is_none())
 }
 
-/// Checks that each data side's memory can be made and its energy priced.
+/// Checks that each data side's memory can be built and its energy priced.
 pub fn check(machines: &[MachineSpec]) -> Result<(), Error> {
     let wrong = |why: &dyn std::fmt::Display| Error::new(Fault::BadInput, why);
     for machine in machines.iter().filter(|machine| machine.data_side.is_some()) {
@@ -44,12 +44,12 @@ pub fn designs(sides: &[MachineSpec], thp: ThpMode) -> sim::Experiment {
     sim::Experiment::new(designs, &Arrangement::default()).expect("each was checked")
 }
 
-/// What came of it.
+/// Their results.
 pub fn results(designs: &mut sim::Experiment) -> Vec<MachineResult> {
     designs.finish().iter().map(|counts| MachineResult::new(&counts.name, metrics(counts))).collect()
 }
 
-/// Follows `source` to its end, through the experiment's machines and through what is `beside` them.
+/// Follows `source` to its end, through the experiment's machines and the data sides in `beside`.
 pub fn once<S: Source + Send>(
     experiment: &Experiment,
     source: S,
@@ -87,7 +87,7 @@ fn limits(machine: &MachineResult) -> Vec<WhatIf> {
     std::iter::once(row("baseline", "as it is", "modelled", cycles)).chain(limits).collect()
 }
 
-/// Which of the machines spends least, against the first.
+/// Which machine spends least, compared with the first.
 fn advice(machines: &[MachineResult]) -> String {
     let first = &machines[0];
     let best = |name: &str| {

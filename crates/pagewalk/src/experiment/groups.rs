@@ -1,4 +1,4 @@
-//! What ran, by its parts: processes, with an operating system's kernel and servers beside them, cores and threads.
+//! The parts of a run: processes, an operating system's kernel and servers, cores and threads.
 
 use super::spec::Experiment;
 use crate::findings::threads;
@@ -11,8 +11,7 @@ use pagewalk_sweep::group_metrics;
 use pagewalk_trace::StreamHeader;
 use pagewalk_translate::Asid;
 
-/// The groups of an arrangement of streams with these headers, once it is finished. One process with nothing beside
-/// it is no group: it is the whole.
+/// The groups of a finished arrangement of these streams. A lone process is no group: it is the whole.
 pub fn groups(experiment: &Experiment, headers: &[StreamHeader], system: &mut sim::Experiment) -> Vec<Group> {
     let takes_turns = experiment.sharing.is_some();
     let program = |space: Asid| headers.get(space.index()).map(program);
@@ -42,7 +41,7 @@ fn visitors(experiment: &Experiment, system: &mut sim::Experiment) -> Vec<Group>
     system.visitor_counts().into_iter().map(visitor).collect()
 }
 
-/// What a core's arrays were asked for, and the walks that this took.
+/// A core's lookups and walks.
 fn of_core(counts: &DesignCounts) -> Metrics {
     let all = [
         ("translations_fetch", counts.translations[0]),
@@ -61,7 +60,7 @@ fn group(kind: &str, name: String, metrics: Metrics) -> Group {
     Group { kind: kind.to_owned(), name, metrics }
 }
 
-/// What a stream's program is called among others.
+/// The name of a stream's program in a group.
 fn program(header: &StreamHeader) -> String {
     format!("{} (pid {})", header.program, header.pid)
 }

@@ -1,19 +1,19 @@
-//! One process under several kernels, which build superpages as it runs: those of the experiment, and of machines with
-//! an `[os]`. One that knows the future, OFFLINE, reads the trace again, several times.
+//! Simulates one process under several kernels, which build superpages as it runs: the experiment's, and those of
+//! machines with an `[os]`. OFFLINE knows the future; for that it reads the trace several times.
 
 use super::groups::groups;
 use super::profile;
-use super::rivals::{Rivals, Under};
+use super::rivals::{KernelDesign, Rivals};
 use super::rows::{self, followed, modelled, perfect};
 use super::spec::Experiment;
 use crate::error::{Error, Fault};
 use crate::findings::{Detail, Namer, short};
 use crate::listener::Listener;
 use crate::machines;
-use crate::stream::{Ending, UpToDamage, follow_ahead};
+use crate::stream::{Ending, ReadablePrefix, follow_ahead};
 use crate::traces::open_for;
 use pagewalk_capture::{Window, read_ahead};
-use pagewalk_layout::rebase::{Bound, Rebased};
+use pagewalk_layout::rebase::{PlanBinding, RebasedSource};
 use pagewalk_mm::promotion::OfflineSettings;
 use pagewalk_mm::{OsKernel, OsSpec};
 use pagewalk_report::schema::{Attribution, KernelResult, ProcessResult};
@@ -22,10 +22,10 @@ use pagewalk_trace::{Origin, Source};
 use pagewalk_translate::{Asid, MachineSpec};
 use std::path::{Path, PathBuf};
 
-/// Kernels by their policies, such as `asap:threshold=2`.
+/// Parses kernels from policies, such as `asap:threshold=2`.
 ///
 /// # Errors
-/// If one has no such policy or key.
+/// If there is no such policy or key.
 pub fn policies(texts: &[String]) -> Result<Vec<OsSpec>, Error> {
     let parse = |text: &String| {
         let mut os = OsSpec::from_text(text).map_err(|e| usage(&e))?;
@@ -39,21 +39,21 @@ fn usage(error: &dyn std::fmt::Display) -> Error {
     Error::new(Fault::Usage, error).or("`pagewalk schema policies` lists policies and their keys")
 }
 
-/// Each machine under the kernel of its own file and those of the experiment.
-pub fn under_kernels(experiment: &Experiment) -> Result<Vec<Under>, Error> {
+/// Each machine under the kernel of its own file and under the experiment's kernels.
+pub fn under_kernels(experiment: &Experiment) -> Result<Vec<KernelDesign>, Error> {
     let mut all = Vec::new();
     for (index, machine) in experiment.machines.iter().enumerate() {
         let own = machines::kernel(machine).map_err(|e| usage(&e))?;
-        all.extend(own.map(|(os, kernel)| Under { machine: index, policy: os.name, kernel }));
+        all.extend(own.map(|(os, kernel)| KernelDesign { machine: index, policy: os.name, kernel }));
         for os in &experiment.kernels {
             let kernel = os.build(machine.paging, held_orders(machine)).map_err(|e| usage(&e))?;
-            all.push(Under { machine: index, policy: os.name.clone(), kernel });
+            all.push(KernelDesign { machine: index, policy: os.name.clone(), kernel });
         }
     }
     Ok(all)
 }
 
-/// What to do where a design cannot be simulated.
+/// The error for a design that cannot be simulated.
 pub fn unfit(error: &PassError) -> Error {
     Error::new(Fault::Usage, error).or(match error {
         PassError::DesignCount(_) => "give fewer machines with -m",
@@ -64,7 +64,7 @@ pub fn unfit(error: &PassError) -> Error {
     })
 }
 
-/// Checks that kernels which know the future can work on the machines.
+/// Checks that kernels which know the future suit the machines.
 pub fn check(kernels: &Rivals, machines: &[MachineSpec]) -> Result<(), Error> {
     for under in &kernels.kernels {
         if let OsKernel::Offline(settings) = &under.kernel {
@@ -74,16 +74,15 @@ pub fn check(kernels: &Rivals, machines: &[MachineSpec]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Checks that everything can be read as often as the kernels want it: `traces`, or a program that is to run where
-/// there are none.
+/// Checks that every trace can be read as often as the kernels need. No `traces` means a program that runs.
 pub fn check_replays(kernels: &Rivals, traces: &[PathBuf]) -> Result<(), Error> {
-    let Some(Under { policy, .. }) = kernels.replaying() else { return Ok(()) };
+    let Some(KernelDesign { policy, .. }) = kernels.replaying() else { return Ok(()) };
     if traces.is_empty() {
         let why = format!("policy `{policy}` replays the stream, and a program runs only once");
         let way_out = "record it with `pagewalk record -o T.pwt -- CMD…` and simulate T.pwt";
         return Err(Error::new(Fault::Usage, why).or(way_out));
     }
-    // What is not there is told when it is opened.
+    // A missing file is reported when it is opened.
     let is_no_file = |trace: &&PathBuf| trace.metadata().is_ok_and(|about| !about.is_file());
     match traces.iter().find(is_no_file) {
         None => Ok(()),
@@ -96,18 +95,18 @@ pub fn check_replays(kernels: &Rivals, traces: &[PathBuf]) -> Result<(), Error> 
     }
 }
 
-/// Refuses kernels that replay the stream, where `what` is asked for.
+/// Refuses kernels that replay the stream, which do not go with `what`.
 pub fn check_no_replays(kernels: &Rivals, what: &str) -> Result<(), Error> {
     match kernels.replaying() {
         None => Ok(()),
-        Some(Under { policy, .. }) => {
+        Some(KernelDesign { policy, .. }) => {
             let why = format!("policy `{policy}` replays the stream as it was recorded, without {what}");
             Err(Error::new(Fault::Usage, why).or("leave out one of the two"))
         }
     }
 }
 
-/// Follows `source` to its end, under kernels that decide while it runs.
+/// Follows `source` to its end, under kernels that decide as it runs.
 pub fn once<S: Source + Send>(
     experiment: &Experiment,
     source: S,
@@ -115,33 +114,33 @@ pub fn once<S: Source + Send>(
     detail: Detail,
 ) -> (ProcessResult, Ending) {
     let kernels = Rivals::kernels(experiment).expect("the experiment was checked");
-    Followed::through(experiment, &kernels, source, namer, detail).result(experiment, &kernels)
+    PassResult::through(experiment, &kernels, source, namer, detail).result(experiment, &kernels)
 }
 
-/// A trace that can be read again, with its shared objects elsewhere if they are bound to other places.
+/// A trace to read again, with its shared objects moved if `bound` says so.
 #[derive(Clone, Copy)]
-pub struct Again<'a> {
+pub struct ReplayableTrace<'a> {
     pub trace: &'a Path,
-    pub bound: Option<&'a Bound>,
+    pub bound: Option<&'a PlanBinding>,
     pub listener: &'a dyn Listener,
 }
 
-/// Follows `source`, which reads the trace from its beginning, and reads it `again` for kernels that know the future.
+/// Follows `source`, the trace from its beginning, and reads it `again` for kernels that know the future.
 pub fn trace<S: Source + Send>(
     experiment: &Experiment,
     source: S,
     namer: &Namer,
-    again: Again<'_>,
+    again: ReplayableTrace<'_>,
 ) -> Result<(ProcessResult, Ending), Error> {
     let kernels = Rivals::kernels(experiment)?;
-    let mut followed = Followed::through(experiment, &kernels, source, namer, Detail::Full);
+    let mut followed = PassResult::through(experiment, &kernels, source, namer, Detail::Full);
     let (bases, running) = followed.counts.split_at(experiment.machines.len());
     let (mut counts, mut running) = (bases.to_vec(), running.iter().cloned());
     for under in &kernels.kernels {
         counts.push(match &under.kernel {
             OsKernel::Running(_) => running.next().expect("a design of the pass"),
             OsKernel::Offline(settings) => {
-                let found = Replayed { experiment, again, under }.offline(settings)?;
+                let found = KernelReplay { experiment, again, under }.offline(settings)?;
                 if found.instructions != bases[0].instructions {
                     let why = format!("{}: the file changed while it was read", again.trace.display());
                     return Err(Error::new(Fault::BadInput, why));
@@ -154,16 +153,16 @@ pub fn trace<S: Source + Send>(
     Ok(followed.result(experiment, &kernels))
 }
 
-/// What one pass over a stream found.
-struct Followed {
+/// The result of one pass over a stream.
+struct PassResult {
     /// The process under the host's kernel.
     process: ProcessResult,
     ending: Ending,
-    /// The machines, and after them those under kernels: at first, only under those that decide while the stream runs.
+    /// The machines, then those under kernels; at first only kernels that decide as the stream runs.
     counts: Vec<DesignCounts>,
 }
 
-impl Followed {
+impl PassResult {
     /// Follows `source` to its end; with alternatives, through the profiler too.
     fn through<S: Source + Send>(
         experiment: &Experiment,
@@ -171,7 +170,7 @@ impl Followed {
         source: S,
         namer: &Namer,
         detail: Detail,
-    ) -> Followed {
+    ) -> PassResult {
         let header = source.header().clone();
         let thp = machines::thp(experiment.thp, &header.thp);
         let pass = kernels.arranged(experiment, &experiment.machines, thp, &Arrangement::default());
@@ -181,7 +180,7 @@ impl Followed {
         }
         if experiment.what_if {
             let (process, ending) = profile::once(experiment, source, namer, detail, Some(&mut pass));
-            return Followed { process, ending, counts: pass.finish() };
+            return PassResult { process, ending, counts: pass.finish() };
         }
         let ending = follow_ahead(source, &experiment.window, &mut pass);
         let counts = pass.finish();
@@ -193,7 +192,7 @@ impl Followed {
             what_if: vec![modelled(base, "baseline", "as the host's kernel has it", base), perfect(base)],
             ..followed(&header, &ending)
         };
-        Followed { process, ending, counts }
+        PassResult { process, ending, counts }
     }
 
     /// The process under all kernels.
@@ -209,26 +208,26 @@ impl Followed {
     }
 }
 
-/// A machine under a kernel that reads a trace again.
-struct Replayed<'a> {
+/// A replay of a trace for one machine and kernel.
+struct KernelReplay<'a> {
     experiment: &'a Experiment,
-    again: Again<'a>,
-    under: &'a Under,
+    again: ReplayableTrace<'a>,
+    under: &'a KernelDesign,
 }
 
-impl Replayed<'_> {
-    /// The machine's counts with the superpages that OFFLINE finds, each replay with a progress bar.
+impl KernelReplay<'_> {
+    /// The machine's counts with the superpages that OFFLINE finds; each replay has a progress bar.
     fn offline(&self, settings: &OfflineSettings) -> Result<DesignCounts, Error> {
         let machine = &self.experiment.machines[self.under.machine];
-        let Again { trace, bound, listener } = self.again;
+        let ReplayableTrace { trace, bound, listener } = self.again;
         let mut replay = 0;
         let found = std::thread::scope(|scope| {
             let open = || {
                 replay += 1;
                 let what = format!("{}, {}, replay {replay}", trace.display(), self.under.policy);
-                let reader = UpToDamage(open_for(trace, &what, listener)?);
+                let reader = ReadablePrefix(open_for(trace, &what, listener)?);
                 let source: Box<dyn Source + Send> = match bound {
-                    Some(bound) => Box::new(Rebased::new(reader, bound)),
+                    Some(bound) => Box::new(RebasedSource::new(reader, bound)),
                     None => Box::new(reader),
                 };
                 read_ahead(scope, Window::new(source, self.experiment.window)).map_err(|error| {
@@ -244,8 +243,8 @@ impl Replayed<'_> {
     }
 }
 
-/// Which kernel costs least in all, translation and its work together, where the program ran to its end. The host's
-/// work is not counted, so the host is compared by translation alone.
+/// Which kernel costs least, translation and its own work together, if the program ran to its end. The host's work is
+/// not counted, so the host is compared by translation alone.
 fn advice(kernels: &[KernelResult], machine: &str, program: &str) -> String {
     let value = |row: &KernelResult, name: &str| row.metrics.get(name).map_or(0.0, |value| value.as_f64());
     let cost = |row: &KernelResult| value(row, "tlb_mcpi");

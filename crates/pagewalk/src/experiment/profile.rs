@@ -1,4 +1,4 @@
-//! One process on one core under the host's kernel: who pays, and what would help.
+//! Simulates one process on one core under the host's kernel: who causes walks, and what would help.
 
 use super::data_side;
 use super::spec::Experiment;
@@ -10,7 +10,7 @@ use pagewalk_sim as sim;
 use pagewalk_sim::Profile;
 use pagewalk_trace::{Source, StreamHeader};
 
-/// Follows `source` to its end, through the experiment's machines and through what is `beside` them.
+/// Follows `source` to its end, through the experiment's machines and the data sides in `beside`.
 pub fn once<S: Source + Send>(
     experiment: &Experiment,
     source: S,

@@ -1,5 +1,5 @@
-//! Rivals of the machines under the host's kernel, in any arrangement: the same machines under other kernels, and
-//! alternatives to the first.
+//! Rivals to the machines under the host's kernel, in any arrangement: the same machines under other kernels, and
+//! alternatives to the first machine.
 
 use super::kernels::{under_kernels, unfit};
 use super::rows::modelled;
@@ -16,8 +16,8 @@ use pagewalk_translate::MachineSpec;
 use pagewalk_units::PageSize;
 
 /// A machine under one of the kernels.
-pub struct Under {
-    /// Which machine of the experiment.
+pub struct KernelDesign {
+    /// The machine's index in the experiment.
     pub machine: usize,
     /// The kernel's name.
     pub policy: String,
@@ -25,16 +25,16 @@ pub struct Under {
     pub kernel: OsKernel,
 }
 
-/// Kernels and alternatives, in this order.
+/// Kernels, then alternatives.
 #[derive(Default)]
 pub struct Rivals {
     /// The machines of the experiment under its kernels.
-    pub kernels: Vec<Under>,
+    pub kernels: Vec<KernelDesign>,
     alternatives: Vec<(AlternativeKind, DesignSpec)>,
 }
 
 impl Rivals {
-    /// The kernels and alternatives of an experiment, whose host's kernel is in mode `thp`.
+    /// The kernels and alternatives of an experiment whose host kernel is in mode `thp`.
     ///
     /// # Errors
     /// If a kernel cannot be built.
@@ -44,13 +44,13 @@ impl Rivals {
             false => Vec::new(),
         };
         if experiment.arrangement().global_files {
-            // Where all pages are huge none is a file's alone, so none could be global.
+            // If all pages are huge, no page belongs to a file alone, so none could be global.
             alternatives.retain(|(kind, _)| *kind != AlternativeKind::AllHuge);
         }
         Ok(Rivals { alternatives, ..Rivals::kernels(experiment)? })
     }
 
-    /// The kernels of an experiment alone.
+    /// Only the kernels of an experiment.
     ///
     /// # Errors
     /// If one cannot be built.
@@ -58,7 +58,7 @@ impl Rivals {
         Ok(Rivals { kernels: under_kernels(experiment)?, ..Rivals::default() })
     }
 
-    /// `machines`, each under the host's kernel, and after them their rivals, but for kernels that replay the stream.
+    /// Each of `machines` under the host's kernel, then their rivals, except kernels that replay the stream.
     ///
     /// # Errors
     /// If a design cannot be simulated in the arrangement.
@@ -82,7 +82,7 @@ impl Rivals {
         sim::Experiment::new(designs, arrangement).map_err(|error| unfit(&error))
     }
 
-    /// `machines` with their rivals in the experiment's arrangement; and the first machine in another, without rivals.
+    /// `machines` with their rivals in the experiment's arrangement; and the first machine in `other`, without rivals.
     ///
     /// # Errors
     /// As [`Rivals::arranged`].
@@ -98,12 +98,12 @@ impl Rivals {
     }
 
     /// The first kernel that knows the future, and so replays the stream.
-    pub fn replaying(&self) -> Option<&Under> {
+    pub fn replaying(&self) -> Option<&KernelDesign> {
         self.kernels.iter().find(|under| matches!(under.kernel, OsKernel::Offline(_)))
     }
 
-    /// The rows of kernels and alternatives. `bases` are the counts of the machines under the host's kernel, `counts`
-    /// those of the kernels and after them of the alternatives.
+    /// The rows of kernels and alternatives. `bases` are the machines' counts under the host's kernel; `counts` those
+    /// of the kernels, then of the alternatives.
     pub fn rows(&self, experiment: &Experiment, bases: &[DesignCounts], counts: &[DesignCounts]) -> Rows {
         let (of_kernels, of_alternatives) = counts.split_at(self.kernels.len());
         let mut rows = Rows::default();
@@ -121,7 +121,7 @@ impl Rivals {
                 add_promotions(&mut metrics, counts, machine);
                 rows.kernels
                     .push(KernelResult { memory: memory(counts), ..kernel(machine, &under.policy, metrics) });
-                // Where it was killed, it cannot be compared with the whole run.
+                // A killed program cannot be compared with the whole run.
                 if index == experiment.profiled() && !was_killed(counts) {
                     let price = counts.untouched_bytes;
                     rows.what_if.push(priced(price, modelled(base, "kernel", &under.policy, counts)));
@@ -132,17 +132,17 @@ impl Rivals {
     }
 }
 
-/// What kernels and alternatives came to.
+/// The results of kernels and alternatives.
 #[derive(Default)]
 pub struct Rows {
-    /// Each machine under the host's kernel and under the others; none where there are no others.
+    /// Each machine under the host's kernel and the others; empty if there are no others.
     pub kernels: Vec<KernelResult>,
-    /// The machine that alternatives are of, in all of them.
+    /// The alternatives, all to one machine.
     pub what_if: Vec<WhatIf>,
 }
 
 impl Rows {
-    /// Adds them to the rows of an arrangement, before the first bound.
+    /// Inserts them into an arrangement's rows, before the first bound.
     pub fn add_to(self, what_if: &mut Vec<WhatIf>) -> Vec<KernelResult> {
         let bound = what_if.iter().position(|row| row.class == "bound").unwrap_or(what_if.len());
         what_if.splice(bound..bound, self.what_if);
@@ -162,7 +162,7 @@ fn alternative(
     priced(price, WhatIf { page_size: row.page_size, ..counted })
 }
 
-/// A row with the memory that it backs and nobody touches.
+/// A row with the memory that it backs but the program never touches.
 fn priced(untouched_bytes: u64, row: WhatIf) -> WhatIf {
     WhatIf { memory_price_mib: untouched_bytes as f64 / f64::from(1 << 20), ..row }
 }

@@ -1,4 +1,4 @@
-//! Rows of results that all arrangements have.
+//! Rows that the results of all arrangements have.
 
 use crate::findings::blank;
 use crate::stream::Ending;
@@ -9,12 +9,12 @@ use pagewalk_sweep::{add_structure, metrics, partition};
 use pagewalk_trace::StreamHeader;
 use pagewalk_translate::MachineSpec;
 
-/// A process whose stream was followed, without figures.
+/// A followed process, without figures.
 pub fn followed(header: &StreamHeader, ending: &Ending) -> ProcessResult {
     ProcessResult { ended: ending.describe(), losses: ending.losses.clone(), ..blank(header) }
 }
 
-/// The machines of an arrangement, with what a structure did and further counts.
+/// The machines of an arrangement, with a structure's visits and further counts.
 pub fn machines(
     machines: &[MachineSpec],
     counts: &[DesignCounts],
@@ -32,17 +32,17 @@ pub fn machines(
     machines.iter().zip(counts).map(row).collect()
 }
 
-/// A perfect TLB beside `base`.
+/// A perfect TLB compared with `base`.
 pub fn perfect(base: &DesignCounts) -> WhatIf {
     compared(base, "perfect_tlb", "a perfect TLB", "bound", 0, 0)
 }
 
-/// What `counts` come to beside `base`.
+/// `counts` compared with `base`.
 pub fn modelled(base: &DesignCounts, id: &str, title: &str, counts: &DesignCounts) -> WhatIf {
     compared(base, id, title, "modelled", counts.walks(), counts.cycles.walk)
 }
 
-/// Walks and their cycles beside those of `base`, over the whole run.
+/// Walks and their cycles compared with those of `base`, over the whole run.
 pub fn compared(
     base: &DesignCounts,
     id: &str,
@@ -54,7 +54,7 @@ pub fn compared(
     beside((base.walks(), base.cycles.walk), id, title, class, (walks, walk_cycles))
 }
 
-/// Walks and their cycles beside others, over the whole run.
+/// Walks and their cycles compared with others, over the whole run.
 pub fn beside(
     base: (u64, u64),
     id: &str,

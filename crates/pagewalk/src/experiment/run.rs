@@ -1,9 +1,9 @@
-//! Running an experiment: whether all of it goes together, over a program or over traces, to its result.
+//! Runs an experiment: checks it, simulates a program or traces, and builds the result.
 
-use super::kernels::{Again, unfit};
+use super::kernels::{ReplayableTrace, unfit};
 use super::rivals::Rivals;
 use super::spec::{Experiment, Sharing};
-use super::turns::{self, Interleaved};
+use super::turns::{self, InterleavedStreams};
 use super::{cores, data_side, kernels, profile, structure, traps};
 use crate::engine::log::{Death, WITHOUT_ENGINE};
 use crate::engine::{Live, Stream};
@@ -11,12 +11,12 @@ use crate::error::{Error, Fault};
 use crate::findings::{Detail, Namer, totals};
 use crate::listener::Listener;
 use crate::machines;
-use crate::native::tell;
+use crate::native::describe_end;
 use crate::placement::PlanFile;
-use crate::stream::{Ending, Reached, explain_window};
-use crate::traces::{bad, look, open, open_all};
+use crate::stream::{Ending, WindowProgress, explain_window};
+use crate::traces::{bad, open, open_all, open_header};
 use pagewalk_capture::UNFINISHED;
-use pagewalk_layout::rebase::{Bound, Rebased};
+use pagewalk_layout::rebase::{PlanBinding, RebasedSource};
 use pagewalk_mm::ThpMode;
 use pagewalk_report::schema::{Host, ProcessResult, REST_LOST, RESULT_SCHEMA, RunResult, Tool};
 use pagewalk_sim::Profile;
@@ -27,23 +27,23 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::sync::{Mutex, PoisonError};
 
-/// Processes beyond so many are kept in brief.
+/// Processes from this number on are kept in brief.
 const FULL_DETAIL: u32 = 16;
 
-/// What came of an experiment over traces.
+/// The outcome of an experiment over traces.
 #[derive(Debug)]
-pub struct Outcome {
-    /// The result, of what could be read.
+pub struct ExperimentOutcome {
+    /// The result of everything that could be read.
     pub result: RunResult,
-    /// Whether a trace could not be read to its end; the listener was told why.
+    /// Whether reading a trace stopped early; the listener was told why.
     pub cut: bool,
 }
 
 impl Experiment {
-    /// Checks that all this goes together, of these traces, or of a program that is to run where there are none.
+    /// Checks that the settings go together, for these traces, or for a program if there are none.
     ///
     /// # Errors
-    /// If it does not: the message says why, and what does.
+    /// Which settings conflict, and what to do.
     pub fn check(&self, traces: &[PathBuf]) -> Result<(), Error> {
         if self.machines.is_empty() {
             return Err(Error::new(Fault::Usage, "no machine to simulate"));
@@ -72,7 +72,7 @@ impl Experiment {
 
     /// Checks that the machines can be simulated together.
     fn check_designs(&self, kernels: &Rivals) -> Result<(), Error> {
-        // What a trace was recorded under is not known yet: where this mode works, all do.
+        // The trace's own mode is not known yet; designs that work with `always` work with every mode.
         let thp = self.thp.unwrap_or(ThpMode::Always);
         if self.is_alone() {
             kernels::check(kernels, &self.machines)?;
@@ -98,18 +98,22 @@ impl Experiment {
     /// Runs the program; the result has every process image in order of start.
     ///
     /// # Errors
-    /// If the program could not be run.
+    /// If the program cannot run.
     pub fn program(&self, live: &Live, listener: &dyn Listener) -> Result<(RunResult, ExitStatus), Error> {
         let namer = Namer::default();
         let done = Mutex::new(Vec::new());
         let status = live.run(listener, |source: Stream| {
             let number = source.inner.number();
             let detail = if number < FULL_DETAIL { Detail::Full } else { Detail::Brief };
-            let (process, ending) = self.one(source, &namer, detail);
+            let (process, ending) = self.simulate(source, &namer, detail);
             done.lock().unwrap_or_else(PoisonError::into_inner).push((number, process, ending.reached));
         })?;
         let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-        explain_window(&self.window, Reached::by_any(done.iter().map(|(_, _, reached)| *reached)), listener);
+        explain_window(
+            &self.window,
+            WindowProgress::by_any(done.iter().map(|(_, _, reached)| *reached)),
+            listener,
+        );
         done.sort_by_key(|(number, ..)| *number);
         let mut processes: Vec<ProcessResult> = done.into_iter().map(|(_, process, _)| process).collect();
         name_roots_end(&mut processes, status);
@@ -122,8 +126,8 @@ impl Experiment {
     /// Simulates recorded streams.
     ///
     /// # Errors
-    /// If one cannot be opened, or does not tell what a machine looks at; see [`Experiment::check`].
-    pub fn traces(&self, traces: &[PathBuf], listener: &dyn Listener) -> Result<Outcome, Error> {
+    /// If a trace cannot be opened, or lacks what a machine needs; see [`Experiment::check`].
+    pub fn traces(&self, traces: &[PathBuf], listener: &dyn Listener) -> Result<ExperimentOutcome, Error> {
         if traces.is_empty() {
             return Err(Error::new(Fault::Usage, "no trace to read"));
         }
@@ -139,8 +143,8 @@ impl Experiment {
         traces: &[PathBuf],
         plan: Option<&PlanFile>,
         listener: &dyn Listener,
-    ) -> Result<Outcome, Error> {
-        let bounds = self.look_at(traces, plan, listener)?;
+    ) -> Result<ExperimentOutcome, Error> {
+        let bounds = self.check_traces(traces, plan, listener)?;
         let mut namer = Namer::default();
         let mut processes = Vec::new();
         let mut about = None;
@@ -152,56 +156,61 @@ impl Experiment {
             self.check_grain(trace, reader.header())?;
             about.get_or_insert_with(|| recorded_by(reader.header()));
             let bound = bounds.get(index);
-            let again = Again { trace, bound, listener };
+            let again = ReplayableTrace { trace, bound, listener };
             let (process, ending) = match bound {
-                Some(bound) => self.trace(Rebased::new(reader, bound), &namer, again)?,
+                Some(bound) => self.trace(RebasedSource::new(reader, bound), &namer, again)?,
                 None => self.trace(reader, &namer, again)?,
             };
             reached.push(ending.reached);
             if ending.cut {
-                // What could be read is told all the same.
+                // What could be read still counts.
                 ending.tell_losses(trace, listener);
                 cut = true;
             }
             processes.push(process);
         }
-        explain_window(&self.window, Reached::by_any(reached), listener);
+        explain_window(&self.window, WindowProgress::by_any(reached), listener);
         let (engine, host) = about.expect("there is a trace");
-        Ok(Outcome { result: self.result(engine, host, processes), cut })
+        Ok(ExperimentOutcome { result: self.result(engine, host, processes), cut })
     }
 
-    /// One trace, whose beginning `source` has.
+    /// Simulates one trace; `source` reads it from its beginning.
     fn trace<S: Source + Send>(
         &self,
         source: S,
         namer: &Namer,
-        again: Again<'_>,
+        again: ReplayableTrace<'_>,
     ) -> Result<(ProcessResult, Ending), Error> {
         match self.is_alone() && self.by_traps.is_none() && self.has_kernels() {
             true => kernels::trace(self, source, namer, again),
-            false => Ok(self.one(source, namer, Detail::Full)),
+            false => Ok(self.simulate(source, namer, Detail::Full)),
         }
     }
 
-    /// Looks at all traces before the first is simulated, which may take long: whether they are there, tell what the
-    /// machines look at, and have the objects of the plan, whose places are answered.
-    fn look_at(
+    /// Checks all traces before simulating the first, which may take long: that they exist, have what the machines
+    /// need, and contain the plan's objects. Returns where these objects go.
+    fn check_traces(
         &self,
         traces: &[PathBuf],
         plan: Option<&PlanFile>,
         listener: &dyn Listener,
-    ) -> Result<Vec<Bound>, Error> {
+    ) -> Result<Vec<PlanBinding>, Error> {
         for trace in traces {
             // A pipe can be opened and read only once.
             if trace.metadata().map_err(|e| bad(trace, &e))?.is_file() {
-                self.check_grain(trace, look(trace)?.header())?;
+                self.check_grain(trace, open_header(trace)?.header())?;
             }
         }
         traces.iter().filter_map(|trace| Some(plan?.bind(trace, listener))).collect()
     }
 
-    /// One stream, read once.
-    fn one<S: Source + Send>(&self, source: S, namer: &Namer, detail: Detail) -> (ProcessResult, Ending) {
+    /// Simulates one stream, read once.
+    fn simulate<S: Source + Send>(
+        &self,
+        source: S,
+        namer: &Namer,
+        detail: Detail,
+    ) -> (ProcessResult, Ending) {
         match (self.cores, self.by_traps, &self.structure) {
             (Some(cores), ..) => cores::stream(self, source, cores.into()),
             (None, Some(host), _) => traps::stream(self, source, host),
@@ -211,14 +220,14 @@ impl Experiment {
         }
     }
 
-    /// All traces together, with the objects of a plan elsewhere if there is one.
+    /// Simulates all traces together, with a plan's objects moved if there is a plan.
     fn in_turns(
         &self,
         traces: &[PathBuf],
         plan: Option<&PlanFile>,
         sharing: &Sharing,
         listener: &dyn Listener,
-    ) -> Result<Outcome, Error> {
+    ) -> Result<ExperimentOutcome, Error> {
         let readers = open_all(traces, listener)?;
         for (trace, reader) in traces.iter().zip(&readers) {
             self.check_grain(trace, reader.header())?;
@@ -229,11 +238,11 @@ impl Experiment {
             None => machines::thp(None, &turns::common_thp(&readers, listener)),
         };
         let all = match plan {
-            None => Interleaved::follow(self, readers, sharing, thp)?,
+            None => InterleavedStreams::follow(self, readers, sharing, thp)?,
             Some(plan) => {
                 let moved = traces.iter().zip(readers);
                 let moved = moved.map(|(trace, reader)| plan.move_objects(trace, reader, listener));
-                Interleaved::follow(self, moved.collect::<Result<_, _>>()?, sharing, thp)?
+                InterleavedStreams::follow(self, moved.collect::<Result<_, _>>()?, sharing, thp)?
             }
         };
         for (trace, ending) in traces.iter().zip(&all.endings).filter(|(_, ending)| ending.cut) {
@@ -241,11 +250,11 @@ impl Experiment {
         }
         explain_window(
             &self.window,
-            Reached::by_any(all.endings.iter().map(|ending| ending.reached)),
+            WindowProgress::by_any(all.endings.iter().map(|ending| ending.reached)),
             listener,
         );
         let cut = all.endings.iter().any(|ending| ending.cut);
-        Ok(Outcome { result: self.result(engine, host, vec![all.result(self)]), cut })
+        Ok(ExperimentOutcome { result: self.result(engine, host, vec![all.result(self)]), cut })
     }
 
     /// The whole result.
@@ -269,7 +278,7 @@ impl Experiment {
     /// Checks that all misses of a result have a price.
     ///
     /// # Errors
-    /// If some have none: the machine's file is wrong, and the result is without their cycles.
+    /// If not: the machine's file lacks a price, and the result lacks their cycles.
     pub fn check_prices(&self, result: &RunResult) -> Result<(), Error> {
         let of = |machine: &MachineSpec| result.machines.iter().find(|found| found.name == machine.name);
         let why = self.machines.iter().find_map(|machine| unpriced(machine, &of(machine)?.metrics));
@@ -280,20 +289,20 @@ impl Experiment {
         })
     }
 
-    /// Refuses a trace that does not tell what a machine looks at.
+    /// Refuses a trace that lacks what a machine needs.
     fn check_grain(&self, trace: &Path, header: &StreamHeader) -> Result<(), Error> {
         let check = |machine| pagewalk_sim::check_grain(header.grain, machine);
         self.machines.iter().try_for_each(check).map_err(|e| bad(trace, &e))
     }
 }
 
-/// The engine that recorded a stream, and its host.
+/// The engine and host that recorded a stream.
 fn recorded_by(header: &StreamHeader) -> (String, Host) {
     let host = Host { cpu: header.cpu.clone(), kernel: header.kernel.clone(), thp: header.thp.clone() };
     (header.engine.clone(), host)
 }
 
-/// The rest of what died of the engine is lost, which says more than that its stream just ended.
+/// Marks processes that the engine killed: their streams did not simply end, the rest is lost.
 fn name_deaths(processes: &mut [ProcessResult], deaths: &[Death]) {
     for Death { pid, why } in deaths {
         let is_meant = |process: &&mut ProcessResult| pid.is_none_or(|pid| process.pid == pid);
@@ -306,10 +315,10 @@ fn name_deaths(processes: &mut [ProcessResult], deaths: &[Death]) {
     }
 }
 
-/// The first process's end is known for certain: it is our child. Its last image is the one that ended so.
+/// Our child's exit status is certain; it belongs to the last image of the first process.
 fn name_roots_end(processes: &mut [ProcessResult], status: ExitStatus) {
     let Some(pid) = processes.first().map(|process| process.pid) else { return };
     if let Some(last) = processes.iter_mut().rev().find(|process| process.pid == pid) {
-        last.ended = tell(status);
+        last.ended = describe_end(status);
     }
 }

@@ -1,4 +1,4 @@
-//! What an experiment asks for.
+//! The settings of an experiment.
 
 use crate::error::{Error, Fault};
 use pagewalk_capture::WindowSpec;
@@ -10,38 +10,38 @@ use pagewalk_translate::MachineSpec;
 use pagewalk_units::names::{closest, meant};
 use std::path::PathBuf;
 
-/// What to simulate over streams, and how these are arranged.
+/// What to simulate over streams, and how to arrange them.
 #[derive(Clone, Default)]
 pub struct Experiment {
-    /// The machines, each of a name of its own; one at least.
+    /// The machines, with distinct names; at least one.
     pub machines: Vec<MachineSpec>,
-    /// The host's mode of transparent huge pages; none: that of the host that recorded a stream.
+    /// The host's mode of transparent huge pages; none: the recording host's.
     pub thp: Option<ThpMode>,
-    /// Which part of each stream counts.
+    /// The region of interest of each stream.
     pub window: WindowSpec,
-    /// Whether alternatives are simulated too: other page sizes, larger TLBs.
+    /// Whether to simulate alternatives too: other page sizes, larger TLBs.
     pub what_if: bool,
-    /// Kernels to simulate beside the host's.
+    /// Kernels to simulate besides the host's.
     pub kernels: Vec<OsSpec>,
     /// The operating system around the programs.
     pub structure: Option<StructureSpec>,
-    /// Cores that a process's threads run on, in order of their appearance; none: all on one.
+    /// Cores for a process's threads, in order of appearance; none: one core.
     pub cores: Option<u8>,
-    /// How processes take turns; none: each is alone.
+    /// How processes take turns; none: each runs alone.
     pub sharing: Option<Sharing>,
-    /// Simulates the TLB also by the misses alone of a host's TLB of so many slots.
+    /// The slots of a host TLB from whose misses to simulate the TLB as well.
     pub by_traps: Option<u32>,
-    /// The plan of places by which the streams' shared objects lie elsewhere.
+    /// A layout plan by which to move the streams' shared objects.
     pub layout: Option<PathBuf>,
 }
 
 impl Experiment {
-    /// Streams alone through these machines under the host's kernel.
+    /// Streams alone on these machines under the host's kernel.
     pub fn new(machines: Vec<MachineSpec>) -> Experiment {
         Experiment { machines, ..Experiment::default() }
     }
 
-    /// How the streams are arranged.
+    /// The arrangement of the streams.
     pub(super) fn arrangement(&self) -> Arrangement {
         Arrangement {
             turns: self.sharing.is_some(),
@@ -51,19 +51,19 @@ impl Experiment {
         }
     }
 
-    /// Whether each process is alone, on one core.
+    /// Whether each process runs alone, on one core.
     pub(super) fn is_alone(&self) -> bool {
         self.sharing.is_none() && self.cores.is_none() && self.structure.is_none()
     }
 
-    /// The machine that alternatives are of, by its place. A profile has whole machines before data sides.
+    /// The index of the machine that alternatives are of. A profile has whole machines before data sides.
     pub(super) fn profiled(&self) -> usize {
         let is_whole = |machine: &MachineSpec| machine.data_side.is_none();
         let whole = self.machines.iter().position(is_whole).filter(|_| self.what_if && self.is_alone());
         whole.unwrap_or(0)
     }
 
-    /// Whether some machine is to run under another kernel than the host's.
+    /// Whether some machine runs under another kernel than the host's.
     pub(super) fn has_kernels(&self) -> bool {
         !self.kernels.is_empty() || self.machines.iter().any(|machine| machine.os.is_some())
     }
@@ -74,15 +74,15 @@ impl Experiment {
 pub struct Sharing {
     /// Where their turns end.
     pub turns: Turns,
-    /// Whether pages of files are global that are mapped without the right to write.
+    /// Whether read-only pages of files are global.
     pub global_files: bool,
 }
 
 impl Sharing {
-    /// Turns of `quantum` instructions, or up to system calls of these names; `None`: there are none.
+    /// Turns of `quantum` instructions, or up to system calls with these names; `None` without either.
     ///
     /// # Errors
-    /// If there is no such system call, or global files are asked for without turns.
+    /// If there is no such system call, or global files are requested without turns.
     pub fn new(
         quantum: Option<u64>,
         switch_at: &[String],
@@ -98,7 +98,7 @@ impl Sharing {
     }
 }
 
-/// The number of a system call that is given by its name, or by its number.
+/// The number of a system call given by name or number.
 fn call(text: &str) -> Result<u32, Error> {
     call_number(text).or_else(|| text.parse().ok()).ok_or_else(|| {
         let error = Error::new(

@@ -1,4 +1,4 @@
-//! Programs in an operating system whose kernel and servers touch pages of their own.
+//! Runs programs in an operating system whose kernel and servers touch pages of their own.
 
 use super::groups::groups;
 use super::rivals::Rivals;
@@ -16,7 +16,7 @@ use pagewalk_sim::{Arrangement, DesignCounts};
 use pagewalk_trace::{Origin, Source};
 use pagewalk_translate::Asid;
 
-/// The machines in the system with their rivals, and the first one without it.
+/// The machines in the system with their rivals, and the first one without the system.
 pub fn arranged(
     experiment: &Experiment,
     rivals: &Rivals,

@@ -1,4 +1,4 @@
-//! A software-managed TLB, simulated in full and by a host's misses alone.
+//! Simulates a software-managed TLB in full, and from a host's misses alone.
 
 use super::rows::followed;
 use super::spec::Experiment;
@@ -13,7 +13,7 @@ use pagewalk_trace::Source;
 use pagewalk_translate::{MachineSpec, MissClass, NestedMisses, SoftwareCounts};
 use std::sync::Arc;
 
-/// The classes that a TLB has a part in.
+/// The miss classes that a TLB takes part in.
 const CLASSES: [MissClass; 4] = [MissClass::L1u, MissClass::L1k, MissClass::L2, MissClass::L3];
 
 /// Refuses what traps cannot simulate.
@@ -39,13 +39,13 @@ pub fn check(experiment: &Experiment, host: u32) -> Result<(), Error> {
     full(machine).map(drop)
 }
 
-/// Follows `source` to its end on the experiment's machine, with a host of `host` slots.
+/// Follows `source` to its end on the experiment's machine, with a host TLB of `host` slots.
 pub fn stream<S: Source>(experiment: &Experiment, source: S, host: u32) -> (ProcessResult, Ending) {
     let header = source.header().clone();
     let machine = &experiment.machines[0];
     let trapping = |nested| engine(machine, host, nested).expect("the experiment was checked");
     let by_traps = trapping(NestedMisses::WithParent);
-    // Every nested miss for its own.
+    // Counts every nested miss by itself.
     let counted = trapping(NestedMisses::Counted);
     let pass = full(machine).expect("the experiment was checked");
     let mut ways = (pass, (by_traps, counted));
@@ -60,7 +60,7 @@ pub fn stream<S: Source>(experiment: &Experiment, source: S, host: u32) -> (Proc
             MachineResult::new(format!("{name} by traps"), trapped(&by_traps)),
             MachineResult::new(format!("{name} by traps, nested misses counted"), trapped(&counted)),
         ],
-        advice: said(&full, &by_traps, &counted, host),
+        advice: comparison(&full, &by_traps, &counted, host),
         ..followed(&header, &ending)
     };
     (process, ending)
@@ -105,7 +105,12 @@ fn trapped(engine: &TrapSimulation) -> Metrics {
 }
 
 /// Whether the engines agree, and what the rule for nested misses is worth.
-fn said(full: &SoftwareCounts, by_traps: &TrapSimulation, counted: &TrapSimulation, host: u32) -> String {
+fn comparison(
+    full: &SoftwareCounts,
+    by_traps: &TrapSimulation,
+    counted: &TrapSimulation,
+    host: u32,
+) -> String {
     let (traps, counted) = (by_traps.counts(), counted.counts());
     let differs: Vec<&str> =
         CLASSES.into_iter().filter(|&class| traps.of(class) != full.of(class)).map(MissClass::name).collect();

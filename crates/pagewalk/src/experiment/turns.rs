@@ -1,4 +1,4 @@
-//! Several processes in turns, that end after instructions or at system calls.
+//! Runs several processes in turns, which end after instructions or at system calls.
 
 use super::groups::groups;
 use super::rivals::Rivals;
@@ -7,7 +7,7 @@ use super::spec::{Experiment, Sharing};
 use crate::error::{Error, Fault};
 use crate::findings::short;
 use crate::listener::Listener;
-use crate::stream::{Ending, Reached, note};
+use crate::stream::{Ending, WindowProgress, note};
 use pagewalk_capture::Window;
 use pagewalk_mm::ThpMode;
 use pagewalk_report::schema::{Attribution, Heat, ProcessResult, WhatIf};
@@ -16,18 +16,18 @@ use pagewalk_sim::{Arrangement, DesignCounts};
 use pagewalk_trace::{Analysis, Interleave, Item, Origin, Source, StreamHeader};
 use pagewalk_translate::{Asid, MachineSpec};
 
-/// Several streams on the machines of a experiment, which all see the same turns.
-pub struct Interleaved {
-    /// The machines, and after them the first one without identifiers and with one for each process.
+/// Several streams on an experiment's machines, all with the same turns.
+pub struct InterleavedStreams {
+    /// The machines, then the first one without identifiers, and with one for each process.
     shared: sim::Experiment,
-    /// The first machine with global pages of files if the others are without, and the other way round.
+    /// The first machine with the opposite setting for global pages of files.
     otherwise: sim::Experiment,
     /// Whether the machines have global pages of files.
     global_files: bool,
     cores: usize,
     /// The rivals of the machines.
     rivals: Rivals,
-    /// Each process with the first machine for itself.
+    /// Each process alone on the first machine.
     alone: Vec<sim::Experiment>,
     switches: u64,
     headers: Vec<StreamHeader>,
@@ -35,14 +35,14 @@ pub struct Interleaved {
     pub endings: Vec<Ending>,
 }
 
-impl Interleaved {
+impl InterleavedStreams {
     /// Follows `sources` to their ends.
     pub fn follow<S: Source>(
         experiment: &Experiment,
         sources: Vec<S>,
         sharing: &Sharing,
         thp: ThpMode,
-    ) -> Result<Interleaved, Error> {
+    ) -> Result<InterleavedStreams, Error> {
         let most = sim::Experiment::programs_max(experiment.structure.as_ref());
         if sources.len() > most {
             let why = format!("{} traces: at most {most} can take turns", sources.len());
@@ -53,7 +53,7 @@ impl Interleaved {
         let arrangement = Arrangement { global_files: false, ..experiment.arrangement() };
         let only = &experiment.machines[..1];
         let alone = sources.iter().map(|_| Rivals::default().arranged(experiment, only, thp, &arrangement));
-        let mut all = Interleaved {
+        let mut all = InterleavedStreams {
             shared,
             otherwise,
             global_files: sharing.global_files,
@@ -102,7 +102,7 @@ impl Interleaved {
             }
         }
         for (stream, ending) in self.endings.iter_mut().enumerate() {
-            ending.reached = Reached::of(streams.source(stream));
+            ending.reached = WindowProgress::of(streams.source(stream));
         }
     }
 
@@ -145,8 +145,8 @@ impl Interleaved {
     }
 }
 
-/// The machines, the first one without identifiers and with one for each process, and all rivals; and the first machine
-/// with global pages of files if the others are without, and the other way round.
+/// The machines, then the first one without identifiers and with one for each process, then all rivals; and the first
+/// machine with the opposite setting for global pages of files.
 pub fn arranged(
     experiment: &Experiment,
     rivals: &Rivals,
@@ -160,7 +160,7 @@ pub fn arranged(
     rivals.with_other(experiment, &machines, thp, &otherwise)
 }
 
-/// The programs in order of their first appearance: `2 × sqlite3 + gzip`.
+/// The programs in order of first appearance: `2 × sqlite3 + gzip`.
 fn together(programs: &[&str]) -> String {
     let mut counted: Vec<(&str, usize)> = Vec::new();
     for &program in programs {
@@ -191,7 +191,7 @@ fn what_if(counts: &[DesignCounts], alone: &[DesignCounts], machines: usize) -> 
     ]
 }
 
-/// The first machine with global pages if it has none, and without if it has.
+/// The first machine with the opposite setting for global pages.
 fn global_row(base: &DesignCounts, global_files: bool, otherwise: &DesignCounts) -> WhatIf {
     let (id, title) = match global_files {
         true => ("no_global", "no global pages"),
@@ -211,7 +211,7 @@ fn advice(what_if: &[WhatIf], switches: u64, machine: &str) -> String {
     )
 }
 
-/// Says when the recordings disagree about huge pages: one kernel serves all processes.
+/// The common mode of huge pages, since one kernel serves all processes; warns if the recordings differ.
 pub fn common_thp<S: Source>(sources: &[S], listener: &dyn Listener) -> String {
     let mut modes = sources.iter().map(|source| source.header().thp.clone());
     let first = modes.next().unwrap_or_default();

@@ -1,10 +1,10 @@
-//! How a machine is built, as results have it.
+//! A machine's structure, for results.
 
 use pagewalk_report::schema::{MachineDescription, Number, TlbDescription, WalkCacheDescription};
 use pagewalk_translate::{MachineSpec, MissClass, WalkerSpec};
 use pagewalk_units::Kind;
 
-/// What the machine file prices walks by, and the cycles: a key, or classes of misses.
+/// The machine file's prices of walks, in cycles, by key or by miss class.
 pub fn walk_prices(machine: &MachineSpec) -> Vec<(&'static str, u64)> {
     if let Some(cycles) = machine.side_walk_cycles() {
         return vec![("walk", cycles)];
@@ -21,7 +21,7 @@ pub fn walk_prices(machine: &MachineSpec) -> Vec<(&'static str, u64)> {
     vec![(key, machine.cost.walk_reference)]
 }
 
-/// How a machine is built, for the report.
+/// A machine's structure, for the report.
 pub fn description(machine: &MachineSpec) -> MachineDescription {
     let kinds = [(Kind::Fetch, "fetch"), (Kind::Load, "load"), (Kind::Store, "store")];
     let tlb = |tlb: &pagewalk_translate::TlbSpec| TlbDescription {

@@ -1,6 +1,6 @@
-//! What would be placed where, and whether files and host let it.
+//! What would be placed where, and whether files and host allow it.
 
-use super::fitting::Fitting;
+use super::fitting::FittedLayout;
 use super::rebase::read;
 use super::result::plan_file;
 use crate::error::{Error, Fault};
@@ -14,8 +14,8 @@ use pagewalk_report::printable;
 use std::ffi::OsString;
 use std::path::Path;
 
-/// What would be done.
-pub struct Outline {
+/// A preview of a layout.
+pub struct LayoutPreview {
     /// For people.
     pub text: String,
     /// As data.
@@ -23,24 +23,24 @@ pub struct Outline {
     missing: Option<String>,
 }
 
-impl Outline {
-    /// Whether this host lets it.
+impl LayoutPreview {
+    /// Checks that this host allows it.
     ///
     /// # Errors
-    /// If not: what it lacks.
+    /// What the host lacks.
     pub fn check_host(&self) -> Result<(), Error> {
         self.missing.as_ref().map_or(Ok(()), |missing| Err(Error::new(Fault::HostCannot, missing)))
     }
 }
 
-/// Looks at the plan at `path` and at the program of `command`, or the plan's own where there is none; runs nothing.
+/// Checks the plan at `path` with the program of `command`, or with the plan's own program; runs nothing.
 ///
 /// # Errors
 /// If the plan does not fit.
-pub fn outline(path: &Path, command: &[OsString]) -> Result<Outline, Error> {
+pub fn outline(path: &Path, command: &[OsString]) -> Result<LayoutPreview, Error> {
     let planned = || -> Result<OsString, Error> { Ok(read(path)?.0.path.into()) };
     let program = command.first().cloned().map_or_else(planned, Ok)?;
-    let mut fitting = Fitting::new(path, &program, OR_DEFAULT)?;
+    let mut fitting = FittedLayout::new(path, &program, OR_DEFAULT)?;
     let missing = check_host().err().map(|error| format!("{error}; to enable: {}", error.enable()));
     fitting.objects.sort_by_key(|object| object.base);
     let objects = &fitting.objects;
@@ -65,5 +65,5 @@ pub fn outline(path: &Path, command: &[OsString]) -> Result<Outline, Error> {
         "{} of the plan's libraries are here as planned; nothing was run (--dry-run)\n",
         objects.len()
     );
-    Ok(Outline { text, document, missing })
+    Ok(LayoutPreview { text, document, missing })
 }

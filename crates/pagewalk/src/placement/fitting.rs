@@ -1,4 +1,4 @@
-//! A plan beside the program that is to run so, and this host's files.
+//! Checks a layout plan against its program and this host's files.
 
 use super::rebase::read;
 use crate::error::Error;
@@ -10,7 +10,7 @@ use std::fs;
 use std::path::Path;
 
 /// A plan that fits.
-pub struct Fitting {
+pub struct FittedLayout {
     /// The program that it was made for.
     pub program: Program,
     /// Where its libraries are to lie.
@@ -19,10 +19,10 @@ pub struct Fitting {
     pub objects: Vec<Object>,
 }
 
-impl Fitting {
+impl FittedLayout {
     /// Reads the plan at `path` and compares it with `program` and the files that it names. `otherwise` is what the
     /// user can do beside planning again.
-    pub fn new(path: &Path, program: &OsStr, otherwise: &str) -> Result<Fitting, Error> {
+    pub fn new(path: &Path, program: &OsStr, otherwise: &str) -> Result<FittedLayout, Error> {
         let (planned, layout) = read(path)?;
         let program = check_command(program, otherwise)?;
         let is_planned = fs::canonicalize(&planned.path)
@@ -36,6 +36,6 @@ impl Fitting {
             return Err(does_not_fit(&message, otherwise));
         }
         let objects = files::objects(&layout).map_err(|error| does_not_fit(&error, otherwise))?;
-        Ok(Fitting { program: planned, layout, objects })
+        Ok(FittedLayout { program: planned, layout, objects })
     }
 }

@@ -1,7 +1,7 @@
 //! Where the shared objects of a recorded program should lie.
 //!
-//! The trace is read twice at least: to plan and to simulate every machine with objects where they were recorded,
-//! and to simulate them with objects where they are planned.
+//! The trace is read at least twice: to plan, while simulating every machine with objects where they were recorded, and
+//! to simulate the plan.
 
 use super::rebase::slide;
 use crate::error::{Error, Fault};
@@ -10,8 +10,10 @@ use crate::machines;
 use crate::stream::{Ending, explain_window, follow_ahead};
 use crate::traces::{check_file, open};
 use pagewalk_capture::WindowSpec;
-use pagewalk_layout::planner::{Candidate, Chosen, PlannerError, Seen, Views, random, reuses, search};
-use pagewalk_layout::rebase::Rebased;
+use pagewalk_layout::planner::{
+    Candidate, PlannerError, ProposedLayouts, StreamView, Views, random, reuses, search,
+};
+use pagewalk_layout::rebase::RebasedSource;
 use pagewalk_mm::Small;
 use pagewalk_plan::{DEFAULT_ARENA, Layout, Plan, Program};
 use pagewalk_report::layout_plan::schema::{
@@ -26,42 +28,42 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub use pagewalk_layout::planner::callgraph::{Load, Options as CallgraphOptions};
-pub use pagewalk_layout::planner::single_move::Target;
+pub use pagewalk_layout::planner::single_move::TargetSet;
 pub use pagewalk_layout::planner::{Planner, PlannerOptions};
 
 /// What to plan for, and how.
-pub struct Planning {
-    /// The machines, one at least; [`machines()`] has those that plans are made for.
+pub struct LayoutRequest {
+    /// The machines, at least one; see [`machines()`].
     pub machines: Vec<MachineSpec>,
-    /// Who plans.
+    /// The planner.
     pub options: PlannerOptions,
     /// Random layouts to compare with, by an estimate.
     pub random: u64,
-    /// Which part of the trace counts.
+    /// The region of interest.
     pub window: WindowSpec,
 }
 
-/// What was planned.
-pub struct Planned {
+/// A plan, and what it saves.
+pub struct PlannedLayout {
     /// The plan.
     pub plan: Plan,
-    /// What it brings.
+    /// What it saves.
     pub result: LayoutPlanResult,
     /// How the stream ended.
     pub ending: Ending,
 }
 
-impl Planned {
+impl PlannedLayout {
     /// The plan as a file.
     ///
     /// # Errors
-    /// If it would be none.
+    /// If it would be invalid.
     pub fn checked(&self) -> Result<String, Error> {
         self.plan.check().map_err(|error| Error::new(Fault::Failed, error))?;
         Ok(self.plan.to_toml())
     }
 
-    /// Whether some machine has fewer walks with it.
+    /// Whether some machine walks less with it.
     pub fn pays(&self) -> bool {
         self.result.machines.iter().any(|machine| machine.planned < machine.recorded)
     }
@@ -75,12 +77,12 @@ pub fn check_trace(trace: &Path) -> Result<(), Error> {
     check_file(trace, "layout plan")
 }
 
-impl Planning {
+impl LayoutRequest {
     /// Plans for a recorded program.
     ///
     /// # Errors
-    /// If the trace cannot be read, nothing of it can be moved, or it has too much memory.
-    pub fn trace(&self, trace: &Path, listener: &dyn Listener) -> Result<Planned, Error> {
+    /// If the trace cannot be read, has nothing to move, or uses too much memory.
+    pub fn trace(&self, trace: &Path, listener: &dyn Listener) -> Result<PlannedLayout, Error> {
         let (machines, options) = (&self.machines, &self.options);
         let reader = open(trace, listener)?;
         let header = reader.header().clone();
@@ -93,7 +95,7 @@ impl Planning {
         let (views, experiments) = first;
         let recorded = walks(experiments);
         let mut seen = views.finish();
-        let chosen = seen.choose(0..machines.len(), options).map_err(|error| told(trace, &error))?;
+        let chosen = seen.choose(0..machines.len(), options).map_err(|error| planner_error(trace, &error))?;
         let mut layout = Layout {
             planner: options.planner.name().to_owned(),
             machines: machines.iter().map(|machine| machine.name.clone()).collect(),
@@ -114,16 +116,16 @@ impl Planning {
             }
         }
         let (candidate, walks) = tried.expect("there is one candidate at least");
-        let stream = Stream { trace, header: &header, ending: &ending, seen: &seen };
+        let stream = PlanSource { trace, header: &header, ending: &ending, seen: &seen };
         let result = self.result(stream, &chosen, candidate, &layout, &walks);
         let plan = Plan { layout: Some(layout), ..Plan::of(program(&header)) };
-        Ok(Planned { plan, result, ending })
+        Ok(PlannedLayout { plan, result, ending })
     }
 
     /// Walks of every machine with the objects where they are planned. The layout is moved to where it has room.
     fn planned(&self, trace: &Path, layout: &mut Layout, listener: &dyn Listener) -> Result<Vec<u64>, Error> {
         let reader = open(trace, listener)?;
-        let moved = Rebased::new(reader, &slide(layout, trace)?);
+        let moved = RebasedSource::new(reader, &slide(layout, trace)?);
         let alone = |machine: &MachineSpec| experiment(std::slice::from_ref(machine));
         let mut experiments = self.machines.iter().map(alone).collect::<Result<Vec<Experiment>, _>>()?;
         follow_ahead(moved, &self.window, &mut experiments);
@@ -132,8 +134,8 @@ impl Planning {
 
     fn result(
         &self,
-        stream: Stream<'_>,
-        chosen: &Chosen,
+        stream: PlanSource<'_>,
+        chosen: &ProposedLayouts,
         candidate: &Candidate,
         layout: &Layout,
         walks: &[Walks],
@@ -179,8 +181,13 @@ impl Planning {
         }
     }
 
-    /// What random layouts of the objects would miss, by the kept reuses, of what is missed as recorded.
-    fn spread(&self, arrays: &[reuses::ArrayReuses], found: &reuses::Found, period: u64) -> RandomLayouts {
+    /// Expected misses of random layouts, relative to the recorded one, from the kept reuses.
+    fn spread(
+        &self,
+        arrays: &[reuses::ArrayReuses],
+        found: &reuses::StreamReuses,
+        period: u64,
+    ) -> RandomLayouts {
         let (objects, pages) = (found.movables.all().len(), &found.pages);
         let misses = |shifts: &[u64]| {
             arrays.iter().map(|array| search::misses(array, pages, shifts)).sum::<u64>() as f64
@@ -197,7 +204,7 @@ impl Planning {
     }
 }
 
-fn told(trace: &Path, error: &PlannerError) -> Error {
+fn planner_error(trace: &Path, error: &PlannerError) -> Error {
     match error {
         PlannerError::NothingMoves => Error::new(Fault::BadInput, format!("{}: {error}", trace.display()))
             .or("record a program that is linked dynamically"),
@@ -205,16 +212,16 @@ fn told(trace: &Path, error: &PlannerError) -> Error {
     }
 }
 
-/// The program, with the build-id of its file if that is still there.
+/// The program, with its build-id if the file still exists.
 fn program(header: &StreamHeader) -> Program {
     let build_id = pagewalk_symbols::build_id(&header.program);
     Program { path: header.program.clone(), build_id, arguments: Vec::new() }
 }
 
-/// The machines of these names, for which the planner makes plans.
+/// The machines of these names, if the planner can plan for them.
 ///
 /// # Errors
-/// If one is none, plans are made for others, or for one at a time.
+/// If a name is unknown, or the planner does not support the machine, or not several at once.
 pub fn machines(
     names: &[String],
     planner: Planner,
@@ -239,13 +246,13 @@ pub fn machines(
     Ok(machines)
 }
 
-/// What was read.
+/// A trace, after planning's first pass.
 #[derive(Clone, Copy)]
-struct Stream<'a> {
+struct PlanSource<'a> {
     trace: &'a Path,
     header: &'a StreamHeader,
     ending: &'a Ending,
-    seen: &'a Seen,
+    seen: &'a StreamView,
 }
 
 /// Walks of one machine.
@@ -256,7 +263,7 @@ struct Walks {
     planned: u64,
 }
 
-/// Machines with base pages alone.
+/// The machines with base pages only.
 fn experiment(machines: &[MachineSpec]) -> Result<Experiment, Error> {
     let specs = machines.iter().map(|machine| DesignSpec::new(machine, Arc::new(Small))).collect();
     Experiment::new(specs, &Arrangement::default()).map_err(|error| Error::new(Fault::Usage, error))
@@ -268,7 +275,7 @@ fn walks(experiments: Vec<Experiment>) -> Vec<Vec<u64>> {
     experiments.into_iter().map(of).collect()
 }
 
-/// The machine with sets of the last level for 4K pages made one.
+/// The machine with its last level for 4K pages made fully associative.
 fn fully_associative(machine: &MachineSpec) -> MachineSpec {
     let mut machine = machine.clone();
     let names: Vec<String> = reuses::last_level(&machine).iter().map(|tlb| tlb.name.clone()).collect();

@@ -1,9 +1,9 @@
-//! A recorded stream with its shared objects where a plan of places wants them.
+//! Moves the shared objects of a recorded stream to a plan's places.
 
 use crate::error::{Error, Fault};
 use crate::listener::Listener;
 use crate::traces::{bad, check_file};
-use pagewalk_layout::rebase::{self, Bound, RebaseError, Rebased};
+use pagewalk_layout::rebase::{self, PlanBinding, RebaseError, RebasedSource};
 use pagewalk_plan::{Layout, Plan, Program};
 use pagewalk_trace::pwt::{Events, events};
 use pagewalk_trace::{Event, Source};
@@ -12,7 +12,7 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
-/// A plan that was read.
+/// A plan from a file.
 pub struct PlanFile {
     path: PathBuf,
     layout: Layout,
@@ -27,22 +27,21 @@ impl PlanFile {
         Ok(PlanFile { path: path.to_owned(), layout: read(path)?.1 })
     }
 
-    /// `reader`, which reads `trace` from its beginning, with the trace's objects where the plan says.
+    /// Moves the objects of `reader`, which reads `trace` from its beginning, to the plan's places.
     pub fn move_objects<S: Source>(
         &self,
         trace: &Path,
         reader: S,
         listener: &dyn Listener,
-    ) -> Result<Rebased<S>, Error> {
-        Ok(Rebased::new(reader, &self.bind(trace, listener)?))
+    ) -> Result<RebasedSource<S>, Error> {
+        Ok(RebasedSource::new(reader, &self.bind(trace, listener)?))
     }
 
-    /// The plan's places in `trace`: what cannot be as planned is found by looking through its events, before anything
-    /// is simulated.
-    pub fn bind(&self, trace: &Path, listener: &dyn Listener) -> Result<Bound, Error> {
+    /// The plan's places in `trace`. Scans its events, so that conflicts are found before anything is simulated.
+    pub fn bind(&self, trace: &Path, listener: &dyn Listener) -> Result<PlanBinding, Error> {
         check_file(trace, "--layout")?;
         let recorded = recorded(trace)?;
-        let bound = Bound::new(&self.layout, &recorded.header, recorded.in_order());
+        let bound = PlanBinding::new(&self.layout, &recorded.header, recorded.in_order());
         let bound = bound.map_err(|error| does_not_fit(&self.path.display(), trace, &error))?;
         for file in bound.absent() {
             let (plan, trace) = (self.path.display(), trace.display());
@@ -66,7 +65,7 @@ pub(super) fn read(path: &Path) -> Result<(Program, Layout), Error> {
 }
 
 /// The places of a layout that was just made from `trace`, its arena moved to where they find room there.
-pub(super) fn slide(layout: &mut Layout, trace: &Path) -> Result<Bound, Error> {
+pub(super) fn slide(layout: &mut Layout, trace: &Path) -> Result<PlanBinding, Error> {
     let recorded = recorded(trace)?;
     rebase::slide(layout, &recorded.header, recorded.in_order())
         .map_err(|error| does_not_fit(&"the plan", trace, &error))

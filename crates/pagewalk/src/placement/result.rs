@@ -1,6 +1,6 @@
-//! What a run with a plan is told as: a table, notes, JSON.
+//! Reports a run with a layout plan: a table, notes, JSON.
 
-use super::fitting::Fitting;
+use super::fitting::FittedLayout;
 use super::landings::Landings;
 use crate::native::{end, traces_others};
 use pagewalk_live::layout::Run;
@@ -9,26 +9,26 @@ use std::ffi::OsString;
 use std::path::Path;
 
 /// A run and its plan.
-pub struct Outcome {
+pub struct LayoutOutcome {
     /// The plan beside this host.
-    pub fitting: Fitting,
+    pub fitting: FittedLayout,
     /// What was seen of it.
     pub run: Run,
 }
 
-impl Outcome {
+impl LayoutOutcome {
     /// Where the plan's libraries lay.
     pub fn landings(&self) -> Landings<'_> {
         Landings { objects: &self.fitting.objects, images: &self.run.images }
     }
 
-    /// What is no fault, and should be known.
+    /// Harmless facts that the user should know.
     pub fn notes(&self) -> Vec<String> {
         let tracers = self.run.tracers.iter().map(traces_others);
         self.landings().notes().into_iter().chain(tracers).collect()
     }
 
-    /// All as data.
+    /// Everything as data.
     pub fn document(&self, plan: &Path, command: &[OsString]) -> LayoutRunResult {
         let landings = self.landings();
         LayoutRunResult::Run(PlacedRun {
@@ -44,8 +44,8 @@ impl Outcome {
 }
 
 /// The plan's file as data.
-pub(super) fn plan_file(path: &Path, fitting: &Fitting) -> LayoutPlanFile {
-    let Fitting { program, layout, objects } = fitting;
+pub(super) fn plan_file(path: &Path, fitting: &FittedLayout) -> LayoutPlanFile {
+    let FittedLayout { program, layout, objects } = fitting;
     LayoutPlanFile {
         file: path.to_string_lossy().into_owned(),
         planner: layout.planner.clone(),

@@ -1,8 +1,8 @@
 //! Runs of a program with its libraries where a plan wants them.
 
-use super::fitting::Fitting;
+use super::fitting::FittedLayout;
 use super::landings::{LOADER_DONE, table};
-use super::result::Outcome;
+use super::result::LayoutOutcome;
 use crate::error::{Error, Fault};
 use crate::listener::Listener;
 use crate::native::relay_signals;
@@ -15,20 +15,21 @@ use std::path::Path;
 
 pub use pagewalk_live::layout::Options;
 
-/// Runs a program with its libraries where the plan at `path` wants them. Where `options` ask to look at them, the
-/// listener sees where they lie when the loader is done.
+/// Runs a program with its libraries where the plan at `path` wants them. If `options` ask to verify, the listener gets
+/// the landings when the loader is done.
 ///
 /// # Errors
+/// If the plan does not fit, or the program cannot run.
 /// If the plan does not fit, or the program cannot be run.
 pub fn run(
     path: &Path,
     command: &[OsString],
     options: Options,
     listener: &dyn Listener,
-) -> Result<Outcome, Error> {
-    let fitting = Fitting::new(path, &command[0], OR_DEFAULT)?;
+) -> Result<LayoutOutcome, Error> {
+    let fitting = FittedLayout::new(path, &command[0], OR_DEFAULT)?;
     let run = run_placed(command, &fitting.objects, options, listener)?;
-    Ok(Outcome { fitting, run })
+    Ok(LayoutOutcome { fitting, run })
 }
 
 fn run_placed(

@@ -1,20 +1,20 @@
-//! What would be done for a plan, and whether this host lets it.
+//! What a plan would do, and whether this host allows it.
 
-use super::fitting::Fitting;
+use super::fitting::FittedPlan;
 use super::outcome::plan_file;
 use crate::error::{Error, Fault};
 use crate::program::{OR_DEFAULT, check_command};
 use pagewalk_layout::files::Object;
 use pagewalk_live::layout::check_host;
-use pagewalk_live::pages::{self, Circumstances, HUGE_BYTES, Mode};
+use pagewalk_live::pages::{self, HUGE_BYTES, HostConditions, Mode};
 use pagewalk_plan::What;
 use pagewalk_report::documents::plans::{APPLY_SCHEMA, ApplyResult, PlanDryRun, PlannedChange};
 use pagewalk_report::{Class, classes, printable};
 use std::ffi::OsString;
 use std::path::Path;
 
-/// What would be done.
-pub struct Outline {
+/// A preview of a plan.
+pub struct PlanPreview {
     /// For people.
     pub text: String,
     /// As data.
@@ -23,16 +23,16 @@ pub struct Outline {
     missing: Vec<String>,
 }
 
-impl Outline {
-    /// What is different here from where the plan was made, and what this host cannot.
+impl PlanPreview {
+    /// Differences from where the plan was made, and what this host lacks.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// Whether this host lets it.
+    /// Checks that this host allows it.
     ///
     /// # Errors
-    /// If not: what it lacks.
+    /// What the host lacks.
     pub fn check_host(&self) -> Result<(), Error> {
         match self.missing[..] {
             [] => Ok(()),
@@ -41,16 +41,16 @@ impl Outline {
     }
 }
 
-/// Looks at the plan at `path`, and at the program if one is given; runs nothing.
+/// Checks the plan at `path`, and the program if given; runs nothing.
 ///
 /// # Errors
 /// If the plan does not fit.
-pub fn outline(path: &Path, program: Option<&OsString>) -> Result<Outline, Error> {
-    let fitting = Fitting::new(path)?;
+pub fn outline(path: &Path, program: Option<&OsString>) -> Result<PlanPreview, Error> {
+    let fitting = FittedPlan::new(path)?;
     if let Some(program) = program {
         check_command(program, OR_DEFAULT)?;
     }
-    let around = Circumstances::of(std::process::id() as i32);
+    let around = HostConditions::of(std::process::id() as i32);
     let mut missing = Vec::new();
     if let Err(error) = check_host() {
         missing.push(format!("{error}; to enable: {}", error.enable()));
@@ -88,7 +88,7 @@ pub fn outline(path: &Path, program: Option<&OsString>) -> Result<Outline, Error
         notes: fitting.notes.clone(),
     });
     let text: String = steps.iter().map(|(range, step)| format!("{}: {step}\n", printable(range))).collect();
-    Ok(Outline { text, document, notes: fitting.notes, missing })
+    Ok(PlanPreview { text, document, notes: fitting.notes, missing })
 }
 
 /// What would be done to a range.

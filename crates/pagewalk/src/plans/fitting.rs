@@ -1,4 +1,4 @@
-//! A plan beside this host and the program that is to run so.
+//! Checks a plan against this host and its program.
 
 use crate::error::{Error, Fault};
 use crate::program::{OR_DEFAULT, does_not_fit};
@@ -8,9 +8,8 @@ use pagewalk_plan::Plan;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A plan that fits.
-pub struct Fitting {
-    /// The plan.
+/// A plan that fits this host and its program.
+pub struct FittedPlan {
     pub plan: Plan,
     /// Its program, without symbolic links.
     pub program: PathBuf,
@@ -24,14 +23,14 @@ pub struct Fitting {
     pub can_keep_small: bool,
 }
 
-impl Fitting {
+impl FittedPlan {
     /// Reads the plan at `path`, and compares it with its program and this host.
-    pub fn new(path: &Path) -> Result<Fitting, Error> {
-        Fitting::of(Plan::read(path).map_err(|error| Error::new(Fault::BadInput, error))?)
+    pub fn new(path: &Path) -> Result<FittedPlan, Error> {
+        FittedPlan::of(Plan::read(path).map_err(|error| Error::new(Fault::BadInput, error))?)
     }
 
     /// Compares a plan with its program and this host.
-    pub fn of(plan: Plan) -> Result<Fitting, Error> {
+    pub fn of(plan: Plan) -> Result<FittedPlan, Error> {
         let program = program(&plan)?;
         let objects = plan.layout.as_ref().map_or_else(|| Ok(Vec::new()), files::objects);
         let objects = objects.map_err(|error| does_not_fit(&error, OR_DEFAULT))?;
@@ -42,7 +41,7 @@ impl Fitting {
         })?;
         let mut notes = differences(&plan, mode);
         if plan.ranges.is_empty() {
-            return Ok(Fitting { plan, program, objects, mode, notes, can_keep_small: false });
+            return Ok(FittedPlan { plan, program, objects, mode, notes, can_keep_small: false });
         }
         let can_keep_small = mode == Mode::Always && is_since(&kernel(), EXCEPT_ADVISED_SINCE);
         if mode == Mode::Always && !can_keep_small {
@@ -60,7 +59,7 @@ impl Fitting {
                     .to_owned(),
             );
         }
-        Ok(Fitting { plan, program, objects, mode, notes, can_keep_small })
+        Ok(FittedPlan { plan, program, objects, mode, notes, can_keep_small })
     }
 }
 

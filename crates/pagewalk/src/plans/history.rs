@@ -1,4 +1,4 @@
-//! The record of forecasts and what was measured, one line of JSON each.
+//! The record of forecasts and measurements, one line of JSON each.
 
 use crate::error::{Error, Fault};
 use crate::folders;
@@ -9,7 +9,7 @@ use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-/// What figures of a record are.
+/// The classes of a record's figures.
 const FIGURES: [(Class, &[&str]); 2] = [
     (
         Class::Measured,
@@ -41,10 +41,10 @@ fn path() -> Option<PathBuf> {
     folders::state().map(|folder| folder.join("forecasts.jsonl"))
 }
 
-/// Where the record is, which can be written to.
+/// The record's path, checked to be writable.
 ///
 /// # Errors
-/// If it cannot.
+/// If it is not.
 pub fn place() -> Result<PathBuf, Error> {
     let none = || Error::new(Fault::Failed, "no place for the record: HOME is not set").or(NO_RECORD);
     let path = path().ok_or_else(none)?;
@@ -70,7 +70,7 @@ fn append_text(path: &Path, text: &str) -> Result<(), Error> {
     })
 }
 
-/// All of it, and how far forecasts were off: for people, or as data.
+/// The record and the errors of its forecasts, as text or as JSON.
 ///
 /// # Errors
 /// If the record cannot be read.
@@ -82,7 +82,7 @@ pub fn show(json: bool) -> Result<String, Error> {
             read.map_err(|error| Error::new(Fault::Failed, format!("reading the record: {error}")))?
         }
     };
-    // A line that was cut short by a full disk, or is of a later version, is passed over.
+    // Skips lines cut short by a full disk or written by a later version.
     let records: Vec<Value> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     if json {
         let document = serde_json::json!({
@@ -132,7 +132,7 @@ fn table(records: &[Value]) -> String {
     out
 }
 
-/// The middle and the worst of errors, if there are any.
+/// The median and the worst error, if there are any.
 fn summed(what: &str, mut errors: Vec<f64>) -> String {
     errors.sort_by(f64::total_cmp);
     let middle = |at: usize| errors.get(at / 2).copied();

@@ -1,9 +1,9 @@
-//! What came of a plan: tables, faults, JSON.
+//! Reports what a plan did: tables, failures, JSON.
 
-use super::fitting::Fitting;
+use super::fitting::FittedPlan;
 use crate::native::traces_others;
 use crate::placement::landings::Landings;
-use pagewalk_live::pages::{Image, Outcome, Reason, Run};
+use pagewalk_live::pages::{Image, RangeOutcome, Reason, Run};
 use pagewalk_plan::{Caller, Plan, What};
 use pagewalk_report::Class;
 use pagewalk_report::documents::plans::{PlanFile, PlannedImage, PlannedRange};
@@ -16,7 +16,7 @@ pub fn mib(bytes: u64) -> f64 {
 }
 
 /// What is no fault, and should be known.
-pub fn notes(fitting: &Fitting, run: &Run) -> Vec<String> {
+pub fn notes(fitting: &FittedPlan, run: &Run) -> Vec<String> {
     let plan = &fitting.plan;
     let mut notes = landings(fitting, run).notes();
     for image in &run.images {
@@ -37,8 +37,8 @@ pub fn notes(fitting: &Fitting, run: &Run) -> Vec<String> {
     notes
 }
 
-/// The planned and the real caller, if they differ.
-fn other_caller<'a>(what: &'a What, outcome: &'a Outcome) -> Option<(&'a Caller, &'a Caller)> {
+/// The planned and the actual caller, if they differ.
+fn other_caller<'a>(what: &'a What, outcome: &'a RangeOutcome) -> Option<(&'a Caller, &'a Caller)> {
     match (what, &outcome.caller) {
         (What::Anonymous { by: Some(planned), .. }, Some(found)) if planned != found => {
             Some((planned, found))
@@ -48,13 +48,13 @@ fn other_caller<'a>(what: &'a What, outcome: &'a Outcome) -> Option<(&'a Caller,
 }
 
 /// Where the plan's libraries lay.
-pub fn landings<'a>(fitting: &'a Fitting, run: &'a Run) -> Landings<'a> {
+pub fn landings<'a>(fitting: &'a FittedPlan, run: &'a Run) -> Landings<'a> {
     Landings { objects: &fitting.objects, images: &run.placed }
 }
 
 /// Why the plan did not take, if it did not: ranges that are there and are not on huge pages, libraries that lie
 /// elsewhere, or nothing at all of the plan.
-pub fn missed(fitting: &Fitting, run: &Run) -> Option<String> {
+pub fn missed(fitting: &FittedPlan, run: &Run) -> Option<String> {
     let plan = &fitting.plan;
     if run.images.is_empty() {
         let others = run.others.join(", ");
@@ -81,13 +81,13 @@ pub fn missed(fitting: &Fitting, run: &Run) -> Option<String> {
     (!lines.is_empty()).then(|| lines.join("\n  "))
 }
 
-/// Whether a range is on huge pages, by the plan or without it.
-fn is_huge(outcome: &Outcome) -> bool {
+/// Whether a range is on huge pages, through the plan or without it.
+fn is_huge(outcome: &RangeOutcome) -> bool {
     outcome.reason.as_ref().is_none_or(Reason::is_huge)
 }
 
 /// The ranges of each image, and where libraries lay, for people.
-pub fn tables(fitting: &Fitting, run: &Run) -> String {
+pub fn tables(fitting: &FittedPlan, run: &Run) -> String {
     let ranges = run.images.iter().filter(|_| !fitting.plan.ranges.is_empty());
     ranges.map(|image| table(&fitting.plan, image)).chain([landings(fitting, run).tables()]).collect()
 }
@@ -110,7 +110,7 @@ fn table(plan: &Plan, image: &Image) -> String {
     text
 }
 
-/// What figures of images are.
+/// The classes of images' figures.
 pub const FIGURES: (Class, &[&str]) = (
     Class::Measured,
     &[
@@ -142,7 +142,7 @@ pub fn image(plan: &Plan, image: &Image) -> PlannedImage {
     }
 }
 
-fn row(what: &What, outcome: &Outcome) -> PlannedRange {
+fn row(what: &What, outcome: &RangeOutcome) -> PlannedRange {
     let best = outcome.best.unwrap_or_default();
     PlannedRange {
         range: what.to_string(),

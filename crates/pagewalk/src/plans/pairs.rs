@@ -1,16 +1,16 @@
-//! What a plan brings, measured in pairs of runs without and with it.
+//! Measures what a plan saves, in pairs of runs without and with it.
 
-use super::fitting::Fitting;
+use super::fitting::FittedPlan;
 use super::run::RunOptions;
 use super::trial::{Trial, by_turns, relay_signals};
 use super::{history, outcome};
 use crate::error::{Error, Fault};
 use crate::listener::{Bar, Listener};
-use crate::native::{end, tell};
+use crate::native::{describe_end, end};
 use crate::program::{OR_DEFAULT, check_command};
 use pagewalk_forecast::interval::{Interval, mean, of_runs, ratio};
 use pagewalk_live::pages::{Run, kernel};
-use pagewalk_live::timing::Timed;
+use pagewalk_live::timing::TimedRun;
 use pagewalk_live::tracing::End;
 use pagewalk_live::warmth::Warmth;
 use pagewalk_plan::{Forecast, Plan};
@@ -23,65 +23,65 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Pairs before an interval is trusted.
+/// Fewest pairs for a reliable interval.
 const PAIRS_MIN: usize = 3;
 
-/// Which of a run's times.
-type Of = fn(&Timed) -> f64;
+/// Selects one of a run's times.
+type TimeOf = fn(&TimedRun) -> f64;
 
-/// Both, by name.
-const TIMES: [(&str, Of); 2] = [("processor", processor), ("wall", wall)];
+/// Both times, by name.
+const TIMES: [(&str, TimeOf); 2] = [("processor", processor), ("wall", wall)];
 
-/// How many pairs are run, and how.
+/// How many pairs to run, and how.
 #[derive(Clone, Copy)]
 pub struct PairOptions {
-    /// Pairs at most.
+    /// Most pairs.
     pub runs: u32,
-    /// Per cent of the processor time: an interval of what is saved that is narrower ends it.
+    /// Stop when the interval of the saving is narrower than this many per cent of the processor time.
     pub width: f64,
-    /// Seconds after which no more pairs begin.
+    /// Seconds after which no pair begins.
     pub budget: Option<f64>,
-    /// Whether a host that gives huge pages to all memory does so for what is not planned, too.
+    /// Whether to let a host in mode `always` also give huge pages to unplanned memory.
     pub keep_others: bool,
-    /// Whether memory is used and freed before each run.
+    /// Whether to use and free memory before each run.
     pub warm: bool,
 }
 
-/// A program about to be run in pairs.
+/// A program that is ready to run in pairs.
 pub struct Pairs {
-    fitting: Fitting,
+    fitting: FittedPlan,
     command: Vec<OsString>,
     options: PairOptions,
 }
 
-/// All that was measured. What is compared with a forecast is processor time, as that is what is forecast: it does not
-/// tell that the host was busy with something else, or that the program waited.
-struct Measured {
-    without: Vec<Timed>,
-    with: Vec<Timed>,
-    /// The run with the plan of which least took.
+/// All measurements. The forecast is of processor time, so processor time is compared with it: it excludes waiting, and
+/// other load on the host.
+struct PairTimes {
+    without: Vec<TimedRun>,
+    with: Vec<TimedRun>,
+    /// The run with the plan in which fewest ranges took effect.
     run: Run,
-    /// Why its ranges did not take, if they did not.
+    /// Why its ranges did not take effect, if they did not.
     missed: Option<String>,
     /// Why no more pairs were run.
     stopped: &'static str,
-    /// What was used and freed before each, if that was asked for.
+    /// Memory used and freed before each run, if requested.
     warmth: Option<Warmth>,
 }
 
-/// What the plan brings.
-pub struct Verified {
+/// What the plan saves.
+pub struct Verification {
     pairs: Pairs,
-    measured: Measured,
+    measured: PairTimes,
 }
 
-impl Verified {
+impl Verification {
     /// For people.
     pub fn text(&self) -> String {
         text(&self.pairs.fitting, &self.measured)
     }
 
-    /// What is no fault, and should be known.
+    /// Harmless facts that the user should know.
     pub fn notes(&self) -> Vec<String> {
         let fitting = &self.pairs.fitting;
         fitting.notes.iter().cloned().chain(outcome::notes(fitting, &self.measured.run)).collect()
@@ -97,44 +97,44 @@ impl Verified {
         record(&self.pairs.fitting, &self.measured)
     }
 
-    /// Why the plan did not take, if it did not.
+    /// Why the plan did not take effect, if it did not.
     pub fn missed(&self) -> Option<&str> {
         self.measured.missed.as_deref()
     }
 
-    /// Whether it is sure to save time. What may as well lose is no plan to live with.
+    /// Whether it surely saves time. A plan that may also lose is not worth keeping.
     pub fn pays(&self) -> bool {
         gain(&self.measured.without, &self.measured.with, processor).low > 0.0
     }
 }
 
 impl Pairs {
-    /// Checks that the plan at `path` fits, and that the program can run under it. Nothing runs yet.
+    /// Checks that the plan at `path` fits, and that the program can run under it. Runs nothing yet.
     ///
     /// # Errors
-    /// If not.
+    /// If a check fails.
     pub fn prepare(path: &Path, command: &[OsString], options: PairOptions) -> Result<Pairs, Error> {
-        let mut fitting = Fitting::new(path)?;
+        let mut fitting = FittedPlan::new(path)?;
         check_command(&command[0], OR_DEFAULT)?;
         fitting.notes.extend(other_arguments(&fitting.plan, command));
         Ok(Pairs { fitting, command: command.to_vec(), options })
     }
 
-    /// Runs them until it is sure enough; `stop` is set when the user asks for an end.
+    /// Runs pairs until the result is certain enough; the user's request to stop sets `stop`.
     ///
     /// # Errors
-    /// If a run failed, or ended in another way than the first, or the user asked for an end.
-    pub fn run(self, stop: &'static AtomicBool, listener: &dyn Listener) -> Result<Verified, Error> {
+    /// If a run fails or ends in another way than the first, or the user asks to stop.
+    pub fn run(self, stop: &'static AtomicBool, listener: &dyn Listener) -> Result<Verification, Error> {
         let signals = relay_signals(stop, listener)?;
         let measured = self.measure(stop, &*listener.shares("pairs of runs"));
         drop(signals);
-        Ok(Verified { measured: measured?, pairs: self })
+        Ok(Verification { measured: measured?, pairs: self })
     }
 
-    fn measure(&self, stop: &AtomicBool, bar: &dyn Bar) -> Result<Measured, Error> {
+    fn measure(&self, stop: &AtomicBool, bar: &dyn Bar) -> Result<PairTimes, Error> {
         let (fitting, options, begun) = (&self.fitting, &self.options, Instant::now());
         let mut trial = Trial { command: &self.command, input: Path::new("/dev/null"), warmth: None };
-        // One of each to warm up; the first says how much memory the program needs.
+        // One warm-up run of each; the first shows how much memory the program needs.
         let first = trial.plain(&[])?;
         trial.warmth = options.warm.then(|| Warmth::of(first.resident_bytes.unwrap_or(0)));
         let go_on = |how, end, pairs| go_on(stop, first.end, (how, end), pairs);
@@ -147,8 +147,8 @@ impl Pairs {
         let run = with(0)?;
         let missed = outcome::missed(fitting, &run);
         let (without, warmth) = (Vec::new(), trial.warmth);
-        let mut all = Measured { without, with: Vec::new(), run, missed, stopped: "", warmth };
-        let enough = |all: &mut Measured, pairs: u64| {
+        let mut all = PairTimes { without, with: Vec::new(), run, missed, stopped: "", warmth };
+        let enough = |all: &mut PairTimes, pairs: u64| {
             bar.reach(done(options, pairs, begun.elapsed()), &format!("{pairs} of at most {}", options.runs));
             all.enough(options, begun.elapsed().as_secs_f64())
         };
@@ -172,8 +172,8 @@ impl Pairs {
     }
 }
 
-impl Measured {
-    /// Why no more pairs are run, if that is so after so many seconds.
+impl PairTimes {
+    /// Why no more pairs are needed after `seconds`, if so.
     fn enough(&self, options: &PairOptions, seconds: f64) -> Option<&'static str> {
         let pairs = self.with.len();
         if pairs >= options.runs as usize {
@@ -188,7 +188,7 @@ impl Measured {
     }
 }
 
-/// What the forecast is for, if these arguments are others.
+/// The arguments that the forecast is for, if these differ.
 fn other_arguments(plan: &Plan, command: &[OsString]) -> Option<String> {
     let planned = &plan.program.arguments;
     let given: Vec<_> = command[1..].iter().map(|word| word.to_string_lossy()).collect();
@@ -196,68 +196,72 @@ fn other_arguments(plan: &Plan, command: &[OsString]) -> Option<String> {
         .then(|| format!("the forecast was made with the arguments `{}`, not with these", planned.join(" ")))
 }
 
-/// How much of the measuring is done at least, in hundredths: by pairs of runs, or by the time that they may take.
+/// Progress in per cent, at least: by pairs, or by time.
 fn done(options: &PairOptions, pairs: u64, elapsed: Duration) -> u64 {
     let by_pairs = pairs as f64 / f64::from(options.runs);
     let by_time = options.budget.map_or(0.0, |budget| elapsed.as_secs_f64() / budget);
     (by_pairs.max(by_time).min(1.0) * 100.0) as u64
 }
 
-/// Whether the run that has just ended counts: nobody asked for an end, and it ended as the first one without the plan
-/// did. `pairs`: how many there are so far.
+/// Whether the finished run counts: nobody asked to stop, and it ended like the first run without the plan. `pairs`
+/// counts the pairs so far.
 fn go_on(stop: &AtomicBool, native: End, (how, end): (&str, End), pairs: usize) -> Result<(), Error> {
     let message = if stop.load(Ordering::Relaxed) {
         format!("interrupted after {pairs} pairs of runs; nothing was recorded")
     } else if end != native {
-        format!("{how} the plan the program ended by {}, at first without it by {}", tell(end), tell(native))
+        format!(
+            "{how} the plan the program ended by {}, at first without it by {}",
+            describe_end(end),
+            describe_end(native)
+        )
     } else {
         return Ok(());
     };
     Err(Error::new(Fault::Failed, message))
 }
 
-fn is_narrow(a: &[Timed], b: &[Timed], percent: f64) -> bool {
+fn is_narrow(a: &[TimedRun], b: &[TimedRun], percent: f64) -> bool {
     gain(a, b, processor).width() < percent / 100.0 * mean_of(a, processor)
 }
 
-/// What the plan saves, by pairs.
-fn gain(a: &[Timed], b: &[Timed], of: Of) -> Interval {
+/// The plan's saving, by pairs.
+fn gain(a: &[TimedRun], b: &[TimedRun], of: TimeOf) -> Interval {
     let saved: Vec<f64> = a.iter().zip(b).map(|(a, b)| of(a) - of(b)).collect();
     of_runs(&saved)
 }
 
-fn mean_of(times: &[Timed], of: Of) -> f64 {
+fn mean_of(times: &[TimedRun], of: TimeOf) -> f64 {
     mean(&times.iter().map(of).collect::<Vec<f64>>())
 }
 
-fn wall(run: &Timed) -> f64 {
+fn wall(run: &TimedRun) -> f64 {
     run.wall.as_secs_f64()
 }
 
-fn processor(run: &Timed) -> f64 {
+fn processor(run: &TimedRun) -> f64 {
     run.processor().as_secs_f64()
 }
 
-/// The processor time with the plan to that without, by pairs: what the host changes by itself is no part of it.
-fn share(without: &[Timed], with: &[Timed]) -> Interval {
-    let of = |times: &[Timed]| times.iter().map(processor).collect::<Vec<f64>>();
+/// Processor time with the plan over that without, by pairs: slow changes of the host cancel out.
+fn share(without: &[TimedRun], with: &[TimedRun]) -> Interval {
+    let of = |times: &[TimedRun]| times.iter().map(processor).collect::<Vec<f64>>();
     ratio(&of(without), &of(with))
 }
 
-/// The same as it was forecast.
+/// The forecast of the same ratio.
 fn forecast_share(forecast: &Forecast) -> f64 {
     forecast.seconds / forecast.seconds_now
 }
 
-/// What was forecast to be saved, with its interval.
+/// The forecast saving, with its interval.
 fn forecast_gain(forecast: &Forecast) -> Interval {
     let Forecast { seconds_now, seconds, low, high, .. } = *forecast;
     Interval { value: seconds_now - seconds, low: seconds_now - high, high: seconds_now - low }
 }
 
-fn text(fitting: &Fitting, measured: &Measured) -> String {
+fn text(fitting: &FittedPlan, measured: &PairTimes) -> String {
     let mut out = outcome::tables(fitting, &measured.run);
-    let Measured { without, with, stopped, warmth, .. } = measured;
+    let PairTimes { without, with, stopped, warmth, .. } = measured;
     let warmed = warmth.map_or(String::new(), |warmth| {
         format!("; before each, {:.0} MiB were used and freed (--warm)", warmth.mebibytes())
     });
@@ -302,7 +306,7 @@ fn interval(Interval { value, low, high }: Interval) -> plans::Interval {
     plans::Interval::of(value, low, high)
 }
 
-/// The ends of an interval, where they are known.
+/// An interval's ends, where known.
 fn bound(Interval { low, high, .. }: Interval) -> Option<(f64, f64)> {
     (low.is_finite() && high.is_finite()).then_some((low, high))
 }
@@ -313,7 +317,7 @@ fn part(found: Interval) -> Share {
     Share { share, low: ends.map(|ends| ends.0), high: ends.map(|ends| ends.1) }
 }
 
-/// What figures are, beside those of images.
+/// The classes of figures other than images'.
 const MEASURED: (Class, &[&str]) = (
     Class::Measured,
     &[
@@ -328,10 +332,10 @@ const MEASURED: (Class, &[&str]) = (
 const MODELLED: (Class, &[&str]) =
     (Class::Modelled, &["forecast_processor_seconds_saved", "forecast_processor_share"]);
 
-fn document(command: &[OsString], fitting: &Fitting, measured: &Measured) -> VerifyResult {
+fn document(command: &[OsString], fitting: &FittedPlan, measured: &PairTimes) -> VerifyResult {
     let plan = &fitting.plan;
-    let of = |run: &Timed| RunTimes { seconds: wall(run), processor_seconds: processor(run) };
-    let Measured { without, with, run, missed, stopped, warmth } = measured;
+    let of = |run: &TimedRun| RunTimes { seconds: wall(run), processor_seconds: processor(run) };
+    let PairTimes { without, with, run, missed, stopped, warmth } = measured;
     VerifyResult {
         schema: VERIFY_SCHEMA,
         plan: VerifiedPlan { program: plan.program.path.clone(), ranges: plan.ranges.len() },
@@ -357,7 +361,7 @@ fn document(command: &[OsString], fitting: &Fitting, measured: &Measured) -> Ver
     }
 }
 
-fn record(fitting: &Fitting, measured: &Measured) -> Value {
+fn record(fitting: &FittedPlan, measured: &PairTimes) -> Value {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let forecast = fitting.plan.forecast.as_ref();
     json!({

@@ -1,9 +1,11 @@
-//! Planned ranges of a process that runs already: onto huge pages, and back.
+//! Planned ranges of a running process: onto huge pages, and back.
 
-use super::fitting::Fitting;
+use super::fitting::FittedPlan;
 use super::outcome::{mib, plan_file};
 use crate::error::{Error, Fault};
-use pagewalk_live::pages::{Act, AttachError, Attached, Mode, Process, Reason, Seen, attach};
+use pagewalk_live::pages::{
+    AttachError, Mode, Process, RangeAction, RangeChange, RangeSnapshot, Reason, attach,
+};
 use pagewalk_plan::{Plan, Range};
 use pagewalk_report::documents::plans::{
     APPLY_SCHEMA, AppliedProcess, ApplyResult, AttachedRange, UNDO_SCHEMA, UndoResult,
@@ -12,22 +14,23 @@ use pagewalk_report::{Class, classes};
 use std::fmt::Write;
 use std::path::Path;
 
-/// A process whose planned ranges were brought onto huge pages, or would be.
-pub struct Collapsed {
+/// A process whose planned ranges were put on huge pages, or would be.
+pub struct CollapsedProcess {
     pid: i32,
-    fitting: Fitting,
+    fitting: FittedPlan,
     process: Process,
 }
 
-impl Collapsed {
-    /// Brings the ranges of the plan at `path` onto huge pages, or only looks at them.
+impl CollapsedProcess {
+    /// Puts the ranges of the plan at `path` on huge pages, or only examines them.
     ///
     /// # Errors
-    /// If the plan does not fit, or the host does not let it.
-    pub fn of(path: &Path, pid: i32, dry_run: bool) -> Result<Collapsed, Error> {
-        let fitting = Fitting::new(path)?;
-        let process = attach(pid, &fitting.program, &fitting.plan, Act::Collapse, dry_run).map_err(failed)?;
-        Ok(Collapsed { pid, fitting, process })
+    /// If the plan does not fit, or the host does not permit it.
+    pub fn act(path: &Path, pid: i32, dry_run: bool) -> Result<CollapsedProcess, Error> {
+        let fitting = FittedPlan::new(path)?;
+        let process =
+            attach(pid, &fitting.program, &fitting.plan, RangeAction::Collapse, dry_run).map_err(failed)?;
+        Ok(CollapsedProcess { pid, fitting, process })
     }
 
     /// For people.
@@ -35,7 +38,7 @@ impl Collapsed {
         text(&self.fitting.plan, self.pid, &self.process)
     }
 
-    /// What is no fault, and should be known.
+    /// Harmless facts that the user should know.
     pub fn notes(&self) -> Vec<String> {
         let Process { tracer, dry_run, .. } = self.process;
         let pid = self.pid;
@@ -47,7 +50,7 @@ impl Collapsed {
 
     /// As data.
     pub fn document(&self, path: &Path) -> ApplyResult {
-        let Collapsed { pid, fitting, process } = self;
+        let CollapsedProcess { pid, fitting, process } = self;
         ApplyResult::Process(AppliedProcess {
             schema: APPLY_SCHEMA,
             plan: plan_file(path, &fitting.plan),
@@ -63,13 +66,13 @@ impl Collapsed {
         })
     }
 
-    /// The command that follows sensibly.
+    /// The next command to run.
     pub fn next(&self) -> Option<&'static str> {
         let process = &self.process;
         if !process.dry_run {
             return self.is_in_effect().then_some("undo");
         }
-        let open = |found: &Attached| !took(found) && hindrance(process, found).is_none();
+        let open = |found: &RangeChange| !took(found) && hindrance(process, found).is_none();
         (process.forbidden.is_none() && process.ranges.iter().any(open)).then_some("apply")
     }
 
@@ -77,7 +80,7 @@ impl Collapsed {
         self.process.ranges.iter().all(took)
     }
 
-    /// Checks that all took; without doing anything, that the host would let it.
+    /// Checks that all ranges took effect; after a dry run, that the host would permit it.
     ///
     /// # Errors
     /// If not.
@@ -102,9 +105,9 @@ const LIBRARIES_STAY: &str = "the plan's libraries stay where they are: the proc
                               `apply PLAN.toml -- CMD` starts it with them placed";
 
 /// A process whose planned ranges were brought back to small pages, or would be.
-pub struct Split {
+pub struct SplitProcess {
     pid: i32,
-    fitting: Fitting,
+    fitting: FittedPlan,
     process: Process,
 }
 
@@ -113,15 +116,16 @@ const MARKS: &str = "ranges that the program was started with (apply PLAN.toml -
                      cannot take a mark back: new memory in them comes on huge pages, and khugepaged rebuilds them in \
                      time. Starting the program without `apply` undoes all; no setting of the host was ever changed";
 
-impl Split {
-    /// Brings the ranges of the plan at `path` back to small pages, or only looks at them.
+impl SplitProcess {
+    /// Returns the ranges of the plan at `path` to small pages, or only examines them.
     ///
     /// # Errors
-    /// If the plan does not fit, or the host does not let it.
-    pub fn of(path: &Path, pid: i32, dry_run: bool) -> Result<Split, Error> {
-        let fitting = Fitting::new(path)?;
-        let process = attach(pid, &fitting.program, &fitting.plan, Act::Split, dry_run).map_err(failed)?;
-        Ok(Split { pid, fitting, process })
+    /// If the plan does not fit, or the host does not permit it.
+    pub fn act(path: &Path, pid: i32, dry_run: bool) -> Result<SplitProcess, Error> {
+        let fitting = FittedPlan::new(path)?;
+        let process =
+            attach(pid, &fitting.program, &fitting.plan, RangeAction::Split, dry_run).map_err(failed)?;
+        Ok(SplitProcess { pid, fitting, process })
     }
 
     /// For people.
@@ -129,12 +133,12 @@ impl Split {
         text(&self.fitting.plan, self.pid, &self.process)
     }
 
-    /// What is no fault, and should be known.
+    /// A harmless fact that the user should know.
     pub fn note(&self) -> Option<&'static str> {
         (self.marked() > 0).then_some(MARKS)
     }
 
-    fn left(&self) -> u64 {
+    fn remaining_bytes(&self) -> u64 {
         self.process.ranges.iter().map(|found| found.after.huge).sum()
     }
 
@@ -150,7 +154,7 @@ impl Split {
             plan: plan_file(path, plan),
             process: self.pid,
             dry_run: self.process.dry_run,
-            huge_bytes: self.left(),
+            huge_bytes: self.remaining_bytes(),
             marked_bytes: self.marked(),
             classes: classes(&[FIGURES, (Class::Measured, &["marked_bytes"])]),
             ranges: rows(plan, &self.process),
@@ -158,12 +162,12 @@ impl Split {
         }
     }
 
-    /// Checks that none is left; without doing anything, that the host would let it.
+    /// Checks that no range is left on huge pages; after a dry run, that the host would permit it.
     ///
     /// # Errors
     /// If not.
     pub fn check(self) -> Result<(), Error> {
-        let left = self.left();
+        let left = self.remaining_bytes();
         match left {
             _ if self.process.dry_run => permitted(self.process),
             0 => Ok(()),
@@ -178,7 +182,7 @@ impl Split {
     }
 }
 
-fn took(found: &Attached) -> bool {
+fn took(found: &RangeChange) -> bool {
     found.after.is_huge()
 }
 
@@ -186,12 +190,12 @@ fn text(plan: &Plan, pid: i32, process: &Process) -> String {
     format!("process {pid}\n{}", table(plan, process))
 }
 
-/// Whether this host permits what was only looked at.
+/// Whether this host permits what was only examined.
 fn permitted(process: Process) -> Result<(), Error> {
     process.forbidden.map_or(Ok(()), |error| Err(failed(error)))
 }
 
-/// What a failed attempt is told as.
+/// The error for a failed attempt.
 fn failed(error: AttachError) -> Error {
     let fault = match &error {
         AttachError::Forbidden { .. } | AttachError::Kernel(_) => Fault::HostCannot,
@@ -203,7 +207,7 @@ fn failed(error: AttachError) -> Error {
     Error::new(fault, error).or(enable)
 }
 
-/// What may undo it by itself.
+/// What may undo the change by itself.
 fn decay(mode: Mode) -> String {
     let keeps = match mode {
         Mode::Always => "khugepaged rebuilds what is lost, in time",
@@ -222,8 +226,8 @@ fn missing(process: &Process) -> Vec<String> {
     process.forbidden.iter().map(told).collect()
 }
 
-/// Why a range is not on huge pages though that was asked for.
-fn why(process: &Process, found: &Attached) -> String {
+/// Why a range is not on huge pages though it should be.
+fn why(process: &Process, found: &RangeChange) -> String {
     hindrance(process, found).map_or_else(
         || {
             let reason = found.error.as_ref().map_or_else(String::new, |error| format!(": {error}"));
@@ -233,9 +237,9 @@ fn why(process: &Process, found: &Attached) -> String {
     )
 }
 
-/// What keeps a range from huge pages whether it is tried or not.
-fn hindrance(process: &Process, found: &Attached) -> Option<Reason> {
-    let Seen { whole, touched, refused, mapped, .. } = found.after;
+/// What keeps a range from huge pages in any case.
+fn hindrance(process: &Process, found: &RangeChange) -> Option<Reason> {
+    let RangeSnapshot { whole, touched, refused, mapped, .. } = found.after;
     if found.spans.is_empty() {
         Some(unrecognised())
     } else if mapped == 0 || whole == 0 {
@@ -259,25 +263,25 @@ fn unrecognised() -> Reason {
     )
 }
 
-/// What would be done to a range, or why nothing would be.
-fn would(process: &Process, found: &Attached) -> String {
-    let Seen { touched, small, huge, .. } = found.before;
+/// What would be done to a range, or why nothing would.
+fn would(process: &Process, found: &RangeChange) -> String {
+    let RangeSnapshot { touched, small, huge, .. } = found.before;
     match process.act {
         _ if found.spans.is_empty() => unrecognised().to_string(),
-        Act::Split if huge == 0 => "nothing to split: none of it is on huge pages".to_owned(),
-        Act::Split => format!("would be split: {:.1} MiB", mib(huge)),
+        RangeAction::Split if huge == 0 => "nothing to split: none of it is on huge pages".to_owned(),
+        RangeAction::Split => format!("would be split: {:.1} MiB", mib(huge)),
         _ if found.before.is_pool() => Reason::Pool.to_string(),
-        Act::Collapse if touched > 0 && small == 0 => {
+        RangeAction::Collapse if touched > 0 && small == 0 => {
             "nothing to collapse: all of it is on huge pages".to_owned()
         }
-        Act::Collapse => hindrance(process, found).map_or_else(
+        RangeAction::Collapse => hindrance(process, found).map_or_else(
             || format!("would be collapsed: {:.1} MiB", mib(small)),
             |reason| reason.to_string(),
         ),
     }
 }
 
-/// Ranges as they are and what would be done to them, or before and after.
+/// The ranges before and after, or now with what would be done.
 fn table(plan: &Plan, process: &Process) -> String {
     let names: Vec<String> = plan.ranges.iter().map(ToString::to_string).collect();
     let width = names.iter().map(String::len).max().unwrap_or(0).max(5);
@@ -295,7 +299,7 @@ fn table(plan: &Plan, process: &Process) -> String {
     text
 }
 
-/// What figures of ranges are.
+/// The classes of ranges' figures.
 const FIGURES: (Class, &[&str]) = (
     Class::Measured,
     &["mapped_bytes", "whole_block_bytes", "touched_block_bytes", "huge_bytes_before", "huge_bytes"],
@@ -303,14 +307,16 @@ const FIGURES: (Class, &[&str]) = (
 
 /// The same as data.
 fn rows(plan: &Plan, process: &Process) -> Vec<AttachedRange> {
-    let reason = |found: &Attached| match process.act {
-        Act::Split => None,
-        Act::Collapse if found.after.is_pool() => Some(Reason::Pool.to_string()),
-        Act::Collapse if found.after.is_huge() => None,
-        Act::Collapse if process.dry_run => hindrance(process, found).map(|reason| reason.to_string()),
-        Act::Collapse => Some(why(process, found)),
+    let reason = |found: &RangeChange| match process.act {
+        RangeAction::Split => None,
+        RangeAction::Collapse if found.after.is_pool() => Some(Reason::Pool.to_string()),
+        RangeAction::Collapse if found.after.is_huge() => None,
+        RangeAction::Collapse if process.dry_run => {
+            hindrance(process, found).map(|reason| reason.to_string())
+        }
+        RangeAction::Collapse => Some(why(process, found)),
     };
-    let row = |(range, found): (&Range, &Attached)| {
+    let row = |(range, found): (&Range, &RangeChange)| {
         let start = found.spans.first().map(|(start, _)| format!("{start:#x}"));
         AttachedRange {
             range: range.what.to_string(),

@@ -1,6 +1,6 @@
-//! A program with planned ranges on huge pages.
+//! Runs a program with planned ranges on huge pages.
 
-use super::fitting::Fitting;
+use super::fitting::FittedPlan;
 use super::outcome;
 use crate::error::{Error, Fault};
 use crate::listener::Listener;
@@ -16,17 +16,17 @@ use std::path::Path;
 /// How a program runs under a plan.
 #[derive(Clone, Copy, Default)]
 pub struct RunOptions {
-    /// Whether a host that gives huge pages to all memory does so for what is not planned, too.
+    /// Whether to let a host in mode `always` also give huge pages to unplanned memory.
     pub keep_others: bool,
-    /// Whether the program is to run in any case.
+    /// Whether to run the program in any case.
     pub or_default: bool,
-    /// Whether it is let go of when the plan is in place.
+    /// Whether to detach when the plan is in place.
     pub release: bool,
 }
 
 impl RunOptions {
-    /// For the program of a plan, with its own streams or with this file to read.
-    pub(crate) fn of(self, fitting: &Fitting, input: Option<CString>) -> Options {
+    /// For a plan's program, with our standard streams or with this file as input.
+    pub(crate) fn for_plan(self, fitting: &FittedPlan, input: Option<CString>) -> Options {
         Options {
             program: fitting.program.clone(),
             keep_small: fitting.can_keep_small && !self.keep_others,
@@ -39,32 +39,32 @@ impl RunOptions {
 }
 
 /// A program that ran under a plan.
-pub struct Applied {
-    fitting: Fitting,
+pub struct AppliedPlan {
+    fitting: FittedPlan,
     run: Run,
 }
 
-/// Runs a program under the plan at `path`; what is different here from where that was made is told first.
+/// Runs a program under the plan at `path`; first notes differences from where the plan was made.
 ///
 /// # Errors
-/// If the plan does not fit, or the program cannot be run.
+/// If the plan does not fit, or the program cannot run.
 pub fn run(
     path: &Path,
     command: &[OsString],
     options: RunOptions,
     listener: &dyn Listener,
-) -> Result<Applied, Error> {
+) -> Result<AppliedPlan, Error> {
     static RELAY: Relay = Relay::new();
-    let fitting = Fitting::new(path)?;
+    let fitting = FittedPlan::new(path)?;
     check_command(&command[0], OR_DEFAULT)?;
     fitting.notes.iter().for_each(|note| listener.note(note));
     let signals = relay_signals(&RELAY, listener)?;
-    let run = pages::run(command, &fitting.plan, &options.of(&fitting, None), &RELAY);
+    let run = pages::run(command, &fitting.plan, &options.for_plan(&fitting, None), &RELAY);
     drop(signals);
-    Ok(Applied { run: run.map_err(failed)?, fitting })
+    Ok(AppliedPlan { run: run.map_err(failed)?, fitting })
 }
 
-/// What a failed run is told as.
+/// The error for a failed run.
 pub(crate) fn failed(error: PagesError) -> Error {
     match error {
         PagesError::Launch(error @ LaunchError::Trace(_)) => cannot_trace(error),
@@ -75,18 +75,18 @@ pub(crate) fn failed(error: PagesError) -> Error {
     }
 }
 
-impl Applied {
+impl AppliedPlan {
     /// For people: the ranges and libraries of each image.
     pub fn tables(&self) -> String {
         outcome::tables(&self.fitting, &self.run)
     }
 
-    /// What is no fault, and should be known.
+    /// Harmless facts that the user should know.
     pub fn notes(&self) -> Vec<String> {
         outcome::notes(&self.fitting, &self.run)
     }
 
-    /// Why the plan did not take, if it did not.
+    /// Why the plan did not take effect, if it did not.
     pub fn missed(&self) -> Option<String> {
         outcome::missed(&self.fitting, &self.run)
     }
@@ -98,7 +98,7 @@ impl Applied {
 
     /// As data.
     pub fn document(&self, path: &Path, command: &[OsString]) -> ApplyResult {
-        let Applied { fitting, run } = self;
+        let AppliedPlan { fitting, run } = self;
         let plan = &fitting.plan;
         ApplyResult::Run(AppliedRun {
             schema: APPLY_SCHEMA,

@@ -1,12 +1,12 @@
-//! A program run again and again at its own speed, as it is and under a plan: what `advise` and `verify` measure.
+//! Repeats a program at its own speed, as it is and under a plan, for `advise` and `verify`.
 
-use super::fitting::Fitting;
+use super::fitting::FittedPlan;
 use super::run::{RunOptions, failed};
 use crate::error::{Error, Fault};
-use crate::listener::{HandOn, Listener, Watch};
+use crate::listener::{Listener, RelayGuard, SignalRelay};
 use crate::native::asks_to_end;
 use pagewalk_live::pages::{self, Run};
-use pagewalk_live::timing::{self, Timed, nowhere};
+use pagewalk_live::timing::{self, TimedRun, nowhere};
 use pagewalk_live::tracing::Relay;
 use pagewalk_live::warmth::Warmth;
 use std::ffi::{CString, OsString};
@@ -18,17 +18,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 static RELAY: Relay = Relay::new();
 
-/// A program and what it reads; what it writes goes nowhere.
+/// A program and its input; its output is dropped.
 pub struct Trial<'a> {
     pub command: &'a [OsString],
     pub input: &'a Path,
-    /// What is used and freed before each run, if that is asked for.
+    /// Memory to use and free before each run, if requested.
     pub warmth: Option<Warmth>,
 }
 
 impl Trial<'_> {
-    /// One run as it is, with these variables besides.
-    pub fn plain(&self, variables: &[(&str, &str)]) -> Result<Timed, Error> {
+    /// One run as it is, with these extra variables.
+    pub fn plain(&self, variables: &[(&str, &str)]) -> Result<TimedRun, Error> {
         self.warm()?;
         let (program, words) = (&self.command[0], &self.command[1..]);
         let cannot = |error| Error::new(Fault::Failed, format!("cannot run {program:?}: {error}"));
@@ -39,11 +39,12 @@ impl Trial<'_> {
     }
 
     /// One run under a plan.
-    pub fn planned(&self, fitting: &Fitting, options: RunOptions) -> Result<Run, Error> {
+    pub fn planned(&self, fitting: &FittedPlan, options: RunOptions) -> Result<Run, Error> {
         self.warm()?;
         let input = CString::new(self.input.as_os_str().as_bytes())
             .map_err(|_| Error::new(Fault::BadInput, format!("{:?} has a zero byte in it", self.input)))?;
-        pages::run(self.command, &fitting.plan, &options.of(fitting, Some(input)), &RELAY).map_err(failed)
+        pages::run(self.command, &fitting.plan, &options.for_plan(fitting, Some(input)), &RELAY)
+            .map_err(failed)
     }
 
     fn warm(&self) -> Result<(), Error> {
@@ -52,19 +53,19 @@ impl Trial<'_> {
     }
 }
 
-/// What a program reads.
+/// Opens a program's input.
 pub fn open_input(path: &Path) -> Result<File, Error> {
     let cannot = |error| Error::new(Fault::BadInput, format!("--input {}: {error}", path.display()));
     File::open(path).map_err(cannot)
 }
 
-/// Hands signals on to the program that runs. Those that ask for an end have `stop` set: whatever the program makes of
-/// them, it is not run again.
-pub fn relay_signals(stop: &'static AtomicBool, listener: &dyn Listener) -> Result<Watch, Error> {
+/// Passes signals on to the running program. Signals that ask to end also set `stop`: however the program reacts, it
+/// does not run again.
+pub fn relay_signals(stop: &'static AtomicBool, listener: &dyn Listener) -> Result<RelayGuard, Error> {
     let hand_on = move |signal| {
         let ends = asks_to_end(signal);
         stop.fetch_or(ends, Ordering::Relaxed);
-        // Between runs, others are nobody's.
+        // Between runs, other signals are dropped.
         if ends || RELAY.runs() {
             RELAY.send(signal);
         }
@@ -74,11 +75,11 @@ pub fn relay_signals(stop: &'static AtomicBool, listener: &dyn Listener) -> Resu
         RELAY.keep(signal);
     };
     RELAY.clear();
-    listener.relay(HandOn { signal: Box::new(hand_on), of_terminal: Box::new(of_terminal) })
+    listener.relay(SignalRelay { signal: Box::new(hand_on), of_terminal: Box::new(of_terminal) })
 }
 
-/// Runs each of `kinds` once a round, every other round in reverse order, until `enough` gives a reason to stop.
-/// Changes of the host, and what a run leaves behind, so meet all kinds alike.
+/// Runs each of `kinds` once a round, every other round in reverse order, until `enough` returns a reason to stop. So
+/// drifts of the host and after-effects of runs affect all kinds alike.
 pub fn by_turns<S, R>(
     state: &mut S,
     kinds: usize,

@@ -1,81 +1,78 @@
-//! The figures of a probe as prices: each as it was measured, or what it usually is.
+//! Prices from a probe: each figure as measured, or its usual value.
 
 use pagewalk_live::probe::usual_figures::{LAST_LEVEL_ENTRIES, usually};
 use pagewalk_report::Class;
 use pagewalk_report::huge_pages::schema::AssumedFigure;
 use pagewalk_report::probe::ProbeResult;
 
-/// A figure, in nanoseconds. Measured figures have no bounds but themselves: what the repeats of a probe differ by says
-/// little of how another program meets the host.
+/// A figure in nanoseconds. For a measured figure, low and high equal the value: the spread between a probe's repeats
+/// says little about another program.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Price {
-    /// What to calculate with.
+    /// The best estimate.
     pub value: f64,
-    /// The least that it may be.
     pub low: f64,
-    /// The most.
     pub high: f64,
 }
 
-/// A figure that could not be measured, and what is taken for it.
+/// A figure that could not be measured, and the value assumed for it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Assumed {
+pub struct AssumedPrice {
     /// The probe's name for it.
     pub figure: String,
     /// Its unit: `ns` or `entries`.
     pub unit: &'static str,
-    /// What is taken, and its bounds.
+    /// The assumed value, with bounds.
     pub price: Price,
     /// Why it was not measured.
     pub why: String,
 }
 
-/// What a walk takes at a footprint of the probe.
+/// Time of a walk at one of the probe's footprints.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Walk {
-    /// Pages' bytes.
+pub struct WalkTimes {
+    /// Footprint in bytes.
     pub bytes: u64,
-    /// Nanoseconds if each waits for the one before.
+    /// Nanoseconds per walk if each waits for the one before.
     pub alone: Price,
-    /// Nanoseconds of each of as many as were measured at once.
+    /// Nanoseconds per walk with as many at once as were measured.
     pub together: Price,
 }
 
-/// A probe that is asked for prices, and keeps what it did not have.
-pub struct Probed<'a> {
+/// Reads prices from a probe, and collects what it had to assume.
+pub struct ProbePrices<'a> {
     result: &'a ProbeResult,
-    /// What was taken for figures that are missing.
-    pub assumed: Vec<Assumed>,
+    /// Assumed values so far.
+    pub assumed: Vec<AssumedPrice>,
 }
 
-/// Footprints that probes have figures of.
+/// Footprints that probes measure.
 const FOOTPRINTS: [(&str, u64); 3] = [("32m", 32 << 20), ("256m", 256 << 20), ("1g", 1 << 30)];
-/// Chains at once, those that tell most first.
+/// Numbers of concurrent chains, the most telling first.
 const TOGETHER: [u32; 3] = [8, 4, 2];
 
 fn name_of(footprint: &str, chains: u32) -> String {
     format!("walk_extra.{footprint}.chains_{chains}")
 }
 
-impl<'a> Probed<'a> {
-    /// Nothing was asked yet.
-    pub fn new(result: &'a ProbeResult) -> Probed<'a> {
-        Probed { result, assumed: Vec::new() }
+impl<'a> ProbePrices<'a> {
+    pub fn new(result: &'a ProbeResult) -> ProbePrices<'a> {
+        ProbePrices { result, assumed: Vec::new() }
     }
 
-    /// The value of a figure; none if it is not there, was refused, or is nothing.
+    /// A figure's value; none if it is missing, refused, or not above 0.
     pub fn value(&self, name: &str) -> Option<f64> {
         self.result.figure(name).and_then(|figure| figure.value).filter(|&value| value > 0.0)
     }
 
-    /// A figure as it was measured, or as it usually is.
+    /// A figure as measured, or its usual value.
     pub fn price(&mut self, name: &str) -> Price {
         if let Some(value) = self.value(name) {
             return Price { value, low: value, high: value };
         }
         let price = self.assumed(name);
         let why = self.result.figure(name).and_then(|figure| figure.refused.clone());
-        self.assumed.push(Assumed {
+        self.assumed.push(AssumedPrice {
             figure: name.to_owned(),
             unit: "ns",
             price,
@@ -84,7 +81,7 @@ impl<'a> Probed<'a> {
         price
     }
 
-    /// What is usual, within what repeats showed if those agree with it; if not, they are right.
+    /// The usual value, narrowed by the repeats' range if they agree with it; otherwise the repeats win.
     fn assumed(&self, name: &str) -> Price {
         let usual = usually(name).expect("all that is asked for has a usual value");
         let (mut low, mut high) = (usual.low, usual.high);
@@ -97,15 +94,14 @@ impl<'a> Probed<'a> {
         Price { value: usual.value.clamp(low, high), low, high }
     }
 
-    /// What walks take at each footprint of which anything was measured, smallest first; if nothing was, all as they
-    /// usually are.
-    pub fn walks(&mut self) -> Vec<Walk> {
+    /// Walk times at each footprint with any measurement, smallest first; with none, usual values for all.
+    pub fn walks(&mut self) -> Vec<WalkTimes> {
         let asked = self.footprints();
         asked.into_iter().map(|footprint| self.walk(footprint)).collect()
     }
 
-    /// What walks take at the footprint that is nearest to so many bytes, of those of which most was measured.
-    pub fn nearest_walk(&mut self, bytes: u64) -> Walk {
+    /// Walk times at the footprint nearest to `bytes`, among those measured best.
+    pub fn nearest_walk(&mut self, bytes: u64) -> WalkTimes {
         let distance = |of: u64| (bytes.max(1) as f64 / of as f64).log2().abs();
         let is_partly = |footprint| self.alone(footprint).is_none() || self.together(footprint).is_none();
         let order = |&(footprint, of): &(&'static str, u64)| (is_partly(footprint), distance(of));
@@ -125,33 +121,33 @@ impl<'a> Probed<'a> {
         TOGETHER.into_iter().find_map(|chains| self.value(&name_of(footprint, chains)))
     }
 
-    /// Those of which anything was measured; all if nothing was.
+    /// Footprints with any measurement; all if there is none.
     fn footprints(&self) -> Vec<(&'static str, u64)> {
         let is_known = |footprint| self.alone(footprint).or(self.together(footprint)).is_some();
         let known: Vec<_> = FOOTPRINTS.into_iter().filter(|&(footprint, _)| is_known(footprint)).collect();
         if known.is_empty() { FOOTPRINTS.to_vec() } else { known }
     }
 
-    fn walk(&mut self, (footprint, bytes): (&str, u64)) -> Walk {
+    fn walk(&mut self, (footprint, bytes): (&str, u64)) -> WalkTimes {
         let alone = self.price(&name_of(footprint, 1));
         let together = match self.together(footprint) {
             Some(value) => Price { value, low: value, high: value },
             None => self.price(&name_of(footprint, TOGETHER[0])),
         };
-        // What one walk of many takes is no more than what it takes alone.
+        // A walk among many takes no longer than one alone.
         let most = |price: f64| price.min(alone.value);
         let together =
             Price { value: most(together.value), low: most(together.low), high: most(together.high) };
-        Walk { bytes, alone: Price { low: alone.low.max(together.value), ..alone }, together }
+        WalkTimes { bytes, alone: Price { low: alone.low.max(together.value), ..alone }, together }
     }
 
-    /// Entries for base pages of the last level of TLBs.
+    /// Entries for base pages in the last TLB level.
     pub fn entries(&mut self) -> u32 {
         let base = self.result.tlbs.iter().filter(|tlb| tlb.page == "4K");
         let entries = base.map(|tlb| tlb.entries.unwrap_or(tlb.assumed.entries)).max();
         entries.unwrap_or_else(|| {
             let value = LAST_LEVEL_ENTRIES as f64;
-            self.assumed.push(Assumed {
+            self.assumed.push(AssumedPrice {
                 figure: "tlb.4k.entries".to_owned(),
                 unit: "entries",
                 price: Price { value, low: value / 2.0, high: value * 2.0 },
@@ -162,14 +158,14 @@ impl<'a> Probed<'a> {
     }
 }
 
-/// What to do about figures that were not measured.
+/// Advice about figures that were not measured.
 const REMEDY: &str = "for surer figures take a probe with nothing else running: pagewalk probe -o probe.json, then \
      --probe probe.json";
 
-/// For people: what was taken for figures that were not measured; none if all were.
-pub fn assumed_lines(assumed: &[Assumed]) -> Vec<String> {
-    let line = |assumed: &Assumed| {
-        let Assumed { figure, unit, price: Price { value, low, high }, why } = assumed;
+/// As text: assumed values; empty if all were measured.
+pub fn assumed_lines(assumed: &[AssumedPrice]) -> Vec<String> {
+    let line = |assumed: &AssumedPrice| {
+        let AssumedPrice { figure, unit, price: Price { value, low, high }, why } = assumed;
         format!("{figure} is assumed, not measured: {value:.0} {unit} ({low:.0} to {high:.0}); {why}")
     };
     let mut lines: Vec<String> = assumed.iter().map(line).collect();
@@ -180,10 +176,10 @@ pub fn assumed_lines(assumed: &[Assumed]) -> Vec<String> {
 }
 
 /// The same as data.
-pub fn assumed_values(assumed: &[Assumed]) -> Vec<AssumedFigure> {
-    let value = |assumed: &Assumed| {
-        let Assumed { figure, unit, price: Price { value, low, high }, why } = assumed.clone();
-        // No measurement, and nothing that cannot be beaten.
+pub fn assumed_values(assumed: &[AssumedPrice]) -> Vec<AssumedFigure> {
+    let value = |assumed: &AssumedPrice| {
+        let AssumedPrice { figure, unit, price: Price { value, low, high }, why } = assumed.clone();
+        // Neither measured nor a bound.
         AssumedFigure { figure, class: Class::Modelled, unit: unit.to_owned(), value, low, high, why }
     };
     assumed.iter().map(value).collect()
@@ -195,7 +191,7 @@ pub mod tests {
     use pagewalk_report::probe::from_json;
     use serde_json::json;
 
-    /// A probe with figures of these names and values; 80 and 120 % of them lie around it, and 10 to 30 of none.
+    /// A probe with these figures; ranges are 80 to 120 % of the value, or 10 to 30 without one.
     pub fn probe(figures: &[(&str, Option<f64>)]) -> ProbeResult {
         let figure = |(name, value): &(&str, Option<f64>)| {
             let (low, high) = value.map_or((10.0, 30.0), |value| (value * 0.8, value * 1.2));
@@ -216,7 +212,7 @@ pub mod tests {
     #[test]
     fn what_was_measured_is_taken_as_it_is() {
         let result = probe(&[("collapse.2m", Some(4.0))]);
-        let mut probed = Probed::new(&result);
+        let mut probed = ProbePrices::new(&result);
         assert_eq!(probed.price("collapse.2m"), Price { value: 4.0, low: 4.0, high: 4.0 });
         assert!(probed.assumed.is_empty() && assumed_lines(&probed.assumed).is_empty());
     }
@@ -224,7 +220,7 @@ pub mod tests {
     #[test]
     fn what_is_missing_is_as_usual_within_what_was_seen() {
         let mut result = probe(&[("walk_extra.32m.chains_1", None)]);
-        let mut probed = Probed::new(&result);
+        let mut probed = ProbePrices::new(&result);
         let usual = usually("walk_extra.32m.chains_1").unwrap();
         assert_eq!(
             probed.price("walk_extra.32m.chains_1"),
@@ -235,13 +231,13 @@ pub mod tests {
         assert_eq!((found.value, found.low, found.high), (never.value, never.low, never.high));
         assert_eq!(probed.assumed.len(), 2);
         assert_eq!(probed.assumed[0].why, "the noise hides it");
-        // Repeats that all lie elsewhere are right.
+        // Repeats that all disagree with the usual value win.
         (result.figures[0].low, result.figures[0].high) = (Some(100.0), Some(300.0));
-        let found = Probed::new(&result).price("walk_extra.32m.chains_1");
+        let found = ProbePrices::new(&result).price("walk_extra.32m.chains_1");
         assert_eq!((found.value, found.low, found.high), (100.0, 100.0, 300.0));
-        // As after a difference that drowns.
+        // As after a difference lost in noise.
         (result.figures[0].low, result.figures[0].high) = (Some(-5.0), Some(20.0));
-        let found = Probed::new(&result).price("walk_extra.32m.chains_1");
+        let found = ProbePrices::new(&result).price("walk_extra.32m.chains_1");
         assert_eq!((found.value, found.low, found.high), (usual.value, usual.low, 20.0));
     }
 
@@ -253,12 +249,12 @@ pub mod tests {
             ("walk_extra.256m.chains_1", Some(80.0)),
             ("walk_extra.1g.chains_1", None),
         ]);
-        let mut probed = Probed::new(&result);
+        let mut probed = ProbePrices::new(&result);
         let walks = probed.walks();
         assert_eq!(walks.iter().map(|walk| walk.bytes >> 20).collect::<Vec<_>>(), [32, 256]);
         let missing: Vec<&str> = probed.assumed.iter().map(|assumed| &*assumed.figure).collect();
         assert_eq!(missing, ["walk_extra.32m.chains_1", "walk_extra.256m.chains_8"]);
-        for Walk { alone, together, .. } in walks {
+        for WalkTimes { alone, together, .. } in walks {
             assert!(together.value <= alone.value && together.low <= together.high, "{together:?} {alone:?}");
         }
     }
@@ -271,11 +267,11 @@ pub mod tests {
             ("walk_extra.256m.chains_1", None),
             ("walk_extra.256m.chains_8", Some(9.0)),
         ]);
-        let mut probed = Probed::new(&result);
+        let mut probed = ProbePrices::new(&result);
         assert_eq!(probed.nearest_walk(200 << 20).bytes, 32 << 20);
         assert!(probed.assumed.is_empty());
         let nothing = probe(&[]);
-        let mut probed = Probed::new(&nothing);
+        let mut probed = ProbePrices::new(&nothing);
         assert_eq!(probed.nearest_walk(200 << 20).bytes, 256 << 20);
         assert_eq!(probed.assumed.len(), 2);
     }
@@ -283,7 +279,7 @@ pub mod tests {
     #[test]
     fn of_nothing_all_is_usual() {
         let result = probe(&[]);
-        let mut probed = Probed::new(&result);
+        let mut probed = ProbePrices::new(&result);
         assert_eq!(probed.walks().len(), FOOTPRINTS.len());
         assert_eq!(probed.entries(), LAST_LEVEL_ENTRIES as u32);
         assert_eq!(probed.assumed.len(), 2 * FOOTPRINTS.len() + 1);

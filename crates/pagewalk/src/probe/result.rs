@@ -9,8 +9,8 @@ use pagewalk_report::probe::schema::{
 use pagewalk_translate::MachineSpec;
 use pagewalk_units::{Kind, PageSize};
 
-/// The whole result, beside what `machine` has.
-pub fn of(probe: &Probe, host: &Host, machine: Option<&MachineSpec>) -> ProbeResult {
+/// The result, compared with `machine`.
+pub fn build(probe: &Probe, host: &Host, machine: Option<&MachineSpec>) -> ProbeResult {
     let Host { cpu, kernel, thp } = host.clone();
     ProbeResult {
         schema: PROBE_SCHEMA.to_owned(),
@@ -26,7 +26,7 @@ pub fn of(probe: &Probe, host: &Host, machine: Option<&MachineSpec>) -> ProbeRes
     }
 }
 
-fn surroundings(around: &probe::Surroundings) -> HostConditions {
+fn surroundings(around: &probe::ProbeConditions) -> HostConditions {
     HostConditions {
         cpu: around.cpu,
         cpus_allowed: around.cpus_allowed.clone(),
@@ -60,9 +60,10 @@ fn tlb(level: &probe::Tlb, machine: Option<&MachineSpec>) -> TlbLevel {
     }
 }
 
-fn replaced(found: &probe::Replaced) -> ReplacementFinding {
-    let nearest = if let probe::Replaced::Nearest(nearest) = found { Some(nearest) } else { None };
-    let undecided = if let probe::Replaced::Undecided(why) = found { Some(why.clone()) } else { None };
+fn replaced(found: &probe::ReplacementFinding) -> ReplacementFinding {
+    let nearest = if let probe::ReplacementFinding::Nearest(nearest) = found { Some(nearest) } else { None };
+    let undecided =
+        if let probe::ReplacementFinding::Undecided(why) = found { Some(why.clone()) } else { None };
     let next = nearest.and_then(|nearest| nearest.next);
     ReplacementFinding {
         policy: nearest.map(|nearest| nearest.policy.name().to_owned()),
@@ -74,7 +75,7 @@ fn replaced(found: &probe::Replaced) -> ReplacementFinding {
     }
 }
 
-/// Entries of the machine's array that loads of such pages look up at this level.
+/// Entries of the machine's array for loads of such pages at this level.
 fn entries(machine: &MachineSpec, level: &probe::Tlb) -> Option<u64> {
     let size = match level.page {
         Size::Base => PageSize::FOUR_KIB,

@@ -1,18 +1,18 @@
 //! The result of `promote` as data.
 
-use super::ranges::{self, Range};
-use super::survey::Beside;
-use super::text::{left, saved_seconds};
+use super::ranges::{self, RegionRange};
+use super::survey::PromotionContext;
+use super::text::{left_by_reason, saved_seconds};
 use pagewalk_live::pages::HUGE_BYTES;
-use pagewalk_live::promote::policy::{Fate, Policy};
-use pagewalk_live::promote::{self as live, Ended, Options, Summary};
+use pagewalk_live::promote::policy::{Fate, PromotionPolicy};
+use pagewalk_live::promote::{self as live, Ended, Options, PromotionSummary};
 use pagewalk_report::documents::process::{
     AbandonedParts, Overhead, PROMOTE_SCHEMA, PartCounts, PromoteLimits, PromotePrices, PromoteResult,
     PromotedRange, PromotionGain, UnavailableSampler,
 };
 use pagewalk_report::{Class, classes};
 
-/// What figures are that do not say it themselves. What is modelled stands on samples of misses.
+/// The classes of figures that do not state theirs. Modelled figures rest on samples of misses.
 const MEASURED: (Class, &[&str]) = (
     Class::Measured,
     &[
@@ -38,15 +38,20 @@ const MODELLED: (Class, &[&str]) =
     (Class::Modelled, &["threshold_charges", "over_budget", "misses_per_second", "charges"]);
 
 /// The whole result.
-pub fn of(pid: i32, options: &Options, summary: &Summary, beside: &Beside) -> PromoteResult {
+pub fn build(
+    pid: i32,
+    options: &Options,
+    summary: &PromotionSummary,
+    beside: &PromotionContext,
+) -> PromoteResult {
     let (policy, times) = (&summary.policy, summary.times);
-    // Where nothing is promoted, they are what would have come of it.
+    // A dry run models what promotions would bring.
     let outcome = if options.dry_run { Class::Modelled } else { Class::Measured };
     PromoteResult {
         schema: PROMOTE_SCHEMA,
         process: pid,
         program: summary.program.clone(),
-        ended: ended(summary.ended),
+        ended: stop_reason(summary.ended),
         dry_run: options.dry_run,
         sampler: summary.way.name(),
         samples_are: summary.way.title(),
@@ -84,15 +89,15 @@ pub fn of(pid: i32, options: &Options, summary: &Summary, beside: &Beside) -> Pr
         gain: gain(policy),
         classes: classes(&[MEASURED, MODELLED, (outcome, &["added_bytes", "promoted_bytes"])]),
         parts: parts(policy),
-        left: left(policy)
+        left: left_by_reason(policy)
             .into_iter()
             .map(|(reason, parts)| AbandonedParts { reason: reason.to_owned(), parts })
             .collect(),
-        ranges: ranges::of(policy).iter().map(range).collect(),
+        ranges: ranges::join(policy).iter().map(range).collect(),
     }
 }
 
-fn ended(ended: Ended) -> &'static str {
+fn stop_reason(ended: Ended) -> &'static str {
     match ended {
         Ended::Process => "process",
         Ended::Interrupted => "interrupted",
@@ -101,11 +106,11 @@ fn ended(ended: Ended) -> &'static str {
     }
 }
 
-fn unable(unable: &live::Unable) -> UnavailableSampler {
+fn unable(unable: &live::UnusableSampler) -> UnavailableSampler {
     UnavailableSampler { sampler: unable.way.name(), why: unable.why.clone(), enable: unable.enable.clone() }
 }
 
-fn gain(policy: &Policy) -> PromotionGain {
+fn gain(policy: &PromotionPolicy) -> PromotionGain {
     let [processor_seconds_low, processor_seconds_high] = saved_seconds(policy);
     PromotionGain {
         class: Class::Modelled,
@@ -115,7 +120,7 @@ fn gain(policy: &Policy) -> PromotionGain {
     }
 }
 
-fn parts(policy: &Policy) -> PartCounts {
+fn parts(policy: &PromotionPolicy) -> PartCounts {
     let count = |wanted: fn(&Fate) -> bool| policy.parts().filter(|part| wanted(&part.fate)).count();
     PartCounts {
         all: policy.parts().count(),
@@ -126,7 +131,7 @@ fn parts(policy: &Policy) -> PartCounts {
     }
 }
 
-fn range(range: &Range) -> PromotedRange {
+fn range(range: &RegionRange) -> PromotedRange {
     PromotedRange {
         start: format!("{:#x}", range.start),
         bytes: range.parts * HUGE_BYTES,

@@ -1,38 +1,36 @@
-//! Parts that lie beside each other, together.
+//! Joins adjacent regions.
 
 use pagewalk_live::pages::HUGE_BYTES;
-use pagewalk_live::promote::policy::{Fate, Part, Policy};
+use pagewalk_live::promote::policy::{Fate, PromotionPolicy, RegionState};
 
-/// Parts without a gap between them.
+/// Adjacent regions.
 #[derive(Clone, Debug, Default)]
-pub struct Range {
-    /// Its address.
+pub struct RegionRange {
     pub start: u64,
-    /// Its parts.
     pub parts: u64,
-    /// Those that were promoted, or would have been.
+    /// Promoted regions, or those that a dry run would promote.
     pub promoted: u64,
-    /// Those that were on huge pages before.
+    /// Regions on huge pages from the start.
     pub huge_before: u64,
-    /// Those that are no longer tried.
+    /// Regions no longer tried.
     pub left: u64,
-    /// Misses in a second of processor time, when they were sampled last.
+    /// Misses per second of processor time, at the last sample.
     pub misses_per_second: f64,
-    /// Charges of those that were not promoted.
+    /// Charges of regions that were not promoted.
     pub charges: f64,
-    /// Whether more misses could not have been seen in some.
+    /// Whether sampling saturated in some region.
     pub saturated: bool,
 }
 
-/// All ranges, those with most misses first.
-pub fn of(policy: &Policy) -> Vec<Range> {
-    let mut ranges: Vec<Range> = Vec::new();
+/// All ranges, most misses first.
+pub fn join(policy: &PromotionPolicy) -> Vec<RegionRange> {
+    let mut ranges: Vec<RegionRange> = Vec::new();
     for part in policy.parts() {
         let start = part.view.start;
         match ranges.last_mut().filter(|range| range.start + range.parts * HUGE_BYTES == start) {
             Some(range) => add(range, part),
             None => {
-                let mut range = Range { start, ..Range::default() };
+                let mut range = RegionRange { start, ..RegionRange::default() };
                 add(&mut range, part);
                 ranges.push(range);
             }
@@ -44,7 +42,7 @@ pub fn of(policy: &Policy) -> Vec<Range> {
     ranges
 }
 
-fn add(range: &mut Range, part: &Part) {
+fn add(range: &mut RegionRange, part: &RegionState) {
     range.parts += 1;
     match part.fate {
         Fate::Promoted | Fate::WouldPromote => range.promoted += 1,

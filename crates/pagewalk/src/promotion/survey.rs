@@ -1,28 +1,27 @@
-//! What should be known beside samples: what of the process's memory is huge already or forbidden, settings of the
-//! host, prices that are assumed.
+//! Context of a promotion: memory that is huge already or forbidden, settings of the host, assumed prices.
 
-use crate::probe::{Assumed, assumed_lines, assumed_values};
+use crate::probe::{AssumedPrice, assumed_lines, assumed_values};
 use pagewalk_live::pages::HUGE_BYTES;
 use pagewalk_live::pages::settings::Setting;
-use pagewalk_live::promote::{Forbids, Grown, Survey};
+use pagewalk_live::promote::{GrownBlocks, HugePageBan, Survey};
 use pagewalk_report::Class;
 use pagewalk_report::documents::process as documents;
 use pagewalk_report::huge_pages::schema::{AssumedFigure, HostSetting};
 
-/// What to do about memory that grows by less than huge pages at a time.
+/// Advice for memory that grows by less than huge pages.
 pub const GROW_WHOLE: &str = "grow by whole 2 MiB: map, or open by mprotect, multiples of 2 MiB that begin on a \
      border of 2 MiB, and mark them before the first touch; for malloc's heap GLIBC_TUNABLES=glibc.malloc.hugetlb=1 \
      does so, and so does a plan of the heap";
 
-/// What was found beside samples.
-pub struct Beside {
+/// Context of a promotion, besides samples.
+pub struct PromotionContext {
     /// Of the process.
     pub survey: Survey,
-    /// Of this host's probe.
-    pub assumed: Vec<Assumed>,
+    /// Assumed figures of this host's probe.
+    pub assumed: Vec<AssumedPrice>,
 }
 
-/// What to do about a process that forbids huge pages.
+/// Advice for a process that forbids huge pages.
 pub const FORBIDS_ALL: &str = "the process itself forbids huge pages for all its memory \
      (prctl(PR_SET_THP_DISABLE): /proc/PID/status has THP_enabled: 0), by its own doing or its parent's, from which it \
      is inherited; nothing from outside changes that. To allow them start it without (redis: `disable-thp no` in its \
@@ -31,13 +30,13 @@ const FORBIDS_UNMARKED: &str = "the process itself forbids huge pages for all me
      (prctl(PR_SET_THP_DISABLE) with PR_THP_DISABLE_EXCEPT_ADVISED): the kernel's mode is `always`, and none of its \
      mappings may have them. Marked memory may, and so may what `pagewalk apply` and `promote` collapse";
 
-impl Beside {
-    /// Whether none of the process's memory can be brought onto huge pages.
+impl PromotionContext {
+    /// Whether no memory of the process can be on huge pages.
     pub fn forbids_all(&self) -> bool {
-        self.survey.forbids == Some(Forbids::All)
+        self.survey.forbids == Some(HugePageBan::All)
     }
 
-    /// For people: each thing in a line.
+    /// As text, one fact per line.
     pub fn lines(&self) -> Vec<String> {
         let Survey { pools, forbids, refused_bytes, grown } = &self.survey;
         let mut lines: Vec<String> = pools
@@ -52,8 +51,8 @@ impl Beside {
             })
             .collect();
         lines.extend(forbids.map(|forbids| match forbids {
-            Forbids::All => FORBIDS_ALL.to_owned(),
-            Forbids::Unmarked => FORBIDS_UNMARKED.to_owned(),
+            HugePageBan::All => FORBIDS_ALL.to_owned(),
+            HugePageBan::Unmarked => FORBIDS_UNMARKED.to_owned(),
         }));
         if *refused_bytes > 0 {
             lines.push(format!(
@@ -76,8 +75,8 @@ impl Beside {
                 .map(|(&page_bytes, &bytes)| documents::HugetlbPool { page_bytes, bytes })
                 .collect(),
             process_forbids: forbids.map(|forbids| match forbids {
-                Forbids::All => "all",
-                Forbids::Unmarked => "unmarked",
+                HugePageBan::All => "all",
+                HugePageBan::Unmarked => "unmarked",
             }),
             refused_bytes: *refused_bytes,
             grown: grown.map(|grown| documents::GradualMemory {
@@ -90,13 +89,13 @@ impl Beside {
         }
     }
 
-    /// Figures that are assumed, as data.
+    /// Assumed figures, as data.
     pub fn assumed_values(&self) -> Vec<AssumedFigure> {
         assumed_values(&self.assumed)
     }
 }
 
-/// Settings of this host that keep memory from huge pages, as data.
+/// Host settings that keep memory from huge pages, as data.
 pub fn host_forbids(settings: &[Setting]) -> Vec<HostSetting> {
     let one = |setting: &Setting| {
         let Setting { file, value, effect, allow } = setting.clone();
@@ -105,8 +104,8 @@ pub fn host_forbids(settings: &[Setting]) -> Vec<HostSetting> {
     settings.iter().map(one).collect()
 }
 
-fn grown_line(grown: &Grown) -> String {
-    let Grown { blocks, heap_blocks, is_certain } = *grown;
+fn grown_line(grown: &GrownBlocks) -> String {
+    let GrownBlocks { blocks, heap_blocks, is_certain } = *grown;
     let heap = match heap_blocks {
         0 => String::new(),
         some => format!(", {some} of them in the heap"),
@@ -142,11 +141,11 @@ mod tests {
     fn each_thing_has_its_line() {
         let survey = Survey {
             pools: [(2 << 20, 64 << 20), (1 << 30, 2 << 30)].into(),
-            forbids: Some(Forbids::All),
+            forbids: Some(HugePageBan::All),
             refused_bytes: 4096,
-            grown: Some(Grown { blocks: 120, heap_blocks: 3, is_certain: true }),
+            grown: Some(GrownBlocks { blocks: 120, heap_blocks: 3, is_certain: true }),
         };
-        let beside = Beside { survey, assumed: Vec::new() };
+        let beside = PromotionContext { survey, assumed: Vec::new() };
         let lines = beside.lines();
         let begins = [
             "64 MiB are on pages of 2 MiB already",
@@ -160,6 +159,6 @@ mod tests {
         assert!(lines[4].contains("grow by whole 2 MiB"), "{}", lines[4]);
         let value = beside.survey_value();
         assert_eq!((value.hugetlb[1].page_bytes, value.process_forbids), (1 << 30, Some("all")));
-        assert!(Beside { survey: Survey::default(), assumed: Vec::new() }.lines().is_empty());
+        assert!(PromotionContext { survey: Survey::default(), assumed: Vec::new() }.lines().is_empty());
     }
 }

@@ -1,14 +1,14 @@
-//! How it stands, and what came of it, for a terminal.
+//! The progress and the result of a promotion, for a terminal.
 
-use super::ranges::{Range, of};
-use super::survey::Beside;
+use super::ranges::{RegionRange, join};
+use super::survey::PromotionContext;
 use pagewalk_live::pages::HUGE_BYTES;
-use pagewalk_live::promote::policy::{Fate, Policy};
-use pagewalk_live::promote::{Ended, Options, Standing, Summary, Times};
+use pagewalk_live::promote::policy::{Fate, PromotionPolicy};
+use pagewalk_live::promote::{Ended, Options, PromotionStatus, PromotionSummary, Times};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Ranges in the result.
+/// Most ranges in the result.
 const RANGES_SHOWN: usize = 12;
 
 /// Bytes as MiB.
@@ -17,16 +17,16 @@ fn mib(bytes: u64) -> f64 {
 }
 
 /// The picture's first line.
-pub fn heading(pid: i32, standing: &Standing<'_>) -> String {
-    let Standing { times, rounds, way, .. } = standing;
+pub fn heading(pid: i32, standing: &PromotionStatus<'_>) -> String {
+    let PromotionStatus { times, rounds, way, .. } = standing;
     format!(
         "process {pid}, {:.1} s, {:.1} s of processor time; by {way}, rounds: {rounds}\n",
         times.wall, times.target
     )
 }
 
-/// Ranges with most misses.
-pub fn table(ranges: &[Range], most: usize) -> String {
+/// The ranges with most misses.
+pub fn table(ranges: &[RegionRange], most: usize) -> String {
     let mut out = format!(
         "  {:<16}{:>9}{:>11}{:>9}{:>7}{:>14}{:>14}\n",
         "range", "MiB", "promoted", "before", "left", "misses/s", "charges"
@@ -53,8 +53,8 @@ pub fn table(ranges: &[Range], most: usize) -> String {
     out
 }
 
-/// What was paid, and what that brings.
-pub fn balance(policy: &Policy, times: Times) -> String {
+/// What promotions cost, and what they save.
+pub fn balance(policy: &PromotionPolicy, times: Times) -> String {
     let [low, high] = saved_seconds(policy);
     format!(
         "  promotions: {} ({:.0} MiB), {} split since; {:.1} MiB became resident\n  \
@@ -72,13 +72,13 @@ pub fn balance(policy: &Policy, times: Times) -> String {
     )
 }
 
-/// What walks would have taken since, in seconds: if they overlap, and if each waits for the one before.
-pub fn saved_seconds(policy: &Policy) -> [f64; 2] {
+/// Seconds of walks saved so far: if walks overlap, and if each waits for the one before.
+pub fn saved_seconds(policy: &PromotionPolicy) -> [f64; 2] {
     policy.prices.bounds.map(|walk| policy.saved() * walk * 1e-9)
 }
 
 /// The result.
-pub fn render(pid: i32, options: &Options, summary: &Summary, beside: &Beside) -> String {
+pub fn render(pid: i32, options: &Options, summary: &PromotionSummary, beside: &PromotionContext) -> String {
     let times = summary.times;
     let ended = match summary.ended {
         Ended::Process => "it ended",
@@ -96,7 +96,7 @@ pub fn render(pid: i32, options: &Options, summary: &Summary, beside: &Beside) -
         summary.way.title(),
         summary.rounds
     );
-    let ranges = of(&summary.policy);
+    let ranges = join(&summary.policy);
     if ranges.is_empty() {
         out += "  no part of 2 MiB of its memory was seen\n";
     } else {
@@ -107,7 +107,7 @@ pub fn render(pid: i32, options: &Options, summary: &Summary, beside: &Beside) -
         out += "  nothing was promoted (--dry-run): the table has what would have been\n";
     }
     out += &balance(&summary.policy, times);
-    for (reason, parts) in left(&summary.policy) {
+    for (reason, parts) in left_by_reason(&summary.policy) {
         let _ = writeln!(out, "  {parts} parts were left: {reason}");
     }
     let over = summary.policy.over_budget();
@@ -121,19 +121,19 @@ pub fn render(pid: i32, options: &Options, summary: &Summary, beside: &Beside) -
     out + &sampling(summary) + &lines(beside)
 }
 
-/// What should be known beside samples.
-pub fn lines(beside: &Beside) -> String {
+/// The context of the promotion.
+pub fn lines(beside: &PromotionContext) -> String {
     beside.lines().iter().map(|line| format!("  {line}\n")).collect()
 }
 
-/// By what was not sampled, and what the sampler had to leave out.
-pub fn sampling(summary: &Summary) -> String {
+/// Samplers that did not work, and what the sampler skipped.
+pub fn sampling(summary: &PromotionSummary) -> String {
     let unable = summary.unable.iter().map(|unable| format!("  not by {unable}\n"));
     unable.chain(summary.notes.iter().map(|note| format!("  {note}\n"))).collect()
 }
 
-/// Parts that are no longer tried, by reason.
-pub fn left(policy: &Policy) -> BTreeMap<&str, u64> {
+/// Regions no longer tried, by reason.
+pub fn left_by_reason(policy: &PromotionPolicy) -> BTreeMap<&str, u64> {
     let mut reasons = BTreeMap::new();
     for part in policy.parts() {
         if let Fate::Left(reason) = &part.fate {

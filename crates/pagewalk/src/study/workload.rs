@@ -1,11 +1,11 @@
-//! Recording the programs of a study, once: later runs find the trace.
+//! Records the programs of a study once; later runs find the traces.
 
-use crate::engine::{Apart, Live};
+use crate::engine::{Isolation, Live};
 use crate::error::{Error, Fault};
 use crate::listener::Listener;
-use crate::native::tell;
+use crate::native::describe_end;
 use crate::output::Output;
-use crate::recording::{Written, images};
+use crate::recording::{WrittenTrace, images};
 use pagewalk_capture::WindowSpec;
 use pagewalk_sweep::{UNFINISHED, Workload};
 use pagewalk_units::names::choice;
@@ -17,8 +17,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
-/// Where the trace of a workload is kept in `folder`: its name says what was run, so that another command under
-/// the same name is another trace. It is a file, or a folder of files where processes take turns.
+/// Where `folder` keeps a workload's trace. The name depends on what was run, so that another command under the same
+/// workload name gets another trace. It is a file, or a folder of files if processes take turns.
 pub fn trace_path(workload: &Workload, folder: &Path) -> PathBuf {
     let identity = serde_json::to_vec(workload).expect("workloads are plain");
     let hash = blake3::hash(&identity).to_hex();
@@ -26,7 +26,7 @@ pub fn trace_path(workload: &Workload, folder: &Path) -> PathBuf {
     folder.join(format!("{}-{}{ending}", workload.name, &hash[..16]))
 }
 
-/// The trace files of a workload that was recorded to `path`, in order of start.
+/// A workload's recorded trace files at `path`, in order of start.
 pub fn files(workload: &Workload, path: &Path) -> Result<Vec<PathBuf>, Error> {
     if workload.turns.is_none() {
         return Ok(vec![path.to_owned()]);
@@ -35,13 +35,13 @@ pub fn files(workload: &Workload, path: &Path) -> Result<Vec<PathBuf>, Error> {
         Error::new(Fault::Failed, format!("workload `{}`: {}: {e}", workload.name, path.display()))
     })?;
     let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-    // Their names are numbers, all of one length.
+    // Names are numbers of equal length.
     files.sort();
     Ok(files)
 }
 
-/// Records `workload` to `path`. The program runs in a folder of its own, which has the files given to it and where it
-/// may leave what it likes.
+/// Records `workload` to `path`. The program runs in a folder of its own, which has its given files and which it may
+/// write to.
 pub fn record(workload: &Workload, study: &Path, path: &Path, listener: &dyn Listener) -> Result<(), Error> {
     let named = |what: &dyn std::fmt::Display| format!("workload `{}`: {what}", workload.name);
     let failed = |e: std::io::Error| Error::new(Fault::Failed, named(&e));
@@ -70,7 +70,7 @@ pub fn record(workload: &Workload, study: &Path, path: &Path, listener: &dyn Lis
     std::fs::rename(&chosen.path, path).map_err(failed)
 }
 
-/// Runs what comes before the program.
+/// Runs the commands that prepare for the program.
 fn prepare(workload: &Workload, study: &Path, run_in: &Path) -> Result<(), Error> {
     let Some((program, arguments)) = workload.prepare.split_first() else { return Ok(()) };
     let failed = |why: &dyn std::fmt::Display| {
@@ -82,7 +82,7 @@ fn prepare(workload: &Workload, study: &Path, run_in: &Path) -> Result<(), Error
     let status = command.stdin(Stdio::null()).stdout(Stdio::null()).status();
     match status.map_err(|error| failed(&format!("{program}: {error}")))? {
         status if status.success() => Ok(()),
-        status => Err(failed(&format!("{program} ended with {}", tell(status)))),
+        status => Err(failed(&format!("{program} ended with {}", describe_end(status)))),
     }
 }
 
@@ -93,25 +93,25 @@ fn run(
     run_in: PathBuf,
     input: File,
     listener: &dyn Listener,
-) -> Result<Vec<Written>, Error> {
+) -> Result<Vec<WrittenTrace>, Error> {
     let named = |what: &dyn std::fmt::Display| format!("workload `{}`: {what}", workload.name);
     let mut command: Vec<OsString> = workload.command.iter().map(OsString::from).collect();
-    // What `prepare` made lies where it runs, not where we do.
+    // Files that `prepare` made lie in the program's folder, not ours.
     if let Some(program) = command.first_mut().filter(|program| program.as_bytes().contains(&b'/')) {
         *program = run_in.join(&*program).into_os_string();
     }
     let live = Live::prepare(&command, None, listener).map_err(|error| {
-        // A command that the study names is part of an input file.
+        // The study names the command, so the input file is at fault.
         let fault = if error.fault == Fault::Usage { Fault::BadInput } else { error.fault };
         Error::new(fault, named(&error)).or(by_hand(workload, &workload.command))
     })?;
     let variable = Some(("PAGEWALK_STUDY", study.as_os_str().to_owned()));
-    let live = live.apart(Apart { folder: run_in, input, variable });
+    let live = live.isolate(Isolation { folder: run_in, input, variable });
     let first = scratch.path().join("t.pwt");
     let window = WindowSpec { max_instructions: workload.max_instructions, ..WindowSpec::default() };
     let (written, status) = images(&live, &window, workload.grain, &first, Output::open(&first)?, listener)?;
     if !status.success() {
-        let ended = format!("the program ended with {}", tell(status));
+        let ended = format!("the program ended with {}", describe_end(status));
         return Err(Error::new(Fault::Failed, named(&ended)).or(by_hand(workload, &workload.command)));
     }
     for one in &written {
@@ -120,7 +120,7 @@ fn run(
     Ok(written)
 }
 
-/// What to do if a command of a workload fails.
+/// Advice if a workload's command fails.
 fn by_hand(workload: &Workload, command: &[String]) -> String {
     let needs = match workload.needs.is_empty() {
         true => String::new(),
@@ -129,17 +129,17 @@ fn by_hand(workload: &Workload, command: &[String]) -> String {
     format!("{needs}run it by hand: {}", command.join(" "))
 }
 
-/// The image that the study means: of the program it names, and of those the one that executed most.
-fn choose<'a>(workload: &Workload, written: &'a [Written]) -> Result<&'a Written, Error> {
-    let file_name = |one: &Written| {
+/// The image that the study means: of the named program; if several, the one that executed most.
+fn choose<'a>(workload: &Workload, written: &'a [WrittenTrace]) -> Result<&'a WrittenTrace, Error> {
+    let file_name = |one: &WrittenTrace| {
         let name = Path::new(&one.program).file_name();
         name.map_or(String::new(), |name| name.to_string_lossy().into_owned())
     };
-    let meant = |one: &&Written| workload.image.as_ref().is_none_or(|image| file_name(one) == *image);
-    let records = |one: &&Written| {
+    let meant = |one: &&WrittenTrace| workload.image.as_ref().is_none_or(|image| file_name(one) == *image);
+    let records = |one: &&WrittenTrace| {
         one.outcome.as_ref().map_or(0, |summary| summary.references + summary.block_executions)
     };
-    // The first of equals: the last would depend on what came after.
+    // The first of equals; the last would depend on later images.
     let chosen = written.iter().filter(meant).rev().max_by_key(records).ok_or_else(|| {
         let mut programs: Vec<String> = written.iter().map(file_name).collect();
         programs.sort();
@@ -152,8 +152,8 @@ fn choose<'a>(workload: &Workload, written: &'a [Written]) -> Result<&'a Written
     whole(workload, chosen).map(|()| chosen)
 }
 
-/// Whether an image could be written to its end.
-fn whole(workload: &Workload, one: &Written) -> Result<(), Error> {
+/// Checks that an image was written to its end.
+fn whole(workload: &Workload, one: &WrittenTrace) -> Result<(), Error> {
     match &one.outcome {
         Ok(_) => Ok(()),
         Err(error) => {

@@ -1,4 +1,4 @@
-//! Traces as other tools' files and as text, and the other way round.
+//! Converts traces to other tools' formats and to text, and back.
 
 use super::{TraceReader, bad, open, tell_grain};
 use crate::error::Error;
@@ -13,10 +13,11 @@ use std::fs::File;
 use std::io::{self, BufRead, Write};
 use std::path::Path;
 
-/// Writes what a trace holds to `out`: references one a line, with events in between as JSON. How the writing ended is
-/// part of the answer.
+/// Writes a trace to `out` as text: one reference per line, with events in between as JSON. The answer includes errors
+/// of writing.
 ///
 /// # Errors
+/// If the trace cannot be opened.
 /// If the trace cannot be opened.
 pub fn dump(
     trace: &Path,
@@ -31,10 +32,11 @@ pub fn dump(
     Ok((ending, dump.outcome.and_then(|()| dump.out.flush())))
 }
 
-/// Converts another tool's file to a trace, of the format of this name or of the one that its first lines have. What is
-/// left out is told. `input` is where `reader` reads, in messages.
+/// Converts another tool's file to a trace, in the named format or the one recognised from its first lines. Notes what
+/// it leaves out. `input` is the name of `reader` in messages.
 ///
 /// # Errors
+/// If there is no reference in it, or the trace cannot be written.
 /// If there is no reference in it, or the trace cannot be written.
 pub fn import(
     input: &Path,
@@ -49,7 +51,7 @@ pub fn import(
     let file = Output::open_apart(output, [input])?;
     let (importer, import::Import { source, notes }) =
         import::open(reader, format.and_then(import::importer)).map_err(|e| bad(input, &e))?;
-    let mut imported = Imported { header: source.header().clone(), output: Some(file), writer: None };
+    let mut imported = ImportWriter { header: source.header().clone(), output: Some(file), writer: None };
     let ending = follow(source, &WindowSpec::default(), &mut imported);
     let Some(writer) = imported.writer else {
         let why = ending.losses.first().map_or("there is no reference in it", String::as_str);
@@ -60,21 +62,21 @@ pub fn import(
     Ok((ending, summary))
 }
 
-/// Writes a trace to `out` as Valgrind's Lackey would. How the writing ended is part of the answer.
+/// Writes a trace to `out` in the format of Valgrind's Lackey. The answer includes errors of writing.
 pub fn export(reader: TraceReader, out: impl Write + Send) -> (Ending, io::Result<()>) {
     let mut writer = LackeyWriter::new(out);
     let ending = follow(reader, &WindowSpec::default(), &mut writer);
     (ending, writer.finish().and_then(|mut out| out.flush()))
 }
 
-/// A trace that is begun with the first reference: until then nothing is lost of what the file held.
-struct Imported {
+/// Begins its trace at the first reference: until then the old file keeps its contents.
+struct ImportWriter {
     header: StreamHeader,
     output: Option<Output>,
     writer: Option<io::Result<Writer<File>>>,
 }
 
-impl Imported {
+impl ImportWriter {
     fn writer(&mut self) -> Option<&mut Writer<File>> {
         if let Some(output) = self.output.take() {
             self.writer = Some(output.begin().and_then(|file| Writer::new(file, &self.header)));
@@ -83,7 +85,7 @@ impl Imported {
     }
 }
 
-impl Analysis for Imported {
+impl Analysis for ImportWriter {
     fn on_batch(&mut self, batch: &Batch<'_>) {
         self.writer().into_iter().for_each(|writer| writer.on_batch(batch));
     }

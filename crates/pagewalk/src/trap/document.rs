@@ -1,14 +1,14 @@
 //! The result of `trap` as data.
 
-use super::Outcome;
+use super::TrapOutcome;
 use crate::native::end;
-use pagewalk_live::trap::{Began, ImageReport, Kind, MappingReport};
+use pagewalk_live::trap::{ImageOrigin, ImageReport, MappingReport, MappingUse};
 use pagewalk_report::documents::trap::{
     TRAP_SCHEMA, TrapArray, TrapImage, TrapMapping, TrapMemory, TrapResult,
 };
 use pagewalk_report::{Class, classes};
 
-/// What figures are.
+/// The classes of figures.
 const FIGURES: [(Class, &[&str]); 2] = [
     (
         Class::Measured,
@@ -33,7 +33,7 @@ const FIGURES: [(Class, &[&str]); 2] = [
 ];
 
 /// The whole result.
-pub fn of(outcome: &Outcome) -> TrapResult {
+pub fn build(outcome: &TrapOutcome) -> TrapResult {
     let geometry = outcome.array.geometry;
     TrapResult {
         schema: TRAP_SCHEMA,
@@ -66,8 +66,8 @@ fn image(image: &ImageReport) -> TrapImage {
         process: image.process,
         program: image.program.clone(),
         began: match image.began {
-            Began::Exec => "exec",
-            Began::Fork => "fork",
+            ImageOrigin::Exec => "exec",
+            ImageOrigin::Fork => "fork",
         },
         not_followed: image.not_followed.clone(),
         run_seconds: image.run_seconds,
@@ -81,7 +81,7 @@ fn image(image: &ImageReport) -> TrapImage {
         taken_over_bytes: image.taken_over_bytes,
         touched_pages: image.touched_pages,
         seen_page_share: image.seen_page_share(),
-        memory: Kind::ALL.into_iter().map(|kind| memory(image, kind)).collect(),
+        memory: MappingUse::ALL.into_iter().map(|kind| memory(image, kind)).collect(),
         mappings: image.mappings.iter().map(mapping).collect(),
         left_alone: image.left_alone.clone(),
         checked_decisions: image.checked.as_ref().map(|checked| checked.decisions),
@@ -89,7 +89,7 @@ fn image(image: &ImageReport) -> TrapImage {
     }
 }
 
-fn memory(image: &ImageReport, kind: Kind) -> TrapMemory {
+fn memory(image: &ImageReport, kind: MappingUse) -> TrapMemory {
     let of_kind = image.mappings.iter().filter(|mapping| mapping.kind == kind);
     TrapMemory {
         kind: word(kind),
@@ -109,6 +109,6 @@ fn mapping(mapping: &MappingReport) -> TrapMapping {
     }
 }
 
-fn word(kind: Kind) -> String {
+fn word(kind: MappingUse) -> String {
     kind.name().replace([' ', '-'], "_")
 }

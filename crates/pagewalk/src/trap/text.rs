@@ -1,14 +1,14 @@
 //! The result of `trap` for a terminal.
 
-use super::Outcome;
-use pagewalk_live::trap::{Began, ImageReport, Kind};
+use super::TrapOutcome;
+use pagewalk_live::trap::{ImageOrigin, ImageReport, MappingUse};
 use std::fmt::Write;
 
-/// Images that are listed without `--verbose`: those with most misses.
+/// Images listed without `--verbose`: those with most misses.
 const IMAGES_SHOWN: usize = 8;
 
 /// The whole result.
-pub fn render(outcome: &Outcome, verbose: bool) -> String {
+pub fn render(outcome: &TrapOutcome, verbose: bool) -> String {
     let seed = outcome.seed().map_or_else(String::new, |seed| format!(" (seed {seed})"));
     let mut out = format!(
         "{}, {}{seed}; data pages of 4 KB, faults of system calls included\n\n",
@@ -52,7 +52,7 @@ fn table(out: &mut String, images: &[&ImageReport]) {
         ),
     );
     for image in images {
-        let began = if image.began == Began::Fork { " (fork)" } else { "" };
+        let began = if image.began == ImageOrigin::Fork { " (fork)" } else { "" };
         let program = shortened(&image.program, 28 - began.len()) + began;
         if let Some(why) = &image.not_followed {
             line(out, format_args!("  {:<5} {program:<28} not followed: {why}", image.number));
@@ -85,7 +85,7 @@ fn shortened(path: &str, width: usize) -> String {
     }
 }
 
-fn times(out: &mut String, outcome: &Outcome) {
+fn times(out: &mut String, outcome: &TrapOutcome) {
     let run = outcome.run_seconds;
     match (outcome.native_seconds, outcome.slowdown()) {
         (Some(native), Some(slowdown)) => {
@@ -105,14 +105,15 @@ fn times(out: &mut String, outcome: &Outcome) {
     );
 }
 
-/// What of the memory was not seen, in resident pages: references to it cannot be known.
+/// Resident pages whose references cannot be seen.
 fn unseen(out: &mut String, image: &ImageReport, verbose: bool) {
     let Some(share) = image.seen_page_share() else { return };
-    let not_seen: Vec<String> = [Kind::Code, Kind::ReadOnly, Kind::Shared, Kind::Private]
-        .into_iter()
-        .filter(|&kind| image.pages(kind) > 0)
-        .map(|kind| format!("{} {}", image.pages(kind), kind.name()))
-        .collect();
+    let not_seen: Vec<String> =
+        [MappingUse::Code, MappingUse::ReadOnly, MappingUse::Shared, MappingUse::Private]
+            .into_iter()
+            .filter(|&kind| image.pages(kind) > 0)
+            .map(|kind| format!("{} {}", image.pages(kind), kind.name()))
+            .collect();
     line(
         out,
         format_args!(

@@ -16,7 +16,7 @@ fn cell(trace: usize, machine: &str, layout: (&str, Option<u64>), conflicts: u64
     }
 }
 
-/// Of two machines on one trace, the conflicts as recorded, of a good layout, of a bad one, and of three draws.
+/// Two machines' conflicts on one trace: as recorded, in a good layout, a bad one, and three draws.
 fn result(machines: &[(&str, [u64; 6])]) -> SweepResult {
     let trace = SweepTrace {
         name: "t".to_owned(),
@@ -50,7 +50,7 @@ fn result(machines: &[(&str, [u64; 6])]) -> SweepResult {
     }
 }
 
-fn part(layout: &str, draws: Option<OfDraws>, reduction_from: Option<&str>) -> Cell {
+fn part(layout: &str, draws: Option<DrawFigure>, reduction_from: Option<&str>) -> Cell {
     Cell::Machine {
         machine: None,
         os: None,
@@ -65,8 +65,8 @@ fn part(layout: &str, draws: Option<OfDraws>, reduction_from: Option<&str>) -> C
     }
 }
 
-fn compare(upper: Cell, lower: Cell, least: f64) -> Compare {
-    Compare {
+fn compare(upper: Cell, lower: Cell, least: f64) -> ComparisonSpec {
+    ComparisonSpec {
         title: String::new(),
         source: String::new(),
         said: String::new(),
@@ -75,10 +75,10 @@ fn compare(upper: Cell, lower: Cell, least: f64) -> Compare {
         base: Some(part(RECORDED, None, None)),
         least: Some(least),
         most: None,
-        on: On::Average,
+        on: TraceQuorum::Average,
         traces: Vec::new(),
         machines: vec!["a".to_owned(), "b".to_owned()],
-        provided: Some(Provided {
+        provided: Some(Precondition {
             upper: part(RECORDED, None, None),
             lower: Cell::Number(1.0),
             least: Some(50.0),
@@ -92,34 +92,34 @@ fn compare(upper: Cell, lower: Cell, least: f64) -> Compare {
 fn reductions_are_compared_machine_by_machine() {
     let of = |layout: &str| part(layout, None, Some(RECORDED));
     let both = result(&[("a", [100, 20, 80, 90, 70, 130]), ("b", [200, 100, 180, 1, 2, 3])]);
-    let found = found(&compare(of("good"), of("bad"), 4.3), &both);
+    let found = evaluate(&compare(of("good"), of("bad"), 4.3), &both);
     let parts: Vec<_> =
         found.found.iter().map(|one| (one.machine.as_deref(), one.upper, one.lower)).collect();
     assert_eq!(parts, [(Some("a"), 0.8, 0.2), (Some("b"), 0.5, 0.1)]);
     assert!(found.agrees && found.left_out.is_empty(), "0.65 to 0.15 on average");
-    assert!(!super::found(&compare(of("good"), of("bad"), 4.4), &both).agrees);
+    assert!(!super::evaluate(&compare(of("good"), of("bad"), 4.4), &both).agrees);
 }
 
 #[test]
 fn any_reduction_is_more_than_none() {
     let of = |layout: &str| part(layout, None, Some(RECORDED));
     let worse = result(&[("a", [100, 99, 130, 0, 0, 0]), ("b", [100, 100, 100, 0, 0, 0])]);
-    let agrees = |upper, lower| found(&compare(of(upper), of(lower), 2.0), &worse).agrees;
+    let agrees = |upper, lower| evaluate(&compare(of(upper), of(lower), 2.0), &worse).agrees;
     assert!(agrees("good", "bad") && !agrees("bad", "bad"));
 }
 
 #[test]
 fn draws_are_chosen_and_conditions_leave_out() {
     let both = result(&[("a", [100, 0, 0, 90, 70, 130]), ("b", [49, 0, 0, 5, 6, 7])]);
-    for (draws, expected) in [(OfDraws::Least, 0.7), (OfDraws::Median, 0.9), (OfDraws::Most, 1.3)] {
+    for (draws, expected) in [(DrawFigure::Least, 0.7), (DrawFigure::Median, 0.9), (DrawFigure::Most, 1.3)] {
         let found =
-            found(&compare(part("random", Some(draws), None), part(RECORDED, None, None), 0.0), &both);
+            evaluate(&compare(part("random", Some(draws), None), part(RECORDED, None, None), 0.0), &both);
         assert_eq!(found.found.iter().map(|one| one.upper).collect::<Vec<_>>(), [expected]);
         assert_eq!(found.left_out, [SkippedCase { trace: 0, machine: Some("b".to_owned()) }]);
     }
 }
 
-/// Of each of the key's values the draw that is meant, and of those the least.
+/// For each value of the key the selected draw, and of those the least.
 #[test]
 fn the_best_value_is_the_one_whose_draw_is_least() {
     let key = "tlb.l2.entries";
@@ -142,13 +142,15 @@ fn the_best_value_is_the_one_whose_draw_is_least() {
             parameters,
             metrics,
             times,
-            best: Some(Best { key: key.to_owned(), place }),
+            best: Some(BestValue { key: key.to_owned(), place }),
         },
         other => other,
     };
-    for (of, figure, place) in
-        [(OfDraws::Median, 70.0, 1024.0), (OfDraws::Least, 10.0, 512.0), (OfDraws::Most, 80.0, 1024.0)]
-    {
+    for (of, figure, place) in [
+        (DrawFigure::Median, 70.0, 1024.0),
+        (DrawFigure::Least, 10.0, 512.0),
+        (DrawFigure::Most, 80.0, 1024.0),
+    ] {
         assert_eq!(best(of, false).value(&all, 0, None), Some(figure));
         assert_eq!(best(of, true).value(&all, 0, None), Some(place));
     }
@@ -159,7 +161,7 @@ fn a_program_that_was_killed_stands_beside_nothing() {
     let mut both = result(&[("a", [100, 20, 80, 0, 0, 0]), ("b", [100, 20, 80, 0, 0, 0])]);
     let good = both.machines.iter_mut().find(|cell| cell.layout.as_deref() == Some("good")).unwrap();
     good.metrics.insert("kernel.killed_at".to_owned(), Number::Count(7));
-    let found = found(&compare(part("good", None, None), part("bad", None, None), 0.0), &both);
+    let found = evaluate(&compare(part("good", None, None), part("bad", None, None), 0.0), &both);
     assert_eq!(found.left_out, [SkippedCase { trace: 0, machine: Some("a".to_owned()) }]);
     assert_eq!(found.found.iter().map(|one| one.machine.as_deref()).collect::<Vec<_>>(), [Some("b")]);
 }

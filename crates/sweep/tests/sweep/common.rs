@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 const DATA: u64 = 0x7f00_0000_0000;
 const DATA_PAGES: u64 = 3000;
 
-/// A stream as it was generated: what each block execution references, and events between.
+/// A generated stream: the references of each block execution, and events in between.
 pub struct Program {
     pub blocks: Dictionary,
     pub steps: Vec<Step>,
@@ -72,7 +72,7 @@ fn address(random: &mut Draws) -> VirtAddr {
 }
 
 impl Program {
-    /// Hands the stream to an analysis, a batch for each run between events.
+    /// Feeds the stream to an analysis, with a batch for each run between events.
     pub fn play(&self, to: &mut dyn Analysis) {
         let (mut refs, mut spans): (Vec<Ref>, Vec<Span>) = (Vec::new(), Vec::new());
         let (mut first, mut first_instruction) = (0_u64, 0_u64);
@@ -134,7 +134,7 @@ impl Program {
     }
 }
 
-/// Does nothing with progress.
+/// Ignores progress.
 pub struct Silent;
 
 impl Progress for Silent {

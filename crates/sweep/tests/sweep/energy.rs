@@ -1,4 +1,4 @@
-//! The energy of a run against prices that are paid reference by reference, as the slow model of `oracle` goes along.
+//! The energy of a run against prices paid reference by reference along the slow model of `oracle`.
 
 use crate::common::{Program, Step, program};
 use pagewalk_cost::{EnergyTable, Structure, StructureEnergy};
@@ -68,7 +68,7 @@ fn rmm_lite() -> slow::DataSide {
     slow::DataSide { ranges: [ranges(4), ranges(32)], lite: Some(lite), ..sandy_bridge() }
 }
 
-/// The machine with decisions that a short stream comes to.
+/// The machine with decision periods suited to a short stream.
 fn decided_often(mut machine: MachineSpec) -> MachineSpec {
     let side = machine.data_side.as_deref_mut().expect("it is a data side");
     let lite = side.lite.as_mut().expect("ways are switched off");
@@ -80,7 +80,7 @@ fn decided_often(mut machine: MachineSpec) -> MachineSpec {
 /// Searches and writes by kind of structure, entries and ways.
 type Operations = BTreeMap<(Structure, u32, u32), [u64; 2]>;
 
-/// What the slow model has done so far: its operations on each structure, and cache lines that walks have read.
+/// The slow model so far: its operations on each structure, and cache lines read by walks.
 fn operations(side: &slow::DataSide) -> (Operations, f64) {
     let mut all = BTreeMap::new();
     let mut add = |kind, entries: usize, ways: usize, [reads, writes]: [u64; 2]| {
@@ -105,7 +105,7 @@ fn operations(side: &slow::DataSide) -> (Operations, f64) {
     (all, walk_references as f64 + range_walks as f64 * NODE_LINES)
 }
 
-/// Feeds the slow model and pays for each reference what it added.
+/// Feeds the slow model, and pays for what each reference adds.
 fn paid(mut side: slow::DataSide, program: &Program, table: &EnergyTable) -> f64 {
     let price = |(kind, entries, ways)| -> StructureEnergy {
         table.of("replay", kind, entries, ways).unwrap_or_else(|why| panic!("{why}"))
@@ -169,7 +169,7 @@ fn energy_is_the_sum_over_references() {
             let metrics = metrics(&experiment.finish()[0]);
             let (whole, sum) = (metrics["energy_pj.all"].as_f64(), paid(side.clone(), &program, &table));
             assert!((whole - sum).abs() < 1e-9 * sum, "{} of {seed}: {whole} pJ, {sum} pJ", machine.name);
-            // All that has a price was met: both sizes of pages, or fewer ways and a range table of one node.
+            // Everything priced occurred: both page sizes, or fewer ways and a range table of one node.
             let met: &[&str] = match machine.name.as_str() {
                 "karakostas_thp" => &["tlb.l1_2m.searches", "tlb.l2_4k.hits", "walk_references"],
                 _ => &["tlb.l1_4k.searches_with_ways.1", "range_walks", "range_tlb.l1_range.writes"],

@@ -76,7 +76,7 @@ fn cells_are_what_direct_simulation_counts() {
     assert!(page.contains("charges") && render_text(&result, &OPTIONS).contains("charges"));
 }
 
-/// Superpages chosen with knowledge of the future, beside kernels that share the pass.
+/// Superpages chosen with knowledge of the future, besides kernels that share the pass.
 #[test]
 fn replays_are_what_the_policy_finds_alone() {
     let folder = tempfile::tempdir().unwrap();
@@ -97,7 +97,7 @@ fn replays_are_what_the_policy_finds_alone() {
     assert!(again.remaining()[0].tasks.is_empty());
 }
 
-/// The kernel of a machine's own file holds where the study names none, and its keys can be varied.
+/// The kernel of a machine's own file applies if the study names none, and its keys can be varied.
 #[test]
 fn machines_run_under_the_kernels_of_their_files() {
     let folder = tempfile::tempdir().unwrap();
@@ -203,8 +203,8 @@ fn mistakes_are_named_with_the_choices() {
     assert!(compare("{ number = 1, metric = \"walks\" }").contains("no other keys"));
 }
 
-/// The files that a workload is given are known by name and content, wherever they are. What is the default is not
-/// told, so that recordings keep their names.
+/// A workload's files are identified by name and content, wherever they are. Defaults are left out, so that recordings
+/// keep their names.
 #[test]
 fn workloads_are_known_by_what_decides_their_recordings() {
     let folder = tempfile::tempdir().unwrap();

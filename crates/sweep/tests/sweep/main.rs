@@ -153,7 +153,7 @@ fn threads_change_nothing() {
     assert!(on(4) == one && on(64) == one);
 }
 
-/// Whatever part of the units is there, whole or broken, the result is the same, and only the rest is done.
+/// Whichever units exist, intact or broken, the result is the same, and only the rest is computed.
 #[test]
 fn what_was_done_is_not_done_again() {
     let folder = tempfile::tempdir().unwrap();
@@ -184,7 +184,7 @@ fn what_was_done_is_not_done_again() {
     }
 }
 
-/// A unit's file with the right key and the outcome of another task, or one that lacks a part, counts as not there.
+/// A unit's file with the right key but another task's outcome, or an incomplete one, counts as missing.
 #[test]
 fn outcomes_that_do_not_fit_are_not_used() {
     let folder = tempfile::tempdir().unwrap();
@@ -241,7 +241,7 @@ fn stale_results_are_not_reused() {
     let original = study(folder.path(), STUDY);
     sweep(&original, folder.path(), 2, "t").run(&Silent).unwrap();
     assert_eq!(begin(STUDY, "t"), [0, 0, 0]);
-    // Another program; another kernel's mode, which only machines heed; one more value; a smaller family.
+    // Another program; another kernel mode, which affects only machines; one more value; a smaller family.
     assert_eq!(begin(STUDY, "another"), [22, 22, 22]);
     assert_eq!(begin(&format!("thp = \"never\"\n{STUDY}"), "t"), [12, 12, 12]);
     assert_eq!(begin(&STUDY.replace("[10, 20]", "[10, 20, 30]"), "t"), [6, 6, 6]);
@@ -251,7 +251,7 @@ fn stale_results_are_not_reused() {
     assert_eq!(begin(STUDY, "t"), [0, 22, 0]);
 }
 
-/// Studies of the repository stay readable.
+/// Studies in the repository stay readable.
 #[test]
 fn kept_studies_read() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studies");
@@ -271,7 +271,7 @@ fn cases() -> u64 {
     std::env::var("PAGEWALK_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(4)
 }
 
-/// Machines of several page formats, and more than one pass can hold, come out in the study's order.
+/// Machines of several page formats, too many for one pass, come out in the study's order.
 #[test]
 fn machines_are_grouped_as_passes_want_them() {
     let folder = tempfile::tempdir().unwrap();

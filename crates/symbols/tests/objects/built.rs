@@ -1,4 +1,4 @@
-//! Programs compiled for a test, and what binutils says of them.
+//! Programs compiled for a test, with what binutils reports.
 
 use pagewalk_symbols::{FileOffset, Symbol, Symbolizer};
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ impl Built {
         self.path.to_str().unwrap()
     }
 
-    /// Where the function's first byte lies in the file, as `nm` and `readelf` have it.
+    /// The file offset of the function's first byte, from `nm` and `readelf`.
     pub fn offset_of(&self, mangled: &str) -> FileOffset {
         let symbols = run("nm", &[self.path()]);
         let line = symbols.lines().find(|line| line.ends_with(&format!(" {mangled}"))).expect(mangled);
@@ -46,7 +46,7 @@ impl Built {
             .expect("the address lies in a segment")
     }
 
-    /// The address of the stub that `objdump` calls by this name.
+    /// The address of the stub with this name in `objdump`.
     pub fn stub(&self, name: &str) -> u64 {
         let listing = run("objdump", &["--disassemble", self.path()]);
         let line = listing.lines().find(|line| line.ends_with(&format!("<{name}>:"))).expect(name);

@@ -3,8 +3,8 @@
 use crate::built::{Built, run};
 use pagewalk_symbols::{FileOffset, Symbol, Symbolizer};
 
-/// Code of two functions behind code that is not Go's, as in programs with C in them; and a table. What a form has of
-/// its own is in capitals: where the table counts from and to whom an address belongs.
+/// Code of two functions after non-Go code, as in programs with C; and a table. Format-specific parts are in capitals:
+/// the base of addresses, and the owner of each address.
 const PROGRAM: &str = r#"
         .text
         .globl main
@@ -58,7 +58,7 @@ const OFFSETS: &str =
     "        .long first - text, about_first - list, second - text, about_second - list, end - text";
 const ADDRESSES: &str = "        .quad first, about_first - ABOUT, second, about_second - ABOUT, end";
 
-/// What the runtime knows of its program, as far as the address that the table counts from.
+/// The runtime's data about its program, up to the base of addresses.
 const MODULE: &str = r#"
         .section .go.module, "aw"
         .quad 0, 1
@@ -67,7 +67,7 @@ const MODULE: &str = r#"
         .quad first, end, text, end
 "#;
 
-/// A program with a table of this form; `changes` fill in what stands in capitals.
+/// A program with a table of this format; `changes` fill in the capitals.
 fn program(options: &[&str], changes: &[(&str, &str)]) -> (Built, [FileOffset; 2]) {
     let mut source = PROGRAM.to_owned();
     for (from, to) in changes {
@@ -165,7 +165,7 @@ fn functions_by_their_addresses() {
     }
 }
 
-/// Whatever stands in the table, a lookup ends and names at most what is there.
+/// Whatever the table contains, a look-up ends and names at most what exists.
 #[test]
 fn corrupt_tables_never_panic() {
     let header = format!(".quad 2, text\n{PARTS}");

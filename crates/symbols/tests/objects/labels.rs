@@ -1,4 +1,4 @@
-//! Symbols that state no size: they name their own routine and nothing that follows.
+//! Symbols without a size name only their own routine.
 
 use crate::built::{Built, hex, run};
 use pagewalk_symbols::FileOffset;
@@ -8,11 +8,11 @@ const LABEL: &str = include_str!("programs/label.s");
 const LABEL_END: &str = include_str!("programs/label_end.s");
 const ROUTINES: &str = include_str!("programs/routines.s");
 
-/// Options for code without a table for unwinding.
+/// Options for code without an unwind table.
 const WITHOUT_TABLE: [&str; 2] = ["-fno-asynchronous-unwind-tables", "-fno-exceptions"];
 
-/// `first`, then the C program, then `last`; stripped of all names but those in `kept`. Gives the addresses that all
-/// names had, too.
+/// `first`, then the C program, then `last`; stripped of all names except those in `kept`. Also returns the addresses
+/// of all names.
 fn linked(parts: [&str; 3], options: &[&str], kept: &[&str]) -> (Built, Vec<(String, u64)>) {
     let built = Built::new("gcc", "int main(void) { return 0; }", &[]);
     let path = |name: &str| built.folder.path().join(name).to_str().unwrap().to_owned();
@@ -41,7 +41,7 @@ fn name_at(built: &Built, addresses: &[(String, u64)], name: &str, beyond: u64) 
     built.lookup(FileOffset(offset + beyond)).function
 }
 
-/// The case of the table for unwinding: `chase` has an entry of its own.
+/// With an unwind table: `chase` has its own entry.
 #[test]
 fn a_label_does_not_swallow_the_function_behind_it() {
     let (built, addresses) = linked([LABEL, HIDDEN, LABEL_END], &[], &["old_label", "last_label"]);
@@ -56,8 +56,8 @@ fn a_label_does_not_swallow_the_function_behind_it() {
     assert!(!built.lookup(FileOffset(0)).stripped, "it has a table of symbols");
 }
 
-/// musl has no table for unwinding, and its routines in assembly (`memcpy.s`, `setjmp.s`) state types and no sizes:
-/// in a stripped `libc.so` each has the functions up to the next exported one behind it.
+/// musl has no unwind table, and its assembly routines (`memcpy.s`, `setjmp.s`) have types but no sizes: in a stripped
+/// `libc.so` each would absorb the functions up to the next exported one.
 #[test]
 fn nor_where_there_is_no_table_for_unwinding() {
     let typed = LABEL.replace(".globl old_label", ".globl old_label\n .type old_label, @function");
@@ -72,8 +72,8 @@ fn nor_where_there_is_no_table_for_unwinding() {
     }
 }
 
-/// Code in assembly keeps the names that it has: its loops, branches and local labels are the routine's. NASM's local
-/// labels stand in the symbol table, as in builds of x264, dav1d and FFmpeg that are not stripped.
+/// Assembly code keeps its names: its loops, branches and local labels belong to the routine. NASM's local labels are
+/// in the symbol table, as in unstripped builds of x264, dav1d and FFmpeg.
 #[test]
 fn routines_in_assembly_have_their_names() {
     let kept = ["sum", "sum.loop", "swap", "both_ways", "leaf"];

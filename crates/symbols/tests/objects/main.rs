@@ -1,4 +1,4 @@
-//! Lookups in programs compiled here, checked against what binutils says of them.
+//! Look-ups in programs compiled here, checked against binutils.
 
 mod built;
 mod go;
@@ -19,7 +19,7 @@ int main(int argc, char **argv)
     return twice(argc);
 }
 ";
-/// Line of the opening brace of `twice`, where its first byte of code belongs.
+/// Line of the opening brace of `twice`, to which its first byte of code belongs.
 const TWICE_LINE: u32 = 3;
 
 const CPP_PROGRAM: &str = "namespace store {
@@ -198,7 +198,7 @@ fn corrupt_files_never_panic() {
     assert!(named > 100, "most of the damage leaves names: {named}");
 }
 
-/// A file that is another build by now has no names for what was mapped.
+/// A rebuilt file has no names for what was mapped.
 #[test]
 fn another_build_has_no_names() {
     let built = Built::new("gcc", C_PROGRAM, &["-g", "-Wl,--build-id=0x0123"]);
@@ -217,7 +217,7 @@ fn another_build_has_no_names() {
     assert_eq!(symbolizer.rebuilt(), [without.path()]);
 }
 
-/// The loader of debug information would wait for whoever writes into it.
+/// The loader of debug information would block on a pipe.
 #[test]
 fn a_pipe_beside_a_program_is_not_opened() {
     let built = Built::new("gcc", C_PROGRAM, &["-g"]);
@@ -226,7 +226,7 @@ fn a_pipe_beside_a_program_is_not_opened() {
     assert_eq!((symbol.function.as_deref(), symbol.line), (Some("twice"), None));
 }
 
-/// It would wait for the file of a split unit as well, which holds the functions; lines are in the program itself.
+/// It would block on a split unit's file too, which holds the functions; lines are in the program itself.
 #[test]
 fn a_pipe_in_the_place_of_a_split_unit_is_not_opened() {
     let built = Built::new("gcc", C_PROGRAM, &["-g", "-gsplit-dwarf"]);
@@ -242,7 +242,7 @@ fn a_pipe_in_the_place_of_a_split_unit_is_not_opened() {
     assert!(symbol.line.is_some() && symbol.line == whole.line, "{symbol:?}");
 }
 
-/// Code that was executed elsewhere is the file's where the bytes are.
+/// Code executed elsewhere belongs to the file if the bytes are equal.
 #[test]
 fn a_copy_of_code_has_its_names() {
     let built = Built::new("gcc", C_PROGRAM, &["-g", "-Wl,--build-id=0x0123"]);

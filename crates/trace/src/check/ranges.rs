@@ -1,4 +1,4 @@
-//! Which addresses are mapped.
+//! Mapped address ranges.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ impl Ranges {
         }
     }
 
-    /// Unmaps `start..end`. Answers whether all of it was mapped.
+    /// Unmaps `start..end`. Returns whether all of it was mapped.
     pub fn remove(&mut self, start: u64, end: u64) -> bool {
         let whole = self.covers(start, end, false);
         let overlapping: Vec<u64> = self.overlapping(start, end).map(|(first, _, _)| first).collect();
@@ -34,7 +34,7 @@ impl Ranges {
         whole
     }
 
-    /// Changes whether `start..end` is executable, where it is mapped. Answers whether all of it was mapped.
+    /// Sets whether the mapped parts of `start..end` are executable. Returns whether all of it was mapped.
     pub fn protect(&mut self, start: u64, end: u64, executable: bool) -> bool {
         let parts: Vec<_> =
             self.overlapping(start, end).map(|(first, last, _)| (first.max(start), last.min(end))).collect();
@@ -45,7 +45,7 @@ impl Ranges {
         whole
     }
 
-    /// Whether all of `start..end` is mapped, and executable if that is asked.
+    /// Whether all of `start..end` is mapped, and executable if `executable`.
     pub fn covers(&self, start: u64, end: u64, executable: bool) -> bool {
         let mut reached = start;
         for (first, last, is_executable) in self.overlapping(start, end) {
@@ -57,7 +57,7 @@ impl Ranges {
         reached >= end
     }
 
-    /// The range that holds `address`, joined with none of its neighbours.
+    /// The range around `address`, without neighbours.
     pub fn around(&self, address: u64) -> Option<(u64, u64)> {
         self.overlapping(address, address.saturating_add(1)).next().map(|(first, last, _)| (first, last))
     }

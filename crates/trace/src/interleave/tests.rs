@@ -4,7 +4,7 @@ use super::*;
 use crate::{Block, BlockEnd, Event, Instruction, Origin, Ref, Site, Span, StreamHeader};
 use pagewalk_units::{Access, BlockId, Kind, Size, VirtAddr};
 
-/// Executions of one block of `instructions` instructions with one load, cut into batches of `cut`.
+/// Executions of one block of `instructions` instructions with one load, in batches of `cut`.
 struct Counting {
     header: StreamHeader,
     blocks: Dictionary,
@@ -14,7 +14,7 @@ struct Counting {
     made: u64,
     buffer: BatchBuffer,
     exit: bool,
-    /// Executions from one call to the next, none where 0, and the call's event.
+    /// Executions between calls (0: no calls), and the call's event.
     every: u64,
     call: Event,
     called: bool,
@@ -139,7 +139,7 @@ fn turns_do_not_depend_on_batches() {
 #[test]
 fn a_turn_lasts_for_the_quantum() {
     let order = order(vec![counting(3, 4, 100), counting(5, 3, 2)], Turns::of(7));
-    // Three blocks of three instructions, then two of five; then what is left.
+    // Three blocks of three instructions, then two of five; then the rest.
     let expected = [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (0, 3), (1, 2)];
     assert_eq!(order, expected);
 }
@@ -150,11 +150,11 @@ fn at_reads(quantum: Option<u64>) -> Turns {
 
 #[test]
 fn a_turn_ends_where_a_call_begins() {
-    // The first calls before every second execution but the first, the second before every one.
+    // The first calls before every second execution except the first, the second before every one.
     let streams = |cut| vec![counting(3, 5, cut).calls(2, READ), counting(5, 3, cut).calls(1, READ)];
     let expected = [(0, 0), (0, 1), (1, 0), (0, 2), (0, 3), (1, 1), (0, 4), (1, 2)];
     [1, 2, 100].iter().for_each(|&cut| assert_eq!(order(streams(cut), at_reads(None)), expected));
-    // A quantum ends turns besides. One that ends just before a call leaves the call a turn of its own.
+    // A quantum also ends turns. If it ends just before a call, the call gets a turn of its own.
     let expected = [(0, 0), (1, 0), (0, 1), (1, 1), (0, 2), (0, 3), (1, 2), (0, 4)];
     assert_eq!(order(streams(2), at_reads(Some(3))), expected);
     let one_by_one = [(0, 0), (0, 1), (0, 2), (0, 3), (0, 4), (1, 0), (1, 1), (1, 2)];
@@ -183,7 +183,7 @@ fn parents_wait_for_their_children() {
     let child = || counting(1, 3, 9).of(11).calls(1, READ);
     let expected = [(0, 0), (1, 0), (1, 1), (1, 2), (0, 1)];
     assert_eq!(order(vec![parent(), child()], at_reads(None)), expected);
-    // One that is not among the streams has ended long ago; and nobody waits for himself.
+    // One that is not among the streams has ended long ago; and nobody waits for itself.
     for other in [12, 10] {
         let parent = counting(1, 2, 9).of(10).calls(1, wait(other));
         let expected = [(0, 0), (1, 0), (0, 1), (1, 1), (1, 2)];
@@ -203,11 +203,11 @@ fn children_and_new_images_begin_when_they_did() {
     };
     let whole = [(2, 0), (2, 1), (0, 0), (0, 1), (1, 0)];
     assert_eq!(order(streams(), at_reads(None)), whole);
-    // The fork comes in the parent's second turn. The new image waits for the old one all the same.
+    // The fork comes in the parent's second turn. The new image still waits for the old one.
     assert_eq!(order(streams(), at_reads(Some(1))), whole);
-    // Turns that end at no call take no notice.
+    // Turns that end at no call ignore this.
     assert_eq!(order(streams(), Turns::of(9)), [(0, 0), (0, 1), (1, 0), (2, 0), (2, 1)]);
-    // Nor does one whose parent is not there.
+    // So does one whose parent is absent.
     let orphans = streams().into_iter().take(2).collect();
     assert_eq!(order(orphans, at_reads(None)), [(0, 0), (0, 1), (1, 0)]);
 }

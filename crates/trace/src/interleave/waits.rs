@@ -1,12 +1,12 @@
-//! Which processes can run: what a process waits for that its parent, its child or its earlier image is yet to do.
+//! Determines which processes can run, by what they wait for.
 //!
-//! - A process that waits for a child (`wait4`) goes on when the child's streams have ended: a parent that only waits
-//!   is not in the others' way.
+//! - A process that waits for a child (`wait4`) continues when the child's streams have ended: a parent that only waits
+//!   does not delay others.
 //! - A child begins when its parent has forked it.
-//! - A process image begins when the one before it in the same process has ended.
+//! - A process image begins when the previous one of the same process has ended.
 //!
-//! Each holds only where the stream that is waited for is among those that take turns, by the process ids of their
-//! headers. Where all streams wait for each other, as those of several recordings may seem to do, the next one goes on.
+//! Each rule applies only if the awaited stream is among those that take turns, by the process ids of their headers. If
+//! all streams wait for each other, as those of unrelated recordings may seem to, the next one continues.
 
 use super::{Interleave, Stream};
 use crate::{Event, Origin, Source};
@@ -15,7 +15,7 @@ use crate::{Event, Origin, Source};
 pub(super) const WAIT4: u32 = 61;
 
 impl<S: Source> Interleave<S> {
-    /// Whose turn comes after this one: the next stream that has not ended and waits for no other.
+    /// The next stream that has not ended and waits for no other.
     pub(super) fn next_turn(&self) -> Option<usize> {
         let order = (1..=self.streams.len()).map(|step| (self.turn + step) % self.streams.len());
         let mut alive = order.filter(|&next| !self.streams[next].ended);

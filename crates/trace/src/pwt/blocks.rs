@@ -1,9 +1,10 @@
 //! Dictionary frames: blocks as bytes.
 //!
-//! Payload: two columns, structure and code bytes, each compressed on its own. A block in the structure column:
-//! varint instructions, the instructions, varint sites, the sites, a byte for the end, varint code bytes.
-//! An instruction is a varint `length << 1 | jumped`, and where it does not begin at the end of the one before,
-//! a zigzag varint of the distance. A site is a varint of instructions since the site before, and its low bits.
+//! Payload: two columns, structure and code bytes, each compressed separately. A block in the structure column: varint
+//! number of instructions, the instructions, varint number of sites, the sites, a byte for the end, varint number of
+//! code bytes. An instruction is a varint `length << 1 | jumped`, followed by a zigzag varint of the distance if it
+//! does not begin at the end of the previous one. A site is a varint of instructions since the previous site, and its
+//! low bits.
 
 use super::bytes::{Bytes, put_varint, unzigzag, zigzag};
 use super::layout::{
@@ -14,8 +15,8 @@ use super::table::LANES;
 use crate::{Block, BlockEnd, Instruction, Ref, Site};
 use pagewalk_units::{Access, Kind, Size, VirtAddr};
 
-/// What the blocks of a file may still hold. Few stored bytes can name many instructions, so this is asked before room
-/// is made for them.
+/// Remaining limits for a file's blocks. A few stored bytes can claim many instructions, so check this before reserving
+/// memory.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Room {
     instructions: usize,
@@ -34,25 +35,25 @@ impl Default for Room {
 }
 
 impl Room {
-    /// What is left beside a block; `None`: there is none for it.
+    /// What remains after a block; `None` if it does not fit.
     pub fn beside(self, block: &Block) -> Option<Room> {
         Some(Room {
             instructions: self.instructions.checked_sub(block.instructions.len())?,
-            // As the table keeps them.
+            // Rounded up as in the table.
             sites: self.sites.checked_sub(block.sites.len().next_multiple_of(LANES))?,
             code_bytes: self.code_bytes.checked_sub(block.code.len())?,
         })
     }
 }
 
-/// Blocks on their way into a frame.
+/// Blocks collected for a frame.
 #[derive(Debug, Default)]
 pub(super) struct BlockWriter {
     structure: Vec<u8>,
     code: Vec<u8>,
     /// Blocks held.
     pub count: u64,
-    /// Where the next instruction is expected.
+    /// The expected address of the next instruction.
     expected: u64,
 }
 
@@ -62,7 +63,7 @@ impl BlockWriter {
         self.structure.len() + self.code.len()
     }
 
-    /// Appends a block. Says why where it is beyond the format's limits.
+    /// Appends a block. Returns why not if it exceeds the format's limits.
     pub fn push(&mut self, block: &Block) -> Result<(), String> {
         if block.code.len() > MAX_CODE_BYTES {
             return Err(format!(
@@ -95,13 +96,13 @@ impl BlockWriter {
         Ok(())
     }
 
-    /// Puts all blocks held into a frame's payload.
+    /// Writes all held blocks into a frame's payload.
     pub fn put(&self, frame: &mut FrameBuilder) -> std::io::Result<()> {
         frame.put_parts([&self.structure[..], &self.code[..]])
     }
 }
 
-/// The blocks of a frame's payload, if that is what it holds and there is room for them.
+/// Reads the blocks of a frame's payload, if it is valid and they fit.
 pub(super) fn read_blocks(
     payload: &[u8],
     count: u64,
@@ -112,7 +113,7 @@ pub(super) fn read_blocks(
     let (mut structure, mut code) = (Vec::new(), Vec::new());
     zstd.decompress(structure_stored, structure_raw, &mut structure)?;
     zstd.decompress(code_stored, code_raw, &mut code)?;
-    // A block takes four bytes at least; a false count must not reserve memory.
+    // A block takes at least four bytes; a false count must not reserve memory.
     if count > structure.len() as u64 / 4 {
         return None;
     }
@@ -201,7 +202,7 @@ mod tests {
             assert_eq!(read(&payload, count, all).as_deref(), Some(&blocks[..count]));
             assert_eq!(read(&payload, count + 1, all), None);
             assert_eq!(read(&payload[..payload.len() - 1], count, all), None);
-            // Exactly enough room, and a little less of each.
+            // Exactly enough room, and slightly less of each.
             let held = blocks[..count].iter().try_fold(all, Room::beside).unwrap();
             let enough = Room {
                 instructions: all.instructions - held.instructions,

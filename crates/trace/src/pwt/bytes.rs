@@ -19,7 +19,7 @@ pub(super) fn unzigzag(value: u64) -> i64 {
     (value >> 1) as i64 ^ -((value & 1) as i64)
 }
 
-/// Reads a slice from its front. Every method answers `None` where the bytes run out or make no sense.
+/// Reads a slice from its front. Every method returns `None` if the bytes run out or are invalid.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bytes<'a>(pub &'a [u8]);
 

@@ -11,13 +11,13 @@ use std::io;
 /// Columns and marks.
 const PARTS: usize = Columns::COUNT + 1;
 
-/// Something with a place between two block executions.
+/// What happens between two block executions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum What {
+pub(super) enum MarkKind {
     /// An event of the stream.
     Event(Event),
-    /// Another thread or address space runs on, without an event that says so.
+    /// Another thread or address space runs, without an event for it.
     Runs { thread: u32, space: u32 },
 }
 
@@ -27,10 +27,10 @@ pub(super) struct Mark {
     /// Block executions of the chunk before it.
     pub span: u32,
     /// What is there.
-    pub what: What,
+    pub what: MarkKind,
 }
 
-/// What the head of a chunk states.
+/// The fields of a chunk's head.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ChunkHead {
     /// Data references of the stream before the chunk.
@@ -43,13 +43,13 @@ pub(super) struct ChunkHead {
     pub spans: u32,
     /// Data references in the chunk.
     pub refs: u32,
-    /// Blocks of the dictionary that the chunk may name: ids below this.
+    /// The chunk may name blocks with ids below this.
     pub blocks: u32,
-    /// Who runs at the chunk's begin.
+    /// The thread at the chunk's beginning.
     pub thread: ThreadId,
-    /// Where.
+    /// Its address space.
     pub space: SpaceId,
-    /// Marks.
+    /// Number of marks.
     pub marks: u32,
 }
 
@@ -86,7 +86,7 @@ impl ChunkHead {
     }
 }
 
-/// Puts a chunk into a frame's payload.
+/// Writes a chunk into a frame's payload.
 pub(super) fn put_chunk(
     frame: &mut FrameBuilder,
     head: &ChunkHead,
@@ -98,7 +98,7 @@ pub(super) fn put_chunk(
     frame.put_parts([block_control, block_numbers, ref_control, ref_runs, differences, marks])
 }
 
-/// A chunk's parts, still compressed.
+/// A chunk's compressed parts.
 pub(super) struct StoredChunk<'a> {
     pub head: ChunkHead,
     parts: [(u32, &'a [u8]); PARTS],
@@ -111,13 +111,13 @@ impl<'a> StoredChunk<'a> {
         Some(StoredChunk { head, parts: parts(payload)? })
     }
 
-    /// Decompresses the columns into memory that is used again.
+    /// Decompresses the columns into reused memory.
     pub fn columns(&self, zstd: &mut Decompressor, into: &mut Columns) -> Option<()> {
         let parts = self.parts.iter().zip(into.all_mut());
         parts.map(|(&(raw, stored), column)| zstd.decompress(stored, raw, column)).collect()
     }
 
-    /// The marks in order of place.
+    /// The marks in order.
     pub fn marks(&self, zstd: &mut Decompressor) -> Option<Vec<Mark>> {
         let (raw, stored) = self.parts[Columns::COUNT];
         let mut text = Vec::new();

@@ -1,11 +1,11 @@
-//! From columns back to block executions and references.
+//! Decodes columns into block executions and references.
 //!
-//! Nothing here branches on whether a reference was predicted right: corrections are first spread over a
-//! window of words, one per reference and zero for most, and then added to the predictions in vector
-//! arithmetic. A mispredicted branch per corrected reference would cost more than all of that.
+//! Nothing here branches on whether a reference was predicted correctly: corrections are first spread over a window of
+//! words, one per reference and mostly zero, and then added to the predictions in vector arithmetic. A mispredicted
+//! branch per corrected reference would cost more than all of that.
 //!
-//! Columns may hold anything. What is wrong in them shows where it would leave a slice, or at the chunk's
-//! end, where everything must have been used up.
+//! Columns may contain anything. Errors are detected where they would leave a slice, or at the chunk's end, where
+//! everything must have been used up.
 
 use super::bytes::{Bytes, unzigzag};
 use super::encoder::Columns;
@@ -17,21 +17,21 @@ use crate::{Batch, Ref, Span};
 use pagewalk_units::BlockId;
 use std::ops::Range;
 
-/// References whose corrections are spread at a time, give or take one block.
+/// References per window of spread corrections, plus or minus one block.
 const WINDOW: usize = 1024;
-/// Bytes behind the difference column, so that eight can always be read.
+/// Bytes after the difference column, so that eight can always be read.
 const PADDING: usize = 8;
-/// A run that no chunk outlasts, for a column that has ended.
+/// A run longer than any chunk, for a column that has ended.
 const NO_MORE: u64 = u64::MAX / 2;
 /// At least this is left of such a run at the end of a chunk.
 const ENDED: u64 = NO_MORE / 2;
 
-/// What is wrong with a chunk's columns.
+/// A fault in a chunk's columns.
 pub(super) type Fault = &'static str;
 
-/// What one call decoded, besides spans and references.
+/// Counts of one call, besides the decoded spans and references.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Decoded {
+pub(super) struct DecodedCounts {
     pub spans: usize,
     pub refs: usize,
     pub instructions: u64,
@@ -48,28 +48,28 @@ pub(super) struct Decoder {
     /// Blocks that the chunk may name.
     blocks: u32,
     current: u32,
-    /// Predicted blocks before the miss that `block_is_explicit` tells of.
+    /// Correctly predicted blocks before the miss that `block_is_explicit` describes.
     block_run: u64,
     block_is_explicit: bool,
     corrections: Corrections,
     spans: Vec<Span>,
-    /// The references before the batch, those of the batch, and room for a last vector access.
+    /// The references before the batch, those of the batch, and padding for a last vector access.
     words: Vec<u64>,
-    /// References of the batch handed out last.
+    /// References of the last yielded batch.
     refs: usize,
 }
 
 /// Spreads the corrections of the reference columns over a window.
 #[derive(Debug, Default)]
 struct Corrections {
-    /// A word per reference; [`LANES`] more for a last vector access.
+    /// One word per reference, plus [`LANES`] for a last vector access.
     window: Vec<u64>,
-    /// The part of the window that is spread and not used yet.
+    /// The part of the window that is spread but unused.
     ready: Range<usize>,
     control: usize,
     runs: usize,
     differences: usize,
-    /// Right predictions before the correction that `form` tells of.
+    /// Correct predictions before the correction that `form` describes.
     run: u64,
     form: u8,
     last: u64,
@@ -77,7 +77,7 @@ struct Corrections {
 }
 
 impl Decoder {
-    /// Starts a chunk whose columns have been put into `self.columns`.
+    /// Starts a chunk; its columns are in `self.columns`.
     pub fn start_chunk(&mut self, blocks: u32) -> Result<(), Fault> {
         if blocks as usize > self.table.entries.len() {
             return Err("it needs blocks that no frame before it holds");
@@ -99,13 +99,13 @@ impl Decoder {
         self.corrections.next_control(&self.columns)
     }
 
-    /// Decodes up to `limit` block executions, and no more than fit a batch.
-    pub fn batch(&mut self, limit: usize) -> Result<Decoded, Fault> {
+    /// Decodes up to `limit` block executions, within a batch's limits.
+    pub fn batch(&mut self, limit: usize) -> Result<DecodedCounts, Fault> {
         if self.blocks == 0 {
             return Err("it has block executions and no blocks");
         }
         self.words.copy_within(self.refs..self.refs + HISTORY, 0);
-        let mut decoded = Decoded::default();
+        let mut decoded = DecodedCounts::default();
         let limit = limit.min(Batch::TARGET_LEN);
         while decoded.spans < limit && decoded.refs < Batch::TARGET_LEN {
             if self.corrections.ready.len() <= self.table.max_sites {
@@ -120,12 +120,12 @@ impl Decoder {
         Ok(decoded)
     }
 
-    /// What [`Decoder::batch`] decoded last.
-    pub fn decoded(&self, decoded: &Decoded) -> (&[Span], &[Ref]) {
+    /// The output of the last [`Decoder::batch`].
+    pub fn decoded(&self, decoded: &DecodedCounts) -> (&[Span], &[Ref]) {
         (&self.spans[..decoded.spans], Ref::slice_from_bits(&self.words[HISTORY..HISTORY + decoded.refs]))
     }
 
-    /// Whether the columns have been used up, as they are at the end of a sound chunk.
+    /// Whether the columns are used up, as at the end of a valid chunk.
     pub fn finish(&self) -> Result<(), Fault> {
         let blocks = self.block_run >= ENDED
             && self.block_control == self.columns.block_control.len()
@@ -139,13 +139,13 @@ impl Decoder {
         if blocks && refs && !at.unknown_form { Ok(()) } else { Err("its columns do not fit each other") }
     }
 
-    /// Whether no correction waits for a reference that does not come.
+    /// Whether every correction had its reference.
     fn window_is_clean(&self) -> bool {
         self.corrections.window[self.corrections.ready.clone()].iter().all(|&word| word == 0)
     }
 
     /// Decodes blocks until a limit is reached.
-    fn run(&mut self, limit: usize, until: usize, decoded: &mut Decoded) -> Result<(), Fault> {
+    fn run(&mut self, limit: usize, until: usize, decoded: &mut DecodedCounts) -> Result<(), Fault> {
         #[cfg(target_arch = "x86_64")]
         if let Some(avx2) = Avx2::detect() {
             // SAFETY: the function enables AVX2 alone, and `avx2` proves that the processor has it.
@@ -156,7 +156,13 @@ impl Decoder {
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2")]
-    fn run_avx2(&mut self, s: Avx2, limit: usize, until: usize, decoded: &mut Decoded) -> Result<(), Fault> {
+    fn run_avx2(
+        &mut self,
+        s: Avx2,
+        limit: usize,
+        until: usize,
+        decoded: &mut DecodedCounts,
+    ) -> Result<(), Fault> {
         self.run_with(s, limit, until, decoded)
     }
 
@@ -166,16 +172,16 @@ impl Decoder {
         simd: impl Simd,
         limit: usize,
         until: usize,
-        decoded: &mut Decoded,
+        decoded: &mut DecodedCounts,
     ) -> Result<(), Fault> {
         let start = decoded.refs;
-        let Decoded { mut spans, refs: mut at, .. } = *decoded;
+        let DecodedCounts { mut spans, refs: mut at, .. } = *decoded;
         let mut counts = Counts::default();
         while spans < limit && at < until {
             if self.block_run == 0 {
                 self.mispredicted()?;
             }
-            // Slices, so that no length is read again after each store.
+            // Slices, so that lengths are not reloaded after each store.
             let (entries, lines) = (&self.table.entries[..], &mut self.table.lines[..]);
             let window = &self.corrections.window[self.corrections.ready.start..];
             let (all_spans, words) = (&mut self.spans[..limit], &mut self.words[..]);
@@ -208,11 +214,11 @@ impl Decoder {
         }
         self.corrections.ready.start += at - start;
         let instructions = decoded.instructions + counts.instructions(at - start);
-        *decoded = Decoded { spans, refs: at, instructions, wide: false };
+        *decoded = DecodedCounts { spans, refs: at, instructions, wide: false };
         Ok(())
     }
 
-    /// Makes the block that follows unexpectedly the predicted one, at the front of a run.
+    /// Moves an unpredicted following block to the front of the predictions.
     #[inline(never)]
     fn mispredicted(&mut self) -> Result<(), Fault> {
         let block = if self.block_is_explicit {
@@ -254,8 +260,8 @@ impl Decoder {
     }
 }
 
-/// Predicts a group, corrects it, and brings its state up to date. `near` is the references before the group,
-/// then those of the group.
+/// Predicts a group, corrects it, and updates its state. `near` holds the references before the group, then those of
+/// the group.
 #[inline(always)]
 fn add_corrections<S: Simd>(s: S, correction: &Lanes, near: &mut [u64; HISTORY + LANES], line: &mut Line) {
     let correction = s.load(correction);
@@ -278,7 +284,7 @@ impl Corrections {
         (self.last, self.unknown_form) = (0, false);
     }
 
-    /// Moves what is left to the window's front and spreads corrections over the rest.
+    /// Moves the rest to the window's front and spreads corrections over the remainder.
     fn spread(&mut self, columns: &Columns) -> Result<(), Fault> {
         self.window.copy_within(self.ready.clone(), 0);
         self.ready = self.ready.len()..self.window.len() - LANES;
@@ -306,7 +312,7 @@ impl Corrections {
         Ok(())
     }
 
-    /// The correction that `bytes` begin with.
+    /// The correction at the front of `bytes`.
     #[inline(always)]
     fn correction(&mut self, bytes: u64) -> u64 {
         let form = self.form;

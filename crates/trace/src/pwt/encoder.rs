@@ -1,9 +1,9 @@
-//! From batches to columns.
+//! Encodes batches into columns.
 //!
-//! Two passes over each window of about a thousand references: the first walks the block executions, predicts
-//! each group with vector arithmetic and keeps the corrections (mostly zero) with a bit for each that is not;
-//! the second visits only the corrections, writes them, and learns from them which base suits a slot.
-//! Learning lives here alone: a decoder does what the corrections say.
+//! Two passes over each window of about a thousand references: the first visits the block executions, predicts each
+//! group with vector arithmetic, and keeps the corrections (mostly zero) with a bit for each non-zero one; the second
+//! visits only the corrections, writes them, and learns from them which base suits a slot. Only the encoder learns: a
+//! decoder follows the corrections.
 
 use super::bytes::{put_varint, zigzag};
 use super::table::*;
@@ -13,20 +13,20 @@ use super::vector::Portable;
 use crate::{Ref, Span};
 use std::hint::select_unpredictable;
 
-/// References in a window, give or take one block.
+/// References per window, plus or minus one block.
 const WINDOW: usize = 1024;
 /// The columns of a chunk, before compression.
 #[derive(Debug, Default)]
 pub(super) struct Columns {
-    /// A byte per mispredicted block: run of right predictions before it, and which kind of miss.
+    /// A byte per mispredicted block: the run of correct predictions before it, and the kind of miss.
     pub block_control: Vec<u8>,
     /// Varints: long runs and explicit block numbers.
     pub block_numbers: Vec<u8>,
-    /// A byte per corrected reference: run of right predictions before it, and the correction's form.
+    /// A byte per corrected reference: the run of correct predictions before it, and the correction's form.
     pub ref_control: Vec<u8>,
     /// Varints: long runs.
     pub ref_runs: Vec<u8>,
-    /// Little-endian corrections of the widths that the forms say.
+    /// Little-endian corrections, of widths given by the forms.
     pub differences: Vec<u8>,
 }
 
@@ -58,12 +58,12 @@ impl Columns {
     }
 }
 
-/// Which of [`BASES`] the bits name.
+/// The index in [`BASES`] for each value of the bits.
 const BASE_NUMBERS: [usize; 4] = [0, 2, 0, 1];
 /// A bit for each form whose difference needs more than four bytes.
 const FAR_FORMS: u16 = 1 << 4 | 1 << (FORM_SET + 4) | 1 << FORM_WORD;
 
-/// What is remembered of a slot's last correction, to see which base would have been constant.
+/// A slot's last correction, to find out which base would have been constant.
 #[derive(Clone, Copy, Debug, Default)]
 struct Hint {
     address: u64,
@@ -71,40 +71,40 @@ struct Hint {
     from: [u64; 3],
 }
 
-/// A group with corrections that are not zero.
+/// A group with non-zero corrections.
 #[derive(Clone, Copy, Debug, Default)]
-struct Missed {
-    /// Zero where the prediction was right.
+struct MissedGroup {
+    /// Zero for correct predictions.
     corrections: Lanes,
-    /// Where it begins in the window.
+    /// Its start in the window.
     at: u32,
     line: u32,
     /// A bit for each lane to correct.
     lanes: u32,
 }
 
-/// What the first pass over a window leaves to the second, and that to the columns. All are as long as any window
-/// needs, so that neither pass makes room.
+/// Data passed from the first pass over a window to the second, and on to the columns. Sized for any window, so that
+/// neither pass reallocates.
 #[derive(Debug, Default)]
 struct Window {
-    missed: Vec<Missed>,
+    missed: Vec<MissedGroup>,
     ref_control: Vec<u8>,
     differences: Vec<[u8; 8]>,
 }
 
-/// Where a window lies among the references pushed.
+/// A window's place among the pushed references.
 #[derive(Clone, Copy)]
-struct Place {
-    /// Number of the first reference pushed, to the spans.
+struct WindowPlace {
+    /// Number of the first pushed reference, as spans count.
     base: usize,
-    /// Where the window begins.
+    /// The window's start.
     first: usize,
-    /// How many references were pushed.
+    /// Number of pushed references.
     end: usize,
 }
 
 /// How far the first pass came.
-struct Walked {
+struct PassExtent {
     spans: usize,
     refs: usize,
     missed: usize,
@@ -116,11 +116,11 @@ struct Walked {
 pub(super) struct Encoder {
     pub table: Table,
     pub columns: Columns,
-    /// Per line: each slot's last difference from its base. A difference seen twice becomes the offset.
+    /// By line: each slot's last difference from its base. A difference seen twice becomes the offset.
     differences: Vec<Lanes>,
     hints: Vec<[Hint; LANES]>,
     window: Window,
-    /// A batch's references with room around them.
+    /// A batch's references, with padding.
     words: Vec<u64>,
     current: u32,
     started: bool,
@@ -130,7 +130,7 @@ pub(super) struct Encoder {
 }
 
 impl Encoder {
-    /// Forgets what was predicted, so that what follows decodes alone. The columns must have been taken.
+    /// Resets the predictions, so that the following can be decoded alone. The columns must have been taken.
     pub fn start_chunk(&mut self) {
         self.table.start_chunk();
         self.columns.clear();
@@ -140,13 +140,13 @@ impl Encoder {
         (self.block_run, self.ref_run, self.last_correction) = (0, 0, 0);
     }
 
-    /// Appends block executions and their references, of which the first is number `base` to the spans; answers
-    /// the instructions executed. Says why where the two do not belong together.
+    /// Appends block executions and their references, of which the first has number `base` in the spans; returns the
+    /// executed instructions. Returns why not if the two do not match.
     pub fn push(&mut self, spans: &[Span], refs: &[Ref], base: usize) -> Result<u64, String> {
         self.make_room(refs);
         let (mut span, mut first, mut instructions) = (0, 0, 0);
         while span < spans.len() {
-            let walked = self.walk(&spans[span..], Place { base, first, end: refs.len() })?;
+            let walked = self.walk(&spans[span..], WindowPlace { base, first, end: refs.len() })?;
             self.write_corrections(first, &walked)?;
             span += walked.spans;
             first += walked.refs;
@@ -158,7 +158,7 @@ impl Encoder {
         Ok(instructions)
     }
 
-    /// Copies the references between the ones before them and room for a last vector access.
+    /// Copies the references between the preceding ones and padding for a last vector access.
     fn make_room(&mut self, refs: &[Ref]) {
         let end = self.words.len() - LANES.min(self.words.len() - HISTORY);
         self.words.copy_within(end - HISTORY..end, 0);
@@ -169,7 +169,7 @@ impl Encoder {
         self.differences.resize(lines, [0; LANES]);
         self.hints.resize(lines, [Hint::default(); LANES]);
         let window = WINDOW + self.table.max_sites + LANES;
-        self.window.missed.resize(window, Missed::default());
+        self.window.missed.resize(window, MissedGroup::default());
         self.window.ref_control.resize(window, 0);
         self.window.differences.resize(window, [0; 8]);
         if !self.started && !self.table.entries.is_empty() {
@@ -184,7 +184,7 @@ impl Encoder {
         self.hints[lines].fill([Hint::default(); LANES]);
     }
 
-    /// Writes that the current block was followed by `block` and not as predicted.
+    /// Records that `block` followed the current block, against the prediction.
     #[inline(never)]
     fn mispredicted(&mut self, block: u32) {
         let second = self.table.entries[self.current as usize].next[1] == block;
@@ -202,7 +202,7 @@ impl Encoder {
     }
 
     /// The first pass over one window.
-    fn walk(&mut self, spans: &[Span], place: Place) -> Result<Walked, String> {
+    fn walk(&mut self, spans: &[Span], place: WindowPlace) -> Result<PassExtent, String> {
         #[cfg(target_arch = "x86_64")]
         if let Some(avx2) = Avx2::detect() {
             // SAFETY: the function enables AVX2 alone, and `avx2` proves that the processor has it.
@@ -213,19 +213,24 @@ impl Encoder {
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2")]
-    fn walk_avx2(&mut self, avx2: Avx2, spans: &[Span], place: Place) -> Result<Walked, String> {
+    fn walk_avx2(&mut self, avx2: Avx2, spans: &[Span], place: WindowPlace) -> Result<PassExtent, String> {
         self.walk_with(avx2, spans, place)
     }
 
     #[inline(always)]
-    fn walk_with<S: Simd>(&mut self, simd: S, spans: &[Span], place: Place) -> Result<Walked, String> {
-        let Place { base, first, end } = place;
-        let mut walked = Walked { spans: 0, refs: 0, missed: 0, instructions: 0 };
+    fn walk_with<S: Simd>(
+        &mut self,
+        simd: S,
+        spans: &[Span],
+        place: WindowPlace,
+    ) -> Result<PassExtent, String> {
+        let WindowPlace { base, first, end } = place;
+        let mut walked = PassExtent { spans: 0, refs: 0, missed: 0, instructions: 0 };
         let mut counts = Counts::default();
         let mut misplaced = 0;
         while walked.spans < spans.len() && walked.refs < WINDOW {
             let Encoder { table, differences, window, words, .. } = self;
-            // Slices, so that no length is read again after each store.
+            // Slices, so that lengths are not reloaded after each store.
             let (entries, lines) = (&table.entries[..], &mut table.lines[..]);
             let (differences, words) = (&mut differences[..lines.len()], &words[first..]);
             let missed = &mut window.missed[..];
@@ -264,7 +269,7 @@ impl Encoder {
                     let slot = &mut missed[walked.missed];
                     simd.store(correction, &mut slot.corrections);
                     (slot.at, slot.line, slot.lanes) = (at as u32, line as u32, lanes);
-                    // Written each time and kept where it tells something: a branch would often be mispredicted.
+                    // Always written, but kept only if useful: a branch would often be mispredicted.
                     walked.missed += usize::from(lanes != 0);
                     walked.refs += count;
                     left -= count;
@@ -278,7 +283,7 @@ impl Encoder {
             self.block_run = self.block_run.wrapping_add((walked.spans - first_span) as u64);
             if let Some(block) = unexpected {
                 self.mispredicted(block);
-                // Told; the loop now finds it predicted, and counts it into a run that it must not lengthen.
+                // Recorded; the loop now finds it predicted and counts it into a run, which must not grow.
                 self.block_run = u64::MAX;
             }
         }
@@ -292,15 +297,15 @@ impl Encoder {
         Ok(walked)
     }
 
-    /// The second pass over the window that starts at reference `first` of those pushed.
-    fn write_corrections(&mut self, first: usize, walked: &Walked) -> Result<(), String> {
+    /// The second pass over the window that starts at pushed reference `first`.
+    fn write_corrections(&mut self, first: usize, walked: &PassExtent) -> Result<(), String> {
         let Encoder { table, columns, hints, window, words, .. } = self;
         let missed = &window.missed[..walked.missed];
         let (ref_control, differences) = (&mut window.ref_control[..], window.differences.as_flattened_mut());
         let (mut control, mut at) = (0, 0);
         let (mut done, mut run, mut last) = (0, self.ref_run, self.last_correction);
         let mut stray = 0;
-        for &Missed { ref corrections, at: group, line, lanes } in missed {
+        for &MissedGroup { ref corrections, at: group, line, lanes } in missed {
             let near: &[u64; HISTORY + LANES] = around(words, first + group as usize);
             let (line, hints) = (&mut table.lines[line as usize], &mut hints[line as usize]);
             let mut lanes = lanes;
@@ -341,13 +346,13 @@ impl Encoder {
     }
 }
 
-/// Why a batch of so many references is refused whose blocks make more.
+/// The error for a batch with fewer references than its blocks make.
 fn too_many(references: usize) -> String {
     format!("{references} references in a batch whose blocks make more")
 }
 
-/// Predicts a group, brings its state up to date, and answers the corrections. `near` is the references before
-/// the group and those of the group. Low bits of a reference that are not its slot's show in its correction.
+/// Predicts a group, updates its state, and returns the corrections. `near` holds the references before the group and
+/// those of the group. Low bits that differ from the slot's show in the correction.
 #[inline(always)]
 fn correct<S: Simd>(s: S, near: &[u64; HISTORY + LANES], line: &mut Line, expected: &mut Lanes) -> S::V {
     let meta = s.splat(META);
@@ -357,7 +362,7 @@ fn correct<S: Simd>(s: S, near: &[u64; HISTORY + LANES], line: &mut Line, expect
     let from_base = s.sub(actual, base);
     let error = s.sub(from_base, offset);
     let difference = s.and_not(from_base, meta);
-    // The top bit: the offset takes up the difference, as it came twice or the base is a new one.
+    // The top bit: the offset absorbs the difference if it came twice or the base is new.
     let set = s.or(s.equal(difference, s.load(expected)), s.to_top::<TURNED_BIT>(error));
     s.store(difference, expected);
     s.store(s.or(s.and_not(actual, meta), s.and(last, s.splat(BASE))), &mut line.last);
@@ -396,7 +401,7 @@ fn form_of(correction: u64) -> u8 {
     FORMS[(correction & (FLIP | SET)) as usize][bits as usize]
 }
 
-/// After a correction: would another base have been right, or at least near? Then the slot turns to it.
+/// After a correction: if another base would have been exact, or at least near, the slot turns to it.
 #[inline(always)]
 fn learn(hint: &mut Hint, address: u64, before: &[u64; HISTORY], form: u8, line: &mut Line, lane: usize) {
     let [second, first] = *before;
@@ -418,7 +423,7 @@ fn learn(hint: &mut Hint, address: u64, before: &[u64; HISTORY], form: u8, line:
     turn(line, lane, better);
 }
 
-/// Turns a slot to base number `base`. If the turn before is still untold, the two become one, or none.
+/// Turns a slot to base number `base`. Merges with an earlier turn that is not recorded yet.
 fn turn(line: &mut Line, lane: usize, base: usize) {
     let (last, offset) = (&mut line.last[lane], &mut line.offset[lane]);
     let untold = *last >> UNTOLD_SHIFT & UNTOLD;

@@ -1,16 +1,16 @@
-//! The events of a file, without decoding its references.
+//! Reads the events of a file without decoding its references.
 
-use super::chunk::{StoredChunk, What};
+use super::chunk::{MarkKind, StoredChunk};
 use super::layout::{Decompressor, FrameKind, FrameReader};
 use super::reader::{malformed, read_header};
 use crate::{Event, SourceError, StreamHeader};
 use std::io::Read;
 
-/// Most events that are held of one file: 2^22. Programs make some thousand mappings; a file that claims more than this
-/// is not one of theirs.
+/// Most events to hold of one file: 2^22. Programs make thousands of mappings; a file that claims more than this is not
+/// from a program.
 const MAX_EVENTS: usize = 1 << 22;
 
-/// Events of a file.
+/// A file's events.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Events {
     /// The stream.
@@ -20,17 +20,17 @@ pub struct Events {
 }
 
 impl Events {
-    /// Each, with whether some code had run before it.
+    /// The events, each with whether code had run before it.
     pub fn in_order(&self) -> impl Iterator<Item = (bool, &Event)> + Clone {
         self.events.iter().map(|(before, event)| (*before > 0, event))
     }
 }
 
-/// Reads the events of a file that are wanted. Of a damaged one those before the damage: reading its references tells
-/// what that is.
+/// Reads the wanted events of a file. From a damaged file, those before the damage, which reading its references would
+/// report.
 ///
 /// # Errors
-/// If not even the header can be read, or there are more such events than any program makes.
+/// If even the header is unreadable, or there are more wanted events than any program makes.
 pub fn events<R: Read>(file: R, wanted: impl Fn(&Event) -> bool) -> Result<Events, SourceError> {
     let mut frames = FrameReader::new(file)?;
     let header = read_header(&mut frames)?;
@@ -64,7 +64,7 @@ fn read_events<R: Read>(
         let chunk = chunk.ok_or_else(|| malformed(start, "a chunk with an impossible head"))?;
         let marks = chunk.marks(&mut zstd);
         for mark in marks.ok_or_else(|| malformed(start, "a chunk with events that make no sense"))? {
-            if let What::Event(event) = mark.what
+            if let MarkKind::Event(event) = mark.what
                 && wanted(&event)
             {
                 events.push((executions + u64::from(mark.span), event));

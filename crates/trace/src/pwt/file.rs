@@ -1,4 +1,4 @@
-//! From parts to a file: compresses, frames and writes what a [`Writer`](super::Writer) has put together.
+//! Compresses, frames and writes what a [`Writer`](super::Writer) has assembled.
 
 use super::blocks::BlockWriter;
 use super::chunk::{ChunkHead, put_chunk};
@@ -9,10 +9,10 @@ use crate::StreamHeader;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-/// The level is the fastest of zstd's regular ones: the columns are small, and time is what `record` lacks.
+/// The fastest of zstd's regular levels: the columns are small, and `record` is short of time.
 const LEVEL: i32 = 1;
 
-/// What was written.
+/// Totals of a written file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Bytes in the file.
@@ -29,7 +29,7 @@ pub struct Summary {
     pub events: u64,
 }
 
-/// What goes to the file at once: blocks, then a chunk that may name them. Either may be empty.
+/// A unit of writing: blocks, then a chunk that may name them. Either may be empty.
 #[derive(Debug, Default)]
 pub(super) struct Part {
     pub blocks: BlockWriter,
@@ -39,7 +39,7 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// Forgets what it holds and keeps the memory.
+    /// Clears it, keeping the memory.
     pub fn clear(&mut self) {
         self.blocks = BlockWriter::default();
         self.chunk = ChunkHead::default();
@@ -48,17 +48,17 @@ impl Part {
     }
 }
 
-/// Writes frames, each with one call.
+/// Writes frames, one call each.
 pub(super) struct FileWriter<W> {
     output: W,
     frame: FrameBuilder,
-    /// Bytes written so far.
+    /// Bytes so far.
     offset: u64,
     index: Index,
 }
 
 impl<W: Write> FileWriter<W> {
-    /// Starts a file: writes its first bytes and the header.
+    /// Starts a file with its first bytes and the header.
     pub fn new(mut output: W, header: &StreamHeader) -> io::Result<Self> {
         let mut first = FILE_MAGIC.to_vec();
         first.extend_from_slice(&VERSION.to_le_bytes());
@@ -72,7 +72,7 @@ impl<W: Write> FileWriter<W> {
         Ok(file)
     }
 
-    /// Writes a frame for the blocks and one for the chunk, if there are any.
+    /// Writes a frame for the blocks and one for the chunk, if any.
     pub fn write(&mut self, part: &Part) -> io::Result<()> {
         let count = part.blocks.count;
         if count > 0 {
@@ -90,7 +90,7 @@ impl<W: Write> FileWriter<W> {
         Ok(())
     }
 
-    /// Ends the file with its index, which counts `events`, by name.
+    /// Ends the file with its index, which has the counts `events`, by name.
     pub fn finish(mut self, events: BTreeMap<String, u64>) -> io::Result<Summary> {
         let start = self.offset;
         self.index.events = events;
@@ -109,7 +109,7 @@ impl<W: Write> FileWriter<W> {
         })
     }
 
-    /// Writes the frame whose payload has been put together.
+    /// Writes the frame with the assembled payload.
     fn write_frame(&mut self, kind: FrameKind, records: u64) -> io::Result<FrameHead> {
         let FileWriter { frame, output, offset, .. } = self;
         frame.finish(kind, records, |bytes| {

@@ -1,16 +1,16 @@
-//! The index: where the frames are, and what the whole file holds.
+//! The index: the places of frames, and the file's totals.
 
 use super::bytes::Bytes;
-use super::chunk::{ChunkHead, Mark, What};
+use super::chunk::{ChunkHead, Mark, MarkKind};
 use super::layout::{Decompressor, FrameBuilder, FrameHead, FrameKind, TRAILER_BYTES, TRAILER_MAGIC};
 use crate::Event;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A frame's line in the index.
+/// A frame in the index.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct IndexedFrame {
-    /// Where its head begins, in bytes from the start of the file.
+    /// The offset of its head in the file.
     pub offset: u64,
     pub kind: String,
     pub records: u64,
@@ -30,7 +30,7 @@ pub(super) struct Index {
 }
 
 impl Index {
-    /// Takes in a frame that is not a chunk.
+    /// Adds a frame other than a chunk.
     pub fn add(&mut self, offset: u64, head: &FrameHead) {
         if head.kind == FrameKind::Blocks {
             self.blocks = self.blocks.saturating_add(head.records);
@@ -46,7 +46,7 @@ impl Index {
         });
     }
 
-    /// Takes in a chunk.
+    /// Adds a chunk.
     pub fn add_chunk(&mut self, offset: u64, chunk: &ChunkHead) {
         self.references += u64::from(chunk.refs);
         self.block_executions += u64::from(chunk.spans);
@@ -63,7 +63,7 @@ impl Index {
     /// Counts the events among `marks`.
     pub fn count_marks(&mut self, marks: &[Mark]) {
         for mark in marks {
-            if let What::Event(event) = &mark.what {
+            if let MarkKind::Event(event) = &mark.what {
                 count_event(&mut self.events, event);
             }
         }
@@ -74,13 +74,13 @@ impl Index {
         self.references.saturating_add(self.block_executions)
     }
 
-    /// Puts the index into a frame's payload.
+    /// Writes the index into a frame's payload.
     pub fn put(&self, frame: &mut FrameBuilder) -> std::io::Result<()> {
         frame.put_compressed(&serde_json::to_vec(self)?)?;
         Ok(())
     }
 
-    /// The index in a frame's payload, if that is what it holds.
+    /// Parses the index in a frame's payload.
     pub fn from_payload(payload: &[u8], raw: u32, zstd: &mut Decompressor) -> Option<Index> {
         let mut text = Vec::new();
         zstd.decompress(payload, raw, &mut text)?;
@@ -93,7 +93,7 @@ pub(super) fn count_event(events: &mut BTreeMap<String, u64>, event: &Event) {
     *events.entry(event_name(event)).or_default() += 1;
 }
 
-/// The name by which events of this kind are counted: that of their JSON.
+/// The name under which events of this kind are counted: that of their JSON.
 fn event_name(event: &Event) -> String {
     match serde_json::to_value(event) {
         Ok(serde_json::Value::Object(object)) => object.keys().next().cloned().unwrap_or_default(),
@@ -102,7 +102,7 @@ fn event_name(event: &Event) -> String {
     }
 }
 
-/// The last bytes of a file: where the index frame begins.
+/// The last bytes of a file, with the offset of the index frame.
 pub(super) fn trailer(index_offset: u64) -> [u8; TRAILER_BYTES] {
     let mut bytes = [0; TRAILER_BYTES];
     bytes[..8].copy_from_slice(&index_offset.to_le_bytes());
@@ -111,7 +111,7 @@ pub(super) fn trailer(index_offset: u64) -> [u8; TRAILER_BYTES] {
     bytes
 }
 
-/// Where the index frame begins, if `bytes` are a whole trailer.
+/// The offset of the index frame, if `bytes` are a valid trailer.
 pub(super) fn index_offset(bytes: &[u8; TRAILER_BYTES]) -> Option<u64> {
     let offset = Bytes(bytes).u64()?;
     (trailer(offset) == *bytes).then_some(offset)

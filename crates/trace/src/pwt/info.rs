@@ -1,4 +1,4 @@
-//! What a file holds, without decoding its references.
+//! Summarises a file without decoding its references.
 
 use super::chunk::StoredChunk;
 use super::index::{Index, index_offset};
@@ -9,7 +9,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::{self, Read, Seek, SeekFrom};
 
-/// What a file holds.
+/// A file's summary.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Info {
     /// Version of the format.
@@ -34,12 +34,12 @@ pub struct Info {
     pub frames: u64,
     /// Bytes of the file per data reference or block execution.
     pub bytes_per_record: f64,
-    /// What is wrong with the file, where something is. The counts are then those of its whole part.
+    /// The damage, if any. The counts are then those of the part before it.
     pub damage: Option<String>,
 }
 
-/// Summarises a file: from its index where that is whole, else from the frames up to the first that is not.
-/// Fails where not even the header can be read.
+/// Summarises a file: from its index if that is intact, else from the frames up to the first damaged one. Fails if even
+/// the header is unreadable.
 pub fn info<R: Read + Seek>(mut file: R) -> Result<Info, SourceError> {
     let bytes = file.seek(SeekFrom::End(0))?;
     file.seek(SeekFrom::Start(0))?;
@@ -73,7 +73,7 @@ pub fn info<R: Read + Seek>(mut file: R) -> Result<Info, SourceError> {
     })
 }
 
-/// The index, where trailer and index frame are whole.
+/// The index, if trailer and index frame are intact.
 fn read_index<R: Read + Seek>(
     file: &mut R,
     bytes: u64,
@@ -97,7 +97,7 @@ fn read_index<R: Read + Seek>(
     }
 }
 
-/// Makes an index of the frames from byte `offset` on, and says what ended it before the end mark.
+/// Builds an index from the frames after byte `offset`, and returns what ended it before the end mark.
 fn scan<R: Read>(file: R, header: u64, offset: u64, zstd: &mut Decompressor) -> (Index, Option<String>) {
     let mut index = Index::default();
     let mut frames = FrameReader::at(file, offset);

@@ -1,17 +1,17 @@
-//! Frames: what every part of a file is wrapped in, and the limits on every length read.
+//! Frames, which wrap every part of a file, and the limits on every length read.
 
 use super::bytes::Bytes;
 use crate::SourceError;
 use std::io::{self, Read};
 
-/// The version of the format that this crate writes and reads.
+/// The format's version.
 pub const VERSION: u32 = 1;
 
-/// The file's first bytes. A file that lost its high bits or had its line ends translated does not match.
+/// The file's first bytes. They detect loss of the high bit and translated line ends.
 pub(super) const FILE_MAGIC: [u8; 8] = *b"\x89PWT\r\n\x1a\n";
-/// Magic, version, and four bytes that are zero.
+/// Magic, version, and four zero bytes.
 pub(super) const FILE_HEAD_BYTES: usize = 16;
-/// The last bytes of a whole file, after the index's offset and its checksum.
+/// The last bytes of a complete file, after the index's offset and its checksum.
 pub(super) const TRAILER_MAGIC: [u8; 4] = *b"PWTe";
 pub(super) const TRAILER_BYTES: usize = 16;
 
@@ -20,26 +20,26 @@ pub(super) const FRAME_HEAD_BYTES: usize = 32;
 /// Sizes of a part before and after compression.
 const PART_SIZES_BYTES: usize = 8;
 
-/// Most bytes that a frame stores, and most that one of its parts holds when decompressed.
+/// Most stored bytes of a frame, and most decompressed bytes of one of its parts.
 pub(super) const MAX_FRAME_BYTES: usize = 1 << 26;
 /// Most data references or block executions in a chunk.
 pub(super) const MAX_CHUNK_COUNT: u32 = 1 << 24;
 /// Most blocks in a file.
 pub(super) const MAX_BLOCKS: usize = 1 << 22;
-/// Most data references that one execution of a block makes.
+/// Most data references of one block execution.
 pub(super) const MAX_SITES: usize = (1 << 12) - 1;
 /// Most instructions in a block.
 pub(super) const MAX_INSTRUCTIONS: usize = (1 << 15) - 1;
-/// Most sites of all blocks of a file together.
+/// Most sites of all blocks of a file.
 pub(super) const MAX_TOTAL_SITES: usize = 1 << 25;
-/// Most instructions of all blocks of a file together.
+/// Most instructions of all blocks of a file.
 pub(super) const MAX_TOTAL_INSTRUCTIONS: usize = 1 << 26;
-/// Most code bytes of all blocks of a file together.
+/// Most code bytes of all blocks of a file.
 pub(super) const MAX_TOTAL_CODE_BYTES: usize = 1 << 28;
 /// Most code bytes in a block.
 pub(super) const MAX_CODE_BYTES: usize = 1 << 20;
 
-/// What a frame holds.
+/// Kinds of frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum FrameKind {
@@ -49,7 +49,7 @@ pub(super) enum FrameKind {
     Blocks = 2,
     /// Block executions, data references and events.
     Chunk = 3,
-    /// The index. The last frame of a whole file.
+    /// The index. The last frame of a complete file.
     Index = 4,
 }
 
@@ -74,9 +74,9 @@ impl FrameKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FrameHead {
     pub kind: FrameKind,
-    /// Bytes of payload that follow.
+    /// Bytes of the following payload.
     pub stored: u32,
-    /// Bytes that the payload holds when decompressed.
+    /// Bytes of the decompressed payload.
     pub raw: u32,
     /// Data references plus block executions for a chunk, blocks for a blocks frame, else 0.
     pub records: u64,
@@ -98,7 +98,7 @@ impl FrameHead {
         bytes
     }
 
-    /// Why not, in words, where `bytes` are no frame head.
+    /// Parses a frame head, or says what is wrong.
     pub fn from_bytes(bytes: &[u8; FRAME_HEAD_BYTES]) -> Result<FrameHead, &'static str> {
         let (front, own) = bytes.split_at(28);
         if front[..4] != FRAME_MAGIC {
@@ -118,7 +118,7 @@ impl FrameHead {
     }
 }
 
-/// Builds frames, each in the memory of the one before.
+/// Builds frames, reusing memory.
 pub(super) struct FrameBuilder {
     zstd: zstd::bulk::Compressor<'static>,
     /// Room for the head, then the payload.
@@ -133,12 +133,12 @@ impl FrameBuilder {
         Ok(FrameBuilder { zstd, bytes: vec![0; FRAME_HEAD_BYTES], raw: 0 })
     }
 
-    /// Appends to the payload as it is.
+    /// Appends uncompressed bytes to the payload.
     pub fn put(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Appends compressed parts, and before them the size of each before and after compression.
+    /// Appends compressed parts, preceded by the size of each before and after compression.
     pub fn put_parts<const N: usize>(&mut self, parts: [&[u8]; N]) -> io::Result<()> {
         let sizes = self.bytes.len();
         self.bytes.resize(sizes + PART_SIZES_BYTES * N, 0);
@@ -151,7 +151,7 @@ impl FrameBuilder {
         Ok(())
     }
 
-    /// Appends `part`, compressed; answers its stored size.
+    /// Appends `part` compressed; returns its stored size.
     pub fn put_compressed(&mut self, part: &[u8]) -> io::Result<usize> {
         self.bytes.reserve(zstd::zstd_safe::compress_bound(part.len()));
         let mut behind = io::Cursor::new(&mut self.bytes);
@@ -161,7 +161,7 @@ impl FrameBuilder {
         Ok(stored)
     }
 
-    /// Hands the whole frame to `write`, and begins the next.
+    /// Passes the whole frame to `write`, and starts the next.
     pub fn finish(
         &mut self,
         kind: FrameKind,
@@ -198,7 +198,7 @@ impl Decompressor {
         zstd::bulk::Decompressor::new().map(Decompressor)
     }
 
-    /// Decompresses `stored` into exactly `raw` bytes in `into`, whose memory is used again.
+    /// Decompresses `stored` into exactly `raw` bytes in `into`, whose memory is reused.
     pub fn decompress(&mut self, stored: &[u8], raw: u32, into: &mut Vec<u8>) -> Option<()> {
         let raw = raw as usize;
         if raw > MAX_FRAME_BYTES {
@@ -211,8 +211,8 @@ impl Decompressor {
     }
 }
 
-/// The parts that [`FrameBuilder::put_parts`] put, still compressed, each with its size before; if those are
-/// all that `from` holds.
+/// The parts written by [`FrameBuilder::put_parts`], still compressed, each with its original size; `None` if `from`
+/// holds anything else.
 pub(super) fn parts<'a, const N: usize>(mut from: Bytes<'a>) -> Option<[(u32, &'a [u8]); N]> {
     let mut parts = [(0, &[][..]); N];
     let mut lengths = [0; N];
@@ -233,7 +233,7 @@ pub(super) struct FrameReader<R> {
     input: R,
     /// Bytes read so far.
     pub offset: u64,
-    /// Payload of the frame read last.
+    /// Payload of the last frame.
     pub payload: Vec<u8>,
 }
 
@@ -265,17 +265,17 @@ impl<R: Read> FrameReader<R> {
         Ok(FrameReader::at(input, FILE_HEAD_BYTES as u64))
     }
 
-    /// Reads on from byte `offset`, where a frame begins.
+    /// Continues at byte `offset`, where a frame begins.
     pub fn at(input: R, offset: u64) -> Self {
         FrameReader { input, offset, payload: Vec::new() }
     }
 
-    /// The next frame's head, with its payload in `self.payload`; `None` where the file ends between frames.
+    /// The next frame's head, with its payload in `self.payload`; `None` if the file ends between frames.
     pub fn next(&mut self) -> Result<Option<FrameHead>, SourceError> {
         let start = self.offset;
         let Some(head) = self.head()? else { return Ok(None) };
         self.payload.clear();
-        // `take` and growth on demand: a false length allocates no more than the bytes that are there.
+        // `take` and growth on demand: a false length allocates no more than the existing bytes.
         let got = (&mut self.input).take(head.stored.into()).read_to_end(&mut self.payload)? as u64;
         self.offset += got;
         if got < head.stored.into() {
@@ -326,7 +326,7 @@ impl<R: Read> FrameReader<R> {
         }
     }
 
-    /// Records in the whole chunks from here on, as far as frame heads can be followed.
+    /// Records in the complete chunks from here on, as far as frame heads are valid.
     fn skim(&mut self) -> u64 {
         let mut records = 0u64;
         while let Ok(Some(head)) = self.head() {

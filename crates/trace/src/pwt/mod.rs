@@ -1,16 +1,16 @@
 //! The `.pwt` file: a stream of one process, compressed, in frames that stand alone.
 //!
-//! Design constraints: a damaged or cut file reads up to its last whole chunk and says what is missing;
-//! malformed bytes never panic and never make the reader allocate more than the limits in `layout.rs`;
-//! memory does not grow with the length of a trace; decoding a reference costs less than simulating it.
-//! `docs/reference/trace-format.md` states the bytes.
+//! Design constraints: a damaged or truncated file is readable up to its last complete chunk, and the error says what
+//! is missing; malformed bytes never cause a panic, nor allocations beyond the limits in `layout.rs`; memory does not
+//! grow with a trace's length; decoding a reference costs less than simulating it. `docs/reference/trace-format.md`
+//! specifies the bytes.
 //!
 //! - [`Writer`] is an [`Analysis`](crate::Analysis), [`Reader`] a [`Source`](crate::Source).
-//! - [`info`] summarises a file, from its index alone where that is whole; [`events`] reads its events alone.
+//! - [`info`] summarises a file, from its index alone if that is intact; [`events`] reads only its events.
 //!
-//! Inside: `layout` (frames, limits), `blocks` (dictionary frames), `table` (the predictors both
-//! directions share), `vector` (its arithmetic), `encode` and `decode` (columns), `chunk` (columns as one
-//! frame), `file` (frames, written) and `sink` (on which thread), `index`, `info` and `events`.
+//! Inside: `layout` (frames, limits), `blocks` (dictionary frames), `table` (predictors shared by encoder and decoder),
+//! `vector` (their arithmetic), `encoder` and `decoder` (columns), `chunk` (columns as a frame), `file` (writes frames)
+//! and `sink` (on which thread), `index`, `info` and `events`.
 
 mod blocks;
 mod bytes;
@@ -35,12 +35,12 @@ pub use layout::VERSION;
 pub use reader::Reader;
 pub use writer::Writer;
 
-/// Reads `bytes` as a trace file in every way there is, for fuzzing: it must return, whatever they are.
+/// Reads `bytes` as a trace file in every way, for fuzzing: it must return for any input.
 pub fn fuzz_one(bytes: &[u8]) {
     if let Ok(mut reader) = Reader::new(bytes) {
         while let Ok(Some(_)) = crate::Source::next_item(&mut reader) {}
     }
-    // Most inputs are no trace; only that this returns matters.
+    // Most inputs are no trace; only returning matters.
     let _ = info(std::io::Cursor::new(bytes));
     let _ = events(bytes, |_| true);
 }

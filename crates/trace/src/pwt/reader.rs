@@ -1,15 +1,15 @@
-//! From a file to a stream.
+//! Reads a stream from a file.
 
 use super::blocks::read_blocks;
-use super::chunk::{ChunkHead, Mark, StoredChunk, What};
-use super::decoder::{Decoded, Decoder};
+use super::chunk::{ChunkHead, Mark, MarkKind, StoredChunk};
+use super::decoder::{DecodedCounts, Decoder};
 use super::index::Index;
 use super::layout::{Decompressor, FrameHead, FrameKind, FrameReader};
 use crate::{Batch, Dictionary, Event, Item, Source, SourceError, StreamHeader};
 use pagewalk_units::{RefIndex, SpaceId, ThreadId};
 use std::io::Read;
 
-/// Reads a file from its begin, a chunk at a time. After an error it is at its end.
+/// Reads a file from its beginning, a chunk at a time. After an error it is at its end.
 pub struct Reader<R> {
     frames: FrameReader<R>,
     zstd: Decompressor,
@@ -18,7 +18,7 @@ pub struct Reader<R> {
     decoder: Decoder,
     /// The chunk being read.
     chunk: ChunkHead,
-    /// Where its frame begins.
+    /// The offset of its frame.
     chunk_offset: u64,
     marks: std::iter::Peekable<std::vec::IntoIter<Mark>>,
     thread: ThreadId,
@@ -61,7 +61,7 @@ impl<R: Read> Reader<R> {
         &self.blocks
     }
 
-    /// Goes on to the next chunk that holds something, or finds the end.
+    /// Continues to the next non-empty chunk, or the end.
     fn next_chunk(&mut self) -> Result<(), SourceError> {
         loop {
             let start = self.frames.offset;
@@ -130,7 +130,7 @@ impl<R: Read> Reader<R> {
         Ok(())
     }
 
-    /// Checks that the chunk was what its head says.
+    /// Checks that the chunk matched its head.
     fn end_chunk(&mut self) -> Result<(), SourceError> {
         if self.chunk == ChunkHead::default() {
             return Ok(());
@@ -145,15 +145,15 @@ impl<R: Read> Reader<R> {
         Ok(())
     }
 
-    /// The event here, if one is; takes in changes of thread and space on the way.
+    /// The event here, if any; applies changes of thread and space on the way.
     fn event_here(&mut self) -> Option<Event> {
         while let Some(mark) = self.marks.next_if(|mark| mark.span <= self.spans) {
             match mark.what {
-                What::Event(event) => {
+                MarkKind::Event(event) => {
                     self.thread = event.switches_to().unwrap_or(self.thread);
                     return Some(event);
                 }
-                What::Runs { thread, space } => {
+                MarkKind::Runs { thread, space } => {
                     (self.thread, self.space) = (ThreadId(thread), SpaceId(space))
                 }
             }
@@ -161,7 +161,7 @@ impl<R: Read> Reader<R> {
         None
     }
 
-    /// Goes on to the next item: decodes a batch, or takes an event, or finds the end.
+    /// Continues to the next item: decodes a batch, reads an event, or finds the end.
     fn advance(&mut self) -> Result<Step, SourceError> {
         loop {
             if let Some(event) = self.event_here() {
@@ -170,7 +170,7 @@ impl<R: Read> Reader<R> {
             if self.spans < self.chunk.spans {
                 let until = self.marks.peek().map_or(self.chunk.spans, |mark| mark.span);
                 let decoded = self.decoder.batch((until - self.spans) as usize);
-                let fits = |decoded: &Decoded| decoded.refs <= (self.chunk.refs - self.refs) as usize;
+                let fits = |decoded: &DecodedCounts| decoded.refs <= (self.chunk.refs - self.refs) as usize;
                 let decoded =
                     decoded.and_then(|decoded| if fits(&decoded) { Ok(decoded) } else { Err(UNEQUAL) });
                 let decoded =
@@ -190,7 +190,7 @@ impl<R: Read> Reader<R> {
         RefIndex(self.chunk.first_ref.wrapping_add(self.refs.into()))
     }
 
-    fn batch(&mut self, decoded: Decoded) -> Batch<'_> {
+    fn batch(&mut self, decoded: DecodedCounts) -> Batch<'_> {
         let first = self.next_ref();
         let first_instruction = self.chunk.first_instruction.wrapping_add(self.instructions);
         self.spans += decoded.spans as u32;
@@ -204,9 +204,9 @@ impl<R: Read> Reader<R> {
 
 const UNEQUAL: &str = "its blocks do not add up to what its head says";
 
-/// What [`Reader::advance`] came to.
+/// The result of [`Reader::advance`].
 enum Step {
-    Batch(Decoded),
+    Batch(DecodedCounts),
     Event(Event),
     End,
 }
@@ -269,7 +269,7 @@ mod tests {
         Block { instructions, sites: Box::default(), code: Box::default(), end }
     }
 
-    /// What reading a file with two blocks says, the second of which has an instruction at this address.
+    /// The result of reading a file with two blocks, the second with an instruction at this address.
     fn read(address: u64) -> Result<(), SourceError> {
         let (mut bytes, mut part) = (Vec::new(), Part::default());
         for block in [block(0x2000), block(address)] {

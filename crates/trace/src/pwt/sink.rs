@@ -1,7 +1,7 @@
-//! Where parts are written: on the caller's thread, or on one of their own while the caller goes on.
+//! Writes parts, on the caller's thread or on a separate one.
 //!
-//! Compressing takes about half as long as encoding, so a thread of its own lets two processors share the work. It
-//! gets the parts in order and alone writes to the file: the bytes are those that the caller would have written.
+//! Compressing takes about half as long as encoding, so a separate thread lets two processors share the work. It gets
+//! the parts in order and alone writes to the file: the bytes are the same.
 
 use super::file::{FileWriter, Part, Summary};
 use std::collections::BTreeMap;
@@ -10,23 +10,23 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 
-/// Takes parts, and writes them until something fails.
+/// Writes parts until something fails.
 pub(super) struct Sink<W> {
     target: Arc<Target<W>>,
     thread: Option<Thread>,
 }
 
-/// The file, and what became of it.
+/// The file, and its first failure.
 struct Target<W> {
     file: Mutex<FileWriter<W>>,
     failure: OnceLock<io::Error>,
 }
 
-/// Parts that wait to be written, or to be filled, beside the one that is being filled. With one alone the caller waits
-/// whenever the thread has to give way to others.
+/// Parts in circulation, besides the one being filled. With just one, the caller would wait whenever the thread is
+/// preempted.
 const PARTS: usize = 3;
 
-/// The thread that writes. Few parts go around, so memory is bounded and the caller waits where writing takes longer.
+/// The writing thread. Few parts circulate, so memory is bounded, and the caller waits if writing is slower.
 struct Thread {
     full: SyncSender<Part>,
     empty: Receiver<Part>,
@@ -38,7 +38,7 @@ impl<W: Write> Target<W> {
     fn write(&self, part: &mut Part) {
         if self.failure.get().is_none() {
             let written = self.file.lock().unwrap_or_else(PoisonError::into_inner).write(part);
-            // Whoever writes is alone, so that no other failure can have come first.
+            // Only one thread writes, so no other failure can have come first.
             written.unwrap_or_else(|error| self.failure.set(error).unwrap_or_default());
         }
         part.clear();
@@ -51,25 +51,25 @@ impl<W: Write> Sink<W> {
         Sink { target: Arc::new(Target { file: Mutex::new(file), failure: OnceLock::new() }), thread: None }
     }
 
-    /// Takes a part, and answers an empty one in its place.
+    /// Takes a part, and returns an empty one.
     pub fn write(&mut self, mut part: Part) -> Part {
         let Some(thread) = &self.thread else {
             self.target.write(&mut part);
             return part;
         };
-        // Only a panic ends the thread before its time; `finish` passes it on.
+        // Only a panic ends the thread early; `finish` passes it on.
         let empty = thread.empty.recv().unwrap_or_default();
         let _ = thread.full.send(part);
         empty
     }
 
-    /// The failure that stopped the writing, if there was one so far.
+    /// The failure that stopped the writing, if any.
     pub fn failure(&self) -> Option<&io::Error> {
         self.target.failure.get()
     }
 
-    /// Waits until all parts are written. Ends the file, whose index counts `events`, unless something has failed
-    /// or `failure` says that the caller has: answers the first failure, that of an earlier part.
+    /// Waits until all parts are written. Ends the file, whose index has the counts `events`, unless something has
+    /// failed or `failure` is the caller's failure: returns the first failure, that of the earliest part.
     pub fn finish(self, failure: Option<io::Error>, events: BTreeMap<String, u64>) -> io::Result<Summary> {
         if let Some(Thread { full, handle, .. }) = self.thread {
             drop(full);
@@ -84,7 +84,7 @@ impl<W: Write> Sink<W> {
 }
 
 impl<W: Write + Send + 'static> Sink<W> {
-    /// Writes on a thread of its own, if one can be started and there is a second processor for it.
+    /// Writes on a separate thread, if one can be started and there is a second processor.
     pub fn with_thread(file: FileWriter<W>) -> Self {
         let mut sink = Sink::new(file);
         if thread::available_parallelism().is_ok_and(|processors| processors.get() > 1) {
@@ -103,7 +103,7 @@ fn start<W: Write + Send + 'static>(target: Arc<Target<W>>) -> io::Result<Thread
         }
         for mut part in parts {
             target.write(&mut part);
-            // The caller may have ended and want no more.
+            // The caller may have ended.
             let _ = give_back.send(part);
         }
     })?;

@@ -1,15 +1,14 @@
-//! What encoder and decoder both know at each point of a chunk: the predictors.
+//! The predictors: the state shared by encoder and decoder at each point of a chunk.
 //!
-//! Blocks: each block remembers the two blocks that followed it last, the most recent first.
+//! Blocks: each block remembers the two blocks that followed it last, most recent first.
 //!
-//! Addresses: data references are handled in *groups* of up to four neighbouring slots of one block, a
-//! cache line of state per group, so that one pass of vector arithmetic predicts a whole group without a
-//! branch. A slot predicts `base + offset`. Its base is its own last address (constant addresses and
-//! strides), or one of the two references just before the group (stack frames that move, pointers that
-//! were just loaded).
+//! Addresses: data references are handled in *groups* of up to four adjacent slots of one block, with a cache line of
+//! state per group, so that one pass of vector arithmetic predicts a whole group without a branch. A slot predicts
+//! `base + offset`. Its base is its own last address (constant addresses and strides), or one of the two references
+//! just before the group (moving stack frames, pointers just loaded).
 //!
-//! All arithmetic is on whole [`Ref`](crate::Ref) words, address in bits 63…7, modulo 2^64; the low seven
-//! bits of an offset hold the slot's constant low bits, so that a prediction is a finished record.
+//! All arithmetic is on whole [`Ref`](crate::Ref) words, address in bits 63…7, modulo 2^64; the low seven bits of an
+//! offset hold the slot's constant low bits, so that a prediction is a complete record.
 
 use super::blocks::Room;
 use super::layout::{
@@ -21,17 +20,17 @@ use rustc_hash::FxHashSet;
 
 /// References before a group that can be bases.
 pub(super) const HISTORY: usize = 2;
-/// The low bits of a word that are not address.
+/// The bits of a word below the address.
 pub(super) const META: u64 = (1 << Ref::META_BITS) - 1;
 
-/// In the low bits of [`Line::last`]: which base the slot uses. Bit 0: not its own last address, but one of the
-/// references before the group; bit 1: the last of those (else the one before).
+/// In the low bits of [`Line::last`]: the slot's base. Bit 0: one of the references before the group instead of its own
+/// last address; bit 1: the last of those (else the one before).
 pub(super) const BASE: u64 = 3;
-/// The bits for each of the three: own last address, reference before the group, the one before that.
+/// The bits for each base: own last address, reference before the group, the one before that.
 pub(super) const BASES: [u64; 1 + HISTORY] = [0, 3, 1];
-/// In the encoder alone: a slot that turns to another base does so in [`Line::last`] at once, and the next correction
-/// must tell. Its offset is made too small by this bit and the base bits to flip, so that they come out in the
-/// error without further ado; [`Line::last`] keeps them too, shifted.
+/// Encoder only: a slot that turns to another base does so in [`Line::last`] at once, and the next correction must
+/// record it. Its offset is reduced by this bit and the base bits to flip, so that they appear in the error
+/// automatically; [`Line::last`] keeps them too, shifted.
 pub(super) const TURNED_BIT: i32 = 3;
 pub(super) const TURNED: u64 = 1 << TURNED_BIT;
 pub(super) const UNTOLD: u64 = TURNED | BASE;
@@ -39,15 +38,15 @@ pub(super) const UNTOLD_SHIFT: u32 = 3;
 /// A slot's base when its block is first met in a chunk.
 const FIRST_BASE: u64 = BASES[1];
 
-/// A correction is a word: the difference of addresses in bits 63…7, and these flags.
-/// Bits 1…0 flip the slot's base bits, for this reference and from here on.
+/// A correction is a word: the address difference in bits 63…7, and these flags. Bits 1…0 flip the slot's base bits,
+/// from this reference on.
 pub(super) const FLIP: u64 = BASE;
-/// Bit 2: the slot's offset takes up the difference, so that the next prediction has it.
+/// Bit 2: the slot's offset absorbs the difference for later predictions.
 pub(super) const SET: u64 = 1 << SET_BIT;
 pub(super) const SET_BIT: i32 = 2;
 
-/// Forms of a correction in the control column (high nibble): 0 to 4 are differences of these many bytes,
-/// 5 to 9 the same with [`SET`].
+/// Forms of a correction in the control column (high nibble): 0 to 4 are differences of these many bytes, 5 to 9 the
+/// same with [`SET`].
 pub(super) const WIDTHS: [u8; 5] = [1, 2, 3, 4, 6];
 /// The first form with [`SET`].
 pub(super) const FORM_SET: u8 = 5;
@@ -58,7 +57,7 @@ pub(super) const FORM_WORD: u8 = 11;
 /// Bytes in the difference column, per form.
 pub(super) const FORM_BYTES: [u8; 16] = [1, 2, 3, 4, 6, 1, 2, 3, 4, 6, 0, 8, 0, 0, 0, 0];
 
-/// The longest run that fits a control byte of the reference column; it says that more follows.
+/// In a control byte of the reference column: a run of at least this length, continued elsewhere.
 pub(super) const LONG_REF_RUN: u64 = 15;
 /// The same for the block column.
 pub(super) const LONG_BLOCK_RUN: u64 = 127;
@@ -74,14 +73,13 @@ pub(super) fn around_mut<T, const N: usize>(items: &mut [T], at: usize) -> &mut 
     (&mut items[at..at + N]).try_into().expect("the range is N long")
 }
 
-/// The base of each lane, without low bits: `own`, or one of the references before the group, as bits 1…0 of
-/// `choice` say.
+/// The base of each lane, without low bits: `own`, or a reference before the group, by bits 1…0 of `choice`.
 #[inline(always)]
 pub(super) fn bases<S: Simd>(s: S, choice: S::V, own: S::V, before: &[u64; HISTORY]) -> S::V {
     s.and_not(s.select::<0>(choice, s.pick(choice, before), own), s.splat(META))
 }
 
-/// One block's part of the table.
+/// The table's entry for one block.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(16))]
 pub(super) struct Entry {
@@ -89,7 +87,7 @@ pub(super) struct Entry {
     pub next: [u32; 2],
     /// Its first line.
     pub line: u32,
-    /// Bits 15…0 sites, bits 31…16 instructions. Hot loops add these words up, see [`Counts`].
+    /// Bits 15…0 sites, bits 31…16 instructions. Hot loops sum these words, see [`Counts`].
     counts: u32,
 }
 
@@ -99,13 +97,13 @@ impl Entry {
         (self.counts & 0xffff) as usize
     }
 
-    /// Lines that the block owns: at least one, so that the hot loops need no test for none.
+    /// Lines of the block: at least one, so that the hot loops need not test for none.
     fn lines(&self) -> usize {
         self.sites().div_ceil(LANES).max(1)
     }
 }
 
-/// Sites and instructions of many executions, added up in one word.
+/// Sites and instructions of many executions, summed in one word.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counts(u64);
 
@@ -115,24 +113,24 @@ impl Counts {
         self.0 += u64::from(entry.counts);
     }
 
-    /// The instructions, given the sites that came with them.
+    /// The instructions, given the number of sites.
     pub fn instructions(self, sites: usize) -> u64 {
         (self.0 - sites as u64) >> 16
     }
 }
 
-/// The state of one group: a cache line. Lanes past the block's last slot hold garbage that nobody reads.
+/// The state of one group: a cache line. Lanes after the block's last slot hold unused garbage.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 pub(super) struct Line {
-    /// The address referenced last, and in bits 1…0 the base in use.
+    /// The last referenced address, and in bits 1…0 the base in use.
     pub last: Lanes,
-    /// What to add to the base; low bits as in the finished record.
+    /// The addend to the base; low bits as in the complete record.
     pub offset: Lanes,
 }
 
 impl Line {
-    /// The low bits that each of the slot's references has.
+    /// The constant low bits of the slot's references.
     pub fn meta(&self, lane: usize) -> u64 {
         self.offset[lane].wrapping_add(self.last[lane] >> UNTOLD_SHIFT & UNTOLD) & META
     }
@@ -143,9 +141,9 @@ impl Line {
 pub(super) struct Table {
     pub entries: Vec<Entry>,
     pub lines: Vec<Line>,
-    /// For the blocks that follow.
+    /// Room for further blocks.
     pub room: Room,
-    /// Per block, the chunk in which its state was last reset.
+    /// By block: the chunk in which its state was last reset.
     epochs: Vec<u32>,
     epoch: u32,
     /// Most sites of a block.
@@ -155,7 +153,7 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// Appends a block. Says why where it is beyond the format's limits.
+    /// Appends a block. Returns why not if it exceeds the format's limits.
     pub fn add(&mut self, block: &Block) -> Result<(), String> {
         let (sites, instructions) = (block.sites.len(), block.instructions.len());
         let number = self.entries.len();
@@ -165,8 +163,8 @@ impl Table {
                  allows {MAX_INSTRUCTIONS} and {MAX_SITES}"
             ));
         }
-        // Records hold no higher address. The page of code that kernels have above (`vsyscall`) is in no recording, as
-        // Valgrind runs code of its own in its place.
+        // Records hold no higher address. The kernel's code page above (`vsyscall`) never occurs, since Valgrind
+        // replaces it.
         let mut addresses = block.instructions.iter().map(|instruction| instruction.address);
         if let Some(address) = addresses.find(|address| address.0 >= Ref::ADDRESS_END) {
             return Err(format!(
@@ -206,7 +204,7 @@ impl Table {
         !self.wide.is_empty() && spans.iter().any(|span| self.wide.contains(&span.block.0))
     }
 
-    /// Starts a chunk: every block is as if never met.
+    /// Starts a chunk: resets all blocks.
     pub fn start_chunk(&mut self) {
         self.epoch = self.epoch.wrapping_add(1);
         if self.epoch == 0 {
@@ -215,8 +213,8 @@ impl Table {
         }
     }
 
-    /// Meets `block` by its number: its state is reset if this is the first time in the chunk. Only blocks met
-    /// so can be predicted, so nothing else needs resetting. Answers the lines that were reset.
+    /// Meets `block` by number: resets its state at the first time in the chunk. Only met blocks can be predicted, so
+    /// nothing else needs resetting. Returns the reset lines.
     pub fn meet(&mut self, block: u32) -> std::ops::Range<usize> {
         let index = block as usize;
         let entry = &mut self.entries[index];

@@ -1,11 +1,11 @@
-//! Four words at a time.
+//! Arithmetic on four words at a time.
 //!
-//! The hot loops of both directions are written once against [`Simd`] and compiled twice: for any processor, and
-//! for those with AVX2, where the same code runs about twice as fast. Left to itself the compiler finds the vectors
-//! in one loop and takes them apart in the other.
+//! The hot loops of encoder and decoder are written once against [`Simd`] and compiled twice: for any processor, and
+//! for AVX2, where the same code runs about twice as fast. By itself, the compiler vectorises one loop but not the
+//! other.
 //!
-//! A value of a [`Simd`] type is a proof that its instructions may run. That of [`Avx2`] is made by asking the
-//! processor alone, which is what makes its methods safe.
+//! A value of a [`Simd`] type proves that its instructions may run. An [`Avx2`] is created only by querying the
+//! processor, which makes its methods safe.
 
 /// Words in a vector.
 pub(super) const LANES: usize = 4;
@@ -147,14 +147,14 @@ mod avx2 {
     pub(in super::super) struct Avx2(());
 
     impl Avx2 {
-        /// The proof, where it holds.
+        /// The proof, if the processor has AVX2.
         #[inline]
         pub fn detect() -> Option<Avx2> {
             std::arch::is_x86_feature_detected!("avx2").then_some(Avx2(()))
         }
     }
 
-    /// Defines lane-wise methods of two vectors by the intrinsic for each.
+    /// Defines lane-wise methods of two vectors by intrinsics.
     macro_rules! lane_wise {
         ($($name:ident($a:ident, $b:ident) = $intrinsic:ident($first:ident, $second:ident);)*) => {$(
             #[inline(always)]

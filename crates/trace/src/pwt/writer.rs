@@ -1,7 +1,7 @@
-//! From a stream to a file.
+//! Writes a stream to a file.
 
 use super::blocks::BlockWriter;
-use super::chunk::{ChunkHead, Mark, What};
+use super::chunk::{ChunkHead, Mark, MarkKind};
 use super::encoder::Encoder;
 use super::file::{FileWriter, Part, Summary};
 use super::index::count_event;
@@ -12,18 +12,18 @@ use pagewalk_units::{RefIndex, SpaceId, ThreadId};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-/// Records in a chunk, give or take a batch. Predictors start anew in each, so small chunks cost bytes.
+/// Records per chunk, plus or minus a batch. Predictors restart in each chunk, so small chunks cost bytes.
 const CHUNK_RECORDS: u64 = 1 << 22;
-/// A chunk also ends when its columns hold this much: it bounds what reader and writer hold.
+/// A chunk also ends at this many bytes of columns, which bounds memory of reader and writer.
 const CHUNK_BYTES: usize = 1 << 24;
-/// The same for its marks, and for the blocks that wait for their frame.
+/// The same for its marks, and for pending blocks.
 const MARK_BYTES: usize = 1 << 22;
-/// Block executions encoded at a time. With the most sites that a block can have they still fit a chunk.
+/// Block executions encoded at a time. Even with the most sites per block they fit a chunk.
 const PART_SPANS: usize = 1024;
 const _: () = assert!(PART_SPANS * MAX_SITES + CHUNK_RECORDS as usize <= MAX_CHUNK_COUNT as usize);
 
-/// Writes a stream as it comes. Frames go out whole, each with one call; after an error nothing more is written,
-/// and what was written before reads as a trace that was cut off.
+/// Writes a stream incrementally. Each frame is one write; after an error nothing more is written, and what was written
+/// before reads as a truncated trace.
 pub struct Writer<W> {
     sink: Sink<W>,
     encoder: Encoder,
@@ -34,14 +34,14 @@ pub struct Writer<W> {
     thread: ThreadId,
     space: SpaceId,
     chunk_records: u64,
-    /// Events, by name.
+    /// Numbers of events, by name.
     events: BTreeMap<String, u64>,
     /// What was wrong with the stream.
     error: Option<io::Error>,
 }
 
 impl<W: Write> Writer<W> {
-    /// Starts a file: writes its first bytes and the header.
+    /// Starts a file with its first bytes and the header.
     pub fn new(output: W, header: &StreamHeader) -> io::Result<Self> {
         Self::with_chunk_records(output, header, CHUNK_RECORDS)
     }
@@ -69,12 +69,12 @@ impl<W: Write> Writer<W> {
         writer
     }
 
-    /// The error that stopped the writing, if there was one. With a thread that writes, it may show a chunk later.
+    /// The error that stopped the writing, if any. With a writing thread, it may appear a chunk later.
     pub fn error(&self) -> Option<&io::Error> {
         self.sink.failure().or(self.error.as_ref())
     }
 
-    /// Ends the file. Answers the first error that there was.
+    /// Ends the file. Returns the first error, if any.
     pub fn finish(mut self) -> io::Result<Summary> {
         if self.error().is_none() {
             self.end_chunk();
@@ -83,7 +83,7 @@ impl<W: Write> Writer<W> {
         self.sink.finish(self.error, self.events)
     }
 
-    /// Hands over the blocks that wait, without a chunk.
+    /// Passes on pending blocks, without a chunk.
     fn write_blocks(&mut self) {
         self.sink.write(Part { blocks: std::mem::take(&mut self.blocks), ..Part::default() });
     }
@@ -95,7 +95,7 @@ impl<W: Write> Writer<W> {
         self.encoder.start_chunk();
     }
 
-    /// Hands over the chunk with the blocks that it needs, and starts the next.
+    /// Passes on the chunk with the blocks that it needs, and starts the next.
     fn end_chunk(&mut self) {
         if self.chunk.is_empty() {
             return;
@@ -112,7 +112,7 @@ impl<W: Write> Writer<W> {
         self.start_chunk(next_ref, next_instruction);
     }
 
-    /// Place of the next reference and instruction, if nothing was left out.
+    /// The number of the next reference, if nothing is missing.
     fn next_ref(&self) -> u64 {
         self.chunk.first_ref + u64::from(self.chunk.refs)
     }
@@ -121,7 +121,7 @@ impl<W: Write> Writer<W> {
         self.chunk.first_instruction + self.chunk.instructions
     }
 
-    fn mark(&mut self, what: What) -> io::Result<()> {
+    fn mark(&mut self, what: MarkKind) -> io::Result<()> {
         serde_json::to_writer(&mut self.marks, &Mark { span: self.chunk.spans, what })?;
         self.marks.push(b'\n');
         self.chunk.marks += 1;
@@ -149,9 +149,9 @@ impl<W: Write> Writer<W> {
         self.go_to(batch.first.0, Some(batch.first_instruction));
         if (batch.thread, batch.space) != (self.thread, self.space) {
             (self.thread, self.space) = (batch.thread, batch.space);
-            self.mark(What::Runs { thread: batch.thread.0, space: batch.space.0 })?;
+            self.mark(MarkKind::Runs { thread: batch.thread.0, space: batch.space.0 })?;
         }
-        // In parts, so that no batch, however large, makes a chunk larger than the format allows.
+        // In parts, so that no batch makes a chunk larger than the format allows.
         let (mut first, mut spans) = (0, batch.spans);
         while !spans.is_empty() {
             let (part, rest) = spans.split_at(spans.len().min(PART_SPANS));
@@ -168,7 +168,7 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Makes the next item's place the one given: a stream with a gap continues in a chunk of its own.
+    /// Moves to the given place: after a gap, the stream continues in a new chunk.
     fn go_to(&mut self, first_ref: u64, first_instruction: Option<u64>) {
         let instruction = first_instruction.unwrap_or(self.next_instruction());
         if (first_ref, instruction) != (self.next_ref(), self.next_instruction()) {
@@ -184,7 +184,7 @@ impl<W: Write> Writer<W> {
         if let Some(thread) = event.switches_to() {
             self.thread = thread;
         }
-        self.mark(What::Event(event.clone()))
+        self.mark(MarkKind::Event(event.clone()))
     }
 
     /// Does `work` unless an earlier error stopped the writing.
@@ -196,8 +196,8 @@ impl<W: Write> Writer<W> {
 }
 
 impl<W: Write + Send + 'static> Writer<W> {
-    /// The same as [`Writer::new`], with compressing and writing on a thread of its own where there is a processor for
-    /// it. The bytes are the same.
+    /// As [`Writer::new`], compressing and writing on a separate thread if there is a processor for it. The bytes are
+    /// the same.
     pub fn with_thread(output: W, header: &StreamHeader) -> io::Result<Self> {
         FileWriter::new(output, header).map(|file| Self::to(Sink::with_thread(file), CHUNK_RECORDS))
     }
@@ -219,7 +219,7 @@ impl<W: Write + Send> Analysis for Writer<W> {
     }
 }
 
-/// A stream that no file can hold.
+/// The error for a stream that no file can hold.
 fn bad(why: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, why)
 }

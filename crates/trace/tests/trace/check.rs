@@ -1,4 +1,4 @@
-//! The checker finds each breach of each rule, and nothing in a sound stream.
+//! The checker finds each kind of breach, and nothing in a sound stream.
 
 use crate::common::{Stream, block, map};
 use pagewalk_trace::check::{Checker, Finding, Rule, Severity};
@@ -110,7 +110,7 @@ fn without_mappings_nothing_is_said_of_them() {
     assert_eq!(check(&stream), []);
 }
 
-/// The rules that one batch breaks, in a stream of its own.
+/// The rules that one batch breaks, in its own stream.
 fn broken(change: impl FnOnce(&mut Batch<'_>, &mut Vec<Span>, &mut Vec<Ref>)) -> Vec<(Rule, u64)> {
     let mut blocks = Dictionary::default();
     let id = blocks.intern(block(0, 2, &[13, 14]));

@@ -26,7 +26,7 @@ pub enum Step {
     },
 }
 
-/// A stream, as long as a test likes.
+/// A stream of any length.
 #[derive(Clone, Debug, Default)]
 pub struct Stream {
     pub blocks: Dictionary,
@@ -151,7 +151,7 @@ impl Stream {
     }
 }
 
-/// A disk that holds one file and is full after some bytes. Clones are the same disk.
+/// A disk with one file that is full after some bytes. Clones share the disk.
 #[derive(Clone)]
 pub struct Disk {
     file: Arc<Mutex<Vec<u8>>>,
@@ -182,7 +182,7 @@ impl Write for Disk {
     }
 }
 
-/// All that a file yields, with its blocks, and the error that ended it.
+/// Everything that a file yields, with its blocks, and the error that ended it.
 pub fn read(file: &[u8]) -> (Vec<Step>, Vec<Block>, Option<SourceError>) {
     let mut steps = Vec::new();
     let mut reader = match Reader::new(file) {

@@ -1,4 +1,4 @@
-//! The `.pwt` format: everything comes back, and nothing that was not written ever does.
+//! The `.pwt` format: everything is read back, and nothing else ever is.
 
 use crate::common::{Disk, Step, Stream, block, header, map, read};
 use pagewalk_trace::pwt::{Writer, events, fuzz_one, info};
@@ -254,7 +254,7 @@ fn damage_in_the_middle_says_what_is_lost() {
     assert_eq!(error.unwrap().to_string(), expected);
 }
 
-/// Where each frame begins, and its kind, by walking the file as the format's description says.
+/// The offset and kind of each frame, found by walking the file as the format specification says.
 fn frame_starts(file: &[u8]) -> Vec<(usize, u8)> {
     let mut frames = Vec::new();
     let mut start = 16;
@@ -327,7 +327,7 @@ fn a_full_disk_leaves_a_trace_that_reads() {
     }
 }
 
-/// The failure shows while the stream goes on, and what was wrong with the stream later does not hide it.
+/// The failure shows while the stream goes on; a later fault of the stream does not hide it.
 #[test]
 fn a_full_disk_is_told_while_a_thread_writes() {
     let (stream, whole) = small();
@@ -343,7 +343,7 @@ fn a_full_disk_is_told_while_a_thread_writes() {
     assert_eq!(disk.file(), whole[..whole.len() / 2]);
 }
 
-/// Writes one batch that breaks the rules, and answers the complaint.
+/// Writes one batch that breaks the rules; returns the complaint.
 fn complaint(blocks: &Dictionary, spans: &[Span], refs: &[Ref]) -> String {
     let mut file = Vec::new();
     let mut writer = Writer::new(&mut file, &header()).unwrap();

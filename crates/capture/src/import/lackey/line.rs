@@ -1,38 +1,37 @@
-//! One line of a text, as files in the wild have them.
+//! Parses a line as found in real files.
 //!
-//! Lackey's own lines are read in a faster way ([`super::Lackey`]). Here are those that editors, other options of
-//! Valgrind's and the traced program bring: `\r\n`, blanks, `0x`, a third column, superblocks, what the program
-//! printed.
+//! Lackey's own lines take a faster way ([`super::Lackey`]). These come from editors, other options of Valgrind and the
+//! traced program: `\r\n`, blanks, `0x`, a third column, superblocks, the program's output.
 
-use super::super::assembler::Parts;
+use super::super::assembler::Reference;
 use pagewalk_units::Kind;
 
-/// Least digits of an address in a line that Lackey wrote itself.
+/// Least digits of an address that Lackey itself writes.
 const OWN_DIGITS: usize = 8;
 
-/// What a line is.
+/// Kinds of lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Line {
     /// An instruction or a data reference.
-    Reference(Parts),
-    /// The same with one more column.
-    ThirdColumn(Parts),
-    /// The same behind what the program printed without ending its line.
-    Behind(Parts),
-    /// The begin of a superblock (`--trace-superblocks=yes`), a blank line, or a comment (`#`).
+    Reference(Reference),
+    /// A reference with one more column.
+    ThirdColumn(Reference),
+    /// A reference after unterminated output of the program.
+    Behind(Reference),
+    /// The start of a superblock (`--trace-superblocks=yes`), a blank line, or a comment (`#`).
     Idle,
-    /// Valgrind's own: its report, its warnings, what the program prints by client requests.
+    /// Valgrind's own: its report, warnings, and the program's client requests.
     Message,
-    /// A system call, or what came of it (`--trace-syscalls=yes`).
+    /// A system call or its result (`--trace-syscalls=yes`).
     Syscall,
-    /// Other text: what the program printed.
+    /// Other text: the program's output.
     Other,
-    /// A line of the trace that is wrong, or no text.
+    /// A damaged line of the trace, or binary data.
     Damaged,
 }
 
 impl Line {
-    /// What `line`, without its end, is.
+    /// Parses `line`, without its end.
     pub fn read(line: &[u8]) -> Line {
         let line = line.trim_ascii_end();
         if let Some((parts, rest)) = reference(line) {
@@ -57,7 +56,7 @@ impl Line {
 /// Whether a line is Valgrind's own.
 fn is_message(line: &[u8]) -> bool {
     let warns = |mark: &[u8]| {
-        // A process, and with --time-stamp=yes a time before it.
+        // A process id, with --time-stamp=yes after a time.
         let stamp = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b':' | b'.' | b' ');
         let inner = line.strip_prefix(mark).and_then(|rest| rest.split(|byte| !stamp(byte)).next());
         inner.is_some_and(|inner| !inner.is_empty() && line[mark.len() + inner.len()..].starts_with(mark))
@@ -65,7 +64,7 @@ fn is_message(line: &[u8]) -> bool {
     line.starts_with(b"==") || warns(b"--") || warns(b"**")
 }
 
-/// The number of the process in a message of Valgrind's.
+/// The process id in a message of Valgrind's.
 pub(super) fn process_of(message: &[u8]) -> Option<u32> {
     let stamp = message.strip_prefix(b"==")?;
     let end = stamp.windows(2).position(|mark| mark == b"==")?;
@@ -79,8 +78,8 @@ fn is_superblock(line: &[u8]) -> bool {
     })
 }
 
-/// The reference at the front of a line without end and what stands behind it, which begins with a blank or a comma.
-fn reference(line: &[u8]) -> Option<(Parts, &[u8])> {
+/// The reference at the front of a line, and what follows, which begins with a blank or a comma.
+fn reference(line: &[u8]) -> Option<(Reference, &[u8])> {
     let (letter, rest) = line.trim_ascii_start().split_first()?;
     let kind = kind(*letter)?;
     let address = rest.trim_ascii_start();
@@ -90,12 +89,13 @@ fn reference(line: &[u8]) -> Option<(Parts, &[u8])> {
     let (address, rest) = digits(without_prefix(address), 16, u8::is_ascii_hexdigit)?;
     let (bytes, rest) = digits(rest.strip_prefix(b",")?.trim_ascii_start(), 9, u8::is_ascii_digit)?;
     let ends = rest.first().is_none_or(|byte| *byte == b',' || byte.is_ascii_whitespace());
-    let parts = Parts { kind, address: number(address, 16)?, bytes: u32::try_from(number(bytes, 10)?).ok()? };
+    let parts =
+        Reference { kind, address: number(address, 16)?, bytes: u32::try_from(number(bytes, 10)?).ok()? };
     ends.then_some((parts, rest))
 }
 
 /// The reference at the end of a line, exactly as Lackey writes it.
-fn reference_at_end(line: &[u8]) -> Option<Parts> {
+fn reference_at_end(line: &[u8]) -> Option<Reference> {
     let comma = line.iter().rposition(|&byte| byte == b',')?;
     let hexadecimal = line[..comma].iter().rev().take_while(|byte| byte.is_ascii_hexdigit()).count();
     let start = (comma - hexadecimal).checked_sub(3)?;
@@ -106,7 +106,7 @@ fn reference_at_end(line: &[u8]) -> Option<Parts> {
     reference(&line[start..]).filter(|(_, rest)| rest.is_empty()).map(|(parts, _)| parts)
 }
 
-/// Whether a line that is no reference was to be one: a letter, and what has the form of an address or of the columns.
+/// Whether a line that is no reference was meant as one: a letter, and the form of an address or of the columns.
 fn is_damaged(line: &[u8]) -> bool {
     let Some((letter, rest)) = line.trim_ascii_start().split_first() else { return false };
     let Some(word) = rest.trim_ascii_start().split(u8::is_ascii_whitespace).next() else { return false };
@@ -125,7 +125,7 @@ fn is_damaged(line: &[u8]) -> bool {
     }
 }
 
-/// Whether the text of a file may have been cut off within `line`, a line of the trace.
+/// Whether a file's text may have been cut off inside `line`, a line of the trace.
 pub(super) fn is_cut(line: &[u8]) -> bool {
     let line = line.trim_ascii();
     let begins =
@@ -135,7 +135,7 @@ pub(super) fn is_cut(line: &[u8]) -> bool {
     begins && single
 }
 
-/// Text has no control characters but those that terminals and their users are used to.
+/// Text has no control characters except those usual on terminals.
 fn is_text(line: &[u8]) -> bool {
     line.iter().all(|byte| !byte.is_ascii_control() || matches!(byte, b'\t' | b'\r' | 0x08 | 0x0c | 0x1b))
 }

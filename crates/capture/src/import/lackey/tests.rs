@@ -3,7 +3,7 @@ use pagewalk_trace::{Item, Origin, Source, SourceError};
 use proptest::prelude::*;
 use std::io::BufReader;
 
-/// What the text becomes when it is read and written again, and the error at its end.
+/// The text after reading and writing, and the error at its end.
 fn round(text: &[u8], buffer_bytes: usize) -> (String, Option<SourceError>) {
     let mut writer = LackeyWriter::new(Vec::new());
     let mut error = None;
@@ -69,7 +69,7 @@ proptest! {
         let whole_lines = &cut[..start_of_last];
         let mut expected: String = whole_lines.split_inclusive('\n').filter(|line| !line.starts_with('=')).collect();
         let (back, error) = round(cut.as_bytes(), 32);
-        // A last line may have no end: what is whole without one is taken for whole.
+        // A last line may lack its end: if complete otherwise, it counts as whole.
         if back.len() > expected.len() {
             prop_assert!(cut[start_of_last..].contains(','));
             expected += &format!("{}\n", &cut[start_of_last..]);
@@ -152,7 +152,7 @@ fn wrong_lines_are_named() {
     assert_eq!(message("I  00001000,3\n L 1000"), "the text ends in the middle of line 2");
 }
 
-/// What is not exactly as Lackey writes it, but can be nothing else.
+/// An unambiguous deviation from Lackey's form.
 fn decorated(line: &str, how: u8) -> String {
     let line = line.trim_end();
     let (mark, rest) = line.split_at(3.min(line.len()));
@@ -175,16 +175,16 @@ fn decorated(line: &str, how: u8) -> String {
 }
 
 proptest! {
-    /// The twin of a plain text: decorated line by line, packed or not, with or without an end of the last line.
+    /// Decorated line by line, packed or not, with or without a last line end, a text yields the same as the plain one.
     #[test]
     fn decorated_texts_tell_what_plain_ones_do(
         lines in prop::collection::vec((line(), 0u8..12), 1..60), packed: bool, ended: bool, buffer_bytes in 1usize..100
     ) {
         let plain: String = lines.iter().map(|(line, _)| &**line).filter(|line| !line.starts_with('=')).collect();
         let text: String = lines.iter().map(|(line, how)| decorated(line, *how)).collect();
-        // Behind a first line of Valgrind's, as files begin.
+        // After a first line of Valgrind's, as real files begin.
         let mut text = format!("==7== Lackey, an example\n{text}");
-        // A line of Valgrind's is one with its end alone.
+        // A line of Valgrind's counts only with its end.
         if !ended && !text.trim_end().rsplit('\n').next().unwrap().starts_with('=') {
             text.truncate(text.trim_end().len());
         }
@@ -206,7 +206,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     packer.finish().unwrap()
 }
 
-/// What is said of a text, once it is read.
+/// The notes on a text after reading.
 fn notes(text: &str) -> Vec<String> {
     let mut source = LackeySource::new(text.as_bytes()).unwrap();
     while let Some(_item) = source.next_item().unwrap() {}
@@ -214,7 +214,7 @@ fn notes(text: &str) -> Vec<String> {
 }
 
 /// Everything that `valgrind --tool=lackey --trace-mem=yes --trace-superblocks=yes --trace-syscalls=yes -v` and a
-/// program that prints bring into one file.
+/// printing program put into one file.
 #[test]
 fn what_is_passed_over_is_told() {
     let text = "==9== Lackey\n--9-- Valgrind options:\nSB 04000c50\nI  04000c50,3\nHello\nworldI  04000c53,2\n\
@@ -236,7 +236,7 @@ fn what_is_passed_over_is_told() {
     assert_eq!(notes("==9== x\r\nSB 0401\r\nI  0x04000c50,3\r\n\r\n L 10,4"), [""; 0], "nothing is in doubt");
 }
 
-/// As copies of the cache lab of CS:APP have it: blanks at line ends and no end of the last line.
+/// As in copies of the CS:APP cache lab: blanks at line ends, and no end of the last line.
 #[test]
 fn the_last_line_may_have_no_end() {
     let (back, error) = round(b" L 10,4 \n S 18,4\n M 20,16", 8);

@@ -1,14 +1,14 @@
-//! From items to text.
+//! Writes items as text.
 
 use pagewalk_trace::{Analysis, Batch, Instruction, Ref};
 use pagewalk_units::Kind;
 use std::io::{self, Write};
 
-/// Text is handed on in pieces of this size.
+/// Bytes per write.
 const PIECE_BYTES: usize = 1 << 16;
 
-/// Writes a stream as a Lackey trace: each instruction, then its references. Events have no place in such a text and
-/// are left out. Call [`LackeyWriter::finish`] at the end.
+/// Writes a stream as a Lackey trace: each instruction, then its references. The format has no events, so they are left
+/// out. Call [`LackeyWriter::finish`] at the end.
 pub struct LackeyWriter<W> {
     to: W,
     text: Vec<u8>,
@@ -22,12 +22,12 @@ impl<W: Write> LackeyWriter<W> {
         LackeyWriter { to, text: Vec::with_capacity(PIECE_BYTES * 2), error: None }
     }
 
-    /// The error of an earlier write, if there was one: then going on is of no use.
+    /// The error of an earlier write; then continuing is useless.
     pub fn error(&self) -> Option<&io::Error> {
         self.error.as_ref()
     }
 
-    /// Writes what is left and gives the inner writer back.
+    /// Writes the rest and returns the inner writer.
     pub fn finish(mut self) -> io::Result<W> {
         self.hand_on();
         if self.error.is_none() {
@@ -48,7 +48,7 @@ impl<W: Write> LackeyWriter<W> {
                     self.reference(*r);
                 }
             }
-            // Those of a block without instructions.
+            // References of a block without instructions.
             sites.for_each(|(_, r)| self.reference(*r));
             if self.text.len() >= PIECE_BYTES {
                 self.hand_on();

@@ -1,9 +1,9 @@
-//! Each way in which words are no stream, by name.
+//! Each way to break the stream's rules, by name.
 
 use super::*;
 
 /// The fault of a stream that consists of `words`.
-fn fault(words: Vec<u64>) -> Fault {
+fn fault(words: Vec<u64>) -> BadWord {
     let mut chunk = Chunk { number: 7, skipped: 100, words, at: 0 };
     let mut decoder = Decoder::new(SpaceId(0));
     loop {
@@ -27,20 +27,20 @@ fn each_fault_has_its_name() {
         end: 0,
     };
     let with = |rest: &[u64]| fault([&event(kind::BLOCK, &shape.payload(5)), rest].concat());
-    assert_eq!(with(&[64]), Fault::NoHeader(64));
-    assert_eq!(with(&[block_header(6, 0)]), Fault::UndefinedBlock(6));
-    assert_eq!(with(&event(kind::BLOCK, &shape.payload(5))), Fault::RedefinedBlock(5));
-    assert_eq!(with(&[block_header(5, 3), 64, 64]), Fault::NoExit { number: 5, slots: 2 });
-    assert_eq!(with(&[block_header(5, 3), 64, 64, 0, 64]), Fault::NoHeader(64));
-    assert_eq!(with(&[block_header(5, 3), 1 << 57]), Fault::Address { number: 5, address: 1 << 57 });
-    let padding_used = Fault::PaddingUsed { number: 5, slot: 2, address: 3 };
+    assert_eq!(with(&[64]), BadWord::NoHeader(64));
+    assert_eq!(with(&[block_header(6, 0)]), BadWord::UndefinedBlock(6));
+    assert_eq!(with(&event(kind::BLOCK, &shape.payload(5))), BadWord::RedefinedBlock(5));
+    assert_eq!(with(&[block_header(5, 3), 64, 64]), BadWord::NoExit { number: 5, slots: 2 });
+    assert_eq!(with(&[block_header(5, 3), 64, 64, 0, 64]), BadWord::NoHeader(64));
+    assert_eq!(with(&[block_header(5, 3), 1 << 57]), BadWord::Address { number: 5, address: 1 << 57 });
+    let padding_used = BadWord::PaddingUsed { number: 5, slot: 2, address: 3 };
     assert_eq!(with(&[block_header(5, 3), 1, 2, 3]), padding_used);
-    assert_eq!(with(&[event_header(40, 0)]), Fault::UnknownEvent(40));
+    assert_eq!(with(&[event_header(40, 0)]), BadWord::UnknownEvent(40));
     assert_eq!(
         with(&[event_header(kind::MARKER, 2), 0]),
-        Fault::EventTooLong { kind: kind::MARKER, words: 2, left: 1 }
+        BadWord::EventTooLong { kind: kind::MARKER, words: 2, left: 1 }
     );
-    let payload = |kind, what| Fault::Payload { kind, what };
+    let payload = |kind, what| BadWord::Payload { kind, what };
     assert_eq!(with(&event(kind::MARKER, &[])), payload(kind::MARKER, "it is too short"));
     assert_eq!(with(&event(kind::MARKER, &[1, 2])), payload(kind::MARKER, "it has words left over"));
     let beyond = payload(kind::EXEC, "a text reaches beyond its end");
@@ -54,18 +54,18 @@ fn each_fault_has_its_name() {
     }
     let mode = payload(kind::THP_DISABLE, "unknown mode of forbidding huge pages");
     assert_eq!(with(&event(kind::THP_DISABLE, &[3])), mode);
-    assert_eq!(with(&event(kind::SPIN, &[6, 1])), Fault::UndefinedBlock(6));
+    assert_eq!(with(&event(kind::SPIN, &[6, 1])), BadWord::UndefinedBlock(6));
     let many = payload(kind::SPIN, "more instructions than 64 bits count");
     assert_eq!(with(&event(kind::SPIN, &[5, u64::MAX])), many);
     let beyond = MAX_BLOCKS as u32;
-    assert_eq!(with(&event(kind::BLOCK, &shape.payload(beyond))), Fault::TooMuchCode);
+    assert_eq!(with(&event(kind::BLOCK, &shape.payload(beyond))), BadWord::TooMuchCode);
     let mut odd = shape.clone();
     odd.slots[0].2 = 11;
-    let size = Fault::ReferenceSize { number: 6, slot: 0, bytes: 11 };
+    let size = BadWord::ReferenceSize { number: 6, slot: 0, bytes: 11 };
     assert_eq!(with(&event(kind::BLOCK, &odd.payload(6))), size);
     let mut odd = shape.clone();
     odd.exits = vec![(1, 1), (1, 1), (3, 2)];
-    let wrong = |what| Fault::Definition { number: 6, what };
+    let wrong = |what| BadWord::Definition { number: 6, what };
     let order = wrong("its exits are not in order of their slots");
     assert_eq!(with(&event(kind::BLOCK, &odd.payload(6))), order);
     odd.exits = vec![(2, 1), (3, 2)];

@@ -1,10 +1,10 @@
-//! `pagewalk layout analyze`: who fights for the sets of a TLB.
+//! `pagewalk layout analyze`: which pages compete for the sets of a TLB.
 
 use crate::arguments::LayoutAnalyze;
 use crate::exit;
 use crate::output::{Files, print, say, say_next, text_options};
 use crate::terminal::Terminal;
-use pagewalk::conflicts::Watching;
+use pagewalk::conflicts::ConflictOptions;
 use pagewalk::placement::PlanFile;
 use pagewalk::report::conflicts::{ConflictsResult, places_could_help, render_html, render_text, to_json};
 use pagewalk::{Error, Fault, machines};
@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 pub fn run(arguments: LayoutAnalyze) -> Result<ExitCode, Error> {
     let terminal = Terminal { quiet: arguments.style.quiet };
-    let watching = Watching {
+    let watching = ConflictOptions {
         machine: machines::load_and_say(&arguments.machine, &terminal)?,
         tlb: arguments.tlb.clone(),
         set: arguments.set,
@@ -36,7 +36,7 @@ pub fn run(arguments: LayoutAnalyze) -> Result<ExitCode, Error> {
         found.unnamed().for_each(say);
     }
     printed.and(written)?;
-    // What was analysed under a plan has one.
+    // A result analysed under a plan already has one.
     if arguments.layout.is_none() && found.result.arrays.iter().any(places_could_help) {
         let (machine, trace) = (&arguments.machine, arguments.trace.display());
         say_next(arguments.style.quiet, format!("pagewalk layout plan -m {machine} -o plan.toml {trace}"));
@@ -67,7 +67,7 @@ enum Form {
 
 const FORMS: [(&str, Form); 2] = [("html", Form::Html), ("json", Form::Json)];
 
-/// Where it goes: files opened before the work began.
+/// Opens the output files before the work begins.
 fn open(arguments: &LayoutAnalyze) -> Result<Files<Form>, Error> {
     let inputs = [Some(&*arguments.trace), arguments.layout.as_deref()];
     let inputs: Vec<&Path> = inputs.into_iter().flatten().collect();

@@ -1,4 +1,4 @@
-//! `pagewalk layout plan`: where the shared objects of a recorded program should lie.
+//! `pagewalk layout plan`: plans where the shared objects of a recorded program should lie.
 
 use crate::arguments::{self, LayoutPlan};
 use crate::exit;
@@ -6,7 +6,7 @@ use crate::output::{print, say, say_next, text_options};
 use crate::terminal::Terminal;
 use pagewalk::output::Output;
 use pagewalk::placement::plan::{
-    CallgraphOptions, Load, Planner, PlannerOptions, Planning, Target, check_trace, machines,
+    CallgraphOptions, LayoutRequest, Load, Planner, PlannerOptions, TargetSet, check_trace, machines,
 };
 use pagewalk::report::layout_plan::schema::LayoutPlanResult;
 use pagewalk::report::layout_plan::{render_text, to_json};
@@ -16,7 +16,7 @@ use std::process::ExitCode;
 
 pub fn run(arguments: LayoutPlan) -> Result<ExitCode, Error> {
     let terminal = Terminal { quiet: arguments.style.quiet };
-    let planning = Planning {
+    let planning = LayoutRequest {
         machines: machines(&arguments.machine, arguments.planner.into(), &terminal)?,
         options: planner_options(&arguments),
         random: arguments.random,
@@ -27,7 +27,7 @@ pub fn run(arguments: LayoutPlan) -> Result<ExitCode, Error> {
     let output = arguments.output.as_deref().map(apart).transpose()?;
     let planned = planning.trace(&arguments.trace, &terminal)?;
     let printed = publish(&planned.result, &arguments);
-    // Whatever became of the printing: the plan took its time.
+    // Even if printing failed: the plan took time to make.
     if let Some(output) = output {
         let path = output.write(planned.checked()?.as_bytes())?;
         if !arguments.style.quiet {
@@ -62,7 +62,7 @@ fn planner_options(arguments: &LayoutPlan) -> PlannerOptions {
         planner: arguments.planner.into(),
         starts: arguments.starts,
         seed: arguments.seed,
-        target: if arguments.weighed { Target::Weighed } else { Target::Fewest },
+        target: if arguments.weighed { TargetSet::Weighed } else { TargetSet::Fewest },
         callgraph: CallgraphOptions {
             calls: arguments.calls,
             load: if arguments.load_calls { Load::Calls } else { Load::Instructions },

@@ -1,11 +1,11 @@
-//! `pagewalk layout run`: run a program with its libraries where a plan wants them.
+//! `pagewalk layout run`: runs a program with its libraries at planned addresses.
 
 use crate::arguments::LayoutRun;
 use crate::exit;
 use crate::output::{print, say, write_json, write_to_stderr};
 use crate::terminal::Terminal;
 use pagewalk::output::Output;
-use pagewalk::placement::{self, Outcome, RunOptions};
+use pagewalk::placement::{self, LayoutOutcome, RunOptions};
 use pagewalk::{Error, Fault, Listener};
 use std::process::ExitCode;
 
@@ -38,7 +38,7 @@ pub fn run(arguments: LayoutRun) -> Result<ExitCode, Error> {
     Ok(exit::as_ended(outcome.run.end))
 }
 
-fn publish(arguments: &LayoutRun, outcome: &Outcome, file: Option<Output>) -> Result<(), Error> {
+fn publish(arguments: &LayoutRun, outcome: &LayoutOutcome, file: Option<Output>) -> Result<(), Error> {
     if arguments.verify {
         write_to_stderr(&outcome.landings().tables());
     }
@@ -49,7 +49,7 @@ fn publish(arguments: &LayoutRun, outcome: &Outcome, file: Option<Output>) -> Re
     write_json(&arguments.data, &document, file)
 }
 
-/// Says what would be placed where, and whether files and host let it.
+/// Prints what would be placed where, and whether files and host allow it.
 fn dry_run(arguments: &LayoutRun, file: Option<Output>) -> Result<ExitCode, Error> {
     let outline = placement::outline(&arguments.plan, &arguments.command)?;
     if !arguments.data.json {

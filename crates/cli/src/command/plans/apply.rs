@@ -1,11 +1,11 @@
-//! `pagewalk apply`: a program with planned ranges on huge pages, or a process that runs already.
+//! `pagewalk apply`: puts a plan's ranges on huge pages, in a new program or a running process.
 
 use crate::arguments::Apply;
 use crate::exit;
 use crate::output::{print, say, say_next, write_json, write_to_stderr};
 use crate::terminal::Terminal;
 use pagewalk::output::Output;
-use pagewalk::plans::{Collapsed, RunOptions, outline, run as run_applied};
+use pagewalk::plans::{CollapsedProcess, RunOptions, outline, run as run_applied};
 use pagewalk::{Error, Fault, Listener};
 use std::process::ExitCode;
 
@@ -46,7 +46,7 @@ pub fn run(arguments: Apply) -> Result<ExitCode, Error> {
     Ok(exit::as_ended(applied.end()))
 }
 
-/// Says what would be done, and whether this host lets it.
+/// Prints what would be done, and whether this host allows it.
 fn dry_run(arguments: &Apply, file: Option<Output>) -> Result<ExitCode, Error> {
     let outline = outline(&arguments.plan, arguments.command.first())?;
     if !arguments.data.json {
@@ -63,8 +63,8 @@ fn dry_run(arguments: &Apply, file: Option<Output>) -> Result<ExitCode, Error> {
 
 fn attach(arguments: &Apply, pid: i32, file: Option<Output>) -> Result<ExitCode, Error> {
     let (plan, quiet) = (&arguments.plan, arguments.data.quiet);
-    let collapsed = Collapsed::of(plan, pid, arguments.dry_run)?;
-    super::tell(&arguments.data, &collapsed.text(), arguments.dry_run)?;
+    let collapsed = CollapsedProcess::act(plan, pid, arguments.dry_run)?;
+    super::report(&arguments.data, &collapsed.text(), arguments.dry_run)?;
     if !quiet {
         collapsed.notes().iter().for_each(say);
     }

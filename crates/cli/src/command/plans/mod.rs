@@ -1,4 +1,4 @@
-//! Plans of huge pages: doing what they say, and telling what came of it.
+//! The commands on plans of huge pages.
 
 pub mod apply;
 pub mod undo;
@@ -8,8 +8,8 @@ use crate::arguments::Data;
 use crate::output::{print, write_to_stderr};
 use pagewalk::Error;
 
-/// Says what came of a process. A dry run's text is what was asked for, so it is printed.
-fn tell(data: &Data, text: &str, dry_run: bool) -> Result<(), Error> {
+/// Prints the outcome for a process. A dry run's text is the requested output, so it goes to stdout.
+fn report(data: &Data, text: &str, dry_run: bool) -> Result<(), Error> {
     match dry_run {
         true if !data.json => return print(text),
         false if !data.quiet => write_to_stderr(text),

@@ -1,17 +1,17 @@
-//! `pagewalk undo`: the planned ranges of a running process back to small pages.
+//! `pagewalk undo`: returns the planned ranges of a running process to small pages.
 
 use crate::arguments::Undo;
 use crate::output::{say, write_json};
 use pagewalk::Error;
 use pagewalk::output::Output;
-use pagewalk::plans::Split;
+use pagewalk::plans::SplitProcess;
 use std::process::ExitCode;
 
 pub fn run(arguments: Undo) -> Result<ExitCode, Error> {
     let apart = |path| Output::open_apart(path, [&*arguments.plan]);
     let file = arguments.data.output.as_deref().map(apart).transpose()?;
-    let split = Split::of(&arguments.plan, arguments.pid, arguments.dry_run)?;
-    super::tell(&arguments.data, &split.text(), arguments.dry_run)?;
+    let split = SplitProcess::act(&arguments.plan, arguments.pid, arguments.dry_run)?;
+    super::report(&arguments.data, &split.text(), arguments.dry_run)?;
     if !arguments.data.quiet {
         split.note().into_iter().for_each(say);
     }

@@ -1,4 +1,4 @@
-//! `pagewalk verify`: what a plan brings, measured in pairs of runs without and with it.
+//! `pagewalk verify`: measures a plan in pairs of runs without and with it.
 
 use crate::arguments::Verify;
 use crate::output::{print, say, say_next, write_json, write_to_stderr};
@@ -11,7 +11,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
-/// Set when the user asks for an end.
+/// Set when the user asks to stop.
 static STOPPED: AtomicBool = AtomicBool::new(false);
 
 pub fn run(arguments: Verify) -> Result<ExitCode, Error> {
@@ -29,14 +29,14 @@ pub fn run(arguments: Verify) -> Result<ExitCode, Error> {
     let verified = pairs.run(&STOPPED, &Terminal { quiet });
     drop(noted);
     let verified = verified?;
-    // The figures are what was asked for, in one form or another.
+    // The figures are the requested output, in one form or another.
     if !quiet || (!json && file.is_none()) {
         write_to_stderr(&verified.text());
     }
     if !quiet {
         verified.notes().iter().for_each(say);
     }
-    // Whatever becomes of one of them: the runs took their time.
+    // Each is written even if another fails: the runs took time.
     let written = write_json(&arguments.data, &verified.document(), file);
     if let (Some(path), None) = (record_to, verified.missed()) {
         history::append(&path, &verified.record())?;

@@ -1,17 +1,17 @@
-//! What is shown and logged while it runs.
+//! The live picture and the log of a promotion.
 
 use crate::terminal::picture;
 use indicatif::ProgressBar;
 use pagewalk::Error;
 use pagewalk::output::{Output, cannot_write};
-use pagewalk::promotion::{self, Decision, Standing, Watcher};
+use pagewalk::promotion::{self, Decision, PromotionStatus, Watcher};
 use serde_json::Value;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// So long a picture stands.
+/// How often the picture changes.
 const PERIOD: Duration = Duration::from_millis(500);
 
 /// The picture on a terminal, and the log.
@@ -20,12 +20,12 @@ pub struct Picture {
     bar: ProgressBar,
     drawn: Option<Instant>,
     log: Option<(File, PathBuf)>,
-    /// The first failure of writing to the log, after which nothing more is written.
+    /// The first failure to write the log; nothing is written after it.
     failure: Option<Error>,
 }
 
 impl Picture {
-    /// Nothing is shown yet.
+    /// Starts without a picture.
     pub fn new(pid: i32, quiet: bool, log: Option<Output>) -> Result<Picture, Error> {
         let open = |output: Output| {
             let path = output.path().to_owned();
@@ -35,7 +35,7 @@ impl Picture {
         Ok(Picture { pid, bar: picture(quiet), drawn: None, log, failure: None })
     }
 
-    /// Takes the picture away.
+    /// Removes the picture.
     ///
     /// # Errors
     /// If the log could not be written.
@@ -54,7 +54,7 @@ impl Watcher for Picture {
         }
     }
 
-    fn passed(&mut self, standing: &Standing<'_>) {
+    fn passed(&mut self, standing: &PromotionStatus<'_>) {
         if self.bar.is_hidden() || self.drawn.is_some_and(|drawn| drawn.elapsed() < PERIOD) {
             return;
         }

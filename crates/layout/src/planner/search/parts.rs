@@ -1,50 +1,50 @@
-//! An array's reuses by the objects that have a part in them, and how many pages share the set where objects lie now.
+//! An array's reuses by the objects involved, and how many pages share the set in the present layout.
 //!
-//! What an object's shifts cost is asked of its own reuses, with all pages between, and of those of others with its own
-//! pages alone: how many of all share the set is known. So a round over all objects looks at each page of each reuse
-//! about twice, however many objects there are.
+//! The cost of an object's shifts depends on its own reuses, with all pages in between, and, for others' reuses, on its
+//! own pages in between alone: how many of all share the set is known. So a round over all objects visits each page of
+//! each reuse about twice, however many objects there are.
 
 use super::shape;
 use crate::planner::reuses::{ArrayReuses, Page};
 
-/// Pages of one object among those between, in a reuse of another page than one of its own.
+/// Adjacent pages of one object among the pages in between, in a reuse of another object's page.
 struct Run {
     /// The reuse's number.
     reuse: u32,
-    /// The first of them, among those between.
+    /// Index of the first of them among the pages in between.
     first: u32,
-    /// How many they are.
+    /// Their number.
     count: u32,
 }
 
-/// The reuses with objects where they are now.
-pub struct Parts<'a> {
+/// The reuses under the present layout.
+pub struct ReuseState<'a> {
     reuses: &'a ArrayReuses,
     mask: u32,
     ways: u32,
     /// By page: its object.
     objects: Vec<Option<u32>>,
-    /// By page: its set with nothing shifted, and now.
+    /// By page: its unshifted set, and its present one.
     homes: Vec<u32>,
     sets: Vec<u32>,
     /// By object: its pages.
     pages: Vec<Vec<u32>>,
     /// By reuse: its position.
     positions: Vec<u32>,
-    /// By reuse: pages between that share its page's set now.
+    /// By reuse: pages in between that share its page's set now.
     sharing: Vec<u32>,
     /// By object: reuses of its pages.
     own: Vec<Vec<u32>>,
-    /// By object: its pages in reuses of others.
+    /// By object: its pages in others' reuses.
     among: Vec<Vec<Run>>,
 }
 
-impl<'a> Parts<'a> {
-    /// Of the pages of so many objects, none of them shifted. The reuses are grouped by object.
-    pub fn new(reuses: &'a ArrayReuses, pages: &[Page], objects: usize) -> Parts<'a> {
+impl<'a> ReuseState<'a> {
+    /// For pages of this many objects, none shifted. The reuses are grouped by object.
+    pub fn new(reuses: &'a ArrayReuses, pages: &[Page], objects: usize) -> ReuseState<'a> {
         let (mask, ways) = shape(reuses);
         let homes: Vec<u32> = pages.iter().map(|page| (page.page.0 & mask) as u32).collect();
-        let mut parts = Parts {
+        let mut parts = ReuseState {
             reuses,
             mask: mask as u32,
             ways: ways as u32,
@@ -85,7 +85,7 @@ impl<'a> Parts<'a> {
         self.reuses.at(self.positions[reuse as usize])
     }
 
-    /// How many pages between share the page's set now.
+    /// How many pages in between share the page's set now.
     fn share(&self, reuse: u32) -> u32 {
         let (_, page, between) = self.at(reuse);
         self.in_set(between, self.sets[page as usize])
@@ -95,7 +95,7 @@ impl<'a> Parts<'a> {
         pages.iter().filter(|&&page| self.sets[page as usize] == set).count() as u32
     }
 
-    /// How many reuses each that is kept stands for.
+    /// How many reuses each kept one stands for.
     pub fn scale(&self) -> u64 {
         self.reuses.scale()
     }
@@ -113,7 +113,7 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// Counts the object's pages in reuses of others.
+    /// Updates the counts for the object's pages in others' reuses.
     fn count_among(&mut self, object: usize, count: fn(u32, u32) -> u32) {
         let among = std::mem::take(&mut self.among[object]);
         for run in &among {
@@ -125,7 +125,7 @@ impl<'a> Parts<'a> {
         self.among[object] = among;
     }
 
-    /// Misses among the reuses that an object has a part in, by its shift modulo the sets.
+    /// Misses among the reuses that involve an object, by its shift modulo the sets.
     pub fn costs(&self, object: usize) -> Vec<u64> {
         let mut costs = Costs::new(self.mask);
         for &reuse in &self.own[object] {
@@ -169,9 +169,9 @@ impl Run {
 struct Costs {
     mask: u32,
     by_shift: Vec<u64>,
-    /// Misses whatever the shift.
+    /// Misses at any shift.
     always: u64,
-    /// Pages met at each shift in the reuse that is looked at, and where any are.
+    /// Pages met at each shift in the present reuse, and the shifts with any.
     met: Vec<u32>,
     touched: Vec<u32>,
 }
@@ -183,14 +183,14 @@ impl Costs {
         Costs { mask, by_shift, always: 0, met, touched: Vec::new() }
     }
 
-    /// The reuse's page and one between share their set at this shift.
+    /// The reuse's page and one in between share their set at this shift.
     fn meet(&mut self, shift: u32) {
         let shift = shift & self.mask;
         self.met[shift as usize] += 1;
         self.touched.push(shift);
     }
 
-    /// The reuse is over: so many pages met at a shift have it miss.
+    /// Ends the reuse: it misses at shifts with this many pages met.
     fn add(&mut self, times: u64, missing: u32) {
         if missing == 0 {
             self.always += times;

@@ -10,7 +10,7 @@ use pagewalk_units::Vpn;
 
 const OBJECTS: usize = 4;
 
-/// Pages of some objects, and of none; a stream over them.
+/// Pages with and without objects; and a sequence of references to them.
 fn program(draws: &mut Draws) -> (Vec<Page>, Vec<u32>) {
     let pages: Vec<Page> = (0..40)
         .map(|number| {
@@ -38,12 +38,12 @@ fn reuses(stream: &[u32], pages: &[Page], geometry: Geometry) -> ArrayReuses {
     reuses
 }
 
-/// Misses of an array on the stream with the objects shifted.
+/// Simulated misses with the objects shifted.
 fn simulated(stream: &[u32], pages: &[Page], shifts: &[u64], geometry: Geometry) -> u64 {
     let mut array = LruArray::new(geometry);
     let place = |page: u32| {
         let Page { page, object } = pages[page as usize];
-        // Apart from all others, as objects are.
+        // Far from all others, as objects are.
         page.0 + object.map_or(0, |object| (object as u64 + 1) * (1 << 20) + shifts[object])
     };
     let misses = stream.iter().filter(|&&page| {
@@ -57,7 +57,7 @@ fn simulated(stream: &[u32], pages: &[Page], shifts: &[u64], geometry: Geometry)
     misses.count() as u64
 }
 
-/// Reuses miss exactly as an array does, but for those left out as too far apart, which then all miss.
+/// Reuses miss exactly as an array does, except those left out as too far apart, which then all miss.
 #[test]
 fn misses_are_those_of_an_array() {
     let mut draws = Draws::new(1);
@@ -78,7 +78,7 @@ fn misses_are_those_of_an_array() {
     }
 }
 
-/// What one walk prices for all shifts of an object is what each of them misses.
+/// The costs computed for all shifts of an object equal the misses of each.
 #[test]
 fn costs_of_all_shifts_are_those_of_each() {
     let mut draws = Draws::new(2);
@@ -88,12 +88,12 @@ fn costs_of_all_shifts_are_those_of_each() {
             let (pages, stream) = program(&mut draws);
             let kept = reuses(&stream, &pages, geometry);
             let mut shifts: Vec<u64> = (0..OBJECTS).map(|_| draws.below(sets.into())).collect();
-            let mut parts = Parts::new(&kept, &pages, OBJECTS);
+            let mut parts = ReuseState::new(&kept, &pages, OBJECTS);
             (0..OBJECTS).for_each(|object| parts.shift(object, shifts[object]));
             for object in 0..OBJECTS {
                 let costs = parts.costs(object);
                 let missed = |shifts: &[u64]| misses(&kept, &pages, shifts);
-                // Reuses that it has no part in miss whatever its shift.
+                // Reuses that do not involve it miss at any shift.
                 let others = missed(&shifts) - costs[shifts[object] as usize];
                 for (shift, cost) in costs.iter().enumerate() {
                     shifts[object] = shift as u64;
@@ -105,14 +105,14 @@ fn costs_of_all_shifts_are_those_of_each() {
     }
 }
 
-/// Objects that fight for one set part, whatever the start.
+/// Objects that compete for a set separate, from any start.
 #[test]
 fn objects_that_fight_part() {
     let pages: Vec<Page> = (0..4).map(|n| Page { page: Vpn(64 * n), object: Some(n as usize) }).collect();
     let stream: Vec<u32> = (0..4000).map(|n| n % 4).collect();
     let geometry = Geometry::new(8, Some(1)).unwrap();
     let array = reuses(&stream, &pages, geometry);
-    let found = Found {
+    let found = StreamReuses {
         arrays: vec![array],
         pages,
         references: vec![0; 4],

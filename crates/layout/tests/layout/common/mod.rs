@@ -1,4 +1,4 @@
-//! Small programs that load shared objects, for tests: streams made event by event.
+//! Small programs that load shared objects: streams made event by event.
 
 use pagewalk_trace::{
     Analysis, Batch, BatchBuffer, Block, BlockEnd, Dictionary, Event, FileIdentity, Instruction, Item,
@@ -45,7 +45,7 @@ pub fn unmap(start: u64, pages: u64) -> Event {
     Event::Unmap { start: VirtAddr(start), bytes: pages * PAGE }
 }
 
-/// What a loader does for an object of text, data and `.bss`, a page each at least.
+/// What a loader does for an object with text, data and `.bss` of at least a page each.
 pub fn load(path: &str, base: u64, text: u64, data: u64, bss: u64) -> Vec<Event> {
     let at = |page: u64| base + page * PAGE;
     let mut events = vec![
@@ -59,7 +59,7 @@ pub fn load(path: &str, base: u64, text: u64, data: u64, bss: u64) -> Vec<Event>
     events
 }
 
-/// What there is before a program runs.
+/// What exists before a program runs.
 pub fn image() -> Vec<Event> {
     vec![
         mapping(0x1_fff0_0000, 16, "rw", MappingKind::Stack, None),
@@ -70,7 +70,7 @@ pub fn image() -> Vec<Event> {
     ]
 }
 
-/// One thing that happens.
+/// One step of a program.
 #[derive(Clone, Debug)]
 pub enum Step {
     Event(Event),
@@ -182,8 +182,8 @@ impl Source for Steps {
     }
 }
 
-/// Everything of a source, in a form that compares: events, and executions with the addresses of their instructions
-/// and loads.
+/// Everything from a source, in comparable form: events, and executions with the addresses of their instructions and
+/// loads.
 pub fn told(mut source: impl Source) -> Vec<String> {
     let mut told = Vec::new();
     while let Some(item) = source.next_item().unwrap() {
@@ -205,7 +205,7 @@ pub fn executions(batch: &Batch<'_>, told: &mut Vec<String>) {
     }
 }
 
-/// Gives all of a source to an analysis.
+/// Feeds a whole source to an analysis.
 pub fn play(mut source: impl Source, to: &mut dyn Analysis) {
     while let Some(item) = source.next_item().unwrap() {
         match item {
@@ -215,7 +215,7 @@ pub fn play(mut source: impl Source, to: &mut dyn Analysis) {
     }
 }
 
-/// The events of some steps, with whether something ran before.
+/// The events of some steps, each with whether code ran before.
 pub fn events(steps: &[Step]) -> Vec<(bool, Event)> {
     let mut running = false;
     let mut found = Vec::new();

@@ -1,21 +1,21 @@
-//! The slow twin: all pages in a map, and each design asked page by page.
+//! The slow twin: all pages in a map, and each design checked page by page.
 
 use super::*;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What the twin knows of a page: its frame, rights, and whether a huge page maps it.
+/// A page's frame, rights, and whether a huge page maps it.
 type Page = (Option<u64>, u8, bool);
 type Memory = BTreeMap<u64, Page>;
 
-fn memory(runs: &[Run]) -> Memory {
+fn memory(runs: &[PageRun]) -> Memory {
     let pages = runs.iter().flat_map(|run| {
         (0..run.pages).map(|i| (run.first + i, (run.frame.map(|frame| frame + i), run.rights, run.huge)))
     });
     pages.collect()
 }
 
-/// Entries as sets of pages that have a name in common.
+/// Entries as sets of pages with the same key.
 fn by_name<K: Ord>(memory: &Memory, name: impl Fn(u64, Page) -> K) -> Sizes {
     let mut entries: BTreeMap<K, u64> = BTreeMap::new();
     for (&page, &what) in memory {
@@ -26,7 +26,7 @@ fn by_name<K: Ord>(memory: &Memory, name: impl Fn(u64, Page) -> K) -> Sizes {
     sizes
 }
 
-/// Where the run begins that each page is in.
+/// The start of each page's run.
 fn starts(memory: &Memory, joins: &dyn Fn(u64, u64) -> bool) -> BTreeMap<u64, u64> {
     let mut starts = BTreeMap::new();
     for &page in memory.keys() {
@@ -46,7 +46,7 @@ fn expected(memory: &Memory, frames: bool) -> Designs {
     let of = |page: u64| memory[&page];
     let rights = |a: u64, b: u64| of(a).1 == of(b).1;
     let adjacent = |a: u64, b: u64| rights(a, b) && of(a).0.map(|frame| frame + 1) == of(b).0;
-    // Entries that map huge pages whole, and others as a name says.
+    // Huge pages are whole entries; others by key.
     let huge = |page: u64| (0, page / 512, 0, 0);
     let in_fours = starts(memory, &|a, b| adjacent(a, b) && a / 4 == b / 4 && !of(a).2);
     let coalesced =
@@ -78,15 +78,15 @@ fn expected(memory: &Memory, frames: bool) -> Designs {
     }
 }
 
-fn tallied(runs: &[Run], frames: bool) -> Designs {
+fn tallied(runs: &[PageRun], frames: bool) -> Designs {
     let mut tally = Tally::new(frames);
     runs.iter().for_each(|&run| tally.add(run));
     assert_eq!(tally.pages, memory(runs).len() as u64);
     tally.finish()
 }
 
-/// Runs in order of address: gaps, frames that often go on where the last ended, and huge pages.
-fn any_runs(frames: bool) -> impl Strategy<Value = Vec<Run>> {
+/// Runs in address order: with gaps, often consecutive frames, and huge pages.
+fn any_runs(frames: bool) -> impl Strategy<Value = Vec<PageRun>> {
     let piece = (0u64..3, 1u64..40, 0u64..24, any::<bool>(), 1u8..3, 0u8..8);
     prop::collection::vec(piece, 0..24).prop_map(move |pieces| {
         let (mut page, mut next) = (3, 5);
@@ -103,7 +103,7 @@ fn any_runs(frames: bool) -> impl Strategy<Value = Vec<Run>> {
                 (false, true) => next,
                 (false, false) => frame * 8 + pages % 8,
             };
-            let run = Run { first: page, frame: frames.then_some(frame), pages, rights, huge };
+            let run = PageRun { first: page, frame: frames.then_some(frame), pages, rights, huge };
             (page, next) = (page + pages, frame + pages);
             run
         };
@@ -122,7 +122,7 @@ proptest! {
         prop_assert_eq!(tallied(&runs, false), expected(&memory(&runs), false));
     }
 
-    /// How a memory is read in pieces does not show.
+    /// Dividing the reading into pieces makes no difference.
     #[test]
     fn pieces_make_no_difference(runs in any_runs(true), at in prop::collection::vec(1u64..20, 1..60)) {
         let mut cuts = at.iter().cycle();
@@ -131,9 +131,9 @@ proptest! {
             let mut rest = *run;
             while rest.pages > 0 {
                 let pages = (*cuts.next().expect("a cycle")).min(rest.pages);
-                cut.push(Run { pages, ..rest });
+                cut.push(PageRun { pages, ..rest });
                 let frame = rest.frame.map(|frame| frame + pages);
-                rest = Run { first: rest.first + pages, pages: rest.pages - pages, frame, ..rest };
+                rest = PageRun { first: rest.first + pages, pages: rest.pages - pages, frame, ..rest };
             }
         }
         prop_assert_eq!(tallied(&cut, true), tallied(&runs, true));
@@ -153,8 +153,8 @@ proptest! {
 
 #[test]
 fn a_known_memory() {
-    let run = |first, frame, pages| Run { first, frame: Some(frame), pages, rights: 3, huge: false };
-    // A cluster in any order; a block of 16 that the hint can serve; one that its frames' alignment forbids.
+    let run = |first, frame, pages| PageRun { first, frame: Some(frame), pages, rights: 3, huge: false };
+    // A cluster in any order; a block of 16 for the hint; one with misaligned frames.
     let runs = [run(8, 103, 1), run(9, 100, 2), run(11, 110, 1), run(32, 320, 16), run(64, 641, 16)];
     let designs = tallied(&runs, true);
     let listed = |sizes: &Option<Sizes>| sizes.as_ref().unwrap().iter().collect::<Vec<_>>();

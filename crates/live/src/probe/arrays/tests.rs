@@ -1,4 +1,4 @@
-//! What is found in simulated TLBs, whose geometry is known, with noise: it is true or refused.
+//! On simulated TLBs with known geometry and noise, the result is true or refused.
 
 use super::*;
 use pagewalk_setassoc::{Geometry, Replacement, SetArray, SetIndex};
@@ -12,7 +12,7 @@ const COSTS: [f64; 3] = [5.0, 12.0, 34.0];
 struct Simulated {
     levels: Vec<(u32, u32, Replacement, SetIndex)>,
     draws: Draws,
-    /// Each repeat is off by up to this part.
+    /// Most relative error of a repeat.
     noise: f64,
 }
 
@@ -20,7 +20,7 @@ impl Simulated {
     fn exact(&self, cycle: Cycle) -> f64 {
         let mut arrays: Vec<SetArray> = self.levels.iter().map(array).collect();
         let mut cost = 0.0;
-        // What is least recently used repeats itself from the second turn on; others have to settle.
+        // LRU repeats itself from the second turn on; others have to settle.
         let settled = self.levels.iter().all(|level| matches!(level.2, Replacement::Lru | Replacement::Fifo));
         let (warm, counted) = if settled { (2, 1) } else { (6, 6) };
         for turn in 0..warm + counted {
@@ -68,15 +68,15 @@ impl Prober for Simulated {
     }
 }
 
-fn found(levels: Vec<(u32, u32, Replacement, SetIndex)>, noise: f64, seed: u64) -> Vec<Level> {
+fn found(levels: Vec<(u32, u32, Replacement, SetIndex)>, noise: f64, seed: u64) -> Vec<MeasuredLevel> {
     let mut simulated = Simulated { levels, draws: Draws::new(seed), noise };
-    match find(&mut simulated, &Plan::new(8192, 1 << 15, 15)) {
+    match find(&mut simulated, &SearchPlan::new(8192, 1 << 15, 15)) {
         Ok(found) => found.levels,
         Err(never) => match never {},
     }
 }
 
-/// First levels and second levels of cores that exist, and others: sets and ways; 1 set is fully associative.
+/// First and second levels of real and other cores: sets and ways; 1 set is fully associative.
 const FIRST: [(u32, u32); 6] = [(16, 4), (16, 6), (1, 72), (1, 32), (8, 4), (1, 96)];
 const SECOND: [(u32, u32); 6] = [(128, 12), (128, 16), (256, 6), (256, 8), (64, 8), (1, 512)];
 
@@ -100,7 +100,7 @@ fn check(replacement: Replacement, index: SetIndex, noise: f64) -> [usize; 2] {
                 if level.refused.is_some() {
                     continue;
                 }
-                // Sets of more ways than are looked for cannot be told from a fully associative array.
+                // More ways than are looked for look fully associative.
                 let told = if ways > MOST_WAYS { entries } else { ways };
                 assert_eq!(
                     (level.entries, level.ways),

@@ -1,4 +1,4 @@
-//! What is told of simulated TLBs whose replacement is known, with noise: it is true or undecided.
+//! On simulated TLBs with known replacement and noise, the verdict is true or undecided.
 
 use super::*;
 use crate::probe::steps::Step;
@@ -12,7 +12,7 @@ const COSTS: [f64; 3] = [5.0, 12.0, 34.0];
 struct Simulated {
     levels: Vec<(u32, u32, Replacement, SetIndex)>,
     draws: Draws,
-    /// Each repeat is off by up to this part.
+    /// Most relative error of a repeat.
     noise: f64,
 }
 
@@ -25,7 +25,7 @@ impl Simulated {
         self.levels.iter().map(array).collect()
     }
 
-    /// Cost of an access behind two turns that warm it, going on as long as a repeat does.
+    /// Access cost after two warm-up turns, for as long as a repeat takes.
     fn exact(arrays: &mut [SetArray], pattern: &[u64]) -> f64 {
         let counted = TIMED_ACCESSES.max(2 * pattern.len());
         let mut cost = 0.0;
@@ -64,12 +64,12 @@ impl Repeater for Simulated {
     }
 }
 
-/// A level as `arrays` would tell it: pages of one set from the stride on at which all its sets come round.
-fn level(sets: u32, ways: u32, known: bool) -> Level {
+/// A level as `arrays` would report it: strides from the set count on hit one set.
+fn level(sets: u32, ways: u32, known: bool) -> MeasuredLevel {
     let (entries, ways) = (u64::from(sets * ways), u64::from(ways));
-    let conflict = |stride| Conflict { stride, hits: ways, misses: 2 * ways, sharp: known };
+    let conflict = |stride| ConflictBounds { stride, hits: ways, misses: 2 * ways, sharp: known };
     let strides = (0..4).map(|bit| u64::from(sets) << bit);
-    Level {
+    MeasuredLevel {
         step: Step { below: 5.0, above: 12.0, onset: entries, half: entries + 8, noise: 0.1 },
         entries: known.then_some(entries),
         ways: known.then_some(ways),
@@ -83,7 +83,7 @@ fn told(
     second: (u32, u32, Replacement),
     known: bool,
     noise: f64,
-) -> Vec<Replaced> {
+) -> Vec<ReplacementFinding> {
     let levels = [level(first.0, first.1, true), level(second.0, second.1, known)];
     let shapes = [first, second].map(|(sets, ways, replacement)| (sets, ways, replacement, SetIndex::Modulo));
     let mut simulated = Simulated { levels: shapes.to_vec(), draws: Draws::new(7), noise };
@@ -93,16 +93,16 @@ fn told(
     }
 }
 
-/// Those that TLBs may have.
+/// Policies that TLBs may have.
 fn policies() -> impl Iterator<Item = Replacement> {
     let all = Replacement::NAMES.into_iter().map(|name| Replacement::from_name(name, 3).unwrap());
     all.filter(|policy| policy.relevant_hits() != RelevantHits::Each)
 }
 
-/// Whether it was decided; what is claimed is true.
-fn is_true(told: &Replaced, truth: Replacement, ways: u32, place: &str) -> bool {
+/// Whether it was decided; a decision must be true.
+fn is_true(told: &ReplacementFinding, truth: Replacement, ways: u32, place: &str) -> bool {
     match told {
-        Replaced::Nearest(nearest) => {
+        ReplacementFinding::Nearest(nearest) => {
             assert_eq!(
                 (nearest.policy.name(), nearest.ways),
                 (truth.name(), u64::from(ways)),
@@ -110,14 +110,14 @@ fn is_true(told: &Replaced, truth: Replacement, ways: u32, place: &str) -> bool 
             );
             true
         }
-        Replaced::Undecided(why) => {
+        ReplacementFinding::Undecided(why) => {
             println!("{place}: {}, {ways} ways: {why}", truth.name());
             false
         }
     }
 }
 
-/// First levels of cores that exist: sets and ways.
+/// First levels of real cores: sets and ways.
 const FIRST: [(u32, u32); 3] = [(16, 4), (16, 6), (8, 8)];
 /// Second levels.
 const SECOND: [(u32, u32); 3] = [(128, 12), (128, 8), (256, 16)];
@@ -155,7 +155,7 @@ fn each_policy_of_a_first_level_is_told() {
     assert!(decided * 10 >= all * 7, "{decided} of {all}");
 }
 
-/// Random replacement blurs where pages begin to miss: then the ways come with the policy.
+/// Random replacement blurs where pages begin to miss; then the ways come from the policy's fit.
 #[test]
 fn ways_that_were_refused_come_with_the_policy() {
     let mut decided = 0;
@@ -170,7 +170,7 @@ fn ways_that_were_refused_come_with_the_policy() {
 fn fully_associative_first_levels_are_told_and_kept_out_of_the_second() {
     for policy in [Replacement::Lru, Replacement::Fifo, Replacement::Random { seed: 5 }] {
         let told = told((1, 72, policy), (128, 16, policy), true, 0.01);
-        // Of so many ways to spare one or not is all the same.
+        // With this many ways, one more or less makes no difference.
         let decided = is_true(&told[0], policy, 72, "first");
         assert!(decided || policy.draws(), "{policy:?}");
         is_true(&told[1], policy, 16, "second behind it");
@@ -197,7 +197,7 @@ fn nothing_measured_is_undecided() {
     }
     let levels = [level(16, 4, true), level(128, 8, false), level(1, 4096, true)];
     let Ok(told) = find(&mut Mute, &levels, 5);
-    assert!(told.iter().all(|told| matches!(told, Replaced::Undecided(_))), "{told:?}");
+    assert!(told.iter().all(|told| matches!(told, ReplacementFinding::Undecided(_))), "{told:?}");
 }
 
 #[test]

@@ -1,8 +1,8 @@
-//! DAMON's files in sysfs: a kernel thread that looks at the accessed bits of given frames for a while.
+//! Controls DAMON through sysfs: a kernel thread that watches the accessed bits of given frames for a while.
 //!
-//! All that is set here is taken away again when a [`Control`] is dropped: there was nothing before, or it is refused.
+//! Dropping a [`Control`] removes all settings: it refuses to start if there were any before.
 
-use super::super::sampler::{Unable, Way};
+use super::super::sampler::{SamplerKind, UnusableSampler};
 use crate::tracing::sys;
 use std::fs;
 use std::io;
@@ -10,29 +10,29 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const ADMIN: &str = "/sys/kernel/mm/damon/admin/kdamonds";
-/// Bytes of a region: one page.
+/// Bytes of a DAMON region: one page.
 pub const REGION_BYTES: u64 = 4096;
-/// More regions than ours: DAMON merges what touches when there are more than this, and splits up to half of it, which
-/// regions of one page cannot be.
+/// More than our regions: above this number DAMON merges regions, and below half of it splits them, which regions of
+/// one page cannot be.
 const REGIONS_MAX: u32 = 100_000;
 
-/// DAMON, as long as it is ours.
+/// Exclusive use of DAMON.
 #[derive(Debug)]
 pub struct Control {
     regions: usize,
-    /// Processor time that kernel threads have used for it, in seconds.
+    /// Processor time of its kernel threads, in seconds.
     pub kernel_seconds: f64,
 }
 
 impl Control {
-    /// Takes DAMON, if nobody uses it. Nothing runs yet.
+    /// Takes DAMON if nobody uses it. Starts nothing yet.
     ///
     /// # Errors
     /// If the kernel has none, it is in use, or this user may not.
-    pub fn take() -> Result<Control, Unable> {
+    pub fn take() -> Result<Control, UnusableSampler> {
         check()?;
         write(Path::new(ADMIN), "nr_kdamonds", 1u32).map_err(failed)?;
-        // From here on it is given back, whatever happens.
+        // From here on, dropping it restores everything.
         let control = Control { regions: 0, kernel_seconds: 0.0 };
         let operations = prepare().map_err(failed)?;
         if !operations.split_whitespace().any(|name| name == "paddr") {
@@ -45,19 +45,19 @@ impl Control {
         Ok(control)
     }
 
-    /// How many times, of `looks` that are `interval` apart, the page of each frame was accessed since the look before.
-    /// `frames` are addresses, in order, of which no two are neighbours. Frames that DAMON cannot look at are left out
-    /// or were never accessed.
+    /// How many times, in `looks` looks that are `interval` apart, each frame's page was accessed since the look
+    /// before. `frames` are addresses in order, no two of them neighbours. Frames that DAMON cannot watch, or that were
+    /// never accessed, are left out.
     ///
     /// # Errors
-    /// If DAMON is taken away from us, or others have begun to use it.
-    pub fn look(&mut self, frames: &[u64], interval: Duration, looks: u32) -> io::Result<Vec<(u64, u32)>> {
+    /// If DAMON is taken from us, or others have begun to use it.
+    pub fn watch(&mut self, frames: &[u64], interval: Duration, looks: u32) -> io::Result<Vec<(u64, u32)>> {
         self.set_regions(frames)?;
         let intervals = context().join("monitoring_attrs/intervals");
         let micros = interval.as_micros() as u64;
         write(&intervals, "sample_us", micros)?;
         write(&intervals, "aggr_us", micros * u64::from(looks))?;
-        // How often it would ask for new regions: never while it runs.
+        // The period of region updates: longer than the run.
         write(&intervals, "update_us", micros * u64::from(looks) * 1000)?;
         write(&kdamond(), "state", "on")?;
         let found = write(&kdamond(), "state", "update_schemes_tried_regions").and_then(|()| tried(looks));
@@ -80,27 +80,27 @@ impl Control {
         Ok(())
     }
 
-    /// Adds the time of the thread that runs now, as it ends when it is switched off.
+    /// Adds the present kernel thread's time, as the thread ends when switched off.
     fn count_time(&mut self) {
         let pid = fs::read_to_string(kdamond().join("pid")).ok().and_then(|text| text.trim().parse().ok());
-        // If it has ended by itself its time is lost: so little that nothing is to be told.
+        // The time of a thread that already ended is lost: too little to report.
         self.kernel_seconds += pid.and_then(|pid| sys::processor_seconds(pid).ok()).unwrap_or(0.0);
     }
 }
 
 impl Drop for Control {
     fn drop(&mut self) {
-        // Fails where it is off already; and if DAMON cannot be given back there is nobody left to tell.
+        // Fails if it is already off; a failure to give DAMON back cannot be reported.
         let _ = write(&kdamond(), "state", "off");
         let _ = write(Path::new(ADMIN), "nr_kdamonds", 0u32);
     }
 }
 
-/// Whether DAMON is there, is nobody's, and may be set by this user. Changes nothing.
+/// Whether DAMON exists, is free, and this user may set it. Changes nothing.
 ///
 /// # Errors
 /// Why not.
-pub fn check() -> Result<(), Unable> {
+pub fn check() -> Result<(), UnusableSampler> {
     let count = Path::new(ADMIN).join("nr_kdamonds");
     let text = fs::read_to_string(&count).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => unable(
@@ -123,13 +123,13 @@ fn context() -> PathBuf {
     kdamond().join("contexts/0")
 }
 
-/// All but operations, regions and intervals. Returns the operations that there are.
+/// Sets everything except operations, regions and intervals. Returns the available operations.
 fn prepare() -> io::Result<String> {
     write(&kdamond().join("contexts"), "nr_contexts", 1u32)?;
     let context = context();
     write(&context.join("monitoring_attrs/nr_regions"), "max", REGIONS_MAX)?;
     write(&context.join("targets"), "nr_targets", 1u32)?;
-    // A scheme that does nothing but say which regions it met: all.
+    // A scheme that only reports the regions it met: all.
     write(&context.join("schemes"), "nr_schemes", 1u32)?;
     let scheme = context.join("schemes/0");
     write(&scheme, "action", "stat")?;
@@ -138,12 +138,12 @@ fn prepare() -> io::Result<String> {
         write(&pattern.join(what), "min", 0u32)?;
         write(&pattern.join(what), "max", most)?;
     }
-    // What was never accessed need not be told.
+    // Leaves out regions that were never accessed.
     write(&pattern.join("nr_accesses"), "min", 1u32)?;
     fs::read_to_string(context.join("avail_operations"))
 }
 
-/// The regions that were accessed, and how often.
+/// The accessed regions, and how often.
 fn tried(looks: u32) -> io::Result<Vec<(u64, u32)>> {
     let folder = context().join("schemes/0/tried_regions");
     let mut found = Vec::new();
@@ -168,16 +168,16 @@ fn number(folder: &Path, name: &str) -> io::Result<u64> {
     text.trim().parse().map_err(|_| io::Error::other(format!("{}: {text:?}", path.display())))
 }
 
-/// The same error, with its file.
+/// Adds the file to an error.
 fn at(path: &Path, error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
-fn unable(why: impl Into<String>, enable: impl Into<String>) -> Unable {
-    Unable::new(Way::Damon, why, enable)
+fn unable(why: impl Into<String>, enable: impl Into<String>) -> UnusableSampler {
+    UnusableSampler::new(SamplerKind::Damon, why, enable)
 }
 
-fn in_use(count: &str) -> Unable {
+fn in_use(count: &str) -> UnusableSampler {
     let state = fs::read_to_string(kdamond().join("state")).unwrap_or_default();
     unable(
         format!("DAMON is in use: {count} kdamonds are set up in {ADMIN}, the first is {}", state.trim()),
@@ -186,7 +186,7 @@ fn in_use(count: &str) -> Unable {
     )
 }
 
-fn failed(error: io::Error) -> Unable {
+fn failed(error: io::Error) -> UnusableSampler {
     let enable = match error.kind() {
         io::ErrorKind::PermissionDenied => "run pagewalk as root (sudo), with /sys writable",
         io::ErrorKind::ReadOnlyFilesystem => "mount /sys writable; a container needs --privileged",

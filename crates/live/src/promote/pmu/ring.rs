@@ -1,37 +1,37 @@
-//! The ring buffer in which the kernel leaves samples: `linux/perf_event.h`.
+//! The ring buffer of kernel samples: `linux/perf_event.h`.
 
 use memmap2::{MmapOptions, MmapRaw};
 use std::fs::File;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes of a page, of which the first of the mapping is the kernel's head.
+/// Bytes of a page; the mapping's first page is the kernel's head.
 const PAGE: usize = 4096;
-/// Pages of samples; a power of two. 64 KiB hold 4,096 samples of an address.
+/// Pages of samples; a power of two. 64 KiB hold 4,096 addresses.
 const PAGES: usize = 16;
-/// Where in the head it is told how far the kernel has written, and how far we have read.
+/// Offset in the head of the kernel's write position, followed by our read position.
 const HEAD: usize = 1024;
 const TAIL: usize = 1032;
 const LOST: u32 = 2;
 const SAMPLE: u32 = 9;
-/// Bytes of a record's head: kind (4), what it is (2), its length (2).
+/// Bytes of a record's head: kind (4), misc (2), length (2).
 const RECORD: usize = 8;
 
 /// A ring.
 #[derive(Debug)]
 pub struct Ring(MmapRaw);
 
-/// What was in it.
+/// The drained contents.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Contents {
     /// Addresses of samples.
     pub addresses: Vec<u64>,
-    /// Samples for which there was no room.
+    /// Samples lost for lack of room.
     pub lost: u64,
 }
 
 impl Ring {
-    /// Of an event.
+    /// Maps an event's ring.
     ///
     /// # Errors
     /// As the system call's: `EPERM` beyond the memory that this user may lock.
@@ -39,7 +39,7 @@ impl Ring {
         MmapOptions::new().len((1 + PAGES) * PAGE).map_raw(event).map(Ring)
     }
 
-    /// Takes out all that is there.
+    /// Drains the ring.
     pub fn drain(&mut self, contents: &mut Contents) {
         let first = self.0.as_mut_ptr();
         // SAFETY: both words lie in the head, are aligned, and are shared with the kernel, which asks for accesses in
@@ -56,8 +56,8 @@ impl Ring {
     }
 }
 
-/// Reads the records from `from` to `to` of a ring of a power of two of bytes, in which positions count on for ever.
-/// Records that are none end it: the rest cannot be told apart.
+/// Reads the records from `from` to `to` of a ring whose size is a power of two; positions count up forever. Stops at
+/// an invalid record: what follows cannot be delimited.
 fn read(ring: &[u8], from: u64, to: u64, contents: &mut Contents) {
     let byte = |position: u64| ring[position as usize & (ring.len() - 1)];
     let word = |position: u64| u64::from_le_bytes(std::array::from_fn(|i| byte(position + i as u64)));
@@ -70,7 +70,7 @@ fn read(ring: &[u8], from: u64, to: u64, contents: &mut Contents) {
         }
         match kind {
             SAMPLE if bytes >= 16 => contents.addresses.push(word(at + 8)),
-            // Its event's number comes first.
+            // The event's number comes first.
             LOST if bytes >= 24 => contents.lost += word(at + 16),
             _ => {}
         }

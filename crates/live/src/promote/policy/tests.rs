@@ -3,25 +3,26 @@ use super::*;
 const A: u64 = 10 * HUGE_BYTES;
 const B: u64 = 11 * HUGE_BYTES;
 /// 200 us for a promotion, 25 ns for a walk: break-even at 8,000 misses, due at 1,000.
-const PRICES: Prices = Prices { walk: 25.0, walk_alone: 100.0, collapse: 200_000.0, bounds: [25.0, 100.0] };
-const LIMITS: Limits = Limits { factor: 0.125, budget_bytes: 1 << 20, entries: 1 << 20 };
+const PRICES: PromotionCosts =
+    PromotionCosts { walk: 25.0, walk_alone: 100.0, collapse: 200_000.0, bounds: [25.0, 100.0] };
+const LIMITS: PolicyLimits = PolicyLimits { factor: 0.125, budget_bytes: 1 << 20, entries: 1 << 20 };
 
-fn view(start: u64) -> View {
-    View { start, resident_pages: PART_PAGES, huge: false }
+fn view(start: u64) -> RegionView {
+    RegionView { start, resident_pages: PART_PAGES, huge: false }
 }
 
-fn huge(start: u64) -> View {
-    View { huge: true, ..view(start) }
+fn huge(start: u64) -> RegionView {
+    RegionView { huge: true, ..view(start) }
 }
 
-fn found(start: u64, misses_per_second: f64) -> Found {
-    let seen = Seen::Pages(vec![start, start + 4096]);
-    Found { start, misses_per_second, seen, saturated: false }
+fn found(start: u64, misses_per_second: f64) -> RegionMisses {
+    let seen = MissedPages::Pages(vec![start, start + 4096]);
+    RegionMisses { start, misses_per_second, seen, saturated: false }
 }
 
-fn policy(views: &[View]) -> Policy {
-    let mut policy = Policy::new(PRICES, LIMITS);
-    assert!(policy.look(0.0, views).is_empty());
+fn policy(views: &[RegionView]) -> PromotionPolicy {
+    let mut policy = PromotionPolicy::new(PRICES, LIMITS);
+    assert!(policy.update(0.0, views).is_empty());
     policy
 }
 
@@ -40,7 +41,7 @@ fn a_part_is_due_when_its_misses_have_paid_an_eighth() {
     assert_eq!(policy.watched().map(|part| part.view.start).collect::<Vec<_>>(), [B]);
 }
 
-/// Of those that are due, the one with most charges is first.
+/// The due region with most charges comes first.
 #[test]
 fn the_dearest_is_first() {
     let mut policy = policy(&[view(A), view(B)]);
@@ -50,7 +51,7 @@ fn the_dearest_is_first() {
 
 #[test]
 fn one_page_that_misses_is_no_reason() {
-    let one = |page| Found { seen: Seen::Pages(vec![page]), ..found(A, 1e6) };
+    let one = |page| RegionMisses { seen: MissedPages::Pages(vec![page]), ..found(A, 1e6) };
     let mut policy = policy(&[view(A)]);
     policy.charge(1.0, &[one(A)]);
     policy.charge(2.0, &[one(A)]);
@@ -58,39 +59,40 @@ fn one_page_that_misses_is_no_reason() {
     policy.charge(3.0, &[one(A + 8192)]);
     assert_eq!(policy.due().map(|due| due.start), Some(A));
     let mut policy = super::tests::policy(&[view(A)]);
-    policy.charge(1.0, &[Found { seen: Seen::Several, ..found(A, 1e6) }]);
+    policy.charge(1.0, &[RegionMisses { seen: MissedPages::Several, ..found(A, 1e6) }]);
     assert!(policy.due().is_some());
 }
 
-/// A huge page among very many that miss would itself be missed for: its neighbours are seldom in the TLB.
+/// One huge page among very many missing pages would be missed for itself: its neighbours are seldom in the TLB.
 #[test]
 fn misses_without_neighbours_in_the_tlb_are_not_charged() {
-    let many: Vec<View> = (0..1000).map(|i| view(i * HUGE_BYTES)).collect();
-    let mut policy = Policy::new(PRICES, Limits { entries: 100, ..LIMITS });
-    policy.look(0.0, &many);
-    let all: Vec<Found> = many.iter().map(|view| found(view.start, 1000.0)).collect();
+    let many: Vec<RegionView> = (0..1000).map(|i| view(i * HUGE_BYTES)).collect();
+    let mut policy = PromotionPolicy::new(PRICES, PolicyLimits { entries: 100, ..LIMITS });
+    policy.update(0.0, &many);
+    let all: Vec<RegionMisses> = many.iter().map(|view| found(view.start, 1000.0)).collect();
     policy.charge(1.0, &all);
     let charges = policy.parts().next().unwrap().charges;
     assert!((charges - 1000.0 * (1.0 - (-0.1f64).exp())).abs() < 1e-6, "a tenth of an entry each: {charges}");
-    // The same if only some of them have been sampled.
-    let mut policy = Policy::new(PRICES, Limits { entries: 100, ..LIMITS });
-    policy.look(0.0, &many);
+    // The same if only some were sampled.
+    let mut policy = PromotionPolicy::new(PRICES, PolicyLimits { entries: 100, ..LIMITS });
+    policy.update(0.0, &many);
     policy.charge(1.0, &all[..10]);
     assert!((policy.parts().next().unwrap().charges - charges).abs() < 1e-6);
 }
 
 #[test]
 fn memory_has_a_budget() {
-    let sparse = |start| View { start, resident_pages: 400, huge: false };
-    let mut policy = policy(&[sparse(A), sparse(B), View { resident_pages: PAGES_LEAST - 1, ..view(2 * B) }]);
+    let sparse = |start| RegionView { start, resident_pages: 400, huge: false };
+    let mut policy =
+        policy(&[sparse(A), sparse(B), RegionView { resident_pages: PAGES_LEAST - 1, ..view(2 * B) }]);
     policy.charge(1.0, &[found(A, 1e6), found(B, 2e6), found(2 * B, 9e6)]);
     let due = policy.due().expect("fits");
     assert_eq!((due.start, due.added_bytes), (B, 112 * 4096), "the third has too few pages");
     policy.promoted(1.0, due, 2e5);
     policy.promoted(1.0, policy.due().expect("fits too"), 2e5);
     assert_eq!(policy.added_bytes, 224 * 4096);
-    let mut policy = Policy::new(PRICES, Limits { budget_bytes: 500 << 10, ..LIMITS });
-    policy.look(0.0, &[sparse(A), sparse(B)]);
+    let mut policy = PromotionPolicy::new(PRICES, PolicyLimits { budget_bytes: 500 << 10, ..LIMITS });
+    policy.update(0.0, &[sparse(A), sparse(B)]);
     policy.charge(1.0, &[found(A, 1e6), found(B, 2e6)]);
     policy.promoted(1.0, policy.due().expect("448 KiB"), 2e5);
     assert_eq!((policy.due(), policy.over_budget()), (None, 1));
@@ -112,9 +114,9 @@ fn what_is_split_each_time_is_left_in_the_end() {
         now += 2.0;
         policy.promoted(now, policy.due().expect("it pays"), 200_000.0);
         now += 1.0;
-        assert!(policy.look(now, &[huge(A)]).is_empty());
+        assert!(policy.update(now, &[huge(A)]).is_empty());
         now += 1.0;
-        assert_eq!(policy.look(now, &[view(A)]), [A]);
+        assert_eq!(policy.update(now, &[view(A)]), [A]);
     }
     policy.charge(now + 100.0, &[found(A, 1e9)]);
     assert_eq!(policy.due(), None);
@@ -142,11 +144,11 @@ fn what_is_saved_counts_while_the_page_is_huge() {
     let mut policy = policy(&[view(A), view(B)]);
     policy.charge(1.0, &[found(A, 2000.0)]);
     policy.promoted(1.0, policy.due().unwrap(), 2e5);
-    policy.look(3.0, &[huge(A), view(B)]);
+    policy.update(3.0, &[huge(A), view(B)]);
     assert_eq!(policy.saved(), 4000.0);
-    policy.look(4.0, &[view(A), view(B)]);
+    policy.update(4.0, &[view(A), view(B)]);
     assert_eq!(policy.saved(), 4000.0, "when it was split is not known");
-    policy.look(5.0, &[view(B)]);
+    policy.update(5.0, &[view(B)]);
     assert_eq!((policy.saved(), policy.parts().count()), (4000.0, 1), "gone, and not forgotten");
 }
 
@@ -155,9 +157,9 @@ fn parts_on_huge_pages_from_elsewhere_are_left_alone() {
     let mut policy = policy(&[huge(A), view(B)]);
     policy.charge(1.0, &[found(A, 1e6), found(B, 1e6)]);
     assert_eq!(policy.due().map(|due| due.start), Some(B));
-    assert!(policy.look(2.0, &[huge(A), huge(B)]).is_empty());
+    assert!(policy.update(2.0, &[huge(A), huge(B)]).is_empty());
     assert_eq!((policy.due(), policy.watched().count()), (None, 0), "khugepaged was there first");
-    policy.look(3.0, &[view(A), huge(B)]);
+    policy.update(3.0, &[view(A), huge(B)]);
     assert_eq!(policy.watched().count(), 1, "split by others");
     assert_eq!((policy.splits, policy.saved()), (0, 0.0));
 }
@@ -167,18 +169,18 @@ fn a_dry_run_decides_the_same_once() {
     let mut policy = policy(&[view(A)]);
     policy.charge(1.0, &[found(A, 1e6)]);
     policy.would_promote(1.0, policy.due().unwrap());
-    policy.look(2.0, &[view(A)]);
+    policy.update(2.0, &[view(A)]);
     policy.charge(2.0, &[found(A, 1e6)]);
     assert_eq!((policy.due(), policy.promotions, policy.saved()), (None, 1, 0.0));
 }
 
-/// As long as a part has few pages it is not sampled, and what is found later says nothing of that time.
+/// A region with few pages is not sampled, and later samples say nothing about that time.
 #[test]
 fn a_part_is_not_charged_for_when_it_was_hardly_there() {
-    let few = View { resident_pages: PAGES_LEAST - 1, ..view(A) };
+    let few = RegionView { resident_pages: PAGES_LEAST - 1, ..view(A) };
     let mut policy = policy(&[few]);
-    policy.look(3600.0, &[few]);
-    policy.look(3601.0, &[view(A)]);
+    policy.update(3600.0, &[few]);
+    policy.update(3601.0, &[view(A)]);
     policy.charge(3601.5, &[found(A, 1000.0)]);
     let charges = policy.parts().next().unwrap().charges;
     assert!((charges - 1500.0).abs() < 1e-6, "from when it was seen last with few: {charges}");
