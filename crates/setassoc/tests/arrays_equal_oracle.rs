@@ -194,7 +194,8 @@ proptest! {
     /// References that repeat the last one of their class may be left out, unless every hit is relevant.
     #[test]
     fn repetitions_change_nothing(
-        shape in (0..4_u32, 1..20_u32, 0..4_u32), name in prop::sample::select(heeding(|heeds| heeds != RelevantHits::Each)),
+        shape in (0..4_u32, 1..20_u32, 0..4_u32),
+        name in prop::sample::select(heeding(|heeds| heeds != RelevantHits::Each)),
         ats in prop::collection::vec(0..150_u64, 0..800),
     ) {
         let (set_bits, ways, class_bits) = shape;

@@ -34,12 +34,14 @@ pub enum PassError {
     /// A design that only a [`System`](crate::System) can simulate: its machine maps its page tables, or it prefetches
     /// under a kernel.
     #[error(
-        "{0}: huge pages of the host are not simulated with mapped page tables, nor those of a simulated kernel with prefetchers"
+        "{0}: huge pages of the host are not simulated with mapped page tables, nor those of a simulated kernel \
+         with prefetchers"
     )]
     Unfit(String),
     /// A data side.
     #[error(
-        "machine `{0}` is a data side (side = \"data\"), which is simulated reference by reference: it cannot be in a pass"
+        "machine `{0}` is a data side (side = \"data\"), which is simulated reference by reference: it cannot be \
+         in a pass"
     )]
     InOrder(String),
     /// A data side whose memory cannot be built.

@@ -39,7 +39,8 @@ impl MachineSpec {
                         .is_some_and(|other| other.relevant_hits() != RelevantHits::Each)
                 });
                 Err(format!(
-                    "tlb `{name}`: replacement = \"{}\" depends on each repeated reference to a page, which is not simulated at \
+                    "tlb `{name}`: replacement = \"{}\" depends on each repeated reference to a \
+                     page, which is not simulated at \
                      level 1: choose {}, or level 2 or 3",
                     replacement.name(),
                     others.collect::<Vec<_>>().join(", ")

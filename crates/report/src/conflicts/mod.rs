@@ -32,7 +32,8 @@ pub fn from_json(text: &str) -> Result<ConflictsResult, ReadError> {
         Some(array) => Err(ReadError::Shape {
             expected: CONFLICTS_SCHEMA,
             error: serde::de::Error::custom(format!(
-                "array {:?}: misses_by_set needs one number per set, and graphs may name only pages, nodes and sets that exist",
+                "array {:?}: misses_by_set needs one number per set, and graphs may name only pages, nodes and sets \
+                 that exist",
                 array.name
             )),
         }),
