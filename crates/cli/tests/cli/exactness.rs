@@ -295,7 +295,7 @@ fn structures_add_to_what_programs_do() {
     place.write("bad.toml", "schema = 1\nname = \"bad\"\n[kernel]\nstores = 2.0\n");
     let cases: [(&str, i32, &[&str]); 3] = [
         ("nonesuch", USAGE, &["nonesuch", "mach3_afs_out"]),
-        ("./bad.toml", BAD_INPUT, &["./bad.toml", "missing field", "docs/explanation/os-structure.md"]),
+        ("./bad.toml", BAD_INPUT, &["./bad.toml", "missing field", "docs/reference/structure-files.md"]),
         ("./absent.toml", BAD_INPUT, &["./absent.toml"]),
     ];
     for (structure, code, parts) in cases {

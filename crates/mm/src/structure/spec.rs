@@ -1,4 +1,4 @@
-//! Specifications of structures in TOML. `docs/explanation/os-structure.md` explains every key.
+//! Specifications of structures in TOML. `docs/reference/structure-files.md` explains every key.
 
 use super::class::ClassValues;
 use super::layout::REGION_PAGES;
