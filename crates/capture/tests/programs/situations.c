@@ -113,8 +113,9 @@ static void guards(void)
         _exit(0);
     }
     wait(0);
-    char *room = mmap(0, 1UL << 20, PROT_NONE, PRIVATE, -1, 0), *top = room + (1UL << 20);
-    munmap(room, 1UL << 20);
+    // A mapping grows down only as long as the kernel's gap of 1 MiB stays free below it.
+    char *room = mmap(0, 4UL << 20, PROT_NONE, PRIVATE, -1, 0), *top = room + (4UL << 20);
+    munmap(room, 4UL << 20);
     mmap(top - 2 * PAGE, 2 * PAGE, READ_WRITE, PRIVATE | MAP_GROWSDOWN | MAP_FIXED, -1, 0);
     for (volatile char *down = top - PAGE; down > top - 20 * PAGE; down -= PAGE) *down = 1;
     SAY("grown down: %d\n", top[-15 * (long)PAGE]);
