@@ -61,7 +61,7 @@ pub const PARTS: &[Part] = &[
             ("l1u", "a page of the program"),
             ("l1k", "a mapped page of the kernel"),
             ("l2", "page-table entries of the program"),
-            ("l3", "page-table entries of `l2` and of the kernel"),
+            ("l3", "entries of `l2`, and of the kernel"),
             ("invalid", "first touch of a page"),
             ("modify", "first store to a page"),
         ],
