@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// [`sys::NOWHERE`] as a stream.
+/// `/dev/zero` as a stream: what is written to it is lost.
 ///
 /// # Errors
 /// If it cannot be opened for writing.
