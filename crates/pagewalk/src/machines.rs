@@ -189,8 +189,9 @@ pub fn structure(name: &str) -> Result<StructureSpec, Error> {
     }
     let text = std::fs::read_to_string(Path::new(name))
         .map_err(|e| Error::new(Fault::BadInput, format!("structure file {name}: {e}")))?;
-    StructureSpec::from_toml(name, &text)
-        .map_err(|e| Error::new(Fault::BadInput, e).or("docs/reference/structure-files.md explains every key"))
+    StructureSpec::from_toml(name, &text).map_err(|e| {
+        Error::new(Fault::BadInput, e).or("docs/reference/structure-files.md explains every key")
+    })
 }
 
 fn library(error: LibraryError) -> Error {

@@ -174,7 +174,10 @@ fn a_result_that_contradicts_itself_is_refused() {
     assert!(why.contains(SWEEP_SCHEMA) && why.contains("families: there is no trace 7"), "{why}");
     assert!(changed(|result| result.machines[0].trace = 7).contains("machines: there is no trace 7"));
     assert!(changed(|result| result.curves[0].trace = 7).contains("curves: there is no trace 7"));
-    assert!(changed(|result| result.comparisons[0].found[0].trace = 7).contains("comparisons: there is no trace 7"));
+    assert!(
+        changed(|result| result.comparisons[0].found[0].trace = 7)
+            .contains("comparisons: there is no trace 7")
+    );
     let why = changed(|result| result.curves[0].serves = "\"><script>".to_owned());
     assert!(why.contains("serves = ") && why.contains("data, fetches, everything"), "{why}");
     // More entries than addresses give a useless picture, but still a picture.
