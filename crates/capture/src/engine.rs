@@ -155,7 +155,7 @@ impl Engine {
 }
 
 /// Most threads at a time that the engine's table can hold, for [`Engine::command`]'s `extra`. Unused room costs only
-/// addresses, 200 bytes each.
+/// addresses, and 200 bytes of memory each.
 pub const MAX_THREADS: u32 = 1 << 20;
 
 /// Valgrind's option for this many threads, up to [`MAX_THREADS`].

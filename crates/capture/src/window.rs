@@ -22,7 +22,6 @@ pub struct WindowSpec {
 /// Events always pass, so that mappings stay right. References and instructions are counted from the region's start;
 /// sleep and spinning outside count as zero. Cuts by instruction counts lie at the first block boundary at or after the
 /// place. A batch outside the region passes empty.
-/// that lies outside passes with nothing in it.
 pub struct Window<S> {
     inner: S,
     region: Region,

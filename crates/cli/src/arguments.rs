@@ -62,7 +62,7 @@ pub enum Command {
     Probe(Probe),
     /// Forecast, range by range, what a program gains from huge pages, and write a plan
     Advise(Advise),
-    /// Run an unmodified program as a plan wants it: ranges on huge pages, libraries at their places
+    /// Apply a plan to a new or a running process: ranges on huge pages, libraries at their places
     Apply(Apply),
     /// Measure what a plan saves, next to its forecast, and say for each range whether it took effect, or why not
     Verify(Verify),

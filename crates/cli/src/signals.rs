@@ -1,8 +1,6 @@
 //! Signals that arrive while programs run.
 //!
 //! Signals ignored from the start stay ignored, here and in the program that inherits this: `nohup` keeps working.
-//!
-//! Those that are ignored from the start stay so, here and in the program, which inherits that: `nohup` is to work.
 
 use pagewalk::{Error, Fault};
 use signal_hook::SigId;
@@ -47,7 +45,7 @@ fn watch(
     mut on: impl FnMut(c_int, Sender) + Send + 'static,
 ) -> Result<SignalWatch, Error> {
     let cannot = |error| Error::new(Fault::Failed, format!("watching signals: {error}"));
-    let signals = heeded(signals);
+    let signals = not_ignored(signals);
     let mut defaults = DEFAULTS.lock().unwrap_or_else(PoisonError::into_inner);
     for &signal in &signals {
         if defaults.insert(signal) {
@@ -93,7 +91,7 @@ impl Drop for SignalFlag {
 /// Sets `flag` in the signal handler itself, so before any effect of the signal is visible.
 pub fn note(signals: &[c_int], flag: &'static AtomicBool) -> Result<SignalFlag, Error> {
     let mut note = SignalFlag(Vec::new());
-    for signal in heeded(signals) {
+    for signal in not_ignored(signals) {
         let cannot = |error| Error::new(Fault::Failed, format!("watching signals: {error}"));
         note.0.push(register(signal, flag).map_err(cannot)?);
     }
@@ -103,7 +101,7 @@ pub fn note(signals: &[c_int], flag: &'static AtomicBool) -> Result<SignalFlag, 
 /// A flag that is set when the user asks to stop.
 pub fn set_by_signals() -> Result<Arc<AtomicBool>, Error> {
     let stop = Arc::new(AtomicBool::new(false));
-    for signal in heeded(&[SIGINT, SIGTERM, SIGHUP]) {
+    for signal in not_ignored(&[SIGINT, SIGTERM, SIGHUP]) {
         register(signal, Arc::clone(&stop))
             .map_err(|error| Error::new(Fault::Failed, format!("watching signals: {error}")))?;
     }
@@ -113,14 +111,14 @@ pub fn set_by_signals() -> Result<Arc<AtomicBool>, Error> {
 /// Turns exceeding the file size limit (`ulimit -f`) into an error instead of death by SIGXFSZ. Programs that we start
 /// keep the default action.
 pub fn survive_file_limits() {
-    if !heeded(&[SIGXFSZ]).is_empty() {
+    if !not_ignored(&[SIGXFSZ]).is_empty() {
         // If this fails, the default action, death, stays.
         let _ = register(SIGXFSZ, Arc::new(AtomicBool::new(false)));
     }
 }
 
 /// Those of these signals that are not ignored.
-fn heeded(signals: &[c_int]) -> Vec<c_int> {
+fn not_ignored(signals: &[c_int]) -> Vec<c_int> {
     // Without /proc, none counts as ignored.
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

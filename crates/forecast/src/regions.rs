@@ -67,8 +67,8 @@ pub struct Origins {
     pub space: AddressSpace,
 }
 
-/// Blocks as large as a huge page, on a border of such, of which a page was touched before the block lay whole in its
-/// mapping, as it does now. The kernel keeps the small pages that are there, whatever its mode and marks.
+/// Aligned huge-page blocks with a page touched before the block lay whole in its mapping. The kernel keeps their small
+/// pages, whatever its mode and marks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BlockGrowth {
     /// How many have at least half of their pages touched.

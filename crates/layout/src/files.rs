@@ -78,7 +78,7 @@ pub enum FileError {
 /// Finds every object of a layout.
 ///
 /// # Errors
-/// For the first file that is not what the layout was made for.
+/// For the first file that differs from the layout's.
 pub fn objects(layout: &Layout) -> Result<Vec<Object>, FileError> {
     let mut objects: Vec<Object> = Vec::new();
     let mut by_number: HashMap<(u64, u64), usize> = HashMap::new();
@@ -93,7 +93,7 @@ pub fn objects(layout: &Layout) -> Result<Vec<Object>, FileError> {
     Ok(objects)
 }
 
-/// Whether `path` is the build of `program` that a plan was made for. True if the plan does not say.
+/// Whether `path` is the planned build of `program`. True if the plan does not say.
 pub fn is_planned_build(program: &Program, path: &Path) -> bool {
     match &program.build_id {
         Some(planned) => build_id(path).is_some_and(|found| found.eq_ignore_ascii_case(planned)),

@@ -148,7 +148,7 @@ impl Namer {
         (Attribution { mappings, functions, pages, pages_left_out, groups }, jit)
     }
 
-    /// The mappings, with who made the costliest.
+    /// The mappings, with the makers of the costliest.
     fn mappings(&self, findings: &mut ProfileResult<'_>, detail: Detail) -> Vec<MappingRow> {
         let mut rows = mappings(findings);
         let mut symbols = self.symbols.lock().unwrap_or_else(PoisonError::into_inner);
@@ -283,7 +283,7 @@ fn thp_disable(mode: ThpDisable) -> Option<String> {
     Some(name.to_owned())
 }
 
-/// Each mapping with its identifier, by cost.
+/// Mappings with their identifiers, by cost.
 fn mappings(findings: &mut ProfileResult<'_>) -> Vec<(MappingId, MappingRow)> {
     let counts = findings.mappings();
     let space = findings.space();
@@ -339,7 +339,7 @@ fn kind(kind: Option<MappingKind>) -> &'static str {
     }
 }
 
-/// The picture of walks; mappings beyond the costliest are one row, the last.
+/// The heat map of walks; all mappings beyond the costliest share the last row.
 fn heat(findings: &ProfileResult<'_>) -> Heat {
     let heat = findings.heat();
     let mut walks: BTreeMap<MappingId, u64> = BTreeMap::new();

@@ -62,7 +62,7 @@ const ALLOCATORS_BEGIN: [&str; 14] = [
     "runtime.",
 ];
 
-/// `build (join.c:17)`, who had more than half of `all` bytes mapped; `None`: that is not known.
+/// `build (join.c:17)`: who mapped more than half of `all` bytes; `None` if unknown.
 pub(crate) fn made_by(
     (makers, all): (&[Maker], u64),
     space: &AddressSpace,
@@ -78,7 +78,7 @@ pub(crate) fn made_by(
     bytes.into_iter().find(|(_, bytes)| *bytes > all / 2).map(|(name, _)| name)
 }
 
-/// The function that a call returned to, unless it is an allocator's.
+/// The function that a call returns to, unless it is an allocator's.
 fn name(space: &AddressSpace, caller: &CodePlace, symbols: &mut Symbolizer) -> Option<String> {
     let info = space.info(caller.mapping);
     let object = short(&info.name);

@@ -36,9 +36,7 @@ pub enum PlanError {
     #[error("{0}")]
     Syntax(String),
     /// Not a plan, or of another version.
-    #[error(
-        "schema = \"{0}\"; this version reads \"{SCHEMA}\", and of before \"{PAGES_SCHEMA}\" and \"{LAYOUT_SCHEMA}\""
-    )]
+    #[error("schema = \"{0}\"; this version reads \"{SCHEMA}\", \"{PAGES_SCHEMA}\" and \"{LAYOUT_SCHEMA}\"")]
     Schema(String),
     /// A range of an unknown kind.
     #[error("what = \"{text}\" of range {range}: it is \"heap\", \"anonymous\" or \"file\"")]

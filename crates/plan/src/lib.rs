@@ -1,8 +1,8 @@
-//! Plans: what a program shall have, to be applied to it: ranges of its memory on huge pages ([`Range`]), its shared
-//! objects at chosen addresses ([`Layout`]), or both.
+//! Plans: which ranges of a program's memory are to be on huge pages ([`Range`]), where its shared objects are to lie
+//! ([`Layout`]), or both.
 //!
-//! [`Plan::read`] reads, checks and completes the text of a plan; what it reads is [`SCHEMA`], and the two formats
-//! before it, [`PAGES_SCHEMA`] and [`LAYOUT_SCHEMA`].
+//! [`Plan::read`] reads and checks a plan. It reads [`SCHEMA`] and the two formats before it, [`PAGES_SCHEMA`] and
+//! [`LAYOUT_SCHEMA`].
 
 mod error;
 mod layout;
@@ -10,6 +10,7 @@ mod ranges;
 mod text;
 mod values;
 
+use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::Path;
 
@@ -21,36 +22,36 @@ pub use values::is_build_id;
 
 /// The schema that this version writes.
 pub const SCHEMA: &str = "pagewalk.plan/2";
-/// The schema of plans of huge pages before; it is read.
+/// The former schema of plans of huge pages; it is still read.
 pub const PAGES_SCHEMA: &str = "pagewalk.plan/1";
-/// The schema of plans of libraries before; it is read.
+/// The former schema of plans of libraries; it is still read.
 pub const LAYOUT_SCHEMA: &str = "pagewalk.layout/1";
 
-/// No range may reach beyond it: what a program on x86-64 can address.
+/// The end of what a program on x86-64 can address: no range reaches beyond it.
 pub const ADDRESS_LIMIT: u64 = 1 << 47;
 /// Ranges that a plan may have.
 pub const RANGES_MAX: usize = 1024;
 /// The sizes of pages that a range may ask for.
 pub const PAGES: [&str; 1] = ["2M"];
 
-/// Where offsets count from if the plan does not say: 32 GiB. Above programs that are not position-independent, their
-/// heaps and what is mapped below 4 GiB; below where Linux puts all else.
+/// The default arena: 32 GiB. Programs at fixed addresses, their heaps and mappings below 4 GiB lie below it; Linux
+/// puts everything else far above.
 pub const DEFAULT_ARENA: u64 = 0x8_0000_0000;
 /// The lowest arena: 4 GiB.
 pub const ARENA_MIN: u64 = 0x1_0000_0000;
-/// No object may reach beyond it: 64 GiB, as Valgrind gives its clients addresses below.
+/// No object reaches beyond it: 64 GiB, as Valgrind gives its clients addresses below.
 pub const ARENA_LIMIT: u64 = 0x10_0000_0000;
-/// An arena may slide by multiples of it: 1 GiB, which no set index sees.
+/// An arena slides by multiples of it: 1 GiB, which no set index sees.
 pub const SLIDE_BYTES: u64 = 1 << 30;
 
 /// A plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// What it was made for.
+    /// The program it was made for.
     pub program: Program,
     /// Where the forecast was made; information.
     pub host: Option<Host>,
-    /// What the whole plan should bring; none of plans by hand.
+    /// What the whole plan should bring; none in plans by hand.
     pub forecast: Option<Forecast>,
     /// What is to be on huge pages, in any order.
     pub ranges: Vec<Range>,
@@ -59,18 +60,22 @@ pub struct Plan {
 }
 
 /// The program of a plan.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Program {
     /// Its path.
     pub path: String,
     /// Its GNU build-id in hexadecimal.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub build_id: Option<String>,
     /// The arguments that the plan was made with; information.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub arguments: Vec<String>,
 }
 
 /// The host where a forecast was made.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Host {
     /// The kernel's release.
     pub kernel: String,
@@ -79,7 +84,8 @@ pub struct Host {
 }
 
 /// What a plan should bring.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Forecast {
     /// Processor time of a run without the plan, in user mode and in the kernel, measured, in seconds.
     pub seconds_now: f64,
@@ -89,7 +95,7 @@ pub struct Forecast {
     pub low: f64,
     /// The upper end.
     pub high: f64,
-    /// Memory that it takes more, in MiB.
+    /// Memory that the plan adds, in MiB.
     pub memory_mib: f64,
 }
 

@@ -13,12 +13,12 @@ pub struct Range {
     pub what: What,
     /// Who asked for it, as `build (graph.c:13)`; information.
     pub made_by: Option<String>,
-    /// What was forecast of it alone.
+    /// The forecast for it alone.
     pub gain: Gain,
 }
 
 impl Range {
-    /// This memory, of which nothing else is known.
+    /// This memory, with nothing else known.
     pub fn of(what: What) -> Range {
         Range { what, made_by: None, gain: Gain::default() }
     }
@@ -41,7 +41,7 @@ pub struct Gain {
     pub low: Option<f64>,
     /// The upper end.
     pub high: Option<f64>,
-    /// Memory that it takes more, in MiB.
+    /// Memory that it adds, in MiB.
     pub memory_mib: Option<f64>,
 }
 
@@ -50,7 +50,7 @@ pub struct Gain {
 pub struct Part {
     /// The first byte.
     pub from: u64,
-    /// Behind the last.
+    /// The first byte after it.
     pub to: u64,
 }
 
@@ -61,12 +61,12 @@ impl Part {
     }
 }
 
-/// An instruction, so that it is the same in each run: `libc.so.6+0x9d2f1`.
+/// An instruction by a name that every run shares: `libc.so.6+0x9d2f1`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller {
     /// The name of its file, without folders.
     pub file: String,
-    /// The return address, from where the file's first byte lies in memory.
+    /// The return address, relative to the file's first byte in memory.
     pub offset: u64,
 }
 
@@ -86,7 +86,7 @@ pub enum What {
         /// The part of it; the whole if not given.
         part: Option<Part>,
     },
-    /// Memory that a file is mapped to, and for programs and libraries what lies behind it.
+    /// Memory that a file is mapped to; for programs and libraries also `.bss` behind it.
     File {
         /// The file's absolute path.
         file: String,

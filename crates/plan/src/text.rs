@@ -11,44 +11,17 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields)]
 struct Text {
     schema: String,
-    program: TextProgram,
+    program: Program,
     #[serde(skip_serializing_if = "Option::is_none")]
-    host: Option<TextHost>,
+    host: Option<Host>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    forecast: Option<TextForecast>,
+    forecast: Option<Forecast>,
     #[serde(default, rename = "range", skip_serializing_if = "Vec::is_empty")]
     ranges: Vec<TextRange>,
     #[serde(skip_serializing_if = "Option::is_none")]
     layout: Option<TextLayout>,
     #[serde(default, rename = "place", skip_serializing_if = "Vec::is_empty")]
     places: Vec<TextPlace>,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct TextProgram {
-    path: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    build_id: Option<String>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    arguments: Vec<String>,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct TextHost {
-    kernel: String,
-    thp: String,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct TextForecast {
-    seconds_now: f64,
-    seconds: f64,
-    low: f64,
-    high: f64,
-    memory_mib: f64,
 }
 
 /// All keys that any range has.
@@ -112,7 +85,7 @@ struct OldLayout {
     #[serde(default)]
     machines: Vec<String>,
     arena: Option<String>,
-    program: TextProgram,
+    program: Program,
     #[serde(default, rename = "place")]
     places: Vec<TextPlace>,
 }
@@ -127,21 +100,17 @@ impl From<OldLayout> for Text {
 
 pub fn parsed(text: &str) -> Result<Plan, PlanError> {
     let text = read(text)?;
-    let TextProgram { path, build_id, arguments } = text.program;
-    let forecast = text.forecast.map(|TextForecast { seconds_now, seconds, low, high, memory_mib }| {
-        Forecast { seconds_now, seconds, low, high, memory_mib }
-    });
     let ranges = text.ranges.into_iter().zip(1..).map(|(text, number)| Reader { text, number }.range());
     Ok(Plan {
-        program: Program { path, build_id, arguments },
-        host: text.host.map(|TextHost { kernel, thp }| Host { kernel, thp }),
-        forecast,
+        program: text.program,
+        host: text.host,
+        forecast: text.forecast,
         ranges: ranges.collect::<Result<_, _>>()?,
         layout: layout(text.layout, text.places)?,
     })
 }
 
-/// A plan's text of any version that is known.
+/// A plan's text in any known version.
 fn read(text: &str) -> Result<Text, PlanError> {
     // The schema first: a plan of another version has other keys.
     let table: toml::Table = text.parse().map_err(syntax)?;
@@ -276,15 +245,11 @@ impl Reader {
 }
 
 pub fn written(plan: &Plan) -> String {
-    let Program { path, build_id, arguments } = plan.program.clone();
-    let forecast = plan.forecast.map(|Forecast { seconds_now, seconds, low, high, memory_mib }| {
-        TextForecast { seconds_now, seconds, low, high, memory_mib }
-    });
     let text = Text {
         schema: SCHEMA.to_owned(),
-        program: TextProgram { path, build_id, arguments },
-        host: plan.host.clone().map(|Host { kernel, thp }| TextHost { kernel, thp }),
-        forecast,
+        program: plan.program.clone(),
+        host: plan.host.clone(),
+        forecast: plan.forecast,
         ranges: plan.ranges.iter().map(range_text).collect(),
         layout: plan.layout.as_ref().map(layout_text),
         places: plan.layout.as_ref().map_or_else(Vec::new, place_texts),

@@ -1,4 +1,4 @@
-//! Whether single values can be.
+//! Checks of single values.
 
 use crate::PlanError;
 use pagewalk_units::PAGE_BYTES;
@@ -8,7 +8,7 @@ pub fn is_build_id(text: &str) -> bool {
     !text.is_empty() && text.len().is_multiple_of(2) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Whether `of` has no build-id, or a real one.
+/// Checks the build-id of `of`, if there is one.
 pub fn build_id(build_id: Option<&str>, of: &str) -> Result<(), PlanError> {
     match build_id {
         Some(text) if !is_build_id(text) => {
@@ -18,7 +18,7 @@ pub fn build_id(build_id: Option<&str>, of: &str) -> Result<(), PlanError> {
     }
 }
 
-/// Whether `value` is whole pages.
+/// Checks that `value` is a multiple of a page.
 pub fn aligned(key: &'static str, value: u64, of: &str) -> Result<(), PlanError> {
     if value.is_multiple_of(PAGE_BYTES) {
         return Ok(());
@@ -26,7 +26,7 @@ pub fn aligned(key: &'static str, value: u64, of: &str) -> Result<(), PlanError>
     Err(PlanError::Unaligned { key, value, of: of.to_owned() })
 }
 
-/// Whether a path says where it begins.
+/// Checks that a path is absolute.
 pub fn absolute(file: &str, of: &str) -> Result<(), PlanError> {
     if file.starts_with('/') {
         return Ok(());

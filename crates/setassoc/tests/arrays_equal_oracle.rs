@@ -108,7 +108,7 @@ fn served(replacement: &str, ways: usize) -> usize {
 }
 
 /// The policies whose relevant hits satisfy `how`.
-fn heeding(how: impl Fn(RelevantHits) -> bool) -> Vec<&'static str> {
+fn with_relevant_hits(how: impl Fn(RelevantHits) -> bool) -> Vec<&'static str> {
     Replacement::NAMES
         .into_iter()
         .filter(|name| how(Replacement::from_name(name, 0).unwrap().relevant_hits()))
@@ -195,7 +195,7 @@ proptest! {
     #[test]
     fn repetitions_change_nothing(
         shape in (0..4_u32, 1..20_u32, 0..4_u32),
-        name in prop::sample::select(heeding(|heeds| heeds != RelevantHits::Each)),
+        name in prop::sample::select(with_relevant_hits(|relevant| relevant != RelevantHits::Each)),
         ats in prop::collection::vec(0..150_u64, 0..800),
     ) {
         let (set_bits, ways, class_bits) = shape;
@@ -220,8 +220,9 @@ proptest! {
 
     /// All hits may be left out if no hit is relevant to the policy.
     #[test]
-    fn hits_change_nothing_where_none_is_heeded(
-        ways in 1..40_usize, name in prop::sample::select(heeding(|heeds| heeds == RelevantHits::Nothing)),
+    fn hits_change_nothing_where_none_is_relevant(
+        ways in 1..40_usize,
+        name in prop::sample::select(with_relevant_hits(|relevant| relevant == RelevantHits::Nothing)),
         ats in prop::collection::vec(0..60_u64, 0..800),
     ) {
         let replacement = Replacement::from_name(name, 1).unwrap();
@@ -238,7 +239,7 @@ proptest! {
     #[test]
     fn times_of_last_use_say_the_victim(
         ways in 1..40_usize, few in 1..4_u64,
-        name in prop::sample::select(heeding(|heeds| matches!(heeds, RelevantHits::LastUse(_)))),
+        name in prop::sample::select(with_relevant_hits(|relevant| matches!(relevant, RelevantHits::LastUse(_)))),
         ats in prop::collection::vec(0..120_u64, 0..800),
     ) {
         let ways = served(name, ways);

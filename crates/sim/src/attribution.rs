@@ -40,7 +40,7 @@ impl WalkObserver for NoObserver {
     fn on_walk(&mut self, _walk: &Walk<'_>, _space: &AddressSpace) {}
 }
 
-/// Blocks first touched before their area held all of them.
+/// Blocks that their area grew over after their first touch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LateBlocks {
     /// Blocks that the first design's policy would put on huge pages, had the area held them from the start.
@@ -73,7 +73,7 @@ pub struct MappingCounts {
     pub walk_references: u64,
     /// Modelled cycles of those walks.
     pub walk_cycles: u64,
-    /// Blocks first touched before it held all of them.
+    /// Blocks that it grew over after their first touch.
     pub late_blocks: LateBlocks,
 }
 

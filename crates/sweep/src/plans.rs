@@ -265,7 +265,7 @@ impl From<'_> {
         self.pool.install(|| rounds::run(read, analyses)).map_err(|error| wrong(error.to_string()))
     }
 
-    /// A layout, moved to where the stream has room for it.
+    /// A layout, moved to free addresses in the stream.
     fn placed(&self, wanted: &PlanRequest, candidate: Candidate) -> Result<(Layout, PlanBinding), String> {
         let planner = self.layout(wanted).planner.map_or("", |options| options.planner.name());
         let machines = &self.study.machines[wanted.machines(self.study)];
@@ -288,7 +288,7 @@ impl From<'_> {
     }
 }
 
-/// A layout with a stream's events.
+/// Binds a layout to a stream's events.
 pub fn bind(layout: &Layout, events: &Events) -> Result<PlanBinding, String> {
     PlanBinding::new(layout, &events.header, events.in_order()).map_err(|error| error.to_string())
 }

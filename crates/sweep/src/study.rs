@@ -36,7 +36,7 @@ pub struct Study {
     pub family: Option<FamilySpec>,
     /// The miss-ratio curves.
     pub curve: Option<CurveSpec>,
-    /// What to compare with what sources found.
+    /// Comparisons with findings of sources.
     pub compare: Vec<ComparisonSpec>,
     /// Tables that sources printed.
     pub published: Vec<PublishedTable>,

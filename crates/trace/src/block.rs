@@ -47,7 +47,7 @@ impl BlockEnd {
     }
 }
 
-/// A straight run of instructions with exactly the data references they made.
+/// A run of instructions executed one after the other, with exactly the data references they made.
 ///
 /// A block left early, or with guarded references that did not happen, is a block of its own: so an execution's numbers
 /// of instructions and references need not be stored with it.

@@ -31,8 +31,8 @@ impl MachineSpec {
 
     /// First levels see no repetitions, so replacement that needs them is allowed only further down.
     fn check_first_level(&self) -> Result<(), String> {
-        let heeding = |tlb: &&TlbSpec| tlb.level == 1 && tlb.relevant_hits() == RelevantHits::Each;
-        match self.tlbs.iter().find(heeding) {
+        let needs_repeats = |tlb: &&TlbSpec| tlb.level == 1 && tlb.relevant_hits() == RelevantHits::Each;
+        match self.tlbs.iter().find(needs_repeats) {
             Some(TlbSpec { name, replacement, .. }) => {
                 let others = Replacement::NAMES.into_iter().filter(|name| {
                     Replacement::from_name(name, 0)
@@ -40,8 +40,7 @@ impl MachineSpec {
                 });
                 Err(format!(
                     "tlb `{name}`: replacement = \"{}\" depends on each repeated reference to a \
-                     page, which is not simulated at \
-                     level 1: choose {}, or level 2 or 3",
+                     page, which is not simulated at level 1: choose {}, or level 2 or 3",
                     replacement.name(),
                     others.collect::<Vec<_>>().join(", ")
                 ))

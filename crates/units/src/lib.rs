@@ -26,7 +26,7 @@ pub struct SpaceId(pub u32);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ThreadId(pub u32);
 
-/// One block of the block dictionary: a piece of executed machine code without branches inside.
+/// One block of the block dictionary: instructions that were executed one after the other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BlockId(pub u32);
 

@@ -107,7 +107,7 @@ Bool maps_is_shared(Addr start);
 
 /* ---- loads.c: loads whose values nobody uses ---- */
 
-/* Whether this marks a load to be counted. */
+/* Whether this marks a load to be counted, of `len` bytes at `base`. */
 Bool loads_is_mark(const IRStmt* statement);
 
 /* Whether the optimiser has kept the marked load. */

@@ -47,7 +47,7 @@ static Bool is_negative(UWord argument)
    return (argument >= 0x80000000UL && argument <= 0xffffffffUL) || argument >= ~0x7fffffffUL;
 }
 
-/* The core has refused a descriptor below all limits. It is none of the engine's. */
+/* The core has refused a negative number as a descriptor, and no argument is a descriptor of the engine's own. */
 static Bool is_refused_by_core(const CallArguments* arguments, const CallStatus* status)
 {
    Bool result = False;

@@ -44,7 +44,7 @@ static Bool is_code(const NSegment* segment)
    return segment != NULL && (segment->kind & (SkAnonC | SkFileC | SkShmC)) && segment->hasX;
 }
 
-/* The end of the code around `at`, or NOWHERE if no block that begins there reaches it. */
+/* The end of the code from `at` on, or NOWHERE if no block that begins there reaches it. */
 static Addr end_of_code(Addr at)
 {
    Addr end = at;

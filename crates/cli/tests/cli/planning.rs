@@ -172,6 +172,8 @@ fn ranges_and_libraries_of_one_plan_are_applied_together() {
     lab.change(ranges, "");
     let outcome = lab.run(&["apply", "plan.toml", "--", "./p"]);
     assert!(outcome.code == 3 && outcome.stderr.contains("landed"), "{}", outcome.stderr);
+    let pid = std::process::id().to_string();
+    lab.run(&["apply", "plan.toml", "--pid", &pid]).refuses(USAGE, &["libraries stay", "-- CMD"]);
     assert_eq!(lab.run(&["layout", "run", "plan.toml", "--", "./p"]).code, 3);
 }
 

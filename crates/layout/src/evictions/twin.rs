@@ -4,7 +4,6 @@
 //! the earliest time, found through a heap of times at insertion. A time in the heap is never later than its page's. So
 //! if the least of the heap equals its page's present time, that page was used before all others; otherwise it is
 //! reinserted with the present time, and the next is examined.
-//! others; else it goes back with the present time, and the next is looked at.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -4,7 +4,7 @@ use super::{PlanBinding, RebaseError};
 use pagewalk_plan::{ARENA_LIMIT, Layout, SLIDE_BYTES};
 use pagewalk_trace::{Event, StreamHeader};
 
-/// Binds a layout as [`PlanBinding::new`] does, and moves its arena up as little as it takes for its places to be free.
+/// Binds a layout as [`PlanBinding::new`] does, with its arena moved up as little as it takes to free its places.
 ///
 /// # Errors
 /// As [`PlanBinding::new`]; if places stay taken however far the arena moves, the original obstacle.

@@ -1,4 +1,4 @@
-//! RebasedSource streams against a rebase page by page; and refusals.
+//! Rebased streams against a rebase page by page; and refusals.
 
 use crate::common;
 use crate::common::{PAGE, Run, Step, Steps, anonymous, events, file, header, image, load, told, unmap};
@@ -317,7 +317,7 @@ proptest! {
     ) {
         let steps = steps(&actions);
         let mut plan = layout::<String>(&[]);
-        // Below where plans may lie: only a stream knows.
+        // Below the range of plans; only a stream can show that.
         plan.arena = 0;
         plan.places = (0..LIBRARIES)
             .map(|library| Place {

@@ -13,22 +13,22 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::ops::Range;
 
-/// What is under way with a process.
+/// The work on a process.
 pub enum Stage {
-    /// Gets the code.
-    StubInstaller(Box<StubInstaller>),
-    /// Has it, and loads its libraries; stops at system calls.
+    /// The stub is being installed.
+    Installing(Box<StubInstaller>),
+    /// The stub is in place, and libraries are loading; stops at system calls.
     Loading(Box<StubInstaller>),
 }
 
-/// Images whose objects are placed.
+/// Places objects in images.
 pub struct LayoutWork<'a, F> {
     objects: &'a [Object],
     options: Options,
-    /// Hears of each image whose loader is done, if [`Options::verify`] is set.
+    /// Called for each image whose loader is done, if [`Options::verify`] is set.
     loaded: F,
     known: LoaderCache,
-    /// By number of the image: the code that calls `mmap` for its loader.
+    /// By image number: the code that calls `mmap` for its loader.
     stubs: HashMap<usize, Range<u64>>,
     /// By number.
     pub images: Vec<Image>,
@@ -60,7 +60,7 @@ pub fn trace(
 }
 
 impl<'a, F: FnMut(&Image)> LayoutWork<'a, F> {
-    /// Nothing has begun.
+    /// Before any image has begun.
     pub fn new(objects: &'a [Object], options: Options, loaded: F) -> LayoutWork<'a, F> {
         let (known, stubs, images) = (LoaderCache::default(), HashMap::new(), Vec::new());
         LayoutWork { objects, options, loaded, known, stubs, images, refused: None }
@@ -71,7 +71,7 @@ impl<'a, F: FnMut(&Image)> LayoutWork<'a, F> {
         self.stubs.get(&number).cloned().unwrap_or_default()
     }
 
-    /// Looks where an image's objects lie now that its loader is done.
+    /// Records where an image's objects lie when its loader is done.
     pub fn look(&mut self, number: usize, pid: Pid) {
         let image = &mut self.images[number];
         image.at_start = landings(pid, self.objects, image.slid_bytes);
@@ -90,7 +90,7 @@ impl<F: FnMut(&Image)> Work for LayoutWork<'_, F> {
         let program = maps::program(pid);
         self.images.push(Image { process: pid, program, obstacle, slid_bytes, at_start: None, at_end: None });
         match begun {
-            Ok(installing) => Some(Stage::StubInstaller(Box::new(installing))),
+            Ok(installing) => Some(Stage::Installing(Box::new(installing))),
             Err(obstacle) => {
                 // A child's obstacle is reported with its image.
                 self.refused = Some(obstacle).filter(|_| number == 0);
@@ -101,8 +101,8 @@ impl<F: FnMut(&Image)> Work for LayoutWork<'_, F> {
 
     fn on_call(&mut self, number: usize, pid: Pid, stage: Stage) -> JobStep<Stage> {
         match stage {
-            Stage::StubInstaller(mut installing) => match installing.step(pid) {
-                Ok(StubStep::Another) => JobStep::Job(Stage::StubInstaller(installing)),
+            Stage::Installing(mut installing) => match installing.step(pid) {
+                Ok(StubStep::Another) => JobStep::Job(Stage::Installing(installing)),
                 Ok(StubStep::Last) => {
                     self.stubs.insert(number, installing.stub());
                     match self.options.verify || self.options.release {
@@ -121,7 +121,7 @@ impl<F: FnMut(&Image)> Work for LayoutWork<'_, F> {
                 JobStep::Job(Stage::Loading(installed))
             }
             Stage::Loading(_) => {
-                // The first call of the program's own, or of its libraries': all have been mapped.
+                // The program's or its libraries' first own call: everything has been mapped.
                 self.look(number, pid);
                 (self.loaded)(&self.images[number]);
                 if self.options.release { JobStep::LetGo } else { JobStep::Done }

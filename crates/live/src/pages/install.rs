@@ -41,7 +41,7 @@ pub struct InstallSpec<'a> {
 pub struct PlanInstaller {
     memory: File,
     vector: Vector,
-    /// Where the loader lies, and code that stands in for some of it; empty if there is none.
+    /// The ranges of the loader and of the stub that calls `mmap` for it; empty without one.
     loader: [Range<u64>; 2],
     at: InstallPhase,
 }
@@ -83,8 +83,8 @@ pub enum InstallStep {
 }
 
 impl PlanInstaller {
-    /// Begins at the stop of an exec, or at the end of a system call before the loader's first; the process has to go
-    /// on to the next end or beginning of one. ThunkCode in `stub` calls `mmap` for the loader.
+    /// Begins at the exec stop, or at the end of a system call before the loader's first; the process must continue to
+    /// the next end or beginning of one. Code in `stub` calls `mmap` for the loader.
     pub fn begin(pid: Pid, stub: Range<u64>) -> Result<PlanInstaller, Obstacle> {
         if sys::registers(pid)?.cs != CODE_64 {
             return Err(Obstacle::Not64Bit);
@@ -111,7 +111,7 @@ impl PlanInstaller {
             InstallPhase::Exec if self.vector.loader == 0 => self.depart(pid, wanted, known, true)?,
             InstallPhase::Exec => self.at = InstallPhase::Program,
             InstallPhase::Program if is_loaders(&self.loader, sys::registers(pid)?.rip) => {}
-            // The first call of the program's own, or of its libraries': all have been mapped.
+            // The program's or its libraries' first own call: everything has been mapped.
             InstallPhase::Program => self.depart(pid, wanted, known, false)?,
             InstallPhase::Call(work) => {
                 let Some(result) = work.detour.result(pid)? else { return Ok(InstallStep::Another) };
@@ -172,8 +172,7 @@ fn is_loaders(loader: &[Range<u64>], instruction: u64) -> bool {
     loader.iter().any(|code| code.contains(&instruction))
 }
 
-/// Where the system call that is about to begin has to be begun anew: with its first instruction if a jump will
-/// replace that.
+/// Where to restart the system call that is about to begin: at its first instruction if a jump will replace that.
 fn anew(pid: Pid, sites: &[CallSite]) -> io::Result<u64> {
     let behind = sys::registers(pid)?.rip;
     let from_site = sites.iter().find(|site| site.address + SITE_BYTES == behind);

@@ -59,9 +59,9 @@ pub struct Options {
     /// Whether to detach from each process when the code is in place: its ranges are inspected while it runs but not at
     /// its end, and programs that it starts have no plan.
     pub release: bool,
-    /// Shared objects that are to lie at places of their own, too.
+    /// Shared objects to place as well.
     pub objects: Vec<Object>,
-    /// The file that the program reads, while its standard output goes nowhere; none: its streams are this process's.
+    /// The program's standard input, with its standard output dropped; none: our own streams.
     pub input: Option<CString>,
 }
 
@@ -74,9 +74,9 @@ pub struct Run {
     pub images: Vec<Image>,
     /// Other programs that were started.
     pub others: Vec<String>,
-    /// All images, as far as their objects were to be placed.
+    /// All images, planned or not, where objects were placed; empty without objects.
     pub placed: Vec<layout::Image>,
-    /// Programs that trace others, with all that they started: they were let go.
+    /// Programs that trace others, with everything they started: we detached from them.
     pub tracers: Vec<String>,
 }
 
@@ -151,10 +151,10 @@ pub enum PagesError {
         /// Why.
         error: io::Error,
     },
-    /// The program cannot have its objects placed. It did not begin.
+    /// The program cannot have its objects placed. It was not started.
     #[error(transparent)]
     Layout(#[from] LayoutError),
-    /// The program cannot have the plan. It did not begin.
+    /// The program cannot have the plan. It was not started.
     #[error("{program} cannot have its huge pages planned: {obstacle}")]
     Program {
         /// Its path.

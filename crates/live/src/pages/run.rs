@@ -26,22 +26,22 @@ struct PlanWork<'a> {
     planned: Vec<Option<usize>>,
     images: Vec<Image>,
     others: Vec<String>,
-    /// Where the plan has places for objects.
+    /// Places objects, if the plan has places for some.
     placing: Option<LayoutWork<'a, fn(&layout::Image)>>,
     /// Why the first program cannot have its ranges.
     refused: Option<Obstacle>,
 }
 
-/// What is under way with a process.
+/// The work on a process.
 enum Stage {
-    /// Gets the code that places its objects.
-    LayoutWork(tracer::Stage),
-    /// Gets the code that marks its ranges.
-    PlanInstaller(Box<PlanInstaller>),
+    /// It gets the code that places its objects.
+    Placing(tracer::Stage),
+    /// It gets the code that marks its ranges.
+    Installing(Box<PlanInstaller>),
 }
 
 /// Runs a program to its end with the ranges of a plan on huge pages, and the programs that it starts too if they are
-/// the planned one. Objects that `options` have places for are placed in all of them.
+/// the planned one. In all of them, the objects of `options` are placed.
 ///
 /// Call this on the thread that traces them; it waits there. Processes that outlive the first one run on, no longer
 /// traced.
@@ -75,7 +75,7 @@ pub fn run(command: &[OsString], plan: &Plan, options: &Options, relay: &Relay) 
 
 fn nobody(_: &layout::Image) {}
 
-/// From the start to the end: what was seen, which programs trace others, and what the first process took.
+/// From start to end: the inspections, programs that trace others, and the first process's times.
 fn follow<'a>(
     command: &[OsString],
     work: PlanWork<'a>,
@@ -115,20 +115,20 @@ impl Work for PlanWork<'_> {
         } else {
             self.images.push(Image { process: pid, program, obstacle: None, ranges: Vec::new() });
         }
-        // Also where objects are placed first: what stands in the way is known before the program begins.
+        // Tried even where objects are placed first, so that an obstacle is known before the program begins.
         let installing = self.install(number, pid);
-        placing.map(Stage::LayoutWork).or(installing)
+        placing.map(Stage::Placing).or(installing)
     }
 
     fn on_call(&mut self, number: usize, pid: Pid, stage: Stage) -> JobStep<Stage> {
         match (stage, &mut self.placing) {
-            (Stage::LayoutWork(stage), Some(placing)) => match placing.on_call(number, pid, stage) {
-                JobStep::Job(stage) => JobStep::Job(Stage::LayoutWork(stage)),
+            (Stage::Placing(stage), Some(placing)) => match placing.on_call(number, pid, stage) {
+                JobStep::Job(stage) => JobStep::Job(Stage::Placing(stage)),
                 JobStep::Done => self.install(number, pid).map_or(JobStep::Done, JobStep::Job),
                 JobStep::LetGo => JobStep::LetGo,
             },
-            (Stage::LayoutWork(_), None) => JobStep::Done,
-            (Stage::PlanInstaller(installing), _) => self.step(number, pid, installing),
+            (Stage::Placing(_), None) => JobStep::Done,
+            (Stage::Installing(installing), _) => self.step(number, pid, installing),
         }
     }
 
@@ -171,7 +171,7 @@ impl<'a> PlanWork<'a> {
         self.refused.take().map(|obstacle| PagesError::Program { program, obstacle })
     }
 
-    /// Begins to put the code for ranges into an image, if the plan has some for it.
+    /// Begins to install the code that marks ranges in an image, if the plan has ranges for it.
     fn install(&mut self, number: usize, pid: Pid) -> Option<Stage> {
         let image = self.planned[number].filter(|_| !self.wanted.plan.ranges.is_empty())?;
         if self.images[image].obstacle.is_some() {
@@ -179,7 +179,7 @@ impl<'a> PlanWork<'a> {
         }
         let stub = self.placing.as_ref().map_or(0..0, |placing| placing.stub(number));
         match PlanInstaller::begin(pid, stub) {
-            Ok(installing) => Some(Stage::PlanInstaller(Box::new(installing))),
+            Ok(installing) => Some(Stage::Installing(Box::new(installing))),
             Err(obstacle) => {
                 self.fail(number, &obstacle);
                 self.refused = Some(obstacle).filter(|_| number == 0);
@@ -190,7 +190,7 @@ impl<'a> PlanWork<'a> {
 
     fn step(&mut self, number: usize, pid: Pid, mut installing: Box<PlanInstaller>) -> JobStep<Stage> {
         match installing.step(pid, &self.wanted, &mut self.known) {
-            Ok(InstallStep::Another) => JobStep::Job(Stage::PlanInstaller(installing)),
+            Ok(InstallStep::Another) => JobStep::Job(Stage::Installing(installing)),
             Ok(InstallStep::Installed(table)) => {
                 if let Some(placing) = &mut self.placing {
                     placing.look(number, pid);

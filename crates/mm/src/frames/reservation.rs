@@ -27,7 +27,7 @@ pub struct Reservation {
     block: Block,
     handed_out: Bitmap,
     populated: u64,
-    /// The time of its last population, as a growing number.
+    /// When it was made or last populated, as a growing number.
     stamp: u64,
 }
 

@@ -29,7 +29,7 @@ use std::fmt;
 pub struct MemorySpec {
     /// Bytes of memory (`size`).
     pub bytes: u64,
-    /// The initial state; empty by default.
+    /// The initial state; all frames are free by default.
     pub initial: Initial,
     /// The largest order of a block. Default: that of the host's free lists if a host is read, else [`MAX_ORDER`].
     pub max_order: Option<u32>,

@@ -48,7 +48,7 @@ pub struct KernelCounts {
     pub promotions_in_place: u64,
     /// Superpages split.
     pub demotions: u64,
-    /// Never touched bytes of superpages that were freed.
+    /// Bytes of superpages, never touched, that were freed.
     pub trimmed_bytes: u64,
     /// Promotions refused because the superpage would extend beyond its area.
     pub refused_area: u64,

@@ -31,19 +31,19 @@ impl FileRules {
 }
 
 /// A page of a file: the file, and the offset of its first byte.
-pub(super) type FileOffset = (MappingId, u64);
+pub(super) type FilePage = (MappingId, u64);
 
 /// The file offset of a page of an area.
-pub(super) fn place_of(area: &Vma, address: u64) -> FileOffset {
+pub(super) fn place_of(area: &Vma, address: u64) -> FilePage {
     (area.mapping, area.file_offset.wrapping_add(address).wrapping_sub(area.start))
 }
 
 /// File pages in memory, by the names under which they own frames.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cache {
-    names: FxHashMap<FileOffset, u64>,
+    names: FxHashMap<FilePage, u64>,
     /// By name: the file offset, and the pages that map it.
-    pages: FxHashMap<u64, (FileOffset, Vec<u64>)>,
+    pages: FxHashMap<u64, (FilePage, Vec<u64>)>,
     /// Names by the pages that map them.
     mapped: FxHashMap<u64, u64>,
     next: u64,
@@ -51,7 +51,7 @@ pub(super) struct Cache {
 
 impl Cache {
     /// The page's name, if it is in memory.
-    pub fn get(&self, place: FileOffset) -> Option<u64> {
+    pub fn get(&self, place: FilePage) -> Option<u64> {
         self.names.get(&place).copied()
     }
 
@@ -62,7 +62,7 @@ impl Cache {
     }
 
     /// Adds a page after its read.
-    pub fn insert(&mut self, name: u64, place: FileOffset) {
+    pub fn insert(&mut self, name: u64, place: FilePage) {
         self.names.insert(place, name);
         self.pages.insert(name, (place, Vec::new()));
     }

@@ -112,9 +112,9 @@ impl Scan {
     /// A thread that has just gone to sleep.
     pub fn new(settings: Khugepaged, huge: u8) -> Scan {
         let Khugepaged { mthp, max_ptes_none, mthp_remains, .. } = settings;
-        let heeds = mthp != Mthp::Never && !mthp_remains;
+        let remembers = mthp != Mthp::Never && !mthp_remains;
         let sizes =
-            CollapseSizes { huge, mthp, max_ptes_none, remains: heeds.then(|| SplitRemains::new(huge)) };
+            CollapseSizes { huge, mthp, max_ptes_none, remains: remembers.then(|| SplitRemains::new(huge)) };
         let (asked, failures) = (FxHashSet::default(), Failures::default());
         Scan { settings, sizes, huge, position: None, ran: 0, next: settings.sleep(), asked, failures }
     }

@@ -1,7 +1,7 @@
 //! Settings of OFFLINE, which chooses superpages with knowledge of the future (Romer 1998, section 3.4.1).
 //!
-//! Choosing takes replays of the stream, so it is no policy of a kernel; [`ChosenSuperpages`](super::Given) is, with
-//! what was chosen.
+//! Choosing takes replays of the stream, so it is no policy of a kernel.
+//! [`ChosenSuperpages`](super::ChosenSuperpages) is the policy that applies a choice.
 
 use crate::KernelCosts;
 

@@ -245,7 +245,7 @@ fn plan(summary: &PromotionSummary, advised: &[AdvisedMemory]) -> Plan {
     let host = Host::detect();
     let path = summary.program.clone();
     let build_id = pagewalk_symbols::build_id(&path);
-    // Of a run to its end nothing is known: there is no forecast.
+    // There is no forecast for a whole run.
     Plan {
         host: Some(pagewalk_plan::Host { kernel: host.kernel, thp: host.thp }),
         ranges: advised.iter().map(range).collect(),

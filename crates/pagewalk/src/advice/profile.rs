@@ -8,7 +8,7 @@ use crate::native::{asks_to_end, describe_end};
 use crate::stream::follow_ahead;
 use crate::traces::open;
 use pagewalk_capture::WindowSpec;
-use pagewalk_forecast::{Origins, PieceId, RegionReport, Regions};
+use pagewalk_forecast::{Origins, Piece, PieceId, REGION_BYTES, RegionReport, Regions};
 use pagewalk_mm::ThpMode;
 use pagewalk_sim::PassError;
 use pagewalk_symbols::Symbolizer;
@@ -28,9 +28,9 @@ pub struct ProgramProfile {
     /// Without the program's name.
     pub arguments: Vec<String>,
     pub found: RegionReport,
-    /// Who made each piece that was found, as `build (graph.c:13)`, where that is known.
+    /// Who made each piece that a huge page fits, as `build (graph.c:13)`; `None` if unknown.
     pub made_by: Vec<Option<String>>,
-    /// Process images in all.
+    /// Number of process images.
     pub images: usize,
     /// The image's share of all instructions.
     pub share: f64,
@@ -57,11 +57,14 @@ pub fn read(
     Ok(ProgramProfile { program, arguments, found, made_by, images: 1, share: 1.0 })
 }
 
-/// Who made each piece.
+/// Who made each piece that a huge page fits: plans name no other.
 fn makers(found: &RegionReport, Origins { makers, space }: &Origins) -> Vec<Option<String>> {
     let mut symbols = Symbolizer::new();
-    let pieces = (0..found.pieces.len() as u32).map(PieceId);
-    pieces.map(|piece| made_by(makers.of(piece), space, &mut symbols)).collect()
+    let pieces = (0..).map(PieceId).zip(&found.pieces);
+    let name = |(id, piece): (PieceId, &Piece)| {
+        (piece.named_bytes() >= REGION_BYTES).then(|| made_by(makers.of(id), space, &mut symbols)).flatten()
+    };
+    pieces.map(name).collect()
 }
 
 /// Arguments without the first, the program's name, as plans have them.
@@ -105,7 +108,7 @@ pub fn see(
         ending.losses.iter().for_each(|loss| listener.warn(&format!("{}: {loss}", header.program)));
     }
     let images = all.len();
-    // The first of equals: the last would depend on what came after.
+    // The first of equals; the last would depend on later images.
     let most = all.into_iter().rev().max_by_key(|(_, _, (found, _), _)| found.instructions);
     let Some((_, header, (found, origins), _)) = most else {
         return Err(Error::new(Fault::Failed, "no process of the program could be followed"));

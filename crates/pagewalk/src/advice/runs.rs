@@ -63,7 +63,7 @@ impl RunSeries {
         self.resident_bytes = self.resident_bytes.max(run.resident_bytes);
     }
 
-    /// As results have it; `now` are the runs of the program as it is.
+    /// The runs as results have them, compared with `now`, the runs as it is.
     pub fn result(&self, now: &RunSeries) -> RunTiming {
         let is_other = self.what != now.what && !self.seconds.is_empty();
         RunTiming {

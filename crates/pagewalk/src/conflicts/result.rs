@@ -112,7 +112,7 @@ impl ArrayReport<'_> {
         graphs
     }
 
-    /// Pages of graphs and others with most involvement, and the place of each among them.
+    /// Pages of graphs and others with most involvement, and each page's row.
     fn pages(&self, graphs: &[EvictionGraph]) -> (Vec<ConflictPage>, BTreeMap<usize, usize>) {
         let pages = &self.history.pages;
         let mut order: Vec<usize> = (0..pages.len()).collect();

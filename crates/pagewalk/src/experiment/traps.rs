@@ -104,7 +104,7 @@ fn trapped(engine: &TrapSimulation) -> Metrics {
     metrics
 }
 
-/// Whether the engines agree, and what the rule for nested misses is worth.
+/// Whether the engines agree, and what the rule for nested misses changes.
 fn comparison(
     full: &SoftwareCounts,
     by_traps: &TrapSimulation,

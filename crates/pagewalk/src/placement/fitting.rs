@@ -9,7 +9,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 
-/// A plan that fits.
+/// A plan that fits this host and its program.
 pub struct FittedLayout {
     /// The program that it was made for.
     pub program: Program,
@@ -21,7 +21,7 @@ pub struct FittedLayout {
 
 impl FittedLayout {
     /// Reads the plan at `path` and compares it with `program` and the files that it names. `otherwise` is what the
-    /// user can do beside planning again.
+    /// user can do besides planning again.
     pub fn new(path: &Path, program: &OsStr, otherwise: &str) -> Result<FittedLayout, Error> {
         let (planned, layout) = read(path)?;
         let program = check_command(program, otherwise)?;

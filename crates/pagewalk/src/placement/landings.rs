@@ -6,13 +6,13 @@ use pagewalk_report::documents::layout_run::{LibraryPlace, PlacedImage};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// Misses that are named one by one.
+/// Most misplaced libraries to name one by one.
 const MISSES_NAMED: usize = 10;
 
 /// The moment when all libraries are mapped that a program is linked with.
 pub const LOADER_DONE: &str = "loader done";
 
-/// A plan's objects, and what was seen of them.
+/// A plan's objects, and where they landed.
 #[derive(Clone, Copy)]
 pub struct Landings<'a> {
     /// The objects as they are on this host.
@@ -21,14 +21,14 @@ pub struct Landings<'a> {
     pub images: &'a [Image],
 }
 
-/// Where an image's libraries lay last, and when that was.
+/// An image's last landings, and their moment.
 fn latest(image: &Image) -> Option<(&[Landing], &'static str)> {
     let at_end = image.at_end.as_deref().map(|landings| (landings, "at the end"));
     at_end.or_else(|| Some((image.at_start.as_deref()?, LOADER_DONE)))
 }
 
 impl Landings<'_> {
-    /// The libraries that were loaded and did not land; none if all did.
+    /// The loaded libraries that lie elsewhere; none if all landed.
     pub fn missed(self) -> Option<String> {
         let mut lines = Vec::new();
         for image in self.images {
@@ -51,7 +51,7 @@ impl Landings<'_> {
         (!lines.is_empty()).then(|| lines.join("\n  "))
     }
 
-    /// What is no fault, and should be known.
+    /// Harmless facts that the user should know.
     pub fn notes(self) -> Vec<String> {
         let mut notes = BTreeSet::new();
         for image in self.images {
@@ -73,7 +73,7 @@ impl Landings<'_> {
         notes.into_iter().collect()
     }
 
-    /// Planned libraries that no image had when it was looked at.
+    /// Planned libraries that no examined image had loaded.
     pub fn not_loaded(&self) -> Vec<&str> {
         let images = self.images.iter().flat_map(|image| [&image.at_start, &image.at_end]);
         let loaded: BTreeSet<usize> = images.flatten().flatten().map(|landing| landing.object).collect();
@@ -81,7 +81,7 @@ impl Landings<'_> {
         absent.map(|position| self.objects[position].file.as_str()).collect()
     }
 
-    /// For people: where libraries lay last, a table an image; nothing of those that were never looked at.
+    /// As text: where libraries lay last, one table per examined image.
     pub fn tables(self) -> String {
         let last =
             |image: &Image| latest(image).map(|(landings, when)| table(image, self.objects, landings, when));
@@ -121,7 +121,7 @@ fn library(object: &Object, landing: &Landing) -> LibraryPlace {
     }
 }
 
-/// Where an image's libraries lie, for people; those that are not loaded are counted.
+/// Where an image's libraries lie, as text; libraries that are not loaded are only counted.
 pub fn table(image: &Image, objects: &[Object], landings: &[Landing], when: &str) -> String {
     let mut text = format!("process {} ({}), {when}:\n", image.process, image.program);
     if let Some(obstacle) = &image.obstacle {

@@ -122,7 +122,7 @@ impl LayoutRequest {
         Ok(PlannedLayout { plan, result, ending })
     }
 
-    /// Walks of every machine with the objects where they are planned. The layout is moved to where it has room.
+    /// Walks of every machine under the layout, after its arena is moved to free addresses.
     fn planned(&self, trace: &Path, layout: &mut Layout, listener: &dyn Listener) -> Result<Vec<u64>, Error> {
         let reader = open(trace, listener)?;
         let moved = RebasedSource::new(reader, &slide(layout, trace)?);

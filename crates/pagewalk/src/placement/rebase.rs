@@ -64,7 +64,7 @@ pub(super) fn read(path: &Path) -> Result<(Program, Layout), Error> {
     Ok((program, layout?))
 }
 
-/// The places of a layout that was just made from `trace`, its arena moved to where they find room there.
+/// The places of a new layout from `trace`, its arena moved to free addresses.
 pub(super) fn slide(layout: &mut Layout, trace: &Path) -> Result<PlanBinding, Error> {
     let recorded = recorded(trace)?;
     rebase::slide(layout, &recorded.header, recorded.in_order())

@@ -20,7 +20,6 @@ pub use pagewalk_live::layout::Options;
 ///
 /// # Errors
 /// If the plan does not fit, or the program cannot run.
-/// If the plan does not fit, or the program cannot be run.
 pub fn run(
     path: &Path,
     command: &[OsString],

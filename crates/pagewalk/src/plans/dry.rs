@@ -51,9 +51,35 @@ pub fn outline(path: &Path, program: Option<&OsString>) -> Result<PlanPreview, E
         check_command(program, OR_DEFAULT)?;
     }
     let around = HostConditions::of(std::process::id() as i32);
+    let missing = missing(&fitting, &around);
+    let ranges = fitting.plan.ranges.iter();
+    let ranges = ranges.map(|range| (range.what.to_string(), step(&range.what, fitting.mode)));
+    let place = |object: &Object| (object.file.clone(), format!("placed at {:#x}", object.base));
+    let steps: Vec<(String, String)> = ranges.chain(fitting.objects.iter().map(place)).collect();
+    let document = ApplyResult::Dry(PlanDryRun {
+        schema: APPLY_SCHEMA,
+        dry_run: true,
+        plan: plan_file(path, &fitting.plan),
+        mode: fitting.mode.name(),
+        free_blocks: around.free_blocks,
+        classes: classes(&[(Class::Measured, &["free_blocks"])]),
+        ranges: steps.iter().cloned().map(|(range, would)| PlannedChange { range, would }).collect(),
+        missing: missing.clone(),
+        notes: fitting.notes.clone(),
+    });
+    let text: String = steps.iter().map(|(range, step)| format!("{}: {step}\n", printable(range))).collect();
+    Ok(PlanPreview { text, document, notes: fitting.notes, missing })
+}
+
+/// What this host lacks for a plan.
+fn missing(fitting: &FittedPlan, around: &HostConditions) -> Vec<String> {
     let mut missing = Vec::new();
     if let Err(error) = check_host() {
         missing.push(format!("{error}; to enable: {}", error.enable()));
+    }
+    // The rest is about huge pages.
+    if fitting.plan.ranges.is_empty() {
+        return missing;
     }
     if fitting.mode == Mode::Never
         && let Err(error) = pages::check_host()
@@ -72,23 +98,7 @@ pub fn outline(path: &Path, program: Option<&OsString>) -> Result<PlanPreview, E
     if around.limited {
         missing.push("the memory limit of this cgroup is nearly reached (memory.max)".to_owned());
     }
-    let ranges = fitting.plan.ranges.iter();
-    let ranges = ranges.map(|range| (range.what.to_string(), step(&range.what, fitting.mode)));
-    let place = |object: &Object| (object.file.clone(), format!("placed at {:#x}", object.base));
-    let steps: Vec<(String, String)> = ranges.chain(fitting.objects.iter().map(place)).collect();
-    let document = ApplyResult::Dry(PlanDryRun {
-        schema: APPLY_SCHEMA,
-        dry_run: true,
-        plan: plan_file(path, &fitting.plan),
-        mode: fitting.mode.name(),
-        free_blocks: around.free_blocks,
-        classes: classes(&[(Class::Measured, &["free_blocks"])]),
-        ranges: steps.iter().cloned().map(|(range, would)| PlannedChange { range, would }).collect(),
-        missing: missing.clone(),
-        notes: fitting.notes.clone(),
-    });
-    let text: String = steps.iter().map(|(range, step)| format!("{}: {step}\n", printable(range))).collect();
-    Ok(PlanPreview { text, document, notes: fitting.notes, missing })
+    missing
 }
 
 /// What would be done to a range.

@@ -34,7 +34,7 @@ impl FittedPlan {
         let program = program(&plan)?;
         let objects = plan.layout.as_ref().map_or_else(|| Ok(Vec::new()), files::objects);
         let objects = objects.map_err(|error| does_not_fit(&error, OR_DEFAULT))?;
-        // Places need none.
+        // Placing libraries needs no huge pages.
         let mode = mode().or(plan.ranges.is_empty().then_some(Mode::Never)).ok_or_else(|| {
             Error::new(Fault::HostCannot, "this kernel has no transparent huge pages")
                 .or("to enable: a kernel with CONFIG_TRANSPARENT_HUGEPAGE")

@@ -15,7 +15,7 @@ pub fn mib(bytes: u64) -> f64 {
     bytes as f64 / f64::from(1 << 20)
 }
 
-/// What is no fault, and should be known.
+/// Harmless facts that the user should know.
 pub fn notes(fitting: &FittedPlan, run: &Run) -> Vec<String> {
     let plan = &fitting.plan;
     let mut notes = landings(fitting, run).notes();
@@ -52,8 +52,8 @@ pub fn landings<'a>(fitting: &'a FittedPlan, run: &'a Run) -> Landings<'a> {
     Landings { objects: &fitting.objects, images: &run.placed }
 }
 
-/// Why the plan did not take, if it did not: ranges that are there and are not on huge pages, libraries that lie
-/// elsewhere, or nothing at all of the plan.
+/// Why the plan did not take effect: some mapped ranges are not on huge pages, some libraries lie elsewhere, or nothing
+/// of the plan appeared.
 pub fn missed(fitting: &FittedPlan, run: &Run) -> Option<String> {
     let plan = &fitting.plan;
     if run.images.is_empty() {
@@ -86,13 +86,13 @@ fn is_huge(outcome: &RangeOutcome) -> bool {
     outcome.reason.as_ref().is_none_or(Reason::is_huge)
 }
 
-/// The ranges of each image, and where libraries lay, for people.
+/// The ranges of each image, and where libraries lay, as text.
 pub fn tables(fitting: &FittedPlan, run: &Run) -> String {
     let ranges = run.images.iter().filter(|_| !fitting.plan.ranges.is_empty());
     ranges.map(|image| table(&fitting.plan, image)).chain([landings(fitting, run).tables()]).collect()
 }
 
-/// An image's ranges, for people.
+/// An image's ranges, as text.
 fn table(plan: &Plan, image: &Image) -> String {
     let mut text = format!("process {} ({})\n", image.process, image.program);
     let names: Vec<String> = plan.ranges.iter().map(ToString::to_string).collect();

@@ -28,6 +28,9 @@ impl CollapsedProcess {
     /// If the plan does not fit, or the host does not permit it.
     pub fn act(path: &Path, pid: i32, dry_run: bool) -> Result<CollapsedProcess, Error> {
         let fitting = FittedPlan::new(path)?;
+        if fitting.plan.ranges.is_empty() && !fitting.objects.is_empty() {
+            return Err(Error::new(Fault::Usage, LIBRARIES_STAY));
+        }
         let process =
             attach(pid, &fitting.program, &fitting.plan, RangeAction::Collapse, dry_run).map_err(failed)?;
         Ok(CollapsedProcess { pid, fitting, process })
@@ -100,11 +103,11 @@ impl CollapsedProcess {
     }
 }
 
-/// Why the rest of a plan is not applied to a process that runs.
+/// Why libraries of a running process stay.
 const LIBRARIES_STAY: &str = "the plan's libraries stay where they are: the process has their addresses in its memory. \
                               `apply PLAN.toml -- CMD` starts it with them placed";
 
-/// A process whose planned ranges were brought back to small pages, or would be.
+/// A process whose planned ranges were returned to small pages, or would be.
 pub struct SplitProcess {
     pid: i32,
     fitting: FittedPlan,

@@ -76,7 +76,7 @@ pub(crate) fn failed(error: PagesError) -> Error {
 }
 
 impl AppliedPlan {
-    /// For people: the ranges and libraries of each image.
+    /// The ranges and libraries of each image, as text.
     pub fn tables(&self) -> String {
         outcome::tables(&self.fitting, &self.run)
     }

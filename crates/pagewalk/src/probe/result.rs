@@ -3,7 +3,7 @@
 use pagewalk_capture::Host;
 use pagewalk_live::probe::{self, Probe, Size};
 use pagewalk_report::probe::schema::{
-    AssumedArray, Curve, Figure, HostConditions, PROBE_SCHEMA, Point, ProbeResult, ReplacementFinding,
+    AssumedArray, Curve, Figure, PROBE_SCHEMA, Point, ProbeConditions, ProbeResult, ReplacementFinding,
     StrideConflict, TlbLevel,
 };
 use pagewalk_translate::MachineSpec;
@@ -16,7 +16,7 @@ pub fn build(probe: &Probe, host: &Host, machine: Option<&MachineSpec>) -> Probe
         schema: PROBE_SCHEMA.to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         host: pagewalk_report::schema::Host { cpu, kernel, thp },
-        surroundings: surroundings(&probe.surroundings),
+        surroundings: conditions(&probe.surroundings),
         quick: probe.quick,
         seconds: probe.seconds,
         tlbs: probe.tlbs.iter().map(|level| tlb(level, machine)).collect(),
@@ -26,8 +26,8 @@ pub fn build(probe: &Probe, host: &Host, machine: Option<&MachineSpec>) -> Probe
     }
 }
 
-fn surroundings(around: &probe::ProbeConditions) -> HostConditions {
-    HostConditions {
+fn conditions(around: &probe::ProbeConditions) -> ProbeConditions {
+    ProbeConditions {
         cpu: around.cpu,
         cpus_allowed: around.cpus_allowed.clone(),
         hypervisor: around.hypervisor,

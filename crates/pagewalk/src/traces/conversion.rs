@@ -18,7 +18,6 @@ use std::path::Path;
 ///
 /// # Errors
 /// If the trace cannot be opened.
-/// If the trace cannot be opened.
 pub fn dump(
     trace: &Path,
     window: &WindowSpec,
@@ -36,7 +35,6 @@ pub fn dump(
 /// it leaves out. `input` is the name of `reader` in messages.
 ///
 /// # Errors
-/// If there is no reference in it, or the trace cannot be written.
 /// If there is no reference in it, or the trace cannot be written.
 pub fn import(
     input: &Path,

@@ -71,7 +71,7 @@ pub struct ArrayResult {
     pub references: CodeAndData,
     /// Misses.
     pub misses: CodeAndData,
-    /// First references to pages, which no array can hit.
+    /// Misses that no array could hit: first references to pages, also after their mapping changed.
     pub compulsory: u64,
     /// Other misses that a fully associative array of the same size has too.
     pub capacity: u64,

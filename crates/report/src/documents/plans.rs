@@ -57,7 +57,7 @@ pub struct AppliedRun {
     pub classes: Classes,
     /// The host's mode of huge pages.
     pub mode: &'static str,
-    /// Whether every planned range that existed came onto huge pages.
+    /// Whether every planned range that existed came onto huge pages, and every loaded library to its place.
     pub in_effect: bool,
     /// One for each image of the plan's program.
     pub images: Vec<PlannedImage>,
@@ -257,7 +257,7 @@ pub struct VerifyResult {
     pub forecast_processor_share: Option<f64>,
     /// Classes of figures.
     pub classes: Classes,
-    /// Whether every planned range that existed came onto huge pages.
+    /// Whether every planned range that existed came onto huge pages, and every loaded library to its place.
     pub in_effect: bool,
     /// One for each image of the plan's program in the last run.
     pub images: Vec<PlannedImage>,

@@ -53,7 +53,7 @@ pub struct PromoteResult {
     pub promotions: u64,
     /// Promotions that failed.
     pub failures: u64,
-    /// Promoted parts that the kernel split again.
+    /// Promoted parts found on small pages again, or partly gone.
     pub splits: u64,
     /// Bytes of memory that promotions added.
     pub added_bytes: u64,

@@ -20,7 +20,7 @@ pub struct ProbeResult {
     /// The host.
     pub host: Host,
     /// Conditions on the host that affect the figures.
-    pub surroundings: HostConditions,
+    pub surroundings: ProbeConditions,
     /// Whether it was a quick probe, whose figures are unreliable.
     pub quick: bool,
     /// Seconds that the probe took.
@@ -37,7 +37,7 @@ pub struct ProbeResult {
 
 /// Conditions on a host that affect the figures.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct HostConditions {
+pub struct ProbeConditions {
     /// The processor that the probe ran on.
     pub cpu: usize,
     /// Processors that it may run on.

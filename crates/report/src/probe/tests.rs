@@ -67,7 +67,7 @@ fn result() -> ProbeResult {
             kernel: "6.1".to_owned(),
             thp: "madvise".to_owned(),
         },
-        surroundings: HostConditions {
+        surroundings: ProbeConditions {
             cpu: 1,
             cpus_allowed: vec![0, 1],
             hypervisor: true,
@@ -106,7 +106,7 @@ fn an_older_probe_is_read() {
 
 #[test]
 fn a_guest_that_gives_its_memory_back_is_told_of() {
-    let around = HostConditions { reports_free_pages: true, ..result().surroundings };
+    let around = ProbeConditions { reports_free_pages: true, ..result().surroundings };
     let giving = ProbeResult { surroundings: around, ..result() };
     assert!(
         where_measured(&giving).contains("1 of a virtual machine that gives its free memory back, Linux")

@@ -102,7 +102,7 @@ pub struct PublishedTable {
     pub rows: Vec<PublishedRow>,
 }
 
-/// A row of a [`PublishedTable`] table.
+/// A row of a [`PublishedTable`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PublishedRow {
     /// Its name.

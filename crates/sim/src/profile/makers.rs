@@ -98,7 +98,7 @@ impl<Id> Default for Makers<Id> {
 #[derive(Clone, Debug, Default)]
 struct PieceMakers {
     makers: Vec<Maker>,
-    /// Bytes of the mapping, with known makers or not.
+    /// Bytes of the piece, with known makers or not.
     bytes: u64,
 }
 

@@ -247,8 +247,7 @@ impl DataSideSpec {
         match tlbs.iter().find(|tlb| tlb.page_sizes.len() != 2 || tlb.coalesce.is_some()) {
             Some(TlbSpec { name, .. }) => Err(format!(
                 "[predictor] predicts one of two page sizes, but tlb `{name}` does not hold two: \
-                 mix them in every array, \
-                 without `coalesce`"
+                 mix them in every array, without `coalesce`"
             )),
             None => Ok(()),
         }

@@ -20,8 +20,8 @@
 //! A *partition* splits the slots of the TLB: the [`Placement`] says which classes of entries go below it. Each part
 //! has its own replacement. `Tuner` moves the partition during the run.
 //!
-//! Two classes depend on no TLB: `invalid`, the first touch of a page, and `modify`, the first store to a page that a
-//! load touched first. The simulator counts them separately.
+//! Two classes depend on no TLB: `invalid`, the first touch of a page, and `modify`, the first store to a page whose
+//! first touch was no store. The simulator counts them separately.
 //!
 //! Source: Uhlig, Nagle, Stanley, Mudge, Sechrest, Brown, "Design Tradeoffs for Software-Managed TLBs", ACM TOCS
 //! 12 (3), 1994, sections 4.1 and 5.2. `docs/explanation/software-managed-tlbs.md` lists what it leaves open.
