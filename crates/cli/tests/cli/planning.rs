@@ -15,20 +15,22 @@ use std::sync::OnceLock;
 const HOST_CANNOT: i32 = 4;
 const NOT_IN_EFFECT: i32 = 5;
 
-/// Maps 64 MiB, touches all, says so, and with an argument waits for the end of its input; with two it has switched
-/// huge pages off.
+/// Maps 64 MiB, touches all and says so. With the argument `nap` it then sleeps for a second; with another it waits for
+/// the end of its input. With two arguments it has switched huge pages off.
 const PROGRAM: &str = r#"
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 int main(int count, char **words) {
     if (count > 2) prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
     char *all = mmap(0, 64 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     memset(all, 1, 64 << 20);
     puts("ready");
     fflush(stdout);
-    if (count > 1) getchar();
+    if (count > 1 && !strcmp(words[1], "nap")) sleep(1);
+    else if (count > 1) getchar();
     return all[12345] == 1 ? 3 : 1;
 }"#;
 
@@ -148,8 +150,10 @@ fn ranges_and_libraries_of_one_plan_are_applied_together() {
         let image = &json["libraries"][0];
         [&image["at_end"], &image["at_start"]].into_iter().any(|at| at[0]["state"] == "landed")
     };
+    // A released program is inspected only while it runs, so it has to run for a while.
     for options in [&[][..], &["--release"]] {
-        let outcome = lab.run(&[&["apply", "plan.toml", "--json", "-q"], options, &["--", "./p"]].concat());
+        let arguments = [&["apply", "plan.toml", "--json", "-q"], options, &["--", "./p", "nap"]].concat();
+        let outcome = lab.run(&arguments);
         let (ready, json) = outcome.stdout.split_once('\n').expect(&outcome.stderr);
         let json: Value = serde_json::from_str(json).unwrap();
         assert_eq!((outcome.code, ready), (3, "ready"), "{}", outcome.stderr);
