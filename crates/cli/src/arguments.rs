@@ -329,11 +329,15 @@ pub struct Sweep {
     /// Print what would run, then exit: run nothing, write nothing
     #[arg(long)]
     pub dry_run: bool,
+    /// Print how far the study in this folder is, and which processes work on it
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["study", "output", "threads", "traces", "dry_run"],
+          value_hint = ValueHint::DirPath)]
+    pub status: Option<PathBuf>,
     #[command(flatten)]
     pub style: Style,
-    /// The study
-    #[arg(value_name = "STUDY.toml", value_hint = ValueHint::FilePath)]
-    pub study: PathBuf,
+    /// The study. If several processes, also of several hosts, run it with the same folder, they share the work
+    #[arg(value_name = "STUDY.toml", required_unless_present = "status", value_hint = ValueHint::FilePath)]
+    pub study: Option<PathBuf>,
 }
 
 /// Replacement policies that do not look at hits.

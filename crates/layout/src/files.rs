@@ -1,7 +1,7 @@
 //! Compares a plan's files with those on this host.
 
 use crate::elf::{FILE_HEADER_BYTES, FileHeader, KIND_DYNAMIC, LOAD, ProgramHeader, span};
-use pagewalk_plan::{Layout, Place, Program};
+use pagewalk_plan::{Layout, Place};
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io;
@@ -91,14 +91,6 @@ pub fn objects(layout: &Layout) -> Result<Vec<Object>, FileError> {
         objects.push(object);
     }
     Ok(objects)
-}
-
-/// Whether `path` is the planned build of `program`. True if the plan does not say.
-pub fn is_planned_build(program: &Program, path: &Path) -> bool {
-    match &program.build_id {
-        Some(planned) => build_id(path).is_some_and(|found| found.eq_ignore_ascii_case(planned)),
-        None => true,
-    }
 }
 
 fn object(layout: &Layout, place: &Place) -> Result<Object, FileError> {

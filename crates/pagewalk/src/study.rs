@@ -1,14 +1,20 @@
 //! Runs a study: many machines, families and curves over many streams, in a folder that keeps finished work.
 
+mod status;
+mod workers;
 mod workload;
+
+pub use status::status;
 
 use crate::error::{Error, Fault};
 use crate::listener::{Bar, Listener};
 use pagewalk_report::sweep::{self, SweepResult};
-use pagewalk_sweep::{Options, Progress, Study, Sweep, SweepError, TraceSpec, UNFINISHED, write_whole};
+use pagewalk_sweep::{
+    Claims, Options, Progress, Study, Sweep, SweepError, TraceSpec, UNFINISHED, write_whole,
+};
 use std::ffi::OsStr;
 use std::fmt::Write;
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -50,24 +56,27 @@ impl StudyFolder {
         &self.folder
     }
 
-    /// Runs unfinished work, and writes all results to the folder.
+    /// Runs unfinished work, and writes all results to the folder. Several processes, also on several hosts, may do so
+    /// at the same time: they share the work.
     ///
     /// # Errors
-    /// If the folder belongs to another study, a program cannot be recorded, a trace cannot be read, or a file cannot
+    /// If another study or another build is at work in the folder, a program cannot be recorded, a trace cannot be read, or a file cannot
     /// be written.
     pub fn run(&self, listener: &dyn Listener) -> Result<SweepResult, Error> {
         std::fs::create_dir_all(&self.folder).map_err(|error| {
             Error::new(Fault::Failed, format!("cannot write {}: {error}", self.folder.display()))
                 .or("choose another place with -o")
         })?;
+        let options = self.options()?;
         // Held to the end of this run.
-        let _lock = lock(&self.folder)?;
-        clear(&self.folder);
-        let traces = self.traces(listener)?;
-        let sweep = Sweep::new(&self.study, &traces, self.options()?).map_err(study_error)?;
-        let remaining = sweep.remaining();
-        let bytes = remaining.iter().filter(|one| !one.tasks.is_empty()).map(|one| one.bytes).sum();
-        let result = sweep.run(&Bytes(listener.bytes(bytes, &self.study.name))).map_err(study_error)?;
+        let _membership =
+            workers::join(&self.folder, &self.identity(&options.tool)?, || clear(&self.folder))?;
+        let traces = self.traces(&Claims::new(options.claims.clone()), listener)?;
+        let mut sweep = Sweep::new(&self.study, &traces, options).map_err(study_error)?;
+        let bar = Bytes(listener.bytes(sweep.bytes(), &self.study.name));
+        sweep.plan(&bar).map_err(study_error)?;
+        status::write_work(&self.folder, &self.study.name, sweep.units())?;
+        let result = sweep.run(&bar).map_err(study_error)?;
         self.write(&result)?;
         Ok(result)
     }
@@ -87,18 +96,44 @@ impl StudyFolder {
             // Outcomes of another build do not count for this one.
             tool: own.finalize().to_hex().to_string(),
             threads,
-            units: self.folder.join("units"),
+            units: self.folder.join(UNITS),
             plans: self.folder.join("plans"),
+            claims: self.folder.join(CLAIMS),
+        })
+    }
+
+    /// What all workers of a folder must have in common.
+    fn identity(&self, tool: &str) -> Result<workers::Identity, Error> {
+        let text = std::fs::read(&self.file)
+            .map_err(|e| Error::new(Fault::BadInput, format!("{}: {e}", self.file.display())))?;
+        let mut study = blake3::Hasher::new();
+        study.update(&text);
+        for spec in &self.study.traces {
+            study.update(spec.name().as_bytes()).update(b"\n");
+        }
+        Ok(workers::Identity {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            tool: tool.to_owned(),
+            name: self.study.name.clone(),
+            study: study.finalize().to_hex().to_string(),
         })
     }
 
     /// The trace files, in the study's order; records programs that have none yet.
-    fn traces(&self, listener: &dyn Listener) -> Result<Vec<Vec<PathBuf>>, Error> {
+    fn traces(&self, claims: &Claims, listener: &dyn Listener) -> Result<Vec<Vec<PathBuf>>, Error> {
         let trace = |spec: &TraceSpec| match spec {
             TraceSpec::File { path, .. } => Ok(vec![path.clone()]),
             TraceSpec::Together { paths, .. } => Ok(paths.clone()),
             TraceSpec::Workload(workload) => {
                 let path = workload::trace_path(workload, &self.folder.join("traces"));
+                let title = format!("recording {}", workload.name);
+                // Another worker may be recording it.
+                let _claim = match path.exists() {
+                    true => None,
+                    false => {
+                        Some(claims.wait(&format!("record-{}", workload.name), &title).map_err(study_error)?)
+                    }
+                };
                 if !path.exists() {
                     let command = command_line(&workload.command);
                     listener.note(&format!("recording `{}`: {command}", workload.name));
@@ -202,26 +237,16 @@ pub fn check_findings(result: &SweepResult) -> Result<(), Error> {
     }
 }
 
-/// Ensures that no other run works in the folder at the same time.
-fn lock(folder: &Path) -> Result<File, Error> {
-    let path = folder.join(".lock");
-    let failed =
-        |e: &std::io::Error| Error::new(Fault::Failed, format!("cannot lock {}: {e}", path.display()));
-    let file = File::create(&path).map_err(|e| failed(&e))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => {
-            let why = format!("another study is at work in {}", folder.display());
-            Err(Error::new(Fault::Failed, why).or("wait for it, or choose another place with -o"))
-        }
-        Err(TryLockError::Error(error)) => Err(failed(&error)),
-    }
-}
+/// The folder of finished units.
+const UNITS: &str = "units";
+/// The folder of claims.
+const CLAIMS: &str = "claims";
 
-/// Removes unfinished files of killed runs; nobody else works here now.
+/// Removes claims and unfinished files of killed runs; nobody else works here now.
 fn clear(folder: &Path) {
+    let _ = std::fs::remove_dir_all(folder.join(CLAIMS));
     let plans = std::fs::read_dir(folder.join("plans")).into_iter().flatten().flatten();
-    let places = ["", "units", "traces", "pictures"].map(|place| folder.join(place));
+    let places = ["", UNITS, "traces", "pictures"].map(|place| folder.join(place));
     for place in places.into_iter().chain(plans.map(|of_trace| of_trace.path())) {
         let entries = std::fs::read_dir(place).into_iter().flatten().flatten();
         for path in entries.filter(|entry| is_unfinished(&entry.file_name())).map(|entry| entry.path()) {

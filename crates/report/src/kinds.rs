@@ -13,6 +13,7 @@ use crate::documents::plans::{
 };
 use crate::documents::process::{ADVICE_PROCESS_SCHEMA, AdviceProcessResult, PROMOTE_SCHEMA, PromoteResult};
 use crate::documents::streams::{RECORD_SCHEMA, RecordResult, TRACE_CHECK_SCHEMA, TraceCheckResult};
+use crate::documents::study::{SWEEP_STATUS_SCHEMA, SweepStatusResult};
 use crate::documents::trap::{TRAP_SCHEMA, TrapResult};
 use crate::huge_pages::schema::{ADVICE_SCHEMA, AdviceResult};
 use crate::layout_plan::schema::{LAYOUT_PLAN_SCHEMA, LayoutPlanResult};
@@ -60,6 +61,7 @@ pub static KINDS: &[Kind] = &[
     kind::<RecordResult>(RECORD_SCHEMA, "record: the recorded files"),
     kind::<RunResult>(RESULT_SCHEMA, "profile, simulate: counts by machine, and what causes walks"),
     kind::<SweepResult>(SWEEP_SCHEMA, "sweep: results of a study"),
+    kind::<SweepStatusResult>(SWEEP_STATUS_SCHEMA, "sweep --status: how far a study is, and who works on it"),
     kind::<TraceCheckResult>(TRACE_CHECK_SCHEMA, "trace check: whether a trace obeys the rules of streams"),
     kind::<TrapResult>(TRAP_SCHEMA, "trap: a TLB's misses counted by page faults"),
     kind::<UndoResult>(UNDO_SCHEMA, "undo: ranges returned to small pages"),

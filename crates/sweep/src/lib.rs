@@ -3,17 +3,21 @@
 //! A [`Study`] is read from TOML; [`Sweep`] finds the unfinished work and does it; the result is a
 //! [`pagewalk_report::sweep::SweepResult`]. `docs/reference/study-files.md` explains the files.
 //!
-//! Design constraints: every stream is decoded once, and each stretch of it goes to all tasks on all threads; memory
-//! does not grow with a stream's length; results do not depend on the number of threads; a finished unit of work is
-//! kept and not repeated, but used only for exactly the same stream, machine and program.
+//! Design constraints: a stream is decoded once for each [job](jobs), and each stretch of it goes to all tasks of the
+//! job on all threads; memory does not grow with a stream's length; results do not depend on the number of threads or
+//! workers; a finished unit of work is kept and not repeated, but used only for exactly the same stream, machine and
+//! program.
 
+mod board;
 mod compare;
 mod counts;
 mod data_side;
 mod displacement;
 mod error;
 mod file;
+mod gather;
 mod groups;
+mod jobs;
 mod kernels;
 mod layouts;
 mod machines;
@@ -22,6 +26,7 @@ mod moved_streams;
 mod names;
 mod offline;
 mod other_traces;
+mod pass;
 mod plans;
 mod plots;
 mod rounds;
@@ -39,6 +44,7 @@ mod workloads;
 
 pub use data_side::{check_energy, uses};
 pub use error::SweepError;
+pub use jobs::{Claim, Claims, Worker};
 pub use metrics::{add_structure, group_metrics, metrics, partition, unpriced};
 pub use run::{Options, Progress, RemainingWork, Sweep};
 pub use splits::add_splits;

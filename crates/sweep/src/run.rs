@@ -1,29 +1,23 @@
 //! Runs a study: finds unfinished work, does it, and gathers the result.
 
-use crate::counts::{CurveCounts, FamilyCounts};
+use crate::board::{Board, Next};
 use crate::error::SweepError;
-use crate::metrics::unpriced;
-use crate::moved_streams::{LayoutRuns, LayoutTask};
-use crate::plans::{From, PlanOutput, PlanRequest, label};
+use crate::jobs::{Claims, Job};
+use crate::pass::CountingFile;
+use crate::plans::{From, PlanOutput, PlanRequest};
 use crate::store::{Key, Store, write_whole};
 use crate::stream::Stream;
-use crate::study::{FamilySpec, Study, serves_name};
-use crate::task::{self, RunningTask, Task, TaskOutcome};
-use crate::{compare, offline, rounds};
-use pagewalk_report::sweep::schema::{
-    CurveCell, FamilyCell, FamilySize, LayoutPlanRow, MachineCell, SWEEP_SCHEMA, SweepResult,
-};
-use pagewalk_reuse::Family;
-use pagewalk_trace::pwt::{Events, Reader, events};
-use pagewalk_trace::{Analysis, Event, Interleave, Origin, Source, Stretch};
+use crate::study::Study;
+use crate::task::{self, Task, TaskOutcome};
+use pagewalk_report::sweep::schema::SweepResult;
+use pagewalk_trace::pwt::Reader;
 use rayon::ThreadPool;
-use rayon::prelude::*;
 use std::fs::File;
-use std::io::{BufReader, Read};
 use std::path::PathBuf;
-use std::sync::Mutex;
-use std::sync::PoisonError;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// How long a thread waits before it looks again for a job that another worker has given up.
+const WAIT: Duration = Duration::from_millis(100);
 
 /// Receives progress.
 pub trait Progress: Sync {
@@ -43,6 +37,8 @@ pub struct Options<'a> {
     pub units: PathBuf,
     /// The folder for plans of layouts.
     pub plans: PathBuf,
+    /// The folder for claims on jobs.
+    pub claims: PathBuf,
 }
 
 /// The unfinished work over one stream.
@@ -60,15 +56,16 @@ pub struct RemainingWork {
 
 /// A study with its streams; some work may be finished already.
 pub struct Sweep<'a> {
-    study: &'a Study,
-    options: Options<'a>,
-    store: Store,
-    streams: Vec<Stream>,
-    tasks: Vec<Task<'a>>,
+    pub(crate) study: &'a Study,
+    pub(crate) options: Options<'a>,
+    pub(crate) store: Store,
+    claims: Claims,
+    pub(crate) streams: Vec<Stream>,
+    pub(crate) tasks: Vec<Task<'a>>,
     /// By stream and task.
-    outcomes: Vec<Vec<Option<TaskOutcome>>>,
+    pub(crate) outcomes: Vec<Vec<Option<TaskOutcome>>>,
     /// The plans that layouts need, each once made.
-    plans: Vec<(PlanRequest, Option<PlanOutput>)>,
+    pub(crate) plans: Vec<(PlanRequest, Option<PlanOutput>)>,
 }
 
 impl<'a> Sweep<'a> {
@@ -86,8 +83,9 @@ impl<'a> Sweep<'a> {
         let streams = named
             .map(|(spec, files)| Stream::of(study, spec, files))
             .collect::<Result<Vec<_>, SweepError>>()?;
-        let mut sweep =
-            Sweep { study, options, store, streams, tasks, outcomes: Vec::new(), plans: Vec::new() };
+        let claims = Claims::new(options.claims.clone());
+        let (outcomes, plans) = (Vec::new(), Vec::new());
+        let mut sweep = Sweep { study, options, store, claims, streams, tasks, outcomes, plans };
         sweep.plans =
             PlanRequest::all(study).into_iter().map(|wanted| (wanted, sweep.kept_plan(&wanted))).collect();
         sweep.look_up();
@@ -102,7 +100,7 @@ impl<'a> Sweep<'a> {
     }
 
     /// The key of a task over a stream; `None` until its plan is made.
-    fn key(&self, stream: usize, task: usize) -> Option<Key> {
+    pub(crate) fn key(&self, stream: usize, task: usize) -> Option<Key> {
         let about = &self.streams[stream].about;
         let plan = match self.plan_of(stream, &self.tasks[task]) {
             None => None,
@@ -112,7 +110,7 @@ impl<'a> Sweep<'a> {
     }
 
     /// The plan of a task over a stream, if it is made; an inner `None` if it needs none.
-    fn plan_of(&self, stream: usize, task: &Task<'_>) -> Option<Option<&PlanOutput>> {
+    pub(crate) fn plan_of(&self, stream: usize, task: &Task<'_>) -> Option<Option<&PlanOutput>> {
         let Task::Laid(_, laying) = task else { return None };
         let wanted = PlanRequest::of(self.study, stream, laying.layout, laying.draw, laying.machine)?;
         let found = self.plans.iter().find(|(known, _)| *known == wanted);
@@ -132,7 +130,7 @@ impl<'a> Sweep<'a> {
     }
 
     /// The outcome of an earlier run. A tampered file may hold another task's outcome: then the task runs again.
-    fn stored_outcome(&self, stream: usize, task: usize) -> Option<TaskOutcome> {
+    pub(crate) fn stored_outcome(&self, stream: usize, task: usize) -> Option<TaskOutcome> {
         self.store.get(&self.key(stream, task)?).filter(|outcome| outcome.fits(&self.tasks[task]))
     }
 
@@ -158,112 +156,108 @@ impl<'a> Sweep<'a> {
         self.streams.iter().enumerate().map(of_stream).collect()
     }
 
-    /// Does the unfinished work, and gathers the result. Finished units are kept even if something else fails.
-    pub fn run(mut self, progress: &dyn Progress) -> Result<SweepResult, SweepError> {
-        let threads = self.options.threads.max(1);
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-        let pool = pool.map_err(|e| SweepError::Threads(e.to_string()))?;
-        if self.plans.iter().any(|(_, made)| made.is_none()) {
-            (0..self.streams.len()).try_for_each(|stream| self.make_plans(stream, &pool, progress))?;
-            // With the plans known, finds what was done under them.
-            self.look_up();
+    /// The study's jobs over all streams. They do not depend on what is done, so that all workers have the same.
+    fn jobs(&self) -> Vec<Job> {
+        let of_stream = |(stream, about): (usize, &Stream)| {
+            let own = (0..self.tasks.len()).filter(|&task| self.tasks[task].is_for(&about.about.name));
+            let (replayed, once): (Vec<_>, Vec<_>) =
+                own.partition(|&task| self.tasks[task].offline().is_some());
+            let alone = replayed.into_iter().map(move |task| Job { stream, tasks: vec![task] });
+            Job::split(stream, once.into_iter()).into_iter().chain(alone).collect::<Vec<_>>()
+        };
+        self.streams.iter().enumerate().flat_map(of_stream).collect()
+    }
+
+    /// The unfinished jobs.
+    fn unfinished_jobs(&self) -> Vec<Job> {
+        let is_unfinished =
+            |job: &Job| job.tasks.iter().any(|&task| self.outcomes[job.stream][task].is_none());
+        self.jobs().into_iter().filter(is_unfinished).collect()
+    }
+
+    /// Bytes of traces that the unfinished jobs read.
+    pub fn bytes(&self) -> u64 {
+        self.unfinished_jobs().iter().map(|job| self.streams[job.stream].bytes).sum()
+    }
+
+    /// Makes the plans that layouts need, unless they are kept.
+    pub fn plan(&mut self, progress: &dyn Progress) -> Result<(), SweepError> {
+        if self.plans.iter().all(|(_, made)| made.is_some()) {
+            return self.write_plans();
         }
-        self.write_plans()?;
-        let waiting: Vec<usize> =
-            (0..self.streams.len()).filter(|&stream| !self.waiting(stream).is_empty()).collect();
-        let lanes = threads.div_ceil(task::work(&self.tasks, threads)).min(waiting.len());
-        let next = AtomicUsize::new(0);
-        let ended = Mutex::new(Vec::new());
+        let pool = self.pool()?;
+        (0..self.streams.len()).try_for_each(|stream| self.make_plans(stream, &pool, progress))?;
+        // With the plans known, finds what was done under them.
+        self.look_up();
+        self.write_plans()
+    }
+
+    fn pool(&self) -> Result<ThreadPool, SweepError> {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(self.options.threads.max(1)).build();
+        pool.map_err(|e| SweepError::Threads(e.to_string()))
+    }
+
+    /// Does the unfinished work, together with other workers of the folder, and gathers the result. Finished units are
+    /// kept even if something else fails.
+    pub fn run(mut self, progress: &dyn Progress) -> Result<SweepResult, SweepError> {
+        self.plan(progress)?;
+        let threads = self.options.threads.max(1);
+        let pool = self.pool()?;
+        let board = Board::new(self.unfinished_jobs());
+        let replays = self.tasks.iter().any(|task| task.offline().is_some());
+        let busy = if replays { 1 } else { task::work(&self.tasks, threads) };
+        let lanes = threads.div_ceil(busy).min(board.jobs.len());
         std::thread::scope(|scope| {
-            let lane = || {
-                while let Some(&stream) = waiting.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let outcome = self.run_stream(stream, &pool, progress);
-                    ended.lock().unwrap_or_else(PoisonError::into_inner).push((stream, outcome));
-                }
-            };
+            let lane = || self.work(&board, &pool, progress);
             // The caller's thread is the first lane.
             let others: Vec<_> = (1..lanes).map(|_| scope.spawn(lane)).collect();
             lane();
             others.into_iter().for_each(|other| other.join().expect("lanes do not panic"));
         });
-        let mut ended = ended.into_inner().unwrap_or_else(PoisonError::into_inner);
-        ended.sort_by_key(|(stream, _)| *stream);
-        for (stream, outcomes) in ended {
-            for (task, outcome) in outcomes? {
+        for (stream, outcomes) in board.finish()? {
+            for (task, outcome) in outcomes {
                 self.outcomes[stream][task] = Some(outcome);
             }
         }
         Ok(self.result())
     }
 
-    /// Runs all unfinished tasks over one stream.
-    fn run_stream(
-        &self,
-        stream: usize,
-        pool: &ThreadPool,
-        progress: &dyn Progress,
-    ) -> Result<Vec<(usize, TaskOutcome)>, SweepError> {
-        let Stream { files, turns, thp, .. } = &self.streams[stream];
-        let wrong = |file: usize, why: String| SweepError::Trace { path: files[file].clone(), why };
-        let remaining = self.waiting(stream).into_iter().map(|task| (task, self.tasks[task]));
-        let (laid, remaining): (Vec<_>, Vec<_>) =
-            remaining.partition(|(_, task): &(usize, Task<'_>)| matches!(task, Task::Laid(..)));
-        let (replayed, once): (Vec<_>, Vec<_>) =
-            remaining.into_iter().partition(|(_, task)| task.offline().is_some());
-        let open = |file: usize| {
-            let opened = File::open(&files[file]).map_err(|e| wrong(file, e.to_string()))?;
-            Reader::new(CountingFile { file: opened, progress }).map_err(|e| wrong(file, e.to_string()))
-        };
-        let mut sources = (0..files.len()).map(open).collect::<Result<Vec<_>, SweepError>>()?;
-        let origins: Vec<Origin> = sources.iter().map(|source| source.header().origin).collect();
-        let mut running = RunningTask::start(&once, &origins, *thp, turns.is_some(), self.options.threads)
-            .map_err(|e| wrong(0, e.to_string()))?;
-        let mut laid = self.start_laid(stream, &laid)?;
-        let mut analyses: Vec<&mut dyn Analysis> =
-            running.iter_mut().map(|running| running as &mut dyn Analysis).collect();
-        analyses.extend(laid.iter_mut().flat_map(LayoutRuns::parts));
-        if !analyses.is_empty() {
-            let played = match turns {
-                None => {
-                    let source = &mut sources[0];
-                    let read = |stretch: &mut Stretch, most| stretch.read(source, most).map_err(|e| (0, e));
-                    pool.install(|| rounds::run(read, &mut analyses))
+    /// Runs jobs until all are done, by this worker or by others.
+    fn work(&self, board: &Board, pool: &ThreadPool, progress: &dyn Progress) {
+        loop {
+            match board.next(&self.claims, |job| self.title(job)) {
+                Ok(Next::Job(number, _claim)) => {
+                    board.end(number, self.run_job(&board.jobs[number], pool, progress));
                 }
-                Some(turns) => {
-                    let mut all = Interleave::new(sources, turns.clone());
-                    let read = |stretch: &mut Stretch, most| stretch.read_turns(&mut all, most);
-                    pool.install(|| rounds::run(read, &mut analyses))
-                }
-            };
-            played.map_err(|(file, error)| wrong(file, error.to_string()))?;
-        }
-        let mut outcomes: Vec<(usize, TaskOutcome)> =
-            running.into_iter().flat_map(RunningTask::finish).collect();
-        outcomes.extend(laid.into_iter().flat_map(LayoutRuns::finish));
-        let mut without_price = None;
-        for (task, outcome) in &outcomes {
-            if let (Task::Machine(variant, _) | Task::Laid(variant, _), TaskOutcome::Machine(metrics, _)) =
-                (&self.tasks[*task], outcome)
-                && let Some(why) = unpriced(&variant.machine, metrics)
-            {
-                without_price.get_or_insert(why);
-                continue;
+                Ok(Next::Wait) => std::thread::sleep(WAIT),
+                Ok(Next::Nothing) => return,
+                Err(error) => return board.fail(error),
             }
-            self.store.put(self.key(stream, *task).expect("its plan is made"), outcome)?;
         }
-        let replay = |(number, task): &(usize, Task<'_>)| {
-            let (machine, settings) = task.offline().expect("it is replayed");
-            let outcome = TaskOutcome::Machine(offline::run(&files[0], machine, &settings)?, Vec::new());
-            self.store.put(self.key(stream, *number).expect("it has no plan"), &outcome)?;
-            Ok((*number, outcome))
+    }
+
+    fn title(&self, job: &Job) -> String {
+        let name = &self.streams[job.stream].about.name;
+        match &job.tasks[..] {
+            [only] => format!("{name}: {}", self.tasks[*only].title()),
+            tasks => format!("{name}: {} and {} more", self.tasks[tasks[0]].title(), tasks.len() - 1),
+        }
+    }
+
+    /// The study's jobs by title, each with the file names of its units. Plans must be made.
+    pub fn units(&self) -> Vec<(String, Vec<String>)> {
+        let unit = |job: &Job, task: usize| self.key(job.stream, task).map(|key| key.file_name());
+        let of_job = |job: Job| {
+            let units = job.tasks.iter().filter_map(|&task| unit(&job, task)).collect();
+            (self.title(&job), units)
         };
-        let found: Result<Vec<_>, SweepError> = pool.install(|| replayed.par_iter().map(replay).collect());
-        outcomes.extend(found?);
-        // The others are kept.
-        match without_price {
-            Some(why) => Err(SweepError::Study { file: self.study.file.clone(), why }),
-            None => Ok(outcomes),
-        }
+        self.jobs().into_iter().map(of_job).collect()
+    }
+
+    fn missing_plans(&self, stream: usize) -> Vec<PlanRequest> {
+        let is_missing =
+            |(wanted, made): &&(PlanRequest, Option<PlanOutput>)| wanted.trace == stream && made.is_none();
+        self.plans.iter().filter(is_missing).map(|(wanted, _)| *wanted).collect()
     }
 
     /// Makes the missing plans of one stream.
@@ -273,13 +267,18 @@ impl<'a> Sweep<'a> {
         pool: &ThreadPool,
         progress: &dyn Progress,
     ) -> Result<(), SweepError> {
-        let of_stream =
-            |(wanted, made): &(PlanRequest, Option<PlanOutput>)| wanted.trace == stream && made.is_none();
-        let wanted: Vec<PlanRequest> =
-            self.plans.iter().filter(|one| of_stream(one)).map(|(wanted, _)| *wanted).collect();
-        if wanted.is_empty() {
+        if self.missing_plans(stream).is_empty() {
             return Ok(());
         }
+        let title = format!("{}: plans of layouts", self.streams[stream].about.name);
+        let _claim = self.claims.wait(&format!("plans-{stream}"), &title)?;
+        // Another worker may have made them meanwhile.
+        for number in 0..self.plans.len() {
+            if self.plans[number].1.is_none() {
+                self.plans[number].1 = self.kept_plan(&self.plans[number].0);
+            }
+        }
+        let wanted = self.missing_plans(stream);
         let path = &self.streams[stream].files[0];
         let wrong = |why: String| SweepError::Trace { path: path.clone(), why };
         let open = || {
@@ -302,141 +301,5 @@ impl<'a> Sweep<'a> {
                 write_whole(&self.options.plans.join(wanted.file(self.study)), made.text.as_bytes())
             },
         )
-    }
-
-    /// The header and events of a single process's stream.
-    fn events(&self, stream: usize) -> Result<Events, SweepError> {
-        let path = &self.streams[stream].files[0];
-        let wrong = |why: String| SweepError::Trace { path: path.clone(), why };
-        let file = File::open(path).map_err(|e| wrong(e.to_string()))?;
-        events(BufReader::with_capacity(1 << 20, file), Event::moves_memory).map_err(|e| wrong(e.to_string()))
-    }
-
-    /// Machines under layouts; `None` if there are none.
-    fn start_laid(
-        &self,
-        stream: usize,
-        tasks: &[(usize, Task<'a>)],
-    ) -> Result<Option<LayoutRuns>, SweepError> {
-        if tasks.is_empty() {
-            return Ok(None);
-        }
-        let laid = |(number, task): &(usize, Task<'a>)| {
-            let Task::Laid(machine, _) = task else { unreachable!("they were chosen so") };
-            let made = self.plan_of(stream, task).map(|made| made.expect("all plans were made"));
-            LayoutTask { number: *number, machine, plan: made.map(|made| made.text.as_str()) }
-        };
-        let tasks: Vec<LayoutTask<'_>> = tasks.iter().map(laid).collect();
-        let wrong = |why: String| SweepError::Trace { path: self.streams[stream].files[0].clone(), why };
-        LayoutRuns::start(&tasks, &self.events(stream)?, wrong).map(Some)
-    }
-
-    fn result(self) -> SweepResult {
-        let (mut machines, mut families, mut curves) = (Vec::new(), Vec::new(), Vec::new());
-        for (trace, outcomes) in self.outcomes.into_iter().enumerate() {
-            let name = &self.streams[trace].about.name;
-            for (task, outcome) in self.tasks.iter().zip(outcomes).filter(|(task, _)| task.is_for(name)) {
-                match (task, outcome.expect("all tasks ended")) {
-                    (Task::Laid(variant, laying), TaskOutcome::Machine(metrics, partition)) => {
-                        machines.push(MachineCell {
-                            trace,
-                            machine: variant.machine.name.clone(),
-                            os: None,
-                            structure: None,
-                            layout: Some(laying.spec.name.clone()),
-                            layout_seed: laying.spec.seed(laying.draw),
-                            parameters: variant.parameters.clone(),
-                            metrics,
-                            partition,
-                        })
-                    }
-                    (Task::Machine(variant, system), TaskOutcome::Machine(metrics, partition)) => machines
-                        .push(MachineCell {
-                            trace,
-                            machine: variant.machine.name.clone(),
-                            os: system.0.map(|kernel| kernel.name.clone()),
-                            structure: system.1.map(|structure| structure.name.clone()),
-                            layout: None,
-                            layout_seed: None,
-                            parameters: variant.parameters.clone(),
-                            metrics,
-                            partition,
-                        }),
-                    (Task::Family(serves), TaskOutcome::Family(counts)) => {
-                        let spec = self.study.family.as_ref().expect("the study has this task");
-                        families.push(family_cell(trace, serves_name(*serves), spec, &counts));
-                    }
-                    (Task::Curve(serves) | Task::Sampled(serves, _), TaskOutcome::Curve(counts)) => {
-                        curves.push(curve_cell(trace, serves_name(*serves), counts));
-                    }
-                    (task, _) => unreachable!("`{}` was given an outcome that fits", task.title()),
-                }
-            }
-        }
-        let plan = |(wanted, made): (PlanRequest, Option<PlanOutput>)| LayoutPlanRow {
-            trace: wanted.trace,
-            layout: self.study.layouts[wanted.layout].name.clone(),
-            layout_seed: self.study.layouts[wanted.layout].seed(wanted.draw),
-            machine: wanted.machine.map(|machine| label(&self.study.machines[machine])),
-            file: wanted.file(self.study),
-            did: made.expect("all plans were made").did,
-        };
-        let plans = self.plans.into_iter().map(plan).collect();
-        let mut result = SweepResult {
-            schema: SWEEP_SCHEMA.to_owned(),
-            version: self.options.version.to_owned(),
-            name: self.study.name.clone(),
-            title: self.study.title.clone(),
-            traces: self.streams.into_iter().map(|stream| stream.about).collect(),
-            plans,
-            machines,
-            families,
-            curves,
-            comparisons: Vec::new(),
-            published: self.study.published.clone(),
-            plots: self.study.plots.clone(),
-        };
-        let compared = self.study.compare.iter().map(|spec| compare::evaluate(spec, &result));
-        result.comparisons = compared.collect();
-        result
-    }
-}
-
-fn family_cell(trace: usize, serves: &str, spec: &FamilySpec, counts: &FamilyCounts) -> FamilyCell {
-    let sizes = Family::PAGE_SIZES.iter().enumerate().filter(|(_, size)| spec.page_sizes.contains(size));
-    let size = |(place, size): (usize, &pagewalk_units::PageSize)| {
-        let row = |&sets: &u32| spec.ways.iter().map(|&ways| counts.misses_of(place, sets, ways)).collect();
-        FamilySize {
-            page_size: size.to_string(),
-            page_bytes: size.bytes(),
-            sets: spec.sets.clone(),
-            ways: spec.ways.clone(),
-            misses: spec.sets.iter().map(row).collect(),
-        }
-    };
-    FamilyCell {
-        trace,
-        serves: serves.to_owned(),
-        references: counts.references,
-        sizes: sizes.map(size).collect(),
-    }
-}
-
-fn curve_cell(trace: usize, serves: &str, counts: CurveCounts) -> CurveCell {
-    let CurveCounts { references, method, entries, misses, standard_errors } = counts;
-    CurveCell { trace, serves: serves.to_owned(), references, method, entries, misses, standard_errors }
-}
-
-/// A file that reports how much of it was read.
-struct CountingFile<'a> {
-    file: File,
-    progress: &'a dyn Progress,
-}
-
-impl Read for CountingFile<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        let read = self.file.read(buffer)?;
-        self.progress.bytes(read as u64);
-        Ok(read)
     }
 }

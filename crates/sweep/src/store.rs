@@ -34,7 +34,8 @@ impl Key {
         Key { schema: SCHEMA.to_owned(), tool: tool.to_owned(), trace: trace.to_owned(), task }
     }
 
-    fn file_name(&self) -> String {
+    /// The name of its unit's file.
+    pub fn file_name(&self) -> String {
         let mut hasher = blake3::Hasher::new();
         for part in [&self.schema, &self.tool, &self.trace, &self.task] {
             hasher.update(&(part.len() as u64).to_le_bytes()).update(part.as_bytes());

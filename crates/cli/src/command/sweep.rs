@@ -1,16 +1,23 @@
 //! `pagewalk sweep`: runs a study of many machines, families and curves over many streams.
 
-use crate::arguments::Sweep;
+use crate::arguments::{Style, Sweep};
 use crate::output::{print, say, text_options};
 use crate::terminal::Terminal;
-use pagewalk::Error;
-use pagewalk::report::sweep;
-use pagewalk::study::{StudyFolder, check_findings};
+use pagewalk::report::documents::study::SweepStatusResult;
+use pagewalk::report::{documents, sweep};
+use pagewalk::study::{StudyFolder, check_findings, status};
+use pagewalk::{Error, Fault};
+use std::fmt::Write;
 use std::io::IsTerminal;
+use std::path::Path;
 use std::process::ExitCode;
 
 pub fn run(arguments: Sweep) -> Result<ExitCode, Error> {
     let Sweep { output, threads, traces, study, style, .. } = &arguments;
+    if let Some(folder) = &arguments.status {
+        return show_status(folder, style);
+    }
+    let study = study.as_deref().ok_or_else(|| Error::new(Fault::Usage, "a study is needed"))?;
     let terminal = Terminal { quiet: style.quiet };
     let study = StudyFolder::read(study, traces, output.as_deref(), *threads, &terminal)?;
     if arguments.dry_run {
@@ -29,4 +36,40 @@ pub fn run(arguments: Sweep) -> Result<ExitCode, Error> {
     }
     check_findings(&result)?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn show_status(folder: &Path, style: &Style) -> Result<ExitCode, Error> {
+    let status = status(folder)?;
+    print(&if style.json { documents::text(&status) } else { status_text(&status, style.verbose) })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A line for the study, one for each worker, and with `verbose` one for each job that is not done.
+fn status_text(status: &SweepStatusResult, verbose: bool) -> String {
+    let SweepStatusResult { name, units, units_done, seconds_left, workers, jobs, .. } = status;
+    let left = match seconds_left {
+        Some(seconds) if units_done < units => format!(", about {} left", duration(*seconds)),
+        _ => String::new(),
+    };
+    let mut out = format!("{name}: {units_done} of {units} units done{left}\n");
+    if workers.is_empty() && units_done < units {
+        out += "nobody works on it: run `pagewalk sweep` with this folder again, and it goes on\n";
+    }
+    for worker in workers {
+        let age = duration(worker.seconds as f64);
+        let _ = writeln!(out, "  {} {}, for {age}: {}", worker.host, worker.pid, worker.job);
+    }
+    for job in jobs.iter().filter(|_| verbose) {
+        let _ = writeln!(out, "  to do, {} of {}: {}", job.units - job.units_done, job.units, job.title);
+    }
+    out
+}
+
+/// A time in words: `12 s`, `3 min`, `2.5 h`.
+fn duration(seconds: f64) -> String {
+    match seconds {
+        short if short < 120.0 => format!("{short:.0} s"),
+        minutes if minutes < 7200.0 => format!("{:.0} min", minutes / 60.0),
+        hours => format!("{:.1} h", hours / 3600.0),
+    }
 }

@@ -1,9 +1,10 @@
 //! Studies: results, what an interrupted run leaves, and what is refused.
 
-use crate::harness::{Outcome, Place, joined, metric};
+use crate::classes::all_are_told;
+use crate::harness::{BAD_INPUT, Outcome, Place, joined, metric};
 use serde_json::Value;
 use std::process::Stdio;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const STUDY: &str = r#"schema = 1
 name = "s"
@@ -36,7 +37,8 @@ fn with_traces() -> Place {
 
 fn files(place: &Place, folder: &str) -> Vec<(String, Vec<u8>)> {
     let mut names = vec!["results.json".to_owned(), "results.parquet".to_owned(), "index.html".to_owned()];
-    for picture in std::fs::read_dir(place.path(folder).join("pictures")).unwrap() {
+    // Only families, curves and plots have pictures.
+    for picture in std::fs::read_dir(place.path(folder).join("pictures")).into_iter().flatten() {
         names.push(format!("pictures/{}", picture.unwrap().file_name().to_str().unwrap()));
     }
     names.sort();
@@ -109,6 +111,66 @@ fn a_killed_study_goes_on_where_it_was() {
     assert!(place.has("killed/.tmpXyZ"));
     let done = place.good(&["sweep", "--dry-run", "-o", "killed", "s.toml"]);
     assert!(done.stdout.contains("t: 8 of 8 done before, to do: 0"), "{}", done.stdout);
+}
+
+/// A thousand units, by workers of which some are killed at any moment: all are done, with the bytes of one thread.
+#[test]
+fn workers_that_share_a_folder_lose_nothing_when_some_die() {
+    let place = Place::new();
+    place.write("example.toml", crate::harness::EXAMPLE_MACHINE);
+    for name in ["t", "u"] {
+        place.good(&["record", "-q", "-o", &format!("{name}.pwt"), "--", "true"]);
+    }
+    let values: Vec<String> = (1..=250).map(|value| value.to_string()).collect();
+    let study =
+        "schema = 1\nname = \"s\"\ntraces = [\"t.pwt\", \"u.pwt\"]\nmachines = [\"k8\", \"example.toml\"]\n";
+    place.write("s.toml", format!("{study}[vary]\n\"cost.walk_reference\" = [{}]\n", values.join(", ")));
+    place.good(&["sweep", "-q", "--threads", "1", "-o", "alone", "s.toml"]);
+    let worker = || {
+        let mut command = place.command(&["sweep", "-q", "--threads", "1", "-o", "shared", "s.toml"]);
+        command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let mut stays = worker();
+    for wait in [50, 200, 400, 700, 1000].map(Duration::from_millis) {
+        let mut dies = worker();
+        std::thread::sleep(wait);
+        dies.kill().unwrap();
+        dies.wait().unwrap();
+    }
+    let helps = worker();
+    let [stays_too, helped] = [stays.wait_with_output().unwrap(), helps.wait_with_output().unwrap()];
+    for output in [stays_too, helped] {
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    assert!(files(&place, "shared") == files(&place, "alone"));
+    let status = place.good(&["sweep", "--status", "shared"]);
+    assert_eq!(status.stdout, "s: 1000 of 1000 units done\n");
+    let status = place.good(&["sweep", "--status", "shared", "--json"]).json();
+    all_are_told(&status, &[]);
+    assert_eq!((&status["units_done"], &status["workers"]), (&1000.into(), &Value::Array(Vec::new())));
+}
+
+#[test]
+fn the_status_of_a_study_names_its_workers() {
+    let place = with_traces();
+    place.run(&["sweep", "--status", "."]).refuses(BAD_INPUT, &["work.json", "-o"]);
+    let mut command = place.command(&["sweep", "-q", "--threads", "1", "-o", "out", "s.toml"]);
+    let mut worker = command.stdout(Stdio::null()).spawn().unwrap();
+    let begun = Instant::now();
+    let status = loop {
+        assert!(worker.try_wait().unwrap().is_none() && begun.elapsed() < Duration::from_secs(60));
+        let status = place.run(&["sweep", "--status", "out", "-v"]);
+        if status.code == 0 && status.stdout.contains("machine k8") {
+            break status.stdout;
+        }
+    };
+    let pid = worker.id().to_string();
+    worker.kill().unwrap();
+    worker.wait().unwrap();
+    assert!(status.starts_with("s: ") && status.contains(" of 16 units done"), "{status}");
+    assert!(status.contains(&pid) && status.contains("t: machine k8"), "{status}");
+    let after = place.good(&["sweep", "--status", "out"]).stdout;
+    assert!(after.contains("nobody works on it"), "{after}");
 }
 
 #[test]

@@ -71,17 +71,3 @@ fn what_does_not_fit_the_plan_is_named() {
     let twice = objects(&twice).unwrap_err().to_string();
     assert!(twice.contains("a.so") && twice.contains("b.so"), "{twice}");
 }
-
-#[test]
-fn the_programs_build_is_compared_where_the_plan_has_one() {
-    let lab = Lab::new();
-    let program = lab.compile("p", &["-Wl,--build-id=0xBEEF"]);
-    let mut planned = Program { path: program.clone(), build_id: None, arguments: Vec::new() };
-    assert!(is_planned_build(&planned, Path::new("/none")));
-    planned.build_id = Some("BEEF".into());
-    assert!(
-        is_planned_build(&planned, Path::new(&program)) && !is_planned_build(&planned, Path::new("/none"))
-    );
-    planned.build_id = Some("BEED".into());
-    assert!(!is_planned_build(&planned, Path::new(&program)));
-}

@@ -2,7 +2,7 @@
 
 use super::rebase::read;
 use crate::error::Error;
-use crate::program::{check_command, does_not_fit};
+use crate::program::{check_build, check_command, does_not_fit};
 use pagewalk_layout::files::{self, Object};
 use pagewalk_plan::{Layout, Program};
 use std::ffi::OsStr;
@@ -27,13 +27,8 @@ impl FittedLayout {
         let program = check_command(program, otherwise)?;
         let is_planned = fs::canonicalize(&planned.path)
             .is_ok_and(|planned| fs::canonicalize(&program).is_ok_and(|program| program == planned));
-        if is_planned && !files::is_planned_build(&planned, &program) {
-            let message = format!(
-                "{} is another build than the plan's: its build-id is not {}",
-                program.display(),
-                planned.build_id.as_deref().unwrap_or_default()
-            );
-            return Err(does_not_fit(&message, otherwise));
+        if is_planned {
+            check_build(&planned, &program, otherwise)?;
         }
         let objects = files::objects(&layout).map_err(|error| does_not_fit(&error, otherwise))?;
         Ok(FittedLayout { program: planned, layout, objects })

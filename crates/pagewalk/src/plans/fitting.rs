@@ -1,7 +1,7 @@
 //! Checks a plan against this host and its program.
 
 use crate::error::{Error, Fault};
-use crate::program::{OR_DEFAULT, does_not_fit};
+use crate::program::{OR_DEFAULT, check_build, does_not_fit};
 use pagewalk_layout::files::{self, Object};
 use pagewalk_live::pages::{EXCEPT_ADVISED_SINCE, Mode, is_since, kernel, mode};
 use pagewalk_plan::Plan;
@@ -68,15 +68,7 @@ fn program(plan: &Plan) -> Result<PathBuf, Error> {
     let program = fs::canonicalize(path).map_err(|error| {
         does_not_fit(&format!("the plan's program {path} is not there: {error}"), OR_DEFAULT)
     })?;
-    if let Some(planned) = &plan.program.build_id {
-        let found = pagewalk_symbols::build_id(&program.to_string_lossy());
-        if !found.as_ref().is_some_and(|found| found.eq_ignore_ascii_case(planned)) {
-            let found = found.as_deref().unwrap_or("none");
-            let message =
-                format!("{path} is another build than the plan's: build-id {found}, planned for {planned}");
-            return Err(does_not_fit(&message, OR_DEFAULT));
-        }
-    }
+    check_build(&plan.program, &program, OR_DEFAULT)?;
     Ok(program)
 }
 

@@ -9,6 +9,7 @@ pub mod library;
 pub mod plans;
 pub mod process;
 pub mod streams;
+pub mod study;
 pub mod trap;
 
 use schemars::JsonSchema;

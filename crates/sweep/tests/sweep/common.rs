@@ -154,7 +154,7 @@ pub fn sweep<'a>(study: &'a Study, folder: &Path, threads: usize, tool: &str) ->
         pagewalk_sweep::TraceSpec::Workload(_) => unreachable!("tests have files"),
     };
     let traces: Vec<Vec<PathBuf>> = study.traces.iter().map(path).collect();
-    let (units, plans) = (folder.join("units"), folder.join("plans"));
-    let options = Options { version: "0", tool: tool.to_owned(), threads, units, plans };
+    let [units, plans, claims] = ["units", "plans", "claims"].map(|name| folder.join(name));
+    let options = Options { version: "0", tool: tool.to_owned(), threads, units, plans, claims };
     Sweep::new(study, &traces, options).unwrap()
 }

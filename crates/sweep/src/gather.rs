@@ -1,0 +1,128 @@
+//! Gathers the outcomes of a study into its result.
+
+use crate::compare;
+use crate::counts::{CurveCounts, FamilyCounts};
+use crate::plans::{PlanOutput, PlanRequest, label};
+use crate::run::Sweep;
+use crate::study::{FamilySpec, MachineVariant, Study, serves_name};
+use crate::task::{Task, TaskOutcome};
+use pagewalk_report::schema::{Metrics, PartitionMove};
+use pagewalk_report::sweep::schema::{
+    CurveCell, FamilyCell, FamilySize, LayoutPlanRow, MachineCell, SWEEP_SCHEMA, SweepResult,
+};
+use pagewalk_reuse::Family;
+
+impl Sweep<'_> {
+    /// The result, once all tasks have an outcome.
+    pub(crate) fn result(self) -> SweepResult {
+        let mut result = SweepResult {
+            schema: SWEEP_SCHEMA.to_owned(),
+            version: self.options.version.to_owned(),
+            name: self.study.name.clone(),
+            title: self.study.title.clone(),
+            plans: self.plan_rows(),
+            machines: Vec::new(),
+            families: Vec::new(),
+            curves: Vec::new(),
+            comparisons: Vec::new(),
+            published: self.study.published.clone(),
+            plots: self.study.plots.clone(),
+            traces: self.streams.into_iter().map(|stream| stream.about).collect(),
+        };
+        for (trace, outcomes) in self.outcomes.into_iter().enumerate() {
+            for (task, outcome) in self.tasks.iter().zip(outcomes) {
+                if task.is_for(&result.traces[trace].name) {
+                    add_cell(&mut result, self.study, trace, task, outcome.expect("all tasks ended"));
+                }
+            }
+        }
+        let compared = self.study.compare.iter().map(|spec| compare::evaluate(spec, &result));
+        result.comparisons = compared.collect();
+        result
+    }
+
+    fn plan_rows(&self) -> Vec<LayoutPlanRow> {
+        let row = |(wanted, made): &(PlanRequest, Option<PlanOutput>)| LayoutPlanRow {
+            trace: wanted.trace,
+            layout: self.study.layouts[wanted.layout].name.clone(),
+            layout_seed: self.study.layouts[wanted.layout].seed(wanted.draw),
+            machine: wanted.machine.map(|machine| label(&self.study.machines[machine])),
+            file: wanted.file(self.study),
+            did: made.clone().expect("all plans were made").did,
+        };
+        self.plans.iter().map(row).collect()
+    }
+}
+
+/// Adds what a task of the study found on a trace.
+fn add_cell(result: &mut SweepResult, study: &Study, trace: usize, task: &Task<'_>, outcome: TaskOutcome) {
+    match (task, outcome) {
+        (Task::Machine(variant, (kernel, structure)), TaskOutcome::Machine(metrics, partition)) => {
+            result.machines.push(MachineCell {
+                os: kernel.map(|kernel| kernel.name.clone()),
+                structure: structure.map(|structure| structure.name.clone()),
+                ..machine_cell(trace, variant, metrics, partition)
+            });
+        }
+        (Task::Laid(variant, choice), TaskOutcome::Machine(metrics, partition)) => {
+            result.machines.push(MachineCell {
+                layout: Some(choice.spec.name.clone()),
+                layout_seed: choice.spec.seed(choice.draw),
+                ..machine_cell(trace, variant, metrics, partition)
+            });
+        }
+        (Task::Family(serves), TaskOutcome::Family(counts)) => {
+            let spec = study.family.as_ref().expect("the study has this task");
+            result.families.push(family_cell(trace, serves_name(*serves), spec, &counts));
+        }
+        (Task::Curve(serves) | Task::Sampled(serves, _), TaskOutcome::Curve(counts)) => {
+            result.curves.push(curve_cell(trace, serves_name(*serves), counts));
+        }
+        (task, _) => unreachable!("`{}` was given an outcome that fits", task.title()),
+    }
+}
+
+/// A machine's cell, as recorded and without an operating system.
+fn machine_cell(
+    trace: usize,
+    variant: &MachineVariant,
+    metrics: Metrics,
+    partition: Vec<PartitionMove>,
+) -> MachineCell {
+    MachineCell {
+        trace,
+        machine: variant.machine.name.clone(),
+        os: None,
+        structure: None,
+        layout: None,
+        layout_seed: None,
+        parameters: variant.parameters.clone(),
+        metrics,
+        partition,
+    }
+}
+
+fn family_cell(trace: usize, serves: &str, spec: &FamilySpec, counts: &FamilyCounts) -> FamilyCell {
+    let sizes = Family::PAGE_SIZES.iter().enumerate().filter(|(_, size)| spec.page_sizes.contains(size));
+    let size = |(place, size): (usize, &pagewalk_units::PageSize)| {
+        let row = |&sets: &u32| spec.ways.iter().map(|&ways| counts.misses_of(place, sets, ways)).collect();
+        FamilySize {
+            page_size: size.to_string(),
+            page_bytes: size.bytes(),
+            sets: spec.sets.clone(),
+            ways: spec.ways.clone(),
+            misses: spec.sets.iter().map(row).collect(),
+        }
+    };
+    FamilyCell {
+        trace,
+        serves: serves.to_owned(),
+        references: counts.references,
+        sizes: sizes.map(size).collect(),
+    }
+}
+
+fn curve_cell(trace: usize, serves: &str, counts: CurveCounts) -> CurveCell {
+    let CurveCounts { references, method, entries, misses, standard_errors } = counts;
+    CurveCell { trace, serves: serves.to_owned(), references, method, entries, misses, standard_errors }
+}
