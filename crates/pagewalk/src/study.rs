@@ -60,8 +60,8 @@ impl StudyFolder {
     /// at the same time: they share the work.
     ///
     /// # Errors
-    /// If another study or another build is at work in the folder, a program cannot be recorded, a trace cannot be read, or a file cannot
-    /// be written.
+    /// If another study or another build is at work in the folder, a program cannot be recorded, a trace cannot be
+    /// read, or a file cannot be written.
     pub fn run(&self, listener: &dyn Listener) -> Result<SweepResult, Error> {
         std::fs::create_dir_all(&self.folder).map_err(|error| {
             Error::new(Fault::Failed, format!("cannot write {}: {error}", self.folder.display()))

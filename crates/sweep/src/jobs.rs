@@ -1,7 +1,7 @@
 //! Jobs, and how workers share them.
 //!
-//! A job is some tasks over one stream, run in one pass. Every worker of a folder splits the study into the same jobs. A
-//! worker claims a job by locking a file of the job's name. A lock ends with its process, however that ends, and then
+//! A job is some tasks over one stream, run in one pass. Every worker of a folder splits the study into the same jobs.
+//! A worker claims a job by locking a file of the job's name. A lock ends with its process, however that ends, and then
 //! another worker can claim the job. What is done is told by the kept units alone.
 
 use crate::error::SweepError;
