@@ -335,6 +335,7 @@ fn kind(kind: Option<MappingKind>) -> &'static str {
         Some(MappingKind::File) => "file",
         Some(MappingKind::SharedFile) => "shared_file",
         Some(MappingKind::Kernel) => "kernel",
+        Some(MappingKind::Inferred) => "inferred",
         None => "unknown",
     }
 }

@@ -56,6 +56,7 @@ fn counting(instructions: u64, executions: u64, cut: u64) -> Counting {
         cpu: nothing(),
         kernel: nothing(),
         grain: crate::Grain::Byte,
+        inferred_gap: None,
     };
     let buffer = BatchBuffer::default();
     let (left, made, exit, every, called) = (executions, 0, true, 0, false);
