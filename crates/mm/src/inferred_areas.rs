@@ -125,7 +125,7 @@ impl<S: Source> InferredAreas<S> {
             is_inner: false,
         };
         let infers = match rules.mode {
-            AreaMode::Auto => !source.begins_with_mapping(),
+            AreaMode::Auto => source.begins_without_mapping(),
             AreaMode::Inferred => true,
             AreaMode::None => false,
         };
@@ -138,20 +138,20 @@ impl<S: Source> InferredAreas<S> {
         source
     }
 
-    /// Whether the source maps something before its first reference. Holds what it read for that.
-    fn begins_with_mapping(&mut self) -> bool {
+    /// Whether the source refers to memory before it maps any. Holds what it read for that.
+    fn begins_without_mapping(&mut self) -> bool {
         while self.held.pending.len() < FIRST_EVENTS {
             match self.inner.next_item() {
                 Ok(Some(Item::Event { at, event })) => {
                     let is_mapping = matches!(event, Event::Map(_));
                     self.held.pending.push_back((at, event));
                     if is_mapping {
-                        return true;
+                        return false;
                     }
                 }
                 Ok(Some(Item::Batch(batch))) => {
                     self.held.parts.copy(&batch);
-                    return false;
+                    return true;
                 }
                 Ok(None) => return false,
                 Err(error) => {
@@ -160,7 +160,7 @@ impl<S: Source> InferredAreas<S> {
                 }
             }
         }
-        false
+        true
     }
 }
 

@@ -229,6 +229,7 @@ pub fn blank(header: &StreamHeader) -> ProcessResult {
         losses: Vec::new(),
         cut_short: None,
         thp_disable: None,
+        inferred_gap: header.inferred_gap,
         structure: None,
         machines: Vec::new(),
         advice: String::new(),

@@ -13,6 +13,7 @@ use crate::{compare, offline, rounds};
 use pagewalk_report::sweep::schema::{
     CurveCell, FamilyCell, FamilySize, LayoutPlanRow, MachineCell, SWEEP_SCHEMA, SweepResult,
 };
+use pagewalk_mm::InferredAreas;
 use pagewalk_reuse::Family;
 use pagewalk_trace::pwt::{Events, Reader, events};
 use pagewalk_trace::{Analysis, Event, Interleave, Origin, Source, Stretch};
@@ -108,7 +109,9 @@ impl<'a> Sweep<'a> {
             None => None,
             Some(made) => Some(made?.text.as_str()),
         };
-        Some(Key::new(&self.options.tool, &about.fingerprint, self.tasks[task].identity(&about.thp, plan)))
+        let areas = about.inferred_gap.map(|gap| format!("\nareas inferred, gap {gap}"));
+        let identity = self.tasks[task].identity(&about.thp, plan) + &areas.unwrap_or_default();
+        Some(Key::new(&self.options.tool, &about.fingerprint, identity))
     }
 
     /// The plan of a task over a stream, if it is made; an inner `None` if it needs none.
@@ -212,7 +215,9 @@ impl<'a> Sweep<'a> {
             remaining.into_iter().partition(|(_, task)| task.offline().is_some());
         let open = |file: usize| {
             let opened = File::open(&files[file]).map_err(|e| wrong(file, e.to_string()))?;
-            Reader::new(CountingFile { file: opened, progress }).map_err(|e| wrong(file, e.to_string()))
+            let reader = Reader::new(CountingFile { file: opened, progress });
+            let reader = reader.map_err(|e| wrong(file, e.to_string()))?;
+            Ok(InferredAreas::new(reader, self.study.areas))
         };
         let mut sources = (0..files.len()).map(open).collect::<Result<Vec<_>, SweepError>>()?;
         let origins: Vec<Origin> = sources.iter().map(|source| source.header().origin).collect();
@@ -253,7 +258,7 @@ impl<'a> Sweep<'a> {
         }
         let replay = |(number, task): &(usize, Task<'_>)| {
             let (machine, settings) = task.offline().expect("it is replayed");
-            let outcome = TaskOutcome::Machine(offline::run(&files[0], machine, &settings)?, Vec::new());
+            let outcome = TaskOutcome::Machine(offline::run(&files[0], self.study.areas, machine, &settings)?, Vec::new());
             self.store.put(self.key(stream, *number).expect("it has no plan"), &outcome)?;
             Ok((*number, outcome))
         };
