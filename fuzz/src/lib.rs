@@ -2,7 +2,7 @@
 //!
 //! Any input may be refused; none may panic, and what is yielded keeps the promises of its type.
 
-use pagewalk_capture::import::{IMPORTERS, open};
+use pagewalk_capture::import::{IMPORTERS, Input, Opened, open};
 use pagewalk_mm::structure::{Generator, KERNEL_START, StructureSpec, Visitor, Visits};
 use pagewalk_trace::{Batch, Item, Source, pwt};
 use pagewalk_translate::MachineSpec;
@@ -21,7 +21,9 @@ pub fn pwt_reader(data: &[u8]) {
 pub fn imports(data: &[u8]) {
     for format in IMPORTERS.iter().copied().map(Some).chain([None]) {
         // Whatever packs it.
-        if let Ok((_, import)) = open(Box::new(Cursor::new(data.to_vec())), format) {
+        let bytes = Box::new(Cursor::new(data.to_vec()));
+        let file = Input { name: "fuzzed".to_owned(), bytes, in_folder: false };
+        if let Ok(Opened { import, .. }) = open(vec![file], format) {
             drain(import.source);
             import.notes.sentences();
         }

@@ -1,10 +1,10 @@
 //! Reads items from text.
 
 use super::assembler::{Assembler, Reference};
-use super::compression::{Text, text_of};
+use super::container::{Bytes, packing_error, text_of, unpacked};
 use super::notes::{NoteKind, Notes};
 use pagewalk_trace::{Item, Origin, Source, SourceError, StreamHeader};
-use std::io::{self, BufRead, ErrorKind, Read};
+use std::io::{BufRead, Read};
 
 /// Longest line; Valgrind writes a whole command line into one.
 const MAX_LINE_BYTES: usize = 1 << 22;
@@ -55,10 +55,15 @@ pub struct TextSource<R, G> {
 }
 
 #[expect(private_bounds, reason = "grammars are this module's own; their sources have names")]
-impl<G: Grammar> TextSource<Text, G> {
-    /// A source for the text in `file`, possibly gzipped. For other archives, the error names the command that unpacks
-    /// them.
-    pub fn open(file: Text) -> Result<TextSource<Text, G>, SourceError> {
+impl<G: Grammar> TextSource<Bytes, G> {
+    /// A source for the text in `file`, whatever packs it. For what cannot be unpacked here, the error names the
+    /// command that does it.
+    pub fn open(file: Bytes) -> Result<TextSource<Bytes, G>, SourceError> {
+        TextSource::of(unpacked(file)?)
+    }
+
+    /// A source for the text in an unpacked file.
+    pub(super) fn of(file: Bytes) -> Result<TextSource<Bytes, G>, SourceError> {
         TextSource::new(text_of(file)?)
     }
 }
@@ -221,13 +226,5 @@ impl<G: Grammar> Lines<G> {
 
 /// The next part of the text; empty at its end.
 fn filled<'a>(reader: &'a mut impl BufRead, assembler: &Assembler) -> Result<&'a [u8], SourceError> {
-    reader.fill_buf().map_err(|error: io::Error| match error.kind() {
-        ErrorKind::UnexpectedEof => {
-            SourceError::Truncated(format!("the packed text ends in the middle of {}", assembler.place()))
-        }
-        ErrorKind::InvalidInput | ErrorKind::InvalidData => {
-            SourceError::Malformed(format!("the packed text is damaged in {} ({error})", assembler.place()))
-        }
-        _ => error.into(),
-    })
+    reader.fill_buf().map_err(|error| packing_error(error, &assembler.place()))
 }

@@ -84,7 +84,7 @@ fn damaged_din_text_and_unknown_formats_are_named() {
     place.write("both", "I  1000,4\n0 1000\n");
     place.run(&["trace", "import", "-o", "new.pwt", "both"]).refuses(
         BAD_INPUT,
-        &["both: the file has lines of several formats: lackey (", "din (", "--format NAME"],
+        &["both: the file has the form of several formats: lackey (", "din (", "--format NAME"],
     );
     place
         .run(&["trace", "import", "--from", "dim", "-o", "new.pwt", "other"])
