@@ -4,14 +4,23 @@
 //! `Grammar` (`import/reader.rs`); shared parts (line ends, batches, errors with line numbers, notes on skipped lines)
 //! are implemented once. Nothing in a file is trusted.
 
+mod addresses;
 mod assembler;
+mod champsim;
 mod container;
 mod digits;
 mod din;
 mod head;
 mod lackey;
 mod notes;
+mod numbers;
+mod oracle;
+mod places;
 mod reader;
+mod records;
+mod table;
+#[cfg(test)]
+mod told;
 mod zip;
 
 pub use container::Bytes;
@@ -45,7 +54,18 @@ pub trait Importer: Sync {
 }
 
 /// All formats, in the order of messages.
-pub static IMPORTERS: &[&dyn Importer] = &[&lackey::Format, &din::Format];
+pub static IMPORTERS: &[&dyn Importer] = &[
+    &lackey::Format,
+    &din::Format,
+    &addresses::Format,
+    &champsim::Format,
+    &oracle::Pages,
+    &oracle::Blocks,
+    &oracle::Objects,
+    &numbers::Pages,
+    &numbers::Blocks,
+    &table::Format,
+];
 
 type Format = &'static dyn Importer;
 

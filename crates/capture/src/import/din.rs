@@ -162,38 +162,16 @@ impl Grammar for Din {
 
 #[cfg(test)]
 mod tests {
+    use super::super::told::told;
     use super::super::{ImportError, Input, Opened, open};
     use super::*;
     use pagewalk_trace::Item;
     use proptest::prelude::*;
 
-    /// References as dumped, notes, and the error at the end.
+    /// References, notes, and the error at the end.
     fn read(text: impl Into<Vec<u8>>) -> (Vec<String>, Vec<String>, Option<String>) {
-        let text: Bytes = Box::new(std::io::Cursor::new(text.into()));
-        let mut source: TextSource<Bytes, Din> = TextSource::open(text).unwrap();
-        let mut told = Vec::new();
-        let error = loop {
-            match source.next_item() {
-                Ok(Some(Item::Batch(batch))) => {
-                    for (index, span) in batch.spans.iter().enumerate() {
-                        let code = &batch.blocks.get(span.block).instructions;
-                        told.extend(code.iter().map(|one| format!("I {:x},{}", one.address.0, one.length)));
-                        let refs = &batch.refs[span.first as usize..batch.span_end(index)];
-                        told.extend(
-                            refs.iter()
-                                .map(|r| format!("{:?} {:x},{}", r.kind(), r.address().0, r.size().bytes())),
-                        );
-                    }
-                }
-                Ok(Some(Item::Event { .. })) => unreachable!("the text has no events"),
-                Ok(None) => break None,
-                Err(error) => break Some(error.to_string()),
-            }
-        };
-        (told, source.notes().sentences(), error)
+        told(&Format, text)
     }
-
-    use pagewalk_trace::Source as _;
 
     #[test]
     fn labels_addresses_and_comments_are_read_whatever_ends_lines() {

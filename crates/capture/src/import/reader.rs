@@ -3,7 +3,7 @@
 use super::assembler::{Assembler, Reference};
 use super::container::{Bytes, packing_error, text_of, unpacked};
 use super::notes::{NoteKind, Notes};
-use pagewalk_trace::{Item, Origin, Source, SourceError, StreamHeader};
+use pagewalk_trace::{Grain, Item, Origin, Source, SourceError, StreamHeader};
 use std::io::{BufRead, Read};
 
 /// Longest line; Valgrind writes a whole command line into one.
@@ -15,8 +15,12 @@ pub(super) trait Grammar: Default {
     type Line: Copy;
     /// What wrote the text, for trace headers.
     const ENGINE: &'static str;
+    /// What is known of data addresses.
+    const GRAIN: Grain = Grain::Byte;
     /// Kinds of lines to note.
     const SORTS: &'static [NoteKind];
+    /// What the format cannot say and is assumed instead, as sentences.
+    const FACTS: &'static [&'static str] = &[];
     /// The prefix of header lines before the references.
     const HEAD: &'static [u8] = b"";
 
@@ -72,9 +76,13 @@ impl<G: Grammar> TextSource<Bytes, G> {
 impl<R: BufRead, G: Grammar> TextSource<R, G> {
     /// A source for the text in `reader`. Reads the header.
     pub fn new(reader: R) -> Result<TextSource<R, G>, SourceError> {
-        let header = StreamHeader { engine: G::ENGINE.to_owned(), ..StreamHeader::unknown(Origin::Import) };
+        let header = StreamHeader {
+            engine: G::ENGINE.to_owned(),
+            grain: G::GRAIN,
+            ..StreamHeader::unknown(Origin::Import)
+        };
         let lines =
-            Lines { assembler: Assembler::default(), grammar: G::default(), notes: Notes::new(G::SORTS) };
+            Lines { assembler: Assembler::of("line"), grammar: G::default(), notes: Notes::new("line", G::SORTS, G::FACTS) };
         let mut source =
             TextSource { reader, cut_line: Vec::new(), header, lines, error: None, ended: false };
         source.read_head()?;
@@ -197,7 +205,7 @@ impl<G: Grammar> Lines<G> {
                 }
                 used += end + 1;
             }
-            self.assembler.lines += 1;
+            self.assembler.done += 1;
         }
     }
 
@@ -211,7 +219,7 @@ impl<G: Grammar> Lines<G> {
             return Ok(false);
         }
         if let Some(sort) = self.grammar.sort(line, text) {
-            self.notes.add(sort, self.assembler.lines + 1, text);
+            self.notes.add(sort, self.assembler.done + 1, text);
         }
         Ok(true)
     }
