@@ -69,7 +69,22 @@ fn library(name: &str) -> Vec<Vec<u8>> {
 #[test]
 fn imports() {
     let din = b"2 400c50\r\n0 0x7ffeffe7e the stack\n3 0\n4 0\n1 0".to_vec();
-    fuzz("imports", &[LACKEY.as_bytes().to_vec(), din, Vec::new()], harness::imports);
+    let texts = ["l 0x1fffff58 1\ns 0x10\n", "7\n*\n12\r\n", "page,size,op\n0x7,8,r\n9,4,w\n"];
+    let mut seeds: Vec<Vec<u8>> = texts.map(|text| text.as_bytes().to_vec()).to_vec();
+    seeds.extend([LACKEY.as_bytes().to_vec(), din, champsim(), requests(), Vec::new()]);
+    fuzz("imports", &seeds, harness::imports);
+}
+
+/// Instructions as ChampSim has them, one after the other, each with a load.
+fn champsim() -> Vec<u8> {
+    let record = |at: u64| [0x1000 + 4 * at, 0, 0, 0, 0x7000 + at, 0, 0, 0].map(u64::to_le_bytes).concat();
+    (0..20).flat_map(record).collect()
+}
+
+/// Requests as libCacheSim has them: time, object, bytes, next request.
+fn requests() -> Vec<u8> {
+    let record = |object: u8| [&[1, 0, 0, 0, object], &[0; 7][..], &[9, 0, 0, 0], &[255; 8]].concat();
+    (0..20).flat_map(record).collect()
 }
 
 #[test]

@@ -229,11 +229,11 @@ mod tests {
             error.to_string().starts_with("the file has the form of several formats: lackey (what"),
             "{error}"
         );
-        let Err(error @ ImportError::Unrecognised { .. }) = of("\nl 0x1fffff58 1\n") else {
+        let Err(error @ ImportError::Unrecognised { .. }) = of("\nx 0x1fffff58 1\n") else {
             panic!("it was read")
         };
         let error = error.to_string();
-        assert!(error.starts_with("line 2 is `l 0x1fffff58 1`, and nothing in"), "{error}");
+        assert!(error.starts_with("line 2 is `x 0x1fffff58 1`, and nothing in"), "{error}");
         assert!(error.contains("lackey (what") && error.contains("din (what Dinero"), "{error}");
     }
 

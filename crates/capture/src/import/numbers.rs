@@ -179,7 +179,7 @@ mod tests {
         };
         let Err(ImportError::Ambiguous(choices)) = of("1\n2\n*\n") else { panic!("it was read") };
         assert!(choices.contains("pages (") && choices.contains("blocks ("), "{choices}");
-        for other in ["1\nwords\n", "*\n", "1 2\n"] {
+        for other in ["1\nwords\n", "*\n", "1,2\n"] {
             assert!(matches!(of(other), Err(ImportError::Unrecognised { .. })), "{other}");
         }
     }
