@@ -420,7 +420,8 @@ impl AddressSpace {
         self.nameless_neighbour(new).unwrap_or_else(|| {
             let (start, _) = range(new.start.0, new.bytes);
             let has_room = self.mappings.len() <= INFERRED_NAMES;
-            let name = if has_room { format!("[inferred {start:#x}]") } else { "[inferred elsewhere]".to_owned() };
+            let name =
+                if has_room { format!("[inferred {start:#x}]") } else { "[inferred elsewhere]".to_owned() };
             self.shared_name(name, new, None)
         })
     }

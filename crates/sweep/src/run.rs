@@ -10,10 +10,10 @@ use crate::stream::Stream;
 use crate::study::{FamilySpec, Study, serves_name};
 use crate::task::{self, RunningTask, Task, TaskOutcome};
 use crate::{compare, offline, rounds};
+use pagewalk_mm::InferredAreas;
 use pagewalk_report::sweep::schema::{
     CurveCell, FamilyCell, FamilySize, LayoutPlanRow, MachineCell, SWEEP_SCHEMA, SweepResult,
 };
-use pagewalk_mm::InferredAreas;
 use pagewalk_reuse::Family;
 use pagewalk_trace::pwt::{Events, Reader, events};
 use pagewalk_trace::{Analysis, Event, Interleave, Origin, Source, Stretch};
@@ -258,7 +258,10 @@ impl<'a> Sweep<'a> {
         }
         let replay = |(number, task): &(usize, Task<'_>)| {
             let (machine, settings) = task.offline().expect("it is replayed");
-            let outcome = TaskOutcome::Machine(offline::run(&files[0], self.study.areas, machine, &settings)?, Vec::new());
+            let outcome = TaskOutcome::Machine(
+                offline::run(&files[0], self.study.areas, machine, &settings)?,
+                Vec::new(),
+            );
             self.store.put(self.key(stream, *number).expect("it has no plan"), &outcome)?;
             Ok((*number, outcome))
         };

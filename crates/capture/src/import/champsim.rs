@@ -50,7 +50,8 @@ impl Importer for Format {
     /// There is no mark: every whole record has to be possible, and most are to follow the one before in memory.
     fn recognises(&self, head: &Head<'_>) -> bool {
         let records: Vec<Record> = head.chunks_exact(RECORD_BYTES).map(Record::read).collect();
-        let follows = |pair: &&[Record]| (1..=INSTRUCTION_BYTES_MAX).contains(&pair[0].distance(pair[1].address));
+        let follows =
+            |pair: &&[Record]| (1..=INSTRUCTION_BYTES_MAX).contains(&pair[0].distance(pair[1].address));
         let following = records.windows(2).filter(follows).count();
         !records.is_empty() && records.iter().all(Record::is_plausible) && 2 * following + 1 >= records.len()
     }
@@ -125,8 +126,7 @@ impl ChampSim {
     #[inline]
     fn add_last(&mut self, next: Option<u64>, to: &mut Assembler) -> Result<bool, SourceError> {
         let Some(record) = self.last else { return Ok(true) };
-        let instruction =
-            Instruction { address: VirtAddr(record.address), length: length(&record, next) };
+        let instruction = Instruction { address: VirtAddr(record.address), length: length(&record, next) };
         if !to.begin(instruction, record.end)? {
             return Ok(false);
         }
@@ -210,7 +210,13 @@ mod tests {
     use std::io::Cursor;
 
     /// A record: address, taken or not if it is a branch, destination and source registers, stores, loads.
-    fn record(at: u64, branch: Option<bool>, registers: (&[u8], &[u8]), stores: &[u64], loads: &[u64]) -> Vec<u8> {
+    fn record(
+        at: u64,
+        branch: Option<bool>,
+        registers: (&[u8], &[u8]),
+        stores: &[u64],
+        loads: &[u64],
+    ) -> Vec<u8> {
         let mut bytes = at.to_le_bytes().to_vec();
         bytes.extend([u8::from(branch.is_some()), u8::from(branch == Some(true))]);
         bytes.extend((0..2).map(|n| registers.0.get(n).copied().unwrap_or(0)));
@@ -237,8 +243,17 @@ mod tests {
         assert_eq!(
             read,
             [
-                "I 1000,3 Jump", "Load 8000,8", "Load 9000,8", "Store 7000,8", "I 1003,2 Jump", "I 1005,4 Call",
-                "Store 7ff8,8", "I 2ffe,2 Return", "Load 7ffd,3", "I 100a,4 Jump", "Load affd,3",
+                "I 1000,3 Jump",
+                "Load 8000,8",
+                "Load 9000,8",
+                "Store 7000,8",
+                "I 1003,2 Jump",
+                "I 1005,4 Call",
+                "Store 7ff8,8",
+                "I 2ffe,2 Return",
+                "Load 7ffd,3",
+                "I 100a,4 Jump",
+                "Load affd,3",
             ],
             "what has no size ends at its page"
         );
@@ -262,7 +277,10 @@ mod tests {
         bad[8] = 7;
         let (read, _, error) = told(&Format, [&good[..], &bad].concat());
         let error = error.unwrap();
-        assert!(read.len() == 1 && error.starts_with("record 2 is no instruction of ChampSim's: bytes 8"), "{error}");
+        assert!(
+            read.len() == 1 && error.starts_with("record 2 is no instruction of ChampSim's: bytes 8"),
+            "{error}"
+        );
         let far = record(0x1000, None, NONE, &[], &[1 << 60]);
         let error = told(&Format, [&good[..], &far, &good].concat()).2.unwrap();
         assert!(error.contains("refers to address 0x1000000000000000, above the 57 bits"), "{error}");
@@ -276,7 +294,11 @@ mod tests {
         };
         let straight = |at: u64| record(0x1000 + 4 * at, None, NONE, &[], &[0x7000]);
         assert_eq!(name((0..2000).flat_map(straight).collect()), Some("champsim"));
-        assert_eq!(name((0..2000).flat_map(|at| straight(100 * at)).collect()), None, "no program jumps so much");
+        assert_eq!(
+            name((0..2000).flat_map(|at| straight(100 * at)).collect()),
+            None,
+            "no program jumps so much"
+        );
         assert_eq!(name(vec![0; 6400]), None);
     }
 

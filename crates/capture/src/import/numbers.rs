@@ -62,7 +62,10 @@ impl Importer for Blocks {
 fn are_numbers(head: &Head<'_>) -> bool {
     let mut lines = head.lines().map(Line::read);
     let has_numbers = lines.any(|line| matches!(line, Line::Number(_)));
-    has_numbers && head.lines().all(|line| !line.iter().any(u8::is_ascii_alphabetic) && Line::read(line) != Line::Damaged)
+    has_numbers
+        && head
+            .lines()
+            .all(|line| !line.iter().any(u8::is_ascii_alphabetic) && Line::read(line) != Line::Damaged)
 }
 
 /// Kinds of lines.
@@ -98,7 +101,8 @@ impl<const SHIFT: u32> Grammar for Numbers<SHIFT> {
     type Line = Line;
     const ENGINE: &'static str = if SHIFT == PAGE_SHIFT { "pages" } else { "blocks" };
     const GRAIN: Grain = if SHIFT == PAGE_SHIFT { Grain::Page } else { Grain::Byte };
-    const SORTS: &'static [NoteKind] = &[NoteKind { what: "that do not begin with a digit", why: "passed over" }];
+    const SORTS: &'static [NoteKind] =
+        &[NoteKind { what: "that do not begin with a digit", why: "passed over" }];
     const FACTS: &'static [&'static str] = &[
         "each number is a load of one byte, the first of its page or block; there are no instructions, threads or \
          mappings",
@@ -162,7 +166,10 @@ mod tests {
             ("12x\n", "line 2 (`12x`) is not one number of up to 19 decimal digits"),
             ("1 2\n", "line 2 (`1 2`) is not one number"),
             ("12345678901234567890\n", "line 2 (`12345678901234567890`) is not one number"),
-            ("35184372088832\n", "line 2 has number 35184372088832: numbers of 4096-byte pieces of memory are below 2^45"),
+            (
+                "35184372088832\n",
+                "line 2 has number 35184372088832: numbers of 4096-byte pieces of memory are below 2^45",
+            ),
         ] {
             let (read, _, error) = told(&Pages, format!("1\n{bad}"));
             let error = error.unwrap();

@@ -116,7 +116,8 @@ fn are_requests(head: &Head<'_>) -> bool {
         && requests.all(|(number, request)| {
             let in_order = request.time >= before;
             before = request.time;
-            in_order && (matches!(request.next, -1 | i64::MAX) || (number..REQUESTS_MAX).contains(&request.next))
+            in_order
+                && (matches!(request.next, -1 | i64::MAX) || (number..REQUESTS_MAX).contains(&request.next))
         })
 }
 
@@ -173,10 +174,8 @@ impl Placed {
 impl Records for Placed {
     const ENGINE: &'static str = "libCacheSim";
     const BYTES: usize = RECORD_BYTES;
-    const SORTS: &'static [NoteKind] = &[NoteKind {
-        what: "of an object above 1 MiB",
-        why: "only its first 1 MiB is loaded",
-    }];
+    const SORTS: &'static [NoteKind] =
+        &[NoteKind { what: "of an object above 1 MiB", why: "only its first 1 MiB is loaded" }];
     const FACTS: &'static [&'static str] = &[
         "objects lie one behind the other in the order of their first requests, as large as they were then; each \
          request is a load of one byte in each page of its object; there are no instructions, threads or mappings, \
@@ -229,7 +228,11 @@ mod tests {
         assert_eq!(told(&Blocks, requests()).0, ["Load 1c0,1", "Load 240,1", "Load 1c0,1"]);
         let (read, notes, error) = told(&Objects, requests());
         let first = ["Load 1000,1", "Load 2000,1"];
-        assert_eq!(read, [&first[..], &["Load 2390,1"], &first].concat(), "places have the first request's bytes");
+        assert_eq!(
+            read,
+            [&first[..], &["Load 2390,1"], &first].concat(),
+            "places have the first request's bytes"
+        );
         assert_eq!(error, None);
         assert!(notes[0].starts_with("objects lie one behind the other"), "{notes:?}");
     }
@@ -238,7 +241,10 @@ mod tests {
     fn large_objects_are_read_in_part_and_named() {
         let (read, notes, _) = told(&Objects, request(1, 7, u32::MAX, -1));
         assert_eq!(read.len(), 256);
-        assert!(notes[0].starts_with("1 record of an object above 1 MiB (record 1: `object 7`)"), "{notes:?}");
+        assert!(
+            notes[0].starts_with("1 record of an object above 1 MiB (record 1: `object 7`)"),
+            "{notes:?}"
+        );
     }
 
     #[test]
@@ -247,7 +253,10 @@ mod tests {
         let (read, _, error) = told(&Pages, file);
         let error = error.unwrap();
         assert_eq!(read, ["Load 7000,1"]);
-        assert!(error.starts_with("record 2 has number 35184372088832: numbers of 4096-byte pieces"), "{error}");
+        assert!(
+            error.starts_with("record 2 has number 35184372088832: numbers of 4096-byte pieces"),
+            "{error}"
+        );
         assert!(error.contains("below 2^45; --format oracle-objects"), "{error}");
         let cut = told(&Blocks, &requests()[..30]).2;
         assert_eq!(cut.as_deref(), Some("the file ends in the middle of record 2"));

@@ -81,8 +81,11 @@ impl<R: BufRead, G: Grammar> TextSource<R, G> {
             grain: G::GRAIN,
             ..StreamHeader::unknown(Origin::Import)
         };
-        let lines =
-            Lines { assembler: Assembler::of("line"), grammar: G::default(), notes: Notes::new("line", G::SORTS, G::FACTS) };
+        let lines = Lines {
+            assembler: Assembler::of("line"),
+            grammar: G::default(),
+            notes: Notes::new("line", G::SORTS, G::FACTS),
+        };
         let mut source =
             TextSource { reader, cut_line: Vec::new(), header, lines, error: None, ended: false };
         source.read_head()?;

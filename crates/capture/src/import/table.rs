@@ -53,7 +53,9 @@ impl Importer for Format {
     }
 
     fn recognises(&self, head: &Head<'_>) -> bool {
-        head.lines().find(|line| !line.trim_ascii().is_empty()).is_some_and(|line| Columns::read(line).is_some())
+        head.lines()
+            .find(|line| !line.trim_ascii().is_empty())
+            .is_some_and(|line| Columns::read(line).is_some())
     }
 
     fn open(&self, file: Bytes) -> Result<Import, SourceError> {
@@ -80,8 +82,7 @@ impl Columns {
             .map(|cell| String::from_utf8_lossy(cell).to_ascii_lowercase().replace(' ', "_"))
             .collect();
         let column = |known: &[&str]| names.iter().position(|name| known.contains(&name.as_str()));
-        let (place, shift) =
-            PLACES.iter().find_map(|&(known, shift)| Some((column(&[known])?, shift)))?;
+        let (place, shift) = PLACES.iter().find_map(|&(known, shift)| Some((column(&[known])?, shift)))?;
         Some(Columns { separator, place, shift, bytes: column(&BYTES), kind: column(&KINDS) })
     }
 
@@ -195,12 +196,18 @@ mod tests {
     #[test]
     fn wrong_lines_are_named_with_their_column() {
         for (text, part) in [
-            ("a,b\n1,2\n", "line 1 (`a,b`) names no column that says where references go: address, page or block"),
+            (
+                "a,b\n1,2\n",
+                "line 1 (`a,b`) names no column that says where references go: address, page or block",
+            ),
             ("page\nx\n", "line 2 has `x` in column 1, where a number is expected"),
             ("page\n-1\n", "line 2 has `-1` in column 1, where a number is expected"),
             ("time,page\n1\n", "line 2 has `` in column 2, where a number is expected"),
             ("addr,size\n1,x\n", "line 2 has `x` in column 2, where a number of bytes is expected"),
-            ("addr,op\n1,jump\n", "line 2 has `jump` in column 2, where one of load, store, modify, fetch is expected"),
+            (
+                "addr,op\n1,jump\n",
+                "line 2 has `jump` in column 2, where one of load, store, modify, fetch is expected",
+            ),
             ("addr,size\n1,11\n", "line 2 has a reference of 11 bytes, a size that records do not know"),
             ("page\n35184372088832\n", "line 2 has number 35184372088832: numbers of 4096-byte pieces"),
         ] {

@@ -6,7 +6,10 @@ use std::io::Cursor;
 
 /// The file's references, notes, and the error at the end. Instructions begin with I, and say how they end unless it is
 /// unknown.
-pub(super) fn told(importer: &dyn Importer, file: impl Into<Vec<u8>>) -> (Vec<String>, Vec<String>, Option<String>) {
+pub(super) fn told(
+    importer: &dyn Importer,
+    file: impl Into<Vec<u8>>,
+) -> (Vec<String>, Vec<String>, Option<String>) {
     let file: Bytes = Box::new(Cursor::new(file.into()));
     let mut import = match importer.open(file) {
         Ok(import) => import,
@@ -23,7 +26,8 @@ pub(super) fn told(importer: &dyn Importer, file: impl Into<Vec<u8>>) -> (Vec<St
                     told.extend(code.map(|one| format!("I {:x},{}{end}", one.address.0, one.length)));
                     let refs = &batch.refs[span.first as usize..batch.span_end(index)];
                     told.extend(
-                        refs.iter().map(|r| format!("{:?} {:x},{}", r.kind(), r.address().0, r.size().bytes())),
+                        refs.iter()
+                            .map(|r| format!("{:?} {:x},{}", r.kind(), r.address().0, r.size().bytes())),
                     );
                 }
             }

@@ -104,7 +104,9 @@ fn numbers_are_pages_or_blocks_as_the_command_says() {
     );
     for (format, misses) in [("pages", 340), ("blocks", 1)] {
         let outcome = place.good(&["trace", "import", "--format", format, "-o", "t.pwt", "numbers"]);
-        for part in ["1 line that do not begin with a digit (line 341: `*`)", "each number is a load of one byte"] {
+        for part in
+            ["1 line that do not begin with a digit (line 341: `*`)", "each number is a load of one byte"]
+        {
             assert!(outcome.stderr.contains(part), "{part}: {}", outcome.stderr);
         }
         let result = place.good(&["simulate", "--json", "-m", "./one.toml", "t.pwt"]).json();

@@ -7,9 +7,7 @@ use pagewalk_mm::promotion::{ApproxOnline, Asap, BreakEven, Policy};
 use pagewalk_mm::{AreaMode, AreaRules, InferredAreas, Kernel, KernelCosts, Small, Thp, ThpMode};
 use pagewalk_sim::{Arrangement, DesignCounts, DesignSpec, Experiment, Library};
 use pagewalk_trace::pwt::{Reader, Writer};
-use pagewalk_trace::{
-    Analysis, Block, BlockEnd, Dictionary, Item, Origin, Site, Source, StreamHeader,
-};
+use pagewalk_trace::{Analysis, Block, BlockEnd, Dictionary, Item, Origin, Site, Source, StreamHeader};
 use pagewalk_units::{Access, Kind, PageSize, Size, ThreadId};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
