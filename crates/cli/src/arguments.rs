@@ -296,7 +296,13 @@ pub struct Simulate {
     /// Areas of traces that say nothing of mappings, as other tools' do: `auto` infers them where a trace maps nothing
     /// before its first reference, `inferred` also adds what other traces touch outside their mappings, `none` has
     /// none. Memory becomes mapped, in aligned pieces of gap=BYTES (2M), when it is touched. Superpages need areas
-    #[arg(long, value_name = "MODE[,gap=BYTES]", default_value = "auto", value_parser = AreaRules::from_text, conflicts_with = "command")]
+    #[arg(
+        long,
+        value_name = "MODE[,gap=BYTES]",
+        default_value = "auto",
+        value_parser = AreaRules::from_text,
+        conflicts_with = "command"
+    )]
     pub areas: AreaRules,
     #[command(flatten)]
     pub region: RegionOfInterest,

@@ -49,8 +49,8 @@ pub(crate) fn forbidden(process: &ProcessResult) -> Option<&'static str> {
 pub(crate) fn inferred_areas(process: &ProcessResult) -> Option<String> {
     let gap = bytes(process.inferred_gap?);
     Some(format!(
-        "areas are inferred, as the trace has no mappings: memory is mapped in aligned pieces of {gap} when it is touched \
-         (`--areas`); where superpages are possible depends on that"
+        "areas are inferred, as the trace has no mappings: memory is mapped in aligned pieces of {gap} when it is \
+         touched (`--areas`); where superpages are possible depends on that"
     ))
 }
 

@@ -213,13 +213,7 @@ impl<'a> Sweep<'a> {
             remaining.partition(|(_, task): &(usize, Task<'_>)| matches!(task, Task::Laid(..)));
         let (replayed, once): (Vec<_>, Vec<_>) =
             remaining.into_iter().partition(|(_, task)| task.offline().is_some());
-        let open = |file: usize| {
-            let opened = File::open(&files[file]).map_err(|e| wrong(file, e.to_string()))?;
-            let reader = Reader::new(CountingFile { file: opened, progress });
-            let reader = reader.map_err(|e| wrong(file, e.to_string()))?;
-            Ok(InferredAreas::new(reader, self.study.areas))
-        };
-        let mut sources = (0..files.len()).map(open).collect::<Result<Vec<_>, SweepError>>()?;
+        let mut sources = self.open(files, progress)?;
         let origins: Vec<Origin> = sources.iter().map(|source| source.header().origin).collect();
         let mut running = RunningTask::start(&once, &origins, *thp, turns.is_some(), self.options.threads)
             .map_err(|e| wrong(0, e.to_string()))?;
@@ -272,6 +266,21 @@ impl<'a> Sweep<'a> {
             Some(why) => Err(SweepError::Study { file: self.study.file.clone(), why }),
             None => Ok(outcomes),
         }
+    }
+
+    /// Opens the files of a stream, with areas where they lack them.
+    fn open<'p>(
+        &self,
+        files: &[PathBuf],
+        progress: &'p dyn Progress,
+    ) -> Result<Vec<InferredAreas<Reader<CountingFile<'p>>>>, SweepError> {
+        let open = |path: &PathBuf| {
+            let wrong = |why: String| SweepError::Trace { path: path.clone(), why };
+            let file = File::open(path).map_err(|e| wrong(e.to_string()))?;
+            let reader = Reader::new(CountingFile { file, progress }).map_err(|e| wrong(e.to_string()))?;
+            Ok(InferredAreas::new(reader, self.study.areas))
+        };
+        files.iter().map(open).collect()
     }
 
     /// Makes the missing plans of one stream.

@@ -288,8 +288,8 @@ pub struct StreamHeader {
     /// What is kept of data addresses; omitted from files if everything is.
     #[serde(default, skip_serializing_if = "Grain::is_byte")]
     pub grain: Grain,
-    /// Where areas are inferred from references: the gap in bytes, up to which pages are surely in one area. Omitted from
-    /// files if the stream's mappings are the program's own.
+    /// Where areas are inferred from references: the gap in bytes, up to which pages are surely in one area. Omitted
+    /// from files if the stream's mappings are the program's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inferred_gap: Option<u64>,
 }

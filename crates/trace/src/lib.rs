@@ -10,7 +10,8 @@
 //! - [`Item`]: a [`Batch`] of plain references, or one [`Event`].
 //! - [`pwt`]: the file format; [`check`]: checks a stream.
 //! - [`Source`]: yields items; [`Analysis`]: consumes them. [`Interleave`]: several streams on one processor.
-//!   [`BatchParts`]: a batch, yielded in parts. [`ToPages`]: reduces addresses to pages. [`Stretch`]: a part of a stream, held for several consumers.
+//!   [`BatchParts`]: a batch, yielded in parts. [`ToPages`]: reduces addresses to pages. [`Stretch`]: a part of a
+//!   stream, held for several consumers.
 //! - [`seconds_worked`]: processor time of the current thread.
 
 mod batch;

@@ -130,7 +130,7 @@ impl Grammar for Addresses {
 
 #[cfg(test)]
 mod tests {
-    use super::super::told::told;
+    use super::super::reading::told;
     use super::*;
     use proptest::prelude::*;
 
@@ -160,7 +160,9 @@ mod tests {
     proptest! {
         /// The fast and the thorough parser agree.
         #[test]
-        fn lines_read_fast_are_read_alike(store in any::<bool>(), address in any::<u64>(), third in prop::option::of(0u32..99999)) {
+        fn lines_read_fast_are_read_alike(
+            store in any::<bool>(), address in any::<u64>(), third in prop::option::of(0u32..99999),
+        ) {
             let third = third.map_or(String::new(), |third| format!(" {third}"));
             let text = format!("{} {address:#x}{third}\n", if store { "s" } else { "l" });
             let (parts, bytes) = Addresses::front(text.as_bytes()).unwrap();

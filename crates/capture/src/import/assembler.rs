@@ -195,7 +195,7 @@ impl Assembler {
     }
 }
 
-/// Distinguishes blocks of one instruction with few references: its length, its end, and the low bits of each reference.
+/// Distinguishes blocks of one instruction with few references: its length and end, and low bits of each reference.
 fn short_key(instruction: Instruction, end: BlockEnd, refs: &[Ref]) -> Option<(u64, u64)> {
     let meta = |r: &Ref| r.bits() & ((1 << Ref::META_BITS) - 1);
     // No reference has low bits 0 (a fetch of one byte), so the number of references is implied.

@@ -63,8 +63,8 @@ impl Notes {
         tally.first.get_or_insert_with(|| (number, shown(text.trim_ascii_end())));
     }
 
-    /// A sentence for each kind that occurred: the count, the first one, and how to change the outcome. Then those about
-    /// the whole file, and what every file of the format lacks.
+    /// A sentence for each kind that occurred: the count, the first one, and how to change the outcome. Then those
+    /// about the whole file, and what every file of the format lacks.
     pub fn sentences(&self) -> Vec<String> {
         let found = self.found();
         let tallied = self.sorts.iter().zip(&found.tallies);

@@ -177,7 +177,7 @@ impl Grammar for Table {
 
 #[cfg(test)]
 mod tests {
-    use super::super::told::told;
+    use super::super::reading::told;
     use super::super::{Input, open};
     use super::*;
     use proptest::prelude::*;
@@ -185,7 +185,8 @@ mod tests {
 
     #[test]
     fn columns_are_found_by_their_names() {
-        let text = "Time, Address ,\"Size\",op\r\n1,0x7fe0,8,R\r\n\r\n2,64,4,\"write\"\n3,4096,5,fetch,more\n4,0x10,2,M";
+        let text = "Time, Address ,\"Size\",op\r\n1,0x7fe0,8,R\r\n\r\n2,64,4,\"write\"\n\
+                    3,4096,5,fetch,more\n4,0x10,2,M";
         let (read, _, error) = told(&Format, text);
         assert_eq!(read, ["Load 7fe0,8", "Store 40,4", "I 1000,5", "Modify 10,2"]);
         assert_eq!(error, None);
