@@ -17,10 +17,10 @@ mod numbers;
 mod oracle;
 mod places;
 mod reader;
-#[cfg(test)]
-mod reading;
 mod records;
 mod table;
+#[cfg(test)]
+mod transcript;
 mod zip;
 
 pub use container::Bytes;

@@ -130,7 +130,7 @@ impl Grammar for Addresses {
 
 #[cfg(test)]
 mod tests {
-    use super::super::reading::told;
+    use super::super::transcript::told;
     use super::*;
     use proptest::prelude::*;
 

@@ -203,7 +203,7 @@ impl Records for ChampSim {
 
 #[cfg(test)]
 mod tests {
-    use super::super::reading::told;
+    use super::super::transcript::told;
     use super::super::{Input, open};
     use super::*;
     use proptest::prelude::*;

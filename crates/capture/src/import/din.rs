@@ -162,7 +162,7 @@ impl Grammar for Din {
 
 #[cfg(test)]
 mod tests {
-    use super::super::reading::told;
+    use super::super::transcript::told;
     use super::super::{ImportError, Input, Opened, open};
     use super::*;
     use pagewalk_trace::Item;

@@ -144,7 +144,7 @@ impl<const SHIFT: u32> Grammar for Numbers<SHIFT> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::reading::told;
+    use super::super::transcript::told;
     use super::super::{ImportError, Input, open};
     use super::*;
     use proptest::prelude::*;

@@ -208,7 +208,7 @@ impl Records for Placed {
 
 #[cfg(test)]
 mod tests {
-    use super::super::reading::told;
+    use super::super::transcript::told;
     use super::super::{ImportError, Input, open};
     use super::*;
     use proptest::prelude::*;

@@ -177,7 +177,7 @@ impl Grammar for Table {
 
 #[cfg(test)]
 mod tests {
-    use super::super::reading::told;
+    use super::super::transcript::told;
     use super::super::{Input, open};
     use super::*;
     use proptest::prelude::*;
