@@ -46,11 +46,11 @@ pub(crate) fn forbidden(process: &ProcessResult) -> Option<&'static str> {
 }
 
 /// That areas are inferred, and what follows from that.
-pub(crate) fn inferred_areas(process: &ProcessResult) -> Option<String> {
-    let gap = bytes(process.inferred_gap?);
+pub(crate) fn inferred_areas(gap: Option<u64>) -> Option<String> {
+    let gap = bytes(gap?);
     Some(format!(
         "areas are inferred, as the trace has no mappings: memory is mapped in aligned pieces of {gap} when it is \
-         touched (`--areas`); where superpages are possible depends on that"
+         touched (`--areas`, in studies `areas`); where superpages are possible depends on that"
     ))
 }
 

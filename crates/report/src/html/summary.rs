@@ -123,7 +123,7 @@ fn rare(
         let note = "of instructions: threads run one at a time here, so spinning lasts longer than natively";
         cards.push(("Waiting by spinning", percent(share), note.to_owned(), class("spin_instructions")));
     }
-    if let Some(inferred) = inferred_areas(process) {
+    if let Some(inferred) = inferred_areas(process.inferred_gap) {
         let inferred = inferred.replace('`', "");
         cards.push(("Areas", "inferred".to_owned(), escape(&inferred), "modelled"));
     }
