@@ -8,6 +8,7 @@ mod assembler;
 mod container;
 mod digits;
 mod din;
+mod drmemtrace;
 mod head;
 mod lackey;
 mod notes;
@@ -45,7 +46,7 @@ pub trait Importer: Sync {
 }
 
 /// All formats, in the order of messages.
-pub static IMPORTERS: &[&dyn Importer] = &[&lackey::Format, &din::Format];
+pub static IMPORTERS: &[&dyn Importer] = &[&lackey::Format, &din::Format, &drmemtrace::Format];
 
 type Format = &'static dyn Importer;
 
