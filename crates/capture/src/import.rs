@@ -11,6 +11,7 @@ mod din;
 mod drmemtrace;
 mod head;
 mod lackey;
+mod lz4;
 mod notes;
 mod reader;
 mod zip;

@@ -132,6 +132,11 @@ impl Assembly {
         self.batch.is_empty()
     }
 
+    /// Whether nothing was read yet.
+    pub fn has_nothing(&self) -> bool {
+        self.dictionary.is_empty()
+    }
+
     /// Whether blocks need more memory than is allowed.
     pub fn is_exhausted(&self) -> bool {
         self.parts > MAX_PARTS || self.codes.len() > MAX_PARTS
@@ -222,8 +227,12 @@ impl Assembly {
         let mut code = Code { len: bytes.len() as u8, ..Code::default() };
         let Some(room) = code.bytes.get_mut(..bytes.len()) else { return };
         room.copy_from_slice(bytes);
+        if (self.open.start..self.open.next).contains(&address) {
+            // The open block has the old bytes, or none.
+            self.close(None);
+        }
         if self.codes.get(&address).is_some_and(|known| *known != code) {
-            // Nodes name blocks with the old bytes.
+            // So have the blocks that nodes name.
             self.close(None);
             self.nodes = vec![Node::default(); NO_CODE as usize + 1];
             self.roots = FxHashMap::default();

@@ -92,6 +92,8 @@ struct Threads {
     first: u32,
     running: u32,
     alive: HashSet<u32>,
+    /// Whether a batch or an event has named the first one.
+    is_first_named: bool,
 }
 
 /// Counts of left-out records, by index in [`SORTS`].
@@ -153,7 +155,7 @@ impl DrmemtraceSource {
             waiting,
             current: None,
             assembly: Assembly::new(ThreadId(first)),
-            threads: Threads { first, running: first, alive: HashSet::from([first]) },
+            threads: Threads { first, running: first, alive: HashSet::from([first]), is_first_named: false },
             events: VecDeque::new(),
             tallies,
             ended: false,
@@ -334,10 +336,18 @@ impl DrmemtraceSource {
         } else {
             self.assembly.close(None);
             if self.threads.alive.remove(&thread) {
+                self.name_first();
                 self.events.push_back(Event::ThreadEnd { thread });
             }
         }
         Ok(())
+    }
+
+    /// Before an event about threads: names the first one, unless a batch does.
+    fn name_first(&mut self) {
+        if !std::mem::replace(&mut self.threads.is_first_named, true) && self.assembly.has_nothing() {
+            self.events.push_back(Event::Switch { thread: self.threads.first });
+        }
     }
 
     fn switch_to(&mut self, thread: u32) {
@@ -346,6 +356,7 @@ impl DrmemtraceSource {
             return;
         }
         self.assembly.close(None);
+        self.name_first();
         if is_new {
             self.events.push_back(Event::ThreadStart { thread, parent: self.threads.first });
         }
