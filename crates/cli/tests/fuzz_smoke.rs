@@ -69,7 +69,49 @@ fn library(name: &str) -> Vec<Vec<u8>> {
 #[test]
 fn imports() {
     let din = b"2 400c50\r\n0 0x7ffeffe7e the stack\n3 0\n4 0\n1 0".to_vec();
-    fuzz("imports", &[LACKEY.as_bytes().to_vec(), din, Vec::new()], harness::imports);
+    let seeds = [LACKEY.as_bytes().to_vec(), din, drmemtrace(1), stored(&drmemtrace(2)), Vec::new()];
+    fuzz("imports", &seeds, harness::imports);
+}
+
+#[test]
+fn import_files() {
+    let two = |place, files: [Vec<u8>; 2]| [vec![place], files.concat()].concat();
+    let halves = two(128, [drmemtrace(1), drmemtrace(2)]);
+    let packed = two(128, [stored(&drmemtrace(1)), stored(&drmemtrace(2))]);
+    fuzz("import_files", &[halves, packed], harness::import_files);
+}
+
+/// A small file of DynamoRIO's drmemtrace: records of a type, a size and a value.
+fn drmemtrace(thread: u64) -> Vec<u8> {
+    let records: [(u16, u16, u64); 16] = [
+        (25, 0, 6),
+        (28, 12, 6),
+        (28, 9, 0xe40),
+        (22, 4, thread),
+        (24, 4, 1),
+        (28, 2, 10 + thread),
+        (47, 3, 0x55_48e5),
+        (10, 3, 0x401000),
+        (0, 8, 0x7fff_0000),
+        (28, 25, 1),
+        (28, 2, 20),
+        (28, 30, 22),
+        (29, 2, 0x401000),
+        (1, 16, 0x7fff_fff8),
+        (23, 4, thread),
+        (26, 0, 0),
+    ];
+    let bytes = |(kind, size, value): (u16, u16, u64)| {
+        [&kind.to_le_bytes()[..], &size.to_le_bytes(), &value.to_le_bytes()].concat()
+    };
+    records.into_iter().flat_map(bytes).collect()
+}
+
+/// A zip archive with one member, not compressed.
+fn stored(contents: &[u8]) -> Vec<u8> {
+    let size = (contents.len() as u32).to_le_bytes();
+    let header = [&b"PK\x03\x04\x14\0\0\0\0\0\0\0\0\0"[..], &[0; 4], &size, &size, b"\x01\0\0\0a"].concat();
+    [&header[..], contents, b"PK\x01\x02"].concat()
 }
 
 #[test]
