@@ -10,8 +10,10 @@ mod champsim;
 mod container;
 mod digits;
 mod din;
+mod drmemtrace;
 mod head;
 mod lackey;
+mod lz4;
 mod notes;
 mod numbers;
 mod oracle;
@@ -57,6 +59,7 @@ pub trait Importer: Sync {
 pub static IMPORTERS: &[&dyn Importer] = &[
     &lackey::Format,
     &din::Format,
+    &drmemtrace::Format,
     &addresses::Format,
     &champsim::Format,
     &oracle::Pages,

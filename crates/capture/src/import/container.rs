@@ -1,5 +1,6 @@
 //! Unpacks files: compression and archives, told apart by their first bytes.
 
+use super::lz4::Lz4Frames;
 use super::zip::Zip;
 use flate2::bufread::MultiGzDecoder;
 use liblzma::bufread::XzDecoder;
@@ -124,27 +125,6 @@ fn xz(file: Bytes) -> io::Result<Box<dyn Read + Send>> {
     Ok(Box::new(XzDecoder::new_stream(file, stream)))
 }
 
-/// Frames of lz4, one after the other.
-struct Lz4Frames(lz4_flex::frame::FrameDecoder<Bytes>);
-
-impl Lz4Frames {
-    fn new(file: Bytes) -> Lz4Frames {
-        Lz4Frames(lz4_flex::frame::FrameDecoder::new(file))
-    }
-}
-
-impl Read for Lz4Frames {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        loop {
-            let bytes = self.0.read(into)?;
-            // The decoder returns 0 at the end of each frame.
-            if bytes > 0 || into.is_empty() || self.0.get_mut().fill_buf()?.is_empty() {
-                return Ok(bytes);
-            }
-        }
-    }
-}
-
 /// A container's contents. Its decoders disagree about how errors name damage; here, it is invalid data.
 struct Unpacked(Box<dyn Read + Send>);
 
@@ -166,3 +146,6 @@ impl Read for FailingFile {
         self.0.take().map_or(Ok(0), Err)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -33,6 +33,7 @@ struct Found {
 #[derive(Clone, Default)]
 struct Tally {
     count: u64,
+    /// The first one, with its text if it is a line.
     first: Option<(u64, String)>,
 }
 
@@ -45,6 +46,17 @@ impl Notes {
     ) -> Notes {
         let found = Found { tallies: vec![Tally::default(); sorts.len()], remarks: Vec::new() };
         Notes { unit, sorts, facts, found: Arc::new(Mutex::new(found)) }
+    }
+
+    /// Notes on a binary file.
+    pub(super) fn on_records(sorts: &'static [NoteKind]) -> Notes {
+        Notes::new("record", sorts, &[])
+    }
+
+    /// Replaces the count of a kind of records, and the first one's number.
+    pub(super) fn set(&self, sort: usize, count: u64, first: u64) {
+        let tally = &mut self.found().tallies[sort];
+        *tally = Tally { count, first: (count > 0).then_some((first, String::new())) };
     }
 
     fn found(&self) -> MutexGuard<'_, Found> {
@@ -78,7 +90,8 @@ impl Tally {
     fn sentence(&self, unit: &str, NoteKind { what, why }: &NoteKind) -> Option<String> {
         let (number, text) = self.first.as_ref()?;
         let plural = if self.count == 1 { "" } else { "s" };
-        Some(format!("{} {unit}{plural} {what} ({unit} {number}: `{text}`): {why}", self.count))
+        let text = if text.is_empty() { String::new() } else { format!(": `{text}`") };
+        Some(format!("{} {unit}{plural} {what} ({unit} {number}{text}): {why}", self.count))
     }
 }
 

@@ -183,3 +183,6 @@ fn bytes(file: &mut impl Read, count: u16) -> io::Result<Vec<u8>> {
 fn damaged(what: String) -> io::Error {
     io::Error::new(ErrorKind::InvalidData, what)
 }
+
+#[cfg(test)]
+pub(super) mod tests;
