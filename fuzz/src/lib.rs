@@ -2,7 +2,7 @@
 //!
 //! Any input may be refused; none may panic, and what is yielded keeps the promises of its type.
 
-use pagewalk_capture::import::{IMPORTERS, open};
+use pagewalk_capture::import::{IMPORTERS, Input, Opened, open};
 use pagewalk_mm::structure::{Generator, KERNEL_START, StructureSpec, Visitor, Visits};
 use pagewalk_trace::{Batch, Item, Source, pwt};
 use pagewalk_translate::MachineSpec;
@@ -17,11 +17,26 @@ pub fn pwt_reader(data: &[u8]) {
     let _ = pwt::info(Cursor::new(data));
 }
 
-/// Other tools' files: as each format that there is, and as the one that they have.
+/// Another tool's file, whatever packs it: as each format that there is, and as the one that it has.
 pub fn imports(data: &[u8]) {
+    import_all(&[data]);
+}
+
+/// Several files of one experiment: the first byte says where the second one begins.
+pub fn import_files(data: &[u8]) {
+    let Some((&place, files)) = data.split_first() else { return };
+    let (first, second) = files.split_at(files.len() * usize::from(place) / 256);
+    import_all(&[first, second]);
+}
+
+fn import_all(files: &[&[u8]]) {
     for format in IMPORTERS.iter().copied().map(Some).chain([None]) {
-        // Whatever packs it.
-        if let Ok((_, import)) = open(Box::new(Cursor::new(data.to_vec())), format) {
+        let input = |bytes: &&[u8]| Input {
+            name: "fuzzed".to_owned(),
+            bytes: Box::new(Cursor::new(bytes.to_vec())),
+            in_folder: false,
+        };
+        if let Ok(Opened { import, .. }) = open(files.iter().map(input).collect(), format) {
             drain(import.source);
             import.notes.sentences();
         }

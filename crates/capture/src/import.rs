@@ -1,25 +1,38 @@
 //! Imports other tools' files: one file per format, with a line in [`IMPORTERS`].
 //!
-//! A line-based format is a `Grammar` (`import/reader.rs`); shared parts (gzip, line ends, batches, errors with line
-//! numbers, notes on skipped lines) are implemented once. Nothing in a file is trusted.
+//! A format reads bytes; the containers around them (`import/container.rs`) are already gone. A line-based one is a
+//! `Grammar` (`import/reader.rs`); shared parts (line ends, batches, errors with line numbers, notes on skipped lines)
+//! are implemented once. Nothing in a file is trusted.
 
+mod addresses;
 mod assembler;
-mod compression;
+mod champsim;
+mod container;
 mod digits;
 mod din;
+mod drmemtrace;
+mod head;
 mod lackey;
+mod lz4;
 mod notes;
+mod numbers;
+mod oracle;
+mod places;
 mod reader;
+mod records;
+mod table;
+#[cfg(test)]
+mod transcript;
+mod zip;
 
-pub use compression::Text;
+pub use container::Bytes;
+pub use head::Head;
 pub use lackey::{LackeySource, LackeyWriter};
 pub use notes::Notes;
 pub use reader::TextSource;
 
-use compression::{FailingText, text_of};
-use notes::shown;
+use container::{check_readable, peeked, unpacked};
 use pagewalk_trace::{Source, SourceError};
-use std::io::{BufReader, Cursor, Read};
 
 /// A readable format.
 pub trait Importer: Sync {
@@ -29,17 +42,47 @@ pub trait Importer: Sync {
     /// Who writes such files, as a phrase that continues "NAME is".
     fn about(&self) -> &'static str;
 
-    /// Whether a line, without its end, has this format's form. Lines that could be any text do not count.
-    fn recognises(&self, line: &[u8]) -> bool;
+    /// Whether the beginning of an unpacked file has this format's form. What could be in any file does not count.
+    fn recognises(&self, head: &Head<'_>) -> bool;
 
-    /// A source for a text.
-    fn open(&self, text: Text) -> Result<Import, SourceError>;
+    /// A source for one unpacked file.
+    fn open(&self, file: Bytes) -> Result<Import, SourceError>;
+
+    /// A source for several unpacked files of one experiment, in the order given; `None` if this format's files do not
+    /// belong together.
+    fn open_several(&self, _files: Vec<Input>) -> Option<Result<Import, SourceError>> {
+        None
+    }
 }
 
 /// All formats, in the order of messages.
-pub static IMPORTERS: &[&dyn Importer] = &[&lackey::Format, &din::Format];
+pub static IMPORTERS: &[&dyn Importer] = &[
+    &lackey::Format,
+    &din::Format,
+    &drmemtrace::Format,
+    &addresses::Format,
+    &champsim::Format,
+    &oracle::Pages,
+    &oracle::Blocks,
+    &oracle::Objects,
+    &numbers::Pages,
+    &numbers::Blocks,
+    &table::Format,
+];
 
-/// A file as a stream.
+type Format = &'static dyn Importer;
+
+/// A file to import.
+pub struct Input {
+    /// Its name in messages.
+    pub name: String,
+    /// Its contents.
+    pub bytes: Bytes,
+    /// Whether it was only found in a folder: then it may be of no format.
+    pub in_folder: bool,
+}
+
+/// Files as a stream.
 pub struct Import {
     /// The stream.
     pub source: Box<dyn Source + Send>,
@@ -47,79 +90,129 @@ pub struct Import {
     pub notes: Notes,
 }
 
-/// Why a file cannot be read as any format.
+/// Opened files of an experiment.
+pub struct Opened {
+    /// Their format.
+    pub format: Format,
+    /// Their stream.
+    pub import: Import,
+    /// Names of files in folders that are not of this format.
+    pub passed_over: Vec<String>,
+}
+
+/// Why files cannot be read as any format.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
-    /// No known format in its first lines.
+    /// No known format in its beginning.
     #[error(
-        "line {line} is `{text}`, and no line of the file's first {} KiB is of a format that is read here: {}; \
+        "{beginning}, and nothing in the file's first {} KiB is of a format that is read here: {}; \
          --format NAME says which it is to be",
-        HEAD_BYTES / 1024, formats(IMPORTERS)
+        Head::BYTES / 1024, formats(IMPORTERS)
     )]
     Unrecognised {
-        /// The first line with text.
-        line: usize,
-        /// What it is.
-        text: String,
+        /// Its beginning, as a clause.
+        beginning: String,
     },
-    /// Its first lines are of several formats.
-    #[error("the file has lines of several formats: {0}; --format NAME says which it is to be")]
+    /// The beginning is of several formats.
+    #[error("the file has the form of several formats: {0}; --format NAME says which it is to be")]
     Ambiguous(String),
+    /// The files are of different formats.
+    #[error("the files are of several formats: {0}; --format NAME reads only those of one")]
+    Mixed(String),
+    /// No file of a folder is of a format.
+    #[error("no file in it is of a format that is read here: {}", formats(IMPORTERS))]
+    Nothing,
+    /// Files of a format that do not belong together.
+    #[error("a file of format {format} is a stream of its own, and here are {files}: import one at a time")]
+    Apart {
+        /// The format.
+        format: &'static str,
+        /// Number of files.
+        files: usize,
+    },
     /// It cannot be unpacked, or is damaged.
     #[error(transparent)]
     Source(#[from] SourceError),
+    /// One of several files is wrong.
+    #[error("{name}: {why}")]
+    In {
+        /// The file.
+        name: String,
+        /// What is wrong.
+        why: Box<ImportError>,
+    },
 }
 
-/// Bytes of a text to examine for its format.
-const HEAD_BYTES: u64 = 64 << 10;
-
-/// Opens `file`, possibly gzipped, in the given format or the one recognised from its first lines; also returns that
-/// format. For other archives, the error names the command that unpacks them.
-pub fn open(
-    file: Text,
-    format: Option<&'static dyn Importer>,
-) -> Result<(&'static dyn Importer, Import), ImportError> {
-    let text = text_of(file)?;
-    let (importer, text) = match format {
-        Some(importer) => (importer, text),
-        None => recognise(text)?,
+/// Opens the files of one experiment, whatever packs them, in the given format or the one recognised from their
+/// beginnings. Files in folders that are of no format, or not of the given one, are passed over.
+pub fn open(files: Vec<Input>, format: Option<Format>) -> Result<Opened, ImportError> {
+    let is_single = files.len() == 1;
+    let (mut kept, mut passed_over, mut found) = (Vec::new(), Vec::new(), Vec::new());
+    for file in files {
+        let name = file.name.clone();
+        let outcome = examined(file, format);
+        let outcome = match outcome {
+            Err(why) if !is_single => Err(ImportError::In { name: name.clone(), why: Box::new(why) }),
+            outcome => outcome,
+        };
+        match outcome? {
+            Some((format, file)) => {
+                if !found.iter().any(|one: &Format| one.name() == format.name()) {
+                    found.push(format);
+                }
+                kept.push(file);
+            }
+            None => passed_over.push(name),
+        }
+    }
+    let format = match found[..] {
+        [] => return Err(ImportError::Nothing),
+        [format] => format,
+        _ => return Err(ImportError::Mixed(formats(&found))),
     };
-    Ok((importer, importer.open(text)?))
+    let import = opened(format, kept)?;
+    Ok(Opened { format, import, passed_over })
 }
 
 /// The importer of this name.
-pub fn importer(name: &str) -> Option<&'static dyn Importer> {
+pub fn importer(name: &str) -> Option<Format> {
     IMPORTERS.iter().copied().find(|importer| importer.name() == name)
 }
 
-/// The format of a text's first lines, and the whole text.
-fn recognise(mut text: Text) -> Result<(&'static dyn Importer, Text), ImportError> {
-    let mut head = Vec::new();
-    let outcome = (&mut text).take(HEAD_BYTES).read_to_end(&mut head);
-    let lines = || head.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii_end);
-    let of = |importer: &&&dyn Importer| lines().any(|line| importer.recognises(line));
-    let found: Vec<&'static dyn Importer> = IMPORTERS.iter().filter(of).copied().collect();
-    match (&found[..], outcome) {
-        ([], Err(error)) => Err(SourceError::from(error).into()),
-        ([], Ok(_)) => {
-            let (line, text) =
-                lines().enumerate().find(|(_, line)| !line.is_empty()).unwrap_or((0, &b""[..]));
-            Err(ImportError::Unrecognised { line: line + 1, text: shown(text) })
+/// The file, unpacked, and its format; `None` if it is to be passed over.
+fn examined(file: Input, format: Option<Format>) -> Result<Option<(Format, Input)>, ImportError> {
+    let bytes = unpacked(file.bytes)?;
+    if let (Some(format), false) = (format, file.in_folder) {
+        return Ok(Some((format, Input { bytes, ..file })));
+    }
+    let (head, bytes) = peeked(bytes, Head::BYTES)?;
+    let head = Head::new(&head);
+    let among = IMPORTERS.iter().copied();
+    let among = among.filter(|one| format.is_none_or(|format| format.name() == one.name()));
+    let recognised: Vec<Format> = among.filter(|format| format.recognises(&head)).collect();
+    match recognised[..] {
+        [] if file.in_folder => Ok(None),
+        [] => {
+            check_readable(&head)?;
+            Err(ImportError::Unrecognised { beginning: head.beginning() })
         }
-        (&[importer], outcome) => {
-            // What stopped the reading stops it again at the same place.
-            let rest: Text = match outcome {
-                Ok(_) => text,
-                Err(error) => Box::new(BufReader::new(FailingText(Some(error)))),
-            };
-            Ok((importer, Box::new(Cursor::new(head).chain(rest))))
-        }
-        (several, _) => Err(ImportError::Ambiguous(formats(several))),
+        [format] => Ok(Some((format, Input { bytes, ..file }))),
+        _ => Err(ImportError::Ambiguous(formats(&recognised))),
     }
 }
 
+/// Files of a format as one stream.
+fn opened(format: Format, mut files: Vec<Input>) -> Result<Import, ImportError> {
+    let count = files.len();
+    let import = match count {
+        1 => format.open(files.remove(0).bytes),
+        _ => format.open_several(files).ok_or(ImportError::Apart { format: format.name(), files: count })?,
+    };
+    Ok(import?)
+}
+
 /// The formats as text.
-fn formats(of: &[&dyn Importer]) -> String {
+fn formats(of: &[Format]) -> String {
     let told = of.iter().map(|importer| format!("{} ({})", importer.name(), importer.about()));
     told.collect::<Vec<_>>().join(", ")
 }

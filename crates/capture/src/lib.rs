@@ -31,7 +31,7 @@ mod window;
 
 pub use error::CaptureError;
 pub use host::Host;
-pub use import::{LackeySource, LackeyWriter, Text};
+pub use import::{LackeySource, LackeyWriter};
 pub use instructions::{MissingInstructions, unmet_needs};
 pub use program::{check_place, check_program};
 pub use read_ahead::{ReadAhead, read_ahead};

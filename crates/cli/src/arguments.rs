@@ -22,7 +22,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 use pagewalk::capture::WindowSpec;
 use pagewalk::engine::Noise;
-use pagewalk::mm::ThpMode;
+use pagewalk::mm::{AreaRules, ThpMode};
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -293,6 +293,17 @@ pub struct Simulate {
     /// times
     #[arg(short, long = "output", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub outputs: Vec<PathBuf>,
+    /// Areas of traces that say nothing of mappings, as other tools' do: `auto` infers them where a trace maps nothing
+    /// before its first reference, `inferred` also adds what other traces touch outside their mappings, `none` has
+    /// none. Memory becomes mapped, in aligned pieces of gap=BYTES (2M), when it is touched. Superpages need areas
+    #[arg(
+        long,
+        value_name = "MODE[,gap=BYTES]",
+        default_value = "auto",
+        value_parser = AreaRules::from_text,
+        conflicts_with = "command"
+    )]
+    pub areas: AreaRules,
     #[command(flatten)]
     pub region: RegionOfInterest,
     #[command(flatten)]

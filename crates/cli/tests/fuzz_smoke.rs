@@ -69,7 +69,64 @@ fn library(name: &str) -> Vec<Vec<u8>> {
 #[test]
 fn imports() {
     let din = b"2 400c50\r\n0 0x7ffeffe7e the stack\n3 0\n4 0\n1 0".to_vec();
-    fuzz("imports", &[LACKEY.as_bytes().to_vec(), din, Vec::new()], harness::imports);
+    let texts = ["l 0x1fffff58 1\ns 0x10\n", "7\n*\n12\r\n", "page,size,op\n0x7,8,r\n9,4,w\n"];
+    let mut seeds: Vec<Vec<u8>> = texts.map(|text| text.as_bytes().to_vec()).to_vec();
+    seeds.extend([LACKEY.as_bytes().to_vec(), din, champsim(), requests(), Vec::new()]);
+    seeds.extend([drmemtrace(1), stored(&drmemtrace(2))]);
+    fuzz("imports", &seeds, harness::imports);
+}
+
+/// Instructions as ChampSim has them, one after the other, each with a load.
+fn champsim() -> Vec<u8> {
+    let record = |at: u64| [0x1000 + 4 * at, 0, 0, 0, 0x7000 + at, 0, 0, 0].map(u64::to_le_bytes).concat();
+    (0..20).flat_map(record).collect()
+}
+
+/// Requests as libCacheSim has them: time, object, bytes, next request.
+fn requests() -> Vec<u8> {
+    let record = |object: u8| [&[1, 0, 0, 0, object], &[0; 7][..], &[9, 0, 0, 0], &[255; 8]].concat();
+    (0..20).flat_map(record).collect()
+}
+
+#[test]
+fn import_files() {
+    let two = |place, files: [Vec<u8>; 2]| [vec![place], files.concat()].concat();
+    let halves = two(128, [drmemtrace(1), drmemtrace(2)]);
+    let packed = two(128, [stored(&drmemtrace(1)), stored(&drmemtrace(2))]);
+    fuzz("import_files", &[halves, packed], harness::import_files);
+}
+
+/// A small file of DynamoRIO's drmemtrace: records of a type, a size and a value.
+fn drmemtrace(thread: u64) -> Vec<u8> {
+    let records: [(u16, u16, u64); 16] = [
+        (25, 0, 6),
+        (28, 12, 6),
+        (28, 9, 0xe40),
+        (22, 4, thread),
+        (24, 4, 1),
+        (28, 2, 10 + thread),
+        (47, 3, 0x55_48e5),
+        (10, 3, 0x401000),
+        (0, 8, 0x7fff_0000),
+        (28, 25, 1),
+        (28, 2, 20),
+        (28, 30, 22),
+        (29, 2, 0x401000),
+        (1, 16, 0x7fff_fff8),
+        (23, 4, thread),
+        (26, 0, 0),
+    ];
+    let bytes = |(kind, size, value): (u16, u16, u64)| {
+        [&kind.to_le_bytes()[..], &size.to_le_bytes(), &value.to_le_bytes()].concat()
+    };
+    records.into_iter().flat_map(bytes).collect()
+}
+
+/// A zip archive with one member, not compressed.
+fn stored(contents: &[u8]) -> Vec<u8> {
+    let size = (contents.len() as u32).to_le_bytes();
+    let header = [&b"PK\x03\x04\x14\0\0\0\0\0\0\0\0\0"[..], &[0; 4], &size, &size, b"\x01\0\0\0a"].concat();
+    [&header[..], contents, b"PK\x01\x02"].concat()
 }
 
 #[test]

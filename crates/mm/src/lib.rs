@@ -8,6 +8,7 @@
 mod change;
 mod former_code;
 pub mod frames;
+mod inferred_areas;
 mod kernel;
 mod mapping;
 mod os;
@@ -20,6 +21,7 @@ mod vma;
 
 pub use change::Change;
 pub use former_code::FilePlace;
+pub use inferred_areas::{AreaMode, AreaRules, InferredAreas};
 pub use kernel::{
     Account, Accounts, FileRules, ForkRules, FullMemoryAction, Kernel, KernelCosts, KernelCounts, Loss,
     MemoryRules, MemorySample, MemoryTotals, ORDERS, OomKill, PageTable, Remap,

@@ -14,6 +14,8 @@ const MADV_REMOVE: i32 = 9;
 const MADV_HUGEPAGE: i32 = 14;
 const MADV_NOHUGEPAGE: i32 = 15;
 const MADV_DONTNEED_LOCKED: i32 = 24;
+/// Most named mappings before further inferred areas share one.
+const INFERRED_NAMES: usize = 1000;
 
 /// The areas and named mappings of one process.
 #[derive(Clone, Debug)]
@@ -337,8 +339,7 @@ impl AddressSpace {
 
     /// Whether two adjacent areas may share a name: they do already, or neither has its own.
     fn same_name(&self, a: MappingId, b: MappingId) -> bool {
-        let nameless = |id: MappingId| self.info(id).name.starts_with("[anonymous");
-        a == b || nameless(a) && nameless(b)
+        a == b || self.is_nameless(a) && self.is_nameless(b)
     }
 
     fn grow(&mut self, mapping: MappingId, start: u64, end: u64) {
@@ -383,6 +384,7 @@ impl AddressSpace {
                 self.shared_name(file.path.clone(), new, file.build_id.clone())
             }
             (MappingKind::Kernel, None) => self.shared_name("[vdso]".to_owned(), new, None),
+            (MappingKind::Inferred, _) => self.name_inferred(new),
             _ => self.name_anonymous(new),
         }
     }
@@ -407,18 +409,37 @@ impl AddressSpace {
             let name = format!("{} [bss]", self.info(file).name);
             return self.shared_name(name, new, None);
         }
-        // Memory that extends an anonymous mapping belongs to it, as in the kernel.
+        self.nameless_neighbour(new).unwrap_or_else(|| {
+            let (start, _) = range(new.start.0, new.bytes);
+            self.shared_name(format!("[anonymous {start:#x}{}]", hugetlb(new.page_bytes)), new, None)
+        })
+    }
+
+    /// A scattered stream has more areas than anybody can read: all further ones share a name.
+    fn name_inferred(&mut self, new: &Mapping) -> MappingId {
+        self.nameless_neighbour(new).unwrap_or_else(|| {
+            let (start, _) = range(new.start.0, new.bytes);
+            let has_room = self.mappings.len() <= INFERRED_NAMES;
+            let name =
+                if has_room { format!("[inferred {start:#x}]") } else { "[inferred elsewhere]".to_owned() };
+            self.shared_name(name, new, None)
+        })
+    }
+
+    /// The mapping that memory without a name of its own extends, and so belongs to, as in the kernel.
+    fn nameless_neighbour(&self, new: &Mapping) -> Option<MappingId> {
         let (start, end) = range(new.start.0, new.bytes);
         let below = start.checked_sub(1).and_then(|last| self.vma(VirtAddr(last)));
         let neighbour = [below, self.areas.get(&end)].into_iter().flatten().find(|vma| {
-            let nameless = self.info(vma.mapping).name.starts_with("[anonymous");
             let same = (vma.kind, vma.protection, vma.page_bytes);
-            nameless && same == (new.kind, new.protection, new.page_bytes)
+            self.is_nameless(vma.mapping) && same == (new.kind, new.protection, new.page_bytes)
         });
-        match neighbour {
-            Some(vma) => vma.mapping,
-            None => self.shared_name(format!("[anonymous {start:#x}{}]", hugetlb(new.page_bytes)), new, None),
-        }
+        neighbour.map(|vma| vma.mapping)
+    }
+
+    fn is_nameless(&self, mapping: MappingId) -> bool {
+        let name = &self.info(mapping).name;
+        name.starts_with("[anonymous") || name.starts_with("[inferred")
     }
 
     /// The file whose code this mapping replaces, when a program moves code into anonymous memory. Right after the

@@ -65,10 +65,10 @@ impl Vma {
         self.page_bytes > PAGE_BYTES
     }
 
-    /// Whether it is private memory without a file, which may have transparent huge pages.
+    /// Whether it is private memory without a file, or taken to be, which may have transparent huge pages.
     pub fn is_private_anonymous(&self) -> bool {
-        let anonymous = matches!(self.kind, MappingKind::Anonymous | MappingKind::Heap | MappingKind::Stack);
-        anonymous && !self.is_hugetlb()
+        use MappingKind::{Anonymous, Heap, Inferred, Stack};
+        matches!(self.kind, Anonymous | Heap | Inferred | Stack) && !self.is_hugetlb()
     }
 
     /// Whether an aligned range as large as a page lies in one hugetlb page.

@@ -229,6 +229,7 @@ pub fn blank(header: &StreamHeader) -> ProcessResult {
         losses: Vec::new(),
         cut_short: None,
         thp_disable: None,
+        inferred_gap: header.inferred_gap,
         structure: None,
         machines: Vec::new(),
         advice: String::new(),
@@ -335,6 +336,7 @@ fn kind(kind: Option<MappingKind>) -> &'static str {
         Some(MappingKind::File) => "file",
         Some(MappingKind::SharedFile) => "shared_file",
         Some(MappingKind::Kernel) => "kernel",
+        Some(MappingKind::Inferred) => "inferred",
         None => "unknown",
     }
 }

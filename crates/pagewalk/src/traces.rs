@@ -1,6 +1,7 @@
 //! Opens traces, with progress.
 
 pub mod conversion;
+pub mod inputs;
 pub mod soundness;
 
 use crate::error::{Error, Fault};

@@ -286,6 +286,7 @@ mod tests {
             losses: vec![],
             cut_short: None,
             thp_disable: None,
+            inferred_gap: None,
             structure: None,
             machines: vec![MachineResult::new("skylake", metrics)],
             attribution: Attribution {

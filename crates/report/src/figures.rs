@@ -45,6 +45,15 @@ pub(crate) fn forbidden(process: &ProcessResult) -> Option<&'static str> {
     }
 }
 
+/// That areas are inferred, and what follows from that.
+pub(crate) fn inferred_areas(gap: Option<u64>) -> Option<String> {
+    let gap = bytes(gap?);
+    Some(format!(
+        "areas are inferred, as the trace has no mappings: memory is mapped in aligned pieces of {gap} when it is \
+         touched (`--areas`, in studies `areas`); where superpages are possible depends on that"
+    ))
+}
+
 /// Share of a program's instructions above which reports mention spinning.
 const NOTICEABLE_SPIN_SHARE: f64 = 0.001;
 

@@ -221,6 +221,10 @@ pub struct ProcessResult {
     /// `except_advised`; left out if it forbids none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thp_disable: Option<String>,
+    /// If the trace says nothing of mappings, so that areas are inferred from its references: the gap in bytes, up to
+    /// which touched pages are surely in one area. Left out if areas are the program's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inferred_gap: Option<u64>,
     /// The operating system's structure, if the run simulates one. Counters of the machines then include references of
     /// the kernel and the servers, which `kernel_references` and `server_references` count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -291,7 +295,8 @@ pub struct Group {
 pub struct MappingRow {
     /// `[heap]`, `[stack]`, `[anonymous 1.5G]`, a file's path …
     pub name: String,
-    /// `heap`, `stack`, `anonymous`, `shared_anonymous`, `file`, `shared_file`, `kernel` (its vdso), `unknown`.
+    /// `heap`, `stack`, `anonymous`, `shared_anonymous`, `file`, `shared_file`, `kernel` (its vdso), `inferred` (see
+    /// [`ProcessResult::inferred_gap`]), `unknown`.
     pub kind: String,
     /// The code that mapped more than half of it, past the allocator: `build (join.c:17)`. Left out if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]

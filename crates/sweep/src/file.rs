@@ -11,7 +11,7 @@ use crate::study::{
 use crate::together::{self, FileTogether};
 use crate::workloads::{FileWorkload, check_grains, shared_workloads, workloads};
 use crate::{kernels, machines, plots, structures};
-use pagewalk_mm::ThpMode;
+use pagewalk_mm::{AreaRules, ThpMode};
 use pagewalk_report::sweep::schema::{Plot, PublishedRow, PublishedTable};
 use pagewalk_reuse::Family;
 use pagewalk_units::names::{choice, with_closest};
@@ -36,6 +36,7 @@ struct File {
     #[serde(default)]
     machines: Vec<String>,
     thp: Option<String>,
+    areas: Option<String>,
     #[serde(default)]
     os: Vec<Table>,
     #[serde(default)]
@@ -206,6 +207,7 @@ impl Study {
             name: parsed.name,
             traces: all,
             thp: parsed.thp.as_deref().map(thp).transpose().map_err(wrong)?,
+            areas: areas(parsed.areas.as_deref()).map_err(wrong)?,
             family: parsed.family.map(FileFamily::check).transpose().map_err(wrong)?,
             curve: parsed.curve.map(FileCurve::check).transpose().map_err(wrong)?,
             compare: parsed
@@ -232,6 +234,10 @@ impl Study {
         study.compare.iter().try_for_each(|compare| compare.check(&study)).map_err(wrong)?;
         Ok(study)
     }
+}
+
+fn areas(text: Option<&str>) -> Result<AreaRules, String> {
+    text.map_or(Ok(AreaRules::default()), AreaRules::from_text).map_err(|why| format!("areas: {why}"))
 }
 
 fn traces(paths: Vec<String>, together: Vec<FileTogether>, folder: &Path) -> Result<Vec<TraceSpec>, String> {

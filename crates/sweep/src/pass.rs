@@ -8,17 +8,19 @@ use crate::run::{Progress, Sweep};
 use crate::stream::Stream;
 use crate::task::{RunningTask, Task, TaskOutcome};
 use crate::{offline, rounds};
+use pagewalk_mm::InferredAreas;
 use pagewalk_trace::pwt::{Events, Reader, events};
 use pagewalk_trace::{Analysis, Event, Interleave, Origin, Source, Stretch};
 use rayon::ThreadPool;
 use std::fs::File;
 use std::io::{BufReader, Read};
+use std::path::PathBuf;
 
 /// Outcomes by the tasks' indices.
 pub(crate) type Outcomes = Vec<(usize, TaskOutcome)>;
 
-/// A reader of one process's trace.
-type TraceFile<'a> = Reader<CountingFile<'a>>;
+/// A reader of one process's trace, with areas where the trace lacks them.
+type TraceFile<'a> = InferredAreas<Reader<CountingFile<'a>>>;
 
 impl<'a> Sweep<'a> {
     /// Runs the tasks of a job that have no outcome yet, keeps what they found, and returns all outcomes of the job.
@@ -44,7 +46,7 @@ impl<'a> Sweep<'a> {
         let replay = |(number, task): (usize, Task<'_>)| {
             let (machine, settings) = task.offline().expect("it is replayed");
             let path = &self.streams[job.stream].files[0];
-            let metrics = pool.install(|| offline::run(path, machine, &settings))?;
+            let metrics = pool.install(|| offline::run(path, self.study.areas, machine, &settings))?;
             self.keep(job.stream, vec![(number, TaskOutcome::Machine(metrics, Vec::new()))])
         };
         for task in replayed {
@@ -106,10 +108,11 @@ impl<'a> Sweep<'a> {
     }
 
     fn open<'p>(&self, stream: usize, progress: &'p dyn Progress) -> Result<Vec<TraceFile<'p>>, SweepError> {
-        let open = |path: &std::path::PathBuf| {
+        let open = |path: &PathBuf| {
             let wrong = |why: String| SweepError::Trace { path: path.clone(), why };
             let file = File::open(path).map_err(|e| wrong(e.to_string()))?;
-            Reader::new(CountingFile { file, progress }).map_err(|e| wrong(e.to_string()))
+            let reader = Reader::new(CountingFile { file, progress }).map_err(|e| wrong(e.to_string()))?;
+            Ok(InferredAreas::new(reader, self.study.areas))
         };
         self.streams[stream].files.iter().map(open).collect()
     }

@@ -106,7 +106,9 @@ impl<'a> Sweep<'a> {
             None => None,
             Some(made) => Some(made?.text.as_str()),
         };
-        Some(Key::new(&self.options.tool, &about.fingerprint, self.tasks[task].identity(&about.thp, plan)))
+        let areas = about.inferred_gap.map(|gap| format!("\nareas inferred, gap {gap}"));
+        let identity = self.tasks[task].identity(&about.thp, plan) + &areas.unwrap_or_default();
+        Some(Key::new(&self.options.tool, &about.fingerprint, identity))
     }
 
     /// The plan of a task over a stream, if it is made; an inner `None` if it needs none.

@@ -3,11 +3,11 @@
 use crate::error::SweepError;
 use crate::study::{MachineVariant, Study, TraceSpec};
 use crate::together;
-use pagewalk_mm::ThpMode;
+use pagewalk_mm::{InferredAreas, ThpMode};
 use pagewalk_report::sweep::schema::SweepTrace;
 use pagewalk_sim::check_grain;
-use pagewalk_trace::Turns;
-use pagewalk_trace::pwt::info;
+use pagewalk_trace::pwt::{Reader, info};
+use pagewalk_trace::{Source, Turns};
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
@@ -43,6 +43,7 @@ impl Stream {
         for one in looks {
             hasher.update(one.about.fingerprint.as_bytes());
             all.bytes += one.bytes;
+            all.about.inferred_gap = all.about.inferred_gap.or(one.about.inferred_gap);
             all.about.instructions += one.about.instructions;
             all.about.references_data += one.about.references_data;
         }
@@ -61,6 +62,9 @@ fn stream(name: &str, path: &Path, study: &Study) -> Result<Stream, SweepError> 
     }
     let check = |variant: &MachineVariant| check_grain(about.header.grain, &variant.machine);
     study.machines.iter().try_for_each(check).map_err(|e| wrong(e.to_string()))?;
+    std::io::Seek::rewind(&mut file).map_err(|e| wrong(e.to_string()))?;
+    let reader = Reader::new(&file).map_err(|e| wrong(e.to_string()))?;
+    let inferred_gap = InferredAreas::new(reader, study.areas).header().inferred_gap;
     // A host that reports none has no transparent huge pages.
     let thp = study.thp.or_else(|| ThpMode::from_name(&about.header.thp)).unwrap_or(ThpMode::Never);
     let mut hasher = blake3::Hasher::new();
@@ -77,6 +81,7 @@ fn stream(name: &str, path: &Path, study: &Study) -> Result<Stream, SweepError> 
             command_line: about.header.arguments,
             fingerprint: hasher.finalize().to_hex().to_string(),
             thp: thp.name().to_owned(),
+            inferred_gap,
             instructions: about.instructions,
             references_data: about.references,
         },

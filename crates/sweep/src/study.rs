@@ -2,7 +2,7 @@
 
 use pagewalk_layout::planner::{Planner, PlannerOptions};
 use pagewalk_mm::structure::StructureSpec;
-use pagewalk_mm::{OsError, OsKernel, OsSpec, ThpMode};
+use pagewalk_mm::{AreaRules, OsError, OsKernel, OsSpec, ThpMode};
 use pagewalk_report::sweep::schema::{Parameters, Plot, PublishedTable};
 use pagewalk_reuse::ReferenceKinds;
 use pagewalk_sim::held_orders;
@@ -32,6 +32,8 @@ pub struct Study {
     pub layouts: Vec<LayoutSpec>,
     /// Transparent huge page mode of the machines; none: each recording host's.
     pub thp: Option<ThpMode>,
+    /// How areas of traces without mappings are inferred.
+    pub areas: AreaRules,
     /// The family of arrays.
     pub family: Option<FamilySpec>,
     /// The miss-ratio curves.

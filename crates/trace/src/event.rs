@@ -51,6 +51,8 @@ pub enum MappingKind {
     SharedFile,
     /// Provided by the kernel (vdso, vvar, vsyscall).
     Kernel,
+    /// Memory that the stream refers to, of whose mapping it says nothing: taken to be private and anonymous.
+    Inferred,
 }
 
 /// A range of virtual addresses and what backs it.
@@ -286,6 +288,10 @@ pub struct StreamHeader {
     /// What is kept of data addresses; omitted from files if everything is.
     #[serde(default, skip_serializing_if = "Grain::is_byte")]
     pub grain: Grain,
+    /// Where areas are inferred from references: the gap in bytes, up to which pages are surely in one area. Omitted
+    /// from files if the stream's mappings are the program's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inferred_gap: Option<u64>,
 }
 
 impl StreamHeader {
@@ -303,6 +309,7 @@ impl StreamHeader {
             cpu: unknown(),
             kernel: unknown(),
             grain: Grain::Byte,
+            inferred_gap: None,
         }
     }
 }

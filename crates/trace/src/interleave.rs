@@ -11,8 +11,8 @@
 
 mod waits;
 
-use crate::{Batch, BatchBuffer, Dictionary, Event, Item, Source, SourceError};
-use pagewalk_units::{RefIndex, SpaceId, ThreadId};
+use crate::{Batch, BatchParts, Event, Item, Source, SourceError};
+use pagewalk_units::{RefIndex, SpaceId};
 use rustc_hash::FxHashSet;
 use waits::WAIT4;
 
@@ -44,14 +44,8 @@ struct Stream<S> {
     ended: bool,
     /// The event at which the last turn ended.
     held: Option<(RefIndex, Event)>,
-    /// A copy of the source's: yielded items must not borrow from it.
-    blocks: Dictionary,
-    buffer: BatchBuffer,
-    thread: ThreadId,
-    first: RefIndex,
-    first_instruction: u64,
-    /// Yielded spans of the batch.
-    done: usize,
+    /// The batch of which turns are parts.
+    batch: BatchParts,
 }
 
 impl<S: Source> Interleave<S> {
@@ -62,12 +56,7 @@ impl<S: Source> Interleave<S> {
             begun: false,
             ended: false,
             held: None,
-            blocks: Dictionary::default(),
-            buffer: BatchBuffer::default(),
-            thread: ThreadId(0),
-            first: RefIndex(0),
-            first_instruction: 0,
-            done: 0,
+            batch: BatchParts::default(),
         });
         let streams: Vec<Stream<S>> = streams.collect();
         // The first turn follows one of the last stream, with nothing left.
@@ -92,7 +81,7 @@ impl<S: Source> Interleave<S> {
                 }
             }
             let turn = self.turn;
-            if !self.streams[turn].is_used_up() {
+            if !self.streams[turn].batch.is_used_up() {
                 let batch = self.streams[turn].next_part(SpaceId(turn as u32), &mut self.left);
                 return Ok(Some((turn, Item::Batch(batch))));
             }
@@ -136,25 +125,11 @@ impl Turns {
 }
 
 impl<S: Source> Stream<S> {
-    fn is_used_up(&self) -> bool {
-        self.done == self.buffer.spans.len()
-    }
-
-    /// Reads the next event, or fills the buffer, or finds the end.
+    /// Reads the next event or batch, or finds the end.
     fn pull(&mut self) -> Result<Option<(RefIndex, crate::Event)>, SourceError> {
         match self.source.next_item() {
             Ok(Some(Item::Event { at, event })) => return Ok(Some((at, event))),
-            Ok(Some(Item::Batch(batch))) => {
-                for block in batch.blocks.since(self.blocks.len()) {
-                    self.blocks.intern(block.clone());
-                }
-                self.buffer.clear();
-                self.buffer.refs.extend_from_slice(batch.refs);
-                self.buffer.spans.extend_from_slice(batch.spans);
-                self.buffer.wide = batch.wide;
-                (self.thread, self.first) = (batch.thread, batch.first);
-                (self.first_instruction, self.done) = (batch.first_instruction, 0);
-            }
+            Ok(Some(Item::Batch(batch))) => self.batch.copy(&batch),
             Ok(None) => self.ended = true,
             Err(error) => {
                 self.ended = true;
@@ -164,33 +139,17 @@ impl<S: Source> Stream<S> {
         Ok(None)
     }
 
-    /// The part of the buffer that fits the turn: at least one execution.
+    /// The part of the batch that fits the turn: at least one execution.
     fn next_part(&mut self, space: SpaceId, left: &mut u64) -> Batch<'_> {
-        let from = self.done;
-        let mut instructions = 0;
-        while self.done < self.buffer.spans.len() && *left > 0 {
-            let block = self.blocks.get(self.buffer.spans[self.done].block);
-            instructions += block.instructions.len() as u64;
+        let rest = self.batch.rest();
+        let mut executions = 0;
+        while executions < rest.spans.len() && *left > 0 {
+            let block = rest.blocks.get(rest.spans[executions].block);
             // References without code take time too.
             *left = left.saturating_sub((block.instructions.len() as u64).max(1));
-            self.done += 1;
+            executions += 1;
         }
-        let start = self.buffer.spans[from].first;
-        let end = self.buffer.spans.get(self.done).map_or(self.buffer.refs.len(), |span| span.first as usize);
-        // Spans in the part count from its own first reference.
-        self.buffer.spans[from..self.done].iter_mut().for_each(|span| span.first -= start);
-        let first_instruction = self.first_instruction;
-        self.first_instruction += instructions;
-        Batch {
-            space,
-            thread: self.thread,
-            first: RefIndex(self.first.0 + u64::from(start)),
-            first_instruction,
-            refs: &self.buffer.refs[start as usize..end],
-            spans: &self.buffer.spans[from..self.done],
-            wide: self.buffer.wide,
-            blocks: &self.blocks,
-        }
+        Batch { space, ..self.batch.part(executions) }
     }
 }
 

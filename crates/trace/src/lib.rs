@@ -10,7 +10,8 @@
 //! - [`Item`]: a [`Batch`] of plain references, or one [`Event`].
 //! - [`pwt`]: the file format; [`check`]: checks a stream.
 //! - [`Source`]: yields items; [`Analysis`]: consumes them. [`Interleave`]: several streams on one processor.
-//!   [`ToPages`]: reduces addresses to pages. [`Stretch`]: a part of a stream, held for several consumers.
+//!   [`BatchParts`]: a batch, yielded in parts. [`ToPages`]: reduces addresses to pages. [`Stretch`]: a part of a
+//!   stream, held for several consumers.
 //! - [`seconds_worked`]: processor time of the current thread.
 
 mod batch;
@@ -21,6 +22,7 @@ mod event;
 mod grain;
 mod interleave;
 mod pages;
+mod parts;
 pub mod pwt;
 mod record;
 mod source;
@@ -34,6 +36,7 @@ pub use event::{Event, FileIdentity, Mapping, MappingKind, Origin, Protection, S
 pub use grain::Grain;
 pub use interleave::{Interleave, Turns};
 pub use pages::ToPages;
+pub use parts::BatchParts;
 pub use record::Ref;
 pub use source::{Analysis, Backlog, Source, SourceError};
 pub use stretch::Stretch;

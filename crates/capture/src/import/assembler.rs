@@ -12,6 +12,9 @@ const MAX_SITES: usize = 1024;
 const MAX_BLOCKS: usize = 1 << 24;
 /// Most references of an instruction for the fast block look-up.
 const SHORT_SITES: usize = 7;
+/// Bits of a block's end.
+const END_BITS: u32 = 3;
+const _: () = assert!(SHORT_SITES as u32 * Ref::META_BITS + 8 + END_BITS <= 64);
 
 /// An instruction or a data reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,16 +25,17 @@ pub(super) struct Reference {
 }
 
 /// Collects references into a batch. An instruction's references follow it.
-#[derive(Default)]
 pub(super) struct Assembler {
-    /// Lines read.
-    pub lines: u64,
+    /// What the file consists of: `line` or `record`.
+    unit: &'static str,
+    /// How many of them were read.
+    pub done: u64,
     dictionary: Dictionary,
     /// Blocks of one instruction with at most `SHORT_SITES` references, by address and [`short_key`].
     short_blocks: FxHashMap<(u64, u64), BlockId>,
     batch: BatchBuffer,
     /// The instruction whose references are being read, and their start in the batch.
-    open: Option<(Instruction, usize)>,
+    open: Option<(Instruction, BlockEnd, usize)>,
     /// Before the batch.
     references: u64,
     instructions: u64,
@@ -41,6 +45,22 @@ pub(super) struct Assembler {
 }
 
 impl Assembler {
+    /// For a file of these.
+    pub fn of(unit: &'static str) -> Assembler {
+        Assembler {
+            unit,
+            done: 0,
+            dictionary: Dictionary::default(),
+            short_blocks: FxHashMap::default(),
+            batch: BatchBuffer::default(),
+            open: None,
+            references: 0,
+            instructions: 0,
+            batch_instructions: 0,
+            handed_out: false,
+        }
+    }
+
     /// Whether the batch is ready: full, and with all references of its last instruction.
     pub fn is_full(&self) -> bool {
         self.open.is_none() && self.batch.is_full()
@@ -79,17 +99,11 @@ impl Assembler {
     #[inline]
     pub fn take(&mut self, parts: Reference) -> Result<bool, SourceError> {
         if parts.kind == Kind::Fetch {
-            self.close_block()?;
-            if self.batch.is_full() {
-                return Ok(false);
-            }
             let length = u8::try_from(parts.bytes).ok().filter(|&length| length > 0);
             let length = length.ok_or_else(|| {
                 self.malformed(&format!("has an instruction of {} bytes, not 1 to 255", parts.bytes))
             })?;
-            let instruction = Instruction { address: VirtAddr(parts.address), length };
-            self.open = Some((instruction, self.batch.refs.len()));
-            return Ok(true);
+            return self.begin(Instruction { address: VirtAddr(parts.address), length }, BlockEnd::Other);
         }
         let size = Size::of_bytes(parts.bytes).ok_or_else(|| {
             self.malformed(&format!(
@@ -102,7 +116,7 @@ impl Assembler {
             return Err(self
                 .malformed(&format!("refers to address {address:#x}, above the 57 bits of a user address")));
         }
-        if self.open.is_some_and(|(_, first)| self.batch.refs.len() - first >= MAX_SITES) {
+        if self.open.is_some_and(|(_, _, first)| self.batch.refs.len() - first >= MAX_SITES) {
             self.close_block()?;
         }
         if self.open.is_none() && self.batch.is_full() {
@@ -112,29 +126,45 @@ impl Assembler {
         self.batch.refs.push(Ref::new(VirtAddr(parts.address), access));
         self.batch.wide |= size.bytes() > Batch::WIDE_BYTES;
         if self.open.is_none() {
-            self.push_block(None, self.batch.refs.len() - 1)?;
+            self.push_block(None, BlockEnd::Other, self.batch.refs.len() - 1)?;
         }
+        Ok(true)
+    }
+
+    /// Begins an instruction, whose references follow; false if the batch must be yielded first.
+    #[inline]
+    pub fn begin(&mut self, instruction: Instruction, end: BlockEnd) -> Result<bool, SourceError> {
+        self.close_block()?;
+        if self.batch.is_full() {
+            return Ok(false);
+        }
+        self.open = Some((instruction, end, self.batch.refs.len()));
         Ok(true)
     }
 
     /// Ends the current instruction.
     pub fn close_block(&mut self) -> Result<(), SourceError> {
-        let Some((instruction, first)) = self.open.take() else { return Ok(()) };
+        let Some((instruction, end, first)) = self.open.take() else { return Ok(()) };
         self.batch_instructions += 1;
-        self.push_block(Some(instruction), first)
+        self.push_block(Some(instruction), end, first)
     }
 
     /// Adds an execution with the references from `first` on.
-    fn push_block(&mut self, instruction: Option<Instruction>, first: usize) -> Result<(), SourceError> {
+    fn push_block(
+        &mut self,
+        instruction: Option<Instruction>,
+        end: BlockEnd,
+        first: usize,
+    ) -> Result<(), SourceError> {
         let refs = &self.batch.refs[first..];
-        let key = instruction.and_then(|instruction| short_key(instruction, refs));
+        let key = instruction.and_then(|instruction| short_key(instruction, end, refs));
         let block = match key.and_then(|key| self.short_blocks.get(&key)) {
             Some(&block) => block,
             None if self.dictionary.len() >= MAX_BLOCKS => {
                 return Err(self.malformed(&format!("brings more than {MAX_BLOCKS} different blocks")));
             }
             None => {
-                let block = self.dictionary.intern(spell_out(instruction, refs));
+                let block = self.dictionary.intern(spell_out(instruction, end, refs));
                 self.short_blocks.extend(key.map(|key| (key, block)));
                 block
             }
@@ -143,12 +173,12 @@ impl Assembler {
         Ok(())
     }
 
-    /// The current line.
+    /// The current line or record.
     pub fn place(&self) -> String {
-        format!("line {}", self.lines + 1)
+        format!("{} {}", self.unit, self.done + 1)
     }
 
-    /// An error at the current line; `what` continues "line N".
+    /// An error at the current line or record; `what` continues "line N".
     pub fn malformed(&self, what: &str) -> SourceError {
         SourceError::Malformed(format!("{} {what}", self.place()))
     }
@@ -158,26 +188,28 @@ impl Assembler {
         self.open.is_some() || !self.dictionary.is_empty()
     }
 
-    /// The error for a text that ends inside a line.
+    /// The error for a file that ends inside a line or record.
     pub fn cut_off(&self) -> SourceError {
-        SourceError::Truncated(format!("the text ends in the middle of {}", self.place()))
+        let whole = if self.unit == "line" { "text" } else { "file" };
+        SourceError::Truncated(format!("the {whole} ends in the middle of {}", self.place()))
     }
 }
 
-/// Distinguishes blocks of one instruction with few references: its length, and the low bits of each reference.
-fn short_key(instruction: Instruction, refs: &[Ref]) -> Option<(u64, u64)> {
+/// Distinguishes blocks of one instruction with few references: its length and end, and low bits of each reference.
+fn short_key(instruction: Instruction, end: BlockEnd, refs: &[Ref]) -> Option<(u64, u64)> {
     let meta = |r: &Ref| r.bits() & ((1 << Ref::META_BITS) - 1);
     // No reference has low bits 0 (a fetch of one byte), so the number of references is implied.
     let metas = refs.iter().fold(0, |metas, r| metas << Ref::META_BITS | meta(r));
-    (refs.len() <= SHORT_SITES).then_some((instruction.address.0, metas << 8 | u64::from(instruction.length)))
+    let shape = u64::from(instruction.length) << END_BITS | end as u64;
+    (refs.len() <= SHORT_SITES).then_some((instruction.address.0, metas << (8 + END_BITS) | shape))
 }
 
-fn spell_out(instruction: Option<Instruction>, refs: &[Ref]) -> Block {
+fn spell_out(instruction: Option<Instruction>, end: BlockEnd, refs: &[Ref]) -> Block {
     let site = |r: &Ref| Site { instruction: 0, access: Access { kind: r.kind(), size: r.size() } };
     Block {
         instructions: instruction.into_iter().collect(),
         sites: refs.iter().map(site).collect(),
         code: Box::default(),
-        end: BlockEnd::Other,
+        end,
     }
 }

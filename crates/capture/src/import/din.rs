@@ -15,7 +15,7 @@ use super::assembler::Reference;
 use super::digits::number;
 use super::notes::{NoteKind, shown};
 use super::reader::{Grammar, TextSource};
-use super::{Import, Importer, Text};
+use super::{Bytes, Head, Import, Importer};
 use pagewalk_trace::SourceError;
 use pagewalk_units::Kind;
 
@@ -36,12 +36,12 @@ impl Importer for Format {
         "what Dinero reads as `din`: `LABEL ADDRESS`"
     }
 
-    fn recognises(&self, line: &[u8]) -> bool {
-        !matches!(Line::read(line), Line::Blank | Line::Damaged(_))
+    fn recognises(&self, head: &Head<'_>) -> bool {
+        head.lines().any(|line| !matches!(Line::read(line), Line::Blank | Line::Damaged(_)))
     }
 
-    fn open(&self, text: Text) -> Result<Import, SourceError> {
-        let source: TextSource<Text, Din> = TextSource::new(text)?;
+    fn open(&self, file: Bytes) -> Result<Import, SourceError> {
+        let source: TextSource<Bytes, Din> = TextSource::of(file)?;
         Ok(Import { notes: source.notes(), source: Box::new(source) })
     }
 }
@@ -162,38 +162,15 @@ impl Grammar for Din {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{ImportError, open};
+    use super::super::transcript::told;
+    use super::super::{ImportError, Input, Opened, open};
     use super::*;
-    use pagewalk_trace::Item;
     use proptest::prelude::*;
 
-    /// References as dumped, notes, and the error at the end.
+    /// References, notes, and the error at the end.
     fn read(text: impl Into<Vec<u8>>) -> (Vec<String>, Vec<String>, Option<String>) {
-        let text: Text = Box::new(std::io::Cursor::new(text.into()));
-        let mut source: TextSource<Text, Din> = TextSource::open(text).unwrap();
-        let mut told = Vec::new();
-        let error = loop {
-            match source.next_item() {
-                Ok(Some(Item::Batch(batch))) => {
-                    for (index, span) in batch.spans.iter().enumerate() {
-                        let code = &batch.blocks.get(span.block).instructions;
-                        told.extend(code.iter().map(|one| format!("I {:x},{}", one.address.0, one.length)));
-                        let refs = &batch.refs[span.first as usize..batch.span_end(index)];
-                        told.extend(
-                            refs.iter()
-                                .map(|r| format!("{:?} {:x},{}", r.kind(), r.address().0, r.size().bytes())),
-                        );
-                    }
-                }
-                Ok(Some(Item::Event { .. })) => unreachable!("the text has no events"),
-                Ok(None) => break None,
-                Err(error) => break Some(error.to_string()),
-            }
-        };
-        (told, source.notes().sentences(), error)
+        told(&Format, text)
     }
-
-    use pagewalk_trace::Source as _;
 
     #[test]
     fn labels_addresses_and_comments_are_read_whatever_ends_lines() {
@@ -237,22 +214,25 @@ mod tests {
 
     #[test]
     fn the_format_is_recognised_where_no_line_is_of_another() {
-        let of = |text: &str| open(Box::new(std::io::Cursor::new(text.to_owned())), None);
-        let name = |text: &str| of(text).map(|(importer, _)| importer.name());
+        let of = |text: &str| {
+            let bytes: Bytes = Box::new(std::io::Cursor::new(text.to_owned()));
+            open(vec![Input { name: "trace".to_owned(), bytes, in_folder: false }], None)
+        };
+        let name = |text: &str| of(text).map(|Opened { format, .. }| format.name());
         assert_eq!(name("0 1000\n").ok(), Some("din"));
         assert_eq!(name("\nI  1000,4\n").ok(), Some("lackey"));
         assert_eq!(name("==1== Lackey\n").ok(), Some("lackey"));
         assert_eq!(name("I  1000,4\n3 errors\n").ok(), Some("lackey"), "what the program printed");
         let Err(error @ ImportError::Ambiguous(_)) = of("I  1000,4\n0 1000\n") else { panic!("it was read") };
         assert!(
-            error.to_string().starts_with("the file has lines of several formats: lackey (what"),
+            error.to_string().starts_with("the file has the form of several formats: lackey (what"),
             "{error}"
         );
-        let Err(error @ ImportError::Unrecognised { .. }) = of("\nl 0x1fffff58 1\n") else {
+        let Err(error @ ImportError::Unrecognised { .. }) = of("\nx 0x1fffff58 1\n") else {
             panic!("it was read")
         };
         let error = error.to_string();
-        assert!(error.starts_with("line 2 is `l 0x1fffff58 1`, and no line of"), "{error}");
+        assert!(error.starts_with("line 2 is `x 0x1fffff58 1`, and nothing in"), "{error}");
         assert!(error.contains("lackey (what") && error.contains("din (what Dinero"), "{error}");
     }
 

@@ -23,7 +23,7 @@ use super::assembler::Reference;
 use super::digits::number;
 use super::notes::{NoteKind, shown};
 use super::reader::{Grammar, TextSource};
-use super::{Import, Importer, Text};
+use super::{Bytes, Head, Import, Importer};
 use line::{Line, process_of};
 use pagewalk_trace::{SourceError, StreamHeader};
 use pagewalk_units::{Kind, Size};
@@ -40,12 +40,14 @@ impl Importer for Format {
         "what `valgrind --tool=lackey --trace-mem=yes` writes"
     }
 
-    fn recognises(&self, line: &[u8]) -> bool {
-        matches!(Line::read(line), Line::Reference(_) | Line::ThirdColumn(_) | Line::Message)
+    fn recognises(&self, head: &Head<'_>) -> bool {
+        let is_of =
+            |line| matches!(Line::read(line), Line::Reference(_) | Line::ThirdColumn(_) | Line::Message);
+        head.lines().any(is_of)
     }
 
-    fn open(&self, text: Text) -> Result<Import, SourceError> {
-        let source: LackeySource<Text> = TextSource::new(text)?;
+    fn open(&self, file: Bytes) -> Result<Import, SourceError> {
+        let source: LackeySource<Bytes> = TextSource::of(file)?;
         Ok(Import { notes: source.notes(), source: Box::new(source) })
     }
 }

@@ -1,10 +1,10 @@
 //! Reads items from text.
 
 use super::assembler::{Assembler, Reference};
-use super::compression::{Text, text_of};
+use super::container::{Bytes, packing_error, text_of, unpacked};
 use super::notes::{NoteKind, Notes};
-use pagewalk_trace::{Item, Origin, Source, SourceError, StreamHeader};
-use std::io::{self, BufRead, ErrorKind, Read};
+use pagewalk_trace::{Grain, Item, Origin, Source, SourceError, StreamHeader};
+use std::io::{BufRead, Read};
 
 /// Longest line; Valgrind writes a whole command line into one.
 const MAX_LINE_BYTES: usize = 1 << 22;
@@ -15,8 +15,12 @@ pub(super) trait Grammar: Default {
     type Line: Copy;
     /// What wrote the text, for trace headers.
     const ENGINE: &'static str;
+    /// What is known of data addresses.
+    const GRAIN: Grain = Grain::Byte;
     /// Kinds of lines to note.
     const SORTS: &'static [NoteKind];
+    /// What the format cannot say and is assumed instead, as sentences.
+    const FACTS: &'static [&'static str] = &[];
     /// The prefix of header lines before the references.
     const HEAD: &'static [u8] = b"";
 
@@ -55,10 +59,15 @@ pub struct TextSource<R, G> {
 }
 
 #[expect(private_bounds, reason = "grammars are this module's own; their sources have names")]
-impl<G: Grammar> TextSource<Text, G> {
-    /// A source for the text in `file`, possibly gzipped. For other archives, the error names the command that unpacks
-    /// them.
-    pub fn open(file: Text) -> Result<TextSource<Text, G>, SourceError> {
+impl<G: Grammar> TextSource<Bytes, G> {
+    /// A source for the text in `file`, whatever packs it. For what cannot be unpacked here, the error names the
+    /// command that does it.
+    pub fn open(file: Bytes) -> Result<TextSource<Bytes, G>, SourceError> {
+        TextSource::of(unpacked(file)?)
+    }
+
+    /// A source for the text in an unpacked file.
+    pub(super) fn of(file: Bytes) -> Result<TextSource<Bytes, G>, SourceError> {
         TextSource::new(text_of(file)?)
     }
 }
@@ -67,9 +76,16 @@ impl<G: Grammar> TextSource<Text, G> {
 impl<R: BufRead, G: Grammar> TextSource<R, G> {
     /// A source for the text in `reader`. Reads the header.
     pub fn new(reader: R) -> Result<TextSource<R, G>, SourceError> {
-        let header = StreamHeader { engine: G::ENGINE.to_owned(), ..StreamHeader::unknown(Origin::Import) };
-        let lines =
-            Lines { assembler: Assembler::default(), grammar: G::default(), notes: Notes::new(G::SORTS) };
+        let header = StreamHeader {
+            engine: G::ENGINE.to_owned(),
+            grain: G::GRAIN,
+            ..StreamHeader::unknown(Origin::Import)
+        };
+        let lines = Lines {
+            assembler: Assembler::of("line"),
+            grammar: G::default(),
+            notes: Notes::new("line", G::SORTS, G::FACTS),
+        };
         let mut source =
             TextSource { reader, cut_line: Vec::new(), header, lines, error: None, ended: false };
         source.read_head()?;
@@ -192,7 +208,7 @@ impl<G: Grammar> Lines<G> {
                 }
                 used += end + 1;
             }
-            self.assembler.lines += 1;
+            self.assembler.done += 1;
         }
     }
 
@@ -206,7 +222,7 @@ impl<G: Grammar> Lines<G> {
             return Ok(false);
         }
         if let Some(sort) = self.grammar.sort(line, text) {
-            self.notes.add(sort, self.assembler.lines + 1, text);
+            self.notes.add(sort, self.assembler.done + 1, text);
         }
         Ok(true)
     }
@@ -221,13 +237,5 @@ impl<G: Grammar> Lines<G> {
 
 /// The next part of the text; empty at its end.
 fn filled<'a>(reader: &'a mut impl BufRead, assembler: &Assembler) -> Result<&'a [u8], SourceError> {
-    reader.fill_buf().map_err(|error: io::Error| match error.kind() {
-        ErrorKind::UnexpectedEof => {
-            SourceError::Truncated(format!("the packed text ends in the middle of {}", assembler.place()))
-        }
-        ErrorKind::InvalidInput | ErrorKind::InvalidData => {
-            SourceError::Malformed(format!("the packed text is damaged in {} ({error})", assembler.place()))
-        }
-        _ => error.into(),
-    })
+    reader.fill_buf().map_err(|error| packing_error(error, &assembler.place()))
 }

@@ -171,6 +171,7 @@ impl Streams {
             cpu: self.host.cpu.clone(),
             kernel: self.host.kernel.clone(),
             grain: pagewalk_trace::Grain::Byte,
+            inferred_gap: None,
         };
         self.state().opened += 1;
         Ok(RingSource::open(header, ring, Arc::clone(&self.build_ids), registration))

@@ -47,17 +47,17 @@ pub enum TraceCommand {
         #[arg(value_hint = ValueHint::FilePath)]
         trace: PathBuf,
     },
-    /// Convert another tool's file to a trace
+    /// Convert another tool's files to a trace
     Import {
-        /// Its format. Default: recognised from its first lines
+        /// Their format. Default: recognised from their beginnings
         #[arg(long, visible_alias = "from", value_name = "FORMAT", value_parser = formats())]
         format: Option<String>,
         /// The trace to write
         #[arg(short, long, value_name = "T.pwt", value_hint = ValueHint::FilePath)]
         output: PathBuf,
-        /// The file to read; `-` for standard input
-        #[arg(value_hint = ValueHint::FilePath)]
-        input: PathBuf,
+        /// The file to read, or the files or folder of one experiment; `-` for standard input
+        #[arg(value_name = "FILE", required = true, value_hint = ValueHint::AnyPath)]
+        inputs: Vec<PathBuf>,
     },
     /// Convert a trace to another tool's format
     Export {

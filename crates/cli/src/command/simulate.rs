@@ -16,6 +16,7 @@ pub fn run(arguments: Simulate) -> Result<ExitCode, Error> {
         machines: machines::chosen(&arguments.model.machines, &terminal)?,
         thp: arguments.model.thp.map(Into::into),
         window: arguments.region.into(),
+        areas: arguments.areas,
         what_if: arguments.what_if,
         sharing: Sharing::new(arguments.quantum, &arguments.switch_at, arguments.global_files)?,
         kernels: policies(&arguments.kernels)?,

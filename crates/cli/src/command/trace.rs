@@ -4,7 +4,7 @@ use crate::arguments::{Format, Trace, TraceCommand};
 use crate::exit;
 use crate::output::{print, say, unless_gone};
 use crate::terminal::Terminal;
-use pagewalk::capture::{Text, WindowSpec};
+use pagewalk::capture::WindowSpec;
 use pagewalk::output::{Output, cannot_write};
 use pagewalk::report::documents;
 use pagewalk::report::documents::streams::{TRACE_CHECK_SCHEMA, TraceCheckResult};
@@ -13,13 +13,13 @@ use pagewalk::stream::Ending;
 use pagewalk::trace::check::Finding;
 use pagewalk::trace::pwt::Info;
 use pagewalk::trace::{Grain, Source};
+use pagewalk::traces::inputs::Inputs;
 use pagewalk::traces::soundness::{Soundness, info};
 use pagewalk::traces::{conversion, open, tell_grain};
 use pagewalk::{Error, Fault};
 use serde::Serialize;
-use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Write};
-use std::path::Path;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 pub fn run(arguments: Trace) -> Result<ExitCode, Error> {
@@ -27,7 +27,7 @@ pub fn run(arguments: Trace) -> Result<ExitCode, Error> {
         TraceCommand::Info { json, trace } => show_info(&trace, json),
         TraceCommand::Check { json, trace } => check(&trace, json),
         TraceCommand::Dump { region, trace } => dump(&trace, &region.into()),
-        TraceCommand::Import { format, output, input } => import(&input, format.as_deref(), &output),
+        TraceCommand::Import { format, output, inputs } => import(&inputs, format.as_deref(), &output),
         TraceCommand::Export { format: Format::Lackey, output, trace } => export(&trace, output.as_deref()),
     }
 }
@@ -118,18 +118,14 @@ fn dump(trace: &Path, window: &WindowSpec) -> Result<ExitCode, Error> {
     Ok(damage(trace, &ending))
 }
 
-fn import(input: &Path, format: Option<&str>, output: &Path) -> Result<ExitCode, Error> {
-    let bad = |e: io::Error| Error::new(Fault::BadInput, format!("{}: {e}", input.display()));
-    let reader: Text = if input == Path::new("-") {
-        Box::new(BufReader::new(io::stdin()))
-    } else {
-        Box::new(BufReader::with_capacity(1 << 20, File::open(input).map_err(bad)?))
-    };
-    let (ending, summary) = conversion::import(input, reader, format, output, &Terminal { quiet: false })?;
+fn import(inputs: &[PathBuf], format: Option<&str>, output: &Path) -> Result<ExitCode, Error> {
+    let inputs = Inputs::open(inputs)?;
+    let name = inputs.name.clone();
+    let (ending, summary) = conversion::import(inputs, format, output, &Terminal { quiet: false })?;
     let records = summary.references + summary.block_executions;
     let path = output.display();
     say(format!("{path}: {records} records; next: pagewalk simulate {path}"));
-    Ok(damage(input, &ending))
+    Ok(damage(&name, &ending))
 }
 
 fn export(trace: &Path, output: Option<&Path>) -> Result<ExitCode, Error> {

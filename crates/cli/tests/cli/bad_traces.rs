@@ -143,7 +143,7 @@ fn a_bad_lackey_file_is_named_with_its_line() {
         ("empty", &["empty: the file is empty"][..]),
         ("silent", &["silent: there is no reference in it", "--trace-mem=yes"]),
         ("gone", &["gone: No such file"]),
-        (".", &[".: Is a directory"]),
+        (".", &[".: a file of format lackey is a stream of its own", "import one at a time"]),
     ] {
         let outcome = place.run(&["trace", "import", "--format", "lackey", "-o", "new.pwt", name]);
         outcome.refuses(BAD_INPUT, parts);

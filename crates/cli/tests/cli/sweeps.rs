@@ -130,7 +130,7 @@ fn workers_that_share_a_folder_lose_nothing_when_some_die() {
         let mut command = place.command(&["sweep", "-q", "--threads", "1", "-o", "shared", "s.toml"]);
         command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
     };
-    let mut stays = worker();
+    let stays = worker();
     for wait in [50, 200, 400, 700, 1000].map(Duration::from_millis) {
         let mut dies = worker();
         std::thread::sleep(wait);
@@ -138,8 +138,8 @@ fn workers_that_share_a_folder_lose_nothing_when_some_die() {
         dies.wait().unwrap();
     }
     let helps = worker();
-    let [stays_too, helped] = [stays.wait_with_output().unwrap(), helps.wait_with_output().unwrap()];
-    for output in [stays_too, helped] {
+    let outputs = [stays, helps].map(|worker| worker.wait_with_output().unwrap());
+    for output in outputs {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
     assert!(files(&place, "shared") == files(&place, "alone"));

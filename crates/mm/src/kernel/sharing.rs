@@ -93,8 +93,8 @@ fn is_file(area: &Vma) -> bool {
 
 /// Whether an area is private.
 fn is_private(area: &Vma) -> bool {
-    use MappingKind::{Anonymous, File, Heap, Stack};
-    matches!(area.kind, Anonymous | File | Heap | Stack)
+    use MappingKind::{Anonymous, File, Heap, Inferred, Stack};
+    matches!(area.kind, Anonymous | File | Heap | Inferred | Stack)
 }
 
 impl Kernel {

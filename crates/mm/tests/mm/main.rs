@@ -4,6 +4,7 @@ mod charges_equal_oracle;
 mod common;
 mod file_pages;
 mod frames_equal_oracle;
+mod inferred_areas;
 mod initial_states;
 mod linux;
 mod physical_memory;

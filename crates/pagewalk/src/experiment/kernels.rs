@@ -15,7 +15,7 @@ use crate::traces::open_for;
 use pagewalk_capture::{Window, read_ahead};
 use pagewalk_layout::rebase::{PlanBinding, RebasedSource};
 use pagewalk_mm::promotion::OfflineSettings;
-use pagewalk_mm::{OsKernel, OsSpec};
+use pagewalk_mm::{InferredAreas, OsKernel, OsSpec};
 use pagewalk_report::schema::{Attribution, KernelResult, ProcessResult};
 use pagewalk_sim::{Arrangement, DesignCounts, OfflineError, PassError, check_offline, held_orders, offline};
 use pagewalk_trace::{Origin, Source};
@@ -225,7 +225,8 @@ impl KernelReplay<'_> {
             let open = || {
                 replay += 1;
                 let what = format!("{}, {}, replay {replay}", trace.display(), self.under.policy);
-                let reader = ReadablePrefix(open_for(trace, &what, listener)?);
+                let reader = InferredAreas::new(open_for(trace, &what, listener)?, self.experiment.areas);
+                let reader = ReadablePrefix(reader);
                 let source: Box<dyn Source + Send> = match bound {
                     Some(bound) => Box::new(RebasedSource::new(reader, bound)),
                     None => Box::new(reader),

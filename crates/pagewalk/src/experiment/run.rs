@@ -17,7 +17,7 @@ use crate::stream::{Ending, WindowProgress, explain_window};
 use crate::traces::{bad, open, open_all, open_header};
 use pagewalk_capture::UNFINISHED;
 use pagewalk_layout::rebase::{PlanBinding, RebasedSource};
-use pagewalk_mm::ThpMode;
+use pagewalk_mm::{InferredAreas, ThpMode};
 use pagewalk_report::schema::{Host, ProcessResult, REST_LOST, RESULT_SCHEMA, RunResult, Tool};
 use pagewalk_sim::Profile;
 use pagewalk_sweep::unpriced;
@@ -152,7 +152,7 @@ impl Experiment {
         let mut reached = Vec::new();
         for (index, trace) in traces.iter().enumerate() {
             namer.until = trace.metadata().and_then(|about| about.modified()).ok();
-            let reader = open(trace, listener)?;
+            let reader = InferredAreas::new(open(trace, listener)?, self.areas);
             self.check_grain(trace, reader.header())?;
             about.get_or_insert_with(|| recorded_by(reader.header()));
             let bound = bounds.get(index);
@@ -228,7 +228,8 @@ impl Experiment {
         sharing: &Sharing,
         listener: &dyn Listener,
     ) -> Result<ExperimentOutcome, Error> {
-        let readers = open_all(traces, listener)?;
+        let with_areas = |reader| InferredAreas::new(reader, self.areas);
+        let readers: Vec<_> = open_all(traces, listener)?.into_iter().map(with_areas).collect();
         for (trace, reader) in traces.iter().zip(&readers) {
             self.check_grain(trace, reader.header())?;
         }

@@ -3,7 +3,7 @@
 use crate::error::{Error, Fault};
 use pagewalk_capture::WindowSpec;
 use pagewalk_mm::structure::StructureSpec;
-use pagewalk_mm::{OsSpec, ThpMode};
+use pagewalk_mm::{AreaRules, OsSpec, ThpMode};
 use pagewalk_sim::Arrangement;
 use pagewalk_trace::{Turns, all_calls, call_number};
 use pagewalk_translate::MachineSpec;
@@ -19,6 +19,8 @@ pub struct Experiment {
     pub thp: Option<ThpMode>,
     /// The region of interest of each stream.
     pub window: WindowSpec,
+    /// How areas of traces without mappings are inferred.
+    pub areas: AreaRules,
     /// Whether to simulate alternatives too: other page sizes, larger TLBs.
     pub what_if: bool,
     /// Kernels to simulate besides the host's.

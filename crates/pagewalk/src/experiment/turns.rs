@@ -133,6 +133,7 @@ impl InterleavedStreams {
             losses: self.endings.iter().flat_map(|ending| ending.losses.clone()).collect(),
             cut_short: None,
             thp_disable: None,
+            inferred_gap: self.headers.iter().find_map(|header| header.inferred_gap),
             structure: experiment.structure.as_ref().map(|structure| structure.name.clone()),
             machines,
             advice: advice(&what_if, self.switches, &machine.name),

@@ -1,17 +1,18 @@
 //! Converts traces to other tools' formats and to text, and back.
 
+use super::inputs::Inputs;
 use super::{TraceReader, bad, open, tell_grain};
 use crate::error::Error;
 use crate::listener::Listener;
 use crate::output::{Output, cannot_write};
 use crate::stream::{Ending, follow};
-use pagewalk_capture::{LackeyWriter, Text, WindowSpec, import};
+use pagewalk_capture::{LackeyWriter, WindowSpec, import};
 use pagewalk_trace::pwt::{Summary, Writer};
 use pagewalk_trace::{Analysis, Batch, Event, Source, StreamHeader};
 use pagewalk_units::{Kind, RefIndex};
 use std::fs::File;
-use std::io::{self, BufRead, Write};
-use std::path::Path;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
 /// Writes a trace to `out` as text: one reference per line, with events in between as JSON. The answer includes errors
 /// of writing.
@@ -31,31 +32,32 @@ pub fn dump(
     Ok((ending, dump.outcome.and_then(|()| dump.out.flush())))
 }
 
-/// Converts another tool's file to a trace, in the named format or the one recognised from its first lines. Notes what
-/// it leaves out. `input` is the name of `reader` in messages.
+/// Converts other tools' files, which are one experiment, to a trace: in the named format or the one recognised from
+/// their beginnings. Notes what it leaves out.
 ///
 /// # Errors
-/// If there is no reference in it, or the trace cannot be written.
+/// If there is no reference in them, or the trace cannot be written.
 pub fn import(
-    input: &Path,
-    mut reader: Text,
+    inputs: Inputs,
     format: Option<&str>,
     output: &Path,
     listener: &dyn Listener,
 ) -> Result<(Ending, Summary), Error> {
-    if reader.fill_buf().map_err(|e| bad(input, &e))?.is_empty() {
-        return Err(bad(input, &"the file is empty"));
-    }
-    let file = Output::open_apart(output, [input])?;
-    let (importer, import::Import { source, notes }) =
-        import::open(reader, format.and_then(import::importer)).map_err(|e| bad(input, &e))?;
+    let Inputs { name, paths, files } = inputs;
+    let file = Output::open_apart(output, paths.iter().map(PathBuf::as_path))?;
+    let opened = import::open(files, format.and_then(import::importer)).map_err(|e| bad(&name, &e))?;
+    let import::Opened { format, import: import::Import { source, notes }, passed_over } = opened;
     let mut imported = ImportWriter { header: source.header().clone(), output: Some(file), writer: None };
     let ending = follow(source, &WindowSpec::default(), &mut imported);
     let Some(writer) = imported.writer else {
         let why = ending.losses.first().map_or("there is no reference in it", String::as_str);
-        return Err(bad(input, &why).or(format!("lines of references are {}", importer.about())));
+        return Err(bad(&name, &why).or(format!("references are read from {}", format.about())));
     };
-    notes.sentences().iter().for_each(|note| listener.warn(&format!("{}: {note}", input.display())));
+    let others = passed_over
+        .iter()
+        .map(|other| format!("{other} is not of format {} and is passed over", format.name()));
+    let told = others.chain(notes.sentences().into_iter().map(|note| format!("{}: {note}", name.display())));
+    told.for_each(|note| listener.warn(&note));
     let summary = writer.and_then(Writer::finish).map_err(|e| cannot_write(output, &e))?;
     Ok((ending, summary))
 }

@@ -2,7 +2,7 @@
 
 use super::escape::escape;
 use crate::figures::{
-    self, description, forbidden, page_bytes, per_kilo_instruction, spin_share, total_cycles,
+    self, description, forbidden, inferred_areas, page_bytes, per_kilo_instruction, spin_share, total_cycles,
     walk_cycle_share, whole,
 };
 use crate::metrics;
@@ -122,6 +122,10 @@ fn rare(
     if let Some(share) = spin_share(machine) {
         let note = "of instructions: threads run one at a time here, so spinning lasts longer than natively";
         cards.push(("Waiting by spinning", percent(share), note.to_owned(), class("spin_instructions")));
+    }
+    if let Some(inferred) = inferred_areas(process.inferred_gap) {
+        let inferred = inferred.replace('`', "");
+        cards.push(("Areas", "inferred".to_owned(), escape(&inferred), "modelled"));
     }
     if let Some(forbidden) = forbidden(process) {
         let forbidden = forbidden.replace('`', "");

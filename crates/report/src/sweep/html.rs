@@ -12,7 +12,7 @@ use super::schema::{Comparison, CurveCell, FamilyCell, MachineCell, Plot, SweepR
 use super::to_json;
 use crate::figures::base_name;
 use crate::html::{PageHead, STYLE, escape, escape_json, page};
-use crate::numbers::{count, percent, ratio};
+use crate::numbers::{bytes, count, percent, ratio};
 use crate::schema::Number;
 use crate::text::{sweep_bounds, sweep_left_out, sweep_mean, sweep_on, sweep_quotient};
 use std::fmt::Write;
@@ -122,12 +122,13 @@ fn curves_by_trace(result: &SweepResult) -> Vec<(&SweepTrace, Vec<&CurveCell>)> 
 fn traces(traces: &[SweepTrace]) -> String {
     let row = |trace: &SweepTrace| {
         format!(
-            "<tr><td class=\"unbroken\">{}</td><td class=\"name\"><code>{}</code></td>{}{}<td>{}</td></tr>",
+            "<tr><td class=\"unbroken\">{}</td><td class=\"name\"><code>{}</code></td>{}{}<td>{}</td><td>{}</td></tr>",
             escape(&trace.name),
             escape(&shortened(&trace.command_line.join(" "))),
             number(&count(trace.instructions)),
             number(&count(trace.references_data)),
-            escape(&trace.thp)
+            escape(&trace.thp),
+            trace.inferred_gap.map_or("recorded".to_owned(), |gap| format!("inferred, gap {}", bytes(gap)))
         )
     };
     let titles = [
@@ -136,6 +137,7 @@ fn traces(traces: &[SweepTrace]) -> String {
         ("instructions", true),
         ("data references", true),
         ("huge pages", false),
+        ("areas", false),
     ];
     format!("<table>{}<tbody>{}</tbody></table>", head(&titles), traces.iter().map(row).collect::<String>())
 }

@@ -125,6 +125,10 @@ pub struct SweepTrace {
     pub fingerprint: String,
     /// Simulated mode of transparent huge pages: `always`, `madvise` or `never`.
     pub thp: String,
+    /// If the trace says nothing of mappings, so that areas are inferred from its references: the gap in bytes, up to
+    /// which touched pages are surely in one area. Left out if areas are the program's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inferred_gap: Option<u64>,
     /// Instructions executed.
     pub instructions: u64,
     /// Data references.

@@ -53,6 +53,9 @@ fn notes(page: &mut Page, process: &ProcessResult, machine: &MachineResult) {
         );
         page.paragraph(quiet("  "), Style::Quiet, &waiting);
     }
+    if let Some(inferred) = figures::inferred_areas(process.inferred_gap) {
+        page.paragraph(quiet("  "), Style::Quiet, &inferred);
+    }
     if let Some(forbidden) = figures::forbidden(process) {
         page.paragraph(quiet("  "), Style::Quiet, forbidden);
     }

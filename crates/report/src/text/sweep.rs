@@ -4,7 +4,7 @@ use super::layouts::layouts;
 use super::paint::{Line, Style};
 use super::table::{Table, WhenNarrow, names, numbers, texts};
 use super::{Page, TextOptions};
-use crate::figures::base_name;
+use crate::figures::{base_name, inferred_areas};
 use crate::numbers::{count, percent, ratio};
 use crate::printable::printable;
 use crate::schema::Number;
@@ -26,6 +26,9 @@ pub fn render_sweep_text(result: &SweepResult, options: &TextOptions) -> String 
         page.blank();
         let about = format!("  {}, {} instructions", base_name(&trace.program), count(trace.instructions));
         page.line(strong(printable(&trace.name)).and(Style::Quiet, printable(&about)));
+        if let Some(inferred) = inferred_areas(trace.inferred_gap) {
+            page.paragraph(Line::new(Style::Quiet, "  "), Style::Quiet, &inferred);
+        }
         let cells: Vec<&MachineCell> = result.machines.iter().filter(|cell| cell.trace == index).collect();
         let under_layouts = laid(result, index);
         if !under_layouts.is_empty() {

@@ -15,6 +15,7 @@ fn trace(name: &str) -> SweepTrace {
         command_line: vec![name.to_owned(), "<b>&".to_owned()],
         fingerprint: "00".to_owned(),
         thp: "never".to_owned(),
+        inferred_gap: None,
         instructions: 1_000_000,
         references_data: 400_000,
     }

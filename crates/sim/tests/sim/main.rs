@@ -7,6 +7,7 @@ mod data_side_kernels;
 mod data_sides_equal_oracle;
 mod equal;
 mod global_pages;
+mod inferred_areas;
 mod karakostas_targets;
 mod kernels_equal_oracle;
 mod large_base_pages;

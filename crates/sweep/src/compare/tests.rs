@@ -24,6 +24,7 @@ fn result(machines: &[(&str, [u64; 6])]) -> SweepResult {
         command_line: Vec::new(),
         fingerprint: String::new(),
         thp: "never".to_owned(),
+        inferred_gap: None,
         instructions: 0,
         references_data: 0,
     };

@@ -127,6 +127,7 @@ impl Program {
             cpu: String::new(),
             kernel: String::new(),
             grain: pagewalk_trace::Grain::Byte,
+            inferred_gap: None,
         };
         let mut writer = Writer::new(std::fs::File::create(path).unwrap(), &header).unwrap();
         self.play(&mut writer);

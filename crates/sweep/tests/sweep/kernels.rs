@@ -1,9 +1,10 @@
 //! Kernels as a dimension of a study: cells equal direct simulation, units are kept by kernel, mistakes are named.
 
-use crate::common::{Silent, program, study, sweep};
+use crate::common::{Silent, Step, program, study, sweep};
 use pagewalk_mm::OsSpec;
 use pagewalk_mm::promotion::{ChoicesPerReplay, OfflineSettings};
 use pagewalk_report::TextOptions;
+use pagewalk_report::sweep::schema::MachineCell;
 use pagewalk_report::sweep::{from_json, render_html, render_text, to_json};
 use pagewalk_sim::{DesignSpec, Library, NoObserver, Pass, held_orders, offline};
 use pagewalk_sweep::{Study, metrics};
@@ -232,4 +233,37 @@ fn workloads_are_known_by_what_decides_their_recordings() {
         let why = read(text).unwrap_err().to_string();
         assert!(why.contains("workload `w`: files") && why.contains(part), "{why}");
     }
+}
+
+/// A trace without mappings has inferred areas, in which kernels that replay it and those that do not make superpages.
+/// Finished work is kept by the gap.
+#[test]
+fn areas_of_traces_without_mappings_are_inferred_as_the_study_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut program = program(7, 3000);
+    program.steps.retain(|step| matches!(step, Step::Run { .. }));
+    program.write(&folder.path().join("a.pwt"));
+    let text = "traces = [\"a.pwt\"]\nmachines = [\"romer_1998\"]\n[[os]]\npolicy = \"asap\"\n\
+                [[os]]\npolicy = \"offline\"\ntake = 0.5\nbuild_cycles_per_kib = 30\n";
+    let study = |areas: &str| study(folder.path(), &format!("areas = \"{areas}\"\n{text}"));
+    let promotions = |areas: &str| {
+        let study = study(areas);
+        let result = sweep(&study, folder.path(), 2, "t").run(&Silent).unwrap();
+        let of = |cell: &MachineCell| cell.metrics["kernel.promotions"].as_f64();
+        let text = render_text(&result, &OPTIONS);
+        assert_eq!(text.contains("areas are inferred"), areas != "none", "{text}");
+        (result.traces[0].inferred_gap, result.machines.iter().map(of).collect::<Vec<_>>())
+    };
+    assert_eq!(promotions("none"), (None, vec![0.0, 0.0]));
+    let (gap, made) = promotions("auto");
+    assert_eq!(gap, Some(2 << 20));
+    assert!(made.iter().all(|&made| made > 0.0), "{made:?}");
+    let unfinished = |areas: &str| sweep(&study(areas), folder.path(), 1, "t").remaining()[0].tasks.len();
+    assert_eq!(["none", "auto", "inferred", "gap=4K"].map(unfinished), [0, 0, 0, 2]);
+    let error = Study::from_toml(
+        "study.toml",
+        &format!("schema = 1\nname = \"s\"\nareas = \"x\"\n{text}"),
+        folder.path(),
+    );
+    assert!(error.unwrap_err().to_string().contains("areas: `x`: choose from auto, inferred"));
 }

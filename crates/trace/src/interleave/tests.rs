@@ -1,8 +1,10 @@
 //! Tests of turns.
 
 use super::*;
-use crate::{Block, BlockEnd, Event, Instruction, Origin, Ref, Site, Span, StreamHeader};
-use pagewalk_units::{Access, BlockId, Kind, Size, VirtAddr};
+use crate::{
+    BatchBuffer, Block, BlockEnd, Dictionary, Event, Instruction, Origin, Ref, Site, Span, StreamHeader,
+};
+use pagewalk_units::{Access, BlockId, Kind, Size, ThreadId, VirtAddr};
 
 /// Executions of one block of `instructions` instructions with one load, in batches of `cut`.
 struct Counting {
@@ -56,6 +58,7 @@ fn counting(instructions: u64, executions: u64, cut: u64) -> Counting {
         cpu: nothing(),
         kernel: nothing(),
         grain: crate::Grain::Byte,
+        inferred_gap: None,
     };
     let buffer = BatchBuffer::default();
     let (left, made, exit, every, called) = (executions, 0, true, 0, false);

@@ -49,6 +49,7 @@ pub fn header() -> StreamHeader {
         cpu: "none".into(),
         kernel: "6.1".into(),
         grain: pagewalk_trace::Grain::Byte,
+        inferred_gap: None,
     }
 }
 

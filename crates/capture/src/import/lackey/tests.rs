@@ -189,7 +189,7 @@ proptest! {
             text.truncate(text.trim_end().len());
         }
         let bytes = if packed { gzip(text.as_bytes()) } else { text.into_bytes() };
-        let file: Text = Box::new(BufReader::with_capacity(buffer_bytes, std::io::Cursor::new(bytes)));
+        let file: Bytes = Box::new(BufReader::with_capacity(buffer_bytes, std::io::Cursor::new(bytes)));
         let mut source = LackeySource::open(file).unwrap();
         let mut writer = LackeyWriter::new(Vec::new());
         while let Some(item) = source.next_item().unwrap() {
@@ -265,18 +265,14 @@ fn time_stamps_and_line_ends_of_windows_leave_the_command_known() {
     assert_eq!(round(b"I  00001000,3\n--00:00:00:00.100 812-- warns\n", 8).1.map(|e| e.to_string()), None);
 }
 
-fn open(bytes: impl Into<Vec<u8>>) -> Result<LackeySource<Text>, SourceError> {
+fn open(bytes: impl Into<Vec<u8>>) -> Result<LackeySource<Bytes>, SourceError> {
     LackeySource::open(Box::new(std::io::Cursor::new(bytes.into())))
 }
 
 #[test]
 fn files_that_are_no_text_are_named_with_what_unpacks_them() {
-    let marks: [(&[u8], &str); 4] = [
-        (b"\x28\xb5\x2f\xfd....", "zstd -dc FILE"),
-        (b"\xfd7zXZ\0....", "xz -dc FILE"),
-        (b"BZh91AY", "bzip2 -dc FILE"),
-        (b"\xff\xfe=\0=\0", "iconv -f UTF-16 -t UTF-8 FILE"),
-    ];
+    let marks: [(&[u8], &str); 2] =
+        [(b"BZh91AY", "bzip2 -dc FILE"), (b"\xff\xfe=\0=\0", "iconv -f UTF-16 -t UTF-8 FILE")];
     for (bytes, command) in marks {
         let Err(error) = open(bytes) else { panic!("{command}: it was read") };
         let found = error.to_string();
@@ -311,7 +307,7 @@ fn packed_files_that_are_cut_or_damaged_are_told_up_to_there() {
     );
     let (instructions, error) = ends(packed[..packed.len() / 2].to_vec());
     assert!(
-        instructions > 1000 && error.starts_with("the packed text ends in the middle of line "),
+        instructions > 1000 && error.starts_with("the packed file ends in the middle of line "),
         "{error}"
     );
     let mut damaged = packed;
