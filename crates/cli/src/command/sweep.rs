@@ -1,13 +1,13 @@
 //! `pagewalk sweep`: runs a study of many machines, families and curves over many streams.
 
 use crate::arguments::Sweep;
+use crate::exit::ExitCode;
 use crate::output::{print, say, text_options};
 use crate::terminal::Terminal;
 use pagewalk::Error;
 use pagewalk::report::sweep;
 use pagewalk::study::{StudyFolder, check_findings};
 use std::io::IsTerminal;
-use std::process::ExitCode;
 
 pub fn run(arguments: Sweep) -> Result<ExitCode, Error> {
     let Sweep { output, threads, traces, study, style, .. } = &arguments;
