@@ -3,6 +3,7 @@
 mod workload;
 
 use crate::error::{Error, Fault};
+use crate::folders::own_file;
 use crate::listener::{Bar, Listener};
 use pagewalk_report::sweep::{self, SweepResult};
 use pagewalk_sweep::{Options, Progress, Study, Sweep, SweepError, TraceSpec, UNFINISHED, write_whole};
@@ -75,8 +76,7 @@ impl StudyFolder {
     /// Where to put results, and which build this is.
     fn options(&self) -> Result<Options<'static>, Error> {
         let mut own = blake3::Hasher::new();
-        let read =
-            std::env::current_exe().and_then(File::open).and_then(|file| own.update_reader(file).map(drop));
+        let read = own_file().and_then(File::open).and_then(|file| own.update_reader(file).map(drop));
         read.map_err(|e| Error::new(Fault::Failed, format!("reading the program itself: {e}")))?;
         let threads = match self.threads {
             Some(threads) => threads.get(),
@@ -260,5 +260,9 @@ struct Bytes(Arc<dyn Bar>);
 impl Progress for Bytes {
     fn bytes(&self, bytes: u64) {
         self.0.advance(bytes);
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.0.is_stopped()
     }
 }

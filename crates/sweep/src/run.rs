@@ -29,6 +29,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 pub trait Progress: Sync {
     /// This many more bytes of traces were read.
     fn bytes(&self, bytes: u64);
+
+    /// Whether the caller wants the study to end: reading a trace then fails.
+    fn is_stopped(&self) -> bool {
+        false
+    }
 }
 
 /// How to run a study.
@@ -435,6 +440,9 @@ struct CountingFile<'a> {
 
 impl Read for CountingFile<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        if self.progress.is_stopped() {
+            return Err(std::io::Error::other("stopped"));
+        }
         let read = self.file.read(buffer)?;
         self.progress.bytes(read as u64);
         Ok(read)
