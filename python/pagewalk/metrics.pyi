@@ -582,7 +582,7 @@ class MetricsWalkCache(Family):
     def __getattr__(self, name: str) -> MetricsWalkCacheEach: ...
 
 class Metrics(Family):
-    """A machine's metrics: `metrics.walks`, `metrics.tlb.l1d.misses`, `metrics["tlb.l1d.misses"]`.
+    """A machine's metrics: `metrics.walks`, `metrics.tlb.l1d.misses`.
 
     Only metrics that the machine has are there.
     """

@@ -1,5 +1,5 @@
-//! `cargo xtask docs`: generates reference pages, and the stub of metrics for Python, from the program's help and the source tree, and checks the pages that
-//! people write.
+//! `cargo xtask docs`: generates reference pages, and the stub of metrics for Python, from the program's help and the
+//! source tree, and checks the pages that people write.
 //!
 //! A page is a function from the help texts to text; a check is a function from help texts and tree to findings.
 //! Neither starts the program, so tests can pass a help text of five lines.

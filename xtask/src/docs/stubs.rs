@@ -24,7 +24,7 @@ class Family(Mapping[str, Any]):
     def __len__(self) -> int: ...
 ";
 
-const MACHINE: &str = "    \"\"\"A machine's metrics: `metrics.walks`, `metrics.tlb.l1d.misses`, `metrics[\"tlb.l1d.misses\"]`.\n\n    \
+const MACHINE: &str = "    \"\"\"A machine's metrics: `metrics.walks`, `metrics.tlb.l1d.misses`.\n\n    \
 Only metrics that the machine has are there.\n    \"\"\"\n\n    \
 def __init__(self, values: Mapping[str, Any], prefix: str = \"\") -> None: ...\n";
 
