@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from pagewalk import _pagewalk
@@ -10,7 +9,6 @@ from pagewalk._pagewalk import Trace
 from pagewalk.commands import Command, StrPath, command_of, path_of
 
 
-@dataclass(frozen=True)
 class Recording:
     """What was recorded of a program."""
 
@@ -19,6 +17,10 @@ class Recording:
 
     status: int | None
     """The program's exit code; below 0 for a signal."""
+
+    def __init__(self, data: dict[str, Any], status: int | None) -> None:
+        self.data = data
+        self.status = status
 
     @property
     def traces(self) -> list[Trace]:
@@ -29,6 +31,9 @@ class Recording:
     def trace(self) -> Trace:
         """The trace of the program itself, without those that it started."""
         return Trace(self.data["files"][0]["file"])
+
+    def __repr__(self) -> str:
+        return f"<pagewalk.Recording {', '.join(file['file'] for file in self.data['files'])}>"
 
 
 def record(

@@ -49,7 +49,8 @@ class Command(InFolder):
 
 class Weight(unittest.TestCase):
     def test_importing_takes_less_than_a_tenth_of_a_second(self) -> None:
-        code = "import time; t = time.perf_counter(); import pagewalk; print(time.perf_counter() - t)"
+        # Of the processor: tests run beside others.
+        code = "import time; t = time.process_time(); import pagewalk; print(time.process_time() - t)"
         self.assertLess(min(float(python("-c", code).stdout) for _ in range(5)), 0.1)
 
     def test_nothing_outside_of_the_standard_library_is_imported(self) -> None:
