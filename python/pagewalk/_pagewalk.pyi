@@ -138,6 +138,12 @@ class Trace:
     def events(self) -> Events:
         """The rare events, such as `map`, `syscall` and `switch`; `at` counts the data references before one."""
 
+    def blocks(self) -> Batch:
+        """The blocks of code by number: columns `block`, `address`, `bytes`, `instructions`, `references`.
+
+        Reads the whole trace; `references` are those of one execution.
+        """
+
     def batches(
         self,
         rows: int = 65_536,

@@ -8,7 +8,11 @@ from typing import Any
 from pagewalk._pagewalk import PagewalkError, metric
 
 
-class Metrics(Mapping[str, Any]):
+class Attributes:
+    """A machine's metrics as attributes: the stub names them, with units, classes and meanings."""
+
+
+class Metrics(Mapping[str, Any], Attributes):
     """A machine's metrics: `metrics.walks`, `metrics.tlb.l1d.misses`, `metrics["tlb.l1d.misses"]`.
 
     Only metrics that the machine has are there. `docs/reference/metrics.md` lists all, with units.

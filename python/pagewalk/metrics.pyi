@@ -581,13 +581,9 @@ class MetricsWalkCacheEach(Family):
 class MetricsWalkCache(Family):
     def __getattr__(self, name: str) -> MetricsWalkCacheEach: ...
 
-class Metrics(Family):
-    """A machine's metrics: `metrics.walks`, `metrics.tlb.l1d.misses`.
+class Attributes:
+    """A machine's metrics as attributes."""
 
-    Only metrics that the machine has are there.
-    """
-
-    def __init__(self, values: Mapping[str, Any], prefix: str = "") -> None: ...
     @property
     def anchors(self) -> MetricsAnchors: ...
     @property
@@ -758,3 +754,11 @@ class Metrics(Family):
     def walks_without_frame(self) -> int:
         """with `backing = 'eager'` or `'demand'`: walks for pages that no frame was free for. If it is not 0, the memory is too small (modelled)"""
 
+
+class Metrics(Family, Attributes):
+    """A machine's metrics: `metrics.walks`, `metrics.tlb.l1d.misses`.
+
+    Only metrics that the machine has are there.
+    """
+
+    def __init__(self, values: Mapping[str, Any], prefix: str = "") -> None: ...

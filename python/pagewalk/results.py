@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 from pagewalk._pagewalk import Document
 from pagewalk.documents import Paged
 from pagewalk.frames import frame
-from pagewalk.metrics import Metrics
+from pagewalk.metrics import Attributes, Metrics
 
 if TYPE_CHECKING:
     import polars
 
 
-class Results(Paged):
+class Results(Paged, Attributes):
     """The result of an experiment: each machine's metrics, over all processes.
 
     `results["zen4"].walks` is a metric of one machine; `results.walks` is the first machine's.

@@ -77,7 +77,7 @@ class Types(unittest.TestCase):
 
     def test_the_stub_of_metrics_has_every_plain_metric_of_a_result(self) -> None:
         tree = ast.parse((PACKAGE / "metrics.pyi").read_text())
-        top = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Metrics")
+        top = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Attributes")
         named = {node.name for node in top.body if isinstance(node, ast.FunctionDef)}
         for machine in ("zen4", "mips_r2000"):
             metrics = pagewalk.Experiment(machine, TRACE, thp="never").run().metrics

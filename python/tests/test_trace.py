@@ -42,6 +42,14 @@ class Traces(unittest.TestCase):
         index = numpy.concatenate([numpy.asarray(batch.index) for batch in batches])
         self.assertEqual(index.tolist(), list(range(self.trace.info["references"])))
 
+    def test_blocks_are_those_that_references_name(self) -> None:
+        blocks = polars.DataFrame(pyarrow.table(pyarrow.record_batch(self.trace.blocks())))
+        self.assertEqual(blocks.height, self.trace.info["blocks"])
+        self.assertEqual(blocks["block"].to_list(), list(range(blocks.height)))
+        first = next(iter(self.trace.batches(rows=1 << 20)))
+        executions = numpy.bincount(numpy.asarray(first.block), minlength=blocks.height)
+        self.assertTrue((executions % numpy.maximum(blocks["references"].to_numpy(), 1) == 0).all())
+
     def test_time_does_not_go_back_and_ends_before_the_last_instruction(self) -> None:
         time = numpy.concatenate([numpy.asarray(batch.instruction) for batch in self.trace.batches()])
         self.assertTrue((numpy.diff(time.astype(numpy.int64)) >= 0).all())

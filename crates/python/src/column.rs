@@ -15,7 +15,7 @@ use std::ptr::null_mut;
 /// The schema and the array of Arrow's C data interface.
 pub type Capsules<'py> = (Bound<'py, PyCapsule>, Bound<'py, PyCapsule>);
 
-/// References of a trace, in program order: seven columns of equal length.
+/// References of a trace in program order, or blocks of code: columns of equal length, which nobody copies.
 #[pyclass(frozen, module = "pagewalk")]
 pub struct Batch(pub RecordBatch);
 
@@ -26,7 +26,7 @@ impl Batch {
     }
 
     fn __repr__(&self) -> String {
-        format!("<pagewalk.Batch of {} references>", self.0.num_rows())
+        format!("<pagewalk.Batch of {} rows>", self.0.num_rows())
     }
 
     /// A column by its name.

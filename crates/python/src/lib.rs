@@ -4,6 +4,7 @@
 //! library's errors into exceptions. `python/pagewalk` has the rest: keyword arguments, data frames, notebooks.
 
 mod advice;
+mod blocks;
 mod column;
 mod error;
 mod experiment;

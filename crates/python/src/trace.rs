@@ -1,5 +1,6 @@
 //! Traces: what they hold, whether they are sound, their events and references.
 
+use crate::blocks::BlockTable;
 use crate::column::Batch;
 use crate::error::{BadInputError, exception};
 use crate::job;
@@ -10,7 +11,8 @@ use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef};
 use pagewalk::SilentListener;
-use pagewalk::capture::Window;
+use pagewalk::capture::{Window, WindowSpec};
+use pagewalk::stream::follow;
 use pagewalk::trace::{Item, Source, SourceError};
 use pagewalk::traces::soundness::{Soundness, info};
 use pagewalk::traces::{TraceReader, open};
@@ -58,6 +60,21 @@ impl Trace {
         let source = open(&self.path, &SilentListener).map_err(exception)?;
         let source = EventSource { source, rest: Vec::new(), damage: None };
         Ok(Events { trace: self.path.clone(), source: Mutex::new(source) })
+    }
+
+    /// The blocks of code by number. Reads the whole trace.
+    fn blocks(&self, py: Python<'_>) -> PyResult<Batch> {
+        let (table, ending) = job::run(py, |caller| {
+            let mut table = BlockTable::default();
+            let ending = follow(open(&self.path, caller)?, &WindowSpec::default(), &mut table);
+            Ok((table, ending))
+        })?;
+        match ending.cut {
+            true => {
+                Err(BadInputError::new_err(format!("{}: {}", self.path.display(), ending.losses.join("; "))))
+            }
+            false => Ok(Batch(table.finish())),
+        }
     }
 
     #[pyo3(signature = (rows=65_536, *, from_marker=None, to_marker=None, skip=0, max_instructions=None))]

@@ -24,9 +24,17 @@ class Family(Mapping[str, Any]):
     def __len__(self) -> int: ...
 ";
 
-const MACHINE: &str = "    \"\"\"A machine's metrics: `metrics.walks`, `metrics.tlb.l1d.misses`.\n\n    \
-Only metrics that the machine has are there.\n    \"\"\"\n\n    \
-def __init__(self, values: Mapping[str, Any], prefix: str = \"\") -> None: ...\n";
+const MACHINE: &str = "
+class Metrics(Family, Attributes):
+    \"\"\"A machine's metrics: `metrics.walks`, `metrics.tlb.l1d.misses`.
+
+    Only metrics that the machine has are there.
+    \"\"\"
+
+    def __init__(self, values: Mapping[str, Any], prefix: str = \"\") -> None: ...
+";
+
+const ATTRIBUTES: &str = "    \"\"\"A machine's metrics as attributes.\"\"\"\n\n";
 
 /// Any attribute.
 const ANY: &str = "*";
@@ -58,7 +66,8 @@ pub fn stub(registry: &str) -> String {
         }
     }
     let mut text = HEAD.to_owned();
-    class(&root, "Metrics", MACHINE, &mut text);
+    let body = body(&root, "Metrics", &mut text);
+    let _ = write!(text, "\nclass Attributes:\n{ATTRIBUTES}{body}{MACHINE}");
     text
 }
 
@@ -99,22 +108,23 @@ fn expanded(pattern: &str, values: &[(String, Vec<String>)]) -> Vec<String> {
     choices.iter().flat_map(|choice| tails.iter().map(move |tail| format!("{head}{choice}{tail}"))).collect()
 }
 
-/// Writes a class for a node, after those that its attributes need.
-fn class(node: &Node, name: &str, head: &str, text: &mut String) {
+/// The body of the class of a node; the classes that its attributes need are written first.
+fn body(node: &Node, name: &str, text: &mut String) -> String {
     let mut body = String::new();
     for (part, child) in &node.parts {
         let inner = format!("{name}{}", camel(part));
         let of = match &child.metric {
             Some(metric) => if metric.is_whole { "int" } else { "float" }.to_owned(),
             None => {
-                class(child, &inner, "", text);
+                let its = self::body(child, &inner, text);
+                let _ = write!(text, "\nclass {inner}(Family):\n{its}");
                 inner
             }
         };
         let doc = child.metric.as_ref().map(|metric| metric.doc.as_str());
         attribute(part, &of, doc, &mut body);
     }
-    let _ = write!(text, "\nclass {name}(Family):\n{head}{body}");
+    body
 }
 
 fn attribute(part: &str, of: &str, doc: Option<&str>, body: &mut String) {
@@ -179,6 +189,6 @@ mod tests {
         let stub = stub(REGISTRY);
         let place = |what: &str| stub.find(what).unwrap();
         assert!(place("class MetricsTlbEach") < place("class MetricsTlb("));
-        assert!(place("class MetricsTlb(") < place("class Metrics("));
+        assert!(place("class MetricsTlb(") < place("class Attributes:"));
     }
 }
