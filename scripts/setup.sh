@@ -30,6 +30,7 @@ reason_for() {
         gzip | sqlite3) printf 'one of the programs that the benchmark measures' ;;
         nodejs) printf 'runs the scripts of the report page in the tests' ;;
         npm) printf 'fetches the DOM that they run in' ;;
+        python3-venv) printf 'holds the packages that the tests of the Python package need' ;;
         python3) printf 'runs the benchmark, and is one of the programs that it measures' ;;
         xvfb | dbus | xdotool) printf 'a display, a message bus and a keyboard of our own for desktop programs' ;;
         evince | abiword | gthumb | gnome-calculator) printf 'one of the desktop programs that are recorded' ;;
@@ -46,6 +47,7 @@ is_installed() {
         gcc) type -P gcc >/dev/null && type -P cc >/dev/null ;;
         libc6-dev) [[ -e /usr/include/stdio.h ]] ;;
         xvfb) type -P Xvfb >/dev/null ;;
+        python3-venv) python3 -c 'import ensurepip' 2>/dev/null ;;
         nodejs) type -P node >/dev/null ;;
         dbus) type -P dbus-daemon >/dev/null ;;
         *) type -P "$1" >/dev/null ;;

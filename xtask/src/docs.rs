@@ -1,5 +1,5 @@
-//! `cargo xtask docs`: generates reference pages from the program's help and the source tree, and checks the pages that
-//! people write.
+//! `cargo xtask docs`: generates reference pages, and the stub of metrics for Python, from the program's help and the
+//! source tree, and checks the pages that people write.
 //!
 //! A page is a function from the help texts to text; a check is a function from help texts and tree to findings.
 //! Neither starts the program, so tests can pass a help text of five lines.
@@ -9,6 +9,7 @@ mod commands;
 mod machines;
 mod metrics;
 mod program;
+mod stubs;
 mod words;
 
 use crate::tidy::{Finding, Tree};
@@ -74,10 +75,12 @@ fn read(root: &Path) -> Result<Tree, String> {
 fn pages(root: &Path, program: Option<&Path>, tree: &Tree) -> Result<(Commands, Vec<Page>), String> {
     let program = program.map_or_else(|| Program::build(root), Program::built)?;
     let commands = Commands::read(|words| program.says(words))?;
+    let metrics = program.says(&["schema", "metrics"])?;
     let pages = vec![
         Page::new("commands", "what `--help` of each command prints", &commands.page()),
         Page::new("machines", "the files in machines/", &machines::page(tree)?),
-        Page::new("metrics", "`pagewalk schema metrics`", &program.says(&["schema", "metrics"])?),
+        Page::new("metrics", "`pagewalk schema metrics`", &metrics),
+        Page { path: stubs::PATH.to_owned(), text: stubs::stub(&metrics) },
         Page::new("policies", "`pagewalk schema policies`", &program.says(&["schema", "policies"])?),
     ];
     Ok((commands, pages))

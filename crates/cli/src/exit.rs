@@ -5,7 +5,27 @@ use pagewalk::live::tracing::End;
 use pagewalk::{Error, Fault};
 use std::ffi::OsString;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Command, ExitCode, ExitStatus};
+use std::process::{Command, ExitStatus};
+
+/// An exit code that can be read again, as the standard library's cannot: Python ends its process with it.
+#[derive(Clone, Copy)]
+pub struct ExitCode(u8);
+
+impl ExitCode {
+    /// The work is done.
+    pub const SUCCESS: ExitCode = ExitCode(0);
+
+    /// Its number.
+    pub fn number(self) -> u8 {
+        self.0
+    }
+}
+
+impl From<u8> for ExitCode {
+    fn from(number: u8) -> ExitCode {
+        ExitCode(number)
+    }
+}
 
 /// The exit code of a fault.
 pub fn by(fault: Fault) -> ExitCode {

@@ -56,6 +56,11 @@ pub trait Bar: Send + Sync {
     fn reach(&self, hundredths: u64, what: &str) {
         let _ = (hundredths, what);
     }
+
+    /// Whether the caller wants the work to end: reading then fails, and what was made of it so far is incomplete.
+    fn is_stopped(&self) -> bool {
+        false
+    }
 }
 
 /// How to pass signals to a running program.
@@ -91,6 +96,9 @@ impl<R> CountingReader<R> {
 
 impl<R: Read> Read for CountingReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        if self.bar.is_stopped() {
+            return Err(std::io::Error::other("stopped"));
+        }
         let read = self.inner.read(buffer)?;
         self.bar.advance(read as u64);
         Ok(read)

@@ -11,6 +11,7 @@ use pagewalk_sim::{Library, LibraryError, Structures, held_orders};
 use pagewalk_translate::MachineSpec;
 use pagewalk_units::names::with_closest;
 use std::path::{Path, PathBuf};
+use toml::Table;
 
 pub use description::{description, walk_prices};
 
@@ -55,18 +56,8 @@ impl HostCpu {
 /// As [`load`], and if two machines have the same name.
 pub fn chosen(names: &[String], listener: &dyn Listener) -> Result<Vec<MachineSpec>, Error> {
     if !names.is_empty() {
-        let mut machines: Vec<MachineSpec> =
-            names.iter().map(|name| load_and_say(name, listener)).collect::<Result<_, _>>()?;
-        // The first machine gets the longest report, and a data side has less to report.
-        machines.sort_by_key(|machine| machine.data_side.is_some());
-        let mut names: Vec<&str> = machines.iter().map(|machine| machine.name.as_str()).collect();
-        names.sort_unstable();
-        return match names.windows(2).find(|pair| pair[0] == pair[1]) {
-            // Results identify machines by name.
-            Some(pair) => Err(Error::new(Fault::Usage, format!("two machines are named `{}`", pair[0]))
-                .or("give each machine file a `name` of its own")),
-            None => Ok(machines),
-        };
+        let machines = names.iter().map(|name| load_and_say(name, listener));
+        return together(machines.collect::<Result<_, _>>()?);
     }
     let (machine, known) = HostCpu::detect().machine()?;
     if !known {
@@ -77,6 +68,23 @@ pub fn chosen(names: &[String], listener: &dyn Listener) -> Result<Vec<MachineSp
         ));
     }
     Ok(vec![machine])
+}
+
+/// These machines, in the order in which results list them.
+///
+/// # Errors
+/// If two machines have the same name.
+pub fn together(mut machines: Vec<MachineSpec>) -> Result<Vec<MachineSpec>, Error> {
+    // The first machine gets the longest report, and a data side has less to report.
+    machines.sort_by_key(|machine| machine.data_side.is_some());
+    let mut names: Vec<&str> = machines.iter().map(|machine| machine.name.as_str()).collect();
+    names.sort_unstable();
+    match names.windows(2).find(|pair| pair[0] == pair[1]) {
+        // Results identify machines by name.
+        Some(pair) => Err(Error::new(Fault::Usage, format!("two machines are named `{}`", pair[0]))
+            .or("give each machine file a `name` of its own")),
+        None => Ok(machines),
+    }
 }
 
 /// The name of the host's own machine.
@@ -158,17 +166,35 @@ pub fn load(name: &str) -> Result<MachineSpec, Error> {
     }
     let text = std::fs::read_to_string(Path::new(name))
         .map_err(|e| Error::new(Fault::BadInput, format!("machine file {name}: {e}")))?;
-    let machine = MachineSpec::from_toml(name, &text).map_err(|e| {
+    parse(name, &text)
+}
+
+/// The machine that the text of a file describes; `name` names the text in errors.
+///
+/// # Errors
+/// If the text is wrong.
+pub fn parse(name: &str, text: &str) -> Result<MachineSpec, Error> {
+    let machine = MachineSpec::from_toml(name, text).map_err(|e| {
         let told = with_closest(&e.to_string());
         Error::new(Fault::BadInput, told)
             .or("docs/reference/machine-files.md explains every key of a machine file")
     })?;
     kernel(&machine).map_err(|e| {
-        let line = e.line(&text, 0).map_or_else(String::new, |line| format!("line {line}: "));
+        let line = e.line(text, 0).map_or_else(String::new, |line| format!("line {line}: "));
         Error::new(Fault::BadInput, format!("machine file {name}: {line}{e}"))
             .or("`pagewalk schema policies` lists policies and their keys")
     })?;
     Ok(machine)
+}
+
+/// The text of a machine's file with some keys changed, such as `tlb.stlb.entries`; a list of named tables is entered
+/// by a name.
+///
+/// # Errors
+/// If a key leads nowhere.
+pub fn vary(name: &str, text: &str, changes: &Table) -> Result<String, Error> {
+    pagewalk_sweep::varied(text, changes)
+        .map_err(|why| Error::new(Fault::Usage, format!("machine {name}: {why}")))
 }
 
 /// The kernel in a machine's file, if any.

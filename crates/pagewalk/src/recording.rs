@@ -1,7 +1,7 @@
 //! Records every process image of a program to a trace file of its own.
 
 use crate::engine::{Live, Stream};
-use crate::error::Error;
+use crate::error::{Error, Fault};
 use crate::listener::Listener;
 use crate::output::Output;
 use crate::stream::{Ending, WindowProgress, explain_window, follow_ahead};
@@ -99,6 +99,18 @@ fn numbered(first: &Path, number: u32) -> PathBuf {
 pub fn older(first: &Path, written: &[WrittenTrace]) -> Option<PathBuf> {
     let next = written.last().map_or(1, |last| last.number + 1);
     Some(numbered(first, next)).filter(|path| path.exists())
+}
+
+/// Checks that every file was written.
+///
+/// # Errors
+/// If not: the listener of the failure was told which.
+pub fn check_written(written: &[WrittenTrace]) -> Result<(), Error> {
+    match written.iter().all(|one| one.outcome.is_ok()) {
+        true => Ok(()),
+        false => Err(Error::new(Fault::Failed, "not everything could be written")
+            .or("what was written up to then is whole and can be read; the program itself ran to its end")),
+    }
 }
 
 /// All files as data.

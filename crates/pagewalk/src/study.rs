@@ -7,6 +7,7 @@ mod workload;
 pub use status::status;
 
 use crate::error::{Error, Fault};
+use crate::folders::own_file;
 use crate::listener::{Bar, Listener};
 use pagewalk_report::sweep::{self, SweepResult};
 use pagewalk_sweep::{
@@ -84,8 +85,7 @@ impl StudyFolder {
     /// Where to put results, and which build this is.
     fn options(&self) -> Result<Options<'static>, Error> {
         let mut own = blake3::Hasher::new();
-        let read =
-            std::env::current_exe().and_then(File::open).and_then(|file| own.update_reader(file).map(drop));
+        let read = own_file().and_then(File::open).and_then(|file| own.update_reader(file).map(drop));
         read.map_err(|e| Error::new(Fault::Failed, format!("reading the program itself: {e}")))?;
         let threads = match self.threads {
             Some(threads) => threads.get(),
@@ -275,7 +275,9 @@ fn study_error(error: SweepError) -> Error {
         SweepError::Trace { .. } => {
             Error::new(Fault::BadInput, error).or("a trace is made by `pagewalk record`")
         }
-        SweepError::Folder { .. } | SweepError::Threads(_) => Error::new(Fault::Failed, error),
+        SweepError::Folder { .. } | SweepError::Stopped | SweepError::Threads(_) => {
+            Error::new(Fault::Failed, error)
+        }
     }
 }
 
@@ -285,5 +287,9 @@ struct Bytes(Arc<dyn Bar>);
 impl Progress for Bytes {
     fn bytes(&self, bytes: u64) {
         self.0.advance(bytes);
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.0.is_stopped()
     }
 }

@@ -29,11 +29,13 @@ pub enum Need {
     Programs,
     /// Node.js, and the npm packages that the tests of HTML pages need.
     Node,
+    /// The packages that the tests of the Python package need.
+    Python,
 }
 
 impl Need {
     /// All of them.
-    pub const ALL: [Need; 10] = [
+    pub const ALL: [Need; 11] = [
         Need::Trap,
         Need::Tracing,
         Need::HugePages,
@@ -44,6 +46,7 @@ impl Need {
         Need::Landlock,
         Need::Programs,
         Need::Node,
+        Need::Python,
     ];
 
     /// Its name in `PAGEWALK_REQUIRE`.
@@ -59,6 +62,7 @@ impl Need {
             Need::Landlock => "landlock",
             Need::Programs => "programs",
             Need::Node => "node",
+            Need::Python => "python",
         }
     }
 }

@@ -29,6 +29,9 @@ pub enum SweepError {
         /// The reason.
         error: std::io::Error,
     },
+    /// The caller ended the study.
+    #[error("the study was stopped; what is finished is kept")]
+    Stopped,
     /// Threads cannot be started.
     #[error("cannot start threads: {0}")]
     Threads(String),

@@ -53,3 +53,4 @@ pub use study::{
     ComparisonSpec, CurveSpec, DrawFigure, FamilySpec, GivenFile, KernelKind, KernelVariant, LayoutSpec,
     MachineVariant, Precondition, StructureVariant, Study, TraceSpec, Workload,
 };
+pub use vary::varied;

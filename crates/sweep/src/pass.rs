@@ -175,6 +175,9 @@ pub(crate) struct CountingFile<'a> {
 
 impl Read for CountingFile<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        if self.progress.is_stopped() {
+            return Err(std::io::Error::other("stopped"));
+        }
         let read = self.file.read(buffer)?;
         self.progress.bytes(read as u64);
         Ok(read)

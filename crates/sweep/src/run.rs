@@ -23,6 +23,11 @@ const WAIT: Duration = Duration::from_millis(100);
 pub trait Progress: Sync {
     /// This many more bytes of traces were read.
     fn bytes(&self, bytes: u64);
+
+    /// Whether the caller wants the study to end: reading a trace then fails.
+    fn is_stopped(&self) -> bool {
+        false
+    }
 }
 
 /// How to run a study.
@@ -231,6 +236,7 @@ impl<'a> Sweep<'a> {
                 Ok(Next::Job(number, _claim)) => {
                     board.end(number, self.run_job(&board.jobs[number], pool, progress));
                 }
+                Ok(Next::Wait) if progress.is_stopped() => return board.fail(SweepError::Stopped),
                 Ok(Next::Wait) => std::thread::sleep(WAIT),
                 Ok(Next::Nothing) => return,
                 Err(error) => return board.fail(error),

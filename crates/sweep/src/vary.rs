@@ -59,6 +59,20 @@ fn one_text(value: &Toml) -> String {
     }
 }
 
+/// The text of a machine file with these keys set.
+///
+/// # Errors
+/// If the text is no TOML, or a key leads nowhere.
+pub fn varied(text: &str, changes: &Table) -> Result<String, String> {
+    let machine: Table = text.parse().map_err(|error| format!("{error}"))?;
+    let (mut machine, lists) = by_name(&machine);
+    for (key, value) in changes {
+        set(&mut machine, key, value.clone())?;
+    }
+    let machine = as_lists(machine, &lists)?;
+    toml::to_string(&machine).map_err(|error| error.to_string())
+}
+
 /// Sets the key to `value`.
 pub fn set(machine: &mut Table, key: &str, value: Toml) -> Result<(), String> {
     let mut path: Vec<&str> = key.split('.').collect();
@@ -146,9 +160,8 @@ mod tests {
                            [walker]\nlevels = 4\n[walker.caches.pde]\nentries = 8\n";
 
     fn varied(key: &str, value: i64) -> Result<Table, String> {
-        let (mut machine, lists) = by_name(&table(MACHINE));
-        set(&mut machine, key, Toml::Integer(value))?;
-        as_lists(machine, &lists)
+        let changes = Table::from_iter([(key.to_owned(), Toml::Integer(value))]);
+        super::varied(MACHINE, &changes).map(|text| table(&text))
     }
 
     #[test]

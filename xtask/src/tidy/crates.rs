@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 /// For each crate the crates it may depend on. An arrow that is not here is a decision about the design:
 /// change `ARCHITECTURE.md` with it.
-const ARROWS: [(&str, &[&str]); 21] = [
+const ARROWS: [(&str, &[&str]); 22] = [
     ("units", &[]),
     ("trace", &["units"]),
     ("capture", &["units", "trace"]),
@@ -43,6 +43,7 @@ const ARROWS: [(&str, &[&str]); 21] = [
         ],
     ),
     ("cli", &["pagewalk"]),
+    ("python", &["pagewalk", "cli"]),
     // The reference models share no code with what they check, and only tests use them.
     ("oracle", &["units"]),
     // Reports tests that a host cannot run.
@@ -93,6 +94,9 @@ fn dependencies(manifest: &toml::Table) -> BTreeSet<String> {
 
 /// `sim` for the package `pagewalk-sim`; the package `pagewalk` is the command, so the library is `pagewalk-lib`.
 fn crate_of_package(package: &str) -> Option<&str> {
+    if package == "pagewalk" {
+        return Some("cli");
+    }
     match package.strip_prefix("pagewalk-")? {
         "lib" => Some("pagewalk"),
         name => Some(name),

@@ -1,6 +1,7 @@
 //! `pagewalk advise`: what a program gains from huge pages, and a plan.
 
 use crate::arguments::Advise;
+use crate::exit::ExitCode;
 use crate::output::{print, say, say_next, text_options};
 use crate::signals::set_by_signals;
 use crate::terminal::Terminal;
@@ -10,7 +11,6 @@ use pagewalk::output::Output;
 use pagewalk::report::documents;
 use pagewalk::report::huge_pages::{render_text, to_json};
 use std::io::{self, IsTerminal};
-use std::process::ExitCode;
 
 pub fn run(arguments: Advise) -> Result<ExitCode, Error> {
     let inputs = [&arguments.trace, &arguments.probe, &arguments.input].map(Option::as_deref);

@@ -2,6 +2,7 @@
 
 use crate::arguments::Contiguity;
 use crate::exit;
+use crate::exit::ExitCode;
 use crate::output::{Files, print, say_next, text_options, write_to_stderr};
 use crate::terminal::Terminal;
 use pagewalk::report::contiguity::{
@@ -9,7 +10,6 @@ use pagewalk::report::contiguity::{
 };
 use pagewalk::{Error, contiguity};
 use std::io::{self, IsTerminal};
-use std::process::ExitCode;
 
 pub fn run(arguments: Contiguity) -> Result<ExitCode, Error> {
     let terminal = Terminal { quiet: arguments.style.quiet };

@@ -2,12 +2,12 @@
 
 use crate::arguments::Doctor as Arguments;
 use crate::exit;
+use crate::exit::ExitCode;
 use crate::output::print;
 use crate::terminal::Terminal;
 use pagewalk::doctor::Doctor;
 use pagewalk::report::documents;
 use pagewalk::{Error, Fault};
-use std::process::ExitCode;
 
 pub fn run(arguments: Arguments) -> Result<ExitCode, Error> {
     let doctor = Doctor::examine(&Terminal { quiet: false });

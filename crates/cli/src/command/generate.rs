@@ -1,6 +1,7 @@
 //! Completions and manual pages, generated from the command line's definition.
 
 use crate::arguments::{Completions, Man, command_line};
+use crate::exit::ExitCode;
 use crate::output::print;
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, Command};
@@ -11,7 +12,6 @@ use pagewalk::sim::{Library, Structures};
 use pagewalk::units::names::choice;
 use pagewalk::{Error, Fault};
 use std::iter;
-use std::process::ExitCode;
 
 pub fn completions(arguments: Completions) -> Result<ExitCode, Error> {
     let mut script = Vec::new();

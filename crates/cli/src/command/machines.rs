@@ -2,6 +2,7 @@
 
 use crate::arguments::{Machines, MachinesCommand};
 use crate::exit;
+use crate::exit::ExitCode;
 use crate::output::{print, say};
 use pagewalk::Error;
 use pagewalk::machines::{HostCpu, description, load, text, walk_prices};
@@ -14,7 +15,6 @@ use pagewalk::report::schema::MachineDescription;
 use pagewalk::sim::Library;
 use pagewalk::translate::{DataSideSpec, MachineSpec, RangeTlbSpec, ReplacementSource, SourceKind, TlbSpec};
 use std::fmt::Write;
-use std::process::ExitCode;
 
 pub fn run(arguments: Machines) -> Result<ExitCode, Error> {
     match arguments.command {

@@ -1,6 +1,7 @@
 //! `pagewalk probe`: measures this host's TLBs, walks, caches and kernel costs by timing.
 
 use crate::arguments::Probe;
+use crate::exit::ExitCode;
 use crate::output::{Files, print, text_options};
 use crate::terminal::Terminal;
 use pagewalk::probe::{Options, measure};
@@ -9,7 +10,6 @@ use pagewalk::{Error, Fault, machines};
 use std::fs;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 pub fn run(arguments: Probe) -> Result<ExitCode, Error> {
     let compared = arguments.machine.as_deref().map(machines::load).transpose()?;

@@ -2,12 +2,12 @@
 
 use crate::arguments::{Profile, Style};
 use crate::exit;
+use crate::exit::ExitCode;
 use crate::output::{ResultFiles, publish, result_files};
 use crate::terminal::Terminal;
 use pagewalk::engine::Live;
 use pagewalk::{Error, Experiment, machines};
 use std::ffi::OsString;
-use std::process::ExitCode;
 
 pub fn run(arguments: Profile) -> Result<ExitCode, Error> {
     let terminal = Terminal { quiet: arguments.style.quiet };

@@ -3,13 +3,13 @@
 mod watcher;
 
 use crate::arguments::{Promote, SamplerChoice};
+use crate::exit::ExitCode;
 use crate::output::{print, say_next, write_json};
 use crate::signals::set_by_signals;
 use crate::terminal::Terminal;
 use pagewalk::Error;
 use pagewalk::output::Output;
 use pagewalk::promotion::{Options, PolicyLimits, Promotion, SamplerKind};
-use std::process::ExitCode;
 use watcher::Picture;
 
 pub fn run(arguments: Promote) -> Result<ExitCode, Error> {

@@ -2,15 +2,15 @@
 
 use crate::arguments::{GrainChoice, Record};
 use crate::exit;
+use crate::exit::ExitCode;
 use crate::output::{print, say};
 use crate::terminal::Terminal;
+use pagewalk::Error;
 use pagewalk::engine::{Live, Noise};
 use pagewalk::output::Output;
-use pagewalk::recording::{WrittenTrace, document, images, older};
+use pagewalk::recording::{WrittenTrace, check_written, document, images, older};
 use pagewalk::report::documents;
 use pagewalk::trace::Grain;
-use pagewalk::{Error, Fault};
-use std::process::ExitCode;
 
 pub fn run(arguments: Record) -> Result<ExitCode, Error> {
     let terminal = Terminal { quiet: arguments.quiet };
@@ -29,24 +29,18 @@ pub fn run(arguments: Record) -> Result<ExitCode, Error> {
     let window = arguments.region.into();
     let (written, status) = images(&live, &window, grain, &arguments.output, first, &terminal)?;
     let printed = if arguments.json { print(&documents::text(&document(&written))) } else { Ok(()) };
-    let mut failed = false;
-    for one in &written {
-        failed |= report(one, arguments.quiet);
-    }
+    written.iter().for_each(|one| report(one, arguments.quiet));
     if let Some(older) = older(&arguments.output, &written) {
         say(format!("{} and what follows are of an earlier recording, not of this one", older.display()));
     }
     printed?;
-    if failed {
-        return Err(Error::new(Fault::Failed, "not everything could be written")
-            .or("what was written up to then is whole and can be read; the program itself ran to its end"));
-    }
+    check_written(&written)?;
     live.check_landed(&terminal)?;
     Ok(exit::as_child(status))
 }
 
-/// Reports one file; returns whether it failed.
-fn report(one: &WrittenTrace, quiet: bool) -> bool {
+/// Reports one file.
+fn report(one: &WrittenTrace, quiet: bool) {
     let path = one.path.display();
     one.losses.iter().for_each(|loss| say(format!("{path}: {loss}")));
     match &one.outcome {
@@ -62,5 +56,4 @@ fn report(one: &WrittenTrace, quiet: bool) -> bool {
         Ok(_) => {}
         Err(error) => say(format!("{path}: {error}")),
     }
-    one.outcome.is_err()
 }

@@ -1,6 +1,7 @@
 //! `pagewalk report`: HTML from saved results: of one or more runs, a study, a memory, a TLB's sets or a probe.
 
 use crate::arguments::Report;
+use crate::exit::ExitCode;
 use crate::output::say;
 use pagewalk::output::Output;
 use pagewalk::report::conflicts::schema::CONFLICTS_SCHEMA;
@@ -14,7 +15,6 @@ use pagewalk::report::{
 use pagewalk::{Error, Fault};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 /// A schema, and the function that renders its results.
 type Kind = (&'static str, fn(&str) -> Result<String, ReadError>);

@@ -1,13 +1,13 @@
 //! `pagewalk schema`: kinds of results, their JSON Schemas, and the registries of metrics and policies.
 
 use crate::arguments::Schema;
+use crate::exit::ExitCode;
 use crate::output::print;
 use pagewalk::mm::policies_page;
 use pagewalk::report::kinds::{KINDS, Kind};
 use pagewalk::report::metrics;
 use pagewalk::units::names::choice;
 use pagewalk::{Error, Fault};
-use std::process::ExitCode;
 
 /// A registry, shown as a page when named instead of a kind.
 struct Registry {

@@ -3,12 +3,12 @@
 use super::profile;
 use crate::arguments::Simulate;
 use crate::exit;
+use crate::exit::ExitCode;
 use crate::output::{publish, result_files};
 use crate::terminal::Terminal;
 use pagewalk::experiment::{Experiment, Sharing, policies};
 use pagewalk::{Error, Fault, machines};
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 pub fn run(arguments: Simulate) -> Result<ExitCode, Error> {
     let terminal = Terminal { quiet: arguments.style.quiet };

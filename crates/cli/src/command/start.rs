@@ -1,10 +1,10 @@
 //! `pagewalk` without a command: where to begin.
 
 use crate::exit;
+use crate::exit::ExitCode;
 use crate::output::print;
 use pagewalk::{Error, Fault};
 use std::fmt::Write;
-use std::process::ExitCode;
 
 /// The most useful commands, and what each is for.
 const FIRST: [(&str, &str); 6] = [

@@ -1,6 +1,7 @@
 //! `pagewalk sweep`: runs a study of many machines, families and curves over many streams.
 
 use crate::arguments::{Style, Sweep};
+use crate::exit::ExitCode;
 use crate::output::{print, say, text_options};
 use crate::terminal::Terminal;
 use pagewalk::report::documents::study::SweepStatusResult;
@@ -10,7 +11,6 @@ use pagewalk::{Error, Fault};
 use std::fmt::Write;
 use std::io::IsTerminal;
 use std::path::Path;
-use std::process::ExitCode;
 
 pub fn run(arguments: Sweep) -> Result<ExitCode, Error> {
     let Sweep { output, threads, traces, study, style, .. } = &arguments;

@@ -2,15 +2,14 @@
 
 use crate::arguments::{Format, Trace, TraceCommand};
 use crate::exit;
+use crate::exit::ExitCode;
 use crate::output::{print, say, unless_gone};
 use crate::terminal::Terminal;
 use pagewalk::capture::WindowSpec;
 use pagewalk::output::{Output, cannot_write};
 use pagewalk::report::documents;
-use pagewalk::report::documents::streams::{TRACE_CHECK_SCHEMA, TraceCheckResult};
 use pagewalk::report::printable;
 use pagewalk::stream::Ending;
-use pagewalk::trace::check::Finding;
 use pagewalk::trace::pwt::Info;
 use pagewalk::trace::{Grain, Source};
 use pagewalk::traces::inputs::Inputs;
@@ -20,7 +19,6 @@ use pagewalk::{Error, Fault};
 use serde::Serialize;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 pub fn run(arguments: Trace) -> Result<ExitCode, Error> {
     match arguments.command {
@@ -89,15 +87,7 @@ fn check(trace: &Path, json: bool) -> Result<ExitCode, Error> {
     let found = Soundness::of(trace, &Terminal { quiet: false })?;
     let (findings, errors, cut) = (&found.findings, found.errors(), found.ending.cut);
     if json {
-        let result = TraceCheckResult {
-            schema: TRACE_CHECK_SCHEMA,
-            trace: trace.to_string_lossy().into_owned(),
-            rules_broken: errors,
-            findings: findings.iter().map(Finding::to_string).collect(),
-            whole: !cut,
-            losses: found.ending.losses.clone(),
-        };
-        print(&documents::text(&result))?;
+        print(&documents::text(&found.document(trace)))?;
     } else {
         let mut out: String = findings.iter().map(|finding| printable(&finding.to_string()) + "\n").collect();
         out += &match (errors, cut) {

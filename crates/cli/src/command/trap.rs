@@ -2,6 +2,7 @@
 
 use crate::arguments::{BlindReplacement, Trap};
 use crate::exit;
+use crate::exit::ExitCode;
 use crate::output::{print, say, write_to_stderr};
 use crate::terminal::Terminal;
 use pagewalk::machines::load_and_say;
@@ -10,7 +11,6 @@ use pagewalk::report::documents;
 use pagewalk::setassoc::Replacement;
 use pagewalk::trap::{Changes, TrapOutcome, TrapProgram};
 use pagewalk::{Error, Fault};
-use std::process::ExitCode;
 
 pub fn run(arguments: Trap) -> Result<ExitCode, Error> {
     let terminal = Terminal { quiet: arguments.style.quiet };

@@ -1,9 +1,9 @@
 //! `pagewalk --version`: this command, its engine, and how it was built.
 
+use crate::exit::ExitCode;
 use crate::output::print;
 use pagewalk::Error;
 use pagewalk::engine;
-use std::process::ExitCode;
 
 /// Prints it.
 pub fn run() -> Result<ExitCode, Error> {

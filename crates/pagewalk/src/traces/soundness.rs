@@ -5,6 +5,7 @@ use crate::error::Error;
 use crate::listener::Listener;
 use crate::stream::{Ending, follow};
 use pagewalk_capture::WindowSpec;
+use pagewalk_report::documents::streams::{TRACE_CHECK_SCHEMA, TraceCheckResult};
 use pagewalk_trace::check::{Checker, Finding, Severity};
 use pagewalk_trace::pwt::{self, Info};
 use std::fs::File;
@@ -46,6 +47,18 @@ impl Soundness {
             ending.losses.push(damage);
         }
         Ok(Soundness { findings: checker.finish(), ending })
+    }
+
+    /// As data.
+    pub fn document(&self, trace: &Path) -> TraceCheckResult {
+        TraceCheckResult {
+            schema: TRACE_CHECK_SCHEMA,
+            trace: trace.to_string_lossy().into_owned(),
+            rules_broken: self.errors(),
+            findings: self.findings.iter().map(Finding::to_string).collect(),
+            whole: !self.ending.cut,
+            losses: self.ending.losses.clone(),
+        }
     }
 
     /// How many rules are broken, without warnings.

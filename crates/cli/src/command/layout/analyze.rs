@@ -2,6 +2,7 @@
 
 use crate::arguments::LayoutAnalyze;
 use crate::exit;
+use crate::exit::ExitCode;
 use crate::output::{Files, print, say, say_next, text_options};
 use crate::terminal::Terminal;
 use pagewalk::conflicts::ConflictOptions;
@@ -10,7 +11,6 @@ use pagewalk::report::conflicts::{ConflictsResult, places_could_help, render_htm
 use pagewalk::{Error, Fault, machines};
 use std::io::{self, IsTerminal};
 use std::path::Path;
-use std::process::ExitCode;
 
 pub fn run(arguments: LayoutAnalyze) -> Result<ExitCode, Error> {
     let terminal = Terminal { quiet: arguments.style.quiet };

@@ -5,8 +5,8 @@ mod plan;
 mod run;
 
 use crate::arguments::{Layout, LayoutCommand};
+use crate::exit::ExitCode;
 use pagewalk::Error;
-use std::process::ExitCode;
 
 pub fn run(arguments: Layout) -> Result<ExitCode, Error> {
     match arguments.command {

@@ -2,6 +2,7 @@
 
 use crate::arguments::{self, LayoutPlan};
 use crate::exit;
+use crate::exit::ExitCode;
 use crate::output::{print, say, say_next, text_options};
 use crate::terminal::Terminal;
 use pagewalk::output::Output;
@@ -12,7 +13,6 @@ use pagewalk::report::layout_plan::schema::LayoutPlanResult;
 use pagewalk::report::layout_plan::{render_text, to_json};
 use pagewalk::{Error, Fault};
 use std::io::{self, IsTerminal};
-use std::process::ExitCode;
 
 pub fn run(arguments: LayoutPlan) -> Result<ExitCode, Error> {
     let terminal = Terminal { quiet: arguments.style.quiet };

@@ -2,12 +2,12 @@
 
 use crate::arguments::LayoutRun;
 use crate::exit;
+use crate::exit::ExitCode;
 use crate::output::{print, say, write_json, write_to_stderr};
 use crate::terminal::Terminal;
 use pagewalk::output::Output;
 use pagewalk::placement::{self, LayoutOutcome, RunOptions};
 use pagewalk::{Error, Fault, Listener};
-use std::process::ExitCode;
 
 pub fn run(arguments: LayoutRun) -> Result<ExitCode, Error> {
     let terminal = Terminal { quiet: arguments.data.quiet };

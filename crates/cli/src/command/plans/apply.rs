@@ -2,12 +2,12 @@
 
 use crate::arguments::Apply;
 use crate::exit;
+use crate::exit::ExitCode;
 use crate::output::{print, say, say_next, write_json, write_to_stderr};
 use crate::terminal::Terminal;
 use pagewalk::output::Output;
 use pagewalk::plans::{CollapsedProcess, RunOptions, outline, run as run_applied};
 use pagewalk::{Error, Fault, Listener};
-use std::process::ExitCode;
 
 pub fn run(arguments: Apply) -> Result<ExitCode, Error> {
     let terminal = Terminal { quiet: arguments.data.quiet };

@@ -1,11 +1,11 @@
 //! `pagewalk undo`: returns the planned ranges of a running process to small pages.
 
 use crate::arguments::Undo;
+use crate::exit::ExitCode;
 use crate::output::{say, write_json};
 use pagewalk::Error;
 use pagewalk::output::Output;
 use pagewalk::plans::SplitProcess;
-use std::process::ExitCode;
 
 pub fn run(arguments: Undo) -> Result<ExitCode, Error> {
     let apart = |path| Output::open_apart(path, [&*arguments.plan]);

@@ -1,6 +1,7 @@
 //! `pagewalk verify`: measures a plan in pairs of runs without and with it.
 
 use crate::arguments::Verify;
+use crate::exit::ExitCode;
 use crate::output::{print, say, say_next, write_json, write_to_stderr};
 use crate::signals::note;
 use crate::terminal::Terminal;
@@ -8,7 +9,6 @@ use pagewalk::output::Output;
 use pagewalk::plans::{PairOptions, Pairs, history};
 use pagewalk::{Error, Fault};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
-use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
 /// Set when the user asks to stop.

@@ -1,0 +1,32 @@
+"""What the tests share: the recorded trace, folders of their own, and programs under the engine."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+TRACE = ROOT / "crates/trace/tests/fixtures/small.pwt"
+HAS_ENGINE = shutil.which("valgrind") is not None
+
+
+class InFolder(unittest.TestCase):
+    """Tests in a folder of their own."""
+
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        before = os.getcwd()
+        os.chdir(folder.name)
+        self.addCleanup(os.chdir, before)
+        self.folder = Path(folder.name)
+
+
+def python(*words: str, **options: object) -> subprocess.CompletedProcess[str]:
+    """Runs Python as these tests run, with the package where it is here."""
+    return subprocess.run([sys.executable, *words], capture_output=True, text=True, timeout=120, **options)  # type: ignore[call-overload,no-any-return]
