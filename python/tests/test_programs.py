@@ -63,21 +63,26 @@ class Programs(InFolder):
         done = self.interrupted(f"pagewalk.Experiment('zen4', command={LONG!r}).run()")
         self.assertEqual((done.returncode, done.stdout), (0, "stopped\n"), done.stderr)
 
-    def test_ctrl_c_ends_reading_of_a_trace(self) -> None:
+    def test_ctrl_c_ends_reading_of_traces(self) -> None:
         pagewalk.record(["/bin/sh", "-c", "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done"], "t.pwt")
-        lines = [
-            "import os, pagewalk, signal, threading, time",
-            "experiment = pagewalk.Experiment([], ['t.pwt'] * 500, what_if=True)",
-            "threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()",
-            "begun = time.monotonic()",
-            "try:",
-            "    experiment.run()",
-            "except KeyboardInterrupt:",
-            "    print(time.monotonic() - begun)",
-        ]
-        done = python("-c", "\n".join(lines))
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertLess(float(done.stdout), 5)
+        machines = 'machines = ["k8"]\nvary = { "tlb.l2d.entries" = [64, 128, 256, 512, 1024, 2048] }'
+        for number in range(100):
+            os.symlink("t.pwt", f"t{number}.pwt")
+        names = [f"t{number}.pwt" for number in range(100)]
+        Path("s.toml").write_text(f'schema = 1\nname = "s"\ntraces = {names}\n{machines}\n')
+        for work in ("pagewalk.Experiment([], ['t.pwt'] * 500, what_if=True).run()", "pagewalk.sweep('s.toml')"):
+            lines = [
+                "import os, pagewalk, signal, threading, time",
+                "threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()",
+                "begun = time.monotonic()",
+                "try:",
+                f"    {work}",
+                "except KeyboardInterrupt:",
+                "    print(time.monotonic() - begun)",
+            ]
+            done = python("-c", "\n".join(lines))
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertLess(float(done.stdout), 5, work)
 
 
 if __name__ == "__main__":

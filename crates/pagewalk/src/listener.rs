@@ -104,3 +104,27 @@ impl<R: Read> Read for CountingReader<R> {
         Ok(read)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    struct StopBar(AtomicBool);
+
+    impl Bar for StopBar {
+        fn is_stopped(&self) -> bool {
+            self.0.load(Ordering::Relaxed)
+        }
+    }
+
+    #[test]
+    fn reading_fails_once_the_caller_wants_the_work_to_end() {
+        let bar = Arc::new(StopBar(AtomicBool::new(false)));
+        let mut reader = CountingReader::new(&b"abcd"[..], Arc::clone(&bar) as Arc<dyn Bar>);
+        let mut two = [0; 2];
+        assert_eq!(reader.read(&mut two).unwrap(), 2);
+        bar.0.store(true, Ordering::Relaxed);
+        assert_eq!(reader.read(&mut two).unwrap_err().to_string(), "stopped");
+    }
+}
