@@ -19,6 +19,7 @@ mod blocks;
 mod file;
 mod record;
 mod source;
+mod tallies;
 
 use super::{Bytes, Head, Import, Importer, Input};
 use file::{FileHeader, TraceFile};
