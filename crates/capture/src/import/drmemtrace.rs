@@ -43,7 +43,7 @@ impl Importer for Format {
     }
 
     fn about(&self) -> &'static str {
-        "what DynamoRIO's `drmemtrace -offline` writes after `raw2trace`: a file for each thread, or their folder"
+        "what DynamoRIO's `drmemtrace -offline` writes after `raw2trace`"
     }
 
     fn recognises(&self, head: &Head<'_>) -> bool {
