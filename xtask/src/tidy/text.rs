@@ -188,9 +188,18 @@ pub fn test_modules(path: &str, text: &str) -> Vec<String> {
         .clone()
         .zip(lines.skip(1))
         .filter(|(attribute, _)| *attribute == "#[cfg(test)]")
-        .filter_map(|(_, item)| item.strip_prefix("mod ")?.strip_suffix(';'))
+        .filter_map(|(_, item)| without_visibility(item).strip_prefix("mod ")?.strip_suffix(';'))
         .flat_map(|module| [format!("{folder}/{module}.rs"), format!("{folder}/{module}/")])
         .collect()
+}
+
+/// An item without `pub` or `pub(…)` before it.
+fn without_visibility(item: &str) -> &str {
+    match item.strip_prefix("pub") {
+        Some(rest) if rest.starts_with('(') => rest.split_once(") ").map_or(item, |(_, item)| item),
+        Some(rest) => rest.trim_start(),
+        None => item,
+    }
 }
 
 /// Whether `text` contains `word` without a letter, digit or underscore next to it.
