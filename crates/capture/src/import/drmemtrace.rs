@@ -8,7 +8,7 @@
 //! |---|---|
 //! | instructions, encodings | blocks with code; jumps, calls, returns and system calls end them |
 //! | reads, writes | loads, stores |
-//! | instructions without a fetch (further iterations of string instructions) | their references belong to the instruction before |
+//! | further iterations of string instructions (no fetch) | their references belong to the instruction |
 //! | threads | threads; their start, end and switches |
 //! | system calls | events, with the result 0, or the error where the file has it |
 //! | the program's own markers (from 100) | markers |
