@@ -245,7 +245,8 @@ impl DrmemtraceSource {
             marker::FUNC_ID..=marker::FUNC_RETVAL => self.tallies.add(tallies::FUNCTIONS, number),
             marker::PHYSICAL_ADDRESS..=marker::VIRTUAL_ADDRESS => self.tallies.add(tallies::PHYSICAL, number),
             marker::WINDOW_ID => {
-                if state.window.replace(record.value).is_some_and(|before| before != record.value) {
+                let before = state.window.replace(record.value).unwrap_or(record.value);
+                if before != record.value {
                     self.tallies.add(tallies::WINDOWS, number);
                 }
             }
