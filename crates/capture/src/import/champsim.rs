@@ -53,7 +53,7 @@ impl Importer for Format {
         let follows =
             |pair: &&[Record]| (1..=INSTRUCTION_BYTES_MAX).contains(&pair[0].distance(pair[1].address));
         let following = records.windows(2).filter(follows).count();
-        !records.is_empty() && records.iter().all(Record::is_plausible) && 2 * following + 1 >= records.len()
+        following > 0 && 2 * following + 1 >= records.len() && records.iter().all(Record::is_plausible)
     }
 
     fn open(&self, file: Bytes) -> Result<Import, SourceError> {
@@ -300,6 +300,7 @@ mod tests {
             "no program jumps so much"
         );
         assert_eq!(name(vec![0; 6400]), None);
+        assert_eq!(name(straight(0)), None, "one record could be anything");
     }
 
     /// Records one at a time, without batches.
