@@ -8,11 +8,7 @@
 //! |---|---|
 //! | instructions, encodings | blocks with code; jumps, calls, returns and system calls end them |
 //! | reads, writes | loads, stores |
-<<<<<<< HEAD
-//! | instructions without a fetch (later iterations of string instructions) | references of the one before |
-=======
 //! | further iterations of string instructions (no fetch) | their references belong to the instruction |
->>>>>>> w-imp
 //! | threads | threads; their start, end and switches |
 //! | system calls | events, with the result 0, or the error where the file has it |
 //! | the program's own markers (from 100) | markers |
