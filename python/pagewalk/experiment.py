@@ -29,6 +29,8 @@ class Experiment:
         global_files: Whether read-only pages of files are global, if processes take turns.
         by_traps: Slots of a host TLB from whose misses to simulate the TLB as well.
         layout: A plan by which to move shared objects.
+        areas: How to infer areas where a trace has no mappings: `"auto"`, `"inferred"` or `"none"`,
+            with `",gap=BYTES"` if not 2M; None: `"auto"`.
         from_marker: Begin at the first marker with this number.
         to_marker: End at the first marker with this number.
         skip: Begin this many instructions later.
@@ -54,6 +56,7 @@ class Experiment:
         global_files: bool = False,
         by_traps: int | None = None,
         layout: StrPath | None = None,
+        areas: str | None = None,
         from_marker: int | None = None,
         to_marker: int | None = None,
         skip: int = 0,
@@ -74,6 +77,7 @@ class Experiment:
             "global_files": global_files,
             "by_traps": by_traps,
             "layout": path_of(layout),
+            "areas": areas,
             "from_marker": from_marker,
             "to_marker": to_marker,
             "skip": skip,

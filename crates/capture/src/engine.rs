@@ -27,7 +27,7 @@ const COMPILERS: &[&str] = &["cc", "gcc", "clang"];
 
 /// Where to look and build, instead of the defaults.
 #[derive(Clone, Debug, Default)]
-pub struct Options {
+pub struct EngineOptions {
     /// The `valgrind` program; by default the first in `PATH`.
     pub valgrind: Option<PathBuf>,
     /// The C compiler; by default the first of `cc`, `gcc` and `clang` in `PATH`.
@@ -65,7 +65,7 @@ impl Engine {
     ///
     /// # Errors
     /// If something is missing on this host, or the build fails.
-    pub fn prepare(options: &Options) -> Result<Engine, EngineError> {
+    pub fn prepare(options: &EngineOptions) -> Result<Engine, EngineError> {
         Engine::prepare_and_tell(options, &mut |_| ())
     }
 
@@ -74,7 +74,7 @@ impl Engine {
     /// # Errors
     /// As [`prepare`](Engine::prepare).
     pub fn prepare_and_tell(
-        options: &Options,
+        options: &EngineOptions,
         tell: &mut dyn FnMut(&BuildProgress),
     ) -> Result<Engine, EngineError> {
         match Engine::find(options)? {
@@ -91,7 +91,7 @@ impl Engine {
     ///
     /// # Errors
     /// If there is no usable Valgrind, or no place for the engine.
-    pub fn find(options: &Options) -> Result<EngineStatus, EngineError> {
+    pub fn find(options: &EngineOptions) -> Result<EngineStatus, EngineError> {
         if !cfg!(all(target_arch = "x86_64", target_os = "linux")) {
             return Err(EngineError::Host(format!("{} {}", std::env::consts::ARCH, std::env::consts::OS)));
         }
@@ -221,7 +221,7 @@ fn is_program(file: &Path) -> bool {
 
 /// The program to start. Debian puts a shell script before it that changes the traced program's environment
 /// (`LD_LIBRARY_PATH` among others), so the program behind the script is preferred.
-fn find_launcher(options: &Options) -> Result<PathBuf, EngineError> {
+fn find_launcher(options: &EngineOptions) -> Result<PathBuf, EngineError> {
     let found = options.valgrind.clone().or_else(|| find_in_path("valgrind"));
     let missing = || EngineError::NoValgrind { path: std::env::var("PATH").unwrap_or_default() };
     let valgrind = found.filter(|file| is_program(file)).ok_or_else(missing)?;
@@ -231,7 +231,7 @@ fn find_launcher(options: &Options) -> Result<PathBuf, EngineError> {
     Ok(if is_program(&behind) { behind } else { valgrind })
 }
 
-fn find_compiler(options: &Options) -> Result<PathBuf, EngineError> {
+fn find_compiler(options: &EngineOptions) -> Result<PathBuf, EngineError> {
     let found = options.compiler.clone().or_else(|| COMPILERS.iter().find_map(|name| find_in_path(name)));
     found.ok_or(EngineError::NoCompiler)
 }
@@ -251,7 +251,7 @@ fn ask_version(launcher: &Path) -> Result<String, EngineError> {
 
 // --- the cache -----------------------------------------------------------------------------------------
 
-fn cache_folder(options: &Options) -> Result<PathBuf, EngineError> {
+fn cache_folder(options: &EngineOptions) -> Result<PathBuf, EngineError> {
     if let Some(folder) = &options.cache {
         return Ok(folder.clone());
     }

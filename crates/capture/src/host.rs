@@ -4,7 +4,7 @@ use std::fs;
 
 /// The recording host, for readers of results.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Host {
+pub struct HostDescription {
     /// CPU model name; `unknown` if the kernel does not say.
     pub cpu: String,
     /// Kernel release.
@@ -13,12 +13,12 @@ pub struct Host {
     pub thp: String,
 }
 
-impl Host {
+impl HostDescription {
     /// This host.
-    pub fn detect() -> Host {
+    pub fn detect() -> HostDescription {
         let unknown = || "unknown".to_owned();
         let read = |path| fs::read_to_string(path).ok();
-        Host {
+        HostDescription {
             cpu: read("/proc/cpuinfo").as_deref().and_then(cpu_model).unwrap_or_else(unknown),
             kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
             thp: read("/sys/kernel/mm/transparent_hugepage/enabled")

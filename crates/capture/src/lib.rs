@@ -30,7 +30,7 @@ mod source;
 mod window;
 
 pub use error::CaptureError;
-pub use host::Host;
+pub use host::HostDescription;
 pub use import::{LackeySource, LackeyWriter};
 pub use instructions::{MissingInstructions, unmet_needs};
 pub use program::{check_place, check_program};

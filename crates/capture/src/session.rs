@@ -10,7 +10,7 @@ mod streams;
 pub(crate) use streams::Registration;
 
 use crate::error::CaptureError;
-use crate::host::Host;
+use crate::host::HostDescription;
 use crate::source::RingSource;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -66,7 +66,7 @@ impl SessionHandle {
 
 impl Session {
     /// Creates a private directory with a socket. `engine` is the engine's name and version.
-    pub fn new(engine: &str, host: Host) -> Result<Session, CaptureError> {
+    pub fn new(engine: &str, host: HostDescription) -> Result<Session, CaptureError> {
         let directory = tempfile::Builder::new()
             .prefix("pagewalk-")
             .permissions(Permissions::from_mode(0o700))

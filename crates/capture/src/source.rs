@@ -4,7 +4,7 @@ use crate::build_id::BuildIds;
 use crate::processors;
 use crate::ring::{Ring, RingStatus};
 use crate::session::Registration;
-use crate::wire::{Chunk, Decoder, Step};
+use crate::wire::{Chunk, DecodeStep, Decoder};
 use pagewalk_trace::{Backlog, BatchRoom, Event, Item, MappingKind, Source, SourceError, StreamHeader};
 use pagewalk_units::{RefIndex, SpaceId};
 use std::sync::Arc;
@@ -160,10 +160,10 @@ fn next(decoder: &mut Decoder, chunk: &mut Chunk, ring: &mut Ring) -> Result<Nex
     let malformed = |text: String| SourceError::Malformed(text);
     loop {
         match decoder.step(chunk).map_err(|error| malformed(error.to_string()))? {
-            Step::Batch => return Ok(Next::Batch),
-            Step::Event { at, event } => return Ok(Next::Event { at, event }),
-            Step::Identity(arguments) => return Ok(Next::Identity(arguments)),
-            Step::NeedWords => {}
+            DecodeStep::Batch => return Ok(Next::Batch),
+            DecodeStep::Event { at, event } => return Ok(Next::Event { at, event }),
+            DecodeStep::Identity(arguments) => return Ok(Next::Identity(arguments)),
+            DecodeStep::NeedWords => {}
         }
         match ring.next_words(chunk).map_err(|fault| malformed(fault.to_string()))? {
             RingStatus::Words => {}

@@ -13,7 +13,7 @@ mod table;
 #[cfg(test)]
 mod twin;
 
-pub use decoder::{Decoder, Step};
+pub use decoder::{DecodeStep, Decoder};
 
 /// First word of the ring and of the engine's first message: `PWLKGIR1`.
 pub const MAGIC: u64 = 0x3152_4947_4b4c_5750;

@@ -1,7 +1,7 @@
 //! Compares the engine's counts with Valgrind's Cachegrind, and at faults with what the program does.
 
-use pagewalk_capture::engine::{Engine, Options};
-use pagewalk_capture::{Host, RingSource, Session};
+use pagewalk_capture::engine::{Engine, EngineOptions};
+use pagewalk_capture::{HostDescription, RingSource, Session};
 use pagewalk_trace::{Event, Item, Source};
 use pagewalk_units::Kind;
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ use std::sync::Mutex;
 
 fn engine() -> Engine {
     let cache = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("engine-cache");
-    Engine::prepare(&Options { cache: Some(cache), ..Options::default() })
+    Engine::prepare(&EngineOptions { cache: Some(cache), ..EngineOptions::default() })
         .expect("the engine builds on this host")
 }
 
@@ -79,7 +79,7 @@ fn run(engine: &Engine, program: &Path) -> Counts {
 
 /// Runs a program that starts no other, in its own environment.
 fn run_in(engine: &Engine, program: &Path, environment: &[(&str, &OsStr)]) -> Counts {
-    let session = Session::new("valgrind", Host::detect()).unwrap();
+    let session = Session::new("valgrind", HostDescription::detect()).unwrap();
     let log = session.directory().join("log");
     let socket = session.socket_path();
     let mut command = engine.command::<&OsStr>(Some(&socket), &log, &[], program.as_os_str(), &[]);

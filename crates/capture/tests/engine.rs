@@ -1,7 +1,7 @@
 //! The engine by itself: built for this host's Valgrind; and running real programs without a listener, or with one that
 //! dies, without changing their behaviour.
 
-use pagewalk_capture::engine::{Engine, EngineError, EngineStatus, Options};
+use pagewalk_capture::engine::{Engine, EngineError, EngineOptions, EngineStatus};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, accept, bind, listen, socket};
 use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 fn engine() -> Engine {
     let cache = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("engine-cache");
-    Engine::prepare(&Options { cache: Some(cache), ..Options::default() })
+    Engine::prepare(&EngineOptions { cache: Some(cache), ..EngineOptions::default() })
         .expect("the engine builds on this host")
 }
 
@@ -44,7 +44,7 @@ fn prepared_again_it_is_the_same_and_takes_no_time() {
 #[test]
 fn two_that_build_at_the_same_time_agree() {
     let cache = tempfile::tempdir().unwrap();
-    let options = Options { cache: Some(cache.path().to_owned()), ..Options::default() };
+    let options = EngineOptions { cache: Some(cache.path().to_owned()), ..EngineOptions::default() };
     let (one, two) = std::thread::scope(|scope| {
         let one = scope.spawn(|| Engine::prepare(&options).unwrap());
         let two = scope.spawn(|| Engine::prepare(&options).unwrap());
@@ -60,7 +60,7 @@ fn two_that_build_at_the_same_time_agree() {
 #[test]
 fn a_build_is_told_part_by_part() {
     let cache = tempfile::tempdir().unwrap();
-    let options = Options { cache: Some(cache.path().to_owned()), ..Options::default() };
+    let options = EngineOptions { cache: Some(cache.path().to_owned()), ..EngineOptions::default() };
     let EngineStatus::Valgrind { version, folder, .. } = Engine::find(&options).unwrap() else {
         panic!("it is built")
     };
@@ -76,7 +76,8 @@ fn a_build_is_told_part_by_part() {
 #[test]
 fn what_cannot_be_kept_says_where_it_could() {
     let cache = Some(PathBuf::from("/proc/nowhere/pagewalk"));
-    let error = Engine::prepare(&Options { cache, ..Options::default() }).unwrap_err().to_string();
+    let error =
+        Engine::prepare(&EngineOptions { cache, ..EngineOptions::default() }).unwrap_err().to_string();
     assert!(error.contains("/proc/nowhere/pagewalk: ") && error.contains("set XDG_CACHE_HOME"), "{error}");
 }
 
@@ -84,8 +85,11 @@ fn what_cannot_be_kept_says_where_it_could() {
 fn a_compiler_that_fails_is_quoted_with_the_versions_that_work() {
     let cache = tempfile::tempdir().unwrap();
     let compiler = Some(PathBuf::from("/bin/false"));
-    let error =
-        Engine::prepare(&Options { cache: Some(cache.path().to_owned()), compiler, ..Options::default() });
+    let error = Engine::prepare(&EngineOptions {
+        cache: Some(cache.path().to_owned()),
+        compiler,
+        ..EngineOptions::default()
+    });
     let error = error.unwrap_err();
     assert!(matches!(error, EngineError::Build { .. }), "{error:?}");
     assert!(error.to_string().contains("tested: 3.19.0"), "{error}");
@@ -95,7 +99,7 @@ fn a_compiler_that_fails_is_quoted_with_the_versions_that_work() {
 #[test]
 fn without_valgrind_the_package_is_named() {
     let valgrind = Some(PathBuf::from("/nonexistent/valgrind"));
-    let error = Engine::prepare(&Options { valgrind, ..Options::default() }).unwrap_err();
+    let error = Engine::prepare(&EngineOptions { valgrind, ..EngineOptions::default() }).unwrap_err();
     assert!(error.to_string().contains("apt-get install valgrind"), "{error}");
 }
 

@@ -1,7 +1,7 @@
 //! Real programs under the real engine, checked reference by reference against Valgrind's own Lackey.
 
-use pagewalk_capture::engine::{Engine, Options};
-use pagewalk_capture::{Host, LackeyWriter, RingSource, Session};
+use pagewalk_capture::engine::{Engine, EngineOptions};
+use pagewalk_capture::{HostDescription, LackeyWriter, RingSource, Session};
 use pagewalk_trace::{Event, Item, MappingKind, Origin, Source, StreamHeader};
 use std::ffi::OsStr;
 use std::os::unix::process::ExitStatusExt;
@@ -11,7 +11,7 @@ use std::sync::Mutex;
 
 fn engine() -> Engine {
     let cache = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("engine-cache");
-    Engine::prepare(&Options { cache: Some(cache), ..Options::default() })
+    Engine::prepare(&EngineOptions { cache: Some(cache), ..EngineOptions::default() })
         .expect("the engine builds on this host")
 }
 
@@ -56,7 +56,7 @@ fn consume(mut source: RingSource, keep_text: bool) -> Seen {
 
 /// Runs a program under the engine, with only Valgrind's environment; returns its images in order of start.
 fn run(engine: &Engine, program: &Path, keep_text: bool) -> (ExitStatus, Vec<Seen>) {
-    let session = Session::new("valgrind", Host::detect()).unwrap();
+    let session = Session::new("valgrind", HostDescription::detect()).unwrap();
     let log = session.directory().join("log");
     let socket = session.socket_path();
     let mut command = engine.command::<&OsStr>(Some(&socket), &log, &[], program.as_os_str(), &[]);

@@ -4,7 +4,7 @@ mod fake_engine;
 
 use fake_engine::{Announcement, Engine, text};
 use pagewalk_capture::wire::{block_header, event_header, kind, offset};
-use pagewalk_capture::{CaptureError, Host, RingSource, Session, read_ahead};
+use pagewalk_capture::{CaptureError, HostDescription, RingSource, Session, read_ahead};
 use pagewalk_trace::{Event, Item, Origin, Source, SourceError, StreamHeader};
 use std::env;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -223,7 +223,7 @@ fn consume(mut source: impl Source) -> Seen {
 }
 
 fn session() -> Session {
-    let host = Host { cpu: "test cpu".into(), kernel: "test kernel".into(), thp: "never".into() };
+    let host = HostDescription { cpu: "test cpu".into(), kernel: "test kernel".into(), thp: "never".into() };
     Session::new("test engine 1", host).unwrap()
 }
 

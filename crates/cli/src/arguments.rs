@@ -293,9 +293,9 @@ pub struct Simulate {
     /// times
     #[arg(short, long = "output", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub outputs: Vec<PathBuf>,
-    /// Areas of traces that say nothing of mappings, as other tools' do: `auto` infers them where a trace maps nothing
-    /// before its first reference, `inferred` also adds what other traces touch outside their mappings, `none` has
-    /// none. Memory becomes mapped, in aligned pieces of gap=BYTES (2M), when it is touched. Superpages need areas
+    /// How to infer areas where a trace has no mappings, as other tools' traces: `auto` (if it maps nothing before its
+    /// first reference), `inferred` (also outside its mappings) or `none`. Touched memory becomes an area, in aligned
+    /// pieces of gap=BYTES (2M). Without areas, kernels build no superpages
     #[arg(
         long,
         value_name = "MODE[,gap=BYTES]",

@@ -1,7 +1,7 @@
 //! Exit codes: one for each fault, as `docs/reference/commands.md` lists them, or the program's own.
 
 use crate::output::say;
-use pagewalk::live::tracing::End;
+use pagewalk::live::tracing::ProcessEnd;
 use pagewalk::{Error, Fault};
 use std::ffi::OsString;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -39,10 +39,10 @@ pub fn by(fault: Fault) -> ExitCode {
 }
 
 /// The program's own exit code: its status, or 128 plus the signal's number.
-pub fn as_ended(end: End) -> ExitCode {
+pub fn as_ended(end: ProcessEnd) -> ExitCode {
     ExitCode::from(match end {
-        End::Exit(status) => status as u8,
-        End::Signal(signal) => 128 + signal as u8,
+        ProcessEnd::Exit(status) => status as u8,
+        ProcessEnd::Signal(signal) => 128 + signal as u8,
     })
 }
 

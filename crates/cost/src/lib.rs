@@ -9,7 +9,7 @@ pub use energy::{Energy, EnergyError, EnergyTable, Structure, StructureEnergy, U
 
 /// Prices in cycles, from the machine file.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Prices {
+pub struct CyclePrices {
     /// Cycles of a first-level miss that hits a lower level.
     pub lower_hit: u64,
     /// Cycles of an instruction, without address translation.
@@ -37,7 +37,7 @@ impl Cycles {
 }
 
 /// The cycles of one design from its counts; its walks took `walk` cycles and its traps `traps` cycles.
-pub fn price(prices: &Prices, instructions: u64, lower_hits: u64, walk: u64, traps: u64) -> Cycles {
+pub fn price(prices: &CyclePrices, instructions: u64, lower_hits: u64, walk: u64, traps: u64) -> Cycles {
     let lower_hit = lower_hits.saturating_mul(prices.lower_hit);
     let translation = lower_hit as f64 + walk as f64 + traps as f64;
     let total = instructions as f64 * prices.instruction + translation;
@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn all_cycles_are_instructions_hits_walks_and_traps() {
-        let prices = Prices { lower_hit: 7, instruction: 0.5 };
+        let prices = CyclePrices { lower_hit: 7, instruction: 0.5 };
         let cycles = price(&prices, 1000, 10, 60, 40);
         assert_eq!(cycles, Cycles { walk: 60, lower_hit: 70, traps: 40, total: 670.0 });
         assert_eq!(cycles.walk_share(), 60.0 / 670.0);

@@ -5,7 +5,7 @@
 
 use crate::REGION_BYTES;
 use crate::pieces::PieceId;
-use crate::prices::{Prices, Saving};
+use crate::prices::{HostPrices, Saving};
 use crate::regions::{Region, RegionReport};
 use std::ops::Range;
 
@@ -37,7 +37,7 @@ pub struct ChoiceLimits {
 ///
 /// Partial regions are left out, such as at the end of a piece that ends inside a huge page; so are pieces too short to
 /// surely contain a huge page.
-pub fn choose(found: &RegionReport, prices: &Prices, limits: &ChoiceLimits) -> Vec<RegionRun> {
+pub fn choose(found: &RegionReport, prices: &HostPrices, limits: &ChoiceLimits) -> Vec<RegionRun> {
     let worth = |saving: &Saving| saving.walks(limits.waiting) + saving.faults;
     let named_bytes = |region: &Region| found.pieces[region.piece.0 as usize].named_bytes();
     let mut paying: Vec<(&Region, Saving)> = found
@@ -107,7 +107,7 @@ fn within(chosen: &mut Vec<RegionRun>, limits: &ChoiceLimits, worth: impl Fn(&Sa
 }
 
 /// The saving if the kernel gives huge pages to all memory, also where they do not pay.
-pub fn all_memory(found: &RegionReport, prices: &Prices) -> Saving {
+pub fn all_memory(found: &RegionReport, prices: &HostPrices) -> Saving {
     let bytes = |region: &Region| found.pieces[region.piece.0 as usize].bytes;
     let all = found.regions.iter().filter(|region| can_be_huge(region, bytes(region)));
     all.fold(Saving::default(), |sum, region| sum.and(&prices.saving(region)))
@@ -152,10 +152,10 @@ mod tests {
         RegionReport { pieces, regions, ..RegionReport::default() }
     }
 
-    fn prices() -> Prices {
+    fn prices() -> HostPrices {
         let walks = vec![WalkPrice { lines: 1, alone: 10.0, together: 2.0 }];
         let spread = Spread { walks: [1.0; 2], fault: [0.0; 2], huge_fault: [1000.0; 2] };
-        Prices { walks, huge_walk: 1.0, fault: 0.0, huge_fault: 1000.0, spread }
+        HostPrices { walks, huge_walk: 1.0, fault: 0.0, huge_fault: 1000.0, spread }
     }
 
     #[test]

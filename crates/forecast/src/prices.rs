@@ -17,7 +17,7 @@ pub enum Overlap {
 
 /// A host's prices, in nanoseconds.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Prices {
+pub struct HostPrices {
     /// Walks for a base page, by how many lines of page tables were read since its own, ascending; each alone, and with
     /// as many in flight as the host allows.
     pub walks: Vec<WalkPrice>,
@@ -36,9 +36,9 @@ pub struct Prices {
 pub struct Spread {
     /// Of walks, as multiples of the prices.
     pub walks: [f64; 2],
-    /// Of [`Prices::fault`], in nanoseconds.
+    /// Of [`HostPrices::fault`], in nanoseconds.
     pub fault: [f64; 2],
-    /// Of [`Prices::huge_fault`], in nanoseconds.
+    /// Of [`HostPrices::huge_fault`], in nanoseconds.
     pub huge_fault: [f64; 2],
 }
 
@@ -89,7 +89,7 @@ impl Saving {
     }
 }
 
-impl Prices {
+impl HostPrices {
     /// The price of a walk whose line was read this many lines ago: interpolated by the logarithm of lines, since
     /// caches grow by factors. Constant beyond the last price.
     pub fn walk(&self, lines: u64, overlap: Overlap) -> f64 {
@@ -139,11 +139,11 @@ mod tests {
     use super::*;
     use crate::pieces::PieceId;
 
-    fn prices() -> Prices {
+    fn prices() -> HostPrices {
         let walk = |lines, alone, together| WalkPrice { lines, alone, together };
         let walks = vec![walk(64, 10.0, 5.0), walk(1024, 50.0, 9.0), walk(32768, 150.0, 30.0)];
         let spread = Spread { walks: [1.0; 2], fault: [500.0; 2], huge_fault: [100_000.0; 2] };
-        Prices { walks, huge_walk: 8.0, fault: 500.0, huge_fault: 100_000.0, spread }
+        HostPrices { walks, huge_walk: 8.0, fault: 500.0, huge_fault: 100_000.0, spread }
     }
 
     #[test]
@@ -171,7 +171,7 @@ mod tests {
         assert!((saving.least - saving.together - saving.faults).abs() < 1e-9, "all is known");
         assert!((saving.most - saving.alone - saving.faults).abs() < 1e-9);
         let wide = Spread { walks: [0.5, 2.0], fault: [400.0, 700.0], huge_fault: [90_000.0, 150_000.0] };
-        let unsure = Prices { spread: wide, ..prices() }.saving(&region);
+        let unsure = HostPrices { spread: wide, ..prices() }.saving(&region);
         assert!(
             (unsure.least - ((saving.together + 80.0) * 0.5 - 80.0 + 200_000.0 - 150_000.0)).abs() < 1e-6
         );

@@ -3,7 +3,7 @@
 use crate::REGION_BYTES;
 use crate::pieces::{Piece, PieceId, Pieces};
 use crate::recency::Recency;
-use pagewalk_mm::{AddressSpace, Fault, MappingId, PageSizePolicy, Thp, ThpMode};
+use pagewalk_mm::{AddressSpace, FirstTouch, MappingId, PageSizePolicy, Thp, ThpMode};
 use pagewalk_sim::{DesignSpec, HostKernel, Makers, Pass, PassError, Walk, WalkObserver};
 use pagewalk_trace::{Analysis, Batch, Event, ThpDisable};
 use pagewalk_translate::MachineSpec;
@@ -163,7 +163,7 @@ impl WalkObserver for Walks {
 struct AdvisedPolicy(Thp);
 
 impl PageSizePolicy for AdvisedPolicy {
-    fn wants_huge(&self, fault: &Fault<'_>) -> bool {
+    fn wants_huge(&self, fault: &FirstTouch<'_>) -> bool {
         let mut fault = *fault;
         if fault.forbidden == ThpDisable::ExceptAdvised {
             fault.forbidden = ThpDisable::Off;

@@ -2,7 +2,7 @@
 
 use crate::pagemap::peak_resident_bytes;
 use crate::tracing::sys::{NOWHERE, Usage};
-use crate::tracing::{End, Relay, stops};
+use crate::tracing::{ProcessEnd, Relay, stops};
 use rustix::time::{ClockId, clock_gettime};
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -27,7 +27,7 @@ pub fn nowhere() -> io::Result<Stdio> {
 #[derive(Clone, Copy, Debug)]
 pub struct TimedRun {
     /// How it ended.
-    pub end: End,
+    pub end: ProcessEnd,
     /// Elapsed time.
     pub wall: Duration,
     /// User time of all its threads and reaped children.
@@ -41,7 +41,7 @@ pub struct TimedRun {
 
 impl TimedRun {
     /// A child's run with this usage. This process's peak now bounds what it had when it started the child.
-    pub(crate) fn of(end: End, wall: Duration, used: Usage) -> TimedRun {
+    pub(crate) fn of(end: ProcessEnd, wall: Duration, used: Usage) -> TimedRun {
         let own = peak_resident_bytes(std::process::id() as i32);
         let is_its_own = |&bytes: &u64| own.is_some_and(|own| bytes > own);
         let resident_bytes = Some(used.resident_bytes).filter(is_its_own);
@@ -68,7 +68,8 @@ pub fn run(command: &mut Command, relay: &Relay) -> io::Result<TimedRun> {
     relay.to(0);
     ended?;
     let (status, used) = stops::wait_for_child(pid)?;
-    let end = End::of(status).ok_or_else(|| io::Error::other("it was waited for, and has not ended"))?;
+    let end =
+        ProcessEnd::of(status).ok_or_else(|| io::Error::other("it was waited for, and has not ended"))?;
     Ok(TimedRun::of(end, begun.elapsed(), used))
 }
 

@@ -4,8 +4,8 @@ use pagewalk_live::pages::{Mode, mode};
 use pagewalk_live::probe::memory::huge_pages_are_at_hand;
 use pagewalk_live::promote::policy::{Fate, PolicyLimits};
 use pagewalk_live::promote::{
-    Decision, DecisionKind, Ended, Options, PromoteError, PromotionCosts, PromotionStatus, PromotionSummary,
-    SamplerKind, Watcher, check_host, run,
+    Decision, DecisionKind, Ended, PromoteError, PromoteOptions, PromotionCosts, PromotionStatus,
+    PromotionSummary, SamplerKind, Watcher, check_host, run,
 };
 use pagewalk_skip::{Need, skip};
 use std::fs;
@@ -97,8 +97,8 @@ impl Watcher for Enough<'_> {
     }
 }
 
-fn options(way: SamplerKind) -> Options {
-    Options {
+fn options(way: SamplerKind) -> PromoteOptions {
+    PromoteOptions {
         way: Some(way),
         limits: PolicyLimits { factor: 0.125, budget_bytes: 0, entries: 1536 },
         own_share: 1.0,
@@ -109,7 +109,7 @@ fn options(way: SamplerKind) -> Options {
 
 fn promote(
     pid: i32,
-    options: &Options,
+    options: &PromoteOptions,
     is_enough: fn(&PromotionStatus<'_>) -> bool,
 ) -> Result<(PromotionSummary, Vec<Decision>), PromoteError> {
     let stop = AtomicBool::new(false);
@@ -199,7 +199,7 @@ fn a_dry_run_changes_nothing() {
         return;
     }
     let program = Program::start(&["random"]);
-    let options = Options { dry_run: true, ..options(SamplerKind::Referenced) };
+    let options = PromoteOptions { dry_run: true, ..options(SamplerKind::Referenced) };
     let enough = |standing: &PromotionStatus<'_>| standing.policy.promotions >= PARTS;
     let Some((summary, decisions)) = unless_host_cannot(promote(program.pid(), &options, enough)) else {
         return;

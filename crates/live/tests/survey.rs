@@ -4,8 +4,8 @@
 use pagewalk_live::pages::{Mode, mode};
 use pagewalk_live::promote::policy::{Fate, PolicyLimits};
 use pagewalk_live::promote::{
-    Decision, DecisionKind, HugePageBan, Options, PromotionCosts, PromotionStatus, SamplerKind, Watcher, run,
-    survey,
+    Decision, DecisionKind, HugePageBan, PromoteOptions, PromotionCosts, PromotionStatus, SamplerKind,
+    Watcher, run, survey,
 };
 use pagewalk_skip::{Need, skip};
 use std::fs;
@@ -83,7 +83,7 @@ impl Watcher for Decisions {
 #[test]
 fn a_process_that_forbids_huge_pages_is_left_alone() {
     let program = Program::start("nothp", &["off"]).unwrap();
-    let options = Options {
+    let options = PromoteOptions {
         way: Some(SamplerKind::Referenced),
         limits: PolicyLimits { factor: 1e-9, budget_bytes: u64::MAX, entries: 1536 },
         own_share: 1.0,

@@ -29,7 +29,7 @@ pub use kernel::{
 pub use mapping::{MappingId, MappingInfo};
 pub use os::{OsError, OsKernel, OsSpec, PolicyKey, policies_page, read_buddyinfo};
 pub use policy::{
-    Everything, Fault, OneMapping, PageSizePolicy, Scope, Small, Thp, ThpMode, UnrestrictedThp,
+    Everything, FirstTouch, OneMapping, PageSizePolicy, Scope, Small, Thp, ThpMode, UnrestrictedThp,
 };
 pub use space::AddressSpace;
 pub use superpage::Superpage;

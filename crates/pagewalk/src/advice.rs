@@ -21,11 +21,11 @@ use crate::promotion::survey::{GROW_WHOLE, host_forbids};
 use estimation::PlanEstimate;
 use pagewalk_forecast::choose::{ChoiceLimits, RegionRun, choose};
 use pagewalk_forecast::interval::product;
-use pagewalk_forecast::prices::Prices;
+use pagewalk_forecast::prices::HostPrices;
 use pagewalk_forecast::{BlockGrowth, PieceKind, REGION_BYTES};
 use pagewalk_live::pages::settings::settings;
 use pagewalk_mm::ThpMode;
-use pagewalk_plan::{Forecast, Gain, Host, Part, Plan, Program, RANGES_MAX, Range, What};
+use pagewalk_plan::{Forecast, ForecastHost, Gain, Plan, PlanRange, Program, RANGES_MAX, RangePart, What};
 use pagewalk_report::Class;
 use pagewalk_report::huge_pages::schema::{
     ADVICE_SCHEMA, AdviceResult, AdvisedRange, AlwaysForecast, Estimates, GrownMemory, figures,
@@ -36,7 +36,7 @@ use profile::ProgramProfile;
 use runs::{RunSeries, Trials, seconds_of, share_of};
 use std::iter;
 
-pub use options::Options;
+pub use options::AdviceOptions;
 pub use process::{NOTHING_PAYS, ProcessAdvice, ProcessOptions, ProcessWatch};
 
 /// Fewer piecemeal-grown blocks than this are not reported: every heap starts with some.
@@ -67,7 +67,7 @@ impl Advice {
 ///
 /// # Errors
 /// If the program cannot run, the trace cannot be read, or the machine has no huge pages.
-pub fn advise(options: &Options, listener: &dyn Listener) -> Result<Advice, Error> {
+pub fn advise(options: &AdviceOptions, listener: &dyn Listener) -> Result<Advice, Error> {
     let machines = match machines::load(machines::HOST) {
         // The runs below meet this host as it was probed.
         Ok(host) if options.machines.is_empty() => vec![host],
@@ -80,7 +80,7 @@ pub fn advise(options: &Options, listener: &dyn Listener) -> Result<Advice, Erro
         let why = format!("machine `{}` has no huge pages", machine.name);
         return Err(Error::new(Fault::Usage, why).or("choose another with -m"));
     }
-    let host = pagewalk_capture::Host::detect();
+    let host = pagewalk_capture::HostDescription::detect();
     let thp = machines::thp(options.thp, &host.thp);
     let (prices, assumed, seen) = profile_program(options, machine, thp, listener)?;
     let everything = choose(&seen.found, &prices, &ChoiceLimits { memory: None, waiting: 1.0, least: 0.0 });
@@ -92,7 +92,7 @@ pub fn advise(options: &Options, listener: &dyn Listener) -> Result<Advice, Erro
         }
     };
     let weighed = PlanEstimate::new(&prices, &seen.found, &everything, &trials.kinds, options.budget);
-    let host = Host { kernel: host.kernel, thp: host.thp };
+    let host = ForecastHost { kernel: host.kernel, thp: host.thp };
     let mut result = result(&weighed, &seen, &trials, options, &host, &machine.name);
     result.assumed = assumed_values(&assumed);
     result.notes.extend(assumed_lines(&assumed));
@@ -105,11 +105,11 @@ pub fn advise(options: &Options, listener: &dyn Listener) -> Result<Advice, Erro
 
 /// Prices of this host's walks and faults, and the program's profile.
 fn profile_program(
-    options: &Options,
+    options: &AdviceOptions,
     machine: &MachineSpec,
     thp: ThpMode,
     listener: &dyn Listener,
-) -> Result<(Prices, Vec<AssumedPrice>, ProgramProfile), Error> {
+) -> Result<(HostPrices, Vec<AssumedPrice>, ProgramProfile), Error> {
     if let Some(trace) = &options.trace {
         let (prices, assumed) = prices::of_host(options.probe.as_deref(), listener)?;
         return Ok((prices, assumed, profile::read(trace, machine, thp, listener)?));
@@ -155,13 +155,13 @@ fn program(seen: &ProgramProfile) -> Program {
 }
 
 /// A plan's ranges: if there are too many, those that save most.
-fn ranges(seen: &ProgramProfile, chosen: &[RegionRun], gain: impl Fn(&RegionRun) -> Gain) -> Vec<Range> {
+fn ranges(seen: &ProgramProfile, chosen: &[RegionRun], gain: impl Fn(&RegionRun) -> Gain) -> Vec<PlanRange> {
     let saved = |chosen: &RegionRun| chosen.saving.alone + chosen.saving.faults;
     let mut order: Vec<&RegionRun> = chosen.iter().collect();
     order.sort_by(|a, b| saved(b).total_cmp(&saved(a)));
     order.truncate(RANGES_MAX);
     order.sort_by_key(|chosen| (chosen.piece, chosen.bytes.start));
-    let range = |chosen: &RegionRun| Range {
+    let range = |chosen: &RegionRun| PlanRange {
         what: plan_name(seen, chosen),
         made_by: made_by(seen, chosen),
         gain: gain(chosen),
@@ -170,7 +170,7 @@ fn ranges(seen: &ProgramProfile, chosen: &[RegionRun], gain: impl Fn(&RegionRun)
 }
 
 fn plan_name(seen: &ProgramProfile, chosen: &RegionRun) -> What {
-    let part = Part { from: chosen.bytes.start, to: chosen.bytes.end };
+    let part = RangePart { from: chosen.bytes.start, to: chosen.bytes.end };
     match &seen.found.pieces[chosen.piece.0 as usize].kind {
         PieceKind::Heap => What::Heap(part),
         PieceKind::Static { file, offset } => {
@@ -185,7 +185,7 @@ fn made_by(seen: &ProgramProfile, chosen: &RegionRun) -> Option<String> {
     seen.made_by[chosen.piece.0 as usize].clone()
 }
 
-fn plan(weighed: &PlanEstimate, seen: &ProgramProfile, host: Host) -> Plan {
+fn plan(weighed: &PlanEstimate, seen: &ProgramProfile, host: ForecastHost) -> Plan {
     let forecast = weighed.forecast;
     let gain = |chosen: &RegionRun| Gain {
         seconds_saved: Some(weighed.walk_seconds(chosen) + weighed.fault_seconds(chosen)),
@@ -210,8 +210,8 @@ fn result(
     weighed: &PlanEstimate,
     seen: &ProgramProfile,
     trials: &Trials,
-    options: &Options,
-    host: &Host,
+    options: &AdviceOptions,
+    host: &ForecastHost,
     machine: &str,
 ) -> AdviceResult {
     let command = match options.trace {
@@ -264,7 +264,7 @@ fn result(
 }
 
 /// What the figures leave out.
-fn notes(seen: &ProgramProfile, trials: &Trials, options: &Options) -> Vec<String> {
+fn notes(seen: &ProgramProfile, trials: &Trials, options: &AdviceOptions) -> Vec<String> {
     let mut notes = Vec::new();
     if seen.images > 1 {
         notes.push(format!(

@@ -5,7 +5,7 @@ mod result;
 
 use crate::error::{Error, Fault};
 use crate::listener::Listener;
-use crate::placement::PlanFile;
+use crate::placement::LayoutFile;
 use crate::stream::{Ending, explain_window, follow_ahead};
 use crate::traces::{open, tell_grain};
 use names::Names;
@@ -68,7 +68,7 @@ impl ConflictOptions {
     pub fn trace(
         &self,
         trace: &Path,
-        plan: Option<&PlanFile>,
+        plan: Option<&LayoutFile>,
         listener: &dyn Listener,
     ) -> Result<Conflicts, Error> {
         let tlbs = chosen(&self.machine, self.tlb.as_deref())?;

@@ -7,7 +7,7 @@ use crate::listener::Listener;
 use crate::native::relay_to_followed;
 use pagewalk_capture::check_program;
 use pagewalk_live::pagemap::{self, PagemapError, PeakSnapshot, Snapshot, SnapshotTime};
-use pagewalk_live::tracing::{End, Interrupt, LaunchError};
+use pagewalk_live::tracing::{Interrupt, LaunchError, ProcessEnd};
 use pagewalk_report::contiguity::ContiguityResult;
 use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
@@ -58,7 +58,7 @@ pub fn read(pid: i32) -> Result<PagemapReading, Error> {
 ///
 /// # Errors
 /// If it cannot run or be followed.
-pub fn run(command: &[OsString], listener: &dyn Listener) -> Result<(PagemapReading, End), Error> {
+pub fn run(command: &[OsString], listener: &dyn Listener) -> Result<(PagemapReading, ProcessEnd), Error> {
     let interrupt = Arc::new(Interrupt::new());
     let signals = relay_to_followed(Arc::clone(&interrupt), listener)?;
     let run = pagemap::run_to_exit(command, &interrupt);

@@ -3,7 +3,7 @@
 use crate::engine::prepare;
 use crate::listener::Listener;
 use crate::machines::HostCpu;
-use pagewalk_capture::Host;
+use pagewalk_capture::HostDescription;
 use pagewalk_capture::engine::{Engine, EngineError};
 use pagewalk_live::probe::balloon::free_page_reporting;
 use pagewalk_live::{layout, pagemap, pages, promote, trap};
@@ -204,7 +204,7 @@ fn frames() -> Finding {
 }
 
 fn thp() -> Finding {
-    let mode = Host::detect().thp;
+    let mode = HostDescription::detect().thp;
     let able = mode == "always" || mode == "madvise";
     Finding {
         name: "huge pages (THP)",

@@ -7,9 +7,10 @@ use crate::listener::{Listener, RelayGuard, SignalRelay};
 use crate::native::{asks_to_end, at_interrupt};
 use crate::placement::FittedLayout;
 use log::{Death, EngineLog, WITHOUT_ENGINE};
-use pagewalk_capture::engine::{Engine, EngineError, EngineStatus, Options, max_threads_option};
+use pagewalk_capture::engine::{Engine, EngineError, EngineOptions, EngineStatus, max_threads_option};
 use pagewalk_capture::{
-    CaptureError, Host, RingSource, Session, SessionHandle, check_place, check_program, unmet_needs,
+    CaptureError, HostDescription, RingSource, Session, SessionHandle, check_place, check_program,
+    unmet_needs,
 };
 use pagewalk_layout::arrivals::{Landings, MappingWatch, MissedPlace};
 use pagewalk_layout::files::Object;
@@ -58,7 +59,7 @@ pub enum Noise {
 /// If something is missing on this host, or the build fails.
 pub(crate) fn prepare(listener: &dyn Listener) -> Result<Engine, EngineError> {
     let mut bar = None;
-    Engine::prepare_and_tell(&Options::default(), &mut |built| {
+    Engine::prepare_and_tell(&EngineOptions::default(), &mut |built| {
         let bar = bar.get_or_insert_with(|| {
             let version = built.version;
             listener
@@ -71,7 +72,7 @@ pub(crate) fn prepare(listener: &dyn Listener) -> Result<Engine, EngineError> {
 
 /// The state of the engine on this host, in a sentence. Builds nothing.
 pub fn state() -> String {
-    match Engine::find(&Options::default()) {
+    match Engine::find(&EngineOptions::default()) {
         Ok(EngineStatus::Engine(engine)) => format!("Valgrind {}, capture tool built", engine.version()),
         Ok(EngineStatus::Valgrind { version, .. }) => {
             format!("Valgrind {version}, capture tool not built yet: the first `pagewalk profile` does it")
@@ -100,7 +101,7 @@ pub struct Live {
     /// The engine's name and version.
     pub engine_name: String,
     /// This host.
-    pub host: Host,
+    pub host: HostDescription,
 }
 
 impl Live {
@@ -121,7 +122,7 @@ impl Live {
         let placed = fitting.map_or_else(Vec::new, |fitting| fitting.objects);
         let engine = prepare(listener).map_err(host_cannot)?;
         let engine_name = format!("valgrind {}", engine.version());
-        let host = Host::detect();
+        let host = HostDescription::detect();
         let session = Session::new(&engine_name, host.clone()).map_err(failed)?;
         let (command, landings) = (command.to_vec(), Landings::new(&placed));
         let (noise, max_threads, deaths) = (Noise::default(), None, OnceLock::new());

@@ -315,8 +315,8 @@ fn mappings(findings: &mut ProfileResult<'_>) -> Vec<(MappingId, MappingRow)> {
 }
 
 /// Threads of processes. `program` names a space's process if there are several.
-pub fn threads(all: &[pagewalk_sim::Group], program: impl Fn(Asid) -> Option<String>) -> Vec<Group> {
-    let group = |group: &pagewalk_sim::Group| Group {
+pub fn threads(all: &[pagewalk_sim::GroupCounts], program: impl Fn(Asid) -> Option<String>) -> Vec<Group> {
+    let group = |group: &pagewalk_sim::GroupCounts| Group {
         kind: group.kind.to_owned(),
         name: match program(group.space) {
             Some(program) => format!("{} of {program}", group.name),

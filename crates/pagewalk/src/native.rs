@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::listener::{Listener, RelayGuard, SignalRelay};
-use pagewalk_live::tracing::{End, Interrupt, Relay};
+use pagewalk_live::tracing::{Interrupt, ProcessEnd, Relay};
 use pagewalk_report::documents;
 use rustix::process::Signal;
 use std::sync::Arc;
@@ -45,17 +45,17 @@ pub fn traces_others(program: &String) -> String {
 }
 
 /// How a program ended, as text: `exit 0`, `signal 9`.
-pub fn describe_end(end: impl Into<End>) -> String {
+pub fn describe_end(end: impl Into<ProcessEnd>) -> String {
     match end.into() {
-        End::Exit(status) => format!("exit {status}"),
-        End::Signal(signal) => format!("signal {signal}"),
+        ProcessEnd::Exit(status) => format!("exit {status}"),
+        ProcessEnd::Signal(signal) => format!("signal {signal}"),
     }
 }
 
 /// How a program ended, as data.
-pub fn end(end: End) -> documents::End {
+pub fn end(end: ProcessEnd) -> documents::End {
     match end {
-        End::Exit(status) => documents::End::Exit(status),
-        End::Signal(signal) => documents::End::Signal(signal),
+        ProcessEnd::Exit(status) => documents::End::Exit(status),
+        ProcessEnd::Signal(signal) => documents::End::Signal(signal),
     }
 }

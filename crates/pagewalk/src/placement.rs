@@ -10,6 +10,6 @@ mod run;
 
 pub use dry::{LayoutPreview, outline};
 pub use fitting::FittedLayout;
-pub use rebase::PlanFile;
+pub use rebase::LayoutFile;
 pub use result::LayoutOutcome;
-pub use run::{Options as RunOptions, run};
+pub use run::{PlacementOptions, run};

@@ -7,7 +7,7 @@
 mod prices;
 mod result;
 
-pub use pagewalk_live::probe::Options;
+pub use pagewalk_live::probe::ProbeOptions;
 pub(crate) use prices::{AssumedPrice, Price, ProbePrices, WalkTimes, assumed_lines, assumed_values};
 
 #[cfg(test)]
@@ -16,7 +16,7 @@ pub(crate) use prices::tests::probe as probe_of;
 use crate::error::{Error, Fault};
 use crate::folders;
 use crate::listener::Listener;
-use pagewalk_capture::Host;
+use pagewalk_capture::HostDescription;
 use pagewalk_live::probe::{self, PinError, Probe, machine_file};
 use pagewalk_report::probe::ProbeResult;
 use pagewalk_translate::MachineSpec;
@@ -38,7 +38,7 @@ pub(crate) fn of_host(
     if let Some(path) = path {
         return read(path);
     }
-    let host = Host::detect();
+    let host = HostDescription::detect();
     let kept = saved_path();
     let last = kept.as_deref().and_then(|path| read(path).ok());
     let last = last.filter(|last| last.host.cpu == host.cpu && last.host.kernel == host.kernel);
@@ -71,7 +71,7 @@ pub struct HostProbe {
 /// # Errors
 /// If the processor cannot be measured on.
 pub fn measure(
-    options: Options,
+    options: ProbeOptions,
     compared: Option<&MachineSpec>,
     listener: &dyn Listener,
 ) -> Result<HostProbe, Error> {
@@ -79,21 +79,25 @@ pub fn measure(
         Error::new(Fault::HostCannot, error)
             .or("choose another with --cpu, or widen the mask (taskset, the control group's cpuset.cpus)")
     })?;
-    let host = Host::detect();
+    let host = HostDescription::detect();
     let machine = machine_file(&measured, &host.cpu, &host.kernel);
     Ok(HostProbe { result: result::build(&measured, &host, compared), machine })
 }
 
-fn timed(options: Options, what: &str, listener: &dyn Listener) -> Result<Probe, PinError> {
+fn timed(options: ProbeOptions, what: &str, listener: &dyn Listener) -> Result<Probe, PinError> {
     let bar = listener.shares(what);
     probe::measure(options, |what, share| bar.reach((share * 100.0) as u64, what))
 }
 
 /// A new probe; gaps are filled from `last`.
-fn taken(host: &Host, last: Option<ProbeResult>, listener: &dyn Listener) -> Result<ProbeResult, Error> {
+fn taken(
+    host: &HostDescription,
+    last: Option<ProbeResult>,
+    listener: &dyn Listener,
+) -> Result<ProbeResult, Error> {
     listener.note(&"measuring what walks and pages take on this host: up to a minute, kept for later runs");
     // On a thread of its own: measuring pins the thread to a processor, and whatever it starts.
-    let measure = || timed(Options::default(), "probing this host", listener);
+    let measure = || timed(ProbeOptions::default(), "probing this host", listener);
     let measured = std::thread::scope(|scope| scope.spawn(measure).join());
     let measured = measured.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     let measured = measured.map_err(|error| Error::new(Fault::HostCannot, error))?;

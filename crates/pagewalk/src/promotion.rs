@@ -19,7 +19,7 @@ use survey::PromotionContext;
 
 pub use pagewalk_live::promote::policy::{FACTOR, PolicyLimits};
 pub use pagewalk_live::promote::{
-    Decision, DecisionKind, Options, PromotionStatus, PromotionSummary, SamplerKind, Watcher,
+    Decision, DecisionKind, PromoteOptions, PromotionStatus, PromotionSummary, SamplerKind, Watcher,
 };
 
 /// Most ranges in the live picture.
@@ -28,7 +28,7 @@ const RANGES_PICTURED: usize = 6;
 /// A promotion that is ready to run.
 pub struct Promotion {
     pid: i32,
-    options: Options,
+    options: PromoteOptions,
     prices: promote::PromotionCosts,
     beside: PromotionContext,
 }
@@ -42,7 +42,7 @@ impl Promotion {
     pub fn prepare(
         pid: i32,
         probe: Option<&Path>,
-        mut options: Options,
+        mut options: PromoteOptions,
         listener: &dyn Listener,
     ) -> Result<Promotion, Error> {
         let bytes = promote::anonymous_bytes(pid).map_err(failed)?;
@@ -66,7 +66,7 @@ impl Promotion {
 /// The outcome of a promotion.
 pub struct PromotionOutcome {
     pid: i32,
-    options: Options,
+    options: PromoteOptions,
     /// All decisions.
     pub summary: PromotionSummary,
     beside: PromotionContext,

@@ -11,7 +11,7 @@ use crate::folders::own_file;
 use crate::listener::{Bar, Listener};
 use pagewalk_report::sweep::{self, SweepResult};
 use pagewalk_sweep::{
-    Claims, Options, Progress, Study, Sweep, SweepError, TraceSpec, UNFINISHED, write_whole,
+    Claims, Progress, Study, Sweep, SweepError, SweepOptions, TraceSpec, UNFINISHED, write_whole,
 };
 use std::ffi::OsStr;
 use std::fmt::Write;
@@ -83,7 +83,7 @@ impl StudyFolder {
     }
 
     /// Where to put results, and which build this is.
-    fn options(&self) -> Result<Options<'static>, Error> {
+    fn options(&self) -> Result<SweepOptions<'static>, Error> {
         let mut own = blake3::Hasher::new();
         let read = own_file().and_then(File::open).and_then(|file| own.update_reader(file).map(drop));
         read.map_err(|e| Error::new(Fault::Failed, format!("reading the program itself: {e}")))?;
@@ -91,7 +91,7 @@ impl StudyFolder {
             Some(threads) => threads.get(),
             None => std::thread::available_parallelism().map_or(1, usize::from),
         };
-        Ok(Options {
+        Ok(SweepOptions {
             version: env!("CARGO_PKG_VERSION"),
             // Outcomes of another build do not count for this one.
             tool: own.finalize().to_hex().to_string(),

@@ -9,7 +9,7 @@ use crate::native::relay_to_followed;
 use pagewalk_capture::check_program;
 use pagewalk_live::timing::nowhere;
 use pagewalk_live::tracing::{Interrupt, LaunchError};
-use pagewalk_live::trap::{self, HostError, Options, Run, TrapArray, TrapError};
+use pagewalk_live::trap::{self, HostError, TrapArray, TrapError, TrapOptions, TrapRun};
 use pagewalk_report::documents::trap::TrapResult;
 use pagewalk_setassoc::Replacement;
 use pagewalk_translate::MachineSpec;
@@ -58,7 +58,7 @@ impl TrapProgram {
         let TrapProgram { machine, array, command } = self;
         let native_seconds = native.then(|| run_native(&command)).transpose()?;
         let begun = Instant::now();
-        let run = run_trapped(&command, &array, Options { check }, listener)?;
+        let run = run_trapped(&command, &array, TrapOptions { check }, listener)?;
         let run_seconds = begun.elapsed().as_secs_f64();
         Ok(TrapOutcome { machine, array, command, run, run_seconds, native_seconds })
     }
@@ -70,7 +70,7 @@ pub struct TrapOutcome {
     array: TrapArray,
     command: Vec<OsString>,
     /// What was measured.
-    pub run: Run,
+    pub run: TrapRun,
     /// From the program's start to its end, under faults.
     run_seconds: f64,
     /// The same without faults, if requested.
@@ -159,9 +159,9 @@ fn run_native(words: &[OsString]) -> Result<f64, Error> {
 fn run_trapped(
     command: &[OsString],
     array: &TrapArray,
-    options: Options,
+    options: TrapOptions,
     listener: &dyn Listener,
-) -> Result<Run, Error> {
+) -> Result<TrapRun, Error> {
     let interrupt = Arc::new(Interrupt::new());
     let signals = relay_to_followed(Arc::clone(&interrupt), listener)?;
     let run = trap::run(command, array, options, &interrupt);

@@ -1,5 +1,5 @@
-//! Plans: which ranges of a program's memory are to be on huge pages ([`Range`]), where its shared objects are to lie
-//! ([`Layout`]), or both.
+//! Plans: which ranges of a program's memory are to be on huge pages ([`PlanRange`]), where its shared objects are to
+//! lie ([`Layout`]), or both.
 //!
 //! [`Plan::read`] reads and checks a plan. It reads [`SCHEMA`] and the two formats before it, [`PAGES_SCHEMA`] and
 //! [`LAYOUT_SCHEMA`].
@@ -16,7 +16,7 @@ use std::path::Path;
 
 pub use error::PlanError;
 pub use layout::{Layout, Place};
-pub use ranges::{Caller, Gain, Part, Range, What};
+pub use ranges::{Caller, Gain, PlanRange, RangePart, What};
 pub use text::number_of;
 pub use values::is_build_id;
 
@@ -50,11 +50,11 @@ pub struct Plan {
     /// The program it was made for.
     pub program: Program,
     /// Where the forecast was made; information.
-    pub host: Option<Host>,
+    pub host: Option<ForecastHost>,
     /// What the whole plan should bring; none in plans by hand.
     pub forecast: Option<Forecast>,
     /// What is to be on huge pages, in any order.
-    pub ranges: Vec<Range>,
+    pub ranges: Vec<PlanRange>,
     /// Where shared objects are to lie.
     pub layout: Option<Layout>,
 }
@@ -76,7 +76,7 @@ pub struct Program {
 /// The host where a forecast was made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Host {
+pub struct ForecastHost {
     /// The kernel's release.
     pub kernel: String,
     /// The mode of transparent huge pages: `always`, `madvise` or `never`.

@@ -8,7 +8,7 @@ use crate::{ADDRESS_LIMIT, PlanError, RANGES_MAX};
 
 /// A range of memory that is to be on huge pages.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Range {
+pub struct PlanRange {
     /// Which memory.
     pub what: What,
     /// Who asked for it, as `build (graph.c:13)`; information.
@@ -17,15 +17,15 @@ pub struct Range {
     pub gain: Gain,
 }
 
-impl Range {
+impl PlanRange {
     /// This memory, with nothing else known.
-    pub fn of(what: What) -> Range {
-        Range { what, made_by: None, gain: Gain::default() }
+    pub fn of(what: What) -> PlanRange {
+        PlanRange { what, made_by: None, gain: Gain::default() }
     }
 }
 
 /// For people: who asked for it, and what it is.
-impl std::fmt::Display for Range {
+impl std::fmt::Display for PlanRange {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.made_by.iter().try_for_each(|maker| write!(f, "{maker}: "))?;
         write!(f, "{}", self.what)
@@ -47,14 +47,14 @@ pub struct Gain {
 
 /// A part of something: bytes from its beginning, `[from, to)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct RangePart {
     /// The first byte.
     pub from: u64,
     /// The first byte after it.
     pub to: u64,
 }
 
-impl Part {
+impl RangePart {
     /// Its length.
     pub fn bytes(&self) -> u64 {
         self.to - self.from
@@ -74,7 +74,7 @@ pub struct Caller {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
     /// The program break, in bytes from its beginning.
-    Heap(Part),
+    Heap(RangePart),
     /// Memory from `mmap`.
     Anonymous {
         /// The length of the mapping, in whole pages.
@@ -84,7 +84,7 @@ pub enum What {
         /// Where `mmap` was called from.
         by: Option<Caller>,
         /// The part of it; the whole if not given.
-        part: Option<Part>,
+        part: Option<RangePart>,
     },
     /// Memory that a file is mapped to; for programs and libraries also `.bss` behind it.
     File {
@@ -99,18 +99,20 @@ pub enum What {
 
 impl What {
     /// The planned part, in bytes from the beginning of the heap, of the mapping or of the file.
-    pub fn part(&self) -> Part {
+    pub fn part(&self) -> RangePart {
         match self {
             What::Heap(part) | What::Anonymous { part: Some(part), .. } => *part,
-            What::Anonymous { bytes, part: None, .. } => Part { from: 0, to: *bytes },
-            What::File { offset, bytes, .. } => Part { from: *offset, to: offset.saturating_add(*bytes) },
+            What::Anonymous { bytes, part: None, .. } => RangePart { from: 0, to: *bytes },
+            What::File { offset, bytes, .. } => {
+                RangePart { from: *offset, to: offset.saturating_add(*bytes) }
+            }
         }
     }
 }
 
 impl std::fmt::Display for What {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Part { from, to } = self.part();
+        let RangePart { from, to } = self.part();
         match self {
             What::Heap(_) => write!(f, "heap {from:#x}-{to:#x}"),
             What::Anonymous { bytes, nth, .. } if (from, to) == (0, *bytes) => {
@@ -125,7 +127,7 @@ impl std::fmt::Display for What {
 }
 
 /// Whether the ranges contradict themselves or each other.
-pub(crate) fn check(ranges: &[Range]) -> Result<(), PlanError> {
+pub(crate) fn check(ranges: &[PlanRange]) -> Result<(), PlanError> {
     if ranges.len() > RANGES_MAX {
         return Err(PlanError::TooMany(ranges.len()));
     }
@@ -133,9 +135,9 @@ pub(crate) fn check(ranges: &[Range]) -> Result<(), PlanError> {
     overlaps(ranges)
 }
 
-fn range(range: &Range, number: usize) -> Result<(), PlanError> {
+fn range(range: &PlanRange, number: usize) -> Result<(), PlanError> {
     gain(&range.gain, number)?;
-    let Part { from, to } = range.what.part();
+    let RangePart { from, to } = range.what.part();
     let end = match &range.what {
         What::Heap(_) | What::File { .. } => ADDRESS_LIMIT,
         What::Anonymous { bytes, .. } => *bytes,
@@ -180,7 +182,7 @@ fn gain(gain: &Gain, number: usize) -> Result<(), PlanError> {
 }
 
 /// The parts of one heap, one mapping or one file must not share bytes.
-fn overlaps(ranges: &[Range]) -> Result<(), PlanError> {
+fn overlaps(ranges: &[PlanRange]) -> Result<(), PlanError> {
     let key = |what: &What| match what {
         What::Heap(_) => (0, 0, 0, String::new()),
         What::Anonymous { bytes, nth, .. } => (1, *bytes, *nth, String::new()),

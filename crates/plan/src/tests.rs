@@ -59,7 +59,7 @@ fn refused(from: &str, to: &str) -> String {
 fn a_plan_reads_as_it_stands_and_writes_as_it_reads() {
     let plan = example();
     assert_eq!(plan.to_toml(), EXAMPLE);
-    assert_eq!(plan.ranges[0].what, What::Heap(Part { from: 0, to: 0x800_0000 }));
+    assert_eq!(plan.ranges[0].what, What::Heap(RangePart { from: 0, to: 0x800_0000 }));
     assert_eq!(plan.ranges[1].what.part().bytes(), 0xfe0_0000);
     let names: Vec<String> = plan.ranges.iter().map(|range| range.to_string()).collect();
     assert_eq!(
@@ -78,7 +78,7 @@ fn a_plan_by_hand_is_short() {
     let text = "schema = \"pagewalk.plan/1\"\n[program]\npath = \"/bin/true\"\n[[range]]\nwhat = \"anonymous\"\n\
                 bytes = \"0x400000\"\nnth = 2\npages = \"2M\"\n";
     let plan = Plan::parse(text, "short").unwrap();
-    assert_eq!(plan.ranges[0].what.part(), Part { from: 0, to: 0x40_0000 });
+    assert_eq!(plan.ranges[0].what.part(), RangePart { from: 0, to: 0x40_0000 });
     assert_eq!((plan.host.is_none(), plan.forecast), (true, None));
     assert_eq!(Plan::parse(&plan.to_toml(), "again").unwrap(), plan);
 }
@@ -148,15 +148,15 @@ fn ranges_must_not_overlap_and_are_not_too_many() {
     let mut many = example();
     many.ranges = (0..=RANGES_MAX as u32)
         .map(|nth| What::Anonymous { bytes: 4096, nth: nth + 1, by: None, part: None })
-        .map(Range::of)
+        .map(PlanRange::of)
         .collect();
     assert!(matches!(many.check(), Err(PlanError::TooMany(1025))));
 }
 
-fn any_range() -> impl Strategy<Value = Range> {
+fn any_range() -> impl Strategy<Value = PlanRange> {
     let pages = |range: std::ops::Range<u64>| range.prop_map(|pages| pages * PAGE_BYTES);
     let part =
-        (pages(0..1 << 20), pages(1..1 << 20)).prop_map(|(from, bytes)| Part { from, to: from + bytes });
+        (pages(0..1 << 20), pages(1..1 << 20)).prop_map(|(from, bytes)| RangePart { from, to: from + bytes });
     let caller = ("[a-z+.0-9]{1,8}", any::<u64>()).prop_map(|(file, offset)| Caller { file, offset });
     let what = prop_oneof![
         part.clone().prop_map(What::Heap),
@@ -170,7 +170,7 @@ fn any_range() -> impl Strategy<Value = Range> {
     ];
     let gain =
         proptest::option::of(-10.0..10.0).prop_map(|seconds_saved| Gain { seconds_saved, ..Gain::default() });
-    (what, gain).prop_map(|(what, gain)| Range { gain, ..Range::of(what) })
+    (what, gain).prop_map(|(what, gain)| PlanRange { gain, ..PlanRange::of(what) })
 }
 
 proptest! {

@@ -1,8 +1,8 @@
 //! A plan as TOML.
 
 use crate::{
-    Caller, DEFAULT_ARENA, Forecast, Gain, Host, LAYOUT_SCHEMA, Layout, PAGES, PAGES_SCHEMA, Part, Place,
-    Plan, PlanError, Program, Range, SCHEMA, What,
+    Caller, DEFAULT_ARENA, Forecast, ForecastHost, Gain, LAYOUT_SCHEMA, Layout, PAGES, PAGES_SCHEMA, Place,
+    Plan, PlanError, PlanRange, Program, RangePart, SCHEMA, What,
 };
 use pagewalk_units::names::with_closest;
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ struct Text {
     schema: String,
     program: Program,
     #[serde(skip_serializing_if = "Option::is_none")]
-    host: Option<Host>,
+    host: Option<ForecastHost>,
     #[serde(skip_serializing_if = "Option::is_none")]
     forecast: Option<Forecast>,
     #[serde(default, rename = "range", skip_serializing_if = "Vec::is_empty")]
@@ -156,7 +156,7 @@ struct Reader {
 }
 
 impl Reader {
-    fn range(self) -> Result<Range, PlanError> {
+    fn range(self) -> Result<PlanRange, PlanError> {
         let text = &self.text;
         if let Some(pages) = text.pages.as_ref().filter(|pages| !PAGES.contains(&pages.as_str())) {
             return Err(PlanError::Pages { text: pages.clone(), range: self.number });
@@ -168,7 +168,7 @@ impl Reader {
             other => return Err(PlanError::What { text: other.to_owned(), range: self.number }),
         };
         let TextRange { made_by, seconds_saved, low, high, memory_mib, .. } = self.text;
-        Ok(Range { what, made_by, gain: Gain { seconds_saved, low, high, memory_mib } })
+        Ok(PlanRange { what, made_by, gain: Gain { seconds_saved, low, high, memory_mib } })
     }
 
     fn heap(&self) -> Result<What, PlanError> {
@@ -183,7 +183,7 @@ impl Reader {
         self.refuse(&others, "from and to")?;
         let from = self.number("from", self.needed("from", text.from.as_deref())?)?;
         let to = self.number("to", self.needed("to", text.to.as_deref())?)?;
-        Ok(What::Heap(Part { from, to }))
+        Ok(What::Heap(RangePart { from, to }))
     }
 
     fn anonymous(&self) -> Result<What, PlanError> {
@@ -195,7 +195,7 @@ impl Reader {
         let by = text.by.as_deref().map(|by| self.caller(by)).transpose()?;
         let part = match (text.from.as_deref(), text.to.as_deref()) {
             (None, None) => None,
-            (from, to) => Some(Part {
+            (from, to) => Some(RangePart {
                 from: self.number("from", self.needed("from", from)?)?,
                 to: self.number("to", self.needed("to", to)?)?,
             }),
@@ -275,13 +275,13 @@ fn place_texts(layout: &Layout) -> Vec<TextPlace> {
     places
 }
 
-fn range_text(range: &Range) -> TextRange {
+fn range_text(range: &PlanRange) -> TextRange {
     let text = |number: u64| Some(format!("{number:#x}"));
     let Gain { seconds_saved, low, high, memory_mib } = range.gain;
     let made_by = range.made_by.clone();
     let rest = TextRange { made_by, seconds_saved, low, high, memory_mib, ..TextRange::default() };
     match &range.what {
-        What::Heap(Part { from, to }) => {
+        What::Heap(RangePart { from, to }) => {
             TextRange { what: "heap".to_owned(), from: text(*from), to: text(*to), ..rest }
         }
         What::Anonymous { bytes, nth, by, part } => TextRange {

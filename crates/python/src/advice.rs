@@ -5,7 +5,7 @@ use crate::job::{self, Caller};
 use crate::machine::Machine;
 use crate::result::{AnyResult, Document};
 use crate::settings;
-use pagewalk::advice::{self, NOTHING_PAYS, Options, ProcessOptions, ProcessWatch};
+use pagewalk::advice::{self, AdviceOptions, NOTHING_PAYS, ProcessOptions, ProcessWatch};
 use pagewalk::probe::{self, measure};
 use pagewalk::report::huge_pages;
 use pagewalk::{Error, machines};
@@ -33,7 +33,7 @@ pub struct Settings {
 /// A plan's text, or why there is none.
 type PlanText = Result<String, String>;
 
-fn advised(options: &Options, caller: &Caller) -> Result<(huge_pages::AdviceResult, PlanText), Error> {
+fn advised(options: &AdviceOptions, caller: &Caller) -> Result<(huge_pages::AdviceResult, PlanText), Error> {
     let advice = advice::advise(options, caller)?;
     let plan = advice.plan()?.ok_or_else(|| NOTHING_PAYS.to_owned());
     Ok((advice.result, plan))
@@ -42,7 +42,7 @@ fn advised(options: &Options, caller: &Caller) -> Result<(huge_pages::AdviceResu
 /// Advises on a program: the result, the plan's text, or why there is none.
 #[pyfunction]
 pub fn advise(py: Python<'_>, settings: Settings) -> PyResult<(Document, Option<String>, Option<String>)> {
-    let options = Options {
+    let options = AdviceOptions {
         trace: settings.trace,
         seconds: settings.seconds,
         command: settings.command,
@@ -84,7 +84,7 @@ pub fn probe_host(
     machine: Option<&Bound<'_, Machine>>,
 ) -> PyResult<(Document, String)> {
     let compared = machine.map(|machine| machine.get().spec.clone());
-    let options = probe::Options { cpu, quick };
+    let options = probe::ProbeOptions { cpu, quick };
     let measured = job::run(py, |caller| measure(options, compared.as_ref(), caller))?;
     Ok((Document(AnyResult::Probe(Box::new(measured.result))), measured.machine))
 }

@@ -33,6 +33,7 @@ pub struct Settings<'py> {
     global_files: bool,
     by_traps: Option<u32>,
     layout: Option<PathBuf>,
+    areas: Option<String>,
     from_marker: Option<u64>,
     to_marker: Option<u64>,
     skip: u64,
@@ -53,6 +54,7 @@ impl Settings<'_> {
         let given: Vec<MachineSpec> =
             self.machines.iter().map(|machine| machine.get().spec.clone()).collect();
         let thp = settings::thp(self.thp.as_deref())?;
+        let areas = settings::areas(self.areas.as_deref())?;
         let window = region(self.from_marker, self.to_marker, self.skip, self.max_instructions);
         let build = || -> Result<Experiment, Error> {
             Ok(Experiment {
@@ -69,6 +71,7 @@ impl Settings<'_> {
                 sharing: Sharing::new(self.quantum, &self.switch_at, self.global_files)?,
                 by_traps: self.by_traps,
                 layout: self.layout,
+                areas,
             })
         };
         let experiment = build().map_err(exception)?;

@@ -1,7 +1,7 @@
 //! Settings given by name, with the choices in the error.
 
 use crate::error::UsageError;
-use pagewalk::mm::ThpMode;
+use pagewalk::mm::{AreaRules, ThpMode};
 use pagewalk::trace::Grain;
 use pagewalk::units::names::choice;
 use pyo3::prelude::*;
@@ -11,6 +11,12 @@ pub fn thp(name: Option<&str>) -> PyResult<Option<ThpMode>> {
     let mode =
         |name| ThpMode::from_name(name).ok_or_else(|| wrong("thp", name, &["always", "madvise", "never"]));
     name.map(mode).transpose()
+}
+
+/// How areas of traces without mappings are inferred.
+pub fn areas(text: Option<&str>) -> PyResult<AreaRules> {
+    let rules = |text| AreaRules::from_text(text).map_err(|why| UsageError::new_err(format!("areas: {why}")));
+    text.map_or_else(|| Ok(AreaRules::default()), rules)
 }
 
 /// What a recording keeps of addresses.

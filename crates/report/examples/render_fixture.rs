@@ -5,7 +5,7 @@
 mod fixtures;
 
 use pagewalk_report::schema::RunResult;
-use pagewalk_report::{Run, render_runs_html};
+use pagewalk_report::{ReportedRun, render_runs_html};
 
 fn fixture(name: &str) -> Option<RunResult> {
     if name == "build" {
@@ -18,8 +18,8 @@ fn main() -> std::process::ExitCode {
     let names: Vec<String> = std::env::args().skip(1).collect();
     let results: Option<Vec<RunResult>> = names.iter().map(|name| fixture(name)).collect();
     let results = results.unwrap_or_default();
-    let runs = names.iter().zip(&results).map(|(file, result)| Run { file, result });
-    let runs: Vec<Run> = runs.collect();
+    let runs = names.iter().zip(&results).map(|(file, result)| ReportedRun { file, result });
+    let runs: Vec<ReportedRun> = runs.collect();
     let [first, others @ ..] = runs.as_slice() else {
         let known = fixtures::all().map(|(name, _)| name);
         eprintln!("which fixtures: {}, build", known.join(", "));

@@ -1,6 +1,6 @@
 //! The figures that several renderers show, read from a machine's metrics by name.
 
-use crate::metrics::{self, Part, parts_of};
+use crate::metrics::{self, MetricPart, parts_of};
 use crate::numbers::{bytes, count, percent};
 use crate::schema::{
     KernelResult, MachineDescription, MachineResult, ProcessResult, RunResult, TlbDescription,
@@ -82,7 +82,7 @@ pub(crate) fn miss_classes(machine: &MachineResult) -> Vec<MissClassFigures> {
         let cycles = whole(machine, &format!("miss_cycles.{name}"))?;
         Some(MissClassFigures { name, what, misses, cycles })
     };
-    let classes = Part::named("class").map_or(&[][..], |part| part.values);
+    let classes = MetricPart::named("class").map_or(&[][..], |part| part.values);
     classes.iter().filter_map(figures).collect()
 }
 

@@ -25,7 +25,7 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 /// A kind of result.
-pub struct Kind {
+pub struct ResultKind {
     /// The value of the key `schema`: `pagewalk.result/2`.
     pub schema: &'static str,
     /// The command that writes such results, and their meaning.
@@ -33,12 +33,12 @@ pub struct Kind {
     make: fn() -> Value,
 }
 
-const fn kind<T: JsonSchema>(schema: &'static str, about: &'static str) -> Kind {
-    Kind { schema, about, make: made::<T> }
+const fn kind<T: JsonSchema>(schema: &'static str, about: &'static str) -> ResultKind {
+    ResultKind { schema, about, make: made::<T> }
 }
 
 /// All kinds, in the order of their names.
-pub static KINDS: &[Kind] = &[
+pub static KINDS: &[ResultKind] = &[
     kind::<AdviceResult>(ADVICE_SCHEMA, "advise: what huge pages would save a program"),
     kind::<AdviceProcessResult>(ADVICE_PROCESS_SCHEMA, "advise --pid: the same of a running process"),
     kind::<ApplyResult>(APPLY_SCHEMA, "apply: the outcome of applying a plan"),
@@ -68,7 +68,7 @@ pub static KINDS: &[Kind] = &[
     kind::<VerifyResult>(VERIFY_SCHEMA, "verify: what a plan saves, measured"),
 ];
 
-impl Kind {
+impl ResultKind {
     /// The schema's name without `pagewalk.` and the version: `result`.
     pub fn name(&self) -> &'static str {
         let name = self.schema.strip_prefix("pagewalk.").unwrap_or(self.schema);
@@ -76,7 +76,7 @@ impl Kind {
     }
 
     /// The kind of this name: `result`, `pagewalk.result` or `pagewalk.result/2`.
-    pub fn named(name: &str) -> Option<&'static Kind> {
+    pub fn named(name: &str) -> Option<&'static ResultKind> {
         KINDS.iter().find(|kind| {
             let short = name.strip_prefix("pagewalk.").unwrap_or(name);
             kind.schema == name || kind.name() == short
@@ -118,12 +118,12 @@ mod tests {
     fn kinds_have_names_of_their_own_and_schemas_that_name_them() {
         assert!(KINDS.is_sorted_by_key(|kind| kind.name()));
         for kind in KINDS {
-            assert_eq!(Kind::named(kind.schema).unwrap().schema, kind.schema);
-            assert_eq!(Kind::named(kind.name()).unwrap().schema, kind.schema);
+            assert_eq!(ResultKind::named(kind.schema).unwrap().schema, kind.schema);
+            assert_eq!(ResultKind::named(kind.name()).unwrap().schema, kind.schema);
             let schema = kind.json_schema();
             assert!(jsonschema::validator_for(&schema).is_ok(), "{schema:#}");
             assert!(schema.to_string().contains(&format!("\"const\":\"{}\"", kind.schema)), "{schema:#}");
         }
-        assert!(Kind::named("nonesuch").is_none());
+        assert!(ResultKind::named("nonesuch").is_none());
     }
 }

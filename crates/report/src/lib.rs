@@ -32,7 +32,7 @@ mod values;
 
 pub use advice::advise;
 pub use classes::{Class, Classes, classes};
-pub use html::{Run, render_html, render_runs_html};
+pub use html::{ReportedRun, render_html, render_runs_html};
 pub use json::{ReadError, from_json, schema_of, to_json};
 pub use numbers::page_name;
 pub use printable::printable;

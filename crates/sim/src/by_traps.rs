@@ -4,7 +4,7 @@ use crate::pages::pages_of;
 use pagewalk_mm::{AddressSpace, Change};
 use pagewalk_trace::{Analysis, Batch, Event};
 use pagewalk_translate::{
-    Asid, MachineSpec, NestedMisses, RefillRequest, SoftwareCounts, TrapDriven, TrapError,
+    Asid, MachineSpec, NestedMisses, RefillRequest, SoftwareCounts, TrapDriven, TrapDrivenError,
 };
 use pagewalk_units::{PageSize, RefIndex, VirtAddr};
 use std::collections::BTreeSet;
@@ -25,7 +25,7 @@ impl TrapSimulation {
         machine: &MachineSpec,
         host: u32,
         nested: NestedMisses,
-    ) -> Option<Result<TrapSimulation, TrapError>> {
+    ) -> Option<Result<TrapSimulation, TrapDrivenError>> {
         let engine = TrapDriven::new(machine.software()?, host, nested);
         Some(engine.map(|engine| TrapSimulation {
             base: machine.paging.base(),

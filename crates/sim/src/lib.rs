@@ -30,7 +30,6 @@ mod counts;
 mod data_side;
 mod design;
 mod error;
-mod experiment;
 mod fetch;
 mod fit;
 mod groups;
@@ -43,6 +42,7 @@ mod pass;
 mod profile;
 mod ranges;
 mod removals;
+mod simulation;
 mod sizes;
 mod spec;
 mod store;
@@ -61,9 +61,8 @@ pub use counts::{
 };
 pub use data_side::{DataSideError, DataSides};
 pub use error::PassError;
-pub use experiment::{Arrangement, Experiment, StructureCounts};
 pub use fit::{KernelError, held_orders};
-pub use groups::Group;
+pub use groups::GroupCounts;
 pub use host::HostKernel;
 pub use library::{Library, LibraryError};
 pub use offline::{OfflineError, OfflineResult, RejectedBlocks, Replay, check_offline, offline};
@@ -71,6 +70,7 @@ pub use pass::Pass;
 pub use profile::{
     Alternative, CodePlace, FunctionWalks, HeatMap, Maker, Makers, MovedCode, Profile, ProfileResult, Reach,
 };
+pub use simulation::{Arrangement, Simulation, StructureCounts};
 pub use spec::DesignSpec;
 pub use structures::{Structures, UnknownStructure};
 pub use system::System;

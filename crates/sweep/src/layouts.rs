@@ -64,7 +64,7 @@ impl FileLayout {
         if !(ROOM_MIN..=reuses::DEFAULT_ROOM).contains(&room) {
             return Err(format!("room = {room}: give from {ROOM_MIN} to {}", reuses::DEFAULT_ROOM));
         }
-        let calls = self.calls.unwrap_or(callgraph::Options::default().calls);
+        let calls = self.calls.unwrap_or(callgraph::CallgraphOptions::default().calls);
         if !(0.0..=1.0).contains(&calls) {
             return Err(format!("calls = {calls}: give a share from 0 to 1"));
         }
@@ -74,7 +74,7 @@ impl FileLayout {
             starts: self.starts.unwrap_or(defaults.starts),
             seed: self.seed.unwrap_or(defaults.seed),
             target: if self.weighed == Some(true) { TargetSet::Weighed } else { TargetSet::Fewest },
-            callgraph: callgraph::Options { calls, load, ..defaults.callgraph },
+            callgraph: callgraph::CallgraphOptions { calls, load, ..defaults.callgraph },
             ..defaults
         };
         let (name, from, traces) = (self.name, self.from, self.traces);

@@ -3,7 +3,7 @@
 //! A [`Study`] is read from TOML; [`Sweep`] finds the unfinished work and does it; the result is a
 //! [`pagewalk_report::sweep::SweepResult`]. `docs/reference/study-files.md` explains the files.
 //!
-//! Design constraints: a stream is decoded once for each [job](jobs), and each stretch of it goes to all tasks of the
+//! Design constraints: a stream is decoded once for each job, and each stretch of it goes to all tasks of the
 //! job on all threads; memory does not grow with a stream's length; results do not depend on the number of threads or
 //! workers; a finished unit of work is kept and not repeated, but used only for exactly the same stream, machine and
 //! program.
@@ -46,7 +46,7 @@ pub use data_side::{check_energy, uses};
 pub use error::SweepError;
 pub use jobs::{Claim, Claims, Worker};
 pub use metrics::{add_structure, group_metrics, metrics, partition, unpriced};
-pub use run::{Options, Progress, RemainingWork, Sweep};
+pub use run::{Progress, RemainingWork, Sweep, SweepOptions};
 pub use splits::add_splits;
 pub use store::{UNFINISHED, write_whole};
 pub use study::{

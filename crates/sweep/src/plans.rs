@@ -15,7 +15,7 @@ use pagewalk_layout::planner::{
 use pagewalk_layout::rebase::{Mover, PlanBinding, slide};
 use pagewalk_mm::Small;
 use pagewalk_plan::{DEFAULT_ARENA, Layout, Plan, Program};
-use pagewalk_sim::{Arrangement, DesignSpec, Experiment};
+use pagewalk_sim::{Arrangement, DesignSpec, Simulation};
 use pagewalk_trace::pwt::Events;
 use pagewalk_trace::{Analysis, Source, Stretch};
 use pagewalk_translate::MachineSpec;
@@ -294,12 +294,12 @@ pub fn bind(layout: &Layout, events: &Events) -> Result<PlanBinding, String> {
 }
 
 /// Machines with base pages alone.
-fn experiment(machines: &[MachineSpec]) -> Result<Experiment, String> {
+fn experiment(machines: &[MachineSpec]) -> Result<Simulation, String> {
     let specs = machines.iter().map(|machine| DesignSpec::new(machine, Arc::new(Small))).collect();
-    Experiment::new(specs, &Arrangement::default()).map_err(|error| error.to_string())
+    Simulation::new(specs, &Arrangement::default()).map_err(|error| error.to_string())
 }
 
-fn walks(experiment: &mut Experiment) -> Vec<u64> {
+fn walks(experiment: &mut Simulation) -> Vec<u64> {
     experiment.finish().iter().map(|counts| counts.walks()).collect()
 }
 

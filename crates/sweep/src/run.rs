@@ -31,7 +31,7 @@ pub trait Progress: Sync {
 }
 
 /// How to run a study.
-pub struct Options<'a> {
+pub struct SweepOptions<'a> {
     /// Version of pagewalk, for the result.
     pub version: &'a str,
     /// Identifies this build of the program: a hash of its file.
@@ -62,7 +62,7 @@ pub struct RemainingWork {
 /// A study with its streams; some work may be finished already.
 pub struct Sweep<'a> {
     pub(crate) study: &'a Study,
-    pub(crate) options: Options<'a>,
+    pub(crate) options: SweepOptions<'a>,
     pub(crate) store: Store,
     claims: Claims,
     pub(crate) streams: Vec<Stream>,
@@ -79,7 +79,7 @@ impl<'a> Sweep<'a> {
     pub fn new(
         study: &'a Study,
         traces: &[Vec<PathBuf>],
-        options: Options<'a>,
+        options: SweepOptions<'a>,
     ) -> Result<Sweep<'a>, SweepError> {
         assert_eq!(traces.len(), study.traces.len(), "files for each trace of the study");
         let store = Store::new(options.units.clone());

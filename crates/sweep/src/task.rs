@@ -12,7 +12,7 @@ use pagewalk_mm::{OsKernel, OsSpec, ThpMode};
 use pagewalk_report::schema::{Metrics, PartitionMove};
 use pagewalk_report::sweep::schema::Method;
 use pagewalk_reuse::{Family, ReferenceKinds, SampledDistances, Sampling, StackDistances};
-use pagewalk_sim::{Arrangement, Experiment, HostKernel, PassError};
+use pagewalk_sim::{Arrangement, HostKernel, PassError, Simulation};
 use pagewalk_trace::{Analysis, Batch, Event, Origin};
 use pagewalk_translate::{Asid, MachineSpec};
 use pagewalk_units::{RefIndex, SpaceId};
@@ -182,7 +182,7 @@ impl<'a> Task<'a> {
 
 /// Running simulators: of one task, or of several machines that share a pass. The numbers are those of the tasks.
 pub enum RunningTask {
-    Machines(Vec<usize>, Box<Experiment>),
+    Machines(Vec<usize>, Box<Simulation>),
     Family(usize, Box<Family>),
     Curve(usize, Box<StackDistances>),
     Sampled(usize, Box<SampledDistances>, Sampling),
@@ -243,7 +243,7 @@ impl RunningTask {
         let designs = group.iter().map(|one| one.design(kernel));
         let structure = group.first().and_then(|one| one.structure?.spec.clone());
         let arrangement = Arrangement { structure, turns, ..Arrangement::default() };
-        match Experiment::new(designs.collect(), &arrangement) {
+        match Simulation::new(designs.collect(), &arrangement) {
             Ok(pass) => {
                 let numbers = group.iter().map(|one| one.number).collect();
                 running.push(RunningTask::Machines(numbers, Box::new(pass)));

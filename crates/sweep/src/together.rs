@@ -1,7 +1,7 @@
 //! Traces that take turns in a study.
 
 use crate::study::{Study, TraceSpec};
-use pagewalk_sim::Experiment;
+use pagewalk_sim::Simulation;
 use pagewalk_trace::{Turns, call_number};
 use serde::Deserialize;
 use std::path::Path;
@@ -64,6 +64,6 @@ pub fn check(study: &Study) -> Result<(), String> {
 /// The most processes that can take turns in the study.
 pub fn most(study: &Study) -> usize {
     let specs = study.structures.iter().map(|structure| structure.spec.as_ref());
-    let room = specs.chain([None]).map(Experiment::programs_max);
+    let room = specs.chain([None]).map(Simulation::programs_max);
     room.min().expect("there is one at least")
 }

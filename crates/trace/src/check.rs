@@ -96,7 +96,7 @@ impl fmt::Display for StreamPlace {
 
 /// All breaches of one rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct CheckFinding {
     /// The rule.
     pub rule: Rule,
     /// How often it was broken.
@@ -107,7 +107,7 @@ pub struct Finding {
     pub what: String,
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for CheckFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let severity = match self.rule.severity() {
             Severity::Warning => "warning",
@@ -124,7 +124,7 @@ impl fmt::Display for Finding {
 /// Checks a stream incrementally.
 #[derive(Debug, Default)]
 pub struct Checker {
-    findings: Vec<Finding>,
+    findings: Vec<CheckFinding>,
     place: StreamPlace,
     instructions: u64,
     /// Spinning instructions so far.
@@ -149,7 +149,7 @@ impl Checker {
     }
 
     /// The findings, errors first.
-    pub fn finish(mut self) -> Vec<Finding> {
+    pub fn finish(mut self) -> Vec<CheckFinding> {
         self.findings.sort_by_key(|finding| (std::cmp::Reverse(finding.rule.severity()), finding.rule));
         self.findings
     }
@@ -157,7 +157,7 @@ impl Checker {
     fn found(&mut self, rule: Rule, what: impl FnOnce() -> String) {
         match self.findings.iter_mut().find(|finding| finding.rule == rule) {
             Some(finding) => finding.count += 1,
-            None => self.findings.push(Finding { rule, count: 1, first: self.place, what: what() }),
+            None => self.findings.push(CheckFinding { rule, count: 1, first: self.place, what: what() }),
         }
     }
 

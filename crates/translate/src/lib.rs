@@ -33,10 +33,10 @@ pub use lower_levels::{ArrayCounts, LowerLevels, TranslationSource};
 pub use nested::{NestedCounts, NestedWalker};
 pub use prefetch::{PrefetchCounts, Prefetcher};
 pub use radix_format::{RadixFormat, WalkLevel};
-pub use replacement_source::{ReplacementSource, SourceError, SourceKind};
+pub use replacement_source::{ReplacementSource, ReplacementSourceError, SourceKind};
 pub use software::{
     HandlerSystem, MissClass, NestedMisses, Objective, Placement, Refill, RefillRequest, SoftwareCounts,
-    SoftwareMmu, SoftwareSpec, TrapDriven, TrapError, TuningSpec,
+    SoftwareMmu, SoftwareSpec, TrapDriven, TrapDrivenError, TuningSpec,
 };
 pub use spec::{
     CostSpec, Fills, HashedSpec, KindSet, MachineSpec, Match, NestedSpec, NestedTlbSpec, RadixSpec, TlbSpec,

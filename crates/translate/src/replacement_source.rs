@@ -42,7 +42,7 @@ impl SourceKind {
 
 /// Why a text is no valid source.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SourceError {
+pub enum ReplacementSourceError {
     /// Another first word, or nothing after it.
     #[error(
         "replacement_source = {0:?}: let it begin with \"measured by \", \"documented by \", \"defined by \" or \
@@ -62,19 +62,19 @@ impl ReplacementSource {
     ///
     /// # Errors
     /// If the text is not valid.
-    pub fn read(text: &str) -> Result<ReplacementSource, SourceError> {
+    pub fn read(text: &str) -> Result<ReplacementSource, ReplacementSourceError> {
         let length = text.chars().count();
         if length > LONGEST {
-            return Err(SourceError::Long(length));
+            return Err(ReplacementSourceError::Long(length));
         }
         if text.chars().any(char::is_control) {
-            return Err(SourceError::Control(text.to_owned()));
+            return Err(ReplacementSourceError::Control(text.to_owned()));
         }
         let kinds = SourceKind::ALL.into_iter();
         let mut read = kinds.filter_map(|kind| Some((kind, text.strip_prefix(kind.beginning())?.trim())));
         match read.next() {
             Some((kind, rest)) if !rest.is_empty() => Ok(ReplacementSource { kind, text: rest.to_owned() }),
-            _ => Err(SourceError::Kind(text.to_owned())),
+            _ => Err(ReplacementSourceError::Kind(text.to_owned())),
         }
     }
 
@@ -107,11 +107,11 @@ mod tests {
     #[test]
     fn anything_else_is_named() {
         for text in ["", "LRU", "measured", "measured by ", "assumed:", "Measured by me"] {
-            assert_eq!(ReplacementSource::read(text), Err(SourceError::Kind(text.to_owned())));
+            assert_eq!(ReplacementSource::read(text), Err(ReplacementSourceError::Kind(text.to_owned())));
         }
         let long = format!("measured by {}", "x".repeat(300));
-        assert_eq!(ReplacementSource::read(&long), Err(SourceError::Long(312)));
+        assert_eq!(ReplacementSource::read(&long), Err(ReplacementSourceError::Long(312)));
         let escape = "measured by \u{1b}[2J";
-        assert_eq!(ReplacementSource::read(escape), Err(SourceError::Control(escape.to_owned())));
+        assert_eq!(ReplacementSource::read(escape), Err(ReplacementSourceError::Control(escape.to_owned())));
     }
 }

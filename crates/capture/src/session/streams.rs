@@ -2,7 +2,7 @@
 
 use crate::build_id::BuildIds;
 use crate::error::CaptureError;
-use crate::host::Host;
+use crate::host::HostDescription;
 use crate::ring::Ring;
 use crate::session::processes;
 use crate::source::RingSource;
@@ -25,7 +25,7 @@ const HELLO_PATIENCE: Timespec = Timespec { tv_sec: 30, tv_nsec: 0 };
 /// Shared by the session, its handles and its streams.
 pub(super) struct Streams {
     engine: String,
-    host: Host,
+    host: HostDescription,
     build_ids: Arc<BuildIds>,
     /// Wakes the session's thread.
     wake: OwnedFd,
@@ -49,7 +49,7 @@ struct State {
 }
 
 impl Streams {
-    pub fn new(engine: &str, host: Host) -> Result<Streams, CaptureError> {
+    pub fn new(engine: &str, host: HostDescription) -> Result<Streams, CaptureError> {
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(CaptureError::system("making an event descriptor"))?;
         Ok(Streams {

@@ -41,7 +41,7 @@ static KEEP: [u64; LANES * 2] = {
 
 /// The result of [`Decoder::step`].
 #[derive(Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum DecodeStep {
     /// All words are decoded; more are needed.
     NeedWords,
     /// [`Decoder::batch`] has a batch.
@@ -144,9 +144,9 @@ impl Decoder {
         }
     }
 
-    /// Decodes words from `chunk.at` up to the next item. After [`Step::Batch`] the batch stays until the next call.
-    /// References decoded before an error remain available through [`Decoder::flush`].
-    pub fn step(&mut self, chunk: &mut Chunk) -> Result<Step, WireError> {
+    /// Decodes words from `chunk.at` up to the next item. After [`DecodeStep::Batch`] the batch stays until the next
+    /// call. References decoded before an error remain available through [`Decoder::flush`].
+    pub fn step(&mut self, chunk: &mut Chunk) -> Result<DecodeStep, WireError> {
         self.retire();
         let Chunk { number, skipped, ref words, ref mut at } = *chunk;
         self.step_words(words, at).map_err(|fault| WireError { chunk: number, word: skipped + *at, fault })
@@ -159,7 +159,7 @@ impl Decoder {
         self.handed_out
     }
 
-    /// The batch announced by [`Step::Batch`] or [`Decoder::flush`].
+    /// The batch announced by [`DecodeStep::Batch`] or [`Decoder::flush`].
     pub fn batch(&self) -> Batch<'_> {
         Batch {
             space: self.space,
@@ -193,13 +193,13 @@ impl Decoder {
         }
     }
 
-    fn step_words(&mut self, words: &[u64], at: &mut usize) -> Result<Step, BadWord> {
+    fn step_words(&mut self, words: &[u64], at: &mut usize) -> Result<DecodeStep, BadWord> {
         loop {
             match self.run(words, at) {
-                Stop::End => return Ok(Step::NeedWords),
+                Stop::End => return Ok(DecodeStep::NeedWords),
                 Stop::Full => {
                     self.handed_out = true;
-                    return Ok(Step::Batch);
+                    return Ok(DecodeStep::Batch);
                 }
                 Stop::Other | Stop::Stretch | Stop::Many => {}
             }
@@ -411,7 +411,7 @@ impl Decoder {
     /// Decodes the event with its header at `at`. Block definitions are silent; any other event first ends the batch,
     /// then is yielded.
     #[inline(never)]
-    fn event(&mut self, words: &[u64], at: &mut usize) -> Result<Option<Step>, BadWord> {
+    fn event(&mut self, words: &[u64], at: &mut usize) -> Result<Option<DecodeStep>, BadWord> {
         let (kind, payload_words) = event_parts(words[*at]).ok_or(BadWord::NoHeader(words[*at]))?;
         let rest = &words[*at + 1..];
         let payload = rest.get(..payload_words).ok_or(BadWord::EventTooLong {
@@ -426,17 +426,17 @@ impl Decoder {
         }
         if self.batch.spans_len > 0 {
             self.handed_out = true;
-            return Ok(Some(Step::Batch));
+            return Ok(Some(DecodeStep::Batch));
         }
         let step = match event::parse(kind, payload)? {
-            ParsedEvent::Identity(arguments) => Step::Identity(arguments),
+            ParsedEvent::Identity(arguments) => DecodeStep::Identity(arguments),
             ParsedEvent::Spin { block, executions } => {
                 let event = Event::Spin { instructions: self.spun(block, executions)? };
-                Step::Event { at: RefIndex(self.references), event }
+                DecodeStep::Event { at: RefIndex(self.references), event }
             }
             ParsedEvent::Event(event) => {
                 self.thread = event.switches_to().unwrap_or(self.thread);
-                Step::Event { at: RefIndex(self.references), event }
+                DecodeStep::Event { at: RefIndex(self.references), event }
             }
         };
         *at += 1 + payload_words;

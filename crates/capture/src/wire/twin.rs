@@ -207,10 +207,10 @@ fn decode(chunks: &[(Vec<u64>, usize)]) -> (Vec<Told>, bool) {
             let mut chunk = Chunk { number: number as u64, skipped, words: piece.to_vec(), at: 0 };
             loop {
                 match decoder.step(&mut chunk) {
-                    Ok(Step::NeedWords) => break,
-                    Ok(Step::Batch) => tell(&decoder, &mut told),
-                    Ok(Step::Event { at, event }) => told.push(Told::Event { at: at.0, event }),
-                    Ok(Step::Identity(arguments)) => told.push(Told::Arguments(arguments)),
+                    Ok(DecodeStep::NeedWords) => break,
+                    Ok(DecodeStep::Batch) => tell(&decoder, &mut told),
+                    Ok(DecodeStep::Event { at, event }) => told.push(Told::Event { at: at.0, event }),
+                    Ok(DecodeStep::Identity(arguments)) => told.push(Told::Arguments(arguments)),
                     Err(error) => {
                         assert_eq!(error.chunk, number as u64);
                         assert!(error.word < words.len());

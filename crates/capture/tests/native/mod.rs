@@ -1,8 +1,8 @@
 //! Runs a program natively and under the engine, to compare its output.
 #![allow(dead_code, reason = "each of the tests uses a part")]
 
-use pagewalk_capture::engine::{Engine, Options};
-use pagewalk_capture::{Host, RingSource, Session};
+use pagewalk_capture::engine::{Engine, EngineOptions};
+use pagewalk_capture::{HostDescription, RingSource, Session};
 use pagewalk_trace::{Event, Item, Source, StreamHeader};
 use std::ffi::OsStr;
 use std::fs::File;
@@ -12,7 +12,7 @@ use std::sync::Mutex;
 
 pub fn engine() -> Engine {
     let cache = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("engine-cache");
-    Engine::prepare(&Options { cache: Some(cache), ..Options::default() })
+    Engine::prepare(&EngineOptions { cache: Some(cache), ..EngineOptions::default() })
         .expect("the engine builds on this host")
 }
 
@@ -79,7 +79,7 @@ pub fn followed(program: &Path, argument: &str) -> (String, ExitStatus, Vec<Imag
 
 pub fn followed_with(program: &Path, argument: &str, options: &[&OsStr]) -> (String, ExitStatus, Vec<Image>) {
     let (engine, folder) = (engine(), program.parent().unwrap());
-    let session = Session::new("valgrind", Host::detect()).unwrap();
+    let session = Session::new("valgrind", HostDescription::detect()).unwrap();
     let log = session.directory().join("log");
     let output = tempfile::NamedTempFile::new().unwrap();
     let arguments = [OsStr::new(argument)];

@@ -6,7 +6,7 @@ use crate::output::{print, say, say_next, text_options};
 use crate::signals::set_by_signals;
 use crate::terminal::Terminal;
 use pagewalk::Error;
-use pagewalk::advice::{NOTHING_PAYS, Options, ProcessOptions, ProcessWatch, advise};
+use pagewalk::advice::{AdviceOptions, NOTHING_PAYS, ProcessOptions, ProcessWatch, advise};
 use pagewalk::output::Output;
 use pagewalk::report::documents;
 use pagewalk::report::huge_pages::{render_text, to_json};
@@ -20,7 +20,7 @@ pub fn run(arguments: Advise) -> Result<ExitCode, Error> {
         return of_process(arguments, pid, output);
     }
     let style = arguments.style;
-    let options = Options {
+    let options = AdviceOptions {
         trace: arguments.trace,
         seconds: arguments.seconds,
         command: arguments.command,

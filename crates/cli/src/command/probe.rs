@@ -4,7 +4,7 @@ use crate::arguments::Probe;
 use crate::exit::ExitCode;
 use crate::output::{Files, print, text_options};
 use crate::terminal::Terminal;
-use pagewalk::probe::{Options, measure};
+use pagewalk::probe::{ProbeOptions, measure};
 use pagewalk::report::probe::{render_html, render_text, to_json};
 use pagewalk::{Error, Fault, machines};
 use std::fs;
@@ -17,7 +17,7 @@ pub fn run(arguments: Probe) -> Result<ExitCode, Error> {
     if arguments.save {
         files.add(&saved()?, Form::Machine, &[])?;
     }
-    let options = Options { cpu: arguments.cpu, quick: arguments.quick };
+    let options = ProbeOptions { cpu: arguments.cpu, quick: arguments.quick };
     let terminal = Terminal { quiet: arguments.style.quiet };
     let measured = measure(options, compared.as_ref(), &terminal)?;
     let result = measured.result;

@@ -9,7 +9,7 @@ use crate::signals::set_by_signals;
 use crate::terminal::Terminal;
 use pagewalk::Error;
 use pagewalk::output::Output;
-use pagewalk::promotion::{Options, PolicyLimits, Promotion, SamplerKind};
+use pagewalk::promotion::{PolicyLimits, PromoteOptions, Promotion, SamplerKind};
 use watcher::Picture;
 
 pub fn run(arguments: Promote) -> Result<ExitCode, Error> {
@@ -36,14 +36,14 @@ pub fn run(arguments: Promote) -> Result<ExitCode, Error> {
 }
 
 /// The options; the entries are this host's.
-fn options(arguments: &Promote) -> Options {
+fn options(arguments: &Promote) -> PromoteOptions {
     let way = match arguments.sampler {
         SamplerChoice::Auto => None,
         SamplerChoice::Pmu => Some(SamplerKind::Pmu),
         SamplerChoice::Damon => Some(SamplerKind::Damon),
         SamplerChoice::Referenced => Some(SamplerKind::Referenced),
     };
-    Options {
+    PromoteOptions {
         way,
         limits: PolicyLimits { factor: arguments.factor, budget_bytes: arguments.budget, entries: 0 },
         own_share: arguments.own_share / 100.0,

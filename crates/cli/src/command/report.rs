@@ -10,7 +10,8 @@ use pagewalk::report::probe::schema::PROBE_SCHEMA;
 use pagewalk::report::schema::{RESULT_SCHEMA, RESULT_SCHEMA_1, RunResult};
 use pagewalk::report::sweep::schema::SWEEP_SCHEMA;
 use pagewalk::report::{
-    ReadError, Run, conflicts, contiguity, from_json, probe, render_html, render_runs_html, schema_of, sweep,
+    ReadError, ReportedRun, conflicts, contiguity, from_json, probe, render_html, render_runs_html,
+    schema_of, sweep,
 };
 use pagewalk::{Error, Fault};
 use std::io::ErrorKind;
@@ -102,7 +103,7 @@ fn side_by_side(files: &[SavedResult]) -> Result<String, Error> {
             .or(format!("give several results of runs ({RESULT_SCHEMA}), or one result of another kind")));
     }
     let results = files.iter().map(SavedResult::result).collect::<Result<Vec<RunResult>, Error>>()?;
-    let runs = files.iter().zip(&results).map(|(file, result)| Run { file: &file.name, result });
-    let runs: Vec<Run> = runs.collect();
+    let runs = files.iter().zip(&results).map(|(file, result)| ReportedRun { file: &file.name, result });
+    let runs: Vec<ReportedRun> = runs.collect();
     Ok(render_runs_html(runs[0], &runs[1..]))
 }

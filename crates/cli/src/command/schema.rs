@@ -4,7 +4,7 @@ use crate::arguments::Schema;
 use crate::exit::ExitCode;
 use crate::output::print;
 use pagewalk::mm::policies_page;
-use pagewalk::report::kinds::{KINDS, Kind};
+use pagewalk::report::kinds::{KINDS, ResultKind};
 use pagewalk::report::metrics;
 use pagewalk::units::names::choice;
 use pagewalk::{Error, Fault};
@@ -45,10 +45,13 @@ pub fn run(arguments: &Schema) -> Result<ExitCode, Error> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn named(name: &str) -> Result<&'static Kind, Error> {
-    Kind::named(name).ok_or_else(|| {
-        let names: Vec<&str> =
-            KINDS.iter().map(Kind::name).chain(REGISTRIES.iter().map(|registry| registry.name)).collect();
+fn named(name: &str) -> Result<&'static ResultKind, Error> {
+    ResultKind::named(name).ok_or_else(|| {
+        let names: Vec<&str> = KINDS
+            .iter()
+            .map(ResultKind::name)
+            .chain(REGISTRIES.iter().map(|registry| registry.name))
+            .collect();
         Error::new(Fault::Usage, format!("no kind of result is named `{name}`: {}", choice(name, &names)))
     })
 }

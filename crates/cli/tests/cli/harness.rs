@@ -1,7 +1,7 @@
 //! Shared by the tests: a folder for each, programs to run in it, and the command's outcome.
 
-use pagewalk::capture::engine::{Engine, Options};
-use pagewalk::report::kinds::Kind;
+use pagewalk::capture::engine::{Engine, EngineOptions};
+use pagewalk::report::kinds::ResultKind;
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::fs::Permissions;
@@ -58,7 +58,8 @@ fn user_cache() -> PathBuf {
 /// The engine that the command uses here.
 pub fn engine() -> Engine {
     let cache = Some(user_cache().join("pagewalk"));
-    Engine::prepare(&Options { cache, ..Options::default() }).expect("the engine builds on this host")
+    Engine::prepare(&EngineOptions { cache, ..EngineOptions::default() })
+        .expect("the engine builds on this host")
 }
 
 /// A folder of one test, where its commands run, with an environment variable for them.
@@ -227,7 +228,7 @@ pub fn check_schema(result: &Value) {
     if WITHOUT_TYPE.contains(&name) {
         return;
     }
-    let kind = Kind::named(name).unwrap_or_else(|| panic!("no kind {name}"));
+    let kind = ResultKind::named(name).unwrap_or_else(|| panic!("no kind {name}"));
     let validator = jsonschema::validator_for(&kind.json_schema()).expect("it is a schema");
     let wrong: Vec<String> =
         validator.iter_errors(result).map(|error| format!("{}: {error}", error.instance_path())).collect();

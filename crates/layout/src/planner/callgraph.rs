@@ -2,12 +2,13 @@
 //!
 //! Code pages are visited by executed instructions, most first. A page whose object has no place yet decides for the
 //! object: sets are tried by load, least first; the first one is taken whose pages make at most a given share of all
-//! calls to this page ([`Options::calls`]). If every set exceeds the share, the one with fewest calls is taken. Then
-//! all pages of the object load their sets.
+//! calls to this page ([`CallgraphOptions::calls`]). If every set exceeds the share, the one with fewest calls is
+//! taken. Then all pages of the object load their sets.
 //!
 //! The source leaves open: the share (one per cent, its suggestion, is the default); what to do if no set qualifies;
-//! whether load counts references or calls ([`Options::load`]); pages of the program, which cannot move: they load
-//! their sets from the beginning ([`Options::fixed`]). Callers whose object has no place yet do not count.
+//! whether load counts references or calls ([`CallgraphOptions::load`]); pages of the program, which cannot move: they
+//! load their sets from the beginning ([`CallgraphOptions::fixed`]). Callers whose object has no place yet do not
+//! count.
 //!
 //! Source: S. Konireddygari, MS thesis, NC State University 2008, section 3.3 and figure 3.4.
 
@@ -27,7 +28,7 @@ pub enum Load {
 
 /// Choices that the source leaves open.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Options {
+pub struct CallgraphOptions {
     /// Share of the calls to a page that may come from its set.
     pub calls: f64,
     /// What loads sets.
@@ -36,9 +37,9 @@ pub struct Options {
     pub fixed: bool,
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options { calls: 0.01, load: Load::Instructions, fixed: true }
+impl Default for CallgraphOptions {
+    fn default() -> CallgraphOptions {
+        CallgraphOptions { calls: 0.01, load: Load::Instructions, fixed: true }
     }
 }
 
@@ -57,7 +58,7 @@ impl Sets {
 }
 
 /// A shift for each object, modulo `sets`; objects without executed code keep their sets.
-pub fn shifts(graph: &CallGraph, movables: &Movables, sets: u64, options: Options) -> Vec<u64> {
+pub fn shifts(graph: &CallGraph, movables: &Movables, sets: u64, options: CallgraphOptions) -> Vec<u64> {
     let received = received(graph);
     let load = |page: usize| match options.load {
         Load::Instructions => graph.pages[page].instructions,

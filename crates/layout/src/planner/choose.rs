@@ -64,7 +64,7 @@ pub struct PlannerOptions {
     /// `single`: where the hot page goes.
     pub target: TargetSet,
     /// `callgraph`: choices that the source leaves open.
-    pub callgraph: callgraph::Options,
+    pub callgraph: callgraph::CallgraphOptions,
 }
 
 impl PlannerOptions {
@@ -75,7 +75,7 @@ impl PlannerOptions {
             starts: search::DEFAULT_STARTS,
             seed: 1,
             target: TargetSet::Fewest,
-            callgraph: callgraph::Options::default(),
+            callgraph: callgraph::CallgraphOptions::default(),
         }
     }
 }
@@ -228,7 +228,12 @@ fn by_evictions(histories: &[ArrayHistory], found: &StreamReuses, target: Target
     (shifts, did)
 }
 
-fn by_calls(graph: &CallGraph, found: &StreamReuses, period: u64, options: callgraph::Options) -> Shifts {
+fn by_calls(
+    graph: &CallGraph,
+    found: &StreamReuses,
+    period: u64,
+    options: callgraph::CallgraphOptions,
+) -> Shifts {
     let shifts = callgraph::shifts(graph, &found.movables, period, options);
     let moved = shifts.iter().filter(|&&shift| shift > 0).count();
     let did = format!("{moved} of {} objects come to other sets, hottest page of code first.", shifts.len());

@@ -20,14 +20,14 @@ pub use landing::{Landing, State};
 
 pub use crate::tracing::follower::Relay;
 use crate::tracing::sys::Pid;
-use crate::tracing::{End, LaunchError};
+use crate::tracing::{LaunchError, ProcessEnd};
 use pagewalk_layout::files::Object;
 use std::ffi::OsString;
 use std::io;
 
 /// How to run a program.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Options {
+pub struct PlacementOptions {
     /// Whether to check each process image when its loader is done; until then its system calls stop.
     pub verify: bool,
     /// Whether to detach from each process when its loader is done, after that check: a debugger can attach then, and
@@ -39,18 +39,18 @@ pub struct Options {
 
 /// The outcome of a run.
 #[derive(Clone, Debug)]
-pub struct Run {
+pub struct LayoutRun {
     /// The end of the first process.
-    pub end: End,
+    pub end: ProcessEnd,
     /// All process images that began by exec, in order of start; copies by fork belong to the image they copy.
-    pub images: Vec<Image>,
+    pub images: Vec<LayoutImage>,
     /// Programs that trace others, with everything they started: we detached from them.
     pub tracers: Vec<String>,
 }
 
 /// A process image, from its exec on.
 #[derive(Clone, Debug)]
-pub struct Image {
+pub struct LayoutImage {
     /// Its process.
     pub process: Pid,
     /// Path of its program.
@@ -111,7 +111,7 @@ pub enum LayoutError {
 }
 
 /// Runs a program to its end with a plan's objects at their places; so too the programs it starts. `loaded` gets each
-/// image whose loader is done, if [`Options::verify`] is set.
+/// image whose loader is done, if [`PlacementOptions::verify`] is set.
 ///
 /// Call this on the thread that traces them; it waits there. Processes that outlive the first one run on, no longer
 /// traced.
@@ -121,9 +121,9 @@ pub enum LayoutError {
 pub fn run(
     command: &[OsString],
     objects: &[Object],
-    options: Options,
+    options: PlacementOptions,
     relay: &Relay,
-    loaded: &mut dyn FnMut(&Image),
-) -> Result<Run, LayoutError> {
+    loaded: &mut dyn FnMut(&LayoutImage),
+) -> Result<LayoutRun, LayoutError> {
     tracer::trace(command, objects, options, relay, loaded)
 }

@@ -3,7 +3,7 @@
 use super::install::{StubInstaller, StubStep};
 use super::landing::{State, landings};
 use super::loader::LoaderCache;
-use super::{Image, LayoutError, Obstacle, Options, Relay, Run};
+use super::{LayoutError, LayoutImage, LayoutRun, Obstacle, PlacementOptions, Relay};
 use crate::tracing::follower::{Follower, JobStep, STOPS, Work, end_unbegun};
 use crate::tracing::launch::{BeforeExec, LaunchError, launch};
 use crate::tracing::maps;
@@ -24,14 +24,14 @@ pub enum Stage {
 /// Places objects in images.
 pub struct LayoutWork<'a, F> {
     objects: &'a [Object],
-    options: Options,
-    /// Called for each image whose loader is done, if [`Options::verify`] is set.
+    options: PlacementOptions,
+    /// Called for each image whose loader is done, if [`PlacementOptions::verify`] is set.
     loaded: F,
     known: LoaderCache,
     /// By image number: the code that calls `mmap` for its loader.
     stubs: HashMap<usize, Range<u64>>,
     /// By number.
-    pub images: Vec<Image>,
+    pub images: Vec<LayoutImage>,
     /// Why the first program cannot have the plan.
     pub refused: Option<Obstacle>,
 }
@@ -40,10 +40,10 @@ pub struct LayoutWork<'a, F> {
 pub fn trace(
     command: &[OsString],
     objects: &[Object],
-    options: Options,
+    options: PlacementOptions,
     relay: &Relay,
-    loaded: &mut dyn FnMut(&Image),
-) -> Result<Run, LayoutError> {
+    loaded: &mut dyn FnMut(&LayoutImage),
+) -> Result<LayoutRun, LayoutError> {
     let fixed = BeforeExec { does: &sys::switch_off_randomisation, failed: LaunchError::Randomisation };
     let root = launch(command, options.no_randomise.then_some(fixed), STOPS)?;
     relay.to(root);
@@ -56,12 +56,12 @@ pub fn trace(
     }
     let (end, _) = follower.run(root).map_err(LaunchError::Io)?;
     relay.to(0);
-    Ok(Run { end, images: follower.work.images, tracers: follower.tracers })
+    Ok(LayoutRun { end, images: follower.work.images, tracers: follower.tracers })
 }
 
-impl<'a, F: FnMut(&Image)> LayoutWork<'a, F> {
+impl<'a, F: FnMut(&LayoutImage)> LayoutWork<'a, F> {
     /// Before any image has begun.
-    pub fn new(objects: &'a [Object], options: Options, loaded: F) -> LayoutWork<'a, F> {
+    pub fn new(objects: &'a [Object], options: PlacementOptions, loaded: F) -> LayoutWork<'a, F> {
         let (known, stubs, images) = (LoaderCache::default(), HashMap::new(), Vec::new());
         LayoutWork { objects, options, loaded, known, stubs, images, refused: None }
     }
@@ -78,7 +78,7 @@ impl<'a, F: FnMut(&Image)> LayoutWork<'a, F> {
     }
 }
 
-impl<F: FnMut(&Image)> Work for LayoutWork<'_, F> {
+impl<F: FnMut(&LayoutImage)> Work for LayoutWork<'_, F> {
     type Job = Stage;
 
     fn begin(&mut self, number: usize, pid: Pid) -> Option<Stage> {
@@ -88,7 +88,14 @@ impl<F: FnMut(&Image)> Work for LayoutWork<'_, F> {
             Err(obstacle) => (Some(obstacle.to_string()), 0),
         };
         let program = maps::program(pid);
-        self.images.push(Image { process: pid, program, obstacle, slid_bytes, at_start: None, at_end: None });
+        self.images.push(LayoutImage {
+            process: pid,
+            program,
+            obstacle,
+            slid_bytes,
+            at_start: None,
+            at_end: None,
+        });
         match begun {
             Ok(installing) => Some(Stage::Installing(Box::new(installing))),
             Err(obstacle) => {

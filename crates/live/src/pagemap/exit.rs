@@ -5,7 +5,7 @@ use super::{PagemapError, Snapshot, command_line, peak_resident_bytes, program, 
 use crate::tracing::launch::{LaunchError, launch};
 use crate::tracing::stops::{self, StopEvent, WaitStatus};
 use crate::tracing::sys::{self, Pid, Resume, option};
-use crate::tracing::{End, Interrupt};
+use crate::tracing::{Interrupt, ProcessEnd};
 use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fs;
@@ -52,7 +52,7 @@ pub struct Exit {
     /// Its process id.
     pub pid: Pid,
     /// How it ended.
-    pub end: End,
+    pub end: ProcessEnd,
     /// Its memory; none if it was killed before anything could be read.
     pub kept: Option<PeakSnapshot>,
     /// Its peak memory by the kernel's count; none if its exit was not seen.
@@ -167,7 +167,7 @@ fn resident_pages(pid: Pid) -> u64 {
 }
 
 /// Follows every thread; the last one to exit still has the memory.
-fn follow(watched: &WatchedProgram) -> io::Result<End> {
+fn follow(watched: &WatchedProgram) -> io::Result<ProcessEnd> {
     let root = watched.pid;
     let is_thread = |pid: Pid| Path::new(&format!("/proc/{root}/task/{pid}")).exists();
     let mut alive = HashSet::from([root]);
@@ -175,7 +175,7 @@ fn follow(watched: &WatchedProgram) -> io::Result<End> {
         let (pid, status) = stops::wait(-1)?;
         // A thread that was killed meanwhile does not resume; its end comes next.
         let resume = |how, signal| _ = sys::go(pid, how, signal);
-        if let Some(end) = End::of(status) {
+        if let Some(end) = ProcessEnd::of(status) {
             alive.remove(&pid);
             if pid == root {
                 return Ok(end);

@@ -49,7 +49,7 @@ use std::path::PathBuf;
 
 /// How to run a program under a plan.
 #[derive(Clone, Debug, Default)]
-pub struct Options {
+pub struct PagesOptions {
     /// The planned program's file; other programs run unchanged.
     pub program: PathBuf,
     /// Whether to keep unplanned memory on small pages by `PR_SET_THP_DISABLE`, for hosts in mode `always`.
@@ -67,22 +67,22 @@ pub struct Options {
 
 /// The outcome of a run.
 #[derive(Clone, Debug)]
-pub struct Run {
+pub struct PagesRun {
     /// The first process's times, without the cost of following it.
     pub timed: TimedRun,
     /// Process images of the planned program, in order of their execs.
-    pub images: Vec<Image>,
+    pub images: Vec<PagesImage>,
     /// Other programs that were started.
     pub others: Vec<String>,
     /// All images, planned or not, where objects were placed; empty without objects.
-    pub placed: Vec<layout::Image>,
+    pub placed: Vec<layout::LayoutImage>,
     /// Programs that trace others, with everything they started: we detached from them.
     pub tracers: Vec<String>,
 }
 
 /// A process image of the planned program.
 #[derive(Clone, Debug)]
-pub struct Image {
+pub struct PagesImage {
     /// Its process.
     pub process: Pid,
     /// Path of its program.

@@ -181,7 +181,7 @@ fn not_given(best: &RangeSnapshot, entry: TableEntry, quiet: bool, around: HostC
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pagewalk_plan::Part;
+    use pagewalk_plan::RangePart;
 
     const MIB: u64 = 1 << 20;
     const AROUND: HostConditions = HostConditions {
@@ -191,7 +191,7 @@ mod tests {
         limited: false,
         failures: None,
     };
-    const HEAP: What = What::Heap(Part { from: 0, to: 8 * MIB });
+    const HEAP: What = What::Heap(RangePart { from: 0, to: 8 * MIB });
     const HUGE: RangeSnapshot = RangeSnapshot {
         mapped: 8 * MIB,
         whole: 6 * MIB,

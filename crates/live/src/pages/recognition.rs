@@ -3,7 +3,7 @@
 use super::install::present;
 use crate::tracing::maps::{self, Mapping};
 use crate::tracing::sys::Pid;
-use pagewalk_plan::{Part, What};
+use pagewalk_plan::{RangePart, What};
 use std::io;
 
 /// Most bytes by which merging with neighbours lengthens a mapping.
@@ -65,7 +65,7 @@ fn name(mappings: &[Mapping], at: usize, from: u64, to: u64) -> Option<What> {
     let mapping = &mappings[at];
     if mapping.name == "[heap]" {
         let origin = mappings.iter().find(|mapping| mapping.name == "[heap]")?.start;
-        return Some(What::Heap(Part { from: from - origin, to: to - origin }));
+        return Some(What::Heap(RangePart { from: from - origin, to: to - origin }));
     }
     if !is_anonymous(mapping) {
         return None;
@@ -78,7 +78,7 @@ fn name(mappings: &[Mapping], at: usize, from: u64, to: u64) -> Option<What> {
     }
     let bytes = mapping.bytes();
     let nth = 1 + of_length(mappings, bytes).position(|other| other.start == mapping.start)? as u32;
-    let part = Part { from: from - mapping.start, to: to - mapping.start };
+    let part = RangePart { from: from - mapping.start, to: to - mapping.start };
     Some(What::Anonymous { bytes, nth, by: None, part: Some(part) })
 }
 
@@ -105,7 +105,7 @@ mod tests {
         let bss = What::File { file: "/p".to_owned(), offset: 0x20_1000, bytes: 0x20_0000 };
         assert_eq!(name(1, 0x20_0000, 0x40_0000), Some(bss));
         let heap = name(2, 0x120_0000, 0x140_0000).unwrap();
-        assert_eq!(heap, What::Heap(Part { from: 0x20_0000, to: 0x40_0000 }));
+        assert_eq!(heap, What::Heap(RangePart { from: 0x20_0000, to: 0x40_0000 }));
         let second = name(3, 0x720_0000, 0x740_0000).unwrap();
         assert!(matches!(second, What::Anonymous { bytes: 0x60_0000, nth: 2, .. }), "{second:?}");
         assert_eq!(recognised(1, &second, &mappings), [(0x720_0000, 0x20_0000)]);

@@ -4,7 +4,7 @@ use super::install::{InstallSpec, InstallStep, PlanInstaller};
 use super::sites::SiteCache;
 use super::table::PlanTable;
 use super::watch::Watch;
-use super::{Image, Obstacle, Options, PagesError, Run};
+use super::{Obstacle, PagesError, PagesImage, PagesOptions, PagesRun};
 use crate::layout::tracer::{self, LayoutWork};
 use crate::layout::{self, LayoutError};
 use crate::timing::{TimedRun, forget_own_peak};
@@ -19,15 +19,15 @@ use std::time::Instant;
 
 struct PlanWork<'a> {
     wanted: InstallSpec<'a>,
-    options: &'a Options,
+    options: &'a PagesOptions,
     watch: &'a Watch<'a>,
     known: SiteCache,
     /// By image number: its index among the planned images.
     planned: Vec<Option<usize>>,
-    images: Vec<Image>,
+    images: Vec<PagesImage>,
     others: Vec<String>,
     /// Places objects, if the plan has places for some.
-    placing: Option<LayoutWork<'a, fn(&layout::Image)>>,
+    placing: Option<LayoutWork<'a, fn(&layout::LayoutImage)>>,
     /// Why the first program cannot have its ranges.
     refused: Option<Obstacle>,
 }
@@ -48,7 +48,12 @@ enum Stage {
 ///
 /// # Errors
 /// If this host does not permit it, or the program cannot be started or changed.
-pub fn run(command: &[OsString], plan: &Plan, options: &Options, relay: &Relay) -> Result<Run, PagesError> {
+pub fn run(
+    command: &[OsString],
+    plan: &Plan,
+    options: &PagesOptions,
+    relay: &Relay,
+) -> Result<PagesRun, PagesError> {
     let table = PlanTable::new(plan).map_err(|(file, error)| PagesError::File { file, error })?;
     let watch = Watch::new(plan, &table);
     let (work, tracers, timed) = std::thread::scope(|scope| {
@@ -58,8 +63,8 @@ pub fn run(command: &[OsString], plan: &Plan, options: &Options, relay: &Relay) 
         let looks = scope.spawn(|| watch.run());
         let placing = (!options.objects.is_empty()).then(|| {
             let release = options.release && plan.ranges.is_empty();
-            let how = layout::Options { release, ..layout::Options::default() };
-            LayoutWork::new(&options.objects, how, nobody as fn(&layout::Image))
+            let how = layout::PlacementOptions { release, ..layout::PlacementOptions::default() };
+            LayoutWork::new(&options.objects, how, nobody as fn(&layout::LayoutImage))
         });
         let work = PlanWork::new(plan, options, &table, &watch, placing);
         let followed = follow(command, work, relay);
@@ -70,10 +75,10 @@ pub fn run(command: &[OsString], plan: &Plan, options: &Options, relay: &Relay) 
     let PlanWork { mut images, others, placing, .. } = work;
     let placed = placing.map_or_else(Vec::new, |placing| placing.images);
     watch.finish(&mut images);
-    Ok(Run { timed, images, others, placed, tracers })
+    Ok(PagesRun { timed, images, others, placed, tracers })
 }
 
-fn nobody(_: &layout::Image) {}
+fn nobody(_: &layout::LayoutImage) {}
 
 /// From start to end: the inspections, programs that trace others, and the first process's times.
 fn follow<'a>(
@@ -113,7 +118,7 @@ impl Work for PlanWork<'_> {
                 self.others.push(program);
             }
         } else {
-            self.images.push(Image { process: pid, program, obstacle: None, ranges: Vec::new() });
+            self.images.push(PagesImage { process: pid, program, obstacle: None, ranges: Vec::new() });
         }
         // Tried even where objects are placed first, so that an obstacle is known before the program begins.
         let installing = self.install(number, pid);
@@ -145,10 +150,10 @@ impl Work for PlanWork<'_> {
 impl<'a> PlanWork<'a> {
     fn new(
         plan: &'a Plan,
-        options: &'a Options,
+        options: &'a PagesOptions,
         table: &'a PlanTable,
         watch: &'a Watch<'a>,
-        placing: Option<LayoutWork<'a, fn(&layout::Image)>>,
+        placing: Option<LayoutWork<'a, fn(&layout::LayoutImage)>>,
     ) -> PlanWork<'a> {
         PlanWork {
             wanted: InstallSpec { plan, table, keep_small: options.keep_small },

@@ -6,7 +6,7 @@ use super::inspection::{self, RangeSnapshot};
 use super::install::present;
 use super::reason::{RangeFacts, Reason, reason};
 use super::table::{PlanTable, TableContents};
-use super::{Image, RangeOutcome};
+use super::{PagesImage, RangeOutcome};
 use crate::timing::thread_time;
 use crate::tracing::maps::{self, Mapping};
 use crate::tracing::sys::{Pid, map};
@@ -123,7 +123,7 @@ impl<'a> Watch<'a> {
     }
 
     /// Adds the findings to the images.
-    pub fn finish(self, images: &mut [Image]) {
+    pub fn finish(self, images: &mut [PagesImage]) {
         for watched in self.watched.into_inner().unwrap_or_else(PoisonError::into_inner) {
             let image = watched.image;
             images[image].ranges = watched.outcomes(self.plan);

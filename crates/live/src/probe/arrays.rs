@@ -6,7 +6,7 @@
 //! contradicts such an array is refused; then only the page counts between which the cost rises are known.
 
 use super::figure::Samples;
-use super::steps::{Cost, Step, steps};
+use super::steps::{Cost, CurveStep, steps};
 
 /// Most pages of a chase that looks for ways; arrays with more count as fully associative.
 pub const MOST_WAYS: u64 = 40;
@@ -63,7 +63,7 @@ impl SearchPlan {
 #[derive(Clone, Debug, PartialEq)]
 pub struct MeasuredLevel {
     /// The step after which it misses.
-    pub step: Step,
+    pub step: CurveStep,
     /// Its entries; none if refused.
     pub entries: Option<u64>,
     /// Its ways, equal to the entries if fully associative; none if refused.
@@ -107,7 +107,7 @@ pub fn find<P: Prober>(prober: &mut P, plan: &SearchPlan) -> Result<TlbSearch, P
     let costs: Vec<Cost> = curve.iter().map(|(pages, samples)| cost(*pages, samples)).collect();
     let strided = strided(prober, plan)?;
     let mut levels = Vec::new();
-    let found: Vec<Step> = steps(&costs).into_iter().take(LEVELS).collect();
+    let found: Vec<CurveStep> = steps(&costs).into_iter().take(LEVELS).collect();
     for (index, &step) in found.iter().enumerate() {
         let walks = index + 1 == found.len();
         let conflicts: Vec<ConflictBounds> =
@@ -139,7 +139,7 @@ fn strided<P: Prober>(prober: &mut P, plan: &SearchPlan) -> Result<Vec<(u64, Vec
 }
 
 /// Where pages of a stride begin to miss the level before this step; none if they do not. `walks`: a miss means a walk.
-fn conflict(step: &Step, walks: bool, stride: u64, costs: &[Cost]) -> Option<ConflictBounds> {
+fn conflict(step: &CurveStep, walks: bool, stride: u64, costs: &[Cost]) -> Option<ConflictBounds> {
     let most = costs.iter().rev().take(5).map(|cost| cost.cost).collect::<Samples>().median();
     let rise = most - step.below;
     if rise < step.rise() / 2.0 {
@@ -171,7 +171,7 @@ fn random_misses(ways: u64) -> f64 {
 fn level<P: Prober>(
     prober: &mut P,
     plan: &SearchPlan,
-    step: Step,
+    step: CurveStep,
     conflicts: Vec<ConflictBounds>,
     hidden: u64,
 ) -> Result<MeasuredLevel, P::Error> {
@@ -227,7 +227,7 @@ fn neighbours<P: Prober>(prober: &mut P, plan: &SearchPlan, pages: &[u64]) -> Re
 fn sets<P: Prober>(
     prober: &mut P,
     plan: &SearchPlan,
-    step: &Step,
+    step: &CurveStep,
     ways: u64,
 ) -> Result<Result<u64, String>, P::Error> {
     let mut fitting = Vec::new();
@@ -257,7 +257,7 @@ fn sets<P: Prober>(
 fn bisect<P: Prober>(
     prober: &mut P,
     plan: &SearchPlan,
-    step: &Step,
+    step: &CurveStep,
 ) -> Result<Result<u64, String>, P::Error> {
     let (mut hits, mut misses) = (step.onset, step.half);
     while hits + 1 < misses {

@@ -2,13 +2,13 @@
 
 use super::arrays::{ConflictBounds, MeasuredLevel, TlbSearch};
 use super::figure::{Curve, Figure, Samples};
-use super::{NearestPolicy, ProbeError, ReplacementFinding, Size, arrays};
+use super::{NearestPolicy, ProbeError, ProbedSize, ReplacementFinding, arrays};
 
 /// A data TLB level for one page size.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tlb {
     /// The page size.
-    pub page: Size,
+    pub page: ProbedSize,
     /// 1 or 2.
     pub level: u32,
     /// Its entries; none if refused.
@@ -49,7 +49,7 @@ pub struct AssumedArray {
 const USUAL_WAYS: u64 = 8;
 
 /// The levels found for a page size, with their replacement.
-pub(super) fn tlbs(page: Size, found: &TlbSearch, replaced: Vec<ReplacementFinding>) -> Vec<Tlb> {
+pub(super) fn tlbs(page: ProbedSize, found: &TlbSearch, replaced: Vec<ReplacementFinding>) -> Vec<Tlb> {
     let tlb = |(index, (level, replacement)): (usize, (&MeasuredLevel, ReplacementFinding))| Tlb {
         page,
         level: index as u32 + 1,
@@ -91,7 +91,7 @@ fn assumed(level: &MeasuredLevel, replacement: &ReplacementFinding) -> AssumedAr
 
 /// The curve of a page size and its levels' costs: a first-level hit, and how much longer a second-level hit and a walk
 /// take.
-pub(super) fn costs(page: Size, found: &TlbSearch) -> (Curve, Vec<Figure>) {
+pub(super) fn costs(page: ProbedSize, found: &TlbSearch) -> (Curve, Vec<Figure>) {
     let (name, title) = (page.name(), page.title());
     let curve = Curve::of(
         [&format!("tlb.{name}"), &format!("an access, to so many {title} pages in turn")],
@@ -117,7 +117,7 @@ pub(super) fn costs(page: Size, found: &TlbSearch) -> (Curve, Vec<Figure>) {
 }
 
 /// Names and titles of a page size's figures.
-fn names(page: Size) -> [[String; 2]; 3] {
+fn names(page: ProbedSize) -> [[String; 2]; 3] {
     let (name, title) = (page.name(), page.title());
     [
         ("hit", "load: first-level TLB and cache hit"),
@@ -128,19 +128,19 @@ fn names(page: Size) -> [[String; 2]; 3] {
 }
 
 /// The figures of a page size that was not measured.
-pub(super) fn refused(page: Size, why: &ProbeError) -> Vec<Figure> {
+pub(super) fn refused(page: ProbedSize, why: &ProbeError) -> Vec<Figure> {
     names(page).iter().map(|[name, title]| Figure::refused(name, title, "ns", why)).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::probe::steps::Step;
+    use crate::probe::steps::CurveStep;
     use pagewalk_setassoc::Replacement;
 
     #[test]
     fn what_is_refused_is_taken_from_the_middle() {
-        let step = Step { below: 5.0, above: 12.0, onset: 1722, half: 2435, noise: 0.1 };
+        let step = CurveStep { below: 5.0, above: 12.0, onset: 1722, half: 2435, noise: 0.1 };
         let conflict = |stride, hits, misses| ConflictBounds { stride, hits, misses, sharp: false };
         let mut level = MeasuredLevel {
             step,

@@ -2,7 +2,7 @@
 
 use super::levels::{AssumedArray, Tlb};
 use super::usual_figures::LAST_LEVEL_ENTRIES;
-use super::{Figure, NearestPolicy, Probe, ReplacementFinding, Size};
+use super::{Figure, NearestPolicy, Probe, ProbedSize, ReplacementFinding};
 use pagewalk_setassoc::Replacement;
 use std::fmt::Write;
 
@@ -24,11 +24,11 @@ pub fn machine_file(probe: &Probe, cpu: &str, kernel: &str) -> String {
         self::array(array, name, level, serves, &["4K", "2M"], what, &basis);
     };
     assumed(&mut out, "l1i", 1, FETCH_ALONE, FETCH, "fetches are not measured");
-    match probe.tlb(Size::Base, 1) {
+    match probe.tlb(ProbedSize::Base, 1) {
         Some(first) => {
-            level(&mut out, "l1d", DATA, first, probe.tlb(Size::Huge, 1));
-            if let Some(second) = probe.tlb(Size::Base, 2) {
-                level(&mut out, "l2", ALL, second, probe.tlb(Size::Huge, 2));
+            level(&mut out, "l1d", DATA, first, probe.tlb(ProbedSize::Huge, 1));
+            if let Some(second) = probe.tlb(ProbedSize::Base, 2) {
+                level(&mut out, "l2", ALL, second, probe.tlb(ProbedSize::Huge, 2));
             }
         }
         None => {
@@ -196,7 +196,7 @@ mod tests {
     use crate::probe::host::ProbeConditions;
     use pagewalk_translate::MachineSpec;
 
-    fn tlb(page: Size, level: u32, entries: u64, ways: u64) -> Tlb {
+    fn tlb(page: ProbedSize, level: u32, entries: u64, ways: u64) -> Tlb {
         Tlb {
             page,
             level,
@@ -237,10 +237,10 @@ mod tests {
     #[test]
     fn what_was_found_stands_in_the_file() {
         let levels = [
-            (Size::Base, 1, 96, 6),
-            (Size::Base, 2, 2048, 16),
-            (Size::Huge, 1, 32, 4),
-            (Size::Huge, 2, 1024, 8),
+            (ProbedSize::Base, 1, 96, 6),
+            (ProbedSize::Base, 2, 2048, 16),
+            (ProbedSize::Huge, 1, 32, 4),
+            (ProbedSize::Huge, 2, 1024, 8),
         ];
         let machine =
             read(&probe(levels.map(|(page, level, entries, ways)| tlb(page, level, entries, ways)).to_vec()));
@@ -252,14 +252,18 @@ mod tests {
         // In cycles if known, else in ticks of the counter.
         assert_eq!(machine.cost.l2_hit, 7);
         assert!(
-            machine_file(&probe(vec![tlb(Size::Base, 1, 64, 4)]), "", "").contains("walk_reference = 6 ")
+            machine_file(&probe(vec![tlb(ProbedSize::Base, 1, 64, 4)]), "", "")
+                .contains("walk_reference = 6 ")
         );
     }
 
     #[test]
     fn pages_that_have_the_same_share_an_array() {
-        let levels =
-            vec![tlb(Size::Base, 1, 72, 72), tlb(Size::Huge, 1, 72, 72), tlb(Size::Base, 2, 3072, 24)];
+        let levels = vec![
+            tlb(ProbedSize::Base, 1, 72, 72),
+            tlb(ProbedSize::Huge, 1, 72, 72),
+            tlb(ProbedSize::Base, 2, 3072, 24),
+        ];
         let machine = read(&probe(levels));
         assert_eq!(machine.tlbs.len(), 3);
         assert!(machine.has_huge_pages());
@@ -267,11 +271,11 @@ mod tests {
 
     #[test]
     fn replacement_stands_in_the_file_where_it_was_decided() {
-        let mut second = tlb(Size::Base, 2, 1024, 8);
+        let mut second = tlb(ProbedSize::Base, 2, 1024, 8);
         let next = Some((Replacement::Lru, 0.31));
         let policy = Replacement::NotMru { seed: 30 };
         second.replacement = ReplacementFinding::Nearest(NearestPolicy { policy, ways: 8, off: 0.034, next });
-        let mut odd = tlb(Size::Base, 1, 96, 6);
+        let mut odd = tlb(ProbedSize::Base, 1, 96, 6);
         odd.replacement = ReplacementFinding::Nearest(NearestPolicy {
             policy: Replacement::TreePlru,
             ways: 8,

@@ -63,34 +63,34 @@ impl ProbeError {
 
 /// A measured page size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Size {
+pub enum ProbedSize {
     /// 4 KB.
     Base,
     /// 2 MB.
     Huge,
 }
 
-impl Size {
+impl ProbedSize {
     /// `4k` or `2m`, as in figures' names.
     pub fn name(self) -> &'static str {
         match self {
-            Size::Base => "4k",
-            Size::Huge => "2m",
+            ProbedSize::Base => "4k",
+            ProbedSize::Huge => "2m",
         }
     }
 
     /// `4 KB` or `2 MB`.
     pub fn title(self) -> &'static str {
         match self {
-            Size::Base => "4 KB",
-            Size::Huge => "2 MB",
+            ProbedSize::Base => "4 KB",
+            ProbedSize::Huge => "2 MB",
         }
     }
 }
 
 /// What and where to measure.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Options {
+pub struct ProbeOptions {
     /// The processor to use; none: the current one.
     pub cpu: Option<usize>,
     /// Few repeats over small footprints: not reliable.
@@ -128,7 +128,7 @@ impl Probe {
     }
 
     /// A level for pages of a size.
-    pub fn tlb(&self, page: Size, level: u32) -> Option<&Tlb> {
+    pub fn tlb(&self, page: ProbedSize, level: u32) -> Option<&Tlb> {
         self.tlbs.iter().find(|tlb| tlb.page == page && tlb.level == level)
     }
 }
@@ -138,7 +138,7 @@ impl Probe {
 ///
 /// # Errors
 /// If the thread cannot be pinned. Failed measurements are refused in the result instead.
-pub fn measure(options: Options, mut progress: impl FnMut(&str, f64)) -> Result<Probe, PinError> {
+pub fn measure(options: ProbeOptions, mut progress: impl FnMut(&str, f64)) -> Result<Probe, PinError> {
     let begun = Instant::now();
     let place = host::pin(options.cpu)?;
     let mut parts = parts::Parts::begin(options, place);
@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn a_quick_look_has_every_figure_or_says_why_not() {
         let mut shares = Vec::new();
-        let probe = measure(Options { quick: true, cpu: None }, |_, share| shares.push(share)).unwrap();
+        let probe = measure(ProbeOptions { quick: true, cpu: None }, |_, share| shares.push(share)).unwrap();
         assert!(shares.windows(2).all(|pair| pair[0] <= pair[1]), "{shares:?}");
         for figure in &probe.figures {
             assert_eq!(figure.value.is_none(), figure.refused.is_some(), "{figure:?}");

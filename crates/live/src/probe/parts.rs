@@ -10,7 +10,7 @@ use super::kernel::Stopwatch;
 use super::memory::{HUGE, available_bytes};
 use super::replacement::ReplacementFinding;
 use super::tlb::{BasePages, Effort, HugePages};
-use super::{Options, Probe, ProbeConditions, ProbeError, Size, caches, levels, tlb, walks};
+use super::{Probe, ProbeConditions, ProbeError, ProbeOptions, ProbedSize, caches, levels, tlb, walks};
 use std::path::Path;
 
 /// Most bytes of a footprint of walks.
@@ -61,7 +61,7 @@ pub(super) struct Parts {
 
 impl Parts {
     /// Calibrates the clock and measures the core's.
-    pub fn begin(options: Options, place: CpuPin) -> Parts {
+    pub fn begin(options: ProbeOptions, place: CpuPin) -> Parts {
         let clock = Clock::calibrate();
         let surroundings = ProbeConditions {
             cpu: place.cpu,
@@ -94,7 +94,7 @@ impl Parts {
         let mut huge = HugePages::new(self.clock, self.huge_pages_wanted());
         match &mut huge {
             Ok(huge) => self.huge_pages(huge),
-            Err(error) => self.refuse_tlb(Size::Huge, error),
+            Err(error) => self.refuse_tlb(ProbedSize::Huge, error),
         }
         let huge = huge.and_then(|mut pages| {
             let most = self.amounts.walked.max(self.amounts.cached);
@@ -116,8 +116,8 @@ impl Parts {
 
     fn base_pages(&mut self) {
         match tlb::base_pages(self.clock, self.amounts.tlb) {
-            Ok((found, replaced)) => self.found(Size::Base, &found, replaced),
-            Err(error) => self.refuse_tlb(Size::Base, &error),
+            Ok((found, replaced)) => self.found(ProbedSize::Base, &found, replaced),
+            Err(error) => self.refuse_tlb(ProbedSize::Base, &error),
         }
     }
 
@@ -126,20 +126,25 @@ impl Parts {
             Ok(found) => {
                 let not_asked = ReplacementFinding::Undecided("only 4 KB pages are asked for it".to_owned());
                 let replaced = vec![not_asked; found.levels.len()];
-                self.found(Size::Huge, &found, replaced);
+                self.found(ProbedSize::Huge, &found, replaced);
             }
-            Err(error) => self.refuse_tlb(Size::Huge, &error),
+            Err(error) => self.refuse_tlb(ProbedSize::Huge, &error),
         }
     }
 
-    fn found(&mut self, page: Size, found: &super::arrays::TlbSearch, replaced: Vec<ReplacementFinding>) {
+    fn found(
+        &mut self,
+        page: ProbedSize,
+        found: &super::arrays::TlbSearch,
+        replaced: Vec<ReplacementFinding>,
+    ) {
         let (curve, figures) = levels::costs(page, found);
         self.probe.tlbs.extend(levels::tlbs(page, found, replaced));
         self.probe.curves.push(curve);
         self.probe.figures.extend(figures);
     }
 
-    fn refuse_tlb(&mut self, page: Size, why: &ProbeError) {
+    fn refuse_tlb(&mut self, page: ProbedSize, why: &ProbeError) {
         self.probe.figures.extend(levels::refused(page, why));
         self.probe.notes.push(format!("the TLBs for {} pages were not measured: {why}", page.title()));
     }

@@ -31,7 +31,7 @@ pub struct Cost {
 
 /// A step of a curve.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Step {
+pub struct CurveStep {
     /// Cost before it.
     pub below: f64,
     /// Cost after it.
@@ -44,7 +44,7 @@ pub struct Step {
     pub noise: f64,
 }
 
-impl Step {
+impl CurveStep {
     /// Height of the step.
     pub fn rise(&self) -> f64 {
         self.above - self.below
@@ -65,10 +65,10 @@ struct Plateau {
 }
 
 /// The steps of a curve, in order. Points ascend by pages.
-pub fn steps(curve: &[Cost]) -> Vec<Step> {
+pub fn steps(curve: &[Cost]) -> Vec<CurveStep> {
     let noise = typical_noise(curve);
     let plateaus = plateaus(curve);
-    let mut found: Vec<Step> = Vec::new();
+    let mut found: Vec<CurveStep> = Vec::new();
     for (index, plateau) in plateaus.iter().enumerate() {
         let above = match plateaus.get(index + 1) {
             Some(next) => next.cost,
@@ -133,8 +133,8 @@ fn beyond(curve: &[Cost], plateau: &Plateau) -> f64 {
     near.map_or(plateau.cost, |point| point.cost)
 }
 
-fn step(curve: &[Cost], plateau: &Plateau, above: f64, noise: f64) -> Option<Step> {
-    let mut step = Step { below: plateau.cost, above, onset: 0, half: 0, noise };
+fn step(curve: &[Cost], plateau: &Plateau, above: f64, noise: f64) -> Option<CurveStep> {
+    let mut step = CurveStep { below: plateau.cost, above, onset: 0, half: 0, noise };
     if step.rise() <= RISE * step.below || step.rise() <= NOISES * noise {
         return None;
     }

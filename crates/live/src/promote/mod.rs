@@ -22,7 +22,7 @@ mod survey;
 
 pub use journal::{Decision, DecisionKind, Ended, PromotionStatus, PromotionSummary, Times, Watcher};
 pub use policy::PromotionCosts;
-pub use run::{Options, run};
+pub use run::{PromoteOptions, run};
 pub use sampler::{SampleError, SamplerKind, UnusableSampler};
 pub use survey::{GrownBlocks, HugePageBan, Survey, survey};
 
@@ -107,7 +107,7 @@ fn processor_seconds(pid: Pid) -> io::Result<f64> {
 
 /// The samplers of this host, without a process.
 #[derive(Debug)]
-pub struct Host {
+pub struct Samplers {
     /// Those that work, best first.
     pub able: Vec<SamplerKind>,
     /// Those that do not.
@@ -119,14 +119,14 @@ pub struct Host {
 ///
 /// # Errors
 /// If the kernel is too old.
-pub fn check_host() -> Result<Host, PromoteError> {
+pub fn check_host() -> Result<Samplers, PromoteError> {
     check_kernel()?;
     let checks = [
         (SamplerKind::Pmu, pmu::check()),
         (SamplerKind::Damon, damon::check()),
         (SamplerKind::Referenced, referenced_bits::check()),
     ];
-    let mut host = Host { able: Vec::new(), unable: Vec::new() };
+    let mut host = Samplers { able: Vec::new(), unable: Vec::new() };
     for (way, outcome) in checks {
         match outcome {
             Ok(()) => host.able.push(way),

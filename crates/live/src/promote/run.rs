@@ -20,7 +20,7 @@ const TICK_LEAST: Duration = Duration::from_millis(20);
 
 /// Options of a run.
 #[derive(Clone, Copy, Debug)]
-pub struct Options {
+pub struct PromoteOptions {
     /// The sampler; none: the best that works.
     pub way: Option<SamplerKind>,
     /// The policy's limits.
@@ -40,7 +40,7 @@ pub struct Options {
 /// If host, kernel or user cannot, there is no such process, or sampling fails.
 pub fn run(
     pid: Pid,
-    options: &Options,
+    options: &PromoteOptions,
     prices: PromotionCosts,
     stop: &AtomicBool,
     watcher: &mut dyn Watcher,

@@ -3,7 +3,7 @@
 
 use super::stops::{self, StopEvent, WaitStatus};
 use super::sys::{self, Pid, Resume, Usage, option};
-use super::{End, image, maps};
+use super::{ProcessEnd, image, maps};
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::Path;
@@ -81,18 +81,18 @@ impl<W: Work> Follower<W> {
     ///
     /// # Errors
     /// If processes cannot be waited for.
-    pub fn run(&mut self, root: Pid) -> io::Result<(End, Usage)> {
+    pub fn run(&mut self, root: Pid) -> io::Result<(ProcessEnd, Usage)> {
         self.go_on(root);
         let end = self.follow(root)?;
         self.release();
         Ok(end)
     }
 
-    fn follow(&mut self, root: Pid) -> io::Result<(End, Usage)> {
+    fn follow(&mut self, root: Pid) -> io::Result<(ProcessEnd, Usage)> {
         loop {
             let at_work = self.tasks.values().any(|task| task.job.is_some());
             let (pid, status, used) = stops::wait_used(-1, at_work)?;
-            match End::of(status) {
+            match ProcessEnd::of(status) {
                 Some(end) => {
                     self.on_end(pid);
                     if pid == root {
@@ -246,7 +246,7 @@ impl<W: Work> Follower<W> {
 /// Kills a program before its first instruction.
 pub fn end_unbegun(pid: Pid) {
     let _ = sys::kill(pid, sys::SIGKILL);
-    while stops::wait(pid).is_ok_and(|(_, status)| End::of(status).is_none()) {
+    while stops::wait(pid).is_ok_and(|(_, status)| ProcessEnd::of(status).is_none()) {
         // It ends by the signal wherever it stops; an exit stop must be left.
         let _ = sys::go(pid, Resume::On, 0);
     }

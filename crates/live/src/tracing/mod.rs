@@ -22,25 +22,25 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// How the program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum End {
+pub enum ProcessEnd {
     /// With this exit status.
     Exit(i32),
     /// By this signal.
     Signal(i32),
 }
 
-impl From<ExitStatus> for End {
-    fn from(status: ExitStatus) -> End {
-        status.signal().map_or(End::Exit(status.code().unwrap_or(0)), End::Signal)
+impl From<ExitStatus> for ProcessEnd {
+    fn from(status: ExitStatus) -> ProcessEnd {
+        status.signal().map_or(ProcessEnd::Exit(status.code().unwrap_or(0)), ProcessEnd::Signal)
     }
 }
 
-impl End {
+impl ProcessEnd {
     /// None if the status is not an end.
-    pub(crate) fn of(status: stops::WaitStatus) -> Option<End> {
+    pub(crate) fn of(status: stops::WaitStatus) -> Option<ProcessEnd> {
         match status {
-            stops::WaitStatus::Exited(status) => Some(End::Exit(status)),
-            stops::WaitStatus::Killed(signal) => Some(End::Signal(signal)),
+            stops::WaitStatus::Exited(status) => Some(ProcessEnd::Exit(status)),
+            stops::WaitStatus::Killed(signal) => Some(ProcessEnd::Signal(signal)),
             _ => None,
         }
     }

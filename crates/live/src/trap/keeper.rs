@@ -6,11 +6,11 @@
 //! pagewalk's files.
 
 use super::array::TrapArray;
-use super::{Options, Run, TrapError, agent, tracer};
+use super::{TrapError, TrapOptions, TrapRun, agent, tracer};
 use crate::tracing::launch::{self, LaunchError};
 use crate::tracing::stops::{self, WaitStatus};
 use crate::tracing::sys::{self, Pid};
-use crate::tracing::{End, Interrupt, maps};
+use crate::tracing::{Interrupt, ProcessEnd, maps};
 use rustix::io::{FdFlags, fcntl_getfd};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
@@ -23,7 +23,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// The keeper's final message.
 #[derive(Serialize, Deserialize)]
 enum KeeperMessage {
-    Ended(Run),
+    Ended(TrapRun),
     Failed(Failure),
 }
 
@@ -81,9 +81,9 @@ impl Failure {
 pub fn run(
     command: &[OsString],
     array: &TrapArray,
-    options: Options,
+    options: TrapOptions,
     interrupt: &Interrupt,
-) -> Result<Run, TrapError> {
+) -> Result<TrapRun, TrapError> {
     let (result, tell) = io::pipe().map_err(LaunchError::Io)?;
     let (heard, orders) = io::pipe().map_err(LaunchError::Io)?;
     // SAFETY: the child goes on in a copy of this thread alone; what it needs of the C library (memory) is ready for
@@ -104,9 +104,9 @@ pub fn run(
         Some(KeeperMessage::Ended(run)) => Ok(run),
         Some(KeeperMessage::Failed(failure)) => Err(failure.into_error(command)),
         None => Err(TrapError::Keeper(match end {
-            WaitStatus::Killed(signal) => End::Signal(signal),
-            WaitStatus::Exited(status) => End::Exit(status),
-            _ => End::Exit(0),
+            WaitStatus::Killed(signal) => ProcessEnd::Signal(signal),
+            WaitStatus::Exited(status) => ProcessEnd::Exit(status),
+            _ => ProcessEnd::Exit(0),
         })),
     }
 }
@@ -121,7 +121,7 @@ fn read(mut result: PipeReader) -> Option<KeeperMessage> {
 fn keep(
     command: &[OsString],
     array: &TrapArray,
-    options: Options,
+    options: TrapOptions,
     mut tell: PipeWriter,
     heard: PipeReader,
 ) -> ! {

@@ -48,22 +48,22 @@ pub use check::ReplayReport;
 pub use host::{HostError, check_host};
 pub use report::{ImageOrigin, ImageReport, MappingReport, MappingUse};
 
-use crate::tracing::{End, Interrupt, LaunchError};
+use crate::tracing::{Interrupt, LaunchError, ProcessEnd};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 
 /// How to run a program.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Options {
+pub struct TrapOptions {
     /// Whether to replay every decision through the arrays of `setassoc`.
     pub check: bool,
 }
 
 /// The outcome of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Run {
+pub struct TrapRun {
     /// The end of the first process.
-    pub end: End,
+    pub end: ProcessEnd,
     /// All process images, in order of start.
     pub images: Vec<ImageReport>,
 }
@@ -87,13 +87,13 @@ pub enum TrapError {
          cannot go on without: what was counted is lost; run it again, and see who ended it (a kill of all processes, \
          or the kernel for want of memory: dmesg)", how = how(.0)
     )]
-    Keeper(End),
+    Keeper(ProcessEnd),
 }
 
-fn how(end: &End) -> String {
+fn how(end: &ProcessEnd) -> String {
     match end {
-        End::Exit(status) => format!("exit code {status}"),
-        End::Signal(signal) => format!("signal {signal}"),
+        ProcessEnd::Exit(status) => format!("exit code {status}"),
+        ProcessEnd::Signal(signal) => format!("signal {signal}"),
     }
 }
 
@@ -105,9 +105,9 @@ fn how(end: &End) -> String {
 pub fn run(
     command: &[OsString],
     array: &TrapArray,
-    options: Options,
+    options: TrapOptions,
     interrupt: &Interrupt,
-) -> Result<Run, TrapError> {
+) -> Result<TrapRun, TrapError> {
     check_host()?;
     keeper::run(command, array, options, interrupt)
 }

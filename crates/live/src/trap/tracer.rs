@@ -14,11 +14,11 @@ use super::resident_pages;
 use super::tracee;
 use super::tracers::{PendingDetach, PtraceVerdict};
 use super::verdict::{AfterCall, Verdict};
-use super::{Options, Run, TrapError};
+use super::{TrapError, TrapOptions, TrapRun};
 use crate::tracing::launch::{self, BeforeExec, LaunchError};
 use crate::tracing::stops::{self, StopEvent, WaitStatus};
 use crate::tracing::sys::{self, Pid, Registers, Resume, number};
-use crate::tracing::{End, Interrupt, maps};
+use crate::tracing::{Interrupt, ProcessEnd, maps};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::ffi::OsString;
 use std::io;
@@ -78,10 +78,10 @@ pub struct Tracer<'a> {
 pub fn trace(
     command: &[OsString],
     array: &TrapArray,
-    options: Options,
+    options: TrapOptions,
     interrupt: &Interrupt,
     group: Pid,
-) -> Result<Run, TrapError> {
+) -> Result<TrapRun, TrapError> {
     sys::adopt_orphans().map_err(LaunchError::Io)?;
     let placement = Mutex::new(ProcessorPlacement::new());
     std::thread::scope(|scope| {
@@ -100,11 +100,11 @@ pub fn trace(
 fn follow(
     command: &[OsString],
     array: &TrapArray,
-    options: Options,
+    options: TrapOptions,
     interrupt: &Interrupt,
     placement: &Mutex<ProcessorPlacement>,
     group: Pid,
-) -> Result<Run, TrapError> {
+) -> Result<TrapRun, TrapError> {
     let limit = RaisedLimit::raise();
     let filter = Filter::new();
     let install = || {
@@ -137,11 +137,11 @@ fn follow(
     interrupt.first_began(root);
     let end = tracer.run(root).map_err(TrapError::Follow)?;
     tracer.ended.sort_by_key(|image| image.number);
-    Ok(Run { end, images: tracer.ended })
+    Ok(TrapRun { end, images: tracer.ended })
 }
 
 impl<'a> Tracer<'a> {
-    fn run(&mut self, root: Pid) -> io::Result<End> {
+    fn run(&mut self, root: Pid) -> io::Result<ProcessEnd> {
         let mut root_end = None;
         // Calls of detached processes must pass until their end; all are descendants of this process.
         while !self.tasks.is_empty() || self.some_left {
@@ -149,7 +149,7 @@ impl<'a> Tracer<'a> {
                 Err(error) if self.tasks.is_empty() && error.raw_os_error() == Some(NO_CHILD) => break,
                 found => found?,
             };
-            if let Some(end) = End::of(status) {
+            if let Some(end) = ProcessEnd::of(status) {
                 self.on_end(pid);
                 if pid == root {
                     self.interrupt.first_ended();

@@ -1,8 +1,8 @@
 //! Programs that lock, guard, seal and move their memory, or serve its faults, work with placed libraries as without.
 
 use crate::lab::{Lab, VERIFY, host_can, packed, placed};
-use pagewalk_live::layout::Options;
-use pagewalk_live::tracing::End;
+use pagewalk_live::layout::PlacementOptions;
+use pagewalk_live::tracing::ProcessEnd;
 use std::process::Command;
 
 #[test]
@@ -26,8 +26,9 @@ fn memory_is_treated_as_natively() {
             eprintln!("{name} fails natively here");
             continue;
         }
-        let run = placed(&command, &packed(std::slice::from_ref(&library)), Options::default()).unwrap();
-        assert_eq!(run.end, End::Exit(0), "{name} {words:?}");
+        let run =
+            placed(&command, &packed(std::slice::from_ref(&library)), PlacementOptions::default()).unwrap();
+        assert_eq!(run.end, ProcessEnd::Exit(0), "{name} {words:?}");
     }
 }
 
@@ -44,9 +45,9 @@ fn programs_that_trace_others_are_let_go() {
     let objects = packed(&[library]);
     for what in ["exec", "stopped", "seize", "steps"] {
         let run = placed(&["sh", "-c", "$0 $1", &program, what], &objects, VERIFY).unwrap();
-        assert_eq!(run.end, End::Exit(0), "{what}");
+        assert_eq!(run.end, ProcessEnd::Exit(0), "{what}");
         assert_eq!(run.tracers, [program.as_str()], "{what}");
         let run = placed(&[&program, what], &objects, VERIFY).unwrap();
-        assert_eq!((run.end, run.tracers.len()), (End::Exit(0), 1), "{what}");
+        assert_eq!((run.end, run.tracers.len()), (ProcessEnd::Exit(0), 1), "{what}");
     }
 }

@@ -1,7 +1,7 @@
 //! Killing the launcher does no harm.
 
 use crate::lab::{Lab, host_can, packed, placed};
-use pagewalk_live::layout::Options;
+use pagewalk_live::layout::PlacementOptions;
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -21,7 +21,7 @@ fn launcher() {
     let (libraries, command) = words.split_at(words.iter().position(|word| *word == "--").expect("given"));
     let libraries: Vec<String> = libraries.iter().map(|&word| word.to_owned()).collect();
     // Its end does not matter.
-    let _ = placed(&command[1..], &packed(&libraries), Options::default());
+    let _ = placed(&command[1..], &packed(&libraries), PlacementOptions::default());
 }
 
 /// The program loads libraries at its start, executes itself again, opens libraries later, and forks; each time the

@@ -1,7 +1,9 @@
 //! Shared by the tests: a folder with libraries and programs, plans for them, and runs.
 
 use pagewalk_layout::files::{self, Object};
-use pagewalk_live::layout::{Image, LayoutError, Options, Relay, Run, State, check_host, run};
+use pagewalk_live::layout::{
+    LayoutError, LayoutImage, LayoutRun, PlacementOptions, Relay, State, check_host, run,
+};
 use pagewalk_plan::{DEFAULT_ARENA, Layout};
 use pagewalk_skip::{Need, skip};
 use std::ffi::OsString;
@@ -72,16 +74,20 @@ pub fn packed_layout(files: &[String]) -> Layout {
     Layout { planner: "hand".into(), machines: vec![], arena: DEFAULT_ARENA, places }
 }
 
-pub const VERIFY: Options = Options { verify: true, release: false, no_randomise: false };
+pub const VERIFY: PlacementOptions = PlacementOptions { verify: true, release: false, no_randomise: false };
 
-pub fn placed(words: &[&str], objects: &[Object], options: Options) -> Result<Run, LayoutError> {
+pub fn placed(
+    words: &[&str],
+    objects: &[Object],
+    options: PlacementOptions,
+) -> Result<LayoutRun, LayoutError> {
     let command: Vec<OsString> = words.iter().map(OsString::from).collect();
     run(&command, objects, options, &Relay::new(), &mut |_| {})
 }
 
 /// All the plan's objects are at their places when the loader is done, and at the end.
 #[track_caller]
-pub fn assert_landed(image: &Image, objects: &[Object]) {
+pub fn assert_landed(image: &LayoutImage, objects: &[Object]) {
     assert_eq!(image.obstacle, None);
     for landings in [&image.at_start, &image.at_end] {
         let landings = landings.as_ref().expect("looked at");

@@ -6,8 +6,8 @@ mod lab;
 mod speed;
 
 use lab::{Lab, VERIFY, assert_landed, host_can, mapped_libraries, packed, placed};
-use pagewalk_live::layout::{LayoutError, Obstacle, Options, State};
-use pagewalk_live::tracing::End;
+use pagewalk_live::layout::{LayoutError, Obstacle, PlacementOptions, State};
+use pagewalk_live::tracing::ProcessEnd;
 use pagewalk_plan::SLIDE_BYTES;
 use pagewalk_skip::{Need, skip};
 use std::fs;
@@ -42,10 +42,10 @@ fn libraries_land_in_every_kind_of_dynamic_program() {
     }
     let objects = packed(&files);
     for no_randomise in [false, true] {
-        let options = Options { no_randomise, ..VERIFY };
+        let options = PlacementOptions { no_randomise, ..VERIFY };
         for words in [&[&*pie][..], &[&fixed], &[&pie, "again"], &["sh", "-c", &low_stack]] {
             let run = placed(words, &objects, options).unwrap();
-            assert_eq!(run.end, End::Exit(42), "{words:?}");
+            assert_eq!(run.end, ProcessEnd::Exit(42), "{words:?}");
             assert_landed(run.images.last().unwrap(), &objects);
             assert_eq!(run.images.len(), if words.len() == 1 { 1 } else { 2 });
             assert!(run.images.iter().all(|image| image.slid_bytes == 0));
@@ -72,8 +72,9 @@ fn without_randomisation_all_the_rest_is_the_same_each_time() {
     let objects = packed(&files);
     let addresses = || {
         let out = lab.path("out");
-        let run = placed(&[&program, &out], &objects, Options { no_randomise: true, ..VERIFY }).unwrap();
-        assert_eq!(run.end, End::Exit(0));
+        let run =
+            placed(&[&program, &out], &objects, PlacementOptions { no_randomise: true, ..VERIFY }).unwrap();
+        assert_eq!(run.end, ProcessEnd::Exit(0));
         fs::read_to_string(out).unwrap()
     };
     assert_eq!(addresses(), addresses());
@@ -136,9 +137,9 @@ fn libraries_that_are_opened_later_land_too() {
         return;
     }
     let base = format!("{:x}", objects[0].base);
-    for options in [VERIFY, Options::default()] {
+    for options in [VERIFY, PlacementOptions::default()] {
         let run = placed(&[&program, &files[0], &base], &objects, options).unwrap();
-        assert_eq!(run.end, End::Exit(5));
+        assert_eq!(run.end, ProcessEnd::Exit(5));
         let image = &run.images[0];
         assert_eq!(image.at_end.as_ref().unwrap()[0].state, State::Landed);
         assert_eq!(image.at_start, options.verify.then(Vec::new), "not loaded yet");
@@ -175,7 +176,7 @@ fn python_gets_its_extensions_where_they_should_be() {
     let work =
         format!("{imports}import hashlib\nassert hashlib.sha256(b'').hexdigest()[:4] == 'e3b0'\nexit(3)");
     let run = placed(&["python3", "-c", &work], &objects, VERIFY).unwrap();
-    assert_eq!(run.end, End::Exit(3));
+    assert_eq!(run.end, ProcessEnd::Exit(3));
     let landings = run.images.last().unwrap().at_end.as_ref().unwrap();
     assert_eq!(landings.len(), objects.len());
     assert!(landings.iter().all(|landing| landing.state == State::Landed), "{landings:#x?}");
@@ -191,13 +192,13 @@ fn programs_without_a_loader_are_refused() {
     if !host_can() {
         return;
     }
-    match placed(&[&statically], &objects, Options::default()).unwrap_err() {
+    match placed(&[&statically], &objects, PlacementOptions::default()).unwrap_err() {
         LayoutError::Program { program, obstacle: Obstacle::Static } => assert_eq!(program, statically),
         other => panic!("{other}"),
     }
     // A child's obstacle is no reason to refuse.
     let child = placed(&[&dynamic, &statically], &objects, VERIFY).unwrap();
-    assert_eq!(child.end, End::Exit(6));
+    assert_eq!(child.end, ProcessEnd::Exit(6));
     assert!(child.images.last().unwrap().obstacle.as_deref().unwrap().contains("static"));
 }
 
@@ -212,10 +213,10 @@ fn programs_of_32_bits_are_left_alone() {
     if !host_can() || !runs {
         return;
     }
-    let refused = placed(&[&program], &objects, Options::default()).unwrap_err();
+    let refused = placed(&[&program], &objects, PlacementOptions::default()).unwrap_err();
     assert!(matches!(refused, LayoutError::Program { obstacle: Obstacle::Not64Bit, .. }), "{refused}");
     let run = placed(&["sh", "-c", &format!("{program}; exit $?")], &objects, VERIFY).unwrap();
-    assert_eq!(run.end, End::Exit(11));
+    assert_eq!(run.end, ProcessEnd::Exit(11));
     assert!(run.images[1].obstacle.as_deref().unwrap().contains("64-bit"));
 }
 
@@ -230,7 +231,7 @@ fn a_plan_slides_where_the_program_itself_is_in_the_way() {
     if host_can() {
         let objects = packed(&files);
         let run = placed(&[&program], &objects, VERIFY).unwrap();
-        assert_eq!((run.end, run.images[0].slid_bytes), (End::Exit(42), SLIDE_BYTES));
+        assert_eq!((run.end, run.images[0].slid_bytes), (ProcessEnd::Exit(42), SLIDE_BYTES));
         assert_landed(&run.images[0], &objects);
     }
 }
@@ -256,7 +257,7 @@ fn a_library_whose_place_is_taken_lies_elsewhere_and_the_reason_is_told() {
     }
     let base = format!("{:x}", objects[0].base + objects[0].bytes - 4096);
     let run = placed(&[&program, &files[0], &base], &objects, VERIFY).unwrap();
-    assert_eq!(run.end, End::Exit(7));
+    assert_eq!(run.end, ProcessEnd::Exit(7));
     let landing = &run.images[0].at_end.as_ref().unwrap()[0];
     assert_ne!(landing.actual, landing.planned);
     assert!(
@@ -265,7 +266,7 @@ fn a_library_whose_place_is_taken_lies_elsewhere_and_the_reason_is_told() {
     );
     // Loaders reserve room for such libraries before they map the file.
     let run = placed(&[&other], &packed(&[aligned]), VERIFY).unwrap();
-    assert_eq!(run.end, End::Exit(1));
+    assert_eq!(run.end, ProcessEnd::Exit(1));
     let state = &run.images[0].at_end.as_ref().unwrap()[0].state;
     assert!(
         matches!(state, State::Elsewhere(why) if why.contains("2048 KiB")) || *state == State::Landed,
@@ -281,12 +282,12 @@ fn ends_stops_and_signals_are_the_programs_own() {
         return;
     }
     let end = |script: &str| placed(&["sh", "-c", script], &objects, VERIFY).unwrap().end;
-    assert_eq!(end("exit 200"), End::Exit(200));
-    assert_eq!(end("kill -TERM $$"), End::Signal(15));
-    assert_eq!(end("kill -KILL $$"), End::Signal(9));
-    assert_eq!(end("trap 'exit 4' USR1; kill -USR1 $$; exit 5"), End::Exit(4));
-    assert_eq!(end("(sleep 0.2; kill -CONT $$) & kill -STOP $$; exit 6"), End::Exit(6));
-    assert_eq!(end("seq 1000 | sort -n | tail -n 1 | grep -qx 1000"), End::Exit(0));
+    assert_eq!(end("exit 200"), ProcessEnd::Exit(200));
+    assert_eq!(end("kill -TERM $$"), ProcessEnd::Signal(15));
+    assert_eq!(end("kill -KILL $$"), ProcessEnd::Signal(9));
+    assert_eq!(end("trap 'exit 4' USR1; kill -USR1 $$; exit 5"), ProcessEnd::Exit(4));
+    assert_eq!(end("(sleep 0.2; kill -CONT $$) & kill -STOP $$; exit 6"), ProcessEnd::Exit(6));
+    assert_eq!(end("seq 1000 | sort -n | tail -n 1 | grep -qx 1000"), ProcessEnd::Exit(0));
     let missing = placed(&["./no-such-program"], &objects, VERIFY).unwrap_err();
     assert!(matches!(missing, LayoutError::Launch(_)), "{missing}");
 }
@@ -304,7 +305,7 @@ fn processes_that_outlive_the_first_run_on() {
         "(sleep 5; echo done > {one}) >/dev/null & (while [ ! -s {one} ]; do :; done; cat {one} > {two}) & exit 3"
     );
     let begun = std::time::Instant::now();
-    assert_eq!(placed(&["sh", "-c", &script], &objects, VERIFY).unwrap().end, End::Exit(3));
+    assert_eq!(placed(&["sh", "-c", &script], &objects, VERIFY).unwrap().end, ProcessEnd::Exit(3));
     assert!(!fs::exists(&one).unwrap(), "it waited for them");
     while fs::read_to_string(&two).unwrap_or_default() != "done\n" {
         assert!(begun.elapsed().as_secs() < 60, "they did not run on");
@@ -327,7 +328,7 @@ fn debuggers_find_symbols_in_placed_libraries() {
     let number = lab.path("number");
     let objects = packed(&files);
     let script = format!("{program} & echo $! > {number}; sleep 0.5");
-    assert_eq!(placed(&["sh", "-c", &script], &objects, VERIFY).unwrap().end, End::Exit(0));
+    assert_eq!(placed(&["sh", "-c", &script], &objects, VERIFY).unwrap().end, ProcessEnd::Exit(0));
     let pid = fs::read_to_string(number).unwrap();
     let ask = ["-batch", "-nx", "-p", pid.trim(), "-ex", "info address two", "-ex", "kill"];
     let output = Command::new("gdb").args(ask).output().unwrap();
@@ -356,7 +357,7 @@ fn mappings_are_those_of_an_ordinary_process() {
         let words = ["env", &format!("MAPS={out}"), &program].map(str::to_owned);
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         if placed_too {
-            assert_eq!(placed(&words, &packed(&files), VERIFY).unwrap().end, End::Exit(42));
+            assert_eq!(placed(&words, &packed(&files), VERIFY).unwrap().end, ProcessEnd::Exit(42));
         } else {
             assert_eq!(Command::new(words[0]).args(&words[1..]).status().unwrap().code(), Some(42));
         }

@@ -1,7 +1,7 @@
 //! The cost of placing a program's libraries.
 
 use crate::lab::{Lab, VERIFY, assert_landed, host_can, packed, placed};
-use pagewalk_live::layout::Options;
+use pagewalk_live::layout::PlacementOptions;
 use std::process::Command;
 use std::time::Instant;
 
@@ -38,7 +38,7 @@ fn a_hundred_libraries_start_as_fast_as_ever() {
     let alone = shortest(20, || {
         assert_eq!(Command::new(&program).status().unwrap().code(), Some(LIBRARIES as i32));
     });
-    let with_plan = shortest(20, || _ = placed(&[&program], &objects, Options::default()).unwrap());
+    let with_plan = shortest(20, || _ = placed(&[&program], &objects, PlacementOptions::default()).unwrap());
     let verified = shortest(5, || _ = placed(&[&program], &objects, VERIFY).unwrap());
     eprintln!("{LIBRARIES} libraries: alone {alone:.4} s, placed {with_plan:.4} s, verified {verified:.4} s");
     assert!(with_plan - alone < OVERHEAD_SECONDS_MAX, "{alone} and {with_plan}");

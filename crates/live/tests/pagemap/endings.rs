@@ -3,7 +3,7 @@
 use crate::compiled;
 use crate::heeding::hand_on_when;
 use pagewalk_live::pagemap::{Exit, SnapshotTime, run_to_exit};
-use pagewalk_live::tracing::{End, Interrupt};
+use pagewalk_live::tracing::{Interrupt, ProcessEnd};
 use std::ffi::OsString;
 
 /// Pages of the memory that it fills.
@@ -19,11 +19,11 @@ fn run(how: &str) -> Exit {
 #[test]
 fn memory_is_whole_at_the_exit() {
     for (how, end) in [
-        ("exit", End::Exit(7)),
-        ("last_thread", End::Exit(0)),
-        ("threads", End::Exit(0)),
-        ("signal", End::Signal(15)),
-        ("stop", End::Exit(0)),
+        ("exit", ProcessEnd::Exit(7)),
+        ("last_thread", ProcessEnd::Exit(0)),
+        ("threads", ProcessEnd::Exit(0)),
+        ("signal", ProcessEnd::Signal(15)),
+        ("stop", ProcessEnd::Exit(0)),
     ] {
         let exit = run(how);
         let kept = exit.kept.unwrap_or_else(|| panic!("{how}: nothing was read"));
@@ -66,6 +66,6 @@ fn signals_are_handed_on() {
             scope.spawn(|| hand_on_when(&ready, &interrupt, signal));
             run_to_exit(&command, &interrupt).expect("the program starts")
         });
-        assert_eq!(exit.end, End::Exit(40 + signal));
+        assert_eq!(exit.end, ProcessEnd::Exit(40 + signal));
     }
 }

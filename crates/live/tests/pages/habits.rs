@@ -1,7 +1,7 @@
 //! Programs that lock, guard, seal and move their memory, or serve its faults, work under a plan as without.
 
 use crate::lab::{Lab, MIB, anonymous, applied_to, heap, host_can};
-use pagewalk_live::tracing::End;
+use pagewalk_live::tracing::ProcessEnd;
 use std::fs;
 use std::process::Command;
 
@@ -26,7 +26,7 @@ fn memory_is_treated_as_natively() {
             continue;
         }
         let run = applied_to(&command, &[heap(1 << 27), anonymous(64 << 12, 1), anonymous(1 << 22, 1)]);
-        assert_eq!(run.timed.end, End::Exit(0), "{name} {words:?}: {run:#x?}");
+        assert_eq!(run.timed.end, ProcessEnd::Exit(0), "{name} {words:?}: {run:#x?}");
     }
 }
 
@@ -55,7 +55,7 @@ fn a_locked_heap_is_as_long_as_it_was_asked_for() {
     let (natively, under) = (lab.path("natively"), lab.path("under"));
     assert!(Command::new(&program).arg(&natively).status().unwrap().success());
     let run = applied_to(&[&program, &under], &[heap(1 << 27)]);
-    assert_eq!(run.timed.end, End::Exit(0));
+    assert_eq!(run.timed.end, ProcessEnd::Exit(0));
     let kib = |file: &str| -> u64 {
         let text = fs::read_to_string(file).unwrap();
         text.split_whitespace().nth(1).and_then(|word| word.parse().ok()).unwrap_or_else(|| panic!("{text}"))
@@ -74,6 +74,6 @@ fn programs_that_trace_others_are_let_go() {
     }
     for what in ["exec", "stopped", "seize", "steps"] {
         let run = applied_to(&[&program, what], &[anonymous(4 * MIB, 1)]);
-        assert_eq!((run.timed.end, &run.tracers), (End::Exit(0), &vec![program.clone()]), "{what}");
+        assert_eq!((run.timed.end, &run.tracers), (ProcessEnd::Exit(0), &vec![program.clone()]), "{what}");
     }
 }

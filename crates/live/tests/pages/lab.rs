@@ -1,10 +1,10 @@
 //! Shared by the tests: programs, plans for them, and runs.
 
 use pagewalk_live::layout::check_host;
-use pagewalk_live::pages::{Image, Mode, Options, PagesError, Run, mode, run};
+use pagewalk_live::pages::{Mode, PagesError, PagesImage, PagesOptions, PagesRun, mode, run};
 use pagewalk_live::probe::memory::huge_pages_are_at_hand;
 use pagewalk_live::tracing::Relay;
-use pagewalk_plan::{Part, Plan, Program, Range, What};
+use pagewalk_plan::{Plan, PlanRange, Program, RangePart, What};
 use pagewalk_skip::{Need, skip};
 use std::ffi::OsString;
 use std::fs;
@@ -55,35 +55,35 @@ pub fn anonymous(bytes: u64, nth: u32) -> What {
 }
 
 pub fn heap(bytes: u64) -> What {
-    What::Heap(Part { from: 0, to: bytes })
+    What::Heap(RangePart { from: 0, to: bytes })
 }
 
 pub fn plan(program: &str, whats: &[What]) -> Plan {
     let program = Program { path: program.to_owned(), build_id: None, arguments: Vec::new() };
-    let plan = Plan { ranges: whats.iter().cloned().map(Range::of).collect(), ..Plan::of(program) };
+    let plan = Plan { ranges: whats.iter().cloned().map(PlanRange::of).collect(), ..Plan::of(program) };
     plan.check().unwrap();
     plan
 }
 
-pub fn options(program: &str) -> Options {
+pub fn options(program: &str) -> PagesOptions {
     let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).output().unwrap().stdout;
     let path = String::from_utf8(found).unwrap();
-    Options { program: fs::canonicalize(Path::new(path.trim())).unwrap(), ..Options::default() }
+    PagesOptions { program: fs::canonicalize(Path::new(path.trim())).unwrap(), ..PagesOptions::default() }
 }
 
-pub fn applied(words: &[&str], plan: &Plan, options: &Options) -> Result<Run, PagesError> {
+pub fn applied(words: &[&str], plan: &Plan, options: &PagesOptions) -> Result<PagesRun, PagesError> {
     let command: Vec<OsString> = words.iter().map(OsString::from).collect();
     run(&command, plan, options, &Relay::new())
 }
 
 /// Runs the planned program itself.
-pub fn applied_to(words: &[&str], whats: &[What]) -> Run {
+pub fn applied_to(words: &[&str], whats: &[What]) -> PagesRun {
     applied(words, &plan(words[0], whats), &options(words[0])).unwrap()
 }
 
 /// Every range of the image is on huge pages.
 #[track_caller]
-pub fn assert_huge(image: &Image) {
+pub fn assert_huge(image: &PagesImage) {
     assert_eq!(image.obstacle, None);
     assert!(!image.ranges.is_empty());
     for range in &image.ranges {

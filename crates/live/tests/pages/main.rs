@@ -7,9 +7,11 @@ mod speed;
 mod traps;
 
 use lab::{Lab, MIB, anonymous, applied, applied_to, assert_huge, heap, host_can, options, plan};
-use pagewalk_live::pages::{EXCEPT_ADVISED_SINCE, HUGE_BYTES, Options, PagesError, Reason, is_since, kernel};
-use pagewalk_live::tracing::End;
-use pagewalk_plan::{Part, What};
+use pagewalk_live::pages::{
+    EXCEPT_ADVISED_SINCE, HUGE_BYTES, PagesError, PagesOptions, Reason, is_since, kernel,
+};
+use pagewalk_live::tracing::ProcessEnd;
+use pagewalk_plan::{RangePart, What};
 
 /// Maps 32 MiB three times and touches all but the last.
 const MAPS: &str = r#"
@@ -38,7 +40,7 @@ fn the_planned_mapping_is_huge_and_others_are_not() {
             return;
         }
         let run = applied_to(&[&program], &[anonymous(32 * MIB, 2)]);
-        assert_eq!((run.timed.end, run.images.len()), (End::Exit(7), 1), "{name}: {run:#x?}");
+        assert_eq!((run.timed.end, run.images.len()), (ProcessEnd::Exit(7), 1), "{name}: {run:#x?}");
         assert_huge(&run.images[0]);
         let range = &run.images[0].ranges[0];
         assert_eq!(range.marked_bytes, 32 * MIB);
@@ -55,7 +57,7 @@ fn parts_are_cut_and_reasons_are_told() {
         return;
     }
     let part =
-        |from, to| What::Anonymous { bytes: 32 * MIB, nth: 1, by: None, part: Some(Part { from, to }) };
+        |from, to| What::Anonymous { bytes: 32 * MIB, nth: 1, by: None, part: Some(RangePart { from, to }) };
     let whats = [
         part(0, 16 * MIB),
         part(16 * MIB, 16 * MIB + 4096),
@@ -64,7 +66,7 @@ fn parts_are_cut_and_reasons_are_told() {
         anonymous(32 * MIB, 3),
     ];
     let run = applied_to(&[&program], &whats);
-    assert_eq!(run.timed.end, End::Exit(7));
+    assert_eq!(run.timed.end, ProcessEnd::Exit(7));
     let ranges = &run.images[0].ranges;
     assert_eq!(ranges[0].reason, None, "{ranges:#x?}");
     assert_eq!(ranges[0].best.unwrap().mapped, 16 * MIB);
@@ -108,7 +110,7 @@ fn a_heap_that_grows_in_small_steps_is_huge() {
             return;
         }
         let run = applied_to(&[&program], &[heap(1 << 30)]);
-        assert_eq!(run.timed.end, End::Exit(8), "{name}");
+        assert_eq!(run.timed.end, ProcessEnd::Exit(8), "{name}");
         let best = run.images[0].ranges[0].best.unwrap();
         assert!(best.huge >= 50 * MIB, "{name}: {:#x?}", run.images[0]);
     }
@@ -153,7 +155,7 @@ fn threads_forks_and_execs_are_as_they_were() {
         return;
     }
     let run = applied_to(&[&program, "again"], &[anonymous(6 * MIB, 1), anonymous(4 * MIB, 1600)]);
-    assert_eq!((run.timed.end, run.images.len()), (End::Exit(5), 2));
+    assert_eq!((run.timed.end, run.images.len()), (ProcessEnd::Exit(5), 2));
     let ranges = &run.images[1].ranges;
     assert_eq!(ranges[0].reason, None, "moved and grown: {ranges:#x?}");
     assert_eq!(ranges[1].marked_bytes, 4 * MIB, "all calls of all threads are counted");
@@ -173,7 +175,7 @@ fn python_has_huge_pages_where_it_should() {
     }
     let (python, bytes) = (String::from_utf8(found.stdout).unwrap(), 64 * MIB + 4096);
     let run = applied_to(&[python.trim(), "-c", list], &[anonymous(bytes, 1), heap(1 << 30)]);
-    assert_eq!(run.timed.end, End::Exit(9));
+    assert_eq!(run.timed.end, ProcessEnd::Exit(9));
     let range = &run.images[0].ranges[0];
     assert!(range.best.is_some_and(|best| best.huge >= 60 * MIB), "{:#x?}", run.images[0]);
 }
@@ -211,7 +213,7 @@ fn a_program_that_forbids_itself_madvise_lives() {
     }
     for words in [&[&*program][..], &[&program, "prctl"]] {
         let run = applied_to(words, &[anonymous(16 * MIB, 1)]);
-        assert_eq!(run.timed.end, End::Exit(4), "{words:?}");
+        assert_eq!(run.timed.end, ProcessEnd::Exit(4), "{words:?}");
         assert_eq!(run.images[0].ranges[0].reason, Some(Reason::Filtered), "{:#x?}", run.images[0]);
     }
 }
@@ -226,10 +228,10 @@ fn programs_that_are_not_planned_run_as_they_are() {
     let run =
         applied(&["sh", "-c", &program], &plan(&program, &[anonymous(32 * MIB, 1)]), &options(&program))
             .unwrap();
-    assert_eq!((run.timed.end, run.images.len()), (End::Exit(7), 1));
+    assert_eq!((run.timed.end, run.images.len()), (ProcessEnd::Exit(7), 1));
     assert_huge(&run.images[0]);
     let none = applied(&["true"], &plan(&program, &[anonymous(32 * MIB, 1)]), &options(&program)).unwrap();
-    assert_eq!((none.timed.end, none.images.len(), none.others.len()), (End::Exit(0), 0, 1));
+    assert_eq!((none.timed.end, none.images.len(), none.others.len()), (ProcessEnd::Exit(0), 0, 1));
     let missing = applied(&["./no-such"], &plan(&program, &[]), &options(&program)).unwrap_err();
     assert!(matches!(missing, PagesError::Launch(_)), "{missing}");
     assert_eq!(HUGE_BYTES, 2 * MIB);
@@ -248,7 +250,7 @@ fn the_memory_behind_a_programs_data_is_huge() {
         }
         let what = What::File { file: program.clone(), offset: 0, bytes: 48 * MIB };
         let run = applied_to(&[&program], &[what]);
-        assert_eq!(run.timed.end, End::Exit(5), "{name}");
+        assert_eq!(run.timed.end, ProcessEnd::Exit(5), "{name}");
         let best = run.images[0].ranges[0].best.unwrap();
         assert!(best.huge >= 40 * MIB, "{name}: {:#x?}", run.images[0]);
     }
@@ -265,8 +267,8 @@ fn what_is_not_planned_can_be_kept_on_small_pages() {
     }
     let plan = plan(&program, &[anonymous(32 * MIB, 1)]);
     let plain = options(&program);
-    assert_eq!(applied(&[&program], &plan, &plain).unwrap().timed.end, End::Exit(100));
-    let run = applied(&[&program], &plan, &Options { keep_small: true, ..plain }).unwrap();
-    assert_eq!(run.timed.end, End::Exit(100 + 3), "off, but for what is marked");
+    assert_eq!(applied(&[&program], &plan, &plain).unwrap().timed.end, ProcessEnd::Exit(100));
+    let run = applied(&[&program], &plan, &PagesOptions { keep_small: true, ..plain }).unwrap();
+    assert_eq!(run.timed.end, ProcessEnd::Exit(100 + 3), "off, but for what is marked");
     assert_huge(&run.images[0]);
 }

@@ -1,7 +1,7 @@
 //! The cost of a plan for a program that maps often.
 
 use crate::lab::{Lab, anonymous, applied_to, heap, host_can};
-use pagewalk_live::tracing::End;
+use pagewalk_live::tracing::ProcessEnd;
 use pagewalk_plan::What;
 use std::process::Command;
 
@@ -50,7 +50,7 @@ fn ten_thousand_mappings_cost_as_much_as_ever() {
         assert!(Command::new(&program).arg(&out).status().unwrap().success());
         let (alone, alone_whole) = (read(), begun.elapsed().as_secs_f64());
         let begun = std::time::Instant::now();
-        assert_eq!(applied_to(&[&program, &out], &many).timed.end, End::Exit(0));
+        assert_eq!(applied_to(&[&program, &out], &many).timed.end, ProcessEnd::Exit(0));
         inside.push(read() / alone);
         whole.push(begun.elapsed().as_secs_f64() / alone_whole);
     }

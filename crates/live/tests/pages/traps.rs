@@ -1,8 +1,8 @@
 //! Memory that a plan marks but that gets no huge pages, each time for the reported reason.
 
 use crate::lab::{Lab, MIB, anonymous, applied, applied_to, host_can, options, plan};
-use pagewalk_live::pages::{Mode, Reason, Run, mode};
-use pagewalk_live::tracing::End;
+use pagewalk_live::pages::{Mode, PagesRun, Reason, mode};
+use pagewalk_live::tracing::ProcessEnd;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -25,8 +25,8 @@ fn program(lab: &Lab, name: &str, [address, bytes, step]: [u64; 3], before: &str
     lab.compile(name, &source, &[])
 }
 
-fn assert_reason(run: &Run, reason: Reason) {
-    assert_eq!(run.timed.end, End::Exit(7), "{run:#x?}");
+fn assert_reason(run: &PagesRun, reason: Reason) {
+    assert_eq!(run.timed.end, ProcessEnd::Exit(7), "{run:#x?}");
     assert_eq!(run.images[0].ranges[0].reason, Some(reason), "{run:#x?}");
 }
 
@@ -124,7 +124,7 @@ fn every_mode_of_the_host_is_met() {
         let run = applied_to(&[&program], &[anonymous(32 * MIB, 1)]);
         assert_eq!(
             (run.timed.end, &run.images[0].ranges[0].reason),
-            (End::Exit(7), &None),
+            (ProcessEnd::Exit(7), &None),
             "{word}: {run:#x?}"
         );
     }

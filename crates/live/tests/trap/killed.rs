@@ -1,8 +1,8 @@
 //! Killing pagewalk does no harm.
 
 use super::{array, compiled, host_can, left_of, trapped};
-use pagewalk_live::tracing::{End, Interrupt};
-use pagewalk_live::trap::{Options, TrapError, run};
+use pagewalk_live::tracing::{Interrupt, ProcessEnd};
+use pagewalk_live::trap::{TrapError, TrapOptions, run};
 use pagewalk_setassoc::Replacement;
 use std::ffi::OsString;
 use std::fs;
@@ -23,7 +23,7 @@ fn launcher() {
     let Ok(words) = std::env::var("LAUNCH") else { return };
     let words: Vec<&str> = words.split('\n').collect();
     let run = trapped(&words, &array(64, None, Replacement::Fifo, "modulo"));
-    assert_eq!(run.end, End::Exit(0));
+    assert_eq!(run.end, ProcessEnd::Exit(0));
 }
 
 /// What a shell sees of the program: its output lines, and its exit code.
@@ -128,9 +128,9 @@ fn a_killed_keeper_is_named() {
             };
             assert!(Command::new("kill").args(["-9", &keeper]).status().unwrap().success());
         });
-        run(&command, &array, Options::default(), &Interrupt::new()).expect_err("nobody told")
+        run(&command, &array, TrapOptions::default(), &Interrupt::new()).expect_err("nobody told")
     });
-    assert!(matches!(error, TrapError::Keeper(End::Signal(9))), "{error}");
+    assert!(matches!(error, TrapError::Keeper(ProcessEnd::Signal(9))), "{error}");
     assert!(error.to_string().contains("run it again"), "{error}");
     nobody_is_left(&sleeper);
 }

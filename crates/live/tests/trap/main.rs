@@ -6,8 +6,8 @@ mod heeding;
 mod killed;
 mod ptraced;
 
-use pagewalk_live::tracing::{End, Interrupt};
-use pagewalk_live::trap::{Options, Run, TrapArray, check_host, run};
+use pagewalk_live::tracing::{Interrupt, ProcessEnd};
+use pagewalk_live::trap::{TrapArray, TrapOptions, TrapRun, check_host, run};
 use pagewalk_setassoc::{Geometry, Replacement, SetIndex};
 use pagewalk_skip::{Need, skip};
 use std::ffi::OsString;
@@ -61,14 +61,14 @@ fn arrays() -> [TrapArray; 4] {
     ]
 }
 
-fn trapped(words: &[&str], array: &TrapArray) -> Run {
+fn trapped(words: &[&str], array: &TrapArray) -> TrapRun {
     let command: Vec<OsString> = words.iter().map(OsString::from).collect();
-    run(&command, array, Options { check: true }, &Interrupt::new()).expect("the program starts")
+    run(&command, array, TrapOptions { check: true }, &Interrupt::new()).expect("the program starts")
 }
 
 /// The program ended well, everything was followed, and the twin agreed.
-fn assert_good(run: &Run, what: &str) {
-    assert_eq!(run.end, End::Exit(0), "{what}: {:#?}", run.images);
+fn assert_good(run: &TrapRun, what: &str) {
+    assert_eq!(run.end, ProcessEnd::Exit(0), "{what}: {:#?}", run.images);
     for image in &run.images {
         assert_eq!(image.not_followed, None, "{what}: {}", image.program);
         let checked = image.checked.as_ref().expect("asked for");
@@ -133,8 +133,8 @@ fn programs_may_be_killed_and_continued_as_they_begin() {
     }
     let [array, ..] = arrays();
     let command = [OsString::from(&program)];
-    let run = run(&command, &array, Options::default(), &Interrupt::new()).expect("its end is seen");
-    assert_eq!(run.end, End::Exit(0), "{:#?}", run.images);
+    let run = run(&command, &array, TrapOptions::default(), &Interrupt::new()).expect("its end is seen");
+    assert_eq!(run.end, ProcessEnd::Exit(0), "{:#?}", run.images);
     assert!(run.images.len() > 100);
     // An agent whose program was killed before pagewalk knew of it ends by itself.
     let long_enough = Instant::now() + Duration::from_secs(20);
@@ -153,7 +153,7 @@ fn what_is_refused_to_the_agent_is_refused_to_the_program() {
     }
     let [array, ..] = arrays();
     let run = trapped(&[program.to_str().unwrap()], &array);
-    assert_eq!(run.end, End::Exit(0), "{:#?}", run.images);
+    assert_eq!(run.end, ProcessEnd::Exit(0), "{:#?}", run.images);
     let [image, killed, child] = &run.images[..] else { panic!("{:#?}", run.images) };
     assert!(image.not_followed.as_ref().is_some_and(|why| why.starts_with("its agent was lost")));
     let why = killed.not_followed.as_deref().unwrap_or_default();
@@ -174,7 +174,7 @@ fn programs_in_a_process_namespace_of_their_own_run_by_themselves() {
     }
     let [array, ..] = arrays();
     let run = trapped(&[&["unshare"][..], &forks].concat(), &array);
-    assert_eq!(run.end, End::Exit(7), "{:#?}", run.images);
+    assert_eq!(run.end, ProcessEnd::Exit(7), "{:#?}", run.images);
     let why = run.images[1].not_followed.as_deref().unwrap_or_default();
     assert!(why.contains("process namespace"), "{why}");
 }
@@ -195,8 +195,8 @@ fn the_end_of_the_program_is_told() {
         return;
     }
     let [array, ..] = arrays();
-    assert_eq!(trapped(&["sh", "-c", "exit 5"], &array).end, End::Exit(5));
-    assert_eq!(trapped(&["sh", "-c", "kill -TERM $$"], &array).end, End::Signal(15));
+    assert_eq!(trapped(&["sh", "-c", "exit 5"], &array).end, ProcessEnd::Exit(5));
+    assert_eq!(trapped(&["sh", "-c", "kill -TERM $$"], &array).end, ProcessEnd::Signal(15));
     let piped = trapped(&["sh", "-c", "seq 1000 | sort -n | tail -n 1 | grep -qx 1000"], &array);
     assert_good(&piped, "a pipeline");
     assert!(piped.images.iter().any(|image| image.program.ends_with("/sort")));
@@ -233,7 +233,7 @@ fn an_interrupted_run_ends_with_all_its_processes() {
             std::thread::sleep(Duration::from_millis(100));
             interrupt.interrupt();
         });
-        run(&command, &array, Options::default(), &interrupt).expect("the program starts")
+        run(&command, &array, TrapOptions::default(), &interrupt).expect("the program starts")
     });
-    assert_eq!(run.end, End::Signal(9));
+    assert_eq!(run.end, ProcessEnd::Signal(9));
 }

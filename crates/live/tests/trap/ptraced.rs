@@ -2,18 +2,18 @@
 
 use super::heeding::hand_on_when;
 use super::{array, compiled, host_can, left_of, trapped};
-use pagewalk_live::tracing::{End, Interrupt};
-use pagewalk_live::trap::{Options, Run, run};
+use pagewalk_live::tracing::{Interrupt, ProcessEnd};
+use pagewalk_live::trap::{TrapOptions, TrapRun, run};
 use pagewalk_setassoc::Replacement;
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-fn traced(program: &Path, what: &str) -> Run {
+fn traced(program: &Path, what: &str) -> TrapRun {
     let array = array(64, None, Replacement::Fifo, "modulo");
     let run = trapped(&[program.to_str().unwrap(), what], &array);
-    assert_eq!(run.end, End::Exit(0), "{what}: {:#?}", run.images);
+    assert_eq!(run.end, ProcessEnd::Exit(0), "{what}: {:#?}", run.images);
     for image in &run.images {
         let checked = image.checked.as_ref();
         assert_eq!(checked.and_then(|checked| checked.first_difference.as_deref()), None, "{what}");
@@ -88,10 +88,10 @@ fn what_was_let_go_is_killed_with_all_that_it_begins() {
             interrupt.kill();
             Instant::now()
         });
-        let run = run(&command, &array, Options::default(), &interrupt).expect("the program starts");
+        let run = run(&command, &array, TrapOptions::default(), &interrupt).expect("the program starts");
         (run, killer.join().unwrap().elapsed())
     });
-    assert_eq!(run.end, End::Exit(0));
+    assert_eq!(run.end, ProcessEnd::Exit(0));
     assert!(took < Duration::from_secs(20), "{took:?}: only its own alarm has ended it");
     assert_eq!(left_of(&program), 0);
 }
@@ -114,7 +114,7 @@ fn what_cannot_be_let_go_is_named() {
         }
         let array = array(64, None, Replacement::Fifo, "modulo");
         let run = trapped(&[program.to_str().unwrap(), what], &array);
-        assert_eq!(run.end, End::Exit(3), "{what}: {:#?}", run.images);
+        assert_eq!(run.end, ProcessEnd::Exit(3), "{what}: {:#?}", run.images);
         let left = run.images[1].left_alone.join("; ");
         assert!(left.contains(&format!("may not trace it itself (ptrace): {why}")), "{what}: {left}");
         let not_followed = run.images[1].not_followed.as_deref().unwrap_or_default();
@@ -167,15 +167,15 @@ fn signals_are_handed_on() {
         let command = [OsString::from(&program), OsString::from(&ready)];
         let run = std::thread::scope(|scope| {
             scope.spawn(|| hand_on_when(&ready, &interrupt, signal));
-            run(&command, &array, Options::default(), &interrupt).expect("the program starts")
+            run(&command, &array, TrapOptions::default(), &interrupt).expect("the program starts")
         });
-        assert_eq!(run.end, End::Exit(40 + signal));
+        assert_eq!(run.end, ProcessEnd::Exit(40 + signal));
     }
     let interrupt = Interrupt::new();
     interrupt.hand_on(15);
     let command = ["sleep", "100"].map(OsString::from);
-    let run = run(&command, &array, Options::default(), &interrupt).expect("the program starts");
-    assert_eq!(run.end, End::Signal(15));
+    let run = run(&command, &array, TrapOptions::default(), &interrupt).expect("the program starts");
+    assert_eq!(run.end, ProcessEnd::Signal(15));
 }
 
 /// What the program leaves running is ended by the signal that would end the program.
@@ -192,7 +192,7 @@ fn what_a_program_leaves_running_is_ended() {
             std::thread::sleep(Duration::from_secs(1));
             interrupt.hand_on(15);
         });
-        run(&command, &array, Options::default(), &interrupt).expect("the program starts")
+        run(&command, &array, TrapOptions::default(), &interrupt).expect("the program starts")
     });
-    assert_eq!(run.end, End::Exit(3));
+    assert_eq!(run.end, ProcessEnd::Exit(3));
 }

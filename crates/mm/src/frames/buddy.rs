@@ -22,7 +22,7 @@
 //! / 64.
 
 use super::bitmap::{Bitmap, IndexSet};
-use super::{Block, Frame, MAX_FRAMES, MAX_ORDER};
+use super::{Frame, FrameBlock, MAX_FRAMES, MAX_ORDER};
 
 /// The state of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -151,7 +151,7 @@ impl Buddy {
     }
 
     /// The block of a frame, and its state; `None` for frames beyond the memory.
-    pub fn block_of(&self, frame: Frame) -> Option<(Block, BlockState)> {
+    pub fn block_of(&self, frame: Frame) -> Option<(FrameBlock, BlockState)> {
         if frame.0 >= self.frames {
             return None;
         }
@@ -167,12 +167,12 @@ impl Buddy {
             } else {
                 BlockState::Movable
             };
-            Some((Block { first: Frame(first), order }, state))
+            Some((FrameBlock { first: Frame(first), order }, state))
         })
     }
 
     /// All blocks by ascending address.
-    pub fn blocks(&self) -> impl Iterator<Item = (Block, BlockState)> + '_ {
+    pub fn blocks(&self) -> impl Iterator<Item = (FrameBlock, BlockState)> + '_ {
         let mut next = Frame(0);
         std::iter::from_fn(move || {
             let (block, state) = self.block_of(next)?;
@@ -190,10 +190,10 @@ impl Buddy {
     }
 
     /// The free block that serves a request of `order`.
-    pub(super) fn smallest_free(&self, order: u32) -> Option<Block> {
+    pub(super) fn smallest_free(&self, order: u32) -> Option<FrameBlock> {
         (order..=self.max_order).find_map(|order| {
             let index = self.free[order as usize].first()?;
-            Some(Block { first: Frame(index << order), order })
+            Some(FrameBlock { first: Frame(index << order), order })
         })
     }
 

@@ -15,7 +15,7 @@
 //! for each; Linux defers compaction too.
 
 use super::buddy::{REGION_ORDER, range_of};
-use super::{Block, Buddy, Frame};
+use super::{Buddy, Frame, FrameBlock};
 
 /// The move of an allocated block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -32,7 +32,7 @@ pub struct Move {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compaction {
     /// The block, now free, perhaps as part of a larger free block.
-    pub block: Block,
+    pub block: FrameBlock,
     /// The moves in order; no destination lies in the block. Empty if a block was free already.
     pub moves: Vec<Move>,
 }
@@ -51,7 +51,7 @@ impl Buddy {
     /// The caller must apply the moves to its references to frames that it owns; other moves need only be charged.
     pub fn compact(&mut self, order: u32) -> Option<Compaction> {
         if let Some(free) = self.smallest_free(order) {
-            return Some(Compaction { block: Block { order, ..free }, moves: Vec::new() });
+            return Some(Compaction { block: FrameBlock { order, ..free }, moves: Vec::new() });
         }
         let block = self.cheapest(order)?;
         let moves = self.clear(block);
@@ -59,14 +59,14 @@ impl Buddy {
     }
 
     /// The block to clear, if no block of this order is free.
-    fn cheapest(&self, order: u32) -> Option<Block> {
+    fn cheapest(&self, order: u32) -> Option<FrameBlock> {
         if order > self.max_order() || self.free_frames() < 1 << order {
             return None;
         }
         // Free buddies are merged, so every block of the order above the largest free one has a used frame: a lower
         // bound on the cost of a candidate.
         let least = 1 << (order - self.largest_free_order()? - 1);
-        let mut best: Option<(u64, Block)> = None;
+        let mut best: Option<(u64, FrameBlock)> = None;
         // Candidates below a region's size are examined only if their region has enough free frames.
         let stretch = order.max(REGION_ORDER);
         for start in (0..self.frames()).step_by(1 << stretch) {
@@ -76,7 +76,7 @@ impl Buddy {
             }
             let end = self.frames().min(start + (1 << stretch));
             for index in start >> order..end >> order {
-                let block = Block { first: Frame(index << order), order };
+                let block = FrameBlock { first: Frame(index << order), order };
                 if self.has_unmovable(block) {
                     continue;
                 }
@@ -103,7 +103,7 @@ impl Buddy {
     }
 
     /// Frames of allocated blocks in `block`; counting stops at `bound`.
-    fn used_in(&self, block: Block, bound: u64) -> u64 {
+    fn used_in(&self, block: FrameBlock, bound: u64) -> u64 {
         let mut frames = 0;
         for of in 0..block.order {
             frames += self.used[of as usize].count(range_of(block.first, block.order, of)) << of;
@@ -114,13 +114,13 @@ impl Buddy {
         frames
     }
 
-    fn has_unmovable(&self, block: Block) -> bool {
+    fn has_unmovable(&self, block: FrameBlock) -> bool {
         self.unmovable.any(range_of(block.first, block.order, 0))
     }
 
     /// Whether free blocks outside can take the used blocks of `block`. Large blocks first leave no gap that smaller
     /// ones cannot fill, so counting is enough.
-    fn fits_elsewhere(&self, block: Block) -> bool {
+    fn fits_elsewhere(&self, block: FrameBlock) -> bool {
         let mut room = 0;
         for of in (0..block.order).rev() {
             let range = range_of(block.first, block.order, of);
@@ -133,7 +133,7 @@ impl Buddy {
     }
 
     /// Moves all used blocks out of `block` and frees it.
-    fn clear(&mut self, block: Block) -> Vec<Move> {
+    fn clear(&mut self, block: FrameBlock) -> Vec<Move> {
         // Remove its free parts from the lists first, or moves could target them.
         for of in 0..block.order {
             let range = range_of(block.first, block.order, of);

@@ -11,7 +11,7 @@
 //! ([`Buddy::unusable_index`] is a measure). The thesis describes two enhancements without building them: this
 //! allocator has lists sorted by address, but does not let a small request take the prefix of a larger block.
 
-use super::{Block, Buddy};
+use super::{Buddy, FrameBlock};
 
 impl Buddy {
     /// Allocates `frames` frames as movable blocks, each the largest that does not exceed the rest of the request.
@@ -26,14 +26,14 @@ impl Buddy {
     /// assert_eq!(blocks, Some(vec![block(0, 3), block(8, 2), block(12, 0)]));
     /// assert_eq!(memory.allocate_eager(1012), None);
     /// ```
-    pub fn allocate_eager(&mut self, frames: u64) -> Option<Vec<Block>> {
+    pub fn allocate_eager(&mut self, frames: u64) -> Option<Vec<FrameBlock>> {
         if frames > self.free_frames() {
             return None;
         }
         let (mut rest, mut blocks) = (frames, Vec::new());
         while rest > 0 {
             let order = self.largest_free_order()?.min(rest.ilog2());
-            blocks.push(Block { first: self.allocate(order)?, order });
+            blocks.push(FrameBlock { first: self.allocate(order)?, order });
             rest -= 1 << order;
         }
         Some(blocks)

@@ -49,14 +49,14 @@ impl fmt::Display for Frame {
 
 /// 2^`order` frames that begin at a multiple of their number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Block {
+pub struct FrameBlock {
     /// The lowest frame.
     pub first: Frame,
     /// log2 of the frames.
     pub order: u32,
 }
 
-impl Block {
+impl FrameBlock {
     /// The number of frames.
     pub fn frames(self) -> u64 {
         1 << self.order

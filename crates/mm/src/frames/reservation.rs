@@ -16,7 +16,7 @@
 //! is linear in frames.
 
 use super::bitmap::Bitmap;
-use super::{Block, Buddy, Frame};
+use super::{Buddy, Frame, FrameBlock};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::hash::Hash;
@@ -24,7 +24,7 @@ use std::hash::Hash;
 /// One reservation.
 #[derive(Clone, Debug)]
 pub struct Reservation {
-    block: Block,
+    block: FrameBlock,
     handed_out: Bitmap,
     populated: u64,
     /// When it was made or last populated, as a growing number.
@@ -33,7 +33,7 @@ pub struct Reservation {
 
 impl Reservation {
     /// The reserved block.
-    pub fn block(&self) -> Block {
+    pub fn block(&self) -> FrameBlock {
         self.block
     }
 
@@ -68,7 +68,7 @@ pub struct BrokenReservation<K> {
     /// The key of its region.
     pub key: K,
     /// Its block; populated frames are now allocated singly.
-    pub block: Block,
+    pub block: FrameBlock,
     /// Frames freed.
     pub freed: u64,
 }
@@ -116,9 +116,9 @@ impl<K: Copy + Eq + Hash> Reservations<K> {
     ///
     /// # Panics
     /// If the region has a reservation.
-    pub fn reserve(&mut self, memory: &mut Buddy, key: K, order: u32) -> Option<Block> {
+    pub fn reserve(&mut self, memory: &mut Buddy, key: K, order: u32) -> Option<FrameBlock> {
         assert!(!self.held.contains_key(&key), "the region has a reservation already");
-        let block = Block { first: memory.allocate(order)?, order };
+        let block = FrameBlock { first: memory.allocate(order)?, order };
         let handed_out = Bitmap::new(block.frames());
         let stamp = self.next_stamp();
         self.held.insert(key, Reservation { block, handed_out, populated: 0, stamp });
@@ -168,7 +168,7 @@ impl<K: Copy + Eq + Hash> Reservations<K> {
 
     /// Ends a reservation and leaves its allocated block to the caller, for promotion. `None` if the region has no
     /// reservation.
-    pub fn take(&mut self, key: K) -> Option<Block> {
+    pub fn take(&mut self, key: K) -> Option<FrameBlock> {
         self.remove(key).map(|reservation| reservation.block)
     }
 

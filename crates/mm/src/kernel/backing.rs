@@ -3,7 +3,7 @@
 use super::memory::{CACHED, FullMemoryAction, LENT, Loss, OomKill, Physical};
 use super::{Account, Kernel, MemoryTotals, Remap};
 use crate::frames::{Buddy, Frame};
-use crate::promotion::{Event, MapBacking, ReservationRules};
+use crate::promotion::{MapBacking, PolicyEvent, ReservationRules};
 use crate::{AddressSpace, MemoryRules, Superpage};
 use std::ops::Range;
 
@@ -58,7 +58,7 @@ impl Kernel {
             Loss::Frames(unit) if unit.first >= CACHED => self.unmap_cached(unit.first, remaps),
             Loss::Frames(unit) => self.swap_out(unit, remaps),
             Loss::Place(unit) => self.have_moved(vec![unit], None, remaps),
-            Loss::Reservation(region) => self.policy.tell(Event::Refused(region)),
+            Loss::Reservation(region) => self.policy.tell(PolicyEvent::Refused(region)),
         }
     }
 
@@ -88,7 +88,7 @@ impl Kernel {
     /// A walk to a page: sets its accessed bit, and informs the policy.
     pub fn walked(&mut self, page: u64) {
         if let Some(unit) = self.table.mapped(page) {
-            self.policy.tell(Event::Walked(unit));
+            self.policy.tell(PolicyEvent::Walked(unit));
         }
         if let (Some(memory), Some(unit)) = (&mut self.memory, self.table.mapped(page)) {
             let cached = self.sharing.as_ref().and_then(|sharing| sharing.cache.mapped(page));
@@ -112,7 +112,7 @@ impl Kernel {
         }
         let area = self.area(Superpage::around(pages.start, 0), space);
         let (Some(area), Some(memory), false) = (area, &mut self.memory, pages.is_empty()) else { return };
-        self.policy.tell(Event::Memory(memory.buddy()));
+        self.policy.tell(PolicyEvent::Memory(memory.buddy()));
         let at_map = self.policy.decides.at_map(area, pages.end - pages.start);
         if at_map == MapBacking::OnDemand {
             return;
@@ -176,7 +176,7 @@ impl Kernel {
                 Some((process, region)) => {
                     self.counts.reservations_broken += 1;
                     if process == memory.process {
-                        self.policy.tell(Event::Refused(region));
+                        self.policy.tell(PolicyEvent::Refused(region));
                     }
                 }
                 None if memory.rules.when_full == FullMemoryAction::Oom => {
@@ -202,7 +202,7 @@ impl Kernel {
         let is_untouched = self.table.backed_in(region) == 0 && !memory.any_swapped(region.pages());
         if is_untouched && !memory.reserve(region) {
             self.counts.reservations_refused += 1;
-            self.policy.tell(Event::Refused(region));
+            self.policy.tell(PolicyEvent::Refused(region));
         }
     }
 
@@ -240,12 +240,12 @@ impl Kernel {
         let memory = self.memory.as_mut().expect("only a memory fills up");
         remaps.push(Remap::Evicted(unit));
         if unit.order > 0 {
-            self.policy.tell(Event::Demoted(unit));
+            self.policy.tell(PolicyEvent::Demoted(unit));
         }
         let mut written = 0;
         for page in unit.pages() {
             if self.table.unmap(page) {
-                self.policy.tell(Event::Gone(page));
+                self.policy.tell(PolicyEvent::Gone(page));
                 memory.swap_out(page);
                 written += 1;
             }
@@ -261,7 +261,7 @@ impl Kernel {
         for page in sharing.cache.remove(name) {
             remaps.push(Remap::Evicted(Superpage::around(page, 0)));
             if self.table.unmap(page) {
-                self.policy.tell(Event::Gone(page));
+                self.policy.tell(PolicyEvent::Gone(page));
             }
             self.accounts.charge(Account::Flush, self.costs.flush);
         }
@@ -295,7 +295,7 @@ impl Kernel {
         let Some(memory) = &mut self.memory else { return true };
         if memory.any_swapped(block.pages()) {
             self.counts.refused_memory += 1;
-            self.policy.tell(Event::Swapped(block));
+            self.policy.tell(PolicyEvent::Swapped(block));
             return false;
         }
         let parts = self.table.units_in(block.pages());
@@ -311,7 +311,7 @@ impl Kernel {
         };
         if !found {
             self.counts.refused_memory += 1;
-            self.policy.tell(Event::Refused(block));
+            self.policy.tell(PolicyEvent::Refused(block));
         }
         found
     }

@@ -30,7 +30,7 @@ use sharing::Sharing;
 use usage::Usage;
 
 use crate::promotion::{
-    ActivePolicy, Charges, ChosenSuperpages, Event, LastUse, Miss, Policy, Request, View, instructions,
+    ActivePolicy, Charges, ChosenSuperpages, LastUse, Miss, Policy, PolicyEvent, Request, View, instructions,
 };
 use crate::{AddressSpace, Superpage, Vma};
 use pagewalk_trace::ThpDisable;
@@ -132,7 +132,7 @@ impl Kernel {
 
     /// Sets the numbers of entries of the watched TLBs.
     pub fn watch(&mut self, entries: &[u64]) {
-        self.policy.tell(Event::Tlbs(entries));
+        self.policy.tell(PolicyEvent::Tlbs(entries));
     }
 
     /// First touch of a base page since its mapping, or since it was swapped out. `stores`: by a store, which matters
@@ -153,10 +153,10 @@ impl Kernel {
         }
         self.table.touch(page);
         if let Some(memory) = &self.memory {
-            self.policy.tell(Event::Memory(memory.buddy()));
+            self.policy.tell(PolicyEvent::Memory(memory.buddy()));
         }
         let area = self.area(Superpage::around(page, 0), space);
-        let touched = Event::Touched { page, base: self.base, area, table: &self.table };
+        let touched = PolicyEvent::Touched { page, base: self.base, area, table: &self.table };
         self.policy.tell(touched);
         self.act(space, remaps);
         self.note_peaks();
@@ -195,21 +195,21 @@ impl Kernel {
 
     /// A miss of a watched TLB, before any fill.
     pub fn missed(&mut self, miss: Miss) {
-        self.policy.tell(Event::Missed { miss, accounts: &self.accounts });
+        self.policy.tell(PolicyEvent::Missed { miss, accounts: &self.accounts });
         self.accounts.charge(Account::Bookkeeping, std::mem::take(&mut self.policy.actions.cycles));
     }
 
     /// A translation enters TLB `tlb`.
     pub fn entered(&mut self, tlb: usize, unit: Superpage) {
-        self.policy.tell(Event::Entered { tlb, unit });
+        self.policy.tell(PolicyEvent::Entered { tlb, unit });
     }
 
     /// A translation leaves TLB `tlb`. Not for translations that [`Remap`]s drop.
     pub fn left(&mut self, tlb: usize, unit: Superpage) {
-        self.policy.tell(Event::Left { tlb, unit });
+        self.policy.tell(PolicyEvent::Left { tlb, unit });
         // A swapped-out superpage exists until its translation leaves.
         if unit.order > 0 && self.table.mapped(unit.first).is_none() {
-            self.policy.tell(Event::Vanished(unit));
+            self.policy.tell(PolicyEvent::Vanished(unit));
         }
     }
 
@@ -239,7 +239,7 @@ impl Kernel {
     fn part(&mut self, pages: Range<u64>, remaps: &mut Vec<Remap>) {
         self.part_at(pages.start, &pages, remaps);
         self.part_at(pages.end.saturating_sub(1), &pages, remaps);
-        self.policy.tell(Event::Flushed(&pages));
+        self.policy.tell(PolicyEvent::Flushed(&pages));
     }
 
     /// A range is no longer backed; call [`Kernel::flushed`] for it before. `space` reflects already which areas are
@@ -248,11 +248,11 @@ impl Kernel {
         self.part(pages.clone(), remaps);
         for unit in self.table.units_in(pages.clone()) {
             if unit.order > 0 {
-                self.policy.tell(Event::Demoted(unit));
+                self.policy.tell(PolicyEvent::Demoted(unit));
             }
             for page in unit.pages() {
                 if self.table.unmap(page) {
-                    self.policy.tell(Event::Gone(page));
+                    self.policy.tell(PolicyEvent::Gone(page));
                 }
                 if let Some(sharing) = &mut self.sharing {
                     sharing.cache.unmap(page);
@@ -266,7 +266,7 @@ impl Kernel {
         if let Some(memory) = &mut self.memory {
             memory.forget_swapped(pages.clone());
         }
-        self.policy.tell(Event::Lost { pages: &pages, base: self.base, space });
+        self.policy.tell(PolicyEvent::Lost { pages: &pages, base: self.base, space });
     }
 
     /// Splits the superpage around `page` if it extends beyond `pages`, into the largest parts that do not, as in Romer
@@ -276,7 +276,7 @@ impl Kernel {
         if pages.start <= unit.first && unit.pages().end <= pages.end {
             return;
         }
-        self.policy.tell(Event::Demoted(unit));
+        self.policy.tell(PolicyEvent::Demoted(unit));
         self.counts.demotions += 1;
         remaps.push(Remap::Demoted(unit));
         let mut of_it = Vec::new();
@@ -312,12 +312,12 @@ impl Kernel {
     pub fn slept(&mut self, nanoseconds: u64) {
         let slept = instructions(nanoseconds, self.policy.rules.instructions_per_millisecond);
         self.slept = self.slept.saturating_add(slept);
-        self.policy.tell(Event::Slept(slept));
+        self.policy.tell(PolicyEvent::Slept(slept));
     }
 
     /// The process changes which transparent huge pages it forbids.
     pub fn forbidden(&mut self, mode: ThpDisable) {
-        self.policy.tell(Event::Forbids(mode));
+        self.policy.tell(PolicyEvent::Forbids(mode));
     }
 
     /// Background work up to instruction `now`. `uses` gives [times](Kernel::time).
@@ -325,11 +325,11 @@ impl Kernel {
         let time = self.time(now);
         while let Some(at) = self.policy.decides.wakes().filter(|&at| at <= time) {
             if let Some(memory) = &self.memory {
-                self.policy.tell(Event::Memory(memory.buddy()));
+                self.policy.tell(PolicyEvent::Memory(memory.buddy()));
             }
             let child_lives = self.child_lives(at);
             let view = View { base: self.base, table: &self.table, space, uses, child_lives };
-            self.policy.tell(Event::Wake { now: at, view: &view });
+            self.policy.tell(PolicyEvent::Wake { now: at, view: &view });
             debug_assert!(self.policy.decides.wakes().is_none_or(|next| next > at), "policies wake later");
             self.act(space, remaps);
         }
@@ -355,7 +355,7 @@ impl Kernel {
         }
         let child_lives = self.child_lives(self.time(self.now));
         let view = View { base: self.base, table: &self.table, space, uses, child_lives };
-        self.policy.tell(Event::Advised { pages: &pages, advice, view: &view });
+        self.policy.tell(PolicyEvent::Advised { pages: &pages, advice, view: &view });
         self.act(space, remaps);
     }
 
@@ -382,7 +382,7 @@ impl Kernel {
         if !is_one || self.table.is_foreign(unit.first) {
             return;
         }
-        self.policy.tell(Event::Demoted(unit));
+        self.policy.tell(PolicyEvent::Demoted(unit));
         self.counts.demotions += 1;
         remaps.push(Remap::Demoted(unit));
         self.accounts.charge(Account::Flush, self.costs.flush);
@@ -415,7 +415,7 @@ impl Kernel {
         // Foreign pages cannot join it in place, nor pages that a child shares.
         if in_place && (self.table.foreign_in(block) > 0 || self.table.protected_in(block) > 0) {
             self.counts.refused_memory += 1;
-            self.policy.tell(Event::Refused(block));
+            self.policy.tell(PolicyEvent::Refused(block));
             return;
         }
         if !self.find_block(block, in_place, remaps) {
@@ -437,7 +437,7 @@ impl Kernel {
         self.accounts.charge(Account::Flush, self.costs.flush);
         self.counts.promotions[block.order as usize] += 1;
         self.counts.promoted_bytes += block.len() << self.base.shift();
-        self.policy.tell(Event::Promoted(block));
+        self.policy.tell(PolicyEvent::Promoted(block));
         remaps.push(Remap::Promoted(block));
     }
 

@@ -6,7 +6,7 @@
 
 use super::files::{Cache, FileRules, place_of};
 use super::{Account, Kernel, ORDERS, Remap};
-use crate::promotion::Event;
+use crate::promotion::PolicyEvent;
 use crate::{AddressSpace, Superpage, Vma};
 use pagewalk_trace::MappingKind;
 use std::collections::BTreeMap;
@@ -348,7 +348,7 @@ impl Kernel {
 
     /// Splits a shared superpage into shared base pages.
     fn take_apart(&mut self, unit: Superpage, remaps: &mut Vec<Remap>) {
-        self.policy.tell(Event::Demoted(unit));
+        self.policy.tell(PolicyEvent::Demoted(unit));
         self.counts.demotions += 1;
         remaps.push(Remap::Demoted(unit));
         let pages: Vec<Superpage> = unit.pages().map(|page| Superpage::around(page, 0)).collect();
@@ -365,7 +365,7 @@ impl Kernel {
         if let (Some(name), Some(sharing)) = (memory.lend(page, order), &mut self.sharing) {
             sharing.lent.push((sharing.child, sharing.child_until, name));
         }
-        broken.into_iter().for_each(|region| self.policy.tell(Event::Refused(region)));
+        broken.into_iter().for_each(|region| self.policy.tell(PolicyEvent::Refused(region)));
     }
 
     /// The process forks: its child shares its private pages.

@@ -18,7 +18,7 @@ use std::ops::Range;
 /// The first touch of the part of a mapping inside a block, the scope of a huge page.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub struct Fault<'a> {
+pub struct FirstTouch<'a> {
     /// The block's first byte.
     pub block: VirtAddr,
     /// Its size, that of a huge page.
@@ -33,7 +33,7 @@ pub struct Fault<'a> {
     pub forbidden: ThpDisable,
 }
 
-impl<'a> Fault<'a> {
+impl<'a> FirstTouch<'a> {
     /// A first touch in block number `block`.
     pub fn new(
         block: u64,
@@ -42,8 +42,8 @@ impl<'a> Fault<'a> {
         vma: Option<&'a Vma>,
         populated: bool,
         forbidden: ThpDisable,
-    ) -> Fault<'a> {
-        Fault { block: VirtAddr(block << size.shift()), size, mapping, vma, populated, forbidden }
+    ) -> FirstTouch<'a> {
+        FirstTouch { block: VirtAddr(block << size.shift()), size, mapping, vma, populated, forbidden }
     }
 
     /// Whether the block is a hugetlb page or a part of one, which no policy decides.
@@ -70,7 +70,7 @@ pub enum Scope {
 /// reference, and not for hugetlb memory, which is the program's own choice.
 pub trait PageSizePolicy: Send + Sync {
     /// Whether the block gets a huge page.
-    fn wants_huge(&self, fault: &Fault<'_>) -> bool;
+    fn wants_huge(&self, fault: &FirstTouch<'_>) -> bool;
 
     /// Whether the policy ever answers yes.
     fn may_be_huge(&self) -> bool {

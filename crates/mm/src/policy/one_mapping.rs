@@ -1,6 +1,6 @@
 //! One mapping on huge pages, the rest as in the baseline: what moving that mapping alone would save.
 
-use super::{Fault, PageSizePolicy, Thp};
+use super::{FirstTouch, PageSizePolicy, Thp};
 use crate::MappingId;
 
 /// Huge pages for one named mapping; the baseline's policy for all others.
@@ -13,7 +13,7 @@ pub struct OneMapping {
 }
 
 impl PageSizePolicy for OneMapping {
-    fn wants_huge(&self, fault: &Fault<'_>) -> bool {
+    fn wants_huge(&self, fault: &FirstTouch<'_>) -> bool {
         fault.mapping == self.mapping || self.rest.wants_huge(fault)
     }
 

@@ -1,13 +1,13 @@
 //! Base pages everywhere.
 
-use super::{Fault, PageSizePolicy};
+use super::{FirstTouch, PageSizePolicy};
 
 /// Never a huge page.
 #[derive(Clone, Copy, Debug)]
 pub struct Small;
 
 impl PageSizePolicy for Small {
-    fn wants_huge(&self, _fault: &Fault<'_>) -> bool {
+    fn wants_huge(&self, _fault: &FirstTouch<'_>) -> bool {
         false
     }
 

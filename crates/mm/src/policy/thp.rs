@@ -10,7 +10,7 @@
 //! Source: Linux `Documentation/admin-guide/mm/transhuge.rst`. Not modelled: khugepaged's later collapses, mTHP sizes,
 //! huge pages for files and shared memory, failure to find a free block.
 
-use super::{Fault, PageSizePolicy};
+use super::{FirstTouch, PageSizePolicy};
 use crate::{HugeAdvice, MappingId, Vma};
 use pagewalk_trace::ThpDisable;
 use std::ops::Range;
@@ -69,7 +69,7 @@ impl Thp {
 }
 
 impl PageSizePolicy for Thp {
-    fn wants_huge(&self, fault: &Fault<'_>) -> bool {
+    fn wants_huge(&self, fault: &FirstTouch<'_>) -> bool {
         let Some(vma) = fault.vma else { return false };
         let Range { start, end } = fault.bytes();
         let is_inside = vma.start <= start && end <= vma.end;
@@ -90,8 +90,8 @@ impl PageSizePolicy for Thp {
 pub struct UnrestrictedThp(pub Thp);
 
 impl PageSizePolicy for UnrestrictedThp {
-    fn wants_huge(&self, fault: &Fault<'_>) -> bool {
-        self.0.wants_huge(&Fault { forbidden: ThpDisable::Off, ..*fault })
+    fn wants_huge(&self, fault: &FirstTouch<'_>) -> bool {
+        self.0.wants_huge(&FirstTouch { forbidden: ThpDisable::Off, ..*fault })
     }
 
     fn may_be_huge(&self) -> bool {

@@ -2,7 +2,7 @@
 //! sections 3.4.3 and 3.5.2).
 
 use super::tlb_counts::TlbCounts;
-use super::{Actions, Event, Policy, Rules, up_to};
+use super::{Actions, Policy, PolicyEvent, Rules, up_to};
 use crate::Superpage;
 use crate::kernel::tree::Tree;
 use pagewalk_units::PageSize;
@@ -192,17 +192,19 @@ impl Policy for ApproxOnline {
         Box::new(self.clone())
     }
 
-    fn on(&mut self, event: Event<'_>, actions: &mut Actions) {
+    fn on(&mut self, event: PolicyEvent<'_>, actions: &mut Actions) {
         match event {
-            Event::Tlbs(entries) => self.tlbs = entries.iter().map(|_| TlbCounts::new(self.top)).collect(),
-            Event::Missed { miss, .. } => {
+            PolicyEvent::Tlbs(entries) => {
+                self.tlbs = entries.iter().map(|_| TlbCounts::new(self.top)).collect()
+            }
+            PolicyEvent::Missed { miss, .. } => {
                 self.charge(miss.tlb, miss.unit);
                 actions.cycles += self.bookkeeping;
             }
-            Event::Entered { tlb, unit } => self.tlbs[tlb].enter(unit),
-            Event::Left { tlb, unit } => self.tlbs[tlb].leave(unit),
-            Event::Promoted(block) => self.promoted(block),
-            Event::Demoted(block) | Event::Vanished(block) => {
+            PolicyEvent::Entered { tlb, unit } => self.tlbs[tlb].enter(unit),
+            PolicyEvent::Left { tlb, unit } => self.tlbs[tlb].leave(unit),
+            PolicyEvent::Promoted(block) => self.promoted(block),
+            PolicyEvent::Demoted(block) | PolicyEvent::Vanished(block) => {
                 self.tlbs.iter_mut().for_each(|tlb| tlb.demote(block))
             }
             _ => {}

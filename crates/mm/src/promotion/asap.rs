@@ -1,6 +1,6 @@
 //! ASAP and ASAP-4-64: build superpages as soon as their parts are in use (Romer 1998, section 3.4.4).
 
-use super::{Actions, Event, Policy, Rules, up_to};
+use super::{Actions, Policy, PolicyEvent, Rules, up_to};
 use crate::Superpage;
 use crate::kernel::tree::Tree;
 
@@ -35,9 +35,9 @@ impl Policy for Asap {
         Box::new(self.clone())
     }
 
-    fn on(&mut self, event: Event<'_>, actions: &mut Actions) {
+    fn on(&mut self, event: PolicyEvent<'_>, actions: &mut Actions) {
         match event {
-            Event::Touched { page, .. } => {
+            PolicyEvent::Touched { page, .. } => {
                 let (mut full, orders) = (None, self.orders);
                 self.touched.climb(page, 0, |order, touched| {
                     *touched += 1;
@@ -48,7 +48,7 @@ impl Policy for Asap {
                 });
                 full.into_iter().for_each(|order| actions.promote(Superpage::around(page, order)));
             }
-            Event::Gone(page) => self.touched.climb(page, 0, |_, touched| {
+            PolicyEvent::Gone(page) => self.touched.climb(page, 0, |_, touched| {
                 *touched -= 1;
                 true
             }),
@@ -75,8 +75,8 @@ impl Policy for AsapShare {
         Box::new(self.clone())
     }
 
-    fn on(&mut self, event: Event<'_>, actions: &mut Actions) {
-        let Event::Touched { page, table, .. } = event else { return };
+    fn on(&mut self, event: PolicyEvent<'_>, actions: &mut Actions) {
+        let PolicyEvent::Touched { page, table, .. } = event else { return };
         let block = Superpage::around(page, self.order);
         let is_small = table.mapped(page).is_some_and(|unit| unit.order < self.order);
         if is_small && table.touched_in(block) >= self.pages {

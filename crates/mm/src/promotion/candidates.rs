@@ -14,7 +14,7 @@
 
 use super::khugepaged::is_collapsible;
 use super::setting::{SettingError, Settings};
-use super::{Actions, Event, Policy, Rules, View, may_be_huge};
+use super::{Actions, Policy, PolicyEvent, Rules, View, may_be_huge};
 use crate::{Superpage, Vma};
 
 /// Settings of the cache and of promotion.
@@ -153,16 +153,16 @@ impl Policy for Candidates {
         Box::new(self.clone())
     }
 
-    fn on(&mut self, event: Event<'_>, actions: &mut Actions) {
+    fn on(&mut self, event: PolicyEvent<'_>, actions: &mut Actions) {
         let order = self.settings.order;
         match event {
-            Event::Walked(unit) if unit.order < order => self.cache.walked(unit.first >> order),
-            Event::Wake { now, view } => self.look(now, view, actions),
-            Event::Promoted(block) => {
+            PolicyEvent::Walked(unit) if unit.order < order => self.cache.walked(unit.first >> order),
+            PolicyEvent::Wake { now, view } => self.look(now, view, actions),
+            PolicyEvent::Promoted(block) => {
                 self.spent += block.len();
                 self.cache.forget(block.number());
             }
-            Event::Demoted(block) if block.order == order => {
+            PolicyEvent::Demoted(block) if block.order == order => {
                 self.spent = self.spent.saturating_sub(block.len());
             }
             _ => {}

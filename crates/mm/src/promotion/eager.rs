@@ -8,7 +8,7 @@
 //! and physically, up to a size that may be the base page.
 
 use super::setting::{SettingError, Settings};
-use super::{Actions, Event, MapBacking, Policy, Rules, is_anonymous, up_to};
+use super::{Actions, MapBacking, Policy, PolicyEvent, Rules, is_anonymous, up_to};
 use crate::Vma;
 use pagewalk_trace::MappingKind;
 
@@ -59,8 +59,8 @@ impl Policy for Eager {
         Box::new(self.clone())
     }
 
-    fn on(&mut self, event: Event<'_>, _actions: &mut Actions) {
-        if let Event::Memory(memory) = event {
+    fn on(&mut self, event: PolicyEvent<'_>, _actions: &mut Actions) {
+        if let PolicyEvent::Memory(memory) = event {
             let index = memory.unusable_index(self.settings.huge.into());
             self.fragmented = index > self.settings.fragmentation_limit;
         }

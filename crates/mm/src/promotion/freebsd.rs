@@ -9,7 +9,7 @@
 //! of rights splits is not rebuilt.
 
 use super::setting::{SettingError, Settings};
-use super::{Actions, Event, Policy, ReservationRules, Rules, is_anonymous};
+use super::{Actions, Policy, PolicyEvent, ReservationRules, Rules, is_anonymous};
 use crate::{Superpage, Vma};
 use pagewalk_trace::MappingKind;
 use rustc_hash::FxHashMap;
@@ -49,9 +49,9 @@ impl Policy for FreeBsd {
         Box::new(self.clone())
     }
 
-    fn on(&mut self, event: Event<'_>, actions: &mut Actions) {
+    fn on(&mut self, event: PolicyEvent<'_>, actions: &mut Actions) {
         match event {
-            Event::Touched { page, .. } => {
+            PolicyEvent::Touched { page, .. } => {
                 let block = Superpage::around(page, self.order);
                 let reserved = self.reservations.entry(block.number()).or_default();
                 reserved.populated += 1;
@@ -59,8 +59,8 @@ impl Policy for FreeBsd {
                     actions.promote(block);
                 }
             }
-            Event::Gone(page) => self.gone(page),
-            Event::Refused(block) => self.reservations.entry(block.number()).or_default().broken = true,
+            PolicyEvent::Gone(page) => self.gone(page),
+            PolicyEvent::Refused(block) => self.reservations.entry(block.number()).or_default().broken = true,
             _ => {}
         }
     }

@@ -13,7 +13,7 @@
 
 use super::khugepaged::is_collapsible;
 use super::setting::{SettingError, Settings};
-use super::{Actions, Event, Policy, Request, Rules, View, may_be_huge};
+use super::{Actions, Policy, PolicyEvent, Request, Rules, View, may_be_huge};
 use crate::{Superpage, Vma};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
@@ -247,10 +247,10 @@ impl Policy for HawkEye {
         Box::new(self.clone())
     }
 
-    fn on(&mut self, event: Event<'_>, actions: &mut Actions) {
+    fn on(&mut self, event: PolicyEvent<'_>, actions: &mut Actions) {
         match event {
-            Event::Memory(memory) => self.physical = Some([memory.used_frames(), memory.frames()]),
-            Event::Wake { now, view } => self.look(now, view, actions),
+            PolicyEvent::Memory(memory) => self.physical = Some([memory.used_frames(), memory.frames()]),
+            PolicyEvent::Wake { now, view } => self.look(now, view, actions),
             _ => {}
         }
     }

@@ -11,7 +11,7 @@
 
 use super::khugepaged::is_collapsible;
 use super::setting::{SettingError, Settings};
-use super::{Actions, Event, Policy, Request, Rules, View, may_be_huge};
+use super::{Actions, Policy, PolicyEvent, Request, Rules, View, may_be_huge};
 use crate::kernel::PageTable;
 use crate::{Superpage, Vma};
 
@@ -98,13 +98,13 @@ impl Policy for Ingens {
         Box::new(self.clone())
     }
 
-    fn on(&mut self, event: Event<'_>, actions: &mut Actions) {
+    fn on(&mut self, event: PolicyEvent<'_>, actions: &mut Actions) {
         match event {
-            Event::Touched { page, table, .. } => self.touched(page, table),
-            Event::Memory(memory) => {
+            PolicyEvent::Touched { page, table, .. } => self.touched(page, table),
+            PolicyEvent::Memory(memory) => {
                 self.settings.fragmentation = memory.unusable_index(self.settings.order.into());
             }
-            Event::Wake { now, view } => self.look(now, view, actions),
+            PolicyEvent::Wake { now, view } => self.look(now, view, actions),
             _ => {}
         }
     }

@@ -16,7 +16,7 @@
 
 use super::linux::LinuxError;
 use super::mthp::{CollapseSizes, Mthp, SplitRemains};
-use super::{Event, Request, View};
+use super::{PolicyEvent, Request, View};
 use crate::{Superpage, Vma};
 use rustc_hash::FxHashSet;
 use std::ops::Range;
@@ -125,14 +125,14 @@ impl Scan {
     }
 
     /// Handles an event.
-    pub fn on(&mut self, event: Event<'_>) {
+    pub fn on(&mut self, event: PolicyEvent<'_>) {
         match event {
-            Event::Refused(block) => self.refused(block),
-            Event::Swapped(block) => self.swapped(block),
-            Event::Promoted(block) => self.built(block),
-            Event::Demoted(unit) => self.taken_apart(unit),
-            Event::Gone(page) => self.gone(page..page + 1),
-            Event::Lost { pages, .. } => self.gone(pages.clone()),
+            PolicyEvent::Refused(block) => self.refused(block),
+            PolicyEvent::Swapped(block) => self.swapped(block),
+            PolicyEvent::Promoted(block) => self.built(block),
+            PolicyEvent::Demoted(unit) => self.taken_apart(unit),
+            PolicyEvent::Gone(page) => self.gone(page..page + 1),
+            PolicyEvent::Lost { pages, .. } => self.gone(pages.clone()),
             _ => {}
         }
     }

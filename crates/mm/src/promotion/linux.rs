@@ -16,7 +16,7 @@
 
 use super::khugepaged::{Khugepaged, Scan};
 use super::mthp::Mthp;
-use super::{Actions, Event, Policy, Request, Rules, View, may_be_huge};
+use super::{Actions, Policy, PolicyEvent, Request, Rules, View, may_be_huge};
 use crate::kernel::ORDERS;
 use crate::{AddressSpace, HugeAdvice, Superpage, ThpMode, Vma};
 use pagewalk_trace::ThpDisable;
@@ -223,27 +223,27 @@ impl Policy for Linux {
         Box::new(self.clone())
     }
 
-    fn on(&mut self, event: Event<'_>, actions: &mut Actions) {
+    fn on(&mut self, event: PolicyEvent<'_>, actions: &mut Actions) {
         if let Some(scan) = &mut self.scan {
             scan.on(event);
         }
         let huge = self.settings.huge;
         match event {
-            Event::Touched { page, table, .. }
+            PolicyEvent::Touched { page, table, .. }
                 if table.mapped(page).is_some_and(|unit| unit.order < huge) =>
             {
                 self.tables.insert(page >> huge);
             }
-            Event::Promoted(block) if block.order == huge => _ = self.tables.remove(&block.number()),
-            Event::Demoted(block) => _ = self.tables.insert(block.first >> huge),
-            Event::Lost { pages, base, space } => self.lose_tables(pages, base, space),
-            Event::Forbids(mode) => self.forbidden = mode,
+            PolicyEvent::Promoted(block) if block.order == huge => _ = self.tables.remove(&block.number()),
+            PolicyEvent::Demoted(block) => _ = self.tables.insert(block.first >> huge),
+            PolicyEvent::Lost { pages, base, space } => self.lose_tables(pages, base, space),
+            PolicyEvent::Forbids(mode) => self.forbidden = mode,
             // Calls come by instructions, so sleep delays them.
-            Event::Slept(slept) => {
+            PolicyEvent::Slept(slept) => {
                 self.collapse.iter_mut().for_each(|call| call.at = call.at.saturating_add(slept));
             }
-            Event::Wake { now, view } => self.look(now, view, actions),
-            Event::Advised { pages, advice: MADV_COLLAPSE, view } => {
+            PolicyEvent::Wake { now, view } => self.look(now, view, actions),
+            PolicyEvent::Advised { pages, advice: MADV_COLLAPSE, view } => {
                 self.collapse(pages.clone(), view, &mut actions.requests);
             }
             _ => {}

@@ -34,7 +34,9 @@ pub use mthp::Mthp;
 pub use offline::{ChoicesPerReplay, Growth, OfflineSettings};
 pub use online::Online;
 pub(crate) use policy::ActivePolicy;
-pub use policy::{Actions, Event, LastUse, MapBacking, Miss, Policy, Request, ReservationRules, Rules, View};
+pub use policy::{
+    Actions, LastUse, MapBacking, Miss, Policy, PolicyEvent, Request, ReservationRules, Rules, View,
+};
 pub use replay::{Charge, Charges, ChosenSuperpages};
 pub use setting::SettingError;
 pub use throttle::{Throttle, ThrottleLimits};

@@ -3,7 +3,7 @@
 
 use super::approx_online::{ApproxOnline, BreakEven};
 use super::capacity::Capacity;
-use super::{Actions, Event, Miss, Policy, Rules};
+use super::{Actions, Miss, Policy, PolicyEvent, Rules};
 use crate::Superpage;
 
 /// Prefetch charges and capacity charges, each with its own threshold; one miss may count as both. In the source a
@@ -72,22 +72,22 @@ impl Policy for Online {
         Box::new(self.clone())
     }
 
-    fn on(&mut self, event: Event<'_>, actions: &mut Actions) {
-        if let Event::Missed { miss, .. } = event {
+    fn on(&mut self, event: PolicyEvent<'_>, actions: &mut Actions) {
+        if let PolicyEvent::Missed { miss, .. } = event {
             self.missed(miss);
             actions.cycles += self.bookkeeping;
             return;
         }
         self.inner.on(event, actions);
         match event {
-            Event::Tlbs(entries) => self.capacity.watch(entries),
-            Event::Entered { tlb, unit } => self.capacity.entered(tlb, unit),
-            Event::Left { tlb, unit } => self.capacity.left(tlb, unit),
-            Event::Promoted(block) => {
+            PolicyEvent::Tlbs(entries) => self.capacity.watch(entries),
+            PolicyEvent::Entered { tlb, unit } => self.capacity.entered(tlb, unit),
+            PolicyEvent::Left { tlb, unit } => self.capacity.left(tlb, unit),
+            PolicyEvent::Promoted(block) => {
                 self.capacity.forgive(block);
                 self.capacity.built(block);
             }
-            Event::Demoted(block) | Event::Vanished(block) => self.capacity.demoted(block),
+            PolicyEvent::Demoted(block) | PolicyEvent::Vanished(block) => self.capacity.demoted(block),
             _ => {}
         }
     }
@@ -133,15 +133,15 @@ mod tests {
     fn the_worked_example_charges_what_the_source_says() {
         let prices = BreakEven { base: PageSize::FOUR_KIB, copy_per_kib: 3000, miss_cycles: 30 };
         let mut online = Online::new(11, &prices, 0.125, 0.625, 2570);
-        let hears = |online: &mut Online, event: Event<'_>| online.on(event, &mut Actions::default());
-        hears(&mut online, Event::Tlbs(&[3]));
+        let hears = |online: &mut Online, event: PolicyEvent<'_>| online.on(event, &mut Actions::default());
+        hears(&mut online, PolicyEvent::Tlbs(&[3]));
         let mut tlb: Vec<u64> = Vec::new();
         for page in [8, 1, 7, 6, 5, 0] {
             online.missed(Miss { tlb: 0, unit: Superpage::around(page, 0), instructions: 0 });
             if tlb.len() == 3 {
-                hears(&mut online, Event::Left { tlb: 0, unit: Superpage::around(tlb.remove(0), 0) });
+                hears(&mut online, PolicyEvent::Left { tlb: 0, unit: Superpage::around(tlb.remove(0), 0) });
             }
-            hears(&mut online, Event::Entered { tlb: 0, unit: Superpage::around(page, 0) });
+            hears(&mut online, PolicyEvent::Entered { tlb: 0, unit: Superpage::around(page, 0) });
             tlb.push(page);
         }
         let before = online.clone();

@@ -142,10 +142,11 @@ impl Rules {
 /// An event, for a policy.
 #[derive(Clone, Copy)]
 #[non_exhaustive]
-pub enum Event<'a> {
+pub enum PolicyEvent<'a> {
     /// The numbers of entries of the watched TLBs, before anything else.
     Tlbs(&'a [u64]),
-    /// The physical memory, if the kernel has one: before [`Event::Touched`], [`Event::Wake`] and [`Policy::at_map`].
+    /// The physical memory, if the kernel has one: before [`PolicyEvent::Touched`], [`PolicyEvent::Wake`] and
+    /// [`Policy::at_map`].
     Memory(&'a Buddy),
     /// First touch of a page, which is backed now.
     Touched {
@@ -184,8 +185,8 @@ pub enum Event<'a> {
     Forbids(ThpDisable),
     /// No thread ran for the time of this many instructions. [`Policy::wakes`] and all later times include them.
     Slept(u64),
-    /// A range is no longer backed: unmapped, or discarded and still in `space`. Follows [`Event::Gone`] and
-    /// [`Event::Demoted`].
+    /// A range is no longer backed: unmapped, or discarded and still in `space`. Follows [`PolicyEvent::Gone`] and
+    /// [`PolicyEvent::Demoted`].
     Lost {
         /// The range.
         pages: &'a Range<u64>,
@@ -253,7 +254,7 @@ pub trait Policy: Any + Send + Sync {
     fn boxed(&self) -> Box<dyn Policy>;
 
     /// Handles an event.
-    fn on(&mut self, _event: Event<'_>, _actions: &mut Actions) {}
+    fn on(&mut self, _event: PolicyEvent<'_>, _actions: &mut Actions) {}
 
     /// Whether superpages may lie in this area, which is not hugetlb memory.
     fn takes(&self, _area: &Vma) -> bool {
@@ -306,7 +307,7 @@ impl ActivePolicy {
     }
 
     /// Reports an event.
-    pub fn tell(&mut self, event: Event<'_>) {
+    pub fn tell(&mut self, event: PolicyEvent<'_>) {
         self.decides.on(event, &mut self.actions);
     }
 }

@@ -3,7 +3,7 @@
 
 use super::capacity::Capacity;
 use super::tlb_counts::TlbCounts;
-use super::{Actions, Event, Miss, Policy, Request, Rules};
+use super::{Actions, Miss, Policy, PolicyEvent, Request, Rules};
 use crate::kernel::ORDERS;
 use crate::kernel::tree::Tree;
 use crate::{Superpage, Vma};
@@ -211,8 +211,8 @@ impl Policy for ChosenSuperpages {
         Box::new(self.clone())
     }
 
-    fn on(&mut self, event: Event<'_>, actions: &mut Actions) {
-        if let Event::Touched { page, base, area, table } = event {
+    fn on(&mut self, event: PolicyEvent<'_>, actions: &mut Actions) {
+        if let PolicyEvent::Touched { page, base, area, table } = event {
             let wish = self.wish(page, base, area).filter(|&block| table.mapped(page) != Some(block));
             actions.requests.extend(wish.map(Request::Promote));
         }
@@ -246,38 +246,38 @@ impl ChosenSuperpages {
 }
 
 impl Charges {
-    fn on(&mut self, event: Event<'_>) {
+    fn on(&mut self, event: PolicyEvent<'_>) {
         match event {
-            Event::Gone(page) => self.broken(page, |_| true),
-            Event::Flushed(pages) => {
+            PolicyEvent::Gone(page) => self.broken(page, |_| true),
+            PolicyEvent::Flushed(pages) => {
                 let reaches_out =
                     |block: Superpage| block.first < pages.start || pages.end < block.pages().end;
                 ends(pages).into_iter().for_each(|end| self.broken(end, reaches_out));
             }
-            Event::Advised { pages, view, .. } => {
+            PolicyEvent::Advised { pages, view, .. } => {
                 let is_cut = |block| view.area_of(block).is_none();
                 ends(pages).into_iter().for_each(|end| self.broken(end, is_cut));
             }
-            Event::Tlbs(entries) => {
+            PolicyEvent::Tlbs(entries) => {
                 self.tlbs = entries.iter().map(|_| TlbCounts::new(self.top)).collect();
                 self.capacity.watch(entries);
             }
-            Event::Missed { miss, .. } => self.charge(miss),
-            Event::Entered { tlb, unit } => {
+            PolicyEvent::Missed { miss, .. } => self.charge(miss),
+            PolicyEvent::Entered { tlb, unit } => {
                 self.tlbs[tlb].enter(unit);
                 self.capacity.entered(tlb, unit);
             }
-            Event::Left { tlb, unit } => {
+            PolicyEvent::Left { tlb, unit } => {
                 self.tlbs[tlb].leave(unit);
                 self.capacity.left(tlb, unit);
             }
             // Charges stay: they count misses with this superpage in force.
-            Event::Promoted(block) => {
+            PolicyEvent::Promoted(block) => {
                 self.built.entry(block).or_default()[usize::from(self.fits)] += 1;
                 self.tlbs.iter_mut().for_each(|tlb| tlb.promote(block));
                 self.capacity.built(block);
             }
-            Event::Demoted(block) | Event::Vanished(block) => {
+            PolicyEvent::Demoted(block) | PolicyEvent::Vanished(block) => {
                 self.tlbs.iter_mut().for_each(|tlb| tlb.demote(block));
                 self.capacity.demoted(block);
             }

@@ -1,6 +1,6 @@
 //! THROTTLE: switches a policy off while it does not pay (Romer 1998, section 6.5).
 
-use super::{Actions, Event, MapBacking, Policy, Rules};
+use super::{Actions, MapBacking, Policy, PolicyEvent, Rules};
 use crate::kernel::{Account, Accounts};
 use crate::{Superpage, Vma};
 
@@ -79,8 +79,8 @@ impl Policy for Throttle {
         Box::new(self.clone())
     }
 
-    fn on(&mut self, event: Event<'_>, actions: &mut Actions) {
-        if let Event::Missed { miss, accounts } = event {
+    fn on(&mut self, event: PolicyEvent<'_>, actions: &mut Actions) {
+        if let PolicyEvent::Missed { miss, accounts } = event {
             self.look(miss.instructions, accounts);
             self.misses += u64::from(self.on);
             if !self.on {
@@ -90,7 +90,7 @@ impl Policy for Throttle {
         let before = actions.requests.len();
         self.inner.on(event, actions);
         // Advice is the program's own request, not a guess of the policy.
-        if !self.on && !matches!(event, Event::Advised { .. }) {
+        if !self.on && !matches!(event, PolicyEvent::Advised { .. }) {
             actions.requests.truncate(before);
         }
     }

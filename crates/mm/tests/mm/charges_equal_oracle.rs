@@ -2,7 +2,7 @@
 //! and demotions: targets U2, U3, U4 and U6 of Romer's thesis (1998).
 
 use crate::common::cases;
-use pagewalk_mm::promotion::{Actions, ApproxOnline, BreakEven, Deferral, Event, Miss, Online, Policy};
+use pagewalk_mm::promotion::{Actions, ApproxOnline, BreakEven, Deferral, Miss, Online, Policy, PolicyEvent};
 use pagewalk_mm::{Accounts, Superpage};
 use pagewalk_oracle::prefetch::{Block, PrefetchCharges};
 use pagewalk_units::PageSize;
@@ -12,7 +12,7 @@ const PAGES: u64 = 80;
 
 /// A policy that receives events one by one.
 trait Hears: Policy {
-    fn hears(&mut self, event: Event<'_>) {
+    fn hears(&mut self, event: PolicyEvent<'_>) {
         self.on(event, &mut Actions::default());
     }
 }
@@ -78,13 +78,13 @@ impl Both {
             return Ok(());
         }
         self.slow.miss(tlb, of);
-        self.fast.hears(Event::Missed { miss: miss(tlb, unit(of)), accounts: &Accounts::default() });
+        self.fast.hears(PolicyEvent::Missed { miss: miss(tlb, unit(of)), accounts: &Accounts::default() });
         if self.slow.tlbs[tlb].len() == self.entries {
             let left = self.slow.tlbs[tlb].remove(0);
-            self.fast.hears(Event::Left { tlb, unit: unit(left) });
+            self.fast.hears(PolicyEvent::Left { tlb, unit: unit(left) });
         }
         self.slow.tlbs[tlb].push(of);
-        self.fast.hears(Event::Entered { tlb, unit: unit(of) });
+        self.fast.hears(PolicyEvent::Entered { tlb, unit: unit(of) });
         self.check()?;
         self.build_what_is_due(of)
     }
@@ -111,7 +111,7 @@ impl Both {
 
     fn promote(&mut self, block: Block) -> Result<(), TestCaseError> {
         self.slow.promote(block);
-        self.fast.hears(Event::Promoted(unit(block)));
+        self.fast.hears(PolicyEvent::Promoted(unit(block)));
         self.check()
     }
 
@@ -134,11 +134,11 @@ impl Both {
                 for tlb in 0..2 {
                     if let Some(at) = self.slow.tlbs[tlb].iter().position(|&held| held == of) {
                         self.slow.tlbs[tlb].remove(at);
-                        self.fast.hears(Event::Left { tlb, unit: unit(of) });
+                        self.fast.hears(PolicyEvent::Left { tlb, unit: unit(of) });
                     }
                 }
                 self.slow.demote(of);
-                self.fast.hears(Event::Demoted(unit(of)));
+                self.fast.hears(PolicyEvent::Demoted(unit(of)));
                 self.check()
             }
         }
@@ -192,7 +192,7 @@ proptest! {
         if let Some(eager) = eager {
             fast = fast.deferring(Deferral { eager, batch: 0.5 });
         }
-        fast.hears(Event::Tlbs(&[entries as u64; 2]));
+        fast.hears(PolicyEvent::Tlbs(&[entries as u64; 2]));
         let thresholds = (0..=top).map(|order| misses << order).collect();
         let eager = eager.filter(|&eager| eager < top);
         let slow = PrefetchCharges::new(2, top);
@@ -205,17 +205,17 @@ proptest! {
 
 /// Misses until a block of this order is due, each of which is charged to it.
 fn misses_until_due(mut policy: ApproxOnline, order: u8) -> u64 {
-    policy.hears(Event::Tlbs(&[1]));
+    policy.hears(PolicyEvent::Tlbs(&[1]));
     let halves = [0, 1 << (order - 1)].map(|page| Superpage::around(page, 0));
     let mut charged = 0;
     for turn in 0.. {
         let (page, other) = (halves[turn % 2], halves[(turn + 1) % 2]);
-        policy.hears(Event::Missed { miss: miss(0, page), accounts: &Accounts::default() });
+        policy.hears(PolicyEvent::Missed { miss: miss(0, page), accounts: &Accounts::default() });
         if turn > 0 {
             charged += 1;
-            policy.hears(Event::Left { tlb: 0, unit: other });
+            policy.hears(PolicyEvent::Left { tlb: 0, unit: other });
         }
-        policy.hears(Event::Entered { tlb: 0, unit: page });
+        policy.hears(PolicyEvent::Entered { tlb: 0, unit: page });
         if policy.due(page).is_some() {
             break;
         }
@@ -251,13 +251,14 @@ fn u6_there_are_three_and_an_eighth_counters_for_each_base_page() {
         if let Some(deferral) = deferral {
             policy = policy.deferring(deferral);
         }
-        policy.hears(Event::Tlbs(&vec![32; tlbs]));
+        policy.hears(PolicyEvent::Tlbs(&vec![32; tlbs]));
         for region in 0..3u64 {
             for page in [0, 1] {
                 let unit = Superpage::around((region << 11) + page, 0);
                 (0..tlbs).for_each(|tlb| {
-                    policy.hears(Event::Missed { miss: miss(tlb, unit), accounts: &Accounts::default() });
-                    policy.hears(Event::Entered { tlb, unit });
+                    policy
+                        .hears(PolicyEvent::Missed { miss: miss(tlb, unit), accounts: &Accounts::default() });
+                    policy.hears(PolicyEvent::Entered { tlb, unit });
                 });
             }
         }
@@ -274,11 +275,11 @@ fn u6_there_are_three_and_an_eighth_counters_for_each_base_page() {
 fn u6_capacity_charges_take_one_more() {
     let prices = BreakEven { base: PageSize::FOUR_KIB, copy_per_kib: 3000, miss_cycles: 30 };
     let mut policy = Online::new(11, &prices, 0.125, 0.625, 2570);
-    policy.hears(Event::Tlbs(&[32]));
+    policy.hears(PolicyEvent::Tlbs(&[32]));
     for page in [0, 1, 2048, 2049] {
         let unit = Superpage::around(page, 0);
-        policy.hears(Event::Missed { miss: miss(0, unit), accounts: &Accounts::default() });
-        policy.hears(Event::Entered { tlb: 0, unit });
+        policy.hears(PolicyEvent::Missed { miss: miss(0, unit), accounts: &Accounts::default() });
+        policy.hears(PolicyEvent::Entered { tlb: 0, unit });
     }
     assert_eq!(policy.counters().map(|counters| counters as f64 / 4096.0), [3.0, 1.0]);
 }

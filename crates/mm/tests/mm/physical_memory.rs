@@ -3,8 +3,8 @@
 use crate::common::{PAGE, Process};
 use pagewalk_mm::frames::{BlockState, Buddy, Frame};
 use pagewalk_mm::promotion::{
-    Actions, Asap, AsapShare, Eager, EagerSettings, Event, Fixed, FreeBsd, HawkEye, HawkEyeSettings, Ingens,
-    IngensSettings, Khugepaged, Linux, LinuxSettings, Mthp, Policy, Rules, SizeMode,
+    Actions, Asap, AsapShare, Eager, EagerSettings, Fixed, FreeBsd, HawkEye, HawkEyeSettings, Ingens,
+    IngensSettings, Khugepaged, Linux, LinuxSettings, Mthp, Policy, PolicyEvent, Rules, SizeMode,
 };
 use pagewalk_mm::{
     Account, FileRules, ForkRules, FullMemoryAction, KernelCosts, OomKill, Remap, Superpage, ThpMode, Vma,
@@ -60,8 +60,8 @@ impl Policy for Hearing {
         Box::new(self.clone())
     }
 
-    fn on(&mut self, event: Event<'_>, actions: &mut Actions) {
-        if let Event::Demoted(unit) = event {
+    fn on(&mut self, event: PolicyEvent<'_>, actions: &mut Actions) {
+        if let PolicyEvent::Demoted(unit) = event {
             self.ended.lock().unwrap().push(unit);
         }
         self.inner.on(event, actions);

@@ -3,7 +3,7 @@
 
 use crate::common::{PAGE, Process, cases};
 use pagewalk_mm::frames::{Buddy, Frame};
-use pagewalk_mm::promotion::{Actions, Event, Policy, Rules};
+use pagewalk_mm::promotion::{Actions, Policy, PolicyEvent, Rules};
 use pagewalk_mm::{Account, FileRules, ForkRules, FullMemoryAction, KernelCosts, Remap, Superpage, Vma};
 use pagewalk_oracle::Frames;
 use pagewalk_oracle::backing::Memory;
@@ -40,8 +40,8 @@ impl Policy for Blocks {
         u32::from(area.is_some_and(|area| area.kind == MappingKind::Anonymous)) << self.order
     }
 
-    fn on(&mut self, event: Event<'_>, _actions: &mut Actions) {
-        let Event::Advised { pages, advice: LOOK, view } = event else { return };
+    fn on(&mut self, event: PolicyEvent<'_>, _actions: &mut Actions) {
+        let PolicyEvent::Advised { pages, advice: LOOK, view } = event else { return };
         let is_anonymous =
             |page: Superpage| view.area_of(page).is_some_and(|area| area.kind == MappingKind::Anonymous);
         let pages = pages.clone().map(|page| Superpage::around(page, 0)).filter(|&page| is_anonymous(page));

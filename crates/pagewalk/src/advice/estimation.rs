@@ -4,7 +4,7 @@ use super::runs::{ALL_RANGES, AS_IT_IS, RunSeries};
 use pagewalk_forecast::RegionReport;
 use pagewalk_forecast::choose::{ChoiceLimits, RegionRun, all_memory, choose};
 use pagewalk_forecast::interval::{Interval, joined, normal, of_median, of_runs, of_turns, part, product};
-use pagewalk_forecast::prices::{Prices, Saving};
+use pagewalk_forecast::prices::{HostPrices, Saving};
 
 const NANOSECONDS: f64 = 1e9;
 /// The least share of a run that a planned range saves.
@@ -60,7 +60,7 @@ fn sum(chosen: &[RegionRun]) -> Saving {
 impl PlanEstimate {
     /// Chooses regions of `everything` that could pay. A trial of everything shows how much it really saves.
     pub fn new(
-        prices: &Prices,
+        prices: &HostPrices,
         found: &RegionReport,
         everything: &[RegionRun],
         kinds: &[RunSeries],
@@ -222,7 +222,7 @@ mod tests {
         let found = RegionReport { pieces, regions: vec![region(0), region(9)], ..RegionReport::default() };
         let spread = Spread { walks: [1.0; 2], fault: [0.0; 2], huge_fault: [0.0; 2] };
         let walks = vec![WalkPrice { lines: 1, alone: 100.0, together: 20.0 }];
-        let prices = Prices { walks, huge_walk: 1.0, fault: 0.0, huge_fault: 0.0, spread };
+        let prices = HostPrices { walks, huge_walk: 1.0, fault: 0.0, huge_fault: 0.0, spread };
         let everything = choose(&found, &prices, &ChoiceLimits { memory: None, waiting: 1.0, least: 0.0 });
         let kind = |what, seconds: &[f64]| {
             let mut kind = RunSeries::given(seconds);

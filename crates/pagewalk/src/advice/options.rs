@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// What to advise on.
 #[derive(Default)]
-pub struct Options {
+pub struct AdviceOptions {
     /// A trace of the program, instead of running it.
     pub trace: Option<PathBuf>,
     /// Processor seconds of the recorded program's runs on this host.
@@ -31,7 +31,7 @@ pub struct Options {
     pub thp: Option<ThpMode>,
 }
 
-impl Options {
+impl AdviceOptions {
     /// The program's input.
     pub(super) fn input(&self) -> &Path {
         self.input.as_deref().unwrap_or(Path::new("/dev/null"))

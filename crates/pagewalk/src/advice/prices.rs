@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::listener::Listener;
 use crate::probe::{self, AssumedPrice, Price, ProbePrices, WalkTimes};
-use pagewalk_forecast::Prices;
+use pagewalk_forecast::HostPrices;
 use pagewalk_forecast::prices::{Spread, WalkPrice};
 use pagewalk_report::probe::ProbeResult;
 use std::path::Path;
@@ -15,14 +15,17 @@ const BYTES_OF_A_LINE: u64 = 8 * 4096;
 const NEAR_LINES: u64 = 1 << 8;
 
 /// This host's prices, and which of them are assumed.
-pub fn of_host(probe: Option<&Path>, listener: &dyn Listener) -> Result<(Prices, Vec<AssumedPrice>), Error> {
+pub fn of_host(
+    probe: Option<&Path>,
+    listener: &dyn Listener,
+) -> Result<(HostPrices, Vec<AssumedPrice>), Error> {
     let is_whole = |result: &ProbeResult| prices(result).1.is_empty();
     let result = probe::of_host(probe, listener, is_whole)?;
     Ok(prices(&result))
 }
 
 /// The prices of a probe.
-fn prices(result: &ProbeResult) -> (Prices, Vec<AssumedPrice>) {
+fn prices(result: &ProbeResult) -> (HostPrices, Vec<AssumedPrice>) {
     let mut probed = ProbePrices::new(result);
     let near = probed.price("tlb.4k.walk_extra");
     // Footprints beyond free memory are not measured: the largest measured one stands for them.
@@ -40,7 +43,7 @@ fn prices(result: &ProbeResult) -> (Prices, Vec<AssumedPrice>) {
         huge_fault: [huge_fault.low, huge_fault.high],
     };
     let huge_walk = probed.value("tlb.2m.walk_extra").unwrap_or(near.value);
-    let prices = Prices { walks, huge_walk, fault: fault.value, huge_fault: huge_fault.value, spread };
+    let prices = HostPrices { walks, huge_walk, fault: fault.value, huge_fault: huge_fault.value, spread };
     (prices, probed.assumed)
 }
 

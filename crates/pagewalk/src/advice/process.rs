@@ -9,12 +9,12 @@ use crate::probe::AssumedPrice;
 use crate::promotion::prices::{self, PromotionPrices};
 use crate::promotion::survey::{PromotionContext, host_forbids};
 use crate::promotion::{failed, text};
-use pagewalk_capture::Host;
+use pagewalk_capture::HostDescription;
 use pagewalk_live::pages::settings::{Setting, settings};
 use pagewalk_live::pages::{HUGE_BYTES, NamedMemory, named};
 use pagewalk_live::promote::policy::{FACTOR, Fate, PolicyLimits, RegionState};
 use pagewalk_live::promote::{
-    self, Decision, Ended, Options, PromotionCosts, PromotionStatus, PromotionSummary, Watcher,
+    self, Decision, Ended, PromoteOptions, PromotionCosts, PromotionStatus, PromotionSummary, Watcher,
 };
 use pagewalk_plan::{Gain, Plan, Program, RANGES_MAX};
 use pagewalk_report::documents::process::{
@@ -67,7 +67,7 @@ pub struct ProcessOptions {
 /// A process that is ready to be watched.
 pub struct ProcessWatch {
     pid: i32,
-    options: Options,
+    options: PromoteOptions,
     prices: PromotionCosts,
     assumed: Vec<AssumedPrice>,
     seconds: f64,
@@ -84,7 +84,7 @@ impl ProcessWatch {
         let PromotionPrices { prices, entries, assumed } =
             prices::of_host(options.probe.as_deref(), bytes, listener)?;
         let budget_bytes = options.budget.unwrap_or(u64::MAX);
-        let options = Options {
+        let options = PromoteOptions {
             way: None,
             limits: PolicyLimits { factor: FACTOR, budget_bytes, entries },
             own_share: OWN_SHARE,
@@ -238,16 +238,16 @@ fn verdict(found: &ProcessFindings) -> String {
 }
 
 fn plan(summary: &PromotionSummary, advised: &[AdvisedMemory]) -> Plan {
-    let range = |one: &AdvisedMemory| pagewalk_plan::Range {
+    let range = |one: &AdvisedMemory| pagewalk_plan::PlanRange {
         gain: Gain { memory_mib: Some(one.memory as f64 / MIB), ..Gain::default() },
-        ..pagewalk_plan::Range::of(one.named.what.clone())
+        ..pagewalk_plan::PlanRange::of(one.named.what.clone())
     };
-    let host = Host::detect();
+    let host = HostDescription::detect();
     let path = summary.program.clone();
     let build_id = pagewalk_symbols::build_id(&path);
     // There is no forecast for a whole run.
     Plan {
-        host: Some(pagewalk_plan::Host { kernel: host.kernel, thp: host.thp }),
+        host: Some(pagewalk_plan::ForecastHost { kernel: host.kernel, thp: host.thp }),
         ranges: advised.iter().map(range).collect(),
         ..Plan::of(Program { path, build_id, arguments: Vec::new() })
     }

@@ -1,6 +1,6 @@
 //! Runs of the program at its own speed: as it is, and with alternatives.
 
-use super::options::Options;
+use super::options::AdviceOptions;
 use super::profile::ENDS_WELL;
 use crate::error::{Error, Fault};
 use crate::listener::{Bar, Listener};
@@ -9,9 +9,9 @@ use crate::plans::RunOptions;
 use crate::plans::fitting::FittedPlan;
 use crate::plans::trial::{Trial, by_turns, relay_signals};
 use pagewalk_forecast::interval::{Interval, mean, of_median, of_turns, ratio};
-use pagewalk_live::pages::Run;
+use pagewalk_live::pages::PagesRun;
 use pagewalk_live::timing::TimedRun;
-use pagewalk_live::tracing::End;
+use pagewalk_live::tracing::ProcessEnd;
 use pagewalk_live::warmth::Warmth;
 use pagewalk_plan::Plan;
 use pagewalk_report::Class;
@@ -108,7 +108,7 @@ pub struct Trials {
 static STOPPED: AtomicBool = AtomicBool::new(false);
 
 /// Alternates runs as it is, with the plan `all`, and with glibc's tunable.
-pub fn run(options: &Options, all: Option<Plan>, listener: &dyn Listener) -> Result<Trials, Error> {
+pub fn run(options: &AdviceOptions, all: Option<Plan>, listener: &dyn Listener) -> Result<Trials, Error> {
     STOPPED.store(false, Ordering::Relaxed);
     let signals = relay_signals(&STOPPED, listener)?;
     let trials = TrialRuns::new(options, all)?.run(options, &*listener.shares("running the program"));
@@ -127,7 +127,7 @@ struct TrialRuns<'a> {
 }
 
 impl<'a> TrialRuns<'a> {
-    fn new(options: &'a Options, all: Option<Plan>) -> Result<TrialRuns<'a>, Error> {
+    fn new(options: &'a AdviceOptions, all: Option<Plan>) -> Result<TrialRuns<'a>, Error> {
         let (fitting, unapplied) = match all.map(FittedPlan::of) {
             Some(Err(error)) => (None, Some(error.message().to_owned())),
             fitting => (fitting.and_then(Result::ok), None),
@@ -144,7 +144,7 @@ impl<'a> TrialRuns<'a> {
         Ok(TrialRuns { trial, fitting, kinds, unapplied, done: 0 })
     }
 
-    fn run(mut self, options: &Options, bar: &dyn Bar) -> Result<Trials, Error> {
+    fn run(mut self, options: &AdviceOptions, bar: &dyn Bar) -> Result<Trials, Error> {
         let (begun, least) = (Instant::now(), u64::from(options.runs));
         let most = (least * MORE_RUNS).max(1);
         let enough = |turns: &mut TrialRuns, round| {
@@ -183,7 +183,7 @@ impl<'a> TrialRuns<'a> {
     }
 
     /// A run under the plan, or why that is impossible.
-    fn planned(&self) -> Result<Result<Run, String>, Error> {
+    fn planned(&self) -> Result<Result<PagesRun, String>, Error> {
         if let Some(why) = &self.unapplied {
             return Ok(Err(why.clone()));
         }
@@ -213,13 +213,13 @@ fn counted(what: &str, run: TimedRun) -> Result<TimedRun, Error> {
         return Err(failed("interrupted"));
     }
     match run.end {
-        End::Exit(0) => Ok(run),
+        ProcessEnd::Exit(0) => Ok(run),
         end => Err(failed(&format!("it ended with {}", describe_end(end))).or(ENDS_WELL)),
     }
 }
 
 /// Why a run says nothing about its plan, if no image could have it.
-fn unapplied(run: &Run) -> Option<String> {
+fn unapplied(run: &PagesRun) -> Option<String> {
     if run.images.iter().any(|image| image.obstacle.is_none()) {
         return None;
     }

@@ -1,7 +1,7 @@
 //! A page map reading as a result.
 
 use super::PagemapReading;
-use pagewalk_capture::Host;
+use pagewalk_capture::HostDescription;
 use pagewalk_live::pagemap::{
     ENABLE_FRAMES, HUGE_PAGES, MappingPages, PAGE_BYTES, Sizes, Snapshot, SnapshotTime,
 };
@@ -13,7 +13,7 @@ use pagewalk_report::contiguity::schema::{
 
 /// The whole result.
 pub fn build(reading: &PagemapReading) -> ContiguityResult {
-    let Host { cpu, kernel, thp } = Host::detect();
+    let HostDescription { cpu, kernel, thp } = HostDescription::detect();
     let snapshot = &reading.snapshot;
     let ranges = snapshot.designs.ranges.as_ref();
     let mut result = ContiguityResult {

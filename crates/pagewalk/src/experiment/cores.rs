@@ -19,8 +19,8 @@ use pagewalk_units::RefIndex;
 /// One stream on machines with several cores, and with one.
 struct Cores {
     /// The machines, then the first one with a private last level per core, and with a shared one.
-    several: sim::Experiment,
-    one: sim::Experiment,
+    several: sim::Simulation,
+    one: sim::Simulation,
 }
 
 impl Analysis for Cores {
@@ -55,7 +55,7 @@ pub fn arranged(
     experiment: &Experiment,
     rivals: &Rivals,
     thp: ThpMode,
-) -> Result<(sim::Experiment, sim::Experiment), Error> {
+) -> Result<(sim::Simulation, sim::Simulation), Error> {
     let first = &experiment.machines[0];
     let mut machines = experiment.machines.clone();
     machines.extend([false, true].map(|shared| with_last_level(first, shared)));

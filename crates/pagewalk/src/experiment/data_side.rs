@@ -31,21 +31,21 @@ pub fn check(machines: &[MachineSpec]) -> Result<(), Error> {
     let wrong = |why: &dyn std::fmt::Display| Error::new(Fault::BadInput, why);
     for machine in machines.iter().filter(|machine| machine.data_side.is_some()) {
         let alone = vec![HostKernel::new(ThpMode::Never).design(machine)];
-        sim::Experiment::new(alone, &Arrangement::default()).map_err(|why| wrong(&why))?;
+        sim::Simulation::new(alone, &Arrangement::default()).map_err(|why| wrong(&why))?;
         check_energy(machine).map_err(|why| wrong(&why))?;
     }
     Ok(())
 }
 
 /// Data sides under the host's kernel.
-pub fn designs(sides: &[MachineSpec], thp: ThpMode) -> sim::Experiment {
+pub fn designs(sides: &[MachineSpec], thp: ThpMode) -> sim::Simulation {
     let host = HostKernel::new(thp);
     let designs = sides.iter().map(|machine| host.design(machine)).collect();
-    sim::Experiment::new(designs, &Arrangement::default()).expect("each was checked")
+    sim::Simulation::new(designs, &Arrangement::default()).expect("each was checked")
 }
 
 /// Their results.
-pub fn results(designs: &mut sim::Experiment) -> Vec<MachineResult> {
+pub fn results(designs: &mut sim::Simulation) -> Vec<MachineResult> {
     designs.finish().iter().map(|counts| MachineResult::new(&counts.name, metrics(counts))).collect()
 }
 
@@ -53,7 +53,7 @@ pub fn results(designs: &mut sim::Experiment) -> Vec<MachineResult> {
 pub fn once<S: Source + Send>(
     experiment: &Experiment,
     source: S,
-    beside: Option<&mut sim::Experiment>,
+    beside: Option<&mut sim::Simulation>,
 ) -> (ProcessResult, Ending) {
     let header = source.header().clone();
     let mut all = (designs(&experiment.machines, machines::thp(experiment.thp, &header.thp)), beside);

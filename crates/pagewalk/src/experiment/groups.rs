@@ -12,7 +12,7 @@ use pagewalk_trace::StreamHeader;
 use pagewalk_translate::Asid;
 
 /// The groups of a finished arrangement of these streams. A lone process is no group: it is the whole.
-pub fn groups(experiment: &Experiment, headers: &[StreamHeader], system: &mut sim::Experiment) -> Vec<Group> {
+pub fn groups(experiment: &Experiment, headers: &[StreamHeader], system: &mut sim::Simulation) -> Vec<Group> {
     let takes_turns = experiment.sharing.is_some();
     let program = |space: Asid| headers.get(space.index()).map(program);
     let mut groups = Vec::new();
@@ -29,7 +29,7 @@ pub fn groups(experiment: &Experiment, headers: &[StreamHeader], system: &mut si
 }
 
 /// The kernel and the servers of a structure.
-fn visitors(experiment: &Experiment, system: &mut sim::Experiment) -> Vec<Group> {
+fn visitors(experiment: &Experiment, system: &mut sim::Simulation) -> Vec<Group> {
     let Some(structure) = &experiment.structure else { return Vec::new() };
     let visitor = |(who, counts): (Visitor, SpaceCounts)| {
         let metrics = group_metrics(&counts);

@@ -16,7 +16,7 @@ pub fn once<S: Source + Send>(
     source: S,
     namer: &Namer,
     detail: Detail,
-    beside: Option<&mut sim::Experiment>,
+    beside: Option<&mut sim::Simulation>,
 ) -> (ProcessResult, Ending) {
     let (whole, sides) = data_side::split(&experiment.machines);
     if whole.is_empty() {
@@ -25,7 +25,7 @@ pub fn once<S: Source + Send>(
     let header: StreamHeader = source.header().clone();
     let thp = machines::thp(experiment.thp, &header.thp);
     let profiler = Profile::new(&whole, thp, experiment.what_if).expect("the experiment was checked");
-    let sides: Vec<sim::Experiment> =
+    let sides: Vec<sim::Simulation> =
         if sides.is_empty() { Vec::new() } else { vec![data_side::designs(&sides, thp)] };
     let mut analyses = ((profiler, (sides, beside)), namer.ahead());
     let ending = follow_ahead(source, &experiment.window, &mut analyses);

@@ -68,7 +68,7 @@ impl Rivals {
         machines: &[MachineSpec],
         thp: ThpMode,
         arrangement: &Arrangement,
-    ) -> Result<sim::Experiment, Error> {
+    ) -> Result<sim::Simulation, Error> {
         let host = HostKernel::new(thp);
         let mut designs: Vec<DesignSpec> = machines.iter().map(|machine| host.design(machine)).collect();
         designs.extend(self.kernels.iter().filter_map(|under| match &under.kernel {
@@ -79,7 +79,7 @@ impl Rivals {
             OsKernel::Offline(_) => None,
         }));
         designs.extend(self.alternatives.iter().map(|(_, design)| design.clone()));
-        sim::Experiment::new(designs, arrangement).map_err(|error| unfit(&error))
+        sim::Simulation::new(designs, arrangement).map_err(|error| unfit(&error))
     }
 
     /// `machines` with their rivals in the experiment's arrangement; and the first machine in `other`, without rivals.
@@ -92,7 +92,7 @@ impl Rivals {
         machines: &[MachineSpec],
         thp: ThpMode,
         other: &Arrangement,
-    ) -> Result<(sim::Experiment, sim::Experiment), Error> {
+    ) -> Result<(sim::Simulation, sim::Simulation), Error> {
         let one = Rivals::default().arranged(experiment, &machines[..1], thp, other)?;
         Ok((self.arranged(experiment, machines, thp, &experiment.arrangement())?, one))
     }

@@ -12,7 +12,7 @@ use crate::findings::{Detail, Namer, totals};
 use crate::listener::Listener;
 use crate::machines;
 use crate::native::describe_end;
-use crate::placement::PlanFile;
+use crate::placement::LayoutFile;
 use crate::stream::{Ending, WindowProgress, explain_window};
 use crate::traces::{bad, open, open_all, open_header};
 use pagewalk_capture::UNFINISHED;
@@ -131,7 +131,7 @@ impl Experiment {
         if traces.is_empty() {
             return Err(Error::new(Fault::Usage, "no trace to read"));
         }
-        let plan = self.layout.as_deref().map(PlanFile::read).transpose()?;
+        let plan = self.layout.as_deref().map(LayoutFile::read).transpose()?;
         match &self.sharing {
             Some(sharing) => self.in_turns(traces, plan.as_ref(), sharing, listener),
             None => self.one_by_one(traces, plan.as_ref(), listener),
@@ -141,7 +141,7 @@ impl Experiment {
     fn one_by_one(
         &self,
         traces: &[PathBuf],
-        plan: Option<&PlanFile>,
+        plan: Option<&LayoutFile>,
         listener: &dyn Listener,
     ) -> Result<ExperimentOutcome, Error> {
         let bounds = self.check_traces(traces, plan, listener)?;
@@ -192,7 +192,7 @@ impl Experiment {
     fn check_traces(
         &self,
         traces: &[PathBuf],
-        plan: Option<&PlanFile>,
+        plan: Option<&LayoutFile>,
         listener: &dyn Listener,
     ) -> Result<Vec<PlanBinding>, Error> {
         for trace in traces {
@@ -224,7 +224,7 @@ impl Experiment {
     fn in_turns(
         &self,
         traces: &[PathBuf],
-        plan: Option<&PlanFile>,
+        plan: Option<&LayoutFile>,
         sharing: &Sharing,
         listener: &dyn Listener,
     ) -> Result<ExperimentOutcome, Error> {

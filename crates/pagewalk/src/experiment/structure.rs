@@ -21,7 +21,7 @@ pub fn arranged(
     experiment: &Experiment,
     rivals: &Rivals,
     thp: ThpMode,
-) -> Result<(sim::Experiment, sim::Experiment), Error> {
+) -> Result<(sim::Simulation, sim::Simulation), Error> {
     rivals.with_other(experiment, &experiment.machines, thp, &Arrangement::default())
 }
 

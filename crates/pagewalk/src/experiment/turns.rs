@@ -19,16 +19,16 @@ use pagewalk_translate::{Asid, MachineSpec};
 /// Several streams on an experiment's machines, all with the same turns.
 pub struct InterleavedStreams {
     /// The machines, then the first one without identifiers, and with one for each process.
-    shared: sim::Experiment,
+    shared: sim::Simulation,
     /// The first machine with the opposite setting for global pages of files.
-    otherwise: sim::Experiment,
+    otherwise: sim::Simulation,
     /// Whether the machines have global pages of files.
     global_files: bool,
     cores: usize,
     /// The rivals of the machines.
     rivals: Rivals,
     /// Each process alone on the first machine.
-    alone: Vec<sim::Experiment>,
+    alone: Vec<sim::Simulation>,
     switches: u64,
     headers: Vec<StreamHeader>,
     /// How each stream ended.
@@ -43,7 +43,7 @@ impl InterleavedStreams {
         sharing: &Sharing,
         thp: ThpMode,
     ) -> Result<InterleavedStreams, Error> {
-        let most = sim::Experiment::programs_max(experiment.structure.as_ref());
+        let most = sim::Simulation::programs_max(experiment.structure.as_ref());
         if sources.len() > most {
             let why = format!("{} traces: at most {most} can take turns", sources.len());
             return Err(Error::new(Fault::Usage, why));
@@ -152,7 +152,7 @@ pub fn arranged(
     experiment: &Experiment,
     rivals: &Rivals,
     thp: ThpMode,
-) -> Result<(sim::Experiment, sim::Experiment), Error> {
+) -> Result<(sim::Simulation, sim::Simulation), Error> {
     let first = &experiment.machines[0];
     let mut machines = experiment.machines.clone();
     machines.extend([0, Asid::COUNT].map(|asids| MachineSpec { asids, ..first.clone() }));

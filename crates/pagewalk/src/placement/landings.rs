@@ -1,7 +1,7 @@
 //! Where planned libraries lay: a table, notes, misses, JSON.
 
 use pagewalk_layout::files::Object;
-use pagewalk_live::layout::{Image, Landing, State};
+use pagewalk_live::layout::{Landing, LayoutImage, State};
 use pagewalk_report::documents::layout_run::{LibraryPlace, PlacedImage};
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -18,11 +18,11 @@ pub struct Landings<'a> {
     /// The objects as they are on this host.
     pub objects: &'a [Object],
     /// All process images.
-    pub images: &'a [Image],
+    pub images: &'a [LayoutImage],
 }
 
 /// An image's last landings, and their moment.
-fn latest(image: &Image) -> Option<(&[Landing], &'static str)> {
+fn latest(image: &LayoutImage) -> Option<(&[Landing], &'static str)> {
     let at_end = image.at_end.as_deref().map(|landings| (landings, "at the end"));
     at_end.or_else(|| Some((image.at_start.as_deref()?, LOADER_DONE)))
 }
@@ -83,8 +83,9 @@ impl Landings<'_> {
 
     /// As text: where libraries lay last, one table per examined image.
     pub fn tables(self) -> String {
-        let last =
-            |image: &Image| latest(image).map(|(landings, when)| table(image, self.objects, landings, when));
+        let last = |image: &LayoutImage| {
+            latest(image).map(|(landings, when)| table(image, self.objects, landings, when))
+        };
         self.images.iter().filter_map(last).collect()
     }
 
@@ -93,7 +94,7 @@ impl Landings<'_> {
         self.images.iter().map(|image| self.document(image)).collect()
     }
 
-    fn document(self, image: &Image) -> PlacedImage {
+    fn document(self, image: &LayoutImage) -> PlacedImage {
         let row = |landing: &Landing| library(&self.objects[landing.object], landing);
         let at = |landings: &Option<Vec<Landing>>| {
             landings.as_ref().map(|landings| landings.iter().map(row).collect())
@@ -122,7 +123,7 @@ fn library(object: &Object, landing: &Landing) -> LibraryPlace {
 }
 
 /// Where an image's libraries lie, as text; libraries that are not loaded are only counted.
-pub fn table(image: &Image, objects: &[Object], landings: &[Landing], when: &str) -> String {
+pub fn table(image: &LayoutImage, objects: &[Object], landings: &[Landing], when: &str) -> String {
     let mut text = format!("process {} ({}), {when}:\n", image.process, image.program);
     if let Some(obstacle) = &image.obstacle {
         let _ = writeln!(text, "  without the plan: {obstacle}");

@@ -20,14 +20,14 @@ use pagewalk_report::layout_plan::schema::{
     LAYOUT_PLAN_SCHEMA, LayoutPlanResult, PlannedMachine, PlannedObject, RandomLayouts,
 };
 use pagewalk_setassoc::{Geometry, Replacement, SetIndex};
-use pagewalk_sim::{Arrangement, DesignSpec, Experiment};
+use pagewalk_sim::{Arrangement, DesignSpec, Simulation};
 use pagewalk_trace::{Source, StreamHeader};
 use pagewalk_translate::MachineSpec;
 use pagewalk_units::{PAGE_BYTES, PageSize};
 use std::path::Path;
 use std::sync::Arc;
 
-pub use pagewalk_layout::planner::callgraph::{Load, Options as CallgraphOptions};
+pub use pagewalk_layout::planner::callgraph::{CallgraphOptions, Load};
 pub use pagewalk_layout::planner::single_move::TargetSet;
 pub use pagewalk_layout::planner::{Planner, PlannerOptions};
 
@@ -87,7 +87,7 @@ impl LayoutRequest {
         let reader = open(trace, listener)?;
         let header = reader.header().clone();
         let both = |machine: &MachineSpec| experiment(&[machine.clone(), fully_associative(machine)]);
-        let experiments = machines.iter().map(both).collect::<Result<Vec<Experiment>, _>>()?;
+        let experiments = machines.iter().map(both).collect::<Result<Vec<Simulation>, _>>()?;
         let views = Views::new(&header, machines, &[options.planner], reuses::DEFAULT_ROOM);
         let mut first = (views, experiments);
         let ending = follow_ahead(reader, &self.window, &mut first);
@@ -127,7 +127,7 @@ impl LayoutRequest {
         let reader = open(trace, listener)?;
         let moved = RebasedSource::new(reader, &slide(layout, trace)?);
         let alone = |machine: &MachineSpec| experiment(std::slice::from_ref(machine));
-        let mut experiments = self.machines.iter().map(alone).collect::<Result<Vec<Experiment>, _>>()?;
+        let mut experiments = self.machines.iter().map(alone).collect::<Result<Vec<Simulation>, _>>()?;
         follow_ahead(moved, &self.window, &mut experiments);
         Ok(walks(experiments).concat())
     }
@@ -264,14 +264,14 @@ struct Walks {
 }
 
 /// The machines with base pages only.
-fn experiment(machines: &[MachineSpec]) -> Result<Experiment, Error> {
+fn experiment(machines: &[MachineSpec]) -> Result<Simulation, Error> {
     let specs = machines.iter().map(|machine| DesignSpec::new(machine, Arc::new(Small))).collect();
-    Experiment::new(specs, &Arrangement::default()).map_err(|error| Error::new(Fault::Usage, error))
+    Simulation::new(specs, &Arrangement::default()).map_err(|error| Error::new(Fault::Usage, error))
 }
 
 /// Walks of each experiment's machines.
-fn walks(experiments: Vec<Experiment>) -> Vec<Vec<u64>> {
-    let of = |mut one: Experiment| one.finish().iter().map(|counts| counts.walks()).collect();
+fn walks(experiments: Vec<Simulation>) -> Vec<Vec<u64>> {
+    let of = |mut one: Simulation| one.finish().iter().map(|counts| counts.walks()).collect();
     experiments.into_iter().map(of).collect()
 }
 

@@ -13,18 +13,18 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 /// A plan from a file.
-pub struct PlanFile {
+pub struct LayoutFile {
     path: PathBuf,
     layout: Layout,
 }
 
-impl PlanFile {
+impl LayoutFile {
     /// Reads and checks the plan at `path`.
     ///
     /// # Errors
     /// If it cannot be read, or places nothing.
-    pub fn read(path: &Path) -> Result<PlanFile, Error> {
-        Ok(PlanFile { path: path.to_owned(), layout: read(path)?.1 })
+    pub fn read(path: &Path) -> Result<LayoutFile, Error> {
+        Ok(LayoutFile { path: path.to_owned(), layout: read(path)?.1 })
     }
 
     /// Moves the objects of `reader`, which reads `trace` from its beginning, to the plan's places.

@@ -3,7 +3,7 @@
 use super::fitting::FittedLayout;
 use super::landings::Landings;
 use crate::native::{end, traces_others};
-use pagewalk_live::layout::Run;
+use pagewalk_live::layout::LayoutRun;
 use pagewalk_report::documents::layout_run::{LAYOUT_RUN_SCHEMA, LayoutPlanFile, LayoutRunResult, PlacedRun};
 use std::ffi::OsString;
 use std::path::Path;
@@ -13,7 +13,7 @@ pub struct LayoutOutcome {
     /// The plan beside this host.
     pub fitting: FittedLayout,
     /// What was seen of it.
-    pub run: Run,
+    pub run: LayoutRun,
 }
 
 impl LayoutOutcome {

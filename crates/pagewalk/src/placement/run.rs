@@ -8,12 +8,12 @@ use crate::listener::Listener;
 use crate::native::relay_signals;
 use crate::program::{OR_DEFAULT, cannot_trace, does_not_fit};
 use pagewalk_layout::files::Object;
-use pagewalk_live::layout::{self, Image, LayoutError, Relay, Run};
+use pagewalk_live::layout::{self, LayoutError, LayoutImage, LayoutRun, Relay};
 use pagewalk_live::tracing::LaunchError;
 use std::ffi::OsString;
 use std::path::Path;
 
-pub use pagewalk_live::layout::Options;
+pub use pagewalk_live::layout::PlacementOptions;
 
 /// Runs a program with its libraries where the plan at `path` wants them. If `options` ask to verify, the listener gets
 /// the landings when the loader is done.
@@ -23,7 +23,7 @@ pub use pagewalk_live::layout::Options;
 pub fn run(
     path: &Path,
     command: &[OsString],
-    options: Options,
+    options: PlacementOptions,
     listener: &dyn Listener,
 ) -> Result<LayoutOutcome, Error> {
     let fitting = FittedLayout::new(path, &command[0], OR_DEFAULT)?;
@@ -34,13 +34,13 @@ pub fn run(
 fn run_placed(
     command: &[OsString],
     objects: &[Object],
-    options: Options,
+    options: PlacementOptions,
     listener: &dyn Listener,
-) -> Result<Run, Error> {
+) -> Result<LayoutRun, Error> {
     static RELAY: Relay = Relay::new();
     let signals = relay_signals(&RELAY, listener)?;
     let is_looked_at = options.verify;
-    let mut loaded = |image: &Image| {
+    let mut loaded = |image: &LayoutImage| {
         if let Some(landings) = image.at_start.as_ref().filter(|_| is_looked_at) {
             listener.text(&table(image, objects, landings, LOADER_DONE));
         }

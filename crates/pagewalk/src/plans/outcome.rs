@@ -3,7 +3,7 @@
 use super::fitting::FittedPlan;
 use crate::native::traces_others;
 use crate::placement::landings::Landings;
-use pagewalk_live::pages::{Image, RangeOutcome, Reason, Run};
+use pagewalk_live::pages::{PagesImage, PagesRun, RangeOutcome, Reason};
 use pagewalk_plan::{Caller, Plan, What};
 use pagewalk_report::Class;
 use pagewalk_report::documents::plans::{PlanFile, PlannedImage, PlannedRange};
@@ -16,7 +16,7 @@ pub fn mib(bytes: u64) -> f64 {
 }
 
 /// Harmless facts that the user should know.
-pub fn notes(fitting: &FittedPlan, run: &Run) -> Vec<String> {
+pub fn notes(fitting: &FittedPlan, run: &PagesRun) -> Vec<String> {
     let plan = &fitting.plan;
     let mut notes = landings(fitting, run).notes();
     for image in &run.images {
@@ -48,13 +48,13 @@ fn other_caller<'a>(what: &'a What, outcome: &'a RangeOutcome) -> Option<(&'a Ca
 }
 
 /// Where the plan's libraries lay.
-pub fn landings<'a>(fitting: &'a FittedPlan, run: &'a Run) -> Landings<'a> {
+pub fn landings<'a>(fitting: &'a FittedPlan, run: &'a PagesRun) -> Landings<'a> {
     Landings { objects: &fitting.objects, images: &run.placed }
 }
 
 /// Why the plan did not take effect: some mapped ranges are not on huge pages, some libraries lie elsewhere, or nothing
 /// of the plan appeared.
-pub fn missed(fitting: &FittedPlan, run: &Run) -> Option<String> {
+pub fn missed(fitting: &FittedPlan, run: &PagesRun) -> Option<String> {
     let plan = &fitting.plan;
     if run.images.is_empty() {
         let others = run.others.join(", ");
@@ -68,7 +68,7 @@ pub fn missed(fitting: &FittedPlan, run: &Run) -> Option<String> {
             }
         }
     }
-    let took = |image: &Image| image.ranges.iter().any(is_huge);
+    let took = |image: &PagesImage| image.ranges.iter().any(is_huge);
     if lines.is_empty() && !plan.ranges.is_empty() && !run.images.iter().any(took) {
         let reasons =
             run.images.iter().flat_map(|image| &image.ranges).filter_map(|range| range.reason.as_ref());
@@ -87,13 +87,13 @@ fn is_huge(outcome: &RangeOutcome) -> bool {
 }
 
 /// The ranges of each image, and where libraries lay, as text.
-pub fn tables(fitting: &FittedPlan, run: &Run) -> String {
+pub fn tables(fitting: &FittedPlan, run: &PagesRun) -> String {
     let ranges = run.images.iter().filter(|_| !fitting.plan.ranges.is_empty());
     ranges.map(|image| table(&fitting.plan, image)).chain([landings(fitting, run).tables()]).collect()
 }
 
 /// An image's ranges, as text.
-fn table(plan: &Plan, image: &Image) -> String {
+fn table(plan: &Plan, image: &PagesImage) -> String {
     let mut text = format!("process {} ({})\n", image.process, image.program);
     let names: Vec<String> = plan.ranges.iter().map(ToString::to_string).collect();
     let width = names.iter().map(String::len).max().unwrap_or(0).max(5);
@@ -132,7 +132,7 @@ pub fn plan_file(path: &Path, plan: &Plan) -> PlanFile {
 }
 
 /// An image as data.
-pub fn image(plan: &Plan, image: &Image) -> PlannedImage {
+pub fn image(plan: &Plan, image: &PagesImage) -> PlannedImage {
     let rows = plan.ranges.iter().zip(&image.ranges).map(|(range, outcome)| row(&range.what, outcome));
     PlannedImage {
         process: image.process,

@@ -9,9 +9,9 @@ use crate::listener::{Bar, Listener};
 use crate::native::{describe_end, end};
 use crate::program::{OR_DEFAULT, check_command};
 use pagewalk_forecast::interval::{Interval, mean, of_runs, ratio};
-use pagewalk_live::pages::{Run, kernel};
+use pagewalk_live::pages::{PagesRun, kernel};
 use pagewalk_live::timing::TimedRun;
-use pagewalk_live::tracing::End;
+use pagewalk_live::tracing::ProcessEnd;
 use pagewalk_live::warmth::Warmth;
 use pagewalk_plan::{Forecast, Plan};
 use pagewalk_report::documents::plans::{self, RunTimes, Share, VERIFY_SCHEMA, VerifiedPlan, VerifyResult};
@@ -60,7 +60,7 @@ struct PairTimes {
     without: Vec<TimedRun>,
     with: Vec<TimedRun>,
     /// The run with the plan in which fewest ranges took effect.
-    run: Run,
+    run: PagesRun,
     /// Why its ranges did not take effect, if they did not.
     missed: Option<String>,
     /// Why no more pairs were run.
@@ -205,7 +205,12 @@ fn done(options: &PairOptions, pairs: u64, elapsed: Duration) -> u64 {
 
 /// Whether the finished run counts: nobody asked to stop, and it ended like the first run without the plan. `pairs`
 /// counts the pairs so far.
-fn go_on(stop: &AtomicBool, native: End, (how, end): (&str, End), pairs: usize) -> Result<(), Error> {
+fn go_on(
+    stop: &AtomicBool,
+    native: ProcessEnd,
+    (how, end): (&str, ProcessEnd),
+    pairs: usize,
+) -> Result<(), Error> {
     let message = if stop.load(Ordering::Relaxed) {
         format!("interrupted after {pairs} pairs of runs; nothing was recorded")
     } else if end != native {

@@ -6,7 +6,7 @@ use crate::error::{Error, Fault};
 use pagewalk_live::pages::{
     AttachError, Mode, Process, RangeAction, RangeChange, RangeSnapshot, Reason, attach,
 };
-use pagewalk_plan::{Plan, Range};
+use pagewalk_plan::{Plan, PlanRange};
 use pagewalk_report::documents::plans::{
     APPLY_SCHEMA, AppliedProcess, ApplyResult, AttachedRange, UNDO_SCHEMA, UndoResult,
 };
@@ -319,7 +319,7 @@ fn rows(plan: &Plan, process: &Process) -> Vec<AttachedRange> {
         }
         RangeAction::Collapse => Some(why(process, found)),
     };
-    let row = |(range, found): (&Range, &RangeChange)| {
+    let row = |(range, found): (&PlanRange, &RangeChange)| {
         let start = found.spans.first().map(|(start, _)| format!("{start:#x}"));
         AttachedRange {
             range: range.what.to_string(),

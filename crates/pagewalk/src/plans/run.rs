@@ -6,8 +6,8 @@ use crate::error::{Error, Fault};
 use crate::listener::Listener;
 use crate::native::{end, relay_signals};
 use crate::program::{OR_DEFAULT, cannot_trace, check_command, does_not_fit};
-use pagewalk_live::pages::{self, Options, PagesError, Run};
-use pagewalk_live::tracing::{End, LaunchError, Relay};
+use pagewalk_live::pages::{self, PagesError, PagesOptions, PagesRun};
+use pagewalk_live::tracing::{LaunchError, ProcessEnd, Relay};
 use pagewalk_report::documents::plans::{APPLY_SCHEMA, AppliedRun, ApplyResult};
 use pagewalk_report::{Class, classes};
 use std::ffi::{CString, OsString};
@@ -26,8 +26,8 @@ pub struct RunOptions {
 
 impl RunOptions {
     /// For a plan's program, with our standard streams or with this file as input.
-    pub(crate) fn for_plan(self, fitting: &FittedPlan, input: Option<CString>) -> Options {
-        Options {
+    pub(crate) fn for_plan(self, fitting: &FittedPlan, input: Option<CString>) -> PagesOptions {
+        PagesOptions {
             program: fitting.program.clone(),
             keep_small: fitting.can_keep_small && !self.keep_others,
             or_default: self.or_default,
@@ -41,7 +41,7 @@ impl RunOptions {
 /// A program that ran under a plan.
 pub struct AppliedPlan {
     fitting: FittedPlan,
-    run: Run,
+    run: PagesRun,
 }
 
 /// Runs a program under the plan at `path`; first notes differences from where the plan was made.
@@ -92,7 +92,7 @@ impl AppliedPlan {
     }
 
     /// How the program ended.
-    pub fn end(&self) -> End {
+    pub fn end(&self) -> ProcessEnd {
         self.run.timed.end
     }
 

@@ -5,7 +5,7 @@ use super::run::{RunOptions, failed};
 use crate::error::{Error, Fault};
 use crate::listener::{Listener, RelayGuard, SignalRelay};
 use crate::native::asks_to_end;
-use pagewalk_live::pages::{self, Run};
+use pagewalk_live::pages::{self, PagesRun};
 use pagewalk_live::timing::{self, TimedRun, nowhere};
 use pagewalk_live::tracing::Relay;
 use pagewalk_live::warmth::Warmth;
@@ -39,7 +39,7 @@ impl Trial<'_> {
     }
 
     /// One run under a plan.
-    pub fn planned(&self, fitting: &FittedPlan, options: RunOptions) -> Result<Run, Error> {
+    pub fn planned(&self, fitting: &FittedPlan, options: RunOptions) -> Result<PagesRun, Error> {
         self.warm()?;
         let input = CString::new(self.input.as_os_str().as_bytes())
             .map_err(|_| Error::new(Fault::BadInput, format!("{:?} has a zero byte in it", self.input)))?;

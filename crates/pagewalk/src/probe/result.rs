@@ -1,7 +1,7 @@
 //! A probe as a result.
 
-use pagewalk_capture::Host;
-use pagewalk_live::probe::{self, Probe, Size};
+use pagewalk_capture::HostDescription;
+use pagewalk_live::probe::{self, Probe, ProbedSize};
 use pagewalk_report::probe::schema::{
     AssumedArray, Curve, Figure, PROBE_SCHEMA, Point, ProbeConditions, ProbeResult, ReplacementFinding,
     StrideConflict, TlbLevel,
@@ -10,8 +10,8 @@ use pagewalk_translate::MachineSpec;
 use pagewalk_units::{Kind, PageSize};
 
 /// The result, compared with `machine`.
-pub fn build(probe: &Probe, host: &Host, machine: Option<&MachineSpec>) -> ProbeResult {
-    let Host { cpu, kernel, thp } = host.clone();
+pub fn build(probe: &Probe, host: &HostDescription, machine: Option<&MachineSpec>) -> ProbeResult {
+    let HostDescription { cpu, kernel, thp } = host.clone();
     ProbeResult {
         schema: PROBE_SCHEMA.to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -44,8 +44,8 @@ fn tlb(level: &probe::Tlb, machine: Option<&MachineSpec>) -> TlbLevel {
         |conflict: &probe::StrideConflict| StrideConflict { stride: conflict.stride, hits: conflict.hits };
     TlbLevel {
         page: match level.page {
-            Size::Base => "4K",
-            Size::Huge => "2M",
+            ProbedSize::Base => "4K",
+            ProbedSize::Huge => "2M",
         }
         .to_owned(),
         level: level.level,
@@ -78,8 +78,8 @@ fn replaced(found: &probe::ReplacementFinding) -> ReplacementFinding {
 /// Entries of the machine's array for loads of such pages at this level.
 fn entries(machine: &MachineSpec, level: &probe::Tlb) -> Option<u64> {
     let size = match level.page {
-        Size::Base => PageSize::FOUR_KIB,
-        Size::Huge => PageSize::TWO_MIB,
+        ProbedSize::Base => PageSize::FOUR_KIB,
+        ProbedSize::Huge => PageSize::TWO_MIB,
     };
     let array = machine
         .tlbs

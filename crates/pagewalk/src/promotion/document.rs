@@ -5,7 +5,7 @@ use super::survey::PromotionContext;
 use super::text::{left_by_reason, saved_seconds};
 use pagewalk_live::pages::HUGE_BYTES;
 use pagewalk_live::promote::policy::{Fate, PromotionPolicy};
-use pagewalk_live::promote::{self as live, Ended, Options, PromotionSummary};
+use pagewalk_live::promote::{self as live, Ended, PromoteOptions, PromotionSummary};
 use pagewalk_report::documents::process::{
     AbandonedParts, Overhead, PROMOTE_SCHEMA, PartCounts, PromoteLimits, PromotePrices, PromoteResult,
     PromotedRange, PromotionGain, UnavailableSampler,
@@ -40,7 +40,7 @@ const MODELLED: (Class, &[&str]) =
 /// The whole result.
 pub fn build(
     pid: i32,
-    options: &Options,
+    options: &PromoteOptions,
     summary: &PromotionSummary,
     beside: &PromotionContext,
 ) -> PromoteResult {

@@ -4,7 +4,7 @@ use super::ranges::{RegionRange, join};
 use super::survey::PromotionContext;
 use pagewalk_live::pages::HUGE_BYTES;
 use pagewalk_live::promote::policy::{Fate, PromotionPolicy};
-use pagewalk_live::promote::{Ended, Options, PromotionStatus, PromotionSummary, Times};
+use pagewalk_live::promote::{Ended, PromoteOptions, PromotionStatus, PromotionSummary, Times};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -78,7 +78,12 @@ pub fn saved_seconds(policy: &PromotionPolicy) -> [f64; 2] {
 }
 
 /// The result.
-pub fn render(pid: i32, options: &Options, summary: &PromotionSummary, beside: &PromotionContext) -> String {
+pub fn render(
+    pid: i32,
+    options: &PromoteOptions,
+    summary: &PromotionSummary,
+    beside: &PromotionContext,
+) -> String {
     let times = summary.times;
     let ended = match summary.ended {
         Ended::Process => "it ended",

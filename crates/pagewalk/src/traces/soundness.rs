@@ -6,7 +6,7 @@ use crate::listener::Listener;
 use crate::stream::{Ending, follow};
 use pagewalk_capture::WindowSpec;
 use pagewalk_report::documents::streams::{TRACE_CHECK_SCHEMA, TraceCheckResult};
-use pagewalk_trace::check::{Checker, Finding, Severity};
+use pagewalk_trace::check::{CheckFinding, Checker, Severity};
 use pagewalk_trace::pwt::{self, Info};
 use std::fs::File;
 use std::io::BufReader;
@@ -24,7 +24,7 @@ pub fn info(trace: &Path) -> Result<Info, Error> {
 /// Broken rules, and how the stream ended.
 pub struct Soundness {
     /// One for each broken rule. Warnings leave the trace sound.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<CheckFinding>,
     /// How the stream ended.
     pub ending: Ending,
 }
@@ -55,7 +55,7 @@ impl Soundness {
             schema: TRACE_CHECK_SCHEMA,
             trace: trace.to_string_lossy().into_owned(),
             rules_broken: self.errors(),
-            findings: self.findings.iter().map(Finding::to_string).collect(),
+            findings: self.findings.iter().map(CheckFinding::to_string).collect(),
             whole: !self.ending.cut,
             losses: self.ending.losses.clone(),
         }

@@ -1,6 +1,6 @@
 //! Differences between runs other than their figures, in words: they make runs hard to compare.
 
-use super::Run;
+use super::ReportedRun;
 use crate::figures::description;
 use crate::schema::RunResult;
 
@@ -26,7 +26,7 @@ const WAYS: [&str; 5] = ["--layout", "--structure", "--quantum", "--switch-at", 
 const SHOWN: usize = 160;
 
 /// A sentence for each difference.
-pub(super) fn differences(runs: &[Run<'_>]) -> Vec<String> {
+pub(super) fn differences(runs: &[ReportedRun<'_>]) -> Vec<String> {
     let aspects = ASPECTS.iter().filter_map(|(what, of)| {
         let groups = grouped(runs, |result| Some(of(result)));
         let told = groups.iter().map(|(value, files)| format!("{} ({})", shortened(value), files.join(", ")));
@@ -36,7 +36,7 @@ pub(super) fn differences(runs: &[Run<'_>]) -> Vec<String> {
 }
 
 /// Machines with the same name and different descriptions.
-fn machines(runs: &[Run<'_>]) -> impl Iterator<Item = String> {
+fn machines(runs: &[ReportedRun<'_>]) -> impl Iterator<Item = String> {
     let mut names: Vec<&str> = Vec::new();
     for machine in runs.iter().flat_map(|run| &run.result.descriptions) {
         if !names.contains(&machine.name.as_str()) {
@@ -55,7 +55,7 @@ fn machines(runs: &[Run<'_>]) -> impl Iterator<Item = String> {
 
 /// Files grouped by value, in the order of each value's first file.
 fn grouped<'a, T: PartialEq>(
-    runs: &[Run<'a>],
+    runs: &[ReportedRun<'a>],
     of: impl Fn(&'a RunResult) -> Option<T>,
 ) -> Vec<(T, Vec<&'a str>)> {
     let mut groups: Vec<(T, Vec<&str>)> = Vec::new();

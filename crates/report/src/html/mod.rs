@@ -32,7 +32,7 @@ const SCRIPTS: [&str; 5] = [
 
 /// A result, and the file that it was read from.
 #[derive(Clone, Copy)]
-pub struct Run<'a> {
+pub struct ReportedRun<'a> {
     /// The file's name.
     pub file: &'a str,
     /// What is in it.
@@ -41,12 +41,12 @@ pub struct Run<'a> {
 
 /// The result as a self-contained page.
 pub fn render_html(result: &RunResult) -> String {
-    render_runs_html(Run { file: "", result }, &[])
+    render_runs_html(ReportedRun { file: "", result }, &[])
 }
 
 /// Results as one page: side by side, then the first in full; scripts can show any of them in full. Without `others`,
 /// the first's own page.
-pub fn render_runs_html(first: Run<'_>, others: &[Run<'_>]) -> String {
+pub fn render_runs_html(first: ReportedRun<'_>, others: &[ReportedRun<'_>]) -> String {
     let runs = [&[first], others].concat();
     let result = first.result;
     let shown = costliest(result).map(|index| &result.processes[index]);

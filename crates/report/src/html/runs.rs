@@ -4,23 +4,23 @@
 use super::differences::differences;
 use super::escape::escape;
 use super::views::island_id;
-use super::{Run, fill, summary};
+use super::{ReportedRun, fill, summary};
 use crate::figures::{base_name, per_kilo_instruction, walk_cycle_share, whole};
 use crate::numbers::{change, count, percent, ratio};
 use crate::schema::{MachineResult, RunResult};
 
 /// The style for several runs; nothing for one.
-pub(super) fn style(runs: &[Run<'_>]) -> &'static str {
+pub(super) fn style(runs: &[ReportedRun<'_>]) -> &'static str {
     if runs.len() > 1 { include_str!("runs.css") } else { "" }
 }
 
 /// The link to the section.
-pub(super) fn link(runs: &[Run<'_>]) -> &'static str {
+pub(super) fn link(runs: &[ReportedRun<'_>]) -> &'static str {
     if runs.len() > 1 { "<a href=\"#runs\">Runs</a>\n      " } else { "" }
 }
 
 /// The section at the top of the page; nothing for one run.
-pub(super) fn section(runs: &[Run<'_>]) -> String {
+pub(super) fn section(runs: &[ReportedRun<'_>]) -> String {
     let [first, _, ..] = runs else { return String::new() };
     fill(include_str!("runs.html"), |name| match name {
         "table" => table(first, runs),
@@ -31,19 +31,20 @@ pub(super) fn section(runs: &[Run<'_>]) -> String {
 }
 
 /// The chooser; nothing for one run.
-pub(super) fn chooser(runs: &[Run<'_>]) -> String {
+pub(super) fn chooser(runs: &[ReportedRun<'_>]) -> String {
     if runs.len() < 2 {
         return String::new();
     }
-    let option =
-        |(index, run): (usize, &Run<'_>)| format!("<option value=\"{index}\">{}</option>", escape(run.file));
+    let option = |(index, run): (usize, &ReportedRun<'_>)| {
+        format!("<option value=\"{index}\">{}</option>", escape(run.file))
+    };
     let options: String = runs.iter().enumerate().map(option).collect();
     format!("<label class=\"scripted chooser\">Run <select id=\"run\">{options}</select></label>\n    ")
 }
 
 /// The tool, input and host of each run.
-pub(super) fn about(runs: &[Run<'_>]) -> String {
-    let about = |(index, run): (usize, &Run<'_>)| {
+pub(super) fn about(runs: &[ReportedRun<'_>]) -> String {
+    let about = |(index, run): (usize, &ReportedRun<'_>)| {
         let title = if runs.len() > 1 { run.file } else { "this report" };
         summary::about(run.result, title, &island_id(index))
     };
@@ -60,7 +61,7 @@ fn listed(differences: &[String]) -> String {
     format!("<ul class=\"losses\">{items}</ul>")
 }
 
-fn table(first: &Run<'_>, runs: &[Run<'_>]) -> String {
+fn table(first: &ReportedRun<'_>, runs: &[ReportedRun<'_>]) -> String {
     let machines = runs.iter().flat_map(|run| &run.result.machines);
     let most = machines.filter_map(|machine| whole(machine, "walk_cycles")).max().unwrap_or(0);
     let rows: String = runs.iter().enumerate().map(|(index, run)| rows(index, run, first, most)).collect();
@@ -76,7 +77,7 @@ fn table(first: &Run<'_>, runs: &[Run<'_>]) -> String {
 }
 
 /// A run's machines, one row each.
-fn rows(index: usize, run: &Run<'_>, first: &Run<'_>, most: u64) -> String {
+fn rows(index: usize, run: &ReportedRun<'_>, first: &ReportedRun<'_>, most: u64) -> String {
     let machines = &run.result.machines;
     let name = format!(
         "<td class=\"name\" rowspan=\"{}\">{}<span class=\"sub\">{}</span></td>",

@@ -4,7 +4,7 @@
 //! compressed too.
 
 use super::escape::{escape, escape_json};
-use super::{Run, fill, sections, summary};
+use super::{ReportedRun, fill, sections, summary};
 use crate::figures::{base_name, costliest};
 use crate::json::to_json;
 use crate::schema::{ProcessResult, RunResult};
@@ -35,11 +35,11 @@ pub(super) fn summary(result: &RunResult, process: &ProcessResult) -> String {
 pub(super) const NO_PROCESS: &str = "<h1>No process was recorded.</h1>";
 
 /// Summary and sections of every process of every run, if there are several.
-pub(super) fn all(runs: &[Run<'_>]) -> String {
+pub(super) fn all(runs: &[ReportedRun<'_>]) -> String {
     if runs.len() == 1 && runs[0].result.processes.len() < 2 {
         return String::new();
     }
-    let view = |run: &Run<'_>| -> Vec<[String; 2]> {
+    let view = |run: &ReportedRun<'_>| -> Vec<[String; 2]> {
         let of = |process| {
             [summary(run.result, process), sections::all(&sections::made(run.result, Some(process)))]
         };
@@ -54,8 +54,8 @@ pub(super) fn all(runs: &[Run<'_>]) -> String {
 }
 
 /// The data of each run, as `--json` has it.
-pub(super) fn islands(runs: &[Run<'_>]) -> String {
-    let island = |(index, run): (usize, &Run<'_>)| {
+pub(super) fn islands(runs: &[ReportedRun<'_>]) -> String {
+    let island = |(index, run): (usize, &ReportedRun<'_>)| {
         let (id, data) = (island_id(index), to_json(run.result));
         if data.len() > LARGE {
             return compressed(&id, &data);
@@ -82,13 +82,13 @@ fn compressed(id: &str, text: &str) -> String {
 }
 
 /// The runs with several processes, with their indices.
-fn of_several<'a>(runs: &'a [Run<'a>]) -> impl Iterator<Item = (usize, &'a Run<'a>)> {
+fn of_several<'a>(runs: &'a [ReportedRun<'a>]) -> impl Iterator<Item = (usize, &'a ReportedRun<'a>)> {
     runs.iter().enumerate().filter(|(_, run)| run.result.processes.len() > 1)
 }
 
 /// Tables of process images, for runs that have several; all but the first are hidden.
-pub(super) fn processes_of(runs: &[Run<'_>]) -> String {
-    let one = |(index, run): (usize, &Run<'_>)| {
+pub(super) fn processes_of(runs: &[ReportedRun<'_>]) -> String {
+    let one = |(index, run): (usize, &ReportedRun<'_>)| {
         let hidden = if index > 0 { " hidden" } else { "" };
         fill(include_str!("processes.html"), |name| match name {
             "run" => index.to_string(),
@@ -102,12 +102,12 @@ pub(super) fn processes_of(runs: &[Run<'_>]) -> String {
 }
 
 /// A chooser of process images for each such run.
-pub(super) fn choosers(runs: &[Run<'_>]) -> String {
+pub(super) fn choosers(runs: &[ReportedRun<'_>]) -> String {
     let option = |(index, process): (usize, &ProcessResult)| {
         let (program, pid) = (escape(base_name(&process.program)), process.pid);
         format!("<option value=\"{index}\">{program} ({pid})</option>")
     };
-    let one = |(index, run): (usize, &Run<'_>)| {
+    let one = |(index, run): (usize, &ReportedRun<'_>)| {
         let options: String = run.result.processes.iter().enumerate().map(option).collect();
         let hidden = if index > 0 { " hidden" } else { "" };
         format!(
@@ -119,7 +119,7 @@ pub(super) fn choosers(runs: &[Run<'_>]) -> String {
 }
 
 /// The costliest process of each run: the one shown first.
-pub(super) fn costliest_of(runs: &[Run<'_>]) -> String {
-    let of = |run: &Run<'_>| costliest(run.result).map_or(String::new(), |index| index.to_string());
+pub(super) fn costliest_of(runs: &[ReportedRun<'_>]) -> String {
+    let of = |run: &ReportedRun<'_>| costliest(run.result).map_or(String::new(), |index| index.to_string());
     runs.iter().map(of).collect::<Vec<_>>().join(" ")
 }

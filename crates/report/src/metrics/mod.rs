@@ -11,7 +11,7 @@ mod schema;
 
 pub use list::CHAPTERS;
 pub use page::page;
-pub use parts::{PARTS, Part};
+pub use parts::{MetricPart, PARTS};
 pub(crate) use schema::RegistrySchema;
 
 use crate::classes::Class;

@@ -1,6 +1,6 @@
 //! The registry as a page of the reference.
 
-use super::{Aggregation, CHAPTERS, Metric, PARTS, Part};
+use super::{Aggregation, CHAPTERS, Metric, MetricPart, PARTS};
 use std::fmt::Write;
 
 const HEAD: &str = "\
@@ -39,7 +39,7 @@ fn row(metric: &Metric) -> String {
     format!("| `{id}` | {} | {} | {adds} | {doc} |\n", unit.name(), class.name())
 }
 
-fn part_row(part: &Part) -> String {
+fn part_row(part: &MetricPart) -> String {
     let value = |(value, means): &(&str, &str)| match *means {
         "" => format!("`{value}`"),
         means => format!("`{value}` ({means})"),

@@ -1,7 +1,7 @@
 //! The named parts of families of metrics, and their values.
 
 /// A named part of a pattern.
-pub struct Part {
+pub struct MetricPart {
     /// Its name between braces.
     pub name: &'static str,
     /// What it names.
@@ -11,24 +11,28 @@ pub struct Part {
 }
 
 /// All parts.
-pub const PARTS: &[Part] = &[
-    Part { name: "array", doc: "a TLB of the machine file, by its `name`", values: &[] },
-    Part { name: "cache", doc: "a page-walk cache, or a cache of memory, of the machine file", values: &[] },
-    Part {
+pub const PARTS: &[MetricPart] = &[
+    MetricPart { name: "array", doc: "a TLB of the machine file, by its `name`", values: &[] },
+    MetricPart {
+        name: "cache",
+        doc: "a page-walk cache, or a cache of memory, of the machine file",
+        values: &[],
+    },
+    MetricPart {
         name: "structure",
         doc: "a TLB, a range TLB or a page-walk cache of the machine file",
         values: &[],
     },
-    Part { name: "level", doc: "1 for the first level", values: &[("1", ""), ("2", ""), ("3", "")] },
-    Part { name: "ways", doc: "how many ways of each set were on", values: &[] },
-    Part { name: "size", doc: "a page size, such as `64K`", values: &[] },
-    Part { name: "order", doc: "n, for blocks of at least 2^n frames", values: &[] },
-    Part {
+    MetricPart { name: "level", doc: "1 for the first level", values: &[("1", ""), ("2", ""), ("3", "")] },
+    MetricPart { name: "ways", doc: "how many ways of each set were on", values: &[] },
+    MetricPart { name: "size", doc: "a page size, such as `64K`", values: &[] },
+    MetricPart { name: "order", doc: "n, for blocks of at least 2^n frames", values: &[] },
+    MetricPart {
         name: "percent",
         doc: "a share of all backed pages",
         values: &[("90", ""), ("95", ""), ("99", "")],
     },
-    Part {
+    MetricPart {
         name: "sets",
         doc: "a count over the sets of the last level",
         values: &[
@@ -44,7 +48,7 @@ pub const PARTS: &[Part] = &[
             ("evictions_of_data_by_data", ""),
         ],
     },
-    Part {
+    MetricPart {
         name: "requester",
         doc: "what makes the access",
         values: &[
@@ -54,7 +58,7 @@ pub const PARTS: &[Part] = &[
             ("walk", "a page-table entry of a walk"),
         ],
     },
-    Part {
+    MetricPart {
         name: "class",
         doc: "what a software-managed TLB misses, by Uhlig et al. 1994, Table V",
         values: &[
@@ -66,7 +70,7 @@ pub const PARTS: &[Part] = &[
             ("modify", "first store to a page"),
         ],
     },
-    Part {
+    MetricPart {
         name: "account",
         doc: "what a kernel's cycles are spent on",
         values: &[
@@ -84,9 +88,9 @@ pub const PARTS: &[Part] = &[
     },
 ];
 
-impl Part {
+impl MetricPart {
     /// The part of this name.
-    pub fn named(name: &str) -> Option<&'static Part> {
+    pub fn named(name: &str) -> Option<&'static MetricPart> {
         PARTS.iter().find(|part| part.name == name)
     }
 
@@ -101,7 +105,7 @@ pub(super) fn split<'a>(pattern: &str, name: &'a str) -> Option<Vec<&'a str>> {
     let Some((literal, rest)) = pattern.split_once('{') else { return (pattern == name).then(Vec::new) };
     let name = name.strip_prefix(literal)?;
     let (part, rest) = rest.split_once('}')?;
-    let part = Part::named(part)?;
+    let part = MetricPart::named(part)?;
     let ends = name.char_indices().map(|(at, _)| at).chain([name.len()]);
     for end in ends.filter(|&end| part.may_be(&name[..end])) {
         if let Some(mut others) = split(rest, &name[end..]) {

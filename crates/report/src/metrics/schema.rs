@@ -1,6 +1,6 @@
 //! The registry in JSON Schemas: the names that a machine's metrics may have.
 
-use super::{Metric, Part, all};
+use super::{Metric, MetricPart, all};
 use crate::values::Number;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value};
@@ -49,7 +49,7 @@ fn pattern(id: &str) -> Option<String> {
     let mut pattern = format!("^{}", first.replace('.', "\\."));
     for piece in rest.split('{') {
         let (part, literal) = piece.split_once('}')?;
-        let values = Part::named(part).map_or(&[][..], |part| part.values);
+        let values = MetricPart::named(part).map_or(&[][..], |part| part.values);
         let values: Vec<&str> = values.iter().map(|(value, _)| *value).collect();
         pattern += &if values.is_empty() { "[^.]+".to_owned() } else { format!("({})", values.join("|")) };
         pattern += &literal.replace('.', "\\.");

@@ -2,7 +2,7 @@
 
 use crate::fixtures;
 use pagewalk_report::schema::RunResult;
-use pagewalk_report::{Run, TextOptions, from_json, render_runs_html, render_text};
+use pagewalk_report::{ReportedRun, TextOptions, from_json, render_runs_html, render_text};
 use pagewalk_units::Draws;
 use serde_json::{Value, json};
 
@@ -40,7 +40,7 @@ fn draw(result: &RunResult, seed: u64) {
         for verbose in [false, true] {
             render_text(result, &TextOptions { width: 100, color: false, verbose });
         }
-        render_runs_html(Run { file: "a.json", result }, &[]).len()
+        render_runs_html(ReportedRun { file: "a.json", result }, &[]).len()
     });
     let bytes = drawing.unwrap_or_else(|_| panic!("seed {seed}"));
     assert!(bytes < 20 << 20, "seed {seed}: {bytes} bytes");

@@ -1,7 +1,7 @@
 //! The result as JSON: round trips, identical bytes each time, and errors that name what was found.
 
 use crate::fixtures;
-use pagewalk_report::kinds::Kind;
+use pagewalk_report::kinds::ResultKind;
 use pagewalk_report::schema::{RESULT_SCHEMA, RESULT_SCHEMA_1};
 use pagewalk_report::{from_json, to_json};
 
@@ -90,7 +90,7 @@ fn errors_name_what_was_found_and_expected() {
 
 #[test]
 fn results_fit_the_schema_made_from_their_type() {
-    let kind = Kind::named(RESULT_SCHEMA).unwrap();
+    let kind = ResultKind::named(RESULT_SCHEMA).unwrap();
     let validator = jsonschema::validator_for(&kind.json_schema()).unwrap();
     for (name, result) in fixtures::all() {
         let mut result = serde_json::to_value(result).unwrap();

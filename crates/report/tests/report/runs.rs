@@ -4,12 +4,13 @@ use crate::fixtures;
 use crate::hostile::{assert_harmless, hostile};
 use crate::page::without_scripts;
 use pagewalk_report::schema::{MachineResult, Number, RunResult};
-use pagewalk_report::{Run, from_json, render_html, render_runs_html, to_json};
+use pagewalk_report::{ReportedRun, from_json, render_html, render_runs_html, to_json};
 
 /// The page of `a.json`, `b.json` and so on.
 fn page(results: &[RunResult]) -> String {
     let files = ["a.json", "b.json", "c.json"];
-    let runs: Vec<Run> = files.iter().zip(results).map(|(file, result)| Run { file, result }).collect();
+    let runs: Vec<ReportedRun> =
+        files.iter().zip(results).map(|(file, result)| ReportedRun { file, result }).collect();
     render_runs_html(runs[0], &runs[1..])
 }
 
@@ -39,7 +40,7 @@ fn cheaper() -> RunResult {
 fn one_run_has_the_page_of_one() {
     for (_, result) in fixtures::all() {
         let page = render_html(&result);
-        assert!(page == render_runs_html(Run { file: "r.json", result: &result }, &[]));
+        assert!(page == render_runs_html(ReportedRun { file: "r.json", result: &result }, &[]));
         assert!(!page.contains("id=\"runs\"") && !page.contains("id=\"run\""));
     }
 }
@@ -172,7 +173,7 @@ fn no_name_of_a_file_and_no_text_in_it_becomes_markup() {
     let spoilt = from_json(&hostile(&to_json(&fixtures::cpython()), &["schema"])).unwrap();
     let file = "<meta http-equiv=refresh content='0;url=x'>\"'&";
     for (first, other) in [(&spoilt, &fixtures::cpython()), (&fixtures::cpython(), &spoilt)] {
-        let runs = [first, other].map(|result| Run { file, result });
+        let runs = [first, other].map(|result| ReportedRun { file, result });
         assert_harmless(&render_runs_html(runs[0], &runs[1..]));
     }
 }

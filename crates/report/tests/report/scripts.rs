@@ -3,7 +3,7 @@
 
 use crate::{conflicts, fixtures};
 use pagewalk_report::schema::RunResult;
-use pagewalk_report::{Run, render_html, render_runs_html};
+use pagewalk_report::{ReportedRun, render_html, render_runs_html};
 use run::ran;
 use serde_json::Value;
 
@@ -56,7 +56,8 @@ fn runs_without_a_process_can_be_chosen() {
     let full = fixtures::cpython();
     let empty = RunResult { processes: Vec::new(), ..full.clone() };
     for results in [[&full, &empty], [&empty, &full]] {
-        let runs = [0, 1].map(|index| Run { file: ["a.json", "b.json"][index], result: results[index] });
+        let runs =
+            [0, 1].map(|index| ReportedRun { file: ["a.json", "b.json"][index], result: results[index] });
         check("an empty run", &render_runs_html(runs[0], &runs[1..]), &SCHEMES[..1]);
     }
 }
@@ -64,7 +65,7 @@ fn runs_without_a_process_can_be_chosen() {
 #[test]
 fn runs_can_be_chosen() {
     let results: [RunResult; 2] = [fixtures::cpython(), fixtures::many_processes()];
-    let runs = [0, 1].map(|index| Run { file: ["a.json", "b.json"][index], result: &results[index] });
+    let runs = [0, 1].map(|index| ReportedRun { file: ["a.json", "b.json"][index], result: &results[index] });
     let views = check("two runs", &render_runs_html(runs[0], &runs[1..]), &SCHEMES);
     let told: Vec<&str> = views.iter().filter_map(|view| view["headline"].as_str()).collect();
     if let [first, ..] = told.as_slice() {

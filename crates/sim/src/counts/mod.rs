@@ -17,7 +17,7 @@ pub(crate) use sum::{add_caches, sum};
 
 use crate::caches::MemoryCaches;
 use pagewalk_cache::{CacheCounts, CacheSpec, Requester};
-use pagewalk_cost::{Cycles, Prices};
+use pagewalk_cost::{CyclePrices, Cycles};
 use pagewalk_mm::{Accounts, KernelCounts, MemorySample, MemoryTotals, OomKill};
 use pagewalk_translate::{CostSpec, MachineSpec, NestedCounts, PrefetchCounts};
 
@@ -165,6 +165,6 @@ pub(crate) fn cache_totals(machine: &MachineSpec, memory: &MemoryCaches) -> Vec<
     machine.caches.iter().enumerate().flat_map(of_cache).collect()
 }
 
-pub(crate) fn prices(cost: &CostSpec) -> Prices {
-    Prices { lower_hit: cost.l2_hit, instruction: cost.cycles_per_instruction }
+pub(crate) fn prices(cost: &CostSpec) -> CyclePrices {
+    CyclePrices { lower_hit: cost.l2_hit, instruction: cost.cycles_per_instruction }
 }

@@ -1,8 +1,8 @@
-//! Data sides in an experiment with one process on one core.
+//! Data sides in a simulation with one process on one core.
 
 use super::DataSides;
 use crate::counts::{DesignCounts, SpaceCounts};
-use crate::experiment::Engine;
+use crate::simulation::Engine;
 use pagewalk_trace::{Analysis, Batch};
 use pagewalk_translate::Asid;
 use std::ops::Range;

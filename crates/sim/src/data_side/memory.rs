@@ -15,7 +15,7 @@ use super::segment::Segments;
 use crate::counts::RangeLengths;
 use crate::ranges::parted_blocks;
 use pagewalk_mm::frames::{MemoryError, MemorySpec};
-use pagewalk_mm::{AddressSpace, Fault, MappingId, PageSizePolicy, Superpage, Vma};
+use pagewalk_mm::{AddressSpace, FirstTouch, MappingId, PageSizePolicy, Superpage, Vma};
 use pagewalk_trace::Protection;
 use pagewalk_translate::{self as translate, MachineSpec, RangeTable, RangeWalk, SideMemoryView};
 use pagewalk_units::{PageSize, Paging, VirtAddr};
@@ -295,7 +295,8 @@ impl SideMemoryView for SpaceMemory<'_> {
         let unit = Superpage::around(page, paging.huge_order() as u8);
         let frames = &mut self.memory.frames;
         let huge = *self.memory.blocks.entry((block, mapping)).or_insert_with(|| {
-            let fault = Fault::new(block, paging.huge(), mapping, vma, populated, self.space.thp_disable());
+            let fault =
+                FirstTouch::new(block, paging.huge(), mapping, vma, populated, self.space.thp_disable());
             (fault.is_hugetlb() && !populated || policy.wants_huge(&fault))
                 && frames.own().is_none_or(|backing| backing.back_block(unit))
         });

@@ -15,7 +15,7 @@ const KINDS: &[fn() -> Box<dyn GroupCounter>] = &[|| Box::<threads::Threads>::de
 
 /// A part of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Group {
+pub struct GroupCounts {
     /// Its kind, such as `thread`.
     pub kind: &'static str,
     /// Its process.
@@ -35,7 +35,7 @@ trait GroupCounter: Send {
     fn happened(&mut self, space: Asid, event: &Event);
 
     /// The groups so far, by process. Empty if they would repeat the totals.
-    fn groups(&self) -> Vec<Group>;
+    fn groups(&self) -> Vec<GroupCounts>;
 }
 
 /// The groups of one run.
@@ -61,7 +61,7 @@ impl Groups {
     }
 
     /// All groups so far.
-    pub fn all(&self) -> Vec<Group> {
+    pub fn all(&self) -> Vec<GroupCounts> {
         self.0.iter().flat_map(|kind| kind.groups()).collect()
     }
 }

@@ -1,6 +1,6 @@
 //! Counts by thread.
 
-use super::{Group, GroupCounter};
+use super::{GroupCounter, GroupCounts};
 use crate::counts::SpaceCounts;
 use pagewalk_trace::{Batch, Event};
 use pagewalk_translate::Asid;
@@ -48,7 +48,7 @@ impl GroupCounter for Threads {
     }
 
     /// Threads beyond [`MOST`], those with fewest walk cycles, form one group.
-    fn groups(&self) -> Vec<Group> {
+    fn groups(&self) -> Vec<GroupCounts> {
         if self.all.len() == self.many.len() {
             // One thread per process: the processes' counts say the same.
             return Vec::new();
@@ -57,7 +57,7 @@ impl GroupCounter for Threads {
         costliest.sort_by_key(|thread| Reverse(thread.counts.walk_cycles));
         let others = costliest.split_off(costliest.len().min(MOST));
         costliest.sort_by_key(|thread| (thread.space, thread.before));
-        let group = |space, name, counts| Group { kind: "thread", space, name, counts };
+        let group = |space, name, counts| GroupCounts { kind: "thread", space, name, counts };
         let told = costliest.iter().map(|of| group(of.space, (of.before + 1).to_string(), of.counts));
         let sum = others.iter().fold(SpaceCounts::default(), |mut sum, thread| {
             sum += thread.counts;

@@ -4,7 +4,7 @@
 use crate::attribution::WalkObserver;
 use crate::pass::Pass;
 use crate::ranges::{added, block_bytes, blocks_at_ends};
-use pagewalk_mm::{Fault, HugeAdvice, Vma};
+use pagewalk_mm::{FirstTouch, HugeAdvice, Vma};
 use pagewalk_trace::{Event, Ref};
 use pagewalk_units::VirtAddr;
 use std::ops::Range;
@@ -58,7 +58,7 @@ impl<O: WalkObserver> Pass<O> {
             return;
         }
         let forbidden = self.process.space.thp_disable();
-        let fault = Fault::new(block, self.store.paging.huge(), mapping, area, false, forbidden);
+        let fault = FirstTouch::new(block, self.store.paging.huge(), mapping, area, false, forbidden);
         let huge = self.designs[0].policy.wants_huge(&fault);
         let late = &mut self.process.counts_of(mapping).late_blocks;
         *(if huge { &mut late.huge_otherwise } else { &mut late.small_anyway }) += 1;

@@ -18,7 +18,7 @@ use crate::pass::walks::{add_references, add_tally};
 use crate::ranges::{added, advised, block_bytes, blocks_at_ends, parted_blocks, reaped, whole_pages};
 use crate::removals::Removal;
 use crate::store::Unit;
-use pagewalk_mm::{AddressSpace, Change, Fault, MappingId, Remap, Vma};
+use pagewalk_mm::{AddressSpace, Change, FirstTouch, MappingId, Remap, Vma};
 use pagewalk_trace::{Event, Ref, ThpDisable};
 use pagewalk_units::{Kind, Paging, VirtAddr};
 use std::ops::Range;
@@ -66,7 +66,7 @@ impl<O: WalkObserver> Pass<O> {
         let block = self.store.block_number(vpn);
         let vma = self.process.space.vma_within(self.store.bytes_of(vpn));
         let forbidden = self.process.space.thp_disable();
-        let fault = |populated| Fault::new(block, huge, mapping, vma, populated, forbidden);
+        let fault = |populated| FirstTouch::new(block, huge, mapping, vma, populated, forbidden);
         let populated = self.store.populated(id);
         let unit = &mut self.store.units[id as usize];
         unit.hugetlb |= fault(false).is_hugetlb();
@@ -267,7 +267,7 @@ impl<O: WalkObserver> Pass<O> {
         let populated = self.store.populated(unit) & 1 != 0;
         let (block, huge) = (self.store.block_number(vpn), self.store.paging.huge());
         let forbidden = self.process.space.thp_disable();
-        let fault = Fault::new(block, huge, mapping, self.vma_of(vpn), populated, forbidden);
+        let fault = FirstTouch::new(block, huge, mapping, self.vma_of(vpn), populated, forbidden);
         if fault.is_hugetlb() && self.designs[0].maps_hugetlb {
             return;
         }

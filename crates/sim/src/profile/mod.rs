@@ -12,7 +12,7 @@ use crate::alternatives::{AlternativeKind, alternatives};
 use crate::attribution::{MappingCounts, NoObserver, PageWalks, Walk, WalkObserver};
 use crate::counts::{DesignCounts, MissCounts};
 use crate::error::PassError;
-use crate::groups::{Group, Groups};
+use crate::groups::{GroupCounts, Groups};
 use crate::host::HostKernel;
 use crate::pass::Pass;
 use crate::spec::DesignSpec;
@@ -464,7 +464,7 @@ impl ProfileResult<'_> {
     }
 
     /// Parts of the process with counters of their own on the first machine.
-    pub fn groups(&self) -> Vec<Group> {
+    pub fn groups(&self) -> Vec<GroupCounts> {
         self.profile.groups.all()
     }
 

@@ -6,7 +6,7 @@ use super::page::Page;
 use crate::ranges::{block_bytes, blocks_at_ends};
 use crate::sizes::in_pieces;
 use crate::untouched::UntouchedLife;
-use pagewalk_mm::{AddressSpace, Fault, MappingId, PageSizePolicy};
+use pagewalk_mm::{AddressSpace, FirstTouch, MappingId, PageSizePolicy};
 use pagewalk_translate::MachineSpec;
 use pagewalk_units::Paging;
 use std::collections::BTreeMap;
@@ -85,7 +85,7 @@ impl HostMemory {
         let base = self.paging.base().shift();
         let vma = space.vma_within(vpn << base..(vpn + 1) << base);
         let mapping = vma.map_or(MappingId::UNKNOWN, |vma| vma.mapping);
-        let fault = Fault::new(number, self.paging.huge(), mapping, vma, false, space.thp_disable());
+        let fault = FirstTouch::new(number, self.paging.huge(), mapping, vma, false, space.thp_disable());
         let hugetlb = fault.is_hugetlb() && self.maps_hugetlb;
         if hugetlb || self.policy.wants_huge(&fault) {
             let mut untouched = vec![true; 1 << order];

@@ -10,7 +10,7 @@ use crate::slow::feed;
 use pagewalk_mm::frames::Buddy;
 use pagewalk_mm::{FullMemoryAction, MemoryRules, OsKernel, OsSpec, Small, Thp, ThpMode};
 use pagewalk_sim::{
-    Arrangement, DataSideTotals, DesignCounts, DesignSpec, Experiment, Library, Structures, System,
+    Arrangement, DataSideTotals, DesignCounts, DesignSpec, Library, Simulation, Structures, System,
     held_orders,
 };
 use pagewalk_trace::{Analysis, Block, BlockEnd, Dictionary, Event, Instruction, Site};
@@ -31,7 +31,7 @@ pub fn kernels(machine: &MachineSpec, keys: &str) -> Vec<DesignSpec> {
             .ok()?;
         let OsKernel::Running(kernel) = built else { return None };
         let design = DesignSpec::with_kernel(name.to_owned(), machine, *kernel);
-        Experiment::new(vec![design.clone()], &Arrangement::default()).is_ok().then_some(design)
+        Simulation::new(vec![design.clone()], &Arrangement::default()).is_ok().then_some(design)
     };
     OsSpec::policies().filter_map(design).collect()
 }
@@ -74,7 +74,7 @@ fn run(
     program: &Program,
     random: &mut Random,
 ) -> Vec<DesignCounts> {
-    let mut experiment = Experiment::new(designs.to_vec(), arrangement).unwrap();
+    let mut experiment = Simulation::new(designs.to_vec(), arrangement).unwrap();
     feed(&mut experiment, program, random);
     experiment.finish()
 }
@@ -193,7 +193,7 @@ fn check_turns(seed: u64) {
         programs.iter().map(|program| run(&designs, &Arrangement::default(), program, &mut random)).collect();
     let arrangement =
         Arrangement { turns: true, global_files: random.below(2) == 0, ..Arrangement::default() };
-    let mut experiment = Experiment::new(designs.clone(), &arrangement).unwrap();
+    let mut experiment = Simulation::new(designs.clone(), &arrangement).unwrap();
     let mut done = [0, 0];
     while (0..2).any(|space| done[space] < programs[space].ops.len()) {
         let space = random.below(2) as usize;
@@ -243,7 +243,7 @@ fn what_one_process_takes_the_others_walk_for_again() {
     let programs = [(); 2].map(|()| loads((0..1000).map(|_| random.below(8))));
     let run = |design: DesignSpec| {
         let turns = Arrangement { turns: true, ..Arrangement::default() };
-        let mut experiment = Experiment::new(vec![design], &turns).unwrap();
+        let mut experiment = Simulation::new(vec![design], &turns).unwrap();
         for_turns(&programs, &mut Random::new(2), |space, turn, random| {
             experiment.switch_to(Asid::new(space as u32).unwrap());
             feed(&mut experiment, turn, random);
@@ -284,7 +284,7 @@ fn what_a_process_had_is_free_when_it_has_ended() {
     let machine = Library::get("golden_cove").unwrap();
     let fixed = kernels(&machine, "").into_iter().find(|design| design.name == "fixed").unwrap();
     let turns = Arrangement { turns: true, ..Arrangement::default() };
-    let mut experiment = Experiment::new(vec![on_memory(fixed, 40)], &turns).unwrap();
+    let mut experiment = Simulation::new(vec![on_memory(fixed, 40)], &turns).unwrap();
     let mut free = Vec::new();
     for space in 0..2 {
         experiment.switch_to(Asid::new(space).unwrap());
@@ -321,7 +321,7 @@ fn what_one_core_unmaps_the_others_forget() {
     };
     let walks = |drops: bool| {
         let arrangement = Arrangement { cores: 2, ..Arrangement::default() };
-        let mut experiment = Experiment::new(designs.clone(), &arrangement).unwrap();
+        let mut experiment = Simulation::new(designs.clone(), &arrangement).unwrap();
         feed(&mut experiment, &maps, &mut Random::new(2));
         for thread in [1, 2] {
             feed(&mut experiment, &touch(thread), &mut Random::new(2));
@@ -352,7 +352,7 @@ fn who_has_a_core_for_itself_keeps_its_tlbs() {
         let alone =
             programs.each_ref().map(|program| run(&designs, &Arrangement::default(), program, &mut random));
         let arrangement = Arrangement { turns: true, cores: 2, ..Arrangement::default() };
-        let mut experiment = Experiment::new(designs.clone(), &arrangement).unwrap();
+        let mut experiment = Simulation::new(designs.clone(), &arrangement).unwrap();
         for_turns(&programs, &mut random, |space, turn, random| {
             experiment.switch_to(Asid::new(space as u32).unwrap());
             feed(&mut experiment, turn, random);

@@ -5,7 +5,7 @@ use crate::random::Random;
 use crate::stream::{MEMORY, Stream};
 use pagewalk_mm::{OsKernel, OsSpec, Small};
 use pagewalk_sim::{
-    Arrangement, DataSideTotals, DesignCounts, DesignSpec, Experiment, Library, held_orders, offline,
+    Arrangement, DataSideTotals, DesignCounts, DesignSpec, Library, Simulation, held_orders, offline,
 };
 use pagewalk_trace::{Analysis, Batch, Event, FileIdentity, Item, Mapping, MappingKind, Protection, Source};
 use pagewalk_translate::{Asid, MachineSpec};
@@ -19,7 +19,7 @@ fn under(machine: &MachineSpec, os: &str) -> DesignSpec {
     DesignSpec::with_kernel(os.to_owned(), machine, *kernel)
 }
 
-fn feed(experiment: &mut Experiment, stream: &Stream) {
+fn feed(experiment: &mut Simulation, stream: &Stream) {
     let mut reader = stream.open();
     while let Some(item) = reader.next_item().unwrap() {
         match item {
@@ -34,16 +34,16 @@ fn again(stream: &Stream) -> Stream {
     Stream { area: stream.area.end..stream.area.end, ..stream.clone() }
 }
 
-fn alone(design: DesignSpec) -> Experiment {
-    Experiment::new(vec![design], &Arrangement::default()).unwrap()
+fn alone(design: DesignSpec) -> Simulation {
+    Simulation::new(vec![design], &Arrangement::default()).unwrap()
 }
 
-fn side_of(experiment: &mut Experiment) -> DataSideTotals {
+fn side_of(experiment: &mut Simulation) -> DataSideTotals {
     *experiment.finish().remove(0).data_side.unwrap()
 }
 
 /// Misses of level 1 and walks so far.
-fn misses(experiment: &mut Experiment) -> [u64; 2] {
+fn misses(experiment: &mut Simulation) -> [u64; 2] {
     let counts = side_of(experiment).counts;
     [counts.level1_misses, counts.walks]
 }
@@ -224,7 +224,7 @@ fn pages_that_processes_share_have_one_entry() {
     for (global_files, walks) in [(false, 6), (true, 5)] {
         let arrangement = Arrangement { turns: true, global_files, ..Arrangement::default() };
         let design = DesignSpec::new(&machine, Arc::new(Small));
-        let mut experiment = Experiment::new(vec![design], &arrangement).unwrap();
+        let mut experiment = Simulation::new(vec![design], &arrangement).unwrap();
         for asid in [0, 1] {
             experiment.switch_to(Asid::new(asid).unwrap());
             // A page of the file, and two of memory of its own, too few for a range.
@@ -244,7 +244,7 @@ fn cores_share_an_array_of_level_2() {
         machine.tlbs.iter_mut().filter(|tlb| tlb.level == 2).for_each(|tlb| tlb.shared = shared);
         let arrangement = Arrangement { cores: 2, ..Arrangement::default() };
         let design = DesignSpec::new(&machine, Arc::new(Small));
-        let mut experiment = Experiment::new(vec![design], &arrangement).unwrap();
+        let mut experiment = Simulation::new(vec![design], &arrangement).unwrap();
         let stream = Stream::new((0..100).collect());
         for thread in [1, 2] {
             let stream = if thread == 1 { stream.clone() } else { again(&stream) };

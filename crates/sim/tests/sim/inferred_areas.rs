@@ -5,7 +5,7 @@ use crate::random::{self, Op, Program, Random, cases};
 use crate::slow::feed;
 use pagewalk_mm::promotion::{ApproxOnline, Asap, BreakEven, Policy};
 use pagewalk_mm::{AreaMode, AreaRules, InferredAreas, Kernel, KernelCosts, Small, Thp, ThpMode};
-use pagewalk_sim::{Arrangement, DesignCounts, DesignSpec, Experiment, Library};
+use pagewalk_sim::{Arrangement, DesignCounts, DesignSpec, Library, Simulation};
 use pagewalk_trace::pwt::{Reader, Writer};
 use pagewalk_trace::{Analysis, Block, BlockEnd, Dictionary, Item, Origin, Site, Source, StreamHeader};
 use pagewalk_units::{Access, Kind, PageSize, Size, ThreadId};
@@ -35,7 +35,7 @@ fn designs() -> Vec<DesignSpec> {
 }
 
 fn counts(designs: Vec<DesignSpec>, mut source: impl Source) -> Vec<DesignCounts> {
-    let mut pass = Experiment::new(designs, &Arrangement::default()).unwrap();
+    let mut pass = Simulation::new(designs, &Arrangement::default()).unwrap();
     while let Some(item) = source.next_item().unwrap() {
         match item {
             Item::Batch(batch) => pass.on_batch(&batch),

@@ -17,7 +17,7 @@ use pagewalk_mm::{Account, FullMemoryAction, Kernel, KernelCosts, MemoryRules, O
 use pagewalk_oracle::Frames;
 use pagewalk_oracle::backing::Memory;
 use pagewalk_oracle::miss_policies::{self, MissPolicyModel};
-use pagewalk_sim::{Arrangement, DesignSpec, Experiment, KernelTotals};
+use pagewalk_sim::{Arrangement, DesignSpec, KernelTotals, Simulation};
 use pagewalk_translate::MachineSpec;
 use pagewalk_units::{Kind, PageSize};
 use proptest::prelude::*;
@@ -213,7 +213,7 @@ fn check(seed: u64, with_memory: bool) {
     }
     let systems = Systems::new(&specs, 1);
     // A pass simulates only some of the machines.
-    let pass = Experiment::new(specs, &Arrangement::default());
+    let pass = Simulation::new(specs, &Arrangement::default());
     let pass = pass.unwrap_or_else(|error| panic!("{error} (seed {seed})"));
     let mut both = (pass, systems);
     feed(&mut both, &program, &mut random);

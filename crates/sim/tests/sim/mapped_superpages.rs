@@ -4,7 +4,7 @@ use crate::composition::kernels;
 use crate::random::{self, Random, cases};
 use crate::slow::feed;
 use pagewalk_mm::{Thp, ThpMode};
-use pagewalk_sim::{Arrangement, DesignCounts, DesignSpec, Experiment};
+use pagewalk_sim::{Arrangement, DesignCounts, DesignSpec, Simulation};
 use pagewalk_translate::MachineSpec;
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ fn run(machine: &MachineSpec, seed: u64) -> Vec<DesignCounts> {
     let mut random = Random::new(seed);
     let mut program = random::program(&mut random, true, &[]);
     random::add_hugetlb(&mut random, &mut program);
-    let mut experiment = Experiment::new(designs(machine), &Arrangement::default()).unwrap();
+    let mut experiment = Simulation::new(designs(machine), &Arrangement::default()).unwrap();
     feed(&mut experiment, &program, &mut random);
     experiment.finish()
 }

@@ -4,7 +4,7 @@
 use pagewalk_mm::structure::{StructureSpec, Visitor};
 use pagewalk_mm::{Small, ThpMode};
 use pagewalk_sim::{
-    Arrangement, DesignCounts, DesignSpec, Experiment, HostKernel, StructureCounts, Structures,
+    Arrangement, DesignCounts, DesignSpec, HostKernel, Simulation, StructureCounts, Structures,
 };
 use pagewalk_trace::{Analysis, Batch, Block, BlockEnd, Dictionary, Event, Instruction, Ref, Site, Span};
 use pagewalk_translate::{Asid, MachineSpec};
@@ -151,7 +151,7 @@ fn run(
 ) -> (DesignCounts, Option<StructureCounts>) {
     let design = DesignSpec::new(machine, Arc::new(Small));
     let arrangement = Arrangement { structure: structure.cloned(), ..Arrangement::default() };
-    let mut system = Experiment::new(vec![design], &arrangement).unwrap();
+    let mut system = Simulation::new(vec![design], &arrangement).unwrap();
     feed(acts, cut, &mut system);
     (system.finish().remove(0), system.counts())
 }
@@ -267,7 +267,7 @@ fn walks_are_charged_to_who_makes_them() {
     let acts = program(&mut Random::new(5));
     let host = HostKernel::new(ThpMode::Never);
     let arrangement = Arrangement { structure: Some(structure), ..Arrangement::default() };
-    let mut system = Experiment::new(vec![host.design(&machine(16, 64))], &arrangement).unwrap();
+    let mut system = Simulation::new(vec![host.design(&machine(16, 64))], &arrangement).unwrap();
     feed(&acts, 10, &mut system);
     let (programs, visitors) = (system.program_counts(), system.visitor_counts());
     let did = system.counts().unwrap();

@@ -5,7 +5,7 @@ use crate::random::{Op, Program, Random, cases};
 use crate::slow::{Slow, feed};
 use pagewalk_mm::{Small, ThpMode};
 use pagewalk_oracle::Paging;
-use pagewalk_sim::{Arrangement, DesignSpec, Experiment, Group, Profile, SpaceCounts};
+use pagewalk_sim::{Arrangement, DesignSpec, GroupCounts, Profile, Simulation, SpaceCounts};
 use pagewalk_trace::{Analysis, Event};
 use pagewalk_translate::{Asid, MachineSpec, WalkerSpec};
 use pagewalk_units::{RefIndex, ThreadId};
@@ -49,14 +49,14 @@ impl ByThread {
     }
 
     /// The groups that there are: none where one thread has done all.
-    fn groups(&self) -> Vec<Group> {
-        let group = |(number, &counts): (usize, &SpaceCounts)| Group {
+    fn groups(&self) -> Vec<GroupCounts> {
+        let group = |(number, &counts): (usize, &SpaceCounts)| GroupCounts {
             kind: "thread",
             space: Asid::default(),
             name: number.to_string(),
             counts,
         };
-        let groups: Vec<Group> = (1..).zip(&self.all).map(group).collect();
+        let groups: Vec<GroupCounts> = (1..).zip(&self.all).map(group).collect();
         if groups.len() > 1 { groups } else { Vec::new() }
     }
 }
@@ -92,7 +92,7 @@ fn check(seed: u64) {
     let pages = crate::random::pages(&mut random);
     let machine = machine(&mut random, pages, cores);
     let designs = vec![DesignSpec::new(&machine, Arc::new(Small))];
-    let mut experiment = Experiment::new(designs, &Arrangement { cores, ..Arrangement::default() }).unwrap();
+    let mut experiment = Simulation::new(designs, &Arrangement { cores, ..Arrangement::default() }).unwrap();
     let mut profile = (cores == 1).then(|| {
         Profile::new(std::slice::from_ref(&machine), ThpMode::Never, seed.is_multiple_of(2)).unwrap()
     });

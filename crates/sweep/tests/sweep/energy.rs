@@ -5,7 +5,7 @@ use pagewalk_cost::{EnergyTable, Structure, StructureEnergy};
 use pagewalk_mm::{AddressSpace, Change, Thp, ThpMode};
 use pagewalk_oracle::data_side as slow;
 use pagewalk_report::schema::Number;
-use pagewalk_sim::{Arrangement, DesignSpec, Experiment, Library};
+use pagewalk_sim::{Arrangement, DesignSpec, Library, Simulation};
 use pagewalk_sweep::metrics;
 use pagewalk_trace::MappingKind;
 use pagewalk_translate::{LiteHistory, MachineSpec};
@@ -164,7 +164,7 @@ fn energy_is_the_sum_over_references() {
         let program = program(seed, 4000);
         for (machine, side) in &sides {
             let design = DesignSpec::new(machine, Arc::new(Thp { mode: ThpMode::Always }));
-            let mut experiment = Experiment::new(vec![design], &Arrangement::default()).unwrap();
+            let mut experiment = Simulation::new(vec![design], &Arrangement::default()).unwrap();
             program.play(&mut experiment);
             let metrics = metrics(&experiment.finish()[0]);
             let (whole, sum) = (metrics["energy_pj.all"].as_f64(), paid(side.clone(), &program, &table));

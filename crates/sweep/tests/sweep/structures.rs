@@ -5,7 +5,7 @@ use crate::common::{Silent, program, study, sweep};
 use pagewalk_mm::ThpMode;
 use pagewalk_report::TextOptions;
 use pagewalk_report::sweep::{from_json, render_html, render_text, to_json};
-use pagewalk_sim::{Arrangement, Experiment, HostKernel, Library, Structures};
+use pagewalk_sim::{Arrangement, HostKernel, Library, Simulation, Structures};
 use pagewalk_sweep::{Study, add_structure, metrics};
 
 const STUDY: &str = r#"
@@ -46,7 +46,7 @@ fn cells_are_what_direct_simulation_counts() {
         let structure = structure.map(|name| Structures::get(name).unwrap());
         let designs = vec![HostKernel::new(ThpMode::Never).design(&machine)];
         let arrangement = Arrangement { structure, ..Arrangement::default() };
-        let mut system = Experiment::new(designs, &arrangement).unwrap();
+        let mut system = Simulation::new(designs, &arrangement).unwrap();
         program.play(&mut system);
         let mut expected = metrics(&system.finish().remove(0));
         if let Some(counts) = system.counts() {

@@ -3,7 +3,7 @@
 use crate::common::{Silent, program, study, sweep};
 use pagewalk_mm::ThpMode;
 use pagewalk_report::sweep::to_json;
-use pagewalk_sim::{Arrangement, Experiment, HostKernel, Library, Structures};
+use pagewalk_sim::{Arrangement, HostKernel, Library, Simulation, Structures};
 use pagewalk_sweep::{Study, add_structure, metrics};
 use pagewalk_trace::pwt::Reader;
 use pagewalk_trace::{Analysis, Interleave, Item, Turns};
@@ -49,7 +49,7 @@ fn cells_are_what_direct_simulation_counts() {
         let structure = structure.map(|name| Structures::get(name).unwrap());
         let designs = vec![HostKernel::new(ThpMode::Never).design(&machine)];
         let arrangement = Arrangement { structure, ..Arrangement::default() };
-        let mut system = Experiment::new(designs, &arrangement).unwrap();
+        let mut system = Simulation::new(designs, &arrangement).unwrap();
         let open = |name| Reader::new(File::open(folder.path().join(name)).unwrap()).unwrap();
         let mut streams = Interleave::new(files.iter().map(open).collect(), turns.clone());
         while let Some((stream, item)) = streams.next_item().map_err(|(_, error)| error).unwrap() {

@@ -1,7 +1,7 @@
 //! The checker finds each kind of breach, and nothing in a sound stream.
 
 use crate::common::{Stream, block, map};
-use pagewalk_trace::check::{Checker, Finding, Rule, Severity};
+use pagewalk_trace::check::{CheckFinding, Checker, Rule, Severity};
 use pagewalk_trace::{
     Analysis, Batch, Block, BlockEnd, Dictionary, Event, Instruction, Mapping, Ref, Span, ThpDisable,
 };
@@ -36,13 +36,13 @@ fn sound() -> Stream {
     stream
 }
 
-fn check(stream: &Stream) -> Vec<Finding> {
+fn check(stream: &Stream) -> Vec<CheckFinding> {
     let mut checker = Checker::new();
     stream.play(7, &mut checker);
     checker.finish()
 }
 
-fn rules(findings: &[Finding]) -> Vec<(Rule, u64)> {
+fn rules(findings: &[CheckFinding]) -> Vec<(Rule, u64)> {
     findings.iter().map(|finding| (finding.rule, finding.count)).collect()
 }
 

@@ -34,4 +34,4 @@ mod tuner;
 
 pub use mmu::{Refill, RefillRequest, SoftwareCounts, SoftwareMmu};
 pub use spec::{HandlerSystem, MissClass, Objective, Placement, SoftwareSpec, TuningSpec};
-pub use trap_driven::{NestedMisses, TrapDriven, TrapError};
+pub use trap_driven::{NestedMisses, TrapDriven, TrapDrivenError};

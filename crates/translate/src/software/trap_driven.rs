@@ -30,7 +30,7 @@ pub enum NestedMisses {
 
 /// Why traps cannot simulate a TLB.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TrapError {
+pub enum TrapDrivenError {
     /// The replacement policy needs hits.
     #[error(
         "replacement \"{0}\" depends on hits, and hits do not trap: only fifo and random can be simulated by traps"
@@ -38,13 +38,13 @@ pub enum TrapError {
     Hits(&'static str),
 }
 
-impl TrapError {
+impl TrapDrivenError {
     /// Refuses replacement that depends on hits.
-    pub fn check(replacement: Replacement) -> Result<(), TrapError> {
+    pub fn check(replacement: Replacement) -> Result<(), TrapDrivenError> {
         match replacement.relevant_hits() {
             RelevantHits::Nothing => Ok(()),
             RelevantHits::LastUse(_) | RelevantHits::Changes | RelevantHits::Each => {
-                Err(TrapError::Hits(replacement.name()))
+                Err(TrapDrivenError::Hits(replacement.name()))
             }
         }
     }
@@ -63,9 +63,13 @@ pub struct TrapDriven {
 
 impl TrapDriven {
     /// Simulates a TLB on a fully associative host TLB of `host` slots with random replacement, like the R2000's.
-    pub fn new(simulated: &SoftwareSpec, host: u32, nested: NestedMisses) -> Result<TrapDriven, TrapError> {
-        TrapError::check(simulated.lower_replacement)?;
-        TrapError::check(simulated.upper_replacement)?;
+    pub fn new(
+        simulated: &SoftwareSpec,
+        host: u32,
+        nested: NestedMisses,
+    ) -> Result<TrapDriven, TrapDrivenError> {
+        TrapDrivenError::check(simulated.lower_replacement)?;
+        TrapDrivenError::check(simulated.upper_replacement)?;
         let random = Replacement::Random { seed: HOST_SEED };
         Ok(TrapDriven {
             slots: simulated.slots(),
@@ -145,10 +149,10 @@ mod tests {
     fn uhlig_1994_policies_that_see_hits_are_refused() {
         for name in Replacement::NAMES {
             let replacement = Replacement::from_name(name, 1).unwrap();
-            let refused = TrapError::check(replacement).is_err();
+            let refused = TrapDrivenError::check(replacement).is_err();
             assert_eq!(refused, !matches!(name, "fifo" | "random"), "{name}");
         }
-        let why = TrapError::check(Replacement::Lru).unwrap_err().to_string();
+        let why = TrapDrivenError::check(Replacement::Lru).unwrap_err().to_string();
         assert!(why.contains("hits do not trap") && why.contains("fifo and random"), "{why}");
     }
 }

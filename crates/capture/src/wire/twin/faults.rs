@@ -8,7 +8,7 @@ fn fault(words: Vec<u64>) -> BadWord {
     let mut decoder = Decoder::new(SpaceId(0));
     loop {
         match decoder.step(&mut chunk) {
-            Ok(Step::NeedWords) => panic!("no fault"),
+            Ok(DecodeStep::NeedWords) => panic!("no fault"),
             Ok(_) => {}
             Err(error) => {
                 assert_eq!((error.chunk, error.word), (7, 100 + chunk.at));

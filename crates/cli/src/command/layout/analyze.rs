@@ -6,7 +6,7 @@ use crate::exit::ExitCode;
 use crate::output::{Files, print, say, say_next, text_options};
 use crate::terminal::Terminal;
 use pagewalk::conflicts::ConflictOptions;
-use pagewalk::placement::PlanFile;
+use pagewalk::placement::LayoutFile;
 use pagewalk::report::conflicts::{ConflictsResult, places_could_help, render_html, render_text, to_json};
 use pagewalk::{Error, Fault, machines};
 use std::io::{self, IsTerminal};
@@ -22,7 +22,7 @@ pub fn run(arguments: LayoutAnalyze) -> Result<ExitCode, Error> {
         window: arguments.region.clone().into(),
     };
     watching.check()?;
-    let plan = arguments.layout.as_deref().map(PlanFile::read).transpose()?;
+    let plan = arguments.layout.as_deref().map(LayoutFile::read).transpose()?;
     let outputs = open(&arguments)?;
     let mut found = watching.trace(&arguments.trace, plan.as_ref(), &terminal)?;
     let printed = publish(&found.result, &arguments);

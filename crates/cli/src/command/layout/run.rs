@@ -6,7 +6,7 @@ use crate::exit::ExitCode;
 use crate::output::{print, say, write_json, write_to_stderr};
 use crate::terminal::Terminal;
 use pagewalk::output::Output;
-use pagewalk::placement::{self, LayoutOutcome, RunOptions};
+use pagewalk::placement::{self, LayoutOutcome, PlacementOptions};
 use pagewalk::{Error, Fault, Listener};
 
 pub fn run(arguments: LayoutRun) -> Result<ExitCode, Error> {
@@ -16,7 +16,7 @@ pub fn run(arguments: LayoutRun) -> Result<ExitCode, Error> {
     if arguments.dry_run {
         return dry_run(&arguments, file);
     }
-    let options = RunOptions {
+    let options = PlacementOptions {
         verify: arguments.verify,
         release: arguments.release,
         no_randomise: arguments.no_randomize,

@@ -1,7 +1,7 @@
 //! On simulated TLBs with known replacement and noise, the verdict is true or undecided.
 
 use super::*;
-use crate::probe::steps::Step;
+use crate::probe::steps::CurveStep;
 use pagewalk_setassoc::SetIndex;
 use std::convert::Infallible;
 
@@ -70,7 +70,7 @@ fn level(sets: u32, ways: u32, known: bool) -> MeasuredLevel {
     let conflict = |stride| ConflictBounds { stride, hits: ways, misses: 2 * ways, sharp: known };
     let strides = (0..4).map(|bit| u64::from(sets) << bit);
     MeasuredLevel {
-        step: Step { below: 5.0, above: 12.0, onset: entries, half: entries + 8, noise: 0.1 },
+        step: CurveStep { below: 5.0, above: 12.0, onset: entries, half: entries + 8, noise: 0.1 },
         entries: known.then_some(entries),
         ways: known.then_some(ways),
         refused: (!known).then(|| "not sharp".to_owned()),

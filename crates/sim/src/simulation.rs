@@ -1,4 +1,4 @@
-//! An experiment: streams in an arrangement, on any designs.
+//! A simulation: streams in an arrangement, on any designs.
 //!
 //! An [`Arrangement`] says who runs where: one process or several in turns, on one core or several, alone or in an
 //! operating system that touches pages of its own. Designs that [`Pass`] can simulate share one, which is faster, and
@@ -11,13 +11,13 @@
 //! [`Asid`]'s range.
 //!
 //! The program's instructions, references and touched pages count the program alone. Misses, walks, their cycles and
-//! lookups of arrays count everything; [`Experiment::counts`] splits the references.
+//! lookups of arrays count everything; [`Simulation::counts`] splits the references.
 
 use crate::counts::{DesignCounts, SpaceCounts};
 use crate::data_side::{DataSideError, DataSides};
 use crate::design::siblings::groups;
 use crate::error::{DESIGNS_MAX, PassError};
-use crate::groups::{Group, Groups};
+use crate::groups::{GroupCounts, Groups};
 use crate::pass::Pass;
 use crate::spec::DesignSpec;
 use crate::system::System;
@@ -133,7 +133,7 @@ fn has_room(others: &[DesignSpec], design: &DesignSpec, cores: usize) -> bool {
 }
 
 /// Designs in an arrangement.
-pub struct Experiment {
+pub struct Simulation {
     engines: Vec<Box<dyn Engine>>,
     /// The engine of each design, and its index there.
     places: Vec<(usize, usize)>,
@@ -186,12 +186,12 @@ impl StructureState {
     }
 }
 
-impl Experiment {
-    /// An experiment on `designs`.
+impl Simulation {
+    /// A simulation of `designs`.
     ///
     /// # Errors
     /// If a design cannot be simulated: see [`PassError`].
-    pub fn new(designs: Vec<DesignSpec>, arrangement: &Arrangement) -> Result<Experiment, PassError> {
+    pub fn new(designs: Vec<DesignSpec>, arrangement: &Arrangement) -> Result<Simulation, PassError> {
         if designs.is_empty() {
             return Err(PassError::DesignCount(0));
         }
@@ -215,7 +215,7 @@ impl Experiment {
         let engines = shares.into_iter().map(|(by, designs)| engine(by, designs, arrangement));
         let engines = engines.collect::<Result<_, _>>()?;
         let system = arrangement.structure.clone().map(StructureState::new);
-        Ok(Experiment { engines, places, runs: Asid::default(), groups: Groups::new(), system })
+        Ok(Simulation { engines, places, runs: Asid::default(), groups: Groups::new(), system })
     }
 
     /// The engine of the first design.
@@ -276,7 +276,7 @@ impl Experiment {
     }
 
     /// Parts of the programs with counters of their own on the first machine.
-    pub fn groups(&self) -> Vec<Group> {
+    pub fn groups(&self) -> Vec<GroupCounts> {
         self.groups.all()
     }
 
@@ -336,7 +336,7 @@ impl Experiment {
     }
 }
 
-impl Analysis for Experiment {
+impl Analysis for Simulation {
     fn on_batch(&mut self, batch: &Batch<'_>) {
         let mut first = 0;
         while first < batch.spans.len() {
@@ -457,7 +457,7 @@ mod tests {
         let machine = MachineSpec::from_toml("tuned.toml", &machine).unwrap();
         let arrangement = Arrangement { structure: Structures::get("mach3").ok(), ..Arrangement::default() };
         let designs = vec![DesignSpec::new(&machine, Arc::new(Small))];
-        let mut system = Experiment::new(designs, &arrangement).unwrap();
+        let mut system = Simulation::new(designs, &arrangement).unwrap();
         let mut stream = VisitStream::default();
         let fetch = Reference { address: VirtAddr(0x1000), kind: Kind::Fetch };
         for page in 0..500 {
