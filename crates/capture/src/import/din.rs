@@ -165,7 +165,6 @@ mod tests {
     use super::super::transcript::told;
     use super::super::{ImportError, Input, Opened, open};
     use super::*;
-    use pagewalk_trace::Item;
     use proptest::prelude::*;
 
     /// References, notes, and the error at the end.
