@@ -8,7 +8,7 @@
 //! |---|---|
 //! | instructions, encodings | blocks with code; jumps, calls, returns and system calls end them |
 //! | reads, writes | loads, stores |
-//! | instructions without a fetch (further iterations of string instructions) | their references belong to the instruction before |
+//! | further iterations of string instructions (no fetch) | their references belong to the instruction |
 //! | threads | threads; their start, end and switches |
 //! | system calls | events, with the result 0, or the error where the file has it |
 //! | the program's own markers (from 100) | markers |
@@ -19,6 +19,7 @@ mod blocks;
 mod file;
 mod record;
 mod source;
+mod tallies;
 
 use super::{Bytes, Head, Import, Importer, Input};
 use file::{FileHeader, TraceFile};
@@ -42,7 +43,7 @@ impl Importer for Format {
     }
 
     fn about(&self) -> &'static str {
-        "what DynamoRIO's `drmemtrace -offline` writes after `raw2trace`: a file for each thread, or their folder"
+        "what DynamoRIO's `drmemtrace -offline` writes after `raw2trace`"
     }
 
     fn recognises(&self, head: &Head<'_>) -> bool {

@@ -1,7 +1,7 @@
 //! Frames of lz4, one after the other.
 //!
-//! The decoder reads a file that ends inside a frame, but between blocks, as whole, and assumes that all its frames have
-//! blocks of one size. So each frame gets a decoder of its own, which sees no byte behind it.
+//! The decoder takes a file for whole that ends inside a frame, but between blocks, and assumes that all its frames
+//! have blocks of one size. So each frame gets a decoder of its own, which sees no byte behind it.
 
 use super::container::Bytes;
 use lz4_flex::frame::FrameDecoder;

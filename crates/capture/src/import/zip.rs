@@ -9,21 +9,22 @@ use flate2::bufread::DeflateDecoder;
 use std::io::{self, ErrorKind, Read, Take};
 
 /// The mark of a member's header.
-const MEMBER: [u8; 4] = *b"PK\x03\x04";
+pub(super) const MEMBER: [u8; 4] = *b"PK\x03\x04";
 /// The marks of what follows the last member: the directory, or the end of an archive without members.
-const AFTER_MEMBERS: [[u8; 4]; 4] = [*b"PK\x01\x02", *b"PK\x05\x06", *b"PK\x06\x06", *b"PK\x06\x08"];
+pub(super) const AFTER_MEMBERS: [[u8; 4]; 4] =
+    [*b"PK\x01\x02", *b"PK\x05\x06", *b"PK\x06\x06", *b"PK\x06\x08"];
 /// The optional mark of the sizes behind a member.
-const SIZES_BEHIND: [u8; 4] = *b"PK\x07\x08";
+pub(super) const SIZES_BEHIND: [u8; 4] = *b"PK\x07\x08";
 /// Bytes of a member's header behind the mark.
 const HEADER_BYTES: usize = 26;
 /// The header's flag for an encrypted member.
-const ENCRYPTED: u16 = 1;
+pub(super) const ENCRYPTED: u16 = 1;
 /// The header's flag for a member whose sizes and checksum stand behind it.
-const STREAMED: u16 = 1 << 3;
+pub(super) const STREAMED: u16 = 1 << 3;
 /// The extra field with 8-byte sizes.
 const WIDE_SIZES: u16 = 1;
 /// Stands for a size that is in [`WIDE_SIZES`].
-const ELSEWHERE: u32 = u32::MAX;
+pub(super) const ELSEWHERE: u32 = u32::MAX;
 
 /// The contents of all members.
 pub(super) struct Zip {
@@ -183,6 +184,3 @@ fn bytes(file: &mut impl Read, count: u16) -> io::Result<Vec<u8>> {
 fn damaged(what: String) -> io::Error {
     io::Error::new(ErrorKind::InvalidData, what)
 }
-
-#[cfg(test)]
-pub(super) mod tests;

@@ -1,8 +1,10 @@
 //! Tests of turns.
 
 use super::*;
-use crate::{Block, BlockEnd, Event, Instruction, Origin, Ref, Site, Span, StreamHeader};
-use pagewalk_units::{Access, BlockId, Kind, Size, VirtAddr};
+use crate::{
+    BatchBuffer, Block, BlockEnd, Dictionary, Event, Instruction, Origin, Ref, Site, Span, StreamHeader,
+};
+use pagewalk_units::{Access, BlockId, Kind, Size, ThreadId, VirtAddr};
 
 /// Executions of one block of `instructions` instructions with one load, in batches of `cut`.
 struct Counting {

@@ -1,4 +1,6 @@
-use super::super::zip::tests::{Member, archive};
+mod zip;
+
+use self::zip::{Member, archive};
 use super::*;
 use proptest::prelude::*;
 use std::io::Write;
@@ -35,12 +37,14 @@ fn snappy(bytes: &[u8]) -> Vec<u8> {
     packer.into_inner().unwrap()
 }
 
-fn zip(bytes: &[u8]) -> Vec<u8> {
+fn zipped(bytes: &[u8]) -> Vec<u8> {
     archive(&[Member::deflated("trace", bytes)])
 }
 
-const PACKERS: [(&str, fn(&[u8]) -> Vec<u8>); 6] =
-    [("gzip", gzip), ("zstd", zstd), ("xz", xz), ("lz4", lz4), ("snappy", snappy), ("zip", zip)];
+type Pack = fn(&[u8]) -> Vec<u8>;
+
+const PACKERS: [(&str, Pack); 6] =
+    [("gzip", gzip), ("zstd", zstd), ("xz", xz), ("lz4", lz4), ("snappy", snappy), ("zip", zipped)];
 
 /// The contents, or the error.
 fn read(packed: Vec<u8>) -> Result<Vec<u8>, String> {

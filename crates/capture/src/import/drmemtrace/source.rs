@@ -1,51 +1,14 @@
 //! The stream of one or more files.
 
-use super::super::notes::{NoteKind, Notes};
+use super::super::notes::Notes;
 use super::blocks::{Assembly, Flow, MAX_INSTRUCTION_BYTES};
 use super::file::{FileHeader, TraceFile};
 use super::record::{RECORD_BYTES, Record, file_type, kind, marker};
+use super::tallies::{self, Tallies};
 use pagewalk_trace::{BlockEnd, Event, Item, Origin, Ref, Source, SourceError, StreamHeader};
 use pagewalk_units::{Access, Kind, Size, ThreadId, VirtAddr};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashSet, VecDeque};
-
-/// What is left out or changed, and counted.
-const SORTS: [NoteKind; 11] = [
-    NoteKind {
-        what: "of instructions without a fetch (further iterations of string instructions)",
-        why: "they are not counted as instructions; their references belong to the instruction before",
-    },
-    NoteKind { what: "of references of unknown size", why: "each is read as one byte" },
-    NoteKind {
-        what: "of references of sizes that traces here do not know",
-        why: "each is read as the next larger size, or as the largest",
-    },
-    NoteKind { what: "of the kernel's instructions and references", why: "left out" },
-    NoteKind { what: "of prefetches", why: "left out, as they wait for no translation" },
-    NoteKind { what: "of cache flushes", why: "left out" },
-    NoteKind { what: "of physical addresses", why: "left out" },
-    NoteKind { what: "of functions, their arguments and results", why: "left out" },
-    NoteKind { what: "of signals and other transfers by the kernel", why: "left out; what they ran is read" },
-    NoteKind {
-        what: "of another window of tracing",
-        why: "what ran between windows is missing: TLBs are warmer than they would be",
-    },
-    NoteKind {
-        what: "of a filtered trace",
-        why: "the tracer left out references, by a cache of its own or all data: counts are not the program's",
-    },
-];
-const NO_FETCH: usize = 0;
-const UNKNOWN_SIZE: usize = 1;
-const OTHER_SIZE: usize = 2;
-const KERNEL: usize = 3;
-const PREFETCHES: usize = 4;
-const FLUSHES: usize = 5;
-const PHYSICAL: usize = 6;
-const FUNCTIONS: usize = 7;
-const TRANSFERS: usize = 8;
-const WINDOWS: usize = 9;
-const FILTERED: usize = 10;
 
 /// Reads the files' records in the order of their timestamps.
 pub(super) struct DrmemtraceSource {
@@ -96,28 +59,6 @@ struct Threads {
     is_first_named: bool,
 }
 
-/// Counts of left-out records, by index in [`SORTS`].
-struct Tallies {
-    notes: Notes,
-    counts: [u64; SORTS.len()],
-    firsts: [u64; SORTS.len()],
-}
-
-impl Tallies {
-    fn add(&mut self, sort: usize, number: u64) {
-        if self.counts[sort] == 0 {
-            self.firsts[sort] = number;
-        }
-        self.counts[sort] += 1;
-    }
-
-    fn publish(&self) {
-        for (sort, (count, first)) in self.counts.iter().zip(self.firsts).enumerate() {
-            self.notes.set(sort, *count, first);
-        }
-    }
-}
-
 /// Why reading common records stopped.
 enum Stop {
     /// The records at hand are read.
@@ -137,13 +78,12 @@ impl DrmemtraceSource {
             ..StreamHeader::unknown(Origin::Import)
         };
         header.pid = first.process.and_then(|process| u32::try_from(process).ok()).unwrap_or(0);
-        let mut tallies =
-            Tallies { notes: Notes::on_records(&SORTS), counts: [0; SORTS.len()], firsts: [0; SORTS.len()] };
+        let mut tallies = Tallies::new();
         let mut waiting = BinaryHeap::new();
         let mut parts = Vec::new();
         for (index, (file, header)) in files.into_iter().enumerate() {
             if header.file_type & (file_type::FILTERED | file_type::INSTRUCTION_ONLY) != 0 {
-                tallies.add(FILTERED, file.number());
+                tallies.add(tallies::FILTERED, file.number());
             }
             waiting.push(Reverse((header.time, index)));
             parts.push(Part { file, state: State::new(&header, index) });
@@ -165,7 +105,7 @@ impl DrmemtraceSource {
 
     /// Notes on the files, complete at the end of the stream.
     pub fn notes(&self) -> Notes {
-        self.tallies.notes.clone()
+        self.tallies.notes()
     }
 
     /// Reads records until there is a full batch or an event, or all files end.
@@ -230,17 +170,19 @@ impl DrmemtraceSource {
                 {
                     return Ok(());
                 }
-                self.tallies.add(if is_kernel { KERNEL } else { sort }, number);
+                self.tallies.add(if is_kernel { tallies::KERNEL } else { sort }, number);
             }
             kind::NO_FETCH => {
-                self.tallies.add(NO_FETCH, number);
+                self.tallies.add(tallies::NO_FETCH, number);
                 state.code_len = 0;
                 self.assembly.repeat(record.value);
             }
             kind::PREFETCH..=kind::PREFETCH_LAST
             | kind::HARDWARE_PREFETCH
-            | kind::LATER_PREFETCH..=kind::LATER_PREFETCH_LAST => self.tallies.add(PREFETCHES, number),
-            kind::FLUSH..=kind::FLUSH_LAST => self.tallies.add(FLUSHES, number),
+            | kind::LATER_PREFETCH..=kind::LATER_PREFETCH_LAST => {
+                self.tallies.add(tallies::PREFETCHES, number)
+            }
+            kind::FLUSH..=kind::FLUSH_LAST => self.tallies.add(tallies::FLUSHES, number),
             kind::MARKER => self.read_marker(index, record)?,
             kind::PID | kind::THREAD | kind::THREAD_EXIT => self.read_identity(index, record)?,
             kind::FOOTER => {
@@ -267,7 +209,7 @@ impl DrmemtraceSource {
             _ => {
                 // An instruction of the kernel.
                 self.assembly.close(None);
-                self.tallies.add(KERNEL, number);
+                self.tallies.add(tallies::KERNEL, number);
                 (state.in_kernel, state.code_len) = (true, 0);
             }
         }
@@ -297,14 +239,15 @@ impl DrmemtraceSource {
             }
             marker::KERNEL_EVENT => {
                 self.assembly.close(Some(BlockEnd::Other));
-                self.tallies.add(TRANSFERS, number);
+                self.tallies.add(tallies::TRANSFERS, number);
             }
-            marker::KERNEL_XFER => self.tallies.add(TRANSFERS, number),
-            marker::FUNC_ID..=marker::FUNC_RETVAL => self.tallies.add(FUNCTIONS, number),
-            marker::PHYSICAL_ADDRESS..=marker::VIRTUAL_ADDRESS => self.tallies.add(PHYSICAL, number),
+            marker::KERNEL_XFER => self.tallies.add(tallies::TRANSFERS, number),
+            marker::FUNC_ID..=marker::FUNC_RETVAL => self.tallies.add(tallies::FUNCTIONS, number),
+            marker::PHYSICAL_ADDRESS..=marker::VIRTUAL_ADDRESS => self.tallies.add(tallies::PHYSICAL, number),
             marker::WINDOW_ID => {
-                if state.window.replace(record.value).is_some_and(|before| before != record.value) {
-                    self.tallies.add(WINDOWS, number);
+                let before = state.window.replace(record.value).unwrap_or(record.value);
+                if before != record.value {
+                    self.tallies.add(tallies::WINDOWS, number);
                 }
             }
             marker::RESERVED_END.. => {
@@ -509,7 +452,7 @@ fn odd_reference(record: Record) -> (Option<Ref>, usize) {
     let sizes = (0..32).map(Size::from_code);
     let size = sizes.filter(|size| size.bytes() >= bytes).min_by_key(|size| size.bytes());
     let size = size.unwrap_or(Size::from_code(15));
-    let sort = if record.size == 0 { UNKNOWN_SIZE } else { OTHER_SIZE };
+    let sort = if record.size == 0 { tallies::UNKNOWN_SIZE } else { tallies::OTHER_SIZE };
     let reference = Ref::new(VirtAddr(record.value), Access { kind, size });
     ((record.value < Ref::ADDRESS_END).then_some(reference), sort)
 }

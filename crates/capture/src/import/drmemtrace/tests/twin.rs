@@ -205,9 +205,10 @@ impl Part {
                 twin.switch_to(self.thread);
             }
             23 => {
-                if twin.alive.remove(&(value as u32)) {
+                let thread = value as u32;
+                if twin.alive.remove(&thread) {
                     twin.name_first();
-                    twin.event(Event::ThreadEnd { thread: value as u32 });
+                    twin.event(Event::ThreadEnd { thread });
                 }
             }
             29 => self.code.clear(),

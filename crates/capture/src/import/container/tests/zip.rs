@@ -1,5 +1,5 @@
-use super::*;
-use std::io::{Cursor, Write};
+use super::super::super::zip::*;
+use std::io::{Cursor, Read, Write};
 
 /// A member as archives write it.
 pub struct Member {
