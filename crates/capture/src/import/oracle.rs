@@ -112,12 +112,14 @@ impl Request {
 fn are_requests(head: &Head<'_>) -> bool {
     let mut before = 0;
     let mut requests = (0i64..).zip(head.chunks_exact(RECORD_BYTES).map(Request::read));
-    head.len() >= RECORD_BYTES
+    // One record could be anything.
+    head.len() >= 2 * RECORD_BYTES
         && requests.all(|(number, request)| {
             let in_order = request.time >= before;
             before = request.time;
             in_order
-                && (matches!(request.next, -1 | i64::MAX) || (number..REQUESTS_MAX).contains(&request.next))
+                && (matches!(request.next, -1 | i64::MAX)
+                    || (number + 1..REQUESTS_MAX).contains(&request.next))
         })
 }
 

@@ -128,7 +128,7 @@ fn whole(cell: &[u8]) -> Option<u64> {
 
 fn kind(cell: &[u8]) -> Option<Kind> {
     let is = |word: &&str| cell.eq_ignore_ascii_case(word.as_bytes());
-    KIND_WORDS.iter().find(|(words, _)| words.iter().any(|word| is(word))).map(|&(_, kind)| kind)
+    KIND_WORDS.iter().find(|(words, _)| words.iter().any(is)).map(|&(_, kind)| kind)
 }
 
 /// The grammar.
