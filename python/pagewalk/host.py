@@ -40,24 +40,30 @@ class Advice(Rendered):
 class HostProbe(Paged):
     """Timings of this host's TLBs, walks, caches and kernel."""
 
-    toml: str
-    """The text of the machine file that stands for this host."""
+    toml: str | None
+    """The text of the machine file that stands for this host; None if the probe was read from JSON."""
 
-    def __init__(self, document: Document, toml: str = "") -> None:
+    def __init__(self, document: Document, toml: str | None = None) -> None:
         super().__init__(document)
         self.toml = toml
 
     @property
     def machine(self) -> Machine:
-        """The machine that stands for this host."""
-        return Machine(self.toml)
+        """The machine that stands for this host. Raises `ValueError` if the probe was read from JSON."""
+        return Machine(self._machine_file())
 
     def save(self) -> Path:
-        """Keeps the machine as `Machine("host")`; returns its file."""
+        """Keeps the machine as `Machine("host")`; returns its file. Raises `ValueError` as `machine` does."""
+        toml = self._machine_file()
         path = Path(_pagewalk.saved_probe())
         path.parent.mkdir(parents=True, exist_ok=True)
-        write(self.toml, path)
+        write(toml, path)
         return path
+
+    def _machine_file(self) -> str:
+        if self.toml is None:
+            raise ValueError("a probe read from JSON has no machine file: probe again")
+        return self.toml
 
     def __repr__(self) -> str:
         return "<pagewalk.HostProbe>"

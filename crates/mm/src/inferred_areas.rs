@@ -282,8 +282,16 @@ impl Inference {
     fn knows(&mut self, batch: &Batch<'_>) -> bool {
         let shift = self.shift - PAGE_SHIFT;
         let refs = batch.refs.iter();
-        refs.copied().all(|r| self.is_mapped(r.vpn().0 >> shift) && self.is_mapped(r.last_vpn().0 >> shift))
-            && batch.spans.iter().all(|span| self.known_blocks.get(span.block.index()) == Some(&true))
+        // Only wide references can reach beyond two pages.
+        let knows_refs = match batch.wide {
+            true => refs
+                .copied()
+                .all(|r| (r.vpn().0 >> shift..=r.last_vpn().0 >> shift).all(|piece| self.is_mapped(piece))),
+            false => refs
+                .copied()
+                .all(|r| self.is_mapped(r.vpn().0 >> shift) && self.is_mapped(r.last_vpn().0 >> shift)),
+        };
+        knows_refs && batch.spans.iter().all(|span| self.known_blocks.get(span.block.index()) == Some(&true))
     }
 
     #[inline]
@@ -314,8 +322,9 @@ impl Inference {
                 self.note_block(span.block.index());
             }
             for r in &batch.refs[span.first as usize..batch.span_end(index)] {
-                self.map_touched(r.vpn().0 << PAGE_SHIFT, at, events);
-                self.map_touched(r.last_vpn().0 << PAGE_SHIFT, at, events);
+                for page in r.vpn().0..=r.last_vpn().0 {
+                    self.map_touched(page << PAGE_SHIFT, at, events);
+                }
             }
             if !events.is_empty() {
                 return index;

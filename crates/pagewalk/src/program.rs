@@ -10,7 +10,7 @@ use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 /// Advice where the program can also run without the plan.
-pub const OR_DEFAULT: &str = "start it without: --or-default";
+pub const OR_DEFAULT: &str = "start it without the plan: `apply --or-default`";
 
 /// The error for a plan that does not fit. `otherwise` is what the user can do besides planning again.
 pub fn does_not_fit(error: &dyn Display, otherwise: &str) -> Error {

@@ -11,7 +11,8 @@ use crate::folders::own_file;
 use crate::listener::{Bar, Listener};
 use pagewalk_report::sweep::{self, SweepResult};
 use pagewalk_sweep::{
-    Claims, Progress, Study, Sweep, SweepError, SweepOptions, TraceSpec, UNFINISHED, write_whole,
+    Claim, Claims, Progress, Study, Sweep, SweepError, SweepOptions, TraceSpec, UNFINISHED, Workload,
+    write_whole,
 };
 use std::ffi::OsStr;
 use std::fmt::Write;
@@ -107,7 +108,8 @@ impl StudyFolder {
         let text = std::fs::read(&self.file)
             .map_err(|e| Error::new(Fault::BadInput, format!("{}: {e}", self.file.display())))?;
         let mut study = blake3::Hasher::new();
-        study.update(&text);
+        // The identity has the machines, kernels and structures, whose files the text only names.
+        study.update(&text).update(self.study.identity().as_bytes());
         for spec in &self.study.traces {
             study.update(spec.name().as_bytes()).update(b"\n");
         }
@@ -126,13 +128,9 @@ impl StudyFolder {
             TraceSpec::Together { paths, .. } => Ok(paths.clone()),
             TraceSpec::Workload(workload) => {
                 let path = workload::trace_path(workload, &self.folder.join("traces"));
-                let title = format!("recording {}", workload.name);
-                // Another worker may be recording it.
                 let _claim = match path.exists() {
                     true => None,
-                    false => {
-                        Some(claims.wait(&format!("record-{}", workload.name), &title).map_err(study_error)?)
-                    }
+                    false => Some(claim_recording(claims, workload, listener)?),
                 };
                 if !path.exists() {
                     let command = command_line(&workload.command);
@@ -222,6 +220,18 @@ impl StudyFolder {
     }
 }
 
+/// Claims the recording of a workload. Another process may be recording it: waits for that.
+fn claim_recording(claims: &Claims, workload: &Workload, listener: &dyn Listener) -> Result<Claim, Error> {
+    let name = format!("record-{}", workload.name);
+    let title = format!("recording {}", workload.name);
+    if let Some(claim) = claims.claim(&name, &title).map_err(study_error)? {
+        return Ok(claim);
+    }
+    listener.note(&format!("waiting while another process records `{}`", workload.name));
+    let bar = listener.bytes(0, &title);
+    claims.wait(&name, &title, || bar.is_stopped()).map_err(study_error)
+}
+
 /// Checks the findings that must hold.
 ///
 /// # Errors
@@ -245,6 +255,7 @@ const CLAIMS: &str = "claims";
 /// Removes claims and unfinished files of killed runs; nobody else works here now.
 fn clear(folder: &Path) {
     let _ = std::fs::remove_dir_all(folder.join(CLAIMS));
+    let _ = std::fs::remove_file(folder.join(status::WORK));
     let plans = std::fs::read_dir(folder.join("plans")).into_iter().flatten().flatten();
     let places = ["", UNITS, "traces", "pictures"].map(|place| folder.join(place));
     for place in places.into_iter().chain(plans.map(|of_trace| of_trace.path())) {
@@ -272,9 +283,8 @@ fn study_error(error: SweepError) -> Error {
     match error {
         SweepError::Study { .. } => Error::new(Fault::BadInput, error)
             .or("docs/reference/study-files.md explains every key of a study file"),
-        SweepError::Trace { .. } => {
-            Error::new(Fault::BadInput, error).or("a trace is made by `pagewalk record`")
-        }
+        SweepError::Trace { .. } => Error::new(Fault::BadInput, error)
+            .or("a trace is made by `pagewalk record`, or of another tool's file by `pagewalk trace import`"),
         SweepError::Folder { .. } | SweepError::Stopped | SweepError::Threads(_) => {
             Error::new(Fault::Failed, error)
         }

@@ -57,7 +57,10 @@ fn open_file(trace: &Path) -> Result<(File, u64), Error> {
 
 fn read(trace: &Path, file: File, bar: Arc<dyn Bar>) -> Result<TraceReader, Error> {
     let reader = Reader::new(CountingReader::new(file, bar));
-    reader.map_err(|e| bad(trace, &e).or("a trace is made by `pagewalk record`"))
+    reader.map_err(|e| {
+        bad(trace, &e)
+            .or("a trace is made by `pagewalk record`, or of another tool's file by `pagewalk trace import`")
+    })
 }
 
 /// The error for a bad trace.

@@ -5,6 +5,7 @@
 
 use crate::error::{PagewalkWarning, exception};
 use pagewalk::{Bar, Error, Fault, Listener, RelayGuard, SignalRelay};
+use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use std::ffi::CString;
 use std::fmt::Display;
@@ -43,14 +44,16 @@ impl Caller {
         &self.stop
     }
 
-    /// Passes Ctrl-C on. One that came from the terminal has reached the program already.
-    fn interrupt(&self) {
+    /// Stops the work. Ctrl-C at a terminal (`is_key`) has reached the program already; for any other exception, the
+    /// program gets the signal from here.
+    fn interrupt(&self, is_key: bool) {
+        let relay = self.relay.lock().unwrap_or_else(PoisonError::into_inner);
         self.stop.store(true, Ordering::Relaxed);
-        if let Some(relay) = &*self.relay.lock().unwrap_or_else(PoisonError::into_inner) {
-            if !is_in_foreground() {
-                (relay.signal)(INTERRUPT);
-            }
+        let Some(relay) = &*relay else { return };
+        if is_key && is_in_foreground() {
             (relay.of_terminal)(INTERRUPT);
+        } else {
+            (relay.signal)(INTERRUPT);
         }
     }
 
@@ -74,10 +77,12 @@ impl Listener for Caller {
     }
 
     fn relay(&self, to: SignalRelay) -> Result<RelayGuard, Error> {
+        // An interrupt finds the relay, or the flag is seen here.
+        let mut relay = self.relay.lock().unwrap_or_else(PoisonError::into_inner);
         if self.stop.load(Ordering::Relaxed) {
             return Err(Error::new(Fault::Failed, "interrupted"));
         }
-        *self.relay.lock().unwrap_or_else(PoisonError::into_inner) = Some(to);
+        *relay = Some(to);
         Ok(Box::new(OccupiedSlot(Arc::clone(&self.relay))))
     }
 }
@@ -149,7 +154,7 @@ fn follow(py: Python<'_>, from: &mut Receiver<Message>, caller: &Caller) -> PyRe
             Err(RecvTimeoutError::Timeout) => Ok(()),
         };
         if let Err(error) = passed.and_then(|()| py.check_signals()) {
-            caller.interrupt();
+            caller.interrupt(error.is_instance_of::<PyKeyboardInterrupt>(py));
             raised = raised.and(Err(error));
         }
     }

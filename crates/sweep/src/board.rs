@@ -26,6 +26,8 @@ struct State {
 pub enum Next {
     /// The job of this number, which is now claimed.
     Job(usize, Claim),
+    /// The job of this number, of which another worker has kept all outcomes.
+    Done(usize),
     /// Other workers have all that is left. They may die.
     Wait,
     /// All jobs are done.
@@ -39,8 +41,14 @@ impl Board {
         Board { jobs, state: Mutex::new(state) }
     }
 
-    /// Claims the first open job that no other worker has.
-    pub fn next(&self, claims: &Claims, title: impl Fn(&Job) -> String) -> Result<Next, SweepError> {
+    /// Claims the first open job that no other worker has. If others have all, finds one that `is_kept`: its worker may
+    /// hold the claim for longer than it needs it.
+    pub fn next(
+        &self,
+        claims: &Claims,
+        title: impl Fn(&Job) -> String,
+        is_kept: impl Fn(&Job) -> bool,
+    ) -> Result<Next, SweepError> {
         let mut state = self.lock();
         let mut waits = false;
         for (number, job) in self.jobs.iter().enumerate() {
@@ -52,6 +60,12 @@ impl Board {
                 return Ok(Next::Job(number, claim));
             }
             waits = true;
+        }
+        if let Some(number) =
+            (0..self.jobs.len()).find(|&number| state.open[number] && is_kept(&self.jobs[number]))
+        {
+            state.open[number] = false;
+            return Ok(Next::Done(number));
         }
         Ok(if waits { Next::Wait } else { Next::Nothing })
     }

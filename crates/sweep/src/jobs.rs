@@ -2,17 +2,20 @@
 //!
 //! A job is some tasks over one stream, run in one pass. Every worker of a folder splits the study into the same jobs.
 //! A worker claims a job by locking a file of the job's name. A lock ends with its process, however that ends, and then
-//! another worker can claim the job. What is done is told by the kept units alone.
+//! another worker can claim the job. The kept units alone say what is done.
 
 use crate::error::SweepError;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Most tasks of a job. Decoding the stream is then a small part of a pass, and there are jobs for many workers.
 pub const JOB_TASKS: usize = 64;
+
+/// How long a worker waits before it asks again for a claim that another has.
+pub const WAIT: Duration = Duration::from_millis(100);
 
 /// Tasks over one stream that share a pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,7 +59,15 @@ pub struct Claims {
 }
 
 /// A lock held until it is dropped.
-pub struct Claim(#[expect(dead_code, reason = "the open file holds the lock")] File);
+pub struct Claim(File);
+
+impl Drop for Claim {
+    /// Closing the file is not enough: a process that was forked meanwhile may have it open too.
+    fn drop(&mut self) {
+        // If this fails, the lock ends with the process.
+        let _ = self.0.unlock();
+    }
+}
 
 impl Claims {
     /// The claims in `folder`, which is created with the first one.
@@ -77,11 +88,17 @@ impl Claims {
         }
     }
 
-    /// Claims the work of this name, and waits while another holds it.
-    pub fn wait(&self, name: &str, title: &str) -> Result<Claim, SweepError> {
-        let (path, file) = self.open(name)?;
-        let held = file.lock().and_then(|()| self.sign(file, title));
-        held.map_err(|error| SweepError::Folder { path, error })
+    /// Claims the work of this name, and waits while another holds it, until `is_stopped`.
+    pub fn wait(&self, name: &str, title: &str, is_stopped: impl Fn() -> bool) -> Result<Claim, SweepError> {
+        loop {
+            if let Some(claim) = self.claim(name, title)? {
+                return Ok(claim);
+            }
+            if is_stopped() {
+                return Err(SweepError::Stopped);
+            }
+            std::thread::sleep(WAIT);
+        }
     }
 
     /// The workers that hold a claim in `folder` now, in the order of the claims' names.

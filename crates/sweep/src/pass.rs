@@ -50,6 +50,9 @@ impl<'a> Sweep<'a> {
             self.keep(job.stream, vec![(number, TaskOutcome::Machine(metrics, Vec::new()))])
         };
         for task in replayed {
+            if progress.is_stopped() {
+                return Err(SweepError::Stopped);
+            }
             outcomes.extend(replay(task)?);
         }
         if once.is_empty() {

@@ -2,7 +2,7 @@
 
 use crate::board::{Board, Next};
 use crate::error::SweepError;
-use crate::jobs::{Claims, Job};
+use crate::jobs::{Claims, Job, WAIT};
 use crate::pass::CountingFile;
 use crate::plans::{From, PlanOutput, PlanRequest};
 use crate::store::{Key, Store, write_whole};
@@ -14,10 +14,6 @@ use pagewalk_trace::pwt::Reader;
 use rayon::ThreadPool;
 use std::fs::File;
 use std::path::PathBuf;
-use std::time::Duration;
-
-/// How long a thread waits before it looks again for a job that another worker has given up.
-const WAIT: Duration = Duration::from_millis(100);
 
 /// Receives progress.
 pub trait Progress: Sync {
@@ -232,16 +228,26 @@ impl<'a> Sweep<'a> {
     /// Runs jobs until all are done, by this worker or by others.
     fn work(&self, board: &Board, pool: &ThreadPool, progress: &dyn Progress) {
         loop {
-            match board.next(&self.claims, |job| self.title(job)) {
+            if progress.is_stopped() {
+                return board.fail(SweepError::Stopped);
+            }
+            match board.next(&self.claims, |job| self.title(job), |job| self.is_kept(job)) {
                 Ok(Next::Job(number, _claim)) => {
                     board.end(number, self.run_job(&board.jobs[number], pool, progress));
                 }
-                Ok(Next::Wait) if progress.is_stopped() => return board.fail(SweepError::Stopped),
+                Ok(Next::Done(number)) => {
+                    board.end(number, self.run_job(&board.jobs[number], pool, progress));
+                }
                 Ok(Next::Wait) => std::thread::sleep(WAIT),
                 Ok(Next::Nothing) => return,
                 Err(error) => return board.fail(error),
             }
         }
+    }
+
+    /// Whether another worker has done all of a job.
+    fn is_kept(&self, job: &Job) -> bool {
+        job.tasks.iter().all(|&task| self.stored_outcome(job.stream, task).is_some())
     }
 
     fn title(&self, job: &Job) -> String {
@@ -279,7 +285,7 @@ impl<'a> Sweep<'a> {
             return Ok(());
         }
         let title = format!("{}: plans of layouts", self.streams[stream].about.name);
-        let _claim = self.claims.wait(&format!("plans-{stream}"), &title)?;
+        let _claim = self.claims.wait(&format!("plans-{stream}"), &title, || progress.is_stopped())?;
         // Another worker may have made them meanwhile.
         for number in 0..self.plans.len() {
             if self.plans[number].1.is_none() {

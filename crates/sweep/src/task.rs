@@ -180,6 +180,13 @@ impl<'a> Task<'a> {
     }
 }
 
+impl Study {
+    /// Everything that the outcomes of its tasks depend on, besides streams and layouts, as text.
+    pub fn identity(&self) -> String {
+        Task::all(self).iter().map(|task| task.identity("", None) + "\n").collect()
+    }
+}
+
 /// Running simulators: of one task, or of several machines that share a pass. The numbers are those of the tasks.
 pub enum RunningTask {
     Machines(Vec<usize>, Box<Simulation>),

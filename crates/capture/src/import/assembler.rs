@@ -138,6 +138,12 @@ impl Assembler {
         if self.batch.is_full() {
             return Ok(false);
         }
+        if instruction.address.0.checked_add(u64::from(instruction.length)).is_none() {
+            let address = instruction.address.0;
+            return Err(
+                self.malformed(&format!("has an instruction at {address:#x} that ends above all addresses"))
+            );
+        }
         self.open = Some((instruction, end, self.batch.refs.len()));
         Ok(true)
     }

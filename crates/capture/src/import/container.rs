@@ -107,9 +107,9 @@ pub(super) fn packing_error(error: io::Error, place: &str) -> SourceError {
         ErrorKind::UnexpectedEof => {
             SourceError::Truncated(format!("the packed file ends in the middle of {place}"))
         }
-        ErrorKind::InvalidInput | ErrorKind::InvalidData => {
-            SourceError::Malformed(format!("the packed file is damaged in {place} ({error})"))
-        }
+        ErrorKind::InvalidInput | ErrorKind::InvalidData => SourceError::Malformed(format!(
+            "the packed file is damaged, or packed in a way that is not read here, in {place} ({error})"
+        )),
         _ => error.into(),
     }
 }

@@ -119,6 +119,11 @@ impl CommandLine {
         CommandLine { words: arranged, early, command: command.clone(), name: names.join(" ") }
     }
 
+    /// Whether the command runs a program, whose words follow `--`.
+    fn runs_a_program(&self) -> bool {
+        self.command.get_positionals().any(Arg::is_last_set)
+    }
+
     fn takes(&self, word: &OsStr) -> bool {
         SHARED
             .iter()
@@ -191,6 +196,11 @@ fn with_meant(mut error: Error, arranged: &CommandLine, line: &clap::Command) ->
     };
     let is_told = proposed != ContextKind::SuggestedSubcommand && error.get(proposed).is_some();
     let Some(word) = named(&error, wrong).map(str::to_owned).filter(|_| !is_told) else { return error };
+    if error.kind() == ErrorKind::UnknownArgument && !word.starts_with('-') && arranged.runs_a_program() {
+        let tip = format!("the program goes behind `--`: pagewalk {} -- {word}", arranged.name);
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+        return error;
+    }
     let meant: Vec<String> = match error.kind() {
         ErrorKind::InvalidSubcommand => {
             let near = nearest(&word, all_commands(&arranged.command, ""));

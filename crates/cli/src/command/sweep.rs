@@ -32,7 +32,7 @@ pub fn run(arguments: Sweep) -> Result<ExitCode, Error> {
         print(&sweep::render_text(&result, &options))?;
     }
     if !style.quiet {
-        say(format!("results written to {}", study.folder().display()));
+        say(format!("results written to {0}; next: open {0}/index.html", study.folder().display()));
     }
     check_findings(&result)?;
     Ok(ExitCode::SUCCESS)
@@ -53,11 +53,11 @@ fn status_text(status: &SweepStatusResult, verbose: bool) -> String {
     };
     let mut out = format!("{name}: {units_done} of {units} units done{left}\n");
     if workers.is_empty() && units_done < units {
-        out += "nobody works on it: run `pagewalk sweep` with this folder again, and it goes on\n";
+        out += "no process works on a job: `pagewalk sweep` with this folder goes on with it\n";
     }
     for worker in workers {
         let age = duration(worker.seconds as f64);
-        let _ = writeln!(out, "  {} {}, for {age}: {}", worker.host, worker.pid, worker.job);
+        let _ = writeln!(out, "  {} {}, for {age}: {}", worker.host, worker.pid, worker.jobs.join("; "));
     }
     for job in jobs.iter().filter(|_| verbose) {
         let _ = writeln!(out, "  to do, {} of {}: {}", job.units - job.units_done, job.units, job.title);

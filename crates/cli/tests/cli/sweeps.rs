@@ -170,7 +170,7 @@ fn the_status_of_a_study_names_its_workers() {
     assert!(status.starts_with("s: ") && status.contains(" of 16 units done"), "{status}");
     assert!(status.contains(&pid) && status.contains("t: machine k8"), "{status}");
     let after = place.good(&["sweep", "--status", "out"]).stdout;
-    assert!(after.contains("nobody works on it"), "{after}");
+    assert!(after.contains("no process works on a job"), "{after}");
 }
 
 #[test]

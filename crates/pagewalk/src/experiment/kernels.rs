@@ -256,20 +256,27 @@ fn advice(kernels: &[KernelResult], machine: &str, program: &str) -> String {
     let ended = |row: &&KernelResult| row.machine == machine && !row.metrics.contains_key("kernel.killed_at");
     let (host, others): (Vec<&KernelResult>, Vec<_>) =
         kernels.iter().filter(ended).partition(|row| row.policy == "host");
+    let is_alone = others.len() == 1;
     let Some(best) = others.into_iter().min_by(|a, b| cost(a).total_cmp(&cost(b))) else {
         return String::new();
     };
-    let of_host = host.first().map_or(String::new(), |host| {
-        format!(
-            " Translation alone costs {:.4} under it, and {:.4} under the host's, whose work is not counted.",
-            translation(best),
-            translation(host)
-        )
-    });
-    format!(
-        "Of these kernels, {} costs least on {machine} for {program}: {:.4} cycles an instruction, its own work \
-         included.{of_host}",
-        best.policy,
-        cost(best)
-    )
+    let lead = match is_alone {
+        true => format!("under {}", best.policy),
+        false => format!("of these kernels, {} costs least:", best.policy),
+    };
+    let (now, own) = (translation(best), cost(best) - translation(best));
+    let of_program =
+        format!("{lead} translation takes {now:.4} cycles an instruction of {program} on {machine}");
+    match host.first().map(|host| translation(host)) {
+        Some(before) => {
+            let gain = if now < before { "Gain" } else { "No gain" };
+            format!(
+                "{gain}: {of_program}, and {before:.4} under the host's kernel. Its own work takes another {own:.4}; \
+                 the host's is not counted."
+            )
+        }
+        None => {
+            format!("Without the host's kernel to compare with: {of_program}, and its own work {own:.4}.")
+        }
+    }
 }

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The file that lists a study's work.
-const WORK: &str = "work.json";
+/// The file that lists a study's work. It is written when all recordings and plans are made.
+pub(super) const WORK: &str = "work.json";
 
 /// The work of a study.
 #[derive(Serialize, Deserialize)]
@@ -38,19 +38,11 @@ pub fn status(folder: &Path) -> Result<SweepStatusResult, Error> {
     let work = read.and_then(|text| serde_json::from_slice::<Work>(&text).map_err(|e| e.to_string()));
     let Work { name, jobs } = work.map_err(|error| {
         Error::new(Fault::BadInput, format!("{}: {error}", path.display()))
-            .or("`pagewalk sweep` writes it when a study begins; name the folder of its -o")
+            .or("`pagewalk sweep` writes it when it has all recordings and plans; name the folder of its -o")
     })?;
     let now = SystemTime::now();
     let since_epoch = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    let workers: Vec<SweepWorker> = Claims::workers(&folder.join(CLAIMS))
-        .into_iter()
-        .map(|worker| SweepWorker {
-            host: worker.host,
-            pid: worker.pid,
-            seconds: since_epoch.saturating_sub(worker.since),
-            job: worker.job,
-        })
-        .collect();
+    let workers = workers(folder, since_epoch);
     let ages = |units: &[String]| -> Vec<Duration> {
         units.iter().filter_map(|unit| age(&folder.join(UNITS).join(unit), now)).collect()
     };
@@ -58,7 +50,7 @@ pub fn status(folder: &Path) -> Result<SweepStatusResult, Error> {
     let units = jobs.iter().map(|(_, units)| units.len() as u64).sum();
     let units_done = done.iter().map(|ages| ages.len() as u64).sum();
     let seconds = workers.iter().map(|worker| worker.seconds).max();
-    let seconds_left = seconds.and_then(|seconds| left(seconds, &done, units - units_done));
+    let seconds_left = seconds.and_then(|seconds| seconds_left(seconds, &done, units - units_done));
     let unfinished = jobs.into_iter().zip(&done).filter(|((_, units), done)| units.len() > done.len());
     Ok(SweepStatusResult {
         schema: SWEEP_STATUS_SCHEMA,
@@ -75,6 +67,24 @@ pub fn status(folder: &Path) -> Result<SweepStatusResult, Error> {
     })
 }
 
+/// The processes at work, with the jobs that they have claimed.
+fn workers(folder: &Path, now: u64) -> Vec<SweepWorker> {
+    let mut workers: Vec<SweepWorker> = Vec::new();
+    for claim in Claims::workers(&folder.join(CLAIMS)) {
+        let is_its = |worker: &&mut SweepWorker| (&worker.host, worker.pid) == (&claim.host, claim.pid);
+        match workers.iter_mut().find(is_its) {
+            Some(worker) => worker.jobs.push(claim.job),
+            None => workers.push(SweepWorker {
+                host: claim.host,
+                pid: claim.pid,
+                seconds: now.saturating_sub(claim.since),
+                jobs: vec![claim.job],
+            }),
+        }
+    }
+    workers
+}
+
 fn job(title: String, units: &[String], done: &[Duration]) -> SweepJob {
     SweepJob { title, units: units.len() as u64, units_done: done.len() as u64 }
 }
@@ -86,7 +96,7 @@ fn age(path: &Path, now: SystemTime) -> Option<Duration> {
 }
 
 /// Seconds for this many units, at the speed of the last `seconds`.
-fn left(seconds: u64, done: &[Vec<Duration>], units: u64) -> Option<f64> {
+fn seconds_left(seconds: u64, done: &[Vec<Duration>], units: u64) -> Option<f64> {
     let window = Duration::from_secs(seconds.max(1));
     let recent = done.iter().flatten().filter(|age| **age <= window).count();
     (recent > 0).then(|| units as f64 * window.as_secs_f64() / recent as f64)

@@ -13,6 +13,8 @@ use std::time::Duration;
 /// How often to ask for a lock that another worker holds alone, and how long to wait in between.
 const ATTEMPTS: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(50);
+/// The same if that worker has our study: it removes what killed workers left.
+const ATTEMPTS_OF_OURS: u32 = 1200;
 
 /// What the workers of a folder have in common.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,7 +30,15 @@ pub struct Identity {
 }
 
 /// A worker's place among those of its folder, until it is dropped.
-pub struct Membership(#[expect(dead_code, reason = "the open file holds the lock")] File);
+pub struct Membership(File);
+
+impl Drop for Membership {
+    /// Closing the file is not enough: a process that was forked meanwhile may have it open too.
+    fn drop(&mut self) {
+        // If this fails, the lock ends with the process.
+        let _ = self.0.unlock();
+    }
+}
 
 /// Joins the workers of `folder`. If there are none, `clear` removes what killed ones left.
 pub fn join(folder: &Path, own: &Identity, clear: impl Fn()) -> Result<Membership, Error> {
@@ -36,16 +46,20 @@ pub fn join(folder: &Path, own: &Identity, clear: impl Fn()) -> Result<Membershi
     let failed = |e: io::Error| Error::new(Fault::Failed, format!("cannot lock {}: {e}", path.display()));
     let options = File::options().read(true).write(true).create(true).truncate(false).open(&path);
     let mut file = options.map_err(failed)?;
-    for _ in 0..ATTEMPTS {
+    for attempt in 0..ATTEMPTS_OF_OURS {
         if is_locked(file.try_lock()).map_err(failed)? {
-            clear();
             write(&mut file, own).map_err(failed)?;
-            // Not atomic. A worker that comes in between writes the file again, and all have to agree with it.
+            clear();
+            // `flock` gives up the one lock before it takes the other. A worker that comes in between writes the file
+            // anew; then this one compares with that.
             file.lock_shared().map_err(failed)?;
             return agree(folder, file, own);
         }
         if is_locked(file.try_lock_shared()).map_err(failed)? {
             return agree(folder, file, own);
+        }
+        if attempt >= ATTEMPTS && read(&mut file).ok().as_ref() != Some(own) {
+            break;
         }
         std::thread::sleep(PAUSE);
     }
@@ -67,13 +81,17 @@ fn write(file: &mut File, own: &Identity) -> io::Result<()> {
     file.write_all(&serde_json::to_vec(own)?)
 }
 
+/// What the folder is for.
+fn read(file: &mut File) -> Result<Identity, serde_json::Error> {
+    let mut text = String::new();
+    file.rewind().and_then(|()| file.read_to_string(&mut text)).map_err(serde_json::Error::io)?;
+    serde_json::from_str(&text)
+}
+
 /// Checks that the workers of a folder have the same build and the same study.
 fn agree(folder: &Path, mut file: File, own: &Identity) -> Result<Membership, Error> {
-    let mut text = String::new();
-    let read = file.rewind().and_then(|()| file.read_to_string(&mut text)).map_err(serde_json::Error::io);
-    let theirs: Result<Identity, _> = read.and_then(|_| serde_json::from_str(&text));
     let place = folder.display();
-    match theirs {
+    match read(&mut file) {
         Ok(theirs) if theirs == *own => Ok(Membership(file)),
         Ok(theirs) if theirs.tool != own.tool || theirs.version != own.version => {
             let why = format!("{} is at work in {place}, and this is {}", theirs.build(), own.build());

@@ -5,7 +5,7 @@ use super::{TraceReader, bad, open, tell_grain};
 use crate::error::Error;
 use crate::listener::Listener;
 use crate::output::{Output, cannot_write};
-use crate::stream::{Ending, follow};
+use crate::stream::{Ending, follow, follow_ahead};
 use pagewalk_capture::{LackeyWriter, WindowSpec, import};
 use pagewalk_trace::pwt::{Summary, Writer};
 use pagewalk_trace::{Analysis, Batch, Event, Source, StreamHeader};
@@ -47,8 +47,9 @@ pub fn import(
     let file = Output::open_apart(output, paths.iter().map(PathBuf::as_path))?;
     let opened = import::open(files, format.and_then(import::importer)).map_err(|e| bad(&name, &e))?;
     let import::Opened { format, import: import::Import { source, notes }, passed_over } = opened;
-    let mut imported = ImportWriter { header: source.header().clone(), output: Some(file), writer: None };
-    let ending = follow(source, &WindowSpec::default(), &mut imported);
+    let mut imported =
+        ImportWriter { header: source.header().clone(), output: Some(file), early: Vec::new(), writer: None };
+    let ending = follow_ahead(source, &WindowSpec::default(), &mut imported);
     let Some(writer) = imported.writer else {
         let why = ending.losses.first().map_or("there is no reference in it", String::as_str);
         return Err(bad(&name, &why).or(format!("references are read from {}", format.about())));
@@ -73,13 +74,21 @@ pub fn export(reader: TraceReader, out: impl Write + Send) -> (Ending, io::Resul
 struct ImportWriter {
     header: StreamHeader,
     output: Option<Output>,
+    /// Events before the first reference.
+    early: Vec<(RefIndex, Event)>,
     writer: Option<io::Result<Writer<File>>>,
 }
 
 impl ImportWriter {
+    /// Most events to hold.
+    const EARLY_MAX: usize = 1 << 16;
+
     fn writer(&mut self) -> Option<&mut Writer<File>> {
         if let Some(output) = self.output.take() {
             self.writer = Some(output.begin().and_then(|file| Writer::new(file, &self.header)));
+            for (at, event) in std::mem::take(&mut self.early) {
+                self.on_event(at, &event);
+            }
         }
         self.writer.as_mut()?.as_mut().ok()
     }
@@ -91,7 +100,11 @@ impl Analysis for ImportWriter {
     }
 
     fn on_event(&mut self, at: RefIndex, event: &Event) {
-        self.writer().into_iter().for_each(|writer| writer.on_event(at, event));
+        if self.output.is_some() && self.early.len() < ImportWriter::EARLY_MAX {
+            self.early.push((at, event.clone()));
+        } else {
+            self.writer().into_iter().for_each(|writer| writer.on_event(at, event));
+        }
     }
 
     fn is_done(&self) -> bool {

@@ -39,7 +39,7 @@ pub struct SweepWorker {
     /// Seconds since it began.
     pub seconds: u64,
     /// What it works on now.
-    pub job: String,
+    pub jobs: Vec<String>,
 }
 
 /// A job that is not done.

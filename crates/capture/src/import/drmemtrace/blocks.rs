@@ -8,8 +8,10 @@ use pagewalk_trace::{Batch, BatchBuffer, Block, BlockEnd, Dictionary, Instructio
 use pagewalk_units::{Access, BlockId, Kind, RefIndex, Size, SpaceId, ThreadId, VirtAddr};
 use rustc_hash::FxHashMap;
 
-/// Most instructions of a block, and most references.
+/// Most instructions of a block. It gets no further instruction either once it has as many references.
 pub(super) const MAX_BLOCK_LEN: u8 = 64;
+/// Most references of a block, which string instructions can reach. Further ones belong to no instruction.
+pub(super) const MAX_SITES: u16 = 1024;
 /// Longest instruction.
 pub(super) const MAX_INSTRUCTION_BYTES: usize = 15;
 /// Most instructions and references of all blocks together, and most instructions with known bytes: bounds the memory.
@@ -79,7 +81,7 @@ struct OpenBlock {
     /// Its last instruction's.
     flow: Option<Flow>,
     instructions: u8,
-    sites: u8,
+    sites: u16,
 }
 
 /// Collects blocks into a batch.
@@ -179,7 +181,7 @@ impl Assembly {
         let continues = open.next == address
             && open.flow == Some(Flow::Plain)
             && open.instructions < MAX_BLOCK_LEN
-            && open.sites < MAX_BLOCK_LEN
+            && open.sites < u16::from(MAX_BLOCK_LEN)
             && open.node != NONE;
         if !continues && !self.begin(address) {
             return false;
@@ -196,7 +198,7 @@ impl Assembly {
     #[inline]
     pub fn reference(&mut self, reference: Ref) -> bool {
         let step = reference.bits() as u16 & ((1 << Ref::META_BITS) - 1);
-        if self.open.node == NONE || self.open.sites == MAX_BLOCK_LEN {
+        if self.open.node == NONE || self.open.sites == MAX_SITES {
             self.close(None);
             if self.batch.is_full() {
                 return false;

@@ -39,7 +39,7 @@ struct State {
     /// The process, once it is named.
     process: Option<u64>,
     /// Whether system calls have the numbers of x86-64.
-    numbers_calls: bool,
+    is_x86_64: bool,
     /// The system call that has not returned yet.
     call: Option<u32>,
     window: Option<u64>,
@@ -195,9 +195,8 @@ impl DrmemtraceSource {
                     file.malformed(&format!("is of type {}, which is not in such a file", record.kind))
                 );
             }
-            kind::ENCODING => {
-                return Err(file.malformed("gives an instruction more than 15 bytes, or itself more than 8"));
-            }
+            // Longer than any instruction of x86: code of another architecture, or none (DynamoRIO's "regdeps").
+            kind::ENCODING => state.code_len = 0,
             _ if flow(record.kind).is_none() => {
                 return Err(file.malformed(&format!("is of the unknown type {}", record.kind)));
             }
@@ -231,7 +230,7 @@ impl DrmemtraceSource {
             }
             marker::SYSCALL => {
                 self.assembly.close(Some(BlockEnd::Syscall));
-                state.call = u32::try_from(record.value).ok().filter(|_| state.numbers_calls);
+                state.call = u32::try_from(record.value).ok().filter(|_| state.is_x86_64);
             }
             marker::SYSCALL_FAILED => {
                 let error = i64::try_from(record.value).unwrap_or(0);
@@ -344,7 +343,7 @@ impl State {
         State {
             thread: header.thread.and_then(|thread| u32::try_from(thread).ok()).unwrap_or(index as u32 + 1),
             process: header.process,
-            numbers_calls: architectures == 0 || architectures == file_type::X86_64,
+            is_x86_64: architectures == 0 || architectures == file_type::X86_64,
             call: None,
             window: None,
             in_kernel: false,
@@ -369,8 +368,9 @@ impl State {
                 && is_instruction_length(record.size)
                 && record.value < Ref::ADDRESS_END
             {
-                if self.code_len > 0 {
-                    to.learn(record.value, &self.code[..std::mem::take(&mut self.code_len)]);
+                let code = &self.code[..std::mem::take(&mut self.code_len)];
+                if !code.is_empty() && self.is_x86_64 {
+                    to.learn(record.value, code);
                 }
                 self.in_kernel = false;
                 to.instruction(record.value, record.size as u8, flow)

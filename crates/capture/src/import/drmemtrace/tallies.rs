@@ -6,7 +6,7 @@ use super::super::notes::{NoteKind, Notes};
 const SORTS: [NoteKind; 11] = [
     NoteKind {
         what: "of instructions without a fetch (further iterations of string instructions)",
-        why: "they are not counted as instructions; their references belong to the instruction before",
+        why: "they are not counted as instructions; their references, up to 1,024, belong to the instruction before",
     },
     NoteKind { what: "of references of unknown size", why: "each is read as one byte" },
     NoteKind {

@@ -135,14 +135,21 @@ fn instructions_with_their_bytes_and_references_become_blocks() {
 
 #[test]
 fn further_iterations_of_string_instructions_are_references_of_the_same_instruction() {
-    let mut records = vec![record(kind::INSTR, 2, 0x1000), record(kind::READ, 8, 0x5000)];
-    for i in 1..200u64 {
-        records.extend([record(kind::NO_FETCH, 2, 0x1000), record(kind::READ, 8, 0x5000 + 8 * i)]);
-    }
-    let told = read(vec![file(5, 1, &records)]).unwrap();
-    assert_eq!(told.steps.iter().filter(|step| matches!(step, Step::Instruction { .. })).count(), 1);
-    assert_eq!(told.steps.iter().filter(|step| matches!(step, Step::Reference { .. })).count(), 200);
-    assert!(told.notes[0].starts_with("199 records of instructions without a fetch"), "{:?}", told.notes);
+    let iterations = |count: u64| {
+        let mut records = vec![record(kind::INSTR, 2, 0x1000), record(kind::READ, 8, 0x5000)];
+        for i in 1..count {
+            records.extend([record(kind::NO_FETCH, 2, 0x1000), record(kind::READ, 8, 0x5000 + 8 * i)]);
+        }
+        let told = read(vec![file(5, 1, &records)]).unwrap();
+        assert_eq!(told.steps.iter().filter(|step| matches!(step, Step::Instruction { .. })).count(), 1);
+        let references = told.steps.iter().filter(|step| matches!(step, Step::Reference { .. })).count();
+        assert_eq!(references as u64, count);
+        told
+    };
+    let told = iterations(1024);
+    assert_eq!(told.ends.len(), 1, "all are of one block");
+    assert!(told.notes[0].starts_with("1023 records of instructions without a fetch"), "{:?}", told.notes);
+    assert_eq!(iterations(1027).ends.len(), 4);
 }
 
 #[test]
