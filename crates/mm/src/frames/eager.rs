@@ -18,7 +18,7 @@ impl Buddy {
     /// `None`, with nothing changed, if fewer are free.
     ///
     /// ```
-    /// use pagewalk_mm::frames::{Block, Buddy, Frame};
+    /// use pagewalk_mm::frames::{FrameBlock, Buddy, Frame};
     ///
     /// let mut memory = Buddy::new(1 << 10, 10);
     /// let blocks = memory.allocate_eager(13);
