@@ -22,7 +22,7 @@ impl Buddy {
     ///
     /// let mut memory = Buddy::new(1 << 10, 10);
     /// let blocks = memory.allocate_eager(13);
-    /// let block = |first, order| Block { first: Frame(first), order };
+    /// let block = |first, order| FrameBlock { first: Frame(first), order };
     /// assert_eq!(blocks, Some(vec![block(0, 3), block(8, 2), block(12, 0)]));
     /// assert_eq!(memory.allocate_eager(1012), None);
     /// ```
