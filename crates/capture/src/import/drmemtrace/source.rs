@@ -195,6 +195,9 @@ impl DrmemtraceSource {
                     file.malformed(&format!("is of type {}, which is not in such a file", record.kind))
                 );
             }
+            kind::ENCODING if record.size > 8 => {
+                return Err(file.malformed("gives more than 8 bytes of an instruction"));
+            }
             // Longer than any instruction of x86: code of another architecture, or none (DynamoRIO's "regdeps").
             kind::ENCODING => state.code_len = 0,
             _ if flow(record.kind).is_none() => {

@@ -287,7 +287,7 @@ fn other_versions_and_files_are_refused_by_name() {
         (odd(record(kind::BUNDLE, 1, 1)), "record 12 is of type 17, which is not in such a file"),
         (odd(record(50, 1, 1)), "record 12 is of the unknown type 50"),
         (odd(record(kind::INSTR, 16, 1)), "record 12 has an instruction of 16 bytes, not 1 to 15"),
-        (odd(record(kind::ENCODING, 9, 1)), "record 12 gives an instruction more than 15 bytes"),
+        (odd(record(kind::ENCODING, 9, 1)), "record 12 gives more than 8 bytes of an instruction"),
         (odd(record(kind::THREAD, 4, 1 << 32)), "record 12 names thread 4294967296"),
         (bytes(&header(1)), "the file ends without its footer (after 8 records)"),
     ] {
