@@ -53,7 +53,7 @@ def sweep(
     output: StrPath | None = None,
     threads: int | None = None,
 ) -> StudyResults:
-    """Runs a study, as `pagewalk sweep` does. What earlier runs finished is not done again.
+    """Runs a study, as `pagewalk sweep` does. What this build finished earlier is not done again.
 
     Args:
         study: The study's file.

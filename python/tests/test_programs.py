@@ -28,7 +28,7 @@ class Programs(InFolder):
         live = pagewalk.Experiment("zen4", command=["/bin/true"]).run()
         self.assertEqual(live.status, 0)
         pagewalk.record(["/bin/true"], "t.pwt", grain="page")
-        # The environment differs in nothing; addresses of the stack may.
+        # The same environment; only addresses of the stack may differ.
         self.assertAlmostEqual(live.instructions, pagewalk.Trace("t.pwt").info["instructions"], delta=1000)
 
     def test_what_cannot_run_is_named(self) -> None:

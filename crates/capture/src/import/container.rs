@@ -88,8 +88,8 @@ pub(super) fn check_readable(head: &[u8]) -> Result<(), SourceError> {
     }
 }
 
-/// The first bytes of a file, at most `most`, and the whole file. What stopped the reading there stops it again at the
-/// same place.
+/// The first bytes of a file, at most `most`, and the whole file. An error while reading them is
+/// returned again after them.
 pub(super) fn peeked(mut file: Bytes, most: usize) -> Result<(Vec<u8>, Bytes), SourceError> {
     let mut head = Vec::new();
     let rest: Bytes = match (&mut file).take(most as u64).read_to_end(&mut head) {
