@@ -89,6 +89,13 @@ impl Columns {
     /// The reference of a line; or its fault, which continues "line N".
     fn reference(&self, line: &[u8]) -> Result<Reference, String> {
         let cells: Vec<&[u8]> = cells(line, self.separator).collect();
+        // Quotes around a whole cell are gone.
+        if let Some(part) = cells.iter().find(|cell| cell.starts_with(b"\"")) {
+            return Err(format!(
+                "has `{}`: quoted cells with a separator inside are not read here",
+                shown(part)
+            ));
+        }
         let cell = |column: usize| cells.get(column).copied().unwrap_or_default();
         let wrong = |what: &str, column: usize| {
             format!("has `{}` in column {}, where {what} is expected", shown(cell(column)), column + 1)
@@ -202,6 +209,7 @@ mod tests {
                 "line 1 (`a,b`) names no column that says where references go: address, page or block",
             ),
             ("page\nx\n", "line 2 has `x` in column 1, where a number is expected"),
+            ("name,addr\n\"f<4,5>\",9\n", "line 2 has `\"f<4`: quoted cells with a separator inside"),
             ("page\n-1\n", "line 2 has `-1` in column 1, where a number is expected"),
             ("time,page\n1\n", "line 2 has `` in column 2, where a number is expected"),
             ("addr,size\n1,x\n", "line 2 has `x` in column 2, where a number of bytes is expected"),
