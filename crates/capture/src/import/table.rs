@@ -209,7 +209,7 @@ mod tests {
                 "line 1 (`a,b`) names no column that says where references go: address, page or block",
             ),
             ("page\nx\n", "line 2 has `x` in column 1, where a number is expected"),
-            ("name,addr\n\"f<4,5>\",9\n", "line 2 has `\"f<4`: quoted cells with a separator inside"),
+            ("name,addr\n\"f<4,5>\",9\n", "line 2 has `\\\"f<4`: quoted cells with a separator inside"),
             ("page\n-1\n", "line 2 has `-1` in column 1, where a number is expected"),
             ("time,page\n1\n", "line 2 has `` in column 2, where a number is expected"),
             ("addr,size\n1,x\n", "line 2 has `x` in column 2, where a number of bytes is expected"),

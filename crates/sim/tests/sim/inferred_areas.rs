@@ -69,7 +69,7 @@ fn with_mappings(program: &Program, gap: u64) -> Vec<Op> {
         let data = block.sites.iter().zip(addresses);
         let data = data.map(|(site, &address)| (address, u64::from(site.access.size.bytes())));
         for (first, bytes) in code.chain(data) {
-            for piece in [first / gap, (first + bytes - 1) / gap] {
+            for piece in first / gap..=(first + bytes - 1) / gap {
                 if mapped.insert(piece) {
                     ops.push(Op::Map { start: piece * gap / 4096, pages: gap / 4096, anonymous: true });
                 }
