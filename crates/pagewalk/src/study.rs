@@ -9,6 +9,7 @@ pub use status::status;
 use crate::error::{Error, Fault};
 use crate::folders::own_file;
 use crate::listener::{Bar, Listener};
+use crate::traces::TRACE_SOURCES;
 use pagewalk_report::sweep::{self, SweepResult};
 use pagewalk_sweep::{
     Claim, Claims, Progress, Study, Sweep, SweepError, SweepOptions, TraceSpec, UNFINISHED, Workload,
@@ -73,7 +74,7 @@ impl StudyFolder {
         // Held to the end of this run.
         let _membership =
             workers::join(&self.folder, &self.identity(&options.tool)?, || clear(&self.folder))?;
-        let traces = self.traces(&Claims::new(options.claims.clone()), listener)?;
+        let traces = self.traces(&options.claims, listener)?;
         let mut sweep = Sweep::new(&self.study, &traces, options).map_err(study_error)?;
         let bar = Bytes(listener.bytes(sweep.bytes(), &self.study.name));
         sweep.plan(&bar).map_err(study_error)?;
@@ -99,7 +100,7 @@ impl StudyFolder {
             threads,
             units: self.folder.join(UNITS),
             plans: self.folder.join("plans"),
-            claims: self.folder.join(CLAIMS),
+            claims: Claims::new(self.folder.join(CLAIMS)),
         })
     }
 
@@ -283,8 +284,7 @@ fn study_error(error: SweepError) -> Error {
     match error {
         SweepError::Study { .. } => Error::new(Fault::BadInput, error)
             .or("docs/reference/study-files.md explains every key of a study file"),
-        SweepError::Trace { .. } => Error::new(Fault::BadInput, error)
-            .or("a trace is made by `pagewalk record`, or of another tool's file by `pagewalk trace import`"),
+        SweepError::Trace { .. } => Error::new(Fault::BadInput, error).or(TRACE_SOURCES),
         SweepError::Folder { .. } | SweepError::Stopped | SweepError::Threads(_) => {
             Error::new(Fault::Failed, error)
         }

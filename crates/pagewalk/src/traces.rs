@@ -55,12 +55,13 @@ fn open_file(trace: &Path) -> Result<(File, u64), Error> {
     Ok((file, bytes))
 }
 
+/// Advice where a file is no trace.
+pub(crate) const TRACE_SOURCES: &str =
+    "a trace is made by `pagewalk record`, or of another tool's file by `pagewalk trace import`";
+
 fn read(trace: &Path, file: File, bar: Arc<dyn Bar>) -> Result<TraceReader, Error> {
     let reader = Reader::new(CountingReader::new(file, bar));
-    reader.map_err(|e| {
-        bad(trace, &e)
-            .or("a trace is made by `pagewalk record`, or of another tool's file by `pagewalk trace import`")
-    })
+    reader.map_err(|e| bad(trace, &e).or(TRACE_SOURCES))
 }
 
 /// The error for a bad trace.

@@ -24,10 +24,8 @@ struct State {
 
 /// What a thread does next.
 pub enum Next {
-    /// The job of this number, which is now claimed.
-    Job(usize, Claim),
-    /// The job of this number, of which another worker has kept all outcomes.
-    Done(usize),
+    /// The job of this number, which is now claimed. Without a claim: another worker has kept all its outcomes.
+    Job(usize, Option<Claim>),
     /// Other workers have all that is left. They may die.
     Wait,
     /// All jobs are done.
@@ -57,7 +55,7 @@ impl Board {
             }
             if let Some(claim) = claims.claim(&job.name(), &title(job))? {
                 state.open[number] = false;
-                return Ok(Next::Job(number, claim));
+                return Ok(Next::Job(number, Some(claim)));
             }
             waits = true;
         }
@@ -65,7 +63,7 @@ impl Board {
             (0..self.jobs.len()).find(|&number| state.open[number] && is_kept(&self.jobs[number]))
         {
             state.open[number] = false;
-            return Ok(Next::Done(number));
+            return Ok(Next::Job(number, None));
         }
         Ok(if waits { Next::Wait } else { Next::Nothing })
     }

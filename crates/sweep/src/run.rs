@@ -38,8 +38,8 @@ pub struct SweepOptions<'a> {
     pub units: PathBuf,
     /// The folder for plans of layouts.
     pub plans: PathBuf,
-    /// The folder for claims on jobs.
-    pub claims: PathBuf,
+    /// The claims on jobs.
+    pub claims: Claims,
 }
 
 /// The unfinished work over one stream.
@@ -60,7 +60,6 @@ pub struct Sweep<'a> {
     pub(crate) study: &'a Study,
     pub(crate) options: SweepOptions<'a>,
     pub(crate) store: Store,
-    claims: Claims,
     pub(crate) streams: Vec<Stream>,
     pub(crate) tasks: Vec<Task<'a>>,
     /// By stream and task.
@@ -84,9 +83,8 @@ impl<'a> Sweep<'a> {
         let streams = named
             .map(|(spec, files)| Stream::of(study, spec, files))
             .collect::<Result<Vec<_>, SweepError>>()?;
-        let claims = Claims::new(options.claims.clone());
-        let (outcomes, plans) = (Vec::new(), Vec::new());
-        let mut sweep = Sweep { study, options, store, claims, streams, tasks, outcomes, plans };
+        let mut sweep =
+            Sweep { study, options, store, streams, tasks, outcomes: Vec::new(), plans: Vec::new() };
         sweep.plans =
             PlanRequest::all(study).into_iter().map(|wanted| (wanted, sweep.kept_plan(&wanted))).collect();
         sweep.look_up();
@@ -231,11 +229,8 @@ impl<'a> Sweep<'a> {
             if progress.is_stopped() {
                 return board.fail(SweepError::Stopped);
             }
-            match board.next(&self.claims, |job| self.title(job), |job| self.is_kept(job)) {
+            match board.next(&self.options.claims, |job| self.title(job), |job| self.is_kept(job)) {
                 Ok(Next::Job(number, _claim)) => {
-                    board.end(number, self.run_job(&board.jobs[number], pool, progress));
-                }
-                Ok(Next::Done(number)) => {
                     board.end(number, self.run_job(&board.jobs[number], pool, progress));
                 }
                 Ok(Next::Wait) => std::thread::sleep(WAIT),
@@ -245,9 +240,9 @@ impl<'a> Sweep<'a> {
         }
     }
 
-    /// Whether another worker has done all of a job.
+    /// Whether another worker has kept all outcomes of a job. [`Sweep::run_job`] checks what is in them.
     fn is_kept(&self, job: &Job) -> bool {
-        job.tasks.iter().all(|&task| self.stored_outcome(job.stream, task).is_some())
+        job.tasks.iter().all(|&task| self.key(job.stream, task).is_some_and(|key| self.store.has(&key)))
     }
 
     fn title(&self, job: &Job) -> String {
@@ -285,7 +280,8 @@ impl<'a> Sweep<'a> {
             return Ok(());
         }
         let title = format!("{}: plans of layouts", self.streams[stream].about.name);
-        let _claim = self.claims.wait(&format!("plans-{stream}"), &title, || progress.is_stopped())?;
+        let _claim =
+            self.options.claims.wait(&format!("plans-{stream}"), &title, || progress.is_stopped())?;
         // Another worker may have made them meanwhile.
         for number in 0..self.plans.len() {
             if self.plans[number].1.is_none() {
@@ -293,6 +289,9 @@ impl<'a> Sweep<'a> {
             }
         }
         let wanted = self.missing_plans(stream);
+        if wanted.is_empty() {
+            return Ok(());
+        }
         let path = &self.streams[stream].files[0];
         let wrong = |why: String| SweepError::Trace { path: path.clone(), why };
         let open = || {

@@ -63,6 +63,11 @@ impl Store {
         self.0.join(key.file_name())
     }
 
+    /// Whether there is a unit of this name.
+    pub fn has(&self, key: &Key) -> bool {
+        self.path(key).exists()
+    }
+
     /// The outcome kept under `key`, of any kind.
     pub fn get(&self, key: &Key) -> Option<TaskOutcome> {
         let text = std::fs::read(self.path(key)).ok()?;

@@ -25,7 +25,7 @@ pub struct Identity {
     pub tool: String,
     /// The study's name.
     pub name: String,
-    /// Hash of the study's file, and of the names of its traces.
+    /// Hash of the study's file, of the machines, kernels and structures that it names, and of its traces' names.
     pub study: String,
 }
 
