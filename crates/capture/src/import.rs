@@ -16,6 +16,7 @@ mod lackey;
 mod lz4;
 mod notes;
 mod numbers;
+mod open_batch;
 mod oracle;
 mod places;
 mod reader;
@@ -62,11 +63,11 @@ pub static IMPORTERS: &[&dyn Importer] = &[
     &drmemtrace::Format,
     &addresses::Format,
     &champsim::Format,
-    &oracle::Pages,
-    &oracle::Blocks,
-    &oracle::Objects,
-    &numbers::Pages,
-    &numbers::Blocks,
+    &oracle::PAGES,
+    &oracle::BLOCKS,
+    &oracle::OBJECTS,
+    &numbers::PAGES,
+    &numbers::BLOCKS,
     &table::Format,
 ];
 

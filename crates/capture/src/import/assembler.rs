@@ -1,9 +1,8 @@
 //! Assembles references into batches.
 
-use pagewalk_trace::{
-    Batch, BatchBuffer, Block, BlockEnd, Dictionary, Instruction, Ref, Site, SourceError, Span,
-};
-use pagewalk_units::{Access, BlockId, Kind, RefIndex, Size, SpaceId, ThreadId, VirtAddr};
+use super::open_batch::OpenBatch;
+use pagewalk_trace::{Batch, Block, BlockEnd, Dictionary, Instruction, Ref, Site, SourceError, Span};
+use pagewalk_units::{Access, BlockId, Kind, Size, ThreadId, VirtAddr};
 use rustc_hash::FxHashMap;
 
 /// Most references of one instruction; further ones become blocks without instructions.
@@ -33,15 +32,9 @@ pub(super) struct Assembler {
     dictionary: Dictionary,
     /// Blocks of one instruction with at most `SHORT_SITES` references, by address and [`short_key`].
     short_blocks: FxHashMap<(u64, u64), BlockId>,
-    batch: BatchBuffer,
+    batch: OpenBatch,
     /// The instruction whose references are being read, and their start in the batch.
     open: Option<(Instruction, BlockEnd, usize)>,
-    /// Before the batch.
-    references: u64,
-    instructions: u64,
-    /// In the batch.
-    batch_instructions: u64,
-    handed_out: bool,
 }
 
 impl Assembler {
@@ -52,47 +45,29 @@ impl Assembler {
             done: 0,
             dictionary: Dictionary::default(),
             short_blocks: FxHashMap::default(),
-            batch: BatchBuffer::default(),
+            batch: OpenBatch::default(),
             open: None,
-            references: 0,
-            instructions: 0,
-            batch_instructions: 0,
-            handed_out: false,
         }
     }
 
     /// Whether the batch is ready: full, and with all references of its last instruction.
     pub fn is_full(&self) -> bool {
-        self.open.is_none() && self.batch.is_full()
+        self.open.is_none() && self.batch.buffer.is_full()
     }
 
     /// Whether there is nothing to yield.
     pub fn is_empty(&self) -> bool {
-        self.batch.is_empty()
+        self.batch.buffer.is_empty()
     }
 
     /// The batch, valid until [`Assembler::retire`].
     pub fn batch(&mut self) -> Batch<'_> {
-        self.handed_out = true;
-        Batch {
-            space: SpaceId(0),
-            thread: ThreadId(1),
-            first: RefIndex(self.references),
-            first_instruction: self.instructions,
-            refs: &self.batch.refs,
-            spans: &self.batch.spans,
-            wide: self.batch.wide,
-            blocks: &self.dictionary,
-        }
+        self.batch.hand_out(ThreadId(1), &self.dictionary)
     }
 
     /// Makes room after a batch was yielded.
     pub fn retire(&mut self) {
-        if std::mem::take(&mut self.handed_out) {
-            self.references += self.batch.refs.len() as u64;
-            self.instructions += std::mem::take(&mut self.batch_instructions);
-            self.batch.clear();
-        }
+        self.batch.retire();
     }
 
     /// Adds a reference; false if the batch must be yielded first.
@@ -116,17 +91,16 @@ impl Assembler {
             return Err(self
                 .malformed(&format!("refers to address {address:#x}, above the 57 bits of a user address")));
         }
-        if self.open.is_some_and(|(_, _, first)| self.batch.refs.len() - first >= MAX_SITES) {
+        if self.open.is_some_and(|(_, _, first)| self.batch.buffer.refs.len() - first >= MAX_SITES) {
             self.close_block()?;
         }
-        if self.open.is_none() && self.batch.is_full() {
+        if self.open.is_none() && self.batch.buffer.is_full() {
             return Ok(false);
         }
         let access = Access { kind: parts.kind, size };
-        self.batch.refs.push(Ref::new(VirtAddr(parts.address), access));
-        self.batch.wide |= size.bytes() > Batch::WIDE_BYTES;
+        self.batch.push(Ref::new(VirtAddr(parts.address), access));
         if self.open.is_none() {
-            self.push_block(None, BlockEnd::Other, self.batch.refs.len() - 1)?;
+            self.push_block(None, BlockEnd::Other, self.batch.buffer.refs.len() - 1)?;
         }
         Ok(true)
     }
@@ -135,7 +109,7 @@ impl Assembler {
     #[inline]
     pub fn begin(&mut self, instruction: Instruction, end: BlockEnd) -> Result<bool, SourceError> {
         self.close_block()?;
-        if self.batch.is_full() {
+        if self.batch.buffer.is_full() {
             return Ok(false);
         }
         if instruction.address.0.checked_add(u64::from(instruction.length)).is_none() {
@@ -144,14 +118,14 @@ impl Assembler {
                 self.malformed(&format!("has an instruction at {address:#x} that ends above all addresses"))
             );
         }
-        self.open = Some((instruction, end, self.batch.refs.len()));
+        self.open = Some((instruction, end, self.batch.buffer.refs.len()));
         Ok(true)
     }
 
     /// Ends the current instruction.
     pub fn close_block(&mut self) -> Result<(), SourceError> {
         let Some((instruction, end, first)) = self.open.take() else { return Ok(()) };
-        self.batch_instructions += 1;
+        self.batch.instructions += 1;
         self.push_block(Some(instruction), end, first)
     }
 
@@ -162,7 +136,7 @@ impl Assembler {
         end: BlockEnd,
         first: usize,
     ) -> Result<(), SourceError> {
-        let refs = &self.batch.refs[first..];
+        let refs = &self.batch.buffer.refs[first..];
         let key = instruction.and_then(|instruction| short_key(instruction, end, refs));
         let block = match key.and_then(|key| self.short_blocks.get(&key)) {
             Some(&block) => block,
@@ -175,7 +149,7 @@ impl Assembler {
                 block
             }
         };
-        self.batch.spans.push(Span { block, first: first as u32 });
+        self.batch.buffer.spans.push(Span { block, first: first as u32 });
         Ok(())
     }
 

@@ -14,19 +14,25 @@ use pagewalk_units::{Kind, PAGE_SHIFT};
 /// Most digits of a number.
 const MAX_DIGITS: usize = 19;
 
+/// The format of numbers of pieces of memory of `1 << SHIFT` bytes.
+pub(super) struct Format<const SHIFT: u32>;
+
 /// Numbers of pages of 4 KiB.
-pub(super) struct Pages;
+pub(super) const PAGES: Format<PAGE_SHIFT> = Format;
 
 /// Numbers of blocks of 64 bytes.
-pub(super) struct Blocks;
+pub(super) const BLOCKS: Format<BLOCK_SHIFT> = Format;
 
-impl Importer for Pages {
+impl<const SHIFT: u32> Importer for Format<SHIFT> {
     fn name(&self) -> &'static str {
-        "pages"
+        if SHIFT == PAGE_SHIFT { "pages" } else { "blocks" }
     }
 
     fn about(&self) -> &'static str {
-        "the number of a 4 KiB page on each line"
+        match SHIFT {
+            PAGE_SHIFT => "the number of a 4 KiB page on each line",
+            _ => "the number of a 64-byte block on each line",
+        }
     }
 
     fn recognises(&self, head: &Head<'_>) -> bool {
@@ -34,26 +40,7 @@ impl Importer for Pages {
     }
 
     fn open(&self, file: Bytes) -> Result<Import, SourceError> {
-        let source: TextSource<Bytes, Numbers<PAGE_SHIFT>> = TextSource::of(file)?;
-        Ok(Import { notes: source.notes(), source: Box::new(source) })
-    }
-}
-
-impl Importer for Blocks {
-    fn name(&self) -> &'static str {
-        "blocks"
-    }
-
-    fn about(&self) -> &'static str {
-        "the number of a 64-byte block on each line"
-    }
-
-    fn recognises(&self, head: &Head<'_>) -> bool {
-        are_numbers(head)
-    }
-
-    fn open(&self, file: Bytes) -> Result<Import, SourceError> {
-        let source: TextSource<Bytes, Numbers<BLOCK_SHIFT>> = TextSource::of(file)?;
+        let source: TextSource<Bytes, Numbers<SHIFT>> = TextSource::of(file)?;
         Ok(Import { notes: source.notes(), source: Box::new(source) })
     }
 }
@@ -153,11 +140,11 @@ mod tests {
     #[test]
     fn only_lines_that_begin_with_a_digit_count() {
         let text = "0\r\n17\n*\n\n 3 \n-4\n5";
-        let (read, notes, error) = told(&Pages, text);
+        let (read, notes, error) = told(&PAGES, text);
         assert_eq!(read, ["Load 0,1", "Load 11000,1", "Load 3000,1", "Load 5000,1"]);
         assert_eq!(error, None);
         assert_eq!(notes[0], "2 lines that do not begin with a digit (line 3: `*`): passed over");
-        assert_eq!(told(&Blocks, text).0, ["Load 0,1", "Load 440,1", "Load c0,1", "Load 140,1"]);
+        assert_eq!(told(&BLOCKS, text).0, ["Load 0,1", "Load 440,1", "Load c0,1", "Load 140,1"]);
     }
 
     #[test]
@@ -171,7 +158,7 @@ mod tests {
                 "line 2 has number 35184372088832: numbers of 4096-byte pieces of memory are below 2^45",
             ),
         ] {
-            let (read, _, error) = told(&Pages, format!("1\n{bad}"));
+            let (read, _, error) = told(&PAGES, format!("1\n{bad}"));
             let error = error.unwrap();
             assert!(error.starts_with(part), "{error}");
             assert_eq!(read, ["Load 1000,1"], "what came before is told");
@@ -205,8 +192,8 @@ mod tests {
 
         #[test]
         fn any_text_ends_in_an_error_or_the_end(text in "[0-9*x \n\r-]{0,60}") {
-            told(&Pages, text.clone());
-            told(&Blocks, text);
+            told(&PAGES, text.clone());
+            told(&BLOCKS, text);
         }
     }
 }

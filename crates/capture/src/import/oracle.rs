@@ -16,6 +16,7 @@ use super::{Bytes, Head, Import, Importer};
 use pagewalk_trace::{Grain, Ref, SourceError};
 use pagewalk_units::{Kind, PAGE_BYTES, PAGE_SHIFT};
 use rustc_hash::FxHashMap;
+use std::marker::PhantomData;
 use std::ops::Range;
 
 const RECORD_BYTES: usize = 24;
@@ -26,60 +27,46 @@ const LOADED_BYTES_MAX: u64 = 1 << 20;
 /// What objects' places are multiples of, as `malloc` aligns.
 const ALIGNMENT: u64 = 16;
 
+/// The format with a meaning of objects.
+pub(super) struct Format<M>(PhantomData<fn() -> M>);
+
 /// Objects are pages: their numbers count pages of 4 KiB.
-pub(super) struct Pages;
+pub(super) const PAGES: Format<Numbered<PAGE_SHIFT>> = Format(PhantomData);
 
 /// Objects are blocks: their numbers count blocks of 64 bytes.
-pub(super) struct Blocks;
+pub(super) const BLOCKS: Format<Numbered<BLOCK_SHIFT>> = Format(PhantomData);
 
 /// Objects have sizes and names: they lie one behind the other.
-pub(super) struct Objects;
+pub(super) const OBJECTS: Format<Placed> = Format(PhantomData);
 
-impl Importer for Pages {
-    fn name(&self) -> &'static str {
-        "oracle-pages"
-    }
-
-    fn about(&self) -> &'static str {
-        "what libCacheSim writes as oracleGeneral, objects being numbers of 4 KiB pages"
-    }
-
-    fn recognises(&self, head: &Head<'_>) -> bool {
-        are_requests(head)
-    }
-
-    fn open(&self, file: Bytes) -> Result<Import, SourceError> {
-        let source: RecordSource<Numbered<PAGE_SHIFT>> = RecordSource::new(file);
-        Ok(Import { notes: source.notes(), source: Box::new(source) })
-    }
+/// What objects are.
+trait Meaning: Records + Send + 'static {
+    /// The format's name.
+    const NAME: &'static str;
+    /// Who writes it, as [`Importer::about`] says it.
+    const ABOUT: &'static str;
 }
 
-impl Importer for Blocks {
-    fn name(&self) -> &'static str {
-        "oracle-blocks"
-    }
-
-    fn about(&self) -> &'static str {
-        "the same, objects being numbers of 64-byte blocks"
-    }
-
-    fn recognises(&self, head: &Head<'_>) -> bool {
-        are_requests(head)
-    }
-
-    fn open(&self, file: Bytes) -> Result<Import, SourceError> {
-        let source: RecordSource<Numbered<BLOCK_SHIFT>> = RecordSource::new(file);
-        Ok(Import { notes: source.notes(), source: Box::new(source) })
-    }
+impl<const SHIFT: u32> Meaning for Numbered<SHIFT> {
+    const NAME: &'static str = if SHIFT == PAGE_SHIFT { "oracle-pages" } else { "oracle-blocks" };
+    const ABOUT: &'static str = match SHIFT {
+        PAGE_SHIFT => "what libCacheSim writes as oracleGeneral, objects being numbers of 4 KiB pages",
+        _ => "the same, objects being numbers of 64-byte blocks",
+    };
 }
 
-impl Importer for Objects {
+impl Meaning for Placed {
+    const NAME: &'static str = "oracle-objects";
+    const ABOUT: &'static str = "the same, objects of their sizes lying one behind the other";
+}
+
+impl<M: Meaning> Importer for Format<M> {
     fn name(&self) -> &'static str {
-        "oracle-objects"
+        M::NAME
     }
 
     fn about(&self) -> &'static str {
-        "the same, objects of their sizes lying one behind the other"
+        M::ABOUT
     }
 
     fn recognises(&self, head: &Head<'_>) -> bool {
@@ -87,7 +74,7 @@ impl Importer for Objects {
     }
 
     fn open(&self, file: Bytes) -> Result<Import, SourceError> {
-        let source: RecordSource<Placed> = RecordSource::new(file);
+        let source: RecordSource<M> = RecordSource::new(file);
         Ok(Import { notes: source.notes(), source: Box::new(source) })
     }
 }
@@ -125,7 +112,7 @@ fn are_requests(head: &Head<'_>) -> bool {
 
 /// Objects that are numbers of pages or blocks.
 #[derive(Default)]
-struct Numbered<const SHIFT: u32>;
+pub(super) struct Numbered<const SHIFT: u32>;
 
 impl<const SHIFT: u32> Records for Numbered<SHIFT> {
     const ENGINE: &'static str = "libCacheSim";
@@ -147,7 +134,7 @@ impl<const SHIFT: u32> Records for Numbered<SHIFT> {
 
 /// Objects one behind the other, in the order of their first requests.
 #[derive(Default)]
-struct Placed {
+pub(super) struct Placed {
     /// Where each object lies.
     places: FxHashMap<u64, Range<u64>>,
     /// The end of the last one.
@@ -226,9 +213,9 @@ mod tests {
 
     #[test]
     fn objects_are_what_the_format_says() {
-        assert_eq!(told(&Pages, requests()).0, ["Load 7000,1", "Load 9000,1", "Load 7000,1"]);
-        assert_eq!(told(&Blocks, requests()).0, ["Load 1c0,1", "Load 240,1", "Load 1c0,1"]);
-        let (read, notes, error) = told(&Objects, requests());
+        assert_eq!(told(&PAGES, requests()).0, ["Load 7000,1", "Load 9000,1", "Load 7000,1"]);
+        assert_eq!(told(&BLOCKS, requests()).0, ["Load 1c0,1", "Load 240,1", "Load 1c0,1"]);
+        let (read, notes, error) = told(&OBJECTS, requests());
         let first = ["Load 1000,1", "Load 2000,1"];
         assert_eq!(
             read,
@@ -241,7 +228,7 @@ mod tests {
 
     #[test]
     fn large_objects_are_read_in_part_and_named() {
-        let (read, notes, _) = told(&Objects, request(1, 7, u32::MAX, -1));
+        let (read, notes, _) = told(&OBJECTS, request(1, 7, u32::MAX, -1));
         assert_eq!(read.len(), 256);
         assert!(
             notes[0].starts_with("1 record of an object above 1 MiB (record 1: `object 7`)"),
@@ -252,7 +239,7 @@ mod tests {
     #[test]
     fn what_is_no_page_is_named_with_the_way_out() {
         let file = [request(1, 7, 1, -1), request(1, 1 << 45, 1, -1)].concat();
-        let (read, _, error) = told(&Pages, file);
+        let (read, _, error) = told(&PAGES, file);
         let error = error.unwrap();
         assert_eq!(read, ["Load 7000,1"]);
         assert!(
@@ -260,7 +247,7 @@ mod tests {
             "{error}"
         );
         assert!(error.contains("below 2^45; --format oracle-objects"), "{error}");
-        let cut = told(&Blocks, &requests()[..30]).2;
+        let cut = told(&BLOCKS, &requests()[..30]).2;
         assert_eq!(cut.as_deref(), Some("the file ends in the middle of record 2"));
     }
 
@@ -280,7 +267,7 @@ mod tests {
             all in prop::collection::vec((0u64..30, 0u32..20000), 0..400),
         ) {
             let file: Vec<u8> = all.iter().flat_map(|&(object, bytes)| request(0, object, bytes, -1)).collect();
-            let (read, _, error) = told(&Objects, file);
+            let (read, _, error) = told(&OBJECTS, file);
             let (mut places, mut end, mut expected) = (FxHashMap::default(), 4096u64, Vec::new());
             for (object, bytes) in all {
                 let place = *places.entry(object).or_insert_with(|| {

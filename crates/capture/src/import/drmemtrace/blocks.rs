@@ -4,8 +4,9 @@
 //! a record is one step down in it; where a run ends, its node names its block. So a block is compared with nothing and
 //! hashed once, and yet equal runs, and only they, are the same block.
 
-use pagewalk_trace::{Batch, BatchBuffer, Block, BlockEnd, Dictionary, Instruction, Ref, Site, Span};
-use pagewalk_units::{Access, BlockId, Kind, RefIndex, Size, SpaceId, ThreadId, VirtAddr};
+use super::super::open_batch::OpenBatch;
+use pagewalk_trace::{Batch, Block, BlockEnd, Dictionary, Instruction, Ref, Site, Span};
+use pagewalk_units::{Access, BlockId, Kind, RefIndex, Size, ThreadId, VirtAddr};
 use rustc_hash::FxHashMap;
 
 /// Most instructions of a block. It gets no further instruction either once it has as many references.
@@ -97,12 +98,7 @@ pub(super) struct Assembly {
     /// Instructions and references in the dictionary.
     parts: usize,
     open: OpenBlock,
-    batch: BatchBuffer,
-    batch_instructions: u64,
-    /// Before the batch.
-    references: u64,
-    instructions: u64,
-    handed_out: bool,
+    batch: OpenBatch,
 }
 
 impl Assembly {
@@ -116,22 +112,18 @@ impl Assembly {
             dictionary: Dictionary::default(),
             parts: 0,
             open: OpenBlock::default(),
-            batch: BatchBuffer::default(),
-            batch_instructions: 0,
-            references: 0,
-            instructions: 0,
-            handed_out: false,
+            batch: OpenBatch::default(),
         }
     }
 
     /// Whether the batch is full and no block is open.
     pub fn is_full(&self) -> bool {
-        self.open.node == NONE && self.batch.is_full()
+        self.open.node == NONE && self.batch.buffer.is_full()
     }
 
     /// Whether there is nothing to yield.
     pub fn is_empty(&self) -> bool {
-        self.batch.is_empty()
+        self.batch.buffer.is_empty()
     }
 
     /// Whether nothing was read yet.
@@ -146,31 +138,17 @@ impl Assembly {
 
     /// Number of references so far.
     pub fn place(&self) -> RefIndex {
-        RefIndex(self.references + self.batch.refs.len() as u64)
+        self.batch.place()
     }
 
     /// The batch, valid until [`Assembly::retire`].
     pub fn batch(&mut self) -> Batch<'_> {
-        self.handed_out = true;
-        Batch {
-            space: SpaceId(0),
-            thread: self.thread,
-            first: RefIndex(self.references),
-            first_instruction: self.instructions,
-            refs: &self.batch.refs,
-            spans: &self.batch.spans,
-            wide: self.batch.wide,
-            blocks: &self.dictionary,
-        }
+        self.batch.hand_out(self.thread, &self.dictionary)
     }
 
     /// Makes room after a batch was yielded.
     pub fn retire(&mut self) {
-        if std::mem::take(&mut self.handed_out) {
-            self.references += self.batch.refs.len() as u64;
-            self.instructions += std::mem::take(&mut self.batch_instructions);
-            self.batch.clear();
-        }
+        self.batch.retire();
     }
 
     /// Adds an instruction; false if the batch must be yielded first. Hot.
@@ -200,16 +178,18 @@ impl Assembly {
         let step = reference.bits() as u16 & ((1 << Ref::META_BITS) - 1);
         if self.open.node == NONE || self.open.sites == MAX_SITES {
             self.close(None);
-            if self.batch.is_full() {
+            if self.batch.buffer.is_full() {
                 return false;
             }
-            self.open =
-                OpenBlock { node: NO_CODE, first: self.batch.refs.len() as u32, ..OpenBlock::default() };
+            self.open = OpenBlock {
+                node: NO_CODE,
+                first: self.batch.buffer.refs.len() as u32,
+                ..OpenBlock::default()
+            };
         }
         self.open.node = self.step(self.open.node, step);
         self.open.sites += 1;
-        self.batch.wide |= reference.size().bytes() > Batch::WIDE_BYTES;
-        self.batch.refs.push(reference);
+        self.batch.push(reference);
         if self.open.instructions == 0 {
             self.close(None);
         }
@@ -254,22 +234,26 @@ impl Assembly {
             Some(end) => self.other_ends.get(&(open.node, end as u8)).copied().unwrap_or(NONE),
         };
         let block = if block == NONE { self.intern(open, end) } else { block };
-        self.batch.spans.push(Span { block: BlockId(block - 1), first: open.first });
-        self.batch_instructions += u64::from(open.instructions);
+        self.batch.buffer.spans.push(Span { block: BlockId(block - 1), first: open.first });
+        self.batch.instructions += u64::from(open.instructions);
     }
 
     /// Begins a block; false if the batch must be yielded first.
     fn begin(&mut self, address: u64) -> bool {
         self.close(None);
-        if self.batch.is_full() {
+        if self.batch.buffer.is_full() {
             return false;
         }
         let node = *self.roots.entry(address).or_insert_with(|| {
             self.nodes.push(Node::default());
             self.nodes.len() as u32 - 1
         });
-        self.open =
-            OpenBlock { node, first: self.batch.refs.len() as u32, start: address, ..OpenBlock::default() };
+        self.open = OpenBlock {
+            node,
+            first: self.batch.buffer.refs.len() as u32,
+            start: address,
+            ..OpenBlock::default()
+        };
         true
     }
 
