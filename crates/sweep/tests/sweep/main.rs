@@ -15,12 +15,13 @@ use pagewalk_report::sweep::schema::{SweepResult, Value};
 use pagewalk_report::sweep::{to_json, to_parquet};
 use pagewalk_reuse::{ReferenceKinds, SampledDistances, Sampling, StackDistances, gone};
 use pagewalk_sim::{DesignSpec, NoObserver, Pass};
-use pagewalk_sweep::{Study, metrics};
+use pagewalk_sweep::{Claims, Study, metrics};
 use pagewalk_units::Draws;
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 const STUDY: &str = r#"
 traces = ["a.pwt", "b.pwt", "c.pwt"]
@@ -181,6 +182,33 @@ fn what_was_done_is_not_done_again() {
         }
         assert_eq!(tasks(&begin()), lost);
         assert!(bytes(&begin().run(&Silent).unwrap()) == uninterrupted);
+    }
+}
+
+/// A job that another worker has is not run: its end is awaited, or its units are taken once they are there.
+#[test]
+fn a_claimed_job_is_left_alone_until_it_is_freed_or_kept() {
+    let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    traces(folder.path(), 2);
+    let study = study(folder.path(), STUDY);
+    let alone = bytes(&sweep(&study, other.path(), 1, "t").run(&Silent).unwrap());
+    let claims = Claims::new(folder.path().join("claims"));
+    for frees in [false, true] {
+        let held = claims.claim("stream-0-task-0", "all of a").unwrap().unwrap();
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| bytes(&sweep(&study, folder.path(), 1, "t").run(&Silent).unwrap()));
+            std::thread::sleep(Duration::from_secs(1));
+            assert!(!waits.is_finished());
+            if frees {
+                drop(held);
+            } else {
+                for unit in std::fs::read_dir(other.path().join("units")).unwrap().flatten() {
+                    std::fs::copy(unit.path(), folder.path().join("units").join(unit.file_name())).unwrap();
+                }
+            }
+            assert!(waits.join().unwrap() == alone);
+        });
+        std::fs::remove_dir_all(folder.path().join("units")).unwrap();
     }
 }
 
