@@ -143,6 +143,9 @@ fn kernels_promote_on_imported_traces_and_results_say_that_areas_are_inferred() 
     let (inferred, gap) = walks(&[]);
     assert_eq!(gap, Some(2 << 20));
     assert!(inferred < without / 2, "{inferred} walks with areas, {without} without");
+    // Pages have no instructions, so nothing takes cycles for each.
+    let text = with(&[]).stdout;
+    assert!(!text.contains("cycles an instruction"), "{text}");
     assert_eq!(walks(&["--areas", "gap=64K"]).1, Some(64 << 10));
     let note = "areas are inferred, as the trace has no mappings";
     assert!(with(&[]).stdout.contains(note));

@@ -249,11 +249,14 @@ impl KernelReplay<'_> {
 fn advice(kernels: &[KernelResult], machine: &str, program: &str) -> String {
     let value = |row: &KernelResult, name: &str| row.metrics.get(name).map_or(0.0, |value| value.as_f64());
     let cost = |row: &KernelResult| value(row, "tlb_mcpi");
-    let translation = |row: &KernelResult| {
-        let instructions = value(row, "instructions").max(1.0);
-        cost(row) - value(row, "kernel.cycles") / instructions
+    let translation =
+        |row: &KernelResult| cost(row) - value(row, "kernel.cycles") / value(row, "instructions");
+    // Without instructions there are no cycles for each.
+    let ended = |row: &&KernelResult| {
+        row.machine == machine
+            && value(row, "instructions") > 0.0
+            && !row.metrics.contains_key("kernel.killed_at")
     };
-    let ended = |row: &&KernelResult| row.machine == machine && !row.metrics.contains_key("kernel.killed_at");
     let (host, others): (Vec<&KernelResult>, Vec<_>) =
         kernels.iter().filter(ended).partition(|row| row.policy == "host");
     let is_alone = others.len() == 1;
@@ -264,19 +267,22 @@ fn advice(kernels: &[KernelResult], machine: &str, program: &str) -> String {
         true => format!("under {}", best.policy),
         false => format!("of these kernels, {} costs least:", best.policy),
     };
-    let (now, own) = (translation(best), cost(best) - translation(best));
+    // Four decimals: a difference that nobody sees is no gain.
+    let told = |cycles: f64| format!("{cycles:.4}");
+    let (now, own) = (translation(best), told(cost(best) - translation(best)));
     let of_program =
-        format!("{lead} translation takes {now:.4} cycles an instruction of {program} on {machine}");
+        format!("{lead} translation takes {} cycles an instruction of {program} on {machine}", told(now));
     match host.first().map(|host| translation(host)) {
         Some(before) => {
-            let gain = if now < before { "Gain" } else { "No gain" };
+            let gain = if now < before && told(now) != told(before) { "Gain" } else { "No gain" };
             format!(
-                "{gain}: {of_program}, and {before:.4} under the host's kernel. Its own work takes another {own:.4}; \
-                 the host's is not counted."
+                "{gain}: {of_program}, and {} under the host's kernel. Its own work takes another {own}; the host's \
+                 is not counted.",
+                told(before)
             )
         }
         None => {
-            format!("Without the host's kernel to compare with: {of_program}, and its own work {own:.4}.")
+            format!("Without the host's kernel to compare with: {of_program}, and its own work {own}.")
         }
     }
 }
