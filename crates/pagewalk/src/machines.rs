@@ -82,7 +82,7 @@ pub fn together(mut machines: Vec<MachineSpec>) -> Result<Vec<MachineSpec>, Erro
     match names.windows(2).find(|pair| pair[0] == pair[1]) {
         // Results identify machines by name.
         Some(pair) => Err(Error::new(Fault::Usage, format!("two machines are named `{}`", pair[0]))
-            .or("give each machine file a `name` of its own")),
+            .or("give each machine once, and each machine file a `name` of its own")),
         None => Ok(machines),
     }
 }

@@ -4,6 +4,7 @@ use crate::error::UsageError;
 use crate::job;
 use crate::result::Document;
 use pagewalk::plans::{PairOptions, Pairs, RunOptions, history, outline, run};
+use pagewalk::report::TextOptions;
 use pagewalk::{Error, Fault, Listener};
 use pyo3::prelude::*;
 use std::ffi::OsString;
@@ -84,5 +85,11 @@ pub fn verify_plan(py: Python<'_>, settings: Settings) -> PyResult<(Document, bo
         }
         Ok(verified)
     })?;
-    Ok((Document::other(&verified.document(), verified.text()), verified.pays()))
+    Ok((
+        Document::other(
+            &verified.document(),
+            verified.text(&TextOptions { width: 100, color: false, verbose: false }),
+        ),
+        verified.pays(),
+    ))
 }

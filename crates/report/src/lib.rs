@@ -37,4 +37,4 @@ pub use json::{ReadError, from_json, schema_of, to_json};
 pub use numbers::page_name;
 pub use printable::printable;
 pub use schema::{NO_SYMBOL, STRIPPED};
-pub use text::{TextOptions, render_text};
+pub use text::{TextOptions, render_text, render_verification_text};

@@ -80,9 +80,10 @@ impl Library {
         FILES.iter().map(|&(name, _)| name)
     }
 
-    /// The file's text.
+    /// The file's text. `Zen 4` and `skylake-sp` name machines too: only letters and digits matter, in either case.
     pub fn text(name: &str) -> Result<&'static str, LibraryError> {
-        let found = FILES.iter().find(|&&(known, _)| known == name);
+        let asked = letters(name);
+        let found = FILES.iter().find(|&&(known, _)| letters(known) == asked);
         found.map(|&(_, text)| text).ok_or_else(|| LibraryError::Unknown {
             name: name.to_owned(),
             choice: choice_of_many(name, Library::names(), "`pagewalk machines list`"),
@@ -109,6 +110,11 @@ impl Library {
     }
 }
 
+/// The letters and digits of a name, in lower case.
+fn letters(name: &str) -> String {
+    name.chars().filter(char::is_ascii_alphanumeric).map(|letter| letter.to_ascii_lowercase()).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -132,12 +138,24 @@ mod tests {
     }
 
     #[test]
+    fn case_and_signs_of_a_name_do_not_matter() {
+        for (asked, name) in [("Zen 4", "zen4"), ("Skylake-SP", "skylake_sp"), ("alpha-21064", "alpha_21064")]
+        {
+            assert_eq!(Library::get(asked).unwrap().name, name);
+        }
+        let mut names: Vec<String> = Library::names().map(letters).collect();
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), Library::names().count(), "names differ by letters");
+    }
+
+    #[test]
     fn a_misspelt_name_is_answered_with_the_closest() {
         for (name, closest) in [
-            ("alpha-21064", "`alpha_21064`?"),
+            ("alpha-21046", "`alpha_21064`?"),
             ("r2000", "`mips_r2000`"),
             ("thp_always", "`karakostas_thp`"),
-            ("Golden Cove", "`golden_cove`?"),
+            ("Golden Coave", "`golden_cove`?"),
         ] {
             let told = Library::get(name).unwrap_err().to_string();
             let expected = format!("no machine `{name}` in the library: did you mean {closest}");

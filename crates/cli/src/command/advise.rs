@@ -2,7 +2,7 @@
 
 use crate::arguments::Advise;
 use crate::exit::ExitCode;
-use crate::output::{print, say, say_next, text_options};
+use crate::output::{print, say, say_next, text_options, typed};
 use crate::signals::set_by_signals;
 use crate::terminal::Terminal;
 use pagewalk::Error;
@@ -19,7 +19,7 @@ pub fn run(arguments: Advise) -> Result<ExitCode, Error> {
     if let Some(pid) = arguments.pid {
         return of_process(arguments, pid, output);
     }
-    let style = arguments.style;
+    let (style, command) = (arguments.style, typed(&arguments.command));
     let options = AdviceOptions {
         trace: arguments.trace,
         seconds: arguments.seconds,
@@ -42,7 +42,7 @@ pub fn run(arguments: Advise) -> Result<ExitCode, Error> {
     let printed = print(&text);
     // Even if printing failed: the plan took time to make.
     let plan = advice.plan()?.ok_or(NOTHING_PAYS);
-    write_plan(output, plan, style.quiet, |path| format!("pagewalk verify {path} -- CMD"))?;
+    write_plan(output, plan, style.quiet, |path| format!("pagewalk verify {path} {command}"))?;
     printed.map(|()| ExitCode::SUCCESS)
 }
 

@@ -3,7 +3,7 @@
 use crate::arguments::Contiguity;
 use crate::exit;
 use crate::exit::ExitCode;
-use crate::output::{Files, print, say_next, text_options, write_to_stderr};
+use crate::output::{Files, print, say_next, text_options, typed, write_to_stderr};
 use crate::terminal::Terminal;
 use pagewalk::report::contiguity::{
     ContiguityResult, huge_pages_help, render_html, render_text, run_lengths_file, to_json,
@@ -27,7 +27,7 @@ pub fn run(arguments: Contiguity) -> Result<ExitCode, Error> {
     let result = reading.result();
     publish(&arguments, &result, files)?;
     if huge_pages_help(&result) {
-        let whom = arguments.pid.map_or_else(|| "-- CMD".to_owned(), |pid| format!("--pid {pid}"));
+        let whom = arguments.pid.map_or_else(|| typed(&arguments.command), |pid| format!("--pid {pid}"));
         say_next(arguments.style.quiet, format!("pagewalk advise -o plan.toml {whom}"));
     }
     Ok(code)

@@ -66,7 +66,7 @@ fn unknown_words_name_the_known_ones() {
         .run(&["profile", "--thp", "maybe", "--", "./witness"])
         .refuses(USAGE, &["always", "madvise", "never"]);
     for (name, closest) in
-        [("alpha-21064", "`alpha_21064`"), ("r2000", "`mips_r2000`"), ("thp_always", "`karakostas_thp`")]
+        [("alpha-21046", "`alpha_21064`"), ("r2000", "`mips_r2000`"), ("thp_always", "`karakostas_thp`")]
     {
         let parts =
             [&format!("no machine `{name}` in the library: did you mean {closest}")[..], "machines list"];
@@ -106,10 +106,10 @@ fn names_that_nearly_match_are_answered_with_the_closest() {
         (&["promote", "-p", "1", "--sampler", "damno"], "'damon'"),
         (&["trace", "import", "--format", "lakey", "-o", "a.pwt", "x"], "'lackey'"),
         (&["completions", "bsh"], "'bash'"),
-        (&["simulate", "-m", "goldencove", "good.pwt"], "`golden_cove`"),
+        (&["simulate", "-m", "goldencoave", "good.pwt"], "`golden_cove`"),
         (&["trap", "-m", "r2000", "--", "true"], "`mips_r2000`"),
-        (&["probe", "-m", "zen_4"], "`zen4`"),
-        (&["layout", "analyze", "-m", "konireddygari-u512", "good.pwt"], "`konireddygari_u512`"),
+        (&["probe", "-m", "zen_44"], "`zen4`"),
+        (&["layout", "analyze", "-m", "konireddygari-u51", "good.pwt"], "`konireddygari_u512`"),
         (&["simulate", "--os", "hawkey", "good.pwt"], "`hawkeye`"),
         (&["simulate", "--os", "linux:thb=always", "good.pwt"], "`thp`"),
         (&["simulate", "--os", "linux:thp=allways", "good.pwt"], "`always`"),
@@ -130,7 +130,7 @@ fn names_in_studies_are_answered_with_the_closest() {
     let study = "schema = 1\nname = \"s\"\ntraces = [\"good.pwt\"]\n";
     for (text, meant) in [
         ("machnes = [\"k8\"]\n", "did you mean `machines`?"),
-        ("machines = [\"goldencove\"]\n", "did you mean `golden_cove`"),
+        ("machines = [\"goldencoave\"]\n", "did you mean `golden_cove`"),
         ("machines = [\"k8\"]\n[[os]]\npolicy = \"asop\"\n", "did you mean `asap`"),
         ("machines = [\"k8\"]\n[[os]]\npolicy = \"linux\"\nthb = 1\n", "did you mean `thp`?"),
         ("machines = [\"k8\"]\nstructures = [\"mach33\"]\n", "did you mean `mach3`"),

@@ -158,7 +158,8 @@ fn a_program_that_is_started_is_read_at_its_exit() {
     let mapping = result["mappings"].as_array().unwrap().iter().find(|of| of["bytes"] == 40 << 20).unwrap();
     assert_eq!(mapping["present_pages"], 5120 + 2560, "each is counted once");
     assert!(result["advice"].as_str().unwrap().contains("uge pages would help"), "{}", result["advice"]);
-    assert!(outcome.stderr.ends_with("next: pagewalk advise -o plan.toml -- CMD\n"), "{}", outcome.stderr);
+    let next = format!("next: pagewalk advise -o plan.toml -- {program}\n");
+    assert!(outcome.stderr.ends_with(&next), "{}", outcome.stderr);
     let small = place.run(&["contiguity", "--", "true"]);
     assert!(!small.stderr.contains("next: "), "nothing is to be gained: {}", small.stderr);
     // Quiet, with JSON: nothing but the program's and the result.

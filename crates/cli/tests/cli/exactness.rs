@@ -123,7 +123,7 @@ fn machines_together_count_as_each_alone() {
         include_str!("../../../../machines/zen4.toml").replace("entries = 72", "entries = 36"),
     );
     let twice = ["simulate", "-m", "zen4", "-m", "./my.toml", "t.pwt"];
-    place.run(&twice).refuses(USAGE, &["two machines are named `zen4`", "a `name` of its own"]);
+    place.run(&twice).refuses(USAGE, &["two machines are named `zen4`", "each machine once"]);
 }
 
 #[test]

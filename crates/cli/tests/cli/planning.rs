@@ -114,7 +114,7 @@ fn apply_runs_the_program_as_it_is_and_tells_what_took() {
     let outcome = lab.run(&["apply", "plan.toml", "-o", "r.json", "--", "./p"]);
     assert_eq!((outcome.code, &*outcome.stdout), (3, "ready\n"), "{}", outcome.stderr);
     assert!(outcome.stderr.contains("anonymous 0x4000000 number 1"), "{}", outcome.stderr);
-    assert!(outcome.stderr.ends_with("next: pagewalk verify plan.toml -- CMD\n"), "{}", outcome.stderr);
+    assert!(outcome.stderr.ends_with("next: pagewalk verify plan.toml -- ./p\n"), "{}", outcome.stderr);
     let json = lab.0.json("r.json");
     assert_eq!((&json["schema"], &json["in_effect"]), (&"pagewalk.apply/1".into(), &true.into()));
     assert_eq!(json["images"][0]["ranges"][0]["huge_bytes"], 64 << 20);
@@ -373,7 +373,7 @@ fn verify_measures_beside_the_forecast_and_keeps_a_record() {
         pairs.fold((f64::MAX, 0.0f64), |(least, most), part| (least.min(part), most.max(part)));
     assert!((least..=most).contains(&found["share"].as_f64().unwrap()), "{json}");
     assert!(found["low"].is_null() && found["high"].is_null(), "{json}");
-    assert!(outcome.stderr.contains("forecast with / without 0.500"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("÷ without: forecast 0.500, measured "), "{}", outcome.stderr);
     assert!(json["seconds_saved"]["low"].as_f64() <= json["seconds_saved"]["high"].as_f64());
     assert!(outcome.stderr.contains("3 pairs of runs") && outcome.stderr.contains("recorded in"));
     all_are_told(&lab.run(&["verify", "--history", "--json"]).json(), &[]);

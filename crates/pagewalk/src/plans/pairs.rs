@@ -15,10 +15,9 @@ use pagewalk_live::tracing::ProcessEnd;
 use pagewalk_live::warmth::Warmth;
 use pagewalk_plan::{Forecast, Plan};
 use pagewalk_report::documents::plans::{self, RunTimes, Share, VERIFY_SCHEMA, VerifiedPlan, VerifyResult};
-use pagewalk_report::{Class, classes};
+use pagewalk_report::{Class, TextOptions, classes, render_verification_text};
 use serde_json::{Value, json};
 use std::ffi::OsString;
-use std::fmt::Write;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -28,9 +27,6 @@ const PAIRS_MIN: usize = 3;
 
 /// Selects one of a run's times.
 type TimeOf = fn(&TimedRun) -> f64;
-
-/// Both times, by name.
-const TIMES: [(&str, TimeOf); 2] = [("processor", processor), ("wall", wall)];
 
 /// How many pairs to run, and how.
 #[derive(Clone, Copy)]
@@ -77,8 +73,9 @@ pub struct Verification {
 
 impl Verification {
     /// For people.
-    pub fn text(&self) -> String {
-        text(&self.pairs.fitting, &self.measured)
+    pub fn text(&self, options: &TextOptions) -> String {
+        let tables = outcome::tables(&self.pairs.fitting, &self.measured.run);
+        tables + &render_verification_text(&self.document(), options)
     }
 
     /// Harmless facts that the user should know.
@@ -102,9 +99,13 @@ impl Verification {
         self.measured.missed.as_deref()
     }
 
-    /// Whether it surely saves time. A plan that may also lose is not worth keeping.
+    /// Whether it surely saves processor time. A plan that may also lose is not worth keeping.
     pub fn pays(&self) -> bool {
-        gain(&self.measured.without, &self.measured.with, processor).low > 0.0
+        let (without, with) = (&self.measured.without, &self.measured.with);
+        match bound(share(without, with)) {
+            Some((_, high)) => high < 1.0,
+            None => gain(without, with, processor).low > 0.0,
+        }
     }
 }
 
@@ -264,47 +265,31 @@ fn forecast_gain(forecast: &Forecast) -> Interval {
     Interval { value: seconds_now - seconds, low: seconds_now - high, high: seconds_now - low }
 }
 
-fn text(fitting: &FittedPlan, measured: &PairTimes) -> String {
-    let mut out = outcome::tables(fitting, &measured.run);
-    let PairTimes { without, with, stopped, warmth, .. } = measured;
-    let warmed = warmth.map_or(String::new(), |warmth| {
-        format!("; before each, {:.0} MiB were used and freed (--warm)", warmth.mebibytes())
-    });
-    let _ = writeln!(out, "{} pairs of runs, ended by {stopped}{warmed}", with.len());
-    for (name, of) in TIMES {
-        let (a, b) = (mean_of(without, of), mean_of(with, of));
-        let _ = writeln!(out, "  {name:9} time  without {a:.3} s, with {b:.3} s (means, measured)");
-    }
-    let saved = |name: &str, gain: Interval, class: &str| {
-        let Interval { value, low, high } = gain;
-        format!("  saved {name:9}  {value:+.3} s, 90 % interval {low:+.3} to {high:+.3} ({class})\n")
-    };
-    for (name, of) in TIMES {
-        out += &saved(name, gain(without, with, of), "Student's, of paired differences, measured");
-    }
+/// What the pairs prove, as a sentence: of the time's share where enough pairs bound it, else of seconds.
+fn verdict(without: &[TimedRun], with: &[TimedRun]) -> String {
     let found = share(without, with);
-    let bounds = bound(found).map_or_else(
-        || "90 % interval unknown of so few pairs".to_owned(),
-        |(low, high)| format!("90 % interval {low:.3} to {high:.3}"),
-    );
-    let _ = writeln!(
-        out,
-        "  with / without   {:.3}, {bounds} (of processor time, by pairs, measured)",
-        found.value
-    );
-    if let Some(forecast) = &fitting.plan.forecast {
-        out += &saved("forecast", forecast_gain(forecast), "of processor time, modelled");
-        let off = |forecast: f64, measured: f64| (forecast / measured - 1.0) * 100.0;
-        let (seconds, part) = (forecast.seconds, forecast_share(forecast));
-        let _ = writeln!(
-            out,
-            "  forecast with / without {part:.3}: {:+.1} % off; processor time {seconds:.3} s: {:+.1} % off, with what \
-             the host changed since",
-            off(part, found.value),
-            off(seconds, mean_of(with, processor))
-        );
+    let (change, digits, unit) = match bound(found) {
+        Some(_) => ([found.value, found.low, found.high].map(|share| (share - 1.0) * 100.0), 1, "%"),
+        None => {
+            let saved = gain(without, with, processor);
+            ([-saved.value, -saved.high, -saved.low], 3, "s")
+        }
+    };
+    let [value, least, most] = change.map(|change| format!("{:.digits$}", change.abs()));
+    let signed = change.map(|change| format!("{change:+.digits$}").replace('-', "−"));
+    match change {
+        [_, _, high] if high < 0.0 => {
+            format!("The plan saves {value} {unit} of processor time ({most} to {least} {unit}, at 90 %).")
+        }
+        [_, low, _] if low > 0.0 => {
+            format!("The plan costs {value} {unit} of processor time ({least} to {most} {unit}, at 90 %).")
+        }
+        _ => format!(
+            "Not proven: processor time changes by {} {unit} ({} to {} {unit}, at 90 %); more pairs (`--runs`) narrow \
+             this.",
+            signed[0], signed[1], signed[2]
+        ),
     }
-    out
 }
 
 fn interval(Interval { value, low, high }: Interval) -> plans::Interval {
@@ -345,6 +330,7 @@ fn document(command: &[OsString], fitting: &FittedPlan, measured: &PairTimes) ->
         schema: VERIFY_SCHEMA,
         plan: VerifiedPlan { program: plan.program.path.clone(), ranges: plan.ranges.len() },
         command: command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+        verdict: verdict(without, with),
         end: end(run.timed.end),
         mode: fitting.mode.name(),
         without: without.iter().map(of).collect(),

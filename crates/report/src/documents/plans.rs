@@ -231,6 +231,8 @@ pub struct VerifyResult {
     pub plan: VerifiedPlan,
     /// The program and its arguments.
     pub command: Vec<String>,
+    /// What the pairs prove, as a sentence.
+    pub verdict: String,
     /// How the program ended.
     pub end: End,
     /// The host's mode of huge pages.

@@ -12,6 +12,7 @@ mod process;
 mod sections;
 mod sweep;
 mod table;
+mod verification;
 
 pub use conflicts::render_conflicts_text;
 pub use contiguity::render_contiguity_text;
@@ -21,6 +22,7 @@ pub use layout_plan::render_layout_plan_text;
 pub use probe::render_probe_text;
 pub use sweep::render_sweep_text;
 pub(crate) use sweep::{sweep_bounds, sweep_left_out, sweep_mean, sweep_on, sweep_quotient};
+pub use verification::render_verification_text;
 
 use crate::figures::{base_name, costliest};
 use crate::printable::printable;

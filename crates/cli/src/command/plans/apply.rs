@@ -3,7 +3,7 @@
 use crate::arguments::Apply;
 use crate::exit;
 use crate::exit::ExitCode;
-use crate::output::{print, say, say_next, write_json, write_to_stderr};
+use crate::output::{print, say, say_next, typed, write_json, write_to_stderr};
 use crate::terminal::Terminal;
 use pagewalk::output::Output;
 use pagewalk::plans::{CollapsedProcess, RunOptions, outline, run as run_applied};
@@ -34,9 +34,10 @@ pub fn run(arguments: Apply) -> Result<ExitCode, Error> {
     let document = applied.document(&arguments.plan, &arguments.command);
     write_json(&arguments.data, &document, file)?;
     match applied.missed() {
-        None => {
-            say_next(arguments.data.quiet, format!("pagewalk verify {} -- CMD", arguments.plan.display()))
-        }
+        None => say_next(
+            arguments.data.quiet,
+            format!("pagewalk verify {} {}", arguments.plan.display(), typed(&arguments.command)),
+        ),
         Some(missed) if or_default => terminal.note(&missed),
         Some(missed) => {
             return Err(Error::new(Fault::NotInEffect, missed)
@@ -57,7 +58,8 @@ fn dry_run(arguments: &Apply, file: Option<Output>) -> Result<ExitCode, Error> {
     }
     write_json(&arguments.data, &outline.document, file)?;
     outline.check_host()?;
-    say_next(arguments.data.quiet, format!("pagewalk apply {} -- CMD", arguments.plan.display()));
+    let (plan, command) = (arguments.plan.display(), typed(&arguments.command));
+    say_next(arguments.data.quiet, format!("pagewalk apply {plan} {command}"));
     Ok(ExitCode::SUCCESS)
 }
 

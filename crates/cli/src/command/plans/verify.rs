@@ -2,13 +2,14 @@
 
 use crate::arguments::Verify;
 use crate::exit::ExitCode;
-use crate::output::{print, say, say_next, write_json, write_to_stderr};
+use crate::output::{print, say, say_next, text_options, typed, write_json, write_to_stderr};
 use crate::signals::note;
 use crate::terminal::Terminal;
 use pagewalk::output::Output;
 use pagewalk::plans::{PairOptions, Pairs, history};
 use pagewalk::{Error, Fault};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use std::io::{self, IsTerminal};
 use std::sync::atomic::AtomicBool;
 
 /// Set when the user asks to stop.
@@ -31,7 +32,7 @@ pub fn run(arguments: Verify) -> Result<ExitCode, Error> {
     let verified = verified?;
     // The figures are the requested output, in one form or another.
     if !quiet || (!json && file.is_none()) {
-        write_to_stderr(&verified.text());
+        write_to_stderr(&verified.text(&text_options(false, io::stderr().is_terminal())));
     }
     if !quiet {
         verified.notes().iter().for_each(say);
@@ -49,7 +50,7 @@ pub fn run(arguments: Verify) -> Result<ExitCode, Error> {
         return Err(Error::new(Fault::NotInEffect, missed));
     }
     if verified.pays() {
-        say_next(quiet, format!("pagewalk apply {} -- CMD", path.display()));
+        say_next(quiet, format!("pagewalk apply {} {}", path.display(), typed(&arguments.command)));
     }
     Ok(ExitCode::SUCCESS)
 }
