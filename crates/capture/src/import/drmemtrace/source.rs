@@ -6,7 +6,7 @@ use super::file::{FileHeader, TraceFile};
 use super::record::{RECORD_BYTES, Record, file_type, kind, marker};
 use super::tallies::{self, Tallies};
 use pagewalk_trace::{BlockEnd, Event, Item, Origin, Ref, Source, SourceError, StreamHeader};
-use pagewalk_units::{Access, Kind, Size, ThreadId, VirtAddr};
+use pagewalk_units::{Access, Kind, PAGE_SHIFT, Size, ThreadId, VirtAddr};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashSet, VecDeque};
 
@@ -24,7 +24,7 @@ pub(super) struct DrmemtraceSource {
     events: VecDeque<Event>,
     tallies: Tallies,
     ended: bool,
-    /// The error that ends the stream, after everything before it.
+    /// The first error of a file, for the end of the stream.
     error: Option<SourceError>,
 }
 
@@ -333,8 +333,11 @@ impl Source for DrmemtraceSource {
                 return self.error.take().map_or(Ok(None), Err);
             }
             if let Err(error) = self.fill() {
+                // The other files go on: their threads are whole.
                 self.assembly.close(None);
-                (self.ended, self.error) = (true, Some(error));
+                self.current = None;
+                self.ended = self.assembly.is_exhausted();
+                self.error.get_or_insert(error);
             }
         }
     }
@@ -448,13 +451,23 @@ fn usual_reference(record: Record) -> Option<Ref> {
     (meta != 0 && record.value < Ref::ADDRESS_END).then(|| Ref::from_parts(record.value, meta))
 }
 
+/// The next larger size that traces here know, or the next smaller one if the larger one would reach another page.
+fn known_size(address: u64, bytes: u32) -> Size {
+    let page_of_end = |bytes: u32| address.saturating_add(u64::from(bytes) - 1) >> PAGE_SHIFT;
+    let sizes = || (0..32).map(Size::from_code);
+    let larger = sizes().filter(|size| size.bytes() >= bytes).min_by_key(|size| size.bytes());
+    let smaller = sizes().filter(|size| size.bytes() <= bytes).max_by_key(|size| size.bytes());
+    larger
+        .filter(|size| page_of_end(size.bytes()) == page_of_end(bytes))
+        .or(smaller)
+        .unwrap_or(Size::from_code(0))
+}
+
 /// A read or write of any size, unless it is the kernel's, and what is odd about its size.
 fn odd_reference(record: Record) -> (Option<Ref>, usize) {
     let kind = if record.kind == kind::WRITE { Kind::Store } else { Kind::Load };
     let bytes = u32::from(record.size).max(1);
-    let sizes = (0..32).map(Size::from_code);
-    let size = sizes.filter(|size| size.bytes() >= bytes).min_by_key(|size| size.bytes());
-    let size = size.unwrap_or(Size::from_code(15));
+    let size = known_size(record.value, bytes);
     let sort = if record.size == 0 { tallies::UNKNOWN_SIZE } else { tallies::OTHER_SIZE };
     let reference = Ref::new(VirtAddr(record.value), Access { kind, size });
     ((record.value < Ref::ADDRESS_END).then_some(reference), sort)

@@ -11,7 +11,7 @@ const SORTS: [NoteKind; 11] = [
     NoteKind { what: "of references of unknown size", why: "each is read as one byte" },
     NoteKind {
         what: "of references of sizes that traces here do not know",
-        why: "each is read as the next larger size, or as the largest",
+        why: "each is read as the next larger size, or as the next smaller one if that would reach another page",
     },
     NoteKind { what: "of the kernel's instructions and references", why: "left out" },
     NoteKind { what: "of prefetches", why: "left out" },

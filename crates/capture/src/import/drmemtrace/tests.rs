@@ -321,8 +321,25 @@ fn a_file_cut_anywhere_tells_what_it_has_and_that_it_is_cut() {
             }
         }
     }
-    let told = read(vec![whole.clone(), whole[..140].to_vec()]).unwrap();
-    assert_eq!(told.error.as_deref(), Some("f1: the file ends in the middle of record 12"));
+    // The file that is whole is read whole, whichever is cut.
+    let second = file(2, 5, &records);
+    let told = read(vec![whole[..140].to_vec(), second.clone()]).unwrap();
+    assert_eq!(told.error.as_deref(), Some("f0: the file ends in the middle of record 12"));
+    let of_second = read(vec![second]).unwrap();
+    let count = |told: &Told| lines(told).iter().filter(|line| line.starts_with("2 ")).count();
+    assert_eq!((count(&told), count(&of_second)), (3, 3));
+}
+
+#[test]
+fn a_size_without_a_name_reaches_no_other_page() {
+    let records = [
+        record(kind::INSTR, 4, 0x1000),
+        record(kind::READ, 88, 0x5000),
+        record(kind::READ, 88, 0x6000 - 88),
+        record(kind::READ, 88, 0x6000 - 87),
+    ];
+    let told = read(vec![file(1, 1, &records)]).unwrap();
+    assert_eq!(lines(&told)[1..4], ["1 Load 5000,94", "1 Load 5fa8,64", "1 Load 5fa9,94"]);
 }
 
 #[test]

@@ -184,6 +184,7 @@ impl Part {
                 let kind = if kind == 0 { "Load" } else { "Store" };
                 let bytes = match size {
                     0 => 1,
+                    88 if (4003..=4008).contains(&(value % 4096)) => 64,
                     88 => 94,
                     size => size.into(),
                 };
