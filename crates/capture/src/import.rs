@@ -106,9 +106,9 @@ pub struct Opened {
 pub enum ImportError {
     /// No known format in its beginning.
     #[error(
-        "{beginning}, and nothing in the file's first {} KiB is of a format that is read here: {}; \
-         --format NAME says which it is to be",
-        Head::BYTES / 1024, formats(IMPORTERS)
+        "{beginning}, and nothing in the file's first {} KiB is of a format that is read here; --format says which it \
+         is to be: {}",
+        Head::BYTES / 1024, names(IMPORTERS)
     )]
     Unrecognised {
         /// Its beginning, as a clause.
@@ -213,6 +213,10 @@ fn opened(format: Format, mut files: Vec<Input>) -> Result<Import, ImportError> 
 }
 
 /// The formats as text.
+fn names(of: &[Format]) -> String {
+    of.iter().map(|importer| importer.name()).collect::<Vec<_>>().join(", ")
+}
+
 fn formats(of: &[Format]) -> String {
     let told = of.iter().map(|importer| format!("{} ({})", importer.name(), importer.about()));
     told.collect::<Vec<_>>().join(", ")

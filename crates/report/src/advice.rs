@@ -32,6 +32,10 @@ pub fn advise(process: &ProcessResult, base_page_bytes: u64) -> String {
     if whole(machine, "walks") == Some(0) {
         return format!("Nothing to gain here: on {name} the program makes no page walk at all.");
     }
+    if whole(machine, "instructions") == Some(0) {
+        return "No advice: without instructions, nobody can say what part of the time walks take."
+            .to_owned();
+    }
     let (Some(share), Some(cycles)) = (walk_cycle_share(machine), total_cycles(machine)) else {
         return format!("No advice: the counters of {name} lack walk_cycle_share or total_cycles.");
     };

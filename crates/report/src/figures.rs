@@ -1,7 +1,7 @@
 //! The figures that several renderers show, read from a machine's metrics by name.
 
 use crate::metrics::{self, MetricPart, parts_of};
-use crate::numbers::{bytes, count, percent};
+use crate::numbers::{bytes, count, counted, percent};
 use crate::schema::{
     KernelResult, MachineDescription, MachineResult, ProcessResult, RunResult, TlbDescription,
 };
@@ -86,8 +86,11 @@ pub(crate) fn miss_classes(machine: &MachineResult) -> Vec<MissClassFigures> {
     classes.iter().filter_map(figures).collect()
 }
 
-/// Share of all modelled cycles that page walks take.
+/// Share of all modelled cycles that page walks take. Unknown without instructions, which most cycles are of.
 pub(crate) fn walk_cycle_share(machine: &MachineResult) -> Option<f64> {
+    if whole(machine, "instructions") == Some(0) {
+        return None;
+    }
     Some(machine.metrics.get("walk_cycle_share")?.as_f64())
 }
 
@@ -227,6 +230,12 @@ pub(crate) fn headline(process: &ProcessResult) -> String {
             count(walks),
             machine.name,
             asked_for(process, walks).unwrap_or_default()
+        ),
+        (Some(walks), None) if whole(machine, "instructions") == Some(0) => format!(
+            "{program} makes {} in {} on {}; the share of time is unknown, as there are no instructions.",
+            counted(walks, "walk"),
+            counted(whole(machine, "references").unwrap_or(0), "reference"),
+            machine.name
         ),
         _ => format!("{program} ran {instructions} instructions on {}.", machine.name),
     }

@@ -7,6 +7,11 @@ pub(crate) fn count(n: u64) -> String {
     if n < 1000 { n.to_string() } else { scaled(n as f64, 1000.0, &[" k", " M", " G", " T", " P", " E"]) }
 }
 
+/// A count of things: `1 walk`, `1.23 M walks`.
+pub(crate) fn counted(n: u64, thing: &str) -> String {
+    format!("{} {thing}{}", count(n), if n == 1 { "" } else { "s" })
+}
+
 /// Every digit of a count, in groups of three: `1,536`.
 pub(crate) fn exact(n: u64) -> String {
     let digits = n.to_string();

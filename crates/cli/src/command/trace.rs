@@ -11,7 +11,7 @@ use pagewalk::report::documents;
 use pagewalk::report::printable;
 use pagewalk::stream::Ending;
 use pagewalk::trace::pwt::Info;
-use pagewalk::trace::{Grain, Source};
+use pagewalk::trace::{Grain, Origin, Source};
 use pagewalk::traces::inputs::Inputs;
 use pagewalk::traces::soundness::{Soundness, info};
 use pagewalk::traces::{conversion, open, tell_grain};
@@ -55,13 +55,15 @@ fn info_text(trace: &Path, info: &Info) -> String {
     let header = &info.header;
     let mut out = format!("{}: version {}, {} bytes\n", trace.display(), info.version, info.bytes);
     let mut line = |name: &str, value: String| out += &format!("  {name:<18} {}\n", printable(&value));
-    line(
-        "program",
-        if header.arguments.is_empty() { header.program.clone() } else { header.arguments.join(" ") },
-    );
-    line("process", format!("{} (parent {})", header.pid, header.parent));
-    line("engine", header.engine.clone());
-    line("host", format!("{}, Linux {}, THP {}", header.cpu, header.kernel, header.thp));
+    if header.origin == Origin::Import {
+        line("imported", format!("{} ({})", header.program, header.engine));
+    } else {
+        let words = [header.program.clone()];
+        line("program", if header.arguments.is_empty() { &words[..] } else { &header.arguments }.join(" "));
+        line("process", format!("{} (parent {})", header.pid, header.parent));
+        line("engine", header.engine.clone());
+        line("host", format!("{}, Linux {}, THP {}", header.cpu, header.kernel, header.thp));
+    }
     line("instructions", info.instructions.to_string());
     line(
         "data references",

@@ -80,7 +80,7 @@ fn damaged_din_text_and_unknown_formats_are_named() {
     place.write("other", "x 0x1fffff58 1\n");
     place
         .run(&["trace", "import", "-o", "new.pwt", "other"])
-        .refuses(BAD_INPUT, &["other: line 1 is `x 0x1fffff58 1`", "lackey (", "din (", "--format NAME"]);
+        .refuses(BAD_INPUT, &["other: line 1 is `x 0x1fffff58 1`", "lackey, din", "--format says"]);
     place.write("both", "I  1000,4\n0 1000\n");
     place.run(&["trace", "import", "-o", "new.pwt", "both"]).refuses(
         BAD_INPUT,

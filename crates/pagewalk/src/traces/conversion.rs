@@ -47,8 +47,11 @@ pub fn import(
     let file = Output::open_apart(output, paths.iter().map(PathBuf::as_path))?;
     let opened = import::open(files, format.and_then(import::importer)).map_err(|e| bad(&name, &e))?;
     let import::Opened { format, import: import::Import { source, notes }, passed_over } = opened;
-    let mut imported =
-        ImportWriter { header: source.header().clone(), output: Some(file), early: Vec::new(), writer: None };
+    // Formats do not name the program, and results of several imports are told apart by it.
+    let program = paths.first().and_then(|path| path.file_name()).filter(|name| *name != "-");
+    let program = program.map_or_else(|| "unknown".to_owned(), |name| name.to_string_lossy().into_owned());
+    let header = StreamHeader { program, ..source.header().clone() };
+    let mut imported = ImportWriter { header, output: Some(file), early: Vec::new(), writer: None };
     let ending = follow_ahead(source, &WindowSpec::default(), &mut imported);
     let Some(writer) = imported.writer else {
         let why = ending.losses.first().map_or("there is no reference in it", String::as_str);
