@@ -72,7 +72,7 @@ fn imports() {
     let texts = ["l 0x1fffff58 1\ns 0x10\n", "7\n*\n12\r\n", "page,size,op\n0x7,8,r\n9,4,w\n"];
     let mut seeds: Vec<Vec<u8>> = texts.map(|text| text.as_bytes().to_vec()).to_vec();
     seeds.extend([LACKEY.as_bytes().to_vec(), din, champsim(), requests(), Vec::new()]);
-    seeds.extend([drmemtrace(1), stored(&drmemtrace(2))]);
+    seeds.extend([gem5(), drmemtrace(1), stored(&drmemtrace(2))]);
     fuzz("imports", &seeds, harness::imports);
 }
 
@@ -86,6 +86,13 @@ fn champsim() -> Vec<u8> {
 fn requests() -> Vec<u8> {
     let record = |object: u8| [&[1, 0, 0, 0, object], &[0; 7][..], &[9, 0, 0, 0], &[255; 8]].concat();
     (0..20).flat_map(record).collect()
+}
+
+/// Packets as gem5 has them: a header, then reads, fetches and writes.
+fn gem5() -> Vec<u8> {
+    let header = b"gem5\x08\x0a\x03mon\x18\x90\x4e".to_vec();
+    let packet = |command: u8| [12, 8, 1, 16, command, 24, 0x80, 0x60, 32, 8, 40, 0x80, 2];
+    [header, [1, 4, 2].map(packet).concat()].concat()
 }
 
 #[test]
