@@ -5,6 +5,8 @@
 mod harness;
 #[path = "fuzz_smoke/mutator.rs"]
 mod mutator;
+#[path = "../../capture/src/samples/tests/writer.rs"]
+mod perf_writer;
 
 use mutator::Mutator;
 use pagewalk::capture::LackeySource;
@@ -134,6 +136,24 @@ fn stored(contents: &[u8]) -> Vec<u8> {
     let size = (contents.len() as u32).to_le_bytes();
     let header = [&b"PK\x03\x04\x14\0\0\0\0\0\0\0\0\0"[..], &[0; 4], &size, &size, b"\x01\0\0\0a"].concat();
     [&header[..], contents, b"PK\x01\x02"].concat()
+}
+
+#[test]
+fn samples() {
+    let fields =
+        perf_writer::Fields { time: 5, code: 0x1010, address: 0x7008, weight: 3, source: perf_writer::WALK };
+    let hit = perf_writer::Fields { source: perf_writer::FIRST_LEVEL, ..fields };
+    let records = [
+        perf_writer::command(7, "prog", true),
+        perf_writer::mapping(7, 0x1000, 0x1000, 0, "/bin/prog"),
+        perf_writer::fork(8, 7, 4),
+        perf_writer::sample(7, fields),
+        perf_writer::sample(8, hit),
+        perf_writer::record(71, 0, &[0; 40]),
+    ];
+    let text = b"prog 7/7 1.5: 3 e: 7008 [unknown] ([heap]) 50080021 |OP LOAD|TLB L2 miss|LCK No 3 1010 f (/bin/prog) 4K\n";
+    let file = perf_writer::file(perf_writer::SAMPLE_TYPE, "e", &records);
+    fuzz("samples", &[file, text.to_vec()], harness::samples);
 }
 
 #[test]
