@@ -111,6 +111,9 @@ const TEXT: &str = "\
        my prog  7/7 13.000001: page-faults:u: 7fb8d60f97ad ffffffff81752b6a elf_load ([kernel.kallsyms])
               7f0902333b70 _start (/usr/lib/ld.so)
 
+       my prog  7/7 13.1: PERF_RECORD_FORK(9:9):(7:7)
+       my prog  7/7 13.1: PERF_RECORD_FORK(7:10):(7:7)
+       my prog  7/7 13.2: PERF_RECORD_EXIT(9:9):(7:7)
        my prog  7/7 13.5: cycles:  1234 23 401010
        my prog  7/7 14.0: cycles:  401010 add (/bin/my prog)
 what is this
@@ -127,11 +130,11 @@ fn a_text_has_the_same() {
     );
     let SampleRecord::Mapped(mapped) = &records[2] else { panic!("{records:?}") };
     assert_eq!(mapped.name, "");
-    let samples: Vec<&Sample> = records[3..]
+    let samples: Vec<&Sample> = records
         .iter()
-        .map(|record| match record {
-            SampleRecord::Sample(sample) => sample,
-            _ => panic!(),
+        .filter_map(|record| match record {
+            SampleRecord::Sample(sample) => Some(sample),
+            _ => None,
         })
         .collect();
     let first = Sample {
@@ -148,6 +151,7 @@ fn a_text_has_the_same() {
         ..Sample::default()
     };
     assert_eq!(samples[0], &first);
+    assert_eq!(records[5], SampleRecord::Fork { process: 9, parent: 7 });
     let fault = samples[1];
     assert_eq!(
         (fault.address, fault.in_kernel, fault.outcome),
@@ -160,7 +164,7 @@ fn a_text_has_the_same() {
     assert_eq!((samples[3].address, samples[3].code), (None, Some(0x40_1010)), "`add` is no number here");
     let notes = notes.unwrap();
     assert_eq!(notes.events, ["cpu/mem-loads,ldlat=30/P", "page-faults:u", "cycles"]);
-    assert_eq!(notes.notes, ["lines left out that are no samples: 1 (line 11 is the first)"]);
+    assert_eq!(notes.notes, ["lines left out that are no samples: 1 (line 14 is the first)"]);
 }
 
 #[test]

@@ -19,6 +19,8 @@ const EVENTS_MAX: usize = 4096;
 const FOREIGN_LINES_MAX: u64 = 10_000;
 /// The beginning of a decoded data source.
 const SOURCE_MARK: &str = "|OP";
+/// The beginning of the name of a record that is no sample.
+const RECORD_MARK: &str = "PERF_RECORD_";
 
 /// Lines that are left out, by reason.
 #[derive(Default)]
@@ -78,9 +80,10 @@ fn next_line(text: &mut impl BufRead, line: &mut Vec<u8>, tally: &mut Tally) -> 
 }
 
 impl Tally {
-    /// Notes a line that is no sample. Comments, empty lines and call chains belong to every such text.
+    /// Notes a line that is no sample. Comments, empty lines, call chains and perf's own records belong to such texts.
     fn leave_out(&mut self, line: &str) {
         let is_usual = line.trim().is_empty()
+            || line.contains(RECORD_MARK)
             || line.starts_with('#')
             || line.starts_with(char::is_whitespace) && is_frame(line);
         if !is_usual {
@@ -112,8 +115,8 @@ fn is_frame(line: &str) -> bool {
 /// The meaning of a line.
 fn record(line: &str, events: &mut Vec<String>) -> Option<SampleRecord> {
     let (head, rest) = Head::read(line)?;
-    if let Some(at) = rest.find("PERF_RECORD_") {
-        return named_record(&rest[at..], &head);
+    if let Some(at) = rest.find(RECORD_MARK) {
+        return named_record(&rest[at..]);
     }
     let (event, fields) = event(rest)?;
     let number = match events.iter().position(|known| known == event.name) {
@@ -204,18 +207,25 @@ fn event(rest: &str) -> Option<(EventName<'_>, &str)> {
 }
 
 /// A record of another kind than a sample, of which mappings, names and forks are read.
-fn named_record(text: &str, head: &Head) -> Option<SampleRecord> {
+fn named_record(text: &str) -> Option<SampleRecord> {
     let (kind, rest) = split_word(text)?;
-    let kind = kind.trim_end_matches(':');
-    match kind.strip_prefix("PERF_RECORD_")? {
+    let kind = kind.strip_prefix(RECORD_MARK)?.trim_end_matches(':');
+    match kind {
         "MMAP" | "MMAP2" => mapped(rest),
         "COMM" => {
-            let (name, _) = rest.trim_start().rsplit_once(':')?;
+            let (name, numbers) = rest.trim_start().rsplit_once(':')?;
+            let process = numbers.split('/').next()?.parse().ok()?;
             let is_exec = name.starts_with("exec:");
             let name = name.trim_start_matches("exec:").trim_start().to_owned();
-            Some(SampleRecord::Command { process: head.process, name, is_exec })
+            Some(SampleRecord::Command { process, name, is_exec })
         }
-        _ => None,
+        _ => {
+            // `FORK(PID:TID):(PID:TID)`, also of threads.
+            let (child, parent) = kind.strip_prefix("FORK(")?.split_once("):(")?;
+            let number = |of: &str| of.split(':').next()?.parse::<i32>().ok();
+            let (process, parent) = (number(child)?, number(parent)?);
+            (process != parent).then_some(SampleRecord::Fork { process, parent })
+        }
     }
 }
 
