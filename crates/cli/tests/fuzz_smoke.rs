@@ -151,7 +151,8 @@ fn samples() {
         perf_writer::sample(8, hit),
         perf_writer::record(71, 0, &[0; 40]),
     ];
-    let text = b"prog 7/7 1.5: 3 e: 7008 [unknown] ([heap]) 50080021 |OP LOAD|TLB L2 miss|LCK No 3 1010 f (/bin/prog) 4K\n";
+    let text =
+        b"prog 7/7 1.5: 3 e: 7008 [unknown] ([heap]) 50080021 |OP LOAD|TLB L2 miss|LCK No 3 1010 f (/p) 4K\n";
     let file = perf_writer::file(perf_writer::SAMPLE_TYPE, "e", &records);
     fuzz("samples", &[file, text.to_vec()], harness::samples);
 }

@@ -105,9 +105,11 @@ fn samples_that_end_early_or_have_counters_are_counted() {
 const TEXT: &str = "\
 # perf script --show-mmap-events
        my prog  7/7    12.000000001: PERF_RECORD_COMM exec: my prog:7/7
-       my prog  7/7    12.000000500: PERF_RECORD_MMAP2 7/7: [0x400000(0x2000) @ 0x1000 fe:00 247849 0]: r-xp /bin/my prog
-       my prog  7/7    12.000000600: PERF_RECORD_MMAP2 7/7: [0x70000000(0x100000) @ 0x70000000 00:00 0 0]: rw-p //anon
-       my prog  7/8 [001] 12.5:  100 cpu/mem-loads,ldlat=30/P:   70001234 [unknown] (//anon)   50080021 |OP LOAD|LVL L1 hit|SNP None|TLB L2 miss|LCK No|BLK  N/A   30   401010 fade(int, (anonymous namespace)::x) (/bin/my prog)  2M
+    my prog  7/7  12.000000500: PERF_RECORD_MMAP2 7/7: [0x400000(0x2000) @ 0x1000 fe:00 247849 0]: r-xp /bin/my prog
+    my prog  7/7  12.000000600: PERF_RECORD_MMAP2 7/7: [0x70000000(0x100000) @ 0x70000000 00:00 0 0]: rw-p //anon
+       my prog  7/8 [001] 12.5:  100 cpu/mem-loads,ldlat=30/P:   70001234 [unknown] (//anon) \
+  50080021 |OP LOAD|LVL L1 hit|SNP None|TLB L2 miss|LCK No|BLK  N/A   30 \
+  401010 fade(int, (anonymous namespace)::x) (/bin/my prog)  2M
        my prog  7/7 13.000001: page-faults:u: 7fb8d60f97ad ffffffff81752b6a elf_load ([kernel.kallsyms])
               7f0902333b70 _start (/usr/lib/ld.so)
 

@@ -12,7 +12,7 @@ const ANONYMOUS: u64 = 0x7f00_0000_0000;
 const HEAP: u64 = 0x6000_0000;
 const CODE: u64 = 0x40_0000;
 
-/// Walks in two regions of anonymous memory, 40 and 20 of them, a hit each in two pages of the heap and one of the file.
+/// Walks in two regions of anonymous memory, 40 and 20 of them, and hits in two pages of the heap and one of the file.
 fn perf_data() -> Vec<u8> {
     let mut records = vec![
         fork(7, 6, 0),

@@ -135,8 +135,8 @@ fn mappings(sampled: &Sampled, process: i32) -> Vec<FormerMapping> {
 /// What the file lacks, for the reader of the advice.
 fn notes(sampled: &Sampled) -> Vec<String> {
     let mut notes = vec![
-        "a file of samples has no page maps: memory counts as resident where it was mapped, and the time from the first \
-         sample to the last counts as processor time"
+        "a file of samples has no page maps: memory counts as resident where it was mapped, and the time from the \
+         first sample to the last counts as processor time"
             .to_owned(),
     ];
     if sampled.without_period > 0 {

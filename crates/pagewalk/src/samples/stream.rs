@@ -1,7 +1,7 @@
 //! Samples next to a recorded stream of the same program.
 //!
-//! Addresses differ from run to run, so what is compared are shares: of mappings by name, and of pages by their place in
-//! a file or in the heap. Anonymous memory has no name of its own, and is one mapping.
+//! Addresses differ from run to run, so what is compared are shares: of mappings by name, and of pages by their place
+//! in a file or in the heap. Anonymous memory has no name of its own, and is one mapping.
 
 use super::{ANONYMOUS, PagePlace, Sampled, UNKNOWN};
 use crate::error::Error;

@@ -85,7 +85,8 @@ fn comparison(out: &mut String, stream: &StreamComparison, rows: usize) {
     let correlation = |value: Option<f64>| value.map_or("unknown".to_owned(), |value| format!("{value:.2}"));
     let _ = writeln!(
         out,
-        "\n  next to {}, {} references: rank correlation {} over mappings, {} over {} pages\n  {:>8}{:>8}{:>12}  mapping",
+        "\n  next to {}, {} references: rank correlation {} over mappings, {} over {} pages\n  \
+         {:>8}{:>8}{:>12}  mapping",
         stream.trace,
         stream.references,
         correlation(stream.mapping_correlation),
