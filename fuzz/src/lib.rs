@@ -43,6 +43,11 @@ fn import_all(files: &[&[u8]]) {
     }
 }
 
+/// Samples of perf.
+pub fn samples(data: &[u8]) {
+    let _ = pagewalk_capture::samples::read(Cursor::new(data), &mut |_| {});
+}
+
 /// A machine description.
 pub fn machine_file(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };

@@ -11,6 +11,7 @@ mod container;
 mod digits;
 mod din;
 mod drmemtrace;
+mod gem5;
 mod head;
 mod lackey;
 mod lz4;
@@ -63,6 +64,7 @@ pub static IMPORTERS: &[&dyn Importer] = &[
     &drmemtrace::Format,
     &addresses::Format,
     &champsim::Format,
+    &gem5::Format,
     &oracle::PAGES,
     &oracle::BLOCKS,
     &oracle::OBJECTS,

@@ -10,11 +10,13 @@
 //! - [`wire`]: decodes the words of the stream.
 //! - [`Window`]: the region of interest of any source.
 //! - [`import`]: other tools' files, one file and one registry line per format. [`LackeyWriter`] exports.
+//! - [`samples`]: samples that perf took.
 //! - [`check_program`]: whether a program can be captured, checked before anything starts; [`check_place`]: whether it
 //!   leaves the engine's addresses free.
 
 pub mod engine;
 pub mod import;
+pub mod samples;
 pub mod wire;
 
 mod build_id;

@@ -8,6 +8,7 @@ mod numbers;
 mod plans;
 mod probe;
 mod promote;
+mod samples;
 mod trace;
 
 pub use advise::Advise;
@@ -16,6 +17,7 @@ pub use line::{Request, command_line, read};
 pub use plans::{Apply, Undo, Verify};
 pub use probe::Probe;
 pub use promote::{Promote, SamplerChoice};
+pub use samples::Samples;
 pub use trace::{Format, Trace, TraceCommand};
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
@@ -56,6 +58,8 @@ pub enum Command {
     Trap(Trap),
     /// Say how many entries TLBs of several designs need for a live process's memory
     Contiguity(Contiguity),
+    /// Show what samples of perf say of translation, by mapping and function, and next to a trace
+    Samples(Samples),
     /// Show which pages compete for a TLB's sets, and run programs with their libraries at planned addresses
     Layout(Layout),
     /// Measure this host's TLBs, walks, caches and kernel costs by timing, and write a machine file

@@ -39,6 +39,7 @@ fn run(command: Command) -> Result<ExitCode, Error> {
         Command::Sweep(arguments) => command::sweep::run(arguments),
         Command::Trap(arguments) => command::trap::run(arguments),
         Command::Contiguity(arguments) => command::contiguity::run(arguments),
+        Command::Samples(arguments) => command::samples::run(arguments),
         Command::Layout(arguments) => command::layout::run(arguments),
         Command::Advise(arguments) => command::advise::run(arguments),
         Command::Probe(arguments) => command::probe::run(arguments),

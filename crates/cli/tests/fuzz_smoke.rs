@@ -5,6 +5,8 @@
 mod harness;
 #[path = "fuzz_smoke/mutator.rs"]
 mod mutator;
+#[path = "../../capture/src/samples/tests/writer.rs"]
+mod perf_writer;
 
 use mutator::Mutator;
 use pagewalk::capture::LackeySource;
@@ -72,7 +74,7 @@ fn imports() {
     let texts = ["l 0x1fffff58 1\ns 0x10\n", "7\n*\n12\r\n", "page,size,op\n0x7,8,r\n9,4,w\n"];
     let mut seeds: Vec<Vec<u8>> = texts.map(|text| text.as_bytes().to_vec()).to_vec();
     seeds.extend([LACKEY.as_bytes().to_vec(), din, champsim(), requests(), Vec::new()]);
-    seeds.extend([drmemtrace(1), stored(&drmemtrace(2))]);
+    seeds.extend([gem5(), drmemtrace(1), stored(&drmemtrace(2))]);
     fuzz("imports", &seeds, harness::imports);
 }
 
@@ -86,6 +88,13 @@ fn champsim() -> Vec<u8> {
 fn requests() -> Vec<u8> {
     let record = |object: u8| [&[1, 0, 0, 0, object], &[0; 7][..], &[9, 0, 0, 0], &[255; 8]].concat();
     (0..20).flat_map(record).collect()
+}
+
+/// Packets as gem5 has them: a header, then reads, fetches and writes.
+fn gem5() -> Vec<u8> {
+    let header = b"gem5\x08\x0a\x03mon\x18\x90\x4e".to_vec();
+    let packet = |command: u8| [12, 8, 1, 16, command, 24, 0x80, 0x60, 32, 8, 40, 0x80, 2];
+    [header, [1, 4, 2].map(packet).concat()].concat()
 }
 
 #[test]
@@ -127,6 +136,25 @@ fn stored(contents: &[u8]) -> Vec<u8> {
     let size = (contents.len() as u32).to_le_bytes();
     let header = [&b"PK\x03\x04\x14\0\0\0\0\0\0\0\0\0"[..], &[0; 4], &size, &size, b"\x01\0\0\0a"].concat();
     [&header[..], contents, b"PK\x01\x02"].concat()
+}
+
+#[test]
+fn samples() {
+    let fields =
+        perf_writer::Fields { time: 5, code: 0x1010, address: 0x7008, weight: 3, source: perf_writer::WALK };
+    let hit = perf_writer::Fields { source: perf_writer::FIRST_LEVEL, ..fields };
+    let records = [
+        perf_writer::command(7, "prog", true),
+        perf_writer::mapping(7, 0x1000, 0x1000, 0, "/bin/prog"),
+        perf_writer::fork(8, 7, 4),
+        perf_writer::sample(7, fields),
+        perf_writer::sample(8, hit),
+        perf_writer::record(71, 0, &[0; 40]),
+    ];
+    let text =
+        b"prog 7/7 1.5: 3 e: 7008 [unknown] ([heap]) 50080021 |OP LOAD|TLB L2 miss|LCK No 3 1010 f (/p) 4K\n";
+    let file = perf_writer::file(perf_writer::SAMPLE_TYPE, "e", &records);
+    fuzz("samples", &[file, text.to_vec()], harness::samples);
 }
 
 #[test]

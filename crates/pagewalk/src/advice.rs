@@ -10,6 +10,7 @@ mod prices;
 mod process;
 mod profile;
 mod runs;
+mod samples;
 
 use crate::engine::{Isolation, Live};
 use crate::error::{Error, Fault};
@@ -38,6 +39,7 @@ use std::iter;
 
 pub use options::AdviceOptions;
 pub use process::{NOTHING_PAYS, ProcessAdvice, ProcessOptions, ProcessWatch};
+pub use samples::{SampledOptions, of_samples};
 
 /// Fewer piecemeal-grown blocks than this are not reported: every heap starts with some.
 const GROWN_LEAST: u64 = 4;

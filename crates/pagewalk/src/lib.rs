@@ -39,6 +39,7 @@ pub mod plans;
 pub mod probe;
 pub mod promotion;
 pub mod recording;
+pub mod samples;
 pub mod stream;
 pub mod study;
 pub mod traces;

@@ -12,6 +12,7 @@ use crate::documents::plans::{
     APPLY_SCHEMA, ApplyResult, UNDO_SCHEMA, UndoResult, VERIFY_SCHEMA, VerifyResult,
 };
 use crate::documents::process::{ADVICE_PROCESS_SCHEMA, AdviceProcessResult, PROMOTE_SCHEMA, PromoteResult};
+use crate::documents::samples::{SAMPLES_SCHEMA, SamplesResult};
 use crate::documents::streams::{RECORD_SCHEMA, RecordResult, TRACE_CHECK_SCHEMA, TraceCheckResult};
 use crate::documents::study::{SWEEP_STATUS_SCHEMA, SweepStatusResult};
 use crate::documents::trap::{TRAP_SCHEMA, TrapResult};
@@ -60,6 +61,7 @@ pub static KINDS: &[ResultKind] = &[
     kind::<PromoteResult>(PROMOTE_SCHEMA, "promote: the outcome of promoting a running process"),
     kind::<RecordResult>(RECORD_SCHEMA, "record: the recorded files"),
     kind::<RunResult>(RESULT_SCHEMA, "profile, simulate: counts by machine, and what causes walks"),
+    kind::<SamplesResult>(SAMPLES_SCHEMA, "samples: samples of perf by mapping, function and outcome"),
     kind::<SweepResult>(SWEEP_SCHEMA, "sweep: results of a study"),
     kind::<SweepStatusResult>(SWEEP_STATUS_SCHEMA, "sweep --status: how far a study is, and who works on it"),
     kind::<TraceCheckResult>(TRACE_CHECK_SCHEMA, "trace check: whether a trace obeys the rules of streams"),

@@ -26,6 +26,10 @@ pub struct Advise {
     #[arg(short, long, value_name = "PID", conflicts_with_all = ["command", "input", "runs", "no_trial", "machines"],
           value_parser = clap::value_parser!(i32).range(1..))]
     pub pid: Option<i32>,
+    /// Samples of perf instead: the process with most walks in a perf.data file, or in the text of `perf script`
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath,
+          conflicts_with_all = ["command", "trace", "pid", "watch", "input", "runs", "warm", "no_trial", "machines"])]
+    pub samples: Option<PathBuf>,
     /// How long to watch the process, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 10.0, conflicts_with_all = ["command", "trace"],
           value_parser = seconds)]
@@ -62,7 +66,7 @@ pub struct Advise {
     #[command(flatten)]
     pub style: Style,
     /// The program and its arguments, after `--`
-    #[arg(last = true, required_unless_present_any = ["trace", "pid"], value_name = "CMD",
+    #[arg(last = true, required_unless_present_any = ["trace", "pid", "samples"], value_name = "CMD",
           value_hint = ValueHint::CommandWithArguments)]
     pub command: Vec<OsString>,
 }

@@ -13,7 +13,7 @@ struct Group {
 const GROUPS: [Group; 6] = [
     Group {
         heading: "See what address translation costs",
-        commands: &["profile", "record", "simulate", "trap", "contiguity", "report"],
+        commands: &["profile", "record", "simulate", "trap", "contiguity", "samples", "report"],
     },
     Group { heading: "Explain where the cost comes from", commands: &["layout analyze"] },
     Group { heading: "Decide what to change", commands: &["advise", "probe", "layout plan"] },

@@ -1,23 +1,31 @@
 //! `pagewalk advise`: what a program gains from huge pages, and a plan.
 
-use crate::arguments::Advise;
+use crate::arguments::{Advise, Style};
 use crate::exit::ExitCode;
 use crate::output::{print, say, say_next, text_options, typed};
 use crate::signals::set_by_signals;
 use crate::terminal::Terminal;
 use pagewalk::Error;
-use pagewalk::advice::{AdviceOptions, NOTHING_PAYS, ProcessOptions, ProcessWatch, advise};
+use pagewalk::advice::{
+    AdviceOptions, NOTHING_PAYS, ProcessAdvice, ProcessOptions, ProcessWatch, SampledOptions, advise,
+    of_samples,
+};
 use pagewalk::output::Output;
 use pagewalk::report::documents;
 use pagewalk::report::huge_pages::{render_text, to_json};
 use std::io::{self, IsTerminal};
+use std::path::PathBuf;
 
-pub fn run(arguments: Advise) -> Result<ExitCode, Error> {
-    let inputs = [&arguments.trace, &arguments.probe, &arguments.input].map(Option::as_deref);
+pub fn run(mut arguments: Advise) -> Result<ExitCode, Error> {
+    let inputs =
+        [&arguments.trace, &arguments.samples, &arguments.probe, &arguments.input].map(Option::as_deref);
     let apart = |path| Output::open_apart(path, inputs.into_iter().flatten());
     let output = arguments.output.as_deref().map(apart).transpose()?;
     if let Some(pid) = arguments.pid {
         return of_process(arguments, pid, output);
+    }
+    if let Some(file) = arguments.samples.take() {
+        return from_samples(arguments, file, output);
     }
     let (style, command) = (arguments.style, typed(&arguments.command));
     let options = AdviceOptions {
@@ -52,13 +60,31 @@ fn of_process(arguments: Advise, pid: i32, output: Option<Output>) -> Result<Exi
     let terminal = Terminal { quiet: style.quiet };
     let watch = ProcessWatch::prepare(&ProcessOptions { pid, probe, budget, watch }, &terminal)?;
     let advice = watch.run(&*set_by_signals()?, &terminal)?;
+    publish(&advice, style, output, |path| format!("pagewalk apply {path} --pid {pid}"))
+}
+
+/// Advises on a process by a file of samples.
+fn from_samples(arguments: Advise, file: PathBuf, output: Option<Output>) -> Result<ExitCode, Error> {
+    let Advise { probe, budget, style, .. } = arguments;
+    let options = SampledOptions { file, probe, budget };
+    let advice = of_samples(&options, &Terminal { quiet: style.quiet })?;
+    publish(&advice, style, output, |path| format!("pagewalk verify {path} -- CMD"))
+}
+
+/// Prints advice on a process, and writes its plan.
+fn publish(
+    advice: &ProcessAdvice,
+    style: Style,
+    output: Option<Output>,
+    next: impl FnOnce(&str) -> String,
+) -> Result<ExitCode, Error> {
     let text = match style.json {
         true => documents::text(&advice.document()),
         false => advice.text(style.verbose),
     };
     let printed = print(&text);
     // Even if printing failed: the plan took time to make.
-    write_plan(output, advice.plan(), style.quiet, |path| format!("pagewalk apply {path} --pid {pid}"))?;
+    write_plan(output, advice.plan(), style.quiet, next)?;
     printed.map(|()| ExitCode::SUCCESS)
 }
 

@@ -12,6 +12,7 @@ pub mod profile;
 pub mod promote;
 pub mod record;
 pub mod report;
+pub mod samples;
 pub mod schema;
 pub mod simulate;
 pub mod start;

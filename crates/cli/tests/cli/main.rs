@@ -27,10 +27,13 @@ mod metrics;
 mod naming;
 mod offline;
 mod pages;
+#[path = "../../../capture/src/samples/tests/writer.rs"]
+mod perf_writer;
 mod placing;
 mod planning;
 mod probing;
 mod promoting;
+mod sampling;
 mod signals;
 mod software_tlbs;
 mod surface;

@@ -3,13 +3,14 @@
 use crate::harness::{BAD_INPUT, Outcome, Place, USAGE, metric};
 use std::process::{Command, Stdio};
 
-const COMMANDS: [&str; 16] = [
+const COMMANDS: [&str; 17] = [
     "profile",
     "record",
     "simulate",
     "sweep",
     "trap",
     "contiguity",
+    "samples",
     "layout",
     "apply",
     "verify",

@@ -31,7 +31,7 @@ pub use host::{EXCEPT_ADVISED_SINCE, HUGE_BYTES, HostConditions, Mode, is_since,
 pub(crate) use host::{is_disabled, room_in_groups};
 pub use inspection::RangeSnapshot;
 pub use reason::Reason;
-pub use recognition::{NamedMemory, named};
+pub use recognition::{FormerMapping, NamedMemory, named, named_in};
 pub(crate) use rights::check_kernel;
 pub use rights::{HostError, OldKernel, check_host};
 pub use run::run;

@@ -5,6 +5,7 @@ use crate::tracing::maps::{self, Mapping};
 use crate::tracing::sys::Pid;
 use pagewalk_plan::{RangePart, What};
 use std::io;
+use std::ops::Range;
 
 /// Most bytes by which merging with neighbours lengthens a mapping.
 const MERGED_BYTES: u64 = 1 << 20;
@@ -48,16 +49,62 @@ pub struct NamedMemory {
 /// If the process's mappings cannot be read.
 pub fn named(pid: Pid, ranges: &[(u64, u64)]) -> io::Result<Vec<NamedMemory>> {
     let mappings = maps::mappings(pid)?;
+    Ok(named_if(&mappings, ranges, |what, place| recognised(pid, what, &mappings) == [place]))
+}
+
+/// A mapping of a process that is no more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FormerMapping {
+    /// Its addresses.
+    pub bytes: Range<u64>,
+    /// Its offset in the file.
+    pub offset: u64,
+    /// The file's path or the kernel's name; empty for plain memory.
+    pub name: String,
+}
+
+/// The same for a process that is no more, with these mappings, by address. Neighbours without a name count as one
+/// mapping, as the kernel merges them; that a file's path still means the same file is for the reader of the plan to
+/// check.
+pub fn named_in(former: &[FormerMapping], ranges: &[(u64, u64)]) -> Vec<NamedMemory> {
+    let mut mappings: Vec<Mapping> = Vec::new();
+    for FormerMapping { bytes, offset, name } in former {
+        match mappings.last_mut() {
+            Some(last) if name.is_empty() && last.name.is_empty() && last.end == bytes.start => {
+                last.end = bytes.end
+            }
+            _ => mappings.push(Mapping {
+                start: bytes.start,
+                end: bytes.end,
+                offset: *offset,
+                inode: u64::from(name.starts_with('/')),
+                name: name.clone(),
+                ..Mapping::default()
+            }),
+        }
+    }
+    named_if(&mappings, ranges, |what, place| match what {
+        What::File { .. } => true,
+        what => recognised(0, what, &mappings) == [place],
+    })
+}
+
+/// Names ranges, cut where mappings end, by names that lead back to them.
+fn named_if(
+    mappings: &[Mapping],
+    ranges: &[(u64, u64)],
+    leads_to: impl Fn(&What, (u64, u64)) -> bool,
+) -> Vec<NamedMemory> {
     let mut all = Vec::new();
     for &(first, last) in ranges {
         for (at, mapping) in mappings.iter().enumerate() {
             let (start, end) = (first.max(mapping.start), last.min(mapping.end));
-            let what = if start < end { name(&mappings, at, start, end) } else { None };
-            let is_found = |what: &What| recognised(pid, what, &mappings) == [(start, end - start)];
+            let what = if start < end { name(mappings, at, start, end) } else { None };
+            let is_found = |what: &What| leads_to(what, (start, end - start));
             all.extend(what.filter(is_found).map(|what| NamedMemory { start, end, what }));
         }
     }
-    Ok(all)
+    all
 }
 
 /// The name of `[from, to)`, which lies in one mapping.
@@ -111,6 +158,27 @@ mod tests {
         assert_eq!(recognised(1, &second, &mappings), [(0x720_0000, 0x20_0000)]);
         assert_eq!(recognised(1, &heap, &mappings), [(0x120_0000, 0x20_0000)]);
         assert_eq!(name(5, 0x900_0000, 0x900_2000), None);
+    }
+
+    #[test]
+    fn memory_of_a_former_process_is_named_likewise() {
+        let former = |start: u64, bytes: u64, name: &str| FormerMapping {
+            bytes: start..start + bytes,
+            offset: 0,
+            name: name.to_owned(),
+        };
+        let mappings = [
+            former(0x1000, 0x3000, "/p"),
+            former(0x4000, 0x80_0000, ""),
+            former(0x100_0000, 0x40_0000, "[heap]"),
+            former(0x700_0000, 0x20_0000, ""),
+            former(0x720_0000, 0x40_0000, ""),
+        ];
+        let of = |start: u64| named_in(&mappings, &[(start, start + 0x20_0000)]).remove(0).what;
+        assert_eq!(of(0x20_0000), What::File { file: "/p".to_owned(), offset: 0x1f_f000, bytes: 0x20_0000 });
+        assert_eq!(of(0x120_0000), What::Heap(RangePart { from: 0x20_0000, to: 0x40_0000 }));
+        let merged = of(0x720_0000);
+        assert!(matches!(merged, What::Anonymous { bytes: 0x60_0000, nth: 1, .. }), "{merged:?}");
     }
 
     #[test]

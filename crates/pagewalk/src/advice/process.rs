@@ -14,7 +14,7 @@ use pagewalk_live::pages::settings::{Setting, settings};
 use pagewalk_live::pages::{HUGE_BYTES, NamedMemory, named};
 use pagewalk_live::promote::policy::{FACTOR, Fate, PolicyLimits, RegionState};
 use pagewalk_live::promote::{
-    self, Decision, Ended, PromoteOptions, PromotionCosts, PromotionStatus, PromotionSummary, Watcher,
+    self, Decision, Ended, PromoteOptions, PromotionCosts, PromotionStatus, PromotionSummary, Survey, Watcher,
 };
 use pagewalk_plan::{Gain, Plan, Program, RANGES_MAX};
 use pagewalk_report::documents::process::{
@@ -107,12 +107,12 @@ impl ProcessWatch {
         if summary.ended == Ended::Process {
             return Err(ended_error(pid));
         }
-        let advised = advised(pid, &summary)?;
+        let advised = advised(&summary, |ranges| named(pid, ranges).map_err(|_| ended_error(pid)))?;
         // As it is now: its behaviour meanwhile counts.
         let survey = promote::survey(pid).map_err(|_| ended_error(pid))?;
         let settings = if advised.is_empty() && survey.grown.is_none() { Vec::new() } else { settings() };
         let beside = PromotionContext { survey, assumed };
-        Ok(ProcessAdvice { pid, found: ProcessFindings { summary, advised, beside, settings } })
+        Ok(ProcessAdvice { pid, found: ProcessFindings { summary, file: None, advised, beside, settings } })
     }
 }
 
@@ -123,6 +123,23 @@ pub struct ProcessAdvice {
 }
 
 impl ProcessAdvice {
+    /// Of a process of which a file has samples.
+    pub(super) fn of_file(
+        pid: i32,
+        file: String,
+        summary: PromotionSummary,
+        assumed: Vec<AssumedPrice>,
+        named: impl Fn(&[(u64, u64)]) -> Vec<NamedMemory>,
+    ) -> Result<ProcessAdvice, Error> {
+        let advised = advised(&summary, |ranges| Ok(named(ranges)))?;
+        let settings = if advised.is_empty() { Vec::new() } else { settings() };
+        let beside = PromotionContext { survey: Survey::default(), assumed };
+        Ok(ProcessAdvice {
+            pid,
+            found: ProcessFindings { summary, file: Some(file), advised, beside, settings },
+        })
+    }
+
     /// As text; `verbose` lists all ranges.
     pub fn text(&self, verbose: bool) -> String {
         render(self.pid, &self.found, verbose)
@@ -146,6 +163,8 @@ impl ProcessAdvice {
 /// What was found about the process.
 struct ProcessFindings {
     summary: PromotionSummary,
+    /// The file of samples; none if the process was watched.
+    file: Option<String>,
     advised: Vec<AdvisedMemory>,
     beside: PromotionContext,
     settings: Vec<Setting>,
@@ -173,15 +192,18 @@ fn ended_error(pid: i32) -> Error {
     )
 }
 
-/// Memory that pays, under the names that plans use, most misses first.
-fn advised(pid: i32, summary: &PromotionSummary) -> Result<Vec<AdvisedMemory>, Error> {
+/// Memory that pays, most misses first; `named` gives ranges the names that plans use.
+fn advised(
+    summary: &PromotionSummary,
+    named: impl Fn(&[(u64, u64)]) -> Result<Vec<NamedMemory>, Error>,
+) -> Result<Vec<AdvisedMemory>, Error> {
     let paying: Vec<&RegionState> =
         summary.policy.parts().filter(|part| part.fate == Fate::WouldPromote).collect();
     let neighbours = paying.chunk_by(|a, b| a.view.start + HUGE_BYTES == b.view.start);
     let ranges: Vec<(u64, u64)> = neighbours
         .map(|parts| (parts[0].view.start, parts[parts.len() - 1].view.start + HUGE_BYTES))
         .collect();
-    let names = named(pid, &ranges).map_err(|_| ended_error(pid))?;
+    let names = named(&ranges)?;
     let of = |named: NamedMemory| {
         let its = paying.iter().filter(|part| (named.start..named.end).contains(&part.view.start));
         let added = |part: &&&RegionState| HUGE_BYTES - u64::from(part.view.resident_pages) * PAGE_BYTES;
@@ -254,19 +276,21 @@ fn plan(summary: &PromotionSummary, advised: &[AdvisedMemory]) -> Plan {
 }
 
 fn render(pid: i32, found: &ProcessFindings, verbose: bool) -> String {
-    let ProcessFindings { summary, advised, beside, settings } = found;
+    let ProcessFindings { summary, file, advised, beside, settings } = found;
     let shown = if verbose { advised.len() } else { RANGES_SHOWN.min(advised.len()) };
     let times = summary.times;
-    let mut out = format!(
-        "process {pid} ({}), watched for {:.1} s, with {:.1} s of processor time; by {}: {}; rounds: {}\n  {}\n",
-        summary.program,
-        times.wall,
-        times.target,
-        summary.way,
-        summary.way.title(),
-        summary.rounds,
-        verdict(found)
-    );
+    let how = match file {
+        Some(file) => format!("sampled for {:.1} s; by {file}", times.wall),
+        None => format!(
+            "watched for {:.1} s, with {:.1} s of processor time; by {}: {}; rounds: {}",
+            times.wall,
+            times.target,
+            summary.way,
+            summary.way.title(),
+            summary.rounds
+        ),
+    };
+    let mut out = format!("process {pid} ({}), {how}\n  {}\n", summary.program, verdict(found));
     if !advised.is_empty() {
         let _ = writeln!(out, "\n  {:>9}{:>14}{:>18}{:>11}  range", "MiB", "walks/s", "saved", "memory");
     }
@@ -295,7 +319,7 @@ fn render(pid: i32, found: &ProcessFindings, verbose: bool) -> String {
 }
 
 fn document(pid: i32, found: &ProcessFindings) -> AdviceProcessResult {
-    let ProcessFindings { summary, advised, beside, settings } = found;
+    let ProcessFindings { summary, file, advised, beside, settings } = found;
     let share = |misses: f64| {
         let [low, high] = shares(summary, misses).map(|share| Some(share).filter(|share| share.is_finite()));
         SavedShare { class: Class::Modelled, low, high }
@@ -313,7 +337,8 @@ fn document(pid: i32, found: &ProcessFindings) -> AdviceProcessResult {
         schema: ADVICE_PROCESS_SCHEMA,
         process: pid,
         program: summary.program.clone(),
-        sampler: summary.way.name(),
+        sampler: if file.is_some() { "file" } else { summary.way.name() },
+        file: file.clone(),
         seconds: summary.times.wall,
         processor_seconds: summary.times.target,
         sampling_share: summary.times.sampling_share(),

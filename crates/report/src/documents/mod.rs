@@ -8,6 +8,7 @@ pub mod layout_run;
 pub mod library;
 pub mod plans;
 pub mod process;
+pub mod samples;
 pub mod streams;
 pub mod study;
 pub mod trap;

@@ -227,8 +227,10 @@ pub struct AdviceProcessResult {
     pub process: i32,
     /// Its program.
     pub program: String,
-    /// The source of samples.
+    /// The source of samples: a sampler, or `file`.
     pub sampler: &'static str,
+    /// The file of samples; null if the process was watched.
+    pub file: Option<String>,
     /// Seconds of sampling.
     pub seconds: f64,
     /// The process's processor time, in seconds.
