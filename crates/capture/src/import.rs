@@ -7,10 +7,10 @@
 mod addresses;
 mod assembler;
 mod champsim;
-mod container;
+pub(crate) mod container;
 mod digits;
 mod din;
-mod drmemtrace;
+pub(crate) mod drmemtrace;
 mod head;
 mod lackey;
 mod lz4;
@@ -23,12 +23,12 @@ mod reader;
 mod records;
 mod table;
 #[cfg(test)]
-mod transcript;
+pub(crate) mod transcript;
 mod zip;
 
 pub use container::Bytes;
 pub use head::Head;
-pub use lackey::{LackeySource, LackeyWriter};
+pub use lackey::LackeySource;
 pub use notes::Notes;
 pub use reader::TextSource;
 

@@ -16,7 +16,7 @@ pub use line::{Request, command_line, read};
 pub use plans::{Apply, Undo, Verify};
 pub use probe::Probe;
 pub use promote::{Promote, SamplerChoice};
-pub use trace::{Format, Trace, TraceCommand};
+pub use trace::{Trace, TraceCommand};
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
