@@ -5,7 +5,7 @@
 //! self-contained page; [`advice`] gives the advice. [`sweep`] does the same for results of studies, [`contiguity`]
 //! for a live process's memory, [`conflicts`] for a TLB's sets, [`probe`] for a host's translation costs.
 //! [`classes()`] classifies figures; [`documents`] holds results of one command each; [`kinds`] lists all kinds with
-//! their JSON Schemas. Renderers compute nothing: each figure is in the result or is a quotient of two that are.
+//! their JSON Schemas; [`viewers`] writes profiles for other tools. Renderers compute nothing: each figure is in the result or is a quotient of two that are.
 
 pub mod advice;
 pub mod classes;
@@ -29,6 +29,7 @@ pub mod sweep;
 pub mod text;
 mod upgrade;
 mod values;
+pub mod viewers;
 
 pub use advice::advise;
 pub use classes::{Class, Classes, classes};
