@@ -4,6 +4,7 @@
 //! say ([`Omissions`]). Only a bounded part of the stream is in memory.
 
 mod champsim;
+mod compression;
 mod din;
 mod drmemtrace;
 mod flow;
@@ -11,14 +12,13 @@ mod instructions;
 mod lackey;
 mod omissions;
 mod oracle;
-mod packing;
 mod parquet;
 mod rows;
 mod table;
 
+pub use compression::{Out, Packing, packed};
 pub use lackey::LackeyWriter;
 pub use omissions::Omissions;
-pub use packing::{Out, Packing, packed};
 
 use omissions::of_event;
 use pagewalk_trace::{Analysis, Batch, Event, StreamHeader};

@@ -5,9 +5,9 @@
 
 mod callgrind;
 mod firefox;
-mod folded;
 mod leaves;
 mod markers;
+mod stacks;
 
 use crate::schema::RunResult;
 
@@ -24,7 +24,7 @@ pub trait Viewer: Sync {
 }
 
 /// All formats, in the order of messages.
-pub static VIEWERS: &[&dyn Viewer] = &[&firefox::Firefox, &folded::Folded, &callgrind::Callgrind];
+pub static VIEWERS: &[&dyn Viewer] = &[&firefox::Firefox, &stacks::Folded, &callgrind::Callgrind];
 
 /// The format of this name.
 pub fn viewer(name: &str) -> Option<&'static dyn Viewer> {

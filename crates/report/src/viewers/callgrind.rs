@@ -1,8 +1,8 @@
 //! Callgrind's output, for KCachegrind, QCachegrind and `callgrind_annotate` (Valgrind's manual, "Callgrind Format
 //! Specification").
 //!
-//! A process is a function that calls each of its functions once, for there are no call stacks. A function's cost stands
-//! at the line of its costliest walk, or at line 0.
+//! A process is a function that calls each of its functions once, for there are no call stacks. A function's cost
+//! stands at the line of its costliest walk, or at line 0.
 
 use super::Viewer;
 use super::leaves::{Cost, Leaf, leaves, process_name};

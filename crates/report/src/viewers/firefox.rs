@@ -3,12 +3,14 @@
 //! | in the result | in the profile |
 //! |---|---|
 //! | a process | a process; an instruction takes a nanosecond |
-//! | functions | its first thread: a sample each, weighted by walk cycles (walks, if the machine has no costs), at the process's start, since a result does not say when |
+//! | functions | its first thread: a sample each, at the process's start, as a result does not say when |
 //! | the heat map | markers `walks`, which are a track for each mapping |
 //! | groups (threads, cores, …) | a thread each, with its cost as one sample |
 //! | mappings | markers with size, page size and walks |
 //! | alternatives that were followed in part of the run, moves of a TLB's partition | markers `phase` |
 //! | memory that simulated kernels back, huge pages with it | a counter for each machine and kernel |
+//!
+//! Samples weigh walk cycles, or walks if the machine has no costs.
 
 use super::Viewer;
 use super::leaves::{Cost, has_cycles, leaves, process_name};

@@ -131,12 +131,8 @@ fn members(file: Vec<u8>) -> Vec<(String, Vec<(u16, u16, u64)>)> {
     (0..count).map(member).collect()
 }
 
-/// Numbers are those of DynamoRIO's `trace_entry.h`: types 0 read, 1 write, 10 instruction, 13 conditional jump, 22
-/// thread, 23 its exit, 24 process, 25 header, 26 footer, 28 marker, 47 bytes; markers 2 time, 3 processor, 9 file type,
-/// 10 cache line, 12 version, 18 page, 20 instructions of a chunk, 21 its footer, 22 ordinal, 25 system call, 30 its
-/// error; file types 0x40 x86-64, 0x200 bytes, 0x400 numbers of calls.
-#[test]
-fn drmemtrace_has_the_public_layout() {
+/// Two threads that run the same instruction; the second one runs another one, too.
+fn two_threads() -> Vec<Step> {
     let with_code = |step: Step, code: &[u8]| {
         let Step::Block(thread, mut block, refs) = step else { unreachable!("it is a block") };
         block.code = code.into();
@@ -153,16 +149,21 @@ fn drmemtrace_has_the_public_layout() {
         with_code(instruction(0x1000, 10, &[]), &moves),
         instruction(0x100a, 2, &[]),
     ];
-    let steps: Vec<Step> = steps
-        .into_iter()
-        .enumerate()
-        .map(|(n, step)| match step {
-            Step::Block(_, block, refs) => Step::Block(if n < 5 { 1 } else { 2 }, block, refs),
-            event => event,
-        })
-        .collect();
+    let of_thread = |(n, step)| match step {
+        Step::Block(_, block, refs) => Step::Block(if n < 5 { 1 } else { 2 }, block, refs),
+        event => event,
+    };
+    steps.into_iter().enumerate().map(of_thread).collect()
+}
+
+/// Numbers are those of DynamoRIO's `trace_entry.h`: types 0 read, 1 write, 10 instruction, 13 conditional jump, 22
+/// thread, 23 its exit, 24 process, 25 header, 26 footer, 28 marker, 47 bytes; markers 2 time, 3 processor, 9 file
+/// type, 10 cache line, 12 version, 18 page, 20 instructions of a chunk, 21 its footer, 22 ordinal, 25 system call, 30
+/// its error; file types 0x40 x86-64, 0x200 bytes, 0x400 numbers of calls.
+#[test]
+fn drmemtrace_has_the_public_layout() {
     let (low, high) = (0x0605_0403_0201_b848, 0x0807);
-    let members = members(exported(&SmallChunks(3), "", &steps).0);
+    let members = members(exported(&SmallChunks(3), "", &two_threads()).0);
     let first = [
         (25, 0, 4),
         (28, 12, 4),
