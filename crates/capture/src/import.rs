@@ -7,10 +7,10 @@
 mod addresses;
 mod assembler;
 mod champsim;
-mod container;
+pub(crate) mod container;
 mod digits;
 mod din;
-mod drmemtrace;
+pub(crate) mod drmemtrace;
 mod gem5;
 mod head;
 mod lackey;
@@ -24,12 +24,12 @@ mod reader;
 mod records;
 mod table;
 #[cfg(test)]
-mod transcript;
+pub(crate) mod transcript;
 mod zip;
 
 pub use container::Bytes;
 pub use head::Head;
-pub use lackey::{LackeySource, LackeyWriter};
+pub use lackey::LackeySource;
 pub use notes::Notes;
 pub use reader::TextSource;
 

@@ -8,6 +8,7 @@ mod numbers;
 mod plans;
 mod probe;
 mod promote;
+mod report;
 mod samples;
 mod trace;
 
@@ -17,8 +18,9 @@ pub use line::{Request, command_line, read};
 pub use plans::{Apply, Undo, Verify};
 pub use probe::Probe;
 pub use promote::{Promote, SamplerChoice};
+pub use report::Report;
 pub use samples::Samples;
-pub use trace::{Format, Trace, TraceCommand};
+pub use trace::{Trace, TraceCommand};
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
@@ -455,17 +457,6 @@ pub enum MachinesCommand {
         /// Names or .toml files
         machines: Vec<String>,
     },
-}
-
-#[derive(Debug, Args)]
-pub struct Report {
-    /// Write the HTML report here
-    #[arg(short, long, value_name = "REPORT.html", value_hint = ValueHint::FilePath)]
-    pub output: PathBuf,
-    /// A result saved with `-o RESULT.json` or --json, or results.json of a study. Several results of `profile` and
-    /// `simulate` are shown side by side
-    #[arg(value_name = "RESULT.json", required = true, value_hint = ValueHint::FilePath)]
-    pub results: Vec<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -2,10 +2,11 @@
 //!
 //! [`schema`] is the result of a run, [`metrics`] the registry of its counters, [`groups`] that of its parts with
 //! counters of their own. [`json`] writes and reads it; [`text`] prints it on a terminal; [`html`] makes the
-//! self-contained page; [`advice`] gives the advice. [`sweep`] does the same for results of studies, [`contiguity`]
-//! for a live process's memory, [`conflicts`] for a TLB's sets, [`probe`] for a host's translation costs.
-//! [`classes()`] classifies figures; [`documents`] holds results of one command each; [`kinds`] lists all kinds with
-//! their JSON Schemas. Renderers compute nothing: each figure is in the result or is a quotient of two that are.
+//! self-contained page; [`viewers`] writes profiles for other tools; [`advice`] gives the advice. [`sweep`] does the
+//! same for results of studies, [`contiguity`] for a live process's memory, [`conflicts`] for a TLB's sets, [`probe`]
+//! for a host's translation costs. [`classes()`] classifies figures; [`documents`] holds results of one command each;
+//! [`kinds`] lists all kinds with their JSON Schemas. Renderers compute nothing: each figure is in the result or is a
+//! sum or quotient of some that are.
 
 pub mod advice;
 pub mod classes;
@@ -29,6 +30,7 @@ pub mod sweep;
 pub mod text;
 mod upgrade;
 mod values;
+pub mod viewers;
 
 pub use advice::advise;
 pub use classes::{Class, Classes, classes};

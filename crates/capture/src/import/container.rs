@@ -52,7 +52,7 @@ const OTHERS: [(&[u8], &str, &str); 3] = [
 
 /// The contents of `file`, without the containers around them. Only a bounded part is in memory, whatever lengths the
 /// containers claim.
-pub(super) fn unpacked(mut file: Bytes) -> Result<Bytes, SourceError> {
+pub(crate) fn unpacked(mut file: Bytes) -> Result<Bytes, SourceError> {
     for _ in 0..MAX_DEPTH {
         let (head, whole) = peeked(file, HEAD_BYTES)?;
         file = whole;

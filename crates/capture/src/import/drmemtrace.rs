@@ -17,7 +17,7 @@
 
 mod blocks;
 mod file;
-mod record;
+pub(crate) mod record;
 mod source;
 mod tallies;
 

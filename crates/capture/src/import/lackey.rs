@@ -15,9 +15,6 @@
 //! Unambiguous extras are read or skipped, with notes; a damaged line of the trace is an error.
 
 mod line;
-mod writer;
-
-pub use writer::LackeyWriter;
 
 use super::assembler::Reference;
 use super::digits::number;

@@ -6,7 +6,7 @@ use std::io::Cursor;
 
 /// The file's references, notes, and the error at the end. Instructions begin with I, and say how they end unless it is
 /// unknown.
-pub(super) fn told(
+pub(crate) fn told(
     importer: &dyn Importer,
     file: impl Into<Vec<u8>>,
 ) -> (Vec<String>, Vec<String>, Option<String>) {

@@ -2,7 +2,8 @@
 
 use super::RegionOfInterest;
 use clap::builder::{PossibleValue, PossibleValuesParser};
-use clap::{Args, Subcommand, ValueEnum, ValueHint};
+use clap::{Args, Subcommand, ValueHint};
+use pagewalk::capture::export::EXPORTERS;
 use pagewalk::capture::import::IMPORTERS;
 use std::path::PathBuf;
 
@@ -10,13 +11,6 @@ use std::path::PathBuf;
 pub struct Trace {
     #[command(subcommand)]
     pub command: TraceCommand,
-}
-
-/// Formats that traces are written in.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum Format {
-    /// The format of `valgrind --tool=lackey --trace-mem=yes`
-    Lackey,
 }
 
 #[derive(Debug, Subcommand)]
@@ -62,15 +56,20 @@ pub enum TraceCommand {
     /// Convert a trace to another tool's format
     Export {
         /// The format
-        #[arg(long, value_enum)]
-        format: Format,
-        /// The file to write. Default: standard output
-        #[arg(short, long, value_hint = ValueHint::FilePath)]
+        #[arg(long, visible_alias = "to", value_name = "FORMAT", value_parser = written_formats())]
+        format: String,
+        /// The file to write, packed if its name ends in .gz, .zst or .xz. Default, as `-`: standard output
+        #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
         output: Option<PathBuf>,
         /// The trace
         #[arg(value_hint = ValueHint::FilePath)]
         trace: PathBuf,
     },
+}
+
+/// Formats that are written.
+fn written_formats() -> PossibleValuesParser {
+    EXPORTERS.iter().map(|exporter| PossibleValue::new(exporter.name()).help(exporter.about())).into()
 }
 
 /// Formats that are read.

@@ -1,14 +1,16 @@
-//! `pagewalk report`: HTML from saved results: of one or more runs, a study, a memory, a TLB's sets or a probe.
+//! `pagewalk report`: HTML from saved results: of one or more runs, a study, a memory, a TLB's sets or a probe; or the
+//! profile of a run for another tool's viewer.
 
 use crate::arguments::Report;
 use crate::exit::ExitCode;
-use crate::output::say;
+use crate::output::{print, say};
 use pagewalk::output::Output;
 use pagewalk::report::conflicts::schema::CONFLICTS_SCHEMA;
 use pagewalk::report::contiguity::schema::CONTIGUITY_SCHEMA;
 use pagewalk::report::probe::schema::PROBE_SCHEMA;
 use pagewalk::report::schema::{RESULT_SCHEMA, RESULT_SCHEMA_1, RunResult};
 use pagewalk::report::sweep::schema::SWEEP_SCHEMA;
+use pagewalk::report::viewers::{Viewer, viewer};
 use pagewalk::report::{
     ReadError, ReportedRun, conflicts, contiguity, from_json, probe, render_html, render_runs_html,
     schema_of, sweep,
@@ -39,6 +41,9 @@ pub fn run(arguments: Report) -> Result<ExitCode, Error> {
         .iter()
         .map(|path| SavedResult::read(path))
         .collect::<Result<Vec<SavedResult>, Error>>()?;
+    if let Some(viewer) = viewer(&arguments.format) {
+        return profile(viewer, &files, &arguments);
+    }
     let page = match files.as_slice() {
         [file] => file.page()?,
         files => side_by_side(files)?,
@@ -46,6 +51,22 @@ pub fn run(arguments: Report) -> Result<ExitCode, Error> {
     let inputs = arguments.results.iter().map(PathBuf::as_path);
     let written = Output::open_apart(&arguments.output, inputs)?.write(page.as_bytes())?;
     say(format!("report written to {}", written.display()));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Writes a run's result for another tool's viewer.
+fn profile(viewer: &dyn Viewer, files: &[SavedResult], arguments: &Report) -> Result<ExitCode, Error> {
+    let [file] = files else {
+        let message = format!("--format {} is of one result, and here are {}", viewer.name(), files.len());
+        return Err(Error::new(Fault::Usage, message).or("give one result of `profile` or `simulate`"));
+    };
+    let text = viewer.render(&file.result()?);
+    if arguments.output == Path::new("-") {
+        return print(&text).map(|()| ExitCode::SUCCESS);
+    }
+    let inputs = arguments.results.iter().map(PathBuf::as_path);
+    let written = Output::open_apart(&arguments.output, inputs)?.write(text.as_bytes())?;
+    say(format!("{} profile written to {}", viewer.name(), written.display()));
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,11 +1,12 @@
 //! `pagewalk trace`: info, check, dump, import, export.
 
-use crate::arguments::{Format, Trace, TraceCommand};
+use crate::arguments::{Trace, TraceCommand};
 use crate::exit;
 use crate::exit::ExitCode;
 use crate::output::{print, say, unless_gone};
 use crate::terminal::Terminal;
 use pagewalk::capture::WindowSpec;
+use pagewalk::capture::export::exporter;
 use pagewalk::output::{Output, cannot_write};
 use pagewalk::report::documents;
 use pagewalk::report::printable;
@@ -26,7 +27,9 @@ pub fn run(arguments: Trace) -> Result<ExitCode, Error> {
         TraceCommand::Check { json, trace } => check(&trace, json),
         TraceCommand::Dump { region, trace } => dump(&trace, &region.into()),
         TraceCommand::Import { format, output, inputs } => import(&inputs, format.as_deref(), &output),
-        TraceCommand::Export { format: Format::Lackey, output, trace } => export(&trace, output.as_deref()),
+        TraceCommand::Export { format, output, trace } => {
+            export(&trace, &format, output.as_deref().filter(|path| *path != Path::new("-")))
+        }
     }
 }
 
@@ -120,8 +123,9 @@ fn import(inputs: &[PathBuf], format: Option<&str>, output: &Path) -> Result<Exi
     Ok(damage(&name, &ending))
 }
 
-fn export(trace: &Path, output: Option<&Path>) -> Result<ExitCode, Error> {
+fn export(trace: &Path, format: &str, output: Option<&Path>) -> Result<ExitCode, Error> {
     let terminal = Terminal { quiet: output.is_none() };
+    let format = exporter(format).ok_or_else(|| Error::new(Fault::Usage, format!("no format {format}")))?;
     let reader = open(trace, &terminal)?;
     tell_grain(trace, reader.header(), &terminal);
     let out: Box<dyn Write + Send> = match output {
@@ -131,7 +135,8 @@ fn export(trace: &Path, output: Option<&Path>) -> Result<ExitCode, Error> {
         }
         None => Box::new(io::stdout()),
     };
-    let (ending, written) = conversion::export(reader, BufWriter::with_capacity(1 << 20, out));
+    let name = output.unwrap_or(Path::new("-"));
+    let (ending, written) = conversion::export(trace, reader, format, name, out, &terminal);
     match output {
         Some(path) => written.map_err(|e| cannot_write(path, &e))?,
         None => unless_gone(written)?,

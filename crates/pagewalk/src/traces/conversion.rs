@@ -6,7 +6,8 @@ use crate::error::Error;
 use crate::listener::Listener;
 use crate::output::{Output, cannot_write};
 use crate::stream::{Ending, follow, follow_ahead};
-use pagewalk_capture::{LackeyWriter, WindowSpec, import};
+use pagewalk_capture::export::{Export, Exporter, packed};
+use pagewalk_capture::{WindowSpec, import};
 use pagewalk_trace::pwt::{Summary, Writer};
 use pagewalk_trace::{Analysis, Batch, Event, Source, StreamHeader};
 use pagewalk_units::{Kind, RefIndex};
@@ -66,11 +67,27 @@ pub fn import(
     Ok((ending, summary))
 }
 
-/// Writes a trace to `out` in the format of Valgrind's Lackey. The answer includes errors of writing.
-pub fn export(reader: TraceReader, out: impl Write + Send) -> (Ending, io::Result<()>) {
-    let mut writer = LackeyWriter::new(out);
-    let ending = follow(reader, &WindowSpec::default(), &mut writer);
-    (ending, writer.finish().and_then(|mut out| out.flush()))
+/// Writes a trace to `out` in another tool's format, packed as the end of `name` asks for. Notes what the format
+/// cannot say, with counts. The answer includes errors of writing.
+pub fn export(
+    trace: &Path,
+    reader: TraceReader,
+    format: &dyn Exporter,
+    name: &Path,
+    out: Box<dyn Write + Send>,
+    listener: &dyn Listener,
+) -> (Ending, io::Result<()>) {
+    let begun = packed(name, out).and_then(|out| Export::begin(format, reader.header(), out));
+    let mut export = match begun {
+        Ok(export) => export,
+        Err(error) => return (Ending::default(), Err(error)),
+    };
+    let ending = follow_ahead(reader, &WindowSpec::default(), &mut export);
+    let written = export.finish().map(|omissions| {
+        let said = omissions.sentences().into_iter();
+        said.for_each(|said| listener.warn(&format!("{} as {}: {said}", trace.display(), format.name())));
+    });
+    (ending, written)
 }
 
 /// Begins its trace at the first reference: until then the old file keeps its contents.

@@ -14,3 +14,4 @@ mod runs;
 mod scripts;
 mod sweep;
 mod text;
+mod viewers;

@@ -1,11 +1,11 @@
 //! The records of a file: numbers of `trace_entry.h` in DynamoRIO's `clients/drcachesim/common`.
 
 /// Bytes of a record: a type, a size or sub-type, a value; packed, little-endian.
-pub(super) const RECORD_BYTES: usize = 12;
+pub(crate) const RECORD_BYTES: usize = 12;
 
 /// One record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Record {
+pub(crate) struct Record {
     /// A number of [`kind`].
     pub kind: u16,
     /// Bytes; for a marker, a number of [`marker`].
@@ -25,7 +25,6 @@ impl Record {
         }
     }
 
-    #[cfg(test)]
     pub fn to_bytes(self) -> [u8; RECORD_BYTES] {
         let mut bytes = [0; RECORD_BYTES];
         bytes[..2].copy_from_slice(&self.kind.to_le_bytes());
@@ -36,7 +35,7 @@ impl Record {
 }
 
 /// Types of records (`trace_type_t`).
-pub(super) mod kind {
+pub(crate) mod kind {
     pub const READ: u16 = 0;
     pub const WRITE: u16 = 1;
     pub const PREFETCH: u16 = 2;
@@ -70,18 +69,24 @@ pub(super) mod kind {
     pub const UNTAKEN_JUMP: u16 = 49;
 }
 
-/// Sub-types of markers (`trace_marker_type_t`) that are told apart here.
-pub(super) mod marker {
+/// Sub-types of markers (`trace_marker_type_t`) that are told apart or written here.
+pub(crate) mod marker {
     pub const KERNEL_EVENT: u16 = 0;
     pub const KERNEL_XFER: u16 = 1;
     pub const TIMESTAMP: u16 = 2;
+    pub const CPU_ID: u16 = 3;
     pub const FUNC_ID: u16 = 4;
     pub const FUNC_RETVAL: u16 = 7;
     pub const FILETYPE: u16 = 9;
+    pub const CACHE_LINE_SIZE: u16 = 10;
     pub const VERSION: u16 = 12;
     pub const WINDOW_ID: u16 = 14;
     pub const PHYSICAL_ADDRESS: u16 = 15;
     pub const VIRTUAL_ADDRESS: u16 = 17;
+    pub const PAGE_SIZE: u16 = 18;
+    pub const CHUNK_INSTR_COUNT: u16 = 20;
+    pub const CHUNK_FOOTER: u16 = 21;
+    pub const RECORD_ORDINAL: u16 = 22;
     pub const SYSCALL: u16 = 25;
     pub const SYSCALL_FAILED: u16 = 30;
     /// From here on, the program's own.
@@ -89,10 +94,13 @@ pub(super) mod marker {
 }
 
 /// Bits of the marker `FILETYPE` (`offline_file_type_t`).
-pub(super) mod file_type {
+pub(crate) mod file_type {
     pub const INSTRUCTION_ONLY: u64 = 4;
     pub const X86_64: u64 = 0x40;
     pub const ARCHITECTURES: u64 = 0x78;
+    /// Instructions have their bytes.
+    pub const ENCODINGS: u64 = 0x200;
+    pub const SYSCALL_NUMBERS: u64 = 0x400;
     /// By instructions' addresses, by data addresses, or by both.
     pub const FILTERED: u64 = 0x181;
 }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::LackeyWriter;
 use pagewalk_trace::{Item, Origin, Source, SourceError};
 use proptest::prelude::*;
 use std::io::BufReader;

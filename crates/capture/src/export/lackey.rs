@@ -1,11 +1,40 @@
-//! Writes items as text.
+//! The text of `valgrind --tool=lackey --trace-mem=yes`, as the importer of that name reads it.
 
-use pagewalk_trace::{Analysis, Batch, Instruction, Ref};
+use super::{Encoder, Exporter, Omissions, Out};
+use pagewalk_trace::{Analysis, Batch, Instruction, Ref, StreamHeader};
 use pagewalk_units::Kind;
 use std::io::{self, Write};
 
 /// Bytes per write.
 const PIECE_BYTES: usize = 1 << 16;
+
+/// The format, for the registry.
+pub(super) struct Format;
+
+impl Exporter for Format {
+    fn name(&self) -> &'static str {
+        "lackey"
+    }
+
+    fn about(&self) -> &'static str {
+        "the text of `valgrind --tool=lackey --trace-mem=yes`"
+    }
+
+    fn begin(&self, _header: &StreamHeader, out: Out) -> io::Result<Box<dyn Encoder>> {
+        Ok(Box::new(LackeyWriter::new(out)))
+    }
+}
+
+impl Encoder for LackeyWriter<Out> {
+    fn batch(&mut self, batch: &Batch<'_>, _omissions: &mut Omissions) -> io::Result<()> {
+        self.write_batch(batch);
+        self.error.take().map_or(Ok(()), Err)
+    }
+
+    fn finish(self: Box<Self>) -> io::Result<()> {
+        LackeyWriter::finish(*self)?.finish()
+    }
+}
 
 /// Writes a stream as a Lackey trace: each instruction, then its references. The format has no events, so they are left
 /// out. Call [`LackeyWriter::finish`] at the end.
