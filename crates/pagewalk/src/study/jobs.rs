@@ -1,6 +1,6 @@
 //! A study's jobs for workers elsewhere, which share nothing with this process.
 
-use super::{CLAIMS, StudyFolder, UNITS, own_build, study_error, workers};
+use super::{Bytes, CLAIMS, StudyFolder, UNITS, own_build, study_error, workers};
 use crate::error::{Error, Fault};
 use crate::listener::{Bar, Listener};
 use pagewalk_report::sweep::SweepResult;
@@ -21,6 +21,7 @@ pub struct StudyJobs {
     store: Store,
     claims: Claims,
     claim: Option<Claim>,
+    bar: Arc<dyn Bar>,
     _membership: workers::Membership,
 }
 
@@ -35,8 +36,8 @@ impl StudyFolder {
         let traces = self.traces(&options.claims, listener)?;
         let streams = Stream::all(&self.study, &traces).map_err(study_error)?;
         let mut sweep = Sweep::new(&self.study, streams.clone(), options);
-        let bar = super::Bytes(listener.bytes(0, &self.study.name));
-        self.plan(&mut sweep, &bar)?;
+        let bar = listener.bytes(sweep.bytes(), &self.study.name);
+        self.plan(&mut sweep, &Bytes(Arc::clone(&bar)))?;
         let jobs = sweep.sent_jobs(&self.source).map_err(study_error)?;
         let [store, claims] = [UNITS, CLAIMS].map(|name| self.folder.join(name));
         Ok(StudyJobs {
@@ -45,6 +46,7 @@ impl StudyFolder {
             store: Store::Folder(store),
             claims: Claims::new(claims),
             claim: None,
+            bar,
             _membership: membership,
             study: self,
         })
@@ -78,7 +80,7 @@ impl StudyJobs {
     /// # Errors
     /// If they are not the job's, or cannot be written.
     pub fn keep(&self, number: usize, worker: &str, units: Units) -> Result<(), Error> {
-        let SentJob { title, units: expected, .. } = &self.jobs[number];
+        let SentJob { title, units: expected, bytes, .. } = &self.jobs[number];
         let wrong = |why: &str| Error::new(Fault::Failed, format!("{title}: worker {worker} {why}"));
         if !expected.iter().all(|name| units.contains_key(name)) {
             return Err(wrong("did not send all units"));
@@ -88,6 +90,7 @@ impl StudyJobs {
                 return Err(wrong("sent what is not a unit of the job"));
             }
         }
+        self.bar.advance(*bytes);
         Ok(())
     }
 
