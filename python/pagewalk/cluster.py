@@ -31,6 +31,13 @@ RETRIES = 3
 """How often Dask runs a job again that failed on a worker."""
 
 
+JOB_UNITS = 64
+"""Most units of a job on Dask, which share a pass over their trace."""
+
+SHARES = 4
+"""How many jobs each worker of Dask gets at least, so that all end at about the same time."""
+
+
 class Executor(Protocol):
     """What runs jobs: `concurrent.futures.Executor`, or what submits as that does."""
 
@@ -156,16 +163,21 @@ class _Study:
 _AGAIN = "finished units are kept: run the study again to go on"
 
 
-def run(jobs: StudyJobs, executor: Any, threads: int) -> None:
+def run(jobs: StudyJobs, executor: Any, threads: int, job_units: int | None) -> None:
     """Runs the jobs on an executor, or on a `distributed.Client`."""
     if hasattr(executor, "get_executor"):
-        on_client(jobs, executor, threads)
+        on_client(jobs, executor, threads, job_units)
     else:
+        if job_units is not None:
+            jobs.split(job_units)
         _Study(jobs, executor, Path.read_bytes, threads).run()
 
 
-def on_client(jobs: StudyJobs, client: distributed.Client, threads: int) -> None:
+def on_client(jobs: StudyJobs, client: distributed.Client, threads: int, job_units: int | None) -> None:
     """Runs the jobs on a Dask cluster. Its workers pass traces on to each other."""
+    units = sum(jobs.about(number)[1] for number in range(len(jobs)))
+    slots = sum(client.nthreads().values())
+    jobs.split(job_units or max(1, min(JOB_UNITS, units // (SHARES * slots or 1))))
 
     def share(path: Path) -> Any:
         return client.scatter({"trace": path.read_bytes()}, hash=False)["trace"]
@@ -173,7 +185,7 @@ def on_client(jobs: StudyJobs, client: distributed.Client, threads: int) -> None
     _Study(jobs, client.get_executor(retries=RETRIES), share, threads).run()
 
 
-def run_on_dask(jobs: StudyJobs, address: str, threads: int) -> None:
+def run_on_dask(jobs: StudyJobs, address: str, threads: int, job_units: int | None = None) -> None:
     """Runs the jobs on the workers of a Dask scheduler at `HOST:PORT`."""
     try:
         import distributed
@@ -186,4 +198,4 @@ def run_on_dask(jobs: StudyJobs, address: str, threads: int) -> None:
         why = f"no Dask scheduler answers at {address}: {error}\n  start one: dask scheduler --port {address.rpartition(':')[2]}"
         raise FailedError(why) from error
     with client:
-        on_client(jobs, client, threads)
+        on_client(jobs, client, threads, job_units)

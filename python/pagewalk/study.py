@@ -54,6 +54,7 @@ def sweep(
     threads: int | None = None,
     executor: Any = None,
     on: str = "local",
+    job_units: int | None = None,
 ) -> StudyResults:
     """Runs a study, as `pagewalk sweep` does. What this build finished earlier is not done again.
 
@@ -64,6 +65,8 @@ def sweep(
         threads: Worker threads; None: one for each processor. Elsewhere: threads of a job; None: one.
         executor: Where jobs run: any `concurrent.futures.Executor`, whose workers have the same
             build of pagewalk, or a `distributed.Client`; None: as `on` says.
+        job_units: Most units of a job elsewhere, which share a pass over their trace; None: 64, or
+            fewer if a Dask cluster has so many workers.
         on: `"local"`, or `"dask://HOST:PORT"`: on the workers of a Dask scheduler.
     """
     scheduler = _pagewalk.scheduler_of(on)
@@ -76,9 +79,9 @@ def sweep(
     jobs = _pagewalk.StudyJobs(path_of(study), paths_of(traces), path_of(output))
     try:
         if scheduler is None:
-            cluster.run(jobs, executor, threads or 1)
+            cluster.run(jobs, executor, threads or 1, job_units)
         else:
-            cluster.run_on_dask(jobs, scheduler, threads or 1)
+            cluster.run_on_dask(jobs, scheduler, threads or 1, job_units)
         return StudyResults(*jobs.finish())
     finally:
         jobs.close()

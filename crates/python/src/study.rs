@@ -70,14 +70,13 @@ impl StudyJobs {
         Ok(StudyJobs(Mutex::new(Some(jobs))))
     }
 
-    fn __len__(&self) -> PyResult<usize> {
-        self.with(|jobs| Ok(jobs.jobs().len()))
+    /// Splits the work into jobs of at most `most` units.
+    fn split(&self, most: NonZeroUsize) -> PyResult<()> {
+        self.with(|jobs| jobs.split(most))
     }
 
-    /// The study's name.
-    #[getter]
-    fn name(&self) -> PyResult<String> {
-        self.with(|jobs| Ok(jobs.name().to_owned()))
+    fn __len__(&self) -> PyResult<usize> {
+        self.with(|jobs| Ok(jobs.jobs().len()))
     }
 
     /// What a job is, for people, and its number of units.

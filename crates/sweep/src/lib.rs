@@ -46,7 +46,7 @@ mod workloads;
 
 pub use data_side::{check_energy, uses};
 pub use error::SweepError;
-pub use jobs::{Claim, Claims, Worker};
+pub use jobs::{Claim, Claims, JOB_TASKS, Worker};
 pub use metrics::{add_structure, group_metrics, metrics, partition, unpriced};
 pub use parcel::{Build, Parcel, SentJob, StudySource, TraceKey};
 pub use run::{Progress, RemainingWork, Sweep, SweepOptions};

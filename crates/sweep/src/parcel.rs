@@ -17,7 +17,9 @@ use pagewalk_report::sweep::schema::SweepTrace;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A build of pagewalk. Only equal ones share a study.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,7 +61,8 @@ impl StudySource {
 pub struct Parcel {
     /// The build that it is for.
     build: Build,
-    source: StudySource,
+    /// What the study is made from, as JSON.
+    source: String,
     /// The study's streams that the job needs, with their sizes in bytes; its own is the first.
     streams: Vec<(SweepTrace, u64)>,
     /// The files of its own stream.
@@ -97,21 +100,24 @@ pub struct SentJob {
 }
 
 impl Sweep<'_> {
-    /// The unfinished jobs, to be sent elsewhere. Plans must be made. `source` is what the study was made from.
+    /// The unfinished jobs in parts of at most `most` units, to be sent elsewhere. Plans must be made. `source` is what
+    /// the study was made from.
     ///
     /// # Errors
     /// If a path is not UTF-8.
-    pub fn sent_jobs(&self, source: &StudySource) -> Result<Vec<SentJob>, SweepError> {
+    pub fn sent_jobs(&self, source: &StudySource, most: NonZeroUsize) -> Result<Vec<SentJob>, SweepError> {
+        let source = serde_json::to_string(source).map_err(|error| self.cannot_send(&error))?;
         let unfinished = self.unfinished_jobs().into_iter();
         let is_missing = |job: &Job, task: &usize| self.outcomes[job.stream][*task].is_none();
-        let rest = unfinished.map(|mut job| {
-            job.tasks = job.tasks.iter().copied().filter(|task| is_missing(&job, task)).collect();
-            job
+        let parts = unfinished.flat_map(|job| {
+            let tasks: Vec<usize> = job.tasks.iter().copied().filter(|task| is_missing(&job, task)).collect();
+            let part = |tasks: &[usize]| Job { stream: job.stream, tasks: tasks.to_vec() };
+            tasks.chunks(most.get()).map(part).collect::<Vec<_>>()
         });
-        rest.map(|job| self.sent_job(&job, source)).collect()
+        parts.map(|job| self.sent_job(&job, &source)).collect()
     }
 
-    fn sent_job(&self, job: &Job, source: &StudySource) -> Result<SentJob, SweepError> {
+    fn sent_job(&self, job: &Job, source: &str) -> Result<SentJob, SweepError> {
         let own = &self.streams[job.stream];
         let requests = job.tasks.iter().filter_map(|&task| match &self.tasks[task] {
             Task::Laid(_, laid) => {
@@ -121,14 +127,15 @@ impl Sweep<'_> {
         });
         let names = requests.clone().map(|wanted| self.plan_key(&wanted).file_name());
         let names: BTreeSet<String> = names.collect();
-        let plan = |name: String| Some((name.clone(), String::from_utf8(self.options.store.text(&name)?).ok()?));
+        let plan =
+            |name: String| Some((name.clone(), String::from_utf8(self.options.store.text(&name)?).ok()?));
         let others: BTreeSet<usize> =
             requests.map(|wanted| wanted.trace).filter(|&trace| trace != job.stream).collect();
         let streams = [job.stream].into_iter().chain(others).map(|number| &self.streams[number]);
         let files = own.files.iter().zip(&own.hashes);
         let parcel = Parcel {
             build: Build { version: self.options.version.to_owned(), tool: self.options.tool.clone() },
-            source: source.clone(),
+            source: source.to_owned(),
             streams: streams.map(|stream| (stream.about.clone(), stream.bytes)).collect(),
             files: files
                 .map(|(path, hash)| TraceKey {
@@ -144,11 +151,12 @@ impl Sweep<'_> {
             title: self.title(job),
             units: job.tasks.iter().filter_map(unit).collect(),
             bytes: own.bytes,
-            parcel: serde_json::to_string(&parcel).map_err(|error| SweepError::Study {
-                file: self.study.file.clone(),
-                why: format!("it cannot be sent: {error}"),
-            })?,
+            parcel: serde_json::to_string(&parcel).map_err(|error| self.cannot_send(&error))?,
         })
+    }
+
+    fn cannot_send(&self, error: &serde_json::Error) -> SweepError {
+        SweepError::Study { file: self.study.file.clone(), why: format!("it cannot be sent: {error}") }
     }
 }
 
@@ -158,12 +166,11 @@ impl Parcel {
     /// # Errors
     /// If it is for another build, or no parcel.
     pub fn read(text: &str, own: &Build) -> Result<Parcel, SweepError> {
-        let wrong = |e: serde_json::Error| SweepError::Study { file: "a job".to_owned(), why: e.to_string() };
-        let ParcelHead { build } = serde_json::from_str(text).map_err(wrong)?;
+        let ParcelHead { build } = serde_json::from_str(text).map_err(no_job)?;
         if build != *own {
             return Err(SweepError::Build { study: build, worker: own.clone() });
         }
-        serde_json::from_str(text).map_err(wrong)
+        serde_json::from_str(text).map_err(no_job)
     }
 
     /// The trace files that it reads.
@@ -176,12 +183,12 @@ impl Parcel {
     /// # Errors
     /// If a trace cannot be read, or the study is not the one that was sent.
     pub fn run(
-        mut self,
+        self,
         files: Vec<PathBuf>,
         threads: usize,
         progress: &dyn Progress,
     ) -> Result<Units, SweepError> {
-        let mut study = self.source.study()?.0;
+        let mut study = Study::clone(&*sent_study(&self.source)?);
         let wrong = |why: &str| SweepError::Study { file: study.file.clone(), why: format!("a job: {why}") };
         let name = |stream: &(SweepTrace, u64)| stream.0.name.clone();
         let own = self.streams.first().map(name).ok_or_else(|| wrong("it has no stream"))?;
@@ -227,4 +234,23 @@ impl Parcel {
             about,
         })
     }
+}
+
+/// The study of a parcel. A process mostly gets jobs of one study, and reading it may take longer than a job.
+fn sent_study(source: &str) -> Result<Arc<Study>, SweepError> {
+    static LAST: Mutex<Option<(String, Arc<Study>)>> = Mutex::new(None);
+    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((known, study)) = &*last
+        && known == source
+    {
+        return Ok(Arc::clone(study));
+    }
+    let mut sent: StudySource = serde_json::from_str(source).map_err(no_job)?;
+    let study = Arc::new(sent.study()?.0);
+    *last = Some((source.to_owned(), Arc::clone(&study)));
+    Ok(study)
+}
+
+fn no_job(error: serde_json::Error) -> SweepError {
+    SweepError::Study { file: "a job".to_owned(), why: error.to_string() }
 }

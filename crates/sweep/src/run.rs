@@ -229,7 +229,9 @@ impl<'a> Sweep<'a> {
 
     /// Whether another worker has kept all outcomes of a job. [`Sweep::run_job`] checks what is in them.
     fn is_kept(&self, job: &Job) -> bool {
-        job.tasks.iter().all(|&task| self.key(job.stream, task).is_some_and(|key| self.options.store.has(&key)))
+        job.tasks
+            .iter()
+            .all(|&task| self.key(job.stream, task).is_some_and(|key| self.options.store.has(&key)))
     }
 
     pub(crate) fn title(&self, job: &Job) -> String {

@@ -35,7 +35,8 @@ impl StudyFiles {
     pub fn study(&mut self) -> Result<Study, SweepError> {
         let path = self.file.clone();
         let name = path.display().to_string();
-        let text = self.text(&path).map_err(|e| SweepError::Study { file: name.clone(), why: e.to_string() })?;
+        let text =
+            self.text(&path).map_err(|e| SweepError::Study { file: name.clone(), why: e.to_string() })?;
         Study::with_files(&name, &text, path.parent().unwrap_or(Path::new("")), self)
     }
 

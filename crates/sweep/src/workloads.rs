@@ -115,11 +115,7 @@ fn given(paths: &[String], folder: &Path, read: &mut StudyFiles) -> Result<Vec<G
         let wrong = |why: &dyn std::fmt::Display| format!("files: \"{path}\": {why}");
         let name = Path::new(path).file_name().ok_or_else(|| wrong(&"is no file's path"))?;
         let content = read.hash(&folder.join(path)).map_err(|e| wrong(&e))?;
-        Ok(GivenFile {
-            name: name.to_string_lossy().into_owned(),
-            path: folder.join(path),
-            content,
-        })
+        Ok(GivenFile { name: name.to_string_lossy().into_owned(), path: folder.join(path), content })
     };
     let files = paths.iter().map(&mut file).collect::<Result<Vec<GivenFile>, String>>()?;
     let mut names = BTreeSet::new();

@@ -1,7 +1,7 @@
 //! `pagewalk sweep`: runs a study of many machines, families and curves over many streams.
 
-use crate::arguments::{Style, Sweep};
 use crate::OnDask;
+use crate::arguments::{Style, Sweep};
 use crate::exit::ExitCode;
 use crate::output::{print, say, text_options};
 use crate::terminal::Terminal;
@@ -32,7 +32,8 @@ pub fn run(arguments: Sweep, on_dask: Option<OnDask<'_>>) -> Result<ExitCode, Er
     let result = match (&arguments.on, on_dask) {
         (Place::Local, _) => study.run(&terminal)?,
         (Place::Dask(address), Some(on_dask)) => {
-            on_dask(study.jobs(&terminal)?, address, threads.unwrap_or(NonZeroUsize::MIN))?.finish(&terminal)?
+            on_dask(study.jobs(&terminal)?, address, threads.unwrap_or(NonZeroUsize::MIN))?
+                .finish(&terminal)?
         }
         (Place::Dask(_), None) => return hand_over(),
     };

@@ -4,7 +4,9 @@ use super::{Bytes, CLAIMS, StudyFolder, UNITS, own_build, study_error, workers};
 use crate::error::{Error, Fault};
 use crate::listener::{Bar, Listener};
 use pagewalk_report::sweep::SweepResult;
-use pagewalk_sweep::{Claim, Claims, Parcel, Progress, SentJob, Store, Stream, Sweep, TraceKey, Units};
+use pagewalk_sweep::{
+    Claim, Claims, JOB_TASKS, Parcel, Progress, SentJob, Store, Stream, Sweep, TraceKey, Units,
+};
 use std::collections::HashMap;
 use std::fs::{File, Metadata};
 use std::io;
@@ -12,6 +14,9 @@ use std::num::NonZeroUsize;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+
+/// Most units of a job, unless asked otherwise.
+const JOB_UNITS: NonZeroUsize = NonZeroUsize::new(JOB_TASKS).expect("a job has tasks");
 
 /// The jobs of a study that are not done, and the place where their units are kept.
 pub struct StudyJobs {
@@ -26,7 +31,7 @@ pub struct StudyJobs {
 }
 
 impl StudyFolder {
-    /// Records programs and makes plans, here, and lists the jobs that remain.
+    /// Records programs and makes plans, here, and lists the jobs that remain ([`StudyJobs::split`]).
     ///
     /// # Errors
     /// As for [`StudyFolder::run`].
@@ -38,7 +43,7 @@ impl StudyFolder {
         let mut sweep = Sweep::new(&self.study, streams.clone(), options);
         let bar = listener.bytes(sweep.bytes(), &self.study.name);
         self.plan(&mut sweep, &Bytes(Arc::clone(&bar)))?;
-        let jobs = sweep.sent_jobs(&self.source).map_err(study_error)?;
+        let jobs = sweep.sent_jobs(&self.source, JOB_UNITS).map_err(study_error)?;
         let [store, claims] = [UNITS, CLAIMS].map(|name| self.folder.join(name));
         Ok(StudyJobs {
             streams,
@@ -59,9 +64,15 @@ impl StudyJobs {
         &self.jobs
     }
 
-    /// The study's name.
-    pub fn name(&self) -> &str {
-        &self.study.study.name
+    /// Lists the jobs that remain, with at most `most` units each.
+    ///
+    /// # Errors
+    /// If a path is not UTF-8.
+    pub fn split(&mut self, most: NonZeroUsize) -> Result<(), Error> {
+        let study = &self.study;
+        let sweep = Sweep::new(&study.study, self.streams.clone(), study.options()?);
+        self.jobs = sweep.sent_jobs(&study.source, most).map_err(study_error)?;
+        Ok(())
     }
 
     /// Where results go.

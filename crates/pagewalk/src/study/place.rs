@@ -17,7 +17,9 @@ impl FromStr for Place {
 
     fn from_str(text: &str) -> Result<Place, Error> {
         let is_address = |address: &&str| {
-            address.rsplit_once(':').is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok())
+            address
+                .rsplit_once(':')
+                .is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok())
         };
         match text.strip_prefix("dask://") {
             Some(address) if is_address(&address) => Ok(Place::Dask(address.to_owned())),

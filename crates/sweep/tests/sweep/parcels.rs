@@ -4,6 +4,7 @@ use crate::common::{Silent, program, sweep};
 use crate::{STUDY, traces};
 use pagewalk_sim::Library;
 use pagewalk_sweep::{Build, Parcel, SentJob, StudyFiles, StudySource, Sweep, Units};
+use std::num::NonZeroUsize;
 use std::path::Path;
 
 const TURNS: &str = r#"
@@ -16,16 +17,18 @@ quantum = 500
 "#;
 
 const LAYOUTS: &str = r#"
-traces = ["a.pwt", "b.pwt"]
+thp = "never"
+traces = ["a.pwt", "d.pwt", "e.pwt"]
 machines = ["k8"]
-[[layout]]
-name = "recorded"
 [[layout]]
 name = "drawn"
 planner = "random"
 count = 2
-from = "b"
+from = "e"
+traces = ["d", "e"]
 "#;
+
+const RECORDED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../trace/tests/fixtures/small.pwt");
 
 fn build(tool: &str) -> Build {
     Build { version: "0".to_owned(), tool: tool.to_owned() }
@@ -54,7 +57,9 @@ fn sorted(names: &[String]) -> Vec<&String> {
 
 fn jobs(sweep: &mut Sweep<'_>, source: &StudySource) -> Vec<SentJob> {
     sweep.plan(&Silent).unwrap();
-    sweep.sent_jobs(source).unwrap()
+    let jobs = sweep.sent_jobs(source, NonZeroUsize::new(5).unwrap()).unwrap();
+    assert!(jobs.iter().all(|job| job.units.len() <= 5));
+    jobs
 }
 
 #[test]
@@ -63,6 +68,10 @@ fn jobs_elsewhere_make_the_units_that_they_make_at_home() {
         let [folder, elsewhere] = [(); 2].map(|()| tempfile::tempdir().unwrap());
         let [home, away] = [(); 2].map(|()| tempfile::tempdir().unwrap());
         traces(folder.path(), 1);
+        // Recorded, with shared objects that layouts can move.
+        for name in ["d.pwt", "e.pwt"] {
+            std::fs::copy(RECORDED, folder.path().join(name)).unwrap();
+        }
         std::fs::create_dir(folder.path().join("own")).unwrap();
         std::fs::write(folder.path().join("own/machine.toml"), Library::text("k8").unwrap()).unwrap();
         let server = pagewalk_sim::Structures::text("mach3").unwrap();
@@ -71,7 +80,7 @@ fn jobs_elsewhere_make_the_units_that_they_make_at_home() {
         let study = source.study().unwrap().0;
         sweep(&study, home.path(), 2, "t").run(&Silent).unwrap();
         let jobs = jobs(&mut sweep(&study, away.path(), 1, "t"), &source);
-        for name in ["a.pwt", "b.pwt", "c.pwt"] {
+        for name in ["a.pwt", "b.pwt", "c.pwt", "d.pwt", "e.pwt"] {
             std::fs::copy(folder.path().join(name), elsewhere.path().join(name)).unwrap();
         }
         drop(folder);
@@ -89,7 +98,11 @@ fn jobs_elsewhere_make_the_units_that_they_make_at_home() {
 fn only_what_is_missing_is_sent_and_only_to_the_same_build() {
     let folder = tempfile::tempdir().unwrap();
     program(1, 2000).write(&folder.path().join("a.pwt"));
-    let of = |values: &str| format!("traces = [\"a.pwt\"]\nmachines = [\"k8\"]\nvary = {{ \"cost.walk_reference\" = [{values}] }}\n");
+    let of = |values: &str| {
+        format!(
+            "traces = [\"a.pwt\"]\nmachines = [\"k8\"]\nvary = {{ \"cost.walk_reference\" = [{values}] }}\n"
+        )
+    };
     let study = source(folder.path(), &of("1, 2")).study().unwrap().0;
     sweep(&study, folder.path(), 1, "t").run(&Silent).unwrap();
     let mut source = source(folder.path(), &of("1, 2, 3"));
