@@ -1,9 +1,11 @@
 //! Jobs sent to other processes: they make the same units as at home, and need nothing but the traces.
 
-use crate::common::{Silent, program, sweep};
+use crate::common::{Program, Silent, Step, program, sweep};
 use crate::{STUDY, traces};
 use pagewalk_sim::Library;
 use pagewalk_sweep::{Build, Parcel, SentJob, StudyFiles, StudySource, Sweep, Units};
+use pagewalk_trace::{Event, FileIdentity, Mapping, MappingKind, Protection};
+use pagewalk_units::VirtAddr;
 use std::num::NonZeroUsize;
 use std::path::Path;
 
@@ -28,7 +30,21 @@ from = "e"
 traces = ["d", "e"]
 "#;
 
-const RECORDED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../trace/tests/fixtures/small.pwt");
+/// A program with a shared object that layouts can move.
+fn with_library(seed: u64) -> Program {
+    let mut program = program(seed, 2000);
+    let map = Event::Map(Mapping {
+        start: VirtAddr(0x40_0000),
+        bytes: 1 << 20,
+        protection: Protection { read: true, write: false, execute: true },
+        kind: MappingKind::File,
+        file: Some(FileIdentity { path: "/lib/libone.so".to_owned(), offset: 0, build_id: None }),
+        page_bytes: 4096,
+    });
+    // What is mapped before the program runs is the program itself.
+    program.steps.insert(20, Step::Event(map));
+    program
+}
 
 fn build(tool: &str) -> Build {
     Build { version: "0".to_owned(), tool: tool.to_owned() }
@@ -68,10 +84,8 @@ fn jobs_elsewhere_make_the_units_that_they_make_at_home() {
         let [folder, elsewhere] = [(); 2].map(|()| tempfile::tempdir().unwrap());
         let [home, away] = [(); 2].map(|()| tempfile::tempdir().unwrap());
         traces(folder.path(), 1);
-        // Recorded, with shared objects that layouts can move.
-        for name in ["d.pwt", "e.pwt"] {
-            std::fs::copy(RECORDED, folder.path().join(name)).unwrap();
-        }
+        with_library(2).write(&folder.path().join("d.pwt"));
+        with_library(3).write(&folder.path().join("e.pwt"));
         std::fs::create_dir(folder.path().join("own")).unwrap();
         std::fs::write(folder.path().join("own/machine.toml"), Library::text("k8").unwrap()).unwrap();
         let server = pagewalk_sim::Structures::text("mach3").unwrap();
