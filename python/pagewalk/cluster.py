@@ -75,14 +75,26 @@ def _hold(key: str, data: bytes) -> None:
         if key in _held:
             return
         try:
-            path = Path(_folder(), f"{key}.pwt")
-            path.write_bytes(data)
-            _held[key] = str(path)
+            _held[key] = _on_disk(key, data)
         except OSError:
-            file = os.fdopen(os.memfd_create(key), "wb", closefd=False)
-            with file:
-                file.write(data)
-            _held[key] = f"/proc/self/fd/{file.fileno()}"
+            _held[key] = _in_memory(key, data)
+
+
+def _on_disk(key: str, data: bytes) -> str:
+    path = Path(_folder(), f"{key}.pwt")
+    try:
+        path.write_bytes(data)
+    except OSError:
+        path.unlink(missing_ok=True)
+        raise
+    return str(path)
+
+
+def _in_memory(key: str, data: bytes) -> str:
+    number = os.memfd_create(key)
+    with os.fdopen(number, "wb", closefd=False) as file:
+        file.write(data)
+    return f"/proc/self/fd/{number}"
 
 
 @cache
@@ -105,27 +117,29 @@ class _Study:
         self.executor = executor
         self.share = share
         self.threads = threads
-        self.waiting: dict[Future[Answer], tuple[int, list[str]]] = {}
+        self.waiting: dict[Future[Answer], int] = {}
         self.done: SimpleQueue[Future[Answer]] = SimpleQueue()
         self.losses: Counter[int] = Counter()
         self.units: Counter[str] = Counter()
 
     def run(self) -> None:
         """Runs all jobs. What came back is kept, however this ends."""
-        try:
-            for number in range(len(self.jobs)):
-                self.submit(number, [])
-            while self.waiting:
-                future = self.done.get()
-                self.take(future, *self.waiting.pop(future))
-        finally:
-            for future in self.waiting:
-                future.cancel()
+        for number in range(len(self.jobs)):
+            self.submit(number, [])
+        while self.waiting:
+            future = self.done.get()
+            self.take(future, self.waiting.pop(future))
 
     def submit(self, number: int, traces: list[str]) -> None:
-        shared = {key: self.share(self.trace(key)) for key in traces}
-        future = self.executor.submit(run_job, self.jobs.parcel(number), shared, self.threads)
-        self.waiting[future] = number, traces
+        try:
+            shared = {key: self.share(self.trace(key)) for key in traces}
+            future = self.executor.submit(run_job, self.jobs.parcel(number), shared, self.threads)
+        except BrokenExecutor as error:
+            raise self.failed(number, error) from error
+        except OSError as error:
+            # The worker that was to hold the trace died.
+            return self.lose(number, error)
+        self.waiting[future] = number
         future.add_done_callback(self.done.put)
 
     def trace(self, key: str) -> Path:
@@ -134,18 +148,22 @@ class _Study:
             raise FailedError(f"a worker asked for a trace that the study does not have: {key}")
         return path
 
-    def take(self, future: Future[Answer], number: int, traces: list[str]) -> None:
-        title, units = self.jobs.about(number)
+    def lose(self, number: int, why: BaseException) -> None:
+        self.losses[number] += 1
+        if self.losses[number] > LOSSES:
+            raise self.failed(number, f"the engine lost this job {LOSSES} times") from why
+        # Without its traces, which may be lost too: a worker asks for them.
+        self.submit(number, [])
+
+    def take(self, future: Future[Answer], number: int) -> None:
         try:
             answer = future.result()
         except CancelledError as error:
-            self.losses[number] += 1
-            if self.losses[number] > LOSSES:
-                raise FailedError(f"{title}: the engine lost this job {LOSSES} times\n  {_AGAIN}") from error
-            self.submit(number, traces)
-        except (Exception, BrokenExecutor) as error:
-            raise FailedError(f"{title}: {type(error).__name__}: {error}\n  {_AGAIN}") from error
+            self.lose(number, error)
+        except Exception as error:
+            raise self.failed(number, error) from error
         else:
+            title, units = self.jobs.about(number)
             if answer.error is not None:
                 raise type(answer.error)(f"{title}: worker {answer.worker}: {answer.error}")
             if answer.lacks:
@@ -154,6 +172,10 @@ class _Study:
                 self.jobs.keep(number, answer.worker, answer.units)
                 self.units[answer.worker] += units
             self.tell()
+
+    def failed(self, number: int, why: Exception | str) -> FailedError:
+        said = why if isinstance(why, str) else f"{type(why).__name__}: {why}"
+        return FailedError(f"{self.jobs.about(number)[0]}: {said}\n  {_AGAIN}")
 
     def tell(self) -> None:
         workers = "".join(f"; {worker} did {units} units" for worker, units in sorted(self.units.items()))
@@ -170,7 +192,12 @@ def run(jobs: StudyJobs, executor: Any, threads: int, job_units: int | None) -> 
     else:
         if job_units is not None:
             jobs.split(job_units)
-        _Study(jobs, executor, Path.read_bytes, threads).run()
+        study = _Study(jobs, executor, Path.read_bytes, threads)
+        try:
+            study.run()
+        finally:
+            for future in study.waiting:
+                future.cancel()
 
 
 def on_client(jobs: StudyJobs, client: distributed.Client, threads: int, job_units: int | None) -> None:
@@ -179,10 +206,18 @@ def on_client(jobs: StudyJobs, client: distributed.Client, threads: int, job_uni
     slots = sum(client.nthreads().values())
     jobs.split(job_units or max(1, min(JOB_UNITS, units // (SHARES * slots or 1))))
 
-    def share(path: Path) -> Any:
-        return client.scatter({"trace": path.read_bytes()}, hash=False)["trace"]
+    shared: dict[Path, Any] = {}
 
-    _Study(jobs, client.get_executor(retries=RETRIES), share, threads).run()
+    def share(path: Path) -> Any:
+        if path not in shared or shared[path].status != "finished":
+            shared[path] = client.scatter(path.read_bytes(), hash=False)
+        return shared[path]
+
+    executor = client.get_executor(retries=RETRIES)
+    try:
+        _Study(jobs, executor, share, threads).run()
+    finally:
+        executor.shutdown(wait=False)
 
 
 def run_on_dask(jobs: StudyJobs, address: str, threads: int, job_units: int | None = None) -> None:
