@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -154,14 +155,15 @@ class Dask(Study):
         self.assertEqual((study.returncode, said), (0, ""))
         self.assert_same(output)
 
-    def test_a_study_survives_killed_workers_a_full_disk_and_a_new_scheduler(self) -> None:
-        self.write(4, 16, 20_000, UNSEEN)
+    def cluster(self) -> Cluster:
         folder = self.folder / "cluster"
         folder.mkdir()
-        full = "mkdir d && mount -t tmpfs -o size=64k tmpfs d && cd d && (head -c 1M /dev/zero >full; true) && exec \"$@\""
-        namespace = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", full, "sh"]
-        with Cluster(folder) as cluster:
-            cluster.start_worker(namespace)
+        return Cluster(folder)
+
+    def test_a_study_survives_killed_workers_and_a_new_scheduler(self) -> None:
+        self.write(4, 16, 20_000, UNSEEN)
+        with self.cluster() as cluster:
+            cluster.start_worker()
             cluster.start_worker()
             study = self.run_study(cluster, "dask")
             wait_for(lambda: self.units("dask") > 40)
@@ -173,8 +175,35 @@ class Dask(Study):
             cluster.scheduler.kill()
             cluster.scheduler.wait()
             cluster.start_scheduler()
-            cluster.start_worker(namespace)
+            cluster.start_worker()
             self.assert_ends_well(study, "dask")
+
+    def test_a_worker_with_a_full_disk_does_its_part(self) -> None:
+        fill = 'mkdir d && mount -t tmpfs -o size=64k tmpfs d && cd d && (head -c 1M /dev/zero >full; true) && exec "$@"'
+        namespace = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", fill, "sh"]
+        if subprocess.run([*namespace, "true"], stderr=subprocess.DEVNULL).returncode != 0:
+            skip("mount", "a worker with a full disk: a file system cannot be mounted here")
+        self.write(2, 4, 2_000, UNSEEN)
+        with self.cluster() as cluster:
+            cluster.start_worker(namespace)
+            self.assert_ends_well(self.run_study(cluster, "full"), "full")
+
+    def test_a_worker_of_another_build_ends_the_study_with_both_named(self) -> None:
+        self.write(1, 1)
+        package = Path(pagewalk.__file__).parent
+        shutil.copytree(package, "other/pagewalk")
+        with open(next(Path("other/pagewalk").glob("_pagewalk*.so")), "ab") as module:
+            module.write(b"another build")
+        with self.cluster() as cluster:
+            cluster.start_worker(PYTHONPATH=str(self.folder / "other"))
+            study = self.run_study(cluster, "refused")
+            _, said = study.communicate(timeout=60)
+        self.assertEqual(study.returncode, 1)
+        version = pagewalk.__version__
+        build = rf"pagewalk {version} \(build [0-9a-f]{{8}}\)"
+        self.assertRegex(said, rf"worker \S+ \d+: the study's {build} sent a job to {build}\n.*one build")
+        self.assertEqual(len(set(re.findall("build [0-9a-f]{8}", said))), 2)
+        self.assertEqual(self.units("refused"), 0)
 
 
 if __name__ == "__main__":
