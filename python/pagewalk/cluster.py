@@ -6,10 +6,12 @@ units, or with the traces that it lacks; those go along when the job is submitte
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import tempfile
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, CancelledError, Future
@@ -121,6 +123,7 @@ class _Study:
         self.done: SimpleQueue[Future[Answer]] = SimpleQueue()
         self.losses: Counter[int] = Counter()
         self.units: Counter[str] = Counter()
+        self.told = 0.0
 
     def run(self) -> None:
         """Runs all jobs. What came back is kept, however this ends."""
@@ -178,6 +181,9 @@ class _Study:
         return FailedError(f"{self.jobs.about(number)[0]}: {said}\n  {_AGAIN}")
 
     def tell(self) -> None:
+        if self.waiting and time.monotonic() < self.told + 1:
+            return
+        self.told = time.monotonic()
         workers = "".join(f"; {worker} did {units} units" for worker, units in sorted(self.units.items()))
         self.jobs.tell(f"{len(self.waiting)} jobs elsewhere{workers}")
 
@@ -202,6 +208,8 @@ def run(jobs: StudyJobs, executor: Any, threads: int, job_units: int | None) -> 
 
 def on_client(jobs: StudyJobs, client: distributed.Client, threads: int, job_units: int | None) -> None:
     """Runs the jobs on a Dask cluster. Its workers pass traces on to each other."""
+    if not client.nthreads():
+        logging.getLogger("pagewalk").warning("the Dask scheduler has no worker yet: jobs wait for one")
     units = sum(jobs.about(number)[1] for number in range(len(jobs)))
     slots = sum(client.nthreads().values())
     jobs.split(job_units or max(1, min(JOB_UNITS, units // (SHARES * slots or 1))))

@@ -2,14 +2,14 @@
 //!
 //! A unit's file is named by a hash of everything that its outcome depends on, and repeats that inside: the simulating
 //! program, the stream's bytes, and what was simulated. It is written under another name and then renamed, so a file
-//! with a unit's name is complete. Unreadable or mismatching files count as missing.
+//! with a unit's name is complete unless the host crashed. Unreadable or mismatching files count as missing.
 
 use crate::error::SweepError;
 use crate::task::TaskOutcome;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fs::Permissions;
-use std::io::Write;
+use std::fs::{File, Permissions};
+use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -109,7 +109,9 @@ impl Store {
 
     fn write(&self, name: String, text: Vec<u8>) -> Result<(), SweepError> {
         match self {
-            Store::Folder(folder) => write_whole(&folder.join(name), &text),
+            // Not forced to the disk, which takes longer than many a unit does: one that a crash of the host damages
+            // is made again.
+            Store::Folder(folder) => write(&folder.join(name), &text, |_| Ok(())),
             Store::Memory(units) => {
                 lock(units).insert(name, text);
                 Ok(())
@@ -133,8 +135,13 @@ fn lock(units: &Mutex<Units>) -> MutexGuard<'_, Units> {
 /// Name prefix of incomplete files and folders. Unique, so that leftovers of killed runs can be identified.
 pub const UNFINISHED: &str = ".pagewalk-unfinished-";
 
-/// Writes a file so that its name never refers to a part of it.
+/// Writes a file so that its name never refers to a part of it, even after a crash of the host.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), SweepError> {
+    write(path, bytes, File::sync_data)
+}
+
+/// The same; `before` runs before the file gets its name.
+fn write(path: &Path, bytes: &[u8], before: fn(&File) -> io::Result<()>) -> Result<(), SweepError> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let write = || {
         std::fs::create_dir_all(folder)?;
@@ -143,7 +150,7 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), SweepError> {
         let mut file =
             builder.prefix(UNFINISHED).permissions(Permissions::from_mode(0o666)).tempfile_in(folder)?;
         file.write_all(bytes)?;
-        file.as_file().sync_data()?;
+        before(file.as_file())?;
         file.persist(path)?;
         Ok(())
     };
