@@ -43,18 +43,21 @@ def done(output):
 def kill_at_random(cluster, is_over, seed):
     """Kills a worker now and then and starts another; twice, the scheduler, with all its workers."""
     draws, kills, starts = random.Random(seed), 0, 0
-    while not is_over.wait(draws.uniform(0.5, 5)):
+    while not is_over.wait(draws.uniform(1, 8)):
         if starts < 2 and draws.random() < 0.2:
             starts += 1
             cluster.scheduler.kill()
             cluster.scheduler.wait()
             cluster.start_scheduler()
-            # They end when they lose the scheduler.
+            # Most end when they lose the scheduler; those that only began would join the new one.
             for worker in cluster.workers:
+                worker.kill()
                 worker.wait()
         else:
             kills += 1
-            draws.choice(cluster.workers).kill()
+            worker = draws.choice([worker for worker in cluster.workers if worker.poll() is None])
+            worker.kill()
+            worker.wait()
         while sum(worker.poll() is None for worker in cluster.workers) < 3:
             cluster.start_worker()
     return kills, starts

@@ -26,7 +26,7 @@ from pagewalk._pagewalk import FailedError, PagewalkError, StudyJobs
 if TYPE_CHECKING:
     import distributed
 
-LOSSES = 3
+LOSSES = 10
 """How often an engine may lose a job, as when its scheduler starts anew."""
 
 RETRIES = 3

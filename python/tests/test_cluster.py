@@ -110,8 +110,8 @@ class Executors(Study):
         pool = Forgetful(1)
         pagewalk.sweep("s.toml", output="lost", executor=pool)
         self.assert_same("lost")
-        pool.losses = 4
-        with self.assertRaisesRegex(pagewalk.FailedError, "lost this job 3 times\n.*run the study again"):
+        pool.losses = 11
+        with self.assertRaisesRegex(pagewalk.FailedError, "lost this job 10 times\n.*run the study again"):
             pagewalk.sweep("s.toml", output="again", executor=pool)
 
     def test_a_broken_pool_ends_with_one_error_and_the_study_goes_on_later(self) -> None:
