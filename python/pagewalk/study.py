@@ -52,6 +52,9 @@ def sweep(
     traces: StrPath | Trace | Iterable[StrPath | Trace] = (),
     output: StrPath | None = None,
     threads: int | None = None,
+    executor: Any = None,
+    on: str = "local",
+    job_units: int | None = None,
 ) -> StudyResults:
     """Runs a study, as `pagewalk sweep` does. What this build finished earlier is not done again.
 
@@ -59,6 +62,26 @@ def sweep(
         study: The study's file.
         traces: Recordings to study instead of the study's programs.
         output: The folder for results; None: NAME.sweep, after the study's name.
-        threads: Worker threads; None: one for each processor.
+        threads: Worker threads; None: one for each processor. Elsewhere: threads of a job; None: one.
+        executor: Where jobs run: any `concurrent.futures.Executor`, whose workers have the same
+            build of pagewalk, or a `distributed.Client`; None: as `on` says.
+        job_units: Most units of a job elsewhere, which share a pass over their trace; None: 64, or
+            fewer if a Dask cluster has so many workers.
+        on: `"local"`, or `"dask://HOST:PORT"`: on the workers of a Dask scheduler.
     """
-    return StudyResults(*_pagewalk.sweep(path_of(study), paths_of(traces), path_of(output), threads))
+    scheduler = _pagewalk.scheduler_of(on)
+    if executor is None and scheduler is None:
+        return StudyResults(*_pagewalk.sweep(path_of(study), paths_of(traces), path_of(output), threads))
+    if executor is not None and scheduler is not None:
+        raise _pagewalk.UsageError("`executor` and `on` both say where jobs run: give one of them")
+    from pagewalk import cluster
+
+    jobs = _pagewalk.StudyJobs(path_of(study), paths_of(traces), path_of(output))
+    try:
+        if scheduler is None:
+            cluster.run(jobs, executor, threads or 1, job_units)
+        else:
+            cluster.run_on_dask(jobs, scheduler, threads or 1, job_units)
+        return StudyResults(*jobs.finish())
+    finally:
+        jobs.close()

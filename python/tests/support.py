@@ -30,3 +30,13 @@ class InFolder(unittest.TestCase):
 def python(*words: str, **options: object) -> subprocess.CompletedProcess[str]:
     """Runs Python as these tests run, with the package where it is here."""
     return subprocess.run([sys.executable, *words], capture_output=True, text=True, timeout=120, **options)  # type: ignore[call-overload,no-any-return]
+
+
+def skip(need: str, why: str) -> None:
+    """Skips the test, and says so where the project's tests do. `PAGEWALK_REQUIRE` with this need makes it fail."""
+    if need in os.environ.get("PAGEWALK_REQUIRE", "").split(","):
+        raise AssertionError(f"PAGEWALK_REQUIRE names {need}: {why}")
+    if "PAGEWALK_SKIPPED" in os.environ:
+        with open(os.environ["PAGEWALK_SKIPPED"], "a", encoding="utf-8") as file:
+            file.write(f"python/tests ({need}): {why}\n")
+    raise unittest.SkipTest(why)

@@ -27,6 +27,7 @@ use clap_complete::Shell;
 use pagewalk::capture::WindowSpec;
 use pagewalk::engine::Noise;
 use pagewalk::mm::{AreaRules, ThpMode};
+use pagewalk::study::Place;
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -343,6 +344,10 @@ pub struct Sweep {
     /// message
     #[arg(long, value_name = "T.pwt", num_args = 1.., value_hint = ValueHint::FilePath)]
     pub traces: Vec<PathBuf>,
+    /// Where the jobs run: `local`, or `dask://HOST:PORT`, the workers of a Dask scheduler, which need the Python
+    /// package; `--threads` is then for each job, by default 1
+    #[arg(long, value_name = "PLACE", default_value = "local")]
+    pub on: Place,
     /// Print what would run, then exit: run nothing, write nothing
     #[arg(long)]
     pub dry_run: bool,

@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    ExitCode::from(pagewalk_cli::main(std::env::args_os().collect()))
+    ExitCode::from(pagewalk_cli::main(std::env::args_os().collect(), None))
 }

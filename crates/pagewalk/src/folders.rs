@@ -1,8 +1,10 @@
 //! The user's folders, by the XDG base directory specification, and the file of this program.
 
 use std::env;
+use std::fs::File;
 use std::io;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 /// The settings folder; none without a home.
 pub fn config() -> Option<PathBuf> {
@@ -37,6 +39,20 @@ pub fn own_file() -> io::Result<PathBuf> {
         Some(path) => Ok(path),
         None => env::current_exe(),
     }
+}
+
+/// The BLAKE3 hash of that file, in hex, read once: it identifies this build.
+///
+/// # Errors
+/// If the file cannot be read.
+pub fn own_hash() -> io::Result<&'static str> {
+    static HASH: OnceLock<String> = OnceLock::new();
+    if let Some(known) = HASH.get() {
+        return Ok(known);
+    }
+    let mut hasher = blake3::Hasher::new();
+    hasher.update_reader(File::open(own_file()?)?)?;
+    Ok(HASH.get_or_init(|| hasher.finalize().to_hex().to_string()))
 }
 
 /// The file of a line of `/proc/PID/maps`, if the line's range holds the address.

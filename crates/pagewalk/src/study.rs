@@ -1,23 +1,26 @@
 //! Runs a study: many machines, families and curves over many streams, in a folder that keeps finished work.
 
+mod jobs;
+mod place;
 mod status;
 mod workers;
 mod workload;
 
+pub use jobs::{JobEnd, StudyJobs, run_job};
+pub use place::Place;
 pub use status::status;
 
 use crate::error::{Error, Fault};
-use crate::folders::own_file;
+use crate::folders::own_hash;
 use crate::listener::{Bar, Listener};
 use crate::traces::TRACE_SOURCES;
 use pagewalk_report::sweep::{self, SweepResult};
 use pagewalk_sweep::{
-    Claim, Claims, Progress, Study, Sweep, SweepError, SweepOptions, TraceSpec, UNFINISHED, Workload,
-    write_whole,
+    Build, Claim, Claims, Progress, Store, Stream, Study, StudyFiles, StudySource, Sweep, SweepError,
+    SweepOptions, TraceSpec, UNFINISHED, Workload, write_whole,
 };
 use std::ffi::OsStr;
 use std::fmt::Write;
-use std::fs::File;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,6 +28,7 @@ use std::sync::Arc;
 /// A study, and the folder for its results.
 pub struct StudyFolder {
     study: Study,
+    source: StudySource,
     /// The study's file; its workloads get its folder.
     file: PathBuf,
     folder: PathBuf,
@@ -44,14 +48,11 @@ impl StudyFolder {
         threads: Option<NonZeroUsize>,
         listener: &dyn Listener,
     ) -> Result<StudyFolder, Error> {
-        let mut study = Study::read(file).map_err(study_error)?;
-        if !traces.is_empty() {
-            let (of_traces, left_out) = study.on_traces(traces).map_err(study_error)?;
-            left_out.iter().for_each(|one| listener.note(&format!("left out with --traces: {one}")));
-            study = of_traces;
-        }
+        let mut source = StudySource { files: StudyFiles::at(file), traces: traces.to_vec() };
+        let (study, left_out) = source.study().map_err(study_error)?;
+        left_out.iter().for_each(|one| listener.note(&format!("left out with --traces: {one}")));
         let folder = folder.map_or_else(|| format!("{}.sweep", study.name).into(), Path::to_owned);
-        Ok(StudyFolder { study, file: file.to_owned(), folder, threads })
+        Ok(StudyFolder { study, source, file: file.to_owned(), folder, threads })
     }
 
     /// Where results go.
@@ -66,29 +67,46 @@ impl StudyFolder {
     /// If another study or another build is at work in the folder, a program cannot be recorded, a trace cannot be
     /// read, or a file cannot be written.
     pub fn run(&self, listener: &dyn Listener) -> Result<SweepResult, Error> {
-        std::fs::create_dir_all(&self.folder).map_err(|error| {
-            Error::new(Fault::Failed, format!("cannot write {}: {error}", self.folder.display()))
-                .or("choose another place with -o")
-        })?;
+        let _membership = self.join()?;
         let options = self.options()?;
-        // Held to the end of this run.
-        let _membership =
-            workers::join(&self.folder, &self.identity(&options.tool)?, || clear(&self.folder))?;
         let traces = self.traces(&options.claims, listener)?;
-        let mut sweep = Sweep::new(&self.study, &traces, options).map_err(study_error)?;
+        let streams = Stream::all(&self.study, &traces).map_err(study_error)?;
+        self.finish(streams, options, listener)
+    }
+
+    /// Runs unfinished work over these streams, and writes all results.
+    fn finish(
+        &self,
+        streams: Vec<Stream>,
+        options: SweepOptions<'_>,
+        listener: &dyn Listener,
+    ) -> Result<SweepResult, Error> {
+        let mut sweep = Sweep::new(&self.study, streams, options);
         let bar = Bytes(listener.bytes(sweep.bytes(), &self.study.name));
-        sweep.plan(&bar).map_err(study_error)?;
-        status::write_work(&self.folder, &self.study.name, sweep.units())?;
+        self.plan(&mut sweep, &bar)?;
         let result = sweep.run(&bar).map_err(study_error)?;
         self.write(&result)?;
         Ok(result)
     }
 
+    /// Makes plans, and lists the work for [`status`].
+    fn plan(&self, sweep: &mut Sweep<'_>, bar: &Bytes) -> Result<(), Error> {
+        sweep.plan(bar).map_err(study_error)?;
+        status::write_work(&self.folder, &self.study.name, sweep.units())
+    }
+
+    /// Joins those who work in the folder, to the end of the membership.
+    fn join(&self) -> Result<workers::Membership, Error> {
+        std::fs::create_dir_all(&self.folder).map_err(|error| {
+            Error::new(Fault::Failed, format!("cannot write {}: {error}", self.folder.display()))
+                .or("choose another place with -o")
+        })?;
+        workers::join(&self.folder, &self.identity()?, || clear(&self.folder))
+    }
+
     /// Where to put results, and which build this is.
     fn options(&self) -> Result<SweepOptions<'static>, Error> {
-        let mut own = blake3::Hasher::new();
-        let read = own_file().and_then(File::open).and_then(|file| own.update_reader(file).map(drop));
-        read.map_err(|e| Error::new(Fault::Failed, format!("reading the program itself: {e}")))?;
+        let Build { tool, .. } = own_build()?;
         let threads = match self.threads {
             Some(threads) => threads.get(),
             None => std::thread::available_parallelism().map_or(1, usize::from),
@@ -96,16 +114,16 @@ impl StudyFolder {
         Ok(SweepOptions {
             version: env!("CARGO_PKG_VERSION"),
             // Outcomes of another build do not count for this one.
-            tool: own.finalize().to_hex().to_string(),
+            tool,
             threads,
-            units: self.folder.join(UNITS),
+            store: Store::Folder(self.folder.join(UNITS)),
             plans: self.folder.join("plans"),
             claims: Claims::new(self.folder.join(CLAIMS)),
         })
     }
 
     /// What all workers of a folder must have in common.
-    fn identity(&self, tool: &str) -> Result<workers::Identity, Error> {
+    fn identity(&self) -> Result<workers::Identity, Error> {
         let text = std::fs::read(&self.file)
             .map_err(|e| Error::new(Fault::BadInput, format!("{}: {e}", self.file.display())))?;
         let mut study = blake3::Hasher::new();
@@ -115,8 +133,7 @@ impl StudyFolder {
             study.update(spec.name().as_bytes()).update(b"\n");
         }
         Ok(workers::Identity {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            tool: tool.to_owned(),
+            build: own_build()?,
             name: self.study.name.clone(),
             study: study.finalize().to_hex().to_string(),
         })
@@ -188,7 +205,8 @@ impl StudyFolder {
         // Plans of unrecorded programs come after their recording.
         let is_there = |name: &String| kept.traces.iter().any(|spec| spec.name() == name);
         kept.layouts.retain(|layout| layout.from.iter().all(is_there));
-        let sweep = Sweep::new(&kept, &files, self.options()?).map_err(study_error)?;
+        let streams = Stream::all(&kept, &files).map_err(study_error)?;
+        let sweep = Sweep::new(&kept, streams, self.options()?);
         for one in sweep.remaining() {
             let of = one.done + one.tasks.len();
             let _ =
@@ -231,6 +249,13 @@ fn claim_recording(claims: &Claims, workload: &Workload, listener: &dyn Listener
     listener.note(&format!("waiting while another process records `{}`", workload.name));
     let bar = listener.bytes(0, &title);
     claims.wait(&name, &title, || bar.is_stopped()).map_err(study_error)
+}
+
+/// This build.
+fn own_build() -> Result<Build, Error> {
+    let failed = |e| Error::new(Fault::Failed, format!("reading the program itself: {e}"));
+    let tool = own_hash().map_err(failed)?.to_owned();
+    Ok(Build { version: env!("CARGO_PKG_VERSION").to_owned(), tool })
 }
 
 /// Checks the findings that must hold.
@@ -285,6 +310,7 @@ fn study_error(error: SweepError) -> Error {
         SweepError::Study { .. } => Error::new(Fault::BadInput, error)
             .or("docs/reference/study-files.md explains every key of a study file"),
         SweepError::Trace { .. } => Error::new(Fault::BadInput, error).or(TRACE_SOURCES),
+        SweepError::Build { .. } => Error::new(Fault::Failed, error).or("install one build on all hosts"),
         SweepError::Folder { .. } | SweepError::Stopped | SweepError::Threads(_) => {
             Error::new(Fault::Failed, error)
         }

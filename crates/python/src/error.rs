@@ -30,6 +30,20 @@ pub fn exception(error: Error) -> PyErr {
     }
 }
 
+/// The error of an exception that Python code raised, for the command.
+pub fn of_exception(py: Python<'_>, raised: &PyErr) -> Error {
+    let faults = [
+        (py.get_type::<UsageError>(), Fault::Usage),
+        (py.get_type::<BadInputError>(), Fault::BadInput),
+        (py.get_type::<HostCannotError>(), Fault::HostCannot),
+        (py.get_type::<NotInEffectError>(), Fault::NotInEffect),
+    ];
+    let fault = faults.into_iter().find(|(class, _)| raised.is_instance(py, class));
+    let is_ours = raised.is_instance_of::<PagewalkError>(py);
+    let text = if is_ours { raised.value(py).to_string() } else { raised.to_string() };
+    Error::new(fault.map_or(Fault::Failed, |(_, fault)| fault), text)
+}
+
 /// Adds the classes to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();

@@ -27,7 +27,7 @@ use std::ffi::OsString;
 /// Runs the command with these words; returns its exit code.
 #[pyfunction]
 fn main(py: Python<'_>, words: Vec<OsString>) -> u8 {
-    py.detach(|| pagewalk_cli::main(words))
+    py.detach(|| pagewalk_cli::main(words, Some(&study::on_dask)))
 }
 
 /// The compiled half of pagewalk.
@@ -39,6 +39,7 @@ fn _pagewalk(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<column::Column>()?;
     module.add_class::<machine::Machine>()?;
     module.add_class::<result::Document>()?;
+    module.add_class::<study::StudyJobs>()?;
     module.add_class::<trace::Batches>()?;
     module.add_class::<trace::Events>()?;
     module.add_class::<trace::Trace>()?;
@@ -55,6 +56,8 @@ fn _pagewalk(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(plan::verify_plan, module)?)?;
     module.add_function(wrap_pyfunction!(recording::record, module)?)?;
     module.add_function(wrap_pyfunction!(result::read_result, module)?)?;
+    module.add_function(wrap_pyfunction!(study::run_job, module)?)?;
+    module.add_function(wrap_pyfunction!(study::scheduler_of, module)?)?;
     module.add_function(wrap_pyfunction!(study::check_study, module)?)?;
     module.add_function(wrap_pyfunction!(study::sweep, module)?)
 }

@@ -1,5 +1,6 @@
 //! Errors of studies.
 
+use crate::parcel::Build;
 use std::path::PathBuf;
 
 /// Why a study cannot be read or run. Each message names the place and the choices, if any.
@@ -28,6 +29,14 @@ pub enum SweepError {
         path: PathBuf,
         /// The reason.
         error: std::io::Error,
+    },
+    /// A job came to a worker of another build.
+    #[error("the study's {study} sent a job to {worker}")]
+    Build {
+        /// The build that sent it.
+        study: Build,
+        /// The build that should run it.
+        worker: Build,
     },
     /// The caller ended the study.
     #[error("the study was stopped; what is finished is kept")]

@@ -4,6 +4,7 @@ use crate::error::SweepError;
 use crate::layouts::{self, FileLayout};
 use crate::names::name_is_plain;
 use crate::selection::{self, Numbers};
+use crate::source::StudyFiles;
 use crate::study::{
     BestValue, Cell, ComparisonSpec, CurveSpec, DrawFigure, FamilySpec, Precondition, SERVES, Study,
     TraceQuorum, TraceSpec,
@@ -173,32 +174,39 @@ fn yes() -> bool {
 impl Study {
     /// Reads a study file; paths in it start from its folder.
     pub fn read(path: &Path) -> Result<Study, SweepError> {
-        let file = path.display().to_string();
-        let text = std::fs::read_to_string(path)
-            .map_err(|e| SweepError::Study { file: file.clone(), why: e.to_string() })?;
-        Study::from_toml(&file, &text, path.parent().unwrap_or(Path::new("")))
+        StudyFiles::at(path).study()
     }
 
     /// Reads a study from TOML text; `file` is its name in messages, `folder` the base of its paths.
     pub fn from_toml(file: &str, text: &str, folder: &Path) -> Result<Study, SweepError> {
+        Study::with_files(file, text, folder, &mut StudyFiles::at(&folder.join(file)))
+    }
+
+    /// The same, with the other files that it names read through `files`.
+    pub(crate) fn with_files(
+        file: &str,
+        text: &str,
+        folder: &Path,
+        files: &mut StudyFiles,
+    ) -> Result<Study, SweepError> {
         let wrong = |why: String| SweepError::Study { file: file.to_owned(), why };
         let parsed: File = toml::from_str(text).map_err(|e| wrong(with_closest(e.to_string().trim_end())))?;
         if parsed.schema != 1 {
             return Err(wrong(format!("schema = {}: this version reads schema = 1", parsed.schema)));
         }
         name_is_plain(&parsed.name).map_err(wrong)?;
-        let machines = machines::variants(file, folder, &parsed.machines, &parsed.vary)?;
-        let kernels = kernels::variants(file, text, folder, parsed.os, &machines)?;
+        let machines = machines::variants(file, (folder, files), &parsed.machines, &parsed.vary)?;
+        let kernels = kernels::variants(file, text, (folder, files), parsed.os, &machines)?;
         let mut all = traces(parsed.traces, parsed.together, folder).map_err(wrong)?;
         if let Some(path) = &parsed.workloads {
             let inside = |why: String| wrong(format!("workloads = \"{path}\": {why}"));
-            let (shared, folder) = shared_workloads(&folder.join(path)).map_err(inside)?;
-            all.extend(workloads(shared, &folder).map_err(inside)?);
+            let (shared, folder) = shared_workloads(&folder.join(path), files).map_err(inside)?;
+            all.extend(workloads(shared, &folder, files).map_err(inside)?);
         }
-        all.extend(workloads(parsed.workload, folder).map_err(wrong)?);
+        all.extend(workloads(parsed.workload, folder, files).map_err(wrong)?);
         check_names(&all).map_err(wrong)?;
         let study = Study {
-            structures: structures::variants(file, folder, &parsed.structures, &machines, &kernels)?,
+            structures: structures::variants(file, (folder, files), &parsed.structures, &machines, &kernels)?,
             layouts: layouts::variants(parsed.layout).map_err(wrong)?,
             kernels,
             machines,

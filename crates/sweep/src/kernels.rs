@@ -1,6 +1,7 @@
 //! The kernels of a study: `[[os]]` tables and the machines that they apply to; and the kernels of machines' own files.
 
 use crate::error::SweepError;
+use crate::source::StudyFiles;
 use crate::study::{KernelKind, KernelVariant, MachineVariant};
 use crate::task;
 use pagewalk_mm::{OsError, OsKernel, OsSpec, read_buddyinfo};
@@ -12,12 +13,12 @@ use toml::{Table, Value};
 /// The policy name for the recording host's kernel.
 const HOST: &str = "host";
 
-/// Reads every `[[os]]` table of the file with text `text`, with paths from `folder`; builds each on every machine that
+/// Reads every `[[os]]` table of the file with text `text`, with paths from the folder; builds each on every machine that
 /// will run under it.
 pub fn variants(
     file: &str,
     text: &str,
-    folder: &Path,
+    (folder, files): (&Path, &mut StudyFiles),
     tables: Vec<Table>,
     machines: &[MachineVariant],
 ) -> Result<Vec<KernelVariant>, SweepError> {
@@ -30,7 +31,7 @@ pub fn variants(
     let mut kernels: Vec<KernelVariant> = Vec::new();
     for (number, mut table) in (1..).zip(tables) {
         let numbered = |why| wrong(format!("[[os]] number {number}: {why}"));
-        read_buddyinfo(&mut table, |path| std::fs::read_to_string(folder.join(path))).map_err(numbered)?;
+        read_buddyinfo(&mut table, |path| files.text(&folder.join(path))).map_err(numbered)?;
         let kernel = variant(table).map_err(numbered)?;
         let place = |error: &OsError| {
             error.line(text, number - 1).map_or_else(String::new, |line| format!("line {line}: "))

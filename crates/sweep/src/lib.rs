@@ -26,12 +26,14 @@ mod moved_streams;
 mod names;
 mod offline;
 mod other_traces;
+mod parcel;
 mod pass;
 mod plans;
 mod plots;
 mod rounds;
 mod run;
 mod selection;
+mod source;
 mod splits;
 mod store;
 mod stream;
@@ -44,11 +46,14 @@ mod workloads;
 
 pub use data_side::{check_energy, uses};
 pub use error::SweepError;
-pub use jobs::{Claim, Claims, Worker};
+pub use jobs::{Claim, Claims, JOB_TASKS, Worker};
 pub use metrics::{add_structure, group_metrics, metrics, partition, unpriced};
+pub use parcel::{Build, Parcel, SentJob, StudySource, TraceKey};
 pub use run::{Progress, RemainingWork, Sweep, SweepOptions};
+pub use source::StudyFiles;
 pub use splits::add_splits;
-pub use store::{UNFINISHED, write_whole};
+pub use store::{Store, UNFINISHED, Units, write_whole};
+pub use stream::Stream;
 pub use study::{
     ComparisonSpec, CurveSpec, DrawFigure, FamilySpec, GivenFile, KernelKind, KernelVariant, LayoutSpec,
     MachineVariant, Precondition, StructureVariant, Study, TraceSpec, Workload,

@@ -2,6 +2,7 @@
 
 use crate::data_side::check_energy;
 use crate::error::SweepError;
+use crate::source::StudyFiles;
 use crate::study::MachineVariant;
 use crate::{kernels, task, vary};
 use pagewalk_mm::read_buddyinfo;
@@ -11,10 +12,10 @@ use pagewalk_units::names::with_closest;
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
-/// The machines `names`, library names or paths from `folder`, with every choice of `vary`.
+/// The machines `names`, library names or paths from the folder, with every choice of `vary`.
 pub fn variants(
     file: &str,
-    folder: &Path,
+    (folder, files): (&Path, &mut StudyFiles),
     names: &[String],
     vary: &Table,
 ) -> Result<Vec<MachineVariant>, SweepError> {
@@ -27,7 +28,7 @@ pub fn variants(
     let choices = vary::choices(vary).map_err(wrong)?;
     let mut variants = Vec::new();
     for name in names {
-        let text = text_of(folder, name).map_err(|why| wrong(format!("machines: {why}")))?;
+        let text = text_of(folder, name, files).map_err(|why| wrong(format!("machines: {why}")))?;
         // First unvaried, so that a mistake in the file is reported with its line.
         let as_it_is = MachineSpec::from_toml(name, &text)
             .map_err(|e| wrong(format!("machines: {}", with_closest(&e.to_string()))))?;
@@ -44,10 +45,8 @@ pub fn variants(
             }
             for key in ["os", "ranges"] {
                 if let Some(Value::Table(table)) = varied.get_mut(key) {
-                    read_buddyinfo(table, |path| {
-                        std::fs::read_to_string(own_folder(folder, name).join(path))
-                    })
-                    .map_err(|why| wrong(format!("machines: {name}: {key}.{why}")))?;
+                    read_buddyinfo(table, |path| files.text(&own_folder(folder, name).join(path)))
+                        .map_err(|why| wrong(format!("machines: {name}: {key}.{why}")))?;
                 }
             }
             let varied =
@@ -75,9 +74,9 @@ fn own_folder(folder: &Path, name: &str) -> PathBuf {
     folder.join(name).parent().map_or_else(|| folder.to_owned(), Path::to_owned)
 }
 
-fn text_of(folder: &Path, name: &str) -> Result<String, String> {
+fn text_of(folder: &Path, name: &str, files: &mut StudyFiles) -> Result<String, String> {
     if !name.ends_with(".toml") && !name.contains('/') {
         return Library::text(name).map(str::to_owned).map_err(|e| e.to_string());
     }
-    std::fs::read_to_string(folder.join(name)).map_err(|e| format!("{name}: {e}"))
+    files.text(&folder.join(name)).map_err(|e| format!("{name}: {e}"))
 }

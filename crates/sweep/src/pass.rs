@@ -72,7 +72,7 @@ impl<'a> Sweep<'a> {
                 without_price.get_or_insert(why);
                 continue;
             }
-            self.store.put(self.key(stream, *task).expect("its plan is made"), outcome)?;
+            self.options.store.put(self.key(stream, *task).expect("its plan is made"), outcome)?;
         }
         match without_price {
             Some(why) => Err(SweepError::Study { file: self.study.file.clone(), why }),

@@ -34,8 +34,8 @@ pub struct SweepOptions<'a> {
     pub tool: String,
     /// Worker threads; at least 1.
     pub threads: usize,
-    /// The folder of finished units.
-    pub units: PathBuf,
+    /// Where finished units are kept.
+    pub store: Store,
     /// The folder for plans of layouts.
     pub plans: PathBuf,
     /// The claims on jobs.
@@ -59,7 +59,6 @@ pub struct RemainingWork {
 pub struct Sweep<'a> {
     pub(crate) study: &'a Study,
     pub(crate) options: SweepOptions<'a>,
-    pub(crate) store: Store,
     pub(crate) streams: Vec<Stream>,
     pub(crate) tasks: Vec<Task<'a>>,
     /// By stream and task.
@@ -69,26 +68,14 @@ pub struct Sweep<'a> {
 }
 
 impl<'a> Sweep<'a> {
-    /// Examines the streams, one per trace of the study in its order, and the results of earlier runs. A trace has one
-    /// file, or several if processes take turns. Cost: reads every file once, for its hash.
-    pub fn new(
-        study: &'a Study,
-        traces: &[Vec<PathBuf>],
-        options: SweepOptions<'a>,
-    ) -> Result<Sweep<'a>, SweepError> {
-        assert_eq!(traces.len(), study.traces.len(), "files for each trace of the study");
-        let store = Store::new(options.units.clone());
+    /// A study over its streams, one per trace in its order ([`Stream::all`]), with the results of earlier runs.
+    pub fn new(study: &'a Study, streams: Vec<Stream>, options: SweepOptions<'a>) -> Sweep<'a> {
         let tasks = Task::all(study);
-        let named = study.traces.iter().zip(traces);
-        let streams = named
-            .map(|(spec, files)| Stream::of(study, spec, files))
-            .collect::<Result<Vec<_>, SweepError>>()?;
-        let mut sweep =
-            Sweep { study, options, store, streams, tasks, outcomes: Vec::new(), plans: Vec::new() };
+        let mut sweep = Sweep { study, options, streams, tasks, outcomes: Vec::new(), plans: Vec::new() };
         sweep.plans =
             PlanRequest::all(study).into_iter().map(|wanted| (wanted, sweep.kept_plan(&wanted))).collect();
         sweep.look_up();
-        Ok(sweep)
+        sweep
     }
 
     /// Loads what earlier runs kept.
@@ -118,13 +105,13 @@ impl<'a> Sweep<'a> {
         Some(found.and_then(|(_, made)| made.as_ref()))
     }
 
-    fn plan_key(&self, wanted: &PlanRequest) -> Key {
+    pub(crate) fn plan_key(&self, wanted: &PlanRequest) -> Key {
         let about = &self.streams[wanted.trace].about;
         Key::new(&self.options.tool, &about.fingerprint, wanted.identity(self.study))
     }
 
     fn kept_plan(&self, wanted: &PlanRequest) -> Option<PlanOutput> {
-        match self.store.get(&self.plan_key(wanted)) {
+        match self.options.store.get(&self.plan_key(wanted)) {
             Some(TaskOutcome::Plan(made)) => Some(made),
             _ => None,
         }
@@ -132,7 +119,7 @@ impl<'a> Sweep<'a> {
 
     /// The outcome of an earlier run. A tampered file may hold another task's outcome: then the task runs again.
     pub(crate) fn stored_outcome(&self, stream: usize, task: usize) -> Option<TaskOutcome> {
-        self.store.get(&self.key(stream, task)?).filter(|outcome| outcome.fits(&self.tasks[task]))
+        self.options.store.get(&self.key(stream, task)?).filter(|outcome| outcome.fits(&self.tasks[task]))
     }
 
     /// The unfinished tasks over a stream, by number.
@@ -170,7 +157,7 @@ impl<'a> Sweep<'a> {
     }
 
     /// The unfinished jobs.
-    fn unfinished_jobs(&self) -> Vec<Job> {
+    pub(crate) fn unfinished_jobs(&self) -> Vec<Job> {
         let is_unfinished =
             |job: &Job| job.tasks.iter().any(|&task| self.outcomes[job.stream][task].is_none());
         self.jobs().into_iter().filter(is_unfinished).collect()
@@ -193,7 +180,7 @@ impl<'a> Sweep<'a> {
         self.write_plans()
     }
 
-    fn pool(&self) -> Result<ThreadPool, SweepError> {
+    pub(crate) fn pool(&self) -> Result<ThreadPool, SweepError> {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(self.options.threads.max(1)).build();
         pool.map_err(|e| SweepError::Threads(e.to_string()))
     }
@@ -242,10 +229,12 @@ impl<'a> Sweep<'a> {
 
     /// Whether another worker has kept all outcomes of a job. [`Sweep::run_job`] checks what is in them.
     fn is_kept(&self, job: &Job) -> bool {
-        job.tasks.iter().all(|&task| self.key(job.stream, task).is_some_and(|key| self.store.has(&key)))
+        job.tasks
+            .iter()
+            .all(|&task| self.key(job.stream, task).is_some_and(|key| self.options.store.has(&key)))
     }
 
-    fn title(&self, job: &Job) -> String {
+    pub(crate) fn title(&self, job: &Job) -> String {
         let name = &self.streams[job.stream].about.name;
         match &job.tasks[..] {
             [only] => format!("{name}: {}", self.tasks[*only].title()),
@@ -300,7 +289,7 @@ impl<'a> Sweep<'a> {
         };
         let from = From { study: self.study, events: &self.events(stream)?, pool };
         for (wanted, made) in from.make(&wanted, open, wrong)? {
-            self.store.put(self.plan_key(&wanted), &TaskOutcome::Plan(made.clone()))?;
+            self.options.store.put(self.plan_key(&wanted), &TaskOutcome::Plan(made.clone()))?;
             let place = self.plans.iter_mut().find(|(known, _)| *known == wanted);
             place.expect("it was asked for").1 = Some(made);
         }

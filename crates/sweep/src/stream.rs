@@ -13,9 +13,12 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 /// A stream, or several that take turns.
+#[derive(Clone, Debug)]
 pub struct Stream {
     /// Its files; one without turns.
     pub files: Vec<PathBuf>,
+    /// The files' BLAKE3 hashes, in hex.
+    pub hashes: Vec<String>,
     /// How they take turns.
     pub turns: Option<Turns>,
     /// Bytes of all files.
@@ -27,8 +30,19 @@ pub struct Stream {
 }
 
 impl Stream {
+    /// Examines the streams of a study, given the files of each in its order. Cost: reads every file once, for its
+    /// hash.
+    ///
+    /// # Errors
+    /// If a trace cannot be read, or does not suit the study.
+    pub fn all(study: &Study, traces: &[Vec<PathBuf>]) -> Result<Vec<Stream>, SweepError> {
+        assert_eq!(traces.len(), study.traces.len(), "files for each trace of the study");
+        let named = study.traces.iter().zip(traces);
+        named.map(|(spec, files)| Stream::of(study, spec, files)).collect()
+    }
+
     /// Examines the files of a trace.
-    pub fn of(study: &Study, spec: &TraceSpec, files: &[PathBuf]) -> Result<Stream, SweepError> {
+    fn of(study: &Study, spec: &TraceSpec, files: &[PathBuf]) -> Result<Stream, SweepError> {
         let looks = files.iter().map(|path| stream(spec.name(), path, study));
         let mut looks = looks.collect::<Result<Vec<Stream>, SweepError>>()?.into_iter();
         let mut all = looks.next().expect("a trace has a file");
@@ -41,6 +55,7 @@ impl Stream {
         let mut hasher = blake3::Hasher::new();
         hasher.update(format!("{turns:?}").as_bytes()).update(all.about.fingerprint.as_bytes());
         for one in looks {
+            all.hashes.extend(one.hashes);
             hasher.update(one.about.fingerprint.as_bytes());
             all.bytes += one.bytes;
             all.about.inferred_gap = all.about.inferred_gap.or(one.about.inferred_gap);
@@ -70,8 +85,10 @@ fn stream(name: &str, path: &Path, study: &Study) -> Result<Stream, SweepError> 
     let mut hasher = blake3::Hasher::new();
     std::io::Seek::rewind(&mut file).map_err(|e| wrong(e.to_string()))?;
     hasher.update_reader(&file).map_err(|e| wrong(e.to_string()))?;
+    let fingerprint = hasher.finalize().to_hex().to_string();
     Ok(Stream {
         files: vec![path.to_owned()],
+        hashes: vec![fingerprint.clone()],
         turns: None,
         bytes: about.bytes,
         thp,
@@ -79,7 +96,7 @@ fn stream(name: &str, path: &Path, study: &Study) -> Result<Stream, SweepError> 
             name: name.to_owned(),
             program: about.header.program,
             command_line: about.header.arguments,
-            fingerprint: hasher.finalize().to_hex().to_string(),
+            fingerprint,
             thp: thp.name().to_owned(),
             inferred_gap,
             instructions: about.instructions,

@@ -1,6 +1,7 @@
 //! The operating systems of a study: names from the library, or files.
 
 use crate::error::SweepError;
+use crate::source::StudyFiles;
 use crate::study::{KernelVariant, MachineVariant, StructureVariant};
 use pagewalk_mm::structure::StructureSpec;
 use pagewalk_sim::Structures;
@@ -13,7 +14,7 @@ const NONE: &str = "none";
 /// Resolves every name to a structure.
 pub fn variants(
     file: &str,
-    folder: &Path,
+    (folder, files): (&Path, &mut StudyFiles),
     names: &[String],
     machines: &[MachineVariant],
     kernels: &[KernelVariant],
@@ -21,7 +22,7 @@ pub fn variants(
     let wrong = |why: String| SweepError::Study { file: file.to_owned(), why: format!("structures: {why}") };
     let mut variants: Vec<StructureVariant> = Vec::new();
     for name in names {
-        let variant = variant(folder, name).map_err(wrong)?;
+        let variant = variant(folder, name, files).map_err(wrong)?;
         if variants.iter().any(|other| other.name == variant.name) {
             return Err(wrong(format!("\"{name}\": there is one of this name already")));
         }
@@ -42,13 +43,13 @@ pub fn variants(
     Ok(variants)
 }
 
-fn variant(folder: &Path, name: &str) -> Result<StructureVariant, String> {
+fn variant(folder: &Path, name: &str, files: &mut StudyFiles) -> Result<StructureVariant, String> {
     if name == NONE {
         return Ok(StructureVariant { name: NONE.to_owned(), spec: None, text: String::new() });
     }
     let (spec, text) = if name.ends_with(".toml") || name.contains('/') {
         let path = folder.join(name);
-        let text = std::fs::read_to_string(&path).map_err(|e| format!("\"{name}\": {e}"))?;
+        let text = files.text(&path).map_err(|e| format!("\"{name}\": {e}"))?;
         (StructureSpec::from_toml(name, &text).map_err(|e| e.to_string())?, text)
     } else {
         let spec = Structures::get(name).map_err(|e| format!("{e}; `{NONE}` stands for programs alone"))?;

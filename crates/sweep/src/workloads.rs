@@ -1,6 +1,7 @@
 //! Workloads in study files, or in a file that several studies share.
 
 use crate::names::name_is_plain;
+use crate::source::StudyFiles;
 use crate::study::{GivenFile, Study, TraceSpec, Workload};
 use crate::together;
 use pagewalk_sim::check_grain;
@@ -43,8 +44,11 @@ struct WorkloadFile {
 }
 
 /// The workloads of a file, and the base folder of their paths.
-pub(crate) fn shared_workloads(path: &Path) -> Result<(Vec<FileWorkload>, PathBuf), String> {
-    let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
+pub(crate) fn shared_workloads(
+    path: &Path,
+    files: &mut StudyFiles,
+) -> Result<(Vec<FileWorkload>, PathBuf), String> {
+    let text = files.text(path).map_err(|error| error.to_string())?;
     let parsed: WorkloadFile = toml::from_str(&text).map_err(|e| with_closest(e.to_string().trim_end()))?;
     if parsed.schema != 1 {
         return Err(format!("schema = {}: this version reads schema = 1", parsed.schema));
@@ -53,9 +57,13 @@ pub(crate) fn shared_workloads(path: &Path) -> Result<(Vec<FileWorkload>, PathBu
 }
 
 /// Turns them into traces.
-pub(crate) fn workloads(files: Vec<FileWorkload>, folder: &Path) -> Result<Vec<TraceSpec>, String> {
+pub(crate) fn workloads(
+    listed: Vec<FileWorkload>,
+    folder: &Path,
+    read: &mut StudyFiles,
+) -> Result<Vec<TraceSpec>, String> {
     let mut traces = Vec::new();
-    for workload in files {
+    for workload in listed {
         name_is_plain(&workload.name).map_err(|why| format!("workload: {why}"))?;
         if workload.command.is_empty() {
             return Err(format!(
@@ -71,7 +79,7 @@ pub(crate) fn workloads(files: Vec<FileWorkload>, folder: &Path) -> Result<Vec<T
             return Err(inside(why.to_owned()));
         }
         traces.push(TraceSpec::Workload(Workload {
-            files: given(files, folder).map_err(inside)?,
+            files: given(files, folder, read).map_err(inside)?,
             name: name.clone(),
             needs: workload.needs.clone(),
             prepare: prepare.clone(),
@@ -102,18 +110,14 @@ pub(crate) fn check_grains(study: &Study) -> Result<(), String> {
 }
 
 /// Files for a workload's folder, as they are now.
-fn given(paths: &[String], folder: &Path) -> Result<Vec<GivenFile>, String> {
-    let file = |path: &String| {
+fn given(paths: &[String], folder: &Path, read: &mut StudyFiles) -> Result<Vec<GivenFile>, String> {
+    let mut file = |path: &String| {
         let wrong = |why: &dyn std::fmt::Display| format!("files: \"{path}\": {why}");
         let name = Path::new(path).file_name().ok_or_else(|| wrong(&"is no file's path"))?;
-        let content = std::fs::read(folder.join(path)).map_err(|e| wrong(&e))?;
-        Ok(GivenFile {
-            name: name.to_string_lossy().into_owned(),
-            path: folder.join(path),
-            content: blake3::hash(&content).to_hex().to_string(),
-        })
+        let content = read.hash(&folder.join(path)).map_err(|e| wrong(&e))?;
+        Ok(GivenFile { name: name.to_string_lossy().into_owned(), path: folder.join(path), content })
     };
-    let files = paths.iter().map(file).collect::<Result<Vec<GivenFile>, String>>()?;
+    let files = paths.iter().map(&mut file).collect::<Result<Vec<GivenFile>, String>>()?;
     let mut names = BTreeSet::new();
     match files.iter().find(|file| !names.insert(&file.name)) {
         Some(twice) => Err(format!("files: two are named `{}`: names must differ", twice.name)),

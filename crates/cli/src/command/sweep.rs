@@ -1,18 +1,22 @@
 //! `pagewalk sweep`: runs a study of many machines, families and curves over many streams.
 
+use crate::OnDask;
 use crate::arguments::{Style, Sweep};
 use crate::exit::ExitCode;
 use crate::output::{print, say, text_options};
 use crate::terminal::Terminal;
 use pagewalk::report::documents::study::SweepStatusResult;
 use pagewalk::report::{documents, sweep};
-use pagewalk::study::{StudyFolder, check_findings, status};
+use pagewalk::study::{Place, StudyFolder, check_findings, status};
 use pagewalk::{Error, Fault};
 use std::fmt::Write;
 use std::io::IsTerminal;
+use std::num::NonZeroUsize;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
+use std::process::Command;
 
-pub fn run(arguments: Sweep) -> Result<ExitCode, Error> {
+pub fn run(arguments: Sweep, on_dask: Option<OnDask<'_>>) -> Result<ExitCode, Error> {
     let Sweep { output, threads, traces, study, style, .. } = &arguments;
     if let Some(folder) = &arguments.status {
         return show_status(folder, style);
@@ -24,7 +28,15 @@ pub fn run(arguments: Sweep) -> Result<ExitCode, Error> {
         print(&study.outline()?)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let result = study.run(&terminal)?;
+    let folder = study.folder().to_owned();
+    let result = match (&arguments.on, on_dask) {
+        (Place::Local, _) => study.run(&terminal)?,
+        (Place::Dask(address), Some(on_dask)) => {
+            on_dask(study.jobs(&terminal)?, address, threads.unwrap_or(NonZeroUsize::MIN))?
+                .finish(&terminal)?
+        }
+        (Place::Dask(_), None) => return hand_over(),
+    };
     if style.json {
         print(&sweep::to_json(&result))?;
     } else {
@@ -32,10 +44,28 @@ pub fn run(arguments: Sweep) -> Result<ExitCode, Error> {
         print(&sweep::render_text(&result, &options))?;
     }
     if !style.quiet {
-        say(format!("results written to {0}; next: open {0}/index.html", study.folder().display()));
+        say(format!("results written to {0}; next: open {0}/index.html", folder.display()));
     }
     check_findings(&result)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Replaces this process with the command of the Python package, which runs jobs on Dask.
+fn hand_over() -> Result<ExitCode, Error> {
+    const PYTHON: &str = "python3";
+    let cannot = |why: &str| {
+        Error::new(Fault::HostCannot, format!("--on dask:// needs the Python package, and {why}"))
+            .or("pip install './python[cluster]', or use its own command `pagewalk`")
+    };
+    let check = Command::new(PYTHON).args(["-c", "import pagewalk.cluster, distributed"]).output();
+    let check = check.map_err(|error| cannot(&format!("{PYTHON} does not start: {error}")))?;
+    if !check.status.success() {
+        let text = String::from_utf8_lossy(&check.stderr);
+        let why = text.trim_end().lines().last().unwrap_or("it does not say why").to_owned();
+        return Err(cannot(&format!("{PYTHON} cannot import it: {why}")));
+    }
+    let failed = Command::new(PYTHON).args(["-m", "pagewalk"]).args(std::env::args_os().skip(1)).exec();
+    Err(cannot(&format!("{PYTHON} does not start: {failed}")))
 }
 
 fn show_status(folder: &Path, style: &Style) -> Result<ExitCode, Error> {

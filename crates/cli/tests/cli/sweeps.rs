@@ -173,6 +173,35 @@ fn the_status_of_a_study_names_its_workers() {
     assert!(after.contains("no process works on a job"), "{after}");
 }
 
+/// The binary leaves Dask to the Python package, and says what to install if that is missing.
+#[test]
+fn jobs_on_dask_are_left_to_the_python_package() {
+    let place = Place::new();
+    let python = |text: &str| {
+        place.write("bin/python3", format!("#!/bin/sh\n{text}\n"));
+        let path = place.path("bin/python3");
+        std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    };
+    let run = |on: &str| {
+        let mut command = place.command(&["sweep", "-q", "--on", on, "s.toml"]);
+        command.env("PATH", format!("{}:/usr/bin:/bin", place.path("bin").display())).output().unwrap()
+    };
+    place.write("s.toml", "schema = 1\nname = \"s\"\ntraces = [\"t.pwt\"]\n[curve]\n");
+    std::fs::create_dir(place.path("bin")).unwrap();
+    python("[ \"$1\" = -c ] && exit 0; echo \"$*\"; exit 7");
+    let handed = run("dask://a:8786");
+    assert_eq!(handed.status.code(), Some(7));
+    assert_eq!(handed.stdout, b"-m pagewalk sweep -q --on dask://a:8786 s.toml\n");
+    python("echo \"No module named 'pagewalk'\" >&2; exit 1");
+    let missing = run("dask://a:8786");
+    let said = String::from_utf8_lossy(&missing.stderr);
+    assert!(missing.status.code() == Some(4) && said.contains("No module named 'pagewalk'"), "{said}");
+    assert!(said.contains("pip install './python[cluster]'"), "{said}");
+    let wrong = run("slurm://a");
+    let said = String::from_utf8_lossy(&wrong.stderr);
+    assert!(wrong.status.code() == Some(2) && said.contains("`local` or `dask://HOST:PORT`"), "{said}");
+}
+
 #[test]
 fn one_study_at_a_time_works_in_a_folder() {
     let place = Place::new();

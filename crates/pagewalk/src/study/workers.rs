@@ -4,6 +4,7 @@
 //! the lock alone for a moment, and writes that file.
 
 use crate::error::{Error, Fault};
+use pagewalk_sweep::Build;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, TryLockError};
 use std::io::{self, Read, Seek, Write};
@@ -19,10 +20,8 @@ const ATTEMPTS_OF_OURS: u32 = 1200;
 /// What the workers of a folder have in common.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
-    /// The version of pagewalk.
-    pub version: String,
-    /// Hash of the program's file.
-    pub tool: String,
+    /// The build of pagewalk.
+    pub build: Build,
     /// The study's name.
     pub name: String,
     /// Hash of the study's file, of the machines, kernels and structures that it names, and of its traces' names.
@@ -93,8 +92,8 @@ fn agree(folder: &Path, mut file: File, own: &Identity) -> Result<Membership, Er
     let place = folder.display();
     match read(&mut file) {
         Ok(theirs) if theirs == *own => Ok(Membership(file)),
-        Ok(theirs) if theirs.tool != own.tool || theirs.version != own.version => {
-            let why = format!("{} is at work in {place}, and this is {}", theirs.build(), own.build());
+        Ok(theirs) if theirs.build != own.build => {
+            let why = format!("{} is at work in {place}, and this is {}", theirs.build, own.build);
             Err(Error::new(Fault::Failed, why)
                 .or("run one build on all hosts, or choose another place with -o"))
         }
@@ -110,20 +109,13 @@ fn busy(why: String) -> Error {
     Error::new(Fault::Failed, why).or("wait for it, or choose another place with -o")
 }
 
-impl Identity {
-    /// The build in words.
-    fn build(&self) -> String {
-        format!("pagewalk {} (build {})", self.version, self.tool.get(..8).unwrap_or(&self.tool))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn identity(tool: &str, name: &str, study: &str) -> Identity {
         let [version, tool, name, study] = ["0.2.0", tool, name, study].map(str::to_owned);
-        Identity { version, tool, name, study }
+        Identity { build: Build { version, tool }, name, study }
     }
 
     #[test]

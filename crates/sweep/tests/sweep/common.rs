@@ -1,6 +1,6 @@
 //! Small random traces, and studies of them.
 
-use pagewalk_sweep::{Claims, Progress, Study, Sweep, SweepOptions};
+use pagewalk_sweep::{Claims, Progress, Store, Stream, Study, Sweep, SweepOptions};
 use pagewalk_trace::pwt::Writer;
 use pagewalk_trace::{
     Analysis, Batch, Block, BlockEnd, Dictionary, Event, Instruction, Mapping, MappingKind, Origin,
@@ -157,6 +157,7 @@ pub fn sweep<'a>(study: &'a Study, folder: &Path, threads: usize, tool: &str) ->
     let traces: Vec<Vec<PathBuf>> = study.traces.iter().map(path).collect();
     let [units, plans, claims] = ["units", "plans", "claims"].map(|name| folder.join(name));
     let claims = Claims::new(claims);
-    let options = SweepOptions { version: "0", tool: tool.to_owned(), threads, units, plans, claims };
-    Sweep::new(study, &traces, options).unwrap()
+    let store = Store::Folder(units);
+    let options = SweepOptions { version: "0", tool: tool.to_owned(), threads, store, plans, claims };
+    Sweep::new(study, Stream::all(study, &traces).unwrap(), options)
 }

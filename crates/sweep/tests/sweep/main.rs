@@ -4,6 +4,7 @@
 mod common;
 mod energy;
 mod kernels;
+mod parcels;
 mod plots;
 mod structures;
 mod together;
