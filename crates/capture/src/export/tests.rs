@@ -127,8 +127,9 @@ fn what_a_format_cannot_say_is_counted() {
         .to_owned();
     let calls = "system calls: 1; left out".to_owned();
     assert_eq!(said("lackey"), [threads.clone(), calls.clone()]);
-    assert_eq!(said("table"), [calls.clone()]);
-    assert_eq!(said("parquet"), [calls.clone()]);
+    for table in ["table", "parquet"] {
+        assert_eq!(said(table).join(""), calls);
+    }
     let modifies = "modifies: 1; each is a load and a store".to_owned();
     let crossings = "references that cross into other pages: 1; each is one for each page".to_owned();
     let sizes = |count| {

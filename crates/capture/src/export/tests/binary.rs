@@ -5,22 +5,12 @@ use crate::export::rows::{COLUMNS, each_row, kind_name};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 
-/// Records as ChampSim reads them: address, is a branch, is taken, registers, stores, loads.
-fn champsim_records(file: &[u8]) -> Vec<(u64, [u8; 2], [u8; 6], Vec<u64>, Vec<u64>)> {
+/// What each record says of branches: whether it is one and is taken, and its registers.
+fn champsim_branches(file: &[u8]) -> Vec<([u8; 2], [u8; 6])> {
     let (records, rest) = file.as_chunks::<64>();
     assert!(rest.is_empty());
-    let record = |bytes: &[u8; 64]| {
-        let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
-        let registers = bytes[10..16].try_into().unwrap();
-        (
-            word(0),
-            [bytes[8], bytes[9]],
-            registers,
-            [16, 24].map(word).into(),
-            [32, 40, 48, 56].map(word).into(),
-        )
-    };
-    records.iter().map(record).collect()
+    let branch = |record: &[u8; 64]| ([record[8], record[9]], record[10..16].try_into().unwrap());
+    records.iter().map(branch).collect()
 }
 
 proptest! {
@@ -163,13 +153,13 @@ fn champsim_knows_branches_and_registers_by_the_code() {
         })
         .chain([instruction(0x9_0000, 4, &[]), instruction(0x9_0004, 4, &[]), instruction(0x9_1000, 4, &[])])
         .collect();
-    let records = champsim_records(&exported(exporter("champsim").unwrap(), "", &steps).0);
-    for ((_, branch, registers, ..), (code, kind, expected)) in records.iter().zip(&codes) {
+    let records = champsim_branches(&exported(exporter("champsim").unwrap(), "", &steps).0);
+    for ((branch, registers), (code, kind, expected)) in records.iter().zip(&codes) {
         assert_eq!((branch_type(*registers), *branch), (*kind, *expected), "{code:x?}");
     }
     // `mov rax, [rbx]`, with Pin's numbers.
-    assert_eq!(records[0].2, [10, 0, 7, 0, 0, 0]);
+    assert_eq!(records[0].1, [10, 0, 7, 0, 0, 0]);
     let without_code: Vec<_> =
-        records[codes.len()..].iter().map(|record| (branch_type(record.2), record.1)).collect();
+        records[codes.len()..].iter().map(|record| (branch_type(record.1), record.0)).collect();
     assert_eq!(without_code, [("none", [0, 0]), ("jump", [1, 1]), ("none", [0, 0])], "the second one jumps");
 }

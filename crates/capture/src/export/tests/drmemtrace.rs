@@ -112,8 +112,11 @@ proptest! {
     }
 }
 
+/// A record's type, size and value.
+type Fields = (u16, u16, u64);
+
 /// Members of the archive, each as its records.
-fn members(file: Vec<u8>) -> Vec<(String, Vec<(u16, u16, u64)>)> {
+fn members(file: Vec<u8>) -> Vec<(String, Vec<Fields>)> {
     let mut archive = zip::ZipArchive::new(Cursor::new(file)).unwrap();
     let count = archive.len();
     let member = |index| {
