@@ -63,8 +63,8 @@ pub struct FormerMapping {
     pub name: String,
 }
 
-/// The same for a process that is no more, with these mappings, by address. That a file's path still means the same file
-/// is for the reader of the plan to check.
+/// The same for a process that is no more, with these mappings, by address. That a file's path still means the same
+/// file is for the reader of the plan to check.
 pub fn named_in(former: &[FormerMapping], ranges: &[(u64, u64)]) -> Vec<NamedMemory> {
     let mapping = |FormerMapping { bytes, offset, name }: &FormerMapping| Mapping {
         start: bytes.start,
