@@ -1,8 +1,8 @@
 //! Reads samples that Linux perf took: `perf.data`, or the text of `perf script`.
 //!
 //! Samples are no stream: each is one event of many, with the address that it was about. PEBS (Intel), IBS (AMD) and
-//! SPE (Arm) add what the translation of that address met, and how long it took; page faults have addresses too. Nothing in
-//! a file is trusted.
+//! SPE (Arm) add what the translation of that address met, and how long it took; page faults have addresses too.
+//! Nothing in a file is trusted.
 
 mod data;
 mod fields;

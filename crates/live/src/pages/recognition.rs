@@ -63,26 +63,18 @@ pub struct FormerMapping {
     pub name: String,
 }
 
-/// The same for a process that is no more, with these mappings, by address. Neighbours without a name count as one
-/// mapping, as the kernel merges them; that a file's path still means the same file is for the reader of the plan to
-/// check.
+/// The same for a process that is no more, with these mappings, by address. That a file's path still means the same
+/// file is for the reader of the plan to check.
 pub fn named_in(former: &[FormerMapping], ranges: &[(u64, u64)]) -> Vec<NamedMemory> {
-    let mut mappings: Vec<Mapping> = Vec::new();
-    for FormerMapping { bytes, offset, name } in former {
-        match mappings.last_mut() {
-            Some(last) if name.is_empty() && last.name.is_empty() && last.end == bytes.start => {
-                last.end = bytes.end
-            }
-            _ => mappings.push(Mapping {
-                start: bytes.start,
-                end: bytes.end,
-                offset: *offset,
-                inode: u64::from(name.starts_with('/')),
-                name: name.clone(),
-                ..Mapping::default()
-            }),
-        }
-    }
+    let mapping = |FormerMapping { bytes, offset, name }: &FormerMapping| Mapping {
+        start: bytes.start,
+        end: bytes.end,
+        offset: *offset,
+        inode: u64::from(name.starts_with('/')),
+        name: name.clone(),
+        ..Mapping::default()
+    };
+    let mappings: Vec<Mapping> = former.iter().map(mapping).collect();
     named_if(&mappings, ranges, |what, place| match what {
         What::File { .. } => true,
         what => recognised(0, what, &mappings) == [place],
@@ -177,8 +169,8 @@ mod tests {
         let of = |start: u64| named_in(&mappings, &[(start, start + 0x20_0000)]).remove(0).what;
         assert_eq!(of(0x20_0000), What::File { file: "/p".to_owned(), offset: 0x1f_f000, bytes: 0x20_0000 });
         assert_eq!(of(0x120_0000), What::Heap(RangePart { from: 0x20_0000, to: 0x40_0000 }));
-        let merged = of(0x720_0000);
-        assert!(matches!(merged, What::Anonymous { bytes: 0x60_0000, nth: 1, .. }), "{merged:?}");
+        let last = of(0x720_0000);
+        assert!(matches!(last, What::Anonymous { bytes: 0x40_0000, nth: 1, .. }), "{last:?}");
     }
 
     #[test]

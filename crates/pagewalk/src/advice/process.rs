@@ -131,7 +131,9 @@ impl ProcessAdvice {
         assumed: Vec<AssumedPrice>,
         named: impl Fn(&[(u64, u64)]) -> Vec<NamedMemory>,
     ) -> Result<ProcessAdvice, Error> {
-        let advised = advised(&summary, |ranges| Ok(named(ranges)))?;
+        let mut advised = advised(&summary, |ranges| Ok(named(ranges)))?;
+        // A region's misses belong to the mapping of its first byte: the rest of it is no range of its own.
+        advised.retain(|one| one.misses_per_second > 0.0);
         let settings = if advised.is_empty() { Vec::new() } else { settings() };
         let beside = PromotionContext { survey: Survey::default(), assumed };
         Ok(ProcessAdvice {

@@ -12,8 +12,24 @@ pub struct Space {
 }
 
 impl Space {
-    /// Maps a range in place of what was there.
-    pub fn map(&mut self, new: MappedRange) {
+    /// Maps a range in place of what was there. The kernel joins new anonymous memory to its neighbours before it
+    /// reports it: what was known at its borders is left out, so that a range stays what one call mapped.
+    pub fn map(&mut self, mut new: MappedRange) {
+        while let Some(known) = self.ranges.get(&new.start)
+            && new.name.is_empty()
+            && known.name.is_empty()
+            && known.end < new.end
+        {
+            new.start = known.end;
+        }
+        while let Some((_, known)) = self.ranges.range(..new.end).next_back()
+            && new.name.is_empty()
+            && known.name.is_empty()
+            && known.end == new.end
+            && known.start > new.start
+        {
+            new.end = known.start;
+        }
         while let Some((&start, old)) = self.ranges.range(..new.end).next_back()
             && old.end > new.start
         {
@@ -60,6 +76,19 @@ mod tests {
 
     fn range(start: u64, end: u64, name: &str) -> MappedRange {
         MappedRange { process: 1, start, end, offset: start, name: name.to_owned() }
+    }
+
+    #[test]
+    fn anonymous_memory_stays_what_each_call_mapped() {
+        let mut space = Space::default();
+        for (start, end) in [(40, 50), (30, 50), (30, 60), (10, 60), (100, 110), (90, 120), (100, 105)] {
+            space.map(range(start, end, ""));
+        }
+        space.map(range(10, 30, "/file"));
+        let all: Vec<_> = space.ranges().map(|range| (range.start, range.end, range.name.as_str())).collect();
+        let joined =
+            [(30, 40, ""), (40, 50, ""), (50, 60, ""), (90, 100, ""), (100, 105, ""), (105, 120, "")];
+        assert_eq!(all, [&[(10, 30, "/file")], &joined[..]].concat());
     }
 
     /// The twin: the name and offset of each unit of memory.
