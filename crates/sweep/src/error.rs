@@ -1,6 +1,6 @@
 //! Errors of studies.
 
-use crate::parcel::Build;
+use crate::build::Build;
 use std::path::PathBuf;
 
 /// Why a study cannot be read or run. Each message names the place and the choices, if any.

@@ -13,8 +13,8 @@ use toml::{Table, Value};
 /// The policy name for the recording host's kernel.
 const HOST: &str = "host";
 
-/// Reads every `[[os]]` table of the file with text `text`, with paths from the folder; builds each on every machine that
-/// will run under it.
+/// Reads every `[[os]]` table of the file with text `text`, with paths from the folder; builds each on every machine
+/// that will run under it.
 pub fn variants(
     file: &str,
     text: &str,

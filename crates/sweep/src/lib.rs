@@ -9,6 +9,7 @@
 //! program.
 
 mod board;
+mod build;
 mod compare;
 mod counts;
 mod data_side;
@@ -44,11 +45,12 @@ mod together;
 mod vary;
 mod workloads;
 
+pub use build::Build;
 pub use data_side::{check_energy, uses};
 pub use error::SweepError;
 pub use jobs::{Claim, Claims, JOB_TASKS, Worker};
 pub use metrics::{add_structure, group_metrics, metrics, partition, unpriced};
-pub use parcel::{Build, Parcel, SentJob, StudySource, TraceKey};
+pub use parcel::{Parcel, SentJob, StudySource, TraceKey};
 pub use run::{Progress, RemainingWork, Sweep, SweepOptions};
 pub use source::StudyFiles;
 pub use splits::add_splits;

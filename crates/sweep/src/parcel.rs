@@ -3,6 +3,7 @@
 //! A parcel has everything that a process of the same build needs to run a job: the study's files, what identifies the
 //! traces, and the plans. The process keeps units in memory and sends them back, so it needs no folder.
 
+use crate::build::Build;
 use crate::error::SweepError;
 use crate::jobs::{Claims, Job};
 use crate::plans::PlanRequest;
@@ -16,25 +17,9 @@ use pagewalk_mm::ThpMode;
 use pagewalk_report::sweep::schema::SweepTrace;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
-use std::fmt;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
-
-/// A build of pagewalk. Only equal ones share a study.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Build {
-    /// The version.
-    pub version: String,
-    /// Hash of the program's file.
-    pub tool: String,
-}
-
-impl fmt::Display for Build {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "pagewalk {} (build {})", self.version, self.tool.get(..8).unwrap_or(&self.tool))
-    }
-}
 
 /// What a study is made from.
 #[derive(Clone, Debug, Serialize, Deserialize)]
