@@ -169,19 +169,20 @@ class _Study:
             title, units = self.jobs.about(number)
             if answer.error is not None:
                 raise type(answer.error)(f"{title}: worker {answer.worker}: {answer.error}")
+            is_new = not answer.lacks and answer.worker not in self.units
             if answer.lacks:
                 self.submit(number, answer.lacks)
             else:
                 self.jobs.keep(number, answer.worker, answer.units)
                 self.units[answer.worker] += units
-            self.tell()
+            self.tell(is_new)
 
     def failed(self, number: int, why: Exception | str) -> FailedError:
         said = why if isinstance(why, str) else f"{type(why).__name__}: {why}"
         return FailedError(f"{self.jobs.about(number)[0]}: {said}\n  {_AGAIN}")
 
-    def tell(self) -> None:
-        if self.waiting and time.monotonic() < self.told + 1:
+    def tell(self, at_once: bool) -> None:
+        if not at_once and time.monotonic() < self.told + 1:
             return
         self.told = time.monotonic()
         workers = "".join(f"; {worker} did {units} units" for worker, units in sorted(self.units.items()))
