@@ -93,9 +93,11 @@ proptest! {
     #[test]
     fn drmemtrace_says_all_but_mappings(steps in any_stream(), chunk in prop_oneof![1u64..40, Just(10_000_000)]) {
         // A call or a mark before the first instruction, and a call that is the last of all, are no events there.
-        let first = steps.iter().position(|step| matches!(step, Step::Block(..))).unwrap_or(steps.len());
-        let last = steps.iter().rposition(|step| matches!(step, Step::Block(..))).unwrap_or(0);
-        let steps = &steps[first.min(last)..=last];
+        let is_block = |step: &Step| matches!(step, Step::Block(..));
+        let steps = match (steps.iter().position(is_block), steps.iter().rposition(is_block)) {
+            (Some(first), Some(last)) => &steps[first..=last],
+            _ => &[],
+        };
         let (file, _) = exported(&SmallChunks(chunk), "", steps);
         let told = read(file);
         let expected: Vec<String> = steps.iter().flat_map(|step| match step {
