@@ -107,7 +107,7 @@ def measure(pairs):
     from turns import by_turns, share_of
 
     big, small = pathlib.Path("big"), pathlib.Path("small")
-    for folder, values, references in ((big, 32, 150_000), (small, 100, 100)):
+    for folder, values, references in ((big, 32, 500_000), (small, 100, 100)):
         folder.mkdir()
         write_study(folder, traces=2, values=values, references=references)
     pathlib.Path("cluster").mkdir()
@@ -132,6 +132,8 @@ def measure(pairs):
 
         class Some:
             """Some of the cluster's workers."""
+
+            status = client.status
 
             def __init__(self, count):
                 self.count = count

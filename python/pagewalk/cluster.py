@@ -17,7 +17,7 @@ from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, CancelledError, Future
 from functools import cache
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from pagewalk import _pagewalk
@@ -114,8 +114,9 @@ def _folder() -> str:
 class _Study:
     """A study whose jobs an executor runs."""
 
-    def __init__(self, jobs: StudyJobs, executor: Executor, share: Callable[[Path], Any], threads: int) -> None:
+    def __init__(self, jobs: StudyJobs, executor: Executor, share: Callable[[Path], Any], threads: int, client: Any = None) -> None:
         self.jobs = jobs
+        self.client = client
         self.executor = executor
         self.share = share
         self.threads = threads
@@ -130,18 +131,22 @@ class _Study:
         for number in range(len(self.jobs)):
             self.submit(number, [])
         while self.waiting:
-            future = self.done.get()
-            self.take(future, self.waiting.pop(future))
+            try:
+                future = self.done.get(timeout=1)
+            except Empty:
+                self.check()
+            else:
+                self.take(future, self.waiting.pop(future))
 
     def submit(self, number: int, traces: list[str]) -> None:
         try:
             shared = {key: self.share(self.trace(key)) for key in traces}
             future = self.executor.submit(run_job, self.jobs.parcel(number), shared, self.threads)
-        except BrokenExecutor as error:
-            raise self.failed(number, error) from error
         except OSError as error:
             # The worker that was to hold the trace died.
             return self.lose(number, error)
+        except (BrokenExecutor, RuntimeError) as error:
+            raise self.failed(number, error) from error
         self.waiting[future] = number
         future.add_done_callback(self.done.put)
 
@@ -150,6 +155,11 @@ class _Study:
         if path is None:
             raise FailedError(f"a worker asked for a trace that the study does not have: {key}")
         return path
+
+    def check(self) -> None:
+        """Ends the study if the engine is gone: then no future ends."""
+        if getattr(self.client, "status", None) == "closed":
+            raise FailedError(f"the connection to the Dask scheduler is lost\n  {_AGAIN}")
 
     def lose(self, number: int, why: BaseException) -> None:
         self.losses[number] += 1
@@ -224,9 +234,11 @@ def on_client(jobs: StudyJobs, client: distributed.Client, threads: int, job_uni
 
     executor = client.get_executor(retries=RETRIES)
     try:
-        _Study(jobs, executor, share, threads).run()
+        _Study(jobs, executor, share, threads, client).run()
     finally:
-        executor.shutdown(wait=False)
+        # A closed client has no jobs to cancel, and would say so in place of the error.
+        if client.status != "closed":
+            executor.shutdown(wait=False)
 
 
 def run_on_dask(jobs: StudyJobs, address: str, threads: int, job_units: int | None = None) -> None:
