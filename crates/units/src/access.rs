@@ -18,6 +18,16 @@ impl Kind {
     /// All kinds, in the order of their codes.
     pub const ALL: [Kind; 4] = [Kind::Fetch, Kind::Load, Kind::Store, Kind::Modify];
 
+    /// Its name: `fetch`, `load`, `store` or `modify`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Fetch => "fetch",
+            Kind::Load => "load",
+            Kind::Store => "store",
+            Kind::Modify => "modify",
+        }
+    }
+
     /// The kind with this two-bit code; higher bits are ignored.
     #[inline(always)]
     pub const fn from_code(code: u8) -> Kind {
@@ -44,6 +54,21 @@ impl Size {
     pub fn of_bytes(bytes: u32) -> Option<Size> {
         let position = Size::BYTES.iter().position(|&b| u32::from(b) == bytes)?;
         Some(Size(position as u8))
+    }
+
+    /// The smallest size of at least `bytes`, or `None` if all are smaller.
+    pub fn at_least(bytes: u32) -> Option<Size> {
+        Size::all().filter(|size| size.bytes() >= bytes).min_by_key(|size| size.bytes())
+    }
+
+    /// The largest size of at most `bytes`, or `None` for no bytes.
+    pub fn at_most(bytes: u32) -> Option<Size> {
+        Size::all().filter(|size| size.bytes() <= bytes).max_by_key(|size| size.bytes())
+    }
+
+    /// All sizes, by code.
+    fn all() -> impl Iterator<Item = Size> {
+        (0..Size::BYTES.len() as u8).map(Size)
     }
 
     /// The size with this code; bits above the fifth are ignored.
@@ -85,5 +110,10 @@ mod tests {
             assert_eq!(Size::of_bytes(size.bytes()), Some(size));
         }
         assert_eq!(Size::of_bytes(11), None);
+        let near = |bytes| [Size::at_most(bytes), Size::at_least(bytes)].map(|size| size.map(Size::bytes));
+        assert_eq!(near(11), [Some(10), Some(12)]);
+        assert_eq!(near(12), [Some(12), Some(12)]);
+        assert_eq!(near(0), [None, Some(1)]);
+        assert_eq!(near(40_000), [Some(32_768), None]);
     }
 }

@@ -233,6 +233,7 @@ impl DrmemtraceSource {
             }
             marker::SYSCALL => {
                 self.assembly.close(Some(BlockEnd::Syscall));
+                self.events.extend(state.returned(0));
                 state.call = u32::try_from(record.value).ok().filter(|_| state.is_x86_64);
             }
             marker::SYSCALL_FAILED => {
@@ -254,6 +255,8 @@ impl DrmemtraceSource {
             }
             marker::RESERVED_END.. => {
                 self.assembly.close(None);
+                // The program runs again.
+                self.events.extend(state.returned(0));
                 self.events.push_back(Event::Marker { id: record.size.into() });
             }
             _ => {}
@@ -454,12 +457,9 @@ fn usual_reference(record: Record) -> Option<Ref> {
 /// The next larger size that traces here know, or the next smaller one if the larger one would reach another page.
 fn known_size(address: u64, bytes: u32) -> Size {
     let page_of_end = |bytes: u32| address.saturating_add(u64::from(bytes) - 1) >> PAGE_SHIFT;
-    let sizes = || (0..32).map(Size::from_code);
-    let larger = sizes().filter(|size| size.bytes() >= bytes).min_by_key(|size| size.bytes());
-    let smaller = sizes().filter(|size| size.bytes() <= bytes).max_by_key(|size| size.bytes());
-    larger
+    Size::at_least(bytes)
         .filter(|size| page_of_end(size.bytes()) == page_of_end(bytes))
-        .or(smaller)
+        .or(Size::at_most(bytes))
         .unwrap_or(Size::from_code(0))
 }
 

@@ -331,6 +331,21 @@ fn a_file_cut_anywhere_tells_what_it_has_and_that_it_is_cut() {
 }
 
 #[test]
+fn a_call_right_behind_another_and_a_mark_right_behind_a_call_lose_none() {
+    let call = |number: u64| mark(marker::SYSCALL, number);
+    let records =
+        [record(kind::INSTR, 2, 0x1000), call(1), call(2), mark(100, 0), record(kind::INSTR, 2, 0x1002)];
+    let told = read(vec![file(1, 1, &records)]).unwrap();
+    let expected = [
+        "Syscall { number: 1, result: 0 }",
+        "Syscall { number: 2, result: 0 }",
+        "Marker { id: 100 }",
+        "1 I 1002,2 ?",
+    ];
+    assert_eq!(lines(&told)[1..5], expected);
+}
+
+#[test]
 fn a_size_without_a_name_reaches_no_other_page() {
     let records = [
         record(kind::INSTR, 4, 0x1000),

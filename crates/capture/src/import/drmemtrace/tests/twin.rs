@@ -175,6 +175,13 @@ impl Part {
         }
     }
 
+    /// The last system call returned without an error.
+    fn end_call(&mut self, twin: &mut Twin) {
+        if let Some(number) = self.call.take() {
+            twin.event(Event::Syscall { number, result: 0 });
+        }
+    }
+
     fn step(&mut self, record: Record, twin: &mut Twin) {
         let Record { kind, size, value } = record;
         let thread = twin.running;
@@ -215,13 +222,19 @@ impl Part {
             29 => self.code.clear(),
             47 => self.code.extend(&value.to_le_bytes()[..usize::from(size)]),
             28 => match size {
-                25 => self.call = Some(value as u32),
+                25 => {
+                    self.end_call(twin);
+                    self.call = Some(value as u32);
+                }
                 30 => {
                     if let Some(number) = self.call.take() {
                         twin.event(Event::Syscall { number, result: -(value as i64) });
                     }
                 }
-                100 => twin.event(Event::Marker { id: 100 }),
+                100 => {
+                    self.end_call(twin);
+                    twin.event(Event::Marker { id: 100 });
+                }
                 _ => {}
             },
             _ => {}
