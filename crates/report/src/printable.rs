@@ -15,7 +15,7 @@ pub fn printable(text: &str) -> String {
 }
 
 /// A text cut to `characters` in its middle: the ends of a path say the most.
-pub(crate) fn shortened(text: &str, characters: usize) -> String {
+pub fn shortened(text: &str, characters: usize) -> String {
     let chars: Vec<char> = text.chars().collect();
     if chars.len() <= characters {
         return text.to_owned();

@@ -74,6 +74,24 @@ fn samples_are_told_by_mapping_function_outcome_and_region() {
     assert!(text.stderr.contains("pagewalk advise -o plan.toml --samples perf.data"), "{}", text.stderr);
 }
 
+/// A file may hold names that would drive the terminal.
+#[test]
+fn names_of_a_file_are_printed_without_control_characters() {
+    let place = Place::new();
+    let records = [
+        command(7, "pr\x1b[2Jog", true),
+        mapping(7, ANONYMOUS, 8 << 20, 0, "/lib/\x1b]0;x\x07.so"),
+        sample(7, Fields { time: 1000, code: CODE, address: ANONYMOUS, weight: 50, source: WALK }),
+    ];
+    place.write("perf.data", file(SAMPLE_TYPE, "cpu/\x1b[31m/", &records));
+    for words in [&["samples", "perf.data"][..], &["samples", "-v", "perf.data"]] {
+        let outcome = place.good(words);
+        assert!(outcome.stdout.contains("\\u{1b}[2J"), "{}", outcome.stdout);
+        let drives = |text: &str| text.chars().any(|one| one.is_control() && one != '\n');
+        assert!(!drives(&outcome.stdout) && !drives(&outcome.stderr), "{outcome:?}");
+    }
+}
+
 #[test]
 fn advice_from_samples_plans_the_regions_whose_walks_cost_an_eighth_of_a_promotion() {
     let place = with_samples();

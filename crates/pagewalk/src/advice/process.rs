@@ -20,7 +20,7 @@ use pagewalk_plan::{Gain, Plan, Program, RANGES_MAX};
 use pagewalk_report::documents::process::{
     ADVICE_PROCESS_SCHEMA, AdvicePrices, AdviceProcessResult, RangeAdvice, SavedShare,
 };
-use pagewalk_report::{Class, classes};
+use pagewalk_report::{Class, classes, printable};
 use pagewalk_units::PAGE_BYTES;
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -282,7 +282,7 @@ fn render(pid: i32, found: &ProcessFindings, verbose: bool) -> String {
     let shown = if verbose { advised.len() } else { RANGES_SHOWN.min(advised.len()) };
     let times = summary.times;
     let how = match file {
-        Some(file) => format!("sampled for {:.1} s; by {file}", times.wall),
+        Some(file) => format!("sampled for {:.1} s; by {}", times.wall, printable(file)),
         None => format!(
             "watched for {:.1} s, with {:.1} s of processor time; by {}: {}; rounds: {}",
             times.wall,
@@ -292,7 +292,7 @@ fn render(pid: i32, found: &ProcessFindings, verbose: bool) -> String {
             summary.rounds
         ),
     };
-    let mut out = format!("process {pid} ({}), {how}\n  {}\n", summary.program, verdict(found));
+    let mut out = format!("process {pid} ({}), {how}\n  {}\n", printable(&summary.program), verdict(found));
     if !advised.is_empty() {
         let _ = writeln!(out, "\n  {:>9}{:>14}{:>18}{:>11}  range", "MiB", "walks/s", "saved", "memory");
     }
@@ -305,7 +305,7 @@ fn render(pid: i32, found: &ProcessFindings, verbose: bool) -> String {
             format!("{mark}{:.0}", one.misses_per_second),
             saved(summary, one.misses_per_second, one.saturated),
             format!("+{:.1} MiB", one.memory as f64 / MIB),
-            one.named.what
+            printable(&one.named.what.to_string())
         );
     }
     if shown < advised.len() {

@@ -1,6 +1,7 @@
 //! Samples as text.
 
 use pagewalk_report::documents::samples::{SampleCounts, SampledPart, SamplesResult, StreamComparison};
+use pagewalk_report::{printable, shortened};
 use std::fmt::Write;
 
 /// Rows of a table without `--verbose`.
@@ -15,7 +16,8 @@ pub fn render(result: &SamplesResult, verbose: bool) -> String {
     let time = result.seconds.map_or(String::new(), |seconds| format!(" in {seconds:.2} s"));
     let mut out = format!(
         "{} ({}): {samples} samples with addresses{time}, {walks} of them walks, on {pages} pages\n",
-        result.file, result.format
+        printable(&result.file),
+        result.format
     );
     let _ =
         writeln!(out, "  events: {}", joined(result.events.iter().map(|event| (&event.name, event.samples))));
@@ -30,18 +32,25 @@ pub fn render(result: &SamplesResult, verbose: bool) -> String {
         let _ = writeln!(out, "\n  {:>8}{:>8}{:>6}  2 MiB region", "walks", "pages", "huge");
         for one in result.regions.iter().take(rows) {
             let huge = if one.huge { "yes" } else { "no" };
-            let _ =
-                writeln!(out, "  {:>8}{:>8}{huge:>6}  {} {}", one.walks, one.pages, one.start, one.mapping);
+            let _ = writeln!(
+                out,
+                "  {:>8}{:>8}{huge:>6}  {} {}",
+                one.walks,
+                one.pages,
+                one.start,
+                cut(&one.mapping)
+            );
         }
         more(&mut out, result.regions.len(), rows);
     }
     result.stream.iter().for_each(|stream| comparison(&mut out, stream, rows));
-    result.notes.iter().for_each(|note| out += &format!("  {note}\n"));
+    result.notes.iter().for_each(|note| out += &format!("  {}\n", printable(note)));
     out
 }
 
 fn joined(parts: impl Iterator<Item = (impl std::fmt::Display, u64)>) -> String {
-    parts.map(|(name, samples)| format!("{name} ({samples})")).collect::<Vec<_>>().join(", ")
+    let part = |(name, samples): (_, u64)| printable(&format!("{name} ({samples})"));
+    parts.map(part).collect::<Vec<_>>().join(", ")
 }
 
 fn table(out: &mut String, title: &str, parts: &[SampledPart], rows: usize) {
@@ -70,15 +79,9 @@ fn more(out: &mut String, all: usize, shown: usize) {
     }
 }
 
-/// The name, cut in its middle if it is long; without what a terminal would obey.
+/// A name that is safe to print, cut in its middle if it is long.
 fn cut(name: &str) -> String {
-    let name: Vec<char> = name.chars().map(|one| if one.is_control() { '?' } else { one }).collect();
-    if name.len() <= NAME_WIDTH {
-        return name.into_iter().collect();
-    }
-    let half = NAME_WIDTH / 2;
-    let (first, last) = (&name[..half], &name[name.len() - half + 1..]);
-    first.iter().chain(&['…']).chain(last).collect()
+    shortened(&printable(name), NAME_WIDTH)
 }
 
 fn comparison(out: &mut String, stream: &StreamComparison, rows: usize) {
@@ -87,7 +90,7 @@ fn comparison(out: &mut String, stream: &StreamComparison, rows: usize) {
         out,
         "\n  next to {}, {} references: rank correlation {} over mappings, {} over {} pages\n  \
          {:>8}{:>8}{:>12}  mapping",
-        stream.trace,
+        printable(&stream.trace),
         stream.references,
         correlation(stream.mapping_correlation),
         correlation(stream.page_correlation),
