@@ -1,6 +1,6 @@
 //! Conflicts in the sets of a TLB, on the terminal.
 
-use super::paint::{Line, Style};
+use super::paint::{Line, Style, plain};
 use super::table::{Table, WhenNarrow, names, numbers, texts};
 use super::{Page, TextOptions};
 use crate::conflicts::schema::{ArrayResult, ConflictsResult, OwnerRow};
@@ -43,10 +43,6 @@ fn write_array(page: &mut Page, array: &ArrayResult) {
     pages(page, array);
     page.blank();
     page.paragraph(Line::new(Style::Accent, "  "), Style::Strong, &summary(array));
-}
-
-fn plain(text: impl Into<String>) -> Line {
-    Line::new(Style::Plain, text.into())
 }
 
 fn misses(page: &mut Page, array: &ArrayResult) {

@@ -1,6 +1,6 @@
 //! The advice on huge pages, on the terminal.
 
-use super::paint::{Line, Style};
+use super::paint::{Line, Style, plain};
 use super::table::{Table, WhenNarrow, names, numbers};
 use super::{Page, TextOptions};
 use crate::huge_pages::schema::{AdviceResult, AdvisedRange, Estimates, ForecastSeconds, ForecastShare};
@@ -58,10 +58,6 @@ fn estimates(page: &mut Page, result: &AdviceResult) {
         saved(joined)
     );
     page.paragraph(Line::new(Style::Quiet, "  "), Style::Quiet, &text);
-}
-
-fn plain(text: impl Into<String>) -> Line {
-    Line::new(Style::Plain, text.into())
 }
 
 fn interval(time: &ForecastSeconds) -> String {

@@ -1,6 +1,6 @@
 //! A planned layout, on the terminal.
 
-use super::paint::{Line, Style};
+use super::paint::{Line, Style, plain};
 use super::table::{Table, WhenNarrow, names, numbers};
 use super::{Page, TextOptions};
 use crate::layout_plan::schema::{LayoutPlanResult, PlannedMachine};
@@ -31,10 +31,6 @@ pub fn render_layout_plan_text(result: &LayoutPlanResult, options: &TextOptions)
         page.paragraph(Line::new(Style::Quiet, "  "), Style::Quiet, &text);
     }
     page.out
-}
-
-fn plain(text: impl Into<String>) -> Line {
-    Line::new(Style::Plain, text.into())
 }
 
 fn signed(share: f64) -> String {

@@ -124,6 +124,11 @@ pub(super) fn bar(data: u64, fetch: u64, whole: u64) -> Line {
     Line::new(Style::Data, "█".repeat(data_cells)).and(Style::Fetch, "▒".repeat(filled - data_cells))
 }
 
+/// A cell without emphasis.
+pub(super) fn plain(text: impl Into<String>) -> Line {
+    Line::new(Style::Plain, text)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,7 +1,7 @@
 //! One process image in full: the finding, its counters, what causes walks, and the alternatives.
 
 use super::Page;
-use super::paint::{Line, Style, bar};
+use super::paint::{Line, Style, bar, plain};
 use super::table::{Table, WhenNarrow, names, numbers, texts, walks};
 use crate::figures::{
     self, TlbFigures, base_name, command, description, headline, level_misses, page_bytes,
@@ -64,10 +64,6 @@ fn notes(page: &mut Page, process: &ProcessResult, machine: &MachineResult) {
 /// The text of a figure, or a dash if the result lacks it.
 fn or_dash(text: Option<String>) -> Line {
     text.map_or(Line::new(Style::Quiet, "–"), plain)
-}
-
-fn plain(text: impl Into<String>) -> Line {
-    Line::new(Style::Plain, text)
 }
 
 fn quiet(text: impl Into<String>) -> Line {

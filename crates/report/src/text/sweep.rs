@@ -1,7 +1,7 @@
 //! A sweep's result on the terminal: machines, families and curves trace by trace, then comparisons with sources.
 
 use super::layouts::layouts;
-use super::paint::{Line, Style};
+use super::paint::{Line, Style, plain};
 use super::table::{Table, WhenNarrow, names, numbers, texts};
 use super::{Page, TextOptions};
 use crate::figures::{base_name, inferred_areas};
@@ -52,10 +52,6 @@ pub fn render_sweep_text(result: &SweepResult, options: &TextOptions) -> String 
 
 fn strong(text: impl Into<String>) -> Line {
     Line::new(Style::Strong, text)
-}
-
-fn plain(text: impl Into<String>) -> Line {
-    Line::new(Style::Plain, text)
 }
 
 fn machines(page: &mut Page, cells: &[&MachineCell]) {

@@ -1,6 +1,6 @@
 //! What a plan saves, measured, on the terminal.
 
-use super::paint::{Line, Style};
+use super::paint::{Line, Style, plain};
 use super::table::{Table, WhenNarrow, names, numbers};
 use super::{Page, TextOptions};
 use crate::documents::plans::{Interval, RunTimes, VerifyResult};
@@ -32,10 +32,6 @@ fn pairs(result: &VerifyResult) -> String {
     )
 }
 
-fn plain(text: impl Into<String>) -> Line {
-    Line::new(Style::Plain, text.into())
-}
-
 fn times(page: &mut Page, result: &VerifyResult) {
     let columns = vec![
         names(""),
@@ -46,11 +42,7 @@ fn times(page: &mut Page, result: &VerifyResult) {
         names("class"),
     ];
     let mut table = Table::new(columns);
-    let of: [(&str, Interval, fn(&RunTimes) -> f64); 2] = [
-        ("processor time", result.processor_seconds_saved, |run| run.processor_seconds),
-        ("wall time", result.seconds_saved, |run| run.seconds),
-    ];
-    for (name, saved, time) in of {
+    let mut measured = |name: &str, saved: Interval, time: fn(&RunTimes) -> f64| {
         let mean = |runs: &[RunTimes]| {
             plain(format!("{:.3} s", runs.iter().map(time).sum::<f64>() / runs.len().max(1) as f64))
         };
@@ -63,7 +55,9 @@ fn times(page: &mut Page, result: &VerifyResult) {
             ends,
             plain("measured"),
         ]);
-    }
+    };
+    measured("processor time", result.processor_seconds_saved, |run| run.processor_seconds);
+    measured("wall time", result.seconds_saved, |run| run.seconds);
     if let Some(saved) = result.forecast_processor_seconds_saved {
         let [value, ends] = interval(saved);
         table.row(vec![plain("forecast"), plain("–"), plain("–"), value, ends, plain("modelled")]);
