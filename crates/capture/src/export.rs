@@ -19,6 +19,7 @@ mod table;
 pub use compression::{Out, Packing, packed};
 pub use lackey::LackeyWriter;
 pub use omissions::Omissions;
+pub use rows::{Row, each_row};
 
 use omissions::of_event;
 use pagewalk_trace::{Analysis, Batch, Event, StreamHeader};

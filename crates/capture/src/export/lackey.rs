@@ -1,5 +1,6 @@
 //! The text of `valgrind --tool=lackey --trace-mem=yes`, as the importer of that name reads it.
 
+use super::instructions::each_instruction;
 use super::{Encoder, Exporter, Omissions, Out};
 use pagewalk_trace::{Analysis, Batch, Instruction, Ref, StreamHeader};
 use pagewalk_units::Kind;
@@ -67,22 +68,15 @@ impl<W: Write> LackeyWriter<W> {
 
     /// Appends the lines of one batch.
     pub fn write_batch(&mut self, batch: &Batch<'_>) {
-        for (index, span) in batch.spans.iter().enumerate() {
-            let block = batch.blocks.get(span.block);
-            let refs = &batch.refs[span.first as usize..batch.span_end(index)];
-            let mut sites = block.sites.iter().zip(refs).peekable();
-            for (number, instruction) in block.instructions.iter().enumerate() {
-                self.instruction(instruction);
-                while let Some((_, r)) = sites.next_if(|(site, _)| usize::from(site.instruction) <= number) {
-                    self.reference(*r);
-                }
-            }
-            // References of a block without instructions.
-            sites.for_each(|(_, r)| self.reference(*r));
+        // An error is kept, and ends nothing here.
+        let _ = each_instruction(batch, |executed| {
+            executed.instruction.iter().for_each(|instruction| self.instruction(instruction));
+            executed.references.iter().for_each(|reference| self.reference(*reference));
             if self.text.len() >= PIECE_BYTES {
                 self.hand_on();
             }
-        }
+            Ok(())
+        });
     }
 
     fn instruction(&mut self, instruction: &Instruction) {

@@ -3,7 +3,7 @@
 //! `instruction` is null for references without code. Rows are in the order of the stream; the file's metadata name the
 //! program and where the stream comes from.
 
-use super::rows::{COLUMNS, Row, each_row, kind_name};
+use super::rows::{COLUMNS, Row, each_row};
 use super::table::names_thread;
 use super::{Encoder, Exporter, Omissions, Out};
 use pagewalk_trace::{Batch, Event, StreamHeader};
@@ -83,7 +83,7 @@ impl Columns {
 
 /// The kinds' names, by their numbers.
 static KINDS: std::sync::LazyLock<[ByteArray; Kind::ALL.len()]> =
-    std::sync::LazyLock::new(|| Kind::ALL.map(|kind| ByteArray::from(kind_name(kind))));
+    std::sync::LazyLock::new(|| Kind::ALL.map(|kind| ByteArray::from(kind.name())));
 
 fn column<T: DataType>(
     to: &mut SerializedRowGroupWriter<'_, Out>,

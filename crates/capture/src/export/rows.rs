@@ -5,34 +5,31 @@ use pagewalk_trace::{Batch, Ref};
 use pagewalk_units::Kind;
 use std::io;
 
-/// A row.
+/// A fetch or a data reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Row {
+pub struct Row {
     /// Instructions of the stream before its own, or before it if it has none.
     pub time: u64,
+    /// The thread.
     pub thread: u32,
-    /// The address of its instruction.
+    /// The address of its instruction; none if the stream does not say it.
     pub instruction: Option<u64>,
+    /// The address.
     pub address: u64,
+    /// Its size in bytes.
     pub bytes: u32,
+    /// The kind.
     pub kind: Kind,
 }
 
 /// The columns' names, of which the importer of tables reads the last three.
 pub(super) const COLUMNS: [&str; 6] = ["time", "thread", "instruction", "address", "bytes", "kind"];
 
-/// A kind's name in a table.
-pub(super) fn kind_name(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Fetch => "fetch",
-        Kind::Load => "load",
-        Kind::Store => "store",
-        Kind::Modify => "modify",
-    }
-}
-
-/// Hands on the rows of a batch.
-pub(super) fn each_row(batch: &Batch<'_>, mut take: impl FnMut(Row) -> io::Result<()>) -> io::Result<()> {
+/// Hands on the rows of a batch, in order.
+///
+/// # Errors
+/// Errors of `take`.
+pub fn each_row(batch: &Batch<'_>, mut take: impl FnMut(Row) -> io::Result<()>) -> io::Result<()> {
     let (mut time, thread) = (batch.first_instruction, batch.thread.0);
     each_instruction(batch, |executed| {
         let instruction = executed.instruction.map(|instruction| instruction.address.0);

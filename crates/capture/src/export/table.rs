@@ -8,7 +8,7 @@
 //!
 //! Time counts the stream's instructions. Parquet (`export/parquet.rs`) has the same columns.
 
-use super::rows::{COLUMNS, each_row, kind_name};
+use super::rows::{COLUMNS, each_row};
 use super::{Encoder, Exporter, Omissions, Out};
 use pagewalk_trace::{Batch, Event, StreamHeader};
 use std::io::{self, Write};
@@ -39,7 +39,7 @@ impl Encoder for Table {
     fn batch(&mut self, batch: &Batch<'_>, _omissions: &mut Omissions) -> io::Result<()> {
         each_row(batch, |row| {
             let instruction = row.instruction.map_or(String::new(), |address| format!("{address:#x}"));
-            let (address, bytes, kind) = (row.address, row.bytes, kind_name(row.kind));
+            let (address, bytes, kind) = (row.address, row.bytes, row.kind.name());
             writeln!(self.out, "{},{},{instruction},{address:#x},{bytes},{kind}", row.time, row.thread)
         })
     }

@@ -1,7 +1,7 @@
 //! Assembles references into batches.
 
 use super::open_batch::OpenBatch;
-use pagewalk_trace::{Batch, Block, BlockEnd, Dictionary, Instruction, Ref, Site, SourceError, Span};
+use pagewalk_trace::{Batch, Block, BlockEnd, Dictionary, Instruction, Item, Ref, Site, SourceError, Span};
 use pagewalk_units::{Access, BlockId, Kind, Size, ThreadId, VirtAddr};
 use rustc_hash::FxHashMap;
 
@@ -56,13 +56,21 @@ impl Assembler {
     }
 
     /// Whether there is nothing to yield.
-    pub fn is_empty(&self) -> bool {
+    fn is_empty(&self) -> bool {
         self.batch.buffer.is_empty()
     }
 
     /// The batch, valid until [`Assembler::retire`].
-    pub fn batch(&mut self) -> Batch<'_> {
+    fn batch(&mut self) -> Batch<'_> {
         self.batch.hand_out(ThreadId(1), &self.dictionary)
+    }
+
+    /// What a source yields: the batch, if there is something in it; else the error that ends the stream, or the end.
+    pub fn item(&mut self, error: &mut Option<SourceError>) -> Result<Option<Item<'_>>, SourceError> {
+        match self.is_empty() {
+            false => Ok(Some(Item::Batch(self.batch()))),
+            true => error.take().map_or(Ok(None), Err),
+        }
     }
 
     /// Makes room after a batch was yielded.

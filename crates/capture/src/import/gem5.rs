@@ -245,7 +245,7 @@ impl PacketSource {
         };
         let known = match kind {
             Kind::Fetch => bytes.min(FETCH_BYTES_MAX),
-            _ => known_size(bytes),
+            _ => Size::at_most(bytes).map_or(0, Size::bytes),
         };
         match known {
             0 => self.note(EMPTY, ""),
@@ -257,16 +257,6 @@ impl PacketSource {
 
     fn note(&self, sort: usize, text: &str) {
         self.notes.add(sort, self.assembler.done + 1, text.as_bytes());
-    }
-}
-
-/// The largest size that records know and that is not above `bytes`; 0 if there is none.
-fn known_size(bytes: u32) -> u32 {
-    match Size::of_bytes(bytes) {
-        Some(_) => bytes,
-        None => {
-            Size::BYTES.iter().map(|&size| u32::from(size)).filter(|&size| size <= bytes).max().unwrap_or(0)
-        }
     }
 }
 
@@ -290,10 +280,7 @@ impl Source for PacketSource {
         if !self.ended && self.error.is_none() {
             self.error = self.fill().err();
         }
-        match self.assembler.is_empty() {
-            false => Ok(Some(Item::Batch(self.assembler.batch()))),
-            true => self.error.take().map_or(Ok(None), Err),
-        }
+        self.assembler.item(&mut self.error)
     }
 }
 

@@ -175,10 +175,7 @@ impl<R: BufRead, G: Grammar> Source for TextSource<R, G> {
             self.lines.assembler.close_block()?;
             self.error = Some(error);
         }
-        match self.lines.assembler.is_empty() {
-            false => Ok(Some(Item::Batch(self.lines.assembler.batch()))),
-            true => self.error.take().map_or(Ok(None), Err),
-        }
+        self.lines.assembler.item(&mut self.error)
     }
 }
 

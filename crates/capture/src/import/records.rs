@@ -141,9 +141,6 @@ impl<G: Records> Source for RecordSource<G> {
         if !self.ended && self.error.is_some() {
             self.finish()?;
         }
-        match self.assembler.is_empty() {
-            false => Ok(Some(Item::Batch(self.assembler.batch()))),
-            true => self.error.take().map_or(Ok(None), Err),
-        }
+        self.assembler.item(&mut self.error)
     }
 }

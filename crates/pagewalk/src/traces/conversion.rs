@@ -6,11 +6,11 @@ use crate::error::Error;
 use crate::listener::Listener;
 use crate::output::{Output, cannot_write};
 use crate::stream::{Ending, follow, follow_ahead};
-use pagewalk_capture::export::{Export, Exporter, packed};
+use pagewalk_capture::export::{Export, Exporter, each_row, packed};
 use pagewalk_capture::{WindowSpec, import};
 use pagewalk_trace::pwt::{Summary, Writer};
 use pagewalk_trace::{Analysis, Batch, Event, Source, StreamHeader};
-use pagewalk_units::{Kind, RefIndex};
+use pagewalk_units::RefIndex;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -140,33 +140,9 @@ struct Dump<W: Write> {
 
 impl<W: Write> Dump<W> {
     fn batch(&mut self, batch: &Batch<'_>) -> io::Result<()> {
-        let thread = batch.thread.0;
-        for (i, span) in batch.spans.iter().enumerate() {
-            let block = batch.blocks.get(span.block);
-            let mut next = span.first as usize;
-            for (index, instruction) in block.instructions.iter().enumerate() {
-                writeln!(self.out, "{thread} fetch {:x} {}", instruction.address.0, instruction.length)?;
-                let sites = block.sites.iter().filter(|site| usize::from(site.instruction) == index).count();
-                next = self.references(batch, next..next + sites)?;
-            }
-            self.references(batch, next..batch.span_end(i))?;
-        }
-        Ok(())
-    }
-
-    fn references(&mut self, batch: &Batch<'_>, range: std::ops::Range<usize>) -> io::Result<usize> {
-        let end = range.end;
-        for record in &batch.refs[range] {
-            let kind = match record.kind() {
-                Kind::Fetch => "fetch",
-                Kind::Load => "load",
-                Kind::Store => "store",
-                Kind::Modify => "modify",
-            };
-            let (address, bytes) = (record.address().0, record.size().bytes());
-            writeln!(self.out, "{} {kind} {address:x} {bytes}", batch.thread.0)?;
-        }
-        Ok(end)
+        each_row(batch, |row| {
+            writeln!(self.out, "{} {} {:x} {}", row.thread, row.kind.name(), row.address, row.bytes)
+        })
     }
 }
 

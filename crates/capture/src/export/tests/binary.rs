@@ -1,7 +1,7 @@
 //! ChampSim, libCacheSim and Parquet.
 
 use super::*;
-use crate::export::rows::{COLUMNS, each_row, kind_name};
+use crate::export::rows::{COLUMNS, each_row};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 
@@ -99,7 +99,7 @@ impl pagewalk_trace::Analysis for Rows {
         each_row(batch, |row| {
             let instruction = row.instruction.map_or("none".to_owned(), |address| address.to_string());
             let (time, thread, address, bytes) = (row.time, row.thread, row.address, row.bytes);
-            self.0.push(format!("{time} {thread} {instruction} {address} {bytes} {}", kind_name(row.kind)));
+            self.0.push(format!("{time} {thread} {instruction} {address} {bytes} {}", row.kind.name()));
             Ok(())
         })
         .unwrap();
