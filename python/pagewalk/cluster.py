@@ -32,7 +32,6 @@ LOSSES = 10
 RETRIES = 3
 """How often Dask runs a job again that failed on a worker."""
 
-
 JOB_UNITS = 64
 """Most units of a job on Dask, which share a pass over their trace."""
 
