@@ -93,6 +93,7 @@ need_packages() {
 install_packages() {
     local log
     log=$(mktemp)
+    [[ -t 2 ]] || say "this takes a minute or two; apt-get's output goes to $log"
     if ! logged "$log" apt_get install --yes "$@"; then
         say "the package index lacks them or is out of date: apt-get update"
         if ! { logged "$log" apt_get update && logged "$log" apt_get install --yes "$@"; }; then
@@ -187,7 +188,7 @@ need_binary() {
     if [[ -x $binary ]]; then
         say "sources changed: building"
     else
-        say "first start: fetching crates and building (a few minutes)"
+        say "first start: fetching crates and building (about 10 minutes on two processors; the last crate takes longest)"
     fi
     # From the root, so that the repository's own .cargo/config.toml counts wherever the user stands.
     local quiet=(--quiet)
@@ -209,7 +210,8 @@ need_binary() {
 build() {
     [[ ! -t 2 ]] || { in_root "$cargo" build "$@"; return; }
     local all
-    all=$(ask_cargo tree --locked --package pagewalk --edges normal,build --prefix none 2>/dev/null | sort -u | grep -c .)
+    all=$(ask_cargo tree --locked --package pagewalk --edges normal,build --prefix none 2>/dev/null |
+        sed 's/ (\*)$//' | sort -u | grep -c .)
     in_root "$cargo" build "$@" 2>&1 | show_progress "$all"
     return "${PIPESTATUS[0]}"
 }
