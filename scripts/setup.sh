@@ -209,21 +209,24 @@ need_binary() {
 # $progress_seconds. Other messages of cargo are passed on.
 build() {
     [[ ! -t 2 ]] || { in_root "$cargo" build "$@"; return; }
-    local all
-    all=$(ask_cargo tree --locked --package pagewalk --edges normal,build --prefix none 2>/dev/null |
-        sed 's/ (\*)$//' | sort -u | grep -c .)
-    in_root "$cargo" build "$@" 2>&1 | show_progress "$all"
+    in_root "$cargo" build "$@" 2>&1 | show_progress "$(count_crates)"
     return "${PIPESTATUS[0]}"
+}
+
+# Prints how many crates a build compiles. cargo marks those that it lists again.
+count_crates() {
+    ask_cargo tree --locked --package pagewalk --edges normal,build --prefix none 2>/dev/null |
+        sed 's/ (\*)$//' | sort -u | grep -c .
 }
 
 # Reads cargo's messages; $1: the number of crates.
 show_progress() {
-    local line='' ended begun=0 said=$SECONDS
+    local line='' ended begun=0 started=$SECONDS said=$SECONDS
     while true; do
         IFS= read -r -t 2 line
         ended=$?
         if (( SECONDS - said >= progress_seconds )); then
-            (( $1 > begun )) && say "building crate $begun of $1" || say "building crate $begun"
+            say "building crate $begun of $(( $1 < begun ? begun : $1 )), for $((SECONDS - started)) s"
             said=$SECONDS
         fi
         # A status above 128 means a timeout: nothing was read.
