@@ -93,6 +93,7 @@ need_packages() {
 install_packages() {
     local log
     log=$(mktemp)
+    [[ -t 2 ]] || say "this takes a minute or two; apt-get's output goes to $log"
     if ! logged "$log" apt_get install --yes "$@"; then
         say "the package index lacks them or is out of date: apt-get update"
         if ! { logged "$log" apt_get update && logged "$log" apt_get install --yes "$@"; }; then
@@ -187,7 +188,7 @@ need_binary() {
     if [[ -x $binary ]]; then
         say "sources changed: building"
     else
-        say "first start: fetching crates and building (a few minutes)"
+        say "first start: fetching crates and building (about 10 minutes on two processors; the last crate takes longest)"
     fi
     # From the root, so that the repository's own .cargo/config.toml counts wherever the user stands.
     local quiet=(--quiet)
@@ -208,20 +209,24 @@ need_binary() {
 # $progress_seconds. Other messages of cargo are passed on.
 build() {
     [[ ! -t 2 ]] || { in_root "$cargo" build "$@"; return; }
-    local all
-    all=$(ask_cargo tree --locked --package pagewalk --edges normal,build --prefix none 2>/dev/null | sort -u | grep -c .)
-    in_root "$cargo" build "$@" 2>&1 | show_progress "$all"
+    in_root "$cargo" build "$@" 2>&1 | show_progress "$(count_crates)"
     return "${PIPESTATUS[0]}"
+}
+
+# Prints how many crates a build compiles. cargo marks those that it lists again.
+count_crates() {
+    ask_cargo tree --locked --package pagewalk --edges normal,build --prefix none 2>/dev/null |
+        sed 's/ (\*)$//' | sort -u | grep -c .
 }
 
 # Reads cargo's messages; $1: the number of crates.
 show_progress() {
-    local line='' ended begun=0 said=$SECONDS
+    local line='' ended begun=0 started=$SECONDS said=$SECONDS
     while true; do
         IFS= read -r -t 2 line
         ended=$?
         if (( SECONDS - said >= progress_seconds )); then
-            (( $1 > begun )) && say "building crate $begun of $1" || say "building crate $begun"
+            say "building crate $begun of $(( $1 < begun ? begun : $1 )), for $((SECONDS - started)) s"
             said=$SECONDS
         fi
         # A status above 128 means a timeout: nothing was read.

@@ -305,8 +305,10 @@ shown=$(
 )
 [[ $shown == *"building crate 1 of 3"*"warning: odd"*"building crate 2 of 3"* && $shown != *Compiling* ]] ||
     fail "progress is shown: $shown"
-stub cargo "case \$1 in --version) echo 'cargo 99.0.0' ;; tree) echo one ;;
+stub cargo "case \$1 in --version) echo 'cargo 99.0.0' ;; tree) printf '%s\n' 'one v1' 'two v1' 'one v1 (*)' ;;
     build) echo '   Compiling one v1' >&2; while [[ \$1 != --target-dir ]]; do shift; done; cp_binary \"\$2/release/pagewalk\" ;; esac"
+counted=$(root=$machine/repo; . "$machine/repo/scripts/setup.sh"; cargo=$machine/bin/cargo; count_crates)
+[[ $counted == 2 ]] || fail "a crate that cargo lists twice counts once, not $counted"
 run "$machine/repo/pagewalk" a
 expect_out "<a>in:"
 [[ $err != *Compiling* ]] || fail "cargo's lines are not shown where nobody watches"

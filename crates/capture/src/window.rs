@@ -25,8 +25,18 @@ pub struct WindowSpec {
 pub struct Window<S> {
     inner: S,
     region: Region,
+    passed_over: PassedOver,
     /// Spans of a batch that began before the region, counted from the region's start.
     spans: Vec<Span>,
+}
+
+/// What lies before the region: the whole stream, if the region never begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PassedOver {
+    /// Instructions.
+    pub instructions: u64,
+    /// References and executions of blocks.
+    pub records: u64,
 }
 
 /// The reading position relative to the region.
@@ -59,12 +69,17 @@ impl<S: Source> Window<S> {
             None => State::after_marker(&spec),
         };
         let region = Region { spec, state, start: None, length: None, references: 0 };
-        Window { inner, region, spans: Vec::new() }
+        Window { inner, region, passed_over: PassedOver::default(), spans: Vec::new() }
     }
 
     /// Whether the region has begun. If not at the stream's end, tell the user why.
     pub fn has_begun(&self) -> bool {
         self.region.start.is_some()
+    }
+
+    /// The batches before the one in which the region begins.
+    pub fn passed_over(&self) -> PassedOver {
+        self.passed_over
     }
 
     /// Whether the region has ended: only events pass.
@@ -148,7 +163,7 @@ impl<S: Source> Source for Window<S> {
     }
 
     fn next_item(&mut self) -> Result<Option<Item<'_>>, SourceError> {
-        let Window { inner, region, spans: moved } = self;
+        let Window { inner, region, passed_over, spans: moved } = self;
         let batch = match inner.next_item()? {
             Some(Item::Batch(batch)) => batch,
             Some(Item::Event { event, .. }) => {
@@ -162,6 +177,10 @@ impl<S: Source> Source for Window<S> {
         };
         let first_instruction = region.passed(batch.first_instruction);
         let inside = region.cut(&batch);
+        if region.start.is_none() {
+            passed_over.instructions += batch.instructions();
+            passed_over.records += (batch.refs.len() + batch.spans.len()) as u64;
+        }
         let first = RefIndex(region.references);
         let first_ref = batch.spans.get(inside.start).map_or(batch.refs.len(), |span| span.first as usize);
         let end_ref = if inside.is_empty() { first_ref } else { batch.span_end(inside.end - 1) };

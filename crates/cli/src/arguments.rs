@@ -255,7 +255,12 @@ pub struct Record {
     pub command: Vec<OsString>,
 }
 
+/// The forms of `simulate`.
+const SIMULATE_USAGE: &str = "pagewalk simulate [OPTIONS] <T.pwt>...
+       pagewalk simulate [OPTIONS] -- <CMD>...";
+
 #[derive(Debug, Args)]
+#[command(override_usage = SIMULATE_USAGE)]
 pub struct Simulate {
     #[command(flatten)]
     pub model: Model,
@@ -351,15 +356,14 @@ pub struct Sweep {
     /// Print what would run, then exit: run nothing, write nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// Print how far the study in this folder is, and which processes work on it
-    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["study", "output", "threads", "traces", "dry_run"],
-          value_hint = ValueHint::DirPath)]
-    pub status: Option<PathBuf>,
+    /// Print how far the study is, and which processes work on it. Its folder may stand for the study
+    #[arg(long, conflicts_with_all = ["threads", "on", "dry_run"])]
+    pub status: bool,
     #[command(flatten)]
     pub style: Style,
     /// The study. If several processes, also of several hosts, run it with the same folder, they share the work
-    #[arg(value_name = "STUDY.toml", required_unless_present = "status", value_hint = ValueHint::FilePath)]
-    pub study: Option<PathBuf>,
+    #[arg(value_name = "STUDY.toml", value_hint = ValueHint::AnyPath)]
+    pub study: PathBuf,
 }
 
 /// Replacement policies that do not look at hits.
@@ -410,7 +414,12 @@ pub struct Trap {
 /// Help of `--verbose` for `contiguity`.
 const CONTIGUITY_VERBOSE: &str = "Print every mapping";
 
+/// The forms of `contiguity`.
+const CONTIGUITY_USAGE: &str = "pagewalk contiguity [OPTIONS] --pid <PID>
+       pagewalk contiguity [OPTIONS] -- <CMD>...";
+
 #[derive(Debug, Args)]
+#[command(override_usage = CONTIGUITY_USAGE)]
 #[command(mut_arg("verbose", |verbose| verbose.help(CONTIGUITY_VERBOSE)))]
 pub struct Contiguity {
     /// The process to read

@@ -6,7 +6,7 @@ mod result;
 use crate::error::{Error, Fault};
 use crate::listener::Listener;
 use crate::placement::LayoutFile;
-use crate::stream::{Ending, explain_window, follow_ahead};
+use crate::stream::{Ending, check_window, follow_ahead};
 use crate::traces::{open, tell_grain};
 use names::Names;
 use pagewalk_capture::WindowSpec;
@@ -78,7 +78,7 @@ impl ConflictOptions {
             Some(plan) => self.watch(plan.move_objects(trace, reader, listener)?, &tlbs),
             None => self.watch(reader, &tlbs),
         };
-        explain_window(&self.window, watched.ending.reached, listener);
+        check_window(&self.window, watched.ending.reached, listener)?;
         let mut names = Names::of(&watched.owners);
         let result = result::build(&watched, self, &tlbs, trace, &mut names);
         let StreamConflicts { header, histories, owners, calls, ending } = watched;

@@ -68,7 +68,13 @@ fn text(findings: &[Finding]) -> String {
     for finding in findings {
         let mark = if finding.able { "ok  " } else { "no  " };
         out += &format!("{mark}{:<20} {}\n", finding.name, finding.found);
-        if !finding.enable.is_empty() {
+        if finding.enable.is_empty() {
+            continue;
+        }
+        // What works has other ways to work; what does not must be enabled.
+        if finding.able {
+            out += &format!("    {:<20} {}\n", "", finding.enable);
+        } else {
             out += &format!("    {:<20} needed for: {}\n", "", finding.for_commands);
             out += &format!("    {:<20} to enable: {}\n", "", finding.enable);
         }
@@ -158,11 +164,10 @@ fn promotions() -> Finding {
     let (able, found, enable) = match &host {
         Ok(host) => {
             let able: Vec<&str> = host.able.iter().map(|way| way.name()).collect();
-            let unable: String = host.unable.iter().map(|unable| format!("; no {unable}")).collect();
-            let enable: Vec<String> =
-                host.unable.iter().map(|unable| format!("{}: {}", unable.way, unable.enable)).collect();
             let by = if able.is_empty() { "nothing".to_owned() } else { able.join(", ") };
-            (!able.is_empty(), format!("misses are sampled by {by}{unable}"), enable.join("; "))
+            let not_by = host.unable.iter().map(|unable| format!("not by {unable}; {}", unable.enable));
+            let not_by: Vec<String> = not_by.collect();
+            (!able.is_empty(), format!("misses are sampled by {by}"), not_by.join("; "))
         }
         Err(error) => (false, error.to_string(), error.enable()),
     };
@@ -275,7 +280,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_would_enable_something_is_told_of_what_works_in_part_too() {
+    fn only_what_does_not_work_is_said_to_need_something() {
         let finding = |able, enable: &str| Finding {
             name: "samplers",
             able,
@@ -286,13 +291,12 @@ mod tests {
         };
         let lines = |finding| text(&[finding]).lines().map(str::to_owned).collect::<Vec<_>>();
         assert_eq!(lines(finding(true, "")), ["ok  samplers             two"]);
-        for (able, mark) in [(true, "ok "), (false, "no ")] {
-            let lines = lines(finding(able, "a third"));
-            assert!(lines[0].starts_with(mark), "{lines:?}");
-            assert!(
-                lines[1].ends_with("needed for: promote") && lines[2].ends_with("to enable: a third"),
-                "{lines:?}"
-            );
-        }
+        let in_part = lines(finding(true, "not by a third; be root"));
+        assert_eq!(in_part[0], "ok  samplers             two");
+        assert_eq!(in_part[1].trim(), "not by a third; be root");
+        let lacking = lines(finding(false, "a third"));
+        assert!(lacking[0].starts_with("no "), "{lacking:?}");
+        assert!(lacking[1].ends_with("needed for: promote"), "{lacking:?}");
+        assert!(lacking[2].ends_with("to enable: a third"), "{lacking:?}");
     }
 }

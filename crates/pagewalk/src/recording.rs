@@ -4,7 +4,7 @@ use crate::engine::{Live, Stream};
 use crate::error::{Error, Fault};
 use crate::listener::Listener;
 use crate::output::Output;
-use crate::stream::{Ending, WindowProgress, explain_window, follow_ahead};
+use crate::stream::{Ending, WindowProgress, check_window, follow_ahead};
 use pagewalk_capture::WindowSpec;
 use pagewalk_report::documents::streams::{RECORD_SCHEMA, RecordResult, RecordedFile};
 use pagewalk_trace::pwt::{Summary, Writer};
@@ -32,7 +32,7 @@ pub struct WrittenTrace {
 /// Returns them in order of start.
 ///
 /// # Errors
-/// If the program cannot run or be followed. Failed files are in the answer.
+/// If the program cannot run or be followed, or never comes to the region of interest. Failed files are in the answer.
 pub fn images(
     live: &Live,
     window: &WindowSpec,
@@ -51,7 +51,10 @@ pub fn images(
     })?;
     let mut written = written.into_inner().unwrap_or_else(PoisonError::into_inner);
     written.sort_by_key(|one| one.number);
-    explain_window(window, WindowProgress::by_any(written.iter().map(|one| one.reached)), listener);
+    // A failed file ends its stream, which then says nothing of the region.
+    if written.iter().all(|one| one.outcome.is_ok()) {
+        check_window(window, WindowProgress::by_any(written.iter().map(|one| one.reached)), listener)?;
+    }
     Ok((written, status))
 }
 

@@ -1,7 +1,8 @@
 //! Follows one stream through the region of interest into an analysis, and notes how it ended.
 
+use crate::error::{Error, Fault};
 use crate::listener::Listener;
-use pagewalk_capture::{Window, WindowSpec, read_ahead};
+use pagewalk_capture::{PassedOver, Window, WindowSpec, read_ahead};
 use pagewalk_report::printable;
 use pagewalk_trace::{Analysis, Event, Item, Source, SourceError, StreamHeader};
 use std::path::Path;
@@ -28,21 +29,28 @@ pub struct WindowProgress {
     pub begin: bool,
     /// It ended before the stream did.
     pub end: bool,
+    /// What came before it.
+    pub passed_over: PassedOver,
 }
 
 impl WindowProgress {
-    /// Combined over several streams: by any of them.
+    /// Combined over several streams: reached by any of them.
     pub fn by_any(of: impl IntoIterator<Item = WindowProgress>) -> WindowProgress {
         let both = |a: WindowProgress, b: WindowProgress| WindowProgress {
             begin: a.begin || b.begin,
             end: a.end || b.end,
+            passed_over: PassedOver {
+                instructions: a.passed_over.instructions + b.passed_over.instructions,
+                records: a.passed_over.records + b.passed_over.records,
+            },
         };
         of.into_iter().fold(WindowProgress::default(), both)
     }
 
     /// The progress in a window so far.
     pub fn of<S: Source>(window: &Window<S>) -> WindowProgress {
-        WindowProgress { begin: window.has_begun(), end: window.has_ended() }
+        let passed_over = window.passed_over();
+        WindowProgress { begin: window.has_begun(), end: window.has_ended(), passed_over }
     }
 }
 
@@ -69,22 +77,32 @@ impl Ending {
     }
 }
 
-/// Warns if no stream reached the beginning of the region of interest, or the marker at its end.
-pub fn explain_window(window: &WindowSpec, reached: WindowProgress, listener: &dyn Listener) {
+/// Checks that a stream reached the region of interest. Warns if none reached the marker at its end.
+///
+/// # Errors
+/// If no stream reached the region's beginning: all counts would be zero.
+pub fn check_window(
+    window: &WindowSpec,
+    reached: WindowProgress,
+    listener: &dyn Listener,
+) -> Result<(), Error> {
     let marker = window.from_marker.map(|id| format!("--from-marker {id}"));
     let skip = (window.skip > 0).then(|| format!("--skip {}", window.skip));
     let asked: Vec<String> = marker.into_iter().chain(skip).collect();
     if !reached.begin && !asked.is_empty() {
-        listener.warn(&format!(
-            "nothing was counted: the program never came to where {} begins",
-            asked.join(" ")
-        ));
+        let (asked, PassedOver { instructions, records }) = (asked.join(" "), reached.passed_over);
+        let why = format!(
+            "nothing was counted: the program never came to where {asked} begins; instructions in all: \
+             {instructions}, records: {records}"
+        );
+        return Err(Error::new(Fault::Usage, why));
     }
-    if let (Some(id), WindowProgress { begin: true, end: false }) = (window.to_marker, reached) {
+    if let (Some(id), WindowProgress { begin: true, end: false, .. }) = (window.to_marker, reached) {
         listener.warn(&format!(
             "the mark of --to-marker {id} never came: all was counted up to the program's end"
         ));
     }
+    Ok(())
 }
 
 /// A source that ends where it is damaged, as [`follow`] sees it; for reading a stream again.

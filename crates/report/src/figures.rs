@@ -170,6 +170,24 @@ pub(crate) fn description<'a>(result: &'a RunResult, machine: &str) -> Option<&'
     result.descriptions.iter().find(|d| d.name == machine)
 }
 
+/// What is known of a process besides its command: its id, how it ended, its operating system. Formats of other tools
+/// tell neither of the first two.
+pub(crate) fn circumstances(process: &ProcessResult) -> Vec<String> {
+    let ended = Some(process.ended.clone()).filter(|ended| ended != "unknown");
+    let structure = process.structure.iter().map(|name| format!("under {name}"));
+    pid(process).into_iter().chain(ended).chain(structure).collect()
+}
+
+/// A process's id, unless it is 0: no program has that.
+fn pid(process: &ProcessResult) -> Option<String> {
+    (process.pid != 0).then(|| format!("pid {}", process.pid))
+}
+
+/// A process by `name` and its id, if that is known.
+pub(crate) fn named(name: &str, process: &ProcessResult) -> String {
+    pid(process).map_or_else(|| name.to_owned(), |pid| format!("{name} ({pid})"))
+}
+
 /// The last part of a path.
 pub(crate) fn base_name(path: &str) -> &str {
     match path.rsplit('/').next() {

@@ -147,9 +147,11 @@ struct Table {
 impl Grammar for Table {
     type Line = ();
     const ENGINE: &'static str = "table";
-    const SORTS: &'static [NoteKind] = &[];
-    const FACTS: &'static [&'static str] =
-        &["what has no column is assumed: one byte, a load, one thread; there are no mappings"];
+    const SORTS: &'static [NoteKind] = &[
+        NoteKind { what: "of names without `size` and `kind`", why: "each reference is a load of one byte" },
+        NoteKind { what: "of names without `size`", why: "each reference has one byte" },
+        NoteKind { what: "of names without `kind`", why: "each reference is a load" },
+    ];
 
     fn front(_text: &[u8]) -> Option<(Reference, usize)> {
         None
@@ -173,8 +175,16 @@ impl Grammar for Table {
 
     fn sort(&mut self, (): (), text: &[u8]) -> Option<usize> {
         // The first line that was accepted.
-        self.columns = self.columns.or_else(|| Columns::read(text));
-        None
+        if self.columns.is_some() {
+            return None;
+        }
+        self.columns = Columns::read(text);
+        match (self.columns?.bytes, self.columns?.kind) {
+            (None, None) => Some(0),
+            (None, Some(_)) => Some(1),
+            (Some(_), None) => Some(2),
+            (Some(_), Some(_)) => None,
+        }
     }
 
     fn is_cut(_line: (), _text: &[u8]) -> bool {
@@ -199,6 +209,19 @@ mod tests {
         assert_eq!(error, None);
         assert_eq!(told(&Format, "id;page\n7;2\n8;0x10\n").0, ["Load 2000,1", "Load 10000,1"]);
         assert_eq!(told(&Format, "block\tat\n3\t9\n").0, ["Load c0,1"]);
+    }
+
+    #[test]
+    fn only_missing_columns_are_told() {
+        let note = |text: &str| told(&Format, text).1.join("; ");
+        let of_names = "1 line of names without";
+        assert_eq!(
+            note("\nid;page\n7;2\n"),
+            format!("{of_names} `size` and `kind` (line 2: `id;page`): each reference is a load of one byte")
+        );
+        assert!(note("addr,op\n1,r\n").starts_with(&format!("{of_names} `size` (")));
+        assert!(note("addr,bytes\n1,8\n").starts_with(&format!("{of_names} `kind` (")));
+        assert_eq!(note("addr,bytes,op\n1,8,r\n"), "");
     }
 
     #[test]

@@ -13,13 +13,20 @@ Default: what `pagewalk probe --save` found, else the library's machine of this 
 /// Help of `--thp`: advice is for this host, not for the one that recorded the trace.
 const THIS_HOSTS: &str = "Transparent huge page mode of the baseline. Default: this host's";
 
+/// The forms of the command.
+const USAGE: &str = "pagewalk advise [OPTIONS] -- <CMD>...
+       pagewalk advise [OPTIONS] --seconds <SECONDS,…> <T.pwt>
+       pagewalk advise [OPTIONS] --pid <PID>
+       pagewalk advise [OPTIONS] --samples <FILE>";
+
 #[derive(Debug, Args)]
+#[command(override_usage = USAGE)]
 #[command(mut_arg("json", |json| json.help(INSTEAD_OF_TEXT)))]
 #[command(mut_arg("machines", |machines| machines.help(ONE_MACHINE)))]
 #[command(mut_arg("thp", |thp| thp.help(THIS_HOSTS)))]
 pub struct Advise {
     /// A trace of the program, instead of running it; give its run times with `--seconds`
-    #[arg(value_name = "T.pwt", requires = "seconds", conflicts_with_all = ["command", "input", "runs", "pid"],
+    #[arg(value_name = "T.pwt", conflicts_with_all = ["command", "input", "runs", "pid"],
           value_hint = ValueHint::FilePath)]
     pub trace: Option<PathBuf>,
     /// A running process instead: samples its TLB misses as `pagewalk promote` does, and changes nothing

@@ -5,7 +5,6 @@ use crate::exit::ExitCode;
 use crate::output::{print, say, say_next, text_options, typed};
 use crate::signals::set_by_signals;
 use crate::terminal::Terminal;
-use pagewalk::Error;
 use pagewalk::advice::{
     AdviceOptions, NOTHING_PAYS, ProcessAdvice, ProcessOptions, ProcessWatch, SampledOptions, advise,
     of_samples,
@@ -13,8 +12,9 @@ use pagewalk::advice::{
 use pagewalk::output::Output;
 use pagewalk::report::documents;
 use pagewalk::report::huge_pages::{render_text, to_json};
+use pagewalk::{Error, Fault};
 use std::io::{self, IsTerminal};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub fn run(mut arguments: Advise) -> Result<ExitCode, Error> {
     let inputs =
@@ -26,6 +26,9 @@ pub fn run(mut arguments: Advise) -> Result<ExitCode, Error> {
     }
     if let Some(file) = arguments.samples.take() {
         return from_samples(arguments, file, output);
+    }
+    if let Some(trace) = arguments.trace.as_ref().filter(|_| arguments.seconds.is_empty()) {
+        return Err(lacks_seconds(trace));
     }
     let (style, command) = (arguments.style, typed(&arguments.command));
     let options = AdviceOptions {
@@ -52,6 +55,16 @@ pub fn run(mut arguments: Advise) -> Result<ExitCode, Error> {
     let plan = advice.plan()?.ok_or(NOTHING_PAYS);
     write_plan(output, plan, style.quiet, |path| format!("pagewalk verify {path} {command}"))?;
     printed.map(|()| ExitCode::SUCCESS)
+}
+
+/// The error for a trace alone: it does not say how long the program takes on this host.
+fn lacks_seconds(trace: &Path) -> Error {
+    let trace = trace.display();
+    let why = format!("{trace}: a trace does not say how long its program takes on this host");
+    Error::new(Fault::Usage, why).or(format!(
+        "give the processor time of each run that you timed, `user` plus `sys` of `time`: pagewalk advise {trace} \
+         --seconds 1.21,1.19; or have the program run: pagewalk advise -- CMD"
+    ))
 }
 
 /// Advises on a running process, by sampled misses.

@@ -34,11 +34,12 @@ fn list(json: bool) -> Result<(), Error> {
     let (host, known) = HostCpu::detect().machine()?;
     let mut out = String::new();
     let mut rows = Vec::new();
+    let width = Library::names().map(str::len).max().unwrap_or(0);
     for name in Library::names() {
         let machine = load(name)?;
         let is_host = known && name == host.name;
         let mark = if is_host { "  (this host)" } else { "" };
-        writeln!(out, "{name:<16} {}{mark}", machine.title).expect("writing to a string");
+        writeln!(out, "{name:<width$}  {}{mark}", machine.title).expect("writing to a string");
         rows.push(MachineRow { name: name.to_owned(), title: machine.title, is_host });
     }
     if json {

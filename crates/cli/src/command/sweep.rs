@@ -18,12 +18,14 @@ use std::process::Command;
 
 pub fn run(arguments: Sweep, on_dask: Option<OnDask<'_>>) -> Result<ExitCode, Error> {
     let Sweep { output, threads, traces, study, style, .. } = &arguments;
-    if let Some(folder) = &arguments.status {
-        return show_status(folder, style);
+    if arguments.status && study.is_dir() {
+        return show_status(study, style);
     }
-    let study = study.as_deref().ok_or_else(|| Error::new(Fault::Usage, "a study is needed"))?;
     let terminal = Terminal { quiet: style.quiet };
     let study = StudyFolder::read(study, traces, output.as_deref(), *threads, &terminal)?;
+    if arguments.status {
+        return show_status(study.folder(), style);
+    }
     if arguments.dry_run {
         print(&study.outline()?)?;
         return Ok(ExitCode::SUCCESS);

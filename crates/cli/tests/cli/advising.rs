@@ -238,7 +238,8 @@ fn what_cannot_be_advised_on_is_refused() {
     advise(&["-m", "zen4", "--", "./p"]).refuses(USAGE, &["one machine"]);
     let of_trace =
         |more: &[&str]| place.run(&[&["advise", "none.pwt", "--probe", "probe.json"], more].concat());
-    of_trace(&[]).refuses(USAGE, &["--seconds"]);
+    of_trace(&[])
+        .refuses(USAGE, &["none.pwt: a trace does not say how long", "advise none.pwt --seconds 1.2"]);
     of_trace(&["--seconds", "0"]).refuses(USAGE, &["give more than 0"]);
     of_trace(&["--seconds", "1", "--", "./p"]).refuses(USAGE, &["CMD"]);
     of_trace(&["--seconds", "1", "-m", "golden_cove"]).refuses(BAD_INPUT, &["none.pwt"]);

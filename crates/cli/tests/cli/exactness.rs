@@ -170,17 +170,21 @@ fn a_region_is_the_same_online_and_in_a_trace() {
 }
 
 #[test]
-fn a_region_that_never_begins_is_explained() {
+fn a_region_that_never_begins_is_an_error_that_says_how_much_there_is() {
     let place = Place::new();
     let work = place.compile("work", WORK);
-    let outcome = place.good(&["profile", "--from-marker", "7", "--skip", "3", "-o", "r.json", "--", &work]);
+    let outcome = place.run(&["profile", "--from-marker", "7", "--skip", "3", "-o", "r.json", "--", &work]);
     let message = "nothing was counted: the program never came to where --from-marker 7 --skip 3 begins";
-    assert!(outcome.stderr.contains(message), "{}", outcome.stderr);
-    assert_eq!(metric(&place.json("r.json"), "references"), 0);
-    let outcome = place.good(&["record", "--skip", "1000000000", "-o", "t.pwt", "--", &work]);
-    assert!(outcome.stderr.contains("where --skip 1000000000 begins"), "{}", outcome.stderr);
-    let outcome = place.good(&["simulate", "--from-marker", "1", "t.pwt"]);
-    assert!(outcome.stderr.contains("where --from-marker 1 begins"), "{}", outcome.stderr);
+    outcome.refuses(USAGE, &[message]);
+    assert!(!place.path("r.json").exists());
+    let outcome = place.run(&["record", "--skip", "1000000000", "-o", "t.pwt", "--", &work]);
+    outcome.refuses(USAGE, &["where --skip 1000000000 begins"]);
+    place.write("d.din", "2 1000\n0 2000\n2 1004\n1 3000\n");
+    place.good(&["trace", "import", "-o", "d.pwt", "d.din"]);
+    for command in [&["simulate"][..], &["trace", "dump"], &["layout", "analyze"]] {
+        let outcome = place.run(&joined(&[command, &["--skip", "9", "d.pwt"]]));
+        outcome.refuses(USAGE, &["where --skip 9 begins; instructions in all: 2, records: 4"]);
+    }
 }
 
 #[test]

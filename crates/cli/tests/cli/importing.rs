@@ -27,6 +27,9 @@ fn din_text_counts_as_by_hand() {
             let outcome = place.good(&[&["trace", "import"], format, &["-o", "t.pwt", "t.din"]].concat());
             let told = "1 line with label 4 (escape, cache flush)";
             assert!(outcome.stderr.contains(told), "{}", outcome.stderr);
+            // A format that names no process gives it no id and no end.
+            let text = place.good(&["simulate", "-m", "./one.toml", "t.pwt"]).stdout;
+            assert_eq!(text.lines().next(), Some("t.din"));
             let result = place.good(&["simulate", "--json", "-m", "./one.toml", "t.pwt"]).json();
             let counts = ["instructions", "references_data", "tlb.l1d.lookups", "tlb.l1d.misses"];
             let expected = [20 * pages, 20 * pages, 20 * pages, misses];

@@ -1,6 +1,7 @@
 //! What users see first: where output goes, help, manual pages, completions, lists.
 
 use crate::harness::{BAD_INPUT, Outcome, Place, USAGE, metric};
+use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
 
 const COMMANDS: [&str; 17] = [
@@ -155,6 +156,9 @@ fn help_and_manual_pages_exist_for_every_command() {
         let own = place.good(&[command, "--help"]).stdout;
         assert!(own.contains(&format!("Usage: pagewalk {command}")), "{own}");
         assert!(own.lines().all(|line| line.chars().count() <= 100), "{own}");
+        let both =
+            own.lines().any(|line| line.contains("Usage") && line.contains("T.pwt") && line.contains("CMD"));
+        assert!(!both, "two ways to give the program are two lines: {own}");
         let page = place.good(&["man", command]).stdout;
         assert!(page.contains(&format!(".TH pagewalk-{command} 1")), "{page}");
         assert!(page.contains(&format!("\\fBpagewalk {command}\\fR")), "{page}");
@@ -312,6 +316,10 @@ fn the_library_is_listed_shown_and_sound() {
     let list = place.good(&["machines", "list"]).stdout;
     let names: Vec<&str> = list.lines().filter_map(|line| line.split_whitespace().next()).collect();
     assert!(names.contains(&"golden_cove") && names.contains(&"zen4"), "{names:?}");
+    let titles_begin =
+        |line: &str| line.find("  ").map(|gap| gap + line[gap..].len() - line[gap..].trim_start().len());
+    let columns: BTreeSet<_> = list.lines().map(titles_begin).collect();
+    assert!(columns.len() == 1 && !columns.contains(&None), "{list}");
     assert_eq!(place.good(&["machines", "check"]).stdout.lines().count(), names.len());
     for name in names {
         assert!(place.good(&["machines", "show", name]).stdout.contains("walker: "));

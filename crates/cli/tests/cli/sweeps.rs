@@ -1,7 +1,7 @@
 //! Studies: results, what an interrupted run leaves, and what is refused.
 
 use crate::classes::all_are_told;
-use crate::harness::{BAD_INPUT, Outcome, Place, joined, metric};
+use crate::harness::{BAD_INPUT, Outcome, Place, USAGE, joined, metric};
 use serde_json::Value;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -154,6 +154,8 @@ fn workers_that_share_a_folder_lose_nothing_when_some_die() {
 fn the_status_of_a_study_names_its_workers() {
     let place = with_traces();
     place.run(&["sweep", "--status", "."]).refuses(BAD_INPUT, &["work.json", "-o"]);
+    place.run(&["sweep", "--status"]).refuses(USAGE, &["sweep --status <STUDY.toml>"]);
+    place.run(&["sweep", "--status", "s.toml"]).refuses(BAD_INPUT, &["s.sweep/work.json", "-o"]);
     let mut command = place.command(&["sweep", "-q", "--threads", "1", "-o", "out", "s.toml"]);
     let mut worker = command.stdout(Stdio::null()).spawn().unwrap();
     let begun = Instant::now();
@@ -171,6 +173,7 @@ fn the_status_of_a_study_names_its_workers() {
     assert!(status.contains(&pid) && status.contains("t: machine k8"), "{status}");
     let after = place.good(&["sweep", "--status", "out"]).stdout;
     assert!(after.contains("no process works on a job"), "{after}");
+    assert_eq!(place.good(&["sweep", "s.toml", "-o", "out", "--status"]).stdout, after);
 }
 
 /// The binary leaves Dask to the Python package, and says what to install if that is missing.

@@ -62,5 +62,9 @@ fn group(kind: &str, name: String, metrics: Metrics) -> Group {
 
 /// The name of a stream's program in a group.
 fn program(header: &StreamHeader) -> String {
-    format!("{} (pid {})", header.program, header.pid)
+    match header.pid {
+        // Formats of other tools do not tell it.
+        0 => header.program.clone(),
+        pid => format!("{} (pid {pid})", header.program),
+    }
 }

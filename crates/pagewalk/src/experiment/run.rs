@@ -13,7 +13,7 @@ use crate::listener::Listener;
 use crate::machines;
 use crate::native::describe_end;
 use crate::placement::LayoutFile;
-use crate::stream::{Ending, WindowProgress, explain_window};
+use crate::stream::{Ending, WindowProgress, check_window};
 use crate::traces::{bad, open, open_all, open_header};
 use pagewalk_capture::UNFINISHED;
 use pagewalk_layout::rebase::{PlanBinding, RebasedSource};
@@ -98,7 +98,7 @@ impl Experiment {
     /// Runs the program; the result has every process image in order of start.
     ///
     /// # Errors
-    /// If the program cannot run.
+    /// If the program cannot run, or never comes to the region of interest.
     pub fn program(&self, live: &Live, listener: &dyn Listener) -> Result<(RunResult, ExitStatus), Error> {
         let namer = Namer::default();
         let done = Mutex::new(Vec::new());
@@ -109,15 +109,15 @@ impl Experiment {
             done.lock().unwrap_or_else(PoisonError::into_inner).push((number, process, ending.reached));
         })?;
         let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-        explain_window(
-            &self.window,
-            WindowProgress::by_any(done.iter().map(|(_, _, reached)| *reached)),
-            listener,
-        );
+        let reached = WindowProgress::by_any(done.iter().map(|(_, _, reached)| *reached));
         done.sort_by_key(|(number, ..)| *number);
         let mut processes: Vec<ProcessResult> = done.into_iter().map(|(_, process, _)| process).collect();
         name_roots_end(&mut processes, status);
         name_deaths(&mut processes, live.deaths());
+        let tell_losses = |_: &Error| {
+            processes.iter().flat_map(|process| &process.losses).for_each(|loss| listener.warn(loss));
+        };
+        check_window(&self.window, reached, listener).inspect_err(tell_losses)?;
         let host =
             Host { cpu: live.host.cpu.clone(), kernel: live.host.kernel.clone(), thp: live.host.thp.clone() };
         Ok((self.result(live.engine_name.clone(), host, processes), status))
@@ -126,7 +126,8 @@ impl Experiment {
     /// Simulates recorded streams.
     ///
     /// # Errors
-    /// If a trace cannot be opened, or lacks what a machine needs; see [`Experiment::check`].
+    /// If a trace cannot be opened, lacks what a machine needs, or has nothing in the region of interest; see
+    /// [`Experiment::check`].
     pub fn traces(&self, traces: &[PathBuf], listener: &dyn Listener) -> Result<ExperimentOutcome, Error> {
         if traces.is_empty() {
             return Err(Error::new(Fault::Usage, "no trace to read"));
@@ -169,7 +170,7 @@ impl Experiment {
             }
             processes.push(process);
         }
-        explain_window(&self.window, WindowProgress::by_any(reached), listener);
+        check_window(&self.window, WindowProgress::by_any(reached), listener)?;
         let (engine, host) = about.expect("there is a trace");
         Ok(ExperimentOutcome { result: self.result(engine, host, processes), cut })
     }
@@ -249,11 +250,11 @@ impl Experiment {
         for (trace, ending) in traces.iter().zip(&all.endings).filter(|(_, ending)| ending.cut) {
             ending.tell_losses(trace, listener);
         }
-        explain_window(
+        check_window(
             &self.window,
             WindowProgress::by_any(all.endings.iter().map(|ending| ending.reached)),
             listener,
-        );
+        )?;
         let cut = all.endings.iter().any(|ending| ending.cut);
         Ok(ExperimentOutcome { result: self.result(engine, host, vec![all.result(self)]), cut })
     }

@@ -7,7 +7,7 @@ use super::rebase::slide;
 use crate::error::{Error, Fault};
 use crate::listener::Listener;
 use crate::machines;
-use crate::stream::{Ending, explain_window, follow_ahead};
+use crate::stream::{Ending, check_window, follow_ahead};
 use crate::traces::{check_file, open};
 use pagewalk_capture::WindowSpec;
 use pagewalk_layout::planner::{
@@ -91,7 +91,7 @@ impl LayoutRequest {
         let views = Views::new(&header, machines, &[options.planner], reuses::DEFAULT_ROOM);
         let mut first = (views, experiments);
         let ending = follow_ahead(reader, &self.window, &mut first);
-        explain_window(&self.window, ending.reached, listener);
+        check_window(&self.window, ending.reached, listener)?;
         let (views, experiments) = first;
         let recorded = walks(experiments);
         let mut seen = views.finish();

@@ -38,7 +38,7 @@ pub fn status(folder: &Path) -> Result<SweepStatusResult, Error> {
     let work = read.and_then(|text| serde_json::from_slice::<Work>(&text).map_err(|e| e.to_string()));
     let Work { name, jobs } = work.map_err(|error| {
         Error::new(Fault::BadInput, format!("{}: {error}", path.display()))
-            .or("`pagewalk sweep` writes it when it has all recordings and plans; name the folder of its -o")
+            .or("`pagewalk sweep` writes it when it has all recordings and plans; if it was given -o, name that folder")
     })?;
     let now = SystemTime::now();
     let since_epoch = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();

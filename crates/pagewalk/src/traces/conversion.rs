@@ -5,7 +5,7 @@ use super::{TraceReader, bad, open, tell_grain};
 use crate::error::Error;
 use crate::listener::Listener;
 use crate::output::{Output, cannot_write};
-use crate::stream::{Ending, follow, follow_ahead};
+use crate::stream::{Ending, check_window, follow, follow_ahead};
 use pagewalk_capture::export::{Export, Exporter, each_row, packed};
 use pagewalk_capture::{WindowSpec, import};
 use pagewalk_trace::pwt::{Summary, Writer};
@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 /// of writing.
 ///
 /// # Errors
-/// If the trace cannot be opened.
+/// If the trace cannot be opened, or nothing of it is in the window.
 pub fn dump(
     trace: &Path,
     window: &WindowSpec,
@@ -30,7 +30,11 @@ pub fn dump(
     let reader = open(trace, listener)?;
     tell_grain(trace, reader.header(), listener);
     let ending = follow(reader, window, &mut dump);
-    Ok((ending, dump.outcome.and_then(|()| dump.out.flush())))
+    let written = dump.outcome.and_then(|()| dump.out.flush());
+    if written.is_ok() {
+        check_window(window, ending.reached, listener)?;
+    }
+    Ok((ending, written))
 }
 
 /// Converts other tools' files, which are one experiment, to a trace: in the named format or the one recognised from

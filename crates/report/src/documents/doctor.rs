@@ -26,7 +26,7 @@ pub struct Finding {
     pub able: bool,
     /// What was found, or what is missing.
     pub found: String,
-    /// How to enable it; empty if nothing is missing.
+    /// How to enable it, or what else could do it and why that does not; empty if nothing is missing.
     pub enable: String,
     /// Which commands need it.
     pub for_commands: &'static str,

@@ -11,9 +11,9 @@ use crate::schema::{MachineResult, ProcessResult, RunResult};
 
 pub(super) fn command(process: &ProcessResult) -> String {
     let line = escape(&figures::command(process));
-    let (origin, ended) = (escape(&process.origin), escape(&process.ended));
-    let structure = process.structure.iter().map(|name| format!(", under {}", escape(name)));
-    format!("<code>{line}</code> ({origin}, pid {}, {ended}{})", process.pid, structure.collect::<String>())
+    let known: Vec<String> =
+        std::iter::once(process.origin.clone()).chain(figures::circumstances(process)).collect();
+    format!("<code>{line}</code> ({})", escape(&known.join(", ")))
 }
 
 pub(super) fn headline(process: &ProcessResult) -> String {

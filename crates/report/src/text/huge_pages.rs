@@ -51,8 +51,8 @@ fn estimates(page: &mut Page, result: &AdviceResult) {
         }
     };
     let text = format!(
-        "All ranges save {} by the trial, turn by turn, and {} by the model alone; joined, each by its precision, {}: \
-         the forecast is the plan's part of that.",
+        "With huge pages for all ranges, the trial's runs save {}. The model alone expects {}. Weighted by their \
+         precision, the two give {}; the forecast is the plan's part of that.",
         saved(trial),
         saved(model),
         saved(joined)

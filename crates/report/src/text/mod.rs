@@ -24,7 +24,7 @@ pub use sweep::render_sweep_text;
 pub(crate) use sweep::{sweep_bounds, sweep_left_out, sweep_mean, sweep_on, sweep_quotient};
 pub use verification::render_verification_text;
 
-use crate::figures::{base_name, costliest};
+use crate::figures::{base_name, costliest, named};
 use crate::printable::printable;
 use crate::schema::{ProcessResult, RunResult};
 use paint::{Line, Style, wrap};
@@ -107,7 +107,7 @@ fn cut_short(page: &mut Page, processes: &[ProcessResult]) {
     for (process, why) in cut.take(CUTS_SHOWN) {
         let whose = match processes.len() {
             1 => String::new(),
-            _ => format!(" of {} (pid {})", printable(base_name(&process.program)), process.pid),
+            _ => format!(" of {}", printable(&named(base_name(&process.program), process))),
         };
         let text = format!("these figures{whose} lack {}", printable(why));
         page.paragraph(Line::new(Style::Warning, "Cut short: "), Style::Strong, &text);

@@ -17,11 +17,13 @@ use crate::sections::Terminal;
 const CLASSES: &str = "instructions, references and pages are measured, all else but bounds is modelled";
 
 pub(super) fn write(page: &mut Page, result: &RunResult, process: &ProcessResult) {
-    let structure = process.structure.iter().map(|name| format!(", under {}", printable(name)));
-    let what = format!("pid {}, {}{}", process.pid, printable(&process.ended), structure.collect::<String>());
+    let what = match figures::circumstances(process) {
+        none if none.is_empty() => String::new(),
+        known => format!("  {}", printable(&known.join(", "))),
+    };
     let command = Line::new(Style::Quiet, printable(&command(process)));
-    let room = page.width.saturating_sub(what.chars().count() + 2);
-    page.line(command.fit(room).and(Style::Quiet, format!("  {what}")));
+    let room = page.width.saturating_sub(what.chars().count());
+    page.line(command.fit(room).and(Style::Quiet, what));
     page.paragraph(Line::default(), Style::Strong, &printable(&headline(process)));
     if !process.advice.is_empty() {
         page.paragraph(Line::new(Style::Accent, "→ "), Style::Accent, &printable(&process.advice));

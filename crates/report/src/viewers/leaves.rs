@@ -1,5 +1,6 @@
 //! What walks, function by function.
 
+use crate::figures;
 use crate::schema::{FunctionRow, MachineResult, Number, ProcessResult};
 use std::path::Path;
 
@@ -106,7 +107,7 @@ fn leaf(row: &FunctionRow) -> Leaf<'_> {
 
 /// The process's name in stacks.
 pub(super) fn process_name(process: &ProcessResult) -> String {
-    format!("{} (pid {})", process.program, process.pid)
+    figures::named(&process.program, process)
 }
 
 /// Whether the result has cycles, which viewers then show, rather than walks.
