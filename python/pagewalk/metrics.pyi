@@ -233,6 +233,18 @@ class MetricsKernel(Family):
         """promotions whose pages already lay in place (modelled)"""
 
     @property
+    def recolor_cycles(self) -> float:
+        """the kernel's cycles by account (modelled, cycles)"""
+
+    @property
+    def recolorings(self) -> int:
+        """base pages moved to frames of other colors; kernels that place pages (modelled)"""
+
+    @property
+    def recolorings_refused(self) -> int:
+        """such moves refused: no frame of the color was free, or the frame is not the process's own (modelled)"""
+
+    @property
     def refused_area(self) -> int:
         """promotions refused because the superpage would extend beyond its memory area (modelled)"""
 
@@ -393,6 +405,10 @@ class MetricsLite(Family):
 
 
 class MetricsMemory(Family):
+    @property
+    def stall_cycles(self) -> float:
+        """with caches of memory: cycles that references of the program wait beyond the latency of the nearest cache that can end them; nothing overlaps, so a processor that runs on waits less (modelled, cycles)"""
+
     @property
     def walk_references(self) -> int:
         """page-table entries that missed every cache of memory (modelled)"""
@@ -624,6 +640,10 @@ class Attributes:
     def last_level(self) -> MetricsLastLevel: ...
     @property
     def lite(self) -> MetricsLite: ...
+    @property
+    def mcpi(self) -> float:
+        """with caches of memory: cycles of the memory system per instruction, `memory.stall_cycles` and those of `tlb_mcpi` (Romer 1998, section 4.3) (modelled, cycles per instruction)"""
+
     @property
     def memory(self) -> MetricsMemory: ...
     @property

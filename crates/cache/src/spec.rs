@@ -54,6 +54,27 @@ impl FromIterator<Requester> for RequesterSet {
     }
 }
 
+/// What a cache does with stores.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StoreRule {
+    /// Write-back: a store is served here, and allocates its line.
+    #[default]
+    Back,
+    /// Write-through: every store goes on to the next level, behind a write buffer that never stalls, and allocates
+    /// nothing here.
+    Through,
+}
+
+/// The address that finds a line in a cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AddressUsed {
+    /// The physical address: where a page's frame lies matters.
+    #[default]
+    Physical,
+    /// The virtual address with its address space, in index and tag.
+    Virtual,
+}
+
 /// The specification of one cache.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CacheSpec {
@@ -73,6 +94,10 @@ pub struct CacheSpec {
     pub latency: u64,
     /// Whether all cores share it; otherwise each has one.
     pub shared: bool,
+    /// What it does with stores.
+    pub stores: StoreRule,
+    /// The address that finds lines in it.
+    pub address: AddressUsed,
 }
 
 impl CacheSpec {
@@ -87,6 +112,17 @@ impl CacheSpec {
     /// Capacity in bytes.
     pub fn bytes(&self) -> u64 {
         (self.geometry.entries() as u64) << self.line_shift
+    }
+
+    /// The colors of pages of this size: the page-sized slices of a way. Frames whose numbers agree modulo the colors
+    /// compete for the same sets. 1: a page fills a whole way, so frames do not matter.
+    pub fn colors(&self, page_bytes: u64) -> u64 {
+        ((self.geometry.sets() as u64) << self.line_shift).div_ceil(page_bytes)
+    }
+
+    /// Whether it looks a requester's access up without ever ending it.
+    pub(crate) fn passes_on(&self, requester: Requester) -> bool {
+        requester == Requester::Store && self.stores == StoreRule::Through
     }
 }
 
@@ -110,8 +146,8 @@ pub enum CacheError {
     NoWalks,
 }
 
-/// Checks that caches form a valid hierarchy for page walks.
-pub fn check(caches: &[CacheSpec]) -> Result<(), CacheError> {
+/// Checks that caches form a valid hierarchy. `walks`: for page walks too.
+pub fn check(caches: &[CacheSpec], walks: bool) -> Result<(), CacheError> {
     let mut names = BTreeSet::new();
     if let Some(twice) = caches.iter().find(|cache| !names.insert(&cache.name)) {
         return Err(CacheError::Name(twice.name.clone()));
@@ -131,7 +167,7 @@ pub fn check(caches: &[CacheSpec]) -> Result<(), CacheError> {
             }
         }
     }
-    if !caches.iter().any(|cache| cache.serves.has(Requester::Walk)) {
+    if walks && !caches.iter().any(|cache| cache.serves.has(Requester::Walk)) {
         return Err(CacheError::NoWalks);
     }
     Ok(())

@@ -306,13 +306,13 @@ impl KernelFigures<'_> {
     }
 
     /// The cycles per instruction by part, in the order of [`KERNEL_PARTS`].
-    pub fn parts(&self) -> [f64; 5] {
-        let Some(instructions) = value(self.of, "instructions").filter(|&n| n > 0.0) else { return [0.0; 5] };
+    pub fn parts(&self) -> [f64; 6] {
+        let Some(instructions) = value(self.of, "instructions").filter(|&n| n > 0.0) else { return [0.0; 6] };
         let of = |name: &str| value(self.of, name).unwrap_or(0.0);
         let bookkeeping = of("kernel.bookkeeping_cycles");
         let copying = of("kernel.copy_cycles") + of("kernel.zero_cycles");
         let rest = (of("kernel.cycles") - bookkeeping - copying).max(0.0);
-        [of("walk_cycles"), of("l2_hit_cycles"), bookkeeping, copying, rest]
+        [of("walk_cycles"), of("l2_hit_cycles"), of("memory.stall_cycles"), bookkeeping, copying, rest]
             .map(|cycles| cycles / instructions)
     }
 
@@ -328,10 +328,11 @@ pub(crate) fn killed(at: u64, asked: u64) -> String {
     format!("killed at instruction {}: no frame for {}", count(at), bytes(asked))
 }
 
-/// Parts of the cycles of translation: a name for the page's style, and words.
-pub(crate) const KERNEL_PARTS: [(&str, &str); 5] = [
+/// Parts of the cycles of translation and, with caches, of memory: a name for the page's style, and words.
+pub(crate) const KERNEL_PARTS: [(&str, &str); 6] = [
     ("walks", "walks"),
     ("hits", "lower-level hits"),
+    ("waits", "waits for caches and memory"),
     ("bookkeeping", "bookkeeping"),
     ("copying", "copying and clearing"),
     ("rest", "rest of the kernel's work"),
@@ -358,7 +359,7 @@ pub(crate) fn kernels(process: &ProcessResult) -> impl Iterator<Item = KernelFig
             walk_cycles: per_instruction(of, "walk_cycles"),
             hit_cycles: per_instruction(of, "l2_hit_cycles"),
             kernel_cycles: per_instruction(of, "kernel.cycles"),
-            together: value(of, "tlb_mcpi"),
+            together: value(of, "mcpi").or_else(|| value(of, "tlb_mcpi")),
         }
     })
 }

@@ -1,12 +1,12 @@
 //! Caches of memory in a design, which the program's references and the reads of walks go through.
 //!
 //! Only machines with caches pay for this: the caches see every reference of the program in order, even if its page
-//! hits the TLB. Physical addresses of the program equal virtual ones. `docs/reference/machine-files.md` describes the
-//! model.
+//! hits the TLB. Physical addresses of the program equal virtual ones, unless its kernel gives pages frames.
+//! `docs/reference/machine-files.md` describes the model.
 
-use pagewalk_cache::{DataSource, Hierarchy, Requester};
+use pagewalk_cache::{CacheAddress, DataSource, Hierarchy, Requester, StoreRule};
 use pagewalk_trace::Grain;
-use pagewalk_translate::{Asid, MachineSpec, Walker};
+use pagewalk_translate::{Asid, MachineSpec, Walker, WalkerSpec};
 use pagewalk_units::{Kind, PageSize, VirtAddr};
 
 /// The stream lacks detail that a machine's caches need.
@@ -41,12 +41,33 @@ impl WalkCost {
     }
 }
 
+/// Counts of the memory behind caches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryCounts {
+    /// Page-table entries that missed every cache.
+    pub walk_references: u64,
+    /// Modelled cycles that the program's references wait beyond their fastest access: that of the nearest cache that
+    /// can end it. Nothing overlaps; stores that a cache passes on wait only beyond the cache behind it.
+    pub stall_cycles: u64,
+}
+
+impl MemoryCounts {
+    /// Adds those of another core.
+    pub(crate) fn add(&mut self, other: MemoryCounts) {
+        self.walk_references += other.walk_references;
+        self.stall_cycles = self.stall_cycles.saturating_add(other.stall_cycles);
+    }
+}
+
 /// The caches of one design.
 #[derive(Clone, Debug)]
 pub(crate) struct MemoryCaches {
     pub hierarchy: Hierarchy,
-    /// Page-table entries that missed every cache.
-    pub walks_in_memory: u64,
+    pub counts: MemoryCounts,
+    /// Whether some cache passes stores on, so that what loads and stores at once is two accesses there.
+    writes_through: bool,
+    /// The price of a refill by software, which reads nothing through the caches.
+    refill: Option<u64>,
     /// Addresses of the entries of one walk.
     entries: Vec<u64>,
 }
@@ -54,22 +75,27 @@ pub(crate) struct MemoryCaches {
 impl MemoryCaches {
     /// The empty caches of a machine that has some.
     pub fn of(machine: &MachineSpec) -> Option<MemoryCaches> {
-        let hierarchy = Hierarchy::new(&machine.caches, machine.cost.walk_reference);
+        let hierarchy = Hierarchy::new(&machine.caches, machine.cost.memory);
         (!machine.caches.is_empty()).then_some(MemoryCaches {
             hierarchy,
-            walks_in_memory: 0,
+            counts: MemoryCounts::default(),
+            refill: matches!(machine.walker, WalkerSpec::Software).then_some(machine.cost.walk_reference),
+            writes_through: machine.caches.iter().any(|cache| cache.stores == StoreRule::Through),
             entries: Vec::new(),
         })
     }
 
     /// Walks; each read of an entry goes through the caches.
     pub fn walk(&mut self, walker: &mut Walker, address: VirtAddr, size: PageSize) -> WalkCost {
+        if let Some(price) = self.refill {
+            return WalkCost::flat(walker.walk(address, size), price);
+        }
         self.entries.clear();
         let references = walker.walk_listing(address, size, &mut self.entries);
         let mut cycles = 0u64;
         for &entry in &self.entries {
-            let served = self.hierarchy.access(Requester::Walk, entry);
-            self.walks_in_memory += u64::from(served == DataSource::Memory);
+            let served = self.hierarchy.access(Requester::Walk, CacheAddress::same(entry));
+            self.counts.walk_references += u64::from(served == DataSource::Memory);
             cycles = cycles.saturating_add(self.hierarchy.latency(served));
         }
         WalkCost { references, cycles }
@@ -77,20 +103,26 @@ impl MemoryCaches {
 }
 
 impl MemoryCaches {
-    /// A reference of the program to a physical address.
+    /// A reference of the program inside a page.
     #[inline]
-    pub fn access(&mut self, kind: Kind, physical: u64, bytes: u64) {
+    pub fn access(&mut self, kind: Kind, address: CacheAddress, bytes: u64) {
         let requester = match kind {
             Kind::Fetch => Requester::Fetch,
             Kind::Load => Requester::Load,
             Kind::Store | Kind::Modify => Requester::Store,
         };
-        self.hierarchy.access_bytes(requester, physical, bytes);
+        let mut stalled = 0;
+        if kind == Kind::Modify && self.writes_through {
+            stalled = self.hierarchy.access_bytes(Requester::Load, address, bytes);
+        }
+        stalled += self.hierarchy.access_bytes(requester, address, bytes);
+        self.counts.stall_cycles = self.counts.stall_cycles.saturating_add(stalled);
     }
 }
 
-/// The physical address of a record's address. Address spaces have 57 bits each and lie one after the other.
+/// The address of a record where physical addresses equal virtual ones. Address spaces have 57 bits each and lie one
+/// after the other.
 #[inline]
-pub(crate) fn physical(asid: Asid, address: VirtAddr) -> u64 {
+pub(crate) fn logical(asid: Asid, address: VirtAddr) -> u64 {
     (asid.index() as u64) << VirtAddr::BITS | address.0
 }

@@ -1,8 +1,10 @@
 //! Whether a kernel fits a machine, and the pieces of its pages that the machine's TLBs hold.
 
+use pagewalk_cache::AddressUsed;
+use pagewalk_mm::placement::Colors;
 use pagewalk_mm::{Kernel, ORDERS};
 use pagewalk_translate::{MachineSpec, TlbSpec};
-use pagewalk_units::{Kind, PageSize};
+use pagewalk_units::{Kind, PageSize, names};
 
 /// Why a kernel does not fit a machine.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -21,6 +23,9 @@ pub enum KernelError {
         /// The sizes that TLBs hold.
         holds: String,
     },
+    /// The kernel places pages by the colors of a cache that the machine lacks.
+    #[error("it places pages by the colors of a cache; {0}")]
+    Colors(String),
     /// The policy watches misses that it cannot see.
     #[error("its policy watches TLB misses; {0}")]
     Watch(String),
@@ -74,6 +79,57 @@ pub(crate) fn watched(machine: &MachineSpec) -> Result<Vec<u64>, KernelError> {
     let unified = machine.level(last).any(|(_, tlb)| fetches(tlb) && data(tlb));
     let is_one = unified || machine.data_side.is_some();
     Ok(if is_one { vec![sum(&|_| true)] } else { vec![sum(&data), sum(&fetches)] })
+}
+
+/// Whether all cores share the last level, for a policy that watches it.
+pub(crate) fn last_level_is_shared(machine: &MachineSpec) -> Result<bool, KernelError> {
+    let mut shared = machine.level(machine.last_level()).map(|(_, tlb)| tlb.shared);
+    let first = shared.next().unwrap_or_default();
+    let refused = || {
+        KernelError::Watch(format!(
+            "of the last level of `{}` some arrays are shared, others not",
+            machine.name
+        ))
+    };
+    if shared.all(|other| other == first) { Ok(first) } else { Err(refused()) }
+}
+
+/// The cache by whose colors a kernel places pages, with its colors; none if it does not.
+pub(crate) fn colored_cache(
+    kernel: &Kernel,
+    machine: &MachineSpec,
+) -> Result<Option<(usize, Colors)>, KernelError> {
+    let Some(wanted) = kernel.colors_by() else { return Ok(None) };
+    let name = &machine.name;
+    let physical = || {
+        let caches = machine.caches.iter().enumerate();
+        caches.filter(|(_, cache)| cache.address == AddressUsed::Physical)
+    };
+    let found = match wanted {
+        Some(wanted) => physical().find(|(_, cache)| cache.name == wanted),
+        None => physical().max_by_key(|(_, cache)| cache.level),
+    };
+    let choices = || physical().map(|(_, cache)| cache.name.as_str()).collect::<Vec<_>>();
+    let (index, cache) = found.ok_or_else(|| {
+        KernelError::Colors(match wanted {
+            _ if choices().is_empty() => {
+                format!("`{name}` has no cache that physical addresses find lines in ([[cache]])")
+            }
+            None => format!("choose one of `{name}`"),
+            Some(wanted) if machine.caches.iter().any(|cache| cache.name == wanted) => {
+                format!(
+                    "virtual addresses find lines in `{wanted}` of `{name}`: choose {}",
+                    choices().join(", ")
+                )
+            }
+            Some(wanted) => {
+                format!("`{name}` has no cache `{wanted}`: {}", names::choice(wanted, &choices()))
+            }
+        })
+    })?;
+    let page = machine.paging.base().bytes();
+    let colors = Colors { count: cache.colors(page), lines_per_page: page >> cache.line_shift };
+    Ok(Some((index, colors)))
 }
 
 /// By order of the kernel's pages: the order of the pieces that TLBs hold.

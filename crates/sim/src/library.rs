@@ -42,6 +42,7 @@ machines! {
     "pentium_4",
     "pentium_m",
     "romer_1998",
+    "romer_remapping",
     "sandy_bridge",
     "skylake_sp",
     "zen2",

@@ -22,6 +22,7 @@ use crate::pass::Pass;
 use crate::spec::DesignSpec;
 use crate::system::System;
 use crate::visit_stream::VisitStream;
+use pagewalk_mm::Kernel;
 use pagewalk_mm::structure::{Generator, StructureSpec, Visitor, Visits};
 use pagewalk_trace::{Analysis, Batch, Event};
 use pagewalk_translate::{Asid, WalkerSpec};
@@ -74,6 +75,9 @@ impl EngineKind {
         let is_one_process = !arrangement.turns && arrangement.structure.is_none();
         let is_one_core = arrangement.cores <= 1;
         let has_caches = !machine.caches.is_empty();
+        if design.kernel.as_ref().is_some_and(|kernel| needs_frames(kernel, has_caches)) {
+            return EngineKind::System;
+        }
         let in_registers = matches!(machine.walker, WalkerSpec::Radix(_) | WalkerSpec::Software);
         if machine.data_side.is_some() {
             let is_taken = is_one_process && is_one_core && design.kernel.is_none() && !has_caches;
@@ -86,6 +90,11 @@ impl EngineKind {
         };
         if is_taken { EngineKind::Pass } else { EngineKind::System }
     }
+}
+
+/// Whether a design must know where pages lie in physical memory.
+fn needs_frames(kernel: &Kernel, has_caches: bool) -> bool {
+    kernel.colors_by().is_some() || has_caches && kernel.has_frames()
 }
 
 /// An engine that simulates designs.

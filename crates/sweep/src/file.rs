@@ -324,7 +324,7 @@ impl FilePublished {
     fn check(self) -> Result<PublishedTable, String> {
         let FilePublished { title, source, beside, columns, rows } = self;
         let inside = |why: String| format!("published \"{title}\": {why}");
-        let tables = [("misses", ()), ("time", ()), ("memory", ()), ("layouts", ())];
+        let tables = [("misses", ()), ("time", ()), ("mcpi", ()), ("memory", ()), ("layouts", ())];
         selection::one("beside", &beside, &tables).map_err(inside)?;
         let row = |row: Vec<String>| {
             let mut values = row.into_iter();

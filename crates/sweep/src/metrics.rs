@@ -54,8 +54,9 @@ pub fn metrics(counts: &DesignCounts) -> Metrics {
         count(format!("cache.{name}.{requester}_hits"), cache.counts.hits);
         count(format!("cache.{name}.{requester}_misses"), cache.counts.lookups - cache.counts.hits);
     }
-    if let Some(read) = counts.walk_references_in_memory {
-        count("memory.walk_references".into(), read);
+    if let Some(memory) = counts.memory {
+        count("memory.walk_references".into(), memory.walk_references);
+        count("memory.stall_cycles".into(), memory.stall_cycles);
     }
     count("walk_cycles".into(), counts.cycles.walk);
     count("l2_hit_cycles".into(), counts.cycles.lower_hit);
@@ -194,7 +195,11 @@ fn of_kernel(kernel: &KernelTotals, mut count: impl FnMut(String, u64)) {
             count(format!("kernel.frames_free_in_blocks.{order}"), memory.usable[order]);
         }
     }
-    for account in Account::ALL {
+    if kernel.places {
+        count("kernel.recolorings".into(), counts.recolorings);
+        count("kernel.recolorings_refused".into(), counts.recolorings_refused);
+    }
+    for account in Account::ALL.into_iter().filter(|&account| kernel.places || account != Account::Recolor) {
         count(format!("kernel.{account}_cycles"), accounts.of(account));
     }
     count("kernel.cycles".into(), accounts.total());

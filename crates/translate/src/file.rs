@@ -148,7 +148,8 @@ impl MachineSpec {
         let caches =
             parsed.cache.into_iter().map(|cache| cache.check(file)).collect::<Result<Vec<_>, _>>()?;
         if !caches.is_empty() {
-            pagewalk_cache::check(&caches).map_err(|why| rule(why.to_string()))?;
+            pagewalk_cache::check(&caches, !matches!(walker, WalkerSpec::Software))
+                .map_err(|why| rule(why.to_string()))?;
         }
         let tlbs = parsed.tlb.into_iter().map(|tlb| tlb.check(file)).collect::<Result<Vec<_>, _>>()?;
         if let Some(mapped) = mapped {
@@ -231,25 +232,24 @@ impl FileCost {
         if walk.is_some() {
             return match (walk_reference, refill_cycles, memory) {
                 // Entries have no price.
-                (None, None, None) => Ok(CostSpec { l2_hit, walk_reference: 0, cycles_per_instruction }),
+                (None, None, None) => {
+                    Ok(CostSpec { l2_hit, walk_reference: 0, memory: 0, cycles_per_instruction })
+                }
                 _ => Err("cost.walk is the price of a whole walk: leave out `walk_reference` and `memory`"
                     .to_owned()),
             };
         }
         if cached {
             let why = match (walk_reference, refill_cycles, memory) {
-                (None, None, Some(walk_reference)) => {
-                    return Ok(CostSpec { l2_hit, walk_reference, cycles_per_instruction });
+                // A refill by software has a fixed price, which includes its own references.
+                (None, refill_cycles, Some(memory)) => {
+                    let walk_reference = refill_cycles.unwrap_or(memory);
+                    return Ok(CostSpec { l2_hit, walk_reference, memory, cycles_per_instruction });
                 }
                 (Some(_), ..) => {
                     "cost.walk_reference: with [[cache]] the latencies are the price: leave it out, give `memory`"
                 }
-                (None, Some(_), _) => {
-                    "[[cache]]: walker kind = \"software\" has a fixed price: leave the caches out"
-                }
-                (None, None, None) => {
-                    "cost: missing key `memory`: cycles of an access that no [[cache]] serves"
-                }
+                (None, _, None) => "cost: missing key `memory`: cycles of an access that no [[cache]] serves",
             };
             return Err(why.to_owned());
         }
@@ -271,6 +271,6 @@ impl FileCost {
                 );
             }
         };
-        Ok(CostSpec { l2_hit, walk_reference, cycles_per_instruction })
+        Ok(CostSpec { l2_hit, walk_reference, memory: 0, cycles_per_instruction })
     }
 }

@@ -328,9 +328,10 @@ fn array(geometry: Geometry, replacement: Replacement) -> SetArray {
 pub struct CostSpec {
     /// Cycles of a first-level miss that hits a lower level.
     pub l2_hit: u64,
-    /// Cycles per page-table entry read by a walk, or per software refill; with caches, per access that misses them
-    /// all.
+    /// Cycles per page-table entry read by a walk, or per software refill; with caches, entries have their latencies.
     pub walk_reference: u64,
+    /// Cycles of an access that no cache of memory serves; 0 without caches.
+    pub memory: u64,
     /// Cycles per instruction without translation, to express walk cycles as a share of all cycles.
     pub cycles_per_instruction: f64,
 }

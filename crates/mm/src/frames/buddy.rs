@@ -189,6 +189,21 @@ impl Buddy {
         Some(from.first)
     }
 
+    /// Allocates a movable frame whose number is `color` modulo `colors`: the lowest one in the smallest free block
+    /// that has one. `None` if no such frame is free.
+    pub fn allocate_color(&mut self, color: u64, colors: u64) -> Option<Frame> {
+        let place = (0..=self.max_order).find_map(|order| {
+            let blocks = self.free[order as usize].bits().members(0..self.frames >> order);
+            blocks.map(|index| index << order).find_map(|first| {
+                let step = (color + colors - first % colors) % colors;
+                (step < 1 << order).then_some((order, Frame(first + step)))
+            })
+        });
+        let (order, frame) = place?;
+        self.carve(order, frame, 0);
+        Some(frame)
+    }
+
     /// The free block that serves a request of `order`.
     pub(super) fn smallest_free(&self, order: u32) -> Option<FrameBlock> {
         (order..=self.max_order).find_map(|order| {

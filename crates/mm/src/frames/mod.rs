@@ -12,6 +12,7 @@ mod buddy;
 mod buddyinfo;
 mod compaction;
 mod eager;
+mod endless;
 mod error;
 mod file;
 mod initial_state;
@@ -22,6 +23,7 @@ mod spec;
 pub use buddy::{BlockState, Buddy};
 pub use buddyinfo::{BuddyInfo, BuddyInfoError, Zone};
 pub use compaction::{Compaction, Move};
+pub(crate) use endless::EndlessFrames;
 pub use error::MemoryError;
 pub use file::MemoryKey;
 pub use reservation::{BrokenReservation, Reservation, Reservations};
@@ -66,4 +68,13 @@ impl FrameBlock {
     pub fn contains(self, frame: Frame) -> bool {
         frame.0 >> self.order == self.first.0 >> self.order
     }
+}
+
+/// A base page's move to another frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FrameMove {
+    /// Its frame before.
+    pub from: Frame,
+    /// Its frame now.
+    pub to: Frame,
 }

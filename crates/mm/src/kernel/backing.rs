@@ -25,6 +25,7 @@ impl Kernel {
         if let Some(memory) = &mut self.memory {
             memory.process = number;
         }
+        self.number_frames();
         self
     }
 
@@ -75,7 +76,12 @@ impl Kernel {
     /// The frame of a backed page, if the kernel has a memory.
     pub fn frame_of(&self, page: u64) -> Option<Frame> {
         let unit = self.table.mapped(page)?;
-        let first = self.memory.as_ref()?.frame_of(unit.first)?;
+        let memory = self.memory.as_ref()?;
+        let cached = self.sharing.as_ref().and_then(|sharing| sharing.cache.mapped(page));
+        if let Some(name) = cached {
+            return memory.frame_of(name);
+        }
+        let first = memory.frame_of(unit.first)?;
         Some(Frame(first.0 + (page - unit.first)))
     }
 
@@ -169,8 +175,9 @@ impl Kernel {
                 return;
             }
         }
+        let color = self.memory.is_some().then(|| self.color_for(page)).flatten();
         while let Some(memory) = &mut self.memory
-            && !memory.take(Superpage::around(page, 0))
+            && !memory.take_page(page, color)
         {
             match memory.break_reservation() {
                 Some((process, region)) => {
@@ -276,6 +283,7 @@ impl Kernel {
     /// Frees the frames of a unit.
     pub(super) fn release(&mut self, unit: Superpage) {
         let (order, keeps_place) = self.reserved();
+        self.displace(unit);
         if let Some(memory) = &mut self.memory {
             memory.release(unit, order, keeps_place);
         }

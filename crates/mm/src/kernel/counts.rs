@@ -94,6 +94,10 @@ pub struct KernelCounts {
     pub file_reads: u64,
     /// Peak bytes mapped in frames of the page cache or of the parent.
     pub foreign_bytes_peak: u64,
+    /// Base pages moved to frames of other colors.
+    pub recolorings: u64,
+    /// Such moves refused, because no frame of the color was free or the page's frame is not the process's own.
+    pub recolorings_refused: u64,
 }
 
 impl std::ops::Add for KernelCounts {
@@ -129,6 +133,8 @@ impl std::ops::Add for KernelCounts {
             file_faults: self.file_faults + other.file_faults,
             file_reads: self.file_reads + other.file_reads,
             foreign_bytes_peak: self.foreign_bytes_peak + other.foreign_bytes_peak,
+            recolorings: self.recolorings + other.recolorings,
+            recolorings_refused: self.recolorings_refused + other.recolorings_refused,
         }
     }
 }

@@ -10,6 +10,7 @@
 use super::ORDERS;
 use crate::Superpage;
 use crate::frames::{BrokenReservation, Buddy, Compaction, Frame, Reservations};
+use crate::placement::Colors;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
@@ -214,6 +215,33 @@ impl Physical {
         let frame = self.buddy.allocate(unit.order.into());
         frame.into_iter().for_each(|frame| self.insert(unit, frame));
         frame.is_some()
+    }
+
+    /// Backs a base page with a free frame, of the given color if there is one.
+    pub fn take_page(&mut self, page: u64, color: Option<(u64, Colors)>) -> bool {
+        let colored = color.and_then(|(color, colors)| self.buddy.allocate_color(color, colors.count));
+        match colored {
+            Some(frame) => {
+                self.insert(Superpage::around(page, 0), frame);
+                true
+            }
+            None => self.take(Superpage::around(page, 0)),
+        }
+    }
+
+    /// Moves a base page to a free frame of a color, if there is one, and returns the frame.
+    pub fn recolor(
+        &mut self,
+        page: u64,
+        color: u64,
+        colors: Colors,
+        reserved_order: Option<u8>,
+    ) -> Option<Frame> {
+        let unit = Superpage::around(page, 0);
+        let to = self.buddy.allocate_color(color, colors.count)?;
+        self.release(unit, reserved_order, false);
+        self.insert(unit, to);
+        Some(to)
     }
 
     /// Backs a range of pages with the largest free blocks, if enough is free, as units of `orders` (one bit each) as

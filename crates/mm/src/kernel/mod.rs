@@ -6,6 +6,7 @@
 
 mod accounts;
 mod backing;
+mod colors;
 mod counts;
 mod files;
 mod hugetlb;
@@ -25,6 +26,7 @@ pub use sharing::ForkRules;
 pub use table::PageTable;
 pub use usage::MemorySample;
 
+use colors::Placed;
 use memory::Physical;
 use sharing::Sharing;
 use usage::Usage;
@@ -54,6 +56,8 @@ pub struct Kernel {
     accounts: Accounts,
     counts: KernelCounts,
     memory: Option<Physical>,
+    /// Where pages lie, if it places them.
+    placed: Option<Box<Placed>>,
     usage: Usage,
     /// Last known number of executed instructions.
     now: u64,
@@ -80,6 +84,7 @@ impl Kernel {
             accounts,
             counts,
             memory: None,
+            placed: None,
             usage: Usage::default(),
             now: 0,
             slept: 0,
@@ -422,6 +427,7 @@ impl Kernel {
             return;
         }
         let new = self.table.map(block);
+        self.displace(block);
         if let Some(sharing) = &mut self.sharing {
             block.pages().for_each(|page| sharing.cache.unmap(page));
         }

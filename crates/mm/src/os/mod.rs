@@ -7,6 +7,7 @@ mod memory;
 mod offline;
 mod page;
 mod place;
+mod placement;
 mod policies;
 mod sharing;
 
@@ -170,10 +171,15 @@ impl OsSpec {
         })?;
         let policy = (entry.make)(&mut keys)?;
         let policy = throttled(&mut keys, policy)?;
+        let (policy, placement) = placement::placed(&mut keys, policy)?;
         let backs_areas = policy.rules().backs_areas;
         let costs = costs(&mut keys, entry)?;
         let memory = memory::memory(&mut keys)?;
         let kernel = Kernel::new(keys.paging.base(), policy, costs);
+        let kernel = match placement {
+            Some((placement, cache)) => kernel.with_placement(placement, cache),
+            None => kernel,
+        };
         let kernel = sharing::sharing(&mut keys, entry.around, kernel)?;
         keys.finish()?;
         if backs_areas && memory.is_none() {
@@ -210,6 +216,7 @@ fn costs(keys: &mut Keys, entry: &Entry) -> Result<KernelCosts, OsError> {
     let Some(mut of) = keys.table("costs", whole, false)? else { return Ok(usual) };
     let mut cycles = |key, meaning, usual| of.count(key, meaning, usual, 0..=u64::MAX);
     let copy = "building a superpage elsewhere, for each KiB of it";
+    let recolor = "moving a page to another color, for each KiB, without waits for memory";
     let copy_backed = "the same, for each KiB of it that was backed before";
     let costs = KernelCosts {
         fault: cycles("fault", "a page fault, without clearing", usual.fault)?,
@@ -218,6 +225,8 @@ fn costs(keys: &mut Keys, entry: &Entry) -> Result<KernelCosts, OsError> {
         copy_backed_per_kib: cycles("copy_backed_per_kib", copy_backed, usual.copy_backed_per_kib)?,
         map: cycles("map", "building a superpage where its pages lie already", usual.map)?,
         flush: cycles("flush", "dropping a translation from the TLBs", usual.flush)?,
+        recolor_per_kib: cycles("recolor_per_kib", recolor, usual.recolor_per_kib)?,
+        recolor_map: cycles("recolor_map", "changing the mapping of that page", usual.recolor_map)?,
     };
     of.finish()?;
     Ok(costs)
@@ -351,8 +360,8 @@ mod tests {
         assert!(refused.contains("choose from fixed, asap"), "{refused}");
         assert_eq!(
             refusal("fixed:pages=4K"),
-            "unknown key `os.pages`: did you mean `page`? choose from policy, page, throttle, costs, memory, files, \
-             fork"
+            "unknown key `os.pages`: did you mean `page`? choose from policy, page, throttle, placement, \
+             recoloring, costs, memory, files, fork"
         );
         assert_eq!(
             refusal("asap:max_page=3K"),

@@ -271,7 +271,7 @@ impl Policy for HawkEye {
 
 impl HawkEye {
     fn look(&mut self, now: u64, view: &View<'_>, actions: &mut Actions) {
-        let Actions { requests, cycles } = actions;
+        let Actions { requests, cycles, .. } = actions;
         if let Some(start) = self.window
             && self.closes().is_some_and(|at| at <= now)
         {

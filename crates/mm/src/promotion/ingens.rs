@@ -130,7 +130,7 @@ impl Ingens {
         }
     }
 
-    fn look(&mut self, now: u64, view: &View<'_>, Actions { requests, cycles }: &mut Actions) {
+    fn look(&mut self, now: u64, view: &View<'_>, Actions { requests, cycles, .. }: &mut Actions) {
         self.next = now.saturating_add(self.settings.sleep());
         *cycles += self.asked.len() as u64 * self.settings.cycles_per_request;
         for block in std::mem::take(&mut self.asked) {

@@ -283,7 +283,7 @@ impl Linux {
         }
     }
 
-    fn look(&mut self, now: u64, view: &View<'_>, Actions { requests, cycles }: &mut Actions) {
+    fn look(&mut self, now: u64, view: &View<'_>, Actions { requests, cycles, .. }: &mut Actions) {
         while let Some(call) = self.collapse.pop_if(|call| call.at <= now) {
             let end = call.start.0.saturating_add(call.bytes);
             let pages = call.start.0.div_ceil(view.base.bytes())..end / view.base.bytes();

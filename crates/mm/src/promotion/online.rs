@@ -129,6 +129,11 @@ mod tests {
     use pagewalk_units::PageSize;
 
     /// Romer 1998, figure 3-2: target U1.
+    fn miss(page: u64) -> Miss {
+        let unit = Superpage::around(page, 0);
+        Miss { tlb: 0, unit, page, frame: None, instructions: 0, cycles: 0 }
+    }
+
     #[test]
     fn the_worked_example_charges_what_the_source_says() {
         let prices = BreakEven { base: PageSize::FOUR_KIB, copy_per_kib: 3000, miss_cycles: 30 };
@@ -137,7 +142,7 @@ mod tests {
         hears(&mut online, PolicyEvent::Tlbs(&[3]));
         let mut tlb: Vec<u64> = Vec::new();
         for page in [8, 1, 7, 6, 5, 0] {
-            online.missed(Miss { tlb: 0, unit: Superpage::around(page, 0), instructions: 0 });
+            online.missed(miss(page));
             if tlb.len() == 3 {
                 hears(&mut online, PolicyEvent::Left { tlb: 0, unit: Superpage::around(tlb.remove(0), 0) });
             }
@@ -145,7 +150,7 @@ mod tests {
             tlb.push(page);
         }
         let before = online.clone();
-        online.missed(Miss { tlb: 0, unit: Superpage::around(1, 0), instructions: 0 });
+        online.missed(miss(1));
         let charged = |first, order| {
             let block = Superpage { first, order };
             let [now, then] = [online.charges(block), before.charges(block)];

@@ -1,8 +1,9 @@
 //! The interface between a kernel and its policy: events, queries and requests.
 
 use super::INSTRUCTIONS_PER_MILLISECOND;
-use crate::frames::Buddy;
+use crate::frames::{Buddy, Frame};
 use crate::kernel::{Accounts, PageTable};
+use crate::placement::Colors;
 use crate::{AddressSpace, Superpage, Vma};
 use pagewalk_trace::ThpDisable;
 use pagewalk_units::PageSize;
@@ -16,8 +17,25 @@ pub struct Miss {
     pub tlb: usize,
     /// What maps the missing page.
     pub unit: Superpage,
+    /// The missing base page.
+    pub page: u64,
+    /// Its frame, if the kernel places pages.
+    pub frame: Option<Frame>,
     /// Instructions executed so far.
     pub instructions: u64,
+    /// Cycles so far, if the kernel places pages.
+    pub cycles: u64,
+}
+
+/// A miss of the cache whose colors count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CacheMiss {
+    /// The base page of the program; none if the frame is not the program's, such as a page table's.
+    pub page: Option<u64>,
+    /// The frame of the missing line.
+    pub frame: Frame,
+    /// Cycles so far.
+    pub cycles: u64,
 }
 
 /// Times of last use, as a kernel learns them from accessed bits.
@@ -112,6 +130,8 @@ pub struct Rules {
     pub backs_areas: bool,
     /// Whether it needs misses, and the entries and departures of translations.
     pub watches_tlbs: bool,
+    /// Whether it needs misses of the cache whose colors count.
+    pub watches_caches: bool,
     /// Its clock rate.
     pub instructions_per_millisecond: u64,
 }
@@ -128,6 +148,7 @@ impl Rules {
             reserves: None,
             backs_areas: false,
             watches_tlbs: false,
+            watches_caches: false,
             instructions_per_millisecond: INSTRUCTIONS_PER_MILLISECOND,
         }
     }
@@ -225,6 +246,17 @@ pub enum PolicyEvent<'a> {
     Flushed(&'a Range<u64>),
     /// A superpage split or lost its backing. Its translation has left all TLBs, unless it was swapped out.
     Demoted(Superpage),
+    /// The colors of the cache, if the kernel places pages: before anything else.
+    Colors(Colors),
+    /// A miss of the cache whose colors count.
+    CacheMissed(CacheMiss),
+    /// A base page has moved to a frame of another color.
+    Recolored {
+        /// The page.
+        page: u64,
+        /// Its frame now.
+        frame: Frame,
+    },
     /// The translation of a swapped-out superpage has left a TLB; for policies that watch TLBs.
     Vanished(Superpage),
 }
@@ -236,6 +268,33 @@ pub struct Actions {
     pub requests: Vec<Request>,
     /// Cycles of the policy's own work.
     pub cycles: u64,
+    /// Pages to move to other colors now.
+    pub moves: Vec<PageMove>,
+    /// What to drop from the TLBs now.
+    pub drops: TlbDrops,
+    /// Cycles spent on finding such pages.
+    pub recoloring_cycles: u64,
+}
+
+/// Translations that a policy wants dropped from the TLBs, to see which pages are used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TlbDrops {
+    /// None.
+    #[default]
+    Nothing,
+    /// Those of the page or superpage that begins at this base page.
+    Page(u64),
+    /// All of the process.
+    All,
+}
+
+/// A policy's request to move a base page to a frame of another color.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageMove {
+    /// The page.
+    pub page: u64,
+    /// The color.
+    pub color: u64,
 }
 
 impl Actions {

@@ -24,7 +24,7 @@ fn unit((first, order): Block) -> Superpage {
 }
 
 fn miss(tlb: usize, unit: Superpage) -> Miss {
-    Miss { tlb, unit, instructions: 0 }
+    Miss { tlb, unit, page: unit.first, frame: None, instructions: 0, cycles: 0 }
 }
 
 /// Prices with which a superpage pays off after `misses` misses for each 4 KiB of it.

@@ -248,7 +248,10 @@ impl KernelReplay<'_> {
 /// not counted, so the host is compared by translation alone.
 fn advice(kernels: &[KernelResult], machine: &str, program: &str) -> String {
     let value = |row: &KernelResult, name: &str| row.metrics.get(name).map_or(0.0, |value| value.as_f64());
-    let cost = |row: &KernelResult| value(row, "tlb_mcpi");
+    let has_caches = kernels.iter().any(|row| row.metrics.contains_key("mcpi"));
+    let (costs, what) =
+        if has_caches { ("mcpi", "translation and memory take") } else { ("tlb_mcpi", "translation takes") };
+    let cost = |row: &KernelResult| value(row, costs);
     let translation =
         |row: &KernelResult| cost(row) - value(row, "kernel.cycles") / value(row, "instructions");
     // Without instructions there are no cycles for each.
@@ -270,8 +273,7 @@ fn advice(kernels: &[KernelResult], machine: &str, program: &str) -> String {
     // Four decimals: a difference that nobody sees is no gain.
     let told = |cycles: f64| format!("{cycles:.4}");
     let (now, own) = (translation(best), told(cost(best) - translation(best)));
-    let of_program =
-        format!("{lead} translation takes {} cycles an instruction of {program} on {machine}", told(now));
+    let of_program = format!("{lead} {what} {} cycles an instruction of {program} on {machine}", told(now));
     match host.first().map(|host| translation(host)) {
         Some(before) => {
             let gain = if now < before && told(now) != told(before) { "Gain" } else { "No gain" };

@@ -118,6 +118,12 @@ const TLBS: &[Metric] = &[
     modelled("cache.{cache}.{requester}_misses", Unit::Count, "lookups that missed"),
     modelled("memory.walk_references", Unit::Count, "page-table entries that missed every cache of memory"),
     modelled(
+        "memory.stall_cycles",
+        Unit::Cycles,
+        "with caches of memory: cycles that references of the program wait beyond the latency of the nearest cache \
+         that can end them; nothing overlaps, so a processor that runs on waits less",
+    ),
+    modelled(
         "walk_cycles",
         Unit::Cycles,
         "`walk_references` × `cost.walk_reference` of the machine; with caches of memory, the latencies of the caches \
@@ -149,6 +155,17 @@ const TLBS: &[Metric] = &[
          `kernel.cycles`",
     )
     .recomputed(&["walk_cycles", "l2_hit_cycles", "kernel.cycles"], 1.0, "instructions"),
+    modelled(
+        "mcpi",
+        Unit::CyclesPerInstruction,
+        "with caches of memory: cycles of the memory system per instruction, `memory.stall_cycles` and those of \
+         `tlb_mcpi` (Romer 1998, section 4.3)",
+    )
+    .recomputed(
+        &["memory.stall_cycles", "walk_cycles", "l2_hit_cycles", "kernel.cycles"],
+        1.0,
+        "instructions",
+    ),
 ];
 
 const SOFTWARE: &[Metric] = &[
@@ -208,6 +225,16 @@ const KERNELS: &[Metric] = &[
         "kernel.trimmed_bytes",
         Unit::Bytes,
         "bytes of superpages that the kernel reclaimed because the program never touched them",
+    ),
+    modelled(
+        "kernel.recolorings",
+        Unit::Count,
+        "base pages moved to frames of other colors; kernels that place pages",
+    ),
+    modelled(
+        "kernel.recolorings_refused",
+        Unit::Count,
+        "such moves refused: no frame of the color was free, or the frame is not the process's own",
     ),
     modelled(
         "kernel.refused_area",

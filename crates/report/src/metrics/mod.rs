@@ -131,6 +131,9 @@ impl Metric {
 /// The quotient of these metrics, if it is one. Over 0 it is 0.
 fn quotient(adds: Aggregation, metrics: &Metrics) -> Option<Number> {
     let Aggregation::Recomputed { of, times, over } = adds else { return None };
+    if !metrics.contains_key(*of.first()?) {
+        return None;
+    }
     let value = |name: &str| metrics.get(name).map_or(0.0, |number| number.as_f64());
     let (above, below) = (of.iter().map(|name| value(name)).sum::<f64>() * times, value(over));
     Some(Number::Real(if below > 0.0 { above / below } else { 0.0 }))

@@ -84,6 +84,7 @@ pub const PARTS: &[MetricPart] = &[
             ("compaction", "moving pages out of the way"),
             ("swap", "writing pages to swap and reading them back"),
             ("file", "reading files"),
+            ("recolor", "moving pages to other colors, and finding which; kernels that place pages"),
         ],
     },
 ];

@@ -21,8 +21,8 @@ pub(super) const SECTION: Section = Section {
 };
 
 /// The text below the last table on a terminal.
-const LEGEND: &str = "cycles per instruction are modelled; together: walks, lower-level hits and all of the kernel's \
-                      work. A perfect TLB with base pages: 0";
+const LEGEND: &str = "cycles per instruction are modelled; together: walks, lower-level hits, waits for caches of \
+                      memory if there are any, and all of the kernel's work. A perfect TLB with base pages: 0";
 
 type Rows<'a> = Vec<KernelFigures<'a>>;
 
@@ -225,7 +225,7 @@ fn bar(row: &KernelFigures<'_>, scale: &Scale, mark: Option<f64>) -> Bar {
         (width, look)
     });
     let pieces = pieces.collect();
-    let words = parts.iter().zip(KERNEL_PARTS).skip(2).filter(|&(&part, _)| part > 0.0);
+    let words = parts.iter().zip(KERNEL_PARTS).skip(3).filter(|&(&part, _)| part > 0.0);
     let words: Vec<String> = words.map(|(&part, (look, _))| format!("{look} {}", ratio(part))).collect();
     Bar { parts: pieces, mark, is_cut: scale.is_cut(row), sub: words.join(", ") }
 }

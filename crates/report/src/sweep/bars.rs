@@ -12,16 +12,21 @@ const ROW: f64 = 20.0;
 const RIGHT: f64 = 72.0;
 
 /// Causes of cycles: name, class, counters.
-const PARTS: [(&str, &str, &[&str]); 5] = [
+const PARTS: [(&str, &str, &[&str]); 6] = [
     ("misses", "p0", &["walk_cycles", "l2_hit_cycles"]),
     (
         "bookkeeping, scans, flushes",
         "p1",
         &["kernel.bookkeeping_cycles", "kernel.scan_cycles", "kernel.flush_cycles"],
     ),
-    ("copying, remapping", "p2", &["kernel.copy_cycles", "kernel.map_cycles", "kernel.compaction_cycles"]),
+    (
+        "copying, remapping",
+        "p2",
+        &["kernel.copy_cycles", "kernel.map_cycles", "kernel.compaction_cycles", "kernel.recolor_cycles"],
+    ),
     ("faults, clearing", "p3", &["kernel.fault_cycles", "kernel.zero_cycles"]),
     ("swap, files", "p4", &["kernel.swap_cycles", "kernel.file_cycles"]),
+    ("waits for caches and memory", "p5", &["memory.stall_cycles"]),
 ];
 
 /// A bar for each kernel of one machine on one trace. Bars that would dwarf the others are cut and marked.

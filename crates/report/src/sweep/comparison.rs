@@ -18,14 +18,14 @@ pub(crate) fn real(cell: &MachineCell, name: &str) -> f64 {
     cell.metrics.get(name).map_or(0.0, |number| number.as_f64())
 }
 
-/// Cycles of translation and of the kernel per instruction.
+/// Cycles of translation, of the kernel and, with caches, of memory, per instruction.
 pub(crate) fn mcpi(cell: &MachineCell) -> f64 {
-    real(cell, "tlb_mcpi")
+    real(cell, if cell.metrics.contains_key("mcpi") { "mcpi" } else { "tlb_mcpi" })
 }
 
-/// All modelled cycles, the kernel's included.
+/// All modelled cycles, the kernel's and the waits for caches of memory included.
 fn cycles(cell: &MachineCell) -> f64 {
-    real(cell, "total_cycles") + real(cell, "kernel.cycles")
+    real(cell, "total_cycles") + real(cell, "memory.stall_cycles") + real(cell, "kernel.cycles")
 }
 
 /// Where the program was killed for lack of memory, if it was. Its figures end there and compare with no others.

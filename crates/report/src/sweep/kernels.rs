@@ -2,7 +2,7 @@
 //! by cause and of cycles against memory.
 
 use super::bars::{bars, legend};
-use super::comparison::{killed, memory_added, real, signed, time_saved};
+use super::comparison::{figure, killed, mcpi, memory_added, real, signed, time_saved};
 use super::markup::{PictureFile, file_name, head, number};
 use super::picture::Picture;
 use super::plane::plane;
@@ -48,7 +48,7 @@ fn groups(result: &SweepResult) -> Vec<Group<'_>> {
 /// base.
 type Figure = (&'static str, &'static str, &'static str, fn(&MachineCell, &MachineCell) -> String);
 
-const FIGURES: [Figure; 3] = [
+const FIGURES: [Figure; 4] = [
     ("misses", "TLB misses", "Walks, or refills by software.", |cell, _| {
         killed(cell).unwrap_or_else(|| count(real(cell, "walks") as u64))
     }),
@@ -57,6 +57,12 @@ const FIGURES: [Figure; 3] = [
         "Run time saved",
         "Of all modelled cycles, the kernel's included, against the first kernel; − takes more.",
         |cell, base| time_saved(cell, base).map_or("–".to_owned(), signed),
+    ),
+    (
+        "mcpi",
+        "Cycles for each instruction",
+        "What translation, the kernel's work and, on machines with caches, memory take.",
+        |cell, _| figure(mcpi(cell)),
     ),
     (
         "memory",

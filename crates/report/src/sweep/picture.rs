@@ -20,7 +20,7 @@ const RAMP: [[&str; 2]; 6] = [
 pub(super) const LEVELS: usize = 26;
 
 /// Properties that differ between the light and the dark scheme, by selector.
-const COLORS: [(&str, &str, [&str; 2]); 17] = [
+const COLORS: [(&str, &str, [&str; 2]); 18] = [
     ("svg.picture text", "fill", ["#565b66", "#a3aab7"]),
     ("svg.picture text.strong", "fill", ["#1b1d22", "#e8eaee"]),
     ("svg.picture .axis", "stroke", ["#c9c9c4", "#454c58"]),
@@ -35,6 +35,7 @@ const COLORS: [(&str, &str, [&str; 2]); 17] = [
     ("svg.picture .p2", "fill", ["#0d8273", "#4cc7b4"]),
     ("svg.picture .p3", "fill", ["#a63a22", "#f2957e"]),
     ("svg.picture .p4", "fill", ["#7a4fb5", "#b998ef"]),
+    ("svg.picture .p5", "fill", ["#6f7480", "#8790a0"]),
     ("svg.picture .dot", "fill", ["#2f66d0", "#78a5fb"]),
     ("svg.picture .lead", "stroke", ["#c9c9c4", "#454c58"]),
     ("svg.picture .ground", "fill", ["#fbfbfa", "#101216"]),

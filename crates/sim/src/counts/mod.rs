@@ -15,7 +15,7 @@ pub use software::SoftwareTotals;
 pub use space::SpaceCounts;
 pub(crate) use sum::{add_caches, sum};
 
-use crate::caches::MemoryCaches;
+use crate::caches::{MemoryCaches, MemoryCounts};
 use pagewalk_cache::{CacheCounts, CacheSpec, Requester};
 use pagewalk_cost::{CyclePrices, Cycles};
 use pagewalk_mm::{Accounts, KernelCounts, MemorySample, MemoryTotals, OomKill};
@@ -93,8 +93,8 @@ pub struct DesignCounts {
     pub walk_caches: Vec<ClassCounts>,
     /// Caches of memory by requester, in the machine's order; reads for prefetches count as walks.
     pub caches: Vec<CacheTotals>,
-    /// Page-table entries that walks read from memory, if there are caches.
-    pub walk_references_in_memory: Option<u64>,
+    /// The memory behind the caches, if there are caches.
+    pub memory: Option<MemoryCounts>,
     /// Most bytes backed at one time and never touched.
     pub untouched_bytes: u64,
     /// Counts of the design's own kernel.
@@ -116,6 +116,8 @@ pub struct KernelTotals {
     pub accounts: Accounts,
     /// Events.
     pub counts: KernelCounts,
+    /// Whether it places pages by color.
+    pub places: bool,
     /// The physical memory at the end, if it has one.
     pub memory: Option<MemoryTotals>,
     /// How the kernel killed the process, if it did. All counts of the design end there.
@@ -128,6 +130,7 @@ impl KernelTotals {
         KernelTotals {
             accounts: self.accounts + other.accounts,
             counts: self.counts + other.counts,
+            places: self.places || other.places,
             memory: self.memory.or(other.memory),
             killed: self.killed.or(other.killed),
         }

@@ -44,9 +44,8 @@ impl DesignCounts {
             sum.guest += own.guest;
             sum.host += own.host;
         }
-        if let (Some(sum), Some(own)) = (&mut self.walk_references_in_memory, core.walk_references_in_memory)
-        {
-            *sum += own;
+        if let (Some(sum), Some(own)) = (&mut self.memory, core.memory) {
+            sum.add(own);
         }
         for (sum, own) in self.translations.iter_mut().zip(&core.translations) {
             *sum += own;

@@ -249,7 +249,14 @@ impl Design {
         }
         if let Some(os) = self.os.as_mut().filter(|os| os.watches) {
             let unit = os.kernel.table().mapped(vpn).unwrap_or(Superpage::around(vpn, 0));
-            os.kernel.missed(Miss { tlb: os.tlbs[class], unit, instructions });
+            os.kernel.missed(Miss {
+                tlb: os.tlbs[class],
+                unit,
+                page: vpn,
+                frame: None,
+                instructions,
+                cycles: 0,
+            });
         }
     }
 

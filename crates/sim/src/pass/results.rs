@@ -105,12 +105,13 @@ impl<O: WalkObserver> Pass<O> {
             prefetchers: prefetchers.collect(),
             walk_caches: walk_caches.collect(),
             caches: design.memory.iter().flat_map(|memory| cache_totals(below.machine, memory)).collect(),
-            walk_references_in_memory: design.memory.as_ref().map(|memory| memory.walks_in_memory),
+            memory: design.memory.as_ref().map(|memory| memory.counts),
             untouched_bytes: match &design.os {
                 Some(os) => os.kernel.counts().untouched_bytes_peak,
                 None => self.untouched.bytes(&self.store, design.mask(), self.executed.instructions),
             },
             kernel: design.os.as_ref().map(|os| KernelTotals {
+                places: false,
                 accounts: *os.kernel.accounts(),
                 counts: *os.kernel.counts(),
                 memory: os.kernel.memory_totals(),

@@ -39,7 +39,7 @@ impl System {
         let price = self.machine().side_walk_cycles();
         // A segment reduces walks.
         let walk_cycles = price.map_or(walked, |price| price.saturating_mul(totals.counts.walks));
-        let in_memory = cores.iter().filter_map(|core| core.tlbs.walks_in_memory());
+        let in_memory = cores.iter().filter_map(|core| core.tlbs.memory_counts());
         let mut caches = cores[0].tlbs.caches();
         for own in cores[1..].iter().map(|core| core.tlbs.caches()) {
             add_caches(&mut caches, &own);
@@ -47,7 +47,10 @@ impl System {
         DesignCounts {
             spin_instructions: self.clock.spun,
             caches,
-            walk_references_in_memory: in_memory.reduce(|sum, own| sum + own),
+            memory: in_memory.reduce(|mut sum, own| {
+                sum.add(own);
+                sum
+            }),
             untouched_bytes: if self.spec.kernel.is_some() { self.untouched_bytes() } else { 0 },
             kernel: self.kernel_totals(),
             memory_samples: self.samples(),
@@ -95,7 +98,7 @@ impl System {
             prefetchers: prefetchers.collect(),
             walk_caches: walk_caches.collect(),
             caches: tlbs.caches(),
-            walk_references_in_memory: tlbs.walks_in_memory(),
+            memory: tlbs.memory_counts(),
             untouched_bytes: self.untouched_bytes(),
             kernel: self.kernel_totals(),
             memory_samples: self.samples(),
@@ -138,6 +141,7 @@ impl System {
     /// Totals of all processes' kernels.
     fn kernel_totals(&self) -> Option<KernelTotals> {
         let totals = self.kernels().map(|kernel| KernelTotals {
+            places: kernel.colors_by().is_some(),
             accounts: *kernel.accounts(),
             counts: *kernel.counts(),
             memory: None,

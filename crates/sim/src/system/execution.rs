@@ -1,7 +1,6 @@
 //! Executions of blocks: fetches and data references in order.
 
 use super::System;
-use crate::caches::physical;
 use crate::classes::{FETCH, class_of};
 use crate::fetch::{FetchTable, Run};
 use crate::pages::{as_recorded, pages_of};
@@ -154,11 +153,13 @@ impl System {
 
     /// Whether fetches from the line of this address only change counts, whatever data references do, while mappings
     /// stay the same.
-    fn waits_in(&self, address: VirtAddr) -> bool {
+    fn waits_in(&mut self, address: VirtAddr) -> bool {
         let base = self.machine().paging.base();
-        self.fetches_wait
-            && self.known.repeats(FETCH, base.number(address))
-            && self.cores[self.core].tlbs.fetches_wait_in(physical(self.asid, address))
+        if !self.fetches_wait || !self.known.repeats(FETCH, base.number(address)) {
+            return false;
+        }
+        let address = self.cache_address(address);
+        self.cores[self.core].tlbs.fetches_wait_in(address)
     }
 
     /// Counts the waiting fetches.
@@ -196,12 +197,5 @@ impl System {
             self.touch(kind, vpn, vpn != first)?;
         }
         Some(())
-    }
-
-    /// Gives a translated reference to the caches of memory.
-    #[inline]
-    fn access(&mut self, kind: Kind, address: VirtAddr, bytes: u64) {
-        let physical = physical(self.asid, address);
-        self.tlbs().access(kind, physical, bytes);
     }
 }

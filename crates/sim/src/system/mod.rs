@@ -16,6 +16,7 @@
 mod changes;
 mod counts;
 mod execution;
+mod frames;
 mod globals;
 mod handlers;
 mod host;
@@ -36,8 +37,9 @@ use crate::counts::DesignCounts;
 use crate::data_side::{DesignMemory, Segments};
 use crate::design::Identifiers;
 use crate::error::PassError;
-use crate::fit::{KernelError, held_order, watched};
+use crate::fit::{colored_cache, held_order, last_level_is_shared, watched};
 use crate::{DesignSpec, SpaceCounts};
+use frames::Frames;
 use globals::Globals;
 use lookups::{CachedTranslation, TranslationCache};
 use moves::TlbMoves;
@@ -99,6 +101,7 @@ pub struct System {
     inside: [u64; CLASSES],
     globals: Option<Globals>,
     known: TranslationCache,
+    frames: Frames,
     /// Whether kernels read times of use, so that every use is recorded and nothing is cached.
     records_uses: bool,
     /// Whether fetches that change nothing may be counted after data references among them.
@@ -113,10 +116,14 @@ impl System {
     /// If its kernel or policy does not fit its machine.
     pub fn new(mut spec: DesignSpec, cores: usize) -> Result<System, PassError> {
         let side = side_of(&spec)?;
-        let mut watches = None;
+        let (mut watches, mut watched_cache) = (None, None);
         if let Some(kernel) = &mut spec.kernel {
             let refused = |error| PassError::Kernel { design: spec.name.clone(), error };
             held_order(kernel, &spec.machine).map_err(refused)?;
+            if let Some((index, colors)) = colored_cache(kernel, &spec.machine).map_err(refused)? {
+                kernel.set_colors(colors);
+                watched_cache = kernel.watches_caches().then_some(index);
+            }
             if kernel.watches_tlbs() {
                 let entries = watched(&spec.machine).map_err(refused)?;
                 let is_shared = last_level_is_shared(&spec.machine).map_err(refused)?;
@@ -132,8 +139,12 @@ impl System {
                 of_class[FETCH] = first + tlbs - 1;
                 of_class
             });
+            let mut tlbs = Tlbs::new(&spec.machine, watched);
+            if let (Some(hierarchy), Some(index)) = (tlbs.hierarchy(), watched_cache) {
+                hierarchy.watch(index);
+            }
             Core {
-                tlbs: Tlbs::new(&spec.machine, watched),
+                tlbs,
                 identifiers: Identifiers::new(spec.machine.asids),
                 asid: Asid::default(),
                 executed: 0,
@@ -158,6 +169,7 @@ impl System {
             inside: [0; CLASSES],
             globals: None,
             known,
+            frames: Frames::new(spec.kernel.as_ref(), watched_cache),
             records_uses,
             fetches_wait,
             killed: None,
@@ -426,6 +438,7 @@ impl System {
             self.missed(class, vpn);
             let cost = self.tlbs().walk(class, address, page.leaf);
             self.charge(class, cost);
+            self.tell_cache_misses(vpn);
         }
         let moves = self.tlbs().fill(class, kind, asid, page, served);
         self.tell(moves);
@@ -467,19 +480,6 @@ impl System {
             mmu.count(class);
         }
     }
-}
-
-/// Whether all cores share the last level, for a policy that watches it.
-fn last_level_is_shared(machine: &MachineSpec) -> Result<bool, KernelError> {
-    let mut shared = machine.level(machine.last_level()).map(|(_, tlb)| tlb.shared);
-    let first = shared.next().unwrap_or_default();
-    let refused = || {
-        KernelError::Watch(format!(
-            "of the last level of `{}` some arrays are shared, others not",
-            machine.name
-        ))
-    };
-    if shared.all(|other| other == first) { Ok(first) } else { Err(refused()) }
 }
 
 /// The data-side memory of a new process; none on other machines.

@@ -107,11 +107,17 @@ impl System {
     pub(super) fn missed(&mut self, class: usize, vpn: u64) {
         let instructions = self.clock.instructions;
         let tlb = self.tlbs().watched_by(class);
+        let colors = self.frames.by_color;
+        let cycles = if colors { self.cycles() } else { 0 };
         let Some(kernel) = self.process().kernel() else { return };
         kernel.walked(vpn);
         if let Some(tlb) = tlb {
             let unit = kernel.table().mapped(vpn).unwrap_or(Superpage::around(vpn, 0));
-            kernel.missed(Miss { tlb, unit, instructions });
+            let frame = if colors { kernel.place(vpn) } else { None };
+            kernel.missed(Miss { tlb, unit, page: vpn, frame, instructions, cycles });
+            if colors {
+                self.drop_wanted();
+            }
         }
     }
 
@@ -138,6 +144,9 @@ impl System {
     pub(super) fn serve(&mut self, class: usize, kind: Kind, vpn: u64) {
         let instructions = self.clock.instructions;
         let watches = self.tlbs().watched_by(class).is_some();
+        if self.frames.by_color {
+            self.recolor();
+        }
         let Some(kernel) = self.process().kernel() else { return };
         kernel.reached(instructions);
         let mut unit = kernel.table().mapped(vpn).filter(|_| watches);

@@ -4,10 +4,10 @@ use super::handlers::{software_key, software_page};
 use super::lookups::{ArrayPlace, BaseArray};
 use super::moves::{TlbMove, TlbMoves};
 use super::page::Page;
-use crate::caches::{MemoryCaches, WalkCost};
+use crate::caches::{MemoryCaches, MemoryCounts, WalkCost};
 use crate::classes::{CLASSES, FETCH, KINDS, LOAD, STORE};
 use crate::counts::{CacheTotals, ClassCounts, MissCounts, cache_totals};
-use pagewalk_cache::Requester;
+use pagewalk_cache::{CacheAddress, Hierarchy, Requester};
 use pagewalk_mm::Superpage;
 use pagewalk_setassoc::{Entry, RelevantHits, SetIndex, TlbArray};
 use pagewalk_translate::{
@@ -284,12 +284,17 @@ impl Tlbs {
         }
     }
 
-    /// Sends a reference of the program through the caches of memory.
+    /// Sends a reference of the program, inside a page, through the caches of memory.
     #[inline]
-    pub fn access(&mut self, kind: Kind, physical: u64, bytes: u64) {
+    pub fn access(&mut self, kind: Kind, address: CacheAddress, bytes: u64) {
         if let Some(memory) = &mut self.memory {
-            memory.access(kind, physical, bytes);
+            memory.access(kind, address, bytes);
         }
+    }
+
+    /// The caches of memory.
+    pub fn hierarchy(&mut self) -> Option<&mut Hierarchy> {
+        self.memory.as_mut().map(|memory| &mut memory.hierarchy)
     }
 
     /// log2 of the bytes of a line of the caches.
@@ -298,8 +303,8 @@ impl Tlbs {
     }
 
     /// Whether fetches from the line of this address only change counts, until a fetch from another line.
-    pub fn fetches_wait_in(&self, physical: u64) -> bool {
-        self.memory.as_ref().is_some_and(|memory| memory.hierarchy.repeats_alone(Requester::Fetch, physical))
+    pub fn fetches_wait_in(&self, address: CacheAddress) -> bool {
+        self.memory.as_ref().is_some_and(|memory| memory.hierarchy.repeats_alone(Requester::Fetch, address))
     }
 
     /// Counts such fetches.
@@ -417,9 +422,9 @@ impl Tlbs {
         self.memory.iter().flat_map(|memory| cache_totals(&self.machine, memory)).collect()
     }
 
-    /// Page-table entries that walks read from memory, if there are caches.
-    pub fn walks_in_memory(&self) -> Option<u64> {
-        self.memory.as_ref().map(|memory| memory.walks_in_memory)
+    /// Counts of the memory behind the caches, if there are caches.
+    pub fn memory_counts(&self) -> Option<MemoryCounts> {
+        self.memory.as_ref().map(|memory| memory.counts)
     }
 }
 

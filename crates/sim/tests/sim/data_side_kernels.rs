@@ -213,7 +213,7 @@ fn walks_go_through_caches() {
     feed(&mut experiment, &Stream::new(vec![0, 1]));
     let counts = experiment.finish().remove(0);
     assert_eq!((counts.walks_data, counts.cycles.walk), (2, 4 * 100 + 4 * 5));
-    assert_eq!(counts.walk_references_in_memory, Some(4));
+    assert_eq!(counts.memory.map(|memory| memory.walk_references), Some(4));
     assert!(!counts.caches.is_empty());
 }
 

@@ -19,6 +19,7 @@ mod pass_equals_oracle;
 mod profile_alternatives;
 mod promoting;
 mod random;
+mod remapping;
 mod reserved_memory;
 mod romer_targets;
 mod shared_pages;

@@ -2,7 +2,7 @@
 
 use super::{FileReplacement, replacement};
 use crate::MachineError;
-use pagewalk_cache::{CacheSpec, Requester};
+use pagewalk_cache::{AddressUsed, CacheSpec, Requester, StoreRule};
 use pagewalk_setassoc::Geometry;
 use serde::Deserialize;
 
@@ -22,6 +22,26 @@ pub(super) struct FileCacheOfMemory {
     seed: Option<u64>,
     #[serde(default)]
     shared: bool,
+    #[serde(default)]
+    stores: FileStores,
+    #[serde(default)]
+    address: FileAddress,
+}
+
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum FileStores {
+    #[default]
+    Back,
+    Through,
+}
+
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum FileAddress {
+    #[default]
+    Physical,
+    Virtual,
 }
 
 fn usual_line() -> u32 {
@@ -80,6 +100,14 @@ impl FileCacheOfMemory {
             replacement: replacement(self.replacement, self.seed, geometry)?,
             latency: self.latency,
             shared: self.shared,
+            stores: match self.stores {
+                FileStores::Back => StoreRule::Back,
+                FileStores::Through => StoreRule::Through,
+            },
+            address: match self.address {
+                FileAddress::Physical => AddressUsed::Physical,
+                FileAddress::Virtual => AddressUsed::Virtual,
+            },
         })
     }
 }

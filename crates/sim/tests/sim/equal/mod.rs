@@ -63,6 +63,8 @@ pub fn assert_equal(fast: &DesignCounts, machine: &Machine, instructions: u64, s
         let expected: Vec<_> = expected.into_iter().map(|(_, requester, c)| (requester, c)).collect();
         let found: Vec<_> = fast.caches.iter().map(|c| (c.requester, c.counts)).collect();
         assert_eq!(found, expected, "caches of {} (seed {seed})", fast.name);
+        let stalled = fast.memory.map(|memory| memory.stall_cycles);
+        assert_eq!(stalled, Some(memories.stall_cycles), "waits of {} (seed {seed})", fast.name);
     }
     let caches: Vec<_> = fast.walk_caches.iter().map(|c| (c.lookups, c.hits)).collect();
     let mut expected: Vec<&Cache> = machine.caches.iter().collect();

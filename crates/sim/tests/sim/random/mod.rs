@@ -481,6 +481,9 @@ fn memory(random: &mut Random) -> String {
                 4 * level * level,
                 replacement(random, ways, 2).join("\n")
             );
+            for rule in ["stores = \"through\"\n", "address = \"virtual\"\n"] {
+                text += if random.below(3) == 0 { rule } else { "" };
+            }
         }
     }
     text + "[cost]\nl2_hit = 7\nmemory = 200\n"

@@ -1,7 +1,7 @@
 //! The slow side: a machine and a kernel of `oracle` fed operation by operation, and the fast side's feed.
 
 use crate::random::{self, Op, Program, Random};
-use pagewalk_cache::{CacheSpec, Requester};
+use pagewalk_cache::{AddressUsed, CacheSpec, Requester, StoreRule};
 use pagewalk_oracle::{
     Array, ArrayContents, Cache, Counts, Globals, Hashed, Kernel, Machine, Memories, Memory, Nested, Paging,
     Prefetch, ReplacementModel, Skewed, Table, most_at_once, software,
@@ -151,7 +151,11 @@ impl Slow {
                 Kind::Load => Requester::Load,
                 Kind::Store | Kind::Modify => Requester::Store,
             };
-            memories.access_bytes(requester as usize, (self.machine.space << 57) + address, bytes);
+            let address = [(self.machine.space << 57) + address; 2];
+            if kind == Kind::Modify && memories.caches.iter().any(|cache| cache.writes_through) {
+                memories.stall_cycles += memories.access_bytes(Requester::Load as usize, address, bytes);
+            }
+            memories.stall_cycles += memories.access_bytes(requester as usize, address, bytes);
         }
     }
 
@@ -381,11 +385,14 @@ fn slow_memories(spec: &MachineSpec) -> Memories {
         latency: cache.latency,
         lookups: [0; 4],
         hits: [0; 4],
+        writes_through: cache.stores == StoreRule::Through,
+        is_virtual: cache.address == AddressUsed::Virtual,
     };
     Memories {
         line: 1 << spec.caches[0].line_shift,
         caches: spec.caches.iter().map(memory).collect(),
-        latency: spec.cost.walk_reference,
+        latency: spec.cost.memory,
+        stall_cycles: 0,
     }
 }
 

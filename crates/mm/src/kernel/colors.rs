@@ -1,0 +1,145 @@
+//! Colors of frames: placement at first touch, and moves to other colors.
+
+use super::{Account, Kernel, Remap};
+use crate::Superpage;
+use crate::frames::{EndlessFrames, Frame, FrameMove};
+use crate::placement::{Colors, Placement};
+use crate::promotion::{CacheMiss, PageMove, PolicyEvent, TlbDrops};
+
+/// A kernel's placement of pages.
+#[derive(Clone)]
+pub(super) struct Placed {
+    policy: Box<dyn Placement>,
+    /// The cache whose colors count, by name; none: the last physically indexed level.
+    cache: Option<String>,
+    /// Its colors, once the machine is known.
+    colors: Colors,
+    /// The frames, if the kernel has no physical memory.
+    endless: EndlessFrames,
+}
+
+impl Kernel {
+    /// Places pages by a policy. `cache`: whose colors count, by name; none: the last physically indexed level.
+    pub fn with_placement(self, policy: Box<dyn Placement>, cache: Option<String>) -> Kernel {
+        let (colors, endless) =
+            (Colors { count: 1, lines_per_page: 1 }, EndlessFrames::of_process(self.number));
+        Kernel { placed: Some(Box::new(Placed { policy, cache, colors, endless })), ..self }
+    }
+
+    /// Sets the process's number, which no other process has.
+    pub(super) fn number_frames(&mut self) {
+        if let Some(placed) = &mut self.placed {
+            placed.endless = EndlessFrames::of_process(self.number);
+        }
+    }
+
+    /// Whether it places pages by color, and by those of which cache: see [`Kernel::with_placement`].
+    pub fn colors_by(&self) -> Option<Option<&str>> {
+        self.placed.as_ref().map(|placed| placed.cache.as_deref())
+    }
+
+    /// Sets the colors, before anything else.
+    pub fn set_colors(&mut self, colors: Colors) {
+        if let Some(placed) = &mut self.placed {
+            placed.colors = colors;
+        }
+        self.policy.tell(PolicyEvent::Colors(colors));
+    }
+
+    /// Whether the caller must call [`Kernel::cache_missed`].
+    pub fn watches_caches(&self) -> bool {
+        self.policy.rules.watches_caches
+    }
+
+    /// Whether pages have frames: a placement or a physical memory. Otherwise physical addresses equal virtual ones.
+    pub fn has_frames(&self) -> bool {
+        self.placed.is_some() || self.memory.is_some()
+    }
+
+    /// The color that the placement chooses for a base page now.
+    pub(super) fn color_for(&mut self, page: u64) -> Option<(u64, Colors)> {
+        let placed = self.placed.as_mut()?;
+        Some((placed.policy.color(page, self.number, placed.colors), placed.colors))
+    }
+
+    /// The frame of a mapped page; an endless memory gives it now if it has none. `None`: it has no frame of its own,
+    /// such as an inherited page in a physical memory.
+    pub fn place(&mut self, page: u64) -> Option<Frame> {
+        if self.memory.is_some() {
+            return self.frame_of(page);
+        }
+        let unit = self.table.mapped(page)?;
+        if let Some(frame) = self.placed.as_ref()?.endless.get(page) {
+            return Some(frame);
+        }
+        if unit.order > 0 {
+            let endless = &mut self.placed.as_mut()?.endless;
+            endless.give_block(unit);
+            return endless.get(page);
+        }
+        let (color, colors) = self.color_for(page)?;
+        Some(self.placed.as_mut()?.endless.give(page, color, colors))
+    }
+
+    /// A block is no longer backed, or gets other frames.
+    pub(super) fn displace(&mut self, block: Superpage) {
+        if let Some(placed) = &mut self.placed {
+            placed.endless.take_back(block);
+        }
+    }
+
+    /// A miss of the cache whose colors count. [`Kernel::recolor`] then does what is due.
+    pub fn cache_missed(&mut self, miss: CacheMiss) {
+        self.policy.tell(PolicyEvent::CacheMissed(miss));
+    }
+
+    /// What the policy wants dropped from the TLBs. Ask after [`Kernel::missed`] and [`Kernel::cache_missed`].
+    pub fn drops(&mut self) -> TlbDrops {
+        std::mem::take(&mut self.policy.actions.drops)
+    }
+
+    /// Moves the pages that the policy wants moved, and returns the moves of frames.
+    pub fn recolor(&mut self, remaps: &mut Vec<Remap>) -> Vec<FrameMove> {
+        let cycles = std::mem::take(&mut self.policy.actions.recoloring_cycles);
+        self.accounts.charge(Account::Recolor, cycles);
+        let wanted = std::mem::take(&mut self.policy.actions.moves);
+        wanted.into_iter().filter_map(|wanted| self.move_page(wanted, remaps)).collect()
+    }
+
+    fn move_page(
+        &mut self,
+        PageMove { page, color }: PageMove,
+        remaps: &mut Vec<Remap>,
+    ) -> Option<FrameMove> {
+        let from = self.place(page)?;
+        if self.table.is_foreign(page) && self.memory.is_some() {
+            self.counts.recolorings_refused += 1;
+            return None;
+        }
+        // A superpage leaves a page behind (Romer 1998, section 6.6.1).
+        self.part_at(page, &(page..page + 1), remaps);
+        let colors = self.placed.as_ref()?.colors;
+        let to = match &mut self.memory {
+            Some(memory) => {
+                memory.recolor(page, color, colors, self.policy.rules.reserves.map(|rule| rule.order))
+            }
+            None => Some(self.placed.as_mut()?.endless.give(page, color, colors)),
+        };
+        let Some(to) = to else {
+            self.counts.recolorings_refused += 1;
+            return None;
+        };
+        self.counts.recolorings += 1;
+        self.accounts.charge(Account::Recolor, self.cycles(self.costs.recolor_per_kib, 1));
+        self.accounts.charge(Account::Recolor, self.costs.recolor_map);
+        self.accounts.charge(Account::Flush, self.costs.flush);
+        self.policy.tell(PolicyEvent::Recolored { page, frame: to });
+        remaps.push(Remap::Moved(Superpage::around(page, 0)));
+        Some(FrameMove { from, to })
+    }
+
+    /// Charges cycles that a move's copy waits for memory.
+    pub fn copied(&mut self, cycles: u64) {
+        self.accounts.charge(Account::Recolor, cycles);
+    }
+}

@@ -1,0 +1,128 @@
+//! Active policies: no two pages in the TLB may have the same color (Romer 1998, section 4.2.2).
+
+use super::{TargetRule, Targets};
+use crate::Superpage;
+use crate::frames::Frame;
+use crate::placement::Colors;
+use crate::promotion::{Actions, Miss, PageMove, Policy, PolicyEvent, Rules, TlbDrops};
+use std::collections::BTreeMap;
+
+/// Settings of an active policy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ActiveSettings {
+    /// Misses with a competing page in the TLB, of one color, that move a page: 1 for Active-Naive, 100 for
+    /// Active-Delay and Active-Throttle (table 4-5).
+    pub misses: u64,
+    /// Cycles in which at most one page moves; 0: no limit. 1,000,000 for Active-Throttle.
+    pub interval: u64,
+}
+
+/// See the module's documentation.
+///
+/// The source does not say which of two competing pages moves, which entry is dropped, nor what becomes of the color's
+/// count then: here the missing page moves, the other one's entry is dropped, and the count begins anew.
+#[derive(Clone)]
+pub struct Active {
+    settings: ActiveSettings,
+    rules: Rules,
+    targets: Targets,
+    colors: Colors,
+    /// Colors of the units in the TLBs, and how many TLBs hold each.
+    held: BTreeMap<u64, (u64, u32)>,
+    /// The last missing unit's color.
+    missing: Option<(Superpage, u64)>,
+    counts: BTreeMap<u64, u64>,
+    /// Cycles of the last move, plus one.
+    moved: u64,
+}
+
+impl Active {
+    /// The policy with these settings.
+    pub fn new(settings: ActiveSettings) -> Active {
+        Active {
+            settings,
+            rules: Rules { watches_tlbs: true, ..Rules::new(1) },
+            targets: Targets::new(TargetRule::Sequential, 0),
+            colors: Colors { count: 1, lines_per_page: 1 },
+            held: BTreeMap::new(),
+            missing: None,
+            counts: BTreeMap::new(),
+            moved: 0,
+        }
+    }
+
+    fn missed(&mut self, miss: Miss, actions: &mut Actions) {
+        let Some(frame) = miss.frame else { return };
+        let color = self.colors.of(frame);
+        self.missing = Some((miss.unit, color));
+        let mut held = self.held.iter();
+        let rival = held.find(|&(&first, &(of, _))| of == color && first != miss.unit.first);
+        let Some((&rival, _)) = rival else { return };
+        let rests = self.settings.interval > 0
+            && self.moved > 0
+            && miss.cycles + 1 - self.moved < self.settings.interval;
+        if rests {
+            return;
+        }
+        let count = self.counts.entry(color).or_default();
+        *count += 1;
+        if *count < self.settings.misses {
+            actions.drops = TlbDrops::Page(rival);
+            return;
+        }
+        *count = 0;
+        let taken: Vec<u64> = self.held.values().map(|&(of, _)| of).chain([color]).collect();
+        let target = self.targets.choose(self.colors.count, &taken, |_| 0);
+        if let Some(target) = target.or_else(|| self.targets.choose(self.colors.count, &[color], |_| 0)) {
+            actions.moves.push(PageMove { page: miss.page, color: target });
+            self.moved = miss.cycles + 1;
+        }
+    }
+
+    fn entered(&mut self, unit: Superpage) {
+        let Some((_, color)) = self.missing.filter(|(missing, _)| *missing == unit) else { return };
+        let held = self.held.entry(unit.first).or_insert((color, 0));
+        *held = (color, held.1 + 1);
+    }
+
+    fn left(&mut self, first: u64) {
+        if let Some((_, tlbs)) = self.held.get_mut(&first) {
+            *tlbs -= 1;
+            if *tlbs == 0 {
+                self.held.remove(&first);
+            }
+        }
+    }
+
+    fn recolored(&mut self, page: u64, frame: Frame) {
+        self.held.remove(&page);
+        if let Some((unit, color)) = &mut self.missing
+            && unit.first == page
+        {
+            *color = self.colors.of(frame);
+        }
+    }
+}
+
+impl Policy for Active {
+    fn rules(&self) -> Rules {
+        self.rules
+    }
+
+    fn boxed(&self) -> Box<dyn Policy> {
+        Box::new(self.clone())
+    }
+
+    fn on(&mut self, event: PolicyEvent<'_>, actions: &mut Actions) {
+        match event {
+            PolicyEvent::Colors(colors) => self.colors = colors,
+            PolicyEvent::Missed { miss, .. } => self.missed(miss, actions),
+            PolicyEvent::Entered { unit, .. } => self.entered(unit),
+            PolicyEvent::Left { unit, .. } => self.left(unit.first),
+            PolicyEvent::Promoted(block) => self.held.retain(|first, _| !block.pages().contains(first)),
+            PolicyEvent::Flushed(pages) => self.held.retain(|first, _| !pages.contains(first)),
+            PolicyEvent::Recolored { page, frame } => self.recolored(page, frame),
+            _ => {}
+        }
+    }
+}

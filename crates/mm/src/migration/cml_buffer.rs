@@ -1,0 +1,127 @@
+//! The Cache Miss Lookaside buffer: hardware that counts misses by page (Romer 1998, section 5.2; Bershad et al.,
+//! "Avoiding Conflict Misses Dynamically in Large Direct-Mapped Caches", ASPLOS 1994).
+
+use crate::frames::Frame;
+
+/// A counted page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CmlTuple {
+    /// Its frame.
+    pub frame: Frame,
+    /// The program's page there, if it is one.
+    pub page: Option<u64>,
+    /// Misses since the last clear.
+    pub count: u64,
+}
+
+/// The buffer's segments: an associative array of tuples.
+///
+/// A page that no segment holds replaces the least recently missing one of the LRU segment. A tuple of the LRU segment
+/// that has counted more than the lowest of the HOT segment changes places with it; the source names no tuple, and does
+/// not say how recent the demoted one is then: here the most recent. FIXED tuples are loaded by software and stay.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CmlBuffer {
+    /// Most recent last.
+    recent: Vec<CmlTuple>,
+    recent_entries: usize,
+    hot: Vec<CmlTuple>,
+    hot_entries: usize,
+    fixed: Vec<CmlTuple>,
+}
+
+impl CmlBuffer {
+    /// An empty buffer with so many entries in its LRU and HOT segments.
+    pub fn new(recent_entries: usize, hot_entries: usize) -> CmlBuffer {
+        let (recent, hot) = (Vec::with_capacity(recent_entries), Vec::with_capacity(hot_entries));
+        CmlBuffer { recent, recent_entries, hot, hot_entries, fixed: Vec::new() }
+    }
+
+    /// Loads the FIXED segment with pages to count.
+    pub fn fix(&mut self, frames: impl IntoIterator<Item = (Frame, Option<u64>)>) {
+        self.fixed = frames.into_iter().map(|(frame, page)| CmlTuple { frame, page, count: 0 }).collect();
+    }
+
+    /// Counts a miss; returns the page's count.
+    pub fn count(&mut self, frame: Frame, page: Option<u64>) -> u64 {
+        let stays = self.fixed.iter_mut().chain(&mut self.hot).find(|tuple| tuple.frame == frame);
+        if let Some(tuple) = stays {
+            tuple.count += 1;
+            return tuple.count;
+        }
+        let known = self.recent.iter().position(|tuple| tuple.frame == frame);
+        let mut tuple = match known {
+            Some(at) => self.recent.remove(at),
+            None => CmlTuple { frame, page, count: 0 },
+        };
+        tuple.count += 1;
+        if known.is_none() && self.recent.len() == self.recent_entries {
+            self.recent.remove(0);
+        }
+        self.place(tuple);
+        tuple.count
+    }
+
+    /// Puts a tuple that has just counted into the segment that it belongs to.
+    fn place(&mut self, tuple: CmlTuple) {
+        if self.hot.len() < self.hot_entries {
+            return self.hot.push(tuple);
+        }
+        let least = (0..self.hot.len()).min_by_key(|&at| self.hot[at].count);
+        match least.filter(|&at| self.hot[at].count < tuple.count) {
+            Some(at) => self.recent.push(std::mem::replace(&mut self.hot[at], tuple)),
+            None => self.recent.push(tuple),
+        }
+    }
+
+    /// All tuples: FIXED, HOT, then LRU, the least recent first.
+    pub fn tuples(&self) -> impl Iterator<Item = &CmlTuple> {
+        self.fixed.iter().chain(&self.hot).chain(&self.recent)
+    }
+
+    /// Drops the tuple of a frame, which no longer holds its page.
+    pub fn forget(&mut self, frame: Frame) {
+        for segment in [&mut self.recent, &mut self.hot] {
+            segment.retain(|tuple| tuple.frame != frame);
+        }
+    }
+
+    /// Sets all counters to zero; tags stay.
+    pub fn clear(&mut self) {
+        let all = self.fixed.iter_mut().chain(&mut self.hot).chain(&mut self.recent);
+        all.for_each(|tuple| tuple.count = 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frames(buffer: &CmlBuffer) -> Vec<(u64, u64)> {
+        buffer.tuples().map(|tuple| (tuple.frame.0, tuple.count)).collect()
+    }
+
+    #[test]
+    fn hot_pages_stay_while_others_pass() {
+        let mut buffer = CmlBuffer::new(2, 1);
+        let count = |buffer: &mut CmlBuffer, frame: u64| buffer.count(Frame(frame), None);
+        assert_eq!([1, 2, 1].map(|frame| count(&mut buffer, frame)), [1, 1, 2]);
+        for passing in 3..9 {
+            count(&mut buffer, passing);
+        }
+        assert_eq!(frames(&buffer), [(1, 2), (7, 1), (8, 1)], "HOT, then the two latest");
+        assert_eq!([8, 8].map(|frame| count(&mut buffer, frame)), [2, 3]);
+        assert_eq!(frames(&buffer), [(8, 3), (7, 1), (1, 2)], "8 has counted more than 1");
+        buffer.clear();
+        assert!(frames(&buffer).iter().all(|&(_, count)| count == 0));
+    }
+
+    #[test]
+    fn fixed_pages_are_never_replaced() {
+        let mut buffer = CmlBuffer::new(1, 1);
+        buffer.fix([(Frame(5), Some(7))]);
+        for frame in 0..20 {
+            buffer.count(Frame(frame), None);
+        }
+        assert!(frames(&buffer).contains(&(5, 1)));
+    }
+}

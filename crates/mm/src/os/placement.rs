@@ -1,0 +1,190 @@
+//! The `placement` and `recoloring` tables of a kernel: where pages lie, and which move.
+
+use super::OsError;
+use super::keys::Keys;
+use crate::migration::{
+    Active, ActiveSettings, Beside, Cml, CmlSettings, Periodic, PeriodicChoice, PeriodicSettings, Snapshot,
+    SnapshotSettings, TargetRule,
+};
+use crate::placement::{BinHopping, Careful, PageColoring, Placement, RandomColors};
+use crate::promotion::Policy;
+use pagewalk_units::names;
+use toml::Value;
+
+/// A placement of the list, made with a seed.
+type PlacementEntry = (&'static str, fn(u64) -> Box<dyn Placement>);
+
+/// All placements: one line each.
+const PLACEMENTS: &[PlacementEntry] = &[
+    ("page-coloring", |_| Box::new(PageColoring)),
+    ("bin-hopping", |_| Box::new(BinHopping::default())),
+    ("random", |seed| Box::new(RandomColors::new(seed))),
+    ("careful", |_| Box::new(Careful::default())),
+];
+
+/// A recoloring policy of the list.
+type RecoloringEntry = (&'static str, fn(&mut Keys) -> Result<Box<dyn Policy>, OsError>);
+
+/// All recoloring policies: one line each.
+const RECOLORINGS: &[RecoloringEntry] = &[
+    ("cml", cml),
+    ("snapshot-miss", |keys| snapshot(keys, SnapshotSettings::MISS)),
+    ("snapshot-delay", |keys| snapshot(keys, SnapshotSettings::DELAY)),
+    ("snapshot", |keys| snapshot(keys, SnapshotSettings::SNAPSHOT)),
+    ("periodic-random", |keys| periodic(keys, PeriodicChoice::Random)),
+    ("periodic-color", |keys| periodic(keys, PeriodicChoice::Competing)),
+    ("active-naive", |keys| active(keys, ActiveSettings { misses: 1, interval: 0 })),
+    ("active-delay", |keys| active(keys, ActiveSettings { misses: 100, interval: 0 })),
+    ("active-throttle", |keys| active(keys, ActiveSettings { misses: 100, interval: 1_000_000 })),
+];
+
+/// A kernel's placement and the cache whose colors count, if it places pages.
+pub(super) type PlacementChoice = Option<(Box<dyn Placement>, Option<String>)>;
+
+const PLACEMENT: &str = "the color of a page's frame at its first touch; without it and `recoloring`, caches see \
+                         virtual addresses, or the frames of `memory`";
+const CACHE: &str = "the cache whose colors count: the last physically indexed level by default";
+
+/// The placement, and the policy beside its recoloring policy, if the keys ask for them.
+pub(super) fn placed(
+    keys: &mut Keys,
+    policy: Box<dyn Policy>,
+) -> Result<(Box<dyn Policy>, PlacementChoice), OsError> {
+    let own = keys.table("placement", PLACEMENT, false)?;
+    let whole = "pages that compete for a cache move to other colors";
+    let recolors = match keys.table("recoloring", whole, false)? {
+        Some(of) => Some(recoloring(of)?),
+        None => None,
+    };
+    let placement = match own {
+        Some(of) => Some(placement(of)?),
+        None => recolors.as_ref().map(|_| (Box::new(PageColoring) as Box<dyn Placement>, None)),
+    };
+    let policy = match recolors {
+        Some(recolors) => Box::new(Beside { promotes: policy, recolors }),
+        None => policy,
+    };
+    Ok((policy, placement))
+}
+
+fn placement(mut of: Keys) -> Result<(Box<dyn Placement>, Option<String>), OsError> {
+    let make = one_of(&mut of, "how the color is chosen", PLACEMENTS, 0)?;
+    let seed = of.count("seed", "the seed of `random`", 0, 0..=u64::MAX)?;
+    of.document("cache", CACHE, "none", "a cache of the machine file");
+    let cache = match of.take("cache") {
+        None => None,
+        Some(Value::String(name)) => Some(name),
+        Some(other) => {
+            let (key, expected) = ("os.placement.cache".to_owned(), "the name of a cache".to_owned());
+            return Err(OsError::Value { key, given: other.to_string(), expected });
+        }
+    };
+    of.finish()?;
+    Ok((make(seed), cache))
+}
+
+fn recoloring(mut of: Keys) -> Result<Box<dyn Policy>, OsError> {
+    let make = one_of(&mut of, "which pages move, and when (Romer 1998, chapters 4 and 5)", RECOLORINGS, 0)?;
+    let policy = make(&mut of)?;
+    of.finish()?;
+    Ok(policy)
+}
+
+/// The entry that the key `policy` names.
+fn one_of<T: Copy>(
+    of: &mut Keys,
+    meaning: &'static str,
+    entries: &[(&'static str, T)],
+    usual: usize,
+) -> Result<T, OsError> {
+    let names: Vec<&str> = entries.iter().map(|(name, _)| *name).collect();
+    of.document("policy", meaning, names[usual], names.join(", "));
+    let Some(given) = of.take("policy") else { return Ok(entries[usual].1) };
+    let name = given.as_str().unwrap_or_default().to_owned();
+    let found = entries.iter().find(|(entry, _)| *entry == name);
+    found
+        .map(|(_, make)| *make)
+        .ok_or_else(|| OsError::Name { name: name.clone(), choice: names::choice(&name, &names) })
+}
+
+fn cml(keys: &mut Keys) -> Result<Box<dyn Policy>, OsError> {
+    let usual = CmlSettings::default();
+    let recent = "entries of the buffer's LRU segment";
+    let hot = "entries of the buffer's HOT segment, which the pages with most misses stay in";
+    let above = "misses of a page above which it competes; 0: its lines and 4 more";
+    let interrupt = "misses of a page that make the kernel read the buffer; 0: 60 more than `recolor_above`";
+    let some = |count: u64| (count > 0).then_some(count);
+    let settings = CmlSettings {
+        recent_entries: keys.count("lru", recent, usual.recent_entries as u64, 1..=65_536)? as usize,
+        hot_entries: keys.count("hot", hot, usual.hot_entries as u64, 0..=65_536)? as usize,
+        recolor_above: some(keys.count("recolor_above", above, 0, 0..=u64::MAX)?),
+        interrupt_at: some(keys.count("interrupt_at", interrupt, 0, 0..=u64::MAX)?),
+        clear_cycles: keys.count(
+            "clear_cycles",
+            "cycles between clears",
+            usual.clear_cycles,
+            1..=u64::MAX,
+        )?,
+        target: target(keys)?,
+        interrupt_cycles: keys.count(
+            "interrupt_cycles",
+            "cycles to deliver an interrupt, read the buffer and analyse it",
+            usual.interrupt_cycles,
+            0..=u64::MAX,
+        )?,
+    };
+    if let (Some(above), Some(interrupt)) = (settings.recolor_above, settings.interrupt_at)
+        && interrupt <= above
+    {
+        let why = format!(
+            "os.recoloring: interrupt_at = {interrupt} with recolor_above = {above}: no page would compete when the \
+             buffer interrupts; choose more than {above}"
+        );
+        return Err(OsError::Policy(why));
+    }
+    Ok(Box::new(Cml::new(settings)))
+}
+
+fn target(keys: &mut Keys) -> Result<TargetRule, OsError> {
+    let rule = |name: &str| match name {
+        "sequential" => Some(TargetRule::Sequential),
+        "coldest-miss" => Some(TargetRule::Coldest),
+        "random" => Some(TargetRule::Random),
+        _ => None,
+    };
+    let meaning = "the color that a page moves to: in turn, with the fewest counted misses, or any";
+    keys.name("target", meaning, TargetRule::default(), rule, "sequential, coldest-miss, random")
+}
+
+fn snapshot(keys: &mut Keys, usual: SnapshotSettings) -> Result<Box<dyn Policy>, OsError> {
+    let period = "cycles between snapshots; for `snapshot-miss`: misses of the cache";
+    let delay = "the same until the snapshot that confirms the first";
+    let length = "the same that a snapshot lasts at most";
+    let pages = "different pages that end a snapshot before";
+    let settings = SnapshotSettings {
+        period: keys.count("period", period, usual.period, 1..=u64::MAX)?,
+        delay: match usual.delay {
+            Some(usual) => Some(keys.count("delay", delay, usual, 0..=u64::MAX)?),
+            None => None,
+        },
+        length: keys.count("length", length, usual.length, 1..=u64::MAX)?,
+        pages: keys.count("pages", pages, usual.pages as u64, 2..=65_536)? as usize,
+        ..usual
+    };
+    Ok(Box::new(Snapshot::new(settings)))
+}
+
+fn periodic(keys: &mut Keys, choice: PeriodicChoice) -> Result<Box<dyn Policy>, OsError> {
+    let period = keys.count("period", "cycles between moves", 2_000_000, 1..=u64::MAX)?;
+    let seed = keys.count("seed", "the seed of random choices", 0, 0..=u64::MAX)?;
+    Ok(Box::new(Periodic::new(PeriodicSettings { choice, period, seed })))
+}
+
+fn active(keys: &mut Keys, usual: ActiveSettings) -> Result<Box<dyn Policy>, OsError> {
+    let misses = "TLB misses of a color, with a competing page in the TLB, that move a page";
+    let interval = "cycles in which at most one page moves; 0: no limit";
+    Ok(Box::new(Active::new(ActiveSettings {
+        misses: keys.count("misses", misses, usual.misses, 1..=u64::MAX)?,
+        interval: keys.count("interval", interval, usual.interval, 0..=u64::MAX)?,
+    })))
+}

@@ -1,0 +1,21 @@
+//! Bin hopping: pages touched one after the other get successive colors.
+
+use super::{Colors, Placement};
+
+/// Colors in turn, in the order of first touches (Kessler and Hill 1992; Romer 1998, section 2.2.2).
+#[derive(Clone, Copy, Default)]
+pub struct BinHopping {
+    next: u64,
+}
+
+impl Placement for BinHopping {
+    fn boxed(&self) -> Box<dyn Placement> {
+        Box::new(*self)
+    }
+
+    fn color(&mut self, _page: u64, _process: u32, colors: Colors) -> u64 {
+        let color = self.next % colors.count;
+        self.next += 1;
+        color
+    }
+}

@@ -1,0 +1,48 @@
+//! Placement: the color of the frame that a page gets at its first touch. One file each.
+//!
+//! A physically indexed cache splits into *colors*, its page-sized slices. Pages whose frames have the same color
+//! compete for the same sets (Kessler and Hill, "Page Placement Algorithms for Large Real-Indexed Caches", ACM TOCS 10
+//! (4), 1992; Romer 1998, section 2.2.2).
+
+mod by_address;
+mod careful;
+mod cyclic;
+mod random;
+
+pub use by_address::PageColoring;
+pub use careful::Careful;
+pub use cyclic::BinHopping;
+pub use random::RandomColors;
+
+use crate::frames::Frame;
+
+/// The colors of a cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Colors {
+    /// Their number.
+    pub count: u64,
+    /// Lines of a base page.
+    pub lines_per_page: u64,
+}
+
+impl Colors {
+    /// The color of a frame.
+    pub fn of(self, frame: Frame) -> u64 {
+        frame.0 % self.count
+    }
+}
+
+/// A policy of placement.
+pub trait Placement: Send + Sync {
+    /// A copy with its state.
+    fn boxed(&self) -> Box<dyn Placement>;
+
+    /// The color for a base page at its first touch. `process`: its process's number.
+    fn color(&mut self, page: u64, process: u32, colors: Colors) -> u64;
+}
+
+impl Clone for Box<dyn Placement> {
+    fn clone(&self) -> Self {
+        self.boxed()
+    }
+}

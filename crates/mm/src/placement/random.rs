@@ -1,0 +1,27 @@
+//! Random colors: what a kernel without colors gives.
+
+use super::{Colors, Placement};
+use pagewalk_units::Draws;
+
+/// Every color with the same probability.
+#[derive(Clone)]
+pub struct RandomColors {
+    draws: Draws,
+}
+
+impl RandomColors {
+    /// Colors drawn with this seed.
+    pub fn new(seed: u64) -> RandomColors {
+        RandomColors { draws: Draws::new(seed) }
+    }
+}
+
+impl Placement for RandomColors {
+    fn boxed(&self) -> Box<dyn Placement> {
+        Box::new(self.clone())
+    }
+
+    fn color(&mut self, _page: u64, _process: u32, colors: Colors) -> u64 {
+        self.draws.below(colors.count)
+    }
+}

@@ -1,0 +1,172 @@
+//! Physical memory beneath the caches: the frames of pages, and the pages that kernels move to other colors.
+
+use super::System;
+use super::kernel::OwnMemory;
+use super::process::{Memory, Process};
+use crate::caches::logical;
+use pagewalk_cache::{CacheAddress, LineMiss, Requester};
+use pagewalk_mm::frames::Frame;
+use pagewalk_mm::promotion::{CacheMiss, TlbDrops};
+use pagewalk_mm::{Kernel, Superpage};
+use pagewalk_translate::Asid;
+use pagewalk_units::{Kind, VirtAddr};
+
+const SLOTS: usize = 256;
+
+/// What a system knows of frames.
+pub(super) struct Frames {
+    /// Whether kernels give pages frames. Otherwise physical addresses equal virtual ones.
+    exist: bool,
+    /// Whether kernels place pages by color.
+    pub by_color: bool,
+    /// The cache whose misses kernels watch.
+    watched: Option<usize>,
+    /// Frames of recently used pages, until a mapping changes.
+    slots: Vec<Option<KnownFrame>>,
+}
+
+#[derive(Clone, Copy)]
+struct KnownFrame {
+    owner: (Asid, u64),
+    epoch: u64,
+    /// The physical address of its first byte.
+    start: u64,
+}
+
+impl Frames {
+    /// Frames under a kernel, which watches misses of a cache.
+    pub fn new(kernel: Option<&Kernel>, watched: Option<usize>) -> Frames {
+        Frames {
+            exist: kernel.is_some_and(Kernel::has_frames),
+            by_color: kernel.is_some_and(|kernel| kernel.colors_by().is_some()),
+            watched,
+            slots: vec![None; SLOTS],
+        }
+    }
+
+    fn get(&self, owner: (Asid, u64), epoch: u64) -> Option<u64> {
+        let known = self.slots[owner.1 as usize % SLOTS]?;
+        (known.owner == owner && known.epoch == epoch).then_some(known.start)
+    }
+
+    fn note(&mut self, owner: (Asid, u64), epoch: u64, start: u64) {
+        self.slots[owner.1 as usize % SLOTS] = Some(KnownFrame { owner, epoch, start });
+    }
+}
+
+impl System {
+    /// The address of a touched page's byte, as caches see it. The kernel's half of addresses has no frames.
+    pub(super) fn cache_address(&mut self, address: VirtAddr) -> CacheAddress {
+        let same = CacheAddress::same(logical(self.asid, address));
+        if !self.frames.exist || address.is_kernel() {
+            return same;
+        }
+        let base = self.machine().paging.base();
+        let (vpn, offset) = (base.number(address), address.0 & (base.bytes() - 1));
+        let (owner, epoch) = ((self.asid, vpn), self.known.epoch());
+        if let Some(start) = self.frames.get(owner, epoch) {
+            return CacheAddress { physical: start + offset, ..same };
+        }
+        let Some(Frame(frame)) = self.process().kernel().and_then(|kernel| kernel.place(vpn)) else {
+            return same;
+        };
+        self.frames.note(owner, epoch, frame << base.shift());
+        CacheAddress { physical: (frame << base.shift()) + offset, ..same }
+    }
+
+    /// Gives a translated reference to the caches of memory, page by page; their misses may make the kernel work.
+    #[inline]
+    pub(super) fn access(&mut self, kind: Kind, address: VirtAddr, bytes: u64) {
+        if !self.frames.exist {
+            let address = CacheAddress::same(logical(self.asid, address));
+            return self.tlbs().access(kind, address, bytes);
+        }
+        let base = self.machine().paging.base();
+        let (mut start, end) = (address.0, address.0 + bytes.max(1));
+        while start < end {
+            let page_end = (start & !(base.bytes() - 1)) + base.bytes();
+            let part = end.min(page_end) - start;
+            let at = self.cache_address(VirtAddr(start));
+            self.tlbs().access(kind, at, part);
+            self.tell_cache_misses(base.number(VirtAddr(start)));
+            start += part;
+        }
+    }
+
+    /// Reports misses of the watched cache by a reference to a page, or by its walk.
+    #[inline]
+    pub(super) fn tell_cache_misses(&mut self, vpn: u64) {
+        if self.frames.watched.is_some() {
+            self.tell_watched_misses(vpn);
+        }
+    }
+
+    fn tell_watched_misses(&mut self, vpn: u64) {
+        let Some(hierarchy) = self.tlbs().hierarchy().filter(|hierarchy| hierarchy.has_missed()) else {
+            return;
+        };
+        let missed = hierarchy.missed();
+        let shift = self.machine().paging.base().shift();
+        let cycles = self.cycles();
+        let is_kernels = VirtAddr(vpn << shift).is_kernel();
+        let Some(kernel) = self.process().kernel() else { return };
+        for LineMiss { requester, address } in missed {
+            let page = (requester != Requester::Walk && !is_kernels).then_some(vpn);
+            kernel.cache_missed(CacheMiss { page, frame: Frame(address >> shift), cycles });
+        }
+        self.drop_wanted();
+        self.recolor();
+    }
+
+    /// Cycles so far, for times of policies: executed instructions, waits for memory and walks on this core, and the
+    /// work of the running process's kernel.
+    pub(super) fn cycles(&mut self) -> u64 {
+        let executed = self.clock.instructions as f64 * self.machine().cost.cycles_per_instruction;
+        let tlbs = self.tlbs();
+        let waited = tlbs.memory_counts().map_or(0, |memory| memory.stall_cycles);
+        let walked = tlbs.counts.walk_cycles;
+        let worked = self.process().kernel().map_or(0, |kernel| kernel.accounts().total());
+        (executed as u64).saturating_add(waited).saturating_add(walked).saturating_add(worked)
+    }
+
+    /// Drops translations that the kernel's policy wants dropped.
+    pub(super) fn drop_wanted(&mut self) {
+        let wanted = self.process().kernel().map_or(TlbDrops::Nothing, Kernel::drops);
+        match wanted {
+            TlbDrops::Nothing => {}
+            TlbDrops::Page(first) => {
+                self.known.forget();
+                let unit = self.process().kernel().and_then(|kernel| kernel.table().mapped(first));
+                self.drop_block(unit.unwrap_or(Superpage::around(first, 0)), true);
+            }
+            TlbDrops::All => {
+                self.known.forget();
+                let asid = self.asid;
+                for core in 0..self.cores.len() {
+                    let left = self.cores[core].tlbs.flush(asid);
+                    self.tell(super::moves::TlbMoves { entered: None, left });
+                }
+            }
+        }
+    }
+
+    /// Moves pages that the kernel's policy wants moved, and copies them through the caches.
+    pub(super) fn recolor(&mut self) {
+        let shift = self.machine().paging.base().shift();
+        let Process { memory: Memory::Own(own), .. } = self.process() else { return };
+        let OwnMemory { kernel, .. } = own.as_mut();
+        let mut remaps = Vec::new();
+        let moves = kernel.recolor(&mut remaps);
+        if moves.is_empty() {
+            return;
+        }
+        self.remap(remaps, None);
+        let hierarchy = self.tlbs().hierarchy();
+        let waited = hierarchy.map_or(0, |caches| {
+            moves.iter().map(|of| caches.copy(of.from.0 << shift, of.to.0 << shift, 1 << shift)).sum()
+        });
+        if let Some(kernel) = self.process().kernel() {
+            kernel.copied(waited);
+        }
+    }
+}

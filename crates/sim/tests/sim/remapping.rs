@@ -1,0 +1,168 @@
+//! Where pages lie in physical memory, and policies that move them: findings of Romer's thesis (1998) on small
+//! synthetic programs, and equalities. Tests are named after the targets.
+
+use crate::stream::{Stream, spent};
+use pagewalk_mm::{Account, OsSpec};
+use pagewalk_sim::{DesignCounts, DesignSpec, Library, System, held_orders};
+use pagewalk_trace::{Analysis, Item, Source};
+use pagewalk_translate::MachineSpec;
+
+/// Simulates a kernel by its description.
+fn under(stream: &Stream, machine: &MachineSpec, os: &str) -> DesignCounts {
+    let os = OsSpec::from_text(os).unwrap_or_else(|error| panic!("{os}: {error}"));
+    let kernel = os.kernel(machine.paging, held_orders(machine)).unwrap_or_else(|error| panic!("{error}"));
+    let mut system = System::new(DesignSpec::with_kernel("design".to_owned(), machine, kernel), 1).unwrap();
+    let mut reader = stream.open();
+    while let Some(item) = reader.next_item().unwrap() {
+        match item {
+            Item::Batch(batch) => system.on_batch(&batch),
+            Item::Event { at, event } => system.on_event(at, &event),
+        }
+    }
+    system.counts()
+}
+
+fn workstation() -> MachineSpec {
+    Library::get("romer_remapping").unwrap()
+}
+
+/// Cycles of the second level's misses and of recoloring, for each instruction: L2 MCPI without its TLB part.
+fn l2_mcpi(counts: &DesignCounts) -> f64 {
+    let misses: u64 = counts
+        .caches
+        .iter()
+        .filter(|cache| cache.name == "l2")
+        .map(|cache| cache.counts.lookups - cache.counts.hits)
+        .sum();
+    (25 * misses + spent(counts, Account::Recolor)) as f64 / counts.instructions as f64
+}
+
+/// The artificial program of section 4.4: alternates between two pages of one color.
+fn strawman() -> Stream {
+    Stream { instructions: 5, ..Stream::new((0..400_000).map(|n| n % 2 * 128).collect()) }
+}
+
+#[test]
+fn u8_a_policy_ends_the_conflict_of_the_strawman() {
+    let (stream, machine) = (strawman(), workstation());
+    let of = |os: &str| l2_mcpi(&under(&stream, &machine, &format!("fixed:page=8K,{os}")));
+    let static_mapping = of("placement.policy=page-coloring");
+    assert!((static_mapping - 5.0).abs() < 0.01, "25 cycles each, one load in five: {static_mapping}");
+    assert!(of("placement.policy=bin-hopping") < 0.01);
+    for (policy, at_most) in [
+        ("cml", 0.02),
+        ("snapshot-miss", 0.2),
+        ("snapshot-delay", 2.5),
+        ("active-naive", 0.02),
+        ("active-delay", 0.03),
+    ] {
+        let recolored = of(&format!("recoloring.policy={policy}"));
+        assert!(recolored < at_most, "{policy}: {recolored}");
+    }
+}
+
+#[test]
+fn each_conflict_is_moved_apart_once() {
+    let (stream, machine) = (strawman(), workstation());
+    let counts = under(&stream, &machine, "fixed:page=8K,recoloring.policy=cml");
+    let kernel = counts.kernel.unwrap();
+    assert_eq!((kernel.counts.recolorings, kernel.counts.recolorings_refused), (1, 0));
+    // An interrupt, the copy of 8 KiB, the mapping, and waits for two times 256 lines of memory at most.
+    let cycles = spent(&counts, Account::Recolor);
+    assert!((970 + 4800 + 200..970 + 4800 + 200 + 512 * 30).contains(&cycles), "{cycles}");
+}
+
+/// Figure 6-1: a cache of two base pages and a TLB of one entry, and a program that alternates between addresses one
+/// cache size apart.
+#[test]
+fn u10_one_mapping_misses_the_tlb_and_the_other_the_cache() {
+    let tlb = |name: &str, serves: &str| {
+        format!(
+            "[[tlb]]\nname = \"{name}\"\nlevel = 1\nserves = [{serves}]\npage_sizes = [\"4K\", \"16K\"]\n\
+             entries = 1\n"
+        )
+    };
+    let cache = "[[cache]]\nname = \"l2\"\nlevel = 1\nserves = [\"load\", \"store\"]\nsize = \"8K\"\nways = 1\n\
+                 line = 32\nlatency = 5\n";
+    let (code, data) = (tlb("itlb", "\"fetch\""), tlb("dtlb", "\"load\", \"store\""));
+    let walker = "[walker]\nkind = \"software\"\nrefill_cycles = 30\n";
+    let text = format!(
+        "schema = 1\nname = \"two\"\n[paging]\nbase = \"4K\"\nhuge = \"16K\"\n{code}{data}{cache}{walker}[cost]\n\
+         l2_hit = 0\nmemory = 30\n"
+    );
+    let machine = MachineSpec::from_toml("two.toml", &text).unwrap_or_else(|error| panic!("{error}"));
+    let stream = Stream::new((0..20_000).map(|n| n % 2 * 2).collect());
+    let misses = |os: &str| {
+        let counts = under(&stream, &machine, os);
+        let load = counts.caches.iter().find(|cache| cache.requester.name() == "load").unwrap().counts;
+        (counts.walks_data, load.lookups - load.hits)
+    };
+    assert_eq!(misses("fixed:page=16K,placement.policy=bin-hopping"), (1, 20_000), "one large page");
+    assert_eq!(misses("fixed:page=4K,placement.policy=bin-hopping"), (20_000, 2), "small pages");
+}
+
+/// Pages in the order of their addresses have frames in the same sets as their virtual addresses have.
+#[test]
+fn page_coloring_of_one_process_counts_like_virtual_addresses() {
+    let mut state = 7u64;
+    let mut next = || {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (state >> 33) % 700
+    };
+    let stream = Stream::new((0..30_000).map(|_| next()).collect());
+    let machine = workstation();
+    let plain = under(&stream, &machine, "fixed:page=8K");
+    let placed = under(&stream, &machine, "fixed:page=8K,placement.policy=page-coloring");
+    assert_eq!((plain.caches, plain.memory, plain.cycles), (placed.caches, placed.memory, placed.cycles));
+}
+
+#[test]
+fn a_described_memory_gives_frames_of_the_wanted_colors_while_it_has_them() {
+    let (stream, machine) = (strawman(), workstation());
+    let of = |os: &str| under(&stream, &machine, &format!("fixed:page=8K,memory.size=16M,{os}"));
+    let colored = l2_mcpi(&of("placement.policy=page-coloring"));
+    assert!((colored - 5.0).abs() < 0.01, "{colored}");
+    assert!(l2_mcpi(&of("placement.policy=bin-hopping")) < 0.01);
+    let moved = of("recoloring.policy=cml");
+    assert_eq!(moved.kernel.unwrap().counts.recolorings, 1);
+    assert!(l2_mcpi(&moved) < 0.02);
+    // Frames from the lowest on: first touches in turn have neighbouring frames.
+    assert!(l2_mcpi(&of("costs.fault=0")) < 0.01);
+}
+
+#[test]
+fn superpages_leave_a_page_behind_that_moves() {
+    let machine = MachineSpec::from_toml(
+        "superpages.toml",
+        &include_str!("../../../../machines/romer_remapping.toml")
+            .replace("[\"8K\"]", "[\"8K\", \"16K\", \"4M\"]"),
+    )
+    .unwrap();
+    // So many superpages fill the cache once, and the one after them lies over the first.
+    let touched = (0..33).map(|superpage| superpage * 4);
+    let stream = Stream { instructions: 5, ..Stream::new(touched.chain(strawman().pages).collect()) };
+    let counts = under(&stream, &machine, "fixed:page=16K,recoloring.policy=cml");
+    let kernel = counts.kernel.unwrap();
+    assert_eq!((kernel.counts.recolorings, kernel.counts.demotions), (1, 1));
+    assert!(l2_mcpi(&counts) < 0.02);
+}
+
+#[test]
+fn a_machine_without_the_colors_is_refused_with_the_choices() {
+    let refusal = |machine: &MachineSpec, os: &str| {
+        let kernel = OsSpec::from_text(os).unwrap().kernel(machine.paging, held_orders(machine)).unwrap();
+        match System::new(DesignSpec::with_kernel("design".to_owned(), machine, kernel), 1) {
+            Ok(_) => panic!("{os} is taken"),
+            Err(error) => error.to_string(),
+        }
+    };
+    let without = refusal(&Library::get("romer_1998").unwrap(), "fixed:recoloring.policy=cml");
+    assert!(without.contains("`romer_1998` has no cache that physical addresses find lines in"), "{without}");
+    let wrong = refusal(&workstation(), "fixed:page=8K,placement.cache=l1d");
+    assert!(
+        wrong.contains("virtual addresses find lines in `l1d` of `romer_remapping`: choose l2"),
+        "{wrong}"
+    );
+    let unknown = refusal(&workstation(), "fixed:page=8K,placement.cache=l3");
+    assert!(unknown.contains("has no cache `l3`"), "{unknown}");
+}
