@@ -75,6 +75,9 @@ pub struct MachineDescription {
     pub walk_levels: u32,
     /// Its page-walk caches.
     pub walk_caches: Vec<WalkCacheDescription>,
+    /// Its caches of memory, level by level.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub caches: Vec<CacheDescription>,
     /// Cycles per event, by key of the machine file, such as `l2_hit`.
     pub cost: Metrics,
 }
@@ -163,6 +166,25 @@ pub struct WalkCacheDescription {
     pub entries: u64,
     /// Ways of a set; equal to `entries` if fully associative.
     pub ways: u64,
+}
+
+/// One cache of memory.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CacheDescription {
+    /// Its name, as in the metrics `cache.NAME.load_lookups`.
+    pub name: String,
+    /// 1 for the nearest.
+    pub level: u32,
+    /// The accesses that look it up: `fetch`, `load`, `store`, `walk`.
+    pub serves: Vec<String>,
+    /// Its size.
+    pub bytes: u64,
+    /// Bytes of a line.
+    pub line_bytes: u64,
+    /// Ways of a set.
+    pub ways: u64,
+    /// Colors of base pages; 0 if virtual addresses find its lines.
+    pub colors: u64,
 }
 
 /// Counters of one machine.

@@ -29,6 +29,7 @@ const ARROWS: [(&str, &[&str]); 22] = [
             "units",
             "trace",
             "capture",
+            "cache",
             "setassoc",
             "mm",
             "translate",

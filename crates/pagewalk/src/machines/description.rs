@@ -1,6 +1,9 @@
 //! A machine's structure, for results.
 
-use pagewalk_report::schema::{MachineDescription, Number, TlbDescription, WalkCacheDescription};
+use pagewalk_cache::{AddressUsed, CacheSpec};
+use pagewalk_report::schema::{
+    CacheDescription, MachineDescription, Number, TlbDescription, WalkCacheDescription,
+};
 use pagewalk_translate::{MachineSpec, MissClass, WalkerSpec};
 use pagewalk_units::Kind;
 
@@ -19,6 +22,23 @@ pub fn walk_prices(machine: &MachineSpec) -> Vec<(&'static str, u64)> {
         _ => "walk_reference",
     };
     vec![(key, machine.cost.walk_reference)]
+}
+
+/// The caches of memory, level by level.
+fn caches_of_memory(machine: &MachineSpec) -> Vec<CacheDescription> {
+    let page = machine.paging.base().bytes();
+    let of = |cache: &CacheSpec| CacheDescription {
+        name: cache.name.clone(),
+        level: cache.level.into(),
+        serves: cache.serves.iter().map(|requester| requester.name().to_owned()).collect(),
+        bytes: cache.bytes(),
+        line_bytes: 1 << cache.line_shift,
+        ways: cache.geometry.ways() as u64,
+        colors: if cache.address == AddressUsed::Physical { cache.colors(page) } else { 0 },
+    };
+    let mut caches: Vec<CacheDescription> = machine.caches.iter().map(of).collect();
+    caches.sort_by_key(|cache| cache.level);
+    caches
 }
 
 /// A machine's structure, for the report.
@@ -59,6 +79,7 @@ pub fn description(machine: &MachineSpec) -> MachineDescription {
         walker: machine.walker.to_string(),
         walk_levels: if let WalkerSpec::Radix(radix) = &machine.walker { radix.levels.into() } else { 0 },
         walk_caches: caches.collect(),
+        caches: caches_of_memory(machine),
         cost: cost.into_iter().chain(walks).map(|(name, value)| (name.to_owned(), value)).collect(),
     }
 }

@@ -21,8 +21,12 @@ pub(super) const SECTION: Section = Section {
 };
 
 /// The text below the last table on a terminal.
-const LEGEND: &str = "cycles per instruction are modelled; together: walks, lower-level hits, waits for caches of \
-                      memory if there are any, and all of the kernel's work. A perfect TLB with base pages: 0";
+const LEGEND: &str = "cycles per instruction are modelled; together: walks, lower-level hits and all of the kernel's \
+                      work. A perfect TLB with base pages: 0";
+
+/// The same on machines with caches of memory.
+const LEGEND_WITH_CACHES: &str = "cycles per instruction are modelled; together: walks, lower-level hits, waits for \
+                                  caches and memory, and all of the kernel's work";
 
 type Rows<'a> = Vec<KernelFigures<'a>>;
 
@@ -38,7 +42,8 @@ fn make(_: &RunResult, process: &ProcessResult) -> Option<Content> {
         let title = if groups.len() > 1 { format!("Kernel on {machine}") } else { "Kernel".to_owned() };
         let mut table = table(title, rows, &scale);
         if index + 1 == groups.len() {
-            table.remarks.push(("", LEGEND.to_owned()));
+            let waits = rows.iter().any(|row| row.of("memory.stall_cycles").is_some());
+            table.remarks.push(("", if waits { LEGEND_WITH_CACHES } else { LEGEND }.to_owned()));
         }
         parts.push(Part::Table(table));
     }

@@ -3,6 +3,7 @@
 //! A section makes tables and charts from the result; the renderers of text and of pages show all sections the same
 //! way. Cells, ticks and tooltips are text already: renderers compute no figure.
 
+mod caches;
 mod chart;
 mod classes;
 mod cores;
@@ -43,6 +44,7 @@ pub(crate) static SECTIONS: &[Section] = &[
     sides::SECTION,
     classes::SECTION,
     tlbs::SECTION,
+    caches::SECTION,
 ];
 
 /// A section of the report.

@@ -5,8 +5,8 @@
 
 use crate::fixtures;
 use crate::golden::check_golden;
-use pagewalk_report::schema::{Number, ProcessResult, RunResult};
-use pagewalk_report::{TextOptions, render_text};
+use pagewalk_report::schema::{CacheDescription, Number, ProcessResult, RunResult};
+use pagewalk_report::{TextOptions, render_html, render_text};
 
 fn text(result: &RunResult, width: usize, verbose: bool) -> String {
     render_text(result, &TextOptions { width, color: false, verbose })
@@ -196,4 +196,39 @@ fn a_process_that_was_cut_short_is_said_first_and_without_advice() {
         shown.starts_with("Cut short: these figures of ") && shown.contains(&format!("(pid {pid}) lack")),
         "{shown}"
     );
+}
+
+#[test]
+fn caches_have_a_table_and_the_wait_a_sentence() {
+    let mut result = fixtures::random_access();
+    let cache = |name: &str, level, bytes, ways| CacheDescription {
+        name: name.to_owned(),
+        level,
+        serves: ["load", "store"].map(str::to_owned).to_vec(),
+        bytes,
+        line_bytes: 64,
+        ways,
+        colors: 1,
+    };
+    result.descriptions[0].caches = vec![cache("l1d", 1, 32 << 10, 8), cache("l2", 2, 1 << 20, 1)];
+    let machine = &mut result.processes[0].machines[0];
+    let instructions = machine.metrics["instructions"].as_f64() as u64;
+    for (name, count) in [
+        ("memory.stall_cycles", 2 * instructions),
+        ("cache.l1d.load_lookups", instructions),
+        ("cache.l1d.load_misses", instructions / 4),
+        ("cache.l2.load_lookups", instructions / 4),
+        ("cache.l2.load_misses", instructions / 8),
+    ] {
+        machine.metrics.insert(name.to_owned(), Number::Count(count));
+    }
+    let text = render_text(&result, &TextOptions { width: 120, color: false, verbose: false });
+    let line = |name: &str| text.lines().find(|line| line.trim_start().starts_with(name)).unwrap_or(&text);
+    for (name, parts) in
+        [("l1d    32 KiB, 8 ways", ["25.0 %", "250"]), ("l2     1 MiB, 1 way", ["50.0 %", "125"])]
+    {
+        assert!(parts.iter().all(|part| line(name).contains(part)), "{text}");
+    }
+    let page = render_html(&result);
+    assert!(page.contains("each instruction waits 2.00 cycles for caches and memory"));
 }
