@@ -116,7 +116,7 @@ fn a_run_without_processes_says_so() {
 #[test]
 fn programs_that_take_turns_are_told_of_one_by_one() {
     let printed = text(&fixtures::together(), 100, false);
-    assert!(printed.starts_with("gups + sort  pid"), "{printed}");
+    assert!(printed.starts_with("gups + sort  interleaved"), "{printed}");
     let first = |line: &str| line.split_whitespace().next().map(str::to_owned);
     let headers: Vec<String> =
         printed.lines().filter(|line| line.contains("█ data")).filter_map(first).collect();
