@@ -113,15 +113,15 @@ impl Snapshot {
 
     /// Ends and begins snapshots that are due.
     fn look(&mut self, now: u64, actions: &mut Actions) {
-        if self.is_recording() && now - self.since >= self.settings.length {
+        if self.is_recording() && now.saturating_sub(self.since) >= self.settings.length {
             self.finish(now, actions);
         }
         self.phase = match std::mem::replace(&mut self.phase, Phase::Waits) {
-            Phase::Waits if now - self.cycle_start >= self.settings.period => {
+            Phase::Waits if now.saturating_sub(self.cycle_start) >= self.settings.period => {
                 self.cycle_start = now;
                 Phase::Records
             }
-            Phase::Confirms(first) if now - self.since >= self.settings.delay.unwrap_or(0) => {
+            Phase::Confirms(first) if now.saturating_sub(self.since) >= self.settings.delay.unwrap_or(0) => {
                 Phase::RecordsAgain(first)
             }
             other => {
