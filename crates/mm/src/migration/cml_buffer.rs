@@ -8,7 +8,7 @@ use crate::frames::Frame;
 pub struct CmlTuple {
     /// Its frame.
     pub frame: Frame,
-    /// The program's page there, if it is one.
+    /// The program's page there at the last miss, if it was one.
     pub page: Option<u64>,
     /// Misses since the last clear.
     pub count: u64,
@@ -45,7 +45,7 @@ impl CmlBuffer {
     pub fn count(&mut self, frame: Frame, page: Option<u64>) -> u64 {
         let stays = self.fixed.iter_mut().chain(&mut self.hot).find(|tuple| tuple.frame == frame);
         if let Some(tuple) = stays {
-            tuple.count += 1;
+            (tuple.page, tuple.count) = (page, tuple.count + 1);
             return tuple.count;
         }
         let known = self.recent.iter().position(|tuple| tuple.frame == frame);
@@ -53,7 +53,7 @@ impl CmlBuffer {
             Some(at) => self.recent.remove(at),
             None => CmlTuple { frame, page, count: 0 },
         };
-        tuple.count += 1;
+        (tuple.page, tuple.count) = (page, tuple.count + 1);
         if known.is_none() && self.recent.len() == self.recent_entries {
             self.recent.remove(0);
         }
