@@ -88,6 +88,17 @@ impl Frames {
         Some(first)
     }
 
+    /// Allocates a frame of a color: the lowest in the lowest of the smallest free blocks that have one.
+    pub fn allocate_color(&mut self, color: u64, colors: u64) -> Option<u64> {
+        let inside =
+            |(first, order): Block| (first..first + (1 << order)).find(|frame| frame % colors == color);
+        let blocks = self.free_blocks();
+        let found = blocks.iter().filter_map(|&(first, order)| Some((order, first, inside((first, order))?)));
+        let (_, _, frame) = found.min()?;
+        self.set((frame, 0), false);
+        Some(frame)
+    }
+
     /// Allocates this block, if it is free.
     pub fn allocate_at(&mut self, first: u64, order: u32) -> bool {
         let free = self.all_free((first, order));

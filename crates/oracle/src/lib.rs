@@ -2,7 +2,8 @@
 //!
 //! [`Machine`] translates one reference at a time, with lists in order of use. [`Kernel`] keeps one entry per mapped
 //! page, and [`promotion`] one per page for each policy that builds superpages. [`miss_policies`] and [`prefetch`]
-//! search all entries of a TLB. [`Frames`] keeps one entry per frame of memory. [`ReplacementModel`] and [`LruSets`]
+//! search all entries of a TLB. [`Frames`] and [`EndlessMemory`] keep one entry
+//! per frame of memory. [`ReplacementModel`] and [`LruSets`]
 //! are single arrays; [`History`] stores every reference.
 
 pub mod backing;
@@ -14,6 +15,7 @@ mod machine;
 mod memory;
 pub mod miss_policies;
 mod nested;
+mod placement;
 pub mod prefetch;
 pub mod promotion;
 mod replacement;
@@ -31,6 +33,7 @@ pub use kernel::{Kernel, Paging};
 pub use machine::{Array, Cache, Content, Counts, Globals, Machine, Prefetch};
 pub use memory::{Memories, Memory};
 pub use nested::Nested;
+pub use placement::{EndlessMemory, PlacementRule};
 pub use replacement::ReplacementModel;
 pub use skewed::Skewed;
 pub use stack::{History, LruSets};

@@ -116,19 +116,21 @@ impl Kernel {
             self.counts.recolorings_refused += 1;
             return None;
         }
-        // A superpage leaves a page behind (Romer 1998, section 6.6.1).
-        self.part_at(page, &(page..page + 1), remaps);
         let colors = self.placed.as_ref()?.colors;
+        // Found before the page leaves its superpage, which stays whole if there is none.
         let to = match &mut self.memory {
-            Some(memory) => {
-                memory.recolor(page, color, colors, self.policy.rules.reserves.map(|rule| rule.order))
-            }
+            Some(memory) => memory.allocate_color(color, colors),
             None => Some(self.placed.as_mut()?.endless.give(page, color, colors)),
         };
         let Some(to) = to else {
             self.counts.recolorings_refused += 1;
             return None;
         };
+        // A superpage leaves a page behind (Romer 1998, section 6.6.1).
+        self.part_at(page, &(page..page + 1), remaps);
+        if let Some(memory) = &mut self.memory {
+            memory.move_to(page, to, self.policy.rules.reserves.map(|rule| rule.order));
+        }
         self.counts.recolorings += 1;
         self.accounts.charge(Account::Recolor, self.cycles(self.costs.recolor_per_kib, 1));
         self.accounts.charge(Account::Recolor, self.costs.recolor_map);

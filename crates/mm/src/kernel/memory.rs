@@ -219,7 +219,7 @@ impl Physical {
 
     /// Backs a base page with a free frame, of the given color if there is one.
     pub fn take_page(&mut self, page: u64, color: Option<(u64, Colors)>) -> bool {
-        let colored = color.and_then(|(color, colors)| self.buddy.allocate_color(color, colors.count));
+        let colored = color.and_then(|(color, colors)| self.allocate_color(color, colors));
         match colored {
             Some(frame) => {
                 self.insert(Superpage::around(page, 0), frame);
@@ -229,19 +229,16 @@ impl Physical {
         }
     }
 
-    /// Moves a base page to a free frame of a color, if there is one, and returns the frame.
-    pub fn recolor(
-        &mut self,
-        page: u64,
-        color: u64,
-        colors: Colors,
-        reserved_order: Option<u8>,
-    ) -> Option<Frame> {
+    /// Allocates a free frame of a color, if there is one, for [`Physical::move_to`].
+    pub fn allocate_color(&mut self, color: u64, colors: Colors) -> Option<Frame> {
+        self.buddy.allocate_color(color, colors.count)
+    }
+
+    /// Moves a base page to an allocated frame, and frees its own.
+    pub fn move_to(&mut self, page: u64, to: Frame, reserved_order: Option<u8>) {
         let unit = Superpage::around(page, 0);
-        let to = self.buddy.allocate_color(color, colors.count)?;
         self.release(unit, reserved_order, false);
         self.insert(unit, to);
-        Some(to)
     }
 
     /// Backs a range of pages with the largest free blocks, if enough is free, as units of `orders` (one bit each) as

@@ -60,7 +60,7 @@ impl Active {
         let Some((&rival, _)) = rival else { return };
         let rests = self.settings.interval > 0
             && self.moved > 0
-            && miss.cycles + 1 - self.moved < self.settings.interval;
+            && (miss.cycles + 1).saturating_sub(self.moved) < self.settings.interval;
         if rests {
             return;
         }

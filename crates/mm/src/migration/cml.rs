@@ -71,7 +71,7 @@ impl Cml {
     }
 
     fn missed(&mut self, miss: CacheMiss, actions: &mut Actions) {
-        if miss.cycles - self.cleared >= self.settings.clear_cycles {
+        if miss.cycles.saturating_sub(self.cleared) >= self.settings.clear_cycles {
             self.buffer.clear();
             self.cleared = miss.cycles;
         }

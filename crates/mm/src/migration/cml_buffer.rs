@@ -8,7 +8,7 @@ use crate::frames::Frame;
 pub struct CmlTuple {
     /// Its frame.
     pub frame: Frame,
-    /// The program's page there, if it is one.
+    /// The program's page there at the last miss, if it was one.
     pub page: Option<u64>,
     /// Misses since the last clear.
     pub count: u64,
@@ -45,32 +45,35 @@ impl CmlBuffer {
     pub fn count(&mut self, frame: Frame, page: Option<u64>) -> u64 {
         let stays = self.fixed.iter_mut().chain(&mut self.hot).find(|tuple| tuple.frame == frame);
         if let Some(tuple) = stays {
-            tuple.count += 1;
-            return tuple.count;
+            (tuple.page, tuple.count) = (page, tuple.count + 1);
+            let count = tuple.count;
+            while self.swap() {}
+            return count;
         }
         let known = self.recent.iter().position(|tuple| tuple.frame == frame);
-        let mut tuple = match known {
-            Some(at) => self.recent.remove(at),
-            None => CmlTuple { frame, page, count: 0 },
-        };
-        tuple.count += 1;
+        let count = known.map_or(0, |at| self.recent.remove(at).count) + 1;
         if known.is_none() && self.recent.len() == self.recent_entries {
             self.recent.remove(0);
         }
-        self.place(tuple);
-        tuple.count
+        self.recent.push(CmlTuple { frame, page, count });
+        while self.swap() {}
+        count
     }
 
-    /// Puts a tuple that has just counted into the segment that it belongs to.
-    fn place(&mut self, tuple: CmlTuple) {
-        if self.hot.len() < self.hot_entries {
-            return self.hot.push(tuple);
+    /// Swaps the tuple of the LRU segment that has counted most with the lowest of the HOT segment, if it has counted
+    /// more. A free entry has counted nothing.
+    fn swap(&mut self) -> bool {
+        let Some(most) = (0..self.recent.len()).max_by_key(|&at| self.recent[at].count) else { return false };
+        let count = self.recent[most].count;
+        if self.hot.len() < self.hot_entries && count > 0 {
+            self.hot.push(self.recent.remove(most));
+            return true;
         }
         let least = (0..self.hot.len()).min_by_key(|&at| self.hot[at].count);
-        match least.filter(|&at| self.hot[at].count < tuple.count) {
-            Some(at) => self.recent.push(std::mem::replace(&mut self.hot[at], tuple)),
-            None => self.recent.push(tuple),
-        }
+        let Some(least) = least.filter(|&at| self.hot[at].count < count) else { return false };
+        let tuple = self.recent.remove(most);
+        self.recent.push(std::mem::replace(&mut self.hot[least], tuple));
+        true
     }
 
     /// All tuples: FIXED, HOT, then LRU, the least recent first.

@@ -54,7 +54,7 @@ impl Periodic {
     }
 
     fn missed(&mut self, miss: Miss, actions: &mut Actions) {
-        if miss.cycles - self.last >= self.settings.period {
+        if miss.cycles.saturating_sub(self.last) >= self.settings.period {
             self.last = miss.cycles;
             self.move_one(actions);
         }

@@ -111,17 +111,22 @@ impl Snapshot {
         if self.settings.clock == SnapshotClock::Cycles { cycles } else { self.misses }
     }
 
-    /// Ends and begins snapshots that are due.
-    fn look(&mut self, now: u64, actions: &mut Actions) {
-        if self.is_recording() && now - self.since >= self.settings.length {
+    /// Ends a snapshot that has lasted long enough.
+    fn end_old(&mut self, now: u64, actions: &mut Actions) {
+        if self.is_recording() && now.saturating_sub(self.since) >= self.settings.length {
             self.finish(now, actions);
         }
+    }
+
+    /// Ends and begins snapshots that are due.
+    fn look(&mut self, now: u64, actions: &mut Actions) {
+        self.end_old(now, actions);
         self.phase = match std::mem::replace(&mut self.phase, Phase::Waits) {
-            Phase::Waits if now - self.cycle_start >= self.settings.period => {
+            Phase::Waits if now.saturating_sub(self.cycle_start) >= self.settings.period => {
                 self.cycle_start = now;
                 Phase::Records
             }
-            Phase::Confirms(first) if now - self.since >= self.settings.delay.unwrap_or(0) => {
+            Phase::Confirms(first) if now.saturating_sub(self.since) >= self.settings.delay.unwrap_or(0) => {
                 Phase::RecordsAgain(first)
             }
             other => {
@@ -135,6 +140,7 @@ impl Snapshot {
     }
 
     fn record(&mut self, miss: Miss, actions: &mut Actions) {
+        self.end_old(self.now(miss.cycles), actions);
         let Some(frame) = miss.frame.filter(|_| self.is_recording()) else { return };
         actions.recoloring_cycles += self.settings.record_cycles;
         if !self.seen.iter().any(|&(page, _)| page == miss.page) {

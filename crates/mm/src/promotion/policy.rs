@@ -23,7 +23,7 @@ pub struct Miss {
     pub frame: Option<Frame>,
     /// Instructions executed so far.
     pub instructions: u64,
-    /// Cycles so far, if the kernel places pages.
+    /// Cycles so far on this core, if the kernel places pages: another core's may have been more.
     pub cycles: u64,
 }
 
@@ -34,7 +34,7 @@ pub struct CacheMiss {
     pub page: Option<u64>,
     /// The frame of the missing line.
     pub frame: Frame,
-    /// Cycles so far.
+    /// Cycles so far on this core: another core's may have been more.
     pub cycles: u64,
 }
 

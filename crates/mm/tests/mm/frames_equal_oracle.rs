@@ -12,6 +12,7 @@ use proptest::prelude::*;
 enum Op {
     Allocate(u32),
     AllocateAt(u64, u32),
+    AllocateColor(u64, u64),
     Eager(u64),
     Free(usize),
     Split(usize, u32),
@@ -79,6 +80,10 @@ impl Twins {
                 let first = self.first_of(number, order);
                 let fast = self.fast.allocate_at(Frame(first), order);
                 prop_assert_eq!(fast, self.slow.allocate_at(first, order), "{:?}", op);
+            }
+            Op::AllocateColor(number, colors) => {
+                let fast = self.fast.allocate_color(number % colors, colors).map(|frame| frame.0);
+                prop_assert_eq!(fast, self.slow.allocate_color(number % colors, colors), "{:?}", op);
             }
             Op::Eager(number) => {
                 let frames = number % (self.fast.frames() + 2);
@@ -234,6 +239,7 @@ fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
         12 => order().prop_map(Op::Allocate),
         4 => (any::<u64>(), order()).prop_map(|(number, order)| Op::AllocateAt(number, order)),
+        4 => (any::<u64>(), 1..9_u64).prop_map(|(number, colors)| Op::AllocateColor(number, colors)),
         1 => any::<u64>().prop_map(Op::Eager),
         1 => (0..40_u64).prop_map(Op::Eager),
         14 => any::<usize>().prop_map(Op::Free),

@@ -8,6 +8,7 @@ mod inferred_areas;
 mod initial_states;
 mod linux;
 mod physical_memory;
+mod placement_equals_oracle;
 mod promotion_equals_oracle;
 mod reservation_policy;
 mod reservations_equal_oracle;

@@ -3,7 +3,7 @@
 // Each test uses only a part of this module.
 
 use pagewalk_mm::frames::Buddy;
-use pagewalk_mm::promotion::{LastUse, Policy};
+use pagewalk_mm::promotion::{Actions, CacheMiss, LastUse, PageMove, Policy, PolicyEvent, Rules};
 use pagewalk_mm::{
     AddressSpace, Change, FullMemoryAction, Kernel, KernelCosts, MemoryRules, Remap, Superpage,
 };
@@ -26,6 +26,28 @@ pub struct Uses(pub BTreeMap<u64, u64>);
 impl LastUse for Uses {
     fn last_use(&self, page: u64) -> Option<u64> {
         self.0.get(&page).copied()
+    }
+}
+
+/// A recoloring policy that moves the page of each cache miss to the color that the miss's frame has.
+#[derive(Clone)]
+pub struct AtMisses {
+    pub colors: u64,
+}
+
+impl Policy for AtMisses {
+    fn rules(&self) -> Rules {
+        Rules { watches_caches: true, ..Rules::new(1) }
+    }
+
+    fn boxed(&self) -> Box<dyn Policy> {
+        Box::new(self.clone())
+    }
+
+    fn on(&mut self, event: PolicyEvent<'_>, actions: &mut Actions) {
+        if let PolicyEvent::CacheMissed(CacheMiss { page: Some(page), frame, .. }) = event {
+            actions.moves.push(PageMove { page, color: frame.0 % self.colors });
+        }
     }
 }
 

@@ -1,0 +1,151 @@
+//! The placements in an endless memory against the slow model of `oracle`: the color of every page after every event
+//! of several processes. No two pages ever have the same frame.
+
+use crate::common::{AtMisses, Process, cases};
+use pagewalk_mm::frames::Frame;
+use pagewalk_mm::migration::Beside;
+use pagewalk_mm::placement::{BinHopping, Careful, Colors, PageColoring, Placement, RandomColors};
+use pagewalk_mm::promotion::{Asap, CacheMiss, Fixed, Policy};
+use pagewalk_mm::{KernelCosts, Remap, Superpage};
+use pagewalk_oracle::{EndlessMemory, PlacementRule};
+use pagewalk_trace::MappingKind::Anonymous;
+use pagewalk_units::Draws;
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+
+/// Processes, and pages of each.
+const PROCESSES: usize = 3;
+const PAGES: u64 = 32;
+
+/// What a process does.
+#[derive(Clone, Debug)]
+enum Op {
+    Use(u64),
+    Unmap(u64, u64),
+    Recolor(u64, u64),
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let page = 0..PAGES;
+    prop_oneof![
+        10 => page.clone().prop_map(Op::Use),
+        1 => (page.clone(), 1..10_u64).prop_map(|(first, pages)| Op::Unmap(first, pages.min(PAGES - first))),
+        3 => (page, 0..20_u64).prop_map(|(page, color)| Op::Recolor(page, color)),
+    ]
+}
+
+fn placement(number: usize, seed: u64) -> (Box<dyn Placement>, PlacementRule) {
+    match number {
+        0 => (Box::new(PageColoring), PlacementRule::PageColoring),
+        1 => (Box::new(BinHopping::default()), PlacementRule::BinHopping),
+        2 => (Box::new(RandomColors::new(seed)), PlacementRule::Random(Draws::new(seed))),
+        _ => (Box::new(Careful::default()), PlacementRule::Careful),
+    }
+}
+
+struct Twins {
+    fast: Vec<Process>,
+    slow: EndlessMemory,
+    colors: u64,
+}
+
+impl Twins {
+    fn new(number: usize, colors: u64, seed: u64, promotes: &dyn Policy) -> Twins {
+        let recolors = AtMisses { colors };
+        let process = |n: usize| {
+            let policy = Beside { promotes: promotes.boxed(), recolors: recolors.boxed() };
+            let mut p = Process::with_costs(Box::new(policy), KernelCosts::TODAY);
+            p.kernel = p.kernel.numbered(n as u32).with_placement(placement(number, seed).0, None);
+            p.kernel.set_colors(Colors { count: colors, lines_per_page: 1 });
+            p.map(0, PAGES, Anonymous);
+            p
+        };
+        let rules = vec![placement(number, seed).1; PROCESSES];
+        Twins { fast: (0..PROCESSES).map(process).collect(), slow: EndlessMemory::new(colors, rules), colors }
+    }
+
+    fn unit(&self, process: usize, page: u64) -> Option<Superpage> {
+        self.fast[process].kernel.table().mapped(page)
+    }
+
+    fn run(&mut self, process: usize, op: &Op) {
+        match *op {
+            Op::Use(page) => {
+                let p = &mut self.fast[process];
+                p.touch(page);
+                for remap in std::mem::take(&mut p.remaps) {
+                    if let Remap::Promoted(block) = remap {
+                        self.slow.free(process, block.first, block.len());
+                    }
+                }
+                let unit = self.unit(process, page).expect("it is touched");
+                assert!(self.fast[process].kernel.place(page).is_some());
+                self.slow.place(process, page, unit.first, unit.order.into());
+            }
+            Op::Unmap(first, pages) => {
+                self.fast[process].unmap(first, pages);
+                self.fast[process].map(first, pages, Anonymous);
+                self.slow.free(process, first, pages);
+            }
+            Op::Recolor(page, color) => self.recolor(process, page, color % self.colors),
+        }
+    }
+
+    fn recolor(&mut self, process: usize, page: u64, color: u64) {
+        let unit = self.unit(process, page);
+        let Process { kernel, remaps, .. } = &mut self.fast[process];
+        kernel.cache_missed(CacheMiss { page: Some(page), frame: Frame(color), cycles: 0 });
+        let moves = kernel.recolor(remaps);
+        let Some(unit) = unit else { return assert!(moves.is_empty(), "nothing is there") };
+        assert_eq!(moves.len(), 1);
+        assert_eq!(moves[0].to.0 % self.colors, color);
+        assert_eq!(self.unit(process, page), Some(Superpage::around(page, 0)), "it leaves its superpage");
+        self.slow.recolor(process, page, (unit.first, unit.order.into()), color);
+    }
+
+    fn check(&mut self) -> Result<(), TestCaseError> {
+        let mut owned = BTreeSet::new();
+        for process in 0..PROCESSES {
+            for page in 0..PAGES {
+                let Some(color) = self.slow.color(process, page) else { continue };
+                let frame = self.fast[process].kernel.place(page).expect("it has a frame");
+                prop_assert_eq!(frame.0 % self.colors, color, "page {} of process {}", page, process);
+                prop_assert!(owned.insert(frame), "{} is owned twice", frame);
+                let unit = self.unit(process, page).expect("it is mapped");
+                let first = frame.0 - (page - unit.first);
+                prop_assert!(first.is_multiple_of(unit.len()), "{:?} is not aligned", unit);
+            }
+        }
+        Ok(())
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: cases(100), failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_page_has_the_color_that_the_oracle_says(
+        number in 0..4_usize, log2_colors in 0..6_u32, seed in any::<u64>(), top in 0..4_u8, at_fault in any::<bool>(),
+        ops in prop::collection::vec((0..PROCESSES, op()), 1..120),
+    ) {
+        let promotes: Box<dyn Policy> = if at_fault { Box::new(Fixed { order: top }) } else { Box::new(Asap::new(top)) };
+        let mut twins = Twins::new(number, 1 << log2_colors, seed, promotes.as_ref());
+        for (process, op) in ops {
+            twins.run(process, &op);
+            twins.check()?;
+        }
+    }
+
+    /// Caches may have a number of colors that is no power of two. The model knows no aligned blocks there.
+    #[test]
+    fn every_base_page_has_one_of_any_number_of_colors(
+        number in 0..4_usize, colors in 1..20_u64, seed in any::<u64>(),
+        ops in prop::collection::vec((0..PROCESSES, op()), 1..120),
+    ) {
+        let mut twins = Twins::new(number, colors, seed, &Fixed { order: 0 });
+        for (process, op) in ops {
+            twins.run(process, &op);
+            twins.check()?;
+        }
+    }
+}
