@@ -1,6 +1,6 @@
 //! The cache hierarchy: which lines each cache holds, and at which level accesses hit.
 
-use crate::{AddressUsed, CacheSpec, Requester};
+use crate::{AddressUsed, CacheFills, CacheSpec, Requester};
 use pagewalk_setassoc::{RelevantHits, SetArray};
 
 /// Counts of one requester's accesses to one cache.
@@ -93,6 +93,7 @@ struct Cache {
     address: AddressUsed,
     /// By requester: whether it looks accesses up without ever ending one.
     passes_on: [bool; Requester::ALL.len()],
+    holds_victims: bool,
 }
 
 /// Marks an empty slot: no line has this number.
@@ -110,6 +111,7 @@ impl Cache {
             shared: spec.shared,
             address: spec.address,
             passes_on: Requester::ALL.map(|requester| spec.passes_on(requester)),
+            holds_victims: spec.fills == CacheFills::Victims,
         }
     }
 
@@ -131,9 +133,18 @@ impl Cache {
         self.latest[self.set(line)] == line
     }
 
-    fn fill(&mut self, line: u64) {
-        self.array.insert(line, line);
+    /// Puts a missing line in; returns the one that it evicts.
+    fn fill(&mut self, line: u64) -> Option<u64> {
+        let evicted = self.array.insert(line, line);
         self.note(line);
+        evicted
+    }
+
+    /// Gives a line up.
+    fn give(&mut self, line: u64) {
+        self.array.remove(line, line);
+        let set = self.set(line);
+        self.latest[set] = NONE;
     }
 
     fn note(&mut self, line: u64) {
@@ -217,6 +228,9 @@ impl Hierarchy {
                 }
             }
             if hit && !cache.passes_on[requester as usize] {
+                if cache.holds_victims {
+                    cache.give(address.line(cache.address, self.line_shift));
+                }
                 self.fill(requester, depth, address);
                 return DataSource::Cache(index);
             }
@@ -225,12 +239,17 @@ impl Hierarchy {
         DataSource::Memory
     }
 
-    /// Fills the caches before `depth` on the requester's path.
+    /// Fills the caches before `depth` on the requester's path, and victim caches with what those evict.
     fn fill(&mut self, requester: Requester, depth: usize, address: CacheAddress) {
-        for &index in &self.paths[requester as usize].caches[..depth] {
+        let path = &self.paths[requester as usize].caches;
+        for (at, &index) in path[..depth].iter().enumerate() {
             let cache = &mut self.caches[index];
-            if !cache.passes_on[requester as usize] {
-                cache.fill(address.line(cache.address, self.line_shift));
+            if cache.passes_on[requester as usize] || cache.holds_victims {
+                continue;
+            }
+            let Some(evicted) = cache.fill(address.line(cache.address, self.line_shift)) else { continue };
+            if let Some(&below) = path.get(at + 1).filter(|&&below| self.caches[below].holds_victims) {
+                self.caches[below].fill(evicted);
             }
         }
     }

@@ -65,6 +65,18 @@ pub enum StoreRule {
     Through,
 }
 
+/// What fills a cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CacheFills {
+    /// The lines that miss it.
+    #[default]
+    Misses,
+    /// The lines that the cache of the level above evicts: a victim cache (Jouppi, "Improving Direct-Mapped Cache
+    /// Performance by the Addition of a Small Fully-Associative Cache and Prefetch Buffers", ISCA 1990). A line that
+    /// hits here moves back up, in exchange for the one that it evicts there.
+    Victims,
+}
+
 /// The address that finds a line in a cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AddressUsed {
@@ -98,6 +110,8 @@ pub struct CacheSpec {
     pub stores: StoreRule,
     /// The address that finds lines in it.
     pub address: AddressUsed,
+    /// What fills it.
+    pub fills: CacheFills,
 }
 
 impl CacheSpec {
@@ -118,6 +132,14 @@ impl CacheSpec {
     /// compete for the same sets. 1: a page fills a whole way, so frames do not matter.
     pub fn colors(&self, page_bytes: u64) -> u64 {
         ((self.geometry.sets() as u64) << self.line_shift).div_ceil(page_bytes)
+    }
+
+    /// Whether a victim cache may hold what it evicts.
+    fn evicts_to(&self, victims: &CacheSpec) -> bool {
+        self.serves == victims.serves
+            && self.address == victims.address
+            && self.fills == CacheFills::Misses
+            && self.stores == StoreRule::Back
     }
 
     /// Whether it looks a requester's access up without ever ending it.
@@ -141,6 +163,12 @@ pub enum CacheError {
     /// Two caches of a level serve the same requester.
     #[error("caches `{0}` and `{1}` of level {2} both serve `{3}`: only one cache per level may serve it")]
     Overlap(String, String, u8, &'static str),
+    /// A victim cache that does not match one cache of the level above.
+    #[error(
+        "cache `{0}` has fills = \"victims\": level {1} needs one cache that serves the same requesters by the same \
+         address, is write-back, and is filled by misses"
+    )]
+    Victims(String, u8),
     /// No cache serves page walks.
     #[error("no cache serves `walk`: add it to the `serves` of those that page walks look up")]
     NoWalks,
@@ -165,6 +193,12 @@ pub fn check(caches: &[CacheSpec], walks: bool) -> Result<(), CacheError> {
             if let (true, Some(both)) = (a.level == b.level, both) {
                 return Err(CacheError::Overlap(a.name.clone(), b.name.clone(), a.level, both.name()));
             }
+        }
+    }
+    for victims in caches.iter().filter(|cache| cache.fills == CacheFills::Victims) {
+        let above = caches.iter().find(|cache| cache.level + 1 == victims.level && cache.evicts_to(victims));
+        if above.is_none() || victims.stores == StoreRule::Through {
+            return Err(CacheError::Victims(victims.name.clone(), victims.level.saturating_sub(1)));
         }
     }
     if walks && !caches.iter().any(|cache| cache.serves.has(Requester::Walk)) {

@@ -1,7 +1,7 @@
 //! Compares the hierarchy with the reference model of `oracle`: latencies and all counters, for random accesses.
 
 use pagewalk_cache::{
-    AddressUsed, CacheAddress, CacheSpec, Hierarchy, Requester, RequesterSet, StoreRule, check,
+    AddressUsed, CacheAddress, CacheFills, CacheSpec, Hierarchy, Requester, RequesterSet, StoreRule, check,
 };
 use pagewalk_oracle::{Memories, Memory, ReplacementModel};
 use pagewalk_setassoc::{Geometry, Replacement};
@@ -24,8 +24,23 @@ fn cache(name: &'static str, level: u8, serves: &'static [Requester]) -> impl St
             shared: false,
             stores: if writes_through { StoreRule::Through } else { StoreRule::Back },
             address: if is_virtual { AddressUsed::Virtual } else { AddressUsed::Physical },
+            fills: CacheFills::Misses,
         }
     })
+}
+
+/// A victim cache of a few lines below a cache, which is write-back.
+fn with_victims(above: &mut CacheSpec, lines: u32) -> CacheSpec {
+    above.stores = StoreRule::Back;
+    CacheSpec {
+        name: format!("{}_victims", above.name),
+        level: above.level + 1,
+        geometry: Geometry::new(lines, None).unwrap(),
+        replacement: Replacement::Lru,
+        latency: above.latency + 5,
+        fills: CacheFills::Victims,
+        ..above.clone()
+    }
 }
 
 fn slow(caches: &[CacheSpec]) -> Memories {
@@ -44,6 +59,7 @@ fn slow(caches: &[CacheSpec]) -> Memories {
         hits: [0; 4],
         writes_through: spec.stores == StoreRule::Through,
         is_virtual: spec.address == AddressUsed::Virtual,
+        holds_victims: spec.fills == CacheFills::Victims,
     };
     Memories { caches: caches.iter().map(memory).collect(), line: 64, latency: 200, stall_cycles: 0 }
 }
@@ -54,9 +70,13 @@ fn caches() -> impl Strategy<Value = Vec<CacheSpec>> {
         cache("l1i", 1, &[Fetch]),
         prop_oneof![cache("l1d", 1, &[Load, Store, Walk]), cache("l1d", 1, &[Load, Store])],
         cache("l2", 2, &[Fetch, Load, Store, Walk]),
-        prop::option::of(cache("l3", 3, &[Fetch, Load, Walk])),
+        prop::option::of(cache("l4", 4, &[Fetch, Load, Walk])),
+        prop::option::of(1..9u32),
     )
-        .prop_map(|(l1i, l1d, l2, l3)| [l1i, l1d, l2].into_iter().chain(l3).collect())
+        .prop_map(|(l1i, l1d, mut l2, last, victims)| {
+            let victims = victims.map(|lines| with_victims(&mut l2, lines));
+            [l1i, l1d, l2].into_iter().chain(victims).chain(last).collect()
+        })
 }
 
 /// Random cases per run; `PAGEWALK_CASES` makes it a long one.
@@ -110,12 +130,17 @@ fn what_is_no_hierarchy_is_named() {
         shared: false,
         stores: StoreRule::default(),
         address: AddressUsed::default(),
+        fills: CacheFills::default(),
     };
     let refused = |caches: &[CacheSpec]| check(caches, true).unwrap_err().to_string();
     let (a, b) = (cache("a", 1, &[Requester::Walk]), cache("b", 1, &[Requester::Load, Requester::Walk]));
     assert!(refused(&[a.clone(), b]).contains("`a` and `b` of level 1 both serve `walk`"));
     assert!(refused(&[cache("a", 1, &[Requester::Load])]).contains("no cache serves `walk`"));
     assert!(refused(&[a.clone(), a.clone()]).contains("two caches are named `a`"));
+    let victims = CacheSpec { fills: CacheFills::Victims, ..cache("v", 2, &[Requester::Load]) };
+    assert!(
+        refused(&[a.clone(), victims]).contains("cache `v` has fills = \"victims\": level 1 needs one cache")
+    );
     let wide = CacheSpec { line_shift: 7, ..cache("b", 2, &[Requester::Walk]) };
     assert!(refused(&[a, wide]).contains("`a` has lines of 64 bytes, `b` of 128"));
 }

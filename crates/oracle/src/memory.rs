@@ -21,6 +21,8 @@ pub struct Memory {
     pub writes_through: bool,
     /// Whether virtual addresses find its lines.
     pub is_virtual: bool,
+    /// Whether it holds what the cache of the level above evicts.
+    pub holds_victims: bool,
 }
 
 impl Memory {
@@ -69,13 +71,24 @@ impl Memories {
             }
             if hit {
                 cycles = cache.latency;
+                if cache.holds_victims {
+                    cache.held.remove(line, line);
+                }
                 break;
             }
             missed.push(at);
         }
-        for at in missed {
+        for at in missed.into_iter().filter(|&at| !self.caches[at].holds_victims).collect::<Vec<_>>() {
             let line = self.caches[at].line(address, self.line);
-            self.caches[at].held.fill(line, line);
+            let evicted = self.caches[at].held.fill(line, line);
+            let (level, serves) = (self.caches[at].level, self.caches[at].serves);
+            let mut victims = self
+                .caches
+                .iter_mut()
+                .filter(|cache| cache.holds_victims && cache.level == level + 1 && cache.serves == serves);
+            if let (Some(evicted), Some(victims)) = (evicted, victims.next()) {
+                victims.held.fill(evicted, evicted);
+            }
         }
         cycles
     }

@@ -1,6 +1,6 @@
 //! Whether a kernel fits a machine, and the pieces of its pages that the machine's TLBs hold.
 
-use pagewalk_cache::AddressUsed;
+use pagewalk_cache::{AddressUsed, CacheFills};
 use pagewalk_mm::placement::Colors;
 use pagewalk_mm::{Kernel, ORDERS};
 use pagewalk_translate::{MachineSpec, TlbSpec};
@@ -103,7 +103,8 @@ pub(crate) fn colored_cache(
     let name = &machine.name;
     let physical = || {
         let caches = machine.caches.iter().enumerate();
-        caches.filter(|(_, cache)| cache.address == AddressUsed::Physical)
+        caches
+            .filter(|(_, cache)| cache.address == AddressUsed::Physical && cache.fills == CacheFills::Misses)
     };
     let found = match wanted {
         Some(wanted) => physical().find(|(_, cache)| cache.name == wanted),

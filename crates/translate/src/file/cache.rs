@@ -2,7 +2,7 @@
 
 use super::{FileReplacement, replacement};
 use crate::MachineError;
-use pagewalk_cache::{AddressUsed, CacheSpec, Requester, StoreRule};
+use pagewalk_cache::{AddressUsed, CacheFills, CacheSpec, Requester, StoreRule};
 use pagewalk_setassoc::Geometry;
 use serde::Deserialize;
 
@@ -26,6 +26,16 @@ pub(super) struct FileCacheOfMemory {
     stores: FileStores,
     #[serde(default)]
     address: FileAddress,
+    #[serde(default)]
+    fills: FileFills,
+}
+
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum FileFills {
+    #[default]
+    Misses,
+    Victims,
 }
 
 #[derive(Clone, Copy, Default, Deserialize)]
@@ -107,6 +117,10 @@ impl FileCacheOfMemory {
             address: match self.address {
                 FileAddress::Physical => AddressUsed::Physical,
                 FileAddress::Virtual => AddressUsed::Virtual,
+            },
+            fills: match self.fills {
+                FileFills::Misses => CacheFills::Misses,
+                FileFills::Victims => CacheFills::Victims,
             },
         })
     }

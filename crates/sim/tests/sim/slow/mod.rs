@@ -1,7 +1,7 @@
 //! The slow side: a machine and a kernel of `oracle` fed operation by operation, and the fast side's feed.
 
 use crate::random::{self, Op, Program, Random};
-use pagewalk_cache::{AddressUsed, CacheSpec, Requester, StoreRule};
+use pagewalk_cache::{AddressUsed, CacheFills, CacheSpec, Requester, StoreRule};
 use pagewalk_oracle::{
     Array, ArrayContents, Cache, Counts, Globals, Hashed, Kernel, Machine, Memories, Memory, Nested, Paging,
     Prefetch, ReplacementModel, Skewed, Table, most_at_once, software,
@@ -387,6 +387,7 @@ fn slow_memories(spec: &MachineSpec) -> Memories {
         hits: [0; 4],
         writes_through: cache.stores == StoreRule::Through,
         is_virtual: cache.address == AddressUsed::Virtual,
+        holds_victims: cache.fills == CacheFills::Victims,
     };
     Memories {
         line: 1 << spec.caches[0].line_shift,
