@@ -65,17 +65,19 @@ impl Periodic {
 
     fn move_one(&mut self, actions: &mut Actions) {
         let held: BTreeMap<u64, u64> = self.held.iter().map(|(&(page, _), &color)| (page, color)).collect();
+        let groups = competing(held.iter().map(|(&page, &color)| (color, page)));
+        let mut excluded: Vec<u64> = groups.keys().copied().collect();
         let pages: Vec<u64> = match self.settings.choice {
             PeriodicChoice::Random => held.keys().copied().collect(),
-            PeriodicChoice::Competing => {
-                competing(held.iter().map(|(&page, &color)| (color, page))).into_values().flatten().collect()
-            }
+            PeriodicChoice::Competing => groups.into_values().flatten().collect(),
         };
         if pages.is_empty() {
             return;
         }
         let page = pages[self.draws.below(pages.len() as u64) as usize];
-        let excluded = [held[&page]];
+        if self.settings.choice == PeriodicChoice::Random {
+            excluded = vec![held[&page]];
+        }
         if let Some(color) = self.targets.choose(self.colors.count, &excluded, |_| 0) {
             actions.moves.push(PageMove { page, color });
         }
