@@ -3,7 +3,7 @@
 use super::{TargetRule, Targets, competing};
 use crate::placement::Colors;
 use crate::promotion::{Actions, Miss, PageMove, Policy, PolicyEvent, Rules};
-use pagewalk_units::Draws;
+use pagewalk_units::{Draws, mixed};
 use std::collections::BTreeMap;
 
 /// Which page moves.
@@ -45,7 +45,8 @@ impl Periodic {
         Periodic {
             settings,
             rules: Rules { watches_tlbs: true, ..Rules::new(1) },
-            targets: Targets::new(TargetRule::Random, settings.seed),
+            // Of another seed, so that the color does not depend on the page.
+            targets: Targets::new(TargetRule::Random, mixed(settings.seed)),
             draws: Draws::new(settings.seed),
             colors: Colors { count: 1, lines_per_page: 1 },
             held: BTreeMap::new(),
