@@ -30,6 +30,8 @@ enum Op {
     Foreign { frame: u64 },
     /// The kernel exchanges the frames of two pages, of which the policy does not hear.
     Exchange(u64, u64),
+    /// Four pages get new frames: as a superpage, which then splits, or as they are unmapped and used again.
+    Renew { block: u64, promotes: bool },
     /// The next reference is on a core that has waited less.
     OtherCore { behind: u64 },
 }
@@ -43,6 +45,7 @@ fn op() -> impl Strategy<Value = Op> {
             .prop_map(|(page, tlb, cycles, lines)| Op::Use { page, tlb, cycles, lines }),
         4 => (0..4_u64).prop_map(|frame| Op::Foreign { frame }),
         1 => (page(), page()).prop_map(|(a, b)| Op::Exchange(a, b)),
+        1 => (0..PAGES / 4, any::<bool>()).prop_map(|(block, promotes)| Op::Renew { block, promotes }),
         1 => (0..300_u64).prop_map(|behind| Op::OtherCore { behind }),
     ]
 }
@@ -213,6 +216,23 @@ impl Machine {
         Ok(())
     }
 
+    fn renew(&mut self, block: Superpage, promotes: bool) {
+        if promotes {
+            self.tlbs.iter_mut().for_each(|tlb| tlb.retain(|page| !block.pages().contains(page)));
+            self.tell(PolicyEvent::Promoted(block));
+            self.tell(PolicyEvent::Demoted(block));
+        } else {
+            block.pages().for_each(|page| self.drop_page(page));
+            self.tell(PolicyEvent::Flushed(&block.pages()));
+            block.pages().for_each(|page| self.tell(PolicyEvent::Gone(page)));
+        }
+        for page in block.pages() {
+            self.frames[page as usize] = self.next_frame;
+            self.next_frame += 1;
+            self.slow.left_frame(page);
+        }
+    }
+
     fn run(&mut self, op: &Op) -> Result<(), TestCaseError> {
         match *op {
             Op::Use { page, tlb, cycles, lines } => {
@@ -229,6 +249,7 @@ impl Machine {
                 self.frames.swap(a as usize, b as usize);
                 [a, b].into_iter().for_each(|page| self.drop_page(page));
             }
+            Op::Renew { block, promotes } => self.renew(Superpage { first: 4 * block, order: 2 }, promotes),
             Op::OtherCore { behind } => self.cycles = self.cycles.saturating_sub(behind),
         }
         Ok(())

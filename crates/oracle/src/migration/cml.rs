@@ -169,6 +169,11 @@ impl Cml {
 }
 
 impl MigrationModel for Cml {
+    fn left_frame(&mut self, page: u64) {
+        let stale = self.buffer.tuples().into_iter().filter(|tuple| tuple.page == Some(page));
+        stale.for_each(|tuple| self.buffer.remove(tuple.frame));
+    }
+
     fn cache_missed(&mut self, frame: u64, page: Option<u64>, cycles: u64) -> Wishes {
         if cycles >= self.cleared + self.clear_cycles {
             self.buffer.clear();

@@ -35,6 +35,9 @@ pub trait MigrationModel {
         Wishes::default()
     }
 
+    /// The kernel tells that a page has left its frame, but not for a wish.
+    fn left_frame(&mut self, _page: u64) {}
+
     /// A cache miss in a frame, which now holds a page if it is the program's.
     fn cache_missed(&mut self, _frame: u64, _page: Option<u64>, _cycles: u64) -> Wishes {
         Wishes::default()
