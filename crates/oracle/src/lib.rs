@@ -2,7 +2,7 @@
 //!
 //! [`Machine`] translates one reference at a time, with lists in order of use. [`Kernel`] keeps one entry per mapped
 //! page, and [`promotion`] one per page for each policy that builds superpages. [`miss_policies`] and [`prefetch`]
-//! search all entries of a TLB. [`Frames`] and [`EndlessMemory`] keep one entry
+//! search all entries of a TLB, and [`migration`] gets them as a list. [`Frames`] and [`EndlessMemory`] keep one entry
 //! per frame of memory. [`ReplacementModel`] and [`LruSets`]
 //! are single arrays; [`History`] stores every reference.
 
@@ -13,6 +13,7 @@ mod frames;
 mod kernel;
 mod machine;
 mod memory;
+pub mod migration;
 pub mod miss_policies;
 mod nested;
 mod placement;

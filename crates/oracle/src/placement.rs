@@ -10,7 +10,7 @@ pub enum PlacementRule {
     PageColoring,
     /// In turn.
     BinHopping,
-    /// Any.
+    /// Any: the first draw with a drawn seed, whose last bits the process changes.
     Random(Draws),
     /// The least used one; of several, the first from the page's own color on.
     Careful,
@@ -69,7 +69,7 @@ impl EndlessMemory {
             PlacementRule::PageColoring if process == 0 => page % colors,
             PlacementRule::PageColoring => (page + Draws::new(process as u64).below(colors)) % colors,
             PlacementRule::BinHopping => chosen.len() as u64 % colors,
-            PlacementRule::Random(draws) => draws.below(colors),
+            PlacementRule::Random(draws) => Draws::new(draws.draw() ^ process as u64).below(colors),
             PlacementRule::Careful => {
                 let uses = |color: u64| chosen.iter().filter(|other| **other == color).count();
                 let least = (0..colors).map(uses).min().unwrap();

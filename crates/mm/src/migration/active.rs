@@ -20,7 +20,8 @@ pub struct ActiveSettings {
 /// See the module's documentation.
 ///
 /// The source does not say which of two competing pages moves, which entry is dropped, nor what becomes of the color's
-/// count then: here the missing page moves, the other one's entry is dropped, and the count begins anew.
+/// count then: here the missing page moves, the other one's entry is dropped (of several, the lowest page's), and the
+/// count begins anew.
 #[derive(Clone)]
 pub struct Active {
     settings: ActiveSettings,

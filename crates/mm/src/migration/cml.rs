@@ -117,6 +117,8 @@ impl Policy for Cml {
         match event {
             PolicyEvent::Colors(colors) => self.colors = colors,
             PolicyEvent::CacheMissed(miss) => self.missed(miss, actions),
+            PolicyEvent::Promoted(block) => self.buffer.forget_pages(&block.pages()),
+            PolicyEvent::Gone(page) => self.buffer.forget_pages(&(page..page + 1)),
             _ => {}
         }
     }

@@ -2,6 +2,7 @@
 //! "Avoiding Conflict Misses Dynamically in Large Direct-Mapped Caches", ASPLOS 1994).
 
 use crate::frames::Frame;
+use std::ops::Range;
 
 /// A counted page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,6 +86,13 @@ impl CmlBuffer {
     pub fn forget(&mut self, frame: Frame) {
         for segment in [&mut self.recent, &mut self.hot] {
             segment.retain(|tuple| tuple.frame != frame);
+        }
+    }
+
+    /// Drops the tuples of frames that hold these pages no longer.
+    pub fn forget_pages(&mut self, pages: &Range<u64>) {
+        for segment in [&mut self.recent, &mut self.hot] {
+            segment.retain(|tuple| tuple.page.is_none_or(|page| !pages.contains(&page)));
         }
     }
 

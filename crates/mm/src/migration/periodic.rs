@@ -3,7 +3,7 @@
 use super::{TargetRule, Targets, competing};
 use crate::placement::Colors;
 use crate::promotion::{Actions, Miss, PageMove, Policy, PolicyEvent, Rules};
-use pagewalk_units::Draws;
+use pagewalk_units::{Draws, mixed};
 use std::collections::BTreeMap;
 
 /// Which page moves.
@@ -34,8 +34,8 @@ pub struct Periodic {
     targets: Targets,
     draws: Draws,
     colors: Colors,
-    /// Colors of base pages by page: those that missed since each left the TLBs last.
-    held: BTreeMap<u64, u64>,
+    /// Colors of base pages by page and TLB: those that missed there since they left it last.
+    held: BTreeMap<(u64, usize), u64>,
     last: u64,
 }
 
@@ -45,7 +45,8 @@ impl Periodic {
         Periodic {
             settings,
             rules: Rules { watches_tlbs: true, ..Rules::new(1) },
-            targets: Targets::new(TargetRule::Random, settings.seed),
+            // Of another seed, so that the color does not depend on the page.
+            targets: Targets::new(TargetRule::Random, mixed(settings.seed)),
             draws: Draws::new(settings.seed),
             colors: Colors { count: 1, lines_per_page: 1 },
             held: BTreeMap::new(),
@@ -59,24 +60,26 @@ impl Periodic {
             self.move_one(actions);
         }
         if let Some(frame) = miss.frame {
-            self.held.insert(miss.page, self.colors.of(frame));
+            self.held.insert((miss.page, miss.tlb), self.colors.of(frame));
         }
     }
 
     fn move_one(&mut self, actions: &mut Actions) {
+        let held: BTreeMap<u64, u64> = self.held.iter().map(|(&(page, _), &color)| (page, color)).collect();
+        let groups = competing(held.iter().map(|(&page, &color)| (color, page)));
+        let mut excluded: Vec<u64> = groups.keys().copied().collect();
         let pages: Vec<u64> = match self.settings.choice {
-            PeriodicChoice::Random => self.held.keys().copied().collect(),
-            PeriodicChoice::Competing => competing(self.held.iter().map(|(&page, &color)| (color, page)))
-                .into_values()
-                .flatten()
-                .collect(),
+            PeriodicChoice::Random => held.keys().copied().collect(),
+            PeriodicChoice::Competing => groups.into_values().flatten().collect(),
         };
         if pages.is_empty() {
             return;
         }
         let page = pages[self.draws.below(pages.len() as u64) as usize];
-        let own = self.held[&page];
-        if let Some(color) = self.targets.choose(self.colors.count, &[own], |_| 0) {
+        if self.settings.choice == PeriodicChoice::Random {
+            excluded = vec![held[&page]];
+        }
+        if let Some(color) = self.targets.choose(self.colors.count, &excluded, |_| 0) {
             actions.moves.push(PageMove { page, color });
         }
     }
@@ -95,12 +98,12 @@ impl Policy for Periodic {
         match event {
             PolicyEvent::Colors(colors) => self.colors = colors,
             PolicyEvent::Missed { miss, .. } => self.missed(miss, actions),
-            PolicyEvent::Left { unit, .. } => self.held.retain(|page, _| !unit.pages().contains(page)),
-            PolicyEvent::Promoted(block) => self.held.retain(|page, _| !block.pages().contains(page)),
-            PolicyEvent::Flushed(pages) => self.held.retain(|page, _| !pages.contains(page)),
-            PolicyEvent::Recolored { page, .. } => {
-                self.held.remove(&page);
+            PolicyEvent::Left { tlb, unit } => {
+                self.held.retain(|&(page, of), _| of != tlb || !unit.pages().contains(&page));
             }
+            PolicyEvent::Promoted(block) => self.held.retain(|(page, _), _| !block.pages().contains(page)),
+            PolicyEvent::Flushed(pages) => self.held.retain(|(page, _), _| !pages.contains(page)),
+            PolicyEvent::Recolored { page, .. } => self.held.retain(|&(held, _), _| held != page),
             _ => {}
         }
     }

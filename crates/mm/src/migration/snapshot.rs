@@ -75,6 +75,8 @@ enum Phase {
 }
 
 /// See the module's documentation.
+///
+/// The source does not say which of several pages moves: here that of the lowest shared color that was seen last.
 #[derive(Clone)]
 pub struct Snapshot {
     settings: SnapshotSettings,

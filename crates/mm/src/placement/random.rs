@@ -3,7 +3,7 @@
 use super::{Colors, Placement};
 use pagewalk_units::Draws;
 
-/// Every color with the same probability.
+/// Every color with the same probability, for each process by itself.
 #[derive(Clone)]
 pub struct RandomColors {
     draws: Draws,
@@ -21,7 +21,7 @@ impl Placement for RandomColors {
         Box::new(self.clone())
     }
 
-    fn color(&mut self, _page: u64, _process: u32, colors: Colors) -> u64 {
-        self.draws.below(colors.count)
+    fn color(&mut self, _page: u64, process: u32, colors: Colors) -> u64 {
+        Draws::new(self.draws.draw() ^ u64::from(process)).below(colors.count)
     }
 }

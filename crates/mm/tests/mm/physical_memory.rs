@@ -392,7 +392,7 @@ pub fn op() -> impl Strategy<Value = Op> {
 }
 
 /// Checks that every backed page has its own frame, a unit's frames lie in one block, and others keep their frames.
-fn check(p: &Process, others: &[u64], keeps: bool) {
+pub fn check(p: &Process, others: &[u64], keeps: bool) {
     let memory = p.kernel.memory().expect("it has one");
     let mut owned: BTreeSet<u64> = others.iter().copied().collect();
     let own = |unit: &Superpage| !p.kernel.table().is_foreign(unit.first);

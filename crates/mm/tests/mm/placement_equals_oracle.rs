@@ -120,6 +120,18 @@ impl Twins {
     }
 }
 
+/// Otherwise the pages of processes that do the same would compete.
+#[test]
+fn random_colors_of_processes_differ() {
+    let colors = Colors { count: 16, lines_per_page: 1 };
+    let chosen = |process: u32| {
+        let mut random = RandomColors::new(3);
+        (0..1000).map(move |page| random.color(page, process, colors))
+    };
+    let same = chosen(0).zip(chosen(1)).filter(|(a, b)| a == b).count();
+    assert!((30..100).contains(&same), "{same} of 1000, with 62 expected");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: cases(100), failure_persistence: None, ..ProptestConfig::default() })]
 
