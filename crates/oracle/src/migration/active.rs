@@ -1,6 +1,6 @@
 //! Active policies: a missing page may not have the color of another page in a TLB.
 
-use super::{Colored, MigrationModel, Target, TargetChoice, Wishes};
+use super::{MigrationModel, Target, TargetChoice, Translation, Wishes};
 use pagewalk_units::Draws;
 
 /// The policy.
@@ -27,10 +27,12 @@ impl Active {
 
 impl MigrationModel for Active {
     /// The missing page moves, and the other one's translation is dropped: that of the lowest of several.
-    fn missed(&mut self, (page, color): Colored, tlbs: &[Colored], cycles: u64) -> Wishes {
-        let rival = tlbs.iter().find(|(other, of)| *other != page && *of == color);
+    fn missed(&mut self, missing: Translation, tlbs: &[Translation], cycles: u64) -> Wishes {
+        let Translation { first, page, color } = missing;
+        let rivals = tlbs.iter().filter(|of| of.first != first && of.color == color);
+        let rival = rivals.map(|of| of.first).min();
         let rests = self.moved.is_some_and(|moved| cycles.saturating_sub(moved) < self.interval);
-        let Some(&(rival, _)) = rival.filter(|_| !rests) else { return Wishes::default() };
+        let Some(rival) = rival.filter(|_| !rests) else { return Wishes::default() };
         let count = &mut self.counts[color as usize];
         *count += 1;
         if *count < self.misses {
@@ -38,7 +40,7 @@ impl MigrationModel for Active {
         }
         *count = 0;
         let free = vec![0; self.counts.len()];
-        let mut taken: Vec<u64> = tlbs.iter().map(|&(_, of)| of).collect();
+        let mut taken: Vec<u64> = tlbs.iter().map(|of| of.color).collect();
         taken.push(color);
         let target = self.target.next(&taken, &free).or_else(|| self.target.next(&[color], &free));
         if target.is_some() {

@@ -11,9 +11,21 @@ pub use periodic::Periodic;
 pub use snapshot::{Snapshot, SnapshotTimes};
 
 use pagewalk_units::Draws;
+use std::collections::BTreeMap;
 
-/// A page and the color of its frame.
+/// A page and a color.
 pub type Colored = (u64, u64);
+
+/// A translation in a TLB, or one that is missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Translation {
+    /// The first page of what it maps: a page or a superpage.
+    pub first: u64,
+    /// The page whose miss filled it.
+    pub page: u64,
+    /// The color of that page's frame.
+    pub color: u64,
+}
 
 /// What a policy wants at an event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,8 +42,8 @@ pub struct Wishes {
 
 /// A policy.
 pub trait MigrationModel {
-    /// A page misses in a TLB. `tlbs`: the different pages that TLBs hold, by ascending number.
-    fn missed(&mut self, _page: Colored, _tlbs: &[Colored], _cycles: u64) -> Wishes {
+    /// A translation is missing in a TLB. `tlbs`: all that TLBs hold.
+    fn missed(&mut self, _missing: Translation, _tlbs: &[Translation], _cycles: u64) -> Wishes {
         Wishes::default()
     }
 
@@ -85,6 +97,12 @@ impl Target {
         self.last = Some(*allowed.first()?);
         self.last
     }
+}
+
+/// The different pages whose misses filled TLBs, by ascending number.
+fn pages_of(tlbs: &[Translation]) -> Vec<Colored> {
+    let pages: BTreeMap<u64, u64> = tlbs.iter().map(|of| (of.page, of.color)).collect();
+    pages.into_iter().collect()
 }
 
 /// The colors that several of these pages have, by ascending number.

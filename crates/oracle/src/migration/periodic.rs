@@ -1,6 +1,6 @@
 //! Periodic policies: a page in a TLB moves now and then.
 
-use super::{Colored, MigrationModel, Target, TargetChoice, Wishes, shared_colors};
+use super::{MigrationModel, Target, TargetChoice, Translation, Wishes, pages_of, shared_colors};
 use pagewalk_units::Draws;
 
 /// The policy.
@@ -27,14 +27,14 @@ impl Periodic {
 
 impl MigrationModel for Periodic {
     /// It looks at the first miss after each period.
-    fn missed(&mut self, _: Colored, tlbs: &[Colored], cycles: u64) -> Wishes {
+    fn missed(&mut self, _: Translation, tlbs: &[Translation], cycles: u64) -> Wishes {
         let mut wishes = Wishes::default();
         if cycles < self.last + self.period {
             return wishes;
         }
         self.last = cycles;
-        let shared = shared_colors(tlbs, self.colors);
-        let mut choice: Vec<Colored> = tlbs.to_vec();
+        let mut choice = pages_of(tlbs);
+        let shared = shared_colors(&choice, self.colors);
         if self.competing {
             choice.retain(|(_, color)| shared.contains(color));
             choice.sort_by_key(|&(page, color)| (color, page));

@@ -1,6 +1,6 @@
 //! Snapshots: the TLB is emptied, and the pages that miss next are in use.
 
-use super::{Colored, MigrationModel, Target, TargetChoice, Wishes, shared_colors};
+use super::{Colored, MigrationModel, Target, TargetChoice, Translation, Wishes, shared_colors};
 use pagewalk_units::Draws;
 
 /// Times of a snapshot policy, in cycles or cache misses.
@@ -96,14 +96,14 @@ impl MigrationModel for Snapshot {
         wishes
     }
 
-    fn missed(&mut self, page: Colored, _: &[Colored], cycles: u64) -> Wishes {
+    fn missed(&mut self, missing: Translation, _: &[Translation], cycles: u64) -> Wishes {
         let mut wishes = Wishes::default();
         let now = self.now(cycles);
         self.end_if(now, self.is_old(now), &mut wishes);
         let Some((_, seen)) = &mut self.taken else { return wishes };
         wishes.cycles += self.costs.0;
-        if !seen.iter().any(|(other, _)| *other == page.0) {
-            seen.push(page);
+        if !seen.iter().any(|(page, _)| *page == missing.page) {
+            seen.push((missing.page, missing.color));
         }
         let is_full = seen.len() == self.pages;
         self.end_if(now, is_full, &mut wishes);
