@@ -20,6 +20,7 @@ pub mod huge_pages;
 pub mod json;
 pub mod kinds;
 pub mod layout_plan;
+mod machine_description;
 pub mod metrics;
 mod numbers;
 mod printable;

@@ -140,7 +140,8 @@ proptest! {
         number in 0..4_usize, log2_colors in 0..6_u32, seed in any::<u64>(), top in 0..4_u8, at_fault in any::<bool>(),
         ops in prop::collection::vec((0..PROCESSES, op()), 1..120),
     ) {
-        let promotes: Box<dyn Policy> = if at_fault { Box::new(Fixed { order: top }) } else { Box::new(Asap::new(top)) };
+        let promotes: Box<dyn Policy> =
+            if at_fault { Box::new(Fixed { order: top }) } else { Box::new(Asap::new(top)) };
         let mut twins = Twins::new(number, 1 << log2_colors, seed, promotes.as_ref());
         for (process, op) in ops {
             twins.run(process, &op);

@@ -6,6 +6,7 @@ use pagewalk_cache::{AddressUsed, CacheFills, CacheSpec, Requester, StoreRule};
 use pagewalk_setassoc::Geometry;
 use serde::Deserialize;
 
+// Many fields: one per key of the table.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct FileCacheOfMemory {
