@@ -6,9 +6,9 @@
 //! every line. All caches that missed are filled (inclusive fill, without back-invalidation), but for victim caches.
 //! The latency of an access is the latency of the cache that hit, or of memory.
 //!
-//! Stores end at the first write-back cache that has the line, and allocate it; a write-through cache passes them on and
-//! allocates nothing for them. Not modelled: traffic of write-backs, full write buffers, prefetching, queues, overlap
-//! between accesses, and line sizes that differ between caches.
+//! Stores end at the first write-back cache that has the line, and allocate it; a write-through cache passes them on
+//! and allocates nothing for them. Not modelled: traffic of write-backs, full write buffers, prefetching, queues,
+//! overlap between accesses, and line sizes that differ between caches.
 
 mod hierarchy;
 mod spec;
