@@ -141,7 +141,8 @@ proptest! {
         (top, at_fault) in (0..4_u8, any::<bool>()),
         ops in prop::collection::vec((0..PROCESSES, op()), 1..120),
     ) {
-        let promotes: Box<dyn Policy> = if at_fault { Box::new(Fixed { order: top }) } else { Box::new(Asap::new(top)) };
+        let promotes: Box<dyn Policy> =
+            if at_fault { Box::new(Fixed { order: top }) } else { Box::new(Asap::new(top)) };
         let mut twins = Twins::new(number, 1 << log2_colors, seed, promotes.as_ref());
         for (process, op) in ops {
             twins.run(process, &op);
