@@ -103,7 +103,7 @@ impl EndlessMemory {
         let place = (blocks.iter().filter(|of| **of == order).count() as u64) << order;
         blocks.push(order);
         let is_such = |frame: u64| {
-            frame % (1 << order) == 0
+            frame.is_multiple_of(1 << order)
                 && frame % self.colors == place % self.colors
                 && (frame..frame + (1 << order)).all(|frame| self.is_free(frame))
         };

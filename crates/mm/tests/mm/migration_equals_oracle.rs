@@ -1,5 +1,5 @@
-//! Recoloring policies against the slow models of `oracle`: every wished move, every dropped translation and every
-//! cycle after every event, on random streams of misses.
+//! Recoloring policies against the slow models of `oracle`: every wished move, dropped translation and cycle after
+//! every event, on random streams of misses.
 
 use crate::common::cases;
 use pagewalk_mm::frames::Frame;

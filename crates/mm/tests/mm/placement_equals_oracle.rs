@@ -137,7 +137,8 @@ proptest! {
 
     #[test]
     fn every_page_has_the_color_that_the_oracle_says(
-        number in 0..4_usize, log2_colors in 0..6_u32, seed in any::<u64>(), top in 0..4_u8, at_fault in any::<bool>(),
+        (number, log2_colors, seed) in (0..4_usize, 0..6_u32, any::<u64>()),
+        (top, at_fault) in (0..4_u8, any::<bool>()),
         ops in prop::collection::vec((0..PROCESSES, op()), 1..120),
     ) {
         let promotes: Box<dyn Policy> =

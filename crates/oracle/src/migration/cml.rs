@@ -155,7 +155,7 @@ impl Cml {
             let of_it = || hot.iter().filter(|tuple| tuple.frame % self.colors == color);
             let mut movable: Vec<Tuple> = of_it().copied().filter(|tuple| tuple.page.is_some()).collect();
             // A stable sort: of equals, the first one in the buffer comes first.
-            movable.sort_by(|a, b| b.count.cmp(&a.count));
+            movable.sort_by_key(|tuple| std::cmp::Reverse(tuple.count));
             let stay = if of_it().any(|tuple| tuple.page.is_none()) { 0 } else { 1 };
             for tuple in movable.into_iter().skip(stay) {
                 let misses = self.misses_by_color();
