@@ -96,6 +96,9 @@ struct Cache {
     holds_victims: bool,
 }
 
+/// Addresses of the kernel's view of physical memory, beyond those of all address spaces.
+const KERNELS: u64 = 1 << 63;
+
 /// Marks an empty slot: no line has this number.
 const NONE: u64 = u64::MAX;
 
@@ -268,19 +271,23 @@ impl Hierarchy {
         let mut stalled = 0;
         for line in 0..=lines {
             let served = self.access(requester, address.plus(line << self.line_shift));
-            stalled += self.latency(served).saturating_sub(self.paths[requester as usize].fastest);
+            let beyond = self.latency(served).saturating_sub(self.paths[requester as usize].fastest);
+            stalled = beyond.saturating_add(stalled);
         }
         stalled
     }
 
-    /// The kernel copies bytes from one physical address to another. Returns the cycles that it waits; nothing is
-    /// counted.
+    /// The kernel copies bytes from one physical address to another, by its own virtual addresses. Returns the cycles
+    /// that it waits; nothing is counted.
     pub fn copy(&mut self, from: u64, to: u64, bytes: u64) -> u64 {
         let mut stalled = 0;
         for offset in (0..bytes).step_by(1 << self.line_shift) {
             for (requester, start) in [(Requester::Load, from), (Requester::Store, to)] {
-                let served = self.find::<false>(requester, CacheAddress::same(start + offset));
-                stalled += self.latency(served).saturating_sub(self.paths[requester as usize].fastest);
+                let physical = start + offset;
+                let address = CacheAddress { physical, logical: physical | KERNELS };
+                let served = self.find::<false>(requester, address);
+                let beyond = self.latency(served).saturating_sub(self.paths[requester as usize].fastest);
+                stalled = beyond.saturating_add(stalled);
             }
         }
         stalled

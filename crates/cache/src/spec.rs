@@ -137,6 +137,7 @@ impl CacheSpec {
     /// Whether a victim cache may hold what it evicts.
     fn evicts_to(&self, victims: &CacheSpec) -> bool {
         self.serves == victims.serves
+            && self.shared == victims.shared
             && self.address == victims.address
             && self.fills == CacheFills::Misses
             && self.stores == StoreRule::Back
@@ -165,8 +166,8 @@ pub enum CacheError {
     Overlap(String, String, u8, &'static str),
     /// A victim cache that does not match one cache of the level above.
     #[error(
-        "cache `{0}` has fills = \"victims\": level {1} needs one cache that serves the same requesters by the same \
-         address, is write-back, and is filled by misses"
+        "cache `{0}` of level {1} has fills = \"victims\": the level above needs one cache that serves the same \
+         requesters by the same address, is as shared, writes back, and is filled by misses"
     )]
     Victims(String, u8),
     /// No cache serves page walks.
@@ -198,7 +199,7 @@ pub fn check(caches: &[CacheSpec], walks: bool) -> Result<(), CacheError> {
     for victims in caches.iter().filter(|cache| cache.fills == CacheFills::Victims) {
         let above = caches.iter().find(|cache| cache.level + 1 == victims.level && cache.evicts_to(victims));
         if above.is_none() || victims.stores == StoreRule::Through {
-            return Err(CacheError::Victims(victims.name.clone(), victims.level.saturating_sub(1)));
+            return Err(CacheError::Victims(victims.name.clone(), victims.level));
         }
     }
     if walks && !caches.iter().any(|cache| cache.serves.has(Requester::Walk)) {

@@ -139,7 +139,8 @@ fn what_is_no_hierarchy_is_named() {
     assert!(refused(&[a.clone(), a.clone()]).contains("two caches are named `a`"));
     let victims = CacheSpec { fills: CacheFills::Victims, ..cache("v", 2, &[Requester::Load]) };
     assert!(
-        refused(&[a.clone(), victims]).contains("cache `v` has fills = \"victims\": level 1 needs one cache")
+        refused(&[a.clone(), victims])
+            .contains("cache `v` of level 2 has fills = \"victims\": the level above")
     );
     let wide = CacheSpec { line_shift: 7, ..cache("b", 2, &[Requester::Walk]) };
     assert!(refused(&[a, wide]).contains("`a` has lines of 64 bytes, `b` of 128"));

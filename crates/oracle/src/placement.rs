@@ -5,14 +5,14 @@ use pagewalk_units::Draws;
 /// How a process chooses the color of a base page at its first touch.
 #[derive(Clone, Debug)]
 pub enum PlacementRule {
-    /// The page's number, shifted by a hash of its process: the first draw with the process as the seed. The first
-    /// process is not shifted.
+    /// The page's number from the process's first color on: the first draw with the process as the seed, and 0 for the
+    /// first process.
     PageColoring,
-    /// In turn.
+    /// In turn, from the process's first color on.
     BinHopping,
     /// Any: the first draw with a drawn seed, whose last bits the process changes.
     Random(Draws),
-    /// The least used one; of several, the first from the page's own color on.
+    /// The least used one; of several, the first from page coloring's on.
     Careful,
 }
 
@@ -65,15 +65,15 @@ impl EndlessMemory {
     fn choose(&mut self, process: usize, page: u64) -> u64 {
         let colors = self.colors;
         let Placer { rule, chosen, .. } = &mut self.processes[process];
+        let start = if process == 0 { 0 } else { Draws::new(process as u64).below(colors) };
         let color = match rule {
-            PlacementRule::PageColoring if process == 0 => page % colors,
-            PlacementRule::PageColoring => (page + Draws::new(process as u64).below(colors)) % colors,
-            PlacementRule::BinHopping => chosen.len() as u64 % colors,
+            PlacementRule::PageColoring => (page + start) % colors,
+            PlacementRule::BinHopping => (chosen.len() as u64 + start) % colors,
             PlacementRule::Random(draws) => Draws::new(draws.draw() ^ process as u64).below(colors),
             PlacementRule::Careful => {
                 let uses = |color: u64| chosen.iter().filter(|other| **other == color).count();
                 let least = (0..colors).map(uses).min().unwrap();
-                (page..).map(|number| number % colors).find(|&color| uses(color) == least).unwrap()
+                (page + start..).map(|number| number % colors).find(|&color| uses(color) == least).unwrap()
             }
         };
         chosen.push(color);

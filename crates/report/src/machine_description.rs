@@ -126,4 +126,10 @@ pub struct CacheDescription {
     pub ways: u64,
     /// Colors of base pages; 0 if virtual addresses find its lines.
     pub colors: u64,
+    /// Cycles of an access that ends here.
+    pub latency: u64,
+    /// Whether it passes stores on and allocates nothing for them.
+    pub writes_through: bool,
+    /// Whether it holds what the cache above evicts.
+    pub holds_victims: bool,
 }

@@ -80,7 +80,10 @@ impl MemoryCaches {
             hierarchy,
             counts: MemoryCounts::default(),
             refill: matches!(machine.walker, WalkerSpec::Software).then_some(machine.cost.walk_reference),
-            writes_through: machine.caches.iter().any(|cache| cache.stores == StoreRule::Through),
+            writes_through: machine
+                .caches
+                .iter()
+                .any(|cache| cache.serves.has(Requester::Store) && cache.stores == StoreRule::Through),
             entries: Vec::new(),
         })
     }

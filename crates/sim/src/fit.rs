@@ -112,17 +112,12 @@ pub(crate) fn colored_cache(
     };
     let choices = || physical().map(|(_, cache)| cache.name.as_str()).collect::<Vec<_>>();
     let (index, cache) = found.ok_or_else(|| {
-        KernelError::Colors(match wanted {
-            _ if choices().is_empty() => {
-                format!("`{name}` has no cache that physical addresses find lines in ([[cache]])")
-            }
-            None => format!("choose one of `{name}`"),
-            Some(wanted) if machine.caches.iter().any(|cache| cache.name == wanted) => {
-                format!(
-                    "virtual addresses find lines in `{wanted}` of `{name}`: choose {}",
-                    choices().join(", ")
-                )
-            }
+        KernelError::Colors(match wanted.filter(|_| !choices().is_empty()) {
+            None => format!("`{name}` has no cache that physical addresses find lines in ([[cache]])"),
+            Some(wanted) if machine.caches.iter().any(|cache| cache.name == wanted) => format!(
+                "`{wanted}` of `{name}` has none, as it holds victims or virtual addresses find its lines: choose {}",
+                choices().join(", ")
+            ),
             Some(wanted) => {
                 format!("`{name}` has no cache `{wanted}`: {}", names::choice(wanted, &choices()))
             }

@@ -39,6 +39,7 @@ const RUNS: &[&[&str]] = &[
     &["-m", "karakostas_rmm_lite", "-m", "karakostas_tlb_pred", "-m", "karakostas_segment"],
     &["-m", "park_anchor", "-m", "./collapsing.toml", "-m", "./demand.toml"],
     &["-m", "k8", "--quantum", "100", "good.pwt"],
+    &["-m", "romer_remapping", "--os", "fixed:recoloring=true"],
 ];
 
 /// Names of all metrics of machines in a result.

@@ -1,10 +1,10 @@
 //! Colors of frames: placement at first touch, and moves to other colors.
 
 use super::{Account, Kernel, Remap};
-use crate::Superpage;
 use crate::frames::{EndlessFrames, Frame, FrameMove};
 use crate::placement::{Colors, Placement};
 use crate::promotion::{CacheMiss, PageMove, PolicyEvent, TlbDrops};
+use crate::{AddressSpace, Superpage};
 
 /// A kernel's placement of pages.
 #[derive(Clone)]
@@ -93,38 +93,49 @@ impl Kernel {
         self.policy.tell(PolicyEvent::CacheMissed(miss));
     }
 
-    /// What the policy wants dropped from the TLBs. Ask after [`Kernel::missed`] and [`Kernel::cache_missed`].
+    /// What the policy wants dropped from the TLBs, which costs a flush. Ask after [`Kernel::missed`] and
+    /// [`Kernel::cache_missed`].
     pub fn drops(&mut self) -> TlbDrops {
-        std::mem::take(&mut self.policy.actions.drops)
+        let drops = std::mem::take(&mut self.policy.actions.drops);
+        if drops != TlbDrops::Nothing {
+            self.accounts.charge(Account::Flush, self.costs.flush);
+        }
+        drops
     }
 
     /// Moves the pages that the policy wants moved, and returns the moves of frames.
-    pub fn recolor(&mut self, remaps: &mut Vec<Remap>) -> Vec<FrameMove> {
+    pub fn recolor(&mut self, space: &AddressSpace, remaps: &mut Vec<Remap>) -> Vec<FrameMove> {
         let cycles = std::mem::take(&mut self.policy.actions.recoloring_cycles);
         self.accounts.charge(Account::Recolor, cycles);
         let wanted = std::mem::take(&mut self.policy.actions.moves);
-        wanted.into_iter().filter_map(|wanted| self.move_page(wanted, remaps)).collect()
+        let mut moves = Vec::new();
+        for wanted in wanted {
+            let Some(unit) = self.table.mapped(wanted.page) else { continue };
+            let made = if self.may_move(unit, space) { self.move_page(wanted, remaps) } else { None };
+            self.counts.recolorings_refused += u64::from(made.is_none());
+            moves.extend(made);
+        }
+        moves
     }
 
+    /// Whether a unit's frames are the process's own to change. A hugetlb page never splits.
+    fn may_move(&self, unit: Superpage, space: &AddressSpace) -> bool {
+        let is_foreign = self.memory.is_some() && self.table.is_foreign(unit.first);
+        !is_foreign && !self.is_hugetlb(unit, space)
+    }
+
+    /// Moves a mapped base page, unless no frame of the color is free.
     fn move_page(
         &mut self,
         PageMove { page, color }: PageMove,
         remaps: &mut Vec<Remap>,
     ) -> Option<FrameMove> {
         let from = self.place(page)?;
-        if self.table.is_foreign(page) && self.memory.is_some() {
-            self.counts.recolorings_refused += 1;
-            return None;
-        }
         let colors = self.placed.as_ref()?.colors;
         // Found before the page leaves its superpage, which stays whole if there is none.
         let to = match &mut self.memory {
-            Some(memory) => memory.allocate_color(color, colors),
-            None => Some(self.placed.as_mut()?.endless.give(page, color, colors)),
-        };
-        let Some(to) = to else {
-            self.counts.recolorings_refused += 1;
-            return None;
+            Some(memory) => memory.allocate_color(color, colors)?,
+            None => self.placed.as_mut()?.endless.give(page, color, colors),
         };
         // A superpage leaves a page behind (Romer 1998, section 6.6.1).
         self.part_at(page, &(page..page + 1), remaps);

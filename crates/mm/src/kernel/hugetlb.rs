@@ -49,6 +49,7 @@ impl Kernel {
 
     /// Copies a hugetlb page.
     pub(super) fn copy_hugetlb(&mut self, unit: Superpage, remaps: &mut Vec<Remap>) {
+        self.displace(unit);
         self.table.map(unit);
         self.counts.copies_on_write += 1;
         self.accounts.charge(Account::Copy, self.cycles(self.costs.copy_backed_per_kib, unit.len()));

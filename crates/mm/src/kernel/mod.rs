@@ -427,7 +427,10 @@ impl Kernel {
             return;
         }
         let new = self.table.map(block);
-        self.displace(block);
+        // In place, the pages keep their frames, as nothing is copied.
+        if !in_place {
+            self.displace(block);
+        }
         if let Some(sharing) = &mut self.sharing {
             block.pages().for_each(|page| sharing.cache.unmap(page));
         }

@@ -312,6 +312,7 @@ impl Kernel {
         if self.killed.is_some() {
             return;
         }
+        self.displace(block);
         self.table.map(block);
         self.counts.copies_on_write += 1;
         self.accounts.charge(Account::Copy, self.cycles(self.costs.copy_backed_per_kib, 1));

@@ -11,7 +11,8 @@ pub struct CmlSettings {
     pub recent_entries: usize,
     /// Entries of the HOT segment.
     pub hot_entries: usize,
-    /// Misses of a page above which it competes; none: its lines and 4 more, so that first touches alone do not count.
+    /// Misses of a page above which it competes; none: its lines and 4 more, so that first touches alone do not count,
+    /// but fewer than those that interrupt.
     pub recolor_above: Option<u64>,
     /// Misses of a page that interrupt; none: 60 more.
     pub interrupt_at: Option<u64>,
@@ -63,7 +64,9 @@ impl Cml {
     }
 
     fn recolor_above(&self) -> u64 {
-        self.settings.recolor_above.unwrap_or(self.colors.lines_per_page + 4)
+        let usual = self.colors.lines_per_page + 4;
+        let below = self.settings.interrupt_at.map_or(usual, |at| usual.min(at.saturating_sub(1)));
+        self.settings.recolor_above.unwrap_or(below)
     }
 
     fn interrupt_at(&self) -> u64 {

@@ -34,10 +34,39 @@ impl Keys {
         Keys { manual: Some(manual.clone()), ..self }
     }
 
+    /// Documents the keys that several readers of this table read, each under its name: a key once, with the default of
+    /// the first reader, then others. Nothing happens unless the keys are read for the manual.
+    pub fn document_each<T>(
+        &self,
+        readers: &[(&'static str, fn(&mut Keys) -> Result<T, OsError>)],
+    ) -> Result<(), OsError> {
+        let Some(manual) = &self.manual else { return Ok(()) };
+        let mut all: Vec<PolicyKey> = Vec::new();
+        for (reader, read) in readers {
+            let own = Manual::default();
+            let mut keys = Keys::new(&self.place, Table::new(), self.paging, self.held).documented(&own);
+            read(&mut keys)?;
+            for key in own.take() {
+                match all.iter_mut().find(|other| other.name == key.name) {
+                    Some(other) if other.usual == key.usual => {}
+                    Some(other) => other.usual += &format!("; `{reader}`: {}", key.usual),
+                    None => all.push(key),
+                }
+            }
+        }
+        manual.borrow_mut().extend(all);
+        Ok(())
+    }
+
     /// The table under a key of this one.
     fn under(&self, key: &str, table: Table) -> Keys {
         let place = format!("{}.{key}", self.place);
         Keys { manual: self.manual.clone(), ..Keys::new(&place, table, self.paging, self.held) }
+    }
+
+    /// Whether the keys are read for the manual.
+    pub fn is_documented(&self) -> bool {
+        self.manual.is_some()
     }
 
     /// Documents a key, if the keys are read for the manual.

@@ -45,6 +45,9 @@ const PLACEMENT: &str = "the color of a page's frame at its first touch; without
                          virtual addresses, or the frames of `memory`";
 const CACHE: &str = "the cache whose colors count: the last physically indexed level by default";
 
+const PERIOD: &str = "cycles from one snapshot or move to the next; for `snapshot-miss`: misses of the cache";
+const SEED: &str = "the seed of random choices";
+
 /// The placement, and the policy beside its recoloring policy, if the keys ask for them.
 pub(super) fn placed(
     keys: &mut Keys,
@@ -85,6 +88,10 @@ fn placement(mut of: Keys) -> Result<(Box<dyn Placement>, Option<String>), OsErr
 
 fn recoloring(mut of: Keys) -> Result<Box<dyn Policy>, OsError> {
     let make = one_of(&mut of, "which pages move, and when (Romer 1998, chapters 4 and 5)", RECOLORINGS, 0)?;
+    if of.is_documented() {
+        of.document_each(RECOLORINGS)?;
+        return Ok(Box::new(Cml::new(CmlSettings::default())));
+    }
     let policy = make(&mut of)?;
     of.finish()?;
     Ok(policy)
@@ -111,7 +118,7 @@ fn cml(keys: &mut Keys) -> Result<Box<dyn Policy>, OsError> {
     let usual = CmlSettings::default();
     let recent = "entries of the buffer's LRU segment";
     let hot = "entries of the buffer's HOT segment, which the pages with most misses stay in";
-    let above = "misses of a page above which it competes; 0: its lines and 4 more";
+    let above = "misses of a page above which it competes; 0: its lines and 4 more, but below `interrupt_at`";
     let interrupt = "misses of a page that make the kernel read the buffer; 0: 60 more than `recolor_above`";
     let some = |count: u64| (count > 0).then_some(count);
     let settings = CmlSettings {
@@ -157,12 +164,11 @@ fn target(keys: &mut Keys) -> Result<TargetRule, OsError> {
 }
 
 fn snapshot(keys: &mut Keys, usual: SnapshotSettings) -> Result<Box<dyn Policy>, OsError> {
-    let period = "cycles between snapshots; for `snapshot-miss`: misses of the cache";
-    let delay = "the same until the snapshot that confirms the first";
-    let length = "the same that a snapshot lasts at most";
+    let delay = "cycles, or misses, from a snapshot to the one that confirms it";
+    let length = "cycles, or misses, that a snapshot lasts at most";
     let pages = "different pages that end a snapshot before";
     let settings = SnapshotSettings {
-        period: keys.count("period", period, usual.period, 1..=u64::MAX)?,
+        period: keys.count("period", PERIOD, usual.period, 1..=u64::MAX)?,
         delay: match usual.delay {
             Some(usual) => Some(keys.count("delay", delay, usual, 0..=u64::MAX)?),
             None => None,
@@ -175,8 +181,8 @@ fn snapshot(keys: &mut Keys, usual: SnapshotSettings) -> Result<Box<dyn Policy>,
 }
 
 fn periodic(keys: &mut Keys, choice: PeriodicChoice) -> Result<Box<dyn Policy>, OsError> {
-    let period = keys.count("period", "cycles between moves", 2_000_000, 1..=u64::MAX)?;
-    let seed = keys.count("seed", "the seed of random choices", 0, 0..=u64::MAX)?;
+    let period = keys.count("period", PERIOD, 2_000_000, 1..=u64::MAX)?;
+    let seed = keys.count("seed", SEED, 0, 0..=u64::MAX)?;
     Ok(Box::new(Periodic::new(PeriodicSettings { choice, period, seed })))
 }
 

@@ -1,10 +1,8 @@
 //! Page coloring: pages adjacent in an address space get successive colors.
 
-use super::{Colors, Placement};
-use pagewalk_units::Draws;
+use super::{Colors, Placement, start_of};
 
-/// The page's number, shifted by a hash of its process, so that equal addresses of several processes do not compete
-/// (Romer 1998, section 2.2.2). The first process is not shifted.
+/// The page's number, counted from the process's first color.
 #[derive(Clone, Copy)]
 pub struct PageColoring;
 
@@ -14,7 +12,6 @@ impl Placement for PageColoring {
     }
 
     fn color(&mut self, page: u64, process: u32, colors: Colors) -> u64 {
-        let shift = if process == 0 { 0 } else { Draws::new(process.into()).below(colors.count) };
-        (page % colors.count + shift) % colors.count
+        (page % colors.count + start_of(process, colors)) % colors.count
     }
 }

@@ -15,6 +15,7 @@ pub use cyclic::BinHopping;
 pub use random::RandomColors;
 
 use crate::frames::Frame;
+use pagewalk_units::Draws;
 
 /// The colors of a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +31,12 @@ impl Colors {
     pub fn of(self, frame: Frame) -> u64 {
         frame.0 % self.count
     }
+}
+
+/// The color from which a process counts, so that equal addresses or first touches of several processes do not compete
+/// (Romer 1998, section 2.2.2: a hash). That of the first process is 0.
+fn start_of(process: u32, colors: Colors) -> u64 {
+    if process == 0 { 0 } else { Draws::new(process.into()).below(colors.count) }
 }
 
 /// A policy of placement.

@@ -128,12 +128,12 @@ mod tests {
     use super::*;
     use pagewalk_units::PageSize;
 
-    /// Romer 1998, figure 3-2: target U1.
     fn miss(page: u64) -> Miss {
         let unit = Superpage::around(page, 0);
         Miss { tlb: 0, unit, page, frame: None, instructions: 0, cycles: 0 }
     }
 
+    /// Romer 1998, figure 3-2: target U1.
     #[test]
     fn the_worked_example_charges_what_the_source_says() {
         let prices = BreakEven { base: PageSize::FOUR_KIB, copy_per_kib: 3000, miss_cycles: 30 };

@@ -106,7 +106,7 @@ impl Colored {
         let before = self.p.units(0, PAGES);
         let frames: Vec<_> = (0..PAGES).map(|page| self.p.kernel.frame_of(page)).collect();
         self.p.kernel.cache_missed(CacheMiss { page: Some(page), frame, cycles: 0 });
-        let moves = self.p.kernel.recolor(&mut self.p.remaps);
+        let moves = self.p.kernel.recolor(&self.p.space, &mut self.p.remaps);
         let wishes = std::mem::take(&mut *self.wishes.lock().unwrap());
         if moves.is_empty() {
             prop_assert_eq!(self.p.units(0, PAGES), before, "nothing moved, but a superpage split");

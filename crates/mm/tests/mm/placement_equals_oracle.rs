@@ -93,9 +93,9 @@ impl Twins {
 
     fn recolor(&mut self, process: usize, page: u64, color: u64) {
         let unit = self.unit(process, page);
-        let Process { kernel, remaps, .. } = &mut self.fast[process];
+        let Process { kernel, space, remaps, .. } = &mut self.fast[process];
         kernel.cache_missed(CacheMiss { page: Some(page), frame: Frame(color), cycles: 0 });
-        let moves = kernel.recolor(remaps);
+        let moves = kernel.recolor(space, remaps);
         let Some(unit) = unit else { return assert!(moves.is_empty(), "nothing is there") };
         assert_eq!(moves.len(), 1);
         assert_eq!(moves[0].to.0 % self.colors, color);

@@ -1,6 +1,6 @@
 //! A machine's structure, for results.
 
-use pagewalk_cache::{AddressUsed, CacheSpec};
+use pagewalk_cache::{AddressUsed, CacheFills, CacheSpec, StoreRule};
 use pagewalk_report::schema::{
     CacheDescription, MachineDescription, Number, TlbDescription, WalkCacheDescription,
 };
@@ -35,6 +35,9 @@ fn caches_of_memory(machine: &MachineSpec) -> Vec<CacheDescription> {
         line_bytes: 1 << cache.line_shift,
         ways: cache.geometry.ways() as u64,
         colors: if cache.address == AddressUsed::Physical { cache.colors(page) } else { 0 },
+        latency: cache.latency,
+        writes_through: cache.stores == StoreRule::Through,
+        holds_victims: cache.fills == CacheFills::Victims,
     };
     let mut caches: Vec<CacheDescription> = machine.caches.iter().map(of).collect();
     caches.sort_by_key(|cache| cache.level);
@@ -66,7 +69,11 @@ pub fn description(machine: &MachineSpec) -> MachineDescription {
         entries: cache.geometry.entries() as u64,
         ways: cache.geometry.ways() as u64,
     });
-    let walks = walk_prices(machine).into_iter().map(|(key, cycles)| (key, Number::Count(cycles)));
+    let mut prices = walk_prices(machine);
+    if !machine.caches.is_empty() && prices.iter().all(|(key, _)| *key != "memory") {
+        prices.push(("memory", machine.cost.memory));
+    }
+    let walks = prices.into_iter().map(|(key, cycles)| (key, Number::Count(cycles)));
     let cost = [
         ("l2_hit", Number::Count(machine.cost.l2_hit)),
         ("cycles_per_instruction", Number::Real(machine.cost.cycles_per_instruction)),

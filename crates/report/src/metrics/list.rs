@@ -120,8 +120,8 @@ const TLBS: &[Metric] = &[
     modelled(
         "memory.stall_cycles",
         Unit::Cycles,
-        "with caches of memory: cycles that references of the program wait beyond the latency of the nearest cache \
-         that can end them; nothing overlaps, so a processor that runs on waits less",
+        "with caches of memory: cycles that references, also of a structure, wait beyond the latency of the nearest \
+         cache that can end them; nothing overlaps, so a processor that runs on waits less",
     ),
     modelled(
         "walk_cycles",

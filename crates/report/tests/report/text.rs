@@ -209,6 +209,9 @@ fn caches_have_a_table_and_the_wait_a_sentence() {
         line_bytes: 64,
         ways,
         colors: 1,
+        latency: 4,
+        writes_through: false,
+        holds_victims: false,
     };
     result.descriptions[0].caches = vec![cache("l1d", 1, 32 << 10, 8), cache("l2", 2, 1 << 20, 1)];
     let machine = &mut result.processes[0].machines[0];

@@ -5,13 +5,17 @@ use super::kernel::OwnMemory;
 use super::process::{Memory, Process};
 use crate::caches::logical;
 use pagewalk_cache::{CacheAddress, LineMiss, Requester};
-use pagewalk_mm::frames::Frame;
+use pagewalk_mm::frames::{Frame, FrameMove};
 use pagewalk_mm::promotion::{CacheMiss, TlbDrops};
 use pagewalk_mm::{Kernel, Superpage};
 use pagewalk_translate::Asid;
 use pagewalk_units::{Kind, VirtAddr};
 
 const SLOTS: usize = 256;
+
+/// Set in physical addresses of pages without frames: the kernel's half of an address space, which no page of a program
+/// reaches, and beyond the largest memory.
+const UNOWNED: u64 = 1 << (VirtAddr::BITS - 1);
 
 /// What a system knows of frames.
 pub(super) struct Frames {
@@ -67,8 +71,9 @@ impl System {
         if let Some(start) = self.frames.get(owner, epoch) {
             return CacheAddress { physical: start + offset, ..same };
         }
+        // A page without a frame, such as an inherited one, lies beyond all frames.
         let Some(Frame(frame)) = self.process().kernel().and_then(|kernel| kernel.place(vpn)) else {
-            return same;
+            return CacheAddress { physical: same.physical | UNOWNED, ..same };
         };
         self.frames.note(owner, epoch, frame << base.shift());
         CacheAddress { physical: (frame << base.shift()) + offset, ..same }
@@ -153,17 +158,18 @@ impl System {
     /// Moves pages that the kernel's policy wants moved, and copies them through the caches.
     pub(super) fn recolor(&mut self) {
         let shift = self.machine().paging.base().shift();
-        let Process { memory: Memory::Own(own), .. } = self.process() else { return };
+        let Process { space, memory: Memory::Own(own), .. } = self.process() else { return };
         let OwnMemory { kernel, .. } = own.as_mut();
         let mut remaps = Vec::new();
-        let moves = kernel.recolor(&mut remaps);
+        let moves = kernel.recolor(space, &mut remaps);
         if moves.is_empty() {
             return;
         }
         self.remap(remaps, None);
         let hierarchy = self.tlbs().hierarchy();
         let waited = hierarchy.map_or(0, |caches| {
-            moves.iter().map(|of| caches.copy(of.from.0 << shift, of.to.0 << shift, 1 << shift)).sum()
+            let copy = |of: &FrameMove| caches.copy(of.from.0 << shift, of.to.0 << shift, 1 << shift);
+            moves.iter().map(copy).fold(0, u64::saturating_add)
         });
         if let Some(kernel) = self.process().kernel() {
             kernel.copied(waited);

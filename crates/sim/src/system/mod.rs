@@ -140,9 +140,7 @@ impl System {
                 of_class
             });
             let mut tlbs = Tlbs::new(&spec.machine, watched);
-            if let (Some(hierarchy), Some(index)) = (tlbs.hierarchy(), watched_cache) {
-                hierarchy.watch(index);
-            }
+            tlbs.watch_cache(watched_cache);
             Core {
                 tlbs,
                 identifiers: Identifiers::new(spec.machine.asids),
@@ -421,10 +419,12 @@ impl System {
         if class != FETCH {
             self.wake();
         }
-        let (asid, page) = self.translation(vpn);
+        // Taken anew after the kernel has worked, which may split its superpage.
+        let (asid, mut page) = self.translation(vpn);
         let now = self.clock.instructions;
         if self.machine().software().is_some() {
             self.missed(class, vpn);
+            page = self.translation(vpn).1;
             let (cost, moves) =
                 self.tlbs().refill(class, asid, page, vpn, now).expect("the machine has handlers");
             self.charge(class, cost);
@@ -436,9 +436,11 @@ impl System {
         let walks = served == TranslationSource::Walk && !prefetched;
         if walks {
             self.missed(class, vpn);
+            page = self.translation(vpn).1;
             let cost = self.tlbs().walk(class, address, page.leaf);
             self.charge(class, cost);
             self.tell_cache_misses(vpn);
+            page = self.translation(vpn).1;
         }
         let moves = self.tlbs().fill(class, kind, asid, page, served);
         self.tell(moves);

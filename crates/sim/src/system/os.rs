@@ -108,15 +108,18 @@ impl System {
         let instructions = self.clock.instructions;
         let tlb = self.tlbs().watched_by(class);
         let colors = self.frames.by_color;
+        let is_kernels = VirtAddr(vpn << self.machine().paging.base().shift()).is_kernel();
         let cycles = if colors { self.cycles() } else { 0 };
         let Some(kernel) = self.process().kernel() else { return };
         kernel.walked(vpn);
         if let Some(tlb) = tlb {
             let unit = kernel.table().mapped(vpn).unwrap_or(Superpage::around(vpn, 0));
-            let frame = if colors { kernel.place(vpn) } else { None };
+            // The kernel's half of addresses has no frames.
+            let frame = if colors && !is_kernels { kernel.place(vpn) } else { None };
             kernel.missed(Miss { tlb, unit, page: vpn, frame, instructions, cycles });
             if colors {
                 self.drop_wanted();
+                self.recolor();
             }
         }
     }
@@ -144,9 +147,6 @@ impl System {
     pub(super) fn serve(&mut self, class: usize, kind: Kind, vpn: u64) {
         let instructions = self.clock.instructions;
         let watches = self.tlbs().watched_by(class).is_some();
-        if self.frames.by_color {
-            self.recolor();
-        }
         let Some(kernel) = self.process().kernel() else { return };
         kernel.reached(instructions);
         let mut unit = kernel.table().mapped(vpn).filter(|_| watches);

@@ -292,6 +292,13 @@ impl Tlbs {
         }
     }
 
+    /// Logs misses of a cache of memory.
+    pub fn watch_cache(&mut self, index: Option<usize>) {
+        if let (Some(memory), Some(index)) = (&mut self.memory, index) {
+            memory.hierarchy.watch(index);
+        }
+    }
+
     /// The caches of memory.
     pub fn hierarchy(&mut self) -> Option<&mut Hierarchy> {
         self.memory.as_mut().map(|memory| &mut memory.hierarchy)

@@ -152,7 +152,12 @@ impl Slow {
                 Kind::Store | Kind::Modify => Requester::Store,
             };
             let address = [(self.machine.space << 57) + address; 2];
-            if kind == Kind::Modify && memories.caches.iter().any(|cache| cache.writes_through) {
+            if kind == Kind::Modify
+                && memories
+                    .caches
+                    .iter()
+                    .any(|cache| cache.writes_through && cache.serves[Requester::Store as usize])
+            {
                 memories.stall_cycles += memories.access_bytes(Requester::Load as usize, address, bytes);
             }
             memories.stall_cycles += memories.access_bytes(requester as usize, address, bytes);
