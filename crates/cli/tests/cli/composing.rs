@@ -27,7 +27,9 @@ fn recorded() -> Place {
     let place = Place::new();
     let work = place.compile("work", WORK);
     place.good(&["record", "-q", "-o", "t.pwt", "--", &work]);
-    place.good(&["record", "-q", "-o", "empty.pwt", "--skip", "1000000000", "--", "/bin/true"]);
+    place
+        .run(&["record", "-q", "-o", "empty.pwt", "--skip", "1000000000", "--", "/bin/true"])
+        .refuses(USAGE, &["nothing was counted"]);
     place
 }
 

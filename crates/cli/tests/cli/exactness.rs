@@ -292,7 +292,9 @@ fn structures_add_to_what_programs_do() {
     assert_eq!(metric(&osf1, "server_references"), 0);
     assert!(metric(&mach3, "server_references") > 0);
     // The same in one turn, with another process after it that does nothing.
-    place.good(&["record", "-q", "-o", "empty.pwt", "--skip", "1000000000", "--", "/bin/true"]);
+    place
+        .run(&["record", "-q", "-o", "empty.pwt", "--skip", "1000000000", "--", "/bin/true"])
+        .refuses(USAGE, &["nothing was counted"]);
     let turns = run(&["--structure", "mach3", "--switch-at", "wait4", "ls.pwt", "empty.pwt"]);
     assert_eq!(turns["processes"][0]["structure"], "mach3");
     assert!(metric(&turns, "walks") >= metric(&mach3, "walks"));
@@ -351,7 +353,9 @@ fn a_machine_without_huge_pages_is_given_none() {
     };
     let alone = simulate(&["t.pwt"]);
     assert_eq!(simulate(&["--cores", "1", "t.pwt"]), alone);
-    place.good(&["record", "-q", "-o", "empty.pwt", "--skip", "1000000000", "--", "true"]);
+    place
+        .run(&["record", "-q", "-o", "empty.pwt", "--skip", "1000000000", "--", "true"])
+        .refuses(USAGE, &["nothing was counted"]);
     assert_eq!(simulate(&["--quantum", "1000000000000", "t.pwt", "empty.pwt"]), alone);
     place.write(
         "s.toml",
