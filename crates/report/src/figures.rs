@@ -316,6 +316,11 @@ impl KernelFigures<'_> {
             .map(|cycles| cycles / instructions)
     }
 
+    /// Cycles per instruction of waits for caches of memory, if there are any.
+    pub fn waits(&self) -> Option<f64> {
+        per_instruction(self.of, "memory.stall_cycles")
+    }
+
     /// Bytes backed and never touched as a share of all backed bytes, each at its peak.
     pub fn price(&self) -> Option<f64> {
         let backed = self.of("kernel.backed_bytes_peak").filter(|&bytes| bytes > 0)?;

@@ -13,7 +13,8 @@ pub(super) const SECTION: Section = Section {
     link: "Kernels",
     title: "Machines under several kernels",
     lead: "Each kernel ran on the same references in the same run. Bars show the modelled cycles of address \
-           translation per instruction and what takes them; the dashed line is the host's kernel, whose own work is \
+           translation per instruction, with waits for caches of memory if there are any, and what takes them; the \
+           dashed line is the host's kernel, whose own work is \
            not counted. Memory is what was backed at one time, at most; for nothing, what was backed but not touched; \
            the price is its part of the whole.",
     terminal: Terminal::End,
@@ -42,7 +43,7 @@ fn make(_: &RunResult, process: &ProcessResult) -> Option<Content> {
         let title = if groups.len() > 1 { format!("Kernel on {machine}") } else { "Kernel".to_owned() };
         let mut table = table(title, rows, &scale);
         if index + 1 == groups.len() {
-            let waits = rows.iter().any(|row| row.of("memory.stall_cycles").is_some());
+            let waits = rows.iter().any(|row| row.waits().is_some());
             table.remarks.push(("", if waits { LEGEND_WITH_CACHES } else { LEGEND }.to_owned()));
         }
         parts.push(Part::Table(table));
@@ -73,14 +74,13 @@ fn finding((machine, rows): &(&str, Rows<'_>)) -> String {
     let (Some(host), Some(best)) = (rows.iter().find(|row| row.is_host()), best) else {
         return format!("{machine} under several kernels");
     };
+    let what = if host.waits().is_some() { "address translation and memory" } else { "address translation" };
     if cost(host) == 0.0 {
         return "Address translation costs nothing under the host's kernel".to_owned();
     }
     match cost(best) / cost(host) {
-        left if left > 0.95 => "No kernel makes address translation much cheaper than the host's".to_owned(),
-        left => {
-            format!("{}: {} of the cost of address translation is gone", best.of.policy, percent(1.0 - left))
-        }
+        left if left > 0.95 => format!("No kernel makes {what} much cheaper than the host's"),
+        left => format!("{}: {} of the cost of {what} is gone", best.of.policy, percent(1.0 - left)),
     }
 }
 
@@ -145,23 +145,32 @@ fn table(title: String, rows: &[KernelFigures<'_>], scale: &Scale) -> Table {
         let text = format!("{} was {told} with {backed} backed. Its figures end there.", row.of.policy);
         Some(("killed", text))
     });
+    let moves = rows.iter().any(|row| row.of("kernel.recolorings").is_some());
     let mut lines: Vec<Row> = rows.iter().map(|row| line(row, scale, mark)).collect();
-    lines.push(perfect(host.map_or(0, |host| host.walks), mark));
+    lines.push(perfect(host, mark));
+    let mut columns = vec![
+        Column::stays(title),
+        Column::words("Cycles, and what takes them", 0).on_pages(),
+        Column::stays("walks"),
+        Column::stays("change"),
+        Column::goes("walk cyc/instr.", 2),
+        Column::stays("hit cyc/instr.").on_pages(),
+        Column::goes("kernel cyc/instr.", 2),
+        Column::stays("together"),
+        Column::goes("promotions", 1),
+        Column::stays("memory"),
+        Column::goes("for nothing", 3),
+        Column::stays("price").on_pages(),
+    ];
+    if moves {
+        columns.push(Column::goes("recolored", 1));
+        for (line, moved) in lines.iter_mut().zip(rows.iter().map(Some).chain([None])) {
+            let moved = moved.and_then(|row| row.of("kernel.recolorings"));
+            line.cells.push(Cell::or_dash(moved.map(|moved| Cell::figure(count(moved), moved as f64))));
+        }
+    }
     Table {
-        columns: vec![
-            Column::stays(title),
-            Column::words("Cycles, and what takes them", 0).on_pages(),
-            Column::stays("walks"),
-            Column::stays("change"),
-            Column::goes("walk cyc/instr.", 2),
-            Column::stays("hit cyc/instr.").on_pages(),
-            Column::goes("kernel cyc/instr.", 2),
-            Column::stays("together"),
-            Column::goes("promotions", 1),
-            Column::stays("memory"),
-            Column::goes("for nothing", 3),
-            Column::stays("price").on_pages(),
-        ],
+        columns,
         rows: lines,
         ticks: scale.ticks(),
         remarks: killed.collect(),
@@ -198,8 +207,10 @@ fn line(row: &KernelFigures<'_>, scale: &Scale, mark: Option<f64>) -> Row {
     Row::new(if row.is_host() { RowStyle::Emphasised } else { RowStyle::Plain }, cells)
 }
 
-/// The bound: no walks and no lower-level hits. A terminal prints it below the table.
-fn perfect(host_walks: u64, mark: Option<f64>) -> Row {
+/// The bound: no walks and no lower-level hits, and the host's waits for memory. A terminal prints it below the table.
+fn perfect(host: Option<&KernelFigures<'_>>, mark: Option<f64>) -> Row {
+    let host_walks = host.map_or(0, |host| host.walks);
+    let waits = host.and_then(KernelFigures::waits);
     let zero = || Cell::Text("0".to_owned());
     let dash = || Cell::or_dash(None);
     let (name, tag) = ("a perfect TLB".to_owned(), "bound".to_owned());
@@ -211,7 +222,7 @@ fn perfect(host_walks: u64, mark: Option<f64>) -> Row {
         zero(),
         zero(),
         dash(),
-        zero(),
+        waits.map_or_else(zero, |waits| Cell::real(Some(waits), cycles)),
         dash(),
         dash(),
         dash(),
