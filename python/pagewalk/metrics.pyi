@@ -407,7 +407,7 @@ class MetricsLite(Family):
 class MetricsMemory(Family):
     @property
     def stall_cycles(self) -> float:
-        """with caches of memory: cycles that references of the program wait beyond the latency of the nearest cache that can end them; nothing overlaps, so a processor that runs on waits less (modelled, cycles)"""
+        """with caches of memory: cycles that references, also of a structure, wait beyond the latency of the nearest cache that can end them; nothing overlaps, so a processor that runs on waits less (modelled, cycles)"""
 
     @property
     def walk_references(self) -> int:
