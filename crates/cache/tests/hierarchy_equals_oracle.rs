@@ -96,7 +96,7 @@ proptest! {
         let (mut fast, mut slow) = (Hierarchy::new(&caches, 200), slow(&caches));
         for (requester, address, bytes) in accesses {
             // Frames in another order than pages, so that virtual and physical lines fall into other sets.
-            let physical = (address & !0xfff) * 7 % 0x1_0000 | address & 0xfff;
+            let physical = (address & !0xfff) * 7 % 0x1_0000 + (address & 0xfff);
             let both = CacheAddress { physical, logical: address };
             if bytes < 50 {
                 let served = fast.access(Requester::ALL[requester], both);

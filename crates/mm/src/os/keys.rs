@@ -9,6 +9,9 @@ use std::fmt::Display;
 use std::ops::RangeInclusive;
 use toml::{Table, Value};
 
+/// What reads the keys of a table, with its name.
+pub(super) type KeyReader<T> = (&'static str, fn(&mut Keys) -> Result<T, OsError>);
+
 /// A table whose keys are removed as they are read; keys left at the end are unknown.
 ///
 /// Each read gives the key's meaning in one line, so the manual lists exactly the keys that the code reads.
@@ -36,10 +39,7 @@ impl Keys {
 
     /// Documents the keys that several readers of this table read, each under its name: a key once, with the default of
     /// the first reader, then others. Nothing happens unless the keys are read for the manual.
-    pub fn document_each<T>(
-        &self,
-        readers: &[(&'static str, fn(&mut Keys) -> Result<T, OsError>)],
-    ) -> Result<(), OsError> {
+    pub fn document_each<T>(&self, readers: &[KeyReader<T>]) -> Result<(), OsError> {
         let Some(manual) = &self.manual else { return Ok(()) };
         let mut all: Vec<PolicyKey> = Vec::new();
         for (reader, read) in readers {

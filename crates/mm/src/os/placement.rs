@@ -1,7 +1,7 @@
 //! The `placement` and `recoloring` tables of a kernel: where pages lie, and which move.
 
 use super::OsError;
-use super::keys::Keys;
+use super::keys::{KeyReader, Keys};
 use crate::migration::{
     Active, ActiveSettings, Beside, Cml, CmlSettings, Periodic, PeriodicChoice, PeriodicSettings, Snapshot,
     SnapshotSettings, TargetRule,
@@ -23,7 +23,7 @@ const PLACEMENTS: &[PlacementEntry] = &[
 ];
 
 /// A recoloring policy of the list.
-type RecoloringEntry = (&'static str, fn(&mut Keys) -> Result<Box<dyn Policy>, OsError>);
+type RecoloringEntry = KeyReader<Box<dyn Policy>>;
 
 /// All recoloring policies: one line each.
 const RECOLORINGS: &[RecoloringEntry] = &[
