@@ -21,8 +21,7 @@ pub(super) struct Placed {
 impl Kernel {
     /// Places pages by a policy. `cache`: whose colors count, by name; none: the last physically indexed level.
     pub fn with_placement(self, policy: Box<dyn Placement>, cache: Option<String>) -> Kernel {
-        let (colors, endless) =
-            (Colors { count: 1, lines_per_page: 1 }, EndlessFrames::of_process(self.number));
+        let (colors, endless) = (Colors::default(), EndlessFrames::of_process(self.number));
         Kernel { placed: Some(Box::new(Placed { policy, cache, colors, endless })), ..self }
     }
 

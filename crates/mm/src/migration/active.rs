@@ -25,7 +25,6 @@ pub struct ActiveSettings {
 #[derive(Clone)]
 pub struct Active {
     settings: ActiveSettings,
-    rules: Rules,
     targets: Targets,
     colors: Colors,
     /// Colors of the units in the TLBs, and how many TLBs hold each.
@@ -42,9 +41,8 @@ impl Active {
     pub fn new(settings: ActiveSettings) -> Active {
         Active {
             settings,
-            rules: Rules { watches_tlbs: true, ..Rules::new(1) },
             targets: Targets::new(TargetRule::Sequential, 0),
-            colors: Colors { count: 1, lines_per_page: 1 },
+            colors: Colors::default(),
             held: BTreeMap::new(),
             missing: None,
             counts: BTreeMap::new(),
@@ -107,7 +105,7 @@ impl Active {
 
 impl Policy for Active {
     fn rules(&self) -> Rules {
-        self.rules
+        Rules { watches_tlbs: true, ..Rules::new(1) }
     }
 
     fn boxed(&self) -> Box<dyn Policy> {

@@ -42,7 +42,6 @@ impl Default for CmlSettings {
 #[derive(Clone)]
 pub struct Cml {
     settings: CmlSettings,
-    rules: Rules,
     buffer: CmlBuffer,
     targets: Targets,
     colors: Colors,
@@ -54,10 +53,9 @@ impl Cml {
     /// The policy with these settings.
     pub fn new(settings: CmlSettings) -> Cml {
         Cml {
-            rules: Rules { watches_caches: true, ..Rules::new(1) },
             buffer: CmlBuffer::new(settings.recent_entries, settings.hot_entries),
             targets: Targets::new(settings.target, 0),
-            colors: Colors { count: 1, lines_per_page: 1 },
+            colors: Colors::default(),
             cleared: 0,
             settings,
         }
@@ -109,7 +107,7 @@ impl Cml {
 
 impl Policy for Cml {
     fn rules(&self) -> Rules {
-        self.rules
+        Rules { watches_caches: true, ..Rules::new(1) }
     }
 
     fn boxed(&self) -> Box<dyn Policy> {

@@ -30,7 +30,6 @@ pub struct PeriodicSettings {
 #[derive(Clone)]
 pub struct Periodic {
     settings: PeriodicSettings,
-    rules: Rules,
     targets: Targets,
     draws: Draws,
     colors: Colors,
@@ -44,11 +43,10 @@ impl Periodic {
     pub fn new(settings: PeriodicSettings) -> Periodic {
         Periodic {
             settings,
-            rules: Rules { watches_tlbs: true, ..Rules::new(1) },
             // Of another seed, so that the color does not depend on the page.
             targets: Targets::new(TargetRule::Random, mixed(settings.seed)),
             draws: Draws::new(settings.seed),
-            colors: Colors { count: 1, lines_per_page: 1 },
+            colors: Colors::default(),
             held: BTreeMap::new(),
             last: 0,
         }
@@ -87,7 +85,7 @@ impl Periodic {
 
 impl Policy for Periodic {
     fn rules(&self) -> Rules {
-        self.rules
+        Rules { watches_tlbs: true, ..Rules::new(1) }
     }
 
     fn boxed(&self) -> Box<dyn Policy> {

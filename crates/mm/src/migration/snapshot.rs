@@ -80,7 +80,6 @@ enum Phase {
 #[derive(Clone)]
 pub struct Snapshot {
     settings: SnapshotSettings,
-    rules: Rules,
     targets: Targets,
     colors: Colors,
     phase: Phase,
@@ -98,9 +97,8 @@ impl Snapshot {
     pub fn new(settings: SnapshotSettings) -> Snapshot {
         Snapshot {
             settings,
-            rules: Rules { watches_tlbs: true, watches_caches: true, ..Rules::new(1) },
             targets: Targets::new(TargetRule::Sequential, 0),
-            colors: Colors { count: 1, lines_per_page: 1 },
+            colors: Colors::default(),
             phase: Phase::Waits,
             seen: Vec::new(),
             since: 0,
@@ -189,7 +187,7 @@ impl Snapshot {
 
 impl Policy for Snapshot {
     fn rules(&self) -> Rules {
-        self.rules
+        Rules { watches_tlbs: true, watches_caches: true, ..Rules::new(1) }
     }
 
     fn boxed(&self) -> Box<dyn Policy> {

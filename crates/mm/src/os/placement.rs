@@ -8,7 +8,6 @@ use crate::migration::{
 };
 use crate::placement::{BinHopping, Careful, PageColoring, Placement, RandomColors};
 use crate::promotion::Policy;
-use pagewalk_units::names;
 use toml::Value;
 
 /// A placement of the list, made with a seed.
@@ -71,7 +70,7 @@ pub(super) fn placed(
 }
 
 fn placement(mut of: Keys) -> Result<(Box<dyn Placement>, Option<String>), OsError> {
-    let make = one_of(&mut of, "how the color is chosen", PLACEMENTS, 0)?;
+    let make = one_of(&mut of, "how the color is chosen", PLACEMENTS)?;
     let seed = of.count("seed", "the seed of `random`", 0, 0..=u64::MAX)?;
     of.document("cache", CACHE, "none", "a cache of the machine file");
     let cache = match of.take("cache") {
@@ -87,7 +86,7 @@ fn placement(mut of: Keys) -> Result<(Box<dyn Placement>, Option<String>), OsErr
 }
 
 fn recoloring(mut of: Keys) -> Result<Box<dyn Policy>, OsError> {
-    let make = one_of(&mut of, "which pages move, and when (Romer 1998, chapters 4 and 5)", RECOLORINGS, 0)?;
+    let make = one_of(&mut of, "which pages move, and when (Romer 1998, chapters 4 and 5)", RECOLORINGS)?;
     if of.is_documented() {
         of.document_each(RECOLORINGS)?;
         return Ok(Box::new(Cml::new(CmlSettings::default())));
@@ -97,21 +96,15 @@ fn recoloring(mut of: Keys) -> Result<Box<dyn Policy>, OsError> {
     Ok(policy)
 }
 
-/// The entry that the key `policy` names.
+/// The entry that the key `policy` names; the first by default.
 fn one_of<T: Copy>(
     of: &mut Keys,
     meaning: &'static str,
     entries: &[(&'static str, T)],
-    usual: usize,
 ) -> Result<T, OsError> {
     let names: Vec<&str> = entries.iter().map(|(name, _)| *name).collect();
-    of.document("policy", meaning, names[usual], names.join(", "));
-    let Some(given) = of.take("policy") else { return Ok(entries[usual].1) };
-    let name = given.as_str().unwrap_or_default().to_owned();
-    let found = entries.iter().find(|(entry, _)| *entry == name);
-    found
-        .map(|(_, make)| *make)
-        .ok_or_else(|| OsError::Name { name: name.clone(), choice: names::choice(&name, &names) })
+    let at = |name: &str| names.iter().position(|&entry| entry == name);
+    Ok(entries[of.name("policy", meaning, 0, at, &names.join(", "))?].1)
 }
 
 fn cml(keys: &mut Keys) -> Result<Box<dyn Policy>, OsError> {

@@ -26,6 +26,13 @@ pub struct Colors {
     pub lines_per_page: u64,
 }
 
+impl Default for Colors {
+    /// Those of a cache that is not known yet: one color.
+    fn default() -> Colors {
+        Colors { count: 1, lines_per_page: 1 }
+    }
+}
+
 impl Colors {
     /// The color of a frame.
     pub fn of(self, frame: Frame) -> u64 {
