@@ -139,7 +139,7 @@ const TLBS: &[Metric] = &[
         "total_cycles",
         Unit::Cycles,
         "all modelled cycles except a kernel's: instructions × `cost.cycles_per_instruction`, lower-level hits, walks, \
-         traps",
+         traps and, with caches of memory, waits",
     ),
     modelled("walk_cycle_share", Unit::Share, "walk cycles as a share of all modelled cycles").recomputed(
         &["walk_cycles"],

@@ -22,7 +22,8 @@ pub(super) fn write(page: &mut Page, result: &RunResult, process: &ProcessResult
     }
 }
 
-fn table(page: &mut Page, made: &sections::Table) {
+/// Writes a table.
+pub(super) fn table(page: &mut Page, made: &sections::Table) {
     let is_shown = |column: &Column| column.only != Audience::Pages;
     let columns = made.columns.iter().enumerate().filter(|(_, column)| is_shown(column));
     let has_walks = |index: usize| made.rows.iter().any(|row| matches!(row.cells[index], Cell::Walks { .. }));

@@ -9,7 +9,7 @@ use crate::counts::{
 use crate::design::Design;
 use crate::pass::Pass;
 use crate::sizes::{HUGE, SIZES, SMALL};
-use pagewalk_cost::price;
+use pagewalk_cost::Cycles;
 use pagewalk_mm::Scope;
 use pagewalk_translate::{ArrayCounts, MachineSpec, Walker};
 
@@ -121,13 +121,12 @@ impl<O: WalkObserver> Pass<O> {
                 .os
                 .as_ref()
                 .map_or_else(Vec::new, |os| os.samples(self.executed.instructions)),
-            cycles: price(
-                &prices(&below.machine.cost),
-                self.executed.instructions,
-                below.lower_hits,
-                counts.walk_cycles,
-                software.as_ref().map_or(0, SoftwareTotals::trap_cycles),
-            ),
+            cycles: Cycles {
+                walk: counts.walk_cycles,
+                traps: software.as_ref().map_or(0, SoftwareTotals::trap_cycles),
+                memory: design.memory.as_ref().map_or(0, |memory| memory.counts.stall_cycles),
+                ..Cycles::new(&prices(&below.machine.cost), self.executed.instructions, below.lower_hits)
+            },
             software,
             data_side: None,
             arrays,
