@@ -105,7 +105,8 @@ fn cache_misses(name: String) -> MakeCell {
             key.strip_prefix(&prefix)?.ends_with("_misses").then(|| number.as_f64())
         });
         let misses = of_cache.reduce(|sum, own| sum + own);
-        let instructions = cell.metrics.get("instructions").map(|number| number.as_f64()).filter(|&n| n > 0.0);
+        let instructions =
+            cell.metrics.get("instructions").map(|number| number.as_f64()).filter(|&n| n > 0.0);
         Cell::real(misses.zip(instructions).map(|(misses, all)| misses * 1000.0 / all), ratio)
     })
 }
