@@ -82,6 +82,7 @@ ways = 4
 latency = 4
 [walker]
 kind = "radix"
+levels = 4
 [cost]
 walk_reference = 20
 memory = 100
