@@ -463,6 +463,7 @@ fn walker(random: &mut Random, (base, huge): Pages) -> String {
 /// Caches of memory, and what comes with them.
 fn memory(random: &mut Random) -> String {
     let mut text = String::new();
+    let mut is_virtual = true;
     let walk = random.of(&["", ", \"walk\""]);
     let all = "\"fetch\", \"load\", \"store\", \"walk\"";
     let caches = [
@@ -481,9 +482,9 @@ fn memory(random: &mut Random) -> String {
                 4 * level * level,
                 replacement(random, ways, 2).join("\n")
             );
-            for rule in ["stores = \"through\"\n", "address = \"virtual\"\n"] {
-                text += if random.below(3) == 0 { rule } else { "" };
-            }
+            text += if random.below(3) == 0 { "stores = \"through\"\n" } else { "" };
+            is_virtual &= random.below(3) == 0;
+            text += if is_virtual { "address = \"virtual\"\n" } else { "" };
         }
     }
     text + "[cost]\nl2_hit = 7\nmemory = 200\n"
