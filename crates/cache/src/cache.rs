@@ -4,6 +4,7 @@
 //! compare one number. That is exact for policies that need not see each hit
 //! ([`Replacement::relevant_hits`](pagewalk_setassoc::Replacement::relevant_hits)); for others nothing is noted there.
 
+use crate::slices::Slices;
 use crate::{AddressUsed, CacheAddress, CacheCounts, CacheFills, CacheSpec, Requester};
 use pagewalk_setassoc::{RelevantHits, SetArray};
 
@@ -25,6 +26,7 @@ pub(crate) struct Cache {
     /// By slot, if virtual addresses find lines: the line's physical address when it was filled.
     homes: Vec<u64>,
     line_shift: u32,
+    slices: Slices,
     address: AddressUsed,
     pub latency: u64,
     pub counts: [CacheCounts; Requester::ALL.len()],
@@ -55,6 +57,7 @@ impl Cache {
             dirty: vec![false; slots],
             homes: vec![0; if is_virtual { slots } else { 0 }],
             line_shift: spec.line_shift,
+            slices: Slices::new(spec),
             address: spec.address,
             array,
             latency: spec.latency,
@@ -74,7 +77,7 @@ impl Cache {
     /// The set of a line. The number of sets is a power of two.
     #[inline]
     fn set(&self, line: u64) -> usize {
-        line as usize & (self.latest.len() - 1)
+        self.slices.number(line) as usize & (self.latest.len() - 1)
     }
 
     /// Whether another access changes only counts. `soils`: it is a store that ends here.
@@ -92,7 +95,7 @@ impl Cache {
             return true;
         }
         let line = self.line(address);
-        let Some(slot) = self.array.touch_slot(line, line) else { return false };
+        let Some(slot) = self.array.touch_slot(self.slices.number(line), line) else { return false };
         if soils {
             self.dirty[slot] = true;
         }
@@ -103,7 +106,7 @@ impl Cache {
     /// Puts a missing line in; returns the one that it evicts.
     pub fn fill(&mut self, address: CacheAddress, dirty: bool) -> Option<Evicted> {
         let line = self.line(address);
-        let (slot, evicted) = self.array.insert_slot(line, line);
+        let (slot, evicted) = self.array.insert_slot(self.slices.number(line), line);
         let evicted = evicted.map(|line| self.leaving(line, slot));
         self.dirty[slot] = dirty;
         if let Some(home) = self.homes.get_mut(slot) {
@@ -126,8 +129,8 @@ impl Cache {
     /// Gives a line up; returns whether it was dirty, if it was there.
     pub fn give(&mut self, address: CacheAddress) -> Option<bool> {
         let line = self.line(address);
-        let slot = self.array.slot_of(line, line)?;
-        self.array.remove(line, line);
+        let slot = self.array.slot_of(self.slices.number(line), line)?;
+        self.array.remove(self.slices.number(line), line);
         let set = self.set(line);
         if self.latest[set] & !DIRTY == line {
             self.latest[set] = NONE;
@@ -138,7 +141,7 @@ impl Cache {
     /// Makes a line dirty if it is here; returns whether it is. That is no use for the replacement policy.
     pub fn soil(&mut self, address: CacheAddress) -> bool {
         let line = self.line(address);
-        let slot = self.array.slot_of(line, line);
+        let slot = self.array.slot_of(self.slices.number(line), line);
         if let Some(slot) = slot {
             self.dirty[slot] = true;
         }

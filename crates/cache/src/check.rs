@@ -1,8 +1,9 @@
 //! The check that caches form a valid hierarchy.
 
 use crate::path::path;
+use crate::slices::Slices;
 use crate::{AddressUsed, CacheFills, CacheSpec, Requester, StoreRule};
-use pagewalk_setassoc::SetArray;
+use pagewalk_setassoc::{Geometry, SetArray};
 use std::collections::BTreeSet;
 
 /// Why caches do not form a valid hierarchy.
@@ -14,6 +15,9 @@ pub enum CacheError {
     /// The replacement policy does not support the geometry.
     #[error("cache `{0}`: replacement: {1}")]
     Replacement(String, String),
+    /// No or too many slices.
+    #[error("cache `{0}`: slices = {1}: choose at least 1, and at most {max} lines in all", max = Geometry::ENTRIES_MAX)]
+    Slices(String, u32),
     /// Line sizes differ.
     #[error("cache `{0}` has lines of {1} bytes, `{2}` of {3}: all caches need lines of one size")]
     Lines(String, u64, String, u64),
@@ -88,7 +92,8 @@ pub fn check(caches: &[CacheSpec], walks: bool) -> Result<(), CacheError> {
         return Err(CacheError::Name(twice.name.clone()));
     }
     for (i, a) in caches.iter().enumerate() {
-        if let Err(why) = SetArray::new(a.geometry, a.replacement) {
+        let geometry = Slices::geometry(a).map_err(|_| CacheError::Slices(a.name.clone(), a.slices))?;
+        if let Err(why) = SetArray::new(geometry, a.replacement) {
             return Err(CacheError::Replacement(a.name.clone(), why.to_string()));
         }
         for b in &caches[i + 1..] {

@@ -16,9 +16,10 @@ mod cache;
 mod check;
 mod hierarchy;
 mod path;
+mod slices;
 mod spec;
 
 pub use address::CacheAddress;
 pub use check::{CacheError, check};
 pub use hierarchy::{CacheCounts, DataSource, Hierarchy, LineMiss};
-pub use spec::{AddressUsed, CacheFills, CacheSpec, Requester, RequesterSet, StoreRule};
+pub use spec::{AddressUsed, CacheFills, CacheSpec, NoColors, Requester, RequesterSet, StoreRule};

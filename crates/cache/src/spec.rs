@@ -1,5 +1,6 @@
 //! The specification of caches, and the check that they form a valid hierarchy.
 
+use crate::slices::Slices;
 use pagewalk_setassoc::{Geometry, Replacement, SetArray};
 
 /// Who reads or writes memory.
@@ -87,6 +88,20 @@ pub enum AddressUsed {
     Virtual,
 }
 
+/// Why a cache has no colors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoColors {
+    /// Virtual addresses find its lines.
+    #[error("virtual addresses find its lines")]
+    Virtual,
+    /// It holds victims.
+    #[error("it holds what the level above evicts, not what misses")]
+    Victims,
+    /// Its slices are hashed.
+    #[error("a hash that nobody has published picks the slice of each line")]
+    Hashed,
+}
+
 /// The specification of one cache.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CacheSpec {
@@ -98,8 +113,10 @@ pub struct CacheSpec {
     pub serves: RequesterSet,
     /// log2 of the bytes of a line.
     pub line_shift: u32,
-    /// Sets and ways; each entry holds one line.
+    /// Sets and ways of a slice; each entry holds one line.
     pub geometry: Geometry,
+    /// How many slices there are. Of several, a hash picks that of a line.
+    pub slices: u32,
     /// Replacement policy.
     pub replacement: Replacement,
     /// Cycles of an access that hits here.
@@ -118,20 +135,32 @@ impl CacheSpec {
     /// An empty array of this shape.
     ///
     /// # Panics
-    /// If the replacement policy does not support the geometry, which [`check`] reports.
+    /// If the replacement policy does not support the geometry, which [`check`](crate::check) reports.
     pub(crate) fn array(&self) -> SetArray {
-        SetArray::new(self.geometry, self.replacement).expect("checked")
+        SetArray::new(Slices::geometry(self).expect("checked"), self.replacement).expect("checked")
     }
 
     /// Capacity in bytes.
     pub fn bytes(&self) -> u64 {
-        (self.geometry.entries() as u64) << self.line_shift
+        (self.geometry.entries() as u64 * u64::from(self.slices)) << self.line_shift
     }
 
     /// The colors of pages of this size: the page-sized slices of a way. Frames whose numbers agree modulo the colors
     /// compete for the same sets. 1: a page fills a whole way, so frames do not matter.
-    pub fn colors(&self, page_bytes: u64) -> u64 {
-        ((self.geometry.sets() as u64) << self.line_shift).div_ceil(page_bytes)
+    ///
+    /// # Errors
+    /// If a frame's number does not tell the sets of its lines.
+    pub fn colors(&self, page_bytes: u64) -> Result<u64, NoColors> {
+        if self.address == AddressUsed::Virtual {
+            return Err(NoColors::Virtual);
+        }
+        if self.fills == CacheFills::Victims {
+            return Err(NoColors::Victims);
+        }
+        if self.slices > 1 {
+            return Err(NoColors::Hashed);
+        }
+        Ok(((self.geometry.sets() as u64) << self.line_shift).div_ceil(page_bytes))
     }
 
     /// Whether it looks a requester's access up without ever ending it.

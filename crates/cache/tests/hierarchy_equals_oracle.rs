@@ -20,7 +20,9 @@ const SHAPES: [&[&[Requester]]; 6] = [
 /// A cache that serves nobody yet.
 fn cache(level: u8) -> impl Strategy<Value = CacheSpec> {
     let replacement = prop::sample::select(&Replacement::NAMES[..]);
-    (0..4u32, 1..=4u32, replacement, any::<[bool; 2]>()).prop_map(move |(sets, ways, replacement, rules)| {
+    let slices = prop::sample::select(vec![1, 1, 2, 3]);
+    let shape = (0..4u32, 1..=4u32, slices);
+    (shape, replacement, any::<[bool; 2]>()).prop_map(move |((sets, ways, slices), replacement, rules)| {
         let [writes_through, is_victims] = rules;
         let replacement = Replacement::from_name(replacement, 3).expect("one of the names");
         let ways = (ways..).find(|&ways| replacement.serves(ways as usize).is_ok()).expect("so many or more");
@@ -30,6 +32,7 @@ fn cache(level: u8) -> impl Strategy<Value = CacheSpec> {
             serves: RequesterSet::default(),
             line_shift: 6,
             geometry: Geometry::new(ways << sets, Some(ways)).expect("a power of two of sets"),
+            slices,
             replacement,
             latency: u64::from(level) * 10,
             shared: false,
@@ -86,13 +89,14 @@ fn slow(caches: &[CacheSpec]) -> Memories {
     let memory = |spec: &CacheSpec| {
         let serves = Requester::ALL.map(|requester| spec.serves.has(requester));
         let held = ReplacementModel::new(
-            spec.geometry.sets(),
+            spec.geometry.sets() * spec.slices.next_power_of_two() as usize,
             spec.geometry.ways(),
             spec.replacement.name(),
             spec.replacement.seed().unwrap_or(0),
             "modulo",
         );
         let mut memory = Memory::new(spec.level, serves, spec.latency, held);
+        memory.slices = spec.slices.into();
         memory.writes_through = spec.stores == StoreRule::Through;
         memory.is_virtual = spec.address == AddressUsed::Virtual;
         memory.holds_victims = spec.fills == CacheFills::Victims;
@@ -148,6 +152,7 @@ fn plain(name: &str, level: u8, serves: &[Requester]) -> CacheSpec {
         serves: serves.iter().copied().collect::<RequesterSet>(),
         line_shift: 6,
         geometry: Geometry::new(64, Some(4)).unwrap(),
+        slices: 1,
         replacement: Replacement::Lru,
         latency: 4,
         shared: false,

@@ -24,6 +24,8 @@ pub struct Memory {
     pub is_virtual: bool,
     /// Whether it holds what the caches of the level above evict.
     pub holds_victims: bool,
+    /// How many slices it has.
+    pub slices: u64,
     /// Dirty lines that left it, by requester.
     pub writebacks: [u64; 4],
     /// The dirty lines.
@@ -46,9 +48,40 @@ impl Memory {
             writes_through: false,
             is_virtual: false,
             holds_victims: false,
+            slices: 1,
             dirty: BTreeSet::new(),
             homes: BTreeMap::new(),
         }
+    }
+
+    /// What chooses the set of a line: all slices' sets stand in a row, with empty slices up to a power of two.
+    fn number(&self, line: u64) -> u64 {
+        if self.slices == 1 {
+            return line;
+        }
+        let sets = self.held.sets() / self.slices.next_power_of_two();
+        let mut mixed = u128::from(line);
+        for (shift, factor) in [(30, 0xbf58476d1ce4e5b9), (27, 0x94d049bb133111eb), (31, 1)] {
+            mixed = (mixed ^ (mixed >> shift)) * factor % (1 << 64);
+        }
+        let slice = mixed * u128::from(self.slices) / (1 << 64);
+        slice as u64 * sets + line % sets
+    }
+
+    fn touch(&mut self, line: u64) -> bool {
+        self.held.touch(self.number(line), line)
+    }
+
+    fn holds(&self, line: u64) -> bool {
+        self.held.contains(self.number(line), line)
+    }
+
+    fn fill(&mut self, line: u64) -> Option<u64> {
+        self.held.fill(self.number(line), line)
+    }
+
+    fn remove(&mut self, line: u64) {
+        self.held.remove(self.number(line), line);
     }
 
     fn takes_stores(&self) -> bool {
@@ -99,7 +132,7 @@ impl Memories {
             let cache = &mut self.caches[at];
             let line = cache.line(address, self.line);
             cache.lookups[requester] += 1;
-            let holds = cache.held.touch(line, line);
+            let holds = cache.touch(line);
             cache.hits[requester] += u64::from(holds);
             if holds && !(requester == STORE && cache.writes_through) {
                 hit = Some(at);
@@ -111,14 +144,14 @@ impl Memories {
         let mut dirty = false;
         if let Some(at) = hit.filter(|&at| self.moves_up(at, &fills)) {
             let line = self.caches[at].line(address, self.line);
-            self.caches[at].held.remove(line, line);
+            self.caches[at].remove(line);
             self.caches[at].homes.remove(&line);
             dirty = self.caches[at].dirty.remove(&line);
         }
         fills.reverse();
         for (nth, &at) in fills.iter().enumerate() {
             let line = self.caches[at].line(address, self.line);
-            let evicted = self.caches[at].held.fill(line, line);
+            let evicted = self.caches[at].fill(line);
             self.caches[at].homes.insert(line, address[0] / self.line * self.line);
             if nth == 0 && dirty && self.caches[at].takes_stores() {
                 self.caches[at].dirty.insert(line);
@@ -132,7 +165,7 @@ impl Memories {
         // A store is in the nearest cache that has the line by now.
         let holds = |&&at: &&usize| {
             let line = self.caches[at].line(address, self.line);
-            self.caches[at].takes_stores() && self.caches[at].held.contains(line, line)
+            self.caches[at].takes_stores() && self.caches[at].holds(line)
         };
         if requester == STORE
             && let Some(&at) = path.iter().find(holds)
@@ -184,7 +217,7 @@ impl Memories {
         self.caches[at].writebacks[self.requester] += u64::from(dirty);
         let cache = &mut self.caches[victims];
         let line = cache.line(address, self.line);
-        let evicted = cache.held.fill(line, line);
+        let evicted = cache.fill(line);
         cache.homes.entry(line).or_insert(home);
         if dirty {
             cache.dirty.insert(line);
@@ -200,7 +233,7 @@ impl Memories {
         for at in self.path(STORE) {
             let line = self.caches[at].line(address, self.line);
             let cache = &mut self.caches[at];
-            if cache.takes_stores() && cache.held.contains(line, line) && at != from {
+            if cache.takes_stores() && cache.holds(line) && at != from {
                 if cache.level > self.caches[from].level {
                     self.caches[at].dirty.insert(line);
                     return;

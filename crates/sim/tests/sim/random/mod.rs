@@ -475,14 +475,18 @@ fn memory(random: &mut Random) -> String {
     for (name, level, serves) in caches {
         if name == "l2" || random.below(3) > 0 {
             let (sets, ways) = (random.of(&[1, 4, 16, 64]), random.of(&[1, 2, 3, 4]));
+            let slices = if name == "l3" { random.of(&[1, 2, 3]) } else { 1 };
             text += &format!(
                 "[[cache]]\nname = \"{name}\"\nlevel = {level}\nserves = [{serves}]\nsize = \"{}\"\nways = {ways}\n\
                  latency = {}\n{}\n",
-                sets * ways * 64,
+                sets * ways * 64 * slices,
                 4 * level * level,
                 replacement(random, ways, 2).join("\n")
             );
             text += if random.below(3) == 0 { "stores = \"through\"\n" } else { "" };
+            if slices > 1 {
+                text += &format!("slices = {slices}\nslice_hash = \"unknown\"\n");
+            }
             is_virtual &= random.below(3) == 0;
             text += if is_virtual { "address = \"virtual\"\n" } else { "" };
         }

@@ -385,8 +385,17 @@ fn slow_caches(radix: &RadixSpec) -> Vec<Cache> {
 fn slow_memories(spec: &MachineSpec) -> Memories {
     let memory = |cache: &CacheSpec| {
         let serves = Requester::ALL.map(|requester| cache.serves.has(requester));
-        let held = replacing(cache.geometry, cache.replacement, "modulo");
+        let (sets, ways) = (cache.geometry.sets(), cache.geometry.ways());
+        let sets = sets * cache.slices.next_power_of_two() as usize;
+        let held = ReplacementModel::new(
+            sets,
+            ways,
+            cache.replacement.name(),
+            cache.replacement.seed().unwrap_or(0),
+            "modulo",
+        );
         let mut memory = Memory::new(cache.level, serves, cache.latency, held);
+        memory.slices = cache.slices.into();
         memory.writes_through = cache.stores == StoreRule::Through;
         memory.is_virtual = cache.address == AddressUsed::Virtual;
         memory.holds_victims = cache.fills == CacheFills::Victims;
