@@ -15,8 +15,7 @@ pub(crate) fn sum(cores: Vec<DesignCounts>) -> DesignCounts {
 /// Adds another core's caches of memory.
 pub(crate) fn add_caches(sum: &mut [CacheTotals], own: &[CacheTotals]) {
     for (sum, own) in sum.iter_mut().zip(own) {
-        sum.counts.lookups += own.counts.lookups;
-        sum.counts.hits += own.counts.hits;
+        sum.counts.add(own.counts);
     }
 }
 

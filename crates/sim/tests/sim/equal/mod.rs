@@ -55,8 +55,13 @@ pub fn assert_equal(fast: &DesignCounts, machine: &Machine, instructions: u64, s
             let caches = memories.caches.iter().enumerate();
             let serving = caches.filter(move |(_, cache)| cache.serves[requester as usize]);
             serving.map(move |(at, cache)| {
-                let (lookups, hits) = (cache.lookups[requester as usize], cache.hits[requester as usize]);
-                (at, requester, CacheCounts { lookups, hits })
+                let of = |counts: [u64; 4]| counts[requester as usize];
+                let counts = CacheCounts {
+                    lookups: of(cache.lookups),
+                    hits: of(cache.hits),
+                    writebacks: of(cache.writebacks),
+                };
+                (at, requester, counts)
             })
         };
         let mut expected: Vec<_> = Requester::ALL.into_iter().flat_map(of).collect();
