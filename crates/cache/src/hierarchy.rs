@@ -197,6 +197,18 @@ impl Hierarchy {
     /// its requester waits beyond its fastest access of each line.
     #[inline]
     pub fn access_bytes(&mut self, requester: Requester, address: CacheAddress, bytes: u64) -> u64 {
+        self.access_bytes_noting(requester, address, bytes, |_| {})
+    }
+
+    /// As [`Hierarchy::access_bytes`]; `note` is told where each line was found that changed more than counts.
+    #[inline]
+    pub fn access_bytes_noting(
+        &mut self,
+        requester: Requester,
+        address: CacheAddress,
+        bytes: u64,
+        mut note: impl FnMut(DataSource),
+    ) -> u64 {
         let last = address.plus(bytes.max(1) - 1);
         let is_one_line = address.logical >> self.line_shift == last.logical >> self.line_shift;
         if is_one_line && self.repeats(requester, address) {
@@ -207,6 +219,7 @@ impl Hierarchy {
         let mut stalled = 0;
         for line in 0..=lines {
             let served = self.access(requester, address.plus(line << self.line_shift));
+            note(served);
             let beyond = self.latency(served).saturating_sub(self.paths[requester as usize].fastest);
             stalled = beyond.saturating_add(stalled);
         }
@@ -271,6 +284,13 @@ impl Hierarchy {
             DataSource::Cache(index) => self.caches[index].latency,
             DataSource::Memory => self.memory_latency,
         }
+    }
+
+    /// The levels whose caches could have ended an access that was served farther away.
+    pub fn levels_before(&self, requester: Requester, served: DataSource) -> impl Iterator<Item = u8> {
+        let path = self.paths[requester as usize].caches.iter();
+        let before = path.take_while(move |&&index| served != DataSource::Cache(index));
+        before.filter(move |&&index| !self.caches[index].passes_on[requester as usize]).map(|&index| self.levels[index])
     }
 
     /// The counts of one requester for the cache with this index.

@@ -17,6 +17,9 @@ pub(super) fn write(page: &mut Page, result: &RunResult, process: &ProcessResult
     let sections = SECTIONS.iter().filter(|section| section.terminal == place);
     for part in sections.filter_map(|section| (section.make)(result, process)).flat_map(|made| made.parts) {
         let Part::Table(made) = part else { continue };
+        if made.columns.iter().all(|column| column.only == Audience::Pages) {
+            continue;
+        }
         page.blank();
         table(page, &made);
     }

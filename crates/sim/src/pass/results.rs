@@ -1,6 +1,6 @@
 //! The final counts of a pass.
 
-use crate::attribution::WalkObserver;
+use crate::attribution::Observer;
 use crate::classes::{CLASSES, FETCH, KINDS, LOAD, STORE};
 use crate::counts::{
     ClassCounts, DesignCounts, KernelTotals, MissCounts, PrefetchTotals, SoftwareTotals, cache_totals,
@@ -24,7 +24,7 @@ struct LowerPart<'a> {
     arrays: Vec<(usize, ArrayCounts)>,
 }
 
-impl<O: WalkObserver> Pass<O> {
+impl<O: Observer> Pass<O> {
     /// Ends the pass and returns the counts of every specification, in order.
     pub fn finish(&mut self) -> Vec<DesignCounts> {
         self.settle();
