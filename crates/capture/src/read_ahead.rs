@@ -8,12 +8,12 @@
 //! Items keep their batches, order and places. Memory is bounded: the thread waits when it is [`PARCELS`] parcels
 //! ahead. Large batches move with their room if the source gives it away; others are copied.
 //!
-//! Left to the kernel, one of two processors idled for 17–30 % of the time: Linux moves no task that ran 0.5 ms ago, and
-//! idle virtual processors wake in 30–40 µs. So the simulating thread also decodes, and looks for work for 200 µs before
-//! it sleeps; a ring of 0.5 MiB fits the shared cache, and wakes the decoder when it is nearly full (`ring.rs`). The time
-//! with this to without (medians of pairs) is 0.81 (gzip), 0.86 (CPython) and 0.92 (sort) on a Xeon with one last-level
-//! cache (f87f307b). With caches apart (211 ns a round trip) it is 1.28 and 1.14 (gzip, CPython), so there most of it is
-//! off (`processors.rs`).
+//! Left to the kernel, one of two processors idled for 17–30 % of the time: Linux moves no task that ran 0.5 ms ago,
+//! and idle virtual processors wake in 30–40 µs. So the simulating thread also decodes, and looks for work for 200 µs
+//! before it sleeps; a ring of 0.5 MiB fits the shared cache, and wakes the decoder when it is nearly full
+//! (`ring.rs`). The time with this to without (medians of pairs) is 0.81 (gzip), 0.86 (CPython) and 0.92 (sort) on a
+//! Xeon with one last-level cache (f87f307b). With caches apart (211 ns a round trip) it is 1.28 and 1.14 (gzip,
+//! CPython), so there most of it is off (`processors.rs`).
 //!
 //! What was tried without gain. Quotients are times with the change to those without:
 //!

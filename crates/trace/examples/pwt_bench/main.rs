@@ -8,8 +8,8 @@
 //! the best of each is shown, in time on the processor, so that other load on the machine counts little. A pass
 //! that copies the same references and one that checksums them stand beside as yardsticks.
 //!
-//! On 2026-11-20 on two shared Xeon cores (AVX2): bytes per record (in brackets, of whole traces), and M records written
-//! and read per second.
+//! On 2026-11-20 on two shared Xeon cores (AVX2): bytes per record (in brackets, of whole traces), and M records
+//! written and read per second.
 //!
 //! ```text
 //! gzip, 2 MB text                  0.330 (0.329)  123  267
