@@ -1,5 +1,8 @@
 //! The hot loops: consecutive hits of the front.
 //!
+//! Four records in a thousand miss the front on CPython, six on cc1. A data hit takes 13 instructions, a block on one
+//! page 22, on two 80, a miss 1,240–1,400.
+//!
 //! What was tried without gain. Quotients are times with the change to those without:
 //!
 //! - prefetching of block heads, spans, a missing page's line, a parcel's next batch: 0.97–1.03, or slower
