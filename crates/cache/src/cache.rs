@@ -5,6 +5,7 @@
 //! ([`Replacement::relevant_hits`](pagewalk_setassoc::Replacement::relevant_hits)); for others nothing is noted there.
 
 use crate::slices::Slices;
+use crate::write_buffer::WriteBuffer;
 use crate::{AddressUsed, CacheAddress, CacheCounts, CacheFills, CacheSpec, Requester};
 use pagewalk_setassoc::{RelevantHits, SetArray};
 
@@ -34,6 +35,8 @@ pub(crate) struct Cache {
     /// By requester: whether it looks accesses up without ever ending one.
     pub passes_on: [bool; Requester::ALL.len()],
     pub holds_victims: bool,
+    /// Where stores wait that it passes on.
+    pub write_buffer: Option<Box<WriteBuffer>>,
     /// Whether its lines may be dirty: stores end here.
     pub may_be_dirty: bool,
 }
@@ -65,6 +68,7 @@ impl Cache {
             shared: spec.shared,
             passes_on: Requester::ALL.map(|requester| spec.passes_on(requester)),
             holds_victims: spec.fills == CacheFills::Victims,
+            write_buffer: spec.write_buffer.map(|spec| Box::new(WriteBuffer::new(spec))),
             may_be_dirty: spec.may_be_dirty(),
         }
     }

@@ -13,6 +13,8 @@ pub struct CacheCounts {
     pub hits: u64,
     /// Dirty lines that left the cache because of these accesses.
     pub writebacks: u64,
+    /// Cycles that stores waited for a place in the cache's write buffer.
+    pub write_stall_cycles: u64,
 }
 
 impl CacheCounts {
@@ -21,6 +23,7 @@ impl CacheCounts {
         self.lookups += other.lookups;
         self.hits += other.hits;
         self.writebacks += other.writebacks;
+        self.write_stall_cycles = self.write_stall_cycles.saturating_add(other.write_stall_cycles);
     }
 }
 
@@ -45,6 +48,8 @@ pub struct Hierarchy {
     levels: Vec<u8>,
     line_shift: u32,
     memory_latency: u64,
+    /// The time in cycles; only write buffers look at it.
+    now: u64,
     /// The cache whose misses are logged.
     watched: Option<usize>,
     /// The lines that missed it since the last call of [`Hierarchy::missed`].
@@ -73,6 +78,7 @@ impl Hierarchy {
             levels: caches.iter().map(|cache| cache.level).collect(),
             line_shift: caches.first().map_or(0, |cache| cache.line_shift),
             memory_latency,
+            now: 0,
             watched: None,
             missed: Vec::new(),
         }
@@ -94,13 +100,23 @@ impl Hierarchy {
         !self.missed.is_empty()
     }
 
+    /// Whether some cache has a write buffer, which needs [`Hierarchy::set_time`].
+    pub fn has_write_buffers(&self) -> bool {
+        self.caches.iter().any(|cache| cache.write_buffer.is_some())
+    }
+
+    /// Sets the time in cycles, which must not fall. Waits for write buffers pass time until it is set again.
+    pub fn set_time(&mut self, cycles: u64) {
+        self.now = cycles;
+    }
+
     /// Swaps the contents of the caches that all cores share with those of another core of the same machine.
     pub fn swap_shared(&mut self, other: &mut Hierarchy) {
         let pairs = self.caches.iter_mut().zip(&mut other.caches);
         pairs.filter(|(own, _)| own.shared).for_each(|(own, other)| std::mem::swap(own, other));
     }
 
-    /// Accesses the line of an address; returns where the line was found.
+    /// Accesses the line of an address; returns where the line was found. Waits for write buffers are only counted.
     pub fn access(&mut self, requester: Requester, address: CacheAddress) -> DataSource {
         self.find::<true>(requester, address)
     }
@@ -122,6 +138,15 @@ impl Hierarchy {
                     let address = address.physical >> self.line_shift << self.line_shift;
                     self.missed.push(LineMiss { requester, address });
                 }
+            }
+            if COUNTED
+                && passes_on
+                && let Some(buffer) = &mut cache.write_buffer
+            {
+                let waited = buffer.store(self.now);
+                self.now = self.now.saturating_add(waited);
+                let counts = &mut cache.counts[requester as usize];
+                counts.write_stall_cycles = counts.write_stall_cycles.saturating_add(waited);
             }
             if hit && !passes_on {
                 if depth > path.nearest_filled {
@@ -204,17 +229,17 @@ impl Hierarchy {
             return 0;
         }
         let lines = (last.logical >> self.line_shift) - (address.logical >> self.line_shift);
-        let mut stalled = 0;
+        let before = self.now;
         for line in 0..=lines {
             let served = self.access(requester, address.plus(line << self.line_shift));
             let beyond = self.latency(served).saturating_sub(self.paths[requester as usize].fastest);
-            stalled = beyond.saturating_add(stalled);
+            self.now = self.now.saturating_add(beyond);
         }
-        stalled
+        self.now - before
     }
 
     /// The kernel copies bytes from one physical address to another, by its own virtual addresses. Returns the cycles
-    /// that it waits; nothing is counted.
+    /// that it waits; nothing is counted, and write buffers take no part.
     pub fn copy(&mut self, from: u64, to: u64, bytes: u64) -> u64 {
         let mut stalled = 0;
         for offset in (0..bytes).step_by(1 << self.line_shift) {

@@ -1,6 +1,7 @@
 //! The specification of caches, and the check that they form a valid hierarchy.
 
 use crate::slices::Slices;
+use crate::write_buffer::WriteBufferSpec;
 use pagewalk_setassoc::{Geometry, Replacement, SetArray};
 
 /// Who reads or writes memory.
@@ -60,8 +61,7 @@ pub enum StoreRule {
     /// Write-back: a store is served here, and allocates its line.
     #[default]
     Back,
-    /// Write-through: every store goes on to the next level, behind a write buffer that never stalls, and allocates
-    /// nothing here.
+    /// Write-through: every store goes on to the next level, behind a write buffer, and allocates nothing here.
     Through,
 }
 
@@ -125,6 +125,8 @@ pub struct CacheSpec {
     pub shared: bool,
     /// What it does with stores.
     pub stores: StoreRule,
+    /// Where the stores wait that it passes on; without one they never wait.
+    pub write_buffer: Option<WriteBufferSpec>,
     /// The address that finds lines in it.
     pub address: AddressUsed,
     /// What fills it.

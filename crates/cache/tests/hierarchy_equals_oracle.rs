@@ -1,7 +1,8 @@
 //! Compares the hierarchy with the reference model of `oracle`: latencies and all counters, for random accesses.
 
 use pagewalk_cache::{
-    AddressUsed, CacheAddress, CacheFills, CacheSpec, Hierarchy, Requester, RequesterSet, StoreRule, check,
+    AddressUsed, CacheAddress, CacheFills, CacheSpec, Hierarchy, Requester, RequesterSet, StoreRule,
+    WriteBufferSpec, check,
 };
 use pagewalk_oracle::{Memories, Memory, ReplacementModel};
 use pagewalk_setassoc::{Geometry, Replacement};
@@ -22,7 +23,9 @@ fn cache(level: u8) -> impl Strategy<Value = CacheSpec> {
     let replacement = prop::sample::select(&Replacement::NAMES[..]);
     let slices = prop::sample::select(vec![1, 1, 2, 3]);
     let shape = (0..4u32, 1..=4u32, slices);
-    (shape, replacement, any::<[bool; 2]>()).prop_map(move |((sets, ways, slices), replacement, rules)| {
+    let buffer = prop::option::of((1..4u32, 1..30u64));
+    (shape, replacement, any::<[bool; 2]>(), buffer).prop_map(move |(shape, replacement, rules, buffer)| {
+        let (sets, ways, slices) = shape;
         let [writes_through, is_victims] = rules;
         let replacement = Replacement::from_name(replacement, 3).expect("one of the names");
         let ways = (ways..).find(|&ways| replacement.serves(ways as usize).is_ok()).expect("so many or more");
@@ -37,6 +40,7 @@ fn cache(level: u8) -> impl Strategy<Value = CacheSpec> {
             latency: u64::from(level) * 10,
             shared: false,
             stores: if writes_through { StoreRule::Through } else { StoreRule::Back },
+            write_buffer: buffer.map(|(entries, drain)| WriteBufferSpec { entries, drain }),
             address: AddressUsed::Physical,
             fills: if is_victims && level > 1 { CacheFills::Victims } else { CacheFills::Misses },
         }
@@ -64,6 +68,9 @@ fn with_possible_victims(mut caches: Vec<CacheSpec>) -> Vec<CacheSpec> {
             && caches[at].fills == CacheFills::Victims
         {
             caches[at].stores = above.stores;
+        }
+        if caches[at].stores == StoreRule::Back || !caches[at].serves.has(Requester::Store) {
+            caches[at].write_buffer = None;
         }
         if check(&caches[..=at], false).is_err() {
             caches[at].fills = CacheFills::Misses;
@@ -96,6 +103,7 @@ fn slow(caches: &[CacheSpec]) -> Memories {
             "modulo",
         );
         let mut memory = Memory::new(spec.level, serves, spec.latency, held);
+        memory.write_buffer = spec.write_buffer.map(|buffer| (buffer.entries as usize, buffer.drain));
         memory.slices = spec.slices.into();
         memory.writes_through = spec.stores == StoreRule::Through;
         memory.is_virtual = spec.address == AddressUsed::Virtual;
@@ -124,6 +132,8 @@ proptest! {
             // Frames in another order than pages, so that virtual and physical lines fall into other sets.
             let physical = (address & !0xfff) * 7 % 0x1_0000 + (address & 0xfff);
             let both = CacheAddress { physical, logical: address };
+            slow.now += bytes;
+            fast.set_time(slow.now);
             if bytes < 50 {
                 let served = fast.access(Requester::ALL[requester], both);
                 prop_assert_eq!(fast.latency(served), slow.access_mapped(requester, [physical, address]));
@@ -139,6 +149,8 @@ proptest! {
                 let of = |counts: [u64; 4]| counts[requester as usize];
                 prop_assert_eq!((counts.lookups, counts.hits), (of(cache.lookups), of(cache.hits)));
                 prop_assert_eq!(counts.writebacks, of(cache.writebacks));
+                let waited = if requester == Requester::Store { cache.write_stall_cycles } else { 0 };
+                prop_assert_eq!(counts.write_stall_cycles, waited);
             }
         }
     }
@@ -157,6 +169,7 @@ fn plain(name: &str, level: u8, serves: &[Requester]) -> CacheSpec {
         latency: 4,
         shared: false,
         stores: StoreRule::default(),
+        write_buffer: None,
         address: AddressUsed::default(),
         fills: CacheFills::default(),
     }
@@ -190,6 +203,27 @@ fn an_exclusive_level_takes_what_split_caches_above_evict() {
     assert_eq!(at(Fetch, 2), 12, "a stored line goes on to the next level before it moves up to l1i");
     assert_eq!(hierarchy.counts(1, Store).writebacks, 1, "of line 2 by l1d");
     assert_eq!(hierarchy.counts(2, Fetch).writebacks, 1, "of line 2 by l2, to memory");
+}
+
+#[test]
+fn a_store_waits_for_a_place_in_the_write_buffer() {
+    let buffer = Some(WriteBufferSpec { entries: 2, drain: 10 });
+    let l1 =
+        CacheSpec { stores: StoreRule::Through, write_buffer: buffer, ..plain("l1", 1, &Requester::ALL) };
+    let l2 = plain("l2", 2, &Requester::ALL);
+    let caches = [l1, l2];
+    check(&caches, true).unwrap();
+    let mut hierarchy = Hierarchy::new(&caches, 200);
+    let mut store_at = |time| {
+        hierarchy.set_time(time);
+        hierarchy.access_bytes(Requester::Store, CacheAddress::same(0), 8)
+    };
+    // The first store misses memory's caches: 196 cycles beyond the second level's latency.
+    assert_eq!(store_at(0), 196);
+    assert_eq!([store_at(1000), store_at(1001), store_at(1002)], [0, 0, 8], "the first has drained at 1010");
+    assert_eq!(store_at(1010), 10, "the second at 1020");
+    assert_eq!(store_at(1041), 0, "all have drained but the last");
+    assert_eq!(hierarchy.counts(0, Requester::Store).write_stall_cycles, 18);
 }
 
 #[test]
@@ -242,6 +276,14 @@ fn what_is_no_hierarchy_is_named() {
     assert!(refused(&[shared, l2.clone()]).contains("`b` lies below `a`, which all cores share"));
     let by_virtual = CacheSpec { address: AddressUsed::Virtual, ..l2 };
     assert!(refused(&[a.clone(), by_virtual]).contains("`b` has address = \"virtual\" and lies below `a`"));
+    let buffer = |entries, drain| Some(WriteBufferSpec { entries, drain });
+    let through = CacheSpec { stores: StoreRule::Through, ..cache("a", 1, &Requester::ALL) };
+    let buffered = CacheSpec { write_buffer: buffer(4, 0), ..through };
+    assert!(refused(&[buffered.clone()]).contains("`a`: write_buffer: drain = 0 never fills it"));
+    let shared = CacheSpec { shared: true, ..buffered };
+    assert!(refused(&[shared]).contains("`a`: write_buffer: each core has a clock"));
+    let back = CacheSpec { write_buffer: buffer(4, 2), ..a.clone() };
+    assert!(refused(&[back]).contains("`a`: write_buffer: it holds stores on their way"));
     let wide = CacheSpec { line_shift: 7, ..cache("b", 2, &[Requester::Walk]) };
     assert!(refused(&[a, wide]).contains("`a` has lines of 64 bytes, `b` of 128"));
 }

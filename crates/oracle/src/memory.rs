@@ -26,6 +26,12 @@ pub struct Memory {
     pub holds_victims: bool,
     /// How many slices it has.
     pub slices: u64,
+    /// Entries of its write buffer, and the cycles in which one drains.
+    pub write_buffer: Option<(usize, u64)>,
+    /// Cycles that stores waited for it.
+    pub write_stall_cycles: u64,
+    /// When the stores in it will have left.
+    leaving: Vec<u64>,
     /// Dirty lines that left it, by requester.
     pub writebacks: [u64; 4],
     /// The dirty lines.
@@ -49,6 +55,9 @@ impl Memory {
             is_virtual: false,
             holds_victims: false,
             slices: 1,
+            write_buffer: None,
+            write_stall_cycles: 0,
+            leaving: Vec::new(),
             dirty: BTreeSet::new(),
             homes: BTreeMap::new(),
         }
@@ -84,6 +93,21 @@ impl Memory {
         self.held.remove(self.number(line), line);
     }
 
+    /// A store enters the write buffer; returns the cycles until there is a place.
+    fn store(&mut self, now: u64) -> u64 {
+        let Some((entries, drain)) = self.write_buffer else { return 0 };
+        self.leaving.retain(|&time| time > now);
+        let mut waited = 0;
+        if self.leaving.len() == entries {
+            let first = self.leaving.remove(0);
+            waited = first - now;
+        }
+        let begin = self.leaving.iter().copied().max().unwrap_or(0).max(now + waited);
+        self.leaving.push(begin + drain);
+        self.write_stall_cycles += waited;
+        waited
+    }
+
     fn takes_stores(&self) -> bool {
         self.serves[STORE] && !self.writes_through
     }
@@ -107,6 +131,10 @@ pub struct Memories {
     pub latency: u64,
     /// Cycles that the program's references waited; its driver adds them.
     pub stall_cycles: u64,
+    /// The time in cycles.
+    pub now: u64,
+    /// Instructions so far; the driver adds them.
+    pub instructions: u64,
     /// The requester of the current access.
     requester: usize,
 }
@@ -114,7 +142,7 @@ pub struct Memories {
 impl Memories {
     /// Empty caches before a memory of this latency.
     pub fn new(caches: Vec<Memory>, line: u64, latency: u64) -> Memories {
-        Memories { caches, line, latency, stall_cycles: 0, requester: 0 }
+        Memories { caches, line, latency, stall_cycles: 0, now: 0, instructions: 0, requester: 0 }
     }
 
     /// An access by a requester (0 to 3) to a physical address, which is also a virtual one; returns its cycles.
@@ -134,6 +162,9 @@ impl Memories {
             cache.lookups[requester] += 1;
             let holds = cache.touch(line);
             cache.hits[requester] += u64::from(holds);
+            if requester == STORE && cache.writes_through {
+                self.now += cache.store(self.now);
+            }
             if holds && !(requester == STORE && cache.writes_through) {
                 hit = Some(at);
                 break;
@@ -247,14 +278,14 @@ impl Memories {
         let ends = |cache: &&Memory| cache.serves[requester] && !(requester == STORE && cache.writes_through);
         let nearest = self.caches.iter().filter(ends).min_by_key(|cache| cache.level);
         let least = nearest.map_or(self.latency, |cache| cache.latency);
-        let mut stalled = 0;
+        let before = self.now;
         let mut line = address[1] / self.line;
         while line * self.line < address[1] + bytes {
             let offset = line * self.line;
             let physical = (address[0] + offset).wrapping_sub(address[1]);
-            stalled += self.access_mapped(requester, [physical, offset]).saturating_sub(least);
+            self.now += self.access_mapped(requester, [physical, offset]).saturating_sub(least);
             line += 1;
         }
-        stalled
+        self.now - before
     }
 }

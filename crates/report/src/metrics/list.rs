@@ -121,6 +121,11 @@ const TLBS: &[Metric] = &[
         Unit::Count,
         "dirty lines that left the cache, for the next level or memory; they take no time, and are no lookups there",
     ),
+    modelled(
+        "cache.{cache}.write_stall_cycles",
+        Unit::Cycles,
+        "if stores waited for a place in the cache's write buffer: how long; `memory.stall_cycles` has these too",
+    ),
     modelled("memory.walk_references", Unit::Count, "page-table entries that missed every cache of memory"),
     modelled(
         "memory.stall_cycles",

@@ -2,7 +2,7 @@
 
 use super::{FileReplacement, replacement};
 use crate::MachineError;
-use pagewalk_cache::{AddressUsed, CacheFills, CacheSpec, Requester, StoreRule};
+use pagewalk_cache::{AddressUsed, CacheFills, CacheSpec, Requester, StoreRule, WriteBufferSpec};
 use pagewalk_setassoc::Geometry;
 use serde::Deserialize;
 
@@ -29,6 +29,8 @@ pub(super) struct FileCacheOfMemory {
     address: FileAddress,
     #[serde(default)]
     fills: FileFills,
+    write_buffer: Option<u32>,
+    drain: Option<u64>,
     slices: Option<u32>,
     slice_hash: Option<FileSliceHash>,
 }
@@ -96,6 +98,16 @@ impl FileCacheOfMemory {
             return Err(format!("line = {}: choose a power of two from 8 to 4096", self.line));
         }
         let slices = self.slices()?;
+        let write_buffer = match (self.write_buffer, self.drain) {
+            (None, None) => None,
+            (Some(entries), Some(drain)) => Some(WriteBufferSpec { entries, drain }),
+            (Some(_), None) => {
+                return Err("write_buffer: missing key `drain`: cycles of each entry".to_owned());
+            }
+            (None, Some(_)) => {
+                return Err("drain: missing key `write_buffer`: how many entries drain".to_owned());
+            }
+        };
         let geometry = self.slice_geometry(slices)?;
         let serves = self.serves.iter().map(|requester| match requester {
             FileRequester::Fetch => Requester::Fetch,
@@ -117,6 +129,7 @@ impl FileCacheOfMemory {
                 FileStores::Back => StoreRule::Back,
                 FileStores::Through => StoreRule::Through,
             },
+            write_buffer,
             address: match self.address {
                 FileAddress::Physical => AddressUsed::Physical,
                 FileAddress::Virtual => AddressUsed::Virtual,

@@ -59,6 +59,11 @@ pub fn assert_equal(fast: &DesignCounts, machine: &Machine, instructions: u64, s
                     lookups: of(cache.lookups),
                     hits: of(cache.hits),
                     writebacks: of(cache.writebacks),
+                    write_stall_cycles: if requester == Requester::Store {
+                        cache.write_stall_cycles
+                    } else {
+                        0
+                    },
                 };
                 (at, requester, counts)
             })

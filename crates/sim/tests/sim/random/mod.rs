@@ -483,7 +483,13 @@ fn memory(random: &mut Random) -> String {
                 4 * level * level,
                 replacement(random, ways, 2).join("\n")
             );
-            text += if random.below(3) == 0 { "stores = \"through\"\n" } else { "" };
+            if random.below(3) == 0 {
+                text += "stores = \"through\"\n";
+                if name != "l1i" && random.below(2) == 0 {
+                    text +=
+                        &format!("write_buffer = {}\ndrain = {}\n", 1 + random.below(4), 1 + random.below(9));
+                }
+            }
             if slices > 1 {
                 text += &format!("slices = {slices}\nslice_hash = \"unknown\"\n");
             }

@@ -152,6 +152,8 @@ impl Slow {
                 Kind::Store | Kind::Modify => Requester::Store,
             };
             let address = [(self.machine.space << 57) + address; 2];
+            let executed = memories.instructions as f64 * self.machine.instruction_price;
+            memories.now = executed as u64 + memories.stall_cycles;
             if kind == Kind::Modify
                 && memories
                     .caches
@@ -189,6 +191,7 @@ impl Slow {
                 }
                 let mut sites = block.sites.iter().zip(addresses).peekable();
                 for (i, instruction) in block.instructions.iter().enumerate() {
+                    self.machine.memories.iter_mut().for_each(|memories| memories.instructions += 1);
                     self.reference(Kind::Fetch, instruction.address.0, instruction.length.into());
                     while let Some((site, &address)) = sites.next_if(|(s, _)| usize::from(s.instruction) == i)
                     {
@@ -395,6 +398,7 @@ fn slow_memories(spec: &MachineSpec) -> Memories {
             "modulo",
         );
         let mut memory = Memory::new(cache.level, serves, cache.latency, held);
+        memory.write_buffer = cache.write_buffer.map(|buffer| (buffer.entries as usize, buffer.drain));
         memory.slices = cache.slices.into();
         memory.writes_through = cache.stores == StoreRule::Through;
         memory.is_virtual = cache.address == AddressUsed::Virtual;
