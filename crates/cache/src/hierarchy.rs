@@ -1,6 +1,6 @@
 //! The cache hierarchy: which lines each cache holds, and at which level accesses hit.
 
-use crate::cache::{Cache, Evicted};
+use crate::cache::{Cache, Evicted, Look};
 use crate::path::{Path, victims_of};
 use crate::{CacheAddress, CacheSpec, Requester};
 
@@ -11,6 +11,8 @@ pub struct CacheCounts {
     pub lookups: u64,
     /// Accesses that hit.
     pub hits: u64,
+    /// Of the hits, those at the cache's slow latency.
+    pub slow_hits: u64,
     /// Dirty lines that left the cache because of these accesses.
     pub writebacks: u64,
     /// Cycles that stores waited for a place in the cache's write buffer.
@@ -22,6 +24,7 @@ impl CacheCounts {
     pub fn add(&mut self, other: CacheCounts) {
         self.lookups += other.lookups;
         self.hits += other.hits;
+        self.slow_hits += other.slow_hits;
         self.writebacks += other.writebacks;
         self.write_stall_cycles = self.write_stall_cycles.saturating_add(other.write_stall_cycles);
     }
@@ -32,6 +35,8 @@ impl CacheCounts {
 pub enum DataSource {
     /// In the cache with this index.
     Cache(usize),
+    /// In the cache with this index, by a slow hit.
+    SlowCache(usize),
     /// In memory.
     Memory,
 }
@@ -129,11 +134,13 @@ impl Hierarchy {
             let cache = &mut self.caches[index];
             let passes_on = cache.passes_on[requester as usize];
             let soils = requester == Requester::Store && !passes_on && depth <= path.nearest_filled;
-            let hit = cache.touch(address, soils);
+            let look = cache.touch(address, soils);
+            let hit = look != Look::Miss;
             if COUNTED {
                 let counts = &mut cache.counts[requester as usize];
                 counts.lookups += 1;
                 counts.hits += u64::from(hit);
+                counts.slow_hits += u64::from(look == Look::SlowHit);
                 if !hit && self.watched == Some(index) {
                     let address = address.physical >> self.line_shift << self.line_shift;
                     self.missed.push(LineMiss { requester, address });
@@ -153,7 +160,8 @@ impl Hierarchy {
                     let dirty = path.moves_up[depth] && cache.give(address) == Some(true);
                     self.fill::<COUNTED>(requester, depth, address, dirty);
                 }
-                return DataSource::Cache(index);
+                let is_slow = look == Look::SlowHit;
+                return if is_slow { DataSource::SlowCache(index) } else { DataSource::Cache(index) };
             }
         }
         self.fill::<COUNTED>(requester, path.caches.len(), address, false);
@@ -294,6 +302,7 @@ impl Hierarchy {
     pub fn latency(&self, served: DataSource) -> u64 {
         match served {
             DataSource::Cache(index) => self.caches[index].latency,
+            DataSource::SlowCache(index) => self.caches[index].slow_latency,
             DataSource::Memory => self.memory_latency,
         }
     }

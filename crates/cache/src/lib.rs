@@ -14,7 +14,9 @@
 mod address;
 mod cache;
 mod check;
+mod column;
 mod hierarchy;
+mod lines;
 mod path;
 mod slices;
 mod spec;
@@ -23,5 +25,7 @@ mod write_buffer;
 pub use address::CacheAddress;
 pub use check::{CacheError, check};
 pub use hierarchy::{CacheCounts, DataSource, Hierarchy, LineMiss};
-pub use spec::{AddressUsed, CacheFills, CacheSpec, NoColors, Requester, RequesterSet, StoreRule};
+pub use spec::{
+    AddressUsed, CacheFills, CacheOrganisation, CacheSpec, NoColors, Requester, RequesterSet, StoreRule,
+};
 pub use write_buffer::WriteBufferSpec;

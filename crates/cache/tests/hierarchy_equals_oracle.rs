@@ -1,10 +1,10 @@
 //! Compares the hierarchy with the reference model of `oracle`: latencies and all counters, for random accesses.
 
 use pagewalk_cache::{
-    AddressUsed, CacheAddress, CacheFills, CacheSpec, Hierarchy, Requester, RequesterSet, StoreRule,
-    WriteBufferSpec, check,
+    AddressUsed, CacheAddress, CacheFills, CacheOrganisation, CacheSpec, Hierarchy, Requester, RequesterSet,
+    StoreRule, WriteBufferSpec, check,
 };
-use pagewalk_oracle::{Memories, Memory, ReplacementModel};
+use pagewalk_oracle::{Column, Memories, Memory, ReplacementModel};
 use pagewalk_setassoc::{Geometry, Replacement};
 use proptest::prelude::*;
 
@@ -24,10 +24,26 @@ fn cache(level: u8) -> impl Strategy<Value = CacheSpec> {
     let slices = prop::sample::select(vec![1, 1, 2, 3]);
     let shape = (0..4u32, 1..=4u32, slices);
     let buffer = prop::option::of((1..4u32, 1..30u64));
-    (shape, replacement, any::<[bool; 2]>(), buffer).prop_map(move |(shape, replacement, rules, buffer)| {
-        let (sets, ways, slices) = shape;
+    let organisation = prop::sample::select(vec!["sets", "sets", "column", "pseudo"]);
+    let kinds = (organisation, buffer);
+    (shape, replacement, any::<[bool; 2]>(), kinds).prop_map(move |(shape, replacement, rules, kinds)| {
+        let (mut sets, mut ways, mut slices) = shape;
+        let (organisation, buffer) = kinds;
         let [writes_through, is_victims] = rules;
-        let replacement = Replacement::from_name(replacement, 3).expect("one of the names");
+        let mut replacement = Replacement::from_name(replacement, 3).expect("one of the names");
+        let slow_latency = u64::from(level) * 10 + 7;
+        let organisation = match organisation {
+            "column" => CacheOrganisation::Column { slow_latency },
+            "pseudo" => CacheOrganisation::Pseudo { slow_latency },
+            _ => CacheOrganisation::Sets,
+        };
+        if organisation != CacheOrganisation::Sets {
+            (ways, slices, replacement) = (1, 1, Replacement::Lru);
+            sets += 1;
+        }
+        if let CacheOrganisation::Pseudo { .. } = organisation {
+            ways = 2;
+        }
         let ways = (ways..).find(|&ways| replacement.serves(ways as usize).is_ok()).expect("so many or more");
         CacheSpec {
             name: format!("l{level}"),
@@ -37,6 +53,7 @@ fn cache(level: u8) -> impl Strategy<Value = CacheSpec> {
             geometry: Geometry::new(ways << sets, Some(ways)).expect("a power of two of sets"),
             slices,
             replacement,
+            organisation,
             latency: u64::from(level) * 10,
             shared: false,
             stores: if writes_through { StoreRule::Through } else { StoreRule::Back },
@@ -103,6 +120,10 @@ fn slow(caches: &[CacheSpec]) -> Memories {
             "modulo",
         );
         let mut memory = Memory::new(spec.level, serves, spec.latency, held);
+        memory.slow_latency = spec.slow_latency();
+        if let CacheOrganisation::Column { .. } = spec.organisation {
+            memory.column = Some(Column::new(spec.geometry.sets() as u64));
+        }
         memory.write_buffer = spec.write_buffer.map(|buffer| (buffer.entries as usize, buffer.drain));
         memory.slices = spec.slices.into();
         memory.writes_through = spec.stores == StoreRule::Through;
@@ -148,6 +169,7 @@ proptest! {
                 let counts = fast.counts(index, requester);
                 let of = |counts: [u64; 4]| counts[requester as usize];
                 prop_assert_eq!((counts.lookups, counts.hits), (of(cache.lookups), of(cache.hits)));
+                prop_assert_eq!(counts.slow_hits, of(cache.slow_hits));
                 prop_assert_eq!(counts.writebacks, of(cache.writebacks));
                 let waited = if requester == Requester::Store { cache.write_stall_cycles } else { 0 };
                 prop_assert_eq!(counts.write_stall_cycles, waited);
@@ -166,6 +188,7 @@ fn plain(name: &str, level: u8, serves: &[Requester]) -> CacheSpec {
         geometry: Geometry::new(64, Some(4)).unwrap(),
         slices: 1,
         replacement: Replacement::Lru,
+        organisation: CacheOrganisation::Sets,
         latency: 4,
         shared: false,
         stores: StoreRule::default(),
@@ -226,6 +249,38 @@ fn a_store_waits_for_a_place_in_the_write_buffer() {
     assert_eq!(hierarchy.counts(0, Requester::Store).write_stall_cycles, 18);
 }
 
+/// Lines 0, 8 and 16 have the same first place of eight; 4 has it as its second.
+#[test]
+fn a_column_associative_cache_swaps_a_line_back_to_its_first_place() {
+    let organisation = CacheOrganisation::Column { slow_latency: 6 };
+    let geometry = Geometry::new(8, Some(1)).unwrap();
+    let caches = [CacheSpec { organisation, geometry, ..plain("l1", 1, &Requester::ALL) }];
+    check(&caches, true).unwrap();
+    let mut hierarchy = Hierarchy::new(&caches, 200);
+    let mut at = |line: u64| {
+        let served = hierarchy.access(Requester::Load, CacheAddress::same(line * 64));
+        hierarchy.latency(served)
+    };
+    assert_eq!([at(0), at(8), at(8), at(0), at(0), at(8)], [200, 200, 4, 6, 4, 6]);
+    assert_eq!([at(4), at(0)], [200, 200], "4 takes its first place from 0, which was moved there");
+    assert_eq!([at(8), at(4)], [6, 200], "0 moved 8 on, which took the place from 4");
+    assert_eq!(hierarchy.counts(0, Requester::Load).slow_hits, 3);
+}
+
+#[test]
+fn of_two_ways_the_last_used_is_faster() {
+    let organisation = CacheOrganisation::Pseudo { slow_latency: 6 };
+    let geometry = Geometry::new(16, Some(2)).unwrap();
+    let caches = [CacheSpec { organisation, geometry, ..plain("l1", 1, &Requester::ALL) }];
+    check(&caches, true).unwrap();
+    let mut hierarchy = Hierarchy::new(&caches, 200);
+    let found = [0, 8, 8, 0, 0, 8, 16, 0, 8].map(|line: u64| {
+        let served = hierarchy.access(Requester::Load, CacheAddress::same(line * 64));
+        hierarchy.latency(served)
+    });
+    assert_eq!(found, [200, 200, 4, 6, 4, 6, 200, 200, 200]);
+}
+
 #[test]
 fn the_condition_that_a_victim_cache_lacks_is_named() {
     use Requester::{Fetch, Load, Store, Walk};
@@ -284,6 +339,11 @@ fn what_is_no_hierarchy_is_named() {
     assert!(refused(&[shared]).contains("`a`: write_buffer: each core has a clock"));
     let back = CacheSpec { write_buffer: buffer(4, 2), ..a.clone() };
     assert!(refused(&[back]).contains("`a`: write_buffer: it holds stores on their way"));
+    let column = CacheOrganisation::Column { slow_latency: 3 };
+    let of = |cache: CacheSpec| refused(&[CacheSpec { organisation: column, ..cache }]);
+    assert!(of(a.clone()).contains("`a`: organisation = \"column\": choose ways = 1, not 4"));
+    let direct = CacheSpec { geometry: Geometry::new(64, Some(1)).unwrap(), ..a.clone() };
+    assert!(of(direct).contains("slow_latency = 3 is less than latency = 4"));
     let wide = CacheSpec { line_shift: 7, ..cache("b", 2, &[Requester::Walk]) };
     assert!(refused(&[a, wide]).contains("`a` has lines of 64 bytes, `b` of 128"));
 }

@@ -58,8 +58,10 @@ pub fn metrics(counts: &DesignCounts) -> Metrics {
         let sum = |of: fn(&CacheTotals) -> u64| of_cache.iter().map(of).sum();
         let name = &of_cache[0].name;
         count(format!("cache.{name}.writebacks"), sum(|cache| cache.counts.writebacks));
-        let waited = sum(|cache| cache.counts.write_stall_cycles);
-        if waited > 0 {
+        if let slow @ 1.. = sum(|cache| cache.counts.slow_hits) {
+            count(format!("cache.{name}.slow_hits"), slow);
+        }
+        if let waited @ 1.. = sum(|cache| cache.counts.write_stall_cycles) {
             count(format!("cache.{name}.write_stall_cycles"), waited);
         }
     }

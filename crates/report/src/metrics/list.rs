@@ -117,6 +117,11 @@ const TLBS: &[Metric] = &[
     modelled("cache.{cache}.{requester}_hits", Unit::Count, "lookups that hit"),
     modelled("cache.{cache}.{requester}_misses", Unit::Count, "lookups that missed"),
     modelled(
+        "cache.{cache}.slow_hits",
+        Unit::Count,
+        "of a column-associative or pseudo-associative cache: hits at `slow_latency`, if there were any",
+    ),
+    modelled(
         "cache.{cache}.writebacks",
         Unit::Count,
         "dirty lines that left the cache, for the next level or memory; they take no time, and are no lookups there",

@@ -58,6 +58,7 @@ pub fn assert_equal(fast: &DesignCounts, machine: &Machine, instructions: u64, s
                 let counts = CacheCounts {
                     lookups: of(cache.lookups),
                     hits: of(cache.hits),
+                    slow_hits: of(cache.slow_hits),
                     writebacks: of(cache.writebacks),
                     write_stall_cycles: if requester == Requester::Store {
                         cache.write_stall_cycles
