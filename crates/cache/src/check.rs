@@ -2,8 +2,8 @@
 
 use crate::path::path;
 use crate::slices::Slices;
-use crate::{AddressUsed, CacheFills, CacheSpec, Requester, StoreRule};
-use pagewalk_setassoc::{Geometry, SetArray};
+use crate::{AddressUsed, CacheFills, CacheOrganisation, CacheSpec, Requester, StoreRule};
+use pagewalk_setassoc::{Geometry, Replacement, SetArray};
 use std::collections::BTreeSet;
 
 /// Why caches do not form a valid hierarchy.
@@ -18,6 +18,12 @@ pub enum CacheError {
     /// No or too many slices.
     #[error("cache `{0}`: slices = {1}: choose at least 1, and at most {max} lines in all", max = Geometry::ENTRIES_MAX)]
     Slices(String, u32),
+    /// An organisation that does not suit the cache.
+    #[error("cache `{0}`: organisation = \"{1}\": {2}")]
+    Organisation(String, &'static str, String),
+    /// A write buffer without stores to hold, or one that cannot drain.
+    #[error("cache `{0}`: write_buffer: {1}")]
+    WriteBuffer(String, &'static str),
     /// Line sizes differ.
     #[error("cache `{0}` has lines of {1} bytes, `{2}` of {3}: all caches need lines of one size")]
     Lines(String, u64, String, u64),
@@ -96,6 +102,8 @@ pub fn check(caches: &[CacheSpec], walks: bool) -> Result<(), CacheError> {
         if let Err(why) = SetArray::new(geometry, a.replacement) {
             return Err(CacheError::Replacement(a.name.clone(), why.to_string()));
         }
+        check_write_buffer(a)?;
+        check_organisation(a)?;
         for b in &caches[i + 1..] {
             if a.line_shift != b.line_shift {
                 let [a_bytes, b_bytes] = [1 << a.line_shift, 1 << b.line_shift];
@@ -118,6 +126,52 @@ pub fn check(caches: &[CacheSpec], walks: bool) -> Result<(), CacheError> {
         .try_for_each(|victims| check_victims(caches, victims))?;
     if walks && !caches.iter().any(|cache| cache.serves.has(Requester::Walk)) {
         return Err(CacheError::NoWalks);
+    }
+    Ok(())
+}
+
+fn check_organisation(cache: &CacheSpec) -> Result<(), CacheError> {
+    let (name, ways) = match cache.organisation {
+        CacheOrganisation::Sets => return Ok(()),
+        CacheOrganisation::Column { .. } => ("column", 1),
+        CacheOrganisation::Pseudo { .. } => ("pseudo", 2),
+    };
+    let refused = |why: String| Err(CacheError::Organisation(cache.name.clone(), name, why));
+    if cache.geometry.ways() != ways {
+        return refused(format!("choose ways = {ways}, not {}", cache.geometry.ways()));
+    }
+    if cache.geometry.entries() < 2 {
+        return refused("each line has two places: choose a size of at least two lines".to_owned());
+    }
+    if cache.replacement != Replacement::Lru {
+        return refused("it decides itself which line leaves: leave out `replacement`".to_owned());
+    }
+    if cache.slices > 1 {
+        return refused("no slices can have it: leave out `slices`".to_owned());
+    }
+    match cache.slow_latency() {
+        Some(slow) if slow < cache.latency => refused(format!(
+            "slow_latency = {slow} is less than latency = {}: a slow hit takes at least as long as a fast one",
+            cache.latency
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn check_write_buffer(cache: &CacheSpec) -> Result<(), CacheError> {
+    let Some(buffer) = cache.write_buffer else { return Ok(()) };
+    let refused = |why| Err(CacheError::WriteBuffer(cache.name.clone(), why));
+    if !cache.passes_on(Requester::Store) || !cache.serves.has(Requester::Store) {
+        return refused("it holds stores on their way: give stores = \"through\", and `store` in `serves`");
+    }
+    if cache.shared {
+        return refused("each core has a clock of its own: leave out shared = true");
+    }
+    if !(1..=1024).contains(&buffer.entries) {
+        return refused("choose 1 to 1024 entries");
+    }
+    if buffer.drain == 0 {
+        return refused("drain = 0 never fills it: choose at least 1 cycle, or leave both keys out");
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! The cache hierarchy: which lines each cache holds, and at which level accesses hit.
 
-use crate::cache::{Cache, Evicted};
+use crate::cache::{Cache, Evicted, Look};
 use crate::path::{Path, victims_of};
 use crate::{CacheAddress, CacheSpec, Requester};
 
@@ -11,8 +11,12 @@ pub struct CacheCounts {
     pub lookups: u64,
     /// Accesses that hit.
     pub hits: u64,
+    /// Of the hits, those at the cache's slow latency.
+    pub slow_hits: u64,
     /// Dirty lines that left the cache because of these accesses.
     pub writebacks: u64,
+    /// Cycles that stores waited for a place in the cache's write buffer.
+    pub write_stall_cycles: u64,
 }
 
 impl CacheCounts {
@@ -20,7 +24,9 @@ impl CacheCounts {
     pub fn add(&mut self, other: CacheCounts) {
         self.lookups += other.lookups;
         self.hits += other.hits;
+        self.slow_hits += other.slow_hits;
         self.writebacks += other.writebacks;
+        self.write_stall_cycles = self.write_stall_cycles.saturating_add(other.write_stall_cycles);
     }
 }
 
@@ -29,6 +35,8 @@ impl CacheCounts {
 pub enum DataSource {
     /// In the cache with this index.
     Cache(usize),
+    /// In the cache with this index, by a slow hit.
+    SlowCache(usize),
     /// In memory.
     Memory,
 }
@@ -45,6 +53,8 @@ pub struct Hierarchy {
     levels: Vec<u8>,
     line_shift: u32,
     memory_latency: u64,
+    /// The time in cycles; only write buffers look at it.
+    now: u64,
     /// The cache whose misses are logged.
     watched: Option<usize>,
     /// The lines that missed it since the last call of [`Hierarchy::missed`].
@@ -73,6 +83,7 @@ impl Hierarchy {
             levels: caches.iter().map(|cache| cache.level).collect(),
             line_shift: caches.first().map_or(0, |cache| cache.line_shift),
             memory_latency,
+            now: 0,
             watched: None,
             missed: Vec::new(),
         }
@@ -94,13 +105,23 @@ impl Hierarchy {
         !self.missed.is_empty()
     }
 
+    /// Whether some cache has a write buffer, which needs [`Hierarchy::set_time`].
+    pub fn has_write_buffers(&self) -> bool {
+        self.caches.iter().any(|cache| cache.write_buffer.is_some())
+    }
+
+    /// Sets the time in cycles, which must not fall. Waits for write buffers pass time until it is set again.
+    pub fn set_time(&mut self, cycles: u64) {
+        self.now = cycles;
+    }
+
     /// Swaps the contents of the caches that all cores share with those of another core of the same machine.
     pub fn swap_shared(&mut self, other: &mut Hierarchy) {
         let pairs = self.caches.iter_mut().zip(&mut other.caches);
         pairs.filter(|(own, _)| own.shared).for_each(|(own, other)| std::mem::swap(own, other));
     }
 
-    /// Accesses the line of an address; returns where the line was found.
+    /// Accesses the line of an address; returns where the line was found. Waits for write buffers are only counted.
     pub fn access(&mut self, requester: Requester, address: CacheAddress) -> DataSource {
         self.find::<true>(requester, address)
     }
@@ -113,22 +134,34 @@ impl Hierarchy {
             let cache = &mut self.caches[index];
             let passes_on = cache.passes_on[requester as usize];
             let soils = requester == Requester::Store && !passes_on && depth <= path.nearest_filled;
-            let hit = cache.touch(address, soils);
+            let look = cache.touch(address, soils);
+            let hit = look != Look::Miss;
             if COUNTED {
                 let counts = &mut cache.counts[requester as usize];
                 counts.lookups += 1;
                 counts.hits += u64::from(hit);
+                counts.slow_hits += u64::from(look == Look::SlowHit);
                 if !hit && self.watched == Some(index) {
                     let address = address.physical >> self.line_shift << self.line_shift;
                     self.missed.push(LineMiss { requester, address });
                 }
+            }
+            if COUNTED
+                && passes_on
+                && let Some(buffer) = &mut cache.write_buffer
+            {
+                let waited = buffer.store(self.now);
+                self.now = self.now.saturating_add(waited);
+                let counts = &mut cache.counts[requester as usize];
+                counts.write_stall_cycles = counts.write_stall_cycles.saturating_add(waited);
             }
             if hit && !passes_on {
                 if depth > path.nearest_filled {
                     let dirty = path.moves_up[depth] && cache.give(address) == Some(true);
                     self.fill::<COUNTED>(requester, depth, address, dirty);
                 }
-                return DataSource::Cache(index);
+                let is_slow = look == Look::SlowHit;
+                return if is_slow { DataSource::SlowCache(index) } else { DataSource::Cache(index) };
             }
         }
         self.fill::<COUNTED>(requester, path.caches.len(), address, false);
@@ -216,18 +249,18 @@ impl Hierarchy {
             return 0;
         }
         let lines = (last.logical >> self.line_shift) - (address.logical >> self.line_shift);
-        let mut stalled = 0;
+        let before = self.now;
         for line in 0..=lines {
             let served = self.access(requester, address.plus(line << self.line_shift));
             note(served);
             let beyond = self.latency(served).saturating_sub(self.paths[requester as usize].fastest);
-            stalled = beyond.saturating_add(stalled);
+            self.now = self.now.saturating_add(beyond);
         }
-        stalled
+        self.now - before
     }
 
     /// The kernel copies bytes from one physical address to another, by its own virtual addresses. Returns the cycles
-    /// that it waits; nothing is counted.
+    /// that it waits; nothing is counted, and write buffers take no part.
     pub fn copy(&mut self, from: u64, to: u64, bytes: u64) -> u64 {
         let mut stalled = 0;
         for offset in (0..bytes).step_by(1 << self.line_shift) {
@@ -282,6 +315,7 @@ impl Hierarchy {
     pub fn latency(&self, served: DataSource) -> u64 {
         match served {
             DataSource::Cache(index) => self.caches[index].latency,
+            DataSource::SlowCache(index) => self.caches[index].slow_latency,
             DataSource::Memory => self.memory_latency,
         }
     }

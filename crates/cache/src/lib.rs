@@ -8,18 +8,24 @@
 //!
 //! Stores end at the first write-back cache that has the line, and allocate it; a write-through cache passes them on
 //! and allocates nothing for them. A dirty line that leaves its cache makes the next cache's copy dirty, or goes to
-//! memory; that takes no time, and is no lookup. Not modelled: full write buffers, prefetching, queues, overlap between
-//! accesses, and line sizes that differ between caches.
+//! memory; that takes no time, and is no lookup. A store that a write-through cache passes on may wait for a place in its write
+//! buffer, whose clock the caller sets. Not modelled: prefetching, other queues, overlap between accesses, and line sizes that differ between caches.
 
 mod address;
 mod cache;
 mod check;
+mod column;
 mod hierarchy;
+mod lines;
 mod path;
 mod slices;
 mod spec;
+mod write_buffer;
 
 pub use address::CacheAddress;
 pub use check::{CacheError, check};
 pub use hierarchy::{CacheCounts, DataSource, Hierarchy, LineMiss};
-pub use spec::{AddressUsed, CacheFills, CacheSpec, NoColors, Requester, RequesterSet, StoreRule};
+pub use spec::{
+    AddressUsed, CacheFills, CacheOrganisation, CacheSpec, NoColors, Requester, RequesterSet, StoreRule,
+};
+pub use write_buffer::WriteBufferSpec;

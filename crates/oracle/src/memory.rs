@@ -1,6 +1,6 @@
 //! Reference model of memory caches, one line at a time.
 
-use crate::ReplacementModel;
+use crate::{Column, ReplacementModel};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One cache.
@@ -24,8 +24,22 @@ pub struct Memory {
     pub is_virtual: bool,
     /// Whether it holds what the caches of the level above evict.
     pub holds_victims: bool,
+    /// The lines of a column-associative cache, instead of `held`.
+    pub column: Option<Column>,
+    /// Cycles of a hit in the other place of two, if that is slower.
+    pub slow_latency: Option<u64>,
+    /// Slow hits, by requester.
+    pub slow_hits: [u64; 4],
+    /// By set, the line hit or filled last.
+    last: BTreeMap<usize, u64>,
     /// How many slices it has.
     pub slices: u64,
+    /// Entries of its write buffer, and the cycles in which one drains.
+    pub write_buffer: Option<(usize, u64)>,
+    /// Cycles that stores waited for it.
+    pub write_stall_cycles: u64,
+    /// When the stores in it will have left.
+    leaving: Vec<u64>,
     /// Dirty lines that left it, by requester.
     pub writebacks: [u64; 4],
     /// The dirty lines.
@@ -48,7 +62,14 @@ impl Memory {
             writes_through: false,
             is_virtual: false,
             holds_victims: false,
+            column: None,
+            slow_latency: None,
+            slow_hits: [0; 4],
+            last: BTreeMap::new(),
             slices: 1,
+            write_buffer: None,
+            write_stall_cycles: 0,
+            leaving: Vec::new(),
             dirty: BTreeSet::new(),
             homes: BTreeMap::new(),
         }
@@ -68,20 +89,61 @@ impl Memory {
         slice as u64 * sets + line % sets
     }
 
-    fn touch(&mut self, line: u64) -> bool {
-        self.held.touch(self.number(line), line)
+    /// Looks a line up; returns whether the hit is slow.
+    fn touch(&mut self, line: u64) -> Option<bool> {
+        if let Some(column) = &mut self.column {
+            return column.touch(line);
+        }
+        let number = self.number(line);
+        if !self.held.touch(number, line) {
+            return None;
+        }
+        let is_last = self.last.insert(self.held.set_of(number), line) == Some(line);
+        Some(self.slow_latency.is_some() && !is_last)
     }
 
     fn holds(&self, line: u64) -> bool {
-        self.held.contains(self.number(line), line)
+        let held = || self.held.contains(self.number(line), line);
+        self.column.as_ref().map_or_else(held, |column| column.contains(line))
     }
 
     fn fill(&mut self, line: u64) -> Option<u64> {
-        self.held.fill(self.number(line), line)
+        if self.touch(line).is_some() {
+            return None;
+        }
+        match &mut self.column {
+            Some(column) => column.fill(line),
+            None => {
+                let number = self.number(line);
+                self.last.insert(self.held.set_of(number), line);
+                self.held.fill(number, line)
+            }
+        }
     }
 
     fn remove(&mut self, line: u64) {
-        self.held.remove(self.number(line), line);
+        match &mut self.column {
+            Some(column) => column.remove(line),
+            None => {
+                self.held.remove(self.number(line), line);
+            }
+        }
+        self.last.retain(|_, &mut last| last != line);
+    }
+
+    /// A store enters the write buffer; returns the cycles until there is a place.
+    fn store(&mut self, now: u64) -> u64 {
+        let Some((entries, drain)) = self.write_buffer else { return 0 };
+        self.leaving.retain(|&time| time > now);
+        let mut waited = 0;
+        if self.leaving.len() == entries {
+            let first = self.leaving.remove(0);
+            waited = first - now;
+        }
+        let begin = self.leaving.iter().copied().max().unwrap_or(0).max(now + waited);
+        self.leaving.push(begin + drain);
+        self.write_stall_cycles += waited;
+        waited
     }
 
     fn takes_stores(&self) -> bool {
@@ -107,6 +169,10 @@ pub struct Memories {
     pub latency: u64,
     /// Cycles that the program's references waited; its driver adds them.
     pub stall_cycles: u64,
+    /// The time in cycles.
+    pub now: u64,
+    /// Instructions so far; the driver adds them.
+    pub instructions: u64,
     /// The requester of the current access.
     requester: usize,
 }
@@ -114,7 +180,7 @@ pub struct Memories {
 impl Memories {
     /// Empty caches before a memory of this latency.
     pub fn new(caches: Vec<Memory>, line: u64, latency: u64) -> Memories {
-        Memories { caches, line, latency, stall_cycles: 0, requester: 0 }
+        Memories { caches, line, latency, stall_cycles: 0, now: 0, instructions: 0, requester: 0 }
     }
 
     /// An access by a requester (0 to 3) to a physical address, which is also a virtual one; returns its cycles.
@@ -127,15 +193,21 @@ impl Memories {
         self.requester = requester;
         let path = self.path(requester);
         let takes = |cache: &Memory| !cache.holds_victims && !(requester == STORE && cache.writes_through);
-        let mut hit = None;
+        let (mut hit, mut slowly) = (None, false);
         for &at in &path {
             let cache = &mut self.caches[at];
             let line = cache.line(address, self.line);
             cache.lookups[requester] += 1;
-            let holds = cache.touch(line);
+            let looked = cache.touch(line);
+            let holds = looked.is_some();
+            cache.slow_hits[requester] += u64::from(looked == Some(true));
             cache.hits[requester] += u64::from(holds);
+            if requester == STORE && cache.writes_through {
+                self.now += cache.store(self.now);
+            }
             if holds && !(requester == STORE && cache.writes_through) {
                 hit = Some(at);
+                slowly = looked == Some(true);
                 break;
             }
         }
@@ -173,7 +245,11 @@ impl Memories {
             let line = self.caches[at].line(address, self.line);
             self.caches[at].dirty.insert(line);
         }
-        hit.map_or(self.latency, |at| self.caches[at].latency)
+        match hit.map(|at| &self.caches[at]) {
+            None => self.latency,
+            Some(cache) if slowly => cache.slow_latency.unwrap(),
+            Some(cache) => cache.latency,
+        }
     }
 
     /// The caches that serve a requester, nearest first.
@@ -247,14 +323,14 @@ impl Memories {
         let ends = |cache: &&Memory| cache.serves[requester] && !(requester == STORE && cache.writes_through);
         let nearest = self.caches.iter().filter(ends).min_by_key(|cache| cache.level);
         let least = nearest.map_or(self.latency, |cache| cache.latency);
-        let mut stalled = 0;
+        let before = self.now;
         let mut line = address[1] / self.line;
         while line * self.line < address[1] + bytes {
             let offset = line * self.line;
             let physical = (address[0] + offset).wrapping_sub(address[1]);
-            stalled += self.access_mapped(requester, [physical, offset]).saturating_sub(least);
+            self.now += self.access_mapped(requester, [physical, offset]).saturating_sub(least);
             line += 1;
         }
-        stalled
+        self.now - before
     }
 }

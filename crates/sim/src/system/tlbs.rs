@@ -321,6 +321,17 @@ impl Tlbs {
         }
     }
 
+    /// Whether [`Tlbs::executed`] must count each instruction before its references.
+    pub fn has_memory_clock(&self) -> bool {
+        self.memory.as_ref().is_some_and(MemoryCaches::has_clock)
+    }
+
+    /// The core executed an instruction, whose references follow.
+    #[inline]
+    pub fn executed(&mut self) {
+        self.memory.iter_mut().for_each(MemoryCaches::executed);
+    }
+
     /// Whether there are caches of memory.
     pub fn has_caches(&self) -> bool {
         self.memory.is_some()

@@ -476,16 +476,29 @@ fn memory(random: &mut Random) -> String {
         if name == "l2" || random.below(3) > 0 {
             let (sets, ways) = (random.of(&[1, 4, 16, 64]), random.of(&[1, 2, 3, 4]));
             let slices = if name == "l3" { random.of(&[1, 2, 3]) } else { 1 };
+            let rules = replacement(random, ways, 2).join("\n");
+            let rules = if random.below(3) == 0 { String::new() } else { rules };
             text += &format!(
                 "[[cache]]\nname = \"{name}\"\nlevel = {level}\nserves = [{serves}]\nsize = \"{}\"\nways = {ways}\n\
                  latency = {}\n{}\n",
                 sets * ways * 64 * slices,
                 4 * level * level,
-                replacement(random, ways, 2).join("\n")
+                rules
             );
-            text += if random.below(3) == 0 { "stores = \"through\"\n" } else { "" };
+            if random.below(3) == 0 {
+                text += "stores = \"through\"\n";
+                if name != "l1i" && random.below(2) == 0 {
+                    text +=
+                        &format!("write_buffer = {}\ndrain = {}\n", 1 + random.below(4), 1 + random.below(9));
+                }
+            }
             if slices > 1 {
                 text += &format!("slices = {slices}\nslice_hash = \"unknown\"\n");
+            }
+            let kind = if ways == 1 { "column" } else { "pseudo" };
+            let fits = ways == 1 && sets > 1 || ways == 2;
+            if fits && slices == 1 && !rules.contains("replacement") && random.below(2) == 0 {
+                text += &format!("organisation = \"{kind}\"\nslow_latency = {}\n", 4 * level * level + 3);
             }
             is_virtual &= random.below(3) == 0;
             text += if is_virtual { "address = \"virtual\"\n" } else { "" };
