@@ -13,16 +13,32 @@ const LINE_SHIFT: u32 = 5;
 ///
 /// Addresses are virtual, and every reference, loads and stores alike, brings its lines into the cache. Nothing removes
 /// a line but another one: what a program unmaps stays, as in a cache of physical addresses.
+///
+/// Memory: 1 MiB for each line size, used as sets fill, and 20 to 30 bytes for each line touched.
+///
+/// ```
+/// use pagewalk_reuse::{CacheFamily, MissKinds, ReferenceKinds};
+/// use pagewalk_units::VirtAddr;
+///
+/// let mut family = CacheFamily::new(ReferenceKinds::Data);
+/// for address in [0, 128, 0, 128] {
+///     family.reference(VirtAddr(address));
+/// }
+/// let misses = |sets, ways| family.misses(64, sets, ways).unwrap();
+/// assert_eq!(misses(2, 1), MissKinds { compulsory: 2, capacity: 0, conflict: 2 });
+/// assert_eq!(misses(1, 2).all(), 2);
+/// ```
 pub struct CacheFamily {
     feed: Feed<LINE_SHIFT>,
     lines: Lines,
 }
 
-/// All caches, by line size.
+/// All caches.
 struct Lines {
     /// The line of the smallest size that was touched last.
     last: u64,
-    sizes: [LineSets; CacheFamily::LINE_BYTES.len()],
+    /// For each line size log2 of the smallest lines in a line, and its caches.
+    sizes: Vec<(u32, LineSets)>,
 }
 
 /// Why a cache missed (Hill and Smith, "Evaluating associativity in CPU caches", IEEE Transactions on Computers 38 (12),
@@ -45,10 +61,16 @@ impl CacheFamily {
     /// Maximum number of ways of a cache.
     pub const WAYS_MAX: u32 = WAYS as u32;
 
-    /// Empty caches for these kinds of references.
+    /// Empty caches of all line sizes for these kinds of references.
     pub fn new(serves: ReferenceKinds) -> CacheFamily {
-        let lines = Lines { last: u64::MAX, sizes: CacheFamily::LINE_BYTES.map(|_| LineSets::new()) };
-        CacheFamily { feed: Feed::new(serves), lines }
+        CacheFamily::with_lines(serves, &CacheFamily::LINE_BYTES)
+    }
+
+    /// The same with lines of these sizes only; sizes that the family does not have are left out.
+    pub fn with_lines(serves: ReferenceKinds, line_bytes: &[u32]) -> CacheFamily {
+        let chosen = CacheFamily::LINE_BYTES.into_iter().filter(|bytes| line_bytes.contains(bytes));
+        let sizes = chosen.map(|bytes| (bytes.ilog2() - LINE_SHIFT, LineSets::new())).collect();
+        CacheFamily { feed: Feed::new(serves), lines: Lines { last: u64::MAX, sizes } }
     }
 
     /// References the line of an address, regardless of the kinds of references given to `new`.
@@ -64,8 +86,8 @@ impl CacheFamily {
 
     /// Misses so far of the cache of `sets` times `ways` lines, by kind; `None` if the family has no such cache.
     pub fn misses(&self, line_bytes: u32, sets: u32, ways: u32) -> Option<MissKinds> {
-        let size =
-            &self.lines.sizes[CacheFamily::LINE_BYTES.iter().position(|&bytes| bytes == line_bytes)?];
+        let sizes = &mut self.lines.sizes.iter();
+        let (_, size) = sizes.find(|(shift, _)| line_bytes == 1 << (LINE_SHIFT + shift))?;
         let is_shape = sets.is_power_of_two() && sets <= CacheFamily::SETS_MAX;
         if !is_shape || !(1..=CacheFamily::WAYS_MAX).contains(&ways) {
             return None;
@@ -102,8 +124,8 @@ impl Lines {
     #[inline(never)]
     fn change(&mut self, line: u64) {
         self.last = line;
-        for (shift, size) in self.sizes.iter_mut().enumerate() {
-            size.touch(line >> shift);
+        for (shift, size) in &mut self.sizes {
+            size.touch(line >> *shift);
         }
     }
 }
