@@ -1,7 +1,8 @@
 //! The cache hierarchy: which lines each cache holds, and at which level accesses hit.
 
-use crate::{AddressUsed, CacheFills, CacheSpec, Requester};
-use pagewalk_setassoc::{RelevantHits, SetArray};
+use crate::cache::{Cache, Evicted};
+use crate::path::{Path, victims_of};
+use crate::{CacheAddress, CacheSpec, Requester};
 
 /// Counts of one requester's accesses to one cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -10,6 +11,17 @@ pub struct CacheCounts {
     pub lookups: u64,
     /// Accesses that hit.
     pub hits: u64,
+    /// Dirty lines that left the cache because of these accesses.
+    pub writebacks: u64,
+}
+
+impl CacheCounts {
+    /// Adds those of another core.
+    pub fn add(&mut self, other: CacheCounts) {
+        self.lookups += other.lookups;
+        self.hits += other.hits;
+        self.writebacks += other.writebacks;
+    }
 }
 
 /// Where an access found its line.
@@ -21,48 +33,16 @@ pub enum DataSource {
     Memory,
 }
 
-/// An address of a byte, as caches see it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CacheAddress {
-    /// In physical memory.
-    pub physical: u64,
-    /// In its address space; spaces do not overlap.
-    pub logical: u64,
-}
-
-impl CacheAddress {
-    /// An address that is the same in physical memory and in its address space.
-    pub fn same(address: u64) -> CacheAddress {
-        CacheAddress { physical: address, logical: address }
-    }
-
-    fn line(self, used: AddressUsed, shift: u32) -> u64 {
-        match used {
-            AddressUsed::Physical => self.physical >> shift,
-            AddressUsed::Virtual => self.logical >> shift,
-        }
-    }
-
-    fn plus(self, bytes: u64) -> CacheAddress {
-        CacheAddress { physical: self.physical + bytes, logical: self.logical + bytes }
-    }
-}
-
-/// A requester's way through the caches.
-#[derive(Clone, Debug, Default)]
-struct Path {
-    /// The indices of the caches that serve it, nearest first.
-    caches: Vec<usize>,
-    /// Cycles of its fastest access, which stalls nobody: of the nearest cache that can end it.
-    fastest: u64,
-}
-
 /// The caches of one machine.
 #[derive(Clone, Debug)]
 pub struct Hierarchy {
     caches: Vec<Cache>,
     /// By requester.
     paths: [Path; Requester::ALL.len()],
+    /// By cache: the one that takes what it evicts.
+    victims: Vec<Option<usize>>,
+    /// By cache.
+    levels: Vec<u8>,
     line_shift: u32,
     memory_latency: u64,
     /// The cache whose misses are logged.
@@ -80,106 +60,17 @@ pub struct LineMiss {
     pub address: u64,
 }
 
-#[derive(Clone, Debug)]
-struct Cache {
-    array: SetArray,
-    /// By set: the line touched or filled last. Another hit of this line changes only counts.
-    latest: Vec<u64>,
-    /// Whether repeated hits of the same line change the state of the replacement policy.
-    repeats_matter: bool,
-    latency: u64,
-    counts: [CacheCounts; Requester::ALL.len()],
-    shared: bool,
-    address: AddressUsed,
-    /// By requester: whether it looks accesses up without ever ending one.
-    passes_on: [bool; Requester::ALL.len()],
-    holds_victims: bool,
-}
-
-/// Addresses of the kernel's view of physical memory, beyond those of all address spaces.
-const KERNELS: u64 = 1 << 63;
-
-/// Marks an empty slot: no line has this number.
-const NONE: u64 = u64::MAX;
-
-impl Cache {
-    fn new(spec: &CacheSpec) -> Cache {
-        let array = spec.array();
-        Cache {
-            latest: vec![NONE; array.geometry().sets()],
-            repeats_matter: spec.replacement.relevant_hits() == RelevantHits::Each,
-            array,
-            latency: spec.latency,
-            counts: Default::default(),
-            shared: spec.shared,
-            address: spec.address,
-            passes_on: Requester::ALL.map(|requester| spec.passes_on(requester)),
-            holds_victims: spec.fills == CacheFills::Victims,
-        }
-    }
-
-    /// Looks a line up.
-    #[inline]
-    fn touch(&mut self, line: u64) -> bool {
-        if self.is_latest(line) {
-            return true;
-        }
-        let hit = self.array.touch(line, line);
-        if hit {
-            self.note(line);
-        }
-        hit
-    }
-
-    #[inline]
-    fn is_latest(&self, line: u64) -> bool {
-        self.latest[self.set(line)] == line
-    }
-
-    /// Puts a missing line in; returns the one that it evicts.
-    fn fill(&mut self, line: u64) -> Option<u64> {
-        let evicted = self.array.insert(line, line);
-        self.note(line);
-        evicted
-    }
-
-    /// Gives a line up.
-    fn give(&mut self, line: u64) {
-        self.array.remove(line, line);
-        let set = self.set(line);
-        self.latest[set] = NONE;
-    }
-
-    fn note(&mut self, line: u64) {
-        if !self.repeats_matter {
-            let set = self.set(line);
-            self.latest[set] = line;
-        }
-    }
-
-    /// The set of a line. The number of sets is a power of two.
-    fn set(&self, line: u64) -> usize {
-        line as usize & (self.latest.len() - 1)
-    }
-}
-
 impl Hierarchy {
     /// Empty caches. `memory_latency`: cycles of an access that no cache serves.
     ///
     /// # Panics
     /// If [`crate::check`] refuses the caches.
     pub fn new(caches: &[CacheSpec], memory_latency: u64) -> Hierarchy {
-        let path = |requester: Requester| {
-            let mut path: Vec<usize> =
-                (0..caches.len()).filter(|&index| caches[index].serves.has(requester)).collect();
-            path.sort_by_key(|&index| caches[index].level);
-            let mut ends = path.iter().filter(|&&index| !caches[index].passes_on(requester));
-            let fastest = ends.next().map_or(memory_latency, |&index| caches[index].latency);
-            Path { caches: path, fastest }
-        };
         Hierarchy {
             caches: caches.iter().map(Cache::new).collect(),
-            paths: Requester::ALL.map(path),
+            paths: Requester::ALL.map(|requester| Path::new(caches, requester, memory_latency)),
+            victims: (0..caches.len()).map(|index| victims_of(caches, index)).collect(),
+            levels: caches.iter().map(|cache| cache.level).collect(),
             line_shift: caches.first().map_or(0, |cache| cache.line_shift),
             memory_latency,
             watched: None,
@@ -217,10 +108,12 @@ impl Hierarchy {
     /// `COUNTED`: counts and logs the access.
     #[inline]
     fn find<const COUNTED: bool>(&mut self, requester: Requester, address: CacheAddress) -> DataSource {
-        let path = &self.paths[requester as usize].caches;
-        for (depth, &index) in path.iter().enumerate() {
+        let path = &self.paths[requester as usize];
+        for (depth, &index) in path.caches.iter().enumerate() {
             let cache = &mut self.caches[index];
-            let hit = cache.touch(address.line(cache.address, self.line_shift));
+            let passes_on = cache.passes_on[requester as usize];
+            let soils = requester == Requester::Store && !passes_on && depth <= path.nearest_filled;
+            let hit = cache.touch(address, soils);
             if COUNTED {
                 let counts = &mut cache.counts[requester as usize];
                 counts.lookups += 1;
@@ -230,29 +123,72 @@ impl Hierarchy {
                     self.missed.push(LineMiss { requester, address });
                 }
             }
-            if hit && !cache.passes_on[requester as usize] {
-                if cache.holds_victims {
-                    cache.give(address.line(cache.address, self.line_shift));
+            if hit && !passes_on {
+                if depth > path.nearest_filled {
+                    let dirty = path.moves_up[depth] && cache.give(address) == Some(true);
+                    self.fill::<COUNTED>(requester, depth, address, dirty);
                 }
-                self.fill(requester, depth, address);
                 return DataSource::Cache(index);
             }
         }
-        self.fill(requester, path.len(), address);
+        self.fill::<COUNTED>(requester, path.caches.len(), address, false);
         DataSource::Memory
     }
 
-    /// Fills the caches before `depth` on the requester's path, and victim caches with what those evict.
-    fn fill(&mut self, requester: Requester, depth: usize, address: CacheAddress) {
-        let path = &self.paths[requester as usize].caches;
-        for (at, &index) in path[..depth].iter().enumerate() {
+    /// Fills the caches before `depth` on the requester's path, the farthest first. `dirty`: the line comes from there
+    /// and is dirty.
+    fn fill<const COUNTED: bool>(
+        &mut self,
+        requester: Requester,
+        depth: usize,
+        address: CacheAddress,
+        mut dirty: bool,
+    ) {
+        let Path { nearest_filled, .. } = self.paths[requester as usize];
+        for at in (nearest_filled..depth).rev() {
+            let index = self.paths[requester as usize].caches[at];
             let cache = &mut self.caches[index];
             if cache.passes_on[requester as usize] || cache.holds_victims {
                 continue;
             }
-            let Some(evicted) = cache.fill(address.line(cache.address, self.line_shift)) else { continue };
-            if let Some(&below) = path.get(at + 1).filter(|&&below| self.caches[below].holds_victims) {
-                self.caches[below].fill(evicted);
+            if std::mem::take(&mut dirty) {
+                if cache.may_be_dirty {
+                    dirty = true;
+                } else {
+                    // The caller's cache holds it no more, and no store ends here.
+                    let from = self.paths[requester as usize].caches[depth];
+                    self.write_back::<COUNTED>(requester, from, address);
+                }
+            }
+            let stored = requester == Requester::Store && at == nearest_filled;
+            let evicted = self.caches[index].fill(address, std::mem::take(&mut dirty) | stored);
+            if let Some(evicted) = evicted {
+                self.evict::<COUNTED>(requester, index, evicted);
+            }
+        }
+    }
+
+    /// A line leaves a cache: for the victim cache below it, and if dirty for what lies below.
+    fn evict<const COUNTED: bool>(&mut self, requester: Requester, mut from: usize, mut evicted: Evicted) {
+        while let Some(victims) = self.victims[from] {
+            self.caches[from].counts[requester as usize].writebacks += u64::from(COUNTED && evicted.dirty);
+            let Some(next) = self.caches[victims].receive(evicted) else { return };
+            (from, evicted) = (victims, next);
+        }
+        if evicted.dirty {
+            self.write_back::<COUNTED>(requester, from, evicted.address);
+        }
+    }
+
+    /// A cache writes a line back: the next cache that has it holds it dirty from now on, or memory takes it.
+    fn write_back<const COUNTED: bool>(&mut self, requester: Requester, from: usize, address: CacheAddress) {
+        self.caches[from].counts[requester as usize].writebacks += u64::from(COUNTED);
+        let path = &self.paths[Requester::Store as usize].caches;
+        let below = path.iter().filter(|&&index| self.levels[index] > self.levels[from]);
+        for &index in below {
+            let cache = &mut self.caches[index];
+            if cache.may_be_dirty && cache.soil(address) {
+                break;
             }
         }
     }
@@ -261,6 +197,18 @@ impl Hierarchy {
     /// its requester waits beyond its fastest access of each line.
     #[inline]
     pub fn access_bytes(&mut self, requester: Requester, address: CacheAddress, bytes: u64) -> u64 {
+        self.access_bytes_noting(requester, address, bytes, |_| {})
+    }
+
+    /// As [`Hierarchy::access_bytes`]; `note` is told where each line was found that changed more than counts.
+    #[inline]
+    pub fn access_bytes_noting(
+        &mut self,
+        requester: Requester,
+        address: CacheAddress,
+        bytes: u64,
+        mut note: impl FnMut(DataSource),
+    ) -> u64 {
         let last = address.plus(bytes.max(1) - 1);
         let is_one_line = address.logical >> self.line_shift == last.logical >> self.line_shift;
         if is_one_line && self.repeats(requester, address) {
@@ -271,6 +219,7 @@ impl Hierarchy {
         let mut stalled = 0;
         for line in 0..=lines {
             let served = self.access(requester, address.plus(line << self.line_shift));
+            note(served);
             let beyond = self.latency(served).saturating_sub(self.paths[requester as usize].fastest);
             stalled = beyond.saturating_add(stalled);
         }
@@ -284,8 +233,7 @@ impl Hierarchy {
         for offset in (0..bytes).step_by(1 << self.line_shift) {
             for (requester, start) in [(Requester::Load, from), (Requester::Store, to)] {
                 let physical = start + offset;
-                let address = CacheAddress { physical, logical: physical | KERNELS };
-                let served = self.find::<false>(requester, address);
+                let served = self.find::<false>(requester, CacheAddress::of_kernel(physical));
                 let beyond = self.latency(served).saturating_sub(self.paths[requester as usize].fastest);
                 stalled = beyond.saturating_add(stalled);
             }
@@ -298,8 +246,7 @@ impl Hierarchy {
     fn repeats(&self, requester: Requester, address: CacheAddress) -> bool {
         self.nearest(requester).is_some_and(|nearest| {
             let cache = &self.caches[nearest];
-            !cache.passes_on[requester as usize]
-                && cache.is_latest(address.line(cache.address, self.line_shift))
+            !cache.passes_on[requester as usize] && cache.repeats(address, requester == Requester::Store)
         })
     }
 
@@ -337,6 +284,13 @@ impl Hierarchy {
             DataSource::Cache(index) => self.caches[index].latency,
             DataSource::Memory => self.memory_latency,
         }
+    }
+
+    /// The levels whose caches could have ended an access that was served farther away.
+    pub fn levels_before(&self, requester: Requester, served: DataSource) -> impl Iterator<Item = u8> {
+        let path = self.paths[requester as usize].caches.iter();
+        let before = path.take_while(move |&&index| served != DataSource::Cache(index));
+        before.filter(move |&&index| !self.caches[index].passes_on[requester as usize]).map(|&index| self.levels[index])
     }
 
     /// The counts of one requester for the cache with this index.

@@ -1,7 +1,7 @@
 //! The specification of caches, and the check that they form a valid hierarchy.
 
+use crate::slices::Slices;
 use pagewalk_setassoc::{Geometry, Replacement, SetArray};
-use std::collections::BTreeSet;
 
 /// Who reads or writes memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -71,9 +71,10 @@ pub enum CacheFills {
     /// The lines that miss it.
     #[default]
     Misses,
-    /// The lines that the cache of the level above evicts: a victim cache (Jouppi, "Improving Direct-Mapped Cache
-    /// Performance by the Addition of a Small Fully-Associative Cache and Prefetch Buffers", ISCA 1990). A line that
-    /// hits here moves back up, in exchange for the one that it evicts there.
+    /// The lines that the caches of the level above evict: a victim cache (Jouppi, "Improving Direct-Mapped Cache
+    /// Performance by the Addition of a Small Fully-Associative Cache and Prefetch Buffers", ISCA 1990), or an
+    /// exclusive level. A line that hits here moves back up, in exchange for the one that it evicts there. It stays if
+    /// the level above has no cache for the requester.
     Victims,
 }
 
@@ -87,6 +88,20 @@ pub enum AddressUsed {
     Virtual,
 }
 
+/// Why a cache has no colors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoColors {
+    /// Virtual addresses find its lines.
+    #[error("virtual addresses find its lines")]
+    Virtual,
+    /// It holds victims.
+    #[error("it holds what the level above evicts, not what misses")]
+    Victims,
+    /// Its slices are hashed.
+    #[error("a hash that nobody has published picks the slice of each line")]
+    Hashed,
+}
+
 /// The specification of one cache.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CacheSpec {
@@ -98,8 +113,10 @@ pub struct CacheSpec {
     pub serves: RequesterSet,
     /// log2 of the bytes of a line.
     pub line_shift: u32,
-    /// Sets and ways; each entry holds one line.
+    /// Sets and ways of a slice; each entry holds one line.
     pub geometry: Geometry,
+    /// How many slices there are. Of several, a hash picks that of a line.
+    pub slices: u32,
     /// Replacement policy.
     pub replacement: Replacement,
     /// Cycles of an access that hits here.
@@ -118,92 +135,53 @@ impl CacheSpec {
     /// An empty array of this shape.
     ///
     /// # Panics
-    /// If the replacement policy does not support the geometry, which [`check`] reports.
+    /// If the replacement policy does not support the geometry, which [`check`](crate::check) reports.
     pub(crate) fn array(&self) -> SetArray {
-        SetArray::new(self.geometry, self.replacement).expect("checked")
+        SetArray::new(Slices::geometry(self).expect("checked"), self.replacement).expect("checked")
     }
 
     /// Capacity in bytes.
     pub fn bytes(&self) -> u64 {
-        (self.geometry.entries() as u64) << self.line_shift
+        (self.geometry.entries() as u64 * u64::from(self.slices)) << self.line_shift
     }
 
     /// The colors of pages of this size: the page-sized slices of a way. Frames whose numbers agree modulo the colors
     /// compete for the same sets. 1: a page fills a whole way, so frames do not matter.
-    pub fn colors(&self, page_bytes: u64) -> u64 {
-        ((self.geometry.sets() as u64) << self.line_shift).div_ceil(page_bytes)
-    }
-
-    /// Whether a victim cache may hold what it evicts.
-    fn evicts_to(&self, victims: &CacheSpec) -> bool {
-        self.serves == victims.serves
-            && self.shared == victims.shared
-            && self.address == victims.address
-            && self.fills == CacheFills::Misses
-            && self.stores == StoreRule::Back
+    ///
+    /// # Errors
+    /// If a frame's number does not tell the sets of its lines.
+    pub fn colors(&self, page_bytes: u64) -> Result<u64, NoColors> {
+        if self.address == AddressUsed::Virtual {
+            return Err(NoColors::Virtual);
+        }
+        if self.fills == CacheFills::Victims {
+            return Err(NoColors::Victims);
+        }
+        if self.slices > 1 {
+            return Err(NoColors::Hashed);
+        }
+        Ok(((self.geometry.sets() as u64) << self.line_shift).div_ceil(page_bytes))
     }
 
     /// Whether it looks a requester's access up without ever ending it.
     pub(crate) fn passes_on(&self, requester: Requester) -> bool {
         requester == Requester::Store && self.stores == StoreRule::Through
     }
-}
 
-/// Why caches do not form a valid hierarchy.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CacheError {
-    /// Two caches have the same name.
-    #[error("two caches are named `{0}`: names must differ")]
-    Name(String),
-    /// The replacement policy does not support the geometry.
-    #[error("cache `{0}`: replacement: {1}")]
-    Replacement(String, String),
-    /// Line sizes differ.
-    #[error("cache `{0}` has lines of {1} bytes, `{2}` of {3}: all caches need lines of one size")]
-    Lines(String, u64, String, u64),
-    /// Two caches of a level serve the same requester.
-    #[error("caches `{0}` and `{1}` of level {2} both serve `{3}`: only one cache per level may serve it")]
-    Overlap(String, String, u8, &'static str),
-    /// A victim cache that does not match one cache of the level above.
-    #[error(
-        "cache `{0}` of level {1} has fills = \"victims\": the level above needs one cache that serves the same \
-         requesters by the same address, is as shared, writes back, and is filled by misses"
-    )]
-    Victims(String, u8),
-    /// No cache serves page walks.
-    #[error("no cache serves `walk`: add it to the `serves` of those that page walks look up")]
-    NoWalks,
-}
+    /// Whether misses of a requester fill it.
+    pub(crate) fn takes_misses_of(&self, requester: Requester) -> bool {
+        self.fills == CacheFills::Misses && self.serves.has(requester) && !self.passes_on(requester)
+    }
 
-/// Checks that caches form a valid hierarchy. `walks`: for page walks too.
-pub fn check(caches: &[CacheSpec], walks: bool) -> Result<(), CacheError> {
-    let mut names = BTreeSet::new();
-    if let Some(twice) = caches.iter().find(|cache| !names.insert(&cache.name)) {
-        return Err(CacheError::Name(twice.name.clone()));
+    /// Whether stores end here, so that its lines may be dirty.
+    pub(crate) fn may_be_dirty(&self) -> bool {
+        self.serves.has(Requester::Store) && self.stores == StoreRule::Back
     }
-    for (i, a) in caches.iter().enumerate() {
-        if let Err(why) = SetArray::new(a.geometry, a.replacement) {
-            return Err(CacheError::Replacement(a.name.clone(), why.to_string()));
-        }
-        for b in &caches[i + 1..] {
-            if a.line_shift != b.line_shift {
-                let [a_bytes, b_bytes] = [1 << a.line_shift, 1 << b.line_shift];
-                return Err(CacheError::Lines(a.name.clone(), a_bytes, b.name.clone(), b_bytes));
-            }
-            let both = a.serves.iter().find(|&requester| b.serves.has(requester));
-            if let (true, Some(both)) = (a.level == b.level, both) {
-                return Err(CacheError::Overlap(a.name.clone(), b.name.clone(), a.level, both.name()));
-            }
-        }
+
+    /// Whether this victim cache takes what another evicts.
+    pub(crate) fn takes_victims_of(&self, other: &CacheSpec) -> bool {
+        self.fills == CacheFills::Victims
+            && other.level + 1 == self.level
+            && other.serves.iter().any(|requester| self.serves.has(requester))
     }
-    for victims in caches.iter().filter(|cache| cache.fills == CacheFills::Victims) {
-        let above = caches.iter().find(|cache| cache.level + 1 == victims.level && cache.evicts_to(victims));
-        if above.is_none() || victims.stores == StoreRule::Through {
-            return Err(CacheError::Victims(victims.name.clone(), victims.level));
-        }
-    }
-    if walks && !caches.iter().any(|cache| cache.serves.has(Requester::Walk)) {
-        return Err(CacheError::NoWalks);
-    }
-    Ok(())
 }

@@ -7,76 +7,102 @@ use pagewalk_oracle::{Memories, Memory, ReplacementModel};
 use pagewalk_setassoc::{Geometry, Replacement};
 use proptest::prelude::*;
 
-fn cache(name: &'static str, level: u8, serves: &'static [Requester]) -> impl Strategy<Value = CacheSpec> {
+/// What the caches of one level serve.
+const SHAPES: [&[&[Requester]]; 6] = [
+    &[],
+    &[&[Requester::Fetch, Requester::Load, Requester::Store, Requester::Walk]],
+    &[&[Requester::Fetch], &[Requester::Load, Requester::Store]],
+    &[&[Requester::Fetch], &[Requester::Load, Requester::Store, Requester::Walk]],
+    &[&[Requester::Load, Requester::Store]],
+    &[&[Requester::Fetch, Requester::Load, Requester::Walk]],
+];
+
+/// A cache that serves nobody yet.
+fn cache(level: u8) -> impl Strategy<Value = CacheSpec> {
     let replacement = prop::sample::select(&Replacement::NAMES[..]);
-    (0..5u32, 1..=4u32, replacement, any::<[bool; 2]>()).prop_map(move |(sets, ways, replacement, rules)| {
-        let [writes_through, is_virtual] = rules;
+    let slices = prop::sample::select(vec![1, 1, 2, 3]);
+    let shape = (0..4u32, 1..=4u32, slices);
+    (shape, replacement, any::<[bool; 2]>()).prop_map(move |((sets, ways, slices), replacement, rules)| {
+        let [writes_through, is_victims] = rules;
         let replacement = Replacement::from_name(replacement, 3).expect("one of the names");
         let ways = (ways..).find(|&ways| replacement.serves(ways as usize).is_ok()).expect("so many or more");
         CacheSpec {
-            name: name.to_owned(),
+            name: format!("l{level}"),
             level,
-            serves: serves.iter().copied().collect(),
+            serves: RequesterSet::default(),
             line_shift: 6,
             geometry: Geometry::new(ways << sets, Some(ways)).expect("a power of two of sets"),
+            slices,
             replacement,
             latency: u64::from(level) * 10,
             shared: false,
             stores: if writes_through { StoreRule::Through } else { StoreRule::Back },
-            address: if is_virtual { AddressUsed::Virtual } else { AddressUsed::Physical },
-            fills: CacheFills::Misses,
+            address: AddressUsed::Physical,
+            fills: if is_victims && level > 1 { CacheFills::Victims } else { CacheFills::Misses },
         }
     })
 }
 
-/// A victim cache of a few lines below a cache, which is write-back.
-fn with_victims(above: &mut CacheSpec, lines: u32) -> CacheSpec {
-    above.stores = StoreRule::Back;
-    CacheSpec {
-        name: format!("{}_victims", above.name),
-        level: above.level + 1,
-        geometry: Geometry::new(lines, None).unwrap(),
-        replacement: Replacement::Lru,
-        latency: above.latency + 5,
-        fills: CacheFills::Victims,
-        ..above.clone()
+/// The caches of a level.
+fn level(level: u8) -> impl Strategy<Value = Vec<CacheSpec>> {
+    (prop::sample::select(&SHAPES[..]), cache(level), cache(level)).prop_map(|(shape, first, second)| {
+        let serving = |(cache, requesters): (CacheSpec, &&[Requester])| CacheSpec {
+            name: format!("{}{}", cache.name, requesters[0].name()),
+            serves: requesters.iter().copied().collect(),
+            ..cache
+        };
+        [first, second].into_iter().zip(shape).map(serving).collect()
+    })
+}
+
+/// Lets a victim cache treat stores as the caches above do, and be one only where it can.
+fn with_possible_victims(mut caches: Vec<CacheSpec>) -> Vec<CacheSpec> {
+    for at in 0..caches.len() {
+        let level = caches[at].level;
+        let mut above = caches[..at].iter().filter(|cache| cache.level + 1 == level);
+        if let Some(above) = above.find(|cache| cache.serves.has(Requester::Store))
+            && caches[at].fills == CacheFills::Victims
+        {
+            caches[at].stores = above.stores;
+        }
+        if check(&caches[..=at], false).is_err() {
+            caches[at].fills = CacheFills::Misses;
+        }
     }
+    caches
+}
+
+/// Caches of up to four levels, the first ones found by virtual addresses.
+fn caches() -> impl Strategy<Value = Vec<CacheSpec>> {
+    (level(1), level(2), level(3), level(4), 0..5u8)
+        .prop_map(|(a, b, c, d, virtual_levels)| {
+            let mut caches = [a, b, c, d].concat();
+            for cache in caches.iter_mut().filter(|cache| cache.level <= virtual_levels) {
+                cache.address = AddressUsed::Virtual;
+            }
+            with_possible_victims(caches)
+        })
+        .prop_filter("walks need a cache", |caches| check(caches, true).is_ok())
 }
 
 fn slow(caches: &[CacheSpec]) -> Memories {
-    let memory = |spec: &CacheSpec| Memory {
-        level: spec.level,
-        serves: Requester::ALL.map(|requester| spec.serves.has(requester)),
-        held: ReplacementModel::new(
-            spec.geometry.sets(),
+    let memory = |spec: &CacheSpec| {
+        let serves = Requester::ALL.map(|requester| spec.serves.has(requester));
+        let held = ReplacementModel::new(
+            spec.geometry.sets() * spec.slices.next_power_of_two() as usize,
             spec.geometry.ways(),
             spec.replacement.name(),
             spec.replacement.seed().unwrap_or(0),
             "modulo",
-        ),
-        latency: spec.latency,
-        lookups: [0; 4],
-        hits: [0; 4],
-        writes_through: spec.stores == StoreRule::Through,
-        is_virtual: spec.address == AddressUsed::Virtual,
-        holds_victims: spec.fills == CacheFills::Victims,
+        );
+        let mut memory = Memory::new(spec.level, serves, spec.latency, held);
+        memory.slices = spec.slices.into();
+        memory.writes_through = spec.stores == StoreRule::Through;
+        memory.is_virtual = spec.address == AddressUsed::Virtual;
+        memory.holds_victims = spec.fills == CacheFills::Victims;
+        memory
     };
-    Memories { caches: caches.iter().map(memory).collect(), line: 64, latency: 200, stall_cycles: 0 }
-}
-
-fn caches() -> impl Strategy<Value = Vec<CacheSpec>> {
-    use Requester::{Fetch, Load, Store, Walk};
-    (
-        cache("l1i", 1, &[Fetch]),
-        prop_oneof![cache("l1d", 1, &[Load, Store, Walk]), cache("l1d", 1, &[Load, Store])],
-        cache("l2", 2, &[Fetch, Load, Store, Walk]),
-        prop::option::of(cache("l4", 4, &[Fetch, Load, Walk])),
-        prop::option::of(1..9u32),
-    )
-        .prop_map(|(l1i, l1d, mut l2, last, victims)| {
-            let victims = victims.map(|lines| with_victims(&mut l2, lines));
-            [l1i, l1d, l2].into_iter().chain(victims).chain(last).collect()
-        })
+    Memories::new(caches.iter().map(memory).collect(), 64, 200)
 }
 
 /// Random cases per run; `PAGEWALK_CASES` makes it a long one.
@@ -110,38 +136,112 @@ proptest! {
         for (index, cache) in slow.caches.iter().enumerate() {
             for requester in Requester::ALL {
                 let counts = fast.counts(index, requester);
-                let expected = (cache.lookups[requester as usize], cache.hits[requester as usize]);
-                prop_assert_eq!((counts.lookups, counts.hits), expected);
+                let of = |counts: [u64; 4]| counts[requester as usize];
+                prop_assert_eq!((counts.lookups, counts.hits), (of(cache.lookups), of(cache.hits)));
+                prop_assert_eq!(counts.writebacks, of(cache.writebacks));
             }
         }
     }
 }
 
-#[test]
-fn what_is_no_hierarchy_is_named() {
-    let cache = |name: &str, level: u8, serves: &[Requester]| CacheSpec {
+/// A cache of 64 lines.
+fn plain(name: &str, level: u8, serves: &[Requester]) -> CacheSpec {
+    CacheSpec {
         name: name.to_owned(),
         level,
         serves: serves.iter().copied().collect::<RequesterSet>(),
         line_shift: 6,
         geometry: Geometry::new(64, Some(4)).unwrap(),
+        slices: 1,
         replacement: Replacement::Lru,
         latency: 4,
         shared: false,
         stores: StoreRule::default(),
         address: AddressUsed::default(),
         fills: CacheFills::default(),
+    }
+}
+
+fn refused(caches: &[CacheSpec]) -> String {
+    check(caches, true).unwrap_err().to_string()
+}
+
+/// The first two levels of AMD's K8: what the split first level evicts fills the second, which is exclusive.
+#[test]
+fn an_exclusive_level_takes_what_split_caches_above_evict() {
+    use Requester::{Fetch, Load, Store, Walk};
+    let l1i = CacheSpec { geometry: Geometry::new(1, None).unwrap(), ..plain("l1i", 1, &[Fetch]) };
+    let l1d =
+        CacheSpec { name: "l1d".to_owned(), serves: [Load, Store].into_iter().collect(), ..l1i.clone() };
+    let all = [Fetch, Load, Store, Walk];
+    let l2 = CacheSpec { fills: CacheFills::Victims, latency: 12, ..plain("l2", 2, &all) };
+    let caches = [l1i, l1d, l2];
+    check(&caches, true).unwrap();
+    let mut hierarchy = Hierarchy::new(&caches, 200);
+    let mut at = |requester, line: u64| {
+        let served = hierarchy.access(requester, CacheAddress::same(line * 64));
+        hierarchy.latency(served)
     };
-    let refused = |caches: &[CacheSpec]| check(caches, true).unwrap_err().to_string();
+    assert_eq!([at(Fetch, 1), at(Walk, 1)], [200, 200], "it is in l1i alone");
+    assert_eq!([at(Fetch, 2), at(Walk, 1), at(Walk, 1)], [200, 12, 12], "a walk moves no line up");
+    assert_eq!([at(Load, 1), at(Walk, 1)], [12, 200], "a load does");
+    assert_eq!([at(Store, 2), at(Fetch, 2)], [200, 4], "each of the split caches may have it");
+    assert_eq!([at(Store, 3), at(Fetch, 3)], [200, 200]);
+    assert_eq!(at(Fetch, 2), 12, "a stored line goes on to the next level before it moves up to l1i");
+    assert_eq!(hierarchy.counts(1, Store).writebacks, 1, "of line 2 by l1d");
+    assert_eq!(hierarchy.counts(2, Fetch).writebacks, 1, "of line 2 by l2, to memory");
+}
+
+#[test]
+fn the_condition_that_a_victim_cache_lacks_is_named() {
+    use Requester::{Fetch, Load, Store, Walk};
+    let above = plain("a", 1, &[Load, Store, Walk]);
+    let victims =
+        |level, serves: &[Requester]| CacheSpec { fills: CacheFills::Victims, ..plain("v", level, serves) };
+    assert!(
+        refused(&[victims(1, &[Walk])])
+            .contains("cache `v` of level 1 has fills = \"victims\": choose a level")
+    );
+    assert!(
+        refused(&[above.clone(), victims(3, &[Load, Store])])
+            .ends_with("no cache of level 2 serves any of load, store")
+    );
+    assert!(
+        refused(&[above.clone(), victims(2, &[Fetch])]).ends_with("no cache of level 1 serves any of fetch")
+    );
+    assert!(
+        refused(&[above.clone(), victims(2, &[Load, Store])]).ends_with("add `walk` to the `serves` of `v`")
+    );
+    let through = CacheSpec { stores: StoreRule::Through, ..above.clone() };
+    let all = victims(2, &Requester::ALL);
+    assert!(
+        refused(&[through.clone(), all.clone()]).contains("stores = \"through\": choose the same for `v`")
+    );
+    let all_through = CacheSpec { stores: StoreRule::Through, ..all.clone() };
+    assert!(
+        refused(&[above.clone(), all_through.clone()]).contains("stores = \"back\": choose the same for `v`")
+    );
+    for fits in [[through, all_through], [above, CacheSpec { shared: true, ..all }]] {
+        check(&fits, true).unwrap();
+    }
+}
+
+#[test]
+fn what_is_no_hierarchy_is_named() {
+    let cache = plain;
     let (a, b) = (cache("a", 1, &[Requester::Walk]), cache("b", 1, &[Requester::Load, Requester::Walk]));
     assert!(refused(&[a.clone(), b]).contains("`a` and `b` of level 1 both serve `walk`"));
     assert!(refused(&[cache("a", 1, &[Requester::Load])]).contains("no cache serves `walk`"));
     assert!(refused(&[a.clone(), a.clone()]).contains("two caches are named `a`"));
-    let victims = CacheSpec { fills: CacheFills::Victims, ..cache("v", 2, &[Requester::Load]) };
+    let l2 = cache("b", 2, &[Requester::Walk]);
+    let slower = CacheSpec { latency: 5, ..a.clone() };
     assert!(
-        refused(&[a.clone(), victims])
-            .contains("cache `v` of level 2 has fills = \"victims\": the level above")
+        refused(&[slower, l2.clone()]).contains("`b` of level 2 has latency = 4, less than the 5 of `a`")
     );
+    let shared = CacheSpec { shared: true, ..a.clone() };
+    assert!(refused(&[shared, l2.clone()]).contains("`b` lies below `a`, which all cores share"));
+    let by_virtual = CacheSpec { address: AddressUsed::Virtual, ..l2 };
+    assert!(refused(&[a.clone(), by_virtual]).contains("`b` has address = \"virtual\" and lies below `a`"));
     let wide = CacheSpec { line_shift: 7, ..cache("b", 2, &[Requester::Walk]) };
     assert!(refused(&[a, wide]).contains("`a` has lines of 64 bytes, `b` of 128"));
 }

@@ -1,6 +1,7 @@
 //! Reference model of memory caches, one line at a time.
 
 use crate::ReplacementModel;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// One cache.
 #[derive(Clone, Debug)]
@@ -21,11 +22,72 @@ pub struct Memory {
     pub writes_through: bool,
     /// Whether virtual addresses find its lines.
     pub is_virtual: bool,
-    /// Whether it holds what the cache of the level above evicts.
+    /// Whether it holds what the caches of the level above evict.
     pub holds_victims: bool,
+    /// How many slices it has.
+    pub slices: u64,
+    /// Dirty lines that left it, by requester.
+    pub writebacks: [u64; 4],
+    /// The dirty lines.
+    dirty: BTreeSet<u64>,
+    /// The physical addresses of lines.
+    homes: BTreeMap<u64, u64>,
 }
 
 impl Memory {
+    /// An empty cache that is filled by misses, served by physical addresses, and written back.
+    pub fn new(level: u8, serves: [bool; 4], latency: u64, held: ReplacementModel) -> Memory {
+        Memory {
+            level,
+            serves,
+            held,
+            latency,
+            lookups: [0; 4],
+            hits: [0; 4],
+            writebacks: [0; 4],
+            writes_through: false,
+            is_virtual: false,
+            holds_victims: false,
+            slices: 1,
+            dirty: BTreeSet::new(),
+            homes: BTreeMap::new(),
+        }
+    }
+
+    /// What chooses the set of a line: all slices' sets stand in a row, with empty slices up to a power of two.
+    fn number(&self, line: u64) -> u64 {
+        if self.slices == 1 {
+            return line;
+        }
+        let sets = self.held.sets() / self.slices.next_power_of_two();
+        let mut mixed = u128::from(line);
+        for (shift, factor) in [(30, 0xbf58476d1ce4e5b9), (27, 0x94d049bb133111eb), (31, 1)] {
+            mixed = (mixed ^ (mixed >> shift)) * factor % (1 << 64);
+        }
+        let slice = mixed * u128::from(self.slices) / (1 << 64);
+        slice as u64 * sets + line % sets
+    }
+
+    fn touch(&mut self, line: u64) -> bool {
+        self.held.touch(self.number(line), line)
+    }
+
+    fn holds(&self, line: u64) -> bool {
+        self.held.contains(self.number(line), line)
+    }
+
+    fn fill(&mut self, line: u64) -> Option<u64> {
+        self.held.fill(self.number(line), line)
+    }
+
+    fn remove(&mut self, line: u64) {
+        self.held.remove(self.number(line), line);
+    }
+
+    fn takes_stores(&self) -> bool {
+        self.serves[STORE] && !self.writes_through
+    }
+
     fn line(&self, [physical, logical]: [u64; 2], bytes: u64) -> u64 {
         if self.is_virtual { logical / bytes } else { physical / bytes }
     }
@@ -45,9 +107,16 @@ pub struct Memories {
     pub latency: u64,
     /// Cycles that the program's references waited; its driver adds them.
     pub stall_cycles: u64,
+    /// The requester of the current access.
+    requester: usize,
 }
 
 impl Memories {
+    /// Empty caches before a memory of this latency.
+    pub fn new(caches: Vec<Memory>, line: u64, latency: u64) -> Memories {
+        Memories { caches, line, latency, stall_cycles: 0, requester: 0 }
+    }
+
     /// An access by a requester (0 to 3) to a physical address, which is also a virtual one; returns its cycles.
     pub fn access(&mut self, requester: usize, address: u64) -> u64 {
         self.access_mapped(requester, [address; 2])
@@ -55,42 +124,122 @@ impl Memories {
 
     /// An access by a requester to a physical and virtual address; returns its cycles.
     pub fn access_mapped(&mut self, requester: usize, address: [u64; 2]) -> u64 {
-        let mut missed = Vec::new();
-        let mut cycles = self.latency;
-        for level in 1..=9 {
-            let mut here = (0..self.caches.len())
-                .filter(|&at| self.caches[at].level == level && self.caches[at].serves[requester]);
-            let Some(at) = here.next() else { continue };
+        self.requester = requester;
+        let path = self.path(requester);
+        let takes = |cache: &Memory| !cache.holds_victims && !(requester == STORE && cache.writes_through);
+        let mut hit = None;
+        for &at in &path {
             let cache = &mut self.caches[at];
             let line = cache.line(address, self.line);
             cache.lookups[requester] += 1;
-            let hit = cache.held.touch(line, line);
-            cache.hits[requester] += u64::from(hit);
-            if requester == STORE && cache.writes_through {
-                continue;
-            }
-            if hit {
-                cycles = cache.latency;
-                if cache.holds_victims {
-                    cache.held.remove(line, line);
-                }
+            let holds = cache.touch(line);
+            cache.hits[requester] += u64::from(holds);
+            if holds && !(requester == STORE && cache.writes_through) {
+                hit = Some(at);
                 break;
             }
-            missed.push(at);
         }
-        for at in missed.into_iter().filter(|&at| !self.caches[at].holds_victims).collect::<Vec<_>>() {
+        let above: Vec<usize> = path.iter().copied().take_while(|&at| Some(at) != hit).collect();
+        let mut fills: Vec<usize> = above.iter().copied().filter(|&at| takes(&self.caches[at])).collect();
+        let mut dirty = false;
+        if let Some(at) = hit.filter(|&at| self.moves_up(at, &fills)) {
             let line = self.caches[at].line(address, self.line);
-            let evicted = self.caches[at].held.fill(line, line);
-            let (level, serves) = (self.caches[at].level, self.caches[at].serves);
-            let mut victims = self
-                .caches
-                .iter_mut()
-                .filter(|cache| cache.holds_victims && cache.level == level + 1 && cache.serves == serves);
-            if let (Some(evicted), Some(victims)) = (evicted, victims.next()) {
-                victims.held.fill(evicted, evicted);
+            self.caches[at].remove(line);
+            self.caches[at].homes.remove(&line);
+            dirty = self.caches[at].dirty.remove(&line);
+        }
+        fills.reverse();
+        for (nth, &at) in fills.iter().enumerate() {
+            let line = self.caches[at].line(address, self.line);
+            let evicted = self.caches[at].fill(line);
+            self.caches[at].homes.insert(line, address[0] / self.line * self.line);
+            if nth == 0 && dirty && self.caches[at].takes_stores() {
+                self.caches[at].dirty.insert(line);
+            } else if nth == 0 && dirty {
+                self.write_back(hit.unwrap(), address);
+            }
+            if let Some(evicted) = evicted {
+                self.evict(at, evicted);
             }
         }
-        cycles
+        // A store is in the nearest cache that has the line by now.
+        let holds = |&&at: &&usize| {
+            let line = self.caches[at].line(address, self.line);
+            self.caches[at].takes_stores() && self.caches[at].holds(line)
+        };
+        if requester == STORE
+            && let Some(&at) = path.iter().find(holds)
+        {
+            let line = self.caches[at].line(address, self.line);
+            self.caches[at].dirty.insert(line);
+        }
+        hit.map_or(self.latency, |at| self.caches[at].latency)
+    }
+
+    /// The caches that serve a requester, nearest first.
+    fn path(&self, requester: usize) -> Vec<usize> {
+        let serving = |level: u8| {
+            move |&at: &usize| self.caches[at].level == level && self.caches[at].serves[requester]
+        };
+        (1..=9).filter_map(|level| (0..self.caches.len()).find(serving(level))).collect()
+    }
+
+    /// Whether a line that hits moves up: the cache holds victims, of a cache that is filled or of other victims.
+    fn moves_up(&self, at: usize, fills: &[usize]) -> bool {
+        if !self.caches[at].holds_victims {
+            return false;
+        }
+        let level = self.caches[at].level - 1;
+        if fills.iter().any(|&fill| self.caches[fill].level == level) {
+            return true;
+        }
+        let path = self.path(self.requester);
+        path.into_iter().any(|above| self.caches[above].level == level && self.moves_up(above, fills))
+    }
+
+    /// A line leaves a cache.
+    fn evict(&mut self, at: usize, line: u64) {
+        let home = self.caches[at].homes.remove(&line).unwrap();
+        let address = if self.caches[at].is_virtual { [home, line * self.line] } else { [home; 2] };
+        let dirty = self.caches[at].dirty.remove(&line);
+        let (level, serves) = (self.caches[at].level, self.caches[at].serves);
+        let victims = self.caches.iter().position(|cache| {
+            cache.holds_victims
+                && cache.level == level + 1
+                && (0..4).any(|requester| cache.serves[requester] && serves[requester])
+        });
+        let Some(victims) = victims else {
+            if dirty {
+                self.write_back(at, address);
+            }
+            return;
+        };
+        self.caches[at].writebacks[self.requester] += u64::from(dirty);
+        let cache = &mut self.caches[victims];
+        let line = cache.line(address, self.line);
+        let evicted = cache.fill(line);
+        cache.homes.entry(line).or_insert(home);
+        if dirty {
+            cache.dirty.insert(line);
+        }
+        if let Some(evicted) = evicted {
+            self.evict(victims, evicted);
+        }
+    }
+
+    /// A cache writes a line back: to the next one that has it, or to memory.
+    fn write_back(&mut self, from: usize, address: [u64; 2]) {
+        self.caches[from].writebacks[self.requester] += 1;
+        for at in self.path(STORE) {
+            let line = self.caches[at].line(address, self.line);
+            let cache = &mut self.caches[at];
+            if cache.takes_stores() && cache.holds(line) && at != from {
+                if cache.level > self.caches[from].level {
+                    self.caches[at].dirty.insert(line);
+                    return;
+                }
+            }
+        }
     }
 
     /// Accesses every line of a range of bytes; returns the cycles beyond what each line costs at least.

@@ -283,6 +283,11 @@ impl ReplacementModel {
         set
     }
 
+    /// How many sets there are.
+    pub fn sets(&self) -> u64 {
+        self.sets.len() as u64
+    }
+
     /// Whether the array holds `key`.
     pub fn contains(&self, number: u64, key: u64) -> bool {
         self.sets[self.set_of(number)].way_of(key).is_some()

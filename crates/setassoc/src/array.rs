@@ -106,13 +106,32 @@ impl<P: ReplacementPolicy> Array<P> {
         self.way_of(self.index.set_of(self.geometry, number), key).is_some()
     }
 
+    /// The slot of `key` in the set of `number`, if it is there: its set times the ways, plus its way. A key keeps its
+    /// slot until it leaves. No hit for the policy.
+    #[inline]
+    pub fn slot_of(&self, number: u64, key: u64) -> Option<usize> {
+        let set = self.index.set_of(self.geometry, number);
+        self.way_of(set, key).map(|way| self.slot(set, way))
+    }
+
+    #[inline(always)]
+    fn slot(&self, set: usize, way: usize) -> usize {
+        set * self.geometry.ways() + way
+    }
+
     /// Looks up `key` in the set of `number`; the policy records a hit.
     #[inline]
     pub fn touch(&mut self, number: u64, key: u64) -> bool {
+        self.touch_slot(number, key).is_some()
+    }
+
+    /// [`Array::touch`]; returns the [slot](Array::slot_of) that hit.
+    #[inline]
+    pub fn touch_slot(&mut self, number: u64, key: u64) -> Option<usize> {
         let set = self.index.set_of(self.geometry, number);
-        let Some(way) = self.way_of(set, key) else { return false };
+        let way = self.way_of(set, key)?;
         self.policy.hit(set, way);
-        true
+        Some(self.slot(set, way))
     }
 
     /// Puts `key` into the set of `number`: into its lowest empty way, or in place of the policy's victim, which is
@@ -124,6 +143,12 @@ impl<P: ReplacementPolicy> Array<P> {
 
     /// [`Array::fill`] for a missing key, for example after a miss of `touch`: saves the search.
     pub fn insert(&mut self, number: u64, key: u64) -> Option<u64> {
+        self.insert_slot(number, key).1
+    }
+
+    /// [`Array::insert`]; returns also the [slot](Array::slot_of), which was the victim's.
+    #[inline]
+    pub fn insert_slot(&mut self, number: u64, key: u64) -> (usize, Option<u64>) {
         let set = self.index.set_of(self.geometry, number);
         debug_assert!(self.way_of(set, key).is_none(), "{key:#x} is held already");
         let keys = &mut self.keys[set * self.stride..][..self.geometry.ways()];
@@ -143,7 +168,7 @@ impl<P: ReplacementPolicy> Array<P> {
         }
         keys[way] = key;
         self.policy.fill(set, way);
-        victim
+        (self.slot(set, way), victim)
     }
 
     /// Drops `key` from the set of `number`; false if it is not there.

@@ -4,6 +4,7 @@
 //! hits the TLB. Physical addresses of the program equal virtual ones, unless its kernel gives pages frames.
 //! `docs/reference/machine-files.md` describes the model.
 
+use crate::attribution::Waits;
 use pagewalk_cache::{CacheAddress, DataSource, Hierarchy, Requester, StoreRule};
 use pagewalk_trace::Grain;
 use pagewalk_translate::{Asid, MachineSpec, Walker, WalkerSpec};
@@ -81,6 +82,8 @@ pub(crate) struct MemoryCaches {
     refill: Option<u64>,
     /// Addresses of the entries of one walk.
     entries: Vec<u64>,
+    /// Where the lines of one reference were found.
+    found: Vec<(Requester, DataSource)>,
 }
 
 impl MemoryCaches {
@@ -96,6 +99,7 @@ impl MemoryCaches {
                 .iter()
                 .any(|cache| cache.serves.has(Requester::Store) && cache.stores == StoreRule::Through),
             entries: Vec::new(),
+            found: Vec::new(),
         })
     }
 
@@ -120,17 +124,44 @@ impl MemoryCaches {
     /// A reference of the program inside a page.
     #[inline]
     pub fn access(&mut self, kind: Kind, address: CacheAddress, bytes: u64) {
+        self.access_noting(kind, address, bytes, |_, _| {});
+    }
+
+    /// As [`MemoryCaches::access`], and returns its waits.
+    pub fn access_telling(&mut self, kind: Kind, address: CacheAddress, bytes: u64) -> Waits {
+        let mut found = std::mem::take(&mut self.found);
+        let cycles = self.access_noting(kind, address, bytes, |requester, served| found.push((requester, served)));
+        let mut waits = Waits { cycles, ..Waits::default() };
+        for (requester, served) in found.drain(..) {
+            for level in self.hierarchy.levels_before(requester, served) {
+                waits.misses[usize::from(level) - 1] += 1;
+            }
+        }
+        self.found = found;
+        waits
+    }
+
+    /// Returns the cycles that the reference waits.
+    #[inline]
+    fn access_noting(
+        &mut self,
+        kind: Kind,
+        address: CacheAddress,
+        bytes: u64,
+        mut note: impl FnMut(Requester, DataSource),
+    ) -> u64 {
         let requester = match kind {
             Kind::Fetch => Requester::Fetch,
             Kind::Load => Requester::Load,
             Kind::Store | Kind::Modify => Requester::Store,
         };
-        let mut stalled = 0;
-        if kind == Kind::Modify && self.writes_through {
-            stalled = self.hierarchy.access_bytes(Requester::Load, address, bytes);
-        }
-        stalled += self.hierarchy.access_bytes(requester, address, bytes);
+        let mut through = |requester| {
+            self.hierarchy.access_bytes_noting(requester, address, bytes, |served| note(requester, served))
+        };
+        let loaded = if kind == Kind::Modify && self.writes_through { through(Requester::Load) } else { 0 };
+        let stalled = through(requester).saturating_add(loaded);
         self.counts.stall_cycles = self.counts.stall_cycles.saturating_add(stalled);
+        stalled
     }
 }
 

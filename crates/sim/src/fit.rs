@@ -1,6 +1,6 @@
 //! Whether a kernel fits a machine, and the pieces of its pages that the machine's TLBs hold.
 
-use pagewalk_cache::{AddressUsed, CacheFills};
+use pagewalk_cache::{AddressUsed, CacheFills, NoColors};
 use pagewalk_mm::placement::Colors;
 use pagewalk_mm::{Kernel, ORDERS};
 use pagewalk_translate::{MachineSpec, TlbSpec};
@@ -100,32 +100,60 @@ pub(crate) fn colored_cache(
     machine: &MachineSpec,
 ) -> Result<Option<(usize, Colors)>, KernelError> {
     let Some(wanted) = kernel.colors_by() else { return Ok(None) };
-    let name = &machine.name;
-    let physical = || {
-        let caches = machine.caches.iter().enumerate();
-        caches
-            .filter(|(_, cache)| cache.address == AddressUsed::Physical && cache.fills == CacheFills::Misses)
-    };
-    let found = match wanted {
-        Some(wanted) => physical().find(|(_, cache)| cache.name == wanted),
-        None => physical().max_by_key(|(_, cache)| cache.level),
-    };
-    let choices = || physical().map(|(_, cache)| cache.name.as_str()).collect::<Vec<_>>();
-    let (index, cache) = found.ok_or_else(|| {
-        KernelError::Colors(match wanted.filter(|_| !choices().is_empty()) {
-            None => format!("`{name}` has no cache that physical addresses find lines in ([[cache]])"),
-            Some(wanted) if machine.caches.iter().any(|cache| cache.name == wanted) => format!(
-                "`{wanted}` of `{name}` has none, as it holds victims or virtual addresses find its lines: choose {}",
-                choices().join(", ")
-            ),
-            Some(wanted) => {
-                format!("`{name}` has no cache `{wanted}`: {}", names::choice(wanted, &choices()))
-            }
-        })
-    })?;
     let page = machine.paging.base().bytes();
-    let colors = Colors { count: cache.colors(page), lines_per_page: page >> cache.line_shift };
-    Ok(Some((index, colors)))
+    let found = match wanted {
+        Some(wanted) => machine.caches.iter().position(|cache| cache.name == wanted),
+        None => {
+            let physical = (0..machine.caches.len()).filter(|&index| {
+                let cache = &machine.caches[index];
+                cache.address == AddressUsed::Physical && cache.fills == CacheFills::Misses
+            });
+            physical.max_by_key(|&index| machine.caches[index].level)
+        }
+    };
+    let refused = |why| Err(KernelError::Colors(no_colors(machine, why)));
+    let Some(index) = found else { return refused(ColorRefusal::Missing(wanted)) };
+    let cache = &machine.caches[index];
+    match cache.colors(page) {
+        Ok(1) => refused(ColorRefusal::Single(&cache.name)),
+        Ok(count) => Ok(Some((index, Colors { count, lines_per_page: page >> cache.line_shift }))),
+        Err(why) => refused(ColorRefusal::None(&cache.name, why)),
+    }
+}
+
+/// Why a kernel cannot place pages by a cache's colors.
+enum ColorRefusal<'a> {
+    /// There is no such cache; no name if the machine has none with physical addresses.
+    Missing(Option<&'a str>),
+    /// The cache of this name has one color.
+    Single(&'a str),
+    /// The cache of this name has none.
+    None(&'a str, NoColors),
+}
+
+/// Names the reason, and the caches that have several colors.
+fn no_colors(machine: &MachineSpec, why: ColorRefusal<'_>) -> String {
+    let page = machine.paging.base().bytes();
+    let with_colors = machine.caches.iter().filter(|cache| cache.colors(page).is_ok_and(|colors| colors > 1));
+    let choices: Vec<&str> = with_colors.map(|cache| cache.name.as_str()).collect();
+    let name = &machine.name;
+    let choose = if choices.is_empty() {
+        format!("no cache of `{name}` has several")
+    } else {
+        format!("choose {}", choices.join(", "))
+    };
+    match why {
+        ColorRefusal::Missing(Some(wanted)) if !machine.caches.is_empty() => {
+            format!("`{name}` has no cache `{wanted}`: {}", names::choice(wanted, &choices))
+        }
+        ColorRefusal::Missing(_) => {
+            format!("`{name}` has no cache that physical addresses find lines in ([[cache]])")
+        }
+        ColorRefusal::Single(cache) => {
+            format!("`{cache}` of `{name}` has a single color, as a page fills a whole way: {choose}")
+        }
+        ColorRefusal::None(cache, why) => format!("`{cache}` of `{name}` has none, as {why}: {choose}"),
+    }
 }
 
 /// By order of the kernel's pages: the order of the pieces that TLBs hold.

@@ -4,7 +4,7 @@ use crate::data_side::add_data_side;
 use pagewalk_mm::Account;
 use pagewalk_report::metrics::{add_quotients, record, record_count};
 use pagewalk_report::schema::{Metrics, Number, PartitionMove};
-use pagewalk_sim::{DesignCounts, KernelTotals, SoftwareTotals, SpaceCounts, StructureCounts};
+use pagewalk_sim::{CacheTotals, DesignCounts, KernelTotals, SoftwareTotals, SpaceCounts, StructureCounts};
 use pagewalk_translate::{MachineSpec, MissClass};
 
 /// The counts by their names in the registry, with derived quotients.
@@ -54,6 +54,10 @@ pub fn metrics(counts: &DesignCounts) -> Metrics {
         count(format!("cache.{name}.{requester}_hits"), cache.counts.hits);
         count(format!("cache.{name}.{requester}_misses"), cache.counts.lookups - cache.counts.hits);
     }
+    for of_cache in counts.caches.chunk_by(|a, b| a.name == b.name) {
+        let sum = |of: fn(&CacheTotals) -> u64| of_cache.iter().map(of).sum();
+        count(format!("cache.{}.writebacks", of_cache[0].name), sum(|cache| cache.counts.writebacks));
+    }
     if let Some(memory) = counts.memory {
         count("memory.walk_references".into(), memory.walk_references);
         count("memory.stall_cycles".into(), memory.stall_cycles);
@@ -68,7 +72,7 @@ pub fn metrics(counts: &DesignCounts) -> Metrics {
         let mean = software.mean_lower(counts.instructions);
         record(&mut metrics, "partition.lower_mean", Number::Real(mean));
     }
-    record(&mut metrics, "total_cycles", Number::Real(counts.cycles.total));
+    record(&mut metrics, "total_cycles", Number::Real(counts.cycles.total()));
     if let Some(totals) = &counts.data_side {
         add_data_side(&mut metrics, totals, counts.cycles.lower_hit.saturating_add(counts.cycles.walk));
     }

@@ -106,7 +106,16 @@ fn a_wrong_machine_file_is_named_with_key_and_choices() {
         ("walk_reference = 20", &cached("load", "48K", ""), &["no cache serves `walk`"]),
         ("walk_reference = 20", &cached("walk", "48K", ""), &["missing key `memory`"]),
         ("walk_reference = 20", &cached("walk", "48KB", "memory = 9"), &["cache `c`", "48KB", "such as 48K"]),
-        ("walk_reference = 20", &cached("walk", "100", "memory = 9"), &["cache `c`", "lines of 64 bytes"]),
+        (
+            "walk_reference = 20",
+            &cached("walk", "100", "memory = 9"),
+            &["cache `c`", "\"100\"", "lines of 64 bytes", "\"128\""],
+        ),
+        (
+            "walk_reference = 20",
+            &cached("walk", "0\"\nways = 8\n#", "memory = 9"),
+            &["cache `c`", "size = \"0\"", "ways = 8", "nearest is \"512\""],
+        ),
         (
             "walk_reference = 20",
             &cached("walk", "48K", "memory = 9\nwalk_reference = 9"),

@@ -1,6 +1,6 @@
 //! A machine's structure, for results.
 
-use pagewalk_cache::{AddressUsed, CacheFills, CacheSpec, StoreRule};
+use pagewalk_cache::{CacheFills, CacheSpec, StoreRule};
 use pagewalk_report::schema::{
     CacheDescription, MachineDescription, Number, TlbDescription, WalkCacheDescription,
 };
@@ -34,7 +34,7 @@ fn caches_of_memory(machine: &MachineSpec) -> Vec<CacheDescription> {
         bytes: cache.bytes(),
         line_bytes: 1 << cache.line_shift,
         ways: cache.geometry.ways() as u64,
-        colors: if cache.address == AddressUsed::Physical { cache.colors(page) } else { 0 },
+        colors: cache.colors(page).unwrap_or(0),
         latency: cache.latency,
         writes_through: cache.stores == StoreRule::Through,
         holds_victims: cache.fills == CacheFills::Victims,

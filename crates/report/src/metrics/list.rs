@@ -116,6 +116,11 @@ const TLBS: &[Metric] = &[
     ),
     modelled("cache.{cache}.{requester}_hits", Unit::Count, "lookups that hit"),
     modelled("cache.{cache}.{requester}_misses", Unit::Count, "lookups that missed"),
+    modelled(
+        "cache.{cache}.writebacks",
+        Unit::Count,
+        "dirty lines that left the cache, for the next level or memory; they take no time, and are no lookups there",
+    ),
     modelled("memory.walk_references", Unit::Count, "page-table entries that missed every cache of memory"),
     modelled(
         "memory.stall_cycles",
@@ -139,7 +144,7 @@ const TLBS: &[Metric] = &[
         "total_cycles",
         Unit::Cycles,
         "all modelled cycles except a kernel's: instructions × `cost.cycles_per_instruction`, lower-level hits, walks, \
-         traps",
+         traps and, with caches of memory, waits",
     ),
     modelled("walk_cycle_share", Unit::Share, "walk cycles as a share of all modelled cycles").recomputed(
         &["walk_cycles"],

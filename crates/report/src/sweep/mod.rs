@@ -12,6 +12,7 @@ pub(crate) mod html;
 mod kernels;
 pub(crate) mod layouts;
 mod lines;
+pub(crate) mod machines;
 pub(crate) mod markup;
 mod parquet;
 mod parts;

@@ -165,4 +165,19 @@ fn a_machine_without_the_colors_is_refused_with_the_choices() {
     );
     let unknown = refusal(&workstation(), "fixed:page=8K,placement.cache=l3");
     assert!(unknown.contains("has no cache `l3`"), "{unknown}");
+    let with = |more: &str| {
+        let text = include_str!("../../../../machines/romer_remapping.toml").replace("[walker]", more);
+        MachineSpec::from_toml("more.toml", &text).unwrap_or_else(|error| panic!("{error}"))
+    };
+    let last = "[[cache]]\nname = \"l3\"\nlevel = 3\nserves = [\"load\"]\nline = 32\nlatency = 5\n";
+    let hashed =
+        with(&format!("{last}size = \"3M\"\nways = 8\nslices = 6\nslice_hash = \"unknown\"\n[walker]"));
+    let single = with(&format!("{last}size = \"64K\"\nways = 8\n[walker]"));
+    for (machine, why) in [(&hashed, "a hash that nobody has published"), (&single, "has a single color")] {
+        for os in ["fixed:page=8K,placement.cache=l3", "fixed:page=8K,recoloring.policy=cml"] {
+            let refused = refusal(machine, os);
+            assert!(refused.contains("`l3` of `romer_remapping` has"), "{refused}");
+            assert!(refused.contains(why) && refused.ends_with(": choose l2"), "{refused}");
+        }
+    }
 }

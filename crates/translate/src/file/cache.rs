@@ -29,6 +29,14 @@ pub(super) struct FileCacheOfMemory {
     address: FileAddress,
     #[serde(default)]
     fills: FileFills,
+    slices: Option<u32>,
+    slice_hash: Option<FileSliceHash>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum FileSliceHash {
+    Unknown,
 }
 
 #[derive(Clone, Copy, Default, Deserialize)]
@@ -87,15 +95,8 @@ impl FileCacheOfMemory {
         if !self.line.is_power_of_two() || !(8..=4096).contains(&self.line) {
             return Err(format!("line = {}: choose a power of two from 8 to 4096", self.line));
         }
-        let bytes = bytes(&self.size).ok_or_else(|| {
-            format!("size = \"{}\": expected bytes, or a number with K, M or G, such as 48K", self.size)
-        })?;
-        let lines = bytes / u64::from(self.line);
-        let entries = u32::try_from(lines).ok().filter(|_| lines * u64::from(self.line) == bytes);
-        let entries = entries.ok_or_else(|| {
-            format!("size = \"{}\" is no number of lines of {} bytes", self.size, self.line)
-        })?;
-        let geometry = Geometry::new(entries, self.ways).map_err(|why| why.to_string())?;
+        let slices = self.slices()?;
+        let geometry = self.slice_geometry(slices)?;
         let serves = self.serves.iter().map(|requester| match requester {
             FileRequester::Fetch => Requester::Fetch,
             FileRequester::Load => Requester::Load,
@@ -108,6 +109,7 @@ impl FileCacheOfMemory {
             serves: serves.collect(),
             line_shift: self.line.trailing_zeros(),
             geometry,
+            slices,
             replacement: replacement(self.replacement, self.seed, geometry)?,
             latency: self.latency,
             shared: self.shared,
@@ -125,6 +127,77 @@ impl FileCacheOfMemory {
             },
         })
     }
+}
+
+impl FileCacheOfMemory {
+    /// How many slices there are.
+    fn slices(&self) -> Result<u32, String> {
+        match (self.slices, self.slice_hash) {
+            (None, None) => Ok(1),
+            (None, Some(_)) => {
+                Err("slice_hash picks among slices: give `slices`, or leave it out".to_owned())
+            }
+            (Some(slices), Some(FileSliceHash::Unknown)) if (2..=SLICES_MAX).contains(&slices) => Ok(slices),
+            (Some(slices), Some(_)) => Err(format!("slices = {slices}: choose 2 to {SLICES_MAX}")),
+            (Some(slices), None) => Err(format!(
+                "slices = {slices}: missing key `slice_hash`, which can only be \"unknown\": a hash that stands for any"
+            )),
+        }
+    }
+
+    /// The shape of each slice.
+    fn slice_geometry(&self, slices: u32) -> Result<Geometry, String> {
+        let (size, line) = (&self.size, u64::from(self.line));
+        let bytes = bytes(size).ok_or_else(|| {
+            format!("size = \"{size}\": expected bytes, or a number with K, M or G, such as 48K")
+        })?;
+        if self.ways == Some(0) {
+            return Err(
+                "ways = 0: choose at least 1, or leave it out for a fully associative cache".to_owned()
+            );
+        }
+        let ways = self.ways.map_or(1, u64::from);
+        let unit = line * ways * u64::from(slices);
+        let units = bytes / unit;
+        let fits = units * unit == bytes && units > 0 && (self.ways.is_none() || units.is_power_of_two());
+        if !fits {
+            let factors = match (self.ways, slices) {
+                (None, 1) => format!("lines of {line} bytes"),
+                (None, slices) => format!("{slices} slices of lines of {line} bytes"),
+                (Some(ways), 1) => {
+                    format!("ways = {ways} lines of {line} bytes, times a power of two of sets")
+                }
+                (Some(ways), slices) => {
+                    format!(
+                        "{slices} slices of ways = {ways} lines of {line} bytes, times a power of two of sets"
+                    )
+                }
+            };
+            let nearest = size_text(unit * nearest(bytes, unit, self.ways.is_some()));
+            return Err(format!("size = \"{size}\" is no number of {factors}: the nearest is \"{nearest}\""));
+        }
+        let entries = u32::try_from(units * ways).unwrap_or(u32::MAX);
+        Geometry::new(entries, self.ways).map_err(|why| format!("size = \"{size}\": {why}"))
+    }
+}
+
+/// The most slices: more than any processor has.
+const SLICES_MAX: u32 = 256;
+
+/// How many units come nearest to some bytes: at least one, or a power of two.
+fn nearest(bytes: u64, unit: u64, powers: bool) -> u64 {
+    let units = (bytes / unit).max(1);
+    let lower = if powers { 1 << units.ilog2() } else { units };
+    let upper = if powers { lower.saturating_mul(2) } else { units + 1 };
+    let is_upper = unit.saturating_mul(upper).abs_diff(bytes) < (unit * lower).abs_diff(bytes);
+    if is_upper { upper } else { lower }
+}
+
+/// Bytes as a machine file has them.
+fn size_text(bytes: u64) -> String {
+    let scales = [(30, "G"), (20, "M"), (10, "K")];
+    let fits = scales.into_iter().find(|(shift, _)| bytes > 0 && bytes.is_multiple_of(1 << shift));
+    fits.map_or_else(|| bytes.to_string(), |(shift, unit)| format!("{}{unit}", bytes >> shift))
 }
 
 /// The bytes of a text such as `48K`.

@@ -463,6 +463,7 @@ fn walker(random: &mut Random, (base, huge): Pages) -> String {
 /// Caches of memory, and what comes with them.
 fn memory(random: &mut Random) -> String {
     let mut text = String::new();
+    let mut is_virtual = true;
     let walk = random.of(&["", ", \"walk\""]);
     let all = "\"fetch\", \"load\", \"store\", \"walk\"";
     let caches = [
@@ -474,16 +475,20 @@ fn memory(random: &mut Random) -> String {
     for (name, level, serves) in caches {
         if name == "l2" || random.below(3) > 0 {
             let (sets, ways) = (random.of(&[1, 4, 16, 64]), random.of(&[1, 2, 3, 4]));
+            let slices = if name == "l3" { random.of(&[1, 2, 3]) } else { 1 };
             text += &format!(
                 "[[cache]]\nname = \"{name}\"\nlevel = {level}\nserves = [{serves}]\nsize = \"{}\"\nways = {ways}\n\
                  latency = {}\n{}\n",
-                sets * ways * 64,
+                sets * ways * 64 * slices,
                 4 * level * level,
                 replacement(random, ways, 2).join("\n")
             );
-            for rule in ["stores = \"through\"\n", "address = \"virtual\"\n"] {
-                text += if random.below(3) == 0 { rule } else { "" };
+            text += if random.below(3) == 0 { "stores = \"through\"\n" } else { "" };
+            if slices > 1 {
+                text += &format!("slices = {slices}\nslice_hash = \"unknown\"\n");
             }
+            is_virtual &= random.below(3) == 0;
+            text += if is_virtual { "address = \"virtual\"\n" } else { "" };
         }
     }
     text + "[cost]\nl2_hit = 7\nmemory = 200\n"

@@ -383,23 +383,26 @@ fn slow_caches(radix: &RadixSpec) -> Vec<Cache> {
 }
 
 fn slow_memories(spec: &MachineSpec) -> Memories {
-    let memory = |cache: &CacheSpec| Memory {
-        level: cache.level,
-        serves: Requester::ALL.map(|requester| cache.serves.has(requester)),
-        held: replacing(cache.geometry, cache.replacement, "modulo"),
-        latency: cache.latency,
-        lookups: [0; 4],
-        hits: [0; 4],
-        writes_through: cache.stores == StoreRule::Through,
-        is_virtual: cache.address == AddressUsed::Virtual,
-        holds_victims: cache.fills == CacheFills::Victims,
+    let memory = |cache: &CacheSpec| {
+        let serves = Requester::ALL.map(|requester| cache.serves.has(requester));
+        let (sets, ways) = (cache.geometry.sets(), cache.geometry.ways());
+        let sets = sets * cache.slices.next_power_of_two() as usize;
+        let held = ReplacementModel::new(
+            sets,
+            ways,
+            cache.replacement.name(),
+            cache.replacement.seed().unwrap_or(0),
+            "modulo",
+        );
+        let mut memory = Memory::new(cache.level, serves, cache.latency, held);
+        memory.slices = cache.slices.into();
+        memory.writes_through = cache.stores == StoreRule::Through;
+        memory.is_virtual = cache.address == AddressUsed::Virtual;
+        memory.holds_victims = cache.fills == CacheFills::Victims;
+        memory
     };
-    Memories {
-        line: 1 << spec.caches[0].line_shift,
-        caches: spec.caches.iter().map(memory).collect(),
-        latency: spec.cost.memory,
-        stall_cycles: 0,
-    }
+    let line = 1 << spec.caches[0].line_shift;
+    Memories::new(spec.caches.iter().map(memory).collect(), line, spec.cost.memory)
 }
 
 fn slow_nested(spec: &NestedSpec) -> Nested {

@@ -1,0 +1,173 @@
+//! The check that caches form a valid hierarchy.
+
+use crate::path::path;
+use crate::slices::Slices;
+use crate::{AddressUsed, CacheFills, CacheSpec, Requester, StoreRule};
+use pagewalk_setassoc::{Geometry, SetArray};
+use std::collections::BTreeSet;
+
+/// Why caches do not form a valid hierarchy.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CacheError {
+    /// Two caches have the same name.
+    #[error("two caches are named `{0}`: names must differ")]
+    Name(String),
+    /// The replacement policy does not support the geometry.
+    #[error("cache `{0}`: replacement: {1}")]
+    Replacement(String, String),
+    /// No or too many slices.
+    #[error("cache `{0}`: slices = {1}: choose at least 1, and at most {max} lines in all", max = Geometry::ENTRIES_MAX)]
+    Slices(String, u32),
+    /// Line sizes differ.
+    #[error("cache `{0}` has lines of {1} bytes, `{2}` of {3}: all caches need lines of one size")]
+    Lines(String, u64, String, u64),
+    /// Two caches of a level serve the same requester.
+    #[error("caches `{0}` and `{1}` of level {2} both serve `{3}`: only one cache per level may serve it")]
+    Overlap(String, String, u8, &'static str),
+    /// A victim cache of level 1.
+    #[error(
+        "cache `{0}` of level 1 has fills = \"victims\": choose a level below the caches whose lines it takes"
+    )]
+    VictimsFirst(String),
+    /// A victim cache below no cache.
+    #[error(
+        "cache `{name}` of level {level} has fills = \"victims\", but no cache of level {} serves any of {serves}",
+        .level - 1
+    )]
+    VictimsOfNone {
+        /// The cache.
+        name: String,
+        /// Its level.
+        level: u8,
+        /// Whom it serves.
+        serves: String,
+    },
+    /// A victim cache that would take lines of a requester that never looks it up.
+    #[error(
+        "cache `{0}` has fills = \"victims\" and takes what `{1}` evicts, which also serves `{2}`: add `{2}` to the \
+         `serves` of `{0}`"
+    )]
+    VictimsServe(String, String, &'static str),
+    /// A victim cache with another rule for stores than a cache above.
+    #[error(
+        "cache `{0}` has fills = \"victims\" and takes what `{1}` evicts, which has stores = \"{2}\": choose the same \
+         for `{0}`"
+    )]
+    VictimsStores(String, String, &'static str),
+    /// Private caches below a shared one.
+    #[error("cache `{1}` lies below `{0}`, which all cores share: give `{1}` shared = true too")]
+    Shared(String, String),
+    /// Virtual addresses below physical ones.
+    #[error(
+        "cache `{1}` has address = \"virtual\" and lies below `{0}`, whose addresses are translated already: choose \
+         \"physical\""
+    )]
+    Address(String, String),
+    /// A level that is faster than the one above it.
+    #[error(
+        "cache `{name}` of level {level} has latency = {latency}, less than the {above_latency} of `{above}` above it: \
+         a latency counts from the start of the access, so choose at least {above_latency}"
+    )]
+    Latency {
+        /// The cache.
+        name: String,
+        /// Its level.
+        level: u8,
+        /// Its cycles.
+        latency: u64,
+        /// The cache above it.
+        above: String,
+        /// Its cycles.
+        above_latency: u64,
+    },
+    /// No cache serves page walks.
+    #[error("no cache serves `walk`: add it to the `serves` of those that page walks look up")]
+    NoWalks,
+}
+
+/// Checks that caches form a valid hierarchy. `walks`: for page walks too.
+pub fn check(caches: &[CacheSpec], walks: bool) -> Result<(), CacheError> {
+    let mut names = BTreeSet::new();
+    if let Some(twice) = caches.iter().find(|cache| !names.insert(&cache.name)) {
+        return Err(CacheError::Name(twice.name.clone()));
+    }
+    for (i, a) in caches.iter().enumerate() {
+        let geometry = Slices::geometry(a).map_err(|_| CacheError::Slices(a.name.clone(), a.slices))?;
+        if let Err(why) = SetArray::new(geometry, a.replacement) {
+            return Err(CacheError::Replacement(a.name.clone(), why.to_string()));
+        }
+        for b in &caches[i + 1..] {
+            if a.line_shift != b.line_shift {
+                let [a_bytes, b_bytes] = [1 << a.line_shift, 1 << b.line_shift];
+                return Err(CacheError::Lines(a.name.clone(), a_bytes, b.name.clone(), b_bytes));
+            }
+            let both = a.serves.iter().find(|&requester| b.serves.has(requester));
+            if let (true, Some(both)) = (a.level == b.level, both) {
+                return Err(CacheError::Overlap(a.name.clone(), b.name.clone(), a.level, both.name()));
+            }
+        }
+    }
+    for requester in Requester::ALL {
+        for pair in path(caches, requester).windows(2) {
+            check_pair(&caches[pair[0]], &caches[pair[1]])?;
+        }
+    }
+    caches
+        .iter()
+        .filter(|cache| cache.fills == CacheFills::Victims)
+        .try_for_each(|victims| check_victims(caches, victims))?;
+    if walks && !caches.iter().any(|cache| cache.serves.has(Requester::Walk)) {
+        return Err(CacheError::NoWalks);
+    }
+    Ok(())
+}
+
+/// Checks a cache that a requester looks up, and the next one.
+fn check_pair(above: &CacheSpec, below: &CacheSpec) -> Result<(), CacheError> {
+    let names = || (above.name.clone(), below.name.clone());
+    if above.shared && !below.shared {
+        let (above, below) = names();
+        return Err(CacheError::Shared(above, below));
+    }
+    if above.address == AddressUsed::Physical && below.address == AddressUsed::Virtual {
+        let (above, below) = names();
+        return Err(CacheError::Address(above, below));
+    }
+    if below.latency < above.latency {
+        return Err(CacheError::Latency {
+            name: below.name.clone(),
+            level: below.level,
+            latency: below.latency,
+            above: above.name.clone(),
+            above_latency: above.latency,
+        });
+    }
+    Ok(())
+}
+
+/// Checks a victim cache against the caches of the level above that serve some of its requesters.
+fn check_victims(caches: &[CacheSpec], victims: &CacheSpec) -> Result<(), CacheError> {
+    let name = || victims.name.clone();
+    if victims.level == 1 {
+        return Err(CacheError::VictimsFirst(name()));
+    }
+    let mut above = caches.iter().filter(|cache| victims.takes_victims_of(cache)).peekable();
+    if above.peek().is_none() {
+        let serves: Vec<&str> = victims.serves.iter().map(Requester::name).collect();
+        return Err(CacheError::VictimsOfNone {
+            name: name(),
+            level: victims.level,
+            serves: serves.join(", "),
+        });
+    }
+    above.try_for_each(|above| {
+        if let Some(more) = above.serves.iter().find(|&requester| !victims.serves.has(requester)) {
+            return Err(CacheError::VictimsServe(name(), above.name.clone(), more.name()));
+        }
+        if above.serves.has(Requester::Store) && above.stores != victims.stores {
+            let stores = if above.stores == StoreRule::Back { "back" } else { "through" };
+            return Err(CacheError::VictimsStores(name(), above.name.clone(), stores));
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,58 @@
+//! The ways of requesters, and of evicted lines, through the caches.
+
+use crate::{CacheFills, CacheSpec, Requester};
+
+/// A requester's way through the caches.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Path {
+    /// The indices of the caches that serve it, nearest first.
+    pub caches: Vec<usize>,
+    /// Cycles of its fastest access, which stalls nobody: of the nearest cache that can end it.
+    pub fastest: u64,
+    /// The depth in `caches` of the nearest that its misses fill; beyond them all if there is none.
+    pub nearest_filled: usize,
+    /// By depth: whether a line that hits there moves up.
+    pub moves_up: Vec<bool>,
+}
+
+impl Path {
+    pub fn new(specs: &[CacheSpec], requester: Requester, memory_latency: u64) -> Path {
+        let caches = path(specs, requester);
+        let ends = caches.iter().find(|&&index| !specs[index].passes_on(requester));
+        let filled = |&&index: &&usize| specs[index].takes_misses_of(requester);
+        Path {
+            fastest: ends.map_or(memory_latency, |&index| specs[index].latency),
+            nearest_filled: caches.iter().position(|index| filled(&index)).unwrap_or(caches.len()),
+            moves_up: (0..caches.len()).map(|depth| moves_up(specs, &caches[..=depth], requester)).collect(),
+            caches,
+        }
+    }
+}
+
+/// The indices of the caches that serve a requester, nearest first.
+pub(crate) fn path(specs: &[CacheSpec], requester: Requester) -> Vec<usize> {
+    let mut path: Vec<usize> = (0..specs.len()).filter(|&index| specs[index].serves.has(requester)).collect();
+    path.sort_by_key(|&index| specs[index].level);
+    path
+}
+
+/// Whether a line that hits in the last of these caches of a path moves up: there is a cache above, after victim
+/// caches level by level, that takes it.
+fn moves_up(specs: &[CacheSpec], path: &[usize], requester: Requester) -> bool {
+    let mut pairs = path.windows(2).rev().map(|pair| [&specs[pair[0]], &specs[pair[1]]]);
+    let chain = pairs.find(|[above, below]| {
+        below.fills != CacheFills::Victims
+            || above.level + 1 != below.level
+            || above.fills == CacheFills::Misses
+    });
+    chain.is_some_and(|[above, below]| {
+        below.fills == CacheFills::Victims
+            && above.level + 1 == below.level
+            && above.takes_misses_of(requester)
+    })
+}
+
+/// The victim cache that takes what this cache evicts.
+pub(crate) fn victims_of(specs: &[CacheSpec], index: usize) -> Option<usize> {
+    specs.iter().position(|victims| victims.takes_victims_of(&specs[index]))
+}
