@@ -10,11 +10,11 @@ use pagewalk_trace::Grain;
 use pagewalk_translate::{Asid, MachineSpec, Walker, WalkerSpec};
 use pagewalk_units::{Kind, PageSize, VirtAddr};
 
-/// The stream lacks detail that a machine's caches need.
+/// The stream lacks detail that caches need.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "only the pages of its data are known (record --grain page), and machine `{0}` has caches ([[cache]]), which need \
-     whole addresses: record it without --grain page, or leave the caches out"
+    "only the pages of its data are known (record --grain page), and {0}, which need whole addresses: record it without \
+     --grain page, or leave the caches out"
 )]
 pub struct GrainError(String);
 
@@ -23,7 +23,18 @@ pub struct GrainError(String);
 /// # Errors
 /// If the machine has caches and the stream has pages only.
 pub fn check_grain(grain: Grain, machine: &MachineSpec) -> Result<(), GrainError> {
-    if grain.is_byte() || machine.caches.is_empty() { Ok(()) } else { Err(GrainError(machine.name.clone())) }
+    if machine.caches.is_empty() {
+        return Ok(());
+    }
+    check_grain_of_caches(grain, &format!("machine `{}` has caches ([[cache]])", machine.name))
+}
+
+/// The same for caches without a machine; `caches` says in the error who has them.
+///
+/// # Errors
+/// If the stream has pages only.
+pub fn check_grain_of_caches(grain: Grain, caches: &str) -> Result<(), GrainError> {
+    if grain.is_byte() { Ok(()) } else { Err(GrainError(caches.to_owned())) }
 }
 
 /// What a walk cost.

@@ -1,6 +1,7 @@
 //! The result as one HTML page in the report's style: no scripts, nothing from the network, its data as one JSON
 //! island.
 
+use super::cache_families;
 use super::curve::curves;
 use super::heat::{Scale, heat_map};
 use super::kernels;
@@ -50,6 +51,7 @@ pub fn render_html(result: &SweepResult) -> String {
         ("plots", "Plots", plots(result)),
         ("machines", "Machines", machines(result)),
         ("families", "Families", families(result)),
+        ("caches", "Caches", cache_families::section(result)),
         ("curves", "Curves", all_curves(result)),
     ];
     let shown = || sections.iter().filter(|(_, _, content)| !content.is_empty());

@@ -1,5 +1,6 @@
 //! A sweep's result on the terminal: machines, families and curves trace by trace, then comparisons with sources.
 
+use super::cache_families::caches;
 use super::layouts::layouts;
 use super::paint::{Line, Style, plain};
 use super::table::{Table, WhenNarrow, numbers, texts};
@@ -38,6 +39,9 @@ pub fn render_sweep_text(result: &SweepResult, options: &TextOptions) -> String 
         for family in result.families.iter().filter(|family| family.trace == index) {
             let shown = if page.verbose { family.sizes.len() } else { 1 };
             family.sizes.iter().take(shown).for_each(|size| shapes(&mut page, trace, family, size));
+        }
+        for cell in result.cache_families.iter().filter(|cell| cell.trace == index) {
+            caches(&mut page, trace, cell);
         }
         let serves = ["data", "fetches", "everything"];
         for serves in serves {
