@@ -321,10 +321,15 @@ impl Hierarchy {
     }
 
     /// The levels whose caches could have ended an access that was served farther away.
-    pub fn levels_before(&self, requester: Requester, served: DataSource) -> impl Iterator<Item = u8> {
+    pub fn levels_before(&self, requester: Requester, served: DataSource) -> impl Iterator<Item = u8> + '_ {
         let path = self.paths[requester as usize].caches.iter();
-        let before = path.take_while(move |&&index| served != DataSource::Cache(index));
-        before.filter(move |&&index| !self.caches[index].passes_on[requester as usize]).map(|&index| self.levels[index])
+        let ended = match served {
+            DataSource::Cache(index) | DataSource::SlowCache(index) => Some(index),
+            DataSource::Memory => None,
+        };
+        let before = path.copied().take_while(move |&index| ended != Some(index));
+        let ends = move |index: &usize| !self.caches[*index].passes_on[requester as usize];
+        before.filter(ends).map(|index| self.levels[index])
     }
 
     /// The counts of one requester for the cache with this index.
