@@ -29,7 +29,7 @@ pub(crate) struct Cache {
     dirty: Vec<bool>,
     /// By slot, if virtual addresses find lines: the line's physical address when it was filled.
     homes: Vec<u64>,
-    line_shift: u32,
+    pub line_shift: u32,
     address: AddressUsed,
     pub latency: u64,
     pub slow_latency: u64,

@@ -24,9 +24,16 @@ pub enum CacheError {
     /// A write buffer without stores to hold, or one that cannot drain.
     #[error("cache `{0}`: write_buffer: {1}")]
     WriteBuffer(String, &'static str),
-    /// Line sizes differ.
-    #[error("cache `{0}` has lines of {1} bytes, `{2}` of {3}: all caches need lines of one size")]
+    /// Lines that are shorter than those of the level above.
+    #[error(
+        "cache `{2}` has lines of {3} bytes and lies below `{0}` with lines of {1}: choose line = {1} or more for `{2}`"
+    )]
     Lines(String, u64, String, u64),
+    /// A victim cache with lines of another size than those that it takes.
+    #[error(
+        "cache `{0}` has fills = \"victims\" and lines of {1} bytes, but takes those of `{2}`, of {3}: choose line = {3}"
+    )]
+    VictimsLines(String, u64, String, u64),
     /// Two caches of a level serve the same requester.
     #[error("caches `{0}` and `{1}` of level {2} both serve `{3}`: only one cache per level may serve it")]
     Overlap(String, String, u8, &'static str),
@@ -105,10 +112,6 @@ pub fn check(caches: &[CacheSpec], walks: bool) -> Result<(), CacheError> {
         check_write_buffer(a)?;
         check_organisation(a)?;
         for b in &caches[i + 1..] {
-            if a.line_shift != b.line_shift {
-                let [a_bytes, b_bytes] = [1 << a.line_shift, 1 << b.line_shift];
-                return Err(CacheError::Lines(a.name.clone(), a_bytes, b.name.clone(), b_bytes));
-            }
             let both = a.serves.iter().find(|&requester| b.serves.has(requester));
             if let (true, Some(both)) = (a.level == b.level, both) {
                 return Err(CacheError::Overlap(a.name.clone(), b.name.clone(), a.level, both.name()));
@@ -187,6 +190,10 @@ fn check_pair(above: &CacheSpec, below: &CacheSpec) -> Result<(), CacheError> {
         let (above, below) = names();
         return Err(CacheError::Address(above, below));
     }
+    if below.line_shift < above.line_shift {
+        let (above_name, below_name) = names();
+        return Err(CacheError::Lines(above_name, 1 << above.line_shift, below_name, 1 << below.line_shift));
+    }
     if below.latency < above.latency {
         return Err(CacheError::Latency {
             name: below.name.clone(),
@@ -217,6 +224,10 @@ fn check_victims(caches: &[CacheSpec], victims: &CacheSpec) -> Result<(), CacheE
     above.try_for_each(|above| {
         if let Some(more) = above.serves.iter().find(|&requester| !victims.serves.has(requester)) {
             return Err(CacheError::VictimsServe(name(), above.name.clone(), more.name()));
+        }
+        if above.line_shift != victims.line_shift {
+            let [own, theirs] = [1 << victims.line_shift, 1 << above.line_shift];
+            return Err(CacheError::VictimsLines(name(), own, above.name.clone(), theirs));
         }
         if above.serves.has(Requester::Store) && above.stores != victims.stores {
             let stores = if above.stores == StoreRule::Back { "back" } else { "through" };

@@ -51,7 +51,8 @@ pub struct Hierarchy {
     victims: Vec<Option<usize>>,
     /// By cache.
     levels: Vec<u8>,
-    line_shift: u32,
+    /// log2 of the bytes of the shortest lines.
+    least_line_shift: u32,
     memory_latency: u64,
     /// The time in cycles; only write buffers look at it.
     now: u64,
@@ -81,7 +82,7 @@ impl Hierarchy {
             paths: Requester::ALL.map(|requester| Path::new(caches, requester, memory_latency)),
             victims: (0..caches.len()).map(|index| victims_of(caches, index)).collect(),
             levels: caches.iter().map(|cache| cache.level).collect(),
-            line_shift: caches.first().map_or(0, |cache| cache.line_shift),
+            least_line_shift: caches.iter().map(|cache| cache.line_shift).min().unwrap_or(0),
             memory_latency,
             now: 0,
             watched: None,
@@ -142,7 +143,7 @@ impl Hierarchy {
                 counts.hits += u64::from(hit);
                 counts.slow_hits += u64::from(look == Look::SlowHit);
                 if !hit && self.watched == Some(index) {
-                    let address = address.physical >> self.line_shift << self.line_shift;
+                    let address = address.physical >> cache.line_shift << cache.line_shift;
                     self.missed.push(LineMiss { requester, address });
                 }
             }
@@ -226,20 +227,19 @@ impl Hierarchy {
         }
     }
 
-    /// Accesses all lines of a range of at least one byte inside a page, in ascending order. Returns the cycles that
-    /// its requester waits beyond its fastest access of each line.
+    /// Accesses all lines of the requester's nearest cache that a range of at least one byte inside a page touches, in
+    /// ascending order. Returns the cycles that its requester waits beyond its fastest access of each line.
     #[inline]
     pub fn access_bytes(&mut self, requester: Requester, address: CacheAddress, bytes: u64) -> u64 {
-        let last = address.plus(bytes.max(1) - 1);
-        let is_one_line = address.logical >> self.line_shift == last.logical >> self.line_shift;
-        if is_one_line && self.repeats(requester, address) {
+        let shift = self.paths[requester as usize].line_shift;
+        let (first, last) = (address.logical >> shift, (address.logical + (bytes.max(1) - 1)) >> shift);
+        if first == last && self.repeats(requester, address) {
             self.repeated(requester, 1);
             return 0;
         }
-        let lines = (last.logical >> self.line_shift) - (address.logical >> self.line_shift);
         let before = self.now;
-        for line in 0..=lines {
-            let served = self.access(requester, address.plus(line << self.line_shift));
+        for line in 0..=last - first {
+            let served = self.access(requester, address.plus(line << shift));
             let beyond = self.latency(served).saturating_sub(self.paths[requester as usize].fastest);
             self.now = self.now.saturating_add(beyond);
         }
@@ -250,7 +250,7 @@ impl Hierarchy {
     /// that it waits; nothing is counted, and write buffers take no part.
     pub fn copy(&mut self, from: u64, to: u64, bytes: u64) -> u64 {
         let mut stalled = 0;
-        for offset in (0..bytes).step_by(1 << self.line_shift) {
+        for offset in (0..bytes).step_by(1 << self.least_line_shift) {
             for (requester, start) in [(Requester::Load, from), (Requester::Store, to)] {
                 let physical = start + offset;
                 let served = self.find::<false>(requester, CacheAddress::of_kernel(physical));
@@ -264,35 +264,29 @@ impl Hierarchy {
     /// Whether the requester's nearest cache ends an access to this line and changes only counts.
     #[inline]
     fn repeats(&self, requester: Requester, address: CacheAddress) -> bool {
-        self.nearest(requester).is_some_and(|nearest| {
-            let cache = &self.caches[nearest];
-            !cache.passes_on[requester as usize] && cache.repeats(address, requester == Requester::Store)
-        })
+        let path = &self.paths[requester as usize];
+        path.ends_at_nearest && self.caches[path.nearest].repeats(address, requester == Requester::Store)
     }
 
-    /// log2 of the bytes of a line.
-    pub fn line_shift(&self) -> u32 {
-        self.line_shift
+    /// log2 of the bytes of a line of the requester's nearest cache.
+    pub fn line_shift(&self, requester: Requester) -> u32 {
+        self.paths[requester as usize].line_shift
     }
 
     /// Whether another access to this line changes only counts, as long as the requester accesses no other line and
     /// no other requester uses its nearest cache.
     pub fn repeats_alone(&self, requester: Requester, address: CacheAddress) -> bool {
-        let Some(nearest) = self.nearest(requester) else { return false };
+        let nearest = self.paths[requester as usize].nearest;
         let users = self.paths.iter().filter(|path| path.caches.contains(&nearest)).count();
         users == 1 && self.repeats(requester, address)
-    }
-
-    #[inline]
-    fn nearest(&self, requester: Requester) -> Option<usize> {
-        self.paths[requester as usize].caches.first().copied()
     }
 
     /// Counts `times` repeated accesses that change nothing but counts.
     #[inline]
     pub fn repeated(&mut self, requester: Requester, times: u64) {
-        if let Some(nearest) = self.nearest(requester) {
-            let counts = &mut self.caches[nearest].counts[requester as usize];
+        let nearest = self.paths[requester as usize].nearest;
+        if let Some(cache) = self.caches.get_mut(nearest) {
+            let counts = &mut cache.counts[requester as usize];
             counts.lookups += times;
             counts.hits += times;
         }

@@ -98,9 +98,13 @@ fn with_possible_victims(mut caches: Vec<CacheSpec>) -> Vec<CacheSpec> {
 
 /// Caches of up to four levels, the first ones found by virtual addresses.
 fn caches() -> impl Strategy<Value = Vec<CacheSpec>> {
-    (level(1), level(2), level(3), level(4), 0..5u8)
-        .prop_map(|(a, b, c, d, virtual_levels)| {
+    (level(1), level(2), level(3), level(4), 0..5u8, any::<[bool; 4]>())
+        .prop_map(|(a, b, c, d, virtual_levels, longer)| {
             let mut caches = [a, b, c, d].concat();
+            for cache in &mut caches {
+                let longer = longer[..usize::from(cache.level)].iter().filter(|&&longer| longer);
+                cache.line_shift = 5 + longer.count() as u32;
+            }
             for cache in caches.iter_mut().filter(|cache| cache.level <= virtual_levels) {
                 cache.address = AddressUsed::Virtual;
             }
@@ -120,6 +124,7 @@ fn slow(caches: &[CacheSpec]) -> Memories {
             "modulo",
         );
         let mut memory = Memory::new(spec.level, serves, spec.latency, held);
+        memory.bytes = 1 << spec.line_shift;
         memory.slow_latency = spec.slow_latency();
         if let CacheOrganisation::Column { .. } = spec.organisation {
             memory.column = Some(Column::new(spec.geometry.sets() as u64));
@@ -131,7 +136,7 @@ fn slow(caches: &[CacheSpec]) -> Memories {
         memory.holds_victims = spec.fills == CacheFills::Victims;
         memory
     };
-    Memories::new(caches.iter().map(memory).collect(), 64, 200)
+    Memories::new(caches.iter().map(memory).collect(), 200)
 }
 
 /// Random cases per run; `PAGEWALK_CASES` makes it a long one.
@@ -344,6 +349,11 @@ fn what_is_no_hierarchy_is_named() {
     assert!(of(a.clone()).contains("`a`: organisation = \"column\": choose ways = 1, not 4"));
     let direct = CacheSpec { geometry: Geometry::new(64, Some(1)).unwrap(), ..a.clone() };
     assert!(of(direct).contains("slow_latency = 3 is less than latency = 4"));
-    let wide = CacheSpec { line_shift: 7, ..cache("b", 2, &[Requester::Walk]) };
-    assert!(refused(&[a, wide]).contains("`a` has lines of 64 bytes, `b` of 128"));
+    let short = CacheSpec { line_shift: 5, ..cache("b", 2, &[Requester::Walk]) };
+    assert!(
+        refused(&[a.clone(), short.clone()])
+            .contains("`b` has lines of 32 bytes and lies below `a` with lines of 64")
+    );
+    let victims = CacheSpec { line_shift: 7, fills: CacheFills::Victims, ..short };
+    assert!(refused(&[a, victims]).ends_with("takes those of `a`, of 64: choose line = 64"));
 }

@@ -464,6 +464,7 @@ fn walker(random: &mut Random, (base, huge): Pages) -> String {
 fn memory(random: &mut Random) -> String {
     let mut text = String::new();
     let mut is_virtual = true;
+    let lines = random.of(&[[64; 3], [16, 64, 64], [32, 64, 128]]);
     let walk = random.of(&["", ", \"walk\""]);
     let all = "\"fetch\", \"load\", \"store\", \"walk\"";
     let caches = [
@@ -476,12 +477,13 @@ fn memory(random: &mut Random) -> String {
         if name == "l2" || random.below(3) > 0 {
             let (sets, ways) = (random.of(&[1, 4, 16, 64]), random.of(&[1, 2, 3, 4]));
             let slices = if name == "l3" { random.of(&[1, 2, 3]) } else { 1 };
+            let line = lines[level as usize - 1];
             let rules = replacement(random, ways, 2).join("\n");
             let rules = if random.below(3) == 0 { String::new() } else { rules };
             text += &format!(
                 "[[cache]]\nname = \"{name}\"\nlevel = {level}\nserves = [{serves}]\nsize = \"{}\"\nways = {ways}\n\
-                 latency = {}\n{}\n",
-                sets * ways * 64 * slices,
+                 line = {line}\nlatency = {}\n{}\n",
+                sets * ways * line * slices,
                 4 * level * level,
                 rules
             );
