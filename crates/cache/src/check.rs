@@ -18,6 +18,9 @@ pub enum CacheError {
     /// No or too many slices.
     #[error("cache `{0}`: slices = {1}: choose at least 1, and at most {max} lines in all", max = Geometry::ENTRIES_MAX)]
     Slices(String, u32),
+    /// A cache that cannot be inclusive.
+    #[error("cache `{0}` has inclusive = true, but {1}")]
+    Inclusive(String, String),
     /// An organisation that does not suit the cache.
     #[error("cache `{0}`: organisation = \"{1}\": {2}")]
     Organisation(String, &'static str, String),
@@ -127,6 +130,7 @@ pub fn check(caches: &[CacheSpec], walks: bool) -> Result<(), CacheError> {
         .iter()
         .filter(|cache| cache.fills == CacheFills::Victims)
         .try_for_each(|victims| check_victims(caches, victims))?;
+    caches.iter().filter(|cache| cache.inclusive).try_for_each(|cache| check_inclusive(caches, cache))?;
     if walks && !caches.iter().any(|cache| cache.serves.has(Requester::Walk)) {
         return Err(CacheError::NoWalks);
     }
@@ -232,6 +236,39 @@ fn check_victims(caches: &[CacheSpec], victims: &CacheSpec) -> Result<(), CacheE
         if above.serves.has(Requester::Store) && above.stores != victims.stores {
             let stores = if above.stores == StoreRule::Back { "back" } else { "through" };
             return Err(CacheError::VictimsStores(name(), above.name.clone(), stores));
+        }
+        Ok(())
+    })
+}
+
+/// Checks an inclusive cache against the caches above it.
+fn check_inclusive(caches: &[CacheSpec], cache: &CacheSpec) -> Result<(), CacheError> {
+    let refused = |why: String| Err(CacheError::Inclusive(cache.name.clone(), why));
+    if cache.fills == CacheFills::Victims {
+        return refused(
+            "fills = \"victims\" makes it hold what the level above does not: leave out one".to_owned(),
+        );
+    }
+    let mut above = caches.iter().filter(|above| cache.drops_from(above)).peekable();
+    if above.peek().is_none() {
+        return refused("no cache above it serves any of its requesters: leave it out".to_owned());
+    }
+    above.try_for_each(|above| {
+        let name = &above.name;
+        if above.address != cache.address {
+            return refused(format!(
+                "virtual addresses find lines of `{name}` above it, so physical ones cannot drop them there: leave it \
+                 out, or choose address = \"physical\" for `{name}`"
+            ));
+        }
+        if let Some(more) = above.serves.iter().find(|&requester| !cache.serves.has(requester)) {
+            let more = more.name();
+            return refused(format!("`{name}` above it also serves `{more}`: add `{more}` to its `serves`"));
+        }
+        if above.may_be_dirty() && !cache.may_be_dirty() {
+            return refused(format!(
+                "stores fill `{name}` above it and not itself: leave out stores = \"through\", or give it to `{name}`"
+            ));
         }
         Ok(())
     })

@@ -1,7 +1,7 @@
 //! The cache hierarchy: which lines each cache holds, and at which level accesses hit.
 
 use crate::cache::{Cache, Evicted, Look};
-use crate::path::{Path, victims_of};
+use crate::path::{Path, above, victims_of};
 use crate::{CacheAddress, CacheSpec, Requester};
 
 /// Counts of one requester's accesses to one cache.
@@ -49,6 +49,10 @@ pub struct Hierarchy {
     paths: [Path; Requester::ALL.len()],
     /// By cache: the one that takes what it evicts.
     victims: Vec<Option<usize>>,
+    /// By cache, if it is inclusive: the caches above that lose what it evicts.
+    above: Vec<Vec<usize>>,
+    /// By cache, if it is inclusive and shared: its fills when this core last gave it away.
+    fills_seen: Vec<u64>,
     /// By cache.
     levels: Vec<u8>,
     /// log2 of the bytes of the shortest lines.
@@ -81,6 +85,8 @@ impl Hierarchy {
             caches: caches.iter().map(Cache::new).collect(),
             paths: Requester::ALL.map(|requester| Path::new(caches, requester, memory_latency)),
             victims: (0..caches.len()).map(|index| victims_of(caches, index)).collect(),
+            above: (0..caches.len()).map(|index| above(caches, index)).collect(),
+            fills_seen: vec![0; caches.len()],
             levels: caches.iter().map(|cache| cache.level).collect(),
             least_line_shift: caches.iter().map(|cache| cache.line_shift).min().unwrap_or(0),
             memory_latency,
@@ -116,10 +122,43 @@ impl Hierarchy {
         self.now = cycles;
     }
 
-    /// Swaps the contents of the caches that all cores share with those of another core of the same machine.
+    /// Hands the contents of the caches that all cores share to another core of the same machine, and takes its own.
     pub fn swap_shared(&mut self, other: &mut Hierarchy) {
-        let pairs = self.caches.iter_mut().zip(&mut other.caches);
-        pairs.filter(|(own, _)| own.shared).for_each(|(own, other)| std::mem::swap(own, other));
+        for index in 0..self.caches.len() {
+            if self.caches[index].shared {
+                std::mem::swap(&mut self.caches[index], &mut other.caches[index]);
+                self.fills_seen[index] = other.caches[index].fills();
+            }
+        }
+        other.drop_uncovered();
+    }
+
+    /// Drops what shared inclusive caches evicted from this core's own caches while other cores ran.
+    ///
+    /// A line is still covered if the shared cache has held it ever since: it was filled before this core stopped. A
+    /// core's own caches do not change while others run, so dropping them late is exact.
+    fn drop_uncovered(&mut self) {
+        for index in 0..self.caches.len() {
+            if self.caches[index].shared {
+                for at in 0..self.above[index].len() {
+                    self.drop_uncovered_from(self.above[index][at], index);
+                }
+            }
+        }
+    }
+
+    fn drop_uncovered_from(&mut self, own: usize, index: usize) {
+        let (cache, shared) = (&self.caches[own], &self.caches[index]);
+        if cache.shared {
+            return;
+        }
+        let gone = cache.addresses().filter(|&address| !shared.has_held(address, self.fills_seen[index]));
+        for address in gone.collect::<Vec<_>>() {
+            if self.caches[own].give(address) == Some(true) {
+                self.caches[own].counts[Requester::Store as usize].writebacks += 1;
+                self.pass_down(index, address);
+            }
+        }
     }
 
     /// Accesses the line of an address; returns where the line was found. Waits for write buffers are only counted.
@@ -204,6 +243,13 @@ impl Hierarchy {
 
     /// A line leaves a cache: for the victim cache below it, and if dirty for what lies below.
     fn evict<const COUNTED: bool>(&mut self, requester: Requester, mut from: usize, mut evicted: Evicted) {
+        if !self.above[from].is_empty() && self.drop_above::<COUNTED>(requester, from, evicted.address) {
+            if self.caches[from].may_be_dirty {
+                evicted.dirty = true;
+            } else {
+                self.pass_down(from, evicted.address);
+            }
+        }
         while let Some(victims) = self.victims[from] {
             self.caches[from].counts[requester as usize].writebacks += u64::from(COUNTED && evicted.dirty);
             let Some(next) = self.caches[victims].receive(evicted) else { return };
@@ -214,9 +260,35 @@ impl Hierarchy {
         }
     }
 
-    /// A cache writes a line back: the next cache that has it holds it dirty from now on, or memory takes it.
+    /// Drops a line from the caches above an inclusive one that evicts it; returns whether it was dirty in some.
+    fn drop_above<const COUNTED: bool>(
+        &mut self,
+        requester: Requester,
+        from: usize,
+        address: CacheAddress,
+    ) -> bool {
+        let bytes = 1u64 << self.caches[from].line_shift;
+        let mut dirty = false;
+        for &index in &self.above[from] {
+            let cache = &mut self.caches[index];
+            for offset in (0..bytes).step_by(1 << cache.line_shift) {
+                if cache.give(address.plus(offset)) == Some(true) {
+                    cache.counts[requester as usize].writebacks += u64::from(COUNTED);
+                    dirty = true;
+                }
+            }
+        }
+        dirty
+    }
+
+    /// A cache writes a line back.
     fn write_back<const COUNTED: bool>(&mut self, requester: Requester, from: usize, address: CacheAddress) {
         self.caches[from].counts[requester as usize].writebacks += u64::from(COUNTED);
+        self.pass_down(from, address);
+    }
+
+    /// The next cache below that has a written-back line holds it dirty from now on, or memory takes it.
+    fn pass_down(&mut self, from: usize, address: CacheAddress) {
         let path = &self.paths[Requester::Store as usize].caches;
         let below = path.iter().filter(|&&index| self.levels[index] > self.levels[from]);
         for &index in below {
@@ -278,7 +350,8 @@ impl Hierarchy {
     pub fn repeats_alone(&self, requester: Requester, address: CacheAddress) -> bool {
         let nearest = self.paths[requester as usize].nearest;
         let users = self.paths.iter().filter(|path| path.caches.contains(&nearest)).count();
-        users == 1 && self.repeats(requester, address)
+        let may_lose_lines = self.above.iter().any(|above| above.contains(&nearest));
+        users == 1 && !may_lose_lines && self.repeats(requester, address)
     }
 
     /// Counts `times` repeated accesses that change nothing but counts.

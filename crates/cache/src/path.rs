@@ -67,3 +67,8 @@ fn moves_up(specs: &[CacheSpec], path: &[usize], requester: Requester) -> bool {
 pub(crate) fn victims_of(specs: &[CacheSpec], index: usize) -> Option<usize> {
     specs.iter().position(|victims| victims.takes_victims_of(&specs[index]))
 }
+
+/// The caches that lose what this inclusive cache evicts; none if it is not inclusive.
+pub(crate) fn above(specs: &[CacheSpec], index: usize) -> Vec<usize> {
+    (0..specs.len()).filter(|&above| specs[index].drops_from(&specs[above])).collect()
+}

@@ -25,10 +25,10 @@ fn cache(level: u8) -> impl Strategy<Value = CacheSpec> {
     let shape = (0..4u32, 1..=4u32, slices);
     let buffer = prop::option::of((1..4u32, 1..30u64));
     let organisation = prop::sample::select(vec!["sets", "sets", "column", "pseudo"]);
-    let kinds = (organisation, buffer);
+    let kinds = (organisation, buffer, any::<bool>());
     (shape, replacement, any::<[bool; 2]>(), kinds).prop_map(move |(shape, replacement, rules, kinds)| {
         let (mut sets, mut ways, mut slices) = shape;
-        let (organisation, buffer) = kinds;
+        let (organisation, buffer, inclusive) = kinds;
         let [writes_through, is_victims] = rules;
         let mut replacement = Replacement::from_name(replacement, 3).expect("one of the names");
         let slow_latency = u64::from(level) * 10 + 7;
@@ -60,6 +60,7 @@ fn cache(level: u8) -> impl Strategy<Value = CacheSpec> {
             write_buffer: buffer.map(|(entries, drain)| WriteBufferSpec { entries, drain }),
             address: AddressUsed::Physical,
             fills: if is_victims && level > 1 { CacheFills::Victims } else { CacheFills::Misses },
+            inclusive,
         }
     })
 }
@@ -89,9 +90,12 @@ fn with_possible_victims(mut caches: Vec<CacheSpec>) -> Vec<CacheSpec> {
         if caches[at].stores == StoreRule::Back || !caches[at].serves.has(Requester::Store) {
             caches[at].write_buffer = None;
         }
+        let inclusive = std::mem::take(&mut caches[at].inclusive);
         if check(&caches[..=at], false).is_err() {
             caches[at].fills = CacheFills::Misses;
         }
+        caches[at].inclusive = inclusive;
+        caches[at].inclusive &= check(&caches[..=at], false).is_ok();
     }
     caches
 }
@@ -124,6 +128,7 @@ fn slow(caches: &[CacheSpec]) -> Memories {
             "modulo",
         );
         let mut memory = Memory::new(spec.level, serves, spec.latency, held);
+        memory.inclusive = spec.inclusive;
         memory.bytes = 1 << spec.line_shift;
         memory.slow_latency = spec.slow_latency();
         if let CacheOrganisation::Column { .. } = spec.organisation {
@@ -200,6 +205,7 @@ fn plain(name: &str, level: u8, serves: &[Requester]) -> CacheSpec {
         write_buffer: None,
         address: AddressUsed::default(),
         fills: CacheFills::default(),
+        inclusive: false,
     }
 }
 
@@ -320,6 +326,45 @@ fn the_condition_that_a_victim_cache_lacks_is_named() {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// The twin drops lines from the other core's caches at once, the hierarchy when that core runs next.
+    #[test]
+    fn an_inclusive_cache_that_cores_share_counts_as_if_it_dropped_lines_at_once(
+        (mut l1, mut l2, mut l3) in (cache(1), cache(2), cache(3)),
+        turns in prop::collection::vec(
+            (0..2usize, prop::collection::vec((0..4usize, 0..6_000u64), 0..20)), 0..60),
+    ) {
+        for cache in [&mut l1, &mut l2, &mut l3] {
+            let back = (RequesterSet::from_iter(Requester::ALL), CacheFills::Misses, StoreRule::Back, None, false);
+            (cache.serves, cache.fills, cache.stores, cache.write_buffer, cache.inclusive) = back;
+        }
+        (l3.inclusive, l3.shared, l3.line_shift) = (true, true, 7);
+        let caches = [l1, l2, l3];
+        check(&caches, true).unwrap();
+        let (mut fast, mut twin) = ([0; 2].map(|_| Hierarchy::new(&caches, 200)), [0; 2].map(|_| slow(&caches)));
+        let mut running = 0;
+        for (core, accesses) in turns {
+            if core != running {
+                let [a, b] = &mut fast;
+                if core == 1 { a.swap_shared(b) } else { b.swap_shared(a) }
+                let [a, b] = &mut twin;
+                std::mem::swap(&mut a.caches[2], &mut b.caches[2]);
+                running = core;
+            }
+            for (requester, address) in accesses {
+                let address = CacheAddress::same(address);
+                let served = fast[core].access(Requester::ALL[requester], address);
+                let expected = twin[core].access(requester, address.physical);
+                prop_assert_eq!(fast[core].latency(served), expected);
+                let shared = twin[core].caches[2].clone();
+                twin[1 - core].drop_uncovered(&shared);
+            }
+        }
+    }
+}
+
 #[test]
 fn what_is_no_hierarchy_is_named() {
     let cache = plain;
@@ -349,6 +394,15 @@ fn what_is_no_hierarchy_is_named() {
     assert!(of(a.clone()).contains("`a`: organisation = \"column\": choose ways = 1, not 4"));
     let direct = CacheSpec { geometry: Geometry::new(64, Some(1)).unwrap(), ..a.clone() };
     assert!(of(direct).contains("slow_latency = 3 is less than latency = 4"));
+    let inclusive = CacheSpec { inclusive: true, ..cache("b", 2, &[Requester::Walk]) };
+    check(&[a.clone(), inclusive.clone()], true).unwrap();
+    assert!(refused(&[inclusive.clone()]).contains("`b` has inclusive = true, but no cache above it"));
+    let by_virtual = CacheSpec { address: AddressUsed::Virtual, ..a.clone() };
+    assert!(
+        refused(&[by_virtual, inclusive.clone()]).contains("virtual addresses find lines of `a` above it")
+    );
+    let victims = CacheSpec { fills: CacheFills::Victims, ..inclusive };
+    assert!(refused(&[a.clone(), victims]).contains("`b` has inclusive = true, but fills = \"victims\""));
     let short = CacheSpec { line_shift: 5, ..cache("b", 2, &[Requester::Walk]) };
     assert!(
         refused(&[a.clone(), short.clone()])

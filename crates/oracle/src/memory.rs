@@ -36,6 +36,8 @@ pub struct Memory {
     last: BTreeMap<usize, u64>,
     /// How many slices it has.
     pub slices: u64,
+    /// Whether what it evicts leaves the caches above, too.
+    pub inclusive: bool,
     /// Entries of its write buffer, and the cycles in which one drains.
     pub write_buffer: Option<(usize, u64)>,
     /// Cycles that stores waited for it.
@@ -70,6 +72,7 @@ impl Memory {
             slow_hits: [0; 4],
             last: BTreeMap::new(),
             slices: 1,
+            inclusive: false,
             write_buffer: None,
             write_stall_cycles: 0,
             leaving: Vec::new(),
@@ -132,6 +135,21 @@ impl Memory {
             }
         }
         self.last.retain(|_, &mut last| last != line);
+    }
+
+    /// Drops the lines of a range; returns whether some was dirty.
+    fn drop_all(&mut self, start: u64, bytes: u64, requester: usize) -> bool {
+        let mut any = false;
+        for line in start / self.bytes..(start + bytes).div_ceil(self.bytes) {
+            if self.holds(line) {
+                self.remove(line);
+                self.homes.remove(&line);
+                let dirty = self.dirty.remove(&line);
+                self.writebacks[requester] += u64::from(dirty);
+                any |= dirty;
+            }
+        }
+        any
     }
 
     /// A store enters the write buffer; returns the cycles until there is a place.
@@ -282,6 +300,7 @@ impl Memories {
             if self.caches[at].is_virtual { [home, line * self.caches[at].bytes] } else { [home; 2] };
         let dirty = self.caches[at].dirty.remove(&line);
         let (level, serves) = (self.caches[at].level, self.caches[at].serves);
+        let dirty = dirty | self.drop_above(at, address);
         let victims = self.caches.iter().position(|cache| {
             cache.holds_victims
                 && cache.level == level + 1
@@ -306,17 +325,51 @@ impl Memories {
         }
     }
 
+    /// What an inclusive cache evicts leaves the caches above. Returns whether it leaves this one dirty.
+    fn drop_above(&mut self, at: usize, address: [u64; 2]) -> bool {
+        if !self.caches[at].inclusive {
+            return false;
+        }
+        let (level, serves, bytes) = (self.caches[at].level, self.caches[at].serves, self.caches[at].bytes);
+        let mut dirty = false;
+        for cache in &mut self.caches {
+            let shares = (0..4).any(|requester| cache.serves[requester] && serves[requester]);
+            if cache.level < level && shares {
+                dirty |= cache.drop_all(address[usize::from(cache.is_virtual)], bytes, self.requester);
+            }
+        }
+        if dirty && !self.caches[at].takes_stores() {
+            self.pass_down(level, address);
+            return false;
+        }
+        dirty
+    }
+
+    /// Another core with the same caches gave an inclusive one this state: what it does not hold leaves the caches
+    /// above.
+    pub fn drop_uncovered(&mut self, inclusive: &Memory) {
+        for cache in self.caches.iter_mut().filter(|cache| cache.level < inclusive.level) {
+            let ratio = inclusive.bytes / cache.bytes;
+            let lines: Vec<u64> = cache.homes.keys().copied().collect();
+            for line in lines.into_iter().filter(|line| !inclusive.holds(line / ratio)) {
+                cache.drop_all(line * cache.bytes, cache.bytes, STORE);
+            }
+        }
+    }
+
     /// A cache writes a line back: to the next one that has it, or to memory.
     fn write_back(&mut self, from: usize, address: [u64; 2]) {
         self.caches[from].writebacks[self.requester] += 1;
+        self.pass_down(self.caches[from].level, address);
+    }
+
+    fn pass_down(&mut self, level: u8, address: [u64; 2]) {
         for at in self.path(STORE) {
             let line = self.caches[at].line(address);
             let cache = &mut self.caches[at];
-            if cache.takes_stores() && cache.holds(line) && at != from {
-                if cache.level > self.caches[from].level {
-                    self.caches[at].dirty.insert(line);
-                    return;
-                }
+            if cache.level > level && cache.takes_stores() && cache.holds(line) {
+                cache.dirty.insert(line);
+                return;
             }
         }
     }

@@ -502,6 +502,11 @@ fn memory(random: &mut Random) -> String {
             if fits && slices == 1 && !rules.contains("replacement") && random.below(2) == 0 {
                 text += &format!("organisation = \"{kind}\"\nslow_latency = {}\n", 4 * level * level + 3);
             }
+            if text.matches("[[cache]]").count() > 1 && !text.contains("\"virtual\"") && random.below(3) == 0
+            {
+                text += "inclusive = true\n";
+                is_virtual = false;
+            }
             is_virtual &= random.below(3) == 0;
             text += if is_virtual { "address = \"virtual\"\n" } else { "" };
         }

@@ -398,6 +398,7 @@ fn slow_memories(spec: &MachineSpec) -> Memories {
             "modulo",
         );
         let mut memory = Memory::new(cache.level, serves, cache.latency, held);
+        memory.inclusive = cache.inclusive;
         memory.bytes = 1 << cache.line_shift;
         memory.slow_latency = cache.slow_latency();
         if let CacheOrganisation::Column { .. } = cache.organisation {
