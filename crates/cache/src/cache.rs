@@ -29,7 +29,10 @@ pub(crate) struct Cache {
     dirty: Vec<bool>,
     /// By slot, if virtual addresses find lines: the line's physical address when it was filled.
     homes: Vec<u64>,
-    line_shift: u32,
+    /// By slot, if it is shared and inclusive: the number of the fill that put the line there, from 1 on.
+    filled: Vec<u64>,
+    fills: u64,
+    pub line_shift: u32,
     address: AddressUsed,
     pub latency: u64,
     pub slow_latency: u64,
@@ -71,6 +74,8 @@ impl Cache {
             repeats_matter: spec.replacement.relevant_hits() == RelevantHits::Each,
             dirty: vec![false; slots],
             homes: vec![0; if is_virtual { slots } else { 0 }],
+            filled: vec![0; if spec.shared && spec.inclusive { slots } else { 0 }],
+            fills: 0,
             line_shift: spec.line_shift,
             address: spec.address,
             lines,
@@ -117,6 +122,9 @@ impl Cache {
         let was_latest = self.latest[self.set(line)] & !DIRTY == line;
         if let Some(other) = swapped {
             self.dirty.swap(slot, other);
+            if !self.filled.is_empty() {
+                self.filled.swap(slot, other);
+            }
             if !self.homes.is_empty() {
                 self.homes.swap(slot, other);
             }
@@ -140,6 +148,9 @@ impl Cache {
             }
         }
         self.dirty[slot] = dirty;
+        if !self.filled.is_empty() {
+            self.number_fill(slot, moved_to);
+        }
         if let Some(home) = self.homes.get_mut(slot) {
             *home = address.physical >> self.line_shift << self.line_shift;
         }
@@ -176,6 +187,29 @@ impl Cache {
             self.dirty[slot] = true;
         }
         slot.is_some()
+    }
+
+    fn number_fill(&mut self, slot: usize, moved_to: Option<usize>) {
+        if let Some(other) = moved_to {
+            self.filled[other] = self.filled[slot];
+        }
+        self.fills += 1;
+        self.filled[slot] = self.fills;
+    }
+
+    /// Fills so far, if it is shared and inclusive.
+    pub fn fills(&self) -> u64 {
+        self.fills
+    }
+
+    /// Whether it has held a line since before its next fill after so many.
+    pub fn has_held(&self, address: CacheAddress, fills: u64) -> bool {
+        self.lines.slot_of(self.line(address)).is_some_and(|slot| self.filled[slot] <= fills)
+    }
+
+    /// The addresses of its lines' first bytes.
+    pub fn addresses(&self) -> impl Iterator<Item = CacheAddress> + '_ {
+        self.lines.all().map(|line| CacheAddress::same(line << self.line_shift))
     }
 
     fn leaving(&self, line: u64, slot: usize) -> Evicted {

@@ -80,6 +80,11 @@ impl Column {
         Filled { slot, evicted, moved_to }
     }
 
+    /// All lines.
+    pub fn all(&self) -> impl Iterator<Item = u64> + '_ {
+        self.lines.iter().copied().filter(|&line| line != EMPTY)
+    }
+
     /// Where a line is.
     pub fn slot_of(&self, line: u64) -> Option<usize> {
         let first = self.first(line);

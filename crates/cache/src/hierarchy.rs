@@ -1,7 +1,7 @@
 //! The cache hierarchy: which lines each cache holds, and at which level accesses hit.
 
 use crate::cache::{Cache, Evicted, Look};
-use crate::path::{Path, victims_of};
+use crate::path::{Path, above, victims_of};
 use crate::{CacheAddress, CacheSpec, Requester};
 
 /// Counts of one requester's accesses to one cache.
@@ -49,9 +49,14 @@ pub struct Hierarchy {
     paths: [Path; Requester::ALL.len()],
     /// By cache: the one that takes what it evicts.
     victims: Vec<Option<usize>>,
+    /// By cache, if it is inclusive: the caches above that lose what it evicts.
+    above: Vec<Vec<usize>>,
+    /// By cache, if it is inclusive and shared: its fills when this core last gave it away.
+    fills_seen: Vec<u64>,
     /// By cache.
     levels: Vec<u8>,
-    line_shift: u32,
+    /// log2 of the bytes of the shortest lines.
+    least_line_shift: u32,
     memory_latency: u64,
     /// The time in cycles; only write buffers look at it.
     now: u64,
@@ -80,8 +85,10 @@ impl Hierarchy {
             caches: caches.iter().map(Cache::new).collect(),
             paths: Requester::ALL.map(|requester| Path::new(caches, requester, memory_latency)),
             victims: (0..caches.len()).map(|index| victims_of(caches, index)).collect(),
+            above: (0..caches.len()).map(|index| above(caches, index)).collect(),
+            fills_seen: vec![0; caches.len()],
             levels: caches.iter().map(|cache| cache.level).collect(),
-            line_shift: caches.first().map_or(0, |cache| cache.line_shift),
+            least_line_shift: caches.iter().map(|cache| cache.line_shift).min().unwrap_or(0),
             memory_latency,
             now: 0,
             watched: None,
@@ -115,10 +122,43 @@ impl Hierarchy {
         self.now = cycles;
     }
 
-    /// Swaps the contents of the caches that all cores share with those of another core of the same machine.
+    /// Hands the contents of the caches that all cores share to another core of the same machine, and takes its own.
     pub fn swap_shared(&mut self, other: &mut Hierarchy) {
-        let pairs = self.caches.iter_mut().zip(&mut other.caches);
-        pairs.filter(|(own, _)| own.shared).for_each(|(own, other)| std::mem::swap(own, other));
+        for index in 0..self.caches.len() {
+            if self.caches[index].shared {
+                std::mem::swap(&mut self.caches[index], &mut other.caches[index]);
+                self.fills_seen[index] = other.caches[index].fills();
+            }
+        }
+        other.drop_uncovered();
+    }
+
+    /// Drops what shared inclusive caches evicted from this core's own caches while other cores ran.
+    ///
+    /// A line is still covered if the shared cache has held it ever since: it was filled before this core stopped. A
+    /// core's own caches do not change while others run, so dropping them late is exact.
+    fn drop_uncovered(&mut self) {
+        for index in 0..self.caches.len() {
+            if self.caches[index].shared {
+                for at in 0..self.above[index].len() {
+                    self.drop_uncovered_from(self.above[index][at], index);
+                }
+            }
+        }
+    }
+
+    fn drop_uncovered_from(&mut self, own: usize, index: usize) {
+        let (cache, shared) = (&self.caches[own], &self.caches[index]);
+        if cache.shared {
+            return;
+        }
+        let gone = cache.addresses().filter(|&address| !shared.has_held(address, self.fills_seen[index]));
+        for address in gone.collect::<Vec<_>>() {
+            if self.caches[own].give(address) == Some(true) {
+                self.caches[own].counts[Requester::Store as usize].writebacks += 1;
+                self.pass_down(index, address);
+            }
+        }
     }
 
     /// Accesses the line of an address; returns where the line was found. Waits for write buffers are only counted.
@@ -142,7 +182,7 @@ impl Hierarchy {
                 counts.hits += u64::from(hit);
                 counts.slow_hits += u64::from(look == Look::SlowHit);
                 if !hit && self.watched == Some(index) {
-                    let address = address.physical >> self.line_shift << self.line_shift;
+                    let address = address.physical >> cache.line_shift << cache.line_shift;
                     self.missed.push(LineMiss { requester, address });
                 }
             }
@@ -203,6 +243,13 @@ impl Hierarchy {
 
     /// A line leaves a cache: for the victim cache below it, and if dirty for what lies below.
     fn evict<const COUNTED: bool>(&mut self, requester: Requester, mut from: usize, mut evicted: Evicted) {
+        if !self.above[from].is_empty() && self.drop_above::<COUNTED>(requester, from, evicted.address) {
+            if self.caches[from].may_be_dirty {
+                evicted.dirty = true;
+            } else {
+                self.pass_down(from, evicted.address);
+            }
+        }
         while let Some(victims) = self.victims[from] {
             self.caches[from].counts[requester as usize].writebacks += u64::from(COUNTED && evicted.dirty);
             let Some(next) = self.caches[victims].receive(evicted) else { return };
@@ -213,9 +260,35 @@ impl Hierarchy {
         }
     }
 
-    /// A cache writes a line back: the next cache that has it holds it dirty from now on, or memory takes it.
+    /// Drops a line from the caches above an inclusive one that evicts it; returns whether it was dirty in some.
+    fn drop_above<const COUNTED: bool>(
+        &mut self,
+        requester: Requester,
+        from: usize,
+        address: CacheAddress,
+    ) -> bool {
+        let bytes = 1u64 << self.caches[from].line_shift;
+        let mut dirty = false;
+        for &index in &self.above[from] {
+            let cache = &mut self.caches[index];
+            for offset in (0..bytes).step_by(1 << cache.line_shift) {
+                if cache.give(address.plus(offset)) == Some(true) {
+                    cache.counts[requester as usize].writebacks += u64::from(COUNTED);
+                    dirty = true;
+                }
+            }
+        }
+        dirty
+    }
+
+    /// A cache writes a line back.
     fn write_back<const COUNTED: bool>(&mut self, requester: Requester, from: usize, address: CacheAddress) {
         self.caches[from].counts[requester as usize].writebacks += u64::from(COUNTED);
+        self.pass_down(from, address);
+    }
+
+    /// The next cache below that has a written-back line holds it dirty from now on, or memory takes it.
+    fn pass_down(&mut self, from: usize, address: CacheAddress) {
         let path = &self.paths[Requester::Store as usize].caches;
         let below = path.iter().filter(|&&index| self.levels[index] > self.levels[from]);
         for &index in below {
@@ -226,8 +299,8 @@ impl Hierarchy {
         }
     }
 
-    /// Accesses all lines of a range of at least one byte inside a page, in ascending order. Returns the cycles that
-    /// its requester waits beyond its fastest access of each line.
+    /// Accesses all lines of the requester's nearest cache that a range of at least one byte inside a page touches, in
+    /// ascending order. Returns the cycles that its requester waits beyond its fastest access of each line.
     #[inline]
     pub fn access_bytes(&mut self, requester: Requester, address: CacheAddress, bytes: u64) -> u64 {
         self.access_bytes_noting(requester, address, bytes, |_| {})
@@ -242,16 +315,15 @@ impl Hierarchy {
         bytes: u64,
         mut note: impl FnMut(DataSource),
     ) -> u64 {
-        let last = address.plus(bytes.max(1) - 1);
-        let is_one_line = address.logical >> self.line_shift == last.logical >> self.line_shift;
-        if is_one_line && self.repeats(requester, address) {
+        let shift = self.paths[requester as usize].line_shift;
+        let (first, last) = (address.logical >> shift, (address.logical + (bytes.max(1) - 1)) >> shift);
+        if first == last && self.repeats(requester, address) {
             self.repeated(requester, 1);
             return 0;
         }
-        let lines = (last.logical >> self.line_shift) - (address.logical >> self.line_shift);
         let before = self.now;
-        for line in 0..=lines {
-            let served = self.access(requester, address.plus(line << self.line_shift));
+        for line in 0..=last - first {
+            let served = self.access(requester, address.plus(line << shift));
             note(served);
             let beyond = self.latency(served).saturating_sub(self.paths[requester as usize].fastest);
             self.now = self.now.saturating_add(beyond);
@@ -263,7 +335,7 @@ impl Hierarchy {
     /// that it waits; nothing is counted, and write buffers take no part.
     pub fn copy(&mut self, from: u64, to: u64, bytes: u64) -> u64 {
         let mut stalled = 0;
-        for offset in (0..bytes).step_by(1 << self.line_shift) {
+        for offset in (0..bytes).step_by(1 << self.least_line_shift) {
             for (requester, start) in [(Requester::Load, from), (Requester::Store, to)] {
                 let physical = start + offset;
                 let served = self.find::<false>(requester, CacheAddress::of_kernel(physical));
@@ -277,35 +349,30 @@ impl Hierarchy {
     /// Whether the requester's nearest cache ends an access to this line and changes only counts.
     #[inline]
     fn repeats(&self, requester: Requester, address: CacheAddress) -> bool {
-        self.nearest(requester).is_some_and(|nearest| {
-            let cache = &self.caches[nearest];
-            !cache.passes_on[requester as usize] && cache.repeats(address, requester == Requester::Store)
-        })
+        let path = &self.paths[requester as usize];
+        path.ends_at_nearest && self.caches[path.nearest].repeats(address, requester == Requester::Store)
     }
 
-    /// log2 of the bytes of a line.
-    pub fn line_shift(&self) -> u32 {
-        self.line_shift
+    /// log2 of the bytes of a line of the requester's nearest cache.
+    pub fn line_shift(&self, requester: Requester) -> u32 {
+        self.paths[requester as usize].line_shift
     }
 
     /// Whether another access to this line changes only counts, as long as the requester accesses no other line and
     /// no other requester uses its nearest cache.
     pub fn repeats_alone(&self, requester: Requester, address: CacheAddress) -> bool {
-        let Some(nearest) = self.nearest(requester) else { return false };
+        let nearest = self.paths[requester as usize].nearest;
         let users = self.paths.iter().filter(|path| path.caches.contains(&nearest)).count();
-        users == 1 && self.repeats(requester, address)
-    }
-
-    #[inline]
-    fn nearest(&self, requester: Requester) -> Option<usize> {
-        self.paths[requester as usize].caches.first().copied()
+        let may_lose_lines = self.above.iter().any(|above| above.contains(&nearest));
+        users == 1 && !may_lose_lines && self.repeats(requester, address)
     }
 
     /// Counts `times` repeated accesses that change nothing but counts.
     #[inline]
     pub fn repeated(&mut self, requester: Requester, times: u64) {
-        if let Some(nearest) = self.nearest(requester) {
-            let counts = &mut self.caches[nearest].counts[requester as usize];
+        let nearest = self.paths[requester as usize].nearest;
+        if let Some(cache) = self.caches.get_mut(nearest) {
+            let counts = &mut cache.counts[requester as usize];
             counts.lookups += times;
             counts.hits += times;
         }

@@ -3,7 +3,7 @@
 //! Design constraints: knows addresses only, no pages and no TLBs; counts hits and prices them, nothing else.
 //!
 //! An access looks up one cache per level, the one that serves its requester, until a cache has the line; memory has
-//! every line. All caches that missed are filled, but for victim caches, which take what others evict. The latency of
+//! every line. Lines may grow from level to level. All caches that missed are filled, but for victim caches, which take what others evict. The latency of
 //! an access is the latency of the cache that hit, or of memory.
 //!
 //! Stores end at the first write-back cache that has the line, and allocate it; a write-through cache passes them on

@@ -71,6 +71,14 @@ impl Lines {
         }
     }
 
+    /// All lines.
+    pub fn all(&self) -> Box<dyn Iterator<Item = u64> + '_> {
+        match self {
+            Lines::Sets { array, .. } => Box::new(array.keys()),
+            Lines::Column(column) => Box::new(column.all()),
+        }
+    }
+
     /// Where a line is.
     pub fn slot_of(&self, line: u64) -> Option<usize> {
         match self {

@@ -150,6 +150,8 @@ pub struct CacheSpec {
     pub address: AddressUsed,
     /// What fills it.
     pub fills: CacheFills,
+    /// Whether the caches above hold only lines that it holds: what it evicts leaves them too.
+    pub inclusive: bool,
 }
 
 impl CacheSpec {
@@ -199,6 +201,13 @@ impl CacheSpec {
     /// Whether stores end here, so that its lines may be dirty.
     pub(crate) fn may_be_dirty(&self) -> bool {
         self.serves.has(Requester::Store) && self.stores == StoreRule::Back
+    }
+
+    /// Whether this inclusive cache takes what it evicts from another too.
+    pub(crate) fn drops_from(&self, other: &CacheSpec) -> bool {
+        self.inclusive
+            && other.level < self.level
+            && other.serves.iter().any(|requester| self.serves.has(requester))
     }
 
     /// Whether this victim cache takes what another evicts.

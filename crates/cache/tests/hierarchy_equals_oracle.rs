@@ -25,10 +25,10 @@ fn cache(level: u8) -> impl Strategy<Value = CacheSpec> {
     let shape = (0..4u32, 1..=4u32, slices);
     let buffer = prop::option::of((1..4u32, 1..30u64));
     let organisation = prop::sample::select(vec!["sets", "sets", "column", "pseudo"]);
-    let kinds = (organisation, buffer);
+    let kinds = (organisation, buffer, any::<bool>());
     (shape, replacement, any::<[bool; 2]>(), kinds).prop_map(move |(shape, replacement, rules, kinds)| {
         let (mut sets, mut ways, mut slices) = shape;
-        let (organisation, buffer) = kinds;
+        let (organisation, buffer, inclusive) = kinds;
         let [writes_through, is_victims] = rules;
         let mut replacement = Replacement::from_name(replacement, 3).expect("one of the names");
         let slow_latency = u64::from(level) * 10 + 7;
@@ -60,6 +60,7 @@ fn cache(level: u8) -> impl Strategy<Value = CacheSpec> {
             write_buffer: buffer.map(|(entries, drain)| WriteBufferSpec { entries, drain }),
             address: AddressUsed::Physical,
             fills: if is_victims && level > 1 { CacheFills::Victims } else { CacheFills::Misses },
+            inclusive,
         }
     })
 }
@@ -89,18 +90,25 @@ fn with_possible_victims(mut caches: Vec<CacheSpec>) -> Vec<CacheSpec> {
         if caches[at].stores == StoreRule::Back || !caches[at].serves.has(Requester::Store) {
             caches[at].write_buffer = None;
         }
+        let inclusive = std::mem::take(&mut caches[at].inclusive);
         if check(&caches[..=at], false).is_err() {
             caches[at].fills = CacheFills::Misses;
         }
+        caches[at].inclusive = inclusive;
+        caches[at].inclusive &= check(&caches[..=at], false).is_ok();
     }
     caches
 }
 
 /// Caches of up to four levels, the first ones found by virtual addresses.
 fn caches() -> impl Strategy<Value = Vec<CacheSpec>> {
-    (level(1), level(2), level(3), level(4), 0..5u8)
-        .prop_map(|(a, b, c, d, virtual_levels)| {
+    (level(1), level(2), level(3), level(4), 0..5u8, any::<[bool; 4]>())
+        .prop_map(|(a, b, c, d, virtual_levels, longer)| {
             let mut caches = [a, b, c, d].concat();
+            for cache in &mut caches {
+                let longer = longer[..usize::from(cache.level)].iter().filter(|&&longer| longer);
+                cache.line_shift = 5 + longer.count() as u32;
+            }
             for cache in caches.iter_mut().filter(|cache| cache.level <= virtual_levels) {
                 cache.address = AddressUsed::Virtual;
             }
@@ -120,6 +128,8 @@ fn slow(caches: &[CacheSpec]) -> Memories {
             "modulo",
         );
         let mut memory = Memory::new(spec.level, serves, spec.latency, held);
+        memory.inclusive = spec.inclusive;
+        memory.bytes = 1 << spec.line_shift;
         memory.slow_latency = spec.slow_latency();
         if let CacheOrganisation::Column { .. } = spec.organisation {
             memory.column = Some(Column::new(spec.geometry.sets() as u64));
@@ -131,7 +141,7 @@ fn slow(caches: &[CacheSpec]) -> Memories {
         memory.holds_victims = spec.fills == CacheFills::Victims;
         memory
     };
-    Memories::new(caches.iter().map(memory).collect(), 64, 200)
+    Memories::new(caches.iter().map(memory).collect(), 200)
 }
 
 /// Random cases per run; `PAGEWALK_CASES` makes it a long one.
@@ -195,6 +205,7 @@ fn plain(name: &str, level: u8, serves: &[Requester]) -> CacheSpec {
         write_buffer: None,
         address: AddressUsed::default(),
         fills: CacheFills::default(),
+        inclusive: false,
     }
 }
 
@@ -315,6 +326,45 @@ fn the_condition_that_a_victim_cache_lacks_is_named() {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// The twin drops lines from the other core's caches at once, the hierarchy when that core runs next.
+    #[test]
+    fn an_inclusive_cache_that_cores_share_counts_as_if_it_dropped_lines_at_once(
+        (mut l1, mut l2, mut l3) in (cache(1), cache(2), cache(3)),
+        turns in prop::collection::vec(
+            (0..2usize, prop::collection::vec((0..4usize, 0..6_000u64), 0..20)), 0..60),
+    ) {
+        for cache in [&mut l1, &mut l2, &mut l3] {
+            let back = (RequesterSet::from_iter(Requester::ALL), CacheFills::Misses, StoreRule::Back, None, false);
+            (cache.serves, cache.fills, cache.stores, cache.write_buffer, cache.inclusive) = back;
+        }
+        (l3.inclusive, l3.shared, l3.line_shift) = (true, true, 7);
+        let caches = [l1, l2, l3];
+        check(&caches, true).unwrap();
+        let (mut fast, mut twin) = ([0; 2].map(|_| Hierarchy::new(&caches, 200)), [0; 2].map(|_| slow(&caches)));
+        let mut running = 0;
+        for (core, accesses) in turns {
+            if core != running {
+                let [a, b] = &mut fast;
+                if core == 1 { a.swap_shared(b) } else { b.swap_shared(a) }
+                let [a, b] = &mut twin;
+                std::mem::swap(&mut a.caches[2], &mut b.caches[2]);
+                running = core;
+            }
+            for (requester, address) in accesses {
+                let address = CacheAddress::same(address);
+                let served = fast[core].access(Requester::ALL[requester], address);
+                let expected = twin[core].access(requester, address.physical);
+                prop_assert_eq!(fast[core].latency(served), expected);
+                let shared = twin[core].caches[2].clone();
+                twin[1 - core].drop_uncovered(&shared);
+            }
+        }
+    }
+}
+
 #[test]
 fn what_is_no_hierarchy_is_named() {
     let cache = plain;
@@ -344,6 +394,20 @@ fn what_is_no_hierarchy_is_named() {
     assert!(of(a.clone()).contains("`a`: organisation = \"column\": choose ways = 1, not 4"));
     let direct = CacheSpec { geometry: Geometry::new(64, Some(1)).unwrap(), ..a.clone() };
     assert!(of(direct).contains("slow_latency = 3 is less than latency = 4"));
-    let wide = CacheSpec { line_shift: 7, ..cache("b", 2, &[Requester::Walk]) };
-    assert!(refused(&[a, wide]).contains("`a` has lines of 64 bytes, `b` of 128"));
+    let inclusive = CacheSpec { inclusive: true, ..cache("b", 2, &[Requester::Walk]) };
+    check(&[a.clone(), inclusive.clone()], true).unwrap();
+    assert!(refused(&[inclusive.clone()]).contains("`b` has inclusive = true, but no cache above it"));
+    let by_virtual = CacheSpec { address: AddressUsed::Virtual, ..a.clone() };
+    assert!(
+        refused(&[by_virtual, inclusive.clone()]).contains("virtual addresses find lines of `a` above it")
+    );
+    let victims = CacheSpec { fills: CacheFills::Victims, ..inclusive };
+    assert!(refused(&[a.clone(), victims]).contains("`b` has inclusive = true, but fills = \"victims\""));
+    let short = CacheSpec { line_shift: 5, ..cache("b", 2, &[Requester::Walk]) };
+    assert!(
+        refused(&[a.clone(), short.clone()])
+            .contains("`b` has lines of 32 bytes and lies below `a` with lines of 64")
+    );
+    let victims = CacheSpec { line_shift: 7, fills: CacheFills::Victims, ..short };
+    assert!(refused(&[a, victims]).ends_with("takes those of `a`, of 64: choose line = 64"));
 }

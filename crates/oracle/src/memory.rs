@@ -12,6 +12,8 @@ pub struct Memory {
     pub serves: [bool; 4],
     /// The lines held.
     pub held: ReplacementModel,
+    /// Bytes of a line.
+    pub bytes: u64,
     /// Cycles of a hit.
     pub latency: u64,
     /// Lookups by requester.
@@ -34,6 +36,8 @@ pub struct Memory {
     last: BTreeMap<usize, u64>,
     /// How many slices it has.
     pub slices: u64,
+    /// Whether what it evicts leaves the caches above, too.
+    pub inclusive: bool,
     /// Entries of its write buffer, and the cycles in which one drains.
     pub write_buffer: Option<(usize, u64)>,
     /// Cycles that stores waited for it.
@@ -55,6 +59,7 @@ impl Memory {
             level,
             serves,
             held,
+            bytes: 64,
             latency,
             lookups: [0; 4],
             hits: [0; 4],
@@ -67,6 +72,7 @@ impl Memory {
             slow_hits: [0; 4],
             last: BTreeMap::new(),
             slices: 1,
+            inclusive: false,
             write_buffer: None,
             write_stall_cycles: 0,
             leaving: Vec::new(),
@@ -131,6 +137,21 @@ impl Memory {
         self.last.retain(|_, &mut last| last != line);
     }
 
+    /// Drops the lines of a range; returns whether some was dirty.
+    fn drop_all(&mut self, start: u64, bytes: u64, requester: usize) -> bool {
+        let mut any = false;
+        for line in start / self.bytes..(start + bytes).div_ceil(self.bytes) {
+            if self.holds(line) {
+                self.remove(line);
+                self.homes.remove(&line);
+                let dirty = self.dirty.remove(&line);
+                self.writebacks[requester] += u64::from(dirty);
+                any |= dirty;
+            }
+        }
+        any
+    }
+
     /// A store enters the write buffer; returns the cycles until there is a place.
     fn store(&mut self, now: u64) -> u64 {
         let Some((entries, drain)) = self.write_buffer else { return 0 };
@@ -150,8 +171,8 @@ impl Memory {
         self.serves[STORE] && !self.writes_through
     }
 
-    fn line(&self, [physical, logical]: [u64; 2], bytes: u64) -> u64 {
-        if self.is_virtual { logical / bytes } else { physical / bytes }
+    fn line(&self, [physical, logical]: [u64; 2]) -> u64 {
+        if self.is_virtual { logical / self.bytes } else { physical / self.bytes }
     }
 }
 
@@ -163,8 +184,6 @@ const STORE: usize = 2;
 pub struct Memories {
     /// The caches, in the order of the machine file.
     pub caches: Vec<Memory>,
-    /// Line size in bytes.
-    pub line: u64,
     /// Cycles of an access that misses all caches.
     pub latency: u64,
     /// Cycles that the program's references waited; its driver adds them.
@@ -179,8 +198,8 @@ pub struct Memories {
 
 impl Memories {
     /// Empty caches before a memory of this latency.
-    pub fn new(caches: Vec<Memory>, line: u64, latency: u64) -> Memories {
-        Memories { caches, line, latency, stall_cycles: 0, now: 0, instructions: 0, requester: 0 }
+    pub fn new(caches: Vec<Memory>, latency: u64) -> Memories {
+        Memories { caches, latency, stall_cycles: 0, now: 0, instructions: 0, requester: 0 }
     }
 
     /// An access by a requester (0 to 3) to a physical address, which is also a virtual one; returns its cycles.
@@ -196,7 +215,7 @@ impl Memories {
         let (mut hit, mut slowly) = (None, false);
         for &at in &path {
             let cache = &mut self.caches[at];
-            let line = cache.line(address, self.line);
+            let line = cache.line(address);
             cache.lookups[requester] += 1;
             let looked = cache.touch(line);
             let holds = looked.is_some();
@@ -215,16 +234,17 @@ impl Memories {
         let mut fills: Vec<usize> = above.iter().copied().filter(|&at| takes(&self.caches[at])).collect();
         let mut dirty = false;
         if let Some(at) = hit.filter(|&at| self.moves_up(at, &fills)) {
-            let line = self.caches[at].line(address, self.line);
+            let line = self.caches[at].line(address);
             self.caches[at].remove(line);
             self.caches[at].homes.remove(&line);
             dirty = self.caches[at].dirty.remove(&line);
         }
         fills.reverse();
         for (nth, &at) in fills.iter().enumerate() {
-            let line = self.caches[at].line(address, self.line);
+            let line = self.caches[at].line(address);
             let evicted = self.caches[at].fill(line);
-            self.caches[at].homes.insert(line, address[0] / self.line * self.line);
+            let bytes = self.caches[at].bytes;
+            self.caches[at].homes.insert(line, address[0] / bytes * bytes);
             if nth == 0 && dirty && self.caches[at].takes_stores() {
                 self.caches[at].dirty.insert(line);
             } else if nth == 0 && dirty {
@@ -236,13 +256,13 @@ impl Memories {
         }
         // A store is in the nearest cache that has the line by now.
         let holds = |&&at: &&usize| {
-            let line = self.caches[at].line(address, self.line);
+            let line = self.caches[at].line(address);
             self.caches[at].takes_stores() && self.caches[at].holds(line)
         };
         if requester == STORE
             && let Some(&at) = path.iter().find(holds)
         {
-            let line = self.caches[at].line(address, self.line);
+            let line = self.caches[at].line(address);
             self.caches[at].dirty.insert(line);
         }
         match hit.map(|at| &self.caches[at]) {
@@ -276,9 +296,11 @@ impl Memories {
     /// A line leaves a cache.
     fn evict(&mut self, at: usize, line: u64) {
         let home = self.caches[at].homes.remove(&line).unwrap();
-        let address = if self.caches[at].is_virtual { [home, line * self.line] } else { [home; 2] };
+        let address =
+            if self.caches[at].is_virtual { [home, line * self.caches[at].bytes] } else { [home; 2] };
         let dirty = self.caches[at].dirty.remove(&line);
         let (level, serves) = (self.caches[at].level, self.caches[at].serves);
+        let dirty = dirty | self.drop_above(at, address);
         let victims = self.caches.iter().position(|cache| {
             cache.holds_victims
                 && cache.level == level + 1
@@ -292,7 +314,7 @@ impl Memories {
         };
         self.caches[at].writebacks[self.requester] += u64::from(dirty);
         let cache = &mut self.caches[victims];
-        let line = cache.line(address, self.line);
+        let line = cache.line(address);
         let evicted = cache.fill(line);
         cache.homes.entry(line).or_insert(home);
         if dirty {
@@ -303,17 +325,51 @@ impl Memories {
         }
     }
 
+    /// What an inclusive cache evicts leaves the caches above. Returns whether it leaves this one dirty.
+    fn drop_above(&mut self, at: usize, address: [u64; 2]) -> bool {
+        if !self.caches[at].inclusive {
+            return false;
+        }
+        let (level, serves, bytes) = (self.caches[at].level, self.caches[at].serves, self.caches[at].bytes);
+        let mut dirty = false;
+        for cache in &mut self.caches {
+            let shares = (0..4).any(|requester| cache.serves[requester] && serves[requester]);
+            if cache.level < level && shares {
+                dirty |= cache.drop_all(address[usize::from(cache.is_virtual)], bytes, self.requester);
+            }
+        }
+        if dirty && !self.caches[at].takes_stores() {
+            self.pass_down(level, address);
+            return false;
+        }
+        dirty
+    }
+
+    /// Another core with the same caches gave an inclusive one this state: what it does not hold leaves the caches
+    /// above.
+    pub fn drop_uncovered(&mut self, inclusive: &Memory) {
+        for cache in self.caches.iter_mut().filter(|cache| cache.level < inclusive.level) {
+            let ratio = inclusive.bytes / cache.bytes;
+            let lines: Vec<u64> = cache.homes.keys().copied().collect();
+            for line in lines.into_iter().filter(|line| !inclusive.holds(line / ratio)) {
+                cache.drop_all(line * cache.bytes, cache.bytes, STORE);
+            }
+        }
+    }
+
     /// A cache writes a line back: to the next one that has it, or to memory.
     fn write_back(&mut self, from: usize, address: [u64; 2]) {
         self.caches[from].writebacks[self.requester] += 1;
+        self.pass_down(self.caches[from].level, address);
+    }
+
+    fn pass_down(&mut self, level: u8, address: [u64; 2]) {
         for at in self.path(STORE) {
-            let line = self.caches[at].line(address, self.line);
+            let line = self.caches[at].line(address);
             let cache = &mut self.caches[at];
-            if cache.takes_stores() && cache.holds(line) && at != from {
-                if cache.level > self.caches[from].level {
-                    self.caches[at].dirty.insert(line);
-                    return;
-                }
+            if cache.level > level && cache.takes_stores() && cache.holds(line) {
+                cache.dirty.insert(line);
+                return;
             }
         }
     }
@@ -324,9 +380,11 @@ impl Memories {
         let nearest = self.caches.iter().filter(ends).min_by_key(|cache| cache.level);
         let least = nearest.map_or(self.latency, |cache| cache.latency);
         let before = self.now;
-        let mut line = address[1] / self.line;
-        while line * self.line < address[1] + bytes {
-            let offset = line * self.line;
+        let first = self.path(requester).first().map(|&at| self.caches[at].bytes);
+        let size = first.or(self.caches.iter().map(|cache| cache.bytes).min()).unwrap();
+        let mut line = address[1] / size;
+        while line * size < address[1] + bytes {
+            let offset = line * size;
             let physical = (address[0] + offset).wrapping_sub(address[1]);
             self.now += self.access_mapped(requester, [physical, offset]).saturating_sub(least);
             line += 1;

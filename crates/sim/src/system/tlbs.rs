@@ -304,9 +304,9 @@ impl Tlbs {
         self.memory.as_mut().map(|memory| &mut memory.hierarchy)
     }
 
-    /// log2 of the bytes of a line of the caches.
+    /// log2 of the bytes of a line of the cache that fetches look up first.
     pub fn line_shift(&self) -> u32 {
-        self.memory.as_ref().map_or(0, |memory| memory.hierarchy.line_shift())
+        self.memory.as_ref().map_or(0, |memory| memory.hierarchy.line_shift(Requester::Fetch))
     }
 
     /// Whether fetches from the line of this address only change counts, until a fetch from another line.

@@ -32,6 +32,8 @@ pub(super) struct FileCacheOfMemory {
     #[serde(default)]
     fills: FileFills,
     #[serde(default)]
+    inclusive: bool,
+    #[serde(default)]
     organisation: FileOrganisation,
     slow_latency: Option<u64>,
     write_buffer: Option<u32>,
@@ -144,6 +146,7 @@ impl FileCacheOfMemory {
                 FileFills::Misses => CacheFills::Misses,
                 FileFills::Victims => CacheFills::Victims,
             },
+            inclusive: self.inclusive,
         })
     }
 }

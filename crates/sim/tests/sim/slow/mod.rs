@@ -398,6 +398,8 @@ fn slow_memories(spec: &MachineSpec) -> Memories {
             "modulo",
         );
         let mut memory = Memory::new(cache.level, serves, cache.latency, held);
+        memory.inclusive = cache.inclusive;
+        memory.bytes = 1 << cache.line_shift;
         memory.slow_latency = cache.slow_latency();
         if let CacheOrganisation::Column { .. } = cache.organisation {
             memory.column = Some(Column::new(cache.geometry.sets() as u64));
@@ -409,8 +411,7 @@ fn slow_memories(spec: &MachineSpec) -> Memories {
         memory.holds_victims = cache.fills == CacheFills::Victims;
         memory
     };
-    let line = 1 << spec.caches[0].line_shift;
-    Memories::new(spec.caches.iter().map(memory).collect(), line, spec.cost.memory)
+    Memories::new(spec.caches.iter().map(memory).collect(), spec.cost.memory)
 }
 
 fn slow_nested(spec: &NestedSpec) -> Nested {
