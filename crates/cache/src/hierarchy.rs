@@ -303,6 +303,18 @@ impl Hierarchy {
     /// ascending order. Returns the cycles that its requester waits beyond its fastest access of each line.
     #[inline]
     pub fn access_bytes(&mut self, requester: Requester, address: CacheAddress, bytes: u64) -> u64 {
+        self.access_bytes_noting(requester, address, bytes, |_| {})
+    }
+
+    /// As [`Hierarchy::access_bytes`]; `note` is told where each line was found that changed more than counts.
+    #[inline]
+    pub fn access_bytes_noting(
+        &mut self,
+        requester: Requester,
+        address: CacheAddress,
+        bytes: u64,
+        mut note: impl FnMut(DataSource),
+    ) -> u64 {
         let shift = self.paths[requester as usize].line_shift;
         let (first, last) = (address.logical >> shift, (address.logical + (bytes.max(1) - 1)) >> shift);
         if first == last && self.repeats(requester, address) {
@@ -312,6 +324,7 @@ impl Hierarchy {
         let before = self.now;
         for line in 0..=last - first {
             let served = self.access(requester, address.plus(line << shift));
+            note(served);
             let beyond = self.latency(served).saturating_sub(self.paths[requester as usize].fastest);
             self.now = self.now.saturating_add(beyond);
         }
@@ -372,6 +385,13 @@ impl Hierarchy {
             DataSource::SlowCache(index) => self.caches[index].slow_latency,
             DataSource::Memory => self.memory_latency,
         }
+    }
+
+    /// The levels whose caches could have ended an access that was served farther away.
+    pub fn levels_before(&self, requester: Requester, served: DataSource) -> impl Iterator<Item = u8> {
+        let path = self.paths[requester as usize].caches.iter();
+        let before = path.take_while(move |&&index| served != DataSource::Cache(index));
+        before.filter(move |&&index| !self.caches[index].passes_on[requester as usize]).map(|&index| self.levels[index])
     }
 
     /// The counts of one requester for the cache with this index.

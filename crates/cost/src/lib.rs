@@ -19,29 +19,42 @@ pub struct CyclePrices {
 /// Modelled cycles of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cycles {
+    /// Cycles of instructions, without address translation and waits for memory.
+    pub instructions: f64,
     /// Cycles of page walks.
     pub walk: u64,
     /// Cycles of first-level misses that hit a lower level.
     pub lower_hit: u64,
     /// Cycles of page faults and first stores, if the handlers of a software-managed TLB have prices.
     pub traps: u64,
-    /// All cycles: instructions, lower-level hits, walks and traps.
-    pub total: f64,
+    /// Cycles that references wait for caches and memory, on machines with caches.
+    pub memory: u64,
 }
 
 impl Cycles {
-    /// Walk cycles as a share of all cycles, 0 to 1.
-    pub fn walk_share(&self) -> f64 {
-        if self.total > 0.0 { self.walk as f64 / self.total } else { 0.0 }
+    /// The cycles of instructions and of first-level misses that hit a lower level; the rest is the caller's.
+    pub fn new(prices: &CyclePrices, instructions: u64, lower_hits: u64) -> Cycles {
+        Cycles {
+            instructions: instructions as f64 * prices.instruction,
+            lower_hit: lower_hits.saturating_mul(prices.lower_hit),
+            ..Cycles::default()
+        }
     }
-}
 
-/// The cycles of one design from its counts; its walks took `walk` cycles and its traps `traps` cycles.
-pub fn price(prices: &CyclePrices, instructions: u64, lower_hits: u64, walk: u64, traps: u64) -> Cycles {
-    let lower_hit = lower_hits.saturating_mul(prices.lower_hit);
-    let translation = lower_hit as f64 + walk as f64 + traps as f64;
-    let total = instructions as f64 * prices.instruction + translation;
-    Cycles { walk, lower_hit, traps, total }
+    /// All cycles.
+    pub fn total(&self) -> f64 {
+        let of_memory = [self.lower_hit, self.walk, self.traps, self.memory];
+        self.instructions + of_memory.iter().map(|&cycles| cycles as f64).sum::<f64>()
+    }
+
+    /// Adds another core's. Prices in machine files may drive each core's sum to the maximum.
+    pub fn add_core(&mut self, core: &Cycles) {
+        let Cycles { instructions: _, walk, lower_hit, traps, memory } = core;
+        self.walk = self.walk.saturating_add(*walk);
+        self.lower_hit = self.lower_hit.saturating_add(*lower_hit);
+        self.traps = self.traps.saturating_add(*traps);
+        self.memory = self.memory.saturating_add(*memory);
+    }
 }
 
 #[cfg(test)]
@@ -49,11 +62,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_cycles_are_instructions_hits_walks_and_traps() {
+    fn all_cycles_are_instructions_hits_walks_traps_and_waits() {
         let prices = CyclePrices { lower_hit: 7, instruction: 0.5 };
-        let cycles = price(&prices, 1000, 10, 60, 40);
-        assert_eq!(cycles, Cycles { walk: 60, lower_hit: 70, traps: 40, total: 670.0 });
-        assert_eq!(cycles.walk_share(), 60.0 / 670.0);
-        assert_eq!(Cycles::default().walk_share(), 0.0);
+        let cycles = Cycles { walk: 60, traps: 40, memory: 5, ..Cycles::new(&prices, 1000, 10) };
+        assert_eq!((cycles.lower_hit, cycles.total()), (70, 675.0));
+    }
+
+    #[test]
+    fn cores_share_their_instructions() {
+        let core = Cycles { instructions: 9.0, walk: 1, lower_hit: 2, traps: 3, memory: u64::MAX };
+        let mut sum = core;
+        sum.add_core(&core);
+        assert_eq!(sum, Cycles { instructions: 9.0, walk: 2, lower_hit: 4, traps: 6, memory: u64::MAX });
     }
 }

@@ -4,7 +4,7 @@ use crate::REGION_BYTES;
 use crate::pieces::{Piece, PieceId, Pieces};
 use crate::recency::Recency;
 use pagewalk_mm::{AddressSpace, FirstTouch, MappingId, PageSizePolicy, Thp, ThpMode};
-use pagewalk_sim::{DesignSpec, HostKernel, Makers, Pass, PassError, Walk, WalkObserver};
+use pagewalk_sim::{DesignSpec, HostKernel, Makers, Pass, PassError, Walk, Observer};
 use pagewalk_trace::{Analysis, Batch, Event, ThpDisable};
 use pagewalk_translate::MachineSpec;
 use pagewalk_units::RefIndex;
@@ -144,7 +144,7 @@ impl Walks {
     }
 }
 
-impl WalkObserver for Walks {
+impl Observer for Walks {
     fn on_walk(&mut self, walk: &Walk<'_>, space: &AddressSpace) {
         self.all += 1;
         let page = walk.page.0 >> PAGE_SHIFT;

@@ -1,6 +1,7 @@
 //! Turns the simulator's findings into the printed result: names, symbols, metrics.
 
 use crate::makers::made_by;
+use crate::waits::PageWaits;
 use pagewalk_mm::{MappingId, MappingInfo};
 use pagewalk_report::metrics::sum;
 use pagewalk_report::schema::{
@@ -132,8 +133,9 @@ impl Namer {
         findings: &mut ProfileResult<'_>,
         detail: Detail,
     ) -> (Attribution, Option<JitError>) {
-        let mappings = self.mappings(findings, detail);
-        let (mut functions, jit) = self.functions(pid, findings);
+        let waits = PageWaits::new(findings);
+        let mappings = self.mappings(findings, detail, &waits);
+        let (mut functions, jit) = self.functions(pid, findings, &waits);
         functions.truncate(if detail == Detail::Full { FUNCTIONS_MAX } else { 20 });
         let all = findings.pages();
         let kept = if detail == Detail::Full { PAGES_MAX.min(all.len()) } else { 0 };
@@ -142,15 +144,27 @@ impl Namer {
             mapping: findings.space().info(page.mapping).name.clone(),
             walks_fetch: page.walks_fetch,
             walks_data: page.walks_data,
+            waits: waits.of_page(page.mapping, page.page),
         });
-        let (pages, pages_left_out) = (pages.collect(), (all.len() - kept) as u64);
+        let (mut pages, pages_left_out): (Vec<_>, _) = (pages.collect(), (all.len() - kept) as u64);
+        if detail == Detail::Full {
+            waits.add_costliest(&mut pages, findings.space());
+        }
         let groups = threads(&findings.groups(), |_| None);
         (Attribution { mappings, functions, pages, pages_left_out, groups }, jit)
     }
 
     /// The mappings, with the makers of the costliest.
-    fn mappings(&self, findings: &mut ProfileResult<'_>, detail: Detail) -> Vec<MappingRow> {
+    fn mappings(
+        &self,
+        findings: &mut ProfileResult<'_>,
+        detail: Detail,
+        waits: &PageWaits,
+    ) -> Vec<MappingRow> {
         let mut rows = mappings(findings);
+        for (id, row) in &mut rows {
+            row.waits = waits.of_mapping(*id);
+        }
         let mut symbols = self.symbols.lock().unwrap_or_else(PoisonError::into_inner);
         let many = if detail == Detail::Full { MADE_BY_MAX } else { 5 };
         for (id, row) in rows.iter_mut().take(many) {
@@ -161,7 +175,12 @@ impl Namer {
 
     /// Walks by function, summed over the instructions of each function and object; and why a map of JIT code was not
     /// used.
-    fn functions(&self, pid: u32, findings: &ProfileResult<'_>) -> (Vec<FunctionRow>, Option<JitError>) {
+    fn functions(
+        &self,
+        pid: u32,
+        findings: &ProfileResult<'_>,
+        waits: &PageWaits,
+    ) -> (Vec<FunctionRow>, Option<JitError>) {
         let mut symbols = self.symbols.lock().unwrap_or_else(PoisonError::into_inner);
         let mut jit = None;
         let mut rows: BTreeMap<(String, String), (FunctionRow, u64)> = BTreeMap::new();
@@ -200,11 +219,13 @@ impl Namer {
                 walks_fetch: 0,
                 walks_data: 0,
                 walk_cycles: 0,
+                waits: waits.none(),
             };
             let (sum, costliest) = rows.entry((info.name.clone(), name)).or_insert((row.clone(), 0));
             sum.walks_fetch += walks.walks_fetch;
             sum.walks_data += walks.walks_data;
             sum.walk_cycles += walks.walk_cycles;
+            waits.add(&mut sum.waits, &walks.waits);
             if walks.walk_references > *costliest {
                 *costliest = walks.walk_references;
                 (sum.file, sum.line) = (row.file, row.line);
@@ -306,6 +327,7 @@ fn mappings(findings: &mut ProfileResult<'_>) -> Vec<(MappingId, MappingRow)> {
             walks_fetch: counts.walks_fetch,
             walks_data: counts.walks_data,
             walk_cycles: counts.walk_cycles,
+            waits: None,
         };
         (id, row)
     };

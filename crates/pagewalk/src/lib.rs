@@ -25,6 +25,7 @@ mod listener;
 mod makers;
 mod native;
 mod program;
+mod waits;
 
 pub mod advice;
 pub mod conflicts;

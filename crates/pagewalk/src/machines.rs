@@ -8,7 +8,7 @@ use crate::listener::Listener;
 use pagewalk_mm::structure::StructureSpec;
 use pagewalk_mm::{OsError, OsKernel, OsSpec, ThpMode};
 use pagewalk_sim::{Library, LibraryError, Structures, held_orders};
-use pagewalk_translate::MachineSpec;
+use pagewalk_translate::{MachineSpec, requests_caches, with_caches};
 use pagewalk_units::names::with_closest;
 use std::path::{Path, PathBuf};
 use toml::Table;
@@ -95,7 +95,7 @@ pub const HOST: &str = "host";
 /// # Errors
 /// As [`load`].
 pub fn load_and_say(name: &str, listener: &dyn Listener) -> Result<MachineSpec, Error> {
-    if name == HOST {
+    if requests_caches(name).0 == HOST {
         let which = match &host()? {
             HostMachine::Probed(path) => format!("what was probed ({path})"),
             HostMachine::Known(machine) => format!("{machine}, which stands for this CPU"),
@@ -133,21 +133,37 @@ pub fn saved_probe() -> Option<PathBuf> {
     folders::config().map(|folder| folder.join("machines/host.toml"))
 }
 
-/// The text of a machine's file, by name or by path.
+/// The text of a machine's file, by name or by path; with `+caches` behind it, with its caches.
 ///
 /// # Errors
-/// If there is none.
+/// If there is none, or if it has no caches.
 pub fn text(name: &str) -> Result<String, Error> {
-    let file = match (name, Library::text(name)) {
-        (HOST, _) => match host()? {
-            HostMachine::Probed(path) => path,
-            HostMachine::Known(machine) => return text(&machine),
+    let (name, with_its_caches) = requests_caches(name);
+    let text = match name {
+        HOST => match host()? {
+            HostMachine::Probed(path) => of_file(&path)?,
+            HostMachine::Known(machine) => text(&machine)?,
         },
-        (_, Ok(text)) => return Ok(text.to_owned()),
-        (_, Err(_)) => name.to_owned(),
+        _ if is_file(name) => of_file(name)?,
+        _ => Library::text(name).map_err(library)?.into_owned(),
     };
-    std::fs::read_to_string(&file)
-        .map_err(|e| Error::new(Fault::BadInput, format!("machine file {file}: {e}")))
+    match with_its_caches {
+        true => with_caches(name, &text).map_err(|e| {
+            let have = Library::names().filter(|&name| Library::get(&format!("{name}+caches")).is_ok());
+            Error::new(Fault::Usage, e.to_string())
+                .or(format!("these have caches: {}", have.collect::<Vec<_>>().join(", ")))
+        }),
+        false => Ok(text),
+    }
+}
+
+fn is_file(name: &str) -> bool {
+    name.ends_with(".toml") || name.contains('/')
+}
+
+fn of_file(path: &str) -> Result<String, Error> {
+    std::fs::read_to_string(path)
+        .map_err(|e| Error::new(Fault::BadInput, format!("machine file {path}: {e}")))
 }
 
 /// A machine by name or by path.
@@ -155,18 +171,11 @@ pub fn text(name: &str) -> Result<String, Error> {
 /// # Errors
 /// If the library has none of the name, or the file is wrong.
 pub fn load(name: &str) -> Result<MachineSpec, Error> {
-    if name == HOST {
-        return match host()? {
-            HostMachine::Probed(path) => load(&path),
-            HostMachine::Known(machine) => load(&machine),
-        };
+    let (file, with_its_caches) = requests_caches(name);
+    if with_its_caches {
+        load(file)?;
     }
-    if !name.ends_with(".toml") && !name.contains('/') {
-        return Library::get(name).map_err(library);
-    }
-    let text = std::fs::read_to_string(Path::new(name))
-        .map_err(|e| Error::new(Fault::BadInput, format!("machine file {name}: {e}")))?;
-    parse(name, &text)
+    parse(file, &text(name)?)
 }
 
 /// The machine that the text of a file describes; `name` names the text in errors.

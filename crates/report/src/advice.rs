@@ -269,6 +269,7 @@ mod tests {
             walks_fetch: 0,
             walks_data: 0,
             walk_cycles: 0,
+            waits: None,
         }
     }
 

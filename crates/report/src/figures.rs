@@ -99,6 +99,12 @@ pub(crate) fn total_cycles(machine: &MachineResult) -> Option<f64> {
     Some(machine.metrics.get("total_cycles")?.as_f64())
 }
 
+/// Share of all modelled cycles that references wait for caches and memory, on machines with caches.
+pub(crate) fn memory_share(machine: &MachineResult) -> Option<f64> {
+    let waits = machine.metrics.get("memory.stall_cycles")?.as_f64();
+    total_cycles(machine).filter(|&cycles| cycles > 0.0).map(|cycles| waits / cycles)
+}
+
 /// Events per thousand instructions.
 pub(crate) fn per_kilo_instruction(machine: &MachineResult, events: u64) -> Option<f64> {
     let instructions = whole(machine, "instructions")?;
@@ -237,14 +243,21 @@ pub(crate) fn headline(process: &ProcessResult) -> String {
         return format!("No reference of {program} was counted.");
     }
     let instructions = whole(machine, "instructions").map_or("an unknown number of".to_owned(), count);
+    let waits = |spends: &str, of: &str| {
+        let told = |share| format!("{spends} {}{of} waiting for caches and memory", percent(share));
+        memory_share(machine).map(told).unwrap_or_default()
+    };
     match (whole(machine, "walks"), walk_cycle_share(machine)) {
-        (Some(0), _) => {
-            format!("{program} makes no page walk in {instructions} instructions on {}.", machine.name)
-        }
+        (Some(0), _) => format!(
+            "{program} makes no page walk in {instructions} instructions on {}{}.",
+            machine.name,
+            waits(" and spends", " of its modelled cycles"),
+        ),
         (Some(walks), Some(share)) => format!(
-            "{program} spends {} of its modelled cycles on page walks: {} walks in {instructions} \
+            "{program} spends {} of its modelled cycles on page walks{}: {} walks in {instructions} \
              instructions on {}{}.",
             percent(share),
+            waits(" and", ""),
             count(walks),
             machine.name,
             asked_for(process, walks).unwrap_or_default()

@@ -231,6 +231,9 @@ pub struct MappingRow {
     pub walks_data: u64,
     /// Modelled cycles of those walks.
     pub walk_cycles: u64,
+    /// What its references miss in caches of memory; left out without caches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits: Option<WaitCounts>,
 }
 
 impl MappingRow {
@@ -267,6 +270,9 @@ pub struct FunctionRow {
     pub walks_data: u64,
     /// Modelled cycles of those walks.
     pub walk_cycles: u64,
+    /// What its references miss in caches of memory; left out without caches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits: Option<WaitCounts>,
 }
 
 /// One base page of the first machine.
@@ -280,6 +286,18 @@ pub struct PageRow {
     pub walks_fetch: u64,
     /// Walks by data references.
     pub walks_data: u64,
+    /// What its references miss in caches of memory; left out without caches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits: Option<WaitCounts>,
+}
+
+/// Misses in the first machine's caches of memory, and waits for them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct WaitCounts {
+    /// Lines that a cache of each level did not have, level 1 first.
+    pub misses: Vec<u64>,
+    /// Modelled cycles beyond the fastest access.
+    pub stall_cycles: u64,
 }
 
 macro_rules! walks_of {

@@ -1,4 +1,6 @@
-//! Converts batches to touches of pages: the references that an analysis includes, in program order.
+//! Converts batches to touches of pages or lines: the references that an analysis includes, in program order.
+//!
+//! A *piece* is what one touch is of: an aligned power of two of bytes, a 4 KiB page for TLBs or a line for caches.
 
 use pagewalk_trace::{Batch, Block, Ref};
 use pagewalk_units::{BlockId, Kind, PAGE_SHIFT};
@@ -25,25 +27,25 @@ impl ReferenceKinds {
     }
 }
 
-/// Receives touches. Another touch of the most recently touched page changes nothing, so consecutive touches of a page
+/// Receives touches. Another touch of the most recently touched piece changes nothing, so consecutive touches of a piece
 /// are reported once.
 pub(crate) trait TouchSink {
-    /// A touch of a 4 KiB page.
-    fn touch(&mut self, vpn: u64);
+    /// A touch of the piece with this number: its first address by its size.
+    fn touch(&mut self, piece: u64);
 }
 
-/// A part of a block's execution: fetches from one page, followed by data references.
+/// A part of a block's execution: fetches from one piece, followed by data references.
 #[derive(Clone, Copy, Debug)]
 struct Step {
-    vpn: u64,
+    piece: u64,
     fetches: u32,
     data: u32,
 }
 
-/// Splits batches into touches.
-pub(crate) struct Feed {
+/// Splits batches into touches of pieces of 2^`SHIFT` bytes.
+pub(crate) struct Feed<const SHIFT: u32 = PAGE_SHIFT> {
     serves: ReferenceKinds,
-    /// References so far, counted once for each 4 KiB page that they touch.
+    /// References so far, counted once for each piece that they touch.
     pub references: u64,
     /// The steps of all blocks, one block after the other.
     steps: Vec<Step>,
@@ -53,12 +55,16 @@ pub(crate) struct Feed {
     fetch_records: bool,
 }
 
-const OFFSET_MASK: u64 = (1 << (PAGE_SHIFT + Ref::META_BITS)) - 1;
-/// A reference whose page offset is at least this may cross into the next page, unless the batch is wide.
-const MAY_CROSS: u64 = ((1 << PAGE_SHIFT) - Batch::WIDE_BYTES as u64 + 1) << Ref::META_BITS;
+impl<const SHIFT: u32> Feed<SHIFT> {
+    const OFFSET_MASK: u64 = (1 << (SHIFT + Ref::META_BITS)) - 1;
+    /// A reference whose offset in its piece is at least this may cross into the next one, unless the batch is wide.
+    /// `None` if a piece is no larger than what is not wide.
+    const MAY_CROSS: Option<u64> = match (1u64 << SHIFT).checked_sub(Batch::WIDE_BYTES as u64) {
+        None | Some(0) => None,
+        Some(last) => Some((last + 1) << Ref::META_BITS),
+    };
 
-impl Feed {
-    pub fn new(serves: ReferenceKinds) -> Feed {
+    pub fn new(serves: ReferenceKinds) -> Feed<SHIFT> {
         Feed { serves, references: 0, steps: Vec::new(), ends: Vec::new(), fetch_records: false }
     }
 
@@ -84,10 +90,10 @@ impl Feed {
         let mut sites = block.sites.iter().peekable();
         for (index, instruction) in block.instructions.iter().enumerate() {
             let last_byte = instruction.address.0.saturating_add(u64::from(instruction.length.max(1)) - 1);
-            for vpn in instruction.address.vpn().0..=last_byte >> PAGE_SHIFT {
+            for piece in instruction.address.0 >> SHIFT..=last_byte >> SHIFT {
                 match self.steps[first..].last_mut() {
-                    Some(step) if step.vpn == vpn && step.data == 0 => step.fetches += 1,
-                    _ => self.steps.push(Step { vpn, fetches: 1, data: 0 }),
+                    Some(step) if step.piece == piece && step.data == 0 => step.fetches += 1,
+                    _ => self.steps.push(Step { piece, fetches: 1, data: 0 }),
                 }
             }
             while sites.next_if(|site| usize::from(site.instruction) == index).is_some() {
@@ -97,7 +103,7 @@ impl Feed {
         // References without code.
         let data = counts * sites.count() as u32;
         if data > 0 {
-            self.steps.push(Step { vpn: 0, fetches: 0, data });
+            self.steps.push(Step { piece: 0, fetches: 0, data });
         }
         self.ends.push(self.steps.len());
     }
@@ -113,7 +119,7 @@ impl Feed {
     fn data(&mut self, refs: &[Ref], wide: bool, to: &mut impl TouchSink) {
         self.references += refs.len() as u64;
         for &r in refs {
-            self.references += touch_data(r, wide, to);
+            self.references += Self::touch_data(r, wide, to);
         }
     }
 
@@ -123,7 +129,7 @@ impl Feed {
         for span in batch.spans {
             for step in self.steps_of(span.block) {
                 references += u64::from(step.fetches);
-                to.touch(step.vpn);
+                to.touch(step.piece);
             }
         }
         self.references += references;
@@ -137,29 +143,32 @@ impl Feed {
             for step in self.steps_of(span.block) {
                 if step.fetches > 0 && self.serves.has(Kind::Fetch) {
                     references += u64::from(step.fetches);
-                    to.touch(step.vpn);
+                    to.touch(step.piece);
                 }
                 let (now, later) = refs.split_at(refs.len().min(step.data as usize));
                 for &r in now.iter().filter(|r| self.serves.has(r.kind())) {
-                    references += 1 + touch_data(r, batch.wide, to);
+                    references += 1 + Self::touch_data(r, batch.wide, to);
                 }
                 refs = later;
             }
         }
         self.references += references;
     }
-}
+    /// Touches the pieces of a reference; returns how many there are besides the first.
+    #[inline(always)]
+    fn touch_data(r: Ref, wide: bool, to: &mut impl TouchSink) -> u64 {
+        to.touch(r.address().0 >> SHIFT);
+        let may_cross = match Self::MAY_CROSS {
+            Some(offset) => wide || r.bits() & Self::OFFSET_MASK >= offset,
+            None => r.address().0 >> SHIFT != r.last_byte().0 >> SHIFT,
+        };
+        if may_cross { Self::touch_rest(r, to) } else { 0 }
+    }
 
-/// Touches the pages of a reference; returns how many there are besides the first.
-#[inline(always)]
-fn touch_data(r: Ref, wide: bool, to: &mut impl TouchSink) -> u64 {
-    to.touch(r.vpn().0);
-    if wide || r.bits() & OFFSET_MASK >= MAY_CROSS { touch_rest(r, to) } else { 0 }
-}
-
-#[cold]
-fn touch_rest(r: Ref, to: &mut impl TouchSink) -> u64 {
-    let (first, last) = (r.vpn().0, r.last_vpn().0);
-    (first + 1..=last).for_each(|vpn| to.touch(vpn));
-    last - first
+    #[cold]
+    fn touch_rest(r: Ref, to: &mut impl TouchSink) -> u64 {
+        let (first, last) = (r.address().0 >> SHIFT, r.last_byte().0 >> SHIFT);
+        (first + 1..=last).for_each(|piece| to.touch(piece));
+        last - first
+    }
 }

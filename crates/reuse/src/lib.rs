@@ -20,10 +20,12 @@
 //! which stands for an empty way until a miss fills it. All threads of a stream share the arrays, as on one core that
 //! flushes nothing when it switches between threads.
 
+mod cache_family;
 mod distances;
 mod family;
 mod feed;
 mod invalidations;
+mod line_sets;
 mod older_pages;
 mod pages;
 mod recent_pages;
@@ -31,6 +33,7 @@ mod shards;
 mod stack;
 mod timeline;
 
+pub use cache_family::{CacheFamily, MissKinds};
 pub use distances::StackDistances;
 pub use family::Family;
 pub use feed::ReferenceKinds;

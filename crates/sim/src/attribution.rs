@@ -1,4 +1,4 @@
-//! Attribution: walks and references of the first design by page and by mapping, and the observer of each walk.
+//! Attribution: walks, waits and references of the first design by page and by mapping, and their observer.
 
 use pagewalk_mm::{AddressSpace, MappingId};
 use pagewalk_trace::Block;
@@ -26,17 +26,58 @@ pub struct Walk<'a> {
     pub instructions: u64,
 }
 
-/// Observes every walk of the first design.
-pub trait WalkObserver: Send {
+/// Levels of caches at most.
+pub const CACHE_LEVELS: usize = 4;
+
+/// What references miss in caches of memory, and how long they wait for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Waits {
+    /// Lines that a cache of each level did not have, level 1 first. Stores that a cache passes on do not miss there.
+    pub misses: [u64; CACHE_LEVELS],
+    /// Modelled cycles beyond the fastest access.
+    pub cycles: u64,
+}
+
+impl Waits {
+    /// Adds others.
+    pub fn add(&mut self, other: &Waits) {
+        for (sum, own) in self.misses.iter_mut().zip(other.misses) {
+            *sum += own;
+        }
+        self.cycles = self.cycles.saturating_add(other.cycles);
+    }
+}
+
+/// A reference of the program that missed a cache of the first design, for its observer.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Wait<'a> {
+    /// First byte of the base page.
+    pub page: VirtAddr,
+    /// Its mapping.
+    pub mapping: MappingId,
+    /// The instruction; 0 if the stream has no code.
+    pub instruction: VirtAddr,
+    /// The instruction's block.
+    pub block: &'a Block,
+    /// What it missed, and its cycles.
+    pub waits: Waits,
+}
+
+/// Observes every walk of the first design, and every miss of its caches of memory.
+pub trait Observer: Send {
     /// A walk happened. `space` is the address space at that moment.
     fn on_walk(&mut self, walk: &Walk<'_>, space: &AddressSpace);
+
+    /// A reference missed a cache.
+    fn on_wait(&mut self, _wait: &Wait<'_>, _space: &AddressSpace) {}
 }
 
 /// Observes nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoObserver;
 
-impl WalkObserver for NoObserver {
+impl Observer for NoObserver {
     fn on_walk(&mut self, _walk: &Walk<'_>, _space: &AddressSpace) {}
 }
 

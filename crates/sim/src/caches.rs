@@ -4,16 +4,17 @@
 //! hits the TLB. Physical addresses of the program equal virtual ones, unless its kernel gives pages frames.
 //! `docs/reference/machine-files.md` describes the model.
 
+use crate::attribution::Waits;
 use pagewalk_cache::{CacheAddress, DataSource, Hierarchy, Requester, StoreRule};
 use pagewalk_trace::Grain;
 use pagewalk_translate::{Asid, MachineSpec, Walker, WalkerSpec};
 use pagewalk_units::{Kind, PageSize, VirtAddr};
 
-/// The stream lacks detail that a machine's caches need.
+/// The stream lacks detail that caches need.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "only the pages of its data are known (record --grain page), and machine `{0}` has caches ([[cache]]), which need \
-     whole addresses: record it without --grain page, or leave the caches out"
+    "only the pages of its data are known (record --grain page), and {0}, which need whole addresses: record it without \
+     --grain page, or leave the caches out"
 )]
 pub struct GrainError(String);
 
@@ -22,7 +23,18 @@ pub struct GrainError(String);
 /// # Errors
 /// If the machine has caches and the stream has pages only.
 pub fn check_grain(grain: Grain, machine: &MachineSpec) -> Result<(), GrainError> {
-    if grain.is_byte() || machine.caches.is_empty() { Ok(()) } else { Err(GrainError(machine.name.clone())) }
+    if machine.caches.is_empty() {
+        return Ok(());
+    }
+    check_grain_of_caches(grain, &format!("machine `{}` has caches ([[cache]])", machine.name))
+}
+
+/// The same for caches without a machine; `caches` says in the error who has them.
+///
+/// # Errors
+/// If the stream has pages only.
+pub fn check_grain_of_caches(grain: Grain, caches: &str) -> Result<(), GrainError> {
+    if grain.is_byte() { Ok(()) } else { Err(GrainError(caches.to_owned())) }
 }
 
 /// What a walk cost.
@@ -79,6 +91,8 @@ pub(crate) struct MemoryCaches {
     refill: Option<u64>,
     /// Addresses of the entries of one walk.
     entries: Vec<u64>,
+    /// Where the lines of one reference were found.
+    found: Vec<(Requester, DataSource)>,
 }
 
 impl MemoryCaches {
@@ -98,6 +112,7 @@ impl MemoryCaches {
                 .iter()
                 .any(|cache| cache.serves.has(Requester::Store) && cache.stores == StoreRule::Through),
             entries: Vec::new(),
+            found: Vec::new(),
         })
     }
 
@@ -135,6 +150,32 @@ impl MemoryCaches {
     /// A reference of the program inside a page.
     #[inline]
     pub fn access(&mut self, kind: Kind, address: CacheAddress, bytes: u64) {
+        self.access_noting(kind, address, bytes, |_, _| {});
+    }
+
+    /// As [`MemoryCaches::access`], and returns its waits.
+    pub fn access_telling(&mut self, kind: Kind, address: CacheAddress, bytes: u64) -> Waits {
+        let mut found = std::mem::take(&mut self.found);
+        let cycles = self.access_noting(kind, address, bytes, |requester, served| found.push((requester, served)));
+        let mut waits = Waits { cycles, ..Waits::default() };
+        for (requester, served) in found.drain(..) {
+            for level in self.hierarchy.levels_before(requester, served) {
+                waits.misses[usize::from(level) - 1] += 1;
+            }
+        }
+        self.found = found;
+        waits
+    }
+
+    /// Returns the cycles that the reference waits.
+    #[inline]
+    fn access_noting(
+        &mut self,
+        kind: Kind,
+        address: CacheAddress,
+        bytes: u64,
+        mut note: impl FnMut(Requester, DataSource),
+    ) -> u64 {
         let requester = match kind {
             Kind::Fetch => Requester::Fetch,
             Kind::Load => Requester::Load,
@@ -144,12 +185,13 @@ impl MemoryCaches {
             let executed = (clock.instructions as f64 * clock.cycles_per_instruction) as u64;
             self.hierarchy.set_time(executed.saturating_add(self.counts.stall_cycles));
         }
-        let mut stalled = 0;
-        if kind == Kind::Modify && self.writes_through {
-            stalled = self.hierarchy.access_bytes(Requester::Load, address, bytes);
-        }
-        stalled += self.hierarchy.access_bytes(requester, address, bytes);
+        let mut through = |requester| {
+            self.hierarchy.access_bytes_noting(requester, address, bytes, |served| note(requester, served))
+        };
+        let loaded = if kind == Kind::Modify && self.writes_through { through(Requester::Load) } else { 0 };
+        let stalled = through(requester).saturating_add(loaded);
         self.counts.stall_cycles = self.counts.stall_cycles.saturating_add(stalled);
+        stalled
     }
 }
 

@@ -52,9 +52,11 @@ mod untouched;
 mod visit_stream;
 
 pub use alternatives::{AlternativeKind, alternatives};
-pub use attribution::{LateBlocks, MappingCounts, NoObserver, PageWalks, Walk, WalkObserver};
+pub use attribution::{
+    CACHE_LEVELS, LateBlocks, MappingCounts, NoObserver, Observer, PageWalks, Wait, Waits, Walk,
+};
 pub use by_traps::TrapSimulation;
-pub use caches::{GrainError, MemoryCounts, check_grain};
+pub use caches::{GrainError, MemoryCounts, check_grain, check_grain_of_caches};
 pub use counts::{
     CacheTotals, ClassCounts, DataSideTotals, DesignCounts, KernelTotals, PrefetchTotals, RangeTotals,
     SoftwareTotals, SpaceCounts,

@@ -1,7 +1,8 @@
 //! The library of machines: `machines/*.toml`, embedded in the binary.
 
-use pagewalk_translate::{MachineError, MachineSpec};
+use pagewalk_translate::{MachineError, MachineSpec, requests_caches, with_caches};
 use pagewalk_units::names::choice_of_many;
+use std::borrow::Cow;
 
 macro_rules! machines {
     ($($name:literal),* $(,)?) => {
@@ -82,18 +83,24 @@ impl Library {
     }
 
     /// The file's text. `Zen 4` and `skylake-sp` name machines too: only letters and digits matter, in either case.
-    pub fn text(name: &str) -> Result<&'static str, LibraryError> {
+    /// `zen4+caches` is the machine with its caches.
+    pub fn text(name: &str) -> Result<Cow<'static, str>, LibraryError> {
+        let (name, with_its_caches) = requests_caches(name);
         let asked = letters(name);
         let found = FILES.iter().find(|&&(known, _)| letters(known) == asked);
-        found.map(|&(_, text)| text).ok_or_else(|| LibraryError::Unknown {
+        let &(known, text) = found.ok_or_else(|| LibraryError::Unknown {
             name: name.to_owned(),
             choice: choice_of_many(name, Library::names(), "`pagewalk machines list`"),
-        })
+        })?;
+        match with_its_caches {
+            true => Ok(with_caches(known, text)?.into()),
+            false => Ok(text.into()),
+        }
     }
 
     /// The machine with this name.
     pub fn get(name: &str) -> Result<MachineSpec, LibraryError> {
-        Ok(MachineSpec::from_toml(&format!("{name}.toml"), Library::text(name)?)?)
+        Ok(MachineSpec::from_toml(&format!("{name}.toml"), &Library::text(name)?)?)
     }
 
     /// The machine for a host CPU and true, or a current machine and false.

@@ -1,5 +1,6 @@
 //! Reading a study file.
 
+use crate::cache_family::FileCacheFamily;
 use crate::error::SweepError;
 use crate::layouts::{self, FileLayout};
 use crate::names::name_is_plain;
@@ -9,6 +10,7 @@ use crate::study::{
     BestValue, Cell, ComparisonSpec, CurveSpec, DrawFigure, FamilySpec, Precondition, SERVES, Study,
     TraceQuorum, TraceSpec,
 };
+use crate::task::Task;
 use crate::together::{self, FileTogether};
 use crate::workloads::{FileWorkload, check_grains, shared_workloads, workloads};
 use crate::{kernels, machines, plots, structures};
@@ -47,6 +49,7 @@ struct File {
     #[serde(default)]
     vary: Table,
     family: Option<FileFamily>,
+    cache_family: Option<FileCacheFamily>,
     curve: Option<FileCurve>,
     #[serde(default)]
     compare: Vec<FileCompare>,
@@ -217,6 +220,7 @@ impl Study {
             thp: parsed.thp.as_deref().map(thp).transpose().map_err(wrong)?,
             areas: areas(parsed.areas.as_deref()).map_err(wrong)?,
             family: parsed.family.map(FileFamily::check).transpose().map_err(wrong)?,
+            cache_family: parsed.cache_family.map(FileCacheFamily::check).transpose().map_err(wrong)?,
             curve: parsed.curve.map(FileCurve::check).transpose().map_err(wrong)?,
             compare: parsed
                 .compare
@@ -233,8 +237,10 @@ impl Study {
             plots: parsed.plot.into_iter().map(Plot::from).collect(),
         };
         study.plots.iter().try_for_each(|plot| plots::check(plot, &study)).map_err(wrong)?;
-        if study.machines.is_empty() && study.family.is_none() && study.curve.is_none() {
-            return Err(wrong("nothing to simulate: give machines, [family] or [curve]".to_owned()));
+        if Task::all(&study).is_empty() {
+            return Err(wrong(
+                "nothing to simulate: give machines, [family], [cache_family] or [curve]".to_owned(),
+            ));
         }
         check_grains(&study).map_err(wrong)?;
         together::check(&study).map_err(wrong)?;

@@ -23,6 +23,7 @@ impl Sweep<'_> {
             plans: self.plan_rows(),
             machines: Vec::new(),
             families: Vec::new(),
+            cache_families: Vec::new(),
             curves: Vec::new(),
             comparisons: Vec::new(),
             published: self.study.published.clone(),
@@ -74,6 +75,10 @@ fn add_cell(result: &mut SweepResult, study: &Study, trace: usize, task: &Task<'
         (Task::Family(serves), TaskOutcome::Family(counts)) => {
             let spec = study.family.as_ref().expect("the study has this task");
             result.families.push(family_cell(trace, serves_name(*serves), spec, &counts));
+        }
+        (Task::CacheFamily(serves, bytes), TaskOutcome::CacheFamily(counts)) => {
+            let spec = study.cache_family.as_ref().expect("the study has this task");
+            result.cache_families.push(counts.cell(trace, *serves, *bytes, spec));
         }
         (Task::Curve(serves) | Task::Sampled(serves, _), TaskOutcome::Curve(counts)) => {
             result.curves.push(curve_cell(trace, serves_name(*serves), counts));

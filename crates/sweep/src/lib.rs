@@ -10,6 +10,7 @@
 
 mod board;
 mod build;
+mod cache_family;
 mod compare;
 mod counts;
 mod data_side;

@@ -7,8 +7,9 @@ use crate::study::MachineVariant;
 use crate::{kernels, task, vary};
 use pagewalk_mm::read_buddyinfo;
 use pagewalk_sim::Library;
-use pagewalk_translate::MachineSpec;
+use pagewalk_translate::{MachineSpec, requests_caches, with_caches};
 use pagewalk_units::names::with_closest;
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
@@ -75,8 +76,10 @@ fn own_folder(folder: &Path, name: &str) -> PathBuf {
 }
 
 fn text_of(folder: &Path, name: &str, files: &mut StudyFiles) -> Result<String, String> {
-    if !name.ends_with(".toml") && !name.contains('/') {
-        return Library::text(name).map(str::to_owned).map_err(|e| e.to_string());
+    if !requests_caches(name).0.ends_with(".toml") && !name.contains('/') {
+        return Library::text(name).map(Cow::into_owned).map_err(|e| e.to_string());
     }
-    files.text(&folder.join(name)).map_err(|e| format!("{name}: {e}"))
+    let (path, with_its_caches) = requests_caches(name);
+    let text = files.text(&folder.join(path)).map_err(|e| format!("{path}: {e}"))?;
+    if with_its_caches { with_caches(path, &text).map_err(|e| e.to_string()) } else { Ok(text) }
 }

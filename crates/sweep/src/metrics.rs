@@ -79,7 +79,7 @@ pub fn metrics(counts: &DesignCounts) -> Metrics {
         let mean = software.mean_lower(counts.instructions);
         record(&mut metrics, "partition.lower_mean", Number::Real(mean));
     }
-    record(&mut metrics, "total_cycles", Number::Real(counts.cycles.total));
+    record(&mut metrics, "total_cycles", Number::Real(counts.cycles.total()));
     if let Some(totals) = &counts.data_side {
         add_data_side(&mut metrics, totals, counts.cycles.lower_hit.saturating_add(counts.cycles.walk));
     }

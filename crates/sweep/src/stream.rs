@@ -1,5 +1,6 @@
 //! The streams of a study before they are read.
 
+use crate::cache_family;
 use crate::error::SweepError;
 use crate::study::{MachineVariant, Study, TraceSpec};
 use crate::together;
@@ -77,6 +78,7 @@ fn stream(name: &str, path: &Path, study: &Study) -> Result<Stream, SweepError> 
     }
     let check = |variant: &MachineVariant| check_grain(about.header.grain, &variant.machine);
     study.machines.iter().try_for_each(check).map_err(|e| wrong(e.to_string()))?;
+    cache_family::check_grain(about.header.grain, study).map_err(|e| wrong(e.to_string()))?;
     std::io::Seek::rewind(&mut file).map_err(|e| wrong(e.to_string()))?;
     let reader = Reader::new(&file).map_err(|e| wrong(e.to_string()))?;
     let inferred_gap = InferredAreas::new(reader, study.areas).header().inferred_gap;

@@ -1,5 +1,6 @@
 //! A study: what to simulate over which streams.
 
+use crate::cache_family::CacheFamilySpec;
 use pagewalk_layout::planner::{Planner, PlannerOptions};
 use pagewalk_mm::structure::StructureSpec;
 use pagewalk_mm::{AreaRules, OsError, OsKernel, OsSpec, ThpMode};
@@ -36,6 +37,8 @@ pub struct Study {
     pub areas: AreaRules,
     /// The family of arrays.
     pub family: Option<FamilySpec>,
+    /// The family of caches.
+    pub cache_family: Option<CacheFamilySpec>,
     /// The miss-ratio curves.
     pub curve: Option<CurveSpec>,
     /// Comparisons with findings of sources.

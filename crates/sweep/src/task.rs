@@ -1,5 +1,6 @@
 //! Units of work: one kind of simulation of one stream.
 
+use crate::cache_family::CacheFamilyCounts;
 use crate::counts::{CurveCounts, FAMILY_ARRAYS, FamilyCounts};
 use crate::groups::{NumberedDesign, groups};
 use crate::layouts::RECORDED;
@@ -11,7 +12,7 @@ use pagewalk_mm::promotion::OfflineSettings;
 use pagewalk_mm::{OsKernel, OsSpec, ThpMode};
 use pagewalk_report::schema::{Metrics, PartitionMove};
 use pagewalk_report::sweep::schema::Method;
-use pagewalk_reuse::{Family, ReferenceKinds, SampledDistances, Sampling, StackDistances};
+use pagewalk_reuse::{CacheFamily, Family, ReferenceKinds, SampledDistances, Sampling, StackDistances};
 use pagewalk_sim::{Arrangement, HostKernel, PassError, Simulation};
 use pagewalk_trace::{Analysis, Batch, Event, Origin};
 use pagewalk_translate::{Asid, MachineSpec};
@@ -27,6 +28,8 @@ pub enum Task<'a> {
     Laid(&'a MachineVariant, LayoutChoice<'a>),
     /// Simulate the family.
     Family(ReferenceKinds),
+    /// Simulate the family of caches with lines of so many bytes.
+    CacheFamily(ReferenceKinds, u32),
     /// Take a miss-ratio curve.
     Curve(ReferenceKinds),
     /// Take a sampled one.
@@ -53,6 +56,8 @@ pub enum TaskOutcome {
     Machine(Metrics, Vec<PartitionMove>),
     /// Every array's misses.
     Family(FamilyCounts),
+    /// Every cache's misses.
+    CacheFamily(CacheFamilyCounts),
     /// A curve.
     Curve(CurveCounts),
     /// A plan that machines run under.
@@ -65,6 +70,7 @@ impl TaskOutcome {
         match (task, self) {
             (Task::Machine(..) | Task::Laid(..), TaskOutcome::Machine(..)) => true,
             (Task::Family(_), TaskOutcome::Family(counts)) => counts.is_whole(),
+            (Task::CacheFamily(..), TaskOutcome::CacheFamily(counts)) => counts.is_whole(),
             (Task::Curve(_), TaskOutcome::Curve(counts)) => {
                 counts.method == Method::Exact && counts.is_whole(0)
             }
@@ -90,6 +96,10 @@ impl<'a> Task<'a> {
         };
         if let Some(family) = &study.family {
             tasks.extend(family.serves.iter().map(|&serves| Task::Family(serves)));
+        }
+        if let Some(family) = &study.cache_family {
+            let of = |&serves| family.line_bytes.iter().map(move |&bytes| Task::CacheFamily(serves, bytes));
+            tasks.extend(family.serves.iter().flat_map(of));
         }
         if let Some(curve) = &study.curve {
             for &serves in &curve.serves {
@@ -138,6 +148,9 @@ impl<'a> Task<'a> {
                 }
             }
             Task::Family(serves) => format!("family, {}", serves_name(*serves)),
+            Task::CacheFamily(serves, bytes) => {
+                format!("family of caches, lines of {bytes}, {}", serves_name(*serves))
+            }
             Task::Curve(serves) => format!("curve, {}", serves_name(*serves)),
             Task::Sampled(serves, sampling) => format!("curve, {}, {sampling:?}", serves_name(*serves)),
         }
@@ -169,6 +182,9 @@ impl<'a> Task<'a> {
                 format!("machine {}, layout {}{seed}", label(variant), spec.name)
             }
             Task::Family(serves) => format!("family of {} arrays, {}", FAMILY_ARRAYS, serves_name(*serves)),
+            Task::CacheFamily(serves, bytes) => {
+                format!("family of caches with lines of {bytes} bytes, {}", serves_name(*serves))
+            }
             Task::Curve(serves) => format!("miss-ratio curve, {}", serves_name(*serves)),
             Task::Sampled(serves, Sampling::Rate(rate)) => {
                 format!("miss-ratio curve, {}, sampled at rate {rate}", serves_name(*serves))
@@ -191,6 +207,7 @@ impl Study {
 pub enum RunningTask {
     Machines(Vec<usize>, Box<Simulation>),
     Family(usize, Box<Family>),
+    CacheFamily(usize, Box<CacheFamily>, u32),
     Curve(usize, Box<StackDistances>),
     Sampled(usize, Box<SampledDistances>, Sampling),
 }
@@ -215,6 +232,10 @@ impl RunningTask {
                 Task::Laid(..) => unreachable!("machines under layouts are started as `Laid`"),
                 Task::Family(serves) => {
                     running.push(RunningTask::Family(number, Box::new(Family::new(serves))))
+                }
+                Task::CacheFamily(serves, bytes) => {
+                    let family = Box::new(CacheFamily::with_lines(serves, &[bytes]));
+                    running.push(RunningTask::CacheFamily(number, family, bytes));
                 }
                 Task::Curve(serves) => {
                     running.push(RunningTask::Curve(number, Box::new(StackDistances::new(serves))));
@@ -269,6 +290,7 @@ impl RunningTask {
         match self {
             RunningTask::Machines(_, pass) => pass.as_mut(),
             RunningTask::Family(_, family) => family.as_mut(),
+            RunningTask::CacheFamily(_, family, _) => family.as_mut(),
             RunningTask::Curve(_, distances) => distances.as_mut(),
             RunningTask::Sampled(_, sampled, _) => sampled.as_mut(),
         }
@@ -291,6 +313,9 @@ impl RunningTask {
             }
             RunningTask::Family(number, family) => {
                 vec![(number, TaskOutcome::Family(FamilyCounts::of(&family)))]
+            }
+            RunningTask::CacheFamily(number, family, bytes) => {
+                vec![(number, TaskOutcome::CacheFamily(CacheFamilyCounts::of(&family, bytes)))]
             }
             RunningTask::Curve(number, distances) => {
                 vec![(number, TaskOutcome::Curve(CurveCounts::exact(&distances)))]

@@ -52,8 +52,8 @@ pub fn check(study: &Study) -> Result<(), String> {
     let Some(trace) = study.traces.iter().find(|trace| trace.turns().is_some()) else { return Ok(()) };
     let inside =
         |why: &str| Err(format!("trace `{}` is several processes that take turns: {why}", trace.name()));
-    if study.family.is_some() || study.curve.is_some() {
-        return inside("[family] and [curve] are of one process");
+    if study.family.is_some() || study.cache_family.is_some() || study.curve.is_some() {
+        return inside("[family], [cache_family] and [curve] are of one process");
     }
     if let Some(kernel) = study.replaying() {
         return inside(&format!("policy `{kernel}` replays one process as it was recorded"));

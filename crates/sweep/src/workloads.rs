@@ -1,5 +1,6 @@
 //! Workloads in study files, or in a file that several studies share.
 
+use crate::cache_family;
 use crate::names::name_is_plain;
 use crate::source::StudyFiles;
 use crate::study::{GivenFile, Study, TraceSpec, Workload};
@@ -105,6 +106,8 @@ pub(crate) fn check_grains(study: &Study) -> Result<(), String> {
                 workload.name, machine.name
             ));
         }
+        cache_family::check_grain(workload.grain, study)
+            .map_err(|e| format!("workload `{}`: {e}", workload.name))?;
     }
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 mod cache;
 mod data_side;
+mod on_request;
 mod software;
 mod tlb;
 mod walker;
@@ -11,6 +12,9 @@ use cache::FileCacheOfMemory;
 use data_side::{
     FileAnchors, FileDataSide, FileLite, FilePredictor, FileRangeTlb, FileRanges, FileSegment, FileSide,
 };
+use on_request::FileCachesUsed;
+pub use on_request::{requests_caches, with_caches};
+use pagewalk_cache::CacheSpec;
 use pagewalk_setassoc::{Geometry, Organisation, Replacement, SetArray, SetIndex};
 use pagewalk_units::{Kind, PageSize, Paging};
 use serde::de::Error;
@@ -33,6 +37,8 @@ struct File {
     walker: FileWalker,
     #[serde(default)]
     cache: Vec<FileCacheOfMemory>,
+    #[serde(default)]
+    caches: FileCachesUsed,
     cost: FileCost,
     #[serde(rename = "match")]
     matches: Option<Match>,
@@ -145,11 +151,17 @@ impl MachineSpec {
         let mut walker = parsed.walker;
         let mapped = walker.take_mapped().map_err(rule)?;
         let (mut walker, paging, refill_cycles) = walker.check(file, paging, mapped.is_some())?;
-        let caches =
+        let mut caches =
             parsed.cache.into_iter().map(|cache| cache.check(file)).collect::<Result<Vec<_>, _>>()?;
         if !caches.is_empty() {
             pagewalk_cache::check(&caches, !matches!(walker, WalkerSpec::Software))
                 .map_err(|why| rule(why.to_string()))?;
+        }
+        let mut cost = parsed.cost;
+        if parsed.caches == FileCachesUsed::OnRequest {
+            cost.check_requested(&caches).map_err(rule)?;
+            caches.clear();
+            cost.memory = None;
         }
         let tlbs = parsed.tlb.into_iter().map(|tlb| tlb.check(file)).collect::<Result<Vec<_>, _>>()?;
         if let Some(mapped) = mapped {
@@ -166,7 +178,7 @@ impl MachineSpec {
             lite: parsed.lite,
             segment: parsed.segment,
             energy: parsed.energy,
-            walk: parsed.cost.walk,
+            walk: cost.walk,
         };
         let data_side = data_side.check(&tlbs, !caches.is_empty()).map_err(rule)?;
         let machine = MachineSpec {
@@ -176,7 +188,7 @@ impl MachineSpec {
             asids: parsed.asids,
             tlbs,
             walker,
-            cost: parsed.cost.check(refill_cycles, !caches.is_empty()).map_err(rule)?,
+            cost: cost.check(refill_cycles, !caches.is_empty()).map_err(rule)?,
             caches,
             matches: parsed.matches,
             os: parsed.os,
@@ -226,6 +238,17 @@ impl FilePaging {
 }
 
 impl FileCost {
+    /// Checks prices of a machine whose caches are simulated on request: with and without them.
+    fn check_requested(&self, caches: &[CacheSpec]) -> Result<(), String> {
+        match (caches.is_empty(), self.memory) {
+            (true, _) => Err("caches = \"on request\", but there is no [[cache]]".to_owned()),
+            (_, None) => {
+                Err("cost: missing key `memory`: cycles of an access that no [[cache]] serves".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Checks prices of walks, flat or by latencies of caches and memory. Software refills have theirs with the walker.
     fn check(self, refill_cycles: Option<u64>, cached: bool) -> Result<CostSpec, String> {
         let FileCost { l2_hit, cycles_per_instruction, walk_reference, memory, walk } = self;

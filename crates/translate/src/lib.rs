@@ -28,6 +28,7 @@ pub use data_side::{
     RangeWalk, SideMemoryView,
 };
 pub use error::MachineError;
+pub use file::{requests_caches, with_caches};
 pub use hashed::HashedWalker;
 pub use lower_levels::{ArrayCounts, LowerLevels, TranslationSource};
 pub use nested::{NestedCounts, NestedWalker};

@@ -1,6 +1,6 @@
 //! Rules that relate several keys of a machine.
 
-use crate::{Coalesce, Fills, MachineSpec, NestedSpec, TlbSpec, WalkerSpec};
+use crate::{Coalesce, Fills, MachineSpec, NestedSpec, TlbSpec, WalkerSpec, requests_caches};
 use pagewalk_setassoc::{RelevantHits, Replacement, SetIndex};
 use pagewalk_units::{Kind, PageSize};
 use std::collections::BTreeSet;
@@ -51,7 +51,7 @@ impl MachineSpec {
 
     /// Names of arrays are parts of metric names, so they must be unique.
     fn check_names(&self) -> Result<(), String> {
-        check_name("name =", &self.name)?;
+        check_name("name =", requests_caches(&self.name).0)?;
         for cache in &self.caches {
             check_name("cache name", &cache.name)?;
         }

@@ -84,6 +84,14 @@ fn caches_refuse_pages() {
     place
         .write("s.toml", "schema = 1\nname = \"s\"\ntraces = [\"page.pwt\"]\nmachines = [\"cached.toml\"]\n");
     place.run(&["sweep", "-q", "s.toml"]).refuses(BAD_INPUT, &parts);
+    let of_caches = |serves: &str| {
+        let family = format!("[cache_family]\nserves = [\"{serves}\"]\n");
+        place.write("c.toml", format!("schema = 1\nname = \"c\"\ntraces = [\"page.pwt\"]\n{family}"));
+        place.run(&["sweep", "-q", "c.toml"])
+    };
+    of_caches("data").refuses(BAD_INPUT, &["page.pwt", "--grain page", "[cache_family]", "whole addresses"]);
+    // Addresses of code are kept.
+    assert_eq!(of_caches("fetches").code, Some(0));
     let of_workload = |grain: &str| {
         let study = "schema = 1\nname = \"w\"\nmachines = [\"k8\", \"cached.toml\"]\n";
         let workload = "[[workload]]\nname = \"w\"\ncommand = [\"true\"]\n";

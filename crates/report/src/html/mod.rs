@@ -14,6 +14,7 @@ mod views;
 use crate::figures::{base_name, costliest};
 use crate::schema::RunResult;
 pub(crate) use escape::{escape, escape_json};
+pub(crate) use sections::table;
 
 /// The start of every page, up to the links in its bar.
 const TOP: &str = include_str!("top.html");

@@ -79,7 +79,7 @@ fn charts_of(charts: &[Chart]) -> String {
 }
 
 /// A table. Scripts sort and search it if it names its rows.
-pub(super) fn table(made: &Table) -> String {
+pub(crate) fn table(made: &Table) -> String {
     let heads =
         made.columns.iter().enumerate().filter(|(_, column)| is_shown(column)).map(|(index, column)| {
             let look = if index == 0 || column.is_words { "" } else { " class=\"number\"" };

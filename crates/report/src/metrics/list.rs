@@ -154,7 +154,7 @@ const TLBS: &[Metric] = &[
         "total_cycles",
         Unit::Cycles,
         "all modelled cycles except a kernel's: instructions × `cost.cycles_per_instruction`, lower-level hits, walks, \
-         traps",
+         traps and, with caches of memory, waits",
     ),
     modelled("walk_cycle_share", Unit::Share, "walk cycles as a share of all modelled cycles").recomputed(
         &["walk_cycles"],
@@ -441,5 +441,25 @@ const LAST_LEVEL: &[Metric] = &[
     .never_adds_up(),
 ];
 
-const FAMILIES: &[Metric] =
-    &[modelled("misses", Unit::Count, "misses of one array of a `[family]`, or of one size of a `[curve]`")];
+const FAMILIES: &[Metric] = &[
+    modelled(
+        "misses",
+        Unit::Count,
+        "misses of one array of a `[family]` or `[cache_family]`, or of one size of a `[curve]`",
+    ),
+    modelled(
+        "compulsory_misses",
+        Unit::Count,
+        "misses of lines never referenced before, in every cache of a `[cache_family]`",
+    ),
+    modelled(
+        "capacity_misses",
+        Unit::Count,
+        "misses that the fully associative cache of the same size has too",
+    ),
+    modelled(
+        "conflict_misses",
+        Unit::Count,
+        "the other misses of the cache; negative if its sets keep lines that the fully associative one replaces",
+    ),
+];

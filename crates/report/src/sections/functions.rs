@@ -21,8 +21,10 @@ const SHOWN: usize = 1000;
 
 fn make(_: &RunResult, process: &ProcessResult) -> Option<Content> {
     let all = walks(process);
-    let rows = &process.attribution.functions;
-    let longest = rows.iter().map(FunctionRow::walks).max()?;
+    let functions = process.attribution.functions.iter();
+    // A function may miss caches only.
+    let rows: Vec<&FunctionRow> = functions.filter(|row| row.walks() > 0 || row.waits.is_none()).collect();
+    let longest = rows.iter().map(|row| row.walks()).max()?;
     let table = Table {
         columns: vec![
             Column::stays("Function"),

@@ -18,7 +18,7 @@ pub(super) const SECTION: Section = Section {
 pub(super) const LEGEND: [(&str, &str); 2] = [("data", "data references"), ("fetch", "instruction fetches")];
 
 /// Rows that a page shows before the reader asks for more.
-const FIRST: usize = 8;
+pub(super) const FIRST: usize = 8;
 
 fn make(_: &RunResult, process: &ProcessResult) -> Option<Content> {
     let all = walks(process);

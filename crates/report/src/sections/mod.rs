@@ -21,6 +21,7 @@ mod sides;
 mod table;
 mod threads;
 mod tlbs;
+mod waits;
 mod what_if;
 
 pub(crate) use chart::{Axis, Chart, Curve, Heat, HeatGroup, Mark, Plot, Point, Tick};
@@ -45,6 +46,7 @@ pub(crate) static SECTIONS: &[Section] = &[
     classes::SECTION,
     tlbs::SECTION,
     caches::SECTION,
+    waits::SECTION,
 ];
 
 /// A section of the report.

@@ -17,7 +17,7 @@ pub(super) const SECTION: Section = Section {
 
 fn make(result: &RunResult, process: &ProcessResult) -> Option<Content> {
     let all = walks(process);
-    let rows = &process.attribution.pages;
+    let rows: Vec<&PageRow> = process.attribution.pages.iter().filter(|row| row.walks() > 0).collect();
     if rows.is_empty() {
         return None;
     }
@@ -42,14 +42,14 @@ fn make(result: &RunResult, process: &ProcessResult) -> Option<Content> {
         ..Table::default()
     };
     Some(Content {
-        finding: Some(finding(rows, all)),
+        finding: Some(finding(&rows, all)),
         lead: Some(format!("The costliest {size} pages{left_out}.")),
         ..Content::from(table)
     })
 }
 
 /// The finding: how many pages take half of all walks.
-fn finding(rows: &[PageRow], all: u64) -> String {
+fn finding(rows: &[&PageRow], all: u64) -> String {
     let mut sum = 0_u64;
     for (index, row) in rows.iter().enumerate() {
         sum = sum.saturating_add(row.walks());

@@ -23,9 +23,9 @@ pub(crate) fn mcpi(cell: &MachineCell) -> f64 {
     real(cell, if cell.metrics.contains_key("mcpi") { "mcpi" } else { "tlb_mcpi" })
 }
 
-/// All modelled cycles, the kernel's and the waits for caches of memory included.
+/// All modelled cycles, the kernel's included.
 fn cycles(cell: &MachineCell) -> f64 {
-    real(cell, "total_cycles") + real(cell, "memory.stall_cycles") + real(cell, "kernel.cycles")
+    real(cell, "total_cycles") + real(cell, "kernel.cycles")
 }
 
 /// Where the program was killed for lack of memory, if it was. Its figures end there and compare with no others.

@@ -1,19 +1,20 @@
 //! The result as one HTML page in the report's style: no scripts, nothing from the network, its data as one JSON
 //! island.
 
+use super::cache_families;
 use super::curve::curves;
 use super::heat::{Scale, heat_map};
 use super::kernels;
 use super::layouts;
 use super::lines;
+use super::machines::machines as machine_rows;
 use super::markup::{PictureFile, file_name, head, number};
 use super::picture;
-use super::schema::{Comparison, CurveCell, FamilyCell, MachineCell, Plot, SweepResult, SweepTrace};
+use super::schema::{Comparison, CurveCell, FamilyCell, Plot, SweepResult, SweepTrace};
 use super::to_json;
 use crate::figures::base_name;
-use crate::html::{PageHead, STYLE, escape, escape_json, page};
-use crate::numbers::{bytes, count, percent, ratio};
-use crate::schema::Number;
+use crate::html::{PageHead, STYLE, escape, escape_json, page, table};
+use crate::numbers::{bytes, count};
 use crate::text::{sweep_bounds, sweep_left_out, sweep_mean, sweep_on, sweep_quotient};
 use std::fmt::Write;
 
@@ -50,6 +51,7 @@ pub fn render_html(result: &SweepResult) -> String {
         ("plots", "Plots", plots(result)),
         ("machines", "Machines", machines(result)),
         ("families", "Families", families(result)),
+        ("caches", "Caches", cache_families::section(result)),
         ("curves", "Curves", all_curves(result)),
     ];
     let shown = || sections.iter().filter(|(_, _, content)| !content.is_empty());
@@ -181,56 +183,15 @@ fn comparisons(result: &SweepResult) -> String {
 
 fn machines(result: &SweepResult) -> String {
     // Machines under layouts have a section of their own.
-    let first = result.machines.first().filter(|cell| cell.layout.is_none());
-    let Some(first) = first else { return String::new() };
+    if result.machines.first().is_none_or(|cell| cell.layout.is_some()) {
+        return String::new();
+    }
     let mut out = "<h2>Machines</h2>".to_owned();
-    let mut titles = vec![("machine", false)];
-    // A machine may have its own kernel alone.
-    let has_kernels = result.machines.iter().any(|cell| cell.os.is_some());
-    titles.extend(has_kernels.then_some(("kernel", false)));
-    let has_structures = result.machines.iter().any(|cell| cell.structure.is_some());
-    titles.extend(has_structures.then_some(("structure", false)));
-    titles.extend(first.parameters.keys().map(|key| (key.as_str(), false)));
-    titles.extend([
-        ("level-1 misses", true),
-        ("walks", true),
-        ("walks per 1000 instr.", true),
-        ("walk cycles of all", true),
-    ]);
     for (index, trace) in result.traces.iter().enumerate() {
-        let cells = result.machines.iter().filter(|cell| cell.trace == index);
-        let rows: String = cells.map(|cell| machine(cell, has_kernels, has_structures)).collect();
-        let _ = write!(
-            out,
-            "<h3>{}</h3><div class=\"scroll\"><table>{}<tbody>{rows}</tbody></table></div>",
-            escape(&trace.name),
-            head(&titles)
-        );
+        let cells: Vec<_> = result.machines.iter().filter(|cell| cell.trace == index).collect();
+        let _ = write!(out, "<h3>{}</h3>{}", escape(&trace.name), table(&machine_rows(&cells)));
     }
     out
-}
-
-fn machine(cell: &MachineCell, has_kernels: bool, has_structures: bool) -> String {
-    let whole = |name: &str| match cell.metrics.get(name) {
-        Some(Number::Count(n)) => number(&count(*n)),
-        _ => number("–"),
-    };
-    let real = |name: &str| cell.metrics.get(name).map_or(0.0, |n| n.as_f64());
-    let parameters = cell.parameters.values().map(|value| format!("<td>{}</td>", escape(&value.to_string())));
-    let named = |name: &Option<String>| format!("<td>{}</td>", escape(name.as_deref().unwrap_or("–")));
-    let kernel = if has_kernels { named(&cell.os) } else { String::new() };
-    let structure = if has_structures { named(&cell.structure) } else { String::new() };
-    format!(
-        "<tr><td>{}</td>{}{}{}{}{}{}{}</tr>",
-        escape(&cell.machine),
-        kernel,
-        structure,
-        parameters.collect::<String>(),
-        whole("tlb.level1.misses"),
-        whole("walks"),
-        number(&ratio(real("walks_per_kilo_instruction"))),
-        number(&percent(real("walk_cycle_share")))
-    )
 }
 
 fn plots(result: &SweepResult) -> String {

@@ -4,6 +4,7 @@
 //! one table, [`render_html`] as a page, [`pictures()`] as separate pictures.
 
 mod bars;
+pub(crate) mod cache_families;
 pub(crate) mod comparison;
 mod curve;
 mod heat;
@@ -11,6 +12,7 @@ pub(crate) mod html;
 mod kernels;
 pub(crate) mod layouts;
 mod lines;
+pub(crate) mod machines;
 pub(crate) mod markup;
 mod parquet;
 mod parts;
@@ -42,6 +44,8 @@ fn check(result: &SweepResult) -> Result<(), String> {
     let traces = result.traces.len();
     let of_machines = result.machines.iter().map(|cell| ("machines", cell.trace));
     let of_families = result.families.iter().map(|cell| ("families", cell.trace));
+    let of_caches = result.cache_families.iter().map(|cell| ("cache_families", cell.trace));
+    let of_families = of_families.chain(of_caches);
     let of_curves = result.curves.iter().map(|cell| ("curves", cell.trace));
     let found = result.comparisons.iter().flat_map(|comparison| &comparison.found);
     let of_comparisons = found.map(|found| ("comparisons", found.trace));
@@ -54,7 +58,9 @@ fn check(result: &SweepResult) -> Result<(), String> {
         return Err(format!("{list}: there is no trace {trace}: the {traces} traces are numbered from 0"));
     }
     let of_families = result.families.iter().map(|cell| ("families", &cell.serves));
-    let mut serves = of_families.chain(result.curves.iter().map(|cell| ("curves", &cell.serves)));
+    let of_caches = result.cache_families.iter().map(|cell| ("cache_families", &cell.serves));
+    let mut serves =
+        of_families.chain(of_caches).chain(result.curves.iter().map(|cell| ("curves", &cell.serves)));
     match serves.find(|(_, serves)| !matches!(serves.as_str(), "data" | "fetches" | "everything")) {
         Some((list, serves)) => {
             Err(format!("{list}: serves = {serves:?}: choose from data, fetches, everything"))

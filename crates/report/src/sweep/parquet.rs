@@ -4,7 +4,7 @@
 //! columns anyway. Each varied parameter is a column, of integers if all its values are. Equal results are equal bytes:
 //! the table holds neither the time nor the host.
 
-use super::schema::{Parameters, SweepResult, Value};
+use super::schema::{CacheFamilyCell, Parameters, SweepResult, Value};
 use crate::metrics::{self, Metric};
 use crate::schema::Number;
 use parquet::basic::{LogicalType, Repetition, Type as Physical};
@@ -30,11 +30,12 @@ struct Row<'a> {
     parameters: Option<&'a Parameters>,
     serves: Option<&'a str>,
     page_bytes: Option<u64>,
+    line_bytes: Option<u64>,
     sets: Option<u32>,
     ways: Option<u32>,
     entries: Option<u64>,
     metric: &'a str,
-    count: Option<u64>,
+    count: Option<i64>,
     value: f64,
     standard_error: Option<f64>,
 }
@@ -89,7 +90,7 @@ fn rows(result: &SweepResult) -> Vec<Row<'_>> {
             parameters: Some(&cell.parameters),
             metric,
             count: match number {
-                Number::Count(count) => Some(*count),
+                Number::Count(count) => i64::try_from(*count).ok(),
                 Number::Real(_) => None,
             },
             value: number.as_f64(),
@@ -115,6 +116,7 @@ fn rows(result: &SweepResult) -> Vec<Row<'_>> {
             }
         }
     }
+    rows.extend(result.cache_families.iter().flat_map(|cell| of_caches(name(cell.trace), cell)));
     for cell in &result.curves {
         let of_curve = || Row {
             trace: name(cell.trace),
@@ -139,8 +141,36 @@ fn rows(result: &SweepResult) -> Vec<Row<'_>> {
     rows
 }
 
+/// The caches of one line size, with their misses by kind.
+fn of_caches<'a>(trace: &'a str, cell: &'a CacheFamilyCell) -> Vec<Row<'a>> {
+    let row = || Row {
+        trace,
+        kind: "cache_family",
+        serves: Some(&cell.serves),
+        line_bytes: Some(u64::from(cell.line_bytes)),
+        ..Row::default()
+    };
+    let mut rows = vec![
+        counted(row(), "references", cell.references),
+        counted(row(), "compulsory_misses", cell.compulsory),
+    ];
+    for cache in cell.caches() {
+        let entries = Some(u64::from(cache.sets) * u64::from(cache.ways));
+        let of_cache = || Row { sets: Some(cache.sets), ways: Some(cache.ways), entries, ..row() };
+        rows.push(counted(of_cache(), "misses", cache.all()));
+        rows.push(counted(of_cache(), "capacity_misses", cache.full - cell.compulsory));
+        rows.push(Row {
+            metric: "conflict_misses",
+            count: Some(cache.conflict),
+            value: cache.conflict as f64,
+            ..of_cache()
+        });
+    }
+    rows
+}
+
 fn counted<'a>(row: Row<'a>, metric: &'a str, count: u64) -> Row<'a> {
-    Row { metric, count: Some(count), value: count as f64, ..row }
+    Row { metric, count: i64::try_from(count).ok(), value: count as f64, ..row }
 }
 
 fn columns<'a>(rows: &[Row<'a>]) -> Vec<(String, Column<'a>)> {
@@ -166,11 +196,12 @@ fn columns<'a>(rows: &[Row<'a>]) -> Vec<(String, Column<'a>)> {
     columns.extend([
         ("serves".to_owned(), text(&|row| row.serves)),
         ("page_bytes".to_owned(), integer(&|row| row.page_bytes)),
+        ("line_bytes".to_owned(), integer(&|row| row.line_bytes)),
         ("sets".to_owned(), integer(&|row| row.sets.map(u64::from))),
         ("ways".to_owned(), integer(&|row| row.ways.map(u64::from))),
         ("entries".to_owned(), integer(&|row| row.entries)),
         ("metric".to_owned(), text(&|row| Some(row.metric))),
-        ("count".to_owned(), integer(&|row| row.count)),
+        ("count".to_owned(), Column::Integer(rows.iter().map(|row| row.count).collect())),
         ("value".to_owned(), Column::Real(rows.iter().map(|row| Some(row.value)).collect())),
         ("standard_error".to_owned(), Column::Real(rows.iter().map(|row| row.standard_error).collect())),
     ]);

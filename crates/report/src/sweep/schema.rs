@@ -31,6 +31,9 @@ pub struct SweepResult {
     /// Families on traces.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub families: Vec<FamilyCell>,
+    /// Families of caches on traces, a cell for each line size.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cache_families: Vec<CacheFamilyCell>,
     /// Miss-ratio curves of traces.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub curves: Vec<CurveCell>,
@@ -248,6 +251,69 @@ impl FamilySize {
         let row = self.sets.iter().position(|&s| s == sets)?;
         let column = self.ways.iter().position(|&w| w == ways)?;
         Some(self.misses[row][column])
+    }
+}
+
+/// A family of LRU caches with lines of one size on one trace. Addresses are virtual.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CacheFamilyCell {
+    /// Index of the trace in [`SweepResult::traces`].
+    pub trace: usize,
+    /// The references that look the caches up: `data`, `fetches` or `everything`.
+    pub serves: String,
+    /// Bytes of a line.
+    pub line_bytes: u32,
+    /// References; each counts once per 32 bytes that it touches, whatever the line.
+    pub references: u64,
+    /// Numbers of sets, ascending.
+    pub sets: Vec<u32>,
+    /// Numbers of ways, ascending.
+    pub ways: Vec<u32>,
+    /// First touches of lines, which miss in every cache.
+    pub compulsory: u64,
+    /// Misses, besides the compulsory ones, of the fully associative LRU cache of the same size: a list for each number
+    /// of sets, with a count for each number of ways.
+    pub capacity: Vec<Vec<u64>>,
+    /// The other misses, in the same lists. Negative if the sets keep lines that the fully associative cache replaces.
+    pub conflict: Vec<Vec<i64>>,
+}
+
+/// One cache of a [`CacheFamilyCell`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CacheMisses {
+    /// Sets.
+    pub sets: u32,
+    /// Ways.
+    pub ways: u32,
+    /// Size in bytes.
+    pub bytes: u64,
+    /// Compulsory and capacity misses: those of the fully associative cache.
+    pub full: u64,
+    /// Conflict misses.
+    pub conflict: i64,
+}
+
+impl CacheMisses {
+    /// All misses.
+    pub fn all(&self) -> u64 {
+        self.full.saturating_add_signed(self.conflict)
+    }
+}
+
+impl CacheFamilyCell {
+    /// All caches, by sets, then ways.
+    pub fn caches(&self) -> impl Iterator<Item = CacheMisses> + '_ {
+        let rows = self.sets.iter().zip(self.capacity.iter().zip(&self.conflict));
+        rows.flat_map(move |(&sets, (capacity, conflict))| {
+            let columns = self.ways.iter().zip(capacity.iter().zip(conflict));
+            columns.map(move |(&ways, (&capacity, &conflict))| CacheMisses {
+                sets,
+                ways,
+                bytes: u64::from(sets) * u64::from(ways) * u64::from(self.line_bytes),
+                full: self.compulsory.saturating_add(capacity),
+                conflict,
+            })
+        })
     }
 }
 

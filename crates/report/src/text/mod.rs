@@ -1,5 +1,6 @@
 //! The result of a run on the terminal: the costliest process image in full, all others condensed.
 
+mod cache_families;
 mod conflicts;
 mod contiguity;
 mod family;

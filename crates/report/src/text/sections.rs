@@ -17,12 +17,16 @@ pub(super) fn write(page: &mut Page, result: &RunResult, process: &ProcessResult
     let sections = SECTIONS.iter().filter(|section| section.terminal == place);
     for part in sections.filter_map(|section| (section.make)(result, process)).flat_map(|made| made.parts) {
         let Part::Table(made) = part else { continue };
+        if made.columns.iter().all(|column| column.only == Audience::Pages) {
+            continue;
+        }
         page.blank();
         table(page, &made);
     }
 }
 
-fn table(page: &mut Page, made: &sections::Table) {
+/// Writes a table.
+pub(super) fn table(page: &mut Page, made: &sections::Table) {
     let is_shown = |column: &Column| column.only != Audience::Pages;
     let columns = made.columns.iter().enumerate().filter(|(_, column)| is_shown(column));
     let has_walks = |index: usize| made.rows.iter().any(|row| matches!(row.cells[index], Cell::Walks { .. }));

@@ -1,15 +1,15 @@
 //! A sweep's result on the terminal: machines, families and curves trace by trace, then comparisons with sources.
 
+use super::cache_families::caches;
 use super::layouts::layouts;
 use super::paint::{Line, Style, plain};
-use super::table::{Table, WhenNarrow, names, numbers, texts};
+use super::table::{Table, WhenNarrow, numbers, texts};
 use super::{Page, TextOptions};
 use crate::figures::{base_name, inferred_areas};
 use crate::numbers::{count, percent, ratio};
 use crate::printable::printable;
-use crate::schema::Number;
-use crate::sweep::comparison::{base_of, figure, killed, mcpi, memory_added, signed, time_saved};
 use crate::sweep::layouts::laid;
+use crate::sweep::machines::machines;
 use crate::sweep::schema::{
     Comparison, CurveCell, FamilyCell, FamilySize, MachineCell, Method, SkippedCase, SweepResult, SweepTrace,
     TraceQuotient,
@@ -34,11 +34,14 @@ pub fn render_sweep_text(result: &SweepResult, options: &TextOptions) -> String 
         if !under_layouts.is_empty() {
             layouts(&mut page, &under_layouts);
         } else if !cells.is_empty() {
-            machines(&mut page, &cells);
+            super::sections::table(&mut page, &machines(&cells));
         }
         for family in result.families.iter().filter(|family| family.trace == index) {
             let shown = if page.verbose { family.sizes.len() } else { 1 };
             family.sizes.iter().take(shown).for_each(|size| shapes(&mut page, trace, family, size));
+        }
+        for cell in result.cache_families.iter().filter(|cell| cell.trace == index) {
+            caches(&mut page, trace, cell);
         }
         let serves = ["data", "fetches", "everything"];
         for serves in serves {
@@ -52,67 +55,6 @@ pub fn render_sweep_text(result: &SweepResult, options: &TextOptions) -> String 
 
 fn strong(text: impl Into<String>) -> Line {
     Line::new(Style::Strong, text)
-}
-
-fn machines(page: &mut Page, cells: &[&MachineCell]) {
-    let keys: Vec<&String> = cells.first().map_or(Vec::new(), |cell| cell.parameters.keys().collect());
-    let mut columns = vec![names("machine")];
-    let has_kernels = cells.iter().any(|cell| cell.os.is_some());
-    columns.extend(has_kernels.then(|| texts("kernel", WhenNarrow::Keep)));
-    let has_structures = cells.iter().any(|cell| cell.structure.is_some());
-    columns.extend(has_structures.then(|| texts("structure", WhenNarrow::Keep)));
-    columns.extend(keys.iter().map(|key| texts(key, WhenNarrow::Keep)));
-    columns.extend([
-        numbers("L1 misses", WhenNarrow::Drop(2)),
-        numbers("walks", WhenNarrow::Keep),
-        numbers("walks per 1000 instr.", WhenNarrow::Drop(1)),
-        numbers("walk cycles of all", WhenNarrow::Keep),
-    ]);
-    if has_kernels {
-        columns.push(numbers("cycles per instr.", WhenNarrow::Keep));
-        columns.push(numbers("time saved", WhenNarrow::Keep));
-        columns.push(numbers("memory", WhenNarrow::Keep));
-    }
-    let mut table = Table::new(columns);
-    for cell in cells {
-        let whole = |name: &str| match cell.metrics.get(name) {
-            Some(Number::Count(n)) => plain(count(*n)),
-            _ => plain("–"),
-        };
-        let real = |name: &str| cell.metrics.get(name).map_or(0.0, |n| n.as_f64());
-        let mut row = vec![plain(printable(&cell.machine))];
-        if has_kernels {
-            row.push(plain(printable(cell.os.as_deref().unwrap_or("–"))));
-        }
-        if has_structures {
-            row.push(plain(printable(cell.structure.as_deref().unwrap_or("–"))));
-        }
-        row.extend(cell.parameters.values().map(|value| plain(printable(&value.to_string()))));
-        row.extend([
-            whole("tlb.level1.misses"),
-            whole("walks"),
-            plain(ratio(real("walks_per_kilo_instruction"))),
-            plain(percent(real("walk_cycle_share"))),
-        ]);
-        if has_kernels {
-            let base = base_of(cells.iter().copied(), cell);
-            row.push(plain(figure(mcpi(cell))));
-            row.push(plain(time_saved(cell, base).map_or("–".to_owned(), signed)));
-            row.push(plain(memory_added(cell, base).map_or("–".to_owned(), signed)));
-        }
-        table.row(row);
-    }
-    page.table(table);
-    for cell in cells {
-        let Some(killed) = killed(cell) else { continue };
-        let kernel = cell.os.as_deref().unwrap_or_default();
-        let text = format!(
-            "{} on {} was {killed}. Its figures end there.",
-            printable(kernel),
-            printable(&cell.machine)
-        );
-        page.paragraph(Line::new(Style::Warning, "  killed  "), Style::Plain, &text);
-    }
 }
 
 /// Misses of the arrays of one page size: columns by ways in powers of two, rows by sets.

@@ -61,6 +61,20 @@ fn family(trace: usize) -> FamilyCell {
     }
 }
 
+fn caches(trace: usize) -> CacheFamilyCell {
+    CacheFamilyCell {
+        trace,
+        serves: "data".to_owned(),
+        line_bytes: 64,
+        references: 400_100,
+        sets: vec![8, 16],
+        ways: vec![1, 2, 3],
+        compulsory: 1000,
+        capacity: vec![vec![8000, 7000, 6500], vec![7000, 6000, 5500]],
+        conflict: vec![vec![500, 200, 0], vec![250, -1500, 0]],
+    }
+}
+
 fn curve(trace: usize, method: Method, errors: &[f64]) -> CurveCell {
     CurveCell {
         trace,
@@ -89,6 +103,7 @@ fn result() -> SweepResult {
             machine(1, 1024, "fifo", 0),
         ],
         families: vec![family(0)],
+        cache_families: vec![caches(0)],
         curves: vec![
             curve(0, Method::Exact, &[]),
             curve(0, Method::FixedRate { rate: 0.1 }, &[100.0, 50.0, 20.5]),
@@ -123,8 +138,9 @@ fn table(bytes: Vec<u8>) -> Vec<std::collections::BTreeMap<String, Field>> {
 #[test]
 fn every_number_is_a_row_of_the_table() {
     let table = table(to_parquet(&result()).unwrap());
-    // Four metrics of four cells; two page sizes of 12 shapes and a sum; twice three points and a sum.
-    assert_eq!(table.len(), 16 + 25 + 8);
+    // Four metrics of four cells; two page sizes of 12 shapes and a sum; three of six caches, and two sums; twice three
+    // points and a sum.
+    assert_eq!(table.len(), 16 + 25 + 20 + 8);
     let text = |text: &str| Field::Str(text.to_owned());
     let row = table
         .iter()
@@ -171,6 +187,8 @@ fn a_result_that_contradicts_itself_is_refused() {
         change(&mut result);
         from_json(&to_json(&result)).unwrap_err().to_string()
     };
+    let why = changed(|result| result.cache_families[0].trace = 9);
+    assert!(why.contains("cache_families: there is no trace 9"), "{why}");
     let why = changed(|result| result.families[0].trace = 7);
     assert!(why.contains(SWEEP_SCHEMA) && why.contains("families: there is no trace 7"), "{why}");
     assert!(changed(|result| result.machines[0].trace = 7).contains("machines: there is no trace 7"));
@@ -320,4 +338,23 @@ fn no_text_of_a_file_becomes_markup() {
     let mut keyed = result();
     keyed.machines[0].parameters.insert("<meta http-equiv=refresh>".to_owned(), Value::Integer(1));
     assert!(!render_html(&keyed).contains("<meta http-equiv=refresh"));
+}
+
+#[test]
+fn caches_of_one_size_share_a_row() {
+    let result = result();
+    let text = render_text(&result, &TextOptions { width: 120, verbose: false, color: false });
+    let row = |text: &str, size: &str| {
+        let line = text.lines().find(|line| line.trim_start().starts_with(size));
+        line.unwrap_or_else(|| panic!("{text}")).split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+    };
+    // 1,000 compulsory and 7,000 capacity misses, 250 and 200 of conflict, in a million instructions.
+    assert_eq!(row(&text, "1 KiB"), ["1", "KiB", "8.00", "8.25", "8.20", "–"]);
+    assert_eq!(row(&text, "1.50 KiB"), ["1.50", "KiB", "7.50", "–", "–", "7.50"]);
+    assert!(text.contains("1.00 compulsory") && !text.contains("512 B"), "{text}");
+    let verbose = render_text(&result, &TextOptions { width: 120, verbose: true, color: false });
+    let conflict = &verbose[verbose.find("of these conflict misses").unwrap()..];
+    assert_eq!(row(conflict, "2 KiB"), ["2", "KiB", "7.00", "–", "−1.50", "–"]);
+    let page = render_html(&result);
+    assert!(page.contains("id=\"caches\"") && page.contains("8.25<span class=\"sub\">+0.25</span>"));
 }

@@ -19,7 +19,7 @@
 
 mod plain;
 
-use pagewalk_reuse::{Family, ReferenceKinds, SampledDistances, Sampling, StackDistances};
+use pagewalk_reuse::{CacheFamily, Family, ReferenceKinds, SampledDistances, Sampling, StackDistances};
 use pagewalk_trace::pwt::Reader;
 use pagewalk_trace::{Analysis, Batch, Event, Source, Stretch, seconds_worked};
 use pagewalk_units::RefIndex;
@@ -115,7 +115,7 @@ fn measured(count: &Counter, serves: ReferenceKinds, seconds: &[f64]) -> String 
 
 fn ways(options: &Options) -> Vec<Way> {
     let mut ways = Vec::new();
-    for kind in ["family", "distances", "sampled"] {
+    for kind in ["family", "caches", "distances", "sampled"] {
         for (word, serves) in SERVES {
             let name = format!("{kind}_{word}");
             if !options.wants(&name) {
@@ -124,6 +124,7 @@ fn ways(options: &Options) -> Vec<Way> {
             let simulator = || -> Box<dyn Analysis> {
                 match kind {
                     "family" => Box::new(Family::new(serves)),
+                    "caches" => Box::new(CacheFamily::new(serves)),
                     "distances" => Box::new(StackDistances::new(serves)),
                     _ => Box::new(SampledDistances::new(serves, Sampling::Rate(0.1))),
                 }

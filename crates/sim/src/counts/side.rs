@@ -1,6 +1,6 @@
 //! All counts of a data side.
 
-use super::{ClassCounts, DesignCounts, RangeTotals};
+use super::{ClassCounts, DesignCounts, RangeTotals, prices};
 use pagewalk_cost::Cycles;
 use pagewalk_translate::{ArrayUse, DataSideCounts, MachineSpec};
 
@@ -42,8 +42,6 @@ impl DesignCounts {
             hits: array.hits,
         };
         let (walk_caches, arrays) = counts.arrays.iter().map(class).partition(|array| array.level == 0);
-        let lower_hit = counts.level1_misses.saturating_mul(machine.cost.l2_hit);
-        let instructions = totals.instructions as f64 * machine.cost.cycles_per_instruction;
         let last_level = (machine.last_level() == 2).then_some(counts.walks);
         let made = counts.walks + totals.segment_hits.unwrap_or(0);
         DesignCounts {
@@ -59,9 +57,7 @@ impl DesignCounts {
             walk_caches,
             cycles: Cycles {
                 walk: walk_cycles,
-                lower_hit,
-                traps: 0,
-                total: instructions + lower_hit.saturating_add(walk_cycles) as f64,
+                ..Cycles::new(&prices(&machine.cost), totals.instructions, counts.level1_misses)
             },
             data_side: Some(Box::new(totals)),
             ..DesignCounts::default()

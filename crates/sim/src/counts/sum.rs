@@ -1,18 +1,14 @@
 //! Sums of counts over cores.
 
 use super::{CacheTotals, DesignCounts};
-use pagewalk_cost::Cycles;
 
 /// The counts of all cores together. Counts that a pass keeps once, such as instructions, are equal in each core.
 pub(crate) fn sum(cores: Vec<DesignCounts>) -> DesignCounts {
     let mut cores = cores.into_iter();
     let mut sum = cores.next().expect("at least one core");
-    let translation = |cycles: &Cycles| cycles.walk as f64 + cycles.lower_hit as f64 + cycles.traps as f64;
-    let instructions = sum.cycles.total - translation(&sum.cycles);
     for core in cores {
         sum.add_core(&core);
     }
-    sum.cycles.total = instructions + translation(&sum.cycles);
     sum
 }
 
@@ -53,12 +49,9 @@ impl DesignCounts {
         self.walks_fetch += core.walks_fetch;
         self.walks_data += core.walks_data;
         self.walk_references += core.walk_references;
-        // Prices in machine files may drive each core's sum to the maximum.
-        self.cycles.traps = self.cycles.traps.saturating_add(core.cycles.traps);
         if let (Some(sum), Some(own)) = (&mut self.software, &core.software) {
             sum.add(own);
         }
-        self.cycles.walk = self.cycles.walk.saturating_add(core.cycles.walk);
-        self.cycles.lower_hit = self.cycles.lower_hit.saturating_add(core.cycles.lower_hit);
+        self.cycles.add_core(&core.cycles);
     }
 }

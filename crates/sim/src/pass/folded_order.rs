@@ -6,7 +6,7 @@
 //! hit: a kernel may remap it, or an array that serves both and ignores hits may evict it. Both are rare, and are
 //! corrected: see [`Pass::refetch`] and [`Pass::give_back`].
 
-use crate::attribution::WalkObserver;
+use crate::attribution::Observer;
 use crate::classes::{FETCH, class_of};
 use crate::fetch::{Run, instruction_pages};
 use crate::pass::Pass;
@@ -34,7 +34,7 @@ impl FetchCursor {
     }
 }
 
-impl<O: WalkObserver> Pass<O> {
+impl<O: Observer> Pass<O> {
     pub(crate) fn run_folded(
         &mut self,
         batch: &Batch<'_>,

@@ -21,7 +21,7 @@
 //! Arm's global bit for inherited library code (and Arm's domains exclude other processes). Skarlatos et al.,
 //! "BabelFish", ISCA 2020: entries that the processes of a container group share.
 
-use crate::attribution::{NoObserver, WalkObserver};
+use crate::attribution::{NoObserver, Observer};
 use crate::bits::bits;
 use crate::error::PassError;
 use crate::pass::Pass;
@@ -40,7 +40,7 @@ impl Pass<NoObserver> {
     }
 }
 
-impl<O: WalkObserver> Pass<O> {
+impl<O: Observer> Pass<O> {
     /// Makes the running space use the global page at `vpn`, creating it if needed. `None`: the space needs its own
     /// page, and nothing is global there.
     pub(crate) fn share(&mut self, vpn: u64) -> Option<u32> {

@@ -1,7 +1,7 @@
 //! Memory that grows by less than a huge page at a time. The first touch of a block comes before its area holds all of
 //! it, so it gets no huge page, although the area later grows over the block. Only the size of the steps prevents it.
 
-use crate::attribution::WalkObserver;
+use crate::attribution::Observer;
 use crate::pass::Pass;
 use crate::ranges::{added, block_bytes, blocks_at_ends};
 use pagewalk_mm::{FirstTouch, HugeAdvice, Vma};
@@ -14,7 +14,7 @@ fn may_be_huge(area: &Vma) -> bool {
     area.is_private_anonymous() && area.advice != HugeAdvice::NoHugePage && area.is_usable()
 }
 
-impl<O: WalkObserver> Pass<O> {
+impl<O: Observer> Pass<O> {
     /// At the first touch of a unit: records whether its area does not hold the whole block yet.
     pub(crate) fn note_early(&mut self, vpn: u64, unit: u32) {
         let block = self.store.block_number(vpn);

@@ -1,11 +1,11 @@
 //! Programs with hugetlb memory: some of their pages may be huge under any policy, from the first such mapping on.
 
-use crate::attribution::WalkObserver;
+use crate::attribution::Observer;
 use crate::pass::Pass;
 use pagewalk_trace::Event;
 use pagewalk_units::PAGE_BYTES;
 
-impl<O: WalkObserver> Pass<O> {
+impl<O: Observer> Pass<O> {
     /// Notices the program's first mapping of hugetlb memory: from then on some pages may be huge.
     pub(crate) fn expect_hugetlb(&mut self, event: &Event) {
         let is_of_it = matches!(event, Event::Map(mapping) if mapping.page_bytes > PAGE_BYTES);

@@ -9,7 +9,7 @@
 //! - It is gone when unmapping or discarding covers all of it or leaves none of it mapped. If some of it stays mapped,
 //!   the page stays.
 
-use crate::attribution::WalkObserver;
+use crate::attribution::Observer;
 use crate::bits::bits;
 use crate::classes::STORE;
 use crate::pass::Pass;
@@ -24,7 +24,7 @@ use pagewalk_units::{Kind, Paging, VirtAddr};
 use std::ops::Range;
 use std::sync::Arc;
 
-impl<O: WalkObserver> Pass<O> {
+impl<O: Observer> Pass<O> {
     /// First touch of a page: the policies decide.
     pub(crate) fn fault(&mut self, vpn: u64, stores: bool, ahead: &[Ref]) -> u32 {
         self.executed.pages_touched += 1;

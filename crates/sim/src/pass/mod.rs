@@ -22,7 +22,7 @@ mod unfolded_order;
 mod visitor;
 mod walks;
 
-use crate::attribution::{NoObserver, WalkObserver};
+use crate::attribution::{NoObserver, Observer};
 use crate::bits::bits;
 use crate::classes::{FETCH, STORE, class_of};
 use crate::counts::DesignCounts;
@@ -33,7 +33,7 @@ use crate::pages::pages_of;
 use crate::pass::cores::Cores;
 use crate::pass::course::{ExecutionTotals, PassProgress};
 use crate::pass::follower::Follower;
-use crate::pass::place::{CodePosition, ReferencePlace};
+use crate::pass::place::ReferencePlace;
 use crate::pass::process::{Process, Spaces};
 use crate::pass::sets::Sets;
 use crate::pass::together::check_together;
@@ -43,12 +43,12 @@ use crate::store::PageStore;
 use crate::store::front::HitNotice;
 use crate::untouched::UntouchedMemory;
 use pagewalk_mm::{AddressSpace, Kernel, MappingId, PageSizePolicy, Scope};
-use pagewalk_trace::{Analysis, Batch, Event, Span};
+use pagewalk_trace::{Analysis, Batch, Event};
 use pagewalk_units::{Kind, RefIndex};
 use std::sync::Arc;
 
 /// One stream through many designs: see the crate's documentation.
-pub struct Pass<O: WalkObserver = NoObserver> {
+pub struct Pass<O: Observer = NoObserver> {
     /// The running address space.
     pub(crate) process: Process,
     spaces: Spaces,
@@ -73,7 +73,7 @@ struct Results {
     killed: Vec<(usize, DesignCounts)>,
 }
 
-impl<O: WalkObserver> Pass<O> {
+impl<O: Observer> Pass<O> {
     /// Most different first levels in one pass: the bits of a residency word.
     pub const DESIGNS_MAX: usize = crate::error::DESIGNS_MAX;
 
@@ -257,13 +257,7 @@ impl<O: WalkObserver> Pass<O> {
     pub(crate) fn data(&mut self, batch: &Batch<'_>, span: usize, index: usize) {
         let record = batch.refs[index];
         let class = class_of(record.kind(), self.course.split);
-        let Span { block, first } = batch.spans[span];
-        let place = ReferencePlace {
-            blocks: batch.blocks,
-            block,
-            at: CodePosition::Site(index - first as usize),
-            ahead: &[],
-        };
+        let place = place::site(batch, span, index);
         let pages = pages_of(self.store.paging.base(), record.address(), record.size().bytes().into());
         let (first, last) = pages.into_inner();
         self.touch(class, record.kind(), first, 1, false, place);
@@ -375,7 +369,7 @@ impl<O: WalkObserver> Pass<O> {
 }
 
 /// Designs that need hits.
-impl<O: WalkObserver> Pass<O> {
+impl<O: Observer> Pass<O> {
     /// Reports a hit of a page to those of `designs` that need hits.
     #[inline(never)]
     fn tell(&mut self, class: usize, page: u32, designs: u64) {
@@ -412,7 +406,7 @@ impl<O: WalkObserver> Pass<O> {
     }
 }
 
-impl<O: WalkObserver> Analysis for Pass<O> {
+impl<O: Observer> Analysis for Pass<O> {
     fn on_batch(&mut self, batch: &Batch<'_>) {
         self.run_on_core(batch, 0..batch.spans.len());
     }

@@ -1,6 +1,6 @@
 //! The place of a reference in the code.
 
-use pagewalk_trace::{Dictionary, Ref};
+use pagewalk_trace::{Batch, Dictionary, Ref, Span};
 use pagewalk_units::{BlockId, VirtAddr};
 
 /// The place of a reference in the code.
@@ -17,6 +17,13 @@ pub(crate) struct ReferencePlace<'a> {
 pub(crate) enum CodePosition {
     Instruction(u32),
     Site(usize),
+}
+
+/// The place of a data reference of a span.
+pub(crate) fn site<'a>(batch: &Batch<'a>, span: usize, index: usize) -> ReferencePlace<'a> {
+    let Span { block, first } = batch.spans[span];
+    let at = CodePosition::Site(index - first as usize);
+    ReferencePlace { blocks: batch.blocks, block, at, ahead: &[] }
 }
 
 impl ReferencePlace<'_> {

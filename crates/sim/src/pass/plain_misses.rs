@@ -2,7 +2,7 @@
 //! is [`Pass::touch`] without the checks that such passes cannot need: passes for counts alone, of machines without
 //! huge pages or under a kernel that gives none.
 
-use crate::attribution::WalkObserver;
+use crate::attribution::Observer;
 use crate::bits::bits;
 use crate::caches::WalkCost;
 use crate::classes::{FETCH, STORE};
@@ -16,7 +16,7 @@ use crate::store::entry::EntryId;
 use pagewalk_translate::TranslationSource;
 use pagewalk_units::Kind;
 
-impl<O: WalkObserver> Pass<O> {
+impl<O: Observer> Pass<O> {
     /// Whether all misses are plain.
     pub(crate) fn has_plain_misses(&self) -> bool {
         self.sets.kernels | self.sets.mapped | self.sets.mindful | self.sets.unified | self.sets.with_memory

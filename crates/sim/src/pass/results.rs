@@ -1,6 +1,6 @@
 //! The final counts of a pass.
 
-use crate::attribution::WalkObserver;
+use crate::attribution::Observer;
 use crate::classes::{CLASSES, FETCH, KINDS, LOAD, STORE};
 use crate::counts::{
     ClassCounts, DesignCounts, KernelTotals, MissCounts, PrefetchTotals, SoftwareTotals, cache_totals,
@@ -9,7 +9,7 @@ use crate::counts::{
 use crate::design::Design;
 use crate::pass::Pass;
 use crate::sizes::{HUGE, SIZES, SMALL};
-use pagewalk_cost::price;
+use pagewalk_cost::Cycles;
 use pagewalk_mm::Scope;
 use pagewalk_translate::{ArrayCounts, MachineSpec, Walker};
 
@@ -24,7 +24,7 @@ struct LowerPart<'a> {
     arrays: Vec<(usize, ArrayCounts)>,
 }
 
-impl<O: WalkObserver> Pass<O> {
+impl<O: Observer> Pass<O> {
     /// Ends the pass and returns the counts of every specification, in order.
     pub fn finish(&mut self) -> Vec<DesignCounts> {
         self.settle();
@@ -121,13 +121,12 @@ impl<O: WalkObserver> Pass<O> {
                 .os
                 .as_ref()
                 .map_or_else(Vec::new, |os| os.samples(self.executed.instructions)),
-            cycles: price(
-                &prices(&below.machine.cost),
-                self.executed.instructions,
-                below.lower_hits,
-                counts.walk_cycles,
-                software.as_ref().map_or(0, SoftwareTotals::trap_cycles),
-            ),
+            cycles: Cycles {
+                walk: counts.walk_cycles,
+                traps: software.as_ref().map_or(0, SoftwareTotals::trap_cycles),
+                memory: design.memory.as_ref().map_or(0, |memory| memory.counts.stall_cycles),
+                ..Cycles::new(&prices(&below.machine.cost), self.executed.instructions, below.lower_hits)
+            },
             software,
             data_side: None,
             arrays,

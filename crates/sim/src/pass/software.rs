@@ -4,14 +4,14 @@
 //! other. Page faults and first stores trap whatever it holds. A page's first store always reaches the pass, because
 //! the front takes stores only to pages that have had one.
 
-use crate::attribution::WalkObserver;
+use crate::attribution::Observer;
 use crate::bits::bits;
 use crate::counts::SoftwareTotals;
 use crate::design::Design;
 use crate::pass::Pass;
 use pagewalk_translate::MissClass;
 
-impl<O: WalkObserver> Pass<O> {
+impl<O: Observer> Pass<O> {
     /// A store, or a reference to a `new` page. Kernel pages never trap.
     pub(crate) fn trap(&mut self, stores: bool, page: u32, new: bool) {
         let written = &mut self.store.written[page as usize];

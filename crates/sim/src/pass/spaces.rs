@@ -3,7 +3,7 @@
 //! One store holds pages, units and blocks of all spaces, under keys of number and space, so first levels can hold
 //! pages of several spaces and still find only the running space's. `global.rs` has the pages that spaces share.
 
-use crate::attribution::{NoObserver, WalkObserver};
+use crate::attribution::{NoObserver, Observer};
 use crate::counts::{MissCounts, SpaceCounts};
 use crate::design::Design;
 use crate::pass::Pass;
@@ -52,7 +52,7 @@ impl Pass<NoObserver> {
     }
 }
 
-impl<O: WalkObserver> Pass<O> {
+impl<O: Observer> Pass<O> {
     /// Counts of all spaces so far, on all cores of the first machine.
     pub(crate) fn counted(&self) -> SpaceCounts {
         let cores = self.designs.iter().step_by(self.cores.designs).take(self.cores.all.len());

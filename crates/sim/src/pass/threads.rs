@@ -1,6 +1,6 @@
 //! The running core: that of the current thread.
 
-use crate::attribution::{NoObserver, WalkObserver};
+use crate::attribution::{NoObserver, Observer};
 use crate::bits::bits;
 use crate::classes::CLASSES;
 use crate::counts::DesignCounts;
@@ -40,7 +40,7 @@ impl Pass<NoObserver> {
     }
 }
 
-impl<O: WalkObserver> Pass<O> {
+impl<O: Observer> Pass<O> {
     /// Runs the spans `spans` of a batch, on the core of its thread.
     pub(crate) fn run_on_core(&mut self, batch: &Batch<'_>, spans: std::ops::Range<usize>) {
         if self.cores.all.len() > 1 {

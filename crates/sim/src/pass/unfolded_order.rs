@@ -4,15 +4,15 @@
 //! bypass the first level: the number and order of fetches then change what lower levels see. Caches of memory need it
 //! too, since they see every reference.
 
-use crate::attribution::WalkObserver;
+use crate::attribution::Observer;
 use crate::classes::FETCH;
 use crate::fetch::instruction_pages;
 use crate::pass::Pass;
-use crate::pass::place::{CodePosition, ReferencePlace};
+use crate::pass::place::{CodePosition, ReferencePlace, site};
 use pagewalk_trace::Batch;
 use pagewalk_units::Kind;
 
-impl<O: WalkObserver> Pass<O> {
+impl<O: Observer> Pass<O> {
     pub(crate) fn run_every_fetch(&mut self, batch: &Batch<'_>, spans: std::ops::Range<usize>) {
         self.store.front_make_room(0);
         let batch_end = batch.span_end(spans.end - 1);
@@ -43,7 +43,8 @@ impl<O: WalkObserver> Pass<O> {
         self.data(batch, span, index);
         if self.sets.with_memory != 0 {
             let record = batch.refs[index];
-            self.access_memory(record.kind(), record.address(), record.size().bytes().into());
+            let place = site(batch, span, index);
+            self.access_memory(record.kind(), record.address(), record.size().bytes().into(), place);
         }
     }
 
@@ -63,7 +64,7 @@ impl<O: WalkObserver> Pass<O> {
         }
         if self.sets.with_memory != 0 {
             self.executed_in_memory();
-            self.access_memory(Kind::Fetch, instruction.address, instruction.length.into());
+            self.access_memory(Kind::Fetch, instruction.address, instruction.length.into(), place);
         }
     }
 }

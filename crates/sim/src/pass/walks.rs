@@ -1,6 +1,6 @@
 //! Attribution of the first design's walks and references to pages and mappings.
 
-use crate::attribution::{MappingCounts, PageWalks, Walk, WalkObserver};
+use crate::attribution::{MappingCounts, PageWalks, Walk, Observer};
 use crate::caches::WalkCost;
 use crate::pass::Pass;
 use crate::pass::place::ReferencePlace;
@@ -8,7 +8,7 @@ use crate::store::{Tally, Unit};
 use pagewalk_mm::MappingId;
 use std::collections::BTreeMap;
 
-impl<O: WalkObserver> Pass<O> {
+impl<O: Observer> Pass<O> {
     /// Charges a walk of the first design and reports it to the observer.
     pub(crate) fn observe(&mut self, page: u32, fetch: bool, cost: WalkCost, place: ReferencePlace<'_>) {
         let tally = &mut self.store.tallies[page as usize];
@@ -31,7 +31,7 @@ impl<O: WalkObserver> Pass<O> {
 }
 
 /// Attribution by page and mapping, of the first design.
-impl<O: WalkObserver> Pass<O> {
+impl<O: Observer> Pass<O> {
     /// Walks so far of each mapping that has some.
     pub(crate) fn walks_by_mapping(&self) -> BTreeMap<MappingId, u64> {
         let mut walks = BTreeMap::new();

@@ -1,6 +1,6 @@
 //! Walks by the instruction that caused them.
 
-use crate::attribution::Walk;
+use crate::attribution::{Wait, Waits, Walk};
 use pagewalk_mm::{AddressSpace, FilePlace, MappingId};
 use pagewalk_trace::Block;
 use pagewalk_units::VirtAddr;
@@ -25,6 +25,8 @@ pub struct FunctionWalks {
     pub walk_references: u64,
     /// Their modelled cycles.
     pub walk_cycles: u64,
+    /// What its references miss in caches of memory.
+    pub waits: Waits,
 }
 
 /// Code at an address where a file's code was executed before: the program may have moved that into anonymous memory.
@@ -75,21 +77,30 @@ pub(crate) struct Functions {
 }
 
 impl Functions {
-    pub fn add(&mut self, walk: &Walk<'_>, space: &AddressSpace) {
-        let row = self.current.entry(walk.instruction).or_insert_with(|| {
-            let vma = space.vma(walk.instruction);
+    fn row(&mut self, instruction: VirtAddr, block: &Block, space: &AddressSpace) -> &mut FunctionWalks {
+        self.current.entry(instruction).or_insert_with(|| {
+            let vma = space.vma(instruction);
             FunctionWalks {
-                instruction: walk.instruction,
+                instruction,
                 mapping: vma.map_or(MappingId::UNKNOWN, |vma| vma.mapping),
-                file_offset: vma
-                    .map_or(0, |vma| vma.file_offset.wrapping_add(walk.instruction.0 - vma.start)),
-                moved: MovedCode::of(walk.instruction, walk.block, space),
+                file_offset: vma.map_or(0, |vma| vma.file_offset.wrapping_add(instruction.0 - vma.start)),
+                moved: MovedCode::of(instruction, block, space),
                 walks_fetch: 0,
                 walks_data: 0,
                 walk_references: 0,
                 walk_cycles: 0,
+                waits: Waits::default(),
             }
-        });
+        })
+    }
+
+    /// Adds what a reference missed in caches of memory.
+    pub fn add_wait(&mut self, wait: &Wait<'_>, space: &AddressSpace) {
+        self.row(wait.instruction, wait.block, space).waits.add(&wait.waits);
+    }
+
+    pub fn add(&mut self, walk: &Walk<'_>, space: &AddressSpace) {
+        let row = self.row(walk.instruction, walk.block, space);
         let walks = if walk.fetch { &mut row.walks_fetch } else { &mut row.walks_data };
         *walks += 1;
         row.walk_references += u64::from(walk.references);

@@ -10,7 +10,7 @@ use crate::counts::{
 };
 use crate::data_side::SideOf;
 use crate::untouched::most_at_once;
-use pagewalk_cost::price;
+use pagewalk_cost::Cycles;
 use pagewalk_mm::{Kernel, MemorySample};
 use pagewalk_translate::DataSide;
 
@@ -44,17 +44,21 @@ impl System {
         for own in cores[1..].iter().map(|core| core.tlbs.caches()) {
             add_caches(&mut caches, &own);
         }
+        let memory = in_memory.reduce(|mut sum, own| {
+            sum.add(own);
+            sum
+        });
+        let side = DesignCounts::of_data_side(self.spec.name.clone(), totals, walk_cycles);
+        let waited = memory.map_or(0, |memory| memory.stall_cycles);
         DesignCounts {
             spin_instructions: self.clock.spun,
             caches,
-            memory: in_memory.reduce(|mut sum, own| {
-                sum.add(own);
-                sum
-            }),
+            memory,
+            cycles: Cycles { memory: waited, ..side.cycles },
             untouched_bytes: if self.spec.kernel.is_some() { self.untouched_bytes() } else { 0 },
             kernel: self.kernel_totals(),
             memory_samples: self.samples(),
-            ..DesignCounts::of_data_side(self.spec.name.clone(), totals, walk_cycles)
+            ..side
         }
     }
 
@@ -103,13 +107,12 @@ impl System {
             kernel: self.kernel_totals(),
             memory_samples: self.samples(),
             data_side: None,
-            cycles: price(
-                &prices(&machine.cost),
-                self.clock.instructions,
-                counts.lower_hits,
-                counts.walk_cycles,
-                software.as_ref().map_or(0, SoftwareTotals::trap_cycles),
-            ),
+            cycles: Cycles {
+                walk: counts.walk_cycles,
+                traps: software.as_ref().map_or(0, SoftwareTotals::trap_cycles),
+                memory: tlbs.memory_counts().map_or(0, |memory| memory.stall_cycles),
+                ..Cycles::new(&prices(&machine.cost), self.clock.instructions, counts.lower_hits)
+            },
             software,
         }
     }

@@ -191,7 +191,7 @@ fn cycles_of_all_cores_stop_at_the_most_there_can_be() {
     }
     let sum = pass.finish().remove(0);
     assert_eq!((sum.lower_hits, sum.cycles.walk, sum.cycles.lower_hit), (2, u64::MAX, u64::MAX));
-    assert_eq!(sum.cycles.total, 2.0 * u64::MAX as f64);
+    assert_eq!(sum.cycles.total(), 2.0 * u64::MAX as f64);
 }
 
 proptest! {

@@ -44,6 +44,7 @@ fn result(machines: &[(&str, [u64; 6])]) -> SweepResult {
         plans: Vec::new(),
         machines: machines.iter().flat_map(of_machine).collect(),
         families: Vec::new(),
+        cache_families: Vec::new(),
         curves: Vec::new(),
         comparisons: Vec::new(),
         published: Vec::new(),

@@ -32,6 +32,8 @@ machines = ["k8", "skylake_sp"]
 "cost.walk_reference" = [10, 20]
 "walker.caches.pde.entries" = [4, 16, 64]
 
+[cache_family]
+line_bytes = [32, 128]
 [family]
 serves = ["data"]
 ways = "1..8"
@@ -99,6 +101,34 @@ fn check_family(programs: &[Program], result: &SweepResult, random: &mut Draws) 
     }
 }
 
+/// A cell of the family of caches is what the cache counts, simulated the slow way, line by line.
+fn check_cache_families(programs: &[Program], result: &SweepResult, random: &mut Draws) {
+    assert_eq!(
+        result.cache_families.iter().map(|cell| cell.line_bytes).collect::<Vec<_>>(),
+        [32, 128].repeat(3)
+    );
+    for cell in &result.cache_families {
+        let caches: Vec<_> = cell.caches().collect();
+        assert_eq!(caches.len(), 13 * 32);
+        for _ in 0..4 {
+            let cache = caches[random.below(caches.len() as u64) as usize];
+            // The slow arrays number 4 KiB pages: here these are lines.
+            let mut slow = LruSets::new(12, cache.sets as usize, cache.ways as usize);
+            let mut full = LruSets::new(12, 1, (cache.sets * cache.ways) as usize);
+            let mut refer =
+                |line: u64| [&mut slow, &mut full].into_iter().for_each(|array| array.refer(line));
+            let shift = cell.line_bytes.ilog2();
+            for step in &programs[cell.trace].steps {
+                if let Step::Run { refs, .. } = step {
+                    let lines = refs.iter().map(|r| r.address().0 >> shift..=r.last_byte().0 >> shift);
+                    lines.flatten().for_each(&mut refer);
+                }
+            }
+            assert_eq!((cache.all(), cache.full), (slow.misses, full.misses), "{cache:?}");
+        }
+    }
+}
+
 fn check_curves(programs: &[Program], result: &SweepResult) {
     for curve in &result.curves {
         let serves = match curve.serves.as_str() {
@@ -138,6 +168,7 @@ fn cells_are_what_direct_simulation_counts() {
         assert_eq!(result.machines[1].parameters["walker.caches.pde.entries"], Value::Integer(16));
         check_machines(&study, &programs, &result);
         check_family(&programs, &result, &mut Draws::new(seed));
+        check_cache_families(&programs, &result, &mut Draws::new(seed));
         check_curves(&programs, &result);
     }
 }
@@ -165,7 +196,7 @@ fn what_was_done_is_not_done_again() {
     let tasks = |sweep: &pagewalk_sweep::Sweep<'_>| {
         sweep.remaining().iter().map(|one| one.tasks.len()).sum::<usize>()
     };
-    assert_eq!(tasks(&begin()), 66);
+    assert_eq!(tasks(&begin()), 72);
     let uninterrupted = bytes(&begin().run(&Silent).unwrap());
     assert_eq!(tasks(&begin()), 0);
     let mut random = Draws::new(3);

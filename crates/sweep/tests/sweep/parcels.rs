@@ -87,7 +87,7 @@ fn jobs_elsewhere_make_the_units_that_they_make_at_home() {
         with_library(2).write(&folder.path().join("d.pwt"));
         with_library(3).write(&folder.path().join("e.pwt"));
         std::fs::create_dir(folder.path().join("own")).unwrap();
-        std::fs::write(folder.path().join("own/machine.toml"), Library::text("k8").unwrap()).unwrap();
+        std::fs::write(folder.path().join("own/machine.toml"), &*Library::text("k8").unwrap()).unwrap();
         let server = pagewalk_sim::Structures::text("mach3").unwrap();
         std::fs::write(folder.path().join("own/server.toml"), server).unwrap();
         let mut source = source(folder.path(), text);

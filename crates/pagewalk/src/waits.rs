@@ -1,0 +1,71 @@
+//! Misses in caches of memory, and waits for them, by page and by mapping.
+
+use pagewalk_mm::{AddressSpace, MappingId};
+use pagewalk_report::schema::{PageRow, WaitCounts};
+use pagewalk_sim::{ProfileResult, Waits};
+use pagewalk_units::VirtAddr;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+/// Pages beyond those with most walks that results list.
+const PAGES_MAX: usize = 200;
+
+/// The waits of the first machine.
+pub(crate) struct PageWaits {
+    pages: BTreeMap<(MappingId, VirtAddr), Waits>,
+    /// Levels of its caches; 0: it has none.
+    levels: usize,
+}
+
+impl PageWaits {
+    pub fn new(findings: &ProfileResult<'_>) -> PageWaits {
+        PageWaits { pages: findings.waits(), levels: findings.cache_levels() }
+    }
+
+    /// No waits yet; `None` without caches.
+    pub fn none(&self) -> Option<WaitCounts> {
+        self.counts(&Waits::default())
+    }
+
+    fn counts(&self, waits: &Waits) -> Option<WaitCounts> {
+        let misses = waits.misses[..self.levels].to_vec();
+        (self.levels > 0).then_some(WaitCounts { misses, stall_cycles: waits.cycles })
+    }
+
+    /// Adds waits to a row's.
+    pub fn add(&self, sum: &mut Option<WaitCounts>, waits: &Waits) {
+        let Some(sum) = sum else { return };
+        sum.misses.iter_mut().zip(waits.misses).for_each(|(sum, own)| *sum += own);
+        sum.stall_cycles = sum.stall_cycles.saturating_add(waits.cycles);
+    }
+
+    pub fn of_page(&self, mapping: MappingId, page: VirtAddr) -> Option<WaitCounts> {
+        self.counts(self.pages.get(&(mapping, page)).unwrap_or(&Waits::default()))
+    }
+
+    pub fn of_mapping(&self, mapping: MappingId) -> Option<WaitCounts> {
+        let all = (mapping, VirtAddr(0))..=(mapping, VirtAddr(u64::MAX));
+        let mut sum = Waits::default();
+        self.pages.range(all).for_each(|(_, waits)| sum.add(waits));
+        self.counts(&sum)
+    }
+
+    /// Adds the pages that wait longest and that the rows leave out.
+    pub fn add_costliest(&self, rows: &mut Vec<PageRow>, space: &AddressSpace) {
+        let mut longest: Vec<_> = self.pages.iter().collect();
+        longest.sort_by_key(|&(&at, waits)| (Reverse(waits.cycles), at));
+        for (&(mapping, page), waits) in longest.into_iter().take(PAGES_MAX) {
+            let name = &space.info(mapping).name;
+            if rows.iter().any(|row| row.address == page.0 && row.mapping == *name) {
+                continue;
+            }
+            rows.push(PageRow {
+                address: page.0,
+                mapping: name.clone(),
+                walks_fetch: 0,
+                walks_data: 0,
+                waits: self.counts(waits),
+            });
+        }
+    }
+}

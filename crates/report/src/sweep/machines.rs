@@ -1,0 +1,119 @@
+//! The table of machines on one trace, for the terminal and for pages.
+
+use super::comparison::{base_of, figure, killed, mcpi, memory_added, signed, time_saved};
+use super::schema::MachineCell;
+use crate::numbers::{count, percent, ratio};
+use crate::schema::Number;
+use crate::sections::{Cell, Column, Row, RowStyle, Table};
+use std::collections::BTreeSet;
+
+/// What a cell shows, given the machine's cell under its first kernel.
+type MakeCell = Box<dyn Fn(&MachineCell, &MachineCell) -> Cell>;
+
+/// A row for each cell of a trace.
+pub(crate) fn machines(cells: &[&MachineCell]) -> Table {
+    let columns = columns(cells);
+    let row = |cell: &&MachineCell| {
+        let base = base_of(cells.iter().copied(), cell);
+        Row::new(RowStyle::Plain, columns.iter().map(|(_, make)| make(cell, base)).collect())
+    };
+    let rows = cells.iter().map(row).collect();
+    let remarks = cells.iter().filter_map(|cell| {
+        let kernel = cell.os.as_deref().unwrap_or_default();
+        let text = format!("{kernel} on {} was {}. Its figures end there.", cell.machine, killed(cell)?);
+        Some(("killed", text))
+    });
+    let remarks = remarks.collect();
+    let columns = columns.into_iter().map(|(column, _)| column).collect();
+    Table { columns, rows, remarks, is_whole: true, ..Table::default() }
+}
+
+/// The columns that some cell has something for.
+fn columns(cells: &[&MachineCell]) -> Vec<(Column, MakeCell)> {
+    let mut columns = names(cells);
+    columns.extend([
+        (Column::goes("L1 TLB misses", 2), whole("tlb.level1.misses")),
+        (Column::stays("walks"), whole("walks")),
+        (Column::goes("walks per 1000 instr.", 1), real("walks_per_kilo_instruction", ratio)),
+    ]);
+    let caches: BTreeSet<&str> = cells.iter().flat_map(|cell| caches_of(cell)).collect();
+    columns.extend(caches.iter().map(|name| {
+        let title = format!("{name} misses per 1000 instr.");
+        (Column::goes(title, 3), cache_misses((*name).to_owned()))
+    }));
+    columns.push((Column::stays("walk cycles of all"), real("walk_cycle_share", percent)));
+    if !caches.is_empty() {
+        columns.push((Column::stays("waits for memory of all"), Box::new(|cell, _| waits(cell))));
+    }
+    let has_kernels = cells.iter().any(|cell| cell.os.is_some());
+    if has_kernels || !caches.is_empty() {
+        let cycles: MakeCell = Box::new(|cell, _| Cell::figure(figure(mcpi(cell)), mcpi(cell)));
+        columns.push((Column::stays("cycles per instr."), cycles));
+    }
+    if has_kernels {
+        let saved: MakeCell = Box::new(|cell, base| Cell::real(time_saved(cell, base), signed));
+        columns.push((Column::stays("time saved"), saved));
+        let added: MakeCell = Box::new(|cell, base| Cell::real(memory_added(cell, base), signed));
+        columns.push((Column::stays("memory"), added));
+    }
+    columns
+}
+
+/// What tells rows apart: machine, kernel, structure, and the keys that the study varies.
+fn names(cells: &[&MachineCell]) -> Vec<(Column, MakeCell)> {
+    let named = |name: &Option<String>| Cell::Text(name.as_deref().unwrap_or("–").to_owned());
+    let mut columns: Vec<(Column, MakeCell)> =
+        vec![(Column::stays("machine"), Box::new(|cell, _| Cell::Text(cell.machine.clone())))];
+    if cells.iter().any(|cell| cell.os.is_some()) {
+        columns.push((Column::words("kernel", 0), Box::new(move |cell, _| named(&cell.os))));
+    }
+    if cells.iter().any(|cell| cell.structure.is_some()) {
+        columns.push((Column::words("structure", 0), Box::new(move |cell, _| named(&cell.structure))));
+    }
+    for key in cells.first().iter().flat_map(|cell| cell.parameters.keys()) {
+        let own = key.clone();
+        let value: MakeCell = Box::new(move |cell, _| {
+            Cell::Text(cell.parameters.get(&own).map_or("–".to_owned(), ToString::to_string))
+        });
+        columns.push((Column::words(key.as_str(), 0), value));
+    }
+    columns
+}
+
+fn whole(name: &'static str) -> MakeCell {
+    Box::new(move |cell, _| match cell.metrics.get(name) {
+        Some(Number::Count(n)) => Cell::figure(count(*n), *n as f64),
+        _ => Cell::or_dash(None),
+    })
+}
+
+fn real(name: &'static str, write: fn(f64) -> String) -> MakeCell {
+    Box::new(move |cell, _| Cell::real(cell.metrics.get(name).map(|number| number.as_f64()), write))
+}
+
+/// The names of a cell's caches, each once or more.
+fn caches_of(cell: &MachineCell) -> impl Iterator<Item = &str> {
+    let named = |key: &'_ str| -> Option<usize> { Some(key.strip_prefix("cache.")?.find('.')? + 6) };
+    cell.metrics.keys().filter_map(move |key| Some(&key[6..named(key)?]))
+}
+
+/// Misses of a cache, of all its requesters, per thousand instructions.
+fn cache_misses(name: String) -> MakeCell {
+    let prefix = format!("cache.{name}.");
+    Box::new(move |cell, _| {
+        let of_cache = cell.metrics.iter().filter_map(|(key, number)| {
+            key.strip_prefix(&prefix)?.ends_with("_misses").then(|| number.as_f64())
+        });
+        let misses = of_cache.reduce(|sum, own| sum + own);
+        let instructions =
+            cell.metrics.get("instructions").map(|number| number.as_f64()).filter(|&n| n > 0.0);
+        Cell::real(misses.zip(instructions).map(|(misses, all)| misses * 1000.0 / all), ratio)
+    })
+}
+
+/// Waits for caches and memory as a share of all modelled cycles.
+fn waits(cell: &MachineCell) -> Cell {
+    let of = |name: &str| cell.metrics.get(name).map(|number| number.as_f64());
+    let share = of("memory.stall_cycles").zip(of("total_cycles").filter(|&all| all > 0.0));
+    Cell::real(share.map(|(waits, all)| waits / all), percent)
+}
