@@ -88,7 +88,8 @@ fn misses_equal_cachegrinds_but_for_references_across_lines() {
         place.write("m.toml", machine(ways));
         let ours = place.good(&["simulate", "--json", "-m", "./m.toml", "t.pwt"]).json();
         assert_eq!(metric(&ours, "cache.l1i.fetch_misses"), i1.lines, "{name}");
-        let [loads, stores] = ["load", "store"].map(|kind| metric(&ours, &format!("cache.l1d.{kind}_misses")));
+        let [loads, stores] =
+            ["load", "store"].map(|kind| metric(&ours, &format!("cache.l1d.{kind}_misses")));
         assert_eq!(loads + stores, d1.lines, "{name}");
         assert!(d1.references > 1000 && d1.lines > d1.references, "both rules matter: {}", d1.lines);
     }

@@ -11,7 +11,8 @@ use proptest::prelude::*;
 
 /// What references of the program missed, by the counts of the caches. Stores do not miss a cache that passes them on.
 fn missed(machine: &MachineSpec, counts: &DesignCounts) -> Waits {
-    let mut waits = Waits { cycles: counts.memory.map_or(0, |memory| memory.stall_cycles), ..Waits::default() };
+    let mut waits =
+        Waits { cycles: counts.memory.map_or(0, |memory| memory.stall_cycles), ..Waits::default() };
     for totals in counts.caches.iter().filter(|totals| totals.requester != Requester::Walk) {
         let is_it = |cache: &&CacheSpec| cache.name == totals.name;
         let cache = machine.caches.iter().find(is_it).expect("a cache of the machine");
