@@ -2,7 +2,8 @@
 //!
 //! The line touched last in a set stands apart, in `latest`: another hit of it changes only counts, so most accesses
 //! compare one number. That is exact for policies that need not see each hit
-//! ([`Replacement::relevant_hits`](pagewalk_setassoc::Replacement::relevant_hits)); for others nothing is noted there.
+//! ([`Replacement::relevant_hits`](pagewalk_setassoc::Replacement::relevant_hits)); for others, and where a hash picks
+//! slices, nothing is noted there.
 
 use crate::column::Filled;
 use crate::lines::Lines;
@@ -23,8 +24,8 @@ pub(crate) struct Cache {
     is_pseudo: bool,
     /// By set: the line touched or filled last.
     latest: Vec<u64>,
-    /// Whether repeated hits of the same line change the state of the replacement policy.
-    repeats_matter: bool,
+    /// Whether the policy needs no repeated hits, and plain bits choose sets.
+    notes_latest: bool,
     /// By slot of the array: whether the line was stored to and not yet written back.
     dirty: Vec<bool>,
     /// By slot, if virtual addresses find lines: the line's physical address when it was filled.
@@ -71,7 +72,7 @@ impl Cache {
         let is_virtual = spec.address == AddressUsed::Virtual;
         Cache {
             latest: vec![NONE; sets],
-            repeats_matter: spec.replacement.relevant_hits() == RelevantHits::Each,
+            notes_latest: spec.replacement.relevant_hits() != RelevantHits::Each && spec.slices == 1,
             dirty: vec![false; slots],
             homes: vec![0; if is_virtual { slots } else { 0 }],
             filled: vec![0; if spec.shared && spec.inclusive { slots } else { 0 }],
@@ -96,10 +97,10 @@ impl Cache {
         address.line(self.address, self.line_shift)
     }
 
-    /// The set of a line. The number of sets is a power of two.
+    /// The set of a line, if plain bits choose it. The number of sets is a power of two.
     #[inline]
     fn set(&self, line: u64) -> usize {
-        self.lines.number(line) as usize & (self.latest.len() - 1)
+        line as usize & (self.latest.len() - 1)
     }
 
     /// Whether another access changes only counts. `soils`: it is a store that ends here.
@@ -220,7 +221,7 @@ impl Cache {
 
     #[inline]
     fn note(&mut self, line: u64, dirty: bool) {
-        if !self.repeats_matter {
+        if self.notes_latest {
             let set = self.set(line);
             self.latest[set] = line | if dirty { DIRTY } else { 0 };
             if let Some(other) = self.lines.other_set(set) {

@@ -66,6 +66,16 @@ pub struct Hierarchy {
     missed: Vec<LineMiss>,
 }
 
+impl DataSource {
+    /// The index of the cache.
+    fn cache(self) -> Option<usize> {
+        match self {
+            DataSource::Cache(index) | DataSource::SlowCache(index) => Some(index),
+            DataSource::Memory => None,
+        }
+    }
+}
+
 /// A line that missed the watched cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LineMiss {
@@ -315,11 +325,17 @@ impl Hierarchy {
         bytes: u64,
         mut note: impl FnMut(DataSource),
     ) -> u64 {
-        let shift = self.paths[requester as usize].line_shift;
+        let path = &self.paths[requester as usize];
+        let shift = path.line_shift;
         let (first, last) = (address.logical >> shift, (address.logical + (bytes.max(1) - 1)) >> shift);
-        if first == last && self.repeats(requester, address) {
-            self.repeated(requester, 1);
-            return 0;
+        if first == last && path.ends_at_nearest {
+            let cache = &mut self.caches[path.nearest];
+            if cache.repeats(address, requester == Requester::Store) {
+                let counts = &mut cache.counts[requester as usize];
+                counts.lookups += 1;
+                counts.hits += 1;
+                return 0;
+            }
         }
         let before = self.now;
         for line in 0..=last - first {
@@ -390,13 +406,10 @@ impl Hierarchy {
     /// The levels whose caches could have ended an access that was served farther away.
     pub fn levels_before(&self, requester: Requester, served: DataSource) -> impl Iterator<Item = u8> + '_ {
         let path = self.paths[requester as usize].caches.iter();
-        let ended = match served {
-            DataSource::Cache(index) | DataSource::SlowCache(index) => Some(index),
-            DataSource::Memory => None,
-        };
-        let before = path.copied().take_while(move |&index| ended != Some(index));
-        let ends = move |index: &usize| !self.caches[*index].passes_on[requester as usize];
-        before.filter(ends).map(|index| self.levels[index])
+        let before = path.take_while(move |&&index| served.cache() != Some(index));
+        before
+            .filter(move |&&index| !self.caches[index].passes_on[requester as usize])
+            .map(|&index| self.levels[index])
     }
 
     /// The counts of one requester for the cache with this index.

@@ -33,15 +33,6 @@ impl Lines {
         }
     }
 
-    /// The number whose lowest bits are a line's set.
-    #[inline]
-    pub fn number(&self, line: u64) -> u64 {
-        match self {
-            Lines::Sets { slices, .. } => slices.number(line),
-            Lines::Column(_) => line,
-        }
-    }
-
     /// The set whose lines may move when this one's do.
     pub fn other_set(&self, set: usize) -> Option<usize> {
         match self {

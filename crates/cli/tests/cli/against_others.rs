@@ -4,7 +4,7 @@ use crate::harness::{Place, engine, metric};
 use std::process::Command;
 
 /// Programs that behave the same each time, whatever their environment.
-const PROGRAMS: [(&str, &str); 2] = [
+pub const PROGRAMS: [(&str, &str); 2] = [
     (
         "sorting",
         r#"
@@ -46,7 +46,7 @@ const PROGRAMS: [(&str, &str); 2] = [
 ];
 
 /// What a tool of Valgrind's prints to stderr about `program`.
-fn valgrind(place: &Place, program: &str, options: &[&str]) -> String {
+pub fn valgrind(place: &Place, program: &str, options: &[&str]) -> String {
     let engine = engine();
     let mut command = Command::new(engine.launcher());
     command.arg("--command-line-only=yes").arg("--vgdb=no").args(options).arg("--").arg(program);
@@ -56,7 +56,7 @@ fn valgrind(place: &Place, program: &str, options: &[&str]) -> String {
 }
 
 /// The first number after `name`, as in `I   refs:      1,234`.
-fn printed(text: &str, name: &str) -> u64 {
+pub fn printed(text: &str, name: &str) -> u64 {
     let rest = text.split_once(name).unwrap_or_else(|| panic!("no {name} in {text}")).1;
     let number: String = rest.trim_start().chars().take_while(|c| c.is_ascii_digit() || *c == ',').collect();
     number.replace(',', "").parse().unwrap_or_else(|_| panic!("no number after {name} in {text}"))

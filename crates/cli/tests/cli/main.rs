@@ -8,6 +8,7 @@ mod bad_machines;
 mod bad_outputs;
 mod bad_runs;
 mod bad_traces;
+mod caches;
 mod cases;
 mod classes;
 mod composing;

@@ -487,7 +487,8 @@ fn memory(random: &mut Random) -> String {
                 4 * level * level,
                 rules
             );
-            if random.below(3) == 0 {
+            let writes_through = random.below(3) == 0;
+            if writes_through {
                 text += "stores = \"through\"\n";
                 if name != "l1i" && random.below(2) == 0 {
                     text +=
@@ -502,9 +503,9 @@ fn memory(random: &mut Random) -> String {
             if fits && slices == 1 && !rules.contains("replacement") && random.below(2) == 0 {
                 text += &format!("organisation = \"{kind}\"\nslow_latency = {}\n", 4 * level * level + 3);
             }
-            // The stores that caches above hold must fill it too.
-            let covers = level > 1 && text.matches("[[cache]]").count() > 1 && !text.contains("\"through\"");
-            if covers && !text.contains("\"virtual\"") && random.below(3) == 0 {
+            // Some cache above, and all of them hold only what this one may hold.
+            let may_include = level > 1 && !writes_through && text.matches("[[cache]]").count() > 1;
+            if may_include && !text.contains("\"virtual\"") && random.below(3) == 0 {
                 text += "inclusive = true\n";
                 is_virtual = false;
             }
