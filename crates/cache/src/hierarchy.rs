@@ -290,7 +290,9 @@ impl Hierarchy {
     pub fn levels_before(&self, requester: Requester, served: DataSource) -> impl Iterator<Item = u8> {
         let path = self.paths[requester as usize].caches.iter();
         let before = path.take_while(move |&&index| served != DataSource::Cache(index));
-        before.filter(move |&&index| !self.caches[index].passes_on[requester as usize]).map(|&index| self.levels[index])
+        before
+            .filter(move |&&index| !self.caches[index].passes_on[requester as usize])
+            .map(|&index| self.levels[index])
     }
 
     /// The counts of one requester for the cache with this index.

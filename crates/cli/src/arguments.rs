@@ -430,6 +430,13 @@ pub struct Contiguity {
     /// data in .json; may be given several times
     #[arg(short, long = "output", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub outputs: Vec<PathBuf>,
+    /// Also show how its frames spread over the colors of this host's private second-level cache
+    #[arg(long)]
+    pub colors: bool,
+    /// Take the private [[cache]] of level 2 of this machine instead: a name from `pagewalk machines list` or a .toml
+    /// file
+    #[arg(short, long, value_name = "MACHINE", requires = "colors")]
+    pub machine: Option<String>,
     #[command(flatten)]
     pub style: Style,
     /// Or a program to run, after `--`: it is read as it grows and at its exit; the reading with most memory counts

@@ -4,7 +4,7 @@ use crate::REGION_BYTES;
 use crate::pieces::{Piece, PieceId, Pieces};
 use crate::recency::Recency;
 use pagewalk_mm::{AddressSpace, FirstTouch, MappingId, PageSizePolicy, Thp, ThpMode};
-use pagewalk_sim::{DesignSpec, HostKernel, Makers, Pass, PassError, Walk, Observer};
+use pagewalk_sim::{DesignSpec, HostKernel, Makers, Observer, Pass, PassError, Walk};
 use pagewalk_trace::{Analysis, Batch, Event, ThpDisable};
 use pagewalk_translate::MachineSpec;
 use pagewalk_units::RefIndex;

@@ -130,7 +130,8 @@ impl MemoryCaches {
     /// As [`MemoryCaches::access`], and returns its waits.
     pub fn access_telling(&mut self, kind: Kind, address: CacheAddress, bytes: u64) -> Waits {
         let mut found = std::mem::take(&mut self.found);
-        let cycles = self.access_noting(kind, address, bytes, |requester, served| found.push((requester, served)));
+        let cycles =
+            self.access_noting(kind, address, bytes, |requester, served| found.push((requester, served)));
         let mut waits = Waits { cycles, ..Waits::default() };
         for (requester, served) in found.drain(..) {
             for level in self.hierarchy.levels_before(requester, served) {

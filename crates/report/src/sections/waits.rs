@@ -22,9 +22,10 @@ type Waiting<'a> = (String, String, &'a WaitCounts);
 fn make(_: &RunResult, process: &ProcessResult) -> Option<Content> {
     let machine = process.machines.first()?;
     let attribution = &process.attribution;
-    let mappings = attribution.mappings.iter().filter_map(|row| {
-        Some((row.label(), row.kind.replace('_', " "), row.waits.as_ref()?))
-    });
+    let mappings = attribution
+        .mappings
+        .iter()
+        .filter_map(|row| Some((row.label(), row.kind.replace('_', " "), row.waits.as_ref()?)));
     let functions = attribution.functions.iter().filter_map(|row| {
         let source = row.file.as_ref().map(|file| match row.line {
             Some(line) => format!("{file}:{line}"),
@@ -51,11 +52,18 @@ fn on_pages(table: Table) -> Table {
     Table { columns, ..table }
 }
 
-fn table(machine: &MachineResult, titles: [&str; 2], what: &'static str, rows: Vec<Waiting<'_>>) -> Option<Table> {
-    let mut rows: Vec<_> = rows.into_iter().filter(|(.., waits)| waits.misses.iter().any(|&n| n > 0)).collect();
+fn table(
+    machine: &MachineResult,
+    titles: [&str; 2],
+    what: &'static str,
+    rows: Vec<Waiting<'_>>,
+) -> Option<Table> {
+    let mut rows: Vec<_> =
+        rows.into_iter().filter(|(.., waits)| waits.misses.iter().any(|&n| n > 0)).collect();
     rows.sort_by_key(|(.., waits)| std::cmp::Reverse((waits.stall_cycles, waits.misses.clone())));
     let levels = rows.iter().map(|(.., waits)| waits.misses.len()).max()?;
-    let mut columns = vec![Column::stays(titles[0]), Column::words(titles[1], 3), Column::stays("waits of all")];
+    let mut columns =
+        vec![Column::stays(titles[0]), Column::words(titles[1], 3), Column::stays("waits of all")];
     columns.extend((1..=levels).map(|level| Column::goes(format!("level-{level} misses"), 2)));
     let cycles = total_cycles(machine).filter(|&cycles| cycles > 0.0);
     let cells = |(name, about, waits): Waiting<'_>| {

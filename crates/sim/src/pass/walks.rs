@@ -1,6 +1,6 @@
 //! Attribution of the first design's walks and references to pages and mappings.
 
-use crate::attribution::{MappingCounts, PageWalks, Walk, Observer};
+use crate::attribution::{MappingCounts, Observer, PageWalks, Walk};
 use crate::caches::WalkCost;
 use crate::pass::Pass;
 use crate::pass::place::ReferencePlace;
