@@ -196,17 +196,17 @@ RULES = {
 
 # Intended changes of mappings by a command: what is not compared, and where it is documented.
 DOCUMENTED = {
-    ("heap", "apply"): ("all", "the break goes up by whole 2 MiB in a planned range (docs/reference/plan-files.md)"),
+    ("heap", "apply"): ("all", "the break goes up by whole 2 MiB in a planned range (docs/explanation/forecasts.md)"),
     ("maps", "layout run"): (
         "addresses",
-        "libraries that lie elsewhere leave room to what the kernel places after them (docs/explanation/placement.md)",
+        "libraries that lie elsewhere leave room to what the kernel places after them (docs/explanation/layouts.md)",
     ),
     ("huge", "layout run"): ("addresses", "the same"),
     ("huge", "trap"): (
         "all",
         "memory is taken over in pages of 4 KiB, whose misses are what is counted (docs/explanation/traps.md)",
     ),
-    ("huge", "apply"): ("all", "planned ranges are on huge pages: that is asked for (docs/reference/plan-files.md)"),
+    ("huge", "apply"): ("all", "planned ranges are on huge pages: that is asked for (docs/explanation/forecasts.md)"),
 }
 
 

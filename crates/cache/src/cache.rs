@@ -4,9 +4,11 @@
 //! compare one number. That is exact for policies that need not see each hit
 //! ([`Replacement::relevant_hits`](pagewalk_setassoc::Replacement::relevant_hits)); for others nothing is noted there.
 
-use crate::slices::Slices;
-use crate::{AddressUsed, CacheAddress, CacheCounts, CacheFills, CacheSpec, Requester};
-use pagewalk_setassoc::{RelevantHits, SetArray};
+use crate::column::Filled;
+use crate::lines::Lines;
+use crate::write_buffer::WriteBuffer;
+use crate::{AddressUsed, CacheAddress, CacheCounts, CacheFills, CacheOrganisation, CacheSpec, Requester};
+use pagewalk_setassoc::RelevantHits;
 
 /// Marks an empty place in `latest`: no line has this number.
 const NONE: u64 = u64::MAX;
@@ -16,7 +18,9 @@ const DIRTY: u64 = 1 << 63;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Cache {
-    array: SetArray,
+    lines: Lines,
+    /// Whether only the line used last in its set hits fast.
+    is_pseudo: bool,
     /// By set: the line touched or filled last.
     latest: Vec<u64>,
     /// Whether repeated hits of the same line change the state of the replacement policy.
@@ -25,17 +29,31 @@ pub(crate) struct Cache {
     dirty: Vec<bool>,
     /// By slot, if virtual addresses find lines: the line's physical address when it was filled.
     homes: Vec<u64>,
-    line_shift: u32,
-    slices: Slices,
+    /// By slot, if it is shared and inclusive: the number of the fill that put the line there, from 1 on.
+    filled: Vec<u64>,
+    fills: u64,
+    pub line_shift: u32,
     address: AddressUsed,
     pub latency: u64,
+    pub slow_latency: u64,
     pub counts: [CacheCounts; Requester::ALL.len()],
     pub shared: bool,
     /// By requester: whether it looks accesses up without ever ending one.
     pub passes_on: [bool; Requester::ALL.len()],
     pub holds_victims: bool,
+    /// Where stores wait that it passes on.
+    pub write_buffer: Option<Box<WriteBuffer>>,
     /// Whether its lines may be dirty: stores end here.
     pub may_be_dirty: bool,
+}
+
+/// What a lookup found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Look {
+    Miss,
+    Hit,
+    /// A hit that takes the cache's slow latency.
+    SlowHit,
 }
 
 /// A line that left a cache.
@@ -48,23 +66,27 @@ pub(crate) struct Evicted {
 
 impl Cache {
     pub fn new(spec: &CacheSpec) -> Cache {
-        let array = spec.array();
-        let slots = array.geometry().entries();
+        let lines = Lines::new(spec);
+        let (sets, slots) = lines.shape();
         let is_virtual = spec.address == AddressUsed::Virtual;
         Cache {
-            latest: vec![NONE; array.geometry().sets()],
+            latest: vec![NONE; sets],
             repeats_matter: spec.replacement.relevant_hits() == RelevantHits::Each,
             dirty: vec![false; slots],
             homes: vec![0; if is_virtual { slots } else { 0 }],
+            filled: vec![0; if spec.shared && spec.inclusive { slots } else { 0 }],
+            fills: 0,
             line_shift: spec.line_shift,
-            slices: Slices::new(spec),
             address: spec.address,
-            array,
+            lines,
+            is_pseudo: matches!(spec.organisation, CacheOrganisation::Pseudo { .. }),
             latency: spec.latency,
+            slow_latency: spec.slow_latency().unwrap_or(spec.latency),
             counts: Default::default(),
             shared: spec.shared,
             passes_on: Requester::ALL.map(|requester| spec.passes_on(requester)),
             holds_victims: spec.fills == CacheFills::Victims,
+            write_buffer: spec.write_buffer.map(|spec| Box::new(WriteBuffer::new(spec))),
             may_be_dirty: spec.may_be_dirty(),
         }
     }
@@ -77,7 +99,7 @@ impl Cache {
     /// The set of a line. The number of sets is a power of two.
     #[inline]
     fn set(&self, line: u64) -> usize {
-        self.slices.number(line) as usize & (self.latest.len() - 1)
+        self.lines.number(line) as usize & (self.latest.len() - 1)
     }
 
     /// Whether another access changes only counts. `soils`: it is a store that ends here.
@@ -90,25 +112,45 @@ impl Cache {
 
     /// Looks a line up; a hit makes it dirty if the access `soils` it.
     #[inline]
-    pub fn touch(&mut self, address: CacheAddress, soils: bool) -> bool {
-        if self.repeats(address, soils) {
-            return true;
-        }
+    pub fn touch(&mut self, address: CacheAddress, soils: bool) -> Look {
+        if self.repeats(address, soils) { Look::Hit } else { self.look_up(address, soils) }
+    }
+
+    fn look_up(&mut self, address: CacheAddress, soils: bool) -> Look {
         let line = self.line(address);
-        let Some(slot) = self.array.touch_slot(self.slices.number(line), line) else { return false };
+        let Some((slot, swapped)) = self.lines.touch(line) else { return Look::Miss };
+        let was_latest = self.latest[self.set(line)] & !DIRTY == line;
+        if let Some(other) = swapped {
+            self.dirty.swap(slot, other);
+            if !self.filled.is_empty() {
+                self.filled.swap(slot, other);
+            }
+            if !self.homes.is_empty() {
+                self.homes.swap(slot, other);
+            }
+        }
         if soils {
             self.dirty[slot] = true;
         }
         self.note(line, soils);
-        true
+        if swapped.is_some() || self.is_pseudo && !was_latest { Look::SlowHit } else { Look::Hit }
     }
 
     /// Puts a missing line in; returns the one that it evicts.
     pub fn fill(&mut self, address: CacheAddress, dirty: bool) -> Option<Evicted> {
         let line = self.line(address);
-        let (slot, evicted) = self.array.insert_slot(self.slices.number(line), line);
-        let evicted = evicted.map(|line| self.leaving(line, slot));
+        let Filled { slot, evicted, moved_to } = self.lines.insert(line);
+        let evicted = evicted.map(|(line, slot)| self.leaving(line, slot));
+        if let Some(other) = moved_to {
+            self.dirty[other] = self.dirty[slot];
+            if !self.homes.is_empty() {
+                self.homes[other] = self.homes[slot];
+            }
+        }
         self.dirty[slot] = dirty;
+        if !self.filled.is_empty() {
+            self.number_fill(slot, moved_to);
+        }
         if let Some(home) = self.homes.get_mut(slot) {
             *home = address.physical >> self.line_shift << self.line_shift;
         }
@@ -119,18 +161,17 @@ impl Cache {
     /// Takes a line that another cache evicted; returns the one that leaves for it. Two caches may have evicted the
     /// same line.
     pub fn receive(&mut self, evicted: Evicted) -> Option<Evicted> {
-        if self.touch(evicted.address, evicted.dirty) {
-            None
-        } else {
-            self.fill(evicted.address, evicted.dirty)
+        match self.touch(evicted.address, evicted.dirty) {
+            Look::Miss => self.fill(evicted.address, evicted.dirty),
+            Look::Hit | Look::SlowHit => None,
         }
     }
 
     /// Gives a line up; returns whether it was dirty, if it was there.
     pub fn give(&mut self, address: CacheAddress) -> Option<bool> {
         let line = self.line(address);
-        let slot = self.array.slot_of(self.slices.number(line), line)?;
-        self.array.remove(self.slices.number(line), line);
+        let slot = self.lines.slot_of(line)?;
+        self.lines.remove(line, slot);
         let set = self.set(line);
         if self.latest[set] & !DIRTY == line {
             self.latest[set] = NONE;
@@ -141,11 +182,34 @@ impl Cache {
     /// Makes a line dirty if it is here; returns whether it is. That is no use for the replacement policy.
     pub fn soil(&mut self, address: CacheAddress) -> bool {
         let line = self.line(address);
-        let slot = self.array.slot_of(self.slices.number(line), line);
+        let slot = self.lines.slot_of(line);
         if let Some(slot) = slot {
             self.dirty[slot] = true;
         }
         slot.is_some()
+    }
+
+    fn number_fill(&mut self, slot: usize, moved_to: Option<usize>) {
+        if let Some(other) = moved_to {
+            self.filled[other] = self.filled[slot];
+        }
+        self.fills += 1;
+        self.filled[slot] = self.fills;
+    }
+
+    /// Fills so far, if it is shared and inclusive.
+    pub fn fills(&self) -> u64 {
+        self.fills
+    }
+
+    /// Whether it has held a line since before its next fill after so many.
+    pub fn has_held(&self, address: CacheAddress, fills: u64) -> bool {
+        self.lines.slot_of(self.line(address)).is_some_and(|slot| self.filled[slot] <= fills)
+    }
+
+    /// The addresses of its lines' first bytes.
+    pub fn addresses(&self) -> impl Iterator<Item = CacheAddress> + '_ {
+        self.lines.all().map(|line| CacheAddress::same(line << self.line_shift))
     }
 
     fn leaving(&self, line: u64, slot: usize) -> Evicted {
@@ -159,6 +223,9 @@ impl Cache {
         if !self.repeats_matter {
             let set = self.set(line);
             self.latest[set] = line | if dirty { DIRTY } else { 0 };
+            if let Some(other) = self.lines.other_set(set) {
+                self.latest[other] = NONE;
+            }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The cache hierarchy: which lines each cache holds, and at which level accesses hit.
 
-use crate::cache::{Cache, Evicted};
-use crate::path::{Path, victims_of};
+use crate::cache::{Cache, Evicted, Look};
+use crate::path::{Path, above, victims_of};
 use crate::{CacheAddress, CacheSpec, Requester};
 
 /// Counts of one requester's accesses to one cache.
@@ -11,8 +11,12 @@ pub struct CacheCounts {
     pub lookups: u64,
     /// Accesses that hit.
     pub hits: u64,
+    /// Of the hits, those at the cache's slow latency.
+    pub slow_hits: u64,
     /// Dirty lines that left the cache because of these accesses.
     pub writebacks: u64,
+    /// Cycles that stores waited for a place in the cache's write buffer.
+    pub write_stall_cycles: u64,
 }
 
 impl CacheCounts {
@@ -20,7 +24,9 @@ impl CacheCounts {
     pub fn add(&mut self, other: CacheCounts) {
         self.lookups += other.lookups;
         self.hits += other.hits;
+        self.slow_hits += other.slow_hits;
         self.writebacks += other.writebacks;
+        self.write_stall_cycles = self.write_stall_cycles.saturating_add(other.write_stall_cycles);
     }
 }
 
@@ -29,6 +35,8 @@ impl CacheCounts {
 pub enum DataSource {
     /// In the cache with this index.
     Cache(usize),
+    /// In the cache with this index, by a slow hit.
+    SlowCache(usize),
     /// In memory.
     Memory,
 }
@@ -41,10 +49,17 @@ pub struct Hierarchy {
     paths: [Path; Requester::ALL.len()],
     /// By cache: the one that takes what it evicts.
     victims: Vec<Option<usize>>,
+    /// By cache, if it is inclusive: the caches above that lose what it evicts.
+    above: Vec<Vec<usize>>,
+    /// By cache, if it is inclusive and shared: its fills when this core last gave it away.
+    fills_seen: Vec<u64>,
     /// By cache.
     levels: Vec<u8>,
-    line_shift: u32,
+    /// log2 of the bytes of the shortest lines.
+    least_line_shift: u32,
     memory_latency: u64,
+    /// The time in cycles; only write buffers look at it.
+    now: u64,
     /// The cache whose misses are logged.
     watched: Option<usize>,
     /// The lines that missed it since the last call of [`Hierarchy::missed`].
@@ -70,9 +85,12 @@ impl Hierarchy {
             caches: caches.iter().map(Cache::new).collect(),
             paths: Requester::ALL.map(|requester| Path::new(caches, requester, memory_latency)),
             victims: (0..caches.len()).map(|index| victims_of(caches, index)).collect(),
+            above: (0..caches.len()).map(|index| above(caches, index)).collect(),
+            fills_seen: vec![0; caches.len()],
             levels: caches.iter().map(|cache| cache.level).collect(),
-            line_shift: caches.first().map_or(0, |cache| cache.line_shift),
+            least_line_shift: caches.iter().map(|cache| cache.line_shift).min().unwrap_or(0),
             memory_latency,
+            now: 0,
             watched: None,
             missed: Vec::new(),
         }
@@ -94,13 +112,56 @@ impl Hierarchy {
         !self.missed.is_empty()
     }
 
-    /// Swaps the contents of the caches that all cores share with those of another core of the same machine.
-    pub fn swap_shared(&mut self, other: &mut Hierarchy) {
-        let pairs = self.caches.iter_mut().zip(&mut other.caches);
-        pairs.filter(|(own, _)| own.shared).for_each(|(own, other)| std::mem::swap(own, other));
+    /// Whether some cache has a write buffer, which needs [`Hierarchy::set_time`].
+    pub fn has_write_buffers(&self) -> bool {
+        self.caches.iter().any(|cache| cache.write_buffer.is_some())
     }
 
-    /// Accesses the line of an address; returns where the line was found.
+    /// Sets the time in cycles, which must not fall. Waits for write buffers pass time until it is set again.
+    pub fn set_time(&mut self, cycles: u64) {
+        self.now = cycles;
+    }
+
+    /// Hands the contents of the caches that all cores share to another core of the same machine, and takes its own.
+    pub fn swap_shared(&mut self, other: &mut Hierarchy) {
+        for index in 0..self.caches.len() {
+            if self.caches[index].shared {
+                std::mem::swap(&mut self.caches[index], &mut other.caches[index]);
+                self.fills_seen[index] = other.caches[index].fills();
+            }
+        }
+        other.drop_uncovered();
+    }
+
+    /// Drops what shared inclusive caches evicted from this core's own caches while other cores ran.
+    ///
+    /// A line is still covered if the shared cache has held it ever since: it was filled before this core stopped. A
+    /// core's own caches do not change while others run, so dropping them late is exact.
+    fn drop_uncovered(&mut self) {
+        for index in 0..self.caches.len() {
+            if self.caches[index].shared {
+                for at in 0..self.above[index].len() {
+                    self.drop_uncovered_from(self.above[index][at], index);
+                }
+            }
+        }
+    }
+
+    fn drop_uncovered_from(&mut self, own: usize, index: usize) {
+        let (cache, shared) = (&self.caches[own], &self.caches[index]);
+        if cache.shared {
+            return;
+        }
+        let gone = cache.addresses().filter(|&address| !shared.has_held(address, self.fills_seen[index]));
+        for address in gone.collect::<Vec<_>>() {
+            if self.caches[own].give(address) == Some(true) {
+                self.caches[own].counts[Requester::Store as usize].writebacks += 1;
+                self.pass_down(index, address);
+            }
+        }
+    }
+
+    /// Accesses the line of an address; returns where the line was found. Waits for write buffers are only counted.
     pub fn access(&mut self, requester: Requester, address: CacheAddress) -> DataSource {
         self.find::<true>(requester, address)
     }
@@ -113,22 +174,34 @@ impl Hierarchy {
             let cache = &mut self.caches[index];
             let passes_on = cache.passes_on[requester as usize];
             let soils = requester == Requester::Store && !passes_on && depth <= path.nearest_filled;
-            let hit = cache.touch(address, soils);
+            let look = cache.touch(address, soils);
+            let hit = look != Look::Miss;
             if COUNTED {
                 let counts = &mut cache.counts[requester as usize];
                 counts.lookups += 1;
                 counts.hits += u64::from(hit);
+                counts.slow_hits += u64::from(look == Look::SlowHit);
                 if !hit && self.watched == Some(index) {
-                    let address = address.physical >> self.line_shift << self.line_shift;
+                    let address = address.physical >> cache.line_shift << cache.line_shift;
                     self.missed.push(LineMiss { requester, address });
                 }
+            }
+            if COUNTED
+                && passes_on
+                && let Some(buffer) = &mut cache.write_buffer
+            {
+                let waited = buffer.store(self.now);
+                self.now = self.now.saturating_add(waited);
+                let counts = &mut cache.counts[requester as usize];
+                counts.write_stall_cycles = counts.write_stall_cycles.saturating_add(waited);
             }
             if hit && !passes_on {
                 if depth > path.nearest_filled {
                     let dirty = path.moves_up[depth] && cache.give(address) == Some(true);
                     self.fill::<COUNTED>(requester, depth, address, dirty);
                 }
-                return DataSource::Cache(index);
+                let is_slow = look == Look::SlowHit;
+                return if is_slow { DataSource::SlowCache(index) } else { DataSource::Cache(index) };
             }
         }
         self.fill::<COUNTED>(requester, path.caches.len(), address, false);
@@ -170,6 +243,13 @@ impl Hierarchy {
 
     /// A line leaves a cache: for the victim cache below it, and if dirty for what lies below.
     fn evict<const COUNTED: bool>(&mut self, requester: Requester, mut from: usize, mut evicted: Evicted) {
+        if !self.above[from].is_empty() && self.drop_above::<COUNTED>(requester, from, evicted.address) {
+            if self.caches[from].may_be_dirty {
+                evicted.dirty = true;
+            } else {
+                self.pass_down(from, evicted.address);
+            }
+        }
         while let Some(victims) = self.victims[from] {
             self.caches[from].counts[requester as usize].writebacks += u64::from(COUNTED && evicted.dirty);
             let Some(next) = self.caches[victims].receive(evicted) else { return };
@@ -180,9 +260,35 @@ impl Hierarchy {
         }
     }
 
-    /// A cache writes a line back: the next cache that has it holds it dirty from now on, or memory takes it.
+    /// Drops a line from the caches above an inclusive one that evicts it; returns whether it was dirty in some.
+    fn drop_above<const COUNTED: bool>(
+        &mut self,
+        requester: Requester,
+        from: usize,
+        address: CacheAddress,
+    ) -> bool {
+        let bytes = 1u64 << self.caches[from].line_shift;
+        let mut dirty = false;
+        for &index in &self.above[from] {
+            let cache = &mut self.caches[index];
+            for offset in (0..bytes).step_by(1 << cache.line_shift) {
+                if cache.give(address.plus(offset)) == Some(true) {
+                    cache.counts[requester as usize].writebacks += u64::from(COUNTED);
+                    dirty = true;
+                }
+            }
+        }
+        dirty
+    }
+
+    /// A cache writes a line back.
     fn write_back<const COUNTED: bool>(&mut self, requester: Requester, from: usize, address: CacheAddress) {
         self.caches[from].counts[requester as usize].writebacks += u64::from(COUNTED);
+        self.pass_down(from, address);
+    }
+
+    /// The next cache below that has a written-back line holds it dirty from now on, or memory takes it.
+    fn pass_down(&mut self, from: usize, address: CacheAddress) {
         let path = &self.paths[Requester::Store as usize].caches;
         let below = path.iter().filter(|&&index| self.levels[index] > self.levels[from]);
         for &index in below {
@@ -193,8 +299,8 @@ impl Hierarchy {
         }
     }
 
-    /// Accesses all lines of a range of at least one byte inside a page, in ascending order. Returns the cycles that
-    /// its requester waits beyond its fastest access of each line.
+    /// Accesses all lines of the requester's nearest cache that a range of at least one byte inside a page touches, in
+    /// ascending order. Returns the cycles that its requester waits beyond its fastest access of each line.
     #[inline]
     pub fn access_bytes(&mut self, requester: Requester, address: CacheAddress, bytes: u64) -> u64 {
         self.access_bytes_noting(requester, address, bytes, |_| {})
@@ -209,28 +315,27 @@ impl Hierarchy {
         bytes: u64,
         mut note: impl FnMut(DataSource),
     ) -> u64 {
-        let last = address.plus(bytes.max(1) - 1);
-        let is_one_line = address.logical >> self.line_shift == last.logical >> self.line_shift;
-        if is_one_line && self.repeats(requester, address) {
+        let shift = self.paths[requester as usize].line_shift;
+        let (first, last) = (address.logical >> shift, (address.logical + (bytes.max(1) - 1)) >> shift);
+        if first == last && self.repeats(requester, address) {
             self.repeated(requester, 1);
             return 0;
         }
-        let lines = (last.logical >> self.line_shift) - (address.logical >> self.line_shift);
-        let mut stalled = 0;
-        for line in 0..=lines {
-            let served = self.access(requester, address.plus(line << self.line_shift));
+        let before = self.now;
+        for line in 0..=last - first {
+            let served = self.access(requester, address.plus(line << shift));
             note(served);
             let beyond = self.latency(served).saturating_sub(self.paths[requester as usize].fastest);
-            stalled = beyond.saturating_add(stalled);
+            self.now = self.now.saturating_add(beyond);
         }
-        stalled
+        self.now - before
     }
 
     /// The kernel copies bytes from one physical address to another, by its own virtual addresses. Returns the cycles
-    /// that it waits; nothing is counted.
+    /// that it waits; nothing is counted, and write buffers take no part.
     pub fn copy(&mut self, from: u64, to: u64, bytes: u64) -> u64 {
         let mut stalled = 0;
-        for offset in (0..bytes).step_by(1 << self.line_shift) {
+        for offset in (0..bytes).step_by(1 << self.least_line_shift) {
             for (requester, start) in [(Requester::Load, from), (Requester::Store, to)] {
                 let physical = start + offset;
                 let served = self.find::<false>(requester, CacheAddress::of_kernel(physical));
@@ -244,35 +349,30 @@ impl Hierarchy {
     /// Whether the requester's nearest cache ends an access to this line and changes only counts.
     #[inline]
     fn repeats(&self, requester: Requester, address: CacheAddress) -> bool {
-        self.nearest(requester).is_some_and(|nearest| {
-            let cache = &self.caches[nearest];
-            !cache.passes_on[requester as usize] && cache.repeats(address, requester == Requester::Store)
-        })
+        let path = &self.paths[requester as usize];
+        path.ends_at_nearest && self.caches[path.nearest].repeats(address, requester == Requester::Store)
     }
 
-    /// log2 of the bytes of a line.
-    pub fn line_shift(&self) -> u32 {
-        self.line_shift
+    /// log2 of the bytes of a line of the requester's nearest cache.
+    pub fn line_shift(&self, requester: Requester) -> u32 {
+        self.paths[requester as usize].line_shift
     }
 
     /// Whether another access to this line changes only counts, as long as the requester accesses no other line and
     /// no other requester uses its nearest cache.
     pub fn repeats_alone(&self, requester: Requester, address: CacheAddress) -> bool {
-        let Some(nearest) = self.nearest(requester) else { return false };
+        let nearest = self.paths[requester as usize].nearest;
         let users = self.paths.iter().filter(|path| path.caches.contains(&nearest)).count();
-        users == 1 && self.repeats(requester, address)
-    }
-
-    #[inline]
-    fn nearest(&self, requester: Requester) -> Option<usize> {
-        self.paths[requester as usize].caches.first().copied()
+        let may_lose_lines = self.above.iter().any(|above| above.contains(&nearest));
+        users == 1 && !may_lose_lines && self.repeats(requester, address)
     }
 
     /// Counts `times` repeated accesses that change nothing but counts.
     #[inline]
     pub fn repeated(&mut self, requester: Requester, times: u64) {
-        if let Some(nearest) = self.nearest(requester) {
-            let counts = &mut self.caches[nearest].counts[requester as usize];
+        let nearest = self.paths[requester as usize].nearest;
+        if let Some(cache) = self.caches.get_mut(nearest) {
+            let counts = &mut cache.counts[requester as usize];
             counts.lookups += times;
             counts.hits += times;
         }
@@ -282,17 +382,21 @@ impl Hierarchy {
     pub fn latency(&self, served: DataSource) -> u64 {
         match served {
             DataSource::Cache(index) => self.caches[index].latency,
+            DataSource::SlowCache(index) => self.caches[index].slow_latency,
             DataSource::Memory => self.memory_latency,
         }
     }
 
     /// The levels whose caches could have ended an access that was served farther away.
-    pub fn levels_before(&self, requester: Requester, served: DataSource) -> impl Iterator<Item = u8> {
+    pub fn levels_before(&self, requester: Requester, served: DataSource) -> impl Iterator<Item = u8> + '_ {
         let path = self.paths[requester as usize].caches.iter();
-        let before = path.take_while(move |&&index| served != DataSource::Cache(index));
-        before
-            .filter(move |&&index| !self.caches[index].passes_on[requester as usize])
-            .map(|&index| self.levels[index])
+        let ended = match served {
+            DataSource::Cache(index) | DataSource::SlowCache(index) => Some(index),
+            DataSource::Memory => None,
+        };
+        let before = path.copied().take_while(move |&index| ended != Some(index));
+        let ends = move |index: &usize| !self.caches[*index].passes_on[requester as usize];
+        before.filter(ends).map(|index| self.levels[index])
     }
 
     /// The counts of one requester for the cache with this index.

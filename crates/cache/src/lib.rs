@@ -3,23 +3,29 @@
 //! Design constraints: knows addresses only, no pages and no TLBs; counts hits and prices them, nothing else.
 //!
 //! An access looks up one cache per level, the one that serves its requester, until a cache has the line; memory has
-//! every line. All caches that missed are filled, but for victim caches, which take what others evict. The latency of
+//! every line. Lines may grow from level to level. All caches that missed are filled, but for victim caches, which take what others evict. The latency of
 //! an access is the latency of the cache that hit, or of memory.
 //!
 //! Stores end at the first write-back cache that has the line, and allocate it; a write-through cache passes them on
 //! and allocates nothing for them. A dirty line that leaves its cache makes the next cache's copy dirty, or goes to
-//! memory; that takes no time, and is no lookup. Not modelled: full write buffers, prefetching, queues, overlap between
-//! accesses, and line sizes that differ between caches.
+//! memory; that takes no time, and is no lookup. A store that a write-through cache passes on may wait for a place in its write
+//! buffer, whose clock the caller sets. Not modelled: prefetching, other queues, overlap between accesses, and line sizes that differ between caches.
 
 mod address;
 mod cache;
 mod check;
+mod column;
 mod hierarchy;
+mod lines;
 mod path;
 mod slices;
 mod spec;
+mod write_buffer;
 
 pub use address::CacheAddress;
 pub use check::{CacheError, check};
 pub use hierarchy::{CacheCounts, DataSource, Hierarchy, LineMiss};
-pub use spec::{AddressUsed, CacheFills, CacheSpec, NoColors, Requester, RequesterSet, StoreRule};
+pub use spec::{
+    AddressUsed, CacheFills, CacheOrganisation, CacheSpec, NoColors, Requester, RequesterSet, StoreRule,
+};
+pub use write_buffer::WriteBufferSpec;

@@ -7,6 +7,12 @@ use crate::{CacheFills, CacheSpec, Requester};
 pub(crate) struct Path {
     /// The indices of the caches that serve it, nearest first.
     pub caches: Vec<usize>,
+    /// The first of them; beyond all caches if there is none.
+    pub nearest: usize,
+    /// Whether a hit in that one ends an access.
+    pub ends_at_nearest: bool,
+    /// log2 of the bytes of its lines.
+    pub line_shift: u32,
     /// Cycles of its fastest access, which stalls nobody: of the nearest cache that can end it.
     pub fastest: u64,
     /// The depth in `caches` of the nearest that its misses fill; beyond them all if there is none.
@@ -20,7 +26,12 @@ impl Path {
         let caches = path(specs, requester);
         let ends = caches.iter().find(|&&index| !specs[index].passes_on(requester));
         let filled = |&&index: &&usize| specs[index].takes_misses_of(requester);
+        let nearest = caches.first().copied();
+        let least = specs.iter().map(|cache| cache.line_shift).min().unwrap_or(0);
         Path {
+            nearest: nearest.unwrap_or(usize::MAX),
+            ends_at_nearest: nearest.is_some_and(|index| !specs[index].passes_on(requester)),
+            line_shift: nearest.map_or(least, |index| specs[index].line_shift),
             fastest: ends.map_or(memory_latency, |&index| specs[index].latency),
             nearest_filled: caches.iter().position(|index| filled(&index)).unwrap_or(caches.len()),
             moves_up: (0..caches.len()).map(|depth| moves_up(specs, &caches[..=depth], requester)).collect(),
@@ -55,4 +66,9 @@ fn moves_up(specs: &[CacheSpec], path: &[usize], requester: Requester) -> bool {
 /// The victim cache that takes what this cache evicts.
 pub(crate) fn victims_of(specs: &[CacheSpec], index: usize) -> Option<usize> {
     specs.iter().position(|victims| victims.takes_victims_of(&specs[index]))
+}
+
+/// The caches that lose what this inclusive cache evicts; none if it is not inclusive.
+pub(crate) fn above(specs: &[CacheSpec], index: usize) -> Vec<usize> {
+    (0..specs.len()).filter(|&above| specs[index].drops_from(&specs[above])).collect()
 }

@@ -1,7 +1,7 @@
 //! The specification of caches, and the check that they form a valid hierarchy.
 
-use crate::slices::Slices;
-use pagewalk_setassoc::{Geometry, Replacement, SetArray};
+use crate::write_buffer::WriteBufferSpec;
+use pagewalk_setassoc::{Geometry, Replacement};
 
 /// Who reads or writes memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -60,8 +60,7 @@ pub enum StoreRule {
     /// Write-back: a store is served here, and allocates its line.
     #[default]
     Back,
-    /// Write-through: every store goes on to the next level, behind a write buffer that never stalls, and allocates
-    /// nothing here.
+    /// Write-through: every store goes on to the next level, behind a write buffer, and allocates nothing here.
     Through,
 }
 
@@ -86,6 +85,24 @@ pub enum AddressUsed {
     Physical,
     /// The virtual address with its address space, in index and tag.
     Virtual,
+}
+
+/// How a cache's sets hold lines, and the cycles of hits that take longer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CacheOrganisation {
+    /// As the replacement policy says; all hits take as long.
+    #[default]
+    Sets,
+    /// Column-associative: direct-mapped, with a second place for each line (Agarwal and Pudar, ISCA 1993).
+    Column {
+        /// Cycles of a hit in the second place.
+        slow_latency: u64,
+    },
+    /// Two ways under LRU, of which the last used is faster.
+    Pseudo {
+        /// Cycles of a hit in the other way.
+        slow_latency: u64,
+    },
 }
 
 /// Why a cache has no colors.
@@ -119,27 +136,25 @@ pub struct CacheSpec {
     pub slices: u32,
     /// Replacement policy.
     pub replacement: Replacement,
+    /// How the sets hold lines.
+    pub organisation: CacheOrganisation,
     /// Cycles of an access that hits here.
     pub latency: u64,
     /// Whether all cores share it; otherwise each has one.
     pub shared: bool,
     /// What it does with stores.
     pub stores: StoreRule,
+    /// Where the stores wait that it passes on; without one they never wait.
+    pub write_buffer: Option<WriteBufferSpec>,
     /// The address that finds lines in it.
     pub address: AddressUsed,
     /// What fills it.
     pub fills: CacheFills,
+    /// Whether the caches above hold only lines that it holds: what it evicts leaves them too.
+    pub inclusive: bool,
 }
 
 impl CacheSpec {
-    /// An empty array of this shape.
-    ///
-    /// # Panics
-    /// If the replacement policy does not support the geometry, which [`check`](crate::check) reports.
-    pub(crate) fn array(&self) -> SetArray {
-        SetArray::new(Slices::geometry(self).expect("checked"), self.replacement).expect("checked")
-    }
-
     /// Capacity in bytes.
     pub fn bytes(&self) -> u64 {
         (self.geometry.entries() as u64 * u64::from(self.slices)) << self.line_shift
@@ -163,6 +178,16 @@ impl CacheSpec {
         Ok(((self.geometry.sets() as u64) << self.line_shift).div_ceil(page_bytes))
     }
 
+    /// Cycles of a slow hit, if there are some.
+    pub fn slow_latency(&self) -> Option<u64> {
+        match self.organisation {
+            CacheOrganisation::Sets => None,
+            CacheOrganisation::Column { slow_latency } | CacheOrganisation::Pseudo { slow_latency } => {
+                Some(slow_latency)
+            }
+        }
+    }
+
     /// Whether it looks a requester's access up without ever ending it.
     pub(crate) fn passes_on(&self, requester: Requester) -> bool {
         requester == Requester::Store && self.stores == StoreRule::Through
@@ -176,6 +201,13 @@ impl CacheSpec {
     /// Whether stores end here, so that its lines may be dirty.
     pub(crate) fn may_be_dirty(&self) -> bool {
         self.serves.has(Requester::Store) && self.stores == StoreRule::Back
+    }
+
+    /// Whether this inclusive cache takes what it evicts from another too.
+    pub(crate) fn drops_from(&self, other: &CacheSpec) -> bool {
+        self.inclusive
+            && other.level < self.level
+            && other.serves.iter().any(|requester| self.serves.has(requester))
     }
 
     /// Whether this victim cache takes what another evicts.

@@ -1,9 +1,10 @@
 //! Compares the hierarchy with the reference model of `oracle`: latencies and all counters, for random accesses.
 
 use pagewalk_cache::{
-    AddressUsed, CacheAddress, CacheFills, CacheSpec, Hierarchy, Requester, RequesterSet, StoreRule, check,
+    AddressUsed, CacheAddress, CacheFills, CacheOrganisation, CacheSpec, Hierarchy, Requester, RequesterSet,
+    StoreRule, WriteBufferSpec, check,
 };
-use pagewalk_oracle::{Memories, Memory, ReplacementModel};
+use pagewalk_oracle::{Column, Memories, Memory, ReplacementModel};
 use pagewalk_setassoc::{Geometry, Replacement};
 use proptest::prelude::*;
 
@@ -22,9 +23,27 @@ fn cache(level: u8) -> impl Strategy<Value = CacheSpec> {
     let replacement = prop::sample::select(&Replacement::NAMES[..]);
     let slices = prop::sample::select(vec![1, 1, 2, 3]);
     let shape = (0..4u32, 1..=4u32, slices);
-    (shape, replacement, any::<[bool; 2]>()).prop_map(move |((sets, ways, slices), replacement, rules)| {
+    let buffer = prop::option::of((1..4u32, 1..30u64));
+    let organisation = prop::sample::select(vec!["sets", "sets", "column", "pseudo"]);
+    let kinds = (organisation, buffer, any::<bool>());
+    (shape, replacement, any::<[bool; 2]>(), kinds).prop_map(move |(shape, replacement, rules, kinds)| {
+        let (mut sets, mut ways, mut slices) = shape;
+        let (organisation, buffer, inclusive) = kinds;
         let [writes_through, is_victims] = rules;
-        let replacement = Replacement::from_name(replacement, 3).expect("one of the names");
+        let mut replacement = Replacement::from_name(replacement, 3).expect("one of the names");
+        let slow_latency = u64::from(level) * 10 + 7;
+        let organisation = match organisation {
+            "column" => CacheOrganisation::Column { slow_latency },
+            "pseudo" => CacheOrganisation::Pseudo { slow_latency },
+            _ => CacheOrganisation::Sets,
+        };
+        if organisation != CacheOrganisation::Sets {
+            (ways, slices, replacement) = (1, 1, Replacement::Lru);
+            sets += 1;
+        }
+        if let CacheOrganisation::Pseudo { .. } = organisation {
+            ways = 2;
+        }
         let ways = (ways..).find(|&ways| replacement.serves(ways as usize).is_ok()).expect("so many or more");
         CacheSpec {
             name: format!("l{level}"),
@@ -34,11 +53,14 @@ fn cache(level: u8) -> impl Strategy<Value = CacheSpec> {
             geometry: Geometry::new(ways << sets, Some(ways)).expect("a power of two of sets"),
             slices,
             replacement,
+            organisation,
             latency: u64::from(level) * 10,
             shared: false,
             stores: if writes_through { StoreRule::Through } else { StoreRule::Back },
+            write_buffer: buffer.map(|(entries, drain)| WriteBufferSpec { entries, drain }),
             address: AddressUsed::Physical,
             fills: if is_victims && level > 1 { CacheFills::Victims } else { CacheFills::Misses },
+            inclusive,
         }
     })
 }
@@ -65,18 +87,28 @@ fn with_possible_victims(mut caches: Vec<CacheSpec>) -> Vec<CacheSpec> {
         {
             caches[at].stores = above.stores;
         }
+        if caches[at].stores == StoreRule::Back || !caches[at].serves.has(Requester::Store) {
+            caches[at].write_buffer = None;
+        }
+        let inclusive = std::mem::take(&mut caches[at].inclusive);
         if check(&caches[..=at], false).is_err() {
             caches[at].fills = CacheFills::Misses;
         }
+        caches[at].inclusive = inclusive;
+        caches[at].inclusive &= check(&caches[..=at], false).is_ok();
     }
     caches
 }
 
 /// Caches of up to four levels, the first ones found by virtual addresses.
 fn caches() -> impl Strategy<Value = Vec<CacheSpec>> {
-    (level(1), level(2), level(3), level(4), 0..5u8)
-        .prop_map(|(a, b, c, d, virtual_levels)| {
+    (level(1), level(2), level(3), level(4), 0..5u8, any::<[bool; 4]>())
+        .prop_map(|(a, b, c, d, virtual_levels, longer)| {
             let mut caches = [a, b, c, d].concat();
+            for cache in &mut caches {
+                let longer = longer[..usize::from(cache.level)].iter().filter(|&&longer| longer);
+                cache.line_shift = 5 + longer.count() as u32;
+            }
             for cache in caches.iter_mut().filter(|cache| cache.level <= virtual_levels) {
                 cache.address = AddressUsed::Virtual;
             }
@@ -96,13 +128,20 @@ fn slow(caches: &[CacheSpec]) -> Memories {
             "modulo",
         );
         let mut memory = Memory::new(spec.level, serves, spec.latency, held);
+        memory.inclusive = spec.inclusive;
+        memory.bytes = 1 << spec.line_shift;
+        memory.slow_latency = spec.slow_latency();
+        if let CacheOrganisation::Column { .. } = spec.organisation {
+            memory.column = Some(Column::new(spec.geometry.sets() as u64));
+        }
+        memory.write_buffer = spec.write_buffer.map(|buffer| (buffer.entries as usize, buffer.drain));
         memory.slices = spec.slices.into();
         memory.writes_through = spec.stores == StoreRule::Through;
         memory.is_virtual = spec.address == AddressUsed::Virtual;
         memory.holds_victims = spec.fills == CacheFills::Victims;
         memory
     };
-    Memories::new(caches.iter().map(memory).collect(), 64, 200)
+    Memories::new(caches.iter().map(memory).collect(), 200)
 }
 
 /// Random cases per run; `PAGEWALK_CASES` makes it a long one.
@@ -124,6 +163,8 @@ proptest! {
             // Frames in another order than pages, so that virtual and physical lines fall into other sets.
             let physical = (address & !0xfff) * 7 % 0x1_0000 + (address & 0xfff);
             let both = CacheAddress { physical, logical: address };
+            slow.now += bytes;
+            fast.set_time(slow.now);
             if bytes < 50 {
                 let served = fast.access(Requester::ALL[requester], both);
                 prop_assert_eq!(fast.latency(served), slow.access_mapped(requester, [physical, address]));
@@ -138,7 +179,10 @@ proptest! {
                 let counts = fast.counts(index, requester);
                 let of = |counts: [u64; 4]| counts[requester as usize];
                 prop_assert_eq!((counts.lookups, counts.hits), (of(cache.lookups), of(cache.hits)));
+                prop_assert_eq!(counts.slow_hits, of(cache.slow_hits));
                 prop_assert_eq!(counts.writebacks, of(cache.writebacks));
+                let waited = if requester == Requester::Store { cache.write_stall_cycles } else { 0 };
+                prop_assert_eq!(counts.write_stall_cycles, waited);
             }
         }
     }
@@ -154,11 +198,14 @@ fn plain(name: &str, level: u8, serves: &[Requester]) -> CacheSpec {
         geometry: Geometry::new(64, Some(4)).unwrap(),
         slices: 1,
         replacement: Replacement::Lru,
+        organisation: CacheOrganisation::Sets,
         latency: 4,
         shared: false,
         stores: StoreRule::default(),
+        write_buffer: None,
         address: AddressUsed::default(),
         fills: CacheFills::default(),
+        inclusive: false,
     }
 }
 
@@ -190,6 +237,59 @@ fn an_exclusive_level_takes_what_split_caches_above_evict() {
     assert_eq!(at(Fetch, 2), 12, "a stored line goes on to the next level before it moves up to l1i");
     assert_eq!(hierarchy.counts(1, Store).writebacks, 1, "of line 2 by l1d");
     assert_eq!(hierarchy.counts(2, Fetch).writebacks, 1, "of line 2 by l2, to memory");
+}
+
+#[test]
+fn a_store_waits_for_a_place_in_the_write_buffer() {
+    let buffer = Some(WriteBufferSpec { entries: 2, drain: 10 });
+    let l1 =
+        CacheSpec { stores: StoreRule::Through, write_buffer: buffer, ..plain("l1", 1, &Requester::ALL) };
+    let l2 = plain("l2", 2, &Requester::ALL);
+    let caches = [l1, l2];
+    check(&caches, true).unwrap();
+    let mut hierarchy = Hierarchy::new(&caches, 200);
+    let mut store_at = |time| {
+        hierarchy.set_time(time);
+        hierarchy.access_bytes(Requester::Store, CacheAddress::same(0), 8)
+    };
+    // The first store misses memory's caches: 196 cycles beyond the second level's latency.
+    assert_eq!(store_at(0), 196);
+    assert_eq!([store_at(1000), store_at(1001), store_at(1002)], [0, 0, 8], "the first has drained at 1010");
+    assert_eq!(store_at(1010), 10, "the second at 1020");
+    assert_eq!(store_at(1041), 0, "all have drained but the last");
+    assert_eq!(hierarchy.counts(0, Requester::Store).write_stall_cycles, 18);
+}
+
+/// Lines 0, 8 and 16 have the same first place of eight; 4 has it as its second.
+#[test]
+fn a_column_associative_cache_swaps_a_line_back_to_its_first_place() {
+    let organisation = CacheOrganisation::Column { slow_latency: 6 };
+    let geometry = Geometry::new(8, Some(1)).unwrap();
+    let caches = [CacheSpec { organisation, geometry, ..plain("l1", 1, &Requester::ALL) }];
+    check(&caches, true).unwrap();
+    let mut hierarchy = Hierarchy::new(&caches, 200);
+    let mut at = |line: u64| {
+        let served = hierarchy.access(Requester::Load, CacheAddress::same(line * 64));
+        hierarchy.latency(served)
+    };
+    assert_eq!([at(0), at(8), at(8), at(0), at(0), at(8)], [200, 200, 4, 6, 4, 6]);
+    assert_eq!([at(4), at(0)], [200, 200], "4 takes its first place from 0, which was moved there");
+    assert_eq!([at(8), at(4)], [6, 200], "0 moved 8 on, which took the place from 4");
+    assert_eq!(hierarchy.counts(0, Requester::Load).slow_hits, 3);
+}
+
+#[test]
+fn of_two_ways_the_last_used_is_faster() {
+    let organisation = CacheOrganisation::Pseudo { slow_latency: 6 };
+    let geometry = Geometry::new(16, Some(2)).unwrap();
+    let caches = [CacheSpec { organisation, geometry, ..plain("l1", 1, &Requester::ALL) }];
+    check(&caches, true).unwrap();
+    let mut hierarchy = Hierarchy::new(&caches, 200);
+    let found = [0, 8, 8, 0, 0, 8, 16, 0, 8].map(|line: u64| {
+        let served = hierarchy.access(Requester::Load, CacheAddress::same(line * 64));
+        hierarchy.latency(served)
+    });
+    assert_eq!(found, [200, 200, 4, 6, 4, 6, 200, 200, 200]);
 }
 
 #[test]
@@ -226,6 +326,45 @@ fn the_condition_that_a_victim_cache_lacks_is_named() {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// The twin drops lines from the other core's caches at once, the hierarchy when that core runs next.
+    #[test]
+    fn an_inclusive_cache_that_cores_share_counts_as_if_it_dropped_lines_at_once(
+        (mut l1, mut l2, mut l3) in (cache(1), cache(2), cache(3)),
+        turns in prop::collection::vec(
+            (0..2usize, prop::collection::vec((0..4usize, 0..6_000u64), 0..20)), 0..60),
+    ) {
+        for cache in [&mut l1, &mut l2, &mut l3] {
+            let back = (RequesterSet::from_iter(Requester::ALL), CacheFills::Misses, StoreRule::Back, None, false);
+            (cache.serves, cache.fills, cache.stores, cache.write_buffer, cache.inclusive) = back;
+        }
+        (l3.inclusive, l3.shared, l3.line_shift) = (true, true, 7);
+        let caches = [l1, l2, l3];
+        check(&caches, true).unwrap();
+        let (mut fast, mut twin) = ([0; 2].map(|_| Hierarchy::new(&caches, 200)), [0; 2].map(|_| slow(&caches)));
+        let mut running = 0;
+        for (core, accesses) in turns {
+            if core != running {
+                let [a, b] = &mut fast;
+                if core == 1 { a.swap_shared(b) } else { b.swap_shared(a) }
+                let [a, b] = &mut twin;
+                std::mem::swap(&mut a.caches[2], &mut b.caches[2]);
+                running = core;
+            }
+            for (requester, address) in accesses {
+                let address = CacheAddress::same(address);
+                let served = fast[core].access(Requester::ALL[requester], address);
+                let expected = twin[core].access(requester, address.physical);
+                prop_assert_eq!(fast[core].latency(served), expected);
+                let shared = twin[core].caches[2].clone();
+                twin[1 - core].drop_uncovered(&shared);
+            }
+        }
+    }
+}
+
 #[test]
 fn what_is_no_hierarchy_is_named() {
     let cache = plain;
@@ -242,6 +381,33 @@ fn what_is_no_hierarchy_is_named() {
     assert!(refused(&[shared, l2.clone()]).contains("`b` lies below `a`, which all cores share"));
     let by_virtual = CacheSpec { address: AddressUsed::Virtual, ..l2 };
     assert!(refused(&[a.clone(), by_virtual]).contains("`b` has address = \"virtual\" and lies below `a`"));
-    let wide = CacheSpec { line_shift: 7, ..cache("b", 2, &[Requester::Walk]) };
-    assert!(refused(&[a, wide]).contains("`a` has lines of 64 bytes, `b` of 128"));
+    let buffer = |entries, drain| Some(WriteBufferSpec { entries, drain });
+    let through = CacheSpec { stores: StoreRule::Through, ..cache("a", 1, &Requester::ALL) };
+    let buffered = CacheSpec { write_buffer: buffer(4, 0), ..through };
+    assert!(refused(&[buffered.clone()]).contains("`a`: write_buffer: drain = 0 never fills it"));
+    let shared = CacheSpec { shared: true, ..buffered };
+    assert!(refused(&[shared]).contains("`a`: write_buffer: each core has a clock"));
+    let back = CacheSpec { write_buffer: buffer(4, 2), ..a.clone() };
+    assert!(refused(&[back]).contains("`a`: write_buffer: it holds stores on their way"));
+    let column = CacheOrganisation::Column { slow_latency: 3 };
+    let of = |cache: CacheSpec| refused(&[CacheSpec { organisation: column, ..cache }]);
+    assert!(of(a.clone()).contains("`a`: organisation = \"column\": choose ways = 1, not 4"));
+    let direct = CacheSpec { geometry: Geometry::new(64, Some(1)).unwrap(), ..a.clone() };
+    assert!(of(direct).contains("slow_latency = 3 is less than latency = 4"));
+    let inclusive = CacheSpec { inclusive: true, ..cache("b", 2, &[Requester::Walk]) };
+    check(&[a.clone(), inclusive.clone()], true).unwrap();
+    assert!(refused(&[inclusive.clone()]).contains("`b` has inclusive = true, but no cache above it"));
+    let by_virtual = CacheSpec { address: AddressUsed::Virtual, ..a.clone() };
+    assert!(
+        refused(&[by_virtual, inclusive.clone()]).contains("virtual addresses find lines of `a` above it")
+    );
+    let victims = CacheSpec { fills: CacheFills::Victims, ..inclusive };
+    assert!(refused(&[a.clone(), victims]).contains("`b` has inclusive = true, but fills = \"victims\""));
+    let short = CacheSpec { line_shift: 5, ..cache("b", 2, &[Requester::Walk]) };
+    assert!(
+        refused(&[a.clone(), short.clone()])
+            .contains("`b` has lines of 32 bytes and lies below `a` with lines of 64")
+    );
+    let victims = CacheSpec { line_shift: 7, fills: CacheFills::Victims, ..short };
+    assert!(refused(&[a, victims]).ends_with("takes those of `a`, of 64: choose line = 64"));
 }

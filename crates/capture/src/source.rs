@@ -230,7 +230,7 @@ impl Source for RingSource {
     }
 
     // Alternating the decoding pays if processors share a cache; otherwise one decoding thread is faster
-    // (docs/explanation/speed.md).
+    // (`read_ahead.rs`).
     fn is_ready(&self) -> bool {
         !processors::share_a_cache() || self.ring.as_ref().is_none_or(Ring::is_ready)
     }

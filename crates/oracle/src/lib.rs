@@ -7,6 +7,7 @@
 //! are single arrays; [`History`] stores every reference.
 
 pub mod backing;
+mod column;
 mod contents;
 pub mod data_side;
 mod frames;
@@ -28,6 +29,7 @@ mod stack;
 mod table;
 mod untouched;
 
+pub use column::Column;
 pub use contents::ArrayContents;
 pub use frames::{Frames, ReservationList, ReservationSlots};
 pub use kernel::{Kernel, Paging};

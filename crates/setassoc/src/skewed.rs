@@ -14,8 +14,7 @@
 //!
 //! Sources: Seznec, "Concurrent Support of Multiple Page Sizes on a Skewed Associative TLB", IEEE Transactions on
 //! Computers 53 (7), 2004, for ways whose size address bits choose, so that each size of four has two of eight ways.
-//! Seznec and Bodin, "Skewed-Associative Caches", PARLE 1993, for H. `docs/reference/machine-files.md` lists the
-//! choices where they are silent.
+//! Seznec and Bodin, "Skewed-Associative Caches", PARLE 1993, for H. Where they are silent, the rules above are chosen.
 //!
 //! State: a key and a 64-bit time per entry, and 8 KiB of tables per way. Cost: one hash and one comparison per way of
 //! a size.

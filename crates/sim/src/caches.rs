@@ -71,6 +71,13 @@ impl MemoryCounts {
     }
 }
 
+/// The time of write buffers: instructions that the caches' core executed. Waits of references come on top.
+#[derive(Clone, Copy, Debug)]
+struct BufferClock {
+    instructions: u64,
+    cycles_per_instruction: f64,
+}
+
 /// The caches of one design.
 #[derive(Clone, Debug)]
 pub(crate) struct MemoryCaches {
@@ -78,6 +85,8 @@ pub(crate) struct MemoryCaches {
     pub counts: MemoryCounts,
     /// Whether some cache passes stores on, so that what loads and stores at once is two accesses there.
     writes_through: bool,
+    /// The clock of write buffers, if there are some.
+    clock: Option<BufferClock>,
     /// The price of a refill by software, which reads nothing through the caches.
     refill: Option<u64>,
     /// Addresses of the entries of one walk.
@@ -91,8 +100,12 @@ impl MemoryCaches {
     pub fn of(machine: &MachineSpec) -> Option<MemoryCaches> {
         let hierarchy = Hierarchy::new(&machine.caches, machine.cost.memory);
         (!machine.caches.is_empty()).then_some(MemoryCaches {
-            hierarchy,
             counts: MemoryCounts::default(),
+            clock: hierarchy.has_write_buffers().then_some(BufferClock {
+                instructions: 0,
+                cycles_per_instruction: machine.cost.cycles_per_instruction,
+            }),
+            hierarchy,
             refill: matches!(machine.walker, WalkerSpec::Software).then_some(machine.cost.walk_reference),
             writes_through: machine
                 .caches
@@ -121,6 +134,19 @@ impl MemoryCaches {
 }
 
 impl MemoryCaches {
+    /// Whether [`MemoryCaches::executed`] must count each instruction before its references.
+    pub fn has_clock(&self) -> bool {
+        self.clock.is_some()
+    }
+
+    /// The core executed an instruction.
+    #[inline]
+    pub fn executed(&mut self) {
+        if let Some(clock) = &mut self.clock {
+            clock.instructions += 1;
+        }
+    }
+
     /// A reference of the program inside a page.
     #[inline]
     pub fn access(&mut self, kind: Kind, address: CacheAddress, bytes: u64) {
@@ -156,6 +182,10 @@ impl MemoryCaches {
             Kind::Load => Requester::Load,
             Kind::Store | Kind::Modify => Requester::Store,
         };
+        if let (Requester::Store, Some(clock)) = (requester, &self.clock) {
+            let executed = (clock.instructions as f64 * clock.cycles_per_instruction) as u64;
+            self.hierarchy.set_time(executed.saturating_add(self.counts.stall_cycles));
+        }
         let mut through = |requester| {
             self.hierarchy.access_bytes_noting(requester, address, bytes, |served| note(requester, served))
         };

@@ -56,7 +56,14 @@ pub fn metrics(counts: &DesignCounts) -> Metrics {
     }
     for of_cache in counts.caches.chunk_by(|a, b| a.name == b.name) {
         let sum = |of: fn(&CacheTotals) -> u64| of_cache.iter().map(of).sum();
-        count(format!("cache.{}.writebacks", of_cache[0].name), sum(|cache| cache.counts.writebacks));
+        let name = &of_cache[0].name;
+        count(format!("cache.{name}.writebacks"), sum(|cache| cache.counts.writebacks));
+        if let slow @ 1.. = sum(|cache| cache.counts.slow_hits) {
+            count(format!("cache.{name}.slow_hits"), slow);
+        }
+        if let waited @ 1.. = sum(|cache| cache.counts.write_stall_cycles) {
+            count(format!("cache.{name}.write_stall_cycles"), waited);
+        }
     }
     if let Some(memory) = counts.memory {
         count("memory.walk_references".into(), memory.walk_references);

@@ -11,7 +11,8 @@
 //! Hexadecimal address, decimal bytes; an instruction's references follow it. Lines that begin with `==` are Valgrind's
 //! own. There are no mappings, threads, system calls or code bytes.
 //!
-//! Real files contain more: lines of other options, the program's output, other line ends, a third column, gzip.
+//! Real files contain more: lines of other options (`SB`, by its manual), the program's output between lines
+//! (jackandthebean/csim), other line ends, a third column, gzip.
 //! Unambiguous extras are read or skipped, with notes; a damaged line of the trace is an error.
 
 mod line;

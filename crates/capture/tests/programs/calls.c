@@ -1,5 +1,6 @@
 /* Calls on memory that the engine's core does not know or changes. Prints what came of each. The argument: `large`
    reservations, `remap`, `faults` that the program serves itself, `hugetlb`. */
+/* Report of `faults`: PRL-PRG/UFOs, issue 16. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
-/* Programs that keep files from themselves by Landlock, and then execute others (systemd's and OpenSSH's helpers, sydbox,
-   `setpriv --landlock-access`): nothing of it shows in the rights of files. `read`: only /usr may be read and executed.
-   `make`: nothing may be created. `execute`: /usr may be read, nothing executed. Prints what came of it; `no Landlock`,
-   and the end 77, where the kernel has none. */
+/* Programs that keep files from themselves by Landlock, and then execute others (systemd's and OpenSSH's helpers,
+   sydbox, landrun, `setpriv --landlock-access`): nothing of it shows in the rights of files. `read`: only /usr may be
+   read and executed. `make`: nothing may be created. `execute`: /usr may be read, nothing executed. Prints what came
+   of it; `no Landlock`, and the end 77, where the kernel has none. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

@@ -9,7 +9,7 @@
    `waiting`: calls that block while another thread completes what they wait for: futex_waitv, epoll_pwait2, signalfd, a
    timer of a thread's own (axboe/liburing, issue 657: all threads stood still under Valgrind).
    `tickets`: four threads that take turns by a ticket lock and never yield (leapmotion/autowiring, pull request 765;
-   atomvm/AtomVM, pull request 2331: starved or livelocked under Valgrind).
+   atomvm/AtomVM, pull request 2331; form-dev/form, issue 600: starved or livelocked under Valgrind).
    `closing`: all descriptors closed, by number and as a range, as daemons do.
    `masks`: what is blocked in handlers of all kinds, as SBCL asserts when it stops its threads (Debian's sbcl 2.2.9 ends
    itself under Valgrind 3.19 with "blockables unblocked"). */

@@ -1,7 +1,8 @@
 /* gcc -O1 moved.c -o moved; moved in_place|shared|memfd|mremap|other    prints the same number in all ways
-   Moves its own code into other memory at the same addresses, and walks there. `node --use-largepages=on` maps anonymous
-   memory over its code and copies it back, and so does hugify of Meta's BOLT; Intel's iodlr moves a copy over it by
-   mremap; libhugetlbfs maps files of hugetlbfs over it. `other` leaves other code there than was there. */
+   Moves its own code into other memory at the same addresses, and walks there. `node --use-largepages=on` maps
+   anonymous memory over its code and copies it back, and so does hugify of Meta's BOLT; Intel's iodlr moves a copy
+   over it by mremap (intel/iodlr, issue 9); libhugetlbfs maps files of hugetlbfs over it. `other` leaves other code
+   there than was there. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>

@@ -8,6 +8,9 @@
 //! is.
 //!
 //! Nothing is claimed if the best is far off, another is almost as near, or the noise is as large.
+//!
+//! On a busy Emerald Rapids guest (family 6, model 207), the first level (96 entries, 6 ways) came out as `mru3-plru`,
+//! under 1 % off (`fifo` 2 %). The second level, of two parts, stayed undecided, as guests' often do.
 
 use super::arrays::{ConflictBounds, MeasuredLevel, range};
 use super::figure::Samples;

@@ -3,6 +3,9 @@
 //! DAMON clears the bit in the page table but not the TLB. While the TLB holds the page, the processor does not set the
 //! bit again; so a set bit means a walk. Pages are identified by frames, since not every kernel's DAMON follows a
 //! process's addresses; if fork shares a page, other processes' walks count too.
+//!
+//! It was tried on a busy virtual machine (Linux 6.18). Of a program that visits 256 MiB at random, all 127 sampled
+//! pages had their bits set. Of one that touches 256 MiB once, and then 16 pages for ever, only these 16 had.
 
 mod control;
 

@@ -1,6 +1,7 @@
 /* Memory that is locked or filled in advance, as databases, audio servers and real-time programs have it (Redis'
  * and memcached's -k, JACK, Elasticsearch's bootstrap.memory_lock), with Linux's promises and limits. Exits 0 if all of
  * it held, else with the line of the first that did not. */
+/* Report: GrapheneOS/hardened_malloc, issue 128. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdio.h>

@@ -3,6 +3,9 @@
 //! Sources: Linux 6.18, `mm/memory.c` (`do_read_fault`, `do_cow_fault`, `do_shared_fault`, `do_fault_around`,
 //! `do_wp_page`, `copy_page_range`), `mm/filemap.c` (`do_sync_mmap_readahead`), `mm/huge_memory.c`
 //! (`do_huge_pmd_wp_page`).
+//!
+//! Not modelled: ends of files; larger pages of files; writing back; growing read-ahead; other users of the cache;
+//! `fork`'s work on page tables; that khugepaged counts what a child has not used yet.
 
 use super::files::{Cache, FileRules, place_of};
 use super::{Account, Kernel, ORDERS, Remap};

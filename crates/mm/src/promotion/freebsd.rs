@@ -3,7 +3,7 @@
 //! Sources: Navarro, Iyer, Druschel and Cox 2002, "Practical, transparent operating system support for superpages",
 //! sections 4 and 5; FreeBSD `sys/vm/vm_reserv.c`.
 //!
-//! The first touch in an aligned block reserves a block of frames, and each page takes its own frame there. Once all
+//! The first touch in a region reserves a block of frames, and each page takes its own frame there. Once all
 //! are touched, the kernel maps them as one page without copying. Modelled: one size, for anonymous memory, private or
 //! shared; with a physical memory, reservations break when frames run out; files have none. A superpage that a change
 //! of rights splits is not rebuilt.
@@ -21,7 +21,7 @@ pub struct FreeBsd {
     /// Whether freeing a page breaks its reservation: true, as in the paper for memory that others need. Otherwise the
     /// page keeps its place, as in `vm_reserv_depopulate`.
     pub broken_by_gaps: bool,
-    /// Reservations by block number, while one of the pages is backed.
+    /// Reservations by region number, while one of the pages is backed.
     reservations: FxHashMap<u64, ReservedBlock>,
 }
 

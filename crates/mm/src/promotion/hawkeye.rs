@@ -1,10 +1,10 @@
-//! HawkEye: promotes the blocks with most pages in use first, and recovers memory that huge pages waste (Panwar, Bansal
-//! and Gopinath 2019, "HawkEye: efficient fine-grained OS support for huge pages"). Gaps of the paper follow the
+//! HawkEye: promotes the regions with most pages in use first, and recovers memory that huge pages waste (Panwar,
+//! Bansal and Gopinath 2019, "HawkEye: efficient fine-grained OS support for huge pages"). Gaps of the paper follow the
 //! authors' kernel (`mm/ohp.c` of github.com/apanwariisc/HawkEye), which itself has buckets that double instead of the
 //! paper's equal ones.
 //!
-//! A sample clears the accessed bits of base pages, and after a window counts the used ones of each block: its
-//! *coverage*, a moving average. Blocks are in buckets by coverage. A thread promotes a number of blocks at a time,
+//! A sample clears the accessed bits of base pages, and after a window counts the used ones of each region: its
+//! *coverage*, a moving average. Regions are in buckets by coverage. A thread promotes a number of regions at a time,
 //! from the highest bucket down. If the process backs too much memory, huge pages with many untouched base pages (the
 //! paper's "filled with zeros") split, and those pages are freed.
 //!
@@ -158,7 +158,7 @@ impl HawkEye {
         cycles
     }
 
-    /// Adds a sample to a block's coverage. A block that rises to a bucket goes to its head, one that falls to its
+    /// Adds a sample to a region's coverage. A region that rises to a bucket goes to its head, one that falls to its
     /// tail.
     fn note(&mut self, number: u64, used: u64) {
         let weight = self.settings.sample_weight;
@@ -179,7 +179,7 @@ impl HawkEye {
         }
     }
 
-    /// Promotes from the highest bucket down, except blocks unused in the last samples.
+    /// Promotes from the highest bucket down, except regions unused in the last samples.
     fn promote(&mut self, view: &View<'_>, requests: &mut Vec<Request>) {
         let mut left = self.settings.promotions;
         for bucket in (0..self.buckets.len()).rev() {

@@ -1,8 +1,8 @@
-//! Ingens: promotes blocks in the background once enough of them is in use (Kwon, Yu, Peter, Rossbach and Witchel 2016,
-//! "Coordinated and efficient huge page management with Ingens", section 4).
+//! Ingens: promotes regions in the background once enough of them is in use (Kwon, Yu, Peter, Rossbach and Witchel
+//! 2016, "Coordinated and efficient huge page management with Ingens", section 4).
 //!
-//! Faults map base pages only. A fault that brings a block to the threshold requests a huge page; a thread serves the
-//! requests since its last run, in order. The threshold is a share of the block if memory is fragmented, and otherwise
+//! Faults map base pages only. A fault that brings a region to the threshold requests a huge page; a thread serves the
+//! requests since its last run, in order. The threshold is a share of the region if memory is fragmented, and otherwise
 //! one page.
 //!
 //! Modelled: utilisation, the two thresholds, the thread. Not modelled: access frequency, which Ingens uses to share
@@ -20,7 +20,7 @@ use crate::{Superpage, Vma};
 pub struct IngensSettings {
     /// Order of the huge page: 9 for 2 MiB of 4 KiB.
     pub order: u8,
-    /// Share of a block's base pages that must be backed if memory is fragmented: 0.9.
+    /// Share of a region's base pages that must be backed if memory is fragmented: 0.9.
     pub utilisation: f64,
     /// Fragmentation of free memory, from 0 to 1 (Gorman's index for a huge page): 1, chosen, because the paper's
     /// policy matters there. A physical memory overrides it.
@@ -136,7 +136,7 @@ impl Ingens {
         for block in std::mem::take(&mut self.asked) {
             let enough = view.table.backed_in(block) >= self.settings.threshold();
             let fits = view.area_of(block).is_some_and(|area| self.takes(area));
-            // A block may have two requests: skip the second.
+            // A region may have two requests: skip the second.
             if enough && fits && is_collapsible(block, view) && !requests.contains(&Request::Promote(block)) {
                 requests.push(Request::Promote(block));
             }

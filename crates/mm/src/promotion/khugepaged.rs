@@ -4,7 +4,7 @@
 //! and `Documentation/admin-guide/mm/transhuge.rst`.
 //!
 //! The thread serves this process only. Time is instructions plus sleep of the process. Two of the kernel's settings
-//! have no meaning here: `max_ptes_swap`, because partly swapped-out blocks are not collapsed, and `defrag`, because
+//! have no meaning here: `max_ptes_swap`, because partly swapped-out regions are not collapsed, and `defrag`, because
 //! the memory decides about compaction. Pages count as shared with a child while it lives, as far as the simulation
 //! knows, and with a parent until they are copied, because the parent's fate is unknown. If it finds no huge page, the
 //! kernel sleeps and continues, and the second failure ends the scan: here a scan continues to its end and the sleep
@@ -30,9 +30,9 @@ pub struct Khugepaged {
     pub scan_sleep_millisecs: u64,
     /// Sleep after a scan that found no free huge page: 60,000.
     pub alloc_sleep_millisecs: u64,
-    /// Most unbacked base pages of a block: 511, all but one of a huge page.
+    /// Most unbacked base pages of a region: 511, all but one of a huge page.
     pub max_ptes_none: u64,
-    /// Most base pages of a block shared with a parent or a child: 256, half of a huge page.
+    /// Most base pages of a region shared with a parent or a child: 256, half of a huge page.
     pub max_ptes_shared: u64,
     /// Collapses to sizes below the huge page: none, as up to Linux 7.1.
     pub mthp: Mthp,
@@ -84,7 +84,7 @@ pub(super) struct Scan {
     sizes: CollapseSizes,
     /// Order of the huge page.
     huge: u8,
-    /// First byte of the next block; `None` at the start of memory.
+    /// First byte of the next region; `None` at the start of memory.
     position: Option<u64>,
     /// Time of the last scan.
     ran: u64,
@@ -102,9 +102,9 @@ struct Failures {
     retry: Option<u64>,
     /// Blocks to retry with smaller sizes.
     blocks: Vec<Superpage>,
-    /// First pages of huge blocks that lacked frames.
+    /// First pages of regions that lacked frames.
     without_frames: Vec<u64>,
-    /// First pages of huge blocks with a collapse.
+    /// First pages of regions with a collapse.
     collapsed: FxHashSet<u64>,
 }
 
@@ -137,7 +137,7 @@ impl Scan {
         }
     }
 
-    /// A block, of the last scan or another, got no frames.
+    /// A region, of the last scan or another, got no frames.
     fn refused(&mut self, block: Superpage) {
         if !self.asked.remove(&block) {
             return;
@@ -150,7 +150,7 @@ impl Scan {
         self.try_smaller(block);
     }
 
-    /// A part of a block, of the last scan or another, is swapped out.
+    /// A part of a region, of the last scan or another, is swapped out.
     fn swapped(&mut self, block: Superpage) {
         if self.settings.mthp != Mthp::Never && self.asked.remove(&block) {
             self.try_smaller(block);
@@ -217,7 +217,7 @@ impl Scan {
         cycles
     }
 
-    /// Retries failed blocks with smaller sizes. If nothing is left to try, sleeps longer if some block lacked frames
+    /// Retries failed regions with smaller sizes. If nothing is left to try, sleeps longer if some region lacked frames
     /// and had no collapse.
     fn retry(
         &mut self,
@@ -267,7 +267,7 @@ impl Scan {
         cycles
     }
 
-    /// Advances to the next block to examine for collapses, to the end of memory, or to the end of the scan's budget.
+    /// Advances to the next region to examine for collapses, to the end of memory, or to the end of the scan's budget.
     fn go_on(
         &mut self,
         progress: &mut u64,
@@ -312,7 +312,7 @@ impl Scan {
         cycles
     }
 
-    /// Whether few enough pages of a block are missing or shared. With sizes below the huge page, those limit missing
+    /// Whether few enough pages of a region are missing or shared. With sizes below the huge page, those limit missing
     /// pages.
     fn looks_for_collapses(&self, block: Superpage, orders: u32, view: &View<'_>) -> bool {
         let missing = block.len() - view.table.backed_in(block);
@@ -329,7 +329,7 @@ fn has_requests_in(block: Superpage, requests: &[Request]) -> bool {
     requests.iter().any(is_in)
 }
 
-/// Whether some of a block is mapped, but not as one page.
+/// Whether some of a region is mapped, but not as one page.
 pub(super) fn is_collapsible(block: Superpage, view: &View<'_>) -> bool {
     view.table.mapped(block.first).is_none_or(|unit| !unit.holds(block)) && view.table.backed_in(block) > 0
 }

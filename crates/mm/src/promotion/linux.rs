@@ -3,10 +3,10 @@
 //! Sources: Linux 6.18, `Documentation/admin-guide/mm/transhuge.rst`; `alloc_anon_folio` and `do_anonymous_page` in
 //! `mm/memory.c`; `__thp_vma_allowable_orders` in `mm/huge_memory.c`; `madvise_collapse` in `mm/khugepaged.c`.
 //!
-//! A first touch takes the largest enabled size whose aligned block lies wholly inside one private anonymous area
-//! (heap, bss and stack included) and is not mapped at all. A huge page also replaces the block's lowest page table, so
-//! it needs that to be absent; the table survives when base pages are discarded piece by piece. Pages split into base
-//! pages.
+//! A first touch takes the largest enabled size whose aligned piece lies wholly inside one private anonymous area
+//! (heap, bss and stack included) and is not mapped at all. A huge page also replaces the region's lowest page table,
+//! so it needs that to be absent; the table survives when base pages are discarded piece by piece. Pages split into
+//! base pages.
 //!
 //! `prctl(PR_SET_THP_DISABLE)` forbids new huge pages (`vma_thp_disabled` of `include/linux/huge_mm.h`): all, or from
 //! Linux 6.18 on all except for advised memory and `MADV_COLLAPSE`. Existing huge pages stay.
@@ -170,7 +170,7 @@ pub struct Linux {
     scan: Option<Scan>,
     /// Pending calls, the next one last.
     collapse: Vec<Collapse>,
-    /// Numbers of blocks with a lowest page table, which maps base pages or did.
+    /// Numbers of regions with a lowest page table, which maps base pages or did.
     tables: FxHashSet<u64>,
     /// The process's ban.
     forbidden: ThpDisable,
@@ -192,7 +192,7 @@ impl Linux {
         Ok(Linux { settings, scan, collapse, tables: FxHashSet::default(), forbidden: ThpDisable::Off })
     }
 
-    /// The superpages of `MADV_COLLAPSE`: blocks wholly inside the range and inside one area that have a lowest page
+    /// The superpages of `MADV_COLLAPSE`: regions wholly inside the range and inside one area that have a lowest page
     /// table, even an empty one, regardless of modes and khugepaged's limits.
     fn collapse(&self, pages: Range<u64>, view: &View<'_>, requests: &mut Vec<Request>) {
         if self.forbidden == ThpDisable::All {
@@ -268,8 +268,8 @@ impl Policy for Linux {
 }
 
 impl Linux {
-    /// Removes tables: with the last area of their block (`free_pgtables` of `mm/memory.c`), and when one call discards
-    /// the whole block in one area (`mm/pt_reclaim.c`, since Linux 6.14 on x86-64).
+    /// Removes tables: with the last area of their region (`free_pgtables` of `mm/memory.c`), and when one call
+    /// discards the whole region in one area (`mm/pt_reclaim.c`, since Linux 6.14 on x86-64).
     fn lose_tables(&mut self, pages: &Range<u64>, base: PageSize, space: &AddressSpace) {
         let huge = self.settings.huge;
         for block in pages.start >> huge..=pages.end.saturating_sub(1) >> huge {

@@ -1,13 +1,13 @@
-//! khugepaged's collapses of parts of a block to smaller sizes: multi-size huge pages.
+//! khugepaged's collapses of parts of a region to smaller sizes: multi-size huge pages.
 //!
 //! Source: Nico Pache, "khugepaged: add mTHP collapse support", version 19 of June 2026, announced for Linux 7.2
 //! (`mthp_collapse`, `collapse_max_ptes_none`, `collapse_possible_orders` and `__collapse_huge_page_isolate` of
 //! `mm/khugepaged.c`). [`Mthp::Scaled`] is the rule of the versions from February to August 2025.
 //!
-//! The thread goes forward through a block. At each place it tries the enabled sizes from the largest aligned one down,
-//! and continues after the last try. It skips a part that a page of its size or larger maps, and a part with a page
-//! that remains of such a page after a split, because those frames stay together until memory runs short. A part with a
-//! page shared with a parent or a child is tried in smaller parts.
+//! The thread goes forward through a region. At each place it tries the enabled sizes from the largest aligned one
+//! down, and continues after the last try. It skips a part that a page of its size or larger maps, and a part with a
+//! page that remains of such a page after a split, because those frames stay together until memory runs short. A part
+//! with a page shared with a parent or a child is tried in smaller parts.
 
 use super::{Request, View};
 use crate::{Superpage, Vma};
@@ -48,7 +48,7 @@ impl Mthp {
 pub(super) struct SplitRemains {
     /// Order of the huge page.
     huge: u8,
-    /// By number of huge block: the order of each page's former superpage, or 0.
+    /// By number of region: the order of each page's former superpage, or 0.
     orders: FxHashMap<u64, Vec<u8>>,
 }
 
@@ -120,7 +120,7 @@ enum SizeAttempt {
 }
 
 impl CollapseSizes {
-    /// Orders for collapses in an area, one bit each, of the `allowed` ones. None if it holds no whole block.
+    /// Orders for collapses in an area, one bit each, of the `allowed` ones. None if it holds no whole region.
     pub fn possible(&self, area: &Vma, allowed: u32, view: &View<'_>) -> u32 {
         let orders = if self.mthp == Mthp::Never { allowed & 1 << self.huge } else { allowed };
         let fits = |order: &u8| orders >> order & 1 == 1 && !view.blocks_of(area, *order).is_empty();
@@ -132,7 +132,7 @@ impl CollapseSizes {
         self.mthp != Mthp::Never && order > LEAST && orders & ((1 << order) - 1) != 0
     }
 
-    /// Requests collapses in a block, from order `top` down, to the `orders` (one bit each).
+    /// Requests collapses in a region, from order `top` down, to the `orders` (one bit each).
     pub fn collapses(
         &self,
         block: Superpage,

@@ -117,9 +117,19 @@ const TLBS: &[Metric] = &[
     modelled("cache.{cache}.{requester}_hits", Unit::Count, "lookups that hit"),
     modelled("cache.{cache}.{requester}_misses", Unit::Count, "lookups that missed"),
     modelled(
+        "cache.{cache}.slow_hits",
+        Unit::Count,
+        "of a column-associative or pseudo-associative cache: hits at `slow_latency`, if there were any",
+    ),
+    modelled(
         "cache.{cache}.writebacks",
         Unit::Count,
         "dirty lines that left the cache, for the next level or memory; they take no time, and are no lookups there",
+    ),
+    modelled(
+        "cache.{cache}.write_stall_cycles",
+        Unit::Cycles,
+        "if stores waited for a place in the cache's write buffer: how long; `memory.stall_cycles` has these too",
     ),
     modelled("memory.walk_references", Unit::Count, "page-table entries that missed every cache of memory"),
     modelled(

@@ -7,6 +7,8 @@
 //! Source: Al-Zoubi, Milenković, Milenković, "Performance Evaluation of Cache Replacement Policies for the
 //! SPEC CPU2000 Benchmark Suite", ACM Southeast Conference 2004 (there PLRUm).
 //!
+//! A report of how it differs from LRU where bits are cleared together: DynamoRIO/dynamorio, issue 7288.
+//!
 //! State: one bit per way, and the number of set bits. Cost: hit, a test, and rarely a store; victim, one scan of the
 //! set's words.
 

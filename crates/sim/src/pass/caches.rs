@@ -11,6 +11,15 @@ use pagewalk_mm::MappingId;
 use pagewalk_units::{Kind, VirtAddr};
 
 impl<O: Observer> Pass<O> {
+    /// Tells the designs with caches of an instruction, before its references.
+    pub(crate) fn executed_in_memory(&mut self) {
+        for design in bits(self.sets.with_memory & self.sets.active) {
+            if let Some(memory) = &mut self.designs[design].memory {
+                memory.executed();
+            }
+        }
+    }
+
     /// Gives a translated reference of the program to the designs with caches, and tells the observer what it misses
     /// in the first design's.
     pub(crate) fn access_memory(&mut self, kind: Kind, at: VirtAddr, bytes: u64, place: ReferencePlace<'_>) {

@@ -63,6 +63,7 @@ impl<O: Observer> Pass<O> {
             self.touch(FETCH, Kind::Fetch, vpn, 1, vpn != first, place);
         }
         if self.sets.with_memory != 0 {
+            self.executed_in_memory();
             self.access_memory(Kind::Fetch, instruction.address, instruction.length.into(), place);
         }
     }

@@ -122,12 +122,16 @@ impl System {
     /// previous one wait, if the nearest cache sees only fetches.
     fn execute_through_caches(&mut self, block: &Block, refs: &[Ref]) -> Option<()> {
         let shift = self.tlbs().line_shift();
+        let has_clock = self.tlbs().has_memory_clock();
         let (mut line, mut waiting) = (None, 0);
         let mut refs = refs.iter();
         let mut sites = block.sites.iter().peekable();
         for (index, instruction) in block.instructions.iter().enumerate() {
             let (address, bytes) = (as_recorded(instruction.address), u64::from(instruction.length));
             let last = (address.0 + (bytes.max(1) - 1)) >> shift;
+            if has_clock {
+                self.tlbs().executed();
+            }
             if line == Some(last) && line == Some(address.0 >> shift) {
                 waiting += 1;
             } else {

@@ -304,9 +304,9 @@ impl Tlbs {
         self.memory.as_mut().map(|memory| &mut memory.hierarchy)
     }
 
-    /// log2 of the bytes of a line of the caches.
+    /// log2 of the bytes of a line of the cache that fetches look up first.
     pub fn line_shift(&self) -> u32 {
-        self.memory.as_ref().map_or(0, |memory| memory.hierarchy.line_shift())
+        self.memory.as_ref().map_or(0, |memory| memory.hierarchy.line_shift(Requester::Fetch))
     }
 
     /// Whether fetches from the line of this address only change counts, until a fetch from another line.
@@ -319,6 +319,17 @@ impl Tlbs {
         if let Some(memory) = &mut self.memory {
             memory.hierarchy.repeated(Requester::Fetch, times.into());
         }
+    }
+
+    /// Whether [`Tlbs::executed`] must count each instruction before its references.
+    pub fn has_memory_clock(&self) -> bool {
+        self.memory.as_ref().is_some_and(MemoryCaches::has_clock)
+    }
+
+    /// The core executed an instruction, whose references follow.
+    #[inline]
+    pub fn executed(&mut self) {
+        self.memory.iter_mut().for_each(MemoryCaches::executed);
     }
 
     /// Whether there are caches of memory.

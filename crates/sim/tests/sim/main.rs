@@ -17,6 +17,7 @@ mod offline;
 mod page_sizes;
 mod pass_equals_oracle;
 mod profile_alternatives;
+mod profile_waits;
 mod promoting;
 mod random;
 mod remapping;

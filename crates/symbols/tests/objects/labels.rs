@@ -1,4 +1,4 @@
-//! Symbols without a size name only their own routine.
+//! Symbols without a size name only their own routine (iovisor/bcc, pull request 1664; ocaml/ocaml, pull request 8708).
 
 use crate::built::{Built, hex, run};
 use pagewalk_symbols::FileOffset;

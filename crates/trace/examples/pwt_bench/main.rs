@@ -7,6 +7,16 @@
 //! Each trace (its first 60 million records) is held in memory, written to memory and read back, three times;
 //! the best of each is shown, in time on the processor, so that other load on the machine counts little. A pass
 //! that copies the same references and one that checksums them stand beside as yardsticks.
+//!
+//! On 2026-11-20 on two shared Xeon cores (AVX2): bytes per record (in brackets, of whole traces), and M records
+//! written and read per second.
+//!
+//! ```text
+//! gzip, 2 MB text                  0.330 (0.329)  123  267
+//! sort, same                       0.081 (0.084)  213  414
+//! CPython, 400,000-key dictionary  0.114 (0.027)  149  323
+//! cc1 -O1                          0.216 (0.425)  108  232
+//! ```
 
 mod lackey;
 

@@ -1,4 +1,4 @@
-//! The specification of a data side. `docs/explanation/ranges-and-energy.md` explains the keys.
+//! The specification of a data side. `docs/reference/machine-files.md` explains the keys.
 
 use crate::TlbSpec;
 use serde::Deserialize;

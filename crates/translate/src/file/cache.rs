@@ -2,7 +2,9 @@
 
 use super::{FileReplacement, replacement};
 use crate::MachineError;
-use pagewalk_cache::{AddressUsed, CacheFills, CacheSpec, Requester, StoreRule};
+use pagewalk_cache::{
+    AddressUsed, CacheFills, CacheOrganisation, CacheSpec, Requester, StoreRule, WriteBufferSpec,
+};
 use pagewalk_setassoc::Geometry;
 use serde::Deserialize;
 
@@ -29,8 +31,24 @@ pub(super) struct FileCacheOfMemory {
     address: FileAddress,
     #[serde(default)]
     fills: FileFills,
+    #[serde(default)]
+    inclusive: bool,
+    #[serde(default)]
+    organisation: FileOrganisation,
+    slow_latency: Option<u64>,
+    write_buffer: Option<u32>,
+    drain: Option<u64>,
     slices: Option<u32>,
     slice_hash: Option<FileSliceHash>,
+}
+
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum FileOrganisation {
+    #[default]
+    Sets,
+    Column,
+    Pseudo,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -96,6 +114,7 @@ impl FileCacheOfMemory {
             return Err(format!("line = {}: choose a power of two from 8 to 4096", self.line));
         }
         let slices = self.slices()?;
+        let (write_buffer, organisation) = (self.write_buffer()?, self.organisation()?);
         let geometry = self.slice_geometry(slices)?;
         let serves = self.serves.iter().map(|requester| match requester {
             FileRequester::Fetch => Requester::Fetch,
@@ -117,6 +136,8 @@ impl FileCacheOfMemory {
                 FileStores::Back => StoreRule::Back,
                 FileStores::Through => StoreRule::Through,
             },
+            organisation,
+            write_buffer,
             address: match self.address {
                 FileAddress::Physical => AddressUsed::Physical,
                 FileAddress::Virtual => AddressUsed::Virtual,
@@ -125,11 +146,33 @@ impl FileCacheOfMemory {
                 FileFills::Misses => CacheFills::Misses,
                 FileFills::Victims => CacheFills::Victims,
             },
+            inclusive: self.inclusive,
         })
     }
 }
 
 impl FileCacheOfMemory {
+    fn write_buffer(&self) -> Result<Option<WriteBufferSpec>, String> {
+        match (self.write_buffer, self.drain) {
+            (None, None) => Ok(None),
+            (Some(entries), Some(drain)) => Ok(Some(WriteBufferSpec { entries, drain })),
+            (Some(_), None) => Err("write_buffer: missing key `drain`: cycles of each entry".to_owned()),
+            (None, Some(_)) => Err("drain: missing key `write_buffer`: how many entries drain".to_owned()),
+        }
+    }
+
+    fn organisation(&self) -> Result<CacheOrganisation, String> {
+        match (self.organisation, self.slow_latency) {
+            (FileOrganisation::Sets, None) => Ok(CacheOrganisation::Sets),
+            (FileOrganisation::Sets, Some(_)) => Err(
+                "slow_latency is that of some hits under organisation = \"column\" or \"pseudo\": leave it out".to_owned(),
+            ),
+            (FileOrganisation::Column, Some(slow_latency)) => Ok(CacheOrganisation::Column { slow_latency }),
+            (FileOrganisation::Pseudo, Some(slow_latency)) => Ok(CacheOrganisation::Pseudo { slow_latency }),
+            (_, None) => Err("organisation: missing key `slow_latency`: cycles of a hit in the other place".to_owned()),
+        }
+    }
+
     /// How many slices there are.
     fn slices(&self) -> Result<u32, String> {
         match (self.slices, self.slice_hash) {

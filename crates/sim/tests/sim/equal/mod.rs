@@ -59,7 +59,13 @@ pub fn assert_equal(fast: &DesignCounts, machine: &Machine, instructions: u64, s
                 let counts = CacheCounts {
                     lookups: of(cache.lookups),
                     hits: of(cache.hits),
+                    slow_hits: of(cache.slow_hits),
                     writebacks: of(cache.writebacks),
+                    write_stall_cycles: if requester == Requester::Store {
+                        cache.write_stall_cycles
+                    } else {
+                        0
+                    },
                 };
                 (at, requester, counts)
             })

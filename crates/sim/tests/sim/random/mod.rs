@@ -464,6 +464,7 @@ fn walker(random: &mut Random, (base, huge): Pages) -> String {
 fn memory(random: &mut Random) -> String {
     let mut text = String::new();
     let mut is_virtual = true;
+    let lines = random.of(&[[64; 3], [16, 64, 64], [32, 64, 128]]);
     let walk = random.of(&["", ", \"walk\""]);
     let all = "\"fetch\", \"load\", \"store\", \"walk\"";
     let caches = [
@@ -476,16 +477,36 @@ fn memory(random: &mut Random) -> String {
         if name == "l2" || random.below(3) > 0 {
             let (sets, ways) = (random.of(&[1, 4, 16, 64]), random.of(&[1, 2, 3, 4]));
             let slices = if name == "l3" { random.of(&[1, 2, 3]) } else { 1 };
+            let line = lines[level as usize - 1];
+            let rules = replacement(random, ways, 2).join("\n");
+            let rules = if random.below(3) == 0 { String::new() } else { rules };
             text += &format!(
                 "[[cache]]\nname = \"{name}\"\nlevel = {level}\nserves = [{serves}]\nsize = \"{}\"\nways = {ways}\n\
-                 latency = {}\n{}\n",
-                sets * ways * 64 * slices,
+                 line = {line}\nlatency = {}\n{}\n",
+                sets * ways * line * slices,
                 4 * level * level,
-                replacement(random, ways, 2).join("\n")
+                rules
             );
-            text += if random.below(3) == 0 { "stores = \"through\"\n" } else { "" };
+            if random.below(3) == 0 {
+                text += "stores = \"through\"\n";
+                if name != "l1i" && random.below(2) == 0 {
+                    text +=
+                        &format!("write_buffer = {}\ndrain = {}\n", 1 + random.below(4), 1 + random.below(9));
+                }
+            }
             if slices > 1 {
                 text += &format!("slices = {slices}\nslice_hash = \"unknown\"\n");
+            }
+            let kind = if ways == 1 { "column" } else { "pseudo" };
+            let fits = ways == 1 && sets > 1 || ways == 2;
+            if fits && slices == 1 && !rules.contains("replacement") && random.below(2) == 0 {
+                text += &format!("organisation = \"{kind}\"\nslow_latency = {}\n", 4 * level * level + 3);
+            }
+            // The stores that caches above hold must fill it too.
+            let covers = level > 1 && text.matches("[[cache]]").count() > 1 && !text.contains("\"through\"");
+            if covers && !text.contains("\"virtual\"") && random.below(3) == 0 {
+                text += "inclusive = true\n";
+                is_virtual = false;
             }
             is_virtual &= random.below(3) == 0;
             text += if is_virtual { "address = \"virtual\"\n" } else { "" };

@@ -1,10 +1,10 @@
 //! The slow side: a machine and a kernel of `oracle` fed operation by operation, and the fast side's feed.
 
 use crate::random::{self, Op, Program, Random};
-use pagewalk_cache::{AddressUsed, CacheFills, CacheSpec, Requester, StoreRule};
+use pagewalk_cache::{AddressUsed, CacheFills, CacheOrganisation, CacheSpec, Requester, StoreRule};
 use pagewalk_oracle::{
-    Array, ArrayContents, Cache, Counts, Globals, Hashed, Kernel, Machine, Memories, Memory, Nested, Paging,
-    Prefetch, ReplacementModel, Skewed, Table, most_at_once, software,
+    Array, ArrayContents, Cache, Column, Counts, Globals, Hashed, Kernel, Machine, Memories, Memory, Nested,
+    Paging, Prefetch, ReplacementModel, Skewed, Table, most_at_once, software,
 };
 use pagewalk_setassoc::{Geometry, Replacement};
 use pagewalk_trace::{Analysis, Batch, BatchBuffer, Ref, Span};
@@ -152,6 +152,8 @@ impl Slow {
                 Kind::Store | Kind::Modify => Requester::Store,
             };
             let address = [(self.machine.space << 57) + address; 2];
+            let executed = memories.instructions as f64 * self.machine.instruction_price;
+            memories.now = executed as u64 + memories.stall_cycles;
             if kind == Kind::Modify
                 && memories
                     .caches
@@ -189,6 +191,7 @@ impl Slow {
                 }
                 let mut sites = block.sites.iter().zip(addresses).peekable();
                 for (i, instruction) in block.instructions.iter().enumerate() {
+                    self.machine.memories.iter_mut().for_each(|memories| memories.instructions += 1);
                     self.reference(Kind::Fetch, instruction.address.0, instruction.length.into());
                     while let Some((site, &address)) = sites.next_if(|(s, _)| usize::from(s.instruction) == i)
                     {
@@ -395,14 +398,20 @@ fn slow_memories(spec: &MachineSpec) -> Memories {
             "modulo",
         );
         let mut memory = Memory::new(cache.level, serves, cache.latency, held);
+        memory.inclusive = cache.inclusive;
+        memory.bytes = 1 << cache.line_shift;
+        memory.slow_latency = cache.slow_latency();
+        if let CacheOrganisation::Column { .. } = cache.organisation {
+            memory.column = Some(Column::new(cache.geometry.sets() as u64));
+        }
+        memory.write_buffer = cache.write_buffer.map(|buffer| (buffer.entries as usize, buffer.drain));
         memory.slices = cache.slices.into();
         memory.writes_through = cache.stores == StoreRule::Through;
         memory.is_virtual = cache.address == AddressUsed::Virtual;
         memory.holds_victims = cache.fills == CacheFills::Victims;
         memory
     };
-    let line = 1 << spec.caches[0].line_shift;
-    Memories::new(spec.caches.iter().map(memory).collect(), line, spec.cost.memory)
+    Memories::new(spec.caches.iter().map(memory).collect(), spec.cost.memory)
 }
 
 fn slow_nested(spec: &NestedSpec) -> Nested {
