@@ -146,6 +146,18 @@ mod tests {
     }
 
     #[test]
+    fn caches_that_a_file_has_can_be_requested() {
+        let with_caches = Library::names()
+            .filter(|name| FILES.iter().any(|(own, text)| own == name && text.contains("[[cache]]")));
+        let names: Vec<String> = with_caches.map(|name| format!("{name}+caches")).collect();
+        assert!(names.len() > 15, "{names:?}");
+        for name in names {
+            let machine = Library::get(&name).unwrap_or_else(|why| panic!("{name}: {why}"));
+            assert!(!machine.caches.is_empty() && machine.cost.memory > 0, "{name}");
+        }
+    }
+
+    #[test]
     fn case_and_signs_of_a_name_do_not_matter() {
         for (asked, name) in [("Zen 4", "zen4"), ("Skylake-SP", "skylake_sp"), ("alpha-21064", "alpha_21064")]
         {

@@ -94,3 +94,52 @@ fn misses_equal_cachegrinds_but_for_references_across_lines() {
         assert!(d1.references > 1000 && d1.lines > d1.references, "both rules matter: {}", d1.lines);
     }
 }
+
+/// Reads 8 MB by lines again and again in one function, and 4 KB in another.
+const READERS: &str = "
+static volatile char large[8 << 20], small[4096];
+__attribute__((noinline)) void far(void) { for (int i = 0; i < sizeof large; i += 64) (void)large[i]; }
+__attribute__((noinline)) void near(void) { for (int i = 0; i < sizeof small; i += 64) (void)small[i]; }
+int main(void) { for (int i = 0; i < 20; i++) { far(); near(); } }
+";
+
+#[test]
+fn a_profile_says_who_waits_for_caches() {
+    let place = Place::of_valgrind();
+    let program = place.compile("readers", READERS);
+    let run = place.good(&["profile", "-m", "zen4+caches", "-o", "r.json", "-o", "r.html", "--", &program]);
+    assert!(run.stderr.contains("waiting for caches"), "{}", run.stderr);
+    let result = place.json("r.json");
+    let process = &result["processes"][0];
+    assert_eq!(process["machines"][0]["name"], "zen4+caches");
+    let waits = |rows: &str, name: &str| {
+        let rows = process["attribution"][rows].as_array().unwrap();
+        let row = rows.iter().find(|row| row["name"].as_str().is_some_and(|own| own.contains(name)));
+        row.unwrap_or_else(|| panic!("no {name}: {process:#}"))["waits"].clone()
+    };
+    // 131,072 lines, which fit into level 3 alone: each round misses levels 1 and 2 anew.
+    let far = waits("functions", "far");
+    let misses = |level: usize| far["misses"][level].as_u64().unwrap();
+    assert!((20 * 131_072..20 * 131_072 + 1000).contains(&misses(0)), "{far}");
+    assert!((20 * 131_072..20 * 131_072 + 1000).contains(&misses(1)), "{far}");
+    assert!((131_072..131_072 + 1000).contains(&misses(2)), "{far}");
+    let all = process["machines"][0]["metrics"]["memory.stall_cycles"].as_u64().unwrap();
+    let cycles = |waits: &serde_json::Value| waits["stall_cycles"].as_u64().unwrap();
+    assert!(cycles(&far) <= all && cycles(&far) > all * 9 / 10, "{far} of {all}");
+    assert!(cycles(&waits("functions", "near")) < all / 100);
+    let page = String::from_utf8(place.read("r.html")).unwrap();
+    assert!(page.contains("id=\"waits\"") && page.contains("level-3 misses"));
+}
+
+#[test]
+fn machines_without_caches_say_which_have_some() {
+    let place = Place::with_trace();
+    let named = ["romer_1998: +caches needs a machine with [[cache]]", "these have caches: ", "zen4"];
+    place.run(&["simulate", "-m", "romer_1998+caches", "good.pwt"]).refuses(2, &named);
+    let study = "schema = 1\nname = \"s\"\ntraces = [\"good.pwt\"]\nmachines = [\"zen4\", \"zen4+caches\"]\n";
+    place.write("s.toml", study);
+    let cells = place.good(&["sweep", "-q", "--json", "s.toml"]).json()["machines"].clone();
+    assert!(cells[0]["metrics"].get("memory.stall_cycles").is_none());
+    assert!(cells[1]["metrics"]["memory.stall_cycles"].as_u64().unwrap() > 0);
+    assert_eq!(cells[0]["metrics"]["walks"], cells[1]["metrics"]["walks"]);
+}
