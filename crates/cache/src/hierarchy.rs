@@ -416,7 +416,7 @@ impl Hierarchy {
     }
 
     /// The levels whose caches could have ended an access that was served farther away.
-    pub fn levels_before(&self, requester: Requester, served: DataSource) -> impl Iterator<Item = u8> {
+    pub fn levels_before(&self, requester: Requester, served: DataSource) -> impl Iterator<Item = u8> + '_ {
         let path = self.paths[requester as usize].caches.iter();
         let before = path.take_while(move |&&index| served.cache() != Some(index));
         before

@@ -1,6 +1,7 @@
 //! The command line.
 
 mod advise;
+mod contiguity;
 mod groups;
 mod layout;
 mod line;
@@ -13,6 +14,7 @@ mod samples;
 mod trace;
 
 pub use advise::Advise;
+pub use contiguity::Contiguity;
 pub use layout::{Layout, LayoutAnalyze, LayoutCommand, LayoutPlan, LayoutRun, Planner};
 pub use line::{Request, command_line, read};
 pub use plans::{Apply, Undo, Verify};
@@ -408,33 +410,6 @@ pub struct Trap {
     pub style: Style,
     /// The program and its arguments, after `--`
     #[arg(last = true, required = true, value_name = "CMD", value_hint = ValueHint::CommandWithArguments)]
-    pub command: Vec<OsString>,
-}
-
-/// Help of `--verbose` for `contiguity`.
-const CONTIGUITY_VERBOSE: &str = "Print every mapping";
-
-/// The forms of `contiguity`.
-const CONTIGUITY_USAGE: &str = "pagewalk contiguity [OPTIONS] --pid <PID>
-       pagewalk contiguity [OPTIONS] -- <CMD>...";
-
-#[derive(Debug, Args)]
-#[command(override_usage = CONTIGUITY_USAGE)]
-#[command(mut_arg("verbose", |verbose| verbose.help(CONTIGUITY_VERBOSE)))]
-pub struct Contiguity {
-    /// The process to read
-    #[arg(short, long, value_name = "PID", required_unless_present = "command",
-          value_parser = clap::value_parser!(i32).range(1..))]
-    pub pid: Option<i32>,
-    /// Write the result here: a page with pictures if the name ends in .html, the picture of run lengths in .svg, the
-    /// data in .json; may be given several times
-    #[arg(short, long = "output", value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub outputs: Vec<PathBuf>,
-    #[command(flatten)]
-    pub style: Style,
-    /// Or a program to run, after `--`: it is read as it grows and at its exit; the reading with most memory counts
-    #[arg(last = true, value_name = "CMD", conflicts_with = "pid",
-          value_hint = ValueHint::CommandWithArguments)]
     pub command: Vec<OsString>,
 }
 

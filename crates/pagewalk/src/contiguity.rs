@@ -1,6 +1,9 @@
 //! The page map of a live process, and how TLB designs fit its memory.
 
+mod colors;
 mod result;
+
+pub use colors::CacheColors;
 
 use crate::error::{Error, Fault};
 use crate::listener::Listener;
@@ -26,9 +29,9 @@ pub struct PagemapReading {
 }
 
 impl PagemapReading {
-    /// How TLB designs fit the memory.
-    pub fn result(&self) -> ContiguityResult {
-        result::build(self)
+    /// How TLB designs fit the memory, and how it spreads over the colors of a cache.
+    pub fn result(&self, colors: Option<&CacheColors>) -> ContiguityResult {
+        result::build(self, colors)
     }
 }
 

@@ -41,8 +41,8 @@ struct Lines {
     sizes: Vec<(u32, LineSets)>,
 }
 
-/// Why a cache missed (Hill and Smith, "Evaluating associativity in CPU caches", IEEE Transactions on Computers 38 (12),
-/// 1989, section 2).
+/// Why a cache missed (Hill and Smith, "Evaluating associativity in CPU caches", IEEE Transactions on Computers
+/// 38 (12), 1989, section 2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MissKinds {
     /// First touches of a line.

@@ -27,8 +27,8 @@ impl ReferenceKinds {
     }
 }
 
-/// Receives touches. Another touch of the most recently touched piece changes nothing, so consecutive touches of a piece
-/// are reported once.
+/// Receives touches. Another touch of the most recently touched piece changes nothing, so consecutive touches of a
+/// piece are reported once.
 pub(crate) trait TouchSink {
     /// A touch of the piece with this number: its first address by its size.
     fn touch(&mut self, piece: u64);

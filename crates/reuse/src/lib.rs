@@ -4,6 +4,7 @@
 //! never with the stream; no approximation but where the name says so.
 //!
 //! - [`Family`]: the misses of every array of 1 to 4,096 sets and 1 to 64 ways at five page sizes.
+//! - [`CacheFamily`]: the misses of every LRU cache of 1 to 4,096 sets and 1 to 32 ways at three line sizes, by kind.
 //! - [`StackDistances`]: the LRU stack distance of each reference, hence the misses of a fully associative array of any
 //!   size.
 //! - [`SampledDistances`]: an estimate of the same from a sample of pages, with its standard error.

@@ -6,13 +6,13 @@
 //!
 //! - The sets of more sets are parts of those of fewer: a line that is on top of its stack for one set count is on top
 //!   for all larger ones, where nothing has to be done.
-//! - For the same reason its depth does not grow with the set count. Counts are visited from the largest that is left to
-//!   the smallest, so each search starts at the depth that the last one ended in.
+//! - For the same reason its depth does not grow with the set count. Counts are visited from the largest that is left
+//!   to the smallest, so each search starts at the depth that the last one ended in.
 //! - Once a line is deeper than the stack has places, it is for all smaller set counts, too: it goes on top of those
 //!   without a search.
 //!
-//! The stack of the one set of all lines continues in a [`Timeline`], which gives the misses of fully associative caches
-//! of any size.
+//! The stack of the one set of all lines continues in a [`Timeline`], which gives the misses of fully associative
+//! caches of any size.
 
 use crate::pages::Pages;
 use crate::stack::HOLE;

@@ -13,8 +13,8 @@ use pagewalk_units::{Kind, PageSize, VirtAddr};
 /// The stream lacks detail that caches need.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "only the pages of its data are known (record --grain page), and {0}, which need whole addresses: record it without \
-     --grain page, or leave the caches out"
+    "only the pages of its data are known (record --grain page), and {0}, which need whole addresses: record it \
+     without --grain page, or leave the caches out"
 )]
 pub struct GrainError(String);
 

@@ -5,6 +5,7 @@ use crate::exit;
 use crate::exit::ExitCode;
 use crate::output::{Files, print, say_next, text_options, typed, write_to_stderr};
 use crate::terminal::Terminal;
+use pagewalk::contiguity::CacheColors;
 use pagewalk::report::contiguity::{
     ContiguityResult, huge_pages_help, render_html, render_text, run_lengths_file, to_json,
 };
@@ -16,6 +17,8 @@ pub fn run(arguments: Contiguity) -> Result<ExitCode, Error> {
     if let Some(program) = arguments.command.first() {
         contiguity::check(program)?;
     }
+    let colors =
+        arguments.colors.then(|| CacheColors::of(arguments.machine.as_deref(), &terminal)).transpose()?;
     let files = Files::open(&arguments.outputs, &FORMS, NAMES, &[])?;
     let (reading, code) = match arguments.pid {
         Some(pid) => (contiguity::read(pid)?, ExitCode::SUCCESS),
@@ -24,7 +27,7 @@ pub fn run(arguments: Contiguity) -> Result<ExitCode, Error> {
             (reading, exit::as_ended(end))
         }
     };
-    let result = reading.result();
+    let result = reading.result(colors.as_ref());
     publish(&arguments, &result, files)?;
     if huge_pages_help(&result) {
         let whom = arguments.pid.map_or_else(|| typed(&arguments.command), |pid| format!("--pid {pid}"));

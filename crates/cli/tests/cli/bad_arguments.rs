@@ -144,7 +144,7 @@ fn names_in_studies_are_answered_with_the_closest() {
             "machines = [\"k8\"]\n[[plot]]\ntitle = \"a\"\nx = \"machine\"\ny = [\"walk\"]\n",
             "did you mean `walks`",
         ),
-        ("machines = [\"k8\"]\n[familly]\nlevel = 1\n", "did you mean `family`?"),
+        ("machines = [\"k8\"]\n[familly]\nlevel = 1\n", "did you mean `family` or `cache_family`?"),
     ] {
         place.write("study.toml", format!("{study}{text}"));
         place.run(&["sweep", "study.toml"]).refuses(BAD_INPUT, &[meant]);

@@ -2,7 +2,7 @@
 //! numbers; refusals.
 
 use crate::classes::all_are_told;
-use crate::harness::{Outcome, PAGEWALK, Place, USAGE};
+use crate::harness::{BAD_INPUT, EXAMPLE_MACHINE, Outcome, PAGEWALK, Place, USAGE};
 use serde_json::Value;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
@@ -229,5 +229,60 @@ fn what_cannot_be_read_is_refused_with_the_choices() {
     place
         .run(&["contiguity", "--pid", &pid])
         .refuses(USAGE, &["has no memory", "choose a program that runs"]);
+    child.wait().unwrap();
+}
+
+/// A machine with a private cache of level 2, of 16 colors.
+const COLORED: &str = r#"
+[[cache]]
+name = "l2"
+level = 2
+serves = ["fetch", "load", "store", "walk"]
+size = "512K"
+ways = 8
+line = 64
+latency = 10
+"#;
+
+#[test]
+fn frames_spread_over_the_colors_of_a_cache() {
+    let place = Place::new();
+    let machine = |name: &str, cache: &str| {
+        place.write(name, EXAMPLE_MACHINE.replace("walk_reference = 20", "memory = 200") + cache);
+    };
+    machine("colored.toml", COLORED);
+    let mut child = waiting(&place);
+    let pid = child.id().to_string();
+    let read = |machine: &str, pid: &str| {
+        place.run(&["contiguity", "--json", "--colors", "--machine", machine, "--pid", pid])
+    };
+    if frames_readable(&place) {
+        let outcome = read("colored.toml", &pid);
+        assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+        let result = outcome.json();
+        check(&result, true);
+        let spread = &result["colors"];
+        assert_eq!((&spread["colors"], &spread["cache"]["ways"]), (&16.into(), &8.into()));
+        let sum =
+            |list: &str| spread[list].as_array().unwrap().iter().map(|n| n.as_u64().unwrap()).sum::<u64>();
+        assert_eq!(sum("base_pages") + sum("huge_pages"), result["present_pages"].as_u64().unwrap());
+        assert!(
+            sum("base_pages") >= 5120 + 2560 && spread["chi_square"].as_f64().unwrap() >= 0.0,
+            "{spread}"
+        );
+        let beyond = (spread["pages_beyond_ways"].as_u64(), spread["pages_beyond_ways_if_even"].as_u64());
+        assert!(beyond.0 >= beyond.1, "{spread}");
+        let text = place.good(&["contiguity", "--colors", "-m", "colored.toml", "-p", &pid]).stdout;
+        assert!(text.contains("16 colors of cache l2") && text.contains('█'), "{text}");
+        machine("shared.toml", &format!("{COLORED}shared = true\n"));
+        read("shared.toml", &pid).refuses(BAD_INPUT, &["`l2`", "all cores share it", "private"]);
+        machine("small.toml", &COLORED.replace("512K", "32K"));
+        read("small.toml", &pid).refuses(BAD_INPUT, &["a page covers all its sets"]);
+        read("k8", &pid).refuses(BAD_INPUT, &["`k8`", "no [[cache]] of level 2"]);
+    } else {
+        read("colored.toml", &pid).refuses(4, &["frame numbers", "CAP_SYS_ADMIN"]);
+    }
+    place.run(&["contiguity", "-m", "colored.toml", "-p", &pid]).refuses(USAGE, &["--colors"]);
+    drop(child.stdin.take());
     child.wait().unwrap();
 }

@@ -91,7 +91,7 @@ fn caches_refuse_pages() {
     };
     of_caches("data").refuses(BAD_INPUT, &["page.pwt", "--grain page", "[cache_family]", "whole addresses"]);
     // Addresses of code are kept.
-    assert_eq!(of_caches("fetches").code, Some(0));
+    assert_eq!(of_caches("fetches").code, 0);
     let of_workload = |grain: &str| {
         let study = "schema = 1\nname = \"w\"\nmachines = [\"k8\", \"cached.toml\"]\n";
         let workload = "[[workload]]\nname = \"w\"\ncommand = [\"true\"]\n";

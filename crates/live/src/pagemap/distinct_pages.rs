@@ -7,7 +7,7 @@ const CHUNK: u64 = 1 << 15;
 const WORDS: usize = CHUNK as usize / 64;
 
 /// A set of page numbers.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct DistinctPages {
     chunks: FxHashMap<u64, Chunk>,
     /// Distinct pages.
@@ -17,13 +17,23 @@ pub struct DistinctPages {
 }
 
 /// One bit per page.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Chunk {
     seen: [u64; WORDS],
     again: [u64; WORDS],
 }
 
 impl DistinctPages {
+    /// The distinct pages, in unspecified order.
+    pub fn iter(&self) -> impl Iterator<Item = u64> + '_ {
+        let words = self.chunks.iter().flat_map(|(number, chunk)| {
+            (0..).zip(&chunk.seen).map(move |(at, &word)| (number * CHUNK + 64 * at, word))
+        });
+        words.filter(|&(_, word)| word != 0).flat_map(|(first, word)| {
+            (0..64).filter(move |bit| word >> bit & 1 == 1).map(move |bit| first + bit)
+        })
+    }
+
     /// Adds `count` pages from `first` on.
     pub fn add(&mut self, first: u64, count: u64) {
         let (mut at, end) = (first, first.saturating_add(count));

@@ -9,15 +9,19 @@
 //! Basu, Gandhi, Chang, Hill, Swift, "Efficient Virtual Memory for Big Memory Servers", ISCA 2013 (direct segments);
 //! Karakostas et al., "Redundant Memory Mappings for Fast Access to Large Memories", ISCA 2015 (ranges).
 
+mod colors;
 mod distinct_pages;
 mod exit;
+mod host_cache;
 pub(crate) mod scan;
 mod sizes;
 mod smaps;
 mod tally;
 mod walk;
 
+pub use colors::{Frames, PagesByColor};
 pub use exit::{Exit, PeakSnapshot, SnapshotTime, run_to_exit};
+pub use host_cache::{HostCache, HostCacheError};
 pub use sizes::Sizes;
 pub use tally::{Designs, HUGE_PAGES, PageRun, Tally};
 
@@ -130,8 +134,8 @@ pub struct Snapshot {
     pub huge_places: bool,
     /// Swapped-out pages.
     pub swapped_pages: u64,
-    /// Whether frame numbers were readable; if not, designs that need them are `None`.
-    pub frames: bool,
+    /// The frames; if they were unreadable, designs that need them are `None`, too.
+    pub frames: Option<Frames>,
     /// Entries of each design.
     pub designs: Designs,
     /// Mappings with pages, in order.
@@ -173,7 +177,7 @@ fn snapshot_with(
             (designs.coalesced, designs.clustered, designs.hinted) = (None, None, None);
         }
     }
-    let PagemapContents { swapped_pages, distinct_pages, repeated_pages, mappings, .. } = walked;
+    let PagemapContents { swapped_pages, distinct_pages, repeated_pages, mappings, frames, .. } = walked;
     Ok(Snapshot {
         pages,
         distinct_pages,

@@ -1,5 +1,6 @@
 //! Reads a process's page map in blocks into a [`Tally`].
 
+use super::colors::Frames;
 use super::distinct_pages::DistinctPages;
 use super::scan::Scanner;
 use super::tally::{PageRun, Tally};
@@ -33,6 +34,8 @@ pub struct PagemapReader<'a> {
     tally: Tally,
     swapped_pages: u64,
     once: DistinctPages,
+    /// Frames of huge pages.
+    huge: DistinctPages,
     /// Without frames, a file's pages are identified by file and offset: a number for each file, by device and inode.
     files: FxHashMap<(u64, u64), u64>,
     /// Private pages, if frames are unknown.
@@ -51,6 +54,8 @@ pub struct PagemapContents {
     pub repeated_pages: u64,
     /// Mappings with pages, in order.
     pub mappings: Vec<MappingPages>,
+    /// The frames, if readable.
+    pub frames: Option<Frames>,
 }
 
 /// Reads `mappings`, which are in order.
@@ -74,6 +79,7 @@ pub fn walk(
         tally,
         swapped_pages: 0,
         once,
+        huge: DistinctPages::default(),
         files,
         own_pages: 0,
     };
@@ -89,6 +95,7 @@ pub fn walk(
         tally: walk.tally,
         swapped_pages: walk.swapped_pages,
         mappings: found,
+        frames: frames.then_some(Frames { all: walk.once, huge: walk.huge }),
     })
 }
 
@@ -215,6 +222,9 @@ impl PagemapReader<'_> {
     fn end(&mut self, run: PageRun) {
         if let Some(frame) = run.frame {
             self.once.add(frame, run.pages);
+            if run.huge {
+                self.huge.add(frame, run.pages);
+            }
         }
         self.tally.add(run);
     }

@@ -1,6 +1,6 @@
 //! A page map reading as a result.
 
-use super::PagemapReading;
+use super::{CacheColors, PagemapReading};
 use pagewalk_capture::HostDescription;
 use pagewalk_live::pagemap::{
     ENABLE_FRAMES, HUGE_PAGES, MappingPages, PAGE_BYTES, Sizes, Snapshot, SnapshotTime,
@@ -11,8 +11,8 @@ use pagewalk_report::contiguity::schema::{
     ProcessReading, name,
 };
 
-/// The whole result.
-pub fn build(reading: &PagemapReading) -> ContiguityResult {
+/// The whole result; `colors`: with the spread over these.
+pub fn build(reading: &PagemapReading, colors: Option<&CacheColors>) -> ContiguityResult {
     let HostDescription { cpu, kernel, thp } = HostDescription::detect();
     let snapshot = &reading.snapshot;
     let ranges = snapshot.designs.ranges.as_ref();
@@ -29,7 +29,8 @@ pub fn build(reading: &PagemapReading) -> ContiguityResult {
         huge_mapped_pages: snapshot.huge_pages,
         swapped_pages: snapshot.swapped_pages,
         peak_resident_bytes: reading.peak_resident_bytes,
-        frame_numbers: snapshot.frames,
+        frame_numbers: snapshot.frames.is_some(),
+        colors: colors.and_then(|colors| colors.spread(snapshot)),
         classes: schema::figures(),
         designs: designs(snapshot),
         largest_virtual_run_pages: snapshot.designs.virtual_runs.largest(),
@@ -93,7 +94,7 @@ fn design(name: &str, title: &str, class: &str, sizes: Option<&Sizes>, snapshot:
 }
 
 fn why_missing(snapshot: &Snapshot) -> MissingFigures {
-    let (reason, enable) = if snapshot.frames {
+    let (reason, enable) = if snapshot.frames.is_some() {
         ("this kernel does not tell where huge pages are (PAGEMAP_SCAN)", "Linux 6.7 or later")
     } else {
         ("this user may not read frame numbers: the kernel shows zeros without CAP_SYS_ADMIN", ENABLE_FRAMES)

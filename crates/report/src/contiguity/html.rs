@@ -32,6 +32,7 @@ pub fn render_html(result: &ContiguityResult) -> String {
         "reach" => reach(result).element(&reach_label(result)),
         "run_lengths" => run_lengths(result).element(&run_lengths_label(result)),
         "segment" => escape(&contiguity_segment(result)),
+        "colors" => super::colors::section(result.colors.as_ref()),
         "mappings" => mappings(result),
         "version" => escape(&result.version),
         "host" => {

@@ -4,6 +4,7 @@
 //! as a page, [`run_lengths_file`] the picture of run lengths; [`advise`] says in one sentence what to do about it.
 
 mod advice;
+pub(crate) mod colors;
 mod html;
 mod picture;
 pub mod schema;

@@ -74,6 +74,9 @@ pub struct ContiguityResult {
     pub largest_virtual_run_pages: u64,
     /// Longest range: what a direct segment can map as the memory lies; none without frame numbers.
     pub largest_range_pages: Option<u64>,
+    /// How the frames spread over the colors of a cache, if asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub colors: Option<ColorSpread>,
     /// Mappings with resident pages, by address.
     pub mappings: Vec<MappingContiguity>,
     /// What to do about it.
@@ -92,9 +95,58 @@ pub fn figures() -> Classes {
         "swapped_pages",
         "peak_resident_bytes",
         "largest_range_pages",
+        "colors",
         "mappings",
     ];
     classes(&[(Class::Measured, &measured), (Class::Bound, &["largest_virtual_run_pages"])])
+}
+
+/// How a process's frames spread over the colors of a cache. Frames of one color compete for the same sets.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ColorSpread {
+    /// The cache.
+    pub cache: ColoredCache,
+    /// Its colors: the pages that fit into a way. The color of a frame is its number modulo these.
+    pub colors: u64,
+    /// For each color, the pages that no huge page maps.
+    pub base_pages: Vec<u64>,
+    /// For each color, the base pages of huge pages, which take all colors in turn.
+    pub huge_pages: Vec<u64>,
+    /// Pages of the color with fewest.
+    pub least_pages: u64,
+    /// The median of pages by color.
+    pub median_pages: f64,
+    /// Pages of the color with most.
+    pub most_pages: u64,
+    /// Pages of each color, if they were spread evenly.
+    pub even_pages: f64,
+    /// Squared deviations of base pages from their mean, over that mean: 0 for an even spread. None without base pages.
+    pub chi_square: Option<f64>,
+    /// Its mean if each page's color is random.
+    pub chi_square_random: f64,
+    /// Its standard deviation then.
+    pub chi_square_deviation: f64,
+    /// Colors with more pages than the cache has ways.
+    pub colors_beyond_ways: u64,
+    /// Pages beyond the ways, over all colors: they must conflict if all pages are in use.
+    pub pages_beyond_ways: u64,
+    /// The same, if pages were spread evenly.
+    pub pages_beyond_ways_if_even: u64,
+    /// Whether frames are those of a virtual machine; the host's may have other colors, and change.
+    pub guest: bool,
+}
+
+/// A cache with colors.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ColoredCache {
+    /// Which it is, for people.
+    pub name: String,
+    /// Its bytes.
+    pub bytes: u64,
+    /// Its ways.
+    pub ways: u64,
+    /// Bytes of a line.
+    pub line_bytes: u64,
 }
 
 /// A process, and when its page tables were read.

@@ -13,8 +13,8 @@ const LEAST_BYTES: u64 = 1024;
 const LEAD: &str = "<h2>Families of LRU caches</h2><p class=\"lead\">Misses per 1000 instructions of every cache of \
 so many ways, by its size. Addresses are virtual, each reference brings in its lines, and no prefetcher runs. \
 <em>Full</em> is a fully associative cache of that size: it has the compulsory misses, the first touches of lines, and \
-the capacity misses. Under each figure is what sets add to that, the conflict misses; they are negative where sets keep \
-lines that the full cache replaces.</p>";
+the capacity misses. Under each figure is what sets add to that, the conflict misses; they are negative where sets \
+keep lines that the full cache replaces.</p>";
 
 /// The table of a cell.
 pub(crate) struct CacheTable {

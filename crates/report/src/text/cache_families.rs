@@ -9,11 +9,10 @@ use crate::sweep::schema::{CacheFamilyCell, CacheMisses, SweepTrace};
 
 pub(super) fn caches(page: &mut Page, trace: &SweepTrace, cell: &CacheFamilyCell) {
     let table = CacheTable::new(cell, page.verbose);
-    let what =
-        format!("  misses per 1000 instructions, {} in lines of {} bytes", cell.serves, cell.line_bytes);
+    let what = format!("misses per 1000 instructions, {} in lines of {} bytes", cell.serves, cell.line_bytes);
     let compulsory =
         format!(", of which {} compulsory; full: fully associative", rate(cell.compulsory, trace));
-    page.line(Line::new(Style::Quiet, what + &compulsory));
+    page.paragraph(Line::new(Style::Quiet, "  "), Style::Quiet, &(what + &compulsory));
     write(page, &table, trace, |cache| rate(cache.all(), trace));
     if page.verbose {
         let what = "  of these conflict misses, all beyond the fully associative cache of the same size";

@@ -3,7 +3,8 @@
 use super::paint::{Line, Style};
 use super::table::{Table, WhenNarrow, names, numbers, texts};
 use super::{Page, TextOptions};
-use crate::contiguity::schema::{ContiguityResult, MappingContiguity, PERCENTS, ReadingTime};
+use crate::contiguity::colors::{pages, sentences, shown, title};
+use crate::contiguity::schema::{ColorSpread, ContiguityResult, MappingContiguity, PERCENTS, ReadingTime};
 use crate::figures::base_name;
 use crate::numbers::{bytes, count, exact, percent};
 use crate::printable::printable;
@@ -27,6 +28,10 @@ pub fn render_contiguity_text(result: &ContiguityResult, options: &TextOptions) 
     page.blank();
     mappings(&mut page, result);
     page.blank();
+    if let Some(spread) = &result.colors {
+        colors(&mut page, spread);
+        page.blank();
+    }
     page.paragraph(Line::new(Style::Accent, "  "), Style::Strong, &printable(&result.advice));
     page.out
 }
@@ -112,6 +117,38 @@ fn designs(page: &mut Page, result: &ContiguityResult) {
         table.row(row);
     }
     page.table(table);
+}
+
+/// Columns of the longest bar.
+const BAR: u64 = 40;
+
+fn colors(page: &mut Page, spread: &ColorSpread) {
+    page.line(Line::new(Style::Strong, printable(&title(spread))));
+    for sentence in sentences(spread) {
+        page.paragraph(Line::new(Style::Plain, "  "), Style::Plain, &sentence);
+    }
+    let mut table = Table::new(vec![
+        numbers("color", WhenNarrow::Keep),
+        numbers("pages", WhenNarrow::Keep),
+        numbers("on huge", WhenNarrow::Drop(1)),
+        texts("", WhenNarrow::Drop(2)),
+    ]);
+    let (colors, hidden) = shown(spread, page.verbose);
+    for color in colors {
+        let columns =
+            |pages: u64| (u128::from(pages) * u128::from(BAR)).div_ceil(spread.most_pages.max(1).into());
+        let all = pages(spread, color);
+        let bar = "█".repeat(columns(all).min(BAR.into()) as usize);
+        let figures = [color.to_string(), exact(all), exact(spread.huge_pages[color]), bar];
+        table.row(figures.map(|text| Line::new(Style::Plain, text)).into());
+    }
+    page.table(table);
+    if hidden > 0 {
+        page.line(Line::new(
+            Style::Quiet,
+            format!("  and {hidden} more colors with fewer pages (-v lists all)"),
+        ));
+    }
 }
 
 fn mappings(page: &mut Page, result: &ContiguityResult) {

@@ -92,6 +92,7 @@ fn result(frames: bool) -> ContiguityResult {
         designs,
         largest_virtual_run_pages: 10_240,
         largest_range_pages: frames.then_some(1024),
+        colors: None,
         mappings: (0..9).map(|n| mapping("", 0x7000_0000 + (n << 24), 100, 0)).collect(),
         advice: String::new(),
     };
@@ -185,4 +186,62 @@ fn memory_that_is_mapped_again_is_told() {
     );
     assert!(render_html(&thrice).contains("20 MiB of it mapped more than once"));
     assert!(!text(&result(true), 200, false).contains("more than once"));
+}
+
+/// 16 colors, of which the fourth has 40 base pages more than the others.
+fn spread() -> ColorSpread {
+    let mut base_pages = vec![10; 16];
+    base_pages[3] = 50;
+    ColorSpread {
+        cache: ColoredCache { name: "cache l2 of <m>".to_owned(), bytes: 512 << 10, ways: 8, line_bytes: 64 },
+        colors: 16,
+        base_pages,
+        huge_pages: vec![32; 16],
+        least_pages: 42,
+        median_pages: 42.0,
+        most_pages: 82,
+        even_pages: 44.5,
+        chi_square: Some(120.0),
+        chi_square_random: 15.0,
+        chi_square_deviation: 30f64.sqrt(),
+        colors_beyond_ways: 16,
+        pages_beyond_ways: 584,
+        pages_beyond_ways_if_even: 584,
+        guest: true,
+    }
+}
+
+#[test]
+fn colors_are_shown_with_bars_and_what_they_mean() {
+    let mut result = result(true);
+    let options = |verbose| TextOptions { width: 200, color: false, verbose };
+    assert!(!render_text(&result, &options(false)).contains("color"));
+    result.colors = Some(spread());
+    assert_eq!(from_json(&to_json(&result)).unwrap(), result);
+    let text = render_text(&result, &options(false));
+    for part in [
+        "16 colors of cache l2 of <m> (512 KiB, 8 ways, lines of 64 bytes)",
+        "Pages per color: 42 least, 42.0 median, 82 most; 44.5 if even.",
+        "8.00 times what random colors give on average (15.0 ± 5.48; 0 is even)",
+        "584 pages must conflict if all are in use",
+        "virtual machine's memory",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let bar = |color: &str| {
+        let row =
+            text.lines().find(|line| line.split_whitespace().next() == Some(color) && line.contains('█'));
+        row.unwrap_or_else(|| panic!("{text}")).matches('█').count()
+    };
+    assert_eq!((bar("3"), bar("4")), (40, 21));
+    let page = render_html(&result);
+    assert!(page.contains("id=\"colors\"") && page.contains("cache l2 of &lt;m&gt;"));
+    // Of many colors, those with most pages.
+    let many = spread();
+    let of = |pages: &[u64]| pages.iter().copied().cycle().take(320).collect::<Vec<_>>();
+    let many = ColorSpread { base_pages: of(&many.base_pages), huge_pages: of(&many.huge_pages), ..many };
+    result.colors = Some(ColorSpread { colors: 320, ..many });
+    let bars =
+        |verbose| render_text(&result, &options(verbose)).lines().filter(|line| line.contains('█')).count();
+    assert_eq!((bars(true), bars(false)), (320, 32));
 }

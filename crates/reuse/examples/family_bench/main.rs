@@ -4,6 +4,7 @@
 //!     family_bench [--records N] [--repetitions N] [--ways WAY,…] T.pwt…
 //!
 //! - `family_data`, `family_fetches`, `family_everything`: the 4,160 designs, serving those references;
+//! - `caches_data`, `caches_fetches`, `caches_everything`: the 1,248 caches of three line sizes, with kinds of misses;
 //! - `distances_data`, `distances_fetches`, `distances_everything`: exact stack distances over 4 KiB pages;
 //! - `plain`: a straightforward loop over the 4,160 designs serving data, an array each, on the first records of the
 //!   trace. Its misses must equal those of `family_data`;

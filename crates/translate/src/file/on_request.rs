@@ -46,6 +46,7 @@ pub fn with_caches(file: &str, text: &str) -> Result<String, MachineError> {
     }
     if let Some(Value::Table(cost)) = machine.get_mut("cost") {
         cost.remove("walk_reference");
+        cost.remove("walk");
     }
     if let Some(Value::String(name)) = machine.get_mut("name") {
         name.push_str(SUFFIX);
