@@ -1,8 +1,8 @@
 //! A cache in slices, whose slice for a line a hash picks.
 //!
 //! Last-level caches of Intel since Sandy Bridge and of others have one slice a core. Their hash of the physical
-//! address is not published for most, so ours stands for any good one: SplitMix64's finalizer (Steele, Lea, Flood, "Fast
-//! Splittable Pseudorandom Number Generators", OOPSLA 2014) of the line's number, scaled to the number of slices. Plain
+//! address is not published for most, so ours stands for any good one: SplitMix64's finalizer (Steele, Lea, Flood,
+//! "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014) of the line's number, scaled to the number of slices. Plain
 //! bits above the line choose the set within the slice.
 
 use crate::CacheSpec;

@@ -409,5 +409,5 @@ fn what_is_no_hierarchy_is_named() {
             .contains("`b` has lines of 32 bytes and lies below `a` with lines of 64")
     );
     let victims = CacheSpec { line_shift: 7, fills: CacheFills::Victims, ..short };
-    assert!(refused(&[a, victims]).ends_with("takes those of `a`, of 64: choose line = 64"));
+    assert!(refused(&[a, victims]).ends_with("takes those of `a`: choose line = 64"));
 }
