@@ -9,7 +9,7 @@
 //! Stores end at the first write-back cache that has the line, and allocate it; a write-through cache passes them on
 //! and allocates nothing for them. A dirty line that leaves its cache makes the next cache's copy dirty, or goes to
 //! memory; that takes no time, and is no lookup. A store that a write-through cache passes on may wait for a place in
-//! its write buffer, whose clock the caller sets. Not modelled: prefetching, other queues, and overlap between accesses.
+//! its write buffer, whose clock the caller sets. Not modelled: prefetching, other queues, and overlap of accesses.
 
 mod address;
 mod cache;

@@ -2,8 +2,8 @@
 //!
 //! Last-level caches of Intel since Sandy Bridge and of others have one slice a core. Their hash of the physical
 //! address is not published for most, so ours stands for any good one: SplitMix64's finalizer (Steele, Lea, Flood,
-//! "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014) of the line's number, scaled to the number of slices. Plain
-//! bits above the line choose the set within the slice.
+//! "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014) of the line's number, scaled to the number of slices.
+//! Plain bits above the line choose the set within the slice.
 
 use crate::CacheSpec;
 use pagewalk_setassoc::{Geometry, GeometryError};
