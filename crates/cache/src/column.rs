@@ -47,7 +47,7 @@ impl Column {
 
     /// The other place of the lines that have this one.
     pub fn other(&self, slot: usize) -> usize {
-        slot ^ self.lines.len() / 2
+        slot ^ (self.lines.len() / 2)
     }
 
     /// Looks a line up; returns where it is then, and the place that it swapped with.

@@ -41,7 +41,7 @@ impl Slices {
         let mut mixed = (line ^ line >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
         mixed ^= mixed >> 31;
-        (u128::from(mixed) * u128::from(self.count) >> 64) as u64
+        ((u128::from(mixed) * u128::from(self.count)) >> 64) as u64
     }
 }
 
