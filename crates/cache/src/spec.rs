@@ -120,6 +120,7 @@ pub enum NoColors {
 }
 
 /// The specification of one cache.
+// Many fields: one for each key of the machine file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CacheSpec {
     /// Name, used in metric names: `cache.NAME.walk_hits`.
