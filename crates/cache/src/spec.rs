@@ -161,6 +161,37 @@ impl CacheSpec {
         (self.geometry.entries() as u64 * u64::from(self.slices)) << self.line_shift
     }
 
+    /// The rules that differ from those of a plain cache, such as `found by virtual address`.
+    pub fn rules(&self) -> Vec<String> {
+        let mut rules = Vec::new();
+        let mut rule = |holds: bool, text: &str| {
+            if holds {
+                rules.push(text.to_owned());
+            }
+        };
+        rule(self.shared, "shared by all cores");
+        rule(self.address == AddressUsed::Virtual, "found by virtual address");
+        rule(self.stores == StoreRule::Through, "passes stores on");
+        rule(self.fills == CacheFills::Victims, "filled by victims of the level above");
+        rule(self.inclusive, "inclusive");
+        if let Some(WriteBufferSpec { entries, drain }) = self.write_buffer {
+            rules.push(format!("write buffer of {entries} stores that drain in {drain} cycles each"));
+        }
+        match self.organisation {
+            CacheOrganisation::Sets => {}
+            CacheOrganisation::Column { slow_latency } => {
+                rules.push(format!("column-associative, slow hits {slow_latency} cycles"));
+            }
+            CacheOrganisation::Pseudo { slow_latency } => {
+                rules.push(format!("pseudo-associative, slow hits {slow_latency} cycles"));
+            }
+        }
+        if self.slices > 1 {
+            rules.push(format!("{} slices by an unknown hash", self.slices));
+        }
+        rules
+    }
+
     /// The colors of pages of this size: the page-sized slices of a way. Frames whose numbers agree modulo the colors
     /// compete for the same sets. 1: a page fills a whole way, so frames do not matter.
     ///
