@@ -66,6 +66,9 @@ pub struct Wait<'a> {
 
 /// Observes every walk of the first design, and every miss of its caches of memory.
 pub trait Observer: Send {
+    /// Whether it hears of misses of caches.
+    const OBSERVES_WAITS: bool = false;
+
     /// A walk happened. `space` is the address space at that moment.
     fn on_walk(&mut self, walk: &Walk<'_>, space: &AddressSpace);
 

@@ -154,6 +154,7 @@ impl MemoryCaches {
     }
 
     /// As [`MemoryCaches::access`], and returns its waits.
+    #[inline]
     pub fn access_telling(&mut self, kind: Kind, address: CacheAddress, bytes: u64) -> Waits {
         let mut found = std::mem::take(&mut self.found);
         let cycles =

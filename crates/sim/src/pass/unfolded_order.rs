@@ -8,6 +8,7 @@ use crate::attribution::Observer;
 use crate::classes::FETCH;
 use crate::fetch::instruction_pages;
 use crate::pass::Pass;
+use crate::pass::caches::WaitingFetches;
 use crate::pass::place::{CodePosition, ReferencePlace, site};
 use pagewalk_trace::Batch;
 use pagewalk_units::Kind;
@@ -15,6 +16,7 @@ use pagewalk_units::Kind;
 impl<O: Observer> Pass<O> {
     pub(crate) fn run_every_fetch(&mut self, batch: &Batch<'_>, spans: std::ops::Range<usize>) {
         self.store.front_make_room(0);
+        let mut fetches = self.waiting_fetches();
         let batch_end = batch.span_end(spans.end - 1);
         for span in spans {
             let block = batch.blocks.get(batch.spans[span].block);
@@ -24,7 +26,7 @@ impl<O: Observer> Pass<O> {
             self.executed.instructions += block.instructions.len() as u64;
             for index in 0..block.instructions.len() {
                 self.course.left = batch_end - next;
-                self.fetch_one(batch, span, index);
+                self.fetch_one(batch, span, index, &mut fetches);
                 while sites.next_if(|site| usize::from(site.instruction) == index).is_some() && next < end {
                     self.course.left = batch_end - next;
                     self.data_whole(batch, span, next);
@@ -37,6 +39,7 @@ impl<O: Observer> Pass<O> {
                 self.data_whole(batch, span, index);
             }
         }
+        self.fetched_in_memory(&mut fetches);
     }
 
     fn data_whole(&mut self, batch: &Batch<'_>, span: usize, index: usize) {
@@ -48,7 +51,7 @@ impl<O: Observer> Pass<O> {
         }
     }
 
-    fn fetch_one(&mut self, batch: &Batch<'_>, span: usize, index: usize) {
+    fn fetch_one(&mut self, batch: &Batch<'_>, span: usize, index: usize, fetches: &mut WaitingFetches) {
         let id = batch.spans[span].block;
         let instruction = batch.blocks.get(id).instructions[index];
         let pages = instruction_pages(&instruction, self.store.paging.base());
@@ -63,8 +66,7 @@ impl<O: Observer> Pass<O> {
             self.touch(FETCH, Kind::Fetch, vpn, 1, vpn != first, place);
         }
         if self.sets.with_memory != 0 {
-            self.executed_in_memory();
-            self.access_memory(Kind::Fetch, instruction.address, instruction.length.into(), place);
+            self.fetch_memory(instruction.address, instruction.length.into(), place, fetches);
         }
     }
 }

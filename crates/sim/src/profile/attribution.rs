@@ -23,6 +23,8 @@ impl Attribution {
 }
 
 impl Observer for Attribution {
+    const OBSERVES_WAITS: bool = true;
+
     fn on_walk(&mut self, walk: &Walk<'_>, space: &AddressSpace) {
         self.functions.add(walk, space);
         self.heat.add(walk.page, walk.mapping, walk.instructions);
