@@ -3,8 +3,8 @@
 use super::OsError;
 use super::keys::{KeyReader, Keys};
 use crate::migration::{
-    Active, ActiveSettings, Beside, Capped, Cml, CmlSettings, CopyCap, Periodic, PeriodicChoice, PeriodicSettings,
-    Snapshot, SnapshotSettings, TargetRule,
+    Active, ActiveSettings, Beside, Capped, Cml, CmlSettings, CopyCap, Periodic, PeriodicChoice,
+    PeriodicSettings, Snapshot, SnapshotSettings, TargetRule,
 };
 use crate::placement::{BinHopping, Careful, PageColoring, Placement, RandomColors};
 use crate::promotion::Policy;
@@ -100,7 +100,8 @@ fn recoloring(mut of: Keys) -> Result<Box<dyn Policy>, OsError> {
 /// The policy, under the cap on copying if there is one.
 fn capped(of: &mut Keys, policy: Box<dyn Policy>) -> Result<Box<dyn Policy>, OsError> {
     let copies = "pages moved in each `copies_cycles` at most; 0: no limit";
-    let of_page = "moves of each page in each `copies_cycles` at most, against pages that move to and fro; 0: no limit";
+    let of_page =
+        "moves of each page in each `copies_cycles` at most, against pages that move to and fro; 0: no limit";
     let limit = |count: u64| if count == 0 { u64::MAX } else { count };
     let cap = CopyCap {
         copies: limit(of.count("copies_max", copies, 0, 0..=u64::MAX)?),

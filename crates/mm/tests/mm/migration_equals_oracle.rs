@@ -4,8 +4,8 @@
 use crate::common::cases;
 use pagewalk_mm::frames::Frame;
 use pagewalk_mm::migration::{
-    Active, ActiveSettings, Capped, Cml, CmlBuffer, CmlSettings, CopyCap, Periodic, PeriodicChoice, PeriodicSettings,
-    Snapshot, SnapshotClock, SnapshotSettings, TargetRule,
+    Active, ActiveSettings, Capped, Cml, CmlBuffer, CmlSettings, CopyCap, Periodic, PeriodicChoice,
+    PeriodicSettings, Snapshot, SnapshotClock, SnapshotSettings, TargetRule,
 };
 use pagewalk_mm::placement::Colors;
 use pagewalk_mm::promotion::{Actions, CacheMiss, Miss, Policy, PolicyEvent, TlbDrops};
