@@ -54,6 +54,10 @@ class MetricsCacheEach(Family):
         """lookups that missed (modelled)"""
 
     @property
+    def slow_hits(self) -> int:
+        """of a column-associative or pseudo-associative cache: hits at `slow_latency`, if there were any (modelled)"""
+
+    @property
     def store_hits(self) -> int:
         """lookups that hit (modelled)"""
 
@@ -76,6 +80,14 @@ class MetricsCacheEach(Family):
     @property
     def walk_misses(self) -> int:
         """lookups that missed (modelled)"""
+
+    @property
+    def write_stall_cycles(self) -> float:
+        """if stores waited for a place in the cache's write buffer: how long; `memory.stall_cycles` has these too (modelled, cycles)"""
+
+    @property
+    def writebacks(self) -> int:
+        """dirty lines that left the cache, for the next level or memory; they take no time, and are no lookups there (modelled)"""
 
 
 class MetricsCache(Family):
@@ -605,12 +617,24 @@ class Attributes:
     @property
     def cache(self) -> MetricsCache: ...
     @property
+    def capacity_misses(self) -> int:
+        """misses that the fully associative cache of the same size has too (modelled)"""
+
+    @property
     def clock_ticks(self) -> int:
         """ticks of the clock (modelled)"""
 
     @property
     def collapses(self) -> int:
         """regions that got a huge page in the background (modelled)"""
+
+    @property
+    def compulsory_misses(self) -> int:
+        """misses of lines never referenced before, in every cache of a `[cache_family]` (modelled)"""
+
+    @property
+    def conflict_misses(self) -> int:
+        """the other misses of the cache; negative if its sets keep lines that the fully associative one replaces (modelled)"""
 
     @property
     def cores(self) -> int:
@@ -652,7 +676,7 @@ class Attributes:
 
     @property
     def misses(self) -> int:
-        """misses of one array of a `[family]`, or of one size of a `[curve]` (modelled)"""
+        """misses of one array of a `[family]` or `[cache_family]`, or of one size of a `[curve]` (modelled)"""
 
     @property
     def pages_touched(self) -> int:
@@ -718,7 +742,7 @@ class Attributes:
 
     @property
     def total_cycles(self) -> float:
-        """all modelled cycles except a kernel's: instructions × `cost.cycles_per_instruction`, lower-level hits, walks, traps (modelled, cycles)"""
+        """all modelled cycles except a kernel's: instructions × `cost.cycles_per_instruction`, lower-level hits, walks, traps and, with caches of memory, waits (modelled, cycles)"""
 
     @property
     def translations(self) -> int:

@@ -17,6 +17,7 @@ const NONE: u64 = u64::MAX;
 /// Set in `latest` if the line is dirty, so that a store changes only counts. Lines have smaller numbers.
 const DIRTY: u64 = 1 << 63;
 
+// Many fields: the state of lines, and of the specification what accesses ask for.
 #[derive(Clone, Debug)]
 pub(crate) struct Cache {
     lines: Lines,

@@ -16,7 +16,7 @@ pub enum CacheError {
     #[error("cache `{0}`: replacement: {1}")]
     Replacement(String, String),
     /// No or too many slices.
-    #[error("cache `{0}`: slices = {1}: choose at least 1, and at most {max} lines in all", max = Geometry::ENTRIES_MAX)]
+    #[error("cache `{0}`: slices = {1}: choose at least 1, at most {max} lines in all", max = Geometry::ENTRIES_MAX)]
     Slices(String, u32),
     /// A cache that cannot be inclusive.
     #[error("cache `{0}` has inclusive = true, but {1}")]
@@ -34,7 +34,7 @@ pub enum CacheError {
     Lines(String, u64, String, u64),
     /// A victim cache with lines of another size than those that it takes.
     #[error(
-        "cache `{0}` has fills = \"victims\" and lines of {1} bytes, but takes those of `{2}`, of {3}: choose line = {3}"
+        "cache `{0}` has fills = \"victims\" and lines of {1} bytes, but takes those of `{2}`: choose line = {3}"
     )]
     VictimsLines(String, u64, String, u64),
     /// Two caches of a level serve the same requester.

@@ -1,7 +1,7 @@
 //! A column-associative array (Agarwal, Pudar, "Column-Associative Caches: A Technique for Reducing the Miss Rate of
 //! Direct-Mapped Caches", ISCA 1993, section 2).
 //!
-//! It is direct-mapped, and each line has a second place: that of its first with the highest bit of the index flipped. A
+//! It is direct-mapped, and each line has a second place: its first with the highest bit of the index flipped. A
 //! rehash bit says that a line lies in its second place. A lookup that finds another line in the first place goes on to
 //! the second, unless that other line is in its own second place: then nothing was moved away from here. A hit in the
 //! second place swaps both lines. A miss takes the first place and moves the line there to its second, but a line that
@@ -47,7 +47,7 @@ impl Column {
 
     /// The other place of the lines that have this one.
     pub fn other(&self, slot: usize) -> usize {
-        slot ^ self.lines.len() / 2
+        slot ^ (self.lines.len() / 2)
     }
 
     /// Looks a line up; returns where it is then, and the place that it swapped with.

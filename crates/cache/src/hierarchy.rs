@@ -323,12 +323,11 @@ impl Hierarchy {
         requester: Requester,
         address: CacheAddress,
         bytes: u64,
-        mut note: impl FnMut(DataSource),
+        note: impl FnMut(DataSource),
     ) -> u64 {
         let path = &self.paths[requester as usize];
-        let shift = path.line_shift;
-        let (first, last) = (address.logical >> shift, (address.logical + (bytes.max(1) - 1)) >> shift);
-        if first == last && path.ends_at_nearest {
+        let last = (address.logical + (bytes.max(1) - 1)) >> path.line_shift;
+        if address.logical >> path.line_shift == last && path.ends_at_nearest {
             let cache = &mut self.caches[path.nearest];
             if cache.repeats(address, requester == Requester::Store) {
                 let counts = &mut cache.counts[requester as usize];
@@ -337,11 +336,24 @@ impl Hierarchy {
                 return 0;
             }
         }
+        self.access_lines(requester, address, last, note)
+    }
+
+    /// Accesses lines of the requester's nearest cache, up to the `last`. Apart, as most accesses need none of this.
+    #[inline(never)]
+    fn access_lines(
+        &mut self,
+        requester: Requester,
+        address: CacheAddress,
+        last: u64,
+        mut note: impl FnMut(DataSource),
+    ) -> u64 {
+        let Path { line_shift, fastest, .. } = self.paths[requester as usize];
         let before = self.now;
-        for line in 0..=last - first {
-            let served = self.access(requester, address.plus(line << shift));
+        for line in 0..=last - (address.logical >> line_shift) {
+            let served = self.access(requester, address.plus(line << line_shift));
             note(served);
-            let beyond = self.latency(served).saturating_sub(self.paths[requester as usize].fastest);
+            let beyond = self.latency(served).saturating_sub(fastest);
             self.now = self.now.saturating_add(beyond);
         }
         self.now - before

@@ -3,13 +3,13 @@
 //! Design constraints: knows addresses only, no pages and no TLBs; counts hits and prices them, nothing else.
 //!
 //! An access looks up one cache per level, the one that serves its requester, until a cache has the line; memory has
-//! every line. Lines may grow from level to level. All caches that missed are filled, but for victim caches, which take what others evict. The latency of
-//! an access is the latency of the cache that hit, or of memory.
+//! every line. Lines may grow from level to level. All caches that missed are filled, but for victim caches, which take
+//! what others evict. The latency of an access is the latency of the cache that hit, or of memory.
 //!
 //! Stores end at the first write-back cache that has the line, and allocate it; a write-through cache passes them on
 //! and allocates nothing for them. A dirty line that leaves its cache makes the next cache's copy dirty, or goes to
-//! memory; that takes no time, and is no lookup. A store that a write-through cache passes on may wait for a place in its write
-//! buffer, whose clock the caller sets. Not modelled: prefetching, other queues, overlap between accesses, and line sizes that differ between caches.
+//! memory; that takes no time, and is no lookup. A store that a write-through cache passes on may wait for a place in
+//! its write buffer, whose clock the caller sets. Not modelled: prefetching, other queues, and overlap of accesses.
 
 mod address;
 mod cache;

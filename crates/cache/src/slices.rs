@@ -1,9 +1,9 @@
 //! A cache in slices, whose slice for a line a hash picks.
 //!
 //! Last-level caches of Intel since Sandy Bridge and of others have one slice a core. Their hash of the physical
-//! address is not published for most, so ours stands for any good one: SplitMix64's finalizer (Steele, Lea, Flood, "Fast
-//! Splittable Pseudorandom Number Generators", OOPSLA 2014) of the line's number, scaled to the number of slices. Plain
-//! bits above the line choose the set within the slice.
+//! address is not published for most, so ours stands for any good one: SplitMix64's finalizer (Steele, Lea, Flood,
+//! "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014) of the line's number, scaled to the number of slices.
+//! Plain bits above the line choose the set within the slice.
 
 use crate::CacheSpec;
 use pagewalk_setassoc::{Geometry, GeometryError};
@@ -41,7 +41,7 @@ impl Slices {
         let mut mixed = (line ^ line >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
         mixed ^= mixed >> 31;
-        (u128::from(mixed) * u128::from(self.count) >> 64) as u64
+        ((u128::from(mixed) * u128::from(self.count)) >> 64) as u64
     }
 }
 

@@ -120,6 +120,7 @@ pub enum NoColors {
 }
 
 /// The specification of one cache.
+// Many fields: one for each key of the machine file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CacheSpec {
     /// Name, used in metric names: `cache.NAME.walk_hits`.
@@ -158,6 +159,37 @@ impl CacheSpec {
     /// Capacity in bytes.
     pub fn bytes(&self) -> u64 {
         (self.geometry.entries() as u64 * u64::from(self.slices)) << self.line_shift
+    }
+
+    /// The rules that differ from those of a plain cache, such as `found by virtual address`.
+    pub fn rules(&self) -> Vec<String> {
+        let mut rules = Vec::new();
+        let mut rule = |holds: bool, text: &str| {
+            if holds {
+                rules.push(text.to_owned());
+            }
+        };
+        rule(self.shared, "shared by all cores");
+        rule(self.address == AddressUsed::Virtual, "found by virtual address");
+        rule(self.stores == StoreRule::Through, "passes stores on");
+        rule(self.fills == CacheFills::Victims, "filled by victims of the level above");
+        rule(self.inclusive, "inclusive");
+        if let Some(WriteBufferSpec { entries, drain }) = self.write_buffer {
+            rules.push(format!("write buffer of {entries} stores that drain in {drain} cycles each"));
+        }
+        match self.organisation {
+            CacheOrganisation::Sets => {}
+            CacheOrganisation::Column { slow_latency } => {
+                rules.push(format!("column-associative, slow hits {slow_latency} cycles"));
+            }
+            CacheOrganisation::Pseudo { slow_latency } => {
+                rules.push(format!("pseudo-associative, slow hits {slow_latency} cycles"));
+            }
+        }
+        if self.slices > 1 {
+            rules.push(format!("{} slices by an unknown hash", self.slices));
+        }
+        rules
     }
 
     /// The colors of pages of this size: the page-sized slices of a way. Frames whose numbers agree modulo the colors

@@ -384,7 +384,7 @@ fn what_is_no_hierarchy_is_named() {
     let buffer = |entries, drain| Some(WriteBufferSpec { entries, drain });
     let through = CacheSpec { stores: StoreRule::Through, ..cache("a", 1, &Requester::ALL) };
     let buffered = CacheSpec { write_buffer: buffer(4, 0), ..through };
-    assert!(refused(&[buffered.clone()]).contains("`a`: write_buffer: drain = 0 never fills it"));
+    assert!(refused(std::slice::from_ref(&buffered)).contains("`a`: write_buffer: drain = 0 never fills it"));
     let shared = CacheSpec { shared: true, ..buffered };
     assert!(refused(&[shared]).contains("`a`: write_buffer: each core has a clock"));
     let back = CacheSpec { write_buffer: buffer(4, 2), ..a.clone() };
@@ -396,7 +396,9 @@ fn what_is_no_hierarchy_is_named() {
     assert!(of(direct).contains("slow_latency = 3 is less than latency = 4"));
     let inclusive = CacheSpec { inclusive: true, ..cache("b", 2, &[Requester::Walk]) };
     check(&[a.clone(), inclusive.clone()], true).unwrap();
-    assert!(refused(&[inclusive.clone()]).contains("`b` has inclusive = true, but no cache above it"));
+    assert!(
+        refused(std::slice::from_ref(&inclusive)).contains("`b` has inclusive = true, but no cache above it")
+    );
     let by_virtual = CacheSpec { address: AddressUsed::Virtual, ..a.clone() };
     assert!(
         refused(&[by_virtual, inclusive.clone()]).contains("virtual addresses find lines of `a` above it")
@@ -409,5 +411,5 @@ fn what_is_no_hierarchy_is_named() {
             .contains("`b` has lines of 32 bytes and lies below `a` with lines of 64")
     );
     let victims = CacheSpec { line_shift: 7, fills: CacheFills::Victims, ..short };
-    assert!(refused(&[a, victims]).ends_with("takes those of `a`, of 64: choose line = 64"));
+    assert!(refused(&[a, victims]).ends_with("takes those of `a`: choose line = 64"));
 }

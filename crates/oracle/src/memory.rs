@@ -211,7 +211,7 @@ impl Memories {
     pub fn access_mapped(&mut self, requester: usize, address: [u64; 2]) -> u64 {
         self.requester = requester;
         let path = self.path(requester);
-        let takes = |cache: &Memory| !cache.holds_victims && !(requester == STORE && cache.writes_through);
+        let takes = |cache: &Memory| !(cache.holds_victims || requester == STORE && cache.writes_through);
         let (mut hit, mut slowly) = (None, false);
         for &at in &path {
             let cache = &mut self.caches[at];

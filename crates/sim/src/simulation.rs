@@ -462,7 +462,7 @@ mod tests {
     #[test]
     fn a_partition_moves_in_the_time_of_the_program() {
         let tuning = "[walker.mapped.tuning]\nperiod = 20\nprobe_after = 1\n";
-        let machine = Library::text("mips_r2000").unwrap().to_owned() + tuning;
+        let machine = Library::text("mips_r2000").unwrap().into_owned() + tuning;
         let machine = MachineSpec::from_toml("tuned.toml", &machine).unwrap();
         let arrangement = Arrangement { structure: Structures::get("mach3").ok(), ..Arrangement::default() };
         let designs = vec![DesignSpec::new(&machine, Arc::new(Small))];

@@ -54,17 +54,7 @@ pub fn metrics(counts: &DesignCounts) -> Metrics {
         count(format!("cache.{name}.{requester}_hits"), cache.counts.hits);
         count(format!("cache.{name}.{requester}_misses"), cache.counts.lookups - cache.counts.hits);
     }
-    for of_cache in counts.caches.chunk_by(|a, b| a.name == b.name) {
-        let sum = |of: fn(&CacheTotals) -> u64| of_cache.iter().map(of).sum();
-        let name = &of_cache[0].name;
-        count(format!("cache.{name}.writebacks"), sum(|cache| cache.counts.writebacks));
-        if let slow @ 1.. = sum(|cache| cache.counts.slow_hits) {
-            count(format!("cache.{name}.slow_hits"), slow);
-        }
-        if let waited @ 1.. = sum(|cache| cache.counts.write_stall_cycles) {
-            count(format!("cache.{name}.write_stall_cycles"), waited);
-        }
-    }
+    of_whole_caches(&counts.caches, &mut count);
     if let Some(memory) = counts.memory {
         count("memory.walk_references".into(), memory.walk_references);
         count("memory.stall_cycles".into(), memory.stall_cycles);
@@ -85,6 +75,21 @@ pub fn metrics(counts: &DesignCounts) -> Metrics {
     }
     add_quotients(&mut metrics);
     metrics
+}
+
+/// Counts of each cache of memory, for all its requesters together.
+fn of_whole_caches(caches: &[CacheTotals], count: &mut impl FnMut(String, u64)) {
+    for of_cache in caches.chunk_by(|a, b| a.name == b.name) {
+        let sum = |of: fn(&CacheTotals) -> u64| of_cache.iter().map(of).sum();
+        let name = &of_cache[0].name;
+        count(format!("cache.{name}.writebacks"), sum(|cache| cache.counts.writebacks));
+        if let slow @ 1.. = sum(|cache| cache.counts.slow_hits) {
+            count(format!("cache.{name}.slow_hits"), slow);
+        }
+        if let waited @ 1.. = sum(|cache| cache.counts.write_stall_cycles) {
+            count(format!("cache.{name}.write_stall_cycles"), waited);
+        }
+    }
 }
 
 /// A moving partition's positions, its start first; empty if it does not move.

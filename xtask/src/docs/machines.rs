@@ -13,8 +13,8 @@ The machines of the library: each is a file in `machines/`, and `-m NAME` simula
 `pagewalk machines show NAME` prints one with its reach, its caches and its costs;
 `pagewalk machines show --toml NAME` prints the file, in which each number has its source.
 
-A TLB stands as `NAME ENTRIES×WAYS` with the page sizes that it holds; `full` means that it is fully
-associative. Levels are apart by semicolons.
+A TLB stands as `NAME ENTRIES×WAYS` with the page sizes that it holds, a cache as `NAME SIZE×WAYS`
+with its latency; `full` means that it is fully associative. Levels are apart by semicolons.
 
 ";
 
@@ -32,13 +32,40 @@ pub fn page(tree: &Tree) -> Result<String, String> {
     Ok(page + &sections)
 }
 
+/// Descriptions of arrays by level.
+type Levels = BTreeMap<i64, Vec<String>>;
+
+fn in_levels(levels: &Levels) -> String {
+    let levels: Vec<String> = levels.values().map(|arrays| arrays.join(", ")).collect();
+    levels.join("; ")
+}
+
+/// Adds a file's arrays of a kind.
+fn add(
+    levels: &mut Levels,
+    file: &Table,
+    kind: &str,
+    told: fn(&Table) -> Option<String>,
+) -> Result<(), String> {
+    for array in file.get(kind).and_then(Value::as_array).into_iter().flatten() {
+        let array = array.as_table().ok_or_else(|| format!("`{kind}` is no table"))?;
+        let level = array.get("level").and_then(Value::as_integer);
+        let level = level.ok_or_else(|| format!("a `{kind}` without level"))?;
+        let told = told(array).ok_or_else(|| format!("a `{kind}` without a key that it needs"))?;
+        levels.entry(level).or_default().push(told);
+    }
+    Ok(())
+}
+
 /// What the page says about a machine.
 struct Machine {
     name: String,
     title: String,
     kind: String,
-    /// Descriptions of the TLBs, by level.
-    tlbs: BTreeMap<i64, Vec<String>>,
+    tlbs: Levels,
+    caches: Levels,
+    /// Whether caches are simulated on request only.
+    on_request: bool,
     /// For each source, its short name in the file and its description.
     sources: Vec<(String, String)>,
 }
@@ -50,25 +77,26 @@ impl Machine {
             let value = file.get(key).and_then(Value::as_str);
             value.map(str::to_owned).ok_or_else(|| format!("`{key}` is no text"))
         };
-        let mut tlbs: BTreeMap<i64, Vec<String>> = BTreeMap::new();
-        for (kind, told) in [("tlb", tlb as fn(&Table) -> Option<String>), ("range_tlb", range_tlb)] {
-            let arrays = file.get(kind).and_then(Value::as_array).into_iter().flatten();
-            for array in arrays {
-                let array = array.as_table().ok_or_else(|| format!("`{kind}` is no table"))?;
-                let level = array.get("level").and_then(Value::as_integer).ok_or("a TLB without level")?;
-                let told = told(array).ok_or_else(|| format!("a `{kind}` without name or entries"))?;
-                tlbs.entry(level).or_default().push(told);
-            }
-        }
+        let mut tlbs = Levels::new();
+        add(&mut tlbs, &file, "tlb", tlb)?;
+        add(&mut tlbs, &file, "range_tlb", range_tlb)?;
+        let mut caches = Levels::new();
+        add(&mut caches, &file, "cache", cache)?;
+        let on_request = file.get("caches").and_then(Value::as_str) == Some("on request");
         let kind = kind(&file).ok_or("no kind of walker")?;
-        Ok(Machine { name: text_of("name")?, title: text_of("title")?, kind, tlbs, sources: sources(text) })
+        let (name, title) = (text_of("name")?, text_of("title")?);
+        Ok(Machine { name, title, kind, tlbs, caches, on_request, sources: sources(text) })
     }
 
     fn section(&self, page: &mut String) {
-        let Machine { name, title, kind, tlbs, sources } = self;
+        let Machine { name, title, kind, tlbs, caches, on_request, sources } = self;
         let _ = write!(page, "\n## {name}\n\n{}\n", wrapped("", &format!("{title}: {kind}.")));
-        let levels: Vec<String> = tlbs.values().map(|arrays| arrays.join(", ")).collect();
-        page.push_str(&wrapped("", &format!("TLBs: {}.", levels.join("; "))));
+        page.push_str(&wrapped("", &format!("TLBs: {}.", in_levels(tlbs))));
+        if !caches.is_empty() {
+            let asked =
+                if *on_request { format!("Caches with `-m {name}+caches`") } else { "Caches".to_owned() };
+            page.push_str(&wrapped("", &format!("\n{asked}: {}.", in_levels(caches))));
+        }
         if !sources.is_empty() {
             page.push_str("\nSources:\n\n");
         }
@@ -111,18 +139,34 @@ fn range_tlb(tlb: &Table) -> Option<String> {
     Some(format!("`{}` {entries}×full (ranges)", tlb.get("name")?.as_str()?))
 }
 
-/// The list of sources at the beginning of a file: each has a name, and continues in lines that are indented further.
+/// A cache in short form, such as `l2` 1M×8 (14 cycles).
+fn cache(cache: &Table) -> Option<String> {
+    let text = |key: &str| cache.get(key).and_then(Value::as_str);
+    let ways = cache.get("ways").and_then(Value::as_integer);
+    let ways = ways.map_or("full".to_owned(), |ways| ways.to_string());
+    let latency = cache.get("latency")?.as_integer()?;
+    let victims = if text("fills") == Some("victims") { ", victims" } else { "" };
+    Some(format!("`{}` {}×{ways} ({latency} cycles{victims})", text("name")?, text("size")?))
+}
+
+/// The lists of sources at the beginning of a file: each source has a name, and continues in lines that are indented
+/// further.
 fn sources(text: &str) -> Vec<(String, String)> {
-    let head = text.lines().skip_while(|line| !["# Source", "# Sources"].contains(line)).skip(1);
     let mut sources: Vec<(String, String)> = Vec::new();
-    for line in head.map_while(|line| line.strip_prefix("#   ")) {
-        match (line.starts_with(' '), sources.last_mut()) {
+    let mut is_listed = false;
+    for line in text.lines().take_while(|line| line.starts_with('#')) {
+        let Some(source) = line.strip_prefix("#   ") else {
+            is_listed = ["# Source", "# Sources", "# Sources of the caches"].contains(&line);
+            continue;
+        };
+        match (source.starts_with(' '), sources.last_mut()) {
+            _ if !is_listed => {}
             (true, Some((_, text))) => {
                 text.push(' ');
-                text.push_str(line.trim());
+                text.push_str(source.trim());
             }
             _ => {
-                let (name, text) = line.split_once(' ').unwrap_or((line, ""));
+                let (name, text) = source.split_once(' ').unwrap_or((source, ""));
                 sources.push((name.to_owned(), text.trim().to_owned()));
             }
         }

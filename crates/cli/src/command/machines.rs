@@ -100,8 +100,11 @@ fn show(machine: &MachineSpec) -> String {
     }
     for cache in &machine.caches {
         let serves: Vec<&str> = cache.serves.iter().map(|requester| requester.name()).collect();
+        let colors = cache.colors(machine.paging.base().bytes()).ok().filter(|&colors| colors > 1);
+        let colors = colors.map(|colors| format!("{colors} colors"));
+        let more: String = cache.rules().into_iter().chain(colors).map(|rule| format!(", {rule}")).collect();
         line(format!(
-            "cache {}: level {}, {} KiB in lines of {} bytes, {} ways, {}, {} cycles, serves {}",
+            "cache {}: level {}, {} KiB in lines of {} bytes, {} ways, {}, {} cycles, serves {}{more}",
             cache.name,
             cache.level,
             cache.bytes() as f64 / 1024.0,

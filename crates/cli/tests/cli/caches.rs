@@ -14,8 +14,8 @@ const LINE: u64 = 64;
 fn machine(ways: usize) -> String {
     let cache = |name: &str, serves: &str| {
         format!(
-            "[[cache]]\nname = \"{name}\"\nlevel = 1\nserves = [{serves}]\nsize = \"{}\"\nways = {ways}\nline = {LINE}\n\
-             latency = 3\n",
+            "[[cache]]\nname = \"{name}\"\nlevel = 1\nserves = [{serves}]\nsize = \"{}\"\nways = {ways}\n\
+             line = {LINE}\nlatency = 3\n",
             SETS * LINE * ways as u64
         )
     };

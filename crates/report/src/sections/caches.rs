@@ -65,12 +65,12 @@ fn table(machine: &MachineResult, several: bool, rows: Vec<Row>) -> Table {
     let title = if several { format!("Cache of {}", machine.name) } else { "Cache".to_owned() };
     let mut columns = vec![
         Column::stays(title),
-        Column::words("size, ways", 1),
-        Column::stays("lookups"),
-        Column::stays("misses"),
+        Column::words("size, ways", 5),
+        Column::goes("lookups", 4),
+        Column::goes("misses", 3),
         Column::stays("miss ratio"),
         Column::stays("misses per 1000 instr."),
     ];
-    columns.extend(REQUESTERS.map(|(_, name)| Column::goes(format!("of {name}"), 2)));
+    columns.extend(REQUESTERS.map(|(_, name)| Column::goes(format!("of {name}"), 1)));
     Table { columns, rows, is_whole: true, ..Table::default() }
 }

@@ -101,9 +101,8 @@ fn caches_of(cell: &MachineCell) -> impl Iterator<Item = &str> {
 fn cache_misses(name: String) -> MakeCell {
     let prefix = format!("cache.{name}.");
     Box::new(move |cell, _| {
-        let of_cache = cell.metrics.iter().filter_map(|(key, number)| {
-            key.strip_prefix(&prefix)?.ends_with("_misses").then(|| number.as_f64())
-        });
+        let counted = |key: &str| key.strip_prefix(&prefix).is_some_and(|rest| rest.ends_with("_misses"));
+        let of_cache = cell.metrics.iter().filter(|(key, _)| counted(key)).map(|(_, number)| number.as_f64());
         let misses = of_cache.reduce(|sum, own| sum + own);
         let instructions =
             cell.metrics.get("instructions").map(|number| number.as_f64()).filter(|&n| n > 0.0);

@@ -1,28 +1,29 @@
 //! The profiler: a baseline design with attribution, and its alternatives, in one pass.
 
+mod attribution;
 mod functions;
 mod heat;
 mod makers;
+mod waits;
 
 pub use functions::{FunctionWalks, MovedCode};
 pub use heat::HeatMap;
 pub use makers::{CodePlace, Maker, Makers};
 
 use crate::alternatives::{AlternativeKind, alternatives};
-use crate::attribution::{MappingCounts, NoObserver, Observer, PageWalks, Wait, Waits, Walk};
+use crate::attribution::{MappingCounts, NoObserver, PageWalks};
 use crate::counts::{DesignCounts, MissCounts};
 use crate::error::PassError;
 use crate::groups::{GroupCounts, Groups};
 use crate::host::HostKernel;
 use crate::pass::Pass;
 use crate::spec::DesignSpec;
-use functions::Functions;
+use attribution::Attribution;
 use makers::nameless;
 use pagewalk_mm::{AddressSpace, MappingId, OneMapping, Thp, ThpMode};
 use pagewalk_trace::{Analysis, Batch, Event};
 use pagewalk_translate::{Asid, MachineSpec};
-use pagewalk_units::{PAGE_BYTES, PageSize, Paging, RefIndex, VirtAddr};
-use rustc_hash::FxHashMap;
+use pagewalk_units::{PAGE_BYTES, PageSize, Paging, RefIndex};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -76,26 +77,6 @@ pub struct Reach {
     pub walks: u64,
     /// Whether it is the machine's own size.
     pub own: bool,
-}
-
-#[derive(Clone, Debug)]
-struct Attribution {
-    functions: Functions,
-    heat: HeatMap,
-    /// By page and its mapping.
-    waits: FxHashMap<(VirtAddr, MappingId), Waits>,
-}
-
-impl Observer for Attribution {
-    fn on_walk(&mut self, walk: &Walk<'_>, space: &AddressSpace) {
-        self.functions.add(walk, space);
-        self.heat.add(walk.page, walk.mapping, walk.instructions);
-    }
-
-    fn on_wait(&mut self, wait: &Wait<'_>, space: &AddressSpace) {
-        self.functions.add_wait(wait, space);
-        self.waits.entry((wait.page, wait.mapping)).or_default().add(&wait.waits);
-    }
 }
 
 /// The design of an alternative.
@@ -188,12 +169,7 @@ impl Profile {
         let (followed, own): (Vec<_>, Vec<_>) =
             all.into_iter().partition(|(kind, _)| FOLLOWED.contains(kind));
         let own = if what_if { add_own(&mut specs, own) } else { Vec::new() };
-        let attribution = Attribution {
-            functions: Functions::default(),
-            heat: HeatMap::new(paging.base()),
-            waits: FxHashMap::default(),
-        };
-        let mut pass = Pass::new(specs, attribution)?;
+        let mut pass = Pass::new(specs, Attribution::new(paging.base()))?;
         pass.store.minds_units = true;
         let mut tried = Vec::new();
         for (index, (kind, spec)) in followed.into_iter().enumerate() {
@@ -488,18 +464,6 @@ impl ProfileResult<'_> {
     /// Pages with walks, costliest first.
     pub fn pages(&self) -> Vec<PageWalks> {
         self.profile.pass.page_walks()
-    }
-
-    /// What references to each page miss in the first machine's caches of memory, by mapping and ascending address.
-    pub fn waits(&self) -> BTreeMap<(MappingId, VirtAddr), Waits> {
-        let all = &self.profile.pass.observer().waits;
-        all.iter().map(|(&(page, mapping), &waits)| ((mapping, page), waits)).collect()
-    }
-
-    /// Levels of the first machine's caches of memory; 0 if it has none.
-    pub fn cache_levels(&self) -> usize {
-        let caches = &self.profile.pass.designs[0].machine.caches;
-        caches.iter().map(|cache| usize::from(cache.level)).max().unwrap_or(0)
     }
 
     /// Walks by instruction, by ascending address.

@@ -164,12 +164,15 @@ impl FileCacheOfMemory {
     fn organisation(&self) -> Result<CacheOrganisation, String> {
         match (self.organisation, self.slow_latency) {
             (FileOrganisation::Sets, None) => Ok(CacheOrganisation::Sets),
-            (FileOrganisation::Sets, Some(_)) => Err(
-                "slow_latency is that of some hits under organisation = \"column\" or \"pseudo\": leave it out".to_owned(),
-            ),
+            (FileOrganisation::Sets, Some(_)) => {
+                Err("slow_latency is of hits under organisation = \"column\" or \"pseudo\": leave it out"
+                    .to_owned())
+            }
             (FileOrganisation::Column, Some(slow_latency)) => Ok(CacheOrganisation::Column { slow_latency }),
             (FileOrganisation::Pseudo, Some(slow_latency)) => Ok(CacheOrganisation::Pseudo { slow_latency }),
-            (_, None) => Err("organisation: missing key `slow_latency`: cycles of a hit in the other place".to_owned()),
+            (_, None) => {
+                Err("organisation: missing key `slow_latency`: cycles of a hit in the other place".to_owned())
+            }
         }
     }
 

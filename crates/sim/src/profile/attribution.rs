@@ -1,0 +1,35 @@
+//! What the profiler keeps of each walk and each miss of the first design.
+
+use super::functions::Functions;
+use super::heat::HeatMap;
+use super::waits::PageWaits;
+use crate::attribution::{Observer, Wait, Walk};
+use pagewalk_mm::AddressSpace;
+use pagewalk_units::PageSize;
+
+#[derive(Clone, Debug)]
+pub(super) struct Attribution {
+    pub functions: Functions,
+    pub heat: HeatMap,
+    pub waits: PageWaits,
+}
+
+impl Attribution {
+    /// Nothing yet, of a machine with base pages of this size.
+    pub fn new(base: PageSize) -> Attribution {
+        let (functions, waits) = (Functions::default(), PageWaits::default());
+        Attribution { functions, heat: HeatMap::new(base), waits }
+    }
+}
+
+impl Observer for Attribution {
+    fn on_walk(&mut self, walk: &Walk<'_>, space: &AddressSpace) {
+        self.functions.add(walk, space);
+        self.heat.add(walk.page, walk.mapping, walk.instructions);
+    }
+
+    fn on_wait(&mut self, wait: &Wait<'_>, space: &AddressSpace) {
+        self.functions.add_wait(wait, space);
+        self.waits.add(wait);
+    }
+}
