@@ -43,6 +43,7 @@ machines! {
     "pentium_4",
     "pentium_m",
     "romer_1998",
+    "romer_combined",
     "romer_remapping",
     "sandy_bridge",
     "skylake_sp",

@@ -212,8 +212,17 @@ fn of_kernel(kernel: &KernelTotals, mut count: impl FnMut(String, u64)) {
         }
     }
     if kernel.places {
-        count("kernel.recolorings".into(), counts.recolorings);
-        count("kernel.recolorings_refused".into(), counts.recolorings_refused);
+        let moves = [
+            ("recolorings", counts.recolorings),
+            ("recolorings_repeated", counts.recolorings_repeated),
+            ("recolorings_refused", counts.recolorings_refused),
+            ("pages_recolored", counts.pages_recolored),
+            ("pages_copied", counts.pages_copied),
+            ("pages_copied_by_both", counts.pages_copied_by_both),
+        ];
+        for (name, value) in moves {
+            count(format!("kernel.{name}"), value);
+        }
     }
     for account in Account::ALL.into_iter().filter(|&account| kernel.places || account != Account::Recolor) {
         count(format!("kernel.{account}_cycles"), accounts.of(account));

@@ -1,5 +1,6 @@
 //! Colors of frames: placement at first touch, and moves to other colors.
 
+use super::copied::CopiedPages;
 use super::{Account, Kernel, Remap};
 use crate::frames::{EndlessFrames, Frame, FrameMove};
 use crate::placement::{Colors, Placement};
@@ -16,13 +17,15 @@ pub(super) struct Placed {
     colors: Colors,
     /// The frames, if the kernel has no physical memory.
     endless: EndlessFrames,
+    copied: CopiedPages,
 }
 
 impl Kernel {
     /// Places pages by a policy. `cache`: whose colors count, by name; none: the last physically indexed level.
     pub fn with_placement(self, policy: Box<dyn Placement>, cache: Option<String>) -> Kernel {
         let (colors, endless) = (Colors::default(), EndlessFrames::of_process(self.number));
-        Kernel { placed: Some(Box::new(Placed { policy, cache, colors, endless })), ..self }
+        let placed = Placed { policy, cache, colors, endless, copied: CopiedPages::default() };
+        Kernel { placed: Some(Box::new(placed)), ..self }
     }
 
     /// Sets the process's number, which no other process has.
@@ -78,6 +81,14 @@ impl Kernel {
         }
         let (color, colors) = self.color_for(page)?;
         Some(self.placed.as_mut()?.endless.give(page, color, colors))
+    }
+
+    /// A promotion is about to copy the backed pages of a block, unless it is in place.
+    pub(super) fn note_copied(&mut self, block: Superpage, in_place: bool) {
+        let Some(placed) = self.placed.as_mut().filter(|_| !in_place) else { return };
+        for page in block.pages().filter(|&page| self.table.mapped(page).is_some()) {
+            placed.copied.promoted(page, &mut self.counts);
+        }
     }
 
     /// A block is no longer backed, or gets other frames.
@@ -141,7 +152,7 @@ impl Kernel {
         if let Some(memory) = &mut self.memory {
             memory.move_to(page, to, self.policy.rules.reserves.map(|rule| rule.order));
         }
-        self.counts.recolorings += 1;
+        self.placed.as_mut()?.copied.recolored(page, &mut self.counts);
         self.accounts.charge(Account::Recolor, self.cycles(self.costs.recolor_per_kib, 1));
         self.accounts.charge(Account::Recolor, self.costs.recolor_map);
         self.accounts.charge(Account::Flush, self.costs.flush);

@@ -96,8 +96,16 @@ pub struct KernelCounts {
     pub foreign_bytes_peak: u64,
     /// Base pages moved to frames of other colors.
     pub recolorings: u64,
+    /// Recolorings of pages that moved five times or more.
+    pub recolorings_repeated: u64,
     /// Such moves refused, because no frame of the color was free or the page's frame is not the process's own.
     pub recolorings_refused: u64,
+    /// Different pages that recolorings copied.
+    pub pages_recolored: u64,
+    /// Different pages that recolorings or promotions copied; kernels that place pages.
+    pub pages_copied: u64,
+    /// Of these, pages that both copied.
+    pub pages_copied_by_both: u64,
 }
 
 impl std::ops::Add for KernelCounts {
@@ -134,7 +142,11 @@ impl std::ops::Add for KernelCounts {
             file_reads: self.file_reads + other.file_reads,
             foreign_bytes_peak: self.foreign_bytes_peak + other.foreign_bytes_peak,
             recolorings: self.recolorings + other.recolorings,
+            recolorings_repeated: self.recolorings_repeated + other.recolorings_repeated,
             recolorings_refused: self.recolorings_refused + other.recolorings_refused,
+            pages_recolored: self.pages_recolored + other.pages_recolored,
+            pages_copied: self.pages_copied + other.pages_copied,
+            pages_copied_by_both: self.pages_copied_by_both + other.pages_copied_by_both,
         }
     }
 }

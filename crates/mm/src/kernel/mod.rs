@@ -7,6 +7,7 @@
 mod accounts;
 mod backing;
 mod colors;
+mod copied;
 mod counts;
 mod files;
 mod hugetlb;
@@ -426,6 +427,7 @@ impl Kernel {
         if !self.find_block(block, in_place, remaps) {
             return;
         }
+        self.note_copied(block, in_place);
         let new = self.table.map(block);
         // In place, the pages keep their frames, as nothing is copied.
         if !in_place {

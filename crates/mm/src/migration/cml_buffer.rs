@@ -19,7 +19,8 @@ pub struct CmlTuple {
 ///
 /// A page that no segment holds replaces the least recently missing one of the LRU segment. A tuple of the LRU segment
 /// that has counted more than the lowest of the HOT segment changes places with it; the source names no tuple, and does
-/// not say how recent the demoted one is then: here the most recent. FIXED tuples are loaded by software and stay.
+/// not say how recent the demoted one is then: here the most recent. The FIXED
+/// segment, which software loads, is empty in the source's studies, and left out here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CmlBuffer {
     /// Most recent last.
@@ -27,25 +28,18 @@ pub struct CmlBuffer {
     recent_entries: usize,
     hot: Vec<CmlTuple>,
     hot_entries: usize,
-    fixed: Vec<CmlTuple>,
 }
 
 impl CmlBuffer {
     /// An empty buffer with so many entries in its LRU and HOT segments.
     pub fn new(recent_entries: usize, hot_entries: usize) -> CmlBuffer {
         let (recent, hot) = (Vec::with_capacity(recent_entries), Vec::with_capacity(hot_entries));
-        CmlBuffer { recent, recent_entries, hot, hot_entries, fixed: Vec::new() }
-    }
-
-    /// Loads the FIXED segment with pages to count.
-    pub fn fix(&mut self, frames: impl IntoIterator<Item = (Frame, Option<u64>)>) {
-        self.fixed = frames.into_iter().map(|(frame, page)| CmlTuple { frame, page, count: 0 }).collect();
+        CmlBuffer { recent, recent_entries, hot, hot_entries }
     }
 
     /// Counts a miss; returns the page's count.
     pub fn count(&mut self, frame: Frame, page: Option<u64>) -> u64 {
-        let stays = self.fixed.iter_mut().chain(&mut self.hot).find(|tuple| tuple.frame == frame);
-        if let Some(tuple) = stays {
+        if let Some(tuple) = self.hot.iter_mut().find(|tuple| tuple.frame == frame) {
             (tuple.page, tuple.count) = (page, tuple.count + 1);
             let count = tuple.count;
             while self.swap() {}
@@ -77,9 +71,9 @@ impl CmlBuffer {
         true
     }
 
-    /// All tuples: FIXED, HOT, then LRU, the least recent first.
+    /// All tuples: HOT, then LRU, the least recent first.
     pub fn tuples(&self) -> impl Iterator<Item = &CmlTuple> {
-        self.fixed.iter().chain(&self.hot).chain(&self.recent)
+        self.hot.iter().chain(&self.recent)
     }
 
     /// Drops the tuple of a frame, which no longer holds its page.
@@ -98,8 +92,7 @@ impl CmlBuffer {
 
     /// Sets all counters to zero; tags stay.
     pub fn clear(&mut self) {
-        let all = self.fixed.iter_mut().chain(&mut self.hot).chain(&mut self.recent);
-        all.for_each(|tuple| tuple.count = 0);
+        self.hot.iter_mut().chain(&mut self.recent).for_each(|tuple| tuple.count = 0);
     }
 }
 
@@ -124,15 +117,5 @@ mod tests {
         assert_eq!(frames(&buffer), [(8, 3), (7, 1), (1, 2)], "8 has counted more than 1");
         buffer.clear();
         assert!(frames(&buffer).iter().all(|&(_, count)| count == 0));
-    }
-
-    #[test]
-    fn fixed_pages_are_never_replaced() {
-        let mut buffer = CmlBuffer::new(1, 1);
-        buffer.fix([(Frame(5), Some(7))]);
-        for frame in 0..20 {
-            buffer.count(Frame(frame), None);
-        }
-        assert!(frames(&buffer).contains(&(5, 1)));
     }
 }

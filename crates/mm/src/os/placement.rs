@@ -3,8 +3,8 @@
 use super::OsError;
 use super::keys::{KeyReader, Keys};
 use crate::migration::{
-    Active, ActiveSettings, Beside, Cml, CmlSettings, Periodic, PeriodicChoice, PeriodicSettings, Snapshot,
-    SnapshotSettings, TargetRule,
+    Active, ActiveSettings, Beside, Capped, Cml, CmlSettings, CopyCap, Periodic, PeriodicChoice,
+    PeriodicSettings, Snapshot, SnapshotSettings, TargetRule,
 };
 use crate::placement::{BinHopping, Careful, PageColoring, Placement, RandomColors};
 use crate::promotion::Policy;
@@ -89,11 +89,27 @@ fn recoloring(mut of: Keys) -> Result<Box<dyn Policy>, OsError> {
     let make = one_of(&mut of, "which pages move, and when (Romer 1998, chapters 4 and 5)", RECOLORINGS)?;
     if of.is_documented() {
         of.document_each(RECOLORINGS)?;
-        return Ok(Box::new(Cml::new(CmlSettings::default())));
+        return capped(&mut of, Box::new(Cml::new(CmlSettings::default())));
     }
     let policy = make(&mut of)?;
+    let policy = capped(&mut of, policy)?;
     of.finish()?;
     Ok(policy)
+}
+
+/// The policy, under the cap on copying if there is one.
+fn capped(of: &mut Keys, policy: Box<dyn Policy>) -> Result<Box<dyn Policy>, OsError> {
+    let copies = "pages moved in each `copies_cycles` at most; 0: no limit";
+    let of_page =
+        "moves of each page in each `copies_cycles` at most, against pages that move to and fro; 0: no limit";
+    let limit = |count: u64| if count == 0 { u64::MAX } else { count };
+    let cap = CopyCap {
+        copies: limit(of.count("copies_max", copies, 0, 0..=u64::MAX)?),
+        copies_of_page: limit(of.count("copies_max_of_page", of_page, 0, 0..=u64::MAX)?),
+        cycles: of.count("copies_cycles", "cycles that those limits hold for", 10_000_000, 1..=u64::MAX)?,
+    };
+    let is_capped = cap.copies.min(cap.copies_of_page) < u64::MAX;
+    Ok(if is_capped { Box::new(Capped::new(policy, cap)) } else { policy })
 }
 
 /// The entry that the key `policy` names; the first by default.

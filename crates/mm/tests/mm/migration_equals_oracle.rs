@@ -4,8 +4,8 @@
 use crate::common::cases;
 use pagewalk_mm::frames::Frame;
 use pagewalk_mm::migration::{
-    Active, ActiveSettings, Cml, CmlBuffer, CmlSettings, Periodic, PeriodicChoice, PeriodicSettings,
-    Snapshot, SnapshotClock, SnapshotSettings, TargetRule,
+    Active, ActiveSettings, Capped, Cml, CmlBuffer, CmlSettings, CopyCap, Periodic, PeriodicChoice,
+    PeriodicSettings, Snapshot, SnapshotClock, SnapshotSettings, TargetRule,
 };
 use pagewalk_mm::placement::Colors;
 use pagewalk_mm::promotion::{Actions, CacheMiss, Miss, Policy, PolicyEvent, TlbDrops};
@@ -111,6 +111,11 @@ fn snapshot_twin(settings: SnapshotSettings, colors: u64) -> Twin {
     let times = SnapshotTimes { in_misses: clock == SnapshotClock::Misses, period, delay, length };
     let twin = slow::Snapshot::new(times, pages, (record_cycles, analyse_cycles), colors);
     (Box::new(Snapshot::new(settings)), Box::new(twin))
+}
+
+fn active_twin(misses: u64, interval: u64, colors: u64) -> Twin {
+    let fast = Active::new(ActiveSettings { misses, interval });
+    (Box::new(fast), Box::new(slow::Active::new(misses, interval, colors)))
 }
 
 /// A program's pages in frames and TLBs, under a policy and its slow model.
@@ -341,9 +346,24 @@ proptest! {
         (colors, seed) in (1..12_u64, any::<u64>()),
         ops in prop::collection::vec(op(), 1..250),
     ) {
-        let fast = Active::new(ActiveSettings { misses, interval });
-        let twin: Twin = (Box::new(fast), Box::new(slow::Active::new(misses, interval, colors)));
-        check(twin, (colors, 1, seed), &ops)?;
+        check(active_twin(misses, interval, colors), (colors, 1, seed), &ops)?;
+    }
+
+    #[test]
+    fn capped_policies_move_what_the_oracle_moves(
+        (settings, lines) in cml(), misses in prop::option::of(1..4_u64),
+        (copies, of_page, cycles) in (1..6_u64, 1..4_u64, 1..400_u64),
+        (colors, seed) in (1..9_u64, any::<u64>()),
+        ops in prop::collection::vec(op(), 1..250),
+    ) {
+        let (fast, slow) = match misses {
+            None => cml_twin(settings, colors, lines),
+            Some(misses) => active_twin(misses, 0, colors),
+        };
+        let cap = CopyCap { copies, copies_of_page: of_page, cycles };
+        let slow = slow::Capped::new(slow, (copies as usize, of_page as usize, cycles));
+        let twin: Twin = (Box::new(Capped::new(fast, cap)), Box::new(slow));
+        check(twin, (colors, lines, seed), &ops)?;
     }
 
     #[test]

@@ -47,6 +47,8 @@ struct Twins {
     fast: Vec<Process>,
     slow: EndlessMemory,
     colors: u64,
+    /// Copies so far: by which process, of which page, and whether by recoloring.
+    copies: Vec<(usize, u64, bool)>,
 }
 
 impl Twins {
@@ -61,7 +63,8 @@ impl Twins {
             p
         };
         let rules = vec![placement(number, seed).1; PROCESSES];
-        Twins { fast: (0..PROCESSES).map(process).collect(), slow: EndlessMemory::new(colors, rules), colors }
+        let (fast, slow) = ((0..PROCESSES).map(process).collect(), EndlessMemory::new(colors, rules));
+        Twins { fast, slow, colors, copies: Vec::new() }
     }
 
     fn unit(&self, process: usize, page: u64) -> Option<Superpage> {
@@ -76,6 +79,8 @@ impl Twins {
                 for remap in std::mem::take(&mut p.remaps) {
                     if let Remap::Promoted(block) = remap {
                         self.slow.free(process, block.first, block.len());
+                        // These policies promote nothing with holes.
+                        self.copies.extend(block.pages().map(|page| (process, page, false)));
                     }
                 }
                 let unit = self.unit(process, page).expect("it is touched");
@@ -101,9 +106,30 @@ impl Twins {
         assert_eq!(moves[0].to.0 % self.colors, color);
         assert_eq!(self.unit(process, page), Some(Superpage::around(page, 0)), "it leaves its superpage");
         self.slow.recolor(process, page, (unit.first, unit.order.into()), color);
+        self.copies.push((process, page, true));
+    }
+
+    /// Compares what was copied, and how often.
+    fn check_copies(&self, process: usize) -> Result<(), TestCaseError> {
+        let times = |page: u64, recolors: bool| {
+            self.copies.iter().filter(|&&copy| copy == (process, page, recolors)).count() as u64
+        };
+        let pages = |is_such: &dyn Fn(u64, u64) -> bool| {
+            (0..PAGES).filter(|&page| is_such(times(page, false), times(page, true))).count() as u64
+        };
+        let all = (0..PAGES).map(|page| times(page, true));
+        let counts = self.fast[process].kernel.counts();
+        prop_assert_eq!(counts.recolorings, all.clone().sum::<u64>());
+        prop_assert_eq!(counts.recolorings_repeated, all.filter(|&times| times >= 5).sum::<u64>());
+        prop_assert_eq!(counts.pages_recolored, pages(&|_, recolored| recolored > 0));
+        prop_assert_eq!(counts.pages_copied, pages(&|promoted, recolored| promoted + recolored > 0));
+        let both = pages(&|promoted, recolored| promoted > 0 && recolored > 0);
+        prop_assert_eq!(counts.pages_copied_by_both, both);
+        Ok(())
     }
 
     fn check(&mut self) -> Result<(), TestCaseError> {
+        (0..PROCESSES).try_for_each(|process| self.check_copies(process))?;
         let mut owned = BTreeSet::new();
         for process in 0..PROCESSES {
             for page in 0..PAGES {

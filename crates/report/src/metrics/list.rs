@@ -247,10 +247,22 @@ const KERNELS: &[Metric] = &[
         "base pages moved to frames of other colors; kernels that place pages",
     ),
     modelled(
+        "kernel.recolorings_repeated",
+        Unit::Count,
+        "such moves of pages that moved five times or more (Romer 1998, table 6-4)",
+    ),
+    modelled(
         "kernel.recolorings_refused",
         Unit::Count,
         "such moves refused: no frame of the color was free, or the frame is not the process's own",
     ),
+    modelled("kernel.pages_recolored", Unit::Count, "different pages that such moves copied"),
+    modelled(
+        "kernel.pages_copied",
+        Unit::Count,
+        "different pages that such moves or promotions copied; kernels that place pages",
+    ),
+    modelled("kernel.pages_copied_by_both", Unit::Count, "of these, pages that both copied (table 6-3)"),
     modelled(
         "kernel.refused_area",
         Unit::Count,

@@ -141,9 +141,10 @@ impl System {
         most_at_once(self.processes.values().flat_map(lives)) * self.machine().paging.base().bytes()
     }
 
-    /// Totals of all processes' kernels.
+    /// Totals of all processes' kernels; of one that did nothing if no process has run.
     fn kernel_totals(&self) -> Option<KernelTotals> {
-        let totals = self.kernels().map(|kernel| KernelTotals {
+        let idle = self.spec.kernel.as_ref().filter(|_| self.kernel().is_none());
+        let totals = self.kernels().chain(idle).map(|kernel| KernelTotals {
             places: kernel.colors_by().is_some(),
             accounts: *kernel.accounts(),
             counts: *kernel.counts(),
@@ -151,7 +152,7 @@ impl System {
             killed: kernel.killed(),
         });
         let holder = self.holder.and_then(|holder| self.processes[&holder].own());
-        let memory = holder.and_then(|own| own.kernel.memory_totals());
+        let memory = holder.map(|own| &own.kernel).or(idle).and_then(Kernel::memory_totals);
         Some(KernelTotals { memory, ..totals.reduce(KernelTotals::and)? })
     }
 

@@ -2,7 +2,7 @@
 //! synthetic programs, and equalities. Tests are named after the targets.
 
 use crate::stream::{Stream, spent};
-use pagewalk_mm::{Account, OsSpec};
+use pagewalk_mm::{Account, KernelCounts, OsSpec};
 use pagewalk_sim::{DesignCounts, DesignSpec, Library, System, held_orders};
 use pagewalk_trace::{Analysis, Item, Source};
 use pagewalk_translate::MachineSpec;
@@ -145,6 +145,44 @@ fn superpages_leave_a_page_behind_that_moves() {
     let kernel = counts.kernel.unwrap();
     assert_eq!((kernel.counts.recolorings, kernel.counts.demotions), (1, 1));
     assert!(l2_mcpi(&counts) < 0.02);
+}
+
+/// COMBINED (section 6.6.1): what recoloring splits, promotion builds again, which brings the conflict back.
+#[test]
+fn a_page_of_a_superpage_moves_to_and_fro_until_a_cap_ends_it() {
+    // A superpage covers the cache twice, so its pages 0 and 128 compete.
+    let text = include_str!("../../../../machines/romer_remapping.toml")
+        .replace("base = \"8K\"", "base = \"4K\"\nhuge = \"1M\"")
+        .replace("[\"8K\"]", "[\"4K\", \"1M\"]");
+    let machine = MachineSpec::from_toml("two.toml", &text).unwrap_or_else(|error| panic!("{error}"));
+    let mut state = 7u64;
+    let mut scattered = || {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (state >> 33) % 256
+    };
+    const ROUNDS: u64 = 8;
+    let mut pages = Vec::new();
+    for _ in 0..ROUNDS {
+        pages.extend((0..4000).map(|_| scattered()));
+        pages.extend((0..2000).map(|n| n % 2 * 128));
+    }
+    let stream = Stream::new(pages);
+    let of = |more: &str| {
+        let os = format!("approx-online:threshold=0.02,placement.policy=page-coloring{more}");
+        under(&stream, &machine, &os).kernel.unwrap().counts
+    };
+    let made = |counts: KernelCounts| (counts.promotions[8], counts.demotions, counts.recolorings);
+    let cml = ",recoloring.policy=cml";
+    assert_eq!(made(of("")), (1, 0, 0));
+    let combined = of(cml);
+    assert_eq!(made(combined), (ROUNDS, ROUNDS, ROUNDS));
+    // One of them five times, and the other the rest.
+    assert_eq!((combined.recolorings_repeated, combined.pages_recolored), (5, 2));
+    assert_eq!((combined.pages_copied, combined.pages_copied_by_both), (256, 2));
+    let capped = of(&format!("{cml},recoloring.copies_max_of_page=2,recoloring.copies_cycles=1000000000"));
+    assert_eq!((made(capped), capped.recolorings_repeated), ((3, 2, 2), 0));
+    let rare = of(&format!("{cml},recoloring.copies_max=3,recoloring.copies_cycles=1000000000"));
+    assert_eq!(made(rare), (4, 3, 3));
 }
 
 #[test]
