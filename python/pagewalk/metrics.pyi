@@ -233,6 +233,18 @@ class MetricsKernel(Family):
         """the kernel's cycles by account (modelled, cycles)"""
 
     @property
+    def pages_copied(self) -> int:
+        """different pages that such moves or promotions copied; kernels that place pages (modelled)"""
+
+    @property
+    def pages_copied_by_both(self) -> int:
+        """of these, pages that both copied (table 6-3) (modelled)"""
+
+    @property
+    def pages_recolored(self) -> int:
+        """different pages that such moves copied (modelled)"""
+
+    @property
     def promoted_bytes(self) -> int:
         """bytes of promoted superpages (modelled, bytes)"""
 
@@ -255,6 +267,10 @@ class MetricsKernel(Family):
     @property
     def recolorings_refused(self) -> int:
         """such moves refused: no frame of the color was free, or the frame is not the process's own (modelled)"""
+
+    @property
+    def recolorings_repeated(self) -> int:
+        """such moves of pages that moved five times or more (Romer 1998, table 6-4) (modelled)"""
 
     @property
     def refused_area(self) -> int:

@@ -1,6 +1,6 @@
 //! Colors of frames: placement at first touch, and moves to other colors.
 
-use super::copied::CopiedPages;
+use super::copies::CopiedPages;
 use super::{Account, Kernel, Remap};
 use crate::frames::{EndlessFrames, Frame, FrameMove};
 use crate::placement::{Colors, Placement};

@@ -7,7 +7,7 @@
 mod accounts;
 mod backing;
 mod colors;
-mod copied;
+mod copies;
 mod counts;
 mod files;
 mod hugetlb;

@@ -5,7 +5,7 @@
 
 mod active;
 mod beside;
-mod capped;
+mod cap;
 mod cml;
 mod cml_buffer;
 mod periodic;
@@ -14,7 +14,7 @@ mod target;
 
 pub use active::{Active, ActiveSettings};
 pub use beside::Beside;
-pub use capped::{Capped, CopyCap};
+pub use cap::{Capped, CopyCap};
 pub use cml::{Cml, CmlSettings};
 pub use cml_buffer::{CmlBuffer, CmlTuple};
 pub use periodic::{Periodic, PeriodicChoice, PeriodicSettings};

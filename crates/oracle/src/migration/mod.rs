@@ -1,13 +1,13 @@
 //! Policies that move pages to other colors, as slow models. They see the TLBs' contents as a list.
 
 mod active;
-mod capped;
+mod cap;
 mod cml;
 mod periodic;
 mod snapshot;
 
 pub use active::Active;
-pub use capped::Capped;
+pub use cap::Capped;
 pub use cml::{Cml, CmlList};
 pub use periodic::Periodic;
 pub use snapshot::{Snapshot, SnapshotTimes};
