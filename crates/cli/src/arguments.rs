@@ -183,8 +183,8 @@ impl From<Thp> for ThpMode {
 #[derive(Clone, Debug, Args)]
 pub struct Model {
     /// Machine to simulate: a name from `pagewalk machines list`, a .toml file, or `host`: the machine of `pagewalk
-    /// probe --save`, else the library's machine of this CPU; may be given several times. Default: the host's CPU if
-    /// the library has it, else golden_cove
+    /// probe --save`, else the library's machine of this CPU; `NAME+caches` simulates its caches of memory too; may be
+    /// given several times. Default: the host's CPU if the library has it, else golden_cove
     #[arg(short, long = "machine", value_name = "MACHINE")]
     pub machines: Vec<String>,
     /// Transparent huge page mode of the baseline. Default: the recording host's

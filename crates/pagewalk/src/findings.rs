@@ -9,7 +9,7 @@ use pagewalk_report::schema::{
     ReachPoint, WhatIf,
 };
 use pagewalk_report::{NO_SYMBOL, STRIPPED, page_name, printable};
-use pagewalk_sim::{Alternative, AlternativeKind, DesignCounts, FunctionWalks, ProfileResult};
+use pagewalk_sim::{Alternative, AlternativeKind, DesignCounts, FunctionWalks, PageWalks, ProfileResult};
 use pagewalk_sweep::{group_metrics, metrics, partition};
 use pagewalk_symbols::{FileOffset, JitError, JitSymbols, ObjectError, Symbol, Symbolizer};
 use pagewalk_trace::{Analysis, Batch, Event, Mapping, MappingKind, Origin, StreamHeader, ThpDisable};
@@ -136,20 +136,8 @@ impl Namer {
         let waits = PageWaits::new(findings);
         let mappings = self.mappings(findings, detail, &waits);
         let (mut functions, jit) = self.functions(pid, findings, &waits);
-        functions.truncate(if detail == Detail::Full { FUNCTIONS_MAX } else { 20 });
-        let all = findings.pages();
-        let kept = if detail == Detail::Full { PAGES_MAX.min(all.len()) } else { 0 };
-        let pages = all[..kept].iter().map(|page| PageRow {
-            address: page.page.0,
-            mapping: findings.space().info(page.mapping).name.clone(),
-            walks_fetch: page.walks_fetch,
-            walks_data: page.walks_data,
-            waits: waits.of_page(page.mapping, page.page),
-        });
-        let (mut pages, pages_left_out): (Vec<_>, _) = (pages.collect(), (all.len() - kept) as u64);
-        if detail == Detail::Full {
-            waits.add_costliest(&mut pages, findings.space());
-        }
+        keep_costliest(&mut functions, if detail == Detail::Full { FUNCTIONS_MAX } else { 20 });
+        let (pages, pages_left_out) = page_rows(findings, &waits, detail);
         let groups = threads(&findings.groups(), |_| None);
         (Attribution { mappings, functions, pages, pages_left_out, groups }, jit)
     }
@@ -236,6 +224,45 @@ impl Namer {
         rows.sort_by_key(|row| std::cmp::Reverse(row.walk_cycles));
         (rows, jit.and_then(Result::err))
     }
+}
+
+/// Keeps the functions whose walks, and those whose waits, cost most: `many` each.
+fn keep_costliest(functions: &mut Vec<FunctionRow>, many: usize) {
+    let waits = |row: &FunctionRow| row.waits.as_ref().map_or(0, |waits| waits.stall_cycles);
+    let mut by_waits: Vec<u64> = functions.iter().map(waits).filter(|&cycles| cycles > 0).collect();
+    by_waits.sort_unstable_by_key(|&cycles| Reverse(cycles));
+    let least = by_waits.get(many.saturating_sub(1)).or(by_waits.last()).copied();
+    let mut rank = 0;
+    functions.retain(|row| {
+        rank += 1;
+        rank <= many || least.is_some_and(|least| waits(row) >= least)
+    });
+}
+
+/// The pages with most walks and those that wait longest, and how many others have walks.
+fn page_rows(findings: &ProfileResult<'_>, waits: &PageWaits, detail: Detail) -> (Vec<PageRow>, u64) {
+    let all = findings.pages();
+    if detail != Detail::Full {
+        return (Vec::new(), all.len() as u64);
+    }
+    let longest = waits.longest();
+    let wait: BTreeSet<_> = longest.iter().copied().collect();
+    let is_kept =
+        |&(rank, page): &(usize, &PageWalks)| rank < PAGES_MAX || wait.contains(&(page.mapping, page.page));
+    let walked = all.iter().enumerate().filter(is_kept);
+    let mut kept: Vec<PageWalks> = walked.map(|(_, page)| *page).collect();
+    let left_out = (all.len() - kept.len()) as u64;
+    let have_walks: BTreeSet<_> = kept.iter().map(|page| (page.mapping, page.page)).collect();
+    let only_wait = longest.into_iter().filter(|at| !have_walks.contains(at));
+    kept.extend(only_wait.map(|(mapping, page)| PageWalks { page, mapping, walks_fetch: 0, walks_data: 0 }));
+    let row = |page: &PageWalks| PageRow {
+        address: page.page.0,
+        mapping: findings.space().info(page.mapping).name.clone(),
+        walks_fetch: page.walks_fetch,
+        walks_data: page.walks_data,
+        waits: waits.of_page(page.mapping, page.page),
+    };
+    (kept.iter().map(row).collect(), left_out)
 }
 
 /// A process with only what its stream's header says.

@@ -1,13 +1,13 @@
 //! Misses in caches of memory, and waits for them, by page and by mapping.
 
-use pagewalk_mm::{AddressSpace, MappingId};
-use pagewalk_report::schema::{PageRow, WaitCounts};
+use pagewalk_mm::MappingId;
+use pagewalk_report::schema::WaitCounts;
 use pagewalk_sim::{ProfileResult, Waits};
 use pagewalk_units::VirtAddr;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// Pages beyond those with most walks that results list.
+/// Pages that results list because they wait, at most.
 const PAGES_MAX: usize = 200;
 
 /// The waits of the first machine.
@@ -50,22 +50,10 @@ impl PageWaits {
         self.counts(&sum)
     }
 
-    /// Adds the pages that wait longest and that the rows leave out.
-    pub fn add_costliest(&self, rows: &mut Vec<PageRow>, space: &AddressSpace) {
+    /// The pages that wait longest.
+    pub fn longest(&self) -> Vec<(MappingId, VirtAddr)> {
         let mut longest: Vec<_> = self.pages.iter().collect();
         longest.sort_by_key(|&(&at, waits)| (Reverse(waits.cycles), at));
-        for (&(mapping, page), waits) in longest.into_iter().take(PAGES_MAX) {
-            let name = &space.info(mapping).name;
-            if rows.iter().any(|row| row.address == page.0 && row.mapping == *name) {
-                continue;
-            }
-            rows.push(PageRow {
-                address: page.0,
-                mapping: name.clone(),
-                walks_fetch: 0,
-                walks_data: 0,
-                waits: self.counts(waits),
-            });
-        }
+        longest.into_iter().take(PAGES_MAX).map(|(&at, _)| at).collect()
     }
 }

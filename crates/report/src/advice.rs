@@ -5,7 +5,7 @@
 
 use crate::figures::{size_bytes, total_cycles, walk_cycle_share, whole};
 use crate::numbers::{count, mebibytes, page_name, percent};
-use crate::schema::{MappingRow, ProcessResult, WhatIf};
+use crate::schema::{MachineResult, MappingRow, ProcessResult, WhatIf};
 use std::borrow::Cow;
 
 /// Page walks below this share of all modelled cycles are not worth acting on.
@@ -40,9 +40,12 @@ pub fn advise(process: &ProcessResult, base_page_bytes: u64) -> String {
         return format!("No advice: the counters of {name} lack walk_cycle_share or total_cycles.");
     };
     if share < NOTICEABLE_WALK_SHARE {
+        let others = other_costs(machine, cycles);
+        let verdict =
+            if others.is_empty() { "Nothing to gain here" } else { "Page walks are not the cost here" };
         return format!(
-            "Nothing to gain here: on {name} page walks take {} of the modelled cycles, less than the {} \
-             that would be worth a change.",
+            "{verdict}: on {name} page walks take {} of the modelled cycles, less than the {} that would be \
+             worth a change.{others}",
             percent(share),
             percent(NOTICEABLE_WALK_SHARE)
         );
@@ -72,6 +75,24 @@ pub fn advise(process: &ProcessResult, base_page_bytes: u64) -> String {
             percent(NOTICEABLE_SAVING)
         ),
     }
+}
+
+/// Sentences about what costs noticeably besides walks: hits of lower TLB levels, and waits for caches.
+fn other_costs(machine: &MachineResult, cycles: f64) -> String {
+    let share = |name: &str| whole(machine, name).map_or(0.0, |own| own as f64 / cycles.max(1.0));
+    let [hits, waits] = ["l2_hit_cycles", "memory.stall_cycles"].map(share);
+    let mut others = String::new();
+    if hits >= NOTICEABLE_WALK_SHARE {
+        others += &format!(
+            " Misses of the first-level TLBs that a lower level serves take another {}; larger pages lower \
+             them too, which the alternatives do not count.",
+            percent(hits)
+        );
+    }
+    if waits >= NOTICEABLE_WALK_SHARE {
+        others += &format!(" Waiting for caches and memory takes {}: see who waits.", percent(waits));
+    }
+    others
 }
 
 /// An alternative that a user can apply.
@@ -233,7 +254,7 @@ fn way(what_if: &WhatIf, process: &ProcessResult) -> Cow<'static, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::{Attribution, Heat, MachineResult, Metrics, Number};
+    use crate::schema::{Attribution, Heat, Metrics, Number};
 
     fn alternative(id: &str, mapping: Option<&str>, walk_cycles: u64, price: f64) -> WhatIf {
         WhatIf {

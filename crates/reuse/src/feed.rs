@@ -154,6 +154,7 @@ impl<const SHIFT: u32> Feed<SHIFT> {
         }
         self.references += references;
     }
+
     /// Touches the pieces of a reference; returns how many there are besides the first.
     #[inline(always)]
     fn touch_data(r: Ref, wide: bool, to: &mut impl TouchSink) -> u64 {

@@ -91,7 +91,10 @@ impl Library {
         let found = FILES.iter().find(|&&(known, _)| letters(known) == asked);
         let &(known, text) = found.ok_or_else(|| LibraryError::Unknown {
             name: name.to_owned(),
-            choice: choice_of_many(name, Library::names(), "`pagewalk machines list`"),
+            choice: match name.split_once('+') {
+                Some((machine, _)) => format!("`+caches` alone may follow a name, as in `{machine}+caches`"),
+                None => choice_of_many(name, Library::names(), "`pagewalk machines list`"),
+            },
         })?;
         match with_its_caches {
             true => Ok(with_caches(known, text)?.into()),

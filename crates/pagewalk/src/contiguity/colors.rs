@@ -107,5 +107,5 @@ impl CacheColors {
 fn refusal(why: &str) -> Error {
     Error::new(Fault::BadInput, why.to_owned())
         .or("name a machine whose [[cache]] of level 2 is private, found by physical addresses, and larger than a page \
-             for each way")
+             for each way, such as zen4+caches")
 }

@@ -23,7 +23,7 @@ fn make(_: &RunResult, process: &ProcessResult) -> Option<Content> {
     let all = walks(process);
     let functions = process.attribution.functions.iter();
     // A function may miss caches only.
-    let rows: Vec<&FunctionRow> = functions.filter(|row| row.walks() > 0 || row.waits.is_none()).collect();
+    let rows: Vec<&FunctionRow> = functions.filter(|row| row.walks() > 0).collect();
     let longest = rows.iter().map(|row| row.walks()).max()?;
     let table = Table {
         columns: vec![

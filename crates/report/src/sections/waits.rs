@@ -38,9 +38,9 @@ fn make(_: &RunResult, process: &ProcessResult) -> Option<Content> {
         .iter()
         .filter_map(|row| Some((format!("{:#x}", row.address), row.mapping.clone(), row.waits.as_ref()?)));
     let parts = [
-        table(machine, ["Mapping", "kind"], "mappings", mappings.collect()),
-        table(machine, ["Function", "source"], "functions", functions.collect()),
-        table(machine, ["Page", "mapping"], "pages", pages.collect()).map(on_pages),
+        table(machine, ["Mapping that waits", "kind"], "mappings", mappings.collect()),
+        table(machine, ["Function that waits", "source"], "functions", functions.collect()),
+        table(machine, ["Page that waits", "mapping"], "pages", pages.collect()).map(on_pages),
     ];
     let parts: Vec<Part> = parts.into_iter().flatten().map(Part::Table).collect();
     (!parts.is_empty()).then(|| Content { parts, ..Content::default() })
@@ -58,8 +58,10 @@ fn table(
     what: &'static str,
     rows: Vec<Waiting<'_>>,
 ) -> Option<Table> {
-    let mut rows: Vec<_> =
-        rows.into_iter().filter(|(.., waits)| waits.misses.iter().any(|&n| n > 0)).collect();
+    let mut rows: Vec<_> = rows
+        .into_iter()
+        .filter(|(.., waits)| waits.stall_cycles > 0 || waits.misses.iter().any(|&n| n > 0))
+        .collect();
     rows.sort_by_key(|(.., waits)| std::cmp::Reverse((waits.stall_cycles, waits.misses.clone())));
     let levels = rows.iter().map(|(.., waits)| waits.misses.len()).max()?;
     let mut columns =
@@ -76,5 +78,7 @@ fn table(
         Row::from(cells)
     };
     let rows = rows.into_iter().map(cells).collect();
-    Some(Table { columns, rows, what, sorted: Some(2), first: Some(FIRST), ..Table::default() })
+    let remark = "misses: lines that the caches of a level do not have, per 1000 instructions of the program";
+    let remarks = vec![("", remark.to_owned())];
+    Some(Table { columns, rows, what, sorted: Some(2), first: Some(FIRST), remarks, ..Table::default() })
 }

@@ -309,7 +309,7 @@ impl CacheFamilyCell {
             columns.map(move |(&ways, (&capacity, &conflict))| CacheMisses {
                 sets,
                 ways,
-                bytes: u64::from(sets) * u64::from(ways) * u64::from(self.line_bytes),
+                bytes: (u64::from(sets) * u64::from(ways)).saturating_mul(self.line_bytes.into()),
                 full: self.compulsory.saturating_add(capacity),
                 conflict,
             })

@@ -82,9 +82,9 @@ fn forecast(result: &VerifyResult) -> Option<String> {
     let measured = share.share?;
     let within = match (share.low, share.high) {
         (Some(low), Some(high)) if (low..=high).contains(&forecast) => {
-            format!(", within its interval of {low:.3} to {high:.3}")
+            format!(", within the measured interval of {low:.3} to {high:.3}")
         }
-        (Some(low), Some(high)) => format!(", outside its interval of {low:.3} to {high:.3}"),
+        (Some(low), Some(high)) => format!(", outside the measured interval of {low:.3} to {high:.3}"),
         _ => String::new(),
     };
     let off = format!("{:+.1}", (forecast / measured - 1.0) * 100.0).replace('-', "−");

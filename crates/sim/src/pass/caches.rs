@@ -97,7 +97,7 @@ impl<O: Observer> Pass<O> {
     }
 
     fn observe_wait(&mut self, at: VirtAddr, waits: Waits, place: ReferencePlace<'_>) {
-        let vpn = self.store.paging.base().number(at);
+        let vpn = self.store.paging.base().number(as_recorded(at));
         let mapping = self.store.find(vpn).map(|page| self.store.pages[page as usize].mapping);
         let wait = Wait {
             page: self.store.address(vpn),

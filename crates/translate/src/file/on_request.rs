@@ -41,9 +41,10 @@ pub fn with_caches(file: &str, text: &str) -> Result<String, MachineError> {
             why: format!("{SUFFIX} needs a machine with [[cache]], and this one has none"),
         });
     }
-    if machine.remove("caches").is_none() {
+    if machine.get("caches").and_then(Value::as_str) != Some("on request") {
         return Ok(text.to_owned());
     }
+    machine.remove("caches");
     if let Some(Value::Table(cost)) = machine.get_mut("cost") {
         cost.remove("walk_reference");
         cost.remove("walk");
@@ -97,7 +98,10 @@ memory = 100
         let text = with_caches("m.toml", MACHINE).unwrap();
         let asked = MachineSpec::from_toml("m.toml", &text).unwrap();
         assert_eq!((asked.caches.len(), asked.cost.memory, asked.name.as_str()), (1, 100, "m+caches"));
-        assert_eq!(with_caches("m.toml", &text).unwrap(), text);
+        let always = MACHINE.replace("on request", "always");
+        for text in [text, always] {
+            assert_eq!(with_caches("m.toml", &text).unwrap(), text);
+        }
         assert_eq!(requests_caches("m+caches"), ("m", true));
         assert_eq!(requests_caches("m"), ("m", false));
     }
