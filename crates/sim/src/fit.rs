@@ -147,7 +147,10 @@ fn no_colors(machine: &MachineSpec, why: ColorRefusal<'_>) -> String {
             format!("`{name}` has no cache `{wanted}`: {}", names::choice(wanted, &choices))
         }
         ColorRefusal::Missing(_) => {
-            format!("`{name}` has no cache that physical addresses find lines in ([[cache]])")
+            format!(
+                "`{name}` has no cache that physical addresses find lines in ([[cache]]); `NAME+caches` names a \
+                 machine of the library with its caches"
+            )
         }
         ColorRefusal::Single(cache) => {
             format!("`{cache}` of `{name}` has a single color, as a page fills a whole way: {choose}")

@@ -37,6 +37,10 @@ pub fn variants(
         if variants.iter().any(|variant: &MachineVariant| variant.machine.name == as_it_is.name) {
             return Err(wrong(format!("machines: two are named `{}`: names must differ", as_it_is.name)));
         }
+        if let Some(key) = idle_key(&table, &choices) {
+            let why = format!("{name}: vary: \"{key}\" changes nothing without caches: name {name}+caches");
+            return Err(wrong(format!("machines: {why}")));
+        }
         let (by_name, lists) = vary::by_name(&table);
         for chosen in &choices {
             let mut varied = by_name.clone();
@@ -81,5 +85,17 @@ fn text_of(folder: &Path, name: &str, files: &mut StudyFiles) -> Result<String, 
     }
     let (path, with_its_caches) = requests_caches(name);
     let text = files.text(&folder.join(path)).map_err(|e| format!("{path}: {e}"))?;
-    if with_its_caches { with_caches(path, &text).map_err(|e| e.to_string()) } else { Ok(text) }
+    if !with_its_caches {
+        return Ok(text);
+    }
+    // First as it is, so that a mistake in the file is reported with its line.
+    MachineSpec::from_toml(path, &text).map_err(|e| e.to_string())?;
+    with_caches(path, &text).map_err(|e| e.to_string())
+}
+
+/// A key that varies caches which are simulated on request only, and nobody requests.
+fn idle_key<'a>(machine: &Table, choices: &'a [Vec<(String, Value)>]) -> Option<&'a str> {
+    let is_idle = machine.get("caches").and_then(Value::as_str) == Some("on request");
+    let keys = choices.iter().flatten().map(|(key, _)| key.as_str());
+    keys.filter(|_| is_idle).find(|key| key.starts_with("cache.") || *key == "cost.memory")
 }

@@ -5,7 +5,7 @@
 //! here a store. Its last level is not compared: it looks up both lines of such a reference, even if one hit above.
 
 use crate::against_others::{PROGRAMS, printed, valgrind};
-use crate::harness::{EXAMPLE_MACHINE, Place, metric};
+use crate::harness::{BAD_INPUT, EXAMPLE_MACHINE, Place, metric};
 use std::collections::VecDeque;
 
 const SETS: u64 = 32;
@@ -142,4 +142,13 @@ fn machines_without_caches_say_which_have_some() {
     assert!(cells[0]["metrics"].get("memory.stall_cycles").is_none());
     assert!(cells[1]["metrics"]["memory.stall_cycles"].as_u64().unwrap() > 0);
     assert_eq!(cells[0]["metrics"]["walks"], cells[1]["metrics"]["walks"]);
+    let study = |machine: &str| {
+        format!("schema = 1\nname = \"s\"\ntraces = [\"good.pwt\"]\nmachines = [\"{machine}\"]\n")
+    };
+    let vary = "[vary]\n\"cache.l2.size\" = [\"512K\", \"1M\"]\n";
+    place.write("s.toml", study("zen4") + vary);
+    let idle = ["\"cache.l2.size\" changes nothing without caches", "zen4+caches"];
+    place.run(&["sweep", "-q", "s.toml"]).refuses(BAD_INPUT, &idle);
+    place.write("s.toml", study("zen4+caches") + vary);
+    place.good(&["sweep", "-q", "s.toml"]);
 }
