@@ -176,7 +176,7 @@ fn who_may_not_read_frames_is_told_what_is_missing() {
     let place = Place::new();
     // Nobody cannot enter the folders of others.
     let copy = tempfile::Builder::new().prefix("pagewalk").tempfile().unwrap().into_temp_path();
-    // By another process: a test that forks meanwhile would keep the copy open for writing, so that nobody could run it.
+    // By another process: a test that forks meanwhile would keep the copy open for writing, and nobody could run it.
     assert!(Command::new("cp").arg(PAGEWALK).arg(&copy).status().unwrap().success());
     let allow = std::fs::Permissions::from_mode(0o755);
     std::fs::set_permissions(&copy, allow).unwrap();
