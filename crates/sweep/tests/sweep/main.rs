@@ -265,7 +265,8 @@ fn outcomes_that_do_not_fit_are_not_used() {
     let kinds: BTreeMap<String, &Json> =
         files.values().map(|unit| (kind(&unit["outcome"]), &unit["outcome"])).collect();
     let names: Vec<&str> = kinds.keys().map(String::as_str).collect();
-    assert_eq!(names, ["curve ", "curve fixed_rate", "curve fixed_size", "family ", "machine "]);
+    let all = ["cache_family ", "curve ", "curve fixed_rate", "curve fixed_size", "family ", "machine "];
+    assert_eq!(names, all);
     let mut seen = BTreeSet::new();
     for (path, unit) in &files {
         let own = kind(&unit["outcome"]);
@@ -302,13 +303,13 @@ fn stale_results_are_not_reused() {
     sweep(&original, folder.path(), 2, "t").run(&Silent).unwrap();
     assert_eq!(begin(STUDY, "t"), [0, 0, 0]);
     // Another program; another kernel mode, which affects only machines; one more value; a smaller family.
-    assert_eq!(begin(STUDY, "another"), [22, 22, 22]);
+    assert_eq!(begin(STUDY, "another"), [24, 24, 24]);
     assert_eq!(begin(&format!("thp = \"never\"\n{STUDY}"), "t"), [12, 12, 12]);
     assert_eq!(begin(&STUDY.replace("[10, 20]", "[10, 20, 30]"), "t"), [6, 6, 6]);
     assert_eq!(begin(&STUDY.replace("1..8", "2..4"), "t"), [0, 0, 0]);
     // Another stream under the same name.
     program(99, 3000).write(&folder.path().join("b.pwt"));
-    assert_eq!(begin(STUDY, "t"), [0, 22, 0]);
+    assert_eq!(begin(STUDY, "t"), [0, 24, 0]);
 }
 
 /// Studies in the repository stay readable.
