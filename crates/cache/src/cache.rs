@@ -211,7 +211,7 @@ impl Cache {
 
     /// The addresses of its lines' first bytes.
     pub fn addresses(&self) -> impl Iterator<Item = CacheAddress> + '_ {
-        self.lines.all().map(|line| CacheAddress::same(line << self.line_shift))
+        self.lines.all().filter_map(|line| Some(self.leaving(line, self.lines.slot_of(line)?).address))
     }
 
     fn leaving(&self, line: u64, slot: usize) -> Evicted {

@@ -146,7 +146,8 @@ impl Hierarchy {
     /// Drops what shared inclusive caches evicted from this core's own caches while other cores ran.
     ///
     /// A line is still covered if the shared cache has held it ever since: it was filled before this core stopped. A
-    /// core's own caches do not change while others run, so dropping them late is exact.
+    /// core's own caches do not change while others run, so dropping them late changes no lookup and no latency. A dirty
+    /// line's write-back is counted here alone, and soils what lies below late.
     fn drop_uncovered(&mut self) {
         for index in 0..self.caches.len() {
             if self.caches[index].shared {
@@ -254,11 +255,8 @@ impl Hierarchy {
     /// A line leaves a cache: for the victim cache below it, and if dirty for what lies below.
     fn evict<const COUNTED: bool>(&mut self, requester: Requester, mut from: usize, mut evicted: Evicted) {
         if !self.above[from].is_empty() && self.drop_above::<COUNTED>(requester, from, evicted.address) {
-            if self.caches[from].may_be_dirty {
-                evicted.dirty = true;
-            } else {
-                self.pass_down(from, evicted.address);
-            }
+            // It may be dirty, as `check` demands of a cache below those that may be.
+            evicted.dirty = true;
         }
         while let Some(victims) = self.victims[from] {
             self.caches[from].counts[requester as usize].writebacks += u64::from(COUNTED && evicted.dirty);
@@ -386,13 +384,10 @@ impl Hierarchy {
         self.paths[requester as usize].line_shift
     }
 
-    /// Whether another access to this line changes only counts, as long as the requester accesses no other line and
-    /// no other requester uses its nearest cache.
+    /// Whether another access to this line changes only counts, whatever others access, until the requester accesses
+    /// another line.
     pub fn repeats_alone(&self, requester: Requester, address: CacheAddress) -> bool {
-        let nearest = self.paths[requester as usize].nearest;
-        let users = self.paths.iter().filter(|path| path.caches.contains(&nearest)).count();
-        let may_lose_lines = self.above.iter().any(|above| above.contains(&nearest));
-        users == 1 && !may_lose_lines && self.repeats(requester, address)
+        self.paths[requester as usize].owns_nearest && self.repeats(requester, address)
     }
 
     /// Counts `times` repeated accesses that change nothing but counts.

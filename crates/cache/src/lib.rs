@@ -26,6 +26,7 @@ pub use address::CacheAddress;
 pub use check::{CacheError, check};
 pub use hierarchy::{CacheCounts, DataSource, Hierarchy, LineMiss};
 pub use spec::{
-    AddressUsed, CacheFills, CacheOrganisation, CacheSpec, NoColors, Requester, RequesterSet, StoreRule,
+    AddressUsed, CacheFills, CacheOrganisation, CacheSpec, LEVELS, NoColors, Requester, RequesterSet,
+    StoreRule,
 };
 pub use write_buffer::WriteBufferSpec;

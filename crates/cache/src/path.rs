@@ -11,6 +11,8 @@ pub(crate) struct Path {
     pub nearest: usize,
     /// Whether a hit in that one ends an access.
     pub ends_at_nearest: bool,
+    /// Whether only this requester changes what that one holds.
+    pub owns_nearest: bool,
     /// log2 of the bytes of its lines.
     pub line_shift: u32,
     /// Cycles of its fastest access, which stalls nobody: of the nearest cache that can end it.
@@ -31,6 +33,10 @@ impl Path {
         Path {
             nearest: nearest.unwrap_or(usize::MAX),
             ends_at_nearest: nearest.is_some_and(|index| !specs[index].passes_on(requester)),
+            owns_nearest: nearest.is_some_and(|index| {
+                let loses_lines = (0..specs.len()).any(|below| above(specs, below).contains(&index));
+                specs[index].serves.iter().count() == 1 && !loses_lines
+            }),
             line_shift: nearest.map_or(least, |index| specs[index].line_shift),
             fastest: ends.map_or(memory_latency, |&index| specs[index].latency),
             nearest_filled: caches.iter().position(|index| filled(&index)).unwrap_or(caches.len()),

@@ -3,6 +3,9 @@
 use crate::write_buffer::WriteBufferSpec;
 use pagewalk_setassoc::{Geometry, Replacement};
 
+/// Levels of caches at most.
+pub const LEVELS: usize = 4;
+
 /// Who reads or writes memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]

@@ -1,5 +1,6 @@
 //! Whether this process's processors are close to each other.
 
+use pagewalk_units::processors::listed;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::OnceLock;
@@ -27,16 +28,6 @@ fn are_near(processors: &BTreeSet<usize>, folder: &Path) -> bool {
     shared.filter_map(|list| listed(&list)).any(|sharing| processors.is_subset(&sharing))
 }
 
-/// The numbers of a list such as `0-3,8`.
-fn listed(text: &str) -> Option<BTreeSet<usize>> {
-    let mut all = BTreeSet::new();
-    for part in text.trim().split(',') {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        all.extend(first.parse().ok()?..=last.parse::<usize>().ok()?);
-    }
-    Some(all)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -53,12 +44,5 @@ mod tests {
         assert!(near(&[0]) && near(&[0, 1, 7]));
         assert!(!near(&[0, 3]) && !near(&[]) && !near(&[1]));
         std::fs::remove_dir_all(&folder).expect("the folder");
-    }
-
-    #[test]
-    fn lists_that_are_none_are_refused() {
-        assert_eq!(listed("0-1\n"), Some(BTreeSet::from([0, 1])));
-        assert_eq!(listed(""), None);
-        assert_eq!(listed("0-x"), None);
     }
 }

@@ -1,7 +1,7 @@
 //! Turns the simulator's findings into the printed result: names, symbols, metrics.
 
 use crate::makers::made_by;
-use crate::waits::PageWaits;
+use crate::waits::MachineWaits;
 use pagewalk_mm::{MappingId, MappingInfo};
 use pagewalk_report::metrics::sum;
 use pagewalk_report::schema::{
@@ -133,7 +133,7 @@ impl Namer {
         findings: &mut ProfileResult<'_>,
         detail: Detail,
     ) -> (Attribution, Option<JitError>) {
-        let waits = PageWaits::new(findings);
+        let waits = MachineWaits::new(findings);
         let mappings = self.mappings(findings, detail, &waits);
         let (mut functions, jit) = self.functions(pid, findings, &waits);
         keep_costliest(&mut functions, if detail == Detail::Full { FUNCTIONS_MAX } else { 20 });
@@ -147,7 +147,7 @@ impl Namer {
         &self,
         findings: &mut ProfileResult<'_>,
         detail: Detail,
-        waits: &PageWaits,
+        waits: &MachineWaits,
     ) -> Vec<MappingRow> {
         let mut rows = mappings(findings);
         for (id, row) in &mut rows {
@@ -167,7 +167,7 @@ impl Namer {
         &self,
         pid: u32,
         findings: &ProfileResult<'_>,
-        waits: &PageWaits,
+        waits: &MachineWaits,
     ) -> (Vec<FunctionRow>, Option<JitError>) {
         let mut symbols = self.symbols.lock().unwrap_or_else(PoisonError::into_inner);
         let mut jit = None;
@@ -240,7 +240,7 @@ fn keep_costliest(functions: &mut Vec<FunctionRow>, many: usize) {
 }
 
 /// The pages with most walks and those that wait longest, and how many others have walks.
-fn page_rows(findings: &ProfileResult<'_>, waits: &PageWaits, detail: Detail) -> (Vec<PageRow>, u64) {
+fn page_rows(findings: &ProfileResult<'_>, waits: &MachineWaits, detail: Detail) -> (Vec<PageRow>, u64) {
     let all = findings.pages();
     if detail != Detail::Full {
         return (Vec::new(), all.len() as u64);

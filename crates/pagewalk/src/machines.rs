@@ -144,7 +144,7 @@ pub fn text(name: &str) -> Result<String, Error> {
             HostMachine::Probed(path) => of_file(&path)?,
             HostMachine::Known(machine) => text(&machine)?,
         },
-        _ if is_file(name) => of_file(name)?,
+        _ if Library::is_path(name) => of_file(name)?,
         _ => Library::text(name).map_err(library)?.into_owned(),
     };
     match with_its_caches {
@@ -155,10 +155,6 @@ pub fn text(name: &str) -> Result<String, Error> {
         }),
         false => Ok(text),
     }
-}
-
-fn is_file(name: &str) -> bool {
-    name.ends_with(".toml") || name.contains('/')
 }
 
 fn of_file(path: &str) -> Result<String, Error> {

@@ -11,15 +11,15 @@ use std::collections::BTreeMap;
 const PAGES_MAX: usize = 200;
 
 /// The waits of the first machine.
-pub(crate) struct PageWaits {
+pub(crate) struct MachineWaits {
     pages: BTreeMap<(MappingId, VirtAddr), Waits>,
     /// Levels of its caches; 0: it has none.
     levels: usize,
 }
 
-impl PageWaits {
-    pub fn new(findings: &ProfileResult<'_>) -> PageWaits {
-        PageWaits { pages: findings.waits(), levels: findings.cache_levels() }
+impl MachineWaits {
+    pub fn new(findings: &ProfileResult<'_>) -> MachineWaits {
+        MachineWaits { pages: findings.waits(), levels: findings.cache_levels() }
     }
 
     /// No waits yet; `None` without caches.

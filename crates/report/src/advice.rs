@@ -3,7 +3,7 @@
 //! It names only what a user can do on Linux today. Larger TLBs, a perfect TLB and a machine with huge pages alone
 //! stand in the table to show how much there is to gain.
 
-use crate::figures::{size_bytes, total_cycles, walk_cycle_share, whole};
+use crate::figures::{memory_share, size_bytes, total_cycles, walk_cycle_share, whole};
 use crate::numbers::{count, mebibytes, page_name, percent};
 use crate::schema::{MachineResult, MappingRow, ProcessResult, WhatIf};
 use std::borrow::Cow;
@@ -79,8 +79,8 @@ pub fn advise(process: &ProcessResult, base_page_bytes: u64) -> String {
 
 /// Sentences about what costs noticeably besides walks: hits of lower TLB levels, and waits for caches.
 fn other_costs(machine: &MachineResult, cycles: f64) -> String {
-    let share = |name: &str| whole(machine, name).map_or(0.0, |own| own as f64 / cycles.max(1.0));
-    let [hits, waits] = ["l2_hit_cycles", "memory.stall_cycles"].map(share);
+    let hits = whole(machine, "l2_hit_cycles").map_or(0.0, |hits| hits as f64 / cycles.max(1.0));
+    let waits = memory_share(machine).unwrap_or(0.0);
     let mut others = String::new();
     if hits >= NOTICEABLE_WALK_SHARE {
         others += &format!(

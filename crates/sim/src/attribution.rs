@@ -1,5 +1,6 @@
 //! Attribution: walks, waits and references of the first design by page and by mapping, and their observer.
 
+use pagewalk_cache::LEVELS;
 use pagewalk_mm::{AddressSpace, MappingId};
 use pagewalk_trace::Block;
 use pagewalk_units::VirtAddr;
@@ -26,14 +27,11 @@ pub struct Walk<'a> {
     pub instructions: u64,
 }
 
-/// Levels of caches at most.
-pub const CACHE_LEVELS: usize = 4;
-
 /// What references miss in caches of memory, and how long they wait for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Waits {
     /// Lines that a cache of each level did not have, level 1 first. Stores that a cache passes on do not miss there.
-    pub misses: [u64; CACHE_LEVELS],
+    pub misses: [u64; LEVELS],
     /// Modelled cycles beyond the fastest access.
     pub cycles: u64,
 }

@@ -52,9 +52,7 @@ mod untouched;
 mod visit_stream;
 
 pub use alternatives::{AlternativeKind, alternatives};
-pub use attribution::{
-    CACHE_LEVELS, LateBlocks, MappingCounts, NoObserver, Observer, PageWalks, Wait, Waits, Walk,
-};
+pub use attribution::{LateBlocks, MappingCounts, NoObserver, Observer, PageWalks, Wait, Waits, Walk};
 pub use by_traps::TrapSimulation;
 pub use caches::{GrainError, MemoryCounts, check_grain, check_grain_of_caches};
 pub use counts::{

@@ -78,6 +78,11 @@ pub enum LibraryError {
 pub struct Library;
 
 impl Library {
+    /// Whether a machine's name is the path of a file.
+    pub fn is_path(name: &str) -> bool {
+        name.ends_with(".toml") || name.contains('/')
+    }
+
     /// Names in alphabetical order.
     pub fn names() -> impl Iterator<Item = &'static str> {
         FILES.iter().map(|&(name, _)| name)

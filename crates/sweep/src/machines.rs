@@ -80,10 +80,10 @@ fn own_folder(folder: &Path, name: &str) -> PathBuf {
 }
 
 fn text_of(folder: &Path, name: &str, files: &mut StudyFiles) -> Result<String, String> {
-    if !requests_caches(name).0.ends_with(".toml") && !name.contains('/') {
+    let (path, with_its_caches) = requests_caches(name);
+    if !Library::is_path(path) {
         return Library::text(name).map(Cow::into_owned).map_err(|e| e.to_string());
     }
-    let (path, with_its_caches) = requests_caches(name);
     let text = files.text(&folder.join(path)).map_err(|e| format!("{path}: {e}"))?;
     if !with_its_caches {
         return Ok(text);

@@ -1,6 +1,6 @@
 //! The private second-level cache of this host, as the kernel describes it in `/sys/devices/system/cpu/cpu0/cache`.
 
-use std::collections::BTreeSet;
+use pagewalk_units::processors::listed;
 use std::fs;
 use std::path::Path;
 
@@ -54,7 +54,8 @@ impl HostCache {
         let shared = of(index, "shared_cpu_list").unwrap_or_default();
         // The other threads of the core.
         let core = text("topology/thread_siblings_list").unwrap_or_default();
-        if !processors(&shared).is_subset(&processors(&core)) && !core.is_empty() {
+        let is_private = |core| listed(&shared).is_none_or(|shared| shared.is_subset(&core));
+        if !listed(&core).is_none_or(is_private) {
             return Err(HostCacheError::Shared(shared));
         }
         Ok(HostCache {
@@ -68,17 +69,6 @@ impl HostCache {
     pub fn colors(&self, page_bytes: u64) -> u64 {
         (self.bytes / self.ways).div_ceil(page_bytes).max(1)
     }
-}
-
-/// The processors of a list such as `0-3,8`.
-fn processors(list: &str) -> BTreeSet<u32> {
-    let range = |part: &str| {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let (first, last): (u32, u32) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
-        // Lists of the kernel are shorter.
-        (last < 1 << 16).then_some(first..=last)
-    };
-    list.split(',').filter_map(range).flatten().collect()
 }
 
 #[cfg(test)]

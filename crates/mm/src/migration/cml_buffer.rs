@@ -19,8 +19,8 @@ pub struct CmlTuple {
 ///
 /// A page that no segment holds replaces the least recently missing one of the LRU segment. A tuple of the LRU segment
 /// that has counted more than the lowest of the HOT segment changes places with it; the source names no tuple, and does
-/// not say how recent the demoted one is then: here the most recent. The FIXED
-/// segment, which software loads, is empty in the source's studies, and left out here.
+/// not say how recent the demoted one is then: here the most recent. The FIXED segment, which software loads, is empty
+/// in the source's studies, and left out here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CmlBuffer {
     /// Most recent last.

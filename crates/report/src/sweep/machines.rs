@@ -2,6 +2,7 @@
 
 use super::comparison::{base_of, figure, killed, mcpi, memory_added, signed, time_saved};
 use super::schema::MachineCell;
+use crate::metrics::parts_of;
 use crate::numbers::{count, percent, ratio};
 use crate::schema::Number;
 use crate::sections::{Cell, Column, Row, RowStyle, Table};
@@ -36,7 +37,8 @@ fn columns(cells: &[&MachineCell]) -> Vec<(Column, MakeCell)> {
         (Column::stays("walks"), whole("walks")),
         (Column::goes("walks per 1000 instr.", 1), real("walks_per_kilo_instruction", ratio)),
     ]);
-    let caches: BTreeSet<&str> = cells.iter().flat_map(|cell| caches_of(cell)).collect();
+    let caches: BTreeSet<&str> =
+        cells.iter().flat_map(|cell| cell.metrics.keys()).filter_map(|key| cache_of_misses(key)).collect();
     columns.extend(caches.iter().map(|name| {
         let title = format!("{name} misses per 1000 instr.");
         (Column::goes(title, 3), cache_misses((*name).to_owned()))
@@ -91,18 +93,16 @@ fn real(name: &'static str, write: fn(f64) -> String) -> MakeCell {
     Box::new(move |cell, _| Cell::real(cell.metrics.get(name).map(|number| number.as_f64()), write))
 }
 
-/// The names of a cell's caches, each once or more.
-fn caches_of(cell: &MachineCell) -> impl Iterator<Item = &str> {
-    let named = |key: &'_ str| -> Option<usize> { Some(key.strip_prefix("cache.")?.find('.')? + 6) };
-    cell.metrics.keys().filter_map(move |key| Some(&key[6..named(key)?]))
+/// The cache whose misses a counter counts.
+fn cache_of_misses(key: &str) -> Option<&str> {
+    Some(parts_of("cache.{cache}.{requester}_misses", key)?[0])
 }
 
 /// Misses of a cache, of all its requesters, per thousand instructions.
 fn cache_misses(name: String) -> MakeCell {
-    let prefix = format!("cache.{name}.");
     Box::new(move |cell, _| {
-        let counted = |key: &str| key.strip_prefix(&prefix).is_some_and(|rest| rest.ends_with("_misses"));
-        let of_cache = cell.metrics.iter().filter(|(key, _)| counted(key)).map(|(_, number)| number.as_f64());
+        let own = cell.metrics.iter().filter(|(key, _)| cache_of_misses(key) == Some(&*name));
+        let of_cache = own.map(|(_, number)| number.as_f64());
         let misses = of_cache.reduce(|sum, own| sum + own);
         let instructions =
             cell.metrics.get("instructions").map(|number| number.as_f64()).filter(|&n| n > 0.0);

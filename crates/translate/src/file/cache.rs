@@ -3,7 +3,7 @@
 use super::{FileReplacement, replacement};
 use crate::MachineError;
 use pagewalk_cache::{
-    AddressUsed, CacheFills, CacheOrganisation, CacheSpec, Requester, StoreRule, WriteBufferSpec,
+    AddressUsed, CacheFills, CacheOrganisation, CacheSpec, LEVELS, Requester, StoreRule, WriteBufferSpec,
 };
 use pagewalk_setassoc::Geometry;
 use serde::Deserialize;
@@ -104,8 +104,8 @@ impl FileCacheOfMemory {
     }
 
     fn spec(self) -> Result<CacheSpec, String> {
-        if !(1..=4).contains(&self.level) {
-            return Err(format!("level = {}: choose 1 to 4", self.level));
+        if !(1..=LEVELS).contains(&self.level.into()) {
+            return Err(format!("level = {}: choose 1 to {LEVELS}", self.level));
         }
         if self.serves.is_empty() {
             return Err("serves = []: choose from fetch, load, store, walk".to_owned());
