@@ -146,8 +146,8 @@ impl Hierarchy {
     /// Drops what shared inclusive caches evicted from this core's own caches while other cores ran.
     ///
     /// A line is still covered if the shared cache has held it ever since: it was filled before this core stopped. A
-    /// core's own caches do not change while others run, so dropping them late changes no lookup and no latency. A dirty
-    /// line's write-back is counted here alone, and soils what lies below late.
+    /// core's own caches do not change while others run, so dropping lines late changes no lookup and no latency. A
+    /// dirty line's write-back is counted here alone, and soils what lies below late.
     fn drop_uncovered(&mut self) {
         for index in 0..self.caches.len() {
             if self.caches[index].shared {
