@@ -112,6 +112,11 @@ impl Cache {
         if soils { latest == line | DIRTY } else { latest & !DIRTY == line }
     }
 
+    /// Whether another access to the line touched last repeats.
+    pub fn notes_latest(&self) -> bool {
+        self.notes_latest
+    }
+
     /// Looks a line up; a hit makes it dirty if the access `soils` it.
     #[inline]
     pub fn touch(&mut self, address: CacheAddress, soils: bool) -> Look {

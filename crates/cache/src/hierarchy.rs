@@ -372,22 +372,19 @@ impl Hierarchy {
         stalled
     }
 
-    /// Whether the requester's nearest cache ends an access to this line and changes only counts.
-    #[inline]
-    fn repeats(&self, requester: Requester, address: CacheAddress) -> bool {
-        let path = &self.paths[requester as usize];
-        path.ends_at_nearest && self.caches[path.nearest].repeats(address, requester == Requester::Store)
-    }
-
     /// log2 of the bytes of a line of the requester's nearest cache.
     pub fn line_shift(&self, requester: Requester) -> u32 {
         self.paths[requester as usize].line_shift
     }
 
-    /// Whether another access to this line changes only counts, whatever others access, until the requester accesses
-    /// another line.
-    pub fn repeats_alone(&self, requester: Requester, address: CacheAddress) -> bool {
-        self.paths[requester as usize].owns_nearest && self.repeats(requester, address)
+    /// Whether an access to the same line as the requester's last one always changes only counts, whatever others
+    /// access in between.
+    pub fn repeats_wait(&self, requester: Requester) -> bool {
+        let path = &self.paths[requester as usize];
+        path.owns_nearest
+            && path.ends_at_nearest
+            && path.nearest_filled == 0
+            && self.caches[path.nearest].notes_latest()
     }
 
     /// Counts `times` repeated accesses that change nothing but counts.

@@ -5,6 +5,7 @@
 //! `docs/reference/machine-files.md` describes the model.
 
 use crate::attribution::Waits;
+use crate::code_lines::LineGrain;
 use pagewalk_cache::{CacheAddress, DataSource, Hierarchy, Requester, StoreRule};
 use pagewalk_trace::Grain;
 use pagewalk_translate::{Asid, MachineSpec, Walker, WalkerSpec};
@@ -134,12 +135,12 @@ impl MemoryCaches {
 }
 
 impl MemoryCaches {
-    /// Whether [`MemoryCaches::executed`] must count each instruction before its references.
-    pub fn has_clock(&self) -> bool {
-        self.clock.is_some()
+    /// Which fetches it may be given together.
+    pub fn line_grain(&self) -> LineGrain {
+        LineGrain::of(&self.hierarchy, self.clock.is_some())
     }
 
-    /// The core executed an instruction.
+    /// The core executes an instruction, whose references follow.
     #[inline]
     pub fn executed(&mut self) {
         if let Some(clock) = &mut self.clock {
@@ -153,12 +154,16 @@ impl MemoryCaches {
         self.access_noting(kind, address, bytes, |_, _| {});
     }
 
-    /// As [`MemoryCaches::access`], and returns its waits.
+    /// As [`MemoryCaches::access`]; returns its waits, if it misses a cache.
     #[inline]
-    pub fn access_telling(&mut self, kind: Kind, address: CacheAddress, bytes: u64) -> Waits {
+    pub fn access_telling(&mut self, kind: Kind, address: CacheAddress, bytes: u64) -> Option<Waits> {
         let mut found = std::mem::take(&mut self.found);
         let cycles =
             self.access_noting(kind, address, bytes, |requester, served| found.push((requester, served)));
+        if found.is_empty() {
+            self.found = found;
+            return None;
+        }
         let mut waits = Waits { cycles, ..Waits::default() };
         for (requester, served) in found.drain(..) {
             for level in self.hierarchy.levels_before(requester, served) {
@@ -166,7 +171,7 @@ impl MemoryCaches {
             }
         }
         self.found = found;
-        waits
+        (waits != Waits::default()).then_some(waits)
     }
 
     /// Returns the cycles that the reference waits.

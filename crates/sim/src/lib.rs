@@ -26,6 +26,7 @@ mod bits;
 mod by_traps;
 mod caches;
 mod classes;
+mod code_lines;
 mod counts;
 mod data_side;
 mod design;

@@ -1,111 +1,219 @@
 //! Caches of memory beside the pass.
+//!
+//! They see every reference of the program in order, but what they hold changes no translation. So they lag behind:
+//! TLBs run ahead over references that hit, and before one misses, the caches catch up with it. Then the walk's reads
+//! find the caches as they would in program order.
 
 use crate::attribution::{Observer, Wait, Waits};
 use crate::bits::bits;
 use crate::caches::{MemoryCaches, logical};
+use crate::code_lines::{CodeLines, LineRun, sites_before};
 use crate::pages::as_recorded;
 use crate::pass::Pass;
-use crate::pass::place::ReferencePlace;
+use crate::pass::place::{CodePosition, ReferencePlace, site};
 use pagewalk_cache::{CacheAddress, Requester};
 use pagewalk_mm::MappingId;
+use pagewalk_trace::Batch;
+use pagewalk_translate::Asid;
 use pagewalk_units::{Kind, VirtAddr};
+use std::ops::Range;
 
-/// Fetches from one line that change nothing but counts: they wait, and are counted together.
-pub(crate) struct WaitingFetches {
-    line: Option<u64>,
-    times: u32,
-    /// log2 of the bytes of the shortest line.
-    shift: u32,
-    /// Whether some caches must know of each instruction.
-    has_clock: bool,
+/// How far the caches have come in a batch: what is next.
+#[derive(Clone, Copy, Default, PartialEq, PartialOrd)]
+pub(crate) struct CachesPosition {
+    span: usize,
+    /// The line run of its block.
+    run: usize,
+    /// Fetches of that run that they have seen.
+    fetched: u32,
+    /// The data reference.
+    data: usize,
+}
+
+/// The references between two positions.
+struct Stretch<'a> {
+    batch: &'a Batch<'a>,
+    lines: &'a CodeLines,
+    asid: Asid,
+    from: CachesPosition,
+    to: CachesPosition,
+}
+
+/// Consecutive references of one kind.
+enum Part<'a> {
+    /// These of a run's fetches.
+    Fetches(&'a LineRun, Range<u32>),
+    /// Data references, by their numbers in the batch.
+    Data(Range<usize>),
+}
+
+impl Stretch<'_> {
+    /// Calls `each` with the span and the references of each part. They come in program order, but a run's fetches all
+    /// come before data references among them, which is the same for caches.
+    #[inline(always)]
+    fn for_each(&self, mut each: impl FnMut(usize, Part<'_>)) {
+        let CachesPosition { mut span, mut run, mut fetched, mut data } = self.from;
+        loop {
+            let here = self.batch.spans[span];
+            let runs = self.lines.runs(here.block.index());
+            let is_last = span == self.to.span;
+            let end = if is_last { self.to.data } else { self.batch.span_end(span) };
+            while let Some(next) = runs.get(run) {
+                let until = end.min(here.first as usize + next.site as usize);
+                if data < until {
+                    each(span, Part::Data(data..until));
+                    data = until;
+                }
+                let all = if is_last && run == self.to.run { self.to.fetched } else { next.fetches() };
+                if fetched < all {
+                    each(span, Part::Fetches(next, fetched..all));
+                }
+                if is_last && run == self.to.run {
+                    break;
+                }
+                (run, fetched) = (run + 1, 0);
+            }
+            if data < end {
+                each(span, Part::Data(data..end));
+                data = end;
+            }
+            if is_last {
+                break;
+            }
+            (span, run, fetched) = (span + 1, 0, 0);
+        }
+    }
+
+    fn address(&self, at: VirtAddr) -> CacheAddress {
+        CacheAddress::same(logical(self.asid, at))
+    }
+
+    /// Gives the references to some caches.
+    fn replay(&self, memory: &mut MemoryCaches) {
+        self.for_each(|_, part| match part {
+            Part::Fetches(run, mut fetches) => {
+                if fetches.start == 0 {
+                    memory.executed();
+                    memory.access(Kind::Fetch, self.address(run.address), run.bytes.into());
+                    fetches.start = 1;
+                }
+                memory.hierarchy.repeated(Requester::Fetch, fetches.len() as u64);
+            }
+            Part::Data(data) => {
+                for record in &self.batch.refs[data] {
+                    memory.access(record.kind(), self.address(record.address()), record.size().bytes().into());
+                }
+            }
+        });
+    }
+
+    /// As [`Stretch::replay`], and tells of references that miss a cache: their address, place and waits.
+    fn replay_telling(
+        &self,
+        memory: &mut MemoryCaches,
+        mut tell: impl FnMut(VirtAddr, &ReferencePlace<'_>, Waits),
+    ) {
+        self.for_each(|span, part| match part {
+            Part::Fetches(run, mut fetches) => {
+                if fetches.start == 0 {
+                    memory.executed();
+                    let address = self.address(run.address);
+                    if let Some(waits) = memory.access_telling(Kind::Fetch, address, run.bytes.into()) {
+                        let at = CodePosition::Instruction(run.instruction);
+                        tell(run.address, &ReferencePlace { batch: self.batch, span, at, ahead: &[] }, waits);
+                    }
+                    fetches.start = 1;
+                }
+                memory.hierarchy.repeated(Requester::Fetch, fetches.len() as u64);
+            }
+            Part::Data(data) => {
+                for index in data {
+                    let record = self.batch.refs[index];
+                    let (at, bytes) = (record.address(), record.size().bytes().into());
+                    if let Some(waits) = memory.access_telling(record.kind(), self.address(at), bytes) {
+                        tell(at, &site(self.batch, span, index), waits);
+                    }
+                }
+            }
+        });
+    }
 }
 
 impl<O: Observer> Pass<O> {
-    /// No fetches yet.
-    pub(crate) fn waiting_fetches(&self) -> WaitingFetches {
-        let designs =
-            || bits(self.sets.with_memory).filter_map(|design| self.designs[design].memory.as_ref());
-        WaitingFetches {
-            line: None,
-            times: 0,
-            shift: designs().map(|memory| memory.hierarchy.line_shift(Requester::Fetch)).min().unwrap_or(0),
-            has_clock: designs().any(MemoryCaches::has_clock),
+    /// Lets the caches begin with the first of `spans`, whose blocks they learn.
+    pub(crate) fn begin_caches(&mut self, batch: &Batch<'_>, spans: &Range<usize>) {
+        if let Some(grain) = self.course.line_grain {
+            let lines = &mut self.process.lines;
+            lines.learn(batch.blocks.since(lines.blocks()), grain);
+            let data = batch.spans[spans.start].first as usize;
+            self.course.cached = CachesPosition { span: spans.start, run: 0, fetched: 0, data };
         }
     }
 
-    /// Fetches an instruction in the designs with caches. Another fetch from the same line waits, if it changes only
-    /// counts.
-    #[inline]
-    pub(crate) fn fetch_memory(
-        &mut self,
-        at: VirtAddr,
-        bytes: u64,
-        place: ReferencePlace<'_>,
-        fetches: &mut WaitingFetches,
-    ) {
-        if fetches.has_clock {
-            self.executed_in_memory();
+    /// Lets the caches reach the end of `spans`.
+    pub(crate) fn end_caches(&mut self, batch: &Batch<'_>, spans: &Range<usize>) {
+        if self.course.line_grain.is_some() {
+            let span = spans.end - 1;
+            let run = self.process.lines.runs(batch.spans[span].block.index()).len();
+            self.replay(batch, CachesPosition { span, run, fetched: 0, data: batch.span_end(span) });
         }
-        let start = as_recorded(at).0;
-        let (first, last) = (start >> fetches.shift, (start + (bytes.max(1) - 1)) >> fetches.shift);
-        if fetches.line == Some(first) && first == last {
-            fetches.times += 1;
+    }
+
+    /// Lets the caches catch up: they see all references before this one.
+    #[inline]
+    pub(crate) fn catch_up(&mut self, place: &ReferencePlace<'_>) {
+        if self.course.line_grain.is_some() {
+            let to = self.process.lines.position(place);
+            self.replay(place.batch, to);
+        }
+    }
+
+    #[inline(never)]
+    fn replay(&mut self, batch: &Batch<'_>, to: CachesPosition) {
+        let from = std::mem::replace(&mut self.course.cached, to);
+        debug_assert!(from <= to, "references come in order");
+        if from == to {
             return;
         }
-        self.fetched_in_memory(fetches);
-        self.access_memory(Kind::Fetch, at, bytes, place);
-        let address = CacheAddress::same(logical(self.store.asid, VirtAddr(last << fetches.shift)));
-        let all_wait =
-            self.memories().all(|memory| memory.hierarchy.repeats_alone(Requester::Fetch, address));
-        fetches.line = all_wait.then_some(last);
-    }
-
-    /// Counts the fetches that wait.
-    pub(crate) fn fetched_in_memory(&mut self, fetches: &mut WaitingFetches) {
-        let times = std::mem::take(&mut fetches.times);
-        if times > 0 {
-            self.memories().for_each(|memory| memory.hierarchy.repeated(Requester::Fetch, times.into()));
-        }
-    }
-
-    fn executed_in_memory(&mut self) {
-        self.memories().for_each(MemoryCaches::executed);
-    }
-
-    /// The caches of the active designs that have some.
-    fn memories(&mut self) -> impl Iterator<Item = &mut MemoryCaches> {
-        let with = self.sets.with_memory & self.sets.active;
-        let designs = self.designs.iter_mut().enumerate().filter(move |(design, _)| with >> design & 1 == 1);
-        designs.filter_map(|(_, design)| design.memory.as_mut())
-    }
-
-    /// Gives a translated reference of the program to the designs with caches, and tells the observer what it misses
-    /// in the first design's.
-    pub(crate) fn access_memory(&mut self, kind: Kind, at: VirtAddr, bytes: u64, place: ReferencePlace<'_>) {
-        let address = CacheAddress::same(logical(self.store.asid, as_recorded(at)));
-        for design in bits(self.sets.with_memory & self.sets.active) {
-            let Some(memory) = &mut self.designs[design].memory else { continue };
+        let Pass { process, store, designs, observer, sets, .. } = self;
+        let stretch = Stretch { batch, lines: &process.lines, asid: store.asid, from, to };
+        for design in bits(sets.with_memory & sets.active) {
+            let Some(memory) = &mut designs[design].memory else { continue };
             if design > 0 || !O::OBSERVES_WAITS {
-                memory.access(kind, address, bytes);
+                stretch.replay(memory);
                 continue;
             }
-            let waits = memory.access_telling(kind, address, bytes);
-            if waits != Waits::default() {
-                self.observe_wait(at, waits, place);
-            }
+            stretch.replay_telling(memory, |at, place, waits| {
+                let vpn = store.paging.base().number(as_recorded(at));
+                let mapping = store.find(vpn).map(|page| store.pages[page as usize].mapping);
+                let wait = Wait {
+                    page: store.address(vpn),
+                    mapping: mapping.unwrap_or(MappingId::UNKNOWN),
+                    instruction: place.instruction(),
+                    block: place.block(),
+                    waits,
+                };
+                observer.on_wait(&wait, &process.space);
+            });
         }
     }
+}
 
-    fn observe_wait(&mut self, at: VirtAddr, waits: Waits, place: ReferencePlace<'_>) {
-        let vpn = self.store.paging.base().number(as_recorded(at));
-        let mapping = self.store.find(vpn).map(|page| self.store.pages[page as usize].mapping);
-        let wait = Wait {
-            page: self.store.address(vpn),
-            mapping: mapping.unwrap_or(MappingId::UNKNOWN),
-            instruction: place.instruction(),
-            block: place.blocks.get(place.block),
-            waits,
+impl CodeLines {
+    /// The position of a reference.
+    fn position(&self, place: &ReferencePlace<'_>) -> CachesPosition {
+        let (batch, span) = (place.batch, place.span);
+        let (block, here) = (place.block(), batch.spans[span]);
+        let (site, next) = match place.at {
+            CodePosition::Instruction(index) => (sites_before(block, index) as usize, index),
+            CodePosition::Site(site) => {
+                let instruction = block.sites.get(site).map(|site| u32::from(site.instruction) + 1);
+                (site, instruction.unwrap_or(u32::MAX))
+            }
         };
-        self.observer.on_wait(&wait, &self.process.space);
+        let runs = self.runs(here.block.index());
+        let run = runs.partition_point(|run| run.instruction < next).saturating_sub(1);
+        let fetched = runs.get(run).map_or(0, |run| run.fetches_before(next));
+        CachesPosition { span, run, fetched, data: batch.span_end(span).min(here.first as usize + site) }
     }
 }

@@ -1,5 +1,8 @@
 //! The pass's progress through a batch.
 
+use crate::code_lines::LineGrain;
+use crate::pass::caches::CachesPosition;
+
 /// The mode of the pass and its position in the batch.
 #[derive(Default)]
 pub(crate) struct PassProgress {
@@ -11,6 +14,10 @@ pub(crate) struct PassProgress {
     pub hugetlb: bool,
     /// Whether all misses of the batch are plain: see `plain_misses`.
     pub plain: bool,
+    /// Which fetches caches of memory see together, if a design has some.
+    pub line_grain: Option<LineGrain>,
+    /// How far they have come.
+    pub cached: CachesPosition,
     /// Whether a data reference may have dropped the executing page: see `folded_order`.
     pub disturbed: bool,
     /// The span and number of the noted data reference, until the executing page is looked up there.

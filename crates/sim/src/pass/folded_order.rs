@@ -13,7 +13,7 @@ use crate::pass::Pass;
 use crate::pass::place::{CodePosition, ReferencePlace};
 use crate::store::ExecutingPage;
 use pagewalk_trace::{Batch, Ref, Span};
-use pagewalk_units::{BlockId, Kind};
+use pagewalk_units::Kind;
 
 /// Most data references counted ahead if every fetch miss has to scan them.
 const MOST_AHEAD: usize = 128;
@@ -129,14 +129,10 @@ impl<O: Observer> Pass<O> {
             let back = if head.is_several() {
                 self.fetch_runs(batch, cursor, until, taken)
             } else {
+                let at = cursor.span;
                 cursor.span += 1;
                 let ahead = taken.get(span.first as usize..).unwrap_or_default();
-                let place = ReferencePlace {
-                    blocks: batch.blocks,
-                    block: span.block,
-                    at: CodePosition::Instruction(0),
-                    ahead,
-                };
+                let place = ReferencePlace { batch, span: at, at: CodePosition::Instruction(0), ahead };
                 self.touch(FETCH, Kind::Fetch, head.vpn, head.translations, false, place);
                 self.came_back(span.first)
             };
@@ -164,7 +160,7 @@ impl<O: Observer> Pass<O> {
             }
             let ahead = taken.get(first as usize..).unwrap_or_default();
             let at = CodePosition::Instruction(run.instruction);
-            let place = ReferencePlace { blocks: batch.blocks, block: span.block, at, ahead };
+            let place = ReferencePlace { batch, span: cursor.span, at, ahead };
             self.touch(FETCH, Kind::Fetch, run.vpn, run.translations, run.crosses, place);
             cursor.run += 1;
             if run.crosses && self.sets.kernels != 0 {
@@ -198,25 +194,21 @@ impl<O: Observer> Pass<O> {
             self.store.running = ExecutingPage { vpn: run.vpn, fetches, span, instruction, open: true };
         } else {
             self.store.running.vpn = run.vpn;
-            self.look_up_row(batch, page, fetches, id, run.instruction + 1);
+            self.look_up_row(batch, page, fetches, span, run.instruction + 1);
         }
     }
 
     /// Looks up the next of the row's remaining `fetches`.
-    fn look_up_row(&mut self, batch: &Batch<'_>, page: u32, fetches: u64, block: BlockId, instruction: u32) {
+    fn look_up_row(&mut self, batch: &Batch<'_>, page: u32, fetches: u64, span: usize, instruction: u32) {
         // A page brought back for this fetch counts as found by it.
         self.store.running.fetches = fetches;
         self.backed(FETCH, page, &[]);
         // If its walk remaps the page, only later fetches use the new size.
         self.store.running.fetches = fetches - 1;
         let at = CodePosition::Instruction(instruction);
-        self.access(
-            FETCH,
-            Kind::Fetch,
-            page,
-            0,
-            ReferencePlace { blocks: batch.blocks, block, at, ahead: &[] },
-        );
+        let place = ReferencePlace { batch, span, at, ahead: &[] };
+        self.catch_up(&place);
+        self.access(FETCH, Kind::Fetch, page, 0, place);
         self.store.running.fetches = 0;
     }
 
@@ -338,7 +330,7 @@ impl<O: Observer> Pass<O> {
         self.course.disturbed = false;
         let page = self.store.find(vpn).filter(|&page| self.sets.active & !self.store.held(page, FETCH) != 0);
         if let (Some(page), true) = (page, fetches > 0) {
-            self.look_up_row(batch, page, fetches, id, u32::from(instruction) + 1);
+            self.look_up_row(batch, page, fetches, span, u32::from(instruction) + 1);
             // That walk disturbs no row: it is for the executing page itself.
             self.course.disturbed = false;
         }

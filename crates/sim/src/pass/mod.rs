@@ -144,9 +144,10 @@ impl<O: Observer> Pass<O> {
             self.store.mind_hits(sets);
             self.store.front_clear();
         }
-        if design.memory.is_some() {
+        if let Some(memory) = &design.memory {
+            let own = memory.line_grain();
+            self.course.line_grain = Some(self.course.line_grain.map_or(own, |all| own.and(all)));
             self.sets.with_memory |= design.mask();
-            self.course.every_fetch = true;
         }
         if design.in_pieces {
             self.sets.in_pieces |= design.mask();
@@ -246,11 +247,13 @@ impl<O: Observer> Pass<O> {
         let first = batch.spans[spans.start].first as usize;
         let end = batch.span_end(spans.end - 1);
         self.executed.data_references += (end - first) as u64;
+        self.begin_caches(batch, &spans);
         if self.course.every_fetch {
-            self.run_every_fetch(batch, spans);
+            self.run_every_fetch(batch, spans.clone());
         } else {
-            self.run_folded(batch, spans, first, end);
+            self.run_folded(batch, spans.clone(), first, end);
         }
+        self.end_caches(batch, &spans);
     }
 
     /// A data reference that missed the front.
@@ -288,6 +291,7 @@ impl<O: Observer> Pass<O> {
             self.miss_plain(class, kind, vpn, n, place);
             return;
         }
+        self.catch_up(&place);
         // A first touch may clear the front: record what leaves it from here on.
         self.store.forget_lost();
         let known = self.store.find(vpn);

@@ -1,6 +1,7 @@
 //! Address spaces in the pass.
 
 use crate::attribution::MappingCounts;
+use crate::code_lines::CodeLines;
 use crate::counts::SpaceCounts;
 use crate::fetch::FetchTable;
 use pagewalk_mm::{AddressSpace, MappingId};
@@ -12,6 +13,8 @@ use rustc_hash::FxHashMap;
 pub(crate) struct Process {
     pub space: AddressSpace,
     pub fetches: FetchTable,
+    /// What caches of memory see of its code, if there are some.
+    pub lines: CodeLines,
     pub mappings: Vec<MappingCounts>,
     /// Walks of the first design for pages that are gone, by page number and mapping.
     pub retired_walks: FxHashMap<(u64, MappingId), [u64; 2]>,
@@ -23,6 +26,7 @@ impl Process {
         Process {
             space: AddressSpace::default(),
             fetches: FetchTable::new(base, in_place),
+            lines: CodeLines::default(),
             mappings: Vec::new(),
             retired_walks: FxHashMap::default(),
         }

@@ -1,22 +1,19 @@
 //! The unfolded order: every fetch in its own place among the data references.
 //!
 //! It is needed if one first-level array serves fetches and data and its replacement depends on hits, or if fetches can
-//! bypass the first level: the number and order of fetches then change what lower levels see. Caches of memory need it
-//! too, since they see every reference.
+//! bypass the first level: the number and order of fetches then change what lower levels see.
 
 use crate::attribution::Observer;
 use crate::classes::FETCH;
 use crate::fetch::instruction_pages;
 use crate::pass::Pass;
-use crate::pass::caches::WaitingFetches;
-use crate::pass::place::{CodePosition, ReferencePlace, site};
+use crate::pass::place::{CodePosition, ReferencePlace};
 use pagewalk_trace::Batch;
 use pagewalk_units::Kind;
 
 impl<O: Observer> Pass<O> {
     pub(crate) fn run_every_fetch(&mut self, batch: &Batch<'_>, spans: std::ops::Range<usize>) {
         self.store.front_make_room(0);
-        let mut fetches = self.waiting_fetches();
         let batch_end = batch.span_end(spans.end - 1);
         for span in spans {
             let block = batch.blocks.get(batch.spans[span].block);
@@ -26,47 +23,29 @@ impl<O: Observer> Pass<O> {
             self.executed.instructions += block.instructions.len() as u64;
             for index in 0..block.instructions.len() {
                 self.course.left = batch_end - next;
-                self.fetch_one(batch, span, index, &mut fetches);
+                self.fetch_one(batch, span, index);
                 while sites.next_if(|site| usize::from(site.instruction) == index).is_some() && next < end {
                     self.course.left = batch_end - next;
-                    self.data_whole(batch, span, next);
+                    self.data(batch, span, next);
                     next += 1;
                 }
             }
             // References without code.
             for index in next..end {
                 self.course.left = batch_end - index;
-                self.data_whole(batch, span, index);
+                self.data(batch, span, index);
             }
         }
-        self.fetched_in_memory(&mut fetches);
     }
 
-    fn data_whole(&mut self, batch: &Batch<'_>, span: usize, index: usize) {
-        self.data(batch, span, index);
-        if self.sets.with_memory != 0 {
-            let record = batch.refs[index];
-            let place = site(batch, span, index);
-            self.access_memory(record.kind(), record.address(), record.size().bytes().into(), place);
-        }
-    }
-
-    fn fetch_one(&mut self, batch: &Batch<'_>, span: usize, index: usize, fetches: &mut WaitingFetches) {
-        let id = batch.spans[span].block;
-        let instruction = batch.blocks.get(id).instructions[index];
+    fn fetch_one(&mut self, batch: &Batch<'_>, span: usize, index: usize) {
+        let at = CodePosition::Instruction(index as u32);
+        let place = ReferencePlace { batch, span, at, ahead: &[] };
+        let instruction = place.block().instructions[index];
         let pages = instruction_pages(&instruction, self.store.paging.base());
         let first = *pages.start();
-        let place = ReferencePlace {
-            blocks: batch.blocks,
-            block: id,
-            at: CodePosition::Instruction(index as u32),
-            ahead: &[],
-        };
         for vpn in pages {
             self.touch(FETCH, Kind::Fetch, vpn, 1, vpn != first, place);
-        }
-        if self.sets.with_memory != 0 {
-            self.fetch_memory(instruction.address, instruction.length.into(), place, fetches);
         }
     }
 }

@@ -23,7 +23,7 @@ impl<O: Observer> Pass<O> {
             references: cost.references,
             cycles: cost.cycles,
             instruction: place.instruction(),
-            block: place.blocks.get(place.block),
+            block: place.block(),
             instructions: self.executed.instructions,
         };
         self.observer.on_walk(&walk, &self.process.space);

@@ -2,9 +2,10 @@
 
 use super::System;
 use crate::classes::{FETCH, class_of};
+use crate::code_lines::LineRun;
 use crate::fetch::{FetchTable, Run};
 use crate::pages::{as_recorded, pages_of};
-use pagewalk_trace::{Batch, Block, Ref};
+use pagewalk_trace::{Batch, Instruction, Ref};
 use pagewalk_units::{BlockId, Kind, VirtAddr};
 
 /// A block, looked up only if needed.
@@ -14,11 +15,20 @@ struct BlockRef<'a> {
 }
 
 impl BlockRef<'_> {
+    fn instruction(&self, index: u32) -> Instruction {
+        self.batch.blocks.get(self.id).instructions[index as usize]
+    }
+
+    /// The instruction after a data reference.
+    fn instruction_after(&self, site: usize) -> u32 {
+        let site = self.batch.blocks.get(self.id).sites.get(site);
+        site.map_or(u32::MAX, |site| u32::from(site.instruction) + 1)
+    }
+
     /// The fetches of a run up to the instruction of a data reference; at least `fetched`, since a file may have sites
     /// in any order.
     fn fetches_before(&self, site: usize, run: &Run, fetched: u32) -> u32 {
-        let instruction = u32::from(self.batch.blocks.get(self.id).sites[site].instruction);
-        (instruction + 1).saturating_sub(run.instruction).clamp(fetched, run.translations)
+        self.instruction_after(site).saturating_sub(run.instruction).clamp(fetched, run.translations)
     }
 }
 
@@ -33,7 +43,11 @@ impl System {
         let none = FetchTable::new(self.machine().paging.base(), false);
         let mut fetches = std::mem::replace(&mut self.process().fetches, none);
         fetches.learn(batch.blocks.since(fetches.heads.len()));
-        let (has_caches, is_side) = (self.tlbs().has_caches(), self.is_side());
+        let mut lines = std::mem::take(&mut self.process().lines);
+        let (grain, is_side) = (self.tlbs().line_grain(), self.is_side());
+        if let Some(grain) = grain {
+            lines.learn(batch.blocks.since(lines.blocks()), grain);
+        }
         for span in spans {
             let id = batch.spans[span].block;
             let refs = &batch.refs[batch.spans[span].first as usize..batch.span_end(span)];
@@ -43,8 +57,8 @@ impl System {
                 self.cores[self.core].executed += u64::from(head.instructions);
             }
             self.clock.instructions += u64::from(head.instructions);
-            let done = if has_caches {
-                self.execute_through_caches(batch.blocks.get(id), refs)
+            let done = if grain.is_some() {
+                self.execute_through_caches(&BlockRef { batch, id }, lines.runs(id.index()), refs)
             } else if head.is_several() {
                 self.execute(&BlockRef { batch, id }, fetches.runs(head), refs)
             } else {
@@ -61,7 +75,7 @@ impl System {
         }
         let clock = self.clock;
         let process = self.process_of(self.runs);
-        process.fetches = fetches;
+        (process.fetches, process.lines) = (fetches, lines);
         process.counts.instructions += clock.instructions - before.instructions;
         process.counts.data_references += clock.data_references - before.data_references;
     }
@@ -118,58 +132,57 @@ impl System {
         Some(())
     }
 
-    /// Executes a block whose instructions and data also go through caches of memory. Fetches from the line of the
-    /// previous one wait, if the nearest cache sees only fetches.
-    fn execute_through_caches(&mut self, block: &Block, refs: &[Ref]) -> Option<()> {
-        let shift = self.tlbs().line_shift();
-        let has_clock = self.tlbs().has_memory_clock();
-        let (mut line, mut waiting) = (None, 0);
-        let mut refs = refs.iter();
-        let mut sites = block.sites.iter().peekable();
-        for (index, instruction) in block.instructions.iter().enumerate() {
-            let (address, bytes) = (as_recorded(instruction.address), u64::from(instruction.length));
-            let last = (address.0 + (bytes.max(1) - 1)) >> shift;
-            if has_clock {
-                self.tlbs().executed();
+    /// Executes a block whose instructions and data also go through caches of memory.
+    fn execute_through_caches(&mut self, block: &BlockRef<'_>, runs: &[LineRun], refs: &[Ref]) -> Option<()> {
+        let mut next = 0;
+        for (index, run) in runs.iter().enumerate() {
+            let end = runs.get(index + 1).map_or(refs.len(), |run| refs.len().min(run.site as usize));
+            self.tlbs().executed();
+            let mut epoch = self.fetch_through_caches(run.address, run.bytes)?;
+            let mut fetched = 1;
+            while next < end {
+                if fetched < run.fetches() {
+                    let due = run.fetches_before(block.instruction_after(next)).max(fetched);
+                    epoch = self.fetch_again(block, run, fetched..due, epoch)?;
+                    fetched = due;
+                }
+                self.data_through_caches(refs[next])?;
+                next += 1;
             }
-            if line == Some(last) && line == Some(address.0 >> shift) {
-                waiting += 1;
-            } else {
-                self.fetched(std::mem::take(&mut waiting));
-                self.translate_bytes(Kind::Fetch, address, bytes)?;
-                self.access(Kind::Fetch, address, bytes);
-                line = self.waits_in(VirtAddr(last << shift)).then_some(last);
-            }
-            let epoch = self.known.epoch();
-            while sites.next_if(|site| usize::from(site.instruction) == index).is_some()
-                && let Some(record) = refs.next()
-            {
-                self.data_through_caches(*record)?;
-            }
-            if self.known.epoch() != epoch {
-                self.fetched(std::mem::take(&mut waiting));
-                line = None;
-            }
+            self.fetch_again(block, run, fetched..run.fetches(), epoch)?;
         }
-        self.fetched(waiting);
-        refs.try_for_each(|record| self.data_through_caches(*record))
+        refs[next..].iter().try_for_each(|record| self.data_through_caches(*record))
     }
 
-    /// Whether fetches from the line of this address only change counts, whatever data references do, while mappings
-    /// stay the same.
-    fn waits_in(&mut self, address: VirtAddr) -> bool {
+    /// Fetches an instruction. Returns the epoch of the address that caches saw.
+    fn fetch_through_caches(&mut self, address: VirtAddr, bytes: u32) -> Option<u64> {
+        self.translate_bytes(Kind::Fetch, address, bytes.into())?;
+        let epoch = self.known.epoch();
+        self.access(Kind::Fetch, address, bytes.into());
+        Some(epoch)
+    }
+
+    /// Fetches from a run's line again. `epoch`: that of the last fetch. If no mapping changed, only counts do.
+    fn fetch_again(
+        &mut self,
+        block: &BlockRef<'_>,
+        run: &LineRun,
+        fetches: std::ops::Range<u32>,
+        mut epoch: u64,
+    ) -> Option<u64> {
         let base = self.machine().paging.base();
-        if !self.fetches_wait || !self.known.repeats(FETCH, base.number(address)) {
-            return false;
+        let last = VirtAddr(run.address.0 + u64::from(run.bytes.max(1) - 1));
+        for fetch in fetches.clone() {
+            if epoch == self.known.epoch() && self.known.repeats(FETCH, base.number(last)) {
+                let times = fetches.end - fetch;
+                self.known.repeated(FETCH, times);
+                self.tlbs().fetched(times);
+                return Some(epoch);
+            }
+            let instruction = block.instruction(run.instruction + fetch);
+            epoch = self.fetch_through_caches(as_recorded(instruction.address), instruction.length.into())?;
         }
-        let address = self.cache_address(address);
-        self.cores[self.core].tlbs.fetches_wait_in(address)
-    }
-
-    /// Counts the waiting fetches.
-    fn fetched(&mut self, times: u32) {
-        self.known.repeated(FETCH, times);
-        self.tlbs().fetched(times);
+        Some(epoch)
     }
 
     fn data_through_caches(&mut self, record: Ref) -> Option<()> {

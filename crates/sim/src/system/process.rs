@@ -5,6 +5,7 @@ use super::kernel::OwnMemory;
 use super::page::Page;
 use super::side::SideMemory;
 use crate::counts::SpaceCounts;
+use crate::code_lines::CodeLines;
 use crate::fetch::FetchTable;
 use crate::looks::ScanTimes;
 use pagewalk_mm::promotion::LastUse;
@@ -42,6 +43,8 @@ pub(super) struct Process {
     pub ended: bool,
     /// Runs of its executed blocks.
     pub fetches: FetchTable,
+    /// What caches of memory see of its code, if there are some.
+    pub lines: CodeLines,
 }
 
 /// Times of use, as far as a kernel can know them.
@@ -67,6 +70,7 @@ impl Process {
             started: false,
             ended: false,
             fetches: FetchTable::new(base, false),
+            lines: CodeLines::default(),
         }
     }
 

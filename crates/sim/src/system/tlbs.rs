@@ -4,6 +4,7 @@ use super::handlers::{software_key, software_page};
 use super::lookups::{ArrayPlace, BaseArray};
 use super::moves::{TlbMove, TlbMoves};
 use super::page::Page;
+use crate::code_lines::LineGrain;
 use crate::caches::{MemoryCaches, MemoryCounts, WalkCost};
 use crate::classes::{CLASSES, FETCH, KINDS, LOAD, STORE};
 use crate::counts::{CacheTotals, ClassCounts, MissCounts, cache_totals};
@@ -304,37 +305,22 @@ impl Tlbs {
         self.memory.as_mut().map(|memory| &mut memory.hierarchy)
     }
 
-    /// log2 of the bytes of a line of the cache that fetches look up first.
-    pub fn line_shift(&self) -> u32 {
-        self.memory.as_ref().map_or(0, |memory| memory.hierarchy.line_shift(Requester::Fetch))
+    /// Which fetches caches of memory see together, if there are some.
+    pub fn line_grain(&self) -> Option<LineGrain> {
+        self.memory.as_ref().map(MemoryCaches::line_grain)
     }
 
-    /// Whether fetches from the line of this address only change counts, until a fetch from another line.
-    pub fn fetches_wait_in(&self, address: CacheAddress) -> bool {
-        self.memory.as_ref().is_some_and(|memory| memory.hierarchy.repeats_alone(Requester::Fetch, address))
-    }
-
-    /// Counts such fetches.
+    /// Counts fetches from the line of the last one.
     pub fn fetched(&mut self, times: u32) {
         if let Some(memory) = &mut self.memory {
             memory.hierarchy.repeated(Requester::Fetch, times.into());
         }
     }
 
-    /// Whether [`Tlbs::executed`] must count each instruction before its references.
-    pub fn has_memory_clock(&self) -> bool {
-        self.memory.as_ref().is_some_and(MemoryCaches::has_clock)
-    }
-
     /// The core executed an instruction, whose references follow.
     #[inline]
     pub fn executed(&mut self) {
         self.memory.iter_mut().for_each(MemoryCaches::executed);
-    }
-
-    /// Whether there are caches of memory.
-    pub fn has_caches(&self) -> bool {
-        self.memory.is_some()
     }
 
     /// Drops a page from all arrays.

@@ -1,0 +1,128 @@
+//! The fetches of a block by cache line.
+//!
+//! Consecutive fetches from one line change only counts in a cache that sees nothing but fetches, whatever data
+//! references and walks do between them. So a block is stored as its *line runs*: a fetch, and how many fetches from
+//! its line follow.
+
+use crate::pages::as_recorded;
+use pagewalk_cache::{Hierarchy, Requester};
+use pagewalk_trace::{Block, Instruction};
+use pagewalk_units::VirtAddr;
+
+/// A fetch, and the fetches from its last line that follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LineRun {
+    /// Of the first fetch, as records hold it.
+    pub address: VirtAddr,
+    pub bytes: u32,
+    /// Fetches that follow.
+    pub repeats: u32,
+    /// Data references of the block before the run.
+    pub site: u32,
+    /// The instruction of the first fetch.
+    pub instruction: u32,
+}
+
+/// Which fetches make a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LineGrain {
+    /// Those from a line of this log2 of bytes.
+    Line(u32),
+    /// Each its own.
+    Fetch,
+}
+
+impl LineGrain {
+    /// The longest runs that these caches allow. `has_clock`: they must know of each instruction in its place.
+    pub fn of(caches: &Hierarchy, has_clock: bool) -> LineGrain {
+        if has_clock || !caches.repeats_wait(Requester::Fetch) {
+            return LineGrain::Fetch;
+        }
+        LineGrain::Line(caches.line_shift(Requester::Fetch))
+    }
+
+    /// The longest runs that both allow.
+    pub fn and(self, other: LineGrain) -> LineGrain {
+        match (self, other) {
+            (LineGrain::Line(one), LineGrain::Line(two)) => LineGrain::Line(one.min(two)),
+            _ => LineGrain::Fetch,
+        }
+    }
+}
+
+impl LineRun {
+    /// Its fetches.
+    pub fn fetches(&self) -> u32 {
+        self.repeats.saturating_add(1)
+    }
+
+    /// Its fetches before an instruction.
+    pub fn fetches_before(&self, instruction: u32) -> u32 {
+        instruction.saturating_sub(self.instruction).min(self.fetches())
+    }
+}
+
+/// The line runs of all blocks seen.
+#[derive(Default)]
+pub(crate) struct CodeLines {
+    /// By block: the end of its runs.
+    ends: Vec<u32>,
+    runs: Vec<LineRun>,
+}
+
+impl CodeLines {
+    /// How many blocks it has.
+    pub fn blocks(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Appends blocks.
+    pub fn learn<'a>(&mut self, blocks: impl Iterator<Item = &'a Block>, grain: LineGrain) {
+        for block in blocks {
+            add_runs(&mut self.runs, block, grain);
+            self.ends.push(u32::try_from(self.runs.len()).expect("fewer than 2^32 runs of code"));
+        }
+    }
+
+    /// The runs of a block.
+    #[inline]
+    pub fn runs(&self, block: usize) -> &[LineRun] {
+        let start = if block == 0 { 0 } else { self.ends[block - 1] };
+        &self.runs[start as usize..self.ends[block] as usize]
+    }
+}
+
+fn add_runs(all: &mut Vec<LineRun>, block: &Block, grain: LineGrain) {
+    let mut line = None;
+    let mut sites = block.sites.iter().peekable();
+    let mut site = 0;
+    for (index, &Instruction { address, length }) in block.instructions.iter().enumerate() {
+        let (address, bytes) = (as_recorded(address), u32::from(length));
+        let own = match grain {
+            LineGrain::Line(shift) => {
+                Some((address.0 >> shift, (address.0 + u64::from(bytes.max(1) - 1)) >> shift))
+            }
+            LineGrain::Fetch => None,
+        };
+        match all.last_mut() {
+            Some(run) if own.is_some_and(|(first, last)| first == last && line == Some(last)) => run.repeats += 1,
+            _ => all.push(LineRun { address, bytes, repeats: 0, site, instruction: index as u32 }),
+        }
+        line = own.map(|(_, last)| last);
+        while sites.next_if(|site| usize::from(site.instruction) == index).is_some() {
+            site += 1;
+        }
+    }
+}
+
+/// The data references of a block before an instruction. A file may have sites in any order: those after one that is
+/// out of order follow all instructions.
+pub(crate) fn sites_before(block: &Block, instruction: u32) -> u32 {
+    let mut before = 0;
+    let in_order = block.sites.iter().map(|site| u32::from(site.instruction)).take_while(|&own| {
+        let ordered = own >= before;
+        before = own;
+        ordered && own < instruction
+    });
+    in_order.count() as u32
+}
