@@ -1,39 +1,38 @@
 //! One cache: its lines, and which of them are dirty.
-//!
-//! The line touched last in a set stands apart, in `latest`: another hit of it changes only counts, so most accesses
-//! compare one number. That is exact for policies that need not see each hit
-//! ([`Replacement::relevant_hits`](pagewalk_setassoc::Replacement::relevant_hits)); for others, and where a hash picks
-//! slices, nothing is noted there.
 
-use crate::column::Filled;
-use crate::lines::Lines;
+use crate::slotted::Slotted;
+use crate::stack::LruStack;
 use crate::write_buffer::WriteBuffer;
 use crate::{AddressUsed, CacheAddress, CacheCounts, CacheFills, CacheOrganisation, CacheSpec, Requester};
-use pagewalk_setassoc::RelevantHits;
+use pagewalk_setassoc::Replacement;
 
-/// Marks an empty place in `latest`: no line has this number.
-const NONE: u64 = u64::MAX;
+/// What a cache holds.
+#[derive(Clone, Debug)]
+enum Contents {
+    /// In order of use: the plain case.
+    Ordered(LruStack),
+    Slotted(Box<Slotted>),
+}
 
-/// Set in `latest` if the line is dirty, so that a store changes only counts. Lines have smaller numbers.
-const DIRTY: u64 = 1 << 63;
+impl Contents {
+    fn new(spec: &CacheSpec) -> Contents {
+        let is_plain = spec.replacement == Replacement::Lru
+            && spec.organisation == CacheOrganisation::Sets
+            && spec.geometry.ways() <= LruStack::WAYS_MAX
+            && spec.address == AddressUsed::Physical
+            && !(spec.shared && spec.inclusive);
+        if is_plain {
+            Contents::Ordered(LruStack::new(spec))
+        } else {
+            Contents::Slotted(Box::new(Slotted::new(spec)))
+        }
+    }
+}
 
 // Many fields: the state of lines, and of the specification what accesses ask for.
 #[derive(Clone, Debug)]
 pub(crate) struct Cache {
-    lines: Lines,
-    /// Whether only the line used last in its set hits fast.
-    is_pseudo: bool,
-    /// By set: the line touched or filled last.
-    latest: Vec<u64>,
-    /// Whether the policy needs no repeated hits, and plain bits choose sets.
-    notes_latest: bool,
-    /// By slot of the array: whether the line was stored to and not yet written back.
-    dirty: Vec<bool>,
-    /// By slot, if virtual addresses find lines: the line's physical address when it was filled.
-    homes: Vec<u64>,
-    /// By slot, if it is shared and inclusive: the number of the fill that put the line there, from 1 on.
-    filled: Vec<u64>,
-    fills: u64,
+    contents: Contents,
     pub line_shift: u32,
     address: AddressUsed,
     pub latency: u64,
@@ -68,20 +67,10 @@ pub(crate) struct Evicted {
 
 impl Cache {
     pub fn new(spec: &CacheSpec) -> Cache {
-        let lines = Lines::new(spec);
-        let (sets, slots) = lines.shape();
-        let is_virtual = spec.address == AddressUsed::Virtual;
         Cache {
-            latest: vec![NONE; sets],
-            notes_latest: spec.replacement.relevant_hits() != RelevantHits::Each && spec.slices == 1,
-            dirty: vec![false; slots],
-            homes: vec![0; if is_virtual { slots } else { 0 }],
-            filled: vec![0; if spec.shared && spec.inclusive { slots } else { 0 }],
-            fills: 0,
+            contents: Contents::new(spec),
             line_shift: spec.line_shift,
             address: spec.address,
-            lines,
-            is_pseudo: matches!(spec.organisation, CacheOrganisation::Pseudo { .. }),
             latency: spec.latency,
             slow_latency: spec.slow_latency().unwrap_or(spec.latency),
             counts: Default::default(),
@@ -98,71 +87,60 @@ impl Cache {
         address.line(self.address, self.line_shift)
     }
 
-    /// The set of a line, if plain bits choose it. The number of sets is a power of two.
+    /// Looks a line up where that is quick. If it hits, the lookup is done; otherwise nothing has changed.
     #[inline]
-    fn set(&self, line: u64) -> usize {
-        line as usize & (self.latest.len() - 1)
+    pub fn hits_fast(&mut self, address: CacheAddress, soils: bool) -> bool {
+        let line = self.line(address);
+        match &mut self.contents {
+            Contents::Ordered(stack) => stack.touch(line, soils),
+            Contents::Slotted(slotted) => slotted.repeats(line, soils),
+        }
     }
 
-    /// Whether another access changes only counts. `soils`: it is a store that ends here.
+    /// Counts a lookup.
     #[inline]
-    pub fn repeats(&self, address: CacheAddress, soils: bool) -> bool {
-        let line = self.line(address);
-        let latest = self.latest[self.set(line)];
-        if soils { latest == line | DIRTY } else { latest & !DIRTY == line }
+    pub fn count(&mut self, requester: Requester, look: Look) {
+        let counts = &mut self.counts[requester as usize];
+        counts.lookups += 1;
+        counts.hits += u64::from(look != Look::Miss);
+        counts.slow_hits += u64::from(look == Look::SlowHit);
     }
 
     /// Whether another access to the line touched last repeats.
     pub fn notes_latest(&self) -> bool {
-        self.notes_latest
+        match &self.contents {
+            Contents::Ordered(_) => true,
+            Contents::Slotted(slotted) => slotted.notes_latest,
+        }
     }
 
     /// Looks a line up; a hit makes it dirty if the access `soils` it.
     #[inline]
     pub fn touch(&mut self, address: CacheAddress, soils: bool) -> Look {
-        if self.repeats(address, soils) { Look::Hit } else { self.look_up(address, soils) }
-    }
-
-    fn look_up(&mut self, address: CacheAddress, soils: bool) -> Look {
         let line = self.line(address);
-        let Some((slot, swapped)) = self.lines.touch(line) else { return Look::Miss };
-        let was_latest = self.latest[self.set(line)] & !DIRTY == line;
-        if let Some(other) = swapped {
-            self.dirty.swap(slot, other);
-            if !self.filled.is_empty() {
-                self.filled.swap(slot, other);
+        match &mut self.contents {
+            Contents::Ordered(stack) => {
+                if stack.touch(line, soils) {
+                    Look::Hit
+                } else {
+                    Look::Miss
+                }
             }
-            if !self.homes.is_empty() {
-                self.homes.swap(slot, other);
-            }
+            Contents::Slotted(slotted) => slotted.touch(line, soils),
         }
-        if soils {
-            self.dirty[slot] = true;
-        }
-        self.note(line, soils);
-        if swapped.is_some() || self.is_pseudo && !was_latest { Look::SlowHit } else { Look::Hit }
     }
 
     /// Puts a missing line in; returns the one that it evicts.
+    #[inline]
     pub fn fill(&mut self, address: CacheAddress, dirty: bool) -> Option<Evicted> {
-        let line = self.line(address);
-        let Filled { slot, evicted, moved_to } = self.lines.insert(line);
-        let evicted = evicted.map(|(line, slot)| self.leaving(line, slot));
-        if let Some(other) = moved_to {
-            self.dirty[other] = self.dirty[slot];
-            if !self.homes.is_empty() {
-                self.homes[other] = self.homes[slot];
+        let (line, shift) = (self.line(address), self.line_shift);
+        match &mut self.contents {
+            Contents::Ordered(stack) => {
+                let (line, dirty) = stack.fill(line, dirty)?;
+                Some(Evicted { address: CacheAddress::same(line << shift), dirty })
             }
+            Contents::Slotted(slotted) => slotted.fill(line, address, dirty),
         }
-        self.dirty[slot] = dirty;
-        if !self.filled.is_empty() {
-            self.number_fill(slot, moved_to);
-        }
-        if let Some(home) = self.homes.get_mut(slot) {
-            *home = address.physical >> self.line_shift << self.line_shift;
-        }
-        self.note(line, dirty);
-        evicted
     }
 
     /// Takes a line that another cache evicted; returns the one that leaves for it. Two caches may have evicted the
@@ -175,64 +153,48 @@ impl Cache {
     }
 
     /// Gives a line up; returns whether it was dirty, if it was there.
+    #[inline]
     pub fn give(&mut self, address: CacheAddress) -> Option<bool> {
         let line = self.line(address);
-        let slot = self.lines.slot_of(line)?;
-        self.lines.remove(line, slot);
-        let set = self.set(line);
-        if self.latest[set] & !DIRTY == line {
-            self.latest[set] = NONE;
+        match &mut self.contents {
+            Contents::Ordered(stack) => stack.give(line),
+            Contents::Slotted(slotted) => slotted.give(line),
         }
-        Some(self.dirty[slot])
     }
 
     /// Makes a line dirty if it is here; returns whether it is. That is no use for the replacement policy.
     pub fn soil(&mut self, address: CacheAddress) -> bool {
         let line = self.line(address);
-        let slot = self.lines.slot_of(line);
-        if let Some(slot) = slot {
-            self.dirty[slot] = true;
+        match &mut self.contents {
+            Contents::Ordered(stack) => stack.soil(line),
+            Contents::Slotted(slotted) => slotted.soil(line),
         }
-        slot.is_some()
-    }
-
-    fn number_fill(&mut self, slot: usize, moved_to: Option<usize>) {
-        if let Some(other) = moved_to {
-            self.filled[other] = self.filled[slot];
-        }
-        self.fills += 1;
-        self.filled[slot] = self.fills;
     }
 
     /// Fills so far, if it is shared and inclusive.
     pub fn fills(&self) -> u64 {
-        self.fills
+        match &self.contents {
+            Contents::Ordered(_) => 0,
+            Contents::Slotted(slotted) => slotted.fills,
+        }
     }
 
-    /// Whether it has held a line since before its next fill after so many.
+    /// Whether it has held a line since before its next fill after so many, if it is shared and inclusive.
     pub fn has_held(&self, address: CacheAddress, fills: u64) -> bool {
-        self.lines.slot_of(self.line(address)).is_some_and(|slot| self.filled[slot] <= fills)
+        match &self.contents {
+            Contents::Ordered(_) => false,
+            Contents::Slotted(slotted) => slotted.has_held(self.line(address), fills),
+        }
     }
 
     /// The addresses of its lines' first bytes.
-    pub fn addresses(&self) -> impl Iterator<Item = CacheAddress> + '_ {
-        self.lines.all().filter_map(|line| Some(self.leaving(line, self.lines.slot_of(line)?).address))
-    }
-
-    fn leaving(&self, line: u64, slot: usize) -> Evicted {
-        let own = line << self.line_shift;
-        let physical = self.homes.get(slot).copied().unwrap_or(own);
-        Evicted { address: CacheAddress { physical, logical: own }, dirty: self.dirty[slot] }
-    }
-
-    #[inline]
-    fn note(&mut self, line: u64, dirty: bool) {
-        if self.notes_latest {
-            let set = self.set(line);
-            self.latest[set] = line | if dirty { DIRTY } else { 0 };
-            if let Some(other) = self.lines.other_set(set) {
-                self.latest[other] = NONE;
+    pub fn addresses(&self) -> Box<dyn Iterator<Item = CacheAddress> + '_> {
+        let shift = self.line_shift;
+        match &self.contents {
+            Contents::Ordered(stack) => {
+                Box::new(stack.all().map(move |line| CacheAddress::same(line << shift)))
             }
+            Contents::Slotted(slotted) => Box::new(slotted.all().filter_map(|line| slotted.address_of(line))),
         }
     }
 }

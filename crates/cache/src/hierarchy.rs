@@ -174,49 +174,64 @@ impl Hierarchy {
 
     /// Accesses the line of an address; returns where the line was found. Waits for write buffers are only counted.
     pub fn access(&mut self, requester: Requester, address: CacheAddress) -> DataSource {
-        self.find::<true>(requester, address)
+        self.find::<true>(requester, address, 0)
     }
 
-    /// `COUNTED`: counts and logs the access.
+    /// Looks for a line from a depth on. `COUNTED`: counts and logs the access.
     #[inline]
-    fn find<const COUNTED: bool>(&mut self, requester: Requester, address: CacheAddress) -> DataSource {
-        let path = &self.paths[requester as usize];
-        for (depth, &index) in path.caches.iter().enumerate() {
-            let cache = &mut self.caches[index];
-            let passes_on = cache.passes_on[requester as usize];
-            let soils = requester == Requester::Store && !passes_on && depth <= path.nearest_filled;
-            let look = cache.touch(address, soils);
-            let hit = look != Look::Miss;
-            if COUNTED {
-                let counts = &mut cache.counts[requester as usize];
-                counts.lookups += 1;
-                counts.hits += u64::from(hit);
-                counts.slow_hits += u64::from(look == Look::SlowHit);
-                if !hit && self.watched == Some(index) {
-                    let address = address.physical >> cache.line_shift << cache.line_shift;
-                    self.missed.push(LineMiss { requester, address });
-                }
+    fn find<const COUNTED: bool>(
+        &mut self,
+        requester: Requester,
+        address: CacheAddress,
+        from: usize,
+    ) -> DataSource {
+        for depth in from..self.paths[requester as usize].caches.len() {
+            if let Some(served) = self.look_up::<COUNTED>(requester, address, depth) {
+                return served;
             }
-            if COUNTED
-                && passes_on
-                && let Some(buffer) = &mut cache.write_buffer
-            {
+        }
+        let depth = self.paths[requester as usize].caches.len();
+        self.fill::<COUNTED>(requester, depth, address, false);
+        DataSource::Memory
+    }
+
+    /// Looks a line up in the cache at this depth; `None` if the access goes on.
+    #[inline(always)]
+    fn look_up<const COUNTED: bool>(
+        &mut self,
+        requester: Requester,
+        address: CacheAddress,
+        depth: usize,
+    ) -> Option<DataSource> {
+        let path = &self.paths[requester as usize];
+        let index = path.caches[depth];
+        let cache = &mut self.caches[index];
+        let passes_on = cache.passes_on[requester as usize];
+        let soils = requester == Requester::Store && !passes_on && depth <= path.nearest_filled;
+        let look = cache.touch(address, soils);
+        let hit = look != Look::Miss;
+        if COUNTED {
+            cache.count(requester, look);
+            if !hit && self.watched == Some(index) {
+                let address = address.physical >> cache.line_shift << cache.line_shift;
+                self.missed.push(LineMiss { requester, address });
+            }
+            if passes_on && let Some(buffer) = &mut cache.write_buffer {
                 let waited = buffer.store(self.now);
                 self.now = self.now.saturating_add(waited);
                 let counts = &mut cache.counts[requester as usize];
                 counts.write_stall_cycles = counts.write_stall_cycles.saturating_add(waited);
             }
-            if hit && !passes_on {
-                if depth > path.nearest_filled {
-                    let dirty = path.moves_up[depth] && cache.give(address) == Some(true);
-                    self.fill::<COUNTED>(requester, depth, address, dirty);
-                }
-                let is_slow = look == Look::SlowHit;
-                return if is_slow { DataSource::SlowCache(index) } else { DataSource::Cache(index) };
-            }
         }
-        self.fill::<COUNTED>(requester, path.caches.len(), address, false);
-        DataSource::Memory
+        if !hit || passes_on {
+            return None;
+        }
+        if depth > path.nearest_filled {
+            let dirty = path.moves_up[depth] && cache.give(address) == Some(true);
+            self.fill::<COUNTED>(requester, depth, address, dirty);
+        }
+        let is_slow = look == Look::SlowHit;
+        Some(if is_slow { DataSource::SlowCache(index) } else { DataSource::Cache(index) })
     }
 
     /// Fills the caches before `depth` on the requester's path, the farthest first. `dirty`: the line comes from there
@@ -314,7 +329,8 @@ impl Hierarchy {
         self.access_bytes_noting(requester, address, bytes, |_| {})
     }
 
-    /// As [`Hierarchy::access_bytes`]; `note` is told where each line was found that changed more than counts.
+    /// As [`Hierarchy::access_bytes`]; `note` is told where each line was found; of hits in the nearest
+    /// cache it may not hear.
     #[inline]
     pub fn access_bytes_noting(
         &mut self,
@@ -325,16 +341,15 @@ impl Hierarchy {
     ) -> u64 {
         let path = &self.paths[requester as usize];
         let last = (address.logical + (bytes.max(1) - 1)) >> path.line_shift;
-        if address.logical >> path.line_shift == last && path.ends_at_nearest {
-            let cache = &mut self.caches[path.nearest];
-            if cache.repeats(address, requester == Requester::Store) {
-                let counts = &mut cache.counts[requester as usize];
-                counts.lookups += 1;
-                counts.hits += 1;
-                return 0;
-            }
+        if address.logical >> path.line_shift != last || !path.ends_at_nearest {
+            return self.access_lines(requester, address, last, note);
         }
-        self.access_lines(requester, address, last, note)
+        let cache = &mut self.caches[path.nearest];
+        if !cache.hits_fast(address, requester == Requester::Store) {
+            return self.access_lines(requester, address, last, note);
+        }
+        cache.count(requester, Look::Hit);
+        0
     }
 
     /// Accesses lines of the requester's nearest cache, up to the `last`. Apart, as most accesses need none of this.
@@ -364,7 +379,7 @@ impl Hierarchy {
         for offset in (0..bytes).step_by(1 << self.least_line_shift) {
             for (requester, start) in [(Requester::Load, from), (Requester::Store, to)] {
                 let physical = start + offset;
-                let served = self.find::<false>(requester, CacheAddress::of_kernel(physical));
+                let served = self.find::<false>(requester, CacheAddress::of_kernel(physical), 0);
                 let beyond = self.latency(served).saturating_sub(self.paths[requester as usize].fastest);
                 stalled = beyond.saturating_add(stalled);
             }

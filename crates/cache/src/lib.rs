@@ -19,7 +19,9 @@ mod hierarchy;
 mod lines;
 mod path;
 mod slices;
+mod slotted;
 mod spec;
+mod stack;
 mod write_buffer;
 
 pub use address::CacheAddress;
