@@ -87,16 +87,6 @@ impl Cache {
         address.line(self.address, self.line_shift)
     }
 
-    /// Looks a line up where that is quick. If it hits, the lookup is done; otherwise nothing has changed.
-    #[inline]
-    pub fn hits_fast(&mut self, address: CacheAddress, soils: bool) -> bool {
-        let line = self.line(address);
-        match &mut self.contents {
-            Contents::Ordered(stack) => stack.touch(line, soils),
-            Contents::Slotted(slotted) => slotted.repeats(line, soils),
-        }
-    }
-
     /// Counts a lookup.
     #[inline]
     pub fn count(&mut self, requester: Requester, look: Look) {
@@ -104,14 +94,6 @@ impl Cache {
         counts.lookups += 1;
         counts.hits += u64::from(look != Look::Miss);
         counts.slow_hits += u64::from(look == Look::SlowHit);
-    }
-
-    /// Whether another access to the line touched last repeats.
-    pub fn notes_latest(&self) -> bool {
-        match &self.contents {
-            Contents::Ordered(_) => true,
-            Contents::Slotted(slotted) => slotted.notes_latest,
-        }
     }
 
     /// Looks a line up; a hit makes it dirty if the access `soils` it.

@@ -1,6 +1,7 @@
 //! The cache hierarchy: which lines each cache holds, and at which level accesses hit.
 
 use crate::cache::{Cache, Evicted, Look};
+use crate::front::{Front, Fronts};
 use crate::path::{Path, above, victims_of};
 use crate::{CacheAddress, CacheSpec, Requester};
 
@@ -47,6 +48,7 @@ pub struct Hierarchy {
     caches: Vec<Cache>,
     /// By requester.
     paths: [Path; Requester::ALL.len()],
+    fronts: Fronts,
     /// By cache: the one that takes what it evicts.
     victims: Vec<Option<usize>>,
     /// By cache, if it is inclusive: the caches above that lose what it evicts.
@@ -91,9 +93,16 @@ impl Hierarchy {
     /// # Panics
     /// If [`crate::check`] refuses the caches.
     pub fn new(caches: &[CacheSpec], memory_latency: u64) -> Hierarchy {
+        let paths = Requester::ALL.map(|requester| Path::new(caches, requester, memory_latency));
+        let ways = paths.each_ref().map(|path| &path.caches[..]);
+        let front = |requester| {
+            let path = &paths[requester as usize];
+            Front::new(caches, requester, path.ends_at_nearest && path.nearest_filled == 0, &ways)
+        };
         Hierarchy {
             caches: caches.iter().map(Cache::new).collect(),
-            paths: Requester::ALL.map(|requester| Path::new(caches, requester, memory_latency)),
+            fronts: Fronts(Requester::ALL.map(front)),
+            paths,
             victims: (0..caches.len()).map(|index| victims_of(caches, index)).collect(),
             above: (0..caches.len()).map(|index| above(caches, index)).collect(),
             fills_seen: vec![0; caches.len()],
@@ -134,6 +143,8 @@ impl Hierarchy {
 
     /// Hands the contents of the caches that all cores share to another core of the same machine, and takes its own.
     pub fn swap_shared(&mut self, other: &mut Hierarchy) {
+        self.settle();
+        other.settle();
         for index in 0..self.caches.len() {
             if self.caches[index].shared {
                 std::mem::swap(&mut self.caches[index], &mut other.caches[index]);
@@ -141,6 +152,18 @@ impl Hierarchy {
             }
         }
         other.drop_uncovered();
+    }
+
+    /// Empties the fronts, and counts their hits where they belong.
+    fn settle(&mut self) {
+        self.fronts.clear();
+        for requester in Requester::ALL {
+            let hits = std::mem::take(&mut self.fronts.0[requester as usize].hits);
+            if let Some(cache) = self.caches.get_mut(self.paths[requester as usize].nearest) {
+                let own = CacheCounts { lookups: hits, hits, ..CacheCounts::default() };
+                cache.counts[requester as usize].add(own);
+            }
+        }
     }
 
     /// Drops what shared inclusive caches evicted from this core's own caches while other cores ran.
@@ -174,25 +197,19 @@ impl Hierarchy {
 
     /// Accesses the line of an address; returns where the line was found. Waits for write buffers are only counted.
     pub fn access(&mut self, requester: Requester, address: CacheAddress) -> DataSource {
-        self.find::<true>(requester, address, 0)
+        self.find::<true>(requester, address)
     }
 
-    /// Looks for a line from a depth on. `COUNTED`: counts and logs the access.
-    #[inline]
-    fn find<const COUNTED: bool>(
-        &mut self,
-        requester: Requester,
-        address: CacheAddress,
-        from: usize,
-    ) -> DataSource {
-        for depth in from..self.paths[requester as usize].caches.len() {
-            if let Some(served) = self.look_up::<COUNTED>(requester, address, depth) {
-                return served;
-            }
+    /// `COUNTED`: counts and logs the access.
+    #[inline(always)]
+    fn find<const COUNTED: bool>(&mut self, requester: Requester, address: CacheAddress) -> DataSource {
+        let depths = self.paths[requester as usize].caches.len();
+        let served = (0..depths).find_map(|depth| self.look_up::<COUNTED>(requester, address, depth));
+        if served.is_none() {
+            self.fill::<COUNTED>(requester, depths, address, false);
         }
-        let depth = self.paths[requester as usize].caches.len();
-        self.fill::<COUNTED>(requester, depth, address, false);
-        DataSource::Memory
+        self.fronts.note(requester, address);
+        served.unwrap_or(DataSource::Memory)
     }
 
     /// Looks a line up in the cache at this depth; `None` if the access goes on.
@@ -295,6 +312,7 @@ impl Hierarchy {
         for &index in &self.above[from] {
             let cache = &mut self.caches[index];
             for offset in (0..bytes).step_by(1 << cache.line_shift) {
+                self.fronts.forget(address.plus(offset));
                 if cache.give(address.plus(offset)) == Some(true) {
                     cache.counts[requester as usize].writebacks += u64::from(COUNTED);
                     dirty = true;
@@ -326,48 +344,41 @@ impl Hierarchy {
     /// ascending order. Returns the cycles that its requester waits beyond its fastest access of each line.
     #[inline]
     pub fn access_bytes(&mut self, requester: Requester, address: CacheAddress, bytes: u64) -> u64 {
-        self.access_bytes_noting(requester, address, bytes, |_| {})
+        if self.repeats(requester, address, bytes) {
+            return 0;
+        }
+        self.access_lines(requester, address, bytes, |_| {})
     }
 
-    /// As [`Hierarchy::access_bytes`]; `note` is told where each line was found; of hits in the nearest
-    /// cache it may not hear.
+    /// Whether an access to these bytes changes only counts; then it is done.
+    #[inline(always)]
+    pub fn repeats(&mut self, requester: Requester, address: CacheAddress, bytes: u64) -> bool {
+        let front = &mut self.fronts.0[requester as usize];
+        let repeats = front.has(address, bytes);
+        front.hits += u64::from(repeats);
+        repeats
+    }
+
+    /// [`Hierarchy::access_bytes`] for accesses that do not repeat; `note` is told where each line was found.
     #[inline]
-    pub fn access_bytes_noting(
+    pub fn access_lines(
         &mut self,
         requester: Requester,
         address: CacheAddress,
         bytes: u64,
-        note: impl FnMut(DataSource),
-    ) -> u64 {
-        let path = &self.paths[requester as usize];
-        let last = (address.logical + (bytes.max(1) - 1)) >> path.line_shift;
-        if address.logical >> path.line_shift != last || !path.ends_at_nearest {
-            return self.access_lines(requester, address, last, note);
-        }
-        let cache = &mut self.caches[path.nearest];
-        if !cache.hits_fast(address, requester == Requester::Store) {
-            return self.access_lines(requester, address, last, note);
-        }
-        cache.count(requester, Look::Hit);
-        0
-    }
-
-    /// Accesses lines of the requester's nearest cache, up to the `last`. Apart, as most accesses need none of this.
-    #[inline(never)]
-    fn access_lines(
-        &mut self,
-        requester: Requester,
-        address: CacheAddress,
-        last: u64,
         mut note: impl FnMut(DataSource),
     ) -> u64 {
         let Path { line_shift, fastest, .. } = self.paths[requester as usize];
+        let last = (address.logical + (bytes.max(1) - 1)) >> line_shift;
         let before = self.now;
         for line in 0..=last - (address.logical >> line_shift) {
-            let served = self.access(requester, address.plus(line << line_shift));
-            note(served);
-            let beyond = self.latency(served).saturating_sub(fastest);
-            self.now = self.now.saturating_add(beyond);
+            let address = address.plus(line << line_shift);
+            if !self.repeats(requester, address, 1) {
+                let served = self.find::<true>(requester, address);
+                note(served);
+                let beyond = self.latency(served).saturating_sub(fastest);
+                self.now = self.now.saturating_add(beyond);
+            }
         }
         self.now - before
     }
@@ -379,7 +390,7 @@ impl Hierarchy {
         for offset in (0..bytes).step_by(1 << self.least_line_shift) {
             for (requester, start) in [(Requester::Load, from), (Requester::Store, to)] {
                 let physical = start + offset;
-                let served = self.find::<false>(requester, CacheAddress::of_kernel(physical), 0);
+                let served = self.find::<false>(requester, CacheAddress::of_kernel(physical));
                 let beyond = self.latency(served).saturating_sub(self.paths[requester as usize].fastest);
                 stalled = beyond.saturating_add(stalled);
             }
@@ -395,22 +406,13 @@ impl Hierarchy {
     /// Whether an access to the same line as the requester's last one always changes only counts, whatever others
     /// access in between.
     pub fn repeats_wait(&self, requester: Requester) -> bool {
-        let path = &self.paths[requester as usize];
-        path.owns_nearest
-            && path.ends_at_nearest
-            && path.nearest_filled == 0
-            && self.caches[path.nearest].notes_latest()
+        self.paths[requester as usize].owns_nearest && self.fronts.0[requester as usize].is_used()
     }
 
     /// Counts `times` repeated accesses that change nothing but counts.
     #[inline]
     pub fn repeated(&mut self, requester: Requester, times: u64) {
-        let nearest = self.paths[requester as usize].nearest;
-        if let Some(cache) = self.caches.get_mut(nearest) {
-            let counts = &mut cache.counts[requester as usize];
-            counts.lookups += times;
-            counts.hits += times;
-        }
+        self.fronts.0[requester as usize].hits += times;
     }
 
     /// Cycles of an access whose line was found in `served`.
@@ -433,6 +435,11 @@ impl Hierarchy {
 
     /// The counts of one requester for the cache with this index.
     pub fn counts(&self, index: usize, requester: Requester) -> CacheCounts {
-        self.caches[index].counts[requester as usize]
+        let mut counts = self.caches[index].counts[requester as usize];
+        if self.paths[requester as usize].nearest == index {
+            let hits = self.fronts.0[requester as usize].hits;
+            counts.add(CacheCounts { lookups: hits, hits, ..CacheCounts::default() });
+        }
+        counts
     }
 }

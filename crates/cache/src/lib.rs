@@ -15,6 +15,7 @@ mod address;
 mod cache;
 mod check;
 mod column;
+mod front;
 mod hierarchy;
 mod lines;
 mod path;

@@ -151,19 +151,27 @@ impl MemoryCaches {
     /// A reference of the program inside a page.
     #[inline]
     pub fn access(&mut self, kind: Kind, address: CacheAddress, bytes: u64) {
-        self.access_noting(kind, address, bytes, |_, _| {});
+        if !self.repeats(kind, address, bytes) {
+            self.access_noting(kind, address, bytes, |_, _| {});
+        }
+    }
+
+    /// Whether a reference changes only counts; then it is done. Most are.
+    #[inline(always)]
+    fn repeats(&mut self, kind: Kind, address: CacheAddress, bytes: u64) -> bool {
+        (kind != Kind::Modify || !self.writes_through)
+            && self.hierarchy.repeats(requester(kind), address, bytes)
     }
 
     /// As [`MemoryCaches::access`]; returns its waits, if it misses a cache.
     #[inline]
     pub fn access_telling(&mut self, kind: Kind, address: CacheAddress, bytes: u64) -> Option<Waits> {
+        if self.repeats(kind, address, bytes) {
+            return None;
+        }
         let mut found = std::mem::take(&mut self.found);
         let cycles =
             self.access_noting(kind, address, bytes, |requester, served| found.push((requester, served)));
-        if found.is_empty() {
-            self.found = found;
-            return None;
-        }
         let mut waits = Waits { cycles, ..Waits::default() };
         for (requester, served) in found.drain(..) {
             for level in self.hierarchy.levels_before(requester, served) {
@@ -175,7 +183,7 @@ impl MemoryCaches {
     }
 
     /// Returns the cycles that the reference waits.
-    #[inline]
+    #[inline(never)]
     fn access_noting(
         &mut self,
         kind: Kind,
@@ -183,22 +191,28 @@ impl MemoryCaches {
         bytes: u64,
         mut note: impl FnMut(Requester, DataSource),
     ) -> u64 {
-        let requester = match kind {
-            Kind::Fetch => Requester::Fetch,
-            Kind::Load => Requester::Load,
-            Kind::Store | Kind::Modify => Requester::Store,
-        };
+        let requester = requester(kind);
         if let (Requester::Store, Some(clock)) = (requester, &self.clock) {
             let executed = (clock.instructions as f64 * clock.cycles_per_instruction) as u64;
             self.hierarchy.set_time(executed.saturating_add(self.counts.stall_cycles));
         }
         let mut through = |requester| {
-            self.hierarchy.access_bytes_noting(requester, address, bytes, |served| note(requester, served))
+            self.hierarchy.access_lines(requester, address, bytes, |served| note(requester, served))
         };
         let loaded = if kind == Kind::Modify && self.writes_through { through(Requester::Load) } else { 0 };
         let stalled = through(requester).saturating_add(loaded);
         self.counts.stall_cycles = self.counts.stall_cycles.saturating_add(stalled);
         stalled
+    }
+}
+
+/// Who asks the caches for a reference's bytes. What loads and stores at once asks to store.
+#[inline(always)]
+fn requester(kind: Kind) -> Requester {
+    match kind {
+        Kind::Fetch => Requester::Fetch,
+        Kind::Load => Requester::Load,
+        Kind::Store | Kind::Modify => Requester::Store,
     }
 }
 

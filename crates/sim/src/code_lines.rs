@@ -105,7 +105,9 @@ fn add_runs(all: &mut Vec<LineRun>, block: &Block, grain: LineGrain) {
             LineGrain::Fetch => None,
         };
         match all.last_mut() {
-            Some(run) if own.is_some_and(|(first, last)| first == last && line == Some(last)) => run.repeats += 1,
+            Some(run) if own.is_some_and(|(first, last)| first == last && line == Some(last)) => {
+                run.repeats += 1
+            }
             _ => all.push(LineRun { address, bytes, repeats: 0, site, instruction: index as u32 }),
         }
         line = own.map(|(_, last)| last);

@@ -39,43 +39,39 @@ struct Stretch<'a> {
     to: CachesPosition,
 }
 
-/// Consecutive references of one kind.
-enum Part<'a> {
+/// Takes the references of a stretch.
+trait References {
     /// These of a run's fetches.
-    Fetches(&'a LineRun, Range<u32>),
+    fn fetches(&mut self, stretch: &Stretch<'_>, span: usize, run: &LineRun, fetches: Range<u32>);
     /// Data references, by their numbers in the batch.
-    Data(Range<usize>),
+    fn data(&mut self, stretch: &Stretch<'_>, span: usize, data: Range<usize>);
 }
 
 impl Stretch<'_> {
-    /// Calls `each` with the span and the references of each part. They come in program order, but a run's fetches all
-    /// come before data references among them, which is the same for caches.
+    /// Gives its references to `seer` in program order, but a run's fetches all before data references among them,
+    /// which is the same for caches.
     #[inline(always)]
-    fn for_each(&self, mut each: impl FnMut(usize, Part<'_>)) {
+    fn replay(&self, seer: &mut impl References) {
         let CachesPosition { mut span, mut run, mut fetched, mut data } = self.from;
         loop {
             let here = self.batch.spans[span];
             let runs = self.lines.runs(here.block.index());
             let is_last = span == self.to.span;
-            let end = if is_last { self.to.data } else { self.batch.span_end(span) };
-            while let Some(next) = runs.get(run) {
-                let until = end.min(here.first as usize + next.site as usize);
+            let (end, last) =
+                if is_last { (self.to.data, self.to.run) } else { (self.batch.span_end(span), runs.len()) };
+            loop {
+                let next = runs.get(run).filter(|_| run <= last);
+                let until = next.map_or(end, |next| end.min(here.first as usize + next.site as usize));
                 if data < until {
-                    each(span, Part::Data(data..until));
+                    seer.data(self, span, data..until);
                     data = until;
                 }
-                let all = if is_last && run == self.to.run { self.to.fetched } else { next.fetches() };
+                let Some(next) = next else { break };
+                let all = if run == last { self.to.fetched } else { next.fetches() };
                 if fetched < all {
-                    each(span, Part::Fetches(next, fetched..all));
-                }
-                if is_last && run == self.to.run {
-                    break;
+                    seer.fetches(self, span, next, fetched..all);
                 }
                 (run, fetched) = (run + 1, 0);
-            }
-            if data < end {
-                each(span, Part::Data(data..end));
-                data = end;
             }
             if is_last {
                 break;
@@ -84,58 +80,64 @@ impl Stretch<'_> {
         }
     }
 
+    #[inline(always)]
     fn address(&self, at: VirtAddr) -> CacheAddress {
         CacheAddress::same(logical(self.asid, at))
     }
+}
 
-    /// Gives the references to some caches.
-    fn replay(&self, memory: &mut MemoryCaches) {
-        self.for_each(|_, part| match part {
-            Part::Fetches(run, mut fetches) => {
-                if fetches.start == 0 {
-                    memory.executed();
-                    memory.access(Kind::Fetch, self.address(run.address), run.bytes.into());
-                    fetches.start = 1;
-                }
-                memory.hierarchy.repeated(Requester::Fetch, fetches.len() as u64);
-            }
-            Part::Data(data) => {
-                for record in &self.batch.refs[data] {
-                    memory.access(record.kind(), self.address(record.address()), record.size().bytes().into());
-                }
-            }
-        });
+/// Caches that nobody observes.
+struct Unobserved<'a>(&'a mut MemoryCaches);
+
+impl References for Unobserved<'_> {
+    #[inline(always)]
+    fn fetches(&mut self, stretch: &Stretch<'_>, _span: usize, run: &LineRun, mut fetches: Range<u32>) {
+        if fetches.start == 0 {
+            self.0.executed();
+            self.0.access(Kind::Fetch, stretch.address(run.address), run.bytes.into());
+            fetches.start = 1;
+        }
+        self.0.hierarchy.repeated(Requester::Fetch, fetches.len() as u64);
     }
 
-    /// As [`Stretch::replay`], and tells of references that miss a cache: their address, place and waits.
-    fn replay_telling(
-        &self,
-        memory: &mut MemoryCaches,
-        mut tell: impl FnMut(VirtAddr, &ReferencePlace<'_>, Waits),
-    ) {
-        self.for_each(|span, part| match part {
-            Part::Fetches(run, mut fetches) => {
-                if fetches.start == 0 {
-                    memory.executed();
-                    let address = self.address(run.address);
-                    if let Some(waits) = memory.access_telling(Kind::Fetch, address, run.bytes.into()) {
-                        let at = CodePosition::Instruction(run.instruction);
-                        tell(run.address, &ReferencePlace { batch: self.batch, span, at, ahead: &[] }, waits);
-                    }
-                    fetches.start = 1;
-                }
-                memory.hierarchy.repeated(Requester::Fetch, fetches.len() as u64);
+    #[inline(always)]
+    fn data(&mut self, stretch: &Stretch<'_>, _span: usize, data: Range<usize>) {
+        for record in &stretch.batch.refs[data] {
+            let (kind, bytes) = (record.kind(), record.size().bytes().into());
+            self.0.access(kind, stretch.address(record.address()), bytes);
+        }
+    }
+}
+
+/// Caches whose misses are told: the reference's address, place and waits.
+struct Observed<'a, T> {
+    memory: &'a mut MemoryCaches,
+    tell: T,
+}
+
+impl<T: FnMut(VirtAddr, &ReferencePlace<'_>, Waits)> References for Observed<'_, T> {
+    fn fetches(&mut self, stretch: &Stretch<'_>, span: usize, run: &LineRun, mut fetches: Range<u32>) {
+        if fetches.start == 0 {
+            self.memory.executed();
+            let address = stretch.address(run.address);
+            if let Some(waits) = self.memory.access_telling(Kind::Fetch, address, run.bytes.into()) {
+                let at = CodePosition::Instruction(run.instruction);
+                let place = ReferencePlace { batch: stretch.batch, span, at, ahead: &[] };
+                (self.tell)(run.address, &place, waits);
             }
-            Part::Data(data) => {
-                for index in data {
-                    let record = self.batch.refs[index];
-                    let (at, bytes) = (record.address(), record.size().bytes().into());
-                    if let Some(waits) = memory.access_telling(record.kind(), self.address(at), bytes) {
-                        tell(at, &site(self.batch, span, index), waits);
-                    }
-                }
+            fetches.start = 1;
+        }
+        self.memory.hierarchy.repeated(Requester::Fetch, fetches.len() as u64);
+    }
+
+    fn data(&mut self, stretch: &Stretch<'_>, span: usize, data: Range<usize>) {
+        for index in data {
+            let record = stretch.batch.refs[index];
+            let (at, bytes) = (record.address(), record.size().bytes().into());
+            if let Some(waits) = self.memory.access_telling(record.kind(), stretch.address(at), bytes) {
+                (self.tell)(at, &site(stretch.batch, span, index), waits);
             }
-        });
+        }
     }
 }
 
@@ -180,10 +182,10 @@ impl<O: Observer> Pass<O> {
         for design in bits(sets.with_memory & sets.active) {
             let Some(memory) = &mut designs[design].memory else { continue };
             if design > 0 || !O::OBSERVES_WAITS {
-                stretch.replay(memory);
+                stretch.replay(&mut Unobserved(memory));
                 continue;
             }
-            stretch.replay_telling(memory, |at, place, waits| {
+            let tell = |at: VirtAddr, place: &ReferencePlace<'_>, waits| {
                 let vpn = store.paging.base().number(as_recorded(at));
                 let mapping = store.find(vpn).map(|page| store.pages[page as usize].mapping);
                 let wait = Wait {
@@ -194,7 +196,8 @@ impl<O: Observer> Pass<O> {
                     waits,
                 };
                 observer.on_wait(&wait, &process.space);
-            });
+            };
+            stretch.replay(&mut Observed { memory, tell });
         }
     }
 }
