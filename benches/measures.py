@@ -57,8 +57,15 @@ class Outcome:
 
     def kernel_ratios(self):
         """Simulation time of a machine with a kernel that watches its misses, relative to the machine without one."""
-        timed = self.designs["kernel"]
-        return [under / without for under, without in zip(timed["kernel"], timed["pass"])]
+        return self._design_ratios("kernel", "kernel", "pass")
+
+    def recoloring_ratios(self):
+        """Simulation time of a machine with a kernel that moves pages, relative to the machine without one."""
+        return self._design_ratios("recoloring", "system_kernel", "system")
+
+    def _design_ratios(self, name, way, other):
+        timed = self.designs[name]
+        return [under / without for under, without in zip(timed[way], timed[other])]
 
     def family_rates(self, way, counted):
         """Million `counted` a second, from memory: `records`, or the `data_references` among them."""
@@ -154,6 +161,7 @@ def all_measures(machines):
         _ratio("engine_over_none.wall", "bare engine / --tool=none", "engine", "none", each=2.0, mean=1.7),
         _ratio("engine_over_none.processor", "  the same, processor time", "engine", "none", "cpu_seconds"),
         _ratio("profile_over_cachegrind.wall", "profile / cachegrind", "profile", "cachegrind", each=0.8, mean=0.5),
+        _ratio("profile_caches_over_cachegrind.wall", "  with caches", "profile_caches", "cachegrind", mean=1.0),
         _ratio("profile_over_native.wall", "  profile / native", "profile", "native", digits=1),
         Measure(
             "trace.bytes_per_record",
@@ -216,8 +224,16 @@ def _designs():
         Measure("designs.software_misses", "  misses in 100 records", Outcome.software_misses),
     ]
     measures.append(rate("rivals", "Karakostas 2016, all designs together", "rivals", "rivals", 20, digits=1))
-    name = "under APPROX-ONLINE / without"
-    return [*measures, Measure("designs.kernel_over_pass", name, Outcome.kernel_ratios, each=1.3)]
+    measures += [
+        rate("caches", "Zen 4 with three levels of caches", "caches", "pass", 25),
+        rate("caches_system", "  the engine in which all composes", "caches", "system"),
+    ]
+    over, recoloring = "under APPROX-ONLINE / without", "recoloring by a CML buffer / without"
+    return [
+        *measures,
+        Measure("designs.kernel_over_pass", over, Outcome.kernel_ratios, each=1.3),
+        Measure("designs.recoloring_over_system", recoloring, Outcome.recoloring_ratios, each=1.3),
+    ]
 
 
 def _families():

@@ -33,7 +33,7 @@ def a_run(wall=1.0, cpu=1.0, root=0, tree=0, descendants=0, foreign=0.0):
 
 def an_outcome(**walls):
     """An outcome with these run times: one number per repetition, by way."""
-    seconds = dict.fromkeys(("native", "none", "engine", "record", "cachegrind", "profile"), [1.0, 1.0, 1.0])
+    seconds = dict.fromkeys(tools.WAYS, [1.0, 1.0, 1.0])
     seconds.update(walls)
     return measures.Outcome(
         runs={way: [a_run(wall) for wall in walls] for way, walls in seconds.items()},
@@ -48,6 +48,8 @@ def an_outcome(**walls):
             "tree-plru": {"records": 3_000_000, "pass": [0.01], "plain": [0.1]},
             "software": {"records": 3_000_000, "pass": [0.025], "walks": 29_000},
             "rivals": {"records": 3_000_000, "rivals": [0.1]},
+            "caches": {"records": 3_000_000, "pass": [0.05], "system": [0.1]},
+            "recoloring": {"records": 3_000_000, "system": [0.1, 0.2], "system_kernel": [0.12, 0.28]},
             "kernel": {"records": 3_000_000, "pass": [0.01, 0.02], "kernel": [0.012, 0.028]},
         },
         families={
@@ -119,6 +121,8 @@ class Verdicts(unittest.TestCase):
         row = rows_of("designs.kernel_over_pass", {"p": an_outcome()})[0]
         self.assertAlmostEqual(row.value, 1.3)
         self.assertEqual((row.low, row.high), (1.2, 1.4))
+        row = rows_of("designs.recoloring_over_system", {"p": an_outcome()})[0]
+        self.assertAlmostEqual(row.value, 1.3)
 
     def test_what_serves_data_alone_is_paced_by_data_references_alone(self):
         def value(way):

@@ -28,6 +28,13 @@ _DESIGNS = {
     "software": (["--ways", "pass", "--machine", "mips_r2000"], None),
     # A machine for which every operation of every array is counted.
     "rivals": (["--ways", "rivals"], None),
+    # A machine of today with its first-level, second-level and last-level caches.
+    "caches": (["--ways", "pass,system", "--machine", "zen4+caches"], None),
+    # Pages that a policy moves among the colors of a direct-mapped cache.
+    "recoloring": (
+        ["--ways", "system,system_kernel", "--machine", "romer_remapping", "--os", "fixed:recoloring.policy=cml"],
+        None,
+    ),
     # The machine for which the policies were designed: small TLBs, which miss often.
     "kernel": (["--ways", "pass,kernel", "--machine", "romer_1998", "--os", "approx-online"], None),
 }
@@ -53,7 +60,7 @@ rate = 0.1
 _TRAPS = {"small": ["--entries", "64"], "large": ["--entries", "4096"]}
 
 # The ways of running, in the order of the first repetition.
-WAYS = ("native", "none", "engine", "record", "cachegrind", "profile")
+WAYS = ("native", "none", "engine", "record", "cachegrind", "profile", "profile_caches")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,6 +102,7 @@ class Tools:
             "cachegrind": [*valgrind, "--tool=cachegrind", *cachegrind, "--"],
             "record": [pagewalk, "record", "-q", "-o", f"{folder}/trace.pwt", "--"],
             "profile": [pagewalk, "profile", "-q", "-o", f"{folder}/report.html", "--"],
+            "profile_caches": [pagewalk, "profile", "-q", "-m", "zen4+caches", "-o", f"{folder}/report.html", "--"],
         }
         return before[way] + program.command
 

@@ -13,6 +13,7 @@
 //! - `what_if`: that with every alternative that `pagewalk profile` tries;
 //! - `hundred`: a hundred two-level machines on 4 KiB pages together, counts only;
 //! - `kernel`: the machine of `pass` under a kernel that builds superpages, by default `approx-online`;
+//! - `system_kernel`: that kernel in the readable engine, with frames if it places or moves pages;
 //! - `rivals`: the data sides of Karakostas 2016 together, under transparent huge pages everywhere: every operation of
 //!   every array is counted;
 //! - `plain`: a straightforward loop that looks every reference up. Its walks must equal those of `pass`.
@@ -48,8 +49,18 @@ const USAGE: &str = "usage: from_memory [--machine NAME|FILE.toml] [--replacemen
                      [--repetitions N] [--ways WAY,…] [--os POLICY] T.pwt…";
 
 /// The ways of simulating.
-const WAYS: [&str; 9] =
-    ["pass", "profile", "what_if", "plain", "hundred", "plain_hundred", "kernel", "rivals", "system"];
+const WAYS: [&str; 10] = [
+    "pass",
+    "profile",
+    "what_if",
+    "plain",
+    "hundred",
+    "plain_hundred",
+    "kernel",
+    "rivals",
+    "system",
+    "system_kernel",
+];
 
 /// The machines of the comparison, without the perfect TLB, which is not simulated.
 const RIVALS: [&str; 8] = [
@@ -193,6 +204,7 @@ fn time(
     let mut kernels = several(counts[6], || under_kernel(machine, os))?;
     let mut rivals = several(counts[7], rivals)?;
     let mut systems = several(counts[8], || system(machine))?;
+    let mut system_kernels = several(counts[9], || Ok(System::new(with_kernel(machine, os)?, 1)?))?;
     let mut stretch = Stretch::default();
     let mut records = 0;
     while records < most && stretch.read(&mut source, STRETCH.min(most - records))? {
@@ -207,10 +219,12 @@ fn time(
             of_kernel,
             of_rivals,
             of_system,
+            of_system_kernel,
         ] = &mut measured.seconds;
         for repetition in 0..counts.into_iter().max().unwrap_or(0) {
             play(&stretch, of_pass, &mut passes, repetition)?;
             play(&stretch, of_system, &mut systems, repetition)?;
+            play(&stretch, of_system_kernel, &mut system_kernels, repetition)?;
             play(&stretch, of_kernel, &mut kernels, repetition)?;
             play(&stretch, of_rivals, &mut rivals, repetition)?;
             play(&stretch, of_profile, &mut profiles, repetition)?;
@@ -247,9 +261,12 @@ fn play<T: Analysis>(
 
 /// A machine under a kernel.
 fn under_kernel(machine: &MachineSpec, os: &str) -> Result<Pass, Box<dyn Error>> {
+    Ok(Pass::new(vec![with_kernel(machine, os)?], NoObserver)?)
+}
+
+fn with_kernel(machine: &MachineSpec, os: &str) -> Result<DesignSpec, Box<dyn Error>> {
     let kernel = OsSpec::from_text(os)?.kernel(machine.paging, held_orders(machine))?;
-    let design = DesignSpec::with_kernel(os.to_owned(), machine, kernel);
-    Ok(Pass::new(vec![design], NoObserver)?)
+    Ok(DesignSpec::with_kernel(os.to_owned(), machine, kernel))
 }
 
 /// The machine of `pass`, by the readable engine.

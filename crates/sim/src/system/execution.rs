@@ -141,7 +141,7 @@ impl System {
             let mut epoch = self.fetch_through_caches(run.address, run.bytes)?;
             let mut fetched = 1;
             while next < end {
-                if fetched < run.fetches() {
+                if fetched < run.fetches() && self.may_change_mappings(refs[next]) {
                     let due = run.fetches_before(block.instruction_after(next)).max(fetched);
                     epoch = self.fetch_again(block, run, fetched..due, epoch)?;
                     fetched = due;
@@ -189,6 +189,16 @@ impl System {
         self.data(record)?;
         self.access(record.kind(), record.address(), record.size().bytes().into());
         Some(())
+    }
+
+    /// Whether a data reference may change a mapping, or end the process. If its translation repeats a hit, only what
+    /// it misses in caches could.
+    #[inline]
+    fn may_change_mappings(&self, record: Ref) -> bool {
+        let (base, class) = (self.machine().paging.base(), class_of(record.kind(), true));
+        let last = VirtAddr(record.address().0 + u64::from(record.size().bytes().max(1) - 1));
+        let vpn = base.number(record.address());
+        self.frames.are_watched() || base.number(last) != vpn || !self.known.repeats(class, vpn)
     }
 
     /// Translates a data reference.

@@ -48,6 +48,11 @@ impl Frames {
         }
     }
 
+    /// Whether misses of a cache may make kernels work.
+    pub fn are_watched(&self) -> bool {
+        self.watched.is_some()
+    }
+
     fn get(&self, owner: (Asid, u64), epoch: u64) -> Option<u64> {
         let known = self.slots[owner.1 as usize % SLOTS]?;
         (known.owner == owner && known.epoch == epoch).then_some(known.start)
