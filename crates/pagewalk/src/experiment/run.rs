@@ -51,7 +51,7 @@ impl Experiment {
         if let Some(host) = self.by_traps {
             return traps::check(self, host);
         }
-        data_side::check(&self.machines)?;
+        self.machines.iter().try_for_each(machines::check_data_side)?;
         let kernels = Rivals::kernels(self)?;
         self.check_designs(&kernels)?;
         kernels::check_replays(&kernels, traces)?;
