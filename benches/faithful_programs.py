@@ -10,6 +10,8 @@ import running
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SOURCES = ROOT / "workloads/faithful"
+# Programs of the tests serve the bench too.
+OF_TESTS = [ROOT / "crates" / crate / "tests/programs" for crate in ("capture", "live")]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -417,8 +419,13 @@ _C = {
 }
 
 
+def source(name):
+    """The C source of a program: the bench's own, or else the one of the tests."""
+    return next(path for folder in (SOURCES, *OF_TESTS) if (path := folder / f"{name}.c").exists())
+
+
 def build(folder):
-    """Builds the programs of workloads/faithful; returns those that could not be built: name to reason."""
+    """Builds the programs of the bench; returns those that could not be built: name to reason."""
     lacking = {}
 
     def make(name, command):
@@ -432,14 +439,14 @@ def build(folder):
 
     running.run(["gcc", "-O2", "-shared", "-fPIC", "-o", str(folder / "leaving.so"), str(SOURCES / "leaving.c")])
     for name, how in _C.items():
-        make(name, ["gcc", *how, "-o", str(folder / name), str(SOURCES / f"{name}.c")])
+        make(name, ["gcc", *how, "-o", str(folder / name), str(source(name))])
     make(
         "uring_wait",
         ["gcc", "-O2", "-pthread", "-o", str(folder / "uring_wait"), str(SOURCES / "uring_wait.c"), "-luring"],
     )
     wide = ["gcc", "-O3", "-mprefer-vector-width=512", "-o"]
-    make("wide", [*wide, str(folder / "wide"), "-march=x86-64-v4", str(SOURCES / "wide.c")])
-    make("wide_host", [*wide, str(folder / "wide_host"), "-march=native", str(SOURCES / "wide.c")])
+    make("wide", [*wide, str(folder / "wide"), "-march=x86-64-v4", str(source("wide"))])
+    make("wide_host", [*wide, str(folder / "wide_host"), "-march=native", str(source("wide"))])
     make("maps.o", ["gcc", "-O1", "-c", "-o", str(folder / "maps.o"), str(ROOT / "workloads/maps.c")])
     make(
         "goroutines",

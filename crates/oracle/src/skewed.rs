@@ -1,4 +1,4 @@
-//! Reference model of a skewed-associative array: each way is a bank of places, with a hash computed bit by bit.
+//! Reference model of a skewed-associative array: each way is a bank of places, with a hash computed shift by shift.
 
 use std::collections::BTreeMap;
 
@@ -28,21 +28,18 @@ impl Skewed {
         if width == 0 {
             return 0;
         }
-        let bits: Vec<bool> = (0..64).map(|bit| number >> bit & 1 == 1).collect();
-        let mut place = vec![false; width];
-        for (k, piece) in bits.chunks(width).enumerate() {
-            let mut piece = piece.to_vec();
-            piece.resize(width, false);
-            for _ in 0..way * k {
-                if width > 1 {
-                    let highest = piece[width - 1] ^ piece[0];
-                    piece.remove(0);
-                    piece.push(highest);
-                }
+        let mut place = 0;
+        for k in 0..64usize.div_ceil(width) {
+            let mut piece = number >> (k * width) & ((1 << width) - 1);
+            // Nothing shifted is nothing, and most numbers have few pieces.
+            let shifts = if piece == 0 || width == 1 { 0 } else { way * k };
+            for _ in 0..shifts {
+                let highest = (piece >> (width - 1) ^ piece) & 1;
+                piece = piece >> 1 | highest << (width - 1);
             }
-            place.iter_mut().zip(piece).for_each(|(bit, other)| *bit ^= other);
+            place ^= piece;
         }
-        place.iter().enumerate().map(|(bit, &set)| usize::from(set) << bit).sum()
+        place as usize
     }
 
     /// The places where a page may be, lowest way first.

@@ -5,6 +5,7 @@ mod data_side;
 mod groups;
 mod kernels;
 mod profile;
+mod replays;
 mod rivals;
 mod rows;
 mod run;

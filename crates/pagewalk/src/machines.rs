@@ -7,7 +7,8 @@ use crate::folders;
 use crate::listener::Listener;
 use pagewalk_mm::structure::StructureSpec;
 use pagewalk_mm::{OsError, OsKernel, OsSpec, ThpMode};
-use pagewalk_sim::{Library, LibraryError, Structures, held_orders};
+use pagewalk_sim::{Arrangement, HostKernel, Library, LibraryError, Simulation, Structures, held_orders};
+use pagewalk_sweep::check_energy;
 use pagewalk_translate::{MachineSpec, requests_caches, with_caches};
 use pagewalk_units::names::with_closest;
 use std::path::{Path, PathBuf};
@@ -189,7 +190,23 @@ pub fn parse(name: &str, text: &str) -> Result<MachineSpec, Error> {
         Error::new(Fault::BadInput, format!("machine file {name}: {line}{e}"))
             .or("`pagewalk schema policies` lists policies and their keys")
     })?;
+    check_data_side(&machine)
+        .map_err(|error| Error::new(Fault::BadInput, format!("machine file {name}: {error}")))?;
     Ok(machine)
+}
+
+/// Checks that the memory of a data side can be built, and its energy priced.
+///
+/// # Errors
+/// If not.
+pub fn check_data_side(machine: &MachineSpec) -> Result<(), Error> {
+    if machine.data_side.is_none() {
+        return Ok(());
+    }
+    let wrong = |why: &dyn std::fmt::Display| Error::new(Fault::BadInput, why);
+    let alone = vec![HostKernel::new(ThpMode::Never).design(machine)];
+    Simulation::new(alone, &Arrangement::default()).map_err(|why| wrong(&why))?;
+    check_energy(machine).map_err(|why| wrong(&why))
 }
 
 /// The text of a machine's file with some keys changed, such as `tlb.stlb.entries`; a list of named tables is entered

@@ -6,30 +6,30 @@ use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// An output file that is opened before the work begins, so that a bad path is found early. If the work fails, nothing
-/// is lost: old contents are replaced only when the result is written, and a new file is removed again.
+/// An output file whose path is tried before the work begins, so that a bad one is found early. If the work fails or is
+/// interrupted, nothing is lost and nothing is left: old contents are replaced, and a new file is made, only when the
+/// result is written.
 pub struct Output {
     path: PathBuf,
-    file: File,
-    /// Whether we created the file and have not written to it yet.
-    is_empty_and_ours: bool,
+    /// The file, if it already existed.
+    old: Option<File>,
 }
 
 impl Output {
-    /// Opens `path` for writing.
+    /// Checks that `path` can be written.
     pub fn open(path: &Path) -> Result<Output, Error> {
         let mut options = OpenOptions::new();
-        let (file, is_empty_and_ours) = match options.write(true).create_new(true).open(path) {
+        let old = match options.write(true).create_new(true).open(path) {
             Err(e) if e.kind() == ErrorKind::AlreadyExists => {
-                (options.create_new(false).create(true).truncate(false).open(path), false)
+                options.create_new(false).create(true).truncate(false).open(path).map(Some)
             }
-            made => (made, true),
+            made => made.and_then(|_| std::fs::remove_file(path)).map(|()| None),
         };
-        let file = file.map_err(|e| {
+        let old = old.map_err(|e| {
             Error::new(Fault::Failed, format!("cannot write {}: {e}", path.display()))
                 .or("choose another place")
         })?;
-        Ok(Output { path: path.to_owned(), file, is_empty_and_ours })
+        Ok(Output { path: path.to_owned(), old })
     }
 
     /// Opens `path` for writing. It must be none of the work's `inputs`, which it would overwrite.
@@ -56,17 +56,17 @@ impl Output {
 
     /// Whether the file already existed.
     pub fn was_there(&self) -> bool {
-        !self.is_empty_and_ours
+        self.old.is_some()
     }
 
     /// The emptied file.
-    pub fn begin(mut self) -> io::Result<File> {
-        self.is_empty_and_ours = false;
+    pub fn begin(self) -> io::Result<File> {
+        let Some(file) = self.old else { return File::create(self.path) };
         // Devices and pipes cannot be truncated.
-        if self.file.metadata()?.is_file() {
-            self.file.set_len(0)?;
+        if file.metadata()?.is_file() {
+            file.set_len(0)?;
         }
-        self.file.try_clone()
+        Ok(file)
     }
 
     /// Replaces the file's contents.
@@ -75,15 +75,6 @@ impl Output {
         let written = self.begin().and_then(|mut file| file.write_all(bytes));
         written.map_err(|e| cannot_write(&path, &e))?;
         Ok(path)
-    }
-}
-
-impl Drop for Output {
-    fn drop(&mut self) {
-        if self.is_empty_and_ours {
-            // On failure an empty file stays, which is not worth a message.
-            let _ = std::fs::remove_file(&self.path);
-        }
     }
 }
 

@@ -12,7 +12,7 @@
 
 use pagewalk_mm::promotion::{ChoicesPerReplay, OfflineSettings};
 use pagewalk_mm::{OsSpec, ThpMode};
-use pagewalk_sim::{DesignSpec, HostKernel, Library, NoObserver, Pass, held_orders, offline};
+use pagewalk_sim::{Arrangement, DesignSpec, HostKernel, Library, NoObserver, Pass, held_orders, offline};
 use pagewalk_trace::pwt::Reader;
 use pagewalk_trace::{Analysis, Item, Source, seconds_worked};
 use pagewalk_translate::MachineSpec;
@@ -25,19 +25,21 @@ const USAGE: &str = "usage: offline_bench [--machine NAME|FILE.toml] [--take SHA
 fn pass(path: &str, design: DesignSpec) -> Result<(f64, u64, u64), Box<dyn Error>> {
     let begun = seconds_worked()?;
     let mut pass = Pass::new(vec![design], NoObserver)?;
+    play(path, &mut pass)?;
+    let counts = pass.finish().pop().ok_or("one design")?;
+    Ok((seconds_worked()? - begun, counts.data_references, counts.walks()))
+}
+
+/// Plays the trace from its beginning.
+fn play(path: &str, to: &mut dyn Analysis) -> Result<(), Box<dyn Error>> {
     let mut source = Reader::new(File::open(path)?)?;
-    let mut references = 0;
     while let Some(item) = source.next_item()? {
         match item {
-            Item::Batch(batch) => {
-                references += batch.refs.len() as u64;
-                pass.on_batch(&batch);
-            }
-            Item::Event { at, event } => pass.on_event(at, &event),
+            Item::Batch(batch) => to.on_batch(&batch),
+            Item::Event { at, event } => to.on_event(at, &event),
         }
     }
-    let walks = pass.finish().pop().ok_or("one design")?.walks();
-    Ok((seconds_worked()? - begun, references, walks))
+    Ok(())
 }
 
 /// Peak memory of this process in megabytes.
@@ -81,11 +83,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let begun = seconds_worked()?;
     let mut last = begun;
     let found = offline(
-        || {
-            Reader::new(File::open(&path).map_err(|error| error.to_string())?)
-                .map_err(|error| error.to_string())
-        },
+        |replay| play(&path, replay).map_err(|error| error.to_string()),
         &machine,
+        &Arrangement::default(),
         &settings,
         |replay| {
             let now = seconds_worked().unwrap_or(last);

@@ -66,7 +66,7 @@ pub use fit::{KernelError, held_orders};
 pub use groups::GroupCounts;
 pub use host::HostKernel;
 pub use library::{Library, LibraryError};
-pub use offline::{OfflineError, OfflineResult, RejectedBlocks, Replay, check_offline, offline};
+pub use offline::{ChosenBlock, OfflineError, OfflineResult, RejectedBlocks, Replay, check_offline, offline};
 pub use pass::Pass;
 pub use profile::{
     Alternative, CodePlace, FunctionWalks, HeatMap, Maker, Makers, MovedCode, Profile, ProfileResult, Reach,

@@ -110,6 +110,8 @@ pub(crate) trait Engine: Analysis + Send {
     /// Counts of the first design by address space.
     fn space_counts(&mut self) -> Vec<(Asid, SpaceCounts)>;
     fn core_counts(&self, core: usize) -> Vec<DesignCounts>;
+    /// The simulated kernels of the first design, by process.
+    fn kernels(&self) -> Vec<(Asid, &Kernel)>;
     fn finish(&mut self) -> Vec<DesignCounts>;
 }
 
@@ -284,6 +286,11 @@ impl Simulation {
         visitors.map(|one| (one.who, counts.get(&one.asid).copied().unwrap_or_default())).collect()
     }
 
+    /// The simulated kernels of the first design, by process.
+    pub(crate) fn kernels(&self) -> Vec<(Asid, &Kernel)> {
+        self.engines[self.places[0].0].kernels()
+    }
+
     /// Parts of the programs with counters of their own on the first machine.
     pub fn groups(&self) -> Vec<GroupCounts> {
         self.groups.all()
@@ -409,6 +416,10 @@ impl Engine for Pass {
         Pass::core_counts(self, core)
     }
 
+    fn kernels(&self) -> Vec<(Asid, &Kernel)> {
+        self.kernel(0).map(|kernel| (Asid::default(), kernel)).into_iter().collect()
+    }
+
     fn finish(&mut self) -> Vec<DesignCounts> {
         Pass::finish(self)
     }
@@ -441,6 +452,10 @@ impl Engine for System {
 
     fn core_counts(&self, core: usize) -> Vec<DesignCounts> {
         vec![System::core_counts(self, core)]
+    }
+
+    fn kernels(&self) -> Vec<(Asid, &Kernel)> {
+        self.kernels_by_process()
     }
 
     fn finish(&mut self) -> Vec<DesignCounts> {

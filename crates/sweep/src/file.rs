@@ -209,7 +209,7 @@ impl Study {
         all.extend(workloads(parsed.workload, folder, files).map_err(wrong)?);
         check_names(&all).map_err(wrong)?;
         let study = Study {
-            structures: structures::variants(file, (folder, files), &parsed.structures, &machines, &kernels)?,
+            structures: structures::variants(file, (folder, files), &parsed.structures, &machines)?,
             layouts: layouts::variants(parsed.layout).map_err(wrong)?,
             kernels,
             machines,

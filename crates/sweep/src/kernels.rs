@@ -5,7 +5,7 @@ use crate::source::StudyFiles;
 use crate::study::{KernelKind, KernelVariant, MachineVariant};
 use crate::task;
 use pagewalk_mm::{OsError, OsKernel, OsSpec, read_buddyinfo};
-use pagewalk_sim::{PassError, check_offline};
+use pagewalk_sim::{Arrangement, PassError, check_offline};
 use pagewalk_units::names::choice;
 use std::path::Path;
 use toml::{Table, Value};
@@ -125,7 +125,9 @@ fn works_on(
     let built = kernel.build(&variant.machine).map_err(|e| format!("{}{e}", place(&e)))?;
     let wrong = |e: PassError| format!("{e}{advice}");
     match built {
-        Some(OsKernel::Offline(settings)) => check_offline(&variant.machine, &settings).map_err(wrong),
+        Some(OsKernel::Offline(settings)) => {
+            check_offline(&variant.machine, &Arrangement::default(), &settings).map_err(wrong)
+        }
         _ => task::counters(variant, (Some(kernel), None)).map(drop).map_err(wrong),
     }
 }

@@ -26,7 +26,6 @@ mod machines;
 mod metrics;
 mod moved_streams;
 mod names;
-mod offline;
 mod other_traces;
 mod parcel;
 mod pass;

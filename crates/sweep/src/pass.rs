@@ -4,11 +4,12 @@ use crate::error::SweepError;
 use crate::jobs::Job;
 use crate::metrics::unpriced;
 use crate::moved_streams::{LayoutRuns, LayoutTask};
+use crate::rounds;
 use crate::run::{Progress, Sweep};
 use crate::stream::Stream;
-use crate::task::{RunningTask, Task, TaskOutcome};
-use crate::{offline, rounds};
+use crate::task::{RunningTask, Task, TaskOutcome, begin};
 use pagewalk_mm::InferredAreas;
+use pagewalk_sim::{Arrangement, OfflineError, Simulation, offline};
 use pagewalk_trace::pwt::{Events, Reader, events};
 use pagewalk_trace::{Analysis, Event, Interleave, Origin, Source, Stretch};
 use rayon::ThreadPool;
@@ -43,17 +44,12 @@ impl<'a> Sweep<'a> {
             missing.into_iter().partition(|(_, task)| task.offline().is_some());
         let found = self.run_once(job.stream, &once, pool, progress)?;
         outcomes.extend(self.keep(job.stream, found)?);
-        let replay = |(number, task): (usize, Task<'_>)| {
-            let (machine, settings) = task.offline().expect("it is replayed");
-            let path = &self.streams[job.stream].files[0];
-            let metrics = pool.install(|| offline::run(path, self.study.areas, machine, &settings))?;
-            self.keep(job.stream, vec![(number, TaskOutcome::Machine(metrics, Vec::new()))])
-        };
-        for task in replayed {
+        for (number, task) in replayed {
             if progress.is_stopped() {
                 return Err(SweepError::Stopped);
             }
-            outcomes.extend(replay(task)?);
+            let outcome = self.replay(job.stream, task, pool, progress)?;
+            outcomes.extend(self.keep(job.stream, vec![(number, outcome)])?);
         }
         if once.is_empty() {
             progress.bytes(self.streams[job.stream].bytes);
@@ -108,6 +104,35 @@ impl<'a> Sweep<'a> {
         let mut outcomes: Outcomes = running.into_iter().flat_map(RunningTask::finish).collect();
         outcomes.extend(laid.into_iter().flat_map(LayoutRuns::finish));
         Ok(outcomes)
+    }
+
+    /// Runs a task that replays the stream until it has found all superpages.
+    fn replay(
+        &self,
+        stream: usize,
+        task: Task<'_>,
+        pool: &ThreadPool,
+        progress: &dyn Progress,
+    ) -> Result<TaskOutcome, SweepError> {
+        let (machine, settings, structure) = task.offline().expect("it is replayed");
+        let Stream { files, turns, .. } = &self.streams[stream];
+        let wrong = |file: usize, why: String| SweepError::Trace { path: files[file].clone(), why };
+        let arrangement =
+            Arrangement { structure: structure.cloned(), turns: turns.is_some(), ..Arrangement::default() };
+        let play = |simulation: &mut Simulation| {
+            let progress = ReplayProgress(progress);
+            let sources = self.open(stream, &progress)?;
+            let origins: Vec<Origin> = sources.iter().map(|source| source.header().origin).collect();
+            begin(simulation, &origins);
+            let played = self.play(stream, sources, &mut [simulation], pool);
+            played.map_err(|(file, error)| wrong(file, error.to_string()))
+        };
+        let found = offline(play, machine, &arrangement, &settings, |_| {});
+        let found = found.map_err(|error| match error {
+            OfflineError::Play(error) => error,
+            other => wrong(0, other.to_string()),
+        })?;
+        Ok(TaskOutcome::of_machine(&found.counts, found.structure.as_ref()))
     }
 
     fn open<'p>(&self, stream: usize, progress: &'p dyn Progress) -> Result<Vec<TraceFile<'p>>, SweepError> {
@@ -167,6 +192,17 @@ impl<'a> Sweep<'a> {
         let wrong = |why: String| SweepError::Trace { path: path.clone(), why };
         let file = File::open(path).map_err(|e| wrong(e.to_string()))?;
         events(BufReader::with_capacity(1 << 20, file), Event::moves_memory).map_err(|e| wrong(e.to_string()))
+    }
+}
+
+/// The progress of replays, of which there may be any number: their bytes do not count.
+struct ReplayProgress<'a>(&'a dyn Progress);
+
+impl Progress for ReplayProgress<'_> {
+    fn bytes(&self, _bytes: u64) {}
+
+    fn is_stopped(&self) -> bool {
+        self.0.is_stopped()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::error::SweepError;
 use crate::source::StudyFiles;
-use crate::study::{KernelVariant, MachineVariant, StructureVariant};
+use crate::study::{MachineVariant, StructureVariant};
 use pagewalk_mm::structure::StructureSpec;
 use pagewalk_sim::Structures;
 use std::path::Path;
@@ -17,7 +17,6 @@ pub fn variants(
     (folder, files): (&Path, &mut StudyFiles),
     names: &[String],
     machines: &[MachineVariant],
-    kernels: &[KernelVariant],
 ) -> Result<Vec<StructureVariant>, SweepError> {
     let wrong = |why: String| SweepError::Study { file: file.to_owned(), why: format!("structures: {why}") };
     let mut variants: Vec<StructureVariant> = Vec::new();
@@ -27,15 +26,6 @@ pub fn variants(
             return Err(wrong(format!("\"{name}\": there is one of this name already")));
         }
         variants.push(variant);
-    }
-    let own = machines.iter().filter_map(|variant| variant.own.as_ref());
-    let replaying = own.chain(kernels).find(|kernel| kernel.replays());
-    if let Some(kernel) = replaying.filter(|_| !variants.is_empty()) {
-        let why = format!(
-            "policy `{}` replays the program as it was recorded, without a system around it",
-            kernel.name
-        );
-        return Err(wrong(format!("{why}: leave out it or these")));
     }
     if !variants.is_empty() && machines.is_empty() {
         return Err(wrong("there is no machine to be in it: name some with machines = [\"k8\"]".to_owned()));

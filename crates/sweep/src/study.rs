@@ -259,12 +259,6 @@ impl KernelVariant {
 }
 
 impl Study {
-    /// The name of a kernel that replays the stream, if any.
-    pub fn replaying(&self) -> Option<&str> {
-        let own = self.machines.iter().filter_map(|variant| variant.own.as_ref());
-        self.kernels.iter().chain(own).find(|kernel| kernel.replays()).map(|kernel| kernel.name.as_str())
-    }
-
     /// The machines, each under every kernel for it, in order. If the study names no kernel, under its own; `None`
     /// without one.
     pub fn machines_by_kernel(&self) -> impl Iterator<Item = (&MachineVariant, Option<&KernelVariant>)> {

@@ -9,11 +9,12 @@ use crate::plans::{PlanOutput, label};
 use crate::splits::split_names;
 use crate::study::{KernelKind, KernelVariant, LayoutSpec, MachineVariant, Study, SystemChoice, serves_name};
 use pagewalk_mm::promotion::OfflineSettings;
+use pagewalk_mm::structure::StructureSpec;
 use pagewalk_mm::{OsKernel, OsSpec, ThpMode};
 use pagewalk_report::schema::{Metrics, PartitionMove};
 use pagewalk_report::sweep::schema::Method;
 use pagewalk_reuse::{CacheFamily, Family, ReferenceKinds, SampledDistances, Sampling, StackDistances};
-use pagewalk_sim::{Arrangement, HostKernel, PassError, Simulation};
+use pagewalk_sim::{Arrangement, DesignCounts, HostKernel, PassError, Simulation, StructureCounts};
 use pagewalk_trace::{Analysis, Batch, Event, Origin};
 use pagewalk_translate::{Asid, MachineSpec};
 use pagewalk_units::{RefIndex, SpaceId};
@@ -65,6 +66,15 @@ pub enum TaskOutcome {
 }
 
 impl TaskOutcome {
+    /// The outcome of a machine, in a structure if it has counts.
+    pub fn of_machine(counts: &DesignCounts, structure: Option<&StructureCounts>) -> TaskOutcome {
+        let mut metrics = metrics(counts);
+        if let Some(structure) = structure {
+            add_structure(&mut metrics, structure);
+        }
+        TaskOutcome::Machine(metrics, partition(counts))
+    }
+
     /// Whether it suits `task`, and has all that results need.
     pub fn fits(&self, task: &Task<'_>) -> bool {
         match (task, self) {
@@ -156,14 +166,16 @@ impl<'a> Task<'a> {
         }
     }
 
-    /// For a task that replays the stream to choose superpages: its machine, and how it chooses.
-    pub fn offline(&self) -> Option<(&'a MachineSpec, OfflineSettings)> {
-        let Task::Machine(variant, (Some(kernel), _)) = self else { return None };
+    /// For a task that replays its stream to choose superpages: its machine, how it chooses, and in which structure.
+    pub fn offline(&self) -> Option<(&'a MachineSpec, OfflineSettings, Option<&'a StructureSpec>)> {
+        let Task::Machine(variant, (Some(kernel), structure)) = self else { return None };
         if !kernel.replays() {
             return None;
         }
         match kernel.build(&variant.machine) {
-            Ok(Some(OsKernel::Offline(settings))) => Some((&variant.machine, settings)),
+            Ok(Some(OsKernel::Offline(settings))) => {
+                Some((&variant.machine, settings, structure.and_then(|structure| structure.spec.as_ref())))
+            }
             _ => None,
         }
     }
@@ -250,12 +262,9 @@ impl RunningTask {
         for group in groups(machines, threads) {
             RunningTask::add_passes(&mut running, &group, &kernel, turns)?;
         }
-        let forked = (0..).zip(origins).filter(|(_, origin)| **origin == Origin::Fork);
-        for asid in forked.filter_map(|(number, _)| Asid::new(number)) {
-            for running in &mut running {
-                if let RunningTask::Machines(_, experiment) = running {
-                    experiment.begin_as_child(asid);
-                }
+        for running in &mut running {
+            if let RunningTask::Machines(_, experiment) = running {
+                begin(experiment, origins);
             }
         }
         Ok(running)
@@ -301,14 +310,8 @@ impl RunningTask {
         match self {
             RunningTask::Machines(numbers, mut pass) => {
                 let system = pass.counts();
-                let outcome = |counts| {
-                    let mut metrics = metrics(&counts);
-                    if let Some(counts) = &system {
-                        add_structure(&mut metrics, counts);
-                    }
-                    TaskOutcome::Machine(metrics, partition(&counts))
-                };
-                let outcomes = pass.finish().into_iter().map(outcome);
+                let outcomes =
+                    pass.finish().into_iter().map(|counts| TaskOutcome::of_machine(&counts, system.as_ref()));
                 numbers.into_iter().zip(outcomes).collect()
             }
             RunningTask::Family(number, family) => {
@@ -325,6 +328,12 @@ impl RunningTask {
             }
         }
     }
+}
+
+/// Marks forked processes as children, before anything else.
+pub fn begin(experiment: &mut Simulation, origins: &[Origin]) {
+    let forked = (0..).zip(origins).filter(|(_, origin)| **origin == Origin::Fork);
+    forked.filter_map(|(number, _)| Asid::new(number)).for_each(|asid| experiment.begin_as_child(asid));
 }
 
 /// A kernel without superpages.
@@ -344,7 +353,7 @@ pub fn counters(variant: &MachineVariant, under: SystemChoice<'_>) -> Result<Vec
     let fixed = fixed();
     if task.offline().is_some() {
         // All kernels have the same counters.
-        task = Task::Machine(variant, (Some(&fixed), None));
+        task = Task::Machine(variant, (Some(&fixed), under.1));
     }
     let mut running = RunningTask::start(&[(0, task)], &[Origin::Start], ThpMode::Never, false, 1)?;
     match running.pop().and_then(|running| running.finish().pop()) {

@@ -55,9 +55,6 @@ pub fn check(study: &Study) -> Result<(), String> {
     if study.family.is_some() || study.cache_family.is_some() || study.curve.is_some() {
         return inside("[family], [cache_family] and [curve] are of one process");
     }
-    if let Some(kernel) = study.replaying() {
-        return inside(&format!("policy `{kernel}` replays one process as it was recorded"));
-    }
     Ok(())
 }
 

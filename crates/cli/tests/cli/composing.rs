@@ -62,10 +62,12 @@ fn one_of_anything_is_as_none() {
         "candidates:budget=1,promote_sleep_millisecs=1",
         "--os",
         "approx-online",
+        "--os",
+        "offline:build_cycles_per_kib=3,replays=1",
     ];
     let with = |more: &[&str]| kernels(&simulate(&place, &joined(&[&policies, more])));
     let alone = with(&["t.pwt"]);
-    assert_eq!(alone.len(), 5);
+    assert_eq!(alone.len(), 6);
     assert_eq!(with(&["--cores", "1", "t.pwt"]), alone);
     // The second process does nothing.
     assert_eq!(with(&["--quantum", "1000000000000", "t.pwt", "empty.pwt"]), alone);
@@ -160,6 +162,8 @@ fn arrangements_go_together() {
         &[
             "--os",
             "ingens",
+            "--os",
+            "offline:build_cycles_per_kib=3,replays=1",
             "--cores",
             "2",
             "--structure",
@@ -171,7 +175,10 @@ fn arrangements_go_together() {
             "t.pwt",
         ],
     );
-    assert_eq!(kernels(&turns).len(), 2);
+    let of_kernels = kernels(&turns);
+    assert_eq!(of_kernels.len(), 3);
+    let walks = |row: usize| of_kernels[row].1[0];
+    assert!(walks(2) < walks(0), "superpages of both processes: {of_kernels:?}");
     assert!(metric(&turns, "switches") > 10);
 }
 
@@ -198,17 +205,4 @@ fn caches_serve_a_core_or_all() {
     assert_eq!(one, one_shared);
     assert_eq!(shared, one, "one cache sees the same references, whoever makes them");
     assert_ne!(private, one);
-}
-
-#[test]
-fn what_cannot_be_has_a_reason() {
-    let place = recorded();
-    for more in [
-        &["--cores", "2", "t.pwt"][..],
-        &["--structure", "mach3", "t.pwt"],
-        &["--quantum", "9", "t.pwt", "t.pwt"],
-    ] {
-        let command = joined(&[&["simulate", "-m", "golden_cove", "--os", "offline"], more]);
-        place.run(&command).refuses(USAGE, &["policy `offline` replays the stream as it was recorded"]);
-    }
 }

@@ -25,6 +25,11 @@ fn a_wrong_data_side_is_named_with_key_and_choices() {
         ("threshold = 8 ", "threshold = 0 ", &["ranges.threshold = 0"]),
         ("threshold = 8 ", "backing = \"eager\"\n", &["ranges", "`memory`", "size = \"4G\""]),
         ("threshold = 8 ", "memory = { size = \"4G\" }\n", &["ranges.memory", "leave it out"]),
+        (
+            "threshold = 8 ",
+            "backing = \"eager\"\nmemory = { sise = \"4G\" }\n",
+            &["m.toml", "`sise`", "`size`"],
+        ),
         ("threshold = 8 ", "backing = \"lazy\"\n", &["`lazy`", "`perfect`, `eager`, `demand`"]),
         ("tlbs = [\"l1_4k\"]", "tlbs = [\"l1\"]", &["lite.tlbs", "`l1`", "l1_4k, l2_4k"]),
         ("tlbs = [\"l1_4k\"]", "tlbs = [\"l2_4k\"]", &["lite.tlbs", "`l2_4k`", "level 1"]),

@@ -19,9 +19,10 @@ impl Kernel {
         self
     }
 
-    /// Sets the kernel's process number, for processes that share a memory: see [`Kernel::hand_memory`].
+    /// Sets the number of the kernel's process among several: see [`Kernel::hand_memory`].
     pub fn numbered(mut self, number: u32) -> Kernel {
         self.number = number;
+        self.policy.tell(PolicyEvent::Process(number));
         if let Some(memory) = &mut self.memory {
             memory.process = number;
         }

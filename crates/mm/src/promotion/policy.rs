@@ -164,6 +164,8 @@ impl Rules {
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub enum PolicyEvent<'a> {
+    /// The number of the process among those that run under such a kernel, before anything else; 0 if it is not told.
+    Process(u32),
     /// The numbers of entries of the watched TLBs, before anything else.
     Tlbs(&'a [u64]),
     /// The physical memory, if the kernel has one: before [`PolicyEvent::Touched`], [`PolicyEvent::Wake`] and

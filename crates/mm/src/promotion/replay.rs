@@ -10,6 +10,7 @@ use crate::{Superpage, Vma};
 use pagewalk_units::{Draws, PageSize};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Builds given superpages, and no others. Each is built at the first touch inside it, so that none of its pages misses
 /// by itself, or at the first touch after its area has grown to hold it. If several hold a page, the largest that fits
@@ -18,7 +19,10 @@ use std::ops::Range;
 #[derive(Clone, Debug)]
 pub struct ChosenSuperpages {
     orders: u32,
-    blocks: FxHashSet<Superpage>,
+    /// The given superpages, with the numbers of their processes.
+    blocks: Arc<FxHashSet<(u32, Superpage)>>,
+    /// The number of the process.
+    process: u32,
     /// Their largest order.
     top: u8,
     /// Charges of other blocks, if counted.
@@ -109,11 +113,12 @@ pub struct Charge {
 }
 
 impl ChosenSuperpages {
-    /// A policy for `blocks`, which may be nested. The kernel may map pages of `orders`, one bit each.
-    pub fn new(orders: u32, blocks: impl IntoIterator<Item = Superpage>) -> ChosenSuperpages {
-        let blocks: FxHashSet<Superpage> = blocks.into_iter().collect();
-        let top = blocks.iter().map(|block| block.order).max().unwrap_or(0);
-        ChosenSuperpages { orders, blocks, top, charges: None }
+    /// A policy for `blocks`, each with the number of its process, which may be nested. The kernel may map pages of
+    /// `orders`, one bit each.
+    pub fn new(orders: u32, blocks: impl IntoIterator<Item = (u32, Superpage)>) -> ChosenSuperpages {
+        let blocks: FxHashSet<(u32, Superpage)> = blocks.into_iter().collect();
+        let top = blocks.iter().map(|(_, block)| block.order).max().unwrap_or(0);
+        ChosenSuperpages { orders, blocks: Arc::new(blocks), process: 0, top, charges: None }
     }
 
     /// Charges every miss to the blocks that would have prevented it, up to the largest of the orders.
@@ -212,9 +217,13 @@ impl Policy for ChosenSuperpages {
     }
 
     fn on(&mut self, event: PolicyEvent<'_>, actions: &mut Actions) {
-        if let PolicyEvent::Touched { page, base, area, table } = event {
-            let wish = self.wish(page, base, area).filter(|&block| table.mapped(page) != Some(block));
-            actions.requests.extend(wish.map(Request::Promote));
+        match event {
+            PolicyEvent::Process(number) => self.process = number,
+            PolicyEvent::Touched { page, base, area, table } => {
+                let wish = self.wish(page, base, area).filter(|&block| table.mapped(page) != Some(block));
+                actions.requests.extend(wish.map(Request::Promote));
+            }
+            _ => {}
         }
         if let Some(charges) = &mut self.charges {
             charges.on(event);
@@ -241,7 +250,8 @@ impl ChosenSuperpages {
         if let Some(charges) = &mut self.charges {
             charges.touched(page, fits);
         }
-        (1..=fits).rev().map(|order| Superpage::around(page, order)).find(|block| self.blocks.contains(block))
+        let mut blocks = (1..=fits).rev().map(|order| Superpage::around(page, order));
+        blocks.find(|&block| self.blocks.contains(&(self.process, block)))
     }
 }
 

@@ -11,7 +11,7 @@ use crate::stream::{Ending, follow};
 use pagewalk_mm::ThpMode;
 use pagewalk_report::schema::{Attribution, ProcessResult, WhatIf};
 use pagewalk_sim as sim;
-use pagewalk_sim::Arrangement;
+use pagewalk_sim::{Arrangement, DesignCounts};
 use pagewalk_trace::{Analysis, Batch, Event, Origin, Source, StreamHeader};
 use pagewalk_translate::{Asid, MachineSpec};
 use pagewalk_units::RefIndex;
@@ -35,8 +35,14 @@ impl Analysis for Cores {
     }
 }
 
-/// Follows `source` to its end on `cores` cores of each machine.
-pub fn stream<S: Source>(experiment: &Experiment, source: S, cores: usize) -> (ProcessResult, Ending) {
+/// Follows `source` to its end on `cores` cores of each machine. `replayed` are the counts under kernels that know the
+/// future.
+pub fn stream<S: Source>(
+    experiment: &Experiment,
+    source: S,
+    cores: usize,
+    replayed: &[DesignCounts],
+) -> (ProcessResult, Ending) {
     let header = source.header().clone();
     let thp = machines::thp(experiment.thp, &header.thp);
     let rivals = Rivals::of(experiment, thp).expect("the experiment was checked");
@@ -46,7 +52,7 @@ pub fn stream<S: Source>(experiment: &Experiment, source: S, cores: usize) -> (P
         all.several.begin_as_child(Asid::default());
     }
     let ending = follow(source, &experiment.window, &mut all);
-    (result(experiment, &header, &mut all, &rivals, cores, &ending), ending)
+    (result(experiment, (&header, &ending), &mut all, &rivals, cores, replayed), ending)
 }
 
 /// The machines on their cores, then the first one with private and with shared last level, then all rivals; and the
@@ -76,11 +82,11 @@ fn with_last_level(machine: &MachineSpec, shared: bool) -> MachineSpec {
 /// Counters over all cores, and for each.
 fn result(
     experiment: &Experiment,
-    header: &StreamHeader,
+    (header, ending): (&StreamHeader, &Ending),
     all: &mut Cores,
     rivals: &Rivals,
     cores: usize,
-    ending: &Ending,
+    replayed: &[DesignCounts],
 ) -> ProcessResult {
     let counts = all.several.finish();
     let one = all.one.finish();
@@ -99,7 +105,7 @@ fn result(
         row("one_core", "all threads on one core", &one[0]),
         perfect(base),
     ];
-    let kernels = rivals.rows(experiment, bases, &rest[2..]).add_to(&mut what_if);
+    let kernels = rivals.rows(experiment, bases, &rest[2..], replayed).add_to(&mut what_if);
     ProcessResult {
         structure: experiment.structure.as_ref().map(|structure| structure.name.clone()),
         machines,

@@ -2,13 +2,12 @@
 
 use super::rows::{beside, followed};
 use super::spec::Experiment;
-use crate::error::{Error, Fault};
 use crate::machines;
 use crate::stream::{Ending, follow_ahead};
 use pagewalk_mm::ThpMode;
 use pagewalk_report::schema::{MachineResult, Metrics, Number, ProcessResult, WhatIf};
 use pagewalk_sim::{self as sim, Arrangement, HostKernel};
-use pagewalk_sweep::{check_energy, metrics};
+use pagewalk_sweep::metrics;
 use pagewalk_trace::Source;
 use pagewalk_translate::MachineSpec;
 
@@ -24,17 +23,6 @@ const LIMITS: [(&str, &str, u64); 4] = [
 /// Separates whole machines from data sides.
 pub fn split(machines: &[MachineSpec]) -> (Vec<MachineSpec>, Vec<MachineSpec>) {
     machines.iter().cloned().partition(|machine| machine.data_side.is_none())
-}
-
-/// Checks that each data side's memory can be built and its energy priced.
-pub fn check(machines: &[MachineSpec]) -> Result<(), Error> {
-    let wrong = |why: &dyn std::fmt::Display| Error::new(Fault::BadInput, why);
-    for machine in machines.iter().filter(|machine| machine.data_side.is_some()) {
-        let alone = vec![HostKernel::new(ThpMode::Never).design(machine)];
-        sim::Simulation::new(alone, &Arrangement::default()).map_err(|why| wrong(&why))?;
-        check_energy(machine).map_err(|why| wrong(&why))?;
-    }
-    Ok(())
 }
 
 /// Data sides under the host's kernel.

@@ -1,5 +1,5 @@
 //! Simulates one process under several kernels, which build superpages as it runs: the experiment's, and those of
-//! machines with an `[os]`. OFFLINE knows the future; for that it reads the trace several times.
+//! machines with an `[os]`.
 
 use super::groups::groups;
 use super::profile;
@@ -8,19 +8,13 @@ use super::rows::{self, followed, modelled, perfect};
 use super::spec::Experiment;
 use crate::error::{Error, Fault};
 use crate::findings::{Detail, Namer, short};
-use crate::listener::Listener;
 use crate::machines;
-use crate::stream::{Ending, ReadablePrefix, follow_ahead};
-use crate::traces::open_for;
-use pagewalk_capture::{Window, read_ahead};
-use pagewalk_layout::rebase::{PlanBinding, RebasedSource};
-use pagewalk_mm::promotion::OfflineSettings;
-use pagewalk_mm::{InferredAreas, OsKernel, OsSpec};
+use crate::stream::{Ending, follow_ahead};
+use pagewalk_mm::OsSpec;
 use pagewalk_report::schema::{Attribution, KernelResult, ProcessResult};
-use pagewalk_sim::{Arrangement, DesignCounts, OfflineError, PassError, check_offline, held_orders, offline};
+use pagewalk_sim::{Arrangement, DesignCounts, PassError, held_orders};
 use pagewalk_trace::{Origin, Source};
-use pagewalk_translate::{Asid, MachineSpec};
-use std::path::{Path, PathBuf};
+use pagewalk_translate::Asid;
 
 /// Parses kernels from policies, such as `asap:threshold=2`.
 ///
@@ -64,93 +58,16 @@ pub fn unfit(error: &PassError) -> Error {
     })
 }
 
-/// Checks that kernels which know the future suit the machines.
-pub fn check(kernels: &Rivals, machines: &[MachineSpec]) -> Result<(), Error> {
-    for under in &kernels.kernels {
-        if let OsKernel::Offline(settings) = &under.kernel {
-            check_offline(&machines[under.machine], settings).map_err(|e| unfit(&e))?;
-        }
-    }
-    Ok(())
-}
-
-/// Checks that every trace can be read as often as the kernels need. No `traces` means a program that runs.
-pub fn check_replays(kernels: &Rivals, traces: &[PathBuf]) -> Result<(), Error> {
-    let Some(KernelDesign { policy, .. }) = kernels.replaying() else { return Ok(()) };
-    if traces.is_empty() {
-        let why = format!("policy `{policy}` replays the stream, and a program runs only once");
-        let way_out = "record it with `pagewalk record -o T.pwt -- CMD…` and simulate T.pwt";
-        return Err(Error::new(Fault::Usage, why).or(way_out));
-    }
-    // A missing file is reported when it is opened.
-    let is_no_file = |trace: &&PathBuf| trace.metadata().is_ok_and(|about| !about.is_file());
-    match traces.iter().find(is_no_file) {
-        None => Ok(()),
-        Some(trace) => {
-            let trace = trace.display();
-            let why =
-                format!("{trace}: policy `{policy}` reads a trace once for each replay, and this is no file");
-            Err(Error::new(Fault::BadInput, why).or("write it to a file first"))
-        }
-    }
-}
-
-/// Refuses kernels that replay the stream, which do not go with `what`.
-pub fn check_no_replays(kernels: &Rivals, what: &str) -> Result<(), Error> {
-    match kernels.replaying() {
-        None => Ok(()),
-        Some(KernelDesign { policy, .. }) => {
-            let why = format!("policy `{policy}` replays the stream as it was recorded, without {what}");
-            Err(Error::new(Fault::Usage, why).or("leave out one of the two"))
-        }
-    }
-}
-
-/// Follows `source` to its end, under kernels that decide as it runs.
+/// Follows `source` to its end. `replayed` are the counts under kernels that know the future.
 pub fn once<S: Source + Send>(
     experiment: &Experiment,
     source: S,
-    namer: &Namer,
-    detail: Detail,
+    (namer, detail): (&Namer, Detail),
+    replayed: &[DesignCounts],
 ) -> (ProcessResult, Ending) {
     let kernels = Rivals::kernels(experiment).expect("the experiment was checked");
-    PassResult::through(experiment, &kernels, source, namer, detail).result(experiment, &kernels)
-}
-
-/// A trace to read again, with its shared objects moved if `bound` says so.
-#[derive(Clone, Copy)]
-pub struct ReplayableTrace<'a> {
-    pub trace: &'a Path,
-    pub bound: Option<&'a PlanBinding>,
-    pub listener: &'a dyn Listener,
-}
-
-/// Follows `source`, the trace from its beginning, and reads it `again` for kernels that know the future.
-pub fn trace<S: Source + Send>(
-    experiment: &Experiment,
-    source: S,
-    namer: &Namer,
-    again: ReplayableTrace<'_>,
-) -> Result<(ProcessResult, Ending), Error> {
-    let kernels = Rivals::kernels(experiment)?;
-    let mut followed = PassResult::through(experiment, &kernels, source, namer, Detail::Full);
-    let (bases, running) = followed.counts.split_at(experiment.machines.len());
-    let (mut counts, mut running) = (bases.to_vec(), running.iter().cloned());
-    for under in &kernels.kernels {
-        counts.push(match &under.kernel {
-            OsKernel::Running(_) => running.next().expect("a design of the pass"),
-            OsKernel::Offline(settings) => {
-                let found = KernelReplay { experiment, again, under }.offline(settings)?;
-                if found.instructions != bases[0].instructions {
-                    let why = format!("{}: the file changed while it was read", again.trace.display());
-                    return Err(Error::new(Fault::BadInput, why));
-                }
-                found
-            }
-        });
-    }
-    followed.counts = counts;
-    Ok(followed.result(experiment, &kernels))
+    let followed = PassResult::through(experiment, &kernels, source, namer, detail);
+    followed.result(experiment, &kernels, replayed)
 }
 
 /// The result of one pass over a stream.
@@ -158,7 +75,7 @@ struct PassResult {
     /// The process under the host's kernel.
     process: ProcessResult,
     ending: Ending,
-    /// The machines, then those under kernels; at first only kernels that decide as the stream runs.
+    /// The machines, then those under kernels that decide as the stream runs.
     counts: Vec<DesignCounts>,
 }
 
@@ -196,51 +113,20 @@ impl PassResult {
     }
 
     /// The process under all kernels.
-    fn result(self, experiment: &Experiment, kernels: &Rivals) -> (ProcessResult, Ending) {
+    fn result(
+        self,
+        experiment: &Experiment,
+        kernels: &Rivals,
+        replayed: &[DesignCounts],
+    ) -> (ProcessResult, Ending) {
         let mut process = self.process;
         let (bases, under) = self.counts.split_at(experiment.machines.len());
-        process.kernels = kernels.rows(experiment, bases, under).add_to(&mut process.what_if);
+        process.kernels = kernels.rows(experiment, bases, under, replayed).add_to(&mut process.what_if);
         let machine = &experiment.machines[experiment.profiled()].name;
         let of_kernels = advice(&process.kernels, machine, short(&process.program));
         let parts = [std::mem::take(&mut process.advice), of_kernels];
         process.advice = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ");
         (process, self.ending)
-    }
-}
-
-/// A replay of a trace for one machine and kernel.
-struct KernelReplay<'a> {
-    experiment: &'a Experiment,
-    again: ReplayableTrace<'a>,
-    under: &'a KernelDesign,
-}
-
-impl KernelReplay<'_> {
-    /// The machine's counts with the superpages that OFFLINE finds; each replay has a progress bar.
-    fn offline(&self, settings: &OfflineSettings) -> Result<DesignCounts, Error> {
-        let machine = &self.experiment.machines[self.under.machine];
-        let ReplayableTrace { trace, bound, listener } = self.again;
-        let mut replay = 0;
-        let found = std::thread::scope(|scope| {
-            let open = || {
-                replay += 1;
-                let what = format!("{}, {}, replay {replay}", trace.display(), self.under.policy);
-                let reader = InferredAreas::new(open_for(trace, &what, listener)?, self.experiment.areas);
-                let reader = ReadablePrefix(reader);
-                let source: Box<dyn Source + Send> = match bound {
-                    Some(bound) => Box::new(RebasedSource::new(reader, bound)),
-                    None => Box::new(reader),
-                };
-                read_ahead(scope, Window::new(source, self.experiment.window)).map_err(|error| {
-                    Error::new(Fault::Failed, format!("no thread to decode the stream on: {error}"))
-                })
-            };
-            offline(open, machine, settings, |_| {})
-        });
-        found.map(|found| found.counts).map_err(|error| match error {
-            OfflineError::Open(error) => error,
-            other => Error::new(Fault::BadInput, format!("{}: {other}", trace.display())),
-        })
     }
 }
 

@@ -103,9 +103,21 @@ impl Rivals {
     }
 
     /// The rows of kernels and alternatives. `bases` are the machines' counts under the host's kernel; `counts` those
-    /// of the kernels, then of the alternatives.
-    pub fn rows(&self, experiment: &Experiment, bases: &[DesignCounts], counts: &[DesignCounts]) -> Rows {
-        let (of_kernels, of_alternatives) = counts.split_at(self.kernels.len());
+    /// of the kernels that decide as the stream runs, then of the alternatives; `replayed` those of the other kernels.
+    pub fn rows(
+        &self,
+        experiment: &Experiment,
+        bases: &[DesignCounts],
+        counts: &[DesignCounts],
+        replayed: &[DesignCounts],
+    ) -> Rows {
+        let (running, of_alternatives) = counts.split_at(self.kernels.len() - replayed.len());
+        let (mut running, mut replayed) = (running.iter(), replayed.iter());
+        let of_kernel = |under: &KernelDesign| match under.kernel {
+            OsKernel::Running(_) => running.next().expect("its design was simulated"),
+            OsKernel::Offline(_) => replayed.next().expect("the streams were replayed for it"),
+        };
+        let of_kernels: Vec<&DesignCounts> = self.kernels.iter().map(of_kernel).collect();
         let mut rows = Rows::default();
         for ((kind, _), counts) in self.alternatives.iter().zip(of_alternatives) {
             rows.what_if.push(alternative(&experiment.machines[0], &bases[0], *kind, counts));
@@ -115,8 +127,8 @@ impl Rivals {
         }
         for (index, (machine, base)) in experiment.machines.iter().zip(bases).enumerate() {
             rows.kernels.push(kernel(machine, "host", metrics(base)));
-            let here = self.kernels.iter().zip(of_kernels).filter(|(under, _)| under.machine == index);
-            for (under, counts) in here {
+            let here = self.kernels.iter().zip(&of_kernels).filter(|(under, _)| under.machine == index);
+            for (under, &counts) in here {
                 let mut metrics = metrics(counts);
                 add_promotions(&mut metrics, counts, machine);
                 rows.kernels

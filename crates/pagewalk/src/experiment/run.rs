@@ -1,6 +1,7 @@
 //! Runs an experiment: checks it, simulates a program or traces, and builds the result.
 
-use super::kernels::{ReplayableTrace, unfit};
+use super::kernels::unfit;
+use super::replays::{self, ReplayableTraces};
 use super::rivals::Rivals;
 use super::spec::{Experiment, Sharing};
 use super::turns::{self, InterleavedStreams};
@@ -19,7 +20,7 @@ use pagewalk_capture::UNFINISHED;
 use pagewalk_layout::rebase::{PlanBinding, RebasedSource};
 use pagewalk_mm::{InferredAreas, ThpMode};
 use pagewalk_report::schema::{Host, ProcessResult, REST_LOST, RESULT_SCHEMA, RunResult, Tool};
-use pagewalk_sim::Profile;
+use pagewalk_sim::{DesignCounts, Profile};
 use pagewalk_sweep::unpriced;
 use pagewalk_trace::{Source, StreamHeader};
 use pagewalk_translate::MachineSpec;
@@ -51,23 +52,17 @@ impl Experiment {
         if let Some(host) = self.by_traps {
             return traps::check(self, host);
         }
-        data_side::check(&self.machines)?;
+        self.machines.iter().try_for_each(machines::check_data_side)?;
         let kernels = Rivals::kernels(self)?;
         self.check_designs(&kernels)?;
-        kernels::check_replays(&kernels, traces)?;
+        replays::check(self, &kernels, traces)?;
         if self.sharing.is_some() && traces.is_empty() {
             let why = "processes that run would have to wait for each other's turns";
             let way_out =
                 "record them with `pagewalk record -o T.pwt -- CMD…` and simulate the traces together";
             return Err(Error::new(Fault::Usage, why).or(way_out));
         }
-        let reads_in_order = [
-            (self.sharing.is_some(), "--quantum or --switch-at"),
-            (self.cores.is_some(), "--cores"),
-            (self.structure.is_some(), "--structure"),
-        ];
-        let mut asked = reads_in_order.into_iter().filter(|(is_asked, _)| *is_asked);
-        asked.try_for_each(|(_, what)| kernels::check_no_replays(&kernels, what))
+        Ok(())
     }
 
     /// Checks that the machines can be simulated together.
@@ -75,7 +70,6 @@ impl Experiment {
         // The trace's own mode is not known yet; designs that work with `always` work with every mode.
         let thp = self.thp.unwrap_or(ThpMode::Always);
         if self.is_alone() {
-            kernels::check(kernels, &self.machines)?;
             if self.has_kernels() {
                 kernels.arranged(self, &self.machines, thp, &self.arrangement())?;
             }
@@ -105,7 +99,7 @@ impl Experiment {
         let status = live.run(listener, |source: Stream| {
             let number = source.inner.number();
             let detail = if number < FULL_DETAIL { Detail::Full } else { Detail::Brief };
-            let (process, ending) = self.simulate(source, &namer, detail);
+            let (process, ending) = self.simulate(source, (&namer, detail), &[]);
             done.lock().unwrap_or_else(PoisonError::into_inner).push((number, process, ending.reached));
         })?;
         let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -146,6 +140,7 @@ impl Experiment {
         listener: &dyn Listener,
     ) -> Result<ExperimentOutcome, Error> {
         let bounds = self.check_traces(traces, plan, listener)?;
+        let kernels = Rivals::kernels(self)?;
         let mut namer = Namer::default();
         let mut processes = Vec::new();
         let mut about = None;
@@ -156,12 +151,16 @@ impl Experiment {
             let reader = InferredAreas::new(open(trace, listener)?, self.areas);
             self.check_grain(trace, reader.header())?;
             about.get_or_insert_with(|| recorded_by(reader.header()));
-            let bound = bounds.get(index);
-            let again = ReplayableTrace { trace, bound, listener };
-            let (process, ending) = match bound {
-                Some(bound) => self.trace(RebasedSource::new(reader, bound), &namer, again)?,
-                None => self.trace(reader, &namer, again)?,
+            let bounds = if bounds.is_empty() { &[] } else { &bounds[index..=index] };
+            let replays =
+                ReplayableTraces { experiment: self, traces: std::slice::from_ref(trace), bounds, listener };
+            let replayed = replays.counts(&kernels.kernels)?;
+            let of_trace = (&namer, Detail::Full);
+            let (process, ending) = match bounds.first() {
+                Some(bound) => self.simulate(RebasedSource::new(reader, bound), of_trace, &replayed),
+                None => self.simulate(reader, of_trace, &replayed),
             };
+            replays.check_unchanged(&replayed, &process)?;
             reached.push(ending.reached);
             if ending.cut {
                 // What could be read still counts.
@@ -173,19 +172,6 @@ impl Experiment {
         check_window(&self.window, WindowProgress::by_any(reached), listener)?;
         let (engine, host) = about.expect("there is a trace");
         Ok(ExperimentOutcome { result: self.result(engine, host, processes), cut })
-    }
-
-    /// Simulates one trace; `source` reads it from its beginning.
-    fn trace<S: Source + Send>(
-        &self,
-        source: S,
-        namer: &Namer,
-        again: ReplayableTrace<'_>,
-    ) -> Result<(ProcessResult, Ending), Error> {
-        match self.is_alone() && self.by_traps.is_none() && self.has_kernels() {
-            true => kernels::trace(self, source, namer, again),
-            false => Ok(self.simulate(source, namer, Detail::Full)),
-        }
     }
 
     /// Checks all traces before simulating the first, which may take long: that they exist, have what the machines
@@ -205,18 +191,20 @@ impl Experiment {
         traces.iter().filter_map(|trace| Some(plan?.bind(trace, listener))).collect()
     }
 
-    /// Simulates one stream, read once.
+    /// Simulates one stream, read once. `replayed` are the counts under kernels that know the future.
     fn simulate<S: Source + Send>(
         &self,
         source: S,
-        namer: &Namer,
-        detail: Detail,
+        (namer, detail): (&Namer, Detail),
+        replayed: &[DesignCounts],
     ) -> (ProcessResult, Ending) {
         match (self.cores, self.by_traps, &self.structure) {
-            (Some(cores), ..) => cores::stream(self, source, cores.into()),
+            (Some(cores), ..) => cores::stream(self, source, cores.into(), replayed),
             (None, Some(host), _) => traps::stream(self, source, host),
-            (None, None, Some(structure)) => structure::once(self, structure, source),
-            (None, None, None) if self.has_kernels() => kernels::once(self, source, namer, detail),
+            (None, None, Some(structure)) => structure::once(self, structure, source, replayed),
+            (None, None, None) if self.has_kernels() => {
+                kernels::once(self, source, (namer, detail), replayed)
+            }
             (None, None, None) => profile::once(self, source, namer, detail, None),
         }
     }
@@ -229,6 +217,7 @@ impl Experiment {
         sharing: &Sharing,
         listener: &dyn Listener,
     ) -> Result<ExperimentOutcome, Error> {
+        turns::check_number(self, traces.len())?;
         let with_areas = |reader| InferredAreas::new(reader, self.areas);
         let readers: Vec<_> = open_all(traces, listener)?.into_iter().map(with_areas).collect();
         for (trace, reader) in traces.iter().zip(&readers) {
@@ -239,12 +228,16 @@ impl Experiment {
             Some(mode) => mode,
             None => machines::thp(None, &turns::common_thp(&readers, listener)),
         };
+        let bounds = traces.iter().filter_map(|trace| Some(plan?.bind(trace, listener)));
+        let bounds = bounds.collect::<Result<Vec<_>, _>>()?;
+        let replays = ReplayableTraces { experiment: self, traces, bounds: &bounds, listener };
+        let replayed = replays.counts(&Rivals::kernels(self)?.kernels)?;
         let all = match plan {
             None => InterleavedStreams::follow(self, readers, sharing, thp)?,
-            Some(plan) => {
-                let moved = traces.iter().zip(readers);
-                let moved = moved.map(|(trace, reader)| plan.move_objects(trace, reader, listener));
-                InterleavedStreams::follow(self, moved.collect::<Result<_, _>>()?, sharing, thp)?
+            Some(_) => {
+                let moved = readers.into_iter().zip(&bounds);
+                let moved = moved.map(|(reader, bound)| RebasedSource::new(reader, bound)).collect();
+                InterleavedStreams::follow(self, moved, sharing, thp)?
             }
         };
         for (trace, ending) in traces.iter().zip(&all.endings).filter(|(_, ending)| ending.cut) {
@@ -256,7 +249,9 @@ impl Experiment {
             listener,
         )?;
         let cut = all.endings.iter().any(|ending| ending.cut);
-        Ok(ExperimentOutcome { result: self.result(engine, host, vec![all.result(self)]), cut })
+        let process = all.result(self, &replayed);
+        replays.check_unchanged(&replayed, &process)?;
+        Ok(ExperimentOutcome { result: self.result(engine, host, vec![process]), cut })
     }
 
     /// The whole result.

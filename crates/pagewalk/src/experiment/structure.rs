@@ -25,11 +25,12 @@ pub fn arranged(
     rivals.with_other(experiment, &experiment.machines, thp, &Arrangement::default())
 }
 
-/// Follows `source` to its end.
+/// Follows `source` to its end. `replayed` are the counts under kernels that know the future.
 pub fn once<S: Source + Send>(
     experiment: &Experiment,
     structure: &StructureSpec,
     source: S,
+    replayed: &[DesignCounts],
 ) -> (ProcessResult, Ending) {
     let header = source.header().clone();
     let thp = machines::thp(experiment.thp, &header.thp);
@@ -46,7 +47,7 @@ pub fn once<S: Source + Send>(
     let machines = rows::machines(&experiment.machines, &counts, Some(&did), &[]);
     let (bases, rest) = counts.split_at(experiment.machines.len());
     let mut what_if = what_if(&counts[0], &alone.finish()[0]);
-    let kernels = rivals.rows(experiment, bases, rest).add_to(&mut what_if);
+    let kernels = rivals.rows(experiment, bases, rest, replayed).add_to(&mut what_if);
     let process = ProcessResult {
         structure: Some(structure.name.clone()),
         machines,

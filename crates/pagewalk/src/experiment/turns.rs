@@ -43,11 +43,6 @@ impl InterleavedStreams {
         sharing: &Sharing,
         thp: ThpMode,
     ) -> Result<InterleavedStreams, Error> {
-        let most = sim::Simulation::programs_max(experiment.structure.as_ref());
-        if sources.len() > most {
-            let why = format!("{} traces: at most {most} can take turns", sources.len());
-            return Err(Error::new(Fault::Usage, why));
-        }
         let rivals = Rivals::of(experiment, thp)?;
         let (shared, otherwise) = arranged(experiment, &rivals, thp)?;
         let arrangement = Arrangement { global_files: false, ..experiment.arrangement() };
@@ -106,8 +101,9 @@ impl InterleavedStreams {
         }
     }
 
-    /// All processes as one: counters of the machines, and of each process.
-    pub fn result(mut self, experiment: &Experiment) -> ProcessResult {
+    /// All processes as one: counters of the machines, and of each process. `replayed` are the counts under kernels
+    /// that know the future.
+    pub fn result(mut self, experiment: &Experiment, replayed: &[DesignCounts]) -> ProcessResult {
         let counts = self.shared.finish();
         let groups = groups(experiment, &self.headers, &mut self.shared);
         let alone: Vec<DesignCounts> =
@@ -116,7 +112,7 @@ impl InterleavedStreams {
         let machine = &experiment.machines[0];
         let mut what_if = what_if(&counts, &alone, experiment.machines.len());
         let (bases, rest) = counts.split_at(experiment.machines.len());
-        let kernels = self.rivals.rows(experiment, bases, &rest[2..]).add_to(&mut what_if);
+        let kernels = self.rivals.rows(experiment, bases, &rest[2..], replayed).add_to(&mut what_if);
         what_if.insert(3, global_row(&counts[0], self.global_files, &otherwise));
         let did = self.shared.counts();
         let further = [("switches", self.switches), ("cores", self.cores as u64)];
@@ -144,6 +140,18 @@ impl InterleavedStreams {
             kernels,
         }
     }
+}
+
+/// Checks that so many traces can take turns.
+///
+/// # Errors
+/// If there are too many.
+pub fn check_number(experiment: &Experiment, traces: usize) -> Result<(), Error> {
+    let most = sim::Simulation::programs_max(experiment.structure.as_ref());
+    if traces > most {
+        return Err(Error::new(Fault::Usage, format!("{traces} traces: at most {most} can take turns")));
+    }
+    Ok(())
 }
 
 /// The machines, then the first one without identifiers and with one for each process, then all rivals; and the first

@@ -24,6 +24,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Fewest pairs for a reliable interval.
 const PAIRS_MIN: usize = 3;
+/// Fewest pairs for any interval.
+const PAIRS_LEAST: usize = 2;
 
 /// Selects one of a run's times.
 type TimeOf = fn(&TimedRun) -> f64;
@@ -124,7 +126,7 @@ impl Pairs {
     /// Runs pairs until the result is certain enough; the user's request to stop sets `stop`.
     ///
     /// # Errors
-    /// If a run fails or ends in another way than the first, or the user asks to stop.
+    /// If a run fails or ends in another way than the first, or the user asks to stop before there are two pairs.
     pub fn run(self, stop: &'static AtomicBool, listener: &dyn Listener) -> Result<Verification, Error> {
         let signals = relay_signals(stop, listener)?;
         let measured = self.measure(stop, &*listener.shares("pairs of runs"));
@@ -153,7 +155,7 @@ impl Pairs {
             bar.reach(done(options, pairs, begun.elapsed()), &format!("{pairs} of at most {}", options.runs));
             all.enough(options, begun.elapsed().as_secs_f64())
         };
-        all.stopped = by_turns(&mut all, 2, enough, |all, kind| {
+        let stopped = by_turns(&mut all, 2, enough, |all, kind| {
             let pairs = all.without.len().min(all.with.len());
             if kind == 0 {
                 let run = trial.plain(&[])?;
@@ -168,12 +170,25 @@ impl Pairs {
                 (all.run, all.missed) = (next, misses.or(all.missed.take()));
             }
             Ok(())
-        })?;
+        });
+        all.stopped = match stopped {
+            // Whole pairs count.
+            Err(_) if stop.load(Ordering::Relaxed) && all.keep_pairs() >= PAIRS_LEAST => "an interrupt",
+            stopped => stopped?,
+        };
         Ok(all)
     }
 }
 
 impl PairTimes {
+    /// Drops a run whose pair is not whole. Returns the number of pairs.
+    fn keep_pairs(&mut self) -> usize {
+        let pairs = self.with.len().min(self.without.len());
+        self.with.truncate(pairs);
+        self.without.truncate(pairs);
+        pairs
+    }
+
     /// Why no more pairs are needed after `seconds`, if so.
     fn enough(&self, options: &PairOptions, seconds: f64) -> Option<&'static str> {
         let pairs = self.with.len();
@@ -181,7 +196,7 @@ impl PairTimes {
             Some("the number of runs")
         } else if pairs >= PAIRS_MIN && is_narrow(&self.without, &self.with, options.width) {
             Some("the interval's width")
-        } else if pairs >= 2 && options.budget.is_some_and(|budget| seconds > budget) {
+        } else if pairs >= PAIRS_LEAST && options.budget.is_some_and(|budget| seconds > budget) {
             Some("the time")
         } else {
             None

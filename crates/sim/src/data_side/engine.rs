@@ -3,6 +3,7 @@
 use super::DataSides;
 use crate::counts::{DesignCounts, SpaceCounts};
 use crate::simulation::Engine;
+use pagewalk_mm::Kernel;
 use pagewalk_trace::{Analysis, Batch};
 use pagewalk_translate::Asid;
 use std::ops::Range;
@@ -41,6 +42,11 @@ impl Engine for DataSides {
 
     fn core_counts(&self, _core: usize) -> Vec<DesignCounts> {
         self.design_counts()
+    }
+
+    /// The host's kernel runs.
+    fn kernels(&self) -> Vec<(Asid, &Kernel)> {
+        Vec::new()
     }
 
     fn finish(&mut self) -> Vec<DesignCounts> {

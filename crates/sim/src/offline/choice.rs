@@ -1,7 +1,9 @@
 //! The choice of blocks after a replay.
 
+use super::{ChargesByProcess, ChosenBlock};
 use pagewalk_mm::Superpage;
-use pagewalk_mm::promotion::{Charges, ChoicesPerReplay, Growth, OfflineSettings};
+use pagewalk_mm::promotion::{ChoicesPerReplay, Growth, OfflineSettings};
+use pagewalk_translate::Asid;
 use pagewalk_units::PageSize;
 use rustc_hash::FxHashMap;
 use std::cmp::{Ordering, Reverse};
@@ -11,7 +13,7 @@ use std::ops::Range;
 /// A block that may be chosen.
 #[derive(Clone, Debug)]
 struct Candidate {
-    block: Superpage,
+    of: ChosenBlock,
     /// Misses that it would prevent.
     misses: u64,
     /// Its full price, times its number of builds.
@@ -25,16 +27,16 @@ struct Candidate {
 #[derive(Clone, Copy, PartialEq)]
 struct RankedCandidate {
     misses_per_cycle: f64,
-    block: Superpage,
+    of: ChosenBlock,
     candidate: usize,
 }
 
 impl Eq for RankedCandidate {}
 
 impl Ord for RankedCandidate {
-    /// By misses per cycle, then the smallest, then the lowest.
+    /// By misses per cycle, then the smallest, then the lowest of the first process.
     fn cmp(&self, other: &RankedCandidate) -> Ordering {
-        let place = |worth: &RankedCandidate| Reverse((worth.block.order, worth.block.first));
+        let place = |worth: &RankedCandidate| Reverse((worth.of.block.order, worth.of));
         let by_worth = self.misses_per_cycle.total_cmp(&other.misses_per_cycle);
         by_worth.then_with(|| place(self).cmp(&place(other)))
     }
@@ -50,15 +52,15 @@ impl PartialOrd for RankedCandidate {
 pub(super) struct Choice<'a> {
     settings: &'a OfflineSettings,
     base: PageSize,
-    charges: &'a Charges,
+    charges: &'a ChargesByProcess<'a>,
     candidates: Vec<Candidate>,
-    by_block: FxHashMap<Superpage, usize>,
+    by_block: FxHashMap<ChosenBlock, usize>,
     /// The candidates charged for each sampled miss; empty once a chosen block prevents it.
     sample: Vec<Vec<usize>>,
     /// Blocks in force in the replay. Blocks inside others are built where the outer ones do not fit.
-    chosen: BTreeSet<Superpage>,
-    /// The new choices, by first page. They do not overlap.
-    new: BTreeMap<u64, Superpage>,
+    chosen: BTreeSet<ChosenBlock>,
+    /// The new choices, by process and first page. They do not overlap.
+    new: BTreeMap<(Asid, u64), Superpage>,
 }
 
 impl<'a> Choice<'a> {
@@ -67,8 +69,8 @@ impl<'a> Choice<'a> {
         settings: &'a OfflineSettings,
         base: PageSize,
         orders: u32,
-        blocks: &[Superpage],
-        charges: &'a Charges,
+        blocks: &[ChosenBlock],
+        charges: &'a ChargesByProcess<'a>,
     ) -> Choice<'a> {
         let mut choice = Choice {
             settings,
@@ -80,28 +82,35 @@ impl<'a> Choice<'a> {
             chosen: blocks.iter().copied().collect(),
             new: BTreeMap::new(),
         };
-        charges.each(|block, charge| {
-            let price = choice.price(block, charge.builds);
-            let misses = charge.prefetch + charge.capacity;
-            if orders >> block.order & 1 == 1 && !choice.chosen.contains(&block) {
-                choice.by_block.insert(block, choice.candidates.len());
-                choice.candidates.push(Candidate { block, misses, price, sampled: Vec::new(), left: 0 });
-            }
-        });
-        for (miss, blocks) in (0..).zip(charges.sample()) {
-            let charged: Vec<usize> =
-                blocks.iter().filter_map(|block| choice.by_block.get(block).copied()).collect();
-            for &candidate in &charged {
-                choice.candidates[candidate].sampled.push(miss);
-                choice.candidates[candidate].left += 1;
-            }
-            choice.sample.push(charged);
+        for (&process, charges) in charges {
+            charges.each(|block, charge| {
+                let of = ChosenBlock { process, block };
+                let price = choice.price(block, charge.builds);
+                let misses = charge.prefetch + charge.capacity;
+                if orders >> block.order & 1 == 1 && !choice.chosen.contains(&of) {
+                    choice.by_block.insert(of, choice.candidates.len());
+                    choice.candidates.push(Candidate { of, misses, price, sampled: Vec::new(), left: 0 });
+                }
+            });
+            charges.sample().for_each(|blocks| choice.note_miss(process, blocks));
         }
         choice
     }
 
+    /// Adds a miss to the sample, with the blocks that it is charged to.
+    fn note_miss(&mut self, process: Asid, blocks: &[Superpage]) {
+        let miss = self.sample.len() as u32;
+        let candidate = |&block| self.by_block.get(&ChosenBlock { process, block }).copied();
+        let charged: Vec<usize> = blocks.iter().filter_map(candidate).collect();
+        for &candidate in &charged {
+            self.candidates[candidate].sampled.push(miss);
+            self.candidates[candidate].left += 1;
+        }
+        self.sample.push(charged);
+    }
+
     /// Chooses. Returns all chosen blocks, in order, and the number of new ones.
-    pub fn made(mut self) -> (Vec<Superpage>, usize) {
+    pub fn made(mut self) -> (Vec<ChosenBlock>, usize) {
         let mut heap: BinaryHeap<RankedCandidate> =
             (0..self.candidates.len()).filter_map(|at| self.worth(at)).collect();
         let mut least = None;
@@ -122,7 +131,8 @@ impl<'a> Choice<'a> {
             self.choose(now.candidate);
         }
         let new = self.new.len();
-        self.chosen.extend(self.new.into_values());
+        let new_blocks = self.new.into_iter().map(|((process, _), block)| ChosenBlock { process, block });
+        self.chosen.extend(new_blocks);
         (self.chosen.into_iter().collect(), new)
     }
 
@@ -132,42 +142,44 @@ impl<'a> Choice<'a> {
         self.settings.costs.copy_per_kib.saturating_mul(kib).saturating_mul(builds.into())
     }
 
-    fn overlaps_new(&self, block: Superpage) -> bool {
-        let around = self.new.range(..=block.first).next_back();
-        let inside = self.new.range(block.pages()).next();
+    fn overlaps_new(&self, ChosenBlock { process, block }: ChosenBlock) -> bool {
+        let around = self.new.range((process, 0)..=(process, block.first)).next_back();
+        let inside = self.new.range((process, block.first)..(process, block.pages().end)).next();
         around.is_some_and(|(_, other)| other.holds(block)) || inside.is_some()
     }
 
     /// The present worth of a candidate; `None` if below its cost or if it overlaps a new choice. Near a new choice
     /// misses change in ways that charges do not show, because it makes room in the TLB.
     fn worth(&self, candidate: usize) -> Option<RankedCandidate> {
-        let of = &self.candidates[candidate];
-        if self.overlaps_new(of.block) {
+        let Candidate { of, misses, price, ref sampled, left } = self.candidates[candidate];
+        if self.overlaps_new(of) {
             return None;
         }
         // Blocks inside it are not built once it is.
-        let first = |page: u64| Superpage { first: page, order: 0 };
-        let Range { start, end } = of.block.pages();
-        let inside = self.chosen.range(first(start)..first(end)).filter(|other| of.block.holds(**other));
+        let ChosenBlock { process, block } = of;
+        let first = |first: u64| ChosenBlock { process, block: Superpage { first, order: 0 } };
+        let Range { start, end } = block.pages();
+        let inside = self.chosen.range(first(start)..first(end)).map(|other| other.block);
         let saved = match self.settings.growth {
             Growth::Difference => {
-                let built = |other: &Superpage| self.charges.built_within(*other, of.block.order);
-                inside.map(|other| self.price(*other, built(other))).sum()
+                let built = |other| self.charges[&process].built_within(other, block.order);
+                let replaced = inside.filter(|&other| block.holds(other));
+                replaced.map(|other| self.price(other, built(other))).sum()
             }
             Growth::Full => 0,
         };
-        let cost = of.price.saturating_sub(saved);
+        let cost = price.saturating_sub(saved);
         // A candidate outside the sample has few misses, and no known block shares them.
-        let share = if of.sampled.is_empty() { 1.0 } else { f64::from(of.left) / of.sampled.len() as f64 };
-        let misses = of.misses as f64 * share;
+        let share = if sampled.is_empty() { 1.0 } else { f64::from(left) / sampled.len() as f64 };
+        let misses = misses as f64 * share;
         let pays = misses * self.settings.miss_cycles as f64 > cost as f64;
         let misses_per_cycle = misses / cost.max(1) as f64;
-        pays.then_some(RankedCandidate { misses_per_cycle, block: of.block, candidate })
+        pays.then_some(RankedCandidate { misses_per_cycle, of, candidate })
     }
 
     fn choose(&mut self, candidate: usize) {
-        let block = self.candidates[candidate].block;
-        self.new.insert(block.first, block);
+        let ChosenBlock { process, block } = self.candidates[candidate].of;
+        self.new.insert((process, block.first), block);
         for miss in std::mem::take(&mut self.candidates[candidate].sampled) {
             for other in std::mem::take(&mut self.sample[miss as usize]) {
                 self.candidates[other].left -= 1;

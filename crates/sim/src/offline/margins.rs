@@ -1,7 +1,8 @@
 //! How near the rejected blocks came to paying for themselves.
 
+use super::{ChargesByProcess, ChosenBlock};
 use pagewalk_mm::Superpage;
-use pagewalk_mm::promotion::{Charges, OfflineSettings};
+use pagewalk_mm::promotion::OfflineSettings;
 use pagewalk_units::PageSize;
 
 /// The misses that rejected blocks would prevent, as shares of the break-even misses. The source takes the thresholds
@@ -22,20 +23,28 @@ impl RejectedBlocks {
         settings: &OfflineSettings,
         base: PageSize,
         orders: u32,
-        chosen: &[Superpage],
-        charges: &Charges,
+        chosen: &[ChosenBlock],
+        charges: &ChargesByProcess<'_>,
     ) -> RejectedBlocks {
         let (mut prefetch, mut capacity) = (Vec::new(), Vec::new());
-        charges.each(|block, charge| {
-            let is_legal = block.order > 0 && orders >> block.order & 1 == 1;
-            if is_legal && !chosen.iter().any(|unit| unit.holds(block)) {
-                let kib = block.len() << base.shift() >> 10;
-                let price = settings.costs.copy_per_kib.saturating_mul(kib);
-                let share = |misses: u64| misses as f64 * settings.miss_cycles as f64 / price.max(1) as f64;
-                prefetch.push(share(charge.prefetch));
-                capacity.push(share(charge.capacity));
-            }
-        });
+        for (&process, charges) in charges {
+            let is_rejected = |block: Superpage| {
+                let mut of_process = chosen.iter().filter(|unit| unit.process == process);
+                block.order > 0
+                    && orders >> block.order & 1 == 1
+                    && !of_process.any(|unit| unit.block.holds(block))
+            };
+            charges.each(|block, charge| {
+                if is_rejected(block) {
+                    let kib = block.len() << base.shift() >> 10;
+                    let price = settings.costs.copy_per_kib.saturating_mul(kib);
+                    let share =
+                        |misses: u64| misses as f64 * settings.miss_cycles as f64 / price.max(1) as f64;
+                    prefetch.push(share(charge.prefetch));
+                    capacity.push(share(charge.capacity));
+                }
+            });
+        }
         RejectedBlocks {
             blocks: prefetch.len(),
             prefetch: percentile_99(prefetch),

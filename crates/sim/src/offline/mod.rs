@@ -8,24 +8,38 @@
 //! grows out of chosen ones. In the end each superpage pays for a full copy, and the ones inside it pay nothing. A miss
 //! that a block would prevent in both of the source's ways counts once. A block whose memory is freed and touched again
 //! costs its price each time. A choice may cost more than it saves, so the cheapest replay is the result.
+//!
+//! Streams replay in their arrangement, through the same [`Simulation`] as any other design. Each process has blocks of
+//! its own, and all of them compete. A block is charged for misses of its own process only: what its freed entries save
+//! others shows in the count of the next replay.
 
 mod choice;
 mod margins;
 
 pub use margins::RejectedBlocks;
 
-use crate::attribution::NoObserver;
 use crate::counts::DesignCounts;
 use crate::error::PassError;
 use crate::fit::held_orders;
-use crate::pass::Pass;
+use crate::simulation::{Arrangement, Simulation, StructureCounts};
 use crate::spec::DesignSpec;
-use crate::system::System;
 use choice::Choice;
-use pagewalk_mm::promotion::{ChoicesPerReplay, ChosenSuperpages, OfflineSettings, Policy};
+use pagewalk_mm::promotion::{Charges, ChoicesPerReplay, ChosenSuperpages, OfflineSettings, Policy};
 use pagewalk_mm::{Account, Kernel, Superpage};
-use pagewalk_trace::{Analysis, Item, Source, SourceError};
 use pagewalk_translate::{Asid, MachineSpec};
+use std::collections::BTreeMap;
+
+/// A superpage that was chosen, or may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ChosenBlock {
+    /// Its process.
+    pub process: Asid,
+    /// Its place, in base pages of the machine.
+    pub block: Superpage,
+}
+
+/// The charges of a replay.
+type ChargesByProcess<'a> = BTreeMap<Asid, &'a Charges>;
 
 /// The counts of one replay.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,10 +57,12 @@ pub struct Replay {
 /// The result of OFFLINE.
 #[derive(Clone, Debug)]
 pub struct OfflineResult {
-    /// The superpages, by ascending address, in base pages of the machine.
-    pub blocks: Vec<Superpage>,
+    /// The superpages, by process and ascending address.
+    pub blocks: Vec<ChosenBlock>,
     /// Counts with these superpages in force.
     pub counts: DesignCounts,
+    /// Activity of the structure around the programs, if there is one.
+    pub structure: Option<StructureCounts>,
     /// All replays, in order.
     pub replays: Vec<Replay>,
     /// The blocks rejected after the last replay.
@@ -56,12 +72,9 @@ pub struct OfflineResult {
 /// Why there is no result.
 #[derive(Debug, thiserror::Error)]
 pub enum OfflineError<E> {
-    /// The stream could not be opened again.
+    /// The streams could not be played again.
     #[error("{0}")]
-    Open(E),
-    /// The stream cannot be read.
-    #[error(transparent)]
-    Source(#[from] SourceError),
+    Play(E),
     /// The kernel does not fit the machine.
     #[error(transparent)]
     Pass(#[from] PassError),
@@ -73,11 +86,15 @@ pub enum OfflineError<E> {
     NoSuperpages(String),
 }
 
-/// Finds superpages for a stream on a machine. `open` opens the stream from its start, once per replay; `progress` gets
-/// every replay.
-pub fn offline<S: Source, E>(
-    mut open: impl FnMut() -> Result<S, E>,
+/// Finds superpages for streams in an arrangement on a machine. `play` plays the streams from their start, once per
+/// replay; `progress` gets every replay.
+///
+/// # Errors
+/// See [`OfflineError`].
+pub fn offline<E>(
+    mut play: impl FnMut(&mut Simulation) -> Result<(), E>,
     machine: &MachineSpec,
+    arrangement: &Arrangement,
     settings: &OfflineSettings,
     mut progress: impl FnMut(&Replay),
 ) -> Result<OfflineResult, OfflineError<E>> {
@@ -90,102 +107,66 @@ pub fn offline<S: Source, E>(
     if orders >> 1 == 0 {
         return Err(OfflineError::NoSuperpages(machine.name.clone()));
     }
-    let mut blocks: Vec<Superpage> = Vec::new();
+    let mut blocks: Vec<ChosenBlock> = Vec::new();
     let mut replays: Vec<Replay> = Vec::new();
-    let mut best: Option<(u64, Vec<Superpage>, DesignCounts)> = None;
+    let mut best: Option<(u64, Vec<ChosenBlock>, DesignCounts)> = None;
     loop {
-        let mut replaying = replay(machine, settings, &blocks)?;
-        feed(&mut replaying, open().map_err(OfflineError::Open)?)?;
-        let counts = replaying.counts();
+        let mut replaying = replay(machine, arrangement, settings, &blocks)?;
+        play(&mut replaying).map_err(OfflineError::Play)?;
+        let counts = replaying.finish().pop().expect("one design");
         let misses = counts.walks();
         let built = counts.kernel.map_or(0, |kernel| kernel.accounts.of(Account::Copy));
         let cycles = misses.saturating_mul(settings.miss_cycles).saturating_add(built);
-        let charges = replaying.kernel().and_then(Kernel::charges).expect("the replay's policy charges");
+        let kernels = replaying.kernels().into_iter();
+        let charges: ChargesByProcess<'_> =
+            kernels.filter_map(|(process, kernel)| Some((process, kernel.charges()?))).collect();
         // Blocks that larger ones replaced are useless.
-        blocks.retain(|&block| charges.built_within(block, 0) > 0);
+        blocks.retain(|of| charges.get(&of.process).is_some_and(|of_it| of_it.built_within(of.block, 0) > 0));
         let (mut next, mut chosen) = (blocks.clone(), 0);
         if replays.len() < settings.replays {
-            (next, chosen) = Choice::new(settings, machine.paging.base(), orders, &blocks, charges).made();
+            (next, chosen) = Choice::new(settings, machine.paging.base(), orders, &blocks, &charges).made();
         }
         replays.push(Replay { superpages: blocks.len(), misses, cycles, chosen });
         progress(&replays[replays.len() - 1]);
         let left_out = (chosen == 0)
-            .then(|| RejectedBlocks::new(settings, machine.paging.base(), orders, &blocks, charges));
+            .then(|| RejectedBlocks::new(settings, machine.paging.base(), orders, &blocks, &charges));
         if best.as_ref().is_none_or(|&(least, ..)| cycles < least) {
             best = Some((cycles, blocks, counts));
         }
         if let Some(left_out) = left_out {
             let (_, blocks, counts) = best.expect("at least this replay");
-            return Ok(OfflineResult { blocks, counts, replays, left_out });
+            let structure = replaying.counts();
+            return Ok(OfflineResult { blocks, counts, structure, replays, left_out });
         }
         blocks = next;
     }
 }
 
-/// Whether superpages can be chosen for a machine.
-pub fn check_offline(machine: &MachineSpec, settings: &OfflineSettings) -> Result<(), PassError> {
-    replay(machine, settings, &[]).map(drop)
+/// Checks that superpages can be chosen for a machine.
+///
+/// # Errors
+/// If the machine cannot be simulated in the arrangement.
+pub fn check_offline(
+    machine: &MachineSpec,
+    arrangement: &Arrangement,
+    settings: &OfflineSettings,
+) -> Result<(), PassError> {
+    replay(machine, arrangement, settings, &[]).map(drop)
 }
 
-/// The engine of one replay.
-enum ReplayEngine {
-    Pass(Box<Pass>),
-    System(Box<System>),
-}
-
-impl ReplayEngine {
-    fn counts(&mut self) -> DesignCounts {
-        match self {
-            ReplayEngine::Pass(pass) => pass.finish().pop().expect("one design"),
-            ReplayEngine::System(system) => system.counts(),
-        }
-    }
-
-    fn kernel(&self) -> Option<&Kernel> {
-        match self {
-            ReplayEngine::Pass(pass) => pass.kernel(0),
-            ReplayEngine::System(system) => system.kernel(),
-        }
-    }
-
-    fn analysis(&mut self) -> &mut dyn Analysis {
-        match self {
-            ReplayEngine::Pass(pass) => pass.as_mut(),
-            ReplayEngine::System(system) => system.as_mut(),
-        }
-    }
-}
-
-/// A replay engine with these superpages in force, which charges the remaining misses.
+/// A simulation with these superpages in force, which charges the remaining misses.
 fn replay(
     machine: &MachineSpec,
+    arrangement: &Arrangement,
     settings: &OfflineSettings,
-    blocks: &[Superpage],
-) -> Result<ReplayEngine, PassError> {
-    let given = ChosenSuperpages::new(orders(machine, settings), blocks.iter().copied()).charging();
+    blocks: &[ChosenBlock],
+) -> Result<Simulation, PassError> {
+    let blocks = blocks.iter().map(|of| (of.process.index() as u32, of.block));
+    let given = ChosenSuperpages::new(orders(machine, settings), blocks).charging();
     let kernel = Kernel::new(machine.paging.base(), given.boxed(), settings.costs);
-    let spec = DesignSpec::with_kernel("offline".to_owned(), machine, kernel);
-    Ok(match machine.data_side {
-        None => ReplayEngine::Pass(Box::new(Pass::new(vec![spec], NoObserver)?)),
-        Some(_) => {
-            let mut system = System::new(spec, 1)?;
-            system.switch_to(Asid::default());
-            ReplayEngine::System(Box::new(system))
-        }
-    })
+    Simulation::new(vec![DesignSpec::with_kernel("offline".to_owned(), machine, kernel)], arrangement)
 }
 
 fn orders(machine: &MachineSpec, settings: &OfflineSettings) -> u32 {
     settings.orders.unwrap_or_else(|| held_orders(machine))
-}
-
-fn feed(replaying: &mut ReplayEngine, mut source: impl Source) -> Result<(), SourceError> {
-    let analysis = replaying.analysis();
-    while let Some(item) = source.next_item()? {
-        match item {
-            Item::Batch(batch) => analysis.on_batch(&batch),
-            Item::Event { at, event } => analysis.on_event(at, &event),
-        }
-    }
-    Ok(())
 }

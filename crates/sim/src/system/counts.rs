@@ -12,7 +12,7 @@ use crate::data_side::SideOf;
 use crate::untouched::most_at_once;
 use pagewalk_cost::Cycles;
 use pagewalk_mm::{Kernel, MemorySample};
-use pagewalk_translate::DataSide;
+use pagewalk_translate::{Asid, DataSide};
 
 impl System {
     /// All counts so far.
@@ -117,17 +117,17 @@ impl System {
         }
     }
 
-    /// The simulated kernel of the first process, if there is one and the process has run.
-    pub(crate) fn kernel(&self) -> Option<&Kernel> {
-        self.kernels().next()
+    /// Simulated kernels of the programs that have run, in order.
+    pub(crate) fn kernels_by_process(&self) -> Vec<(Asid, &Kernel)> {
+        let programs = self.processes.iter().filter(|(asid, _)| !self.visitors.contains(asid));
+        let mut kernels: Vec<_> =
+            programs.filter_map(|(&asid, process)| Some((asid, &process.own()?.kernel))).collect();
+        kernels.sort_unstable_by_key(|&(asid, _)| asid);
+        kernels
     }
 
-    /// Kernels of the programs, in order.
-    pub(super) fn kernels(&self) -> impl Iterator<Item = &Kernel> {
-        let programs = self.processes.iter().filter(|(asid, _)| !self.visitors.contains(asid));
-        let mut processes: Vec<_> = programs.collect();
-        processes.sort_unstable_by_key(|&(&asid, _)| asid);
-        processes.into_iter().filter_map(|(_, process)| process.own()).map(|own| &own.kernel)
+    fn kernels(&self) -> impl Iterator<Item = &Kernel> {
+        self.kernels_by_process().into_iter().map(|(_, kernel)| kernel)
     }
 
     fn untouched_bytes(&self) -> u64 {
@@ -143,7 +143,7 @@ impl System {
 
     /// Totals of all processes' kernels; of one that did nothing if no process has run.
     fn kernel_totals(&self) -> Option<KernelTotals> {
-        let idle = self.spec.kernel.as_ref().filter(|_| self.kernel().is_none());
+        let idle = self.spec.kernel.as_ref().filter(|_| self.kernels().next().is_none());
         let totals = self.kernels().chain(idle).map(|kernel| KernelTotals {
             places: kernel.colors_by().is_some(),
             accounts: *kernel.accounts(),

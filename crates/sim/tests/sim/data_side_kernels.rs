@@ -4,29 +4,16 @@
 use crate::random::Random;
 use crate::stream::{MEMORY, Stream};
 use pagewalk_mm::{OsKernel, OsSpec, Small};
-use pagewalk_sim::{
-    Arrangement, DataSideTotals, DesignCounts, DesignSpec, Library, Simulation, held_orders, offline,
-};
+use pagewalk_sim::{Arrangement, DataSideTotals, DesignCounts, DesignSpec, Library, Simulation, held_orders};
 use pagewalk_trace::{Analysis, Batch, Event, FileIdentity, Item, Mapping, MappingKind, Protection, Source};
 use pagewalk_translate::{Asid, MachineSpec};
 use pagewalk_units::{RefIndex, ThreadId, VirtAddr};
-use std::convert::Infallible;
 use std::sync::Arc;
 
 fn under(machine: &MachineSpec, os: &str) -> DesignSpec {
     let built = OsSpec::from_text(os).unwrap().build(machine.paging, held_orders(machine)).unwrap();
     let OsKernel::Running(kernel) = built else { panic!("{os} replays the stream") };
     DesignSpec::with_kernel(os.to_owned(), machine, *kernel)
-}
-
-fn feed(experiment: &mut Simulation, stream: &Stream) {
-    let mut reader = stream.open();
-    while let Some(item) = reader.next_item().unwrap() {
-        match item {
-            Item::Batch(batch) => experiment.on_batch(&batch),
-            Item::Event { at, event } => experiment.on_event(at, &event),
-        }
-    }
 }
 
 /// The same loads, from memory that is mapped already.
@@ -57,9 +44,9 @@ fn what_a_kernel_promotes_is_one_page_to_a_data_side() {
     let mut asap = alone(under(&machine, "asap"));
     for (rounds, of_small, of_asap) in [(1, [512, 512], [512, 512]), (2, [1024, 512], [512, 512])] {
         let pages = if rounds == 1 { round.clone() } else { again(&round) };
-        feed(&mut small, &pages);
+        pages.play(&mut small);
         assert_eq!(misses(&mut small), of_small, "{rounds} rounds");
-        feed(&mut asap, &pages);
+        pages.play(&mut asap);
         assert_eq!(misses(&mut asap), of_asap, "{rounds} rounds");
     }
     let counts = asap.finish().remove(0);
@@ -68,7 +55,7 @@ fn what_a_kernel_promotes_is_one_page_to_a_data_side() {
     // It falls apart where a page of it goes.
     let gone = Event::Unmap { start: VirtAddr((MEMORY + 511) << 12), bytes: 4096 };
     asap.on_event(RefIndex(0), &gone);
-    feed(&mut asap, &again(&Stream::new((0..511).collect())));
+    again(&Stream::new((0..511).collect())).play(&mut asap);
     assert_eq!(misses(&mut asap), [512 + 511, 512 + 511]);
 }
 
@@ -84,10 +71,10 @@ fn entries_hold_what_lies_together_in_the_kernels_memory() {
     let round = again(&Stream::new((0..PAGES).collect()));
     for (touches, walks) in [(touches(&|page| page), PAGES / 4), (touches(&|page| PAGES - 1 - page), PAGES)] {
         let mut experiment = alone(under(&machine, "fixed:memory.size=256M"));
-        feed(&mut experiment, &touches);
-        feed(&mut experiment, &round);
+        touches.play(&mut experiment);
+        round.play(&mut experiment);
         let [_, before] = misses(&mut experiment);
-        feed(&mut experiment, &round);
+        round.play(&mut experiment);
         assert_eq!(misses(&mut experiment)[1] - before, walks);
     }
 }
@@ -154,8 +141,7 @@ fn replays_choose_for_a_data_side_as_for_a_whole_machine() {
         let built = built.build(machine.paging, held_orders(&machine)).unwrap();
         let OsKernel::Offline(settings) = built else { panic!("it replays the stream") };
         let stream = uneven();
-        let open = || Ok::<_, Infallible>(stream.open());
-        let found = offline(open, &machine, &settings, |_| {}).unwrap();
+        let found = stream.offline(&machine, &settings);
         (found.blocks, found.counts.walks_data)
     });
     assert!(!side.0.is_empty());
@@ -183,7 +169,7 @@ fn a_plain_data_side_is_that_of_a_whole_machine() {
             let stream = uneven();
             let counts = [&side, &whole].map(|machine| {
                 let mut experiment = alone(under(machine, &os));
-                feed(&mut experiment, &stream);
+                stream.play(&mut experiment);
                 experiment.finish().remove(0)
             });
             let data = |counts: &DesignCounts| {
@@ -210,7 +196,7 @@ fn walks_go_through_caches() {
     let text = format!("schema = 1\nname = \"m\"\nside = \"data\"\n{DATA}{cache}");
     let machine = MachineSpec::from_toml("m.toml", &text).unwrap();
     let mut experiment = alone(DesignSpec::new(&machine, Arc::new(Small)));
-    feed(&mut experiment, &Stream::new(vec![0, 1]));
+    Stream::new(vec![0, 1]).play(&mut experiment);
     let counts = experiment.finish().remove(0);
     assert_eq!((counts.walks_data, counts.cycles.walk), (2, 4 * 100 + 4 * 5));
     assert_eq!(counts.memory.map(|memory| memory.walk_references), Some(4));
@@ -230,7 +216,7 @@ fn pages_that_processes_share_have_one_entry() {
             // A page of the file, and two of memory of its own, too few for a range.
             experiment.on_event(RefIndex(0), &map(3, 4, true));
             experiment.on_event(RefIndex(0), &map(0, 2, false));
-            feed(&mut experiment, &again(&Stream::new(vec![3, 0, 1, 3, 0, 1])));
+            again(&Stream::new(vec![3, 0, 1, 3, 0, 1])).play(&mut experiment);
         }
         assert_eq!(misses(&mut experiment)[1], walks);
     }

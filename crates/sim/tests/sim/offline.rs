@@ -1,5 +1,5 @@
 //! Compares OFFLINE with policies that do not know the future, on random small programs: it is greedy, but so close to
-//! the optimum that hardly any policy is better.
+//! the optimum that hardly any policy is better. In arrangements, equalities hold.
 
 use crate::random::{Random, cases};
 use crate::stream::{Stream, cost};
@@ -7,9 +7,10 @@ use pagewalk_mm::promotion::{
     ApproxOnline, Asap, AsapShare, BreakEven, ChoicesPerReplay, ChosenSuperpages, Fixed, OfflineSettings,
     Online, Policy,
 };
-use pagewalk_mm::{KernelCosts, Superpage};
-use pagewalk_sim::offline;
-use pagewalk_translate::MachineSpec;
+use pagewalk_mm::{Kernel, KernelCosts, Superpage};
+use pagewalk_sim::{Arrangement, DesignSpec, OfflineResult, Replay, Simulation, Structures, offline};
+use pagewalk_trace::{Analysis, Interleave, Item, Turns};
+use pagewalk_translate::{Asid, MachineSpec};
 use pagewalk_units::PageSize;
 use std::convert::Infallible;
 
@@ -67,8 +68,11 @@ fn explain(
     built: &[Superpage],
 ) -> String {
     let orders = (2 << TOP) - 2;
-    let from_the_start =
-        cost(&stream.under(machine, Box::new(ChosenSuperpages::new(orders, built.iter().copied())), costs));
+    let from_the_start = cost(&stream.under(
+        machine,
+        Box::new(ChosenSuperpages::new(orders, built.iter().map(|&block| (0, block)))),
+        costs,
+    ));
     match from_the_start {
         cost if cost <= online => format!(
             "the same {} superpages from the start cost {cost}, against {offline}: they pay together, and none of them \
@@ -93,8 +97,7 @@ fn compare(take: ChoicesPerReplay) {
         let copy_per_kib = random.of(&[2, 10, 40, 200]);
         let costs = KernelCosts { copy_per_kib, ..KernelCosts::ROMER };
         let settings = OfflineSettings { costs, take, ..OfflineSettings::default() };
-        let open = || Ok::<_, Infallible>(stream.open());
-        let result = offline(open, &machine, &settings, |_| {}).unwrap();
+        let result = stream.offline(&machine, &settings);
         let least = cost(&result.counts);
         chosen += u32::from(!result.blocks.is_empty());
         let replays = result.replays.iter().map(|replay| replay.cycles);
@@ -135,4 +138,128 @@ fn hardly_any_policy_is_better_than_offline_block_by_block() {
 #[test]
 fn hardly_any_policy_is_better_than_offline_many_blocks_at_a_time() {
     compare(OfflineSettings::default().take);
+}
+
+/// Plays streams in turns of `quantum` instructions; one stream without.
+fn play(streams: &[Stream], quantum: u64, to: &mut Simulation) {
+    let readers = streams.iter().map(Stream::open).collect();
+    let mut all = Interleave::new(readers, Turns::of(quantum));
+    let mut runs = None;
+    while let Some((stream, item)) = all.next_item().unwrap_or_else(|(_, error)| panic!("{error}")) {
+        if streams.len() > 1 && runs != Some(stream) {
+            to.switch_to(Asid::new(stream as u32).unwrap());
+            runs = Some(stream);
+        }
+        match item {
+            Item::Batch(batch) => to.on_batch(&batch),
+            Item::Event { at, event } => to.on_event(at, &event),
+        }
+    }
+}
+
+fn arranged(
+    streams: &[Stream],
+    quantum: u64,
+    machine: &MachineSpec,
+    arrangement: &Arrangement,
+    settings: &OfflineSettings,
+) -> OfflineResult {
+    let play = |replay: &mut Simulation| {
+        play(streams, quantum, replay);
+        Ok::<_, Infallible>(())
+    };
+    offline(play, machine, arrangement, settings, |_| {}).unwrap()
+}
+
+fn settings(random: &mut Random) -> OfflineSettings {
+    let costs = KernelCosts { copy_per_kib: random.of(&[2, 10, 40]), ..KernelCosts::ROMER };
+    OfflineSettings { costs, ..OfflineSettings::default() }
+}
+
+/// One process in turns is that process; one core, or the first of several, is none; a structure that nothing calls is
+/// none.
+#[test]
+fn a_process_alone_in_an_arrangement_gets_the_superpages_of_a_process_alone() {
+    let quiet = Structures::get("mach3").unwrap();
+    let mut chosen = 0;
+    for seed in 0..u64::from(cases(12)) {
+        let mut random = Random::new(seed);
+        let (machine, stream) = (machine(random.of(&[2, 8, 16])), program(&mut random));
+        let settings = settings(&mut random);
+        let alone = stream.offline(&machine, &settings);
+        chosen += alone.blocks.len();
+        assert!(alone.counts.instructions < quiet.kernel.tick_instructions);
+        for (what, arrangement) in [
+            ("in turns", Arrangement { turns: true, ..Arrangement::default() }),
+            ("on one core", Arrangement { cores: 1, ..Arrangement::default() }),
+            ("on the first of three", Arrangement { cores: 3, ..Arrangement::default() }),
+            ("in a structure", Arrangement { structure: Some(quiet.clone()), ..Arrangement::default() }),
+        ] {
+            let found = arranged(std::slice::from_ref(&stream), 100, &machine, &arrangement, &settings);
+            assert_eq!(found.replays, alone.replays, "{what}, seed {seed}");
+            assert_eq!(found.blocks, alone.blocks, "{what}, seed {seed}");
+            assert_eq!(found.counts, alone.counts, "{what}, seed {seed}");
+            assert_eq!(found.left_out, alone.left_out, "{what}, seed {seed}");
+        }
+    }
+    assert!(chosen > 0);
+}
+
+/// Each core belongs to one process, so each replay is the sum of those of the processes alone. One that has found all
+/// its superpages repeats its last replay until the other has.
+#[test]
+fn processes_that_share_no_core_get_the_superpages_that_each_would_get_alone() {
+    let mut chosen = [0; 2];
+    for seed in 0..u64::from(cases(12)) {
+        let mut random = Random::new(seed);
+        let machine = machine(random.of(&[2, 4, 8]));
+        let streams = [program(&mut random), program(&mut random)];
+        let settings = settings(&mut random);
+        let arrangement = Arrangement { turns: true, cores: 2, ..Arrangement::default() };
+        let quantum = random.of(&[7, 100, 5000]);
+        let together = arranged(&streams, quantum, &machine, &arrangement, &settings);
+        let alone = streams.each_ref().map(|stream| stream.offline(&machine, &settings));
+        for (index, replay) in together.replays.iter().enumerate() {
+            let [a, b] = alone.each_ref().map(|one| one.replays.get(index).or(one.replays.last()).unwrap());
+            let sum = Replay {
+                superpages: a.superpages + b.superpages,
+                misses: a.misses + b.misses,
+                cycles: a.cycles + b.cycles,
+                chosen: a.chosen + b.chosen,
+            };
+            assert_eq!(*replay, sum, "replay {index}, seed {seed}");
+        }
+        let longest = alone.iter().map(|one| one.replays.len()).max();
+        assert_eq!(Some(together.replays.len()), longest, "seed {seed}");
+        for of in &together.blocks {
+            chosen[of.process.index()] += 1;
+        }
+    }
+    assert!(chosen.iter().all(|&blocks| blocks > 0), "{chosen:?}");
+}
+
+/// Processes that share a TLB: the result is what the system counts with these superpages given, and it costs no more
+/// than no superpages.
+#[test]
+fn superpages_of_processes_in_turns_cost_what_the_system_counts_with_them() {
+    let mut gains = 0;
+    for seed in 0..u64::from(cases(12)) {
+        let mut random = Random::new(seed);
+        let machine = MachineSpec { asids: random.of(&[0, 8]), ..machine(random.of(&[4, 8, 16])) };
+        let streams = [program(&mut random), program(&mut random), program(&mut random)];
+        let (settings, quantum) = (settings(&mut random), random.of(&[50, 1000]));
+        let arrangement = Arrangement { turns: true, ..Arrangement::default() };
+        let found = arranged(&streams, quantum, &machine, &arrangement, &settings);
+        let blocks = found.blocks.iter().map(|of| (of.process.index() as u32, of.block));
+        let given = Box::new(ChosenSuperpages::new((2 << TOP) - 2, blocks));
+        let kernel = Kernel::new(PageSize::FOUR_KIB, given, settings.costs);
+        let design = DesignSpec::with_kernel("offline".to_owned(), &machine, kernel);
+        let mut system = Simulation::new(vec![design], &arrangement).unwrap();
+        play(&streams, quantum, &mut system);
+        assert_eq!(system.finish().remove(0), found.counts, "seed {seed}");
+        let [first, least] = [found.replays[0].cycles, cost(&found.counts)];
+        assert!(least <= first, "seed {seed}: {least}, {first} without superpages");
+        gains += u32::from(least < first);
+    }
+    assert!(gains > 0);
 }

@@ -4,7 +4,6 @@
 use crate::stream::{Stream, spent};
 use pagewalk_mm::{Account, KernelCounts, OsSpec};
 use pagewalk_sim::{DesignCounts, DesignSpec, Library, System, held_orders};
-use pagewalk_trace::{Analysis, Item, Source};
 use pagewalk_translate::MachineSpec;
 
 /// Simulates a kernel by its description.
@@ -12,13 +11,7 @@ fn under(stream: &Stream, machine: &MachineSpec, os: &str) -> DesignCounts {
     let os = OsSpec::from_text(os).unwrap_or_else(|error| panic!("{os}: {error}"));
     let kernel = os.kernel(machine.paging, held_orders(machine)).unwrap_or_else(|error| panic!("{error}"));
     let mut system = System::new(DesignSpec::with_kernel("design".to_owned(), machine, kernel), 1).unwrap();
-    let mut reader = stream.open();
-    while let Some(item) = reader.next_item().unwrap() {
-        match item {
-            Item::Batch(batch) => system.on_batch(&batch),
-            Item::Event { at, event } => system.on_event(at, &event),
-        }
-    }
+    stream.play(&mut system);
     system.counts()
 }
 

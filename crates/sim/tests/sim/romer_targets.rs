@@ -6,10 +6,9 @@ use pagewalk_mm::promotion::{
     ApproxOnline, Asap, BreakEven, Fixed, OfflineSettings, Online, Policy, Throttle, ThrottleLimits,
 };
 use pagewalk_mm::{Account, KernelCosts};
-use pagewalk_sim::{DesignCounts, Library, offline};
+use pagewalk_sim::{DesignCounts, Library};
 use pagewalk_translate::MachineSpec;
 use pagewalk_units::PageSize;
-use std::convert::Infallible;
 
 /// Order of the largest superpage: 8 MiB of 4 KiB.
 const TOP: u8 = 11;
@@ -105,8 +104,7 @@ fn u5_the_worst_case_is_least_where_a_superpage_is_built_at_break_even() {
             let stream = Stream::new((0..loads).map(|n| n % 2).collect());
             let policy = Box::new(ApproxOnline::new(1, &prices(), share, 100));
             let online = overhead(&stream.under(&machine, policy, KernelCosts::ROMER));
-            let open = || Ok::<_, Infallible>(stream.open());
-            let best = offline(open, &machine, &OfflineSettings::default(), |_| {}).unwrap();
+            let best = stream.offline(&machine, &OfflineSettings::default());
             online as f64 / overhead(&best.counts) as f64
         };
         // Programs that end before it is built, when it has just been, and long afterwards.
@@ -150,8 +148,7 @@ fn u12_asap_copies_sequential_data_half_as_often_as_there_are_levels() {
 #[test]
 fn p3_offline_is_no_worse_than_approx_online_which_is_better_than_online() {
     for (name, stream) in programs() {
-        let open = || Ok::<_, Infallible>(stream.open());
-        let offline = offline(open, &machine(), &OfflineSettings::default(), |_| {}).unwrap();
+        let offline = stream.offline(&machine(), &OfflineSettings::default());
         let [best, approx, online] =
             [offline.counts, under(&stream, approx_online()), under(&stream, online())].map(|c| overhead(&c));
         assert!(best <= approx && approx < online, "{name}: {best}, {approx}, {online}");

@@ -6,9 +6,9 @@ use pagewalk_mm::promotion::{ChoicesPerReplay, OfflineSettings};
 use pagewalk_report::TextOptions;
 use pagewalk_report::sweep::schema::MachineCell;
 use pagewalk_report::sweep::{from_json, render_html, render_text, to_json};
-use pagewalk_sim::{DesignSpec, Library, NoObserver, Pass, held_orders, offline};
+use pagewalk_sim::{Arrangement, DesignSpec, Library, NoObserver, Pass, Simulation, held_orders, offline};
 use pagewalk_sweep::{Study, metrics};
-use pagewalk_trace::pwt::Reader;
+use std::convert::Infallible;
 use std::path::Path;
 
 const OPTIONS: TextOptions = TextOptions { width: 120, color: false, verbose: false };
@@ -81,7 +81,8 @@ fn cells_are_what_direct_simulation_counts() {
 #[test]
 fn replays_are_what_the_policy_finds_alone() {
     let folder = tempfile::tempdir().unwrap();
-    program(9, 3000).write(&folder.path().join("a.pwt"));
+    let program = program(9, 3000);
+    program.write(&folder.path().join("a.pwt"));
     let text = "traces = [\"a.pwt\"]\nmachines = [\"romer_1998\"]\n[[os]]\npolicy = \"fixed\"\n\
                 [[os]]\npolicy = \"offline\"\ntake = 0.5\nbuild_cycles_per_kib = 30\n";
     let study = study(folder.path(), text);
@@ -90,8 +91,12 @@ fn replays_are_what_the_policy_finds_alone() {
     assert_eq!(cells, ["fixed", "offline"]);
     let mut settings = OfflineSettings { take: ChoicesPerReplay::Share(0.5), ..OfflineSettings::default() };
     settings.costs.copy_per_kib = 30;
-    let open = || Reader::new(std::fs::File::open(folder.path().join("a.pwt")).unwrap());
-    let alone = offline(open, &study.machines[0].machine, &settings, |_| {}).unwrap();
+    let play = |replay: &mut Simulation| {
+        program.play(replay);
+        Ok::<_, Infallible>(())
+    };
+    let machine = &study.machines[0].machine;
+    let alone = offline(play, machine, &Arrangement::default(), &settings, |_| {}).unwrap();
     assert!(!alone.blocks.is_empty());
     assert_eq!(result.machines[1].metrics, metrics(&alone.counts));
     let again = sweep(&study, folder.path(), 1, "t");

@@ -86,10 +86,6 @@ fn mistakes_are_named() {
         (read("[\"osf1\", \"osf1\"]", ""), ["structures: \"osf1\"", "already"]),
         (read("[\"./absent.toml\"]", ""), ["structures: \"./absent.toml\"", "No such file"]),
         (read("[\"./bad.toml\"]", ""), ["./bad.toml", "unknown field `fil`"]),
-        (
-            read("[\"osf1\"]", "[[os]]\npolicy = \"offline\"\n"),
-            ["structures: policy `offline` replays", "leave out"],
-        ),
         (read("[\"osf1\"]", &compare("mach3")), ["structure = \"mach3\"", "choose from osf1"]),
         (read("[\"osf1\", \"none\"]", &compare("absent")), ["structure = \"absent\"", "osf1, none"]),
     ];

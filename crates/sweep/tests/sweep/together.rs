@@ -1,12 +1,12 @@
 //! Traces that take turns: cells equal direct simulation, and mistakes are named.
 
-use crate::common::{Silent, program, study, sweep};
+use crate::common::{Silent, Step, program, study, sweep};
 use pagewalk_mm::ThpMode;
 use pagewalk_report::sweep::to_json;
 use pagewalk_sim::{Arrangement, HostKernel, Library, Simulation, Structures};
 use pagewalk_sweep::{Study, add_structure, metrics};
 use pagewalk_trace::pwt::Reader;
-use pagewalk_trace::{Analysis, Interleave, Item, Turns};
+use pagewalk_trace::{Analysis, Event, Interleave, Item, Turns};
 use pagewalk_translate::Asid;
 use std::fs::File;
 
@@ -70,6 +70,38 @@ fn cells_are_what_direct_simulation_counts() {
     assert_ne!(both.fingerprint, other.fingerprint);
 }
 
+/// Superpages chosen with knowledge of the future: for one process in turns they are those of the process alone.
+#[test]
+fn processes_in_turns_are_replayed() {
+    let folder = tempfile::tempdir().unwrap();
+    for (seed, name) in [(9, "a.pwt"), (2, "b.pwt")] {
+        let mut program = program(seed, 3000);
+        for step in (1..program.steps.len()).step_by(100).rev() {
+            program.steps.insert(step, Step::Event(Event::Syscall { number: 0, result: 0 }));
+        }
+        program.write(&folder.path().join(name));
+    }
+    let text = "traces = [\"a.pwt\"]\nmachines = [\"romer_1998\"]\nstructures = [\"none\", \"mach3\"]\n\
+                [[os]]\npolicy = \"offline\"\nbuild_cycles_per_kib = 30\n\
+                [[together]]\nname = \"one\"\ntraces = [\"a.pwt\"]\nquantum = 100\n\
+                [[together]]\nname = \"two\"\ntraces = [\"a.pwt\", \"b.pwt\"]\nquantum = 100\n";
+    let result = sweep(&study(folder.path(), text), folder.path(), 2, "t").run(&Silent).unwrap();
+    let cell = |trace: usize, structure: &str| {
+        let mut cells = result.machines.iter();
+        let found =
+            cells.find(|cell| cell.trace == trace && cell.structure.as_deref() == Some(structure)).unwrap();
+        &found.metrics
+    };
+    let count = |trace, structure, name: &str| cell(trace, structure)[name].as_f64();
+    for structure in ["none", "mach3"] {
+        assert_eq!(cell(0, structure), cell(1, structure));
+        assert!(count(0, structure, "kernel.promoted_bytes") > 0.0);
+        assert!(count(2, structure, "references_data") > count(0, structure, "references_data"));
+    }
+    assert!(count(0, "mach3", "kernel_references") > 0.0);
+    assert!(count(0, "mach3", "walks") > count(0, "none", "walks"));
+}
+
 #[test]
 fn mistakes_are_named() {
     let folder = tempfile::tempdir().unwrap();
@@ -88,10 +120,6 @@ fn mistakes_are_named() {
         (with("switch_at = [\"nonesuch\"]"), ["together `two`: switch_at: \"nonesuch\"", "such as read"]),
         (read("traces = []\nquantum = 1", ""), ["together `two`: traces = []", "a.pwt"]),
         (read(&format!("{traces}quantum = 1\n[curve]"), ""), ["trace `two`", "[curve]"]),
-        (
-            read(&format!("{traces}quantum = 1\n[[os]]\npolicy = \"offline\""), ""),
-            ["trace `two`", "policy `offline` replays one process"],
-        ),
         (read(&format!("{traces}quantum = 1"), workload), ["workload `w`: image", "quantum"]),
     ];
     for (why, parts) in cases {

@@ -35,9 +35,7 @@ pub struct RangeTable {
 }
 
 impl RangeTable {
-    /// Bytes of a node: two cache lines.
-    pub const NODE_BYTES: u64 = 128;
-    /// Cache lines of a node.
+    /// Cache lines of a node, which has 128 bytes.
     pub const NODE_LINES: u64 = 2;
 
     /// A table of ascending ranges that do not overlap.
@@ -136,7 +134,7 @@ mod tests {
         let table = RangeTable::new(&ranges(124));
         assert_eq!((table.levels(), table.nodes(), table.len()), (3, 31, 124));
         assert_eq!(RangeTable::new(&ranges(125)).levels(), 4);
-        assert_eq!(4096 / RangeTable::NODE_BYTES * RANGES as u64, 128);
+        assert_eq!(4096 / (64 * RangeTable::NODE_LINES) * RANGES as u64, 128);
         let bits = RANGES as u64 * (36 + 36 + 64) + (RANGES as u64 + 1) * 64;
         assert!(bits <= RangeTable::NODE_LINES * 64 * 8);
     }

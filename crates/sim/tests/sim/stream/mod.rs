@@ -1,14 +1,17 @@
 //! Small synthetic programs, and their simulation under kernels.
 
-use pagewalk_mm::promotion::Policy;
+use pagewalk_mm::promotion::{OfflineSettings, Policy};
 use pagewalk_mm::{Account, Kernel, KernelCosts, Superpage};
-use pagewalk_sim::{DesignCounts, DesignSpec, NoObserver, Pass};
+use pagewalk_sim::{
+    Arrangement, DesignCounts, DesignSpec, NoObserver, OfflineResult, Pass, Simulation, offline,
+};
 use pagewalk_trace::{
     Analysis, Batch, BatchBuffer, Block, BlockEnd, Dictionary, Event, Instruction, Item, Mapping,
     MappingKind, Origin, Protection, Ref, Site, Source, SourceError, Span, StreamHeader,
 };
 use pagewalk_translate::MachineSpec;
 use pagewalk_units::{Access, BlockId, Kind, PageSize, RefIndex, Size, SpaceId, ThreadId, VirtAddr};
+use std::convert::Infallible;
 use std::ops::Range;
 
 /// First page of memory: the beginning of a largest superpage, far from the code.
@@ -50,6 +53,26 @@ impl Stream {
         Reader { stream: self, blocks, block, header, at: 0, mapped: self.area.start, buffer }
     }
 
+    /// Plays the stream from its beginning.
+    pub fn play(&self, to: &mut dyn Analysis) {
+        let mut reader = self.open();
+        while let Some(item) = reader.next_item().unwrap() {
+            match item {
+                Item::Batch(batch) => to.on_batch(&batch),
+                Item::Event { at, event } => to.on_event(at, &event),
+            }
+        }
+    }
+
+    /// The superpages that OFFLINE finds for it alone, and their counts.
+    pub fn offline(&self, machine: &MachineSpec, settings: &OfflineSettings) -> OfflineResult {
+        let play = |replay: &mut Simulation| {
+            self.play(replay);
+            Ok::<_, Infallible>(())
+        };
+        offline(play, machine, &Arrangement::default(), settings, |_| {}).unwrap()
+    }
+
     /// Simulates a design with a kernel under `policy`.
     pub fn under(&self, machine: &MachineSpec, policy: Box<dyn Policy>, costs: KernelCosts) -> DesignCounts {
         self.under_and_built(machine, policy, costs).0
@@ -65,13 +88,7 @@ impl Stream {
         let kernel = Kernel::new(PageSize::FOUR_KIB, policy, costs);
         let spec = DesignSpec::with_kernel("design".to_owned(), machine, kernel);
         let mut pass = Pass::new(vec![spec], NoObserver).unwrap();
-        let mut reader = self.open();
-        while let Some(item) = reader.next_item().unwrap() {
-            match item {
-                Item::Batch(batch) => pass.on_batch(&batch),
-                Item::Event { at, event } => pass.on_event(at, &event),
-            }
-        }
+        self.play(&mut pass);
         let counts = pass.finish().pop().unwrap();
         let memory = MEMORY + self.area.start..MEMORY + self.area.end;
         let units = pass.kernel(0).unwrap().table().units_in(memory);
