@@ -70,11 +70,22 @@ pub struct Sweep<'a> {
 impl<'a> Sweep<'a> {
     /// A study over its streams, one per trace in its order ([`Stream::all`]), with the results of earlier runs.
     pub fn new(study: &'a Study, streams: Vec<Stream>, options: SweepOptions<'a>) -> Sweep<'a> {
+        let mut sweep = Sweep::without_outcomes(study, streams, options);
+        sweep.look_up();
+        sweep
+    }
+
+    /// The same without a look at earlier results, for [`Sweep::run_job`] alone: that takes as long for one of many
+    /// tasks as for all.
+    pub(crate) fn without_outcomes(
+        study: &'a Study,
+        streams: Vec<Stream>,
+        options: SweepOptions<'a>,
+    ) -> Sweep<'a> {
         let tasks = Task::all(study);
         let mut sweep = Sweep { study, options, streams, tasks, outcomes: Vec::new(), plans: Vec::new() };
         sweep.plans =
             PlanRequest::all(study).into_iter().map(|wanted| (wanted, sweep.kept_plan(&wanted))).collect();
-        sweep.look_up();
         sweep
     }
 
