@@ -10,6 +10,10 @@ use pyo3::prelude::*;
 use std::ffi::OsString;
 use std::fmt::Display;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Set when the user asks to stop measuring.
+static STOPPED: AtomicBool = AtomicBool::new(false);
 
 /// Refuses an empty command.
 fn check_command(command: &[OsString]) -> PyResult<()> {
@@ -67,9 +71,10 @@ pub fn verify_plan(py: Python<'_>, settings: Settings) -> PyResult<(Document, bo
     check_command(&command)?;
     let options = PairOptions { runs, width, budget, keep_others, warm };
     let verified = job::run(py, |caller| {
+        STOPPED.store(false, Ordering::Relaxed);
         let pairs = Pairs::prepare(&path, &command, options)?;
         let record_to = record.then(history::place).transpose()?;
-        let verified = pairs.run(caller.stop(), caller)?;
+        let verified = pairs.run(&STOPPED, caller)?;
         verified.notes().iter().for_each(|note| caller.note(note));
         if let (None, Some(path)) = (verified.missed(), record_to) {
             history::append(&path, &verified.record())?;
