@@ -28,7 +28,7 @@ class Traces(unittest.TestCase):
                 self.assertEqual(one.read(), other.read())
             again = pagewalk.Trace.convert(ours, back)
             self.assertEqual(again.info["instructions"], self.trace.info["instructions"])
-            with self.assertRaisesRegex(pagewalk.UsageError, "no format `dim`.*`din`"):
+            with self.assertRaisesRegex(pagewalk.UsageError, "no format `dim`\n.*`din`"):
                 self.trace.export("dim", ours)
             with self.assertRaisesRegex(pagewalk.UsageError, "no format `dim`"):
                 pagewalk.Trace.convert([ours], back, format="dim")
