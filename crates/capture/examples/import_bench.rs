@@ -40,8 +40,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let used = processor_seconds() - processor;
         let rate = |count: u64| count as f64 / used / 1e6;
         println!(
-            "{:.1} M instructions/s, {:.1} M instructions and references/s ({instructions} and {references} in {used:.2} \
-             s, {:.2} s by the clock)",
+            "{:.1} M instructions/s, {:.1} M instructions and references/s ({instructions} and {references} in \
+             {used:.2} s, {:.2} s by the clock)",
             rate(instructions),
             rate(instructions + references),
             clock.elapsed().as_secs_f64()

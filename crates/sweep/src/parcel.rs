@@ -7,7 +7,8 @@ use crate::build::Build;
 use crate::error::SweepError;
 use crate::jobs::{Claims, Job};
 use crate::plans::PlanRequest;
-use crate::run::{Progress, Sweep, SweepOptions};
+use crate::progress::Progress;
+use crate::run::{Sweep, SweepOptions};
 use crate::source::StudyFiles;
 use crate::store::{Store, Units};
 use crate::stream::Stream;
@@ -226,8 +227,8 @@ struct SentStudy {
     parts: Vec<(BTreeSet<String>, Arc<Study>)>,
 }
 
-/// The study of a parcel, with only these traces. A process mostly gets jobs of one study, and reading or copying it may
-/// take longer than a job.
+/// The study of a parcel, with only these traces. A process mostly gets jobs of one study, and reading or copying it
+/// may take longer than a job.
 fn sent_study(source: &str, traces: BTreeSet<String>) -> Result<Arc<Study>, SweepError> {
     static LAST: Mutex<Option<SentStudy>> = Mutex::new(None);
     let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);

@@ -4,7 +4,8 @@ use crate::error::SweepError;
 use crate::jobs::Job;
 use crate::metrics::unpriced;
 use crate::moved_streams::{LayoutRuns, LayoutTask};
-use crate::run::{Progress, Sweep};
+use crate::progress::{CountingFile, Progress};
+use crate::run::Sweep;
 use crate::stream::Stream;
 use crate::task::{RunningTask, Task, TaskOutcome};
 use crate::{offline, rounds};
@@ -13,7 +14,7 @@ use pagewalk_trace::pwt::{Events, Reader, events};
 use pagewalk_trace::{Analysis, Event, Interleave, Origin, Source, Stretch};
 use rayon::ThreadPool;
 use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::BufReader;
 use std::path::PathBuf;
 
 /// Outcomes by the tasks' indices.
@@ -167,22 +168,5 @@ impl<'a> Sweep<'a> {
         let wrong = |why: String| SweepError::Trace { path: path.clone(), why };
         let file = File::open(path).map_err(|e| wrong(e.to_string()))?;
         events(BufReader::with_capacity(1 << 20, file), Event::moves_memory).map_err(|e| wrong(e.to_string()))
-    }
-}
-
-/// A file that reports how much of it was read.
-pub(crate) struct CountingFile<'a> {
-    pub file: File,
-    pub progress: &'a dyn Progress,
-}
-
-impl Read for CountingFile<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        if self.progress.is_stopped() {
-            return Err(std::io::Error::other("stopped"));
-        }
-        let read = self.file.read(buffer)?;
-        self.progress.bytes(read as u64);
-        Ok(read)
     }
 }

@@ -3,8 +3,8 @@
 use crate::board::{Board, Next};
 use crate::error::SweepError;
 use crate::jobs::{Claims, Job, WAIT};
-use crate::pass::CountingFile;
 use crate::plans::{From, PlanOutput, PlanRequest};
+use crate::progress::{CountingFile, Progress};
 use crate::store::{Key, Store, write_whole};
 use crate::stream::Stream;
 use crate::study::Study;
@@ -14,17 +14,6 @@ use pagewalk_trace::pwt::Reader;
 use rayon::ThreadPool;
 use std::fs::File;
 use std::path::PathBuf;
-
-/// Receives progress.
-pub trait Progress: Sync {
-    /// This many more bytes of traces were read.
-    fn bytes(&self, bytes: u64);
-
-    /// Whether the caller wants the study to end: reading a trace then fails.
-    fn is_stopped(&self) -> bool {
-        false
-    }
-}
 
 /// How to run a study.
 pub struct SweepOptions<'a> {

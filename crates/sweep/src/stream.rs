@@ -2,8 +2,7 @@
 
 use crate::cache_family;
 use crate::error::SweepError;
-use crate::pass::CountingFile;
-use crate::run::Progress;
+use crate::progress::{CountingFile, Progress};
 use crate::study::{MachineVariant, Study, TraceSpec};
 use crate::together;
 use pagewalk_mm::{InferredAreas, ThpMode};
