@@ -108,6 +108,22 @@ def seconds(run):
     return time.monotonic() - begun
 
 
+def processor_seconds(cluster):
+    """What driver, scheduler and workers have used of the processors: other work on this host does not count."""
+    import psutil
+
+    def used(process):
+        times = process.cpu_times()
+        return times.user + times.system
+
+    def with_children(pid):
+        process = psutil.Process(pid)
+        return sum(map(used, [process, *process.children(recursive=True)]))
+
+    workers = sum(with_children(worker.pid) for worker in cluster.workers)
+    return {"driver": used(psutil.Process()), "scheduler": with_children(cluster.scheduler.pid), "workers": workers}
+
+
 def measure(pairs):
     """Efficiency from one to two workers, by turns, and the overhead of a unit."""
     import distributed
@@ -116,7 +132,7 @@ def measure(pairs):
     from turns import by_turns, share_of
 
     big, small = pathlib.Path("big"), pathlib.Path("small")
-    for folder, values, references in ((big, 32, 500_000), (small, 100, 100)):
+    for folder, values, references in ((big, 32, 1_500_000), (small, 100, 100)):
         folder.mkdir()
         write_study(folder, traces=2, values=values, references=references)
     pathlib.Path("cluster").mkdir()
@@ -171,8 +187,11 @@ def measure(pairs):
         here = [seconds(lambda: sweep(small, threads=1)) for _ in range(pairs)]
         say(f"{units} units of no work: {min(there):.2f} s on a worker, {min(here):.2f} s here")
         say(f"overhead of a unit: {1000 * (min(there) - min(here)) / units:.2f} ms beyond one process, {1000 * min(there) / units:.2f} ms in all")
+        before = processor_seconds(cluster)
         by_one = [seconds(lambda: sweep(small, executor=Some(1), job_units=1)) for _ in range(2)]
-        say(f"each unit a job of its own: {1000 * min(by_one) / units:.2f} ms in all")
+        used = {who: time - before[who] for who, time in processor_seconds(cluster).items()}
+        parts = ", ".join(f"{who} {1000 * time / units / 2:.2f}" for who, time in used.items())
+        say(f"each unit a job of its own: {1000 * min(by_one) / units:.2f} ms in all; ms of processors: {parts}")
     return True
 
 

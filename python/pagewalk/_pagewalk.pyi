@@ -1,7 +1,7 @@
 """The compiled half of pagewalk."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self, final
 
@@ -24,6 +24,9 @@ class HostCannotError(PagewalkError):
 
 class NotInEffectError(PagewalkError):
     """A plan had no effect."""
+
+    result: Any
+    """What ran or was measured nevertheless: an `AppliedPlan` or a `Verification`; None if there is nothing."""
 
 class PagewalkWarning(UserWarning):
     """Something that users of a result must know."""
@@ -128,6 +131,26 @@ class Trace:
     def path(self) -> Path:
         """The file."""
 
+    @staticmethod
+    def convert(
+        files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+        output: str | os.PathLike[str],
+        format: str | None = None,
+    ) -> Trace:
+        """Converts other tools' files, or a folder of them, to a trace, as `pagewalk trace import` does.
+
+        Args:
+            files: The file, or the files or folder of one experiment.
+            output: The trace to write.
+            format: Their format; None: recognised from their beginnings.
+        """
+
+    def export(self, format: str, path: str | os.PathLike[str]) -> None:
+        """Writes the trace in another tool's format, as `pagewalk trace export` does.
+
+        A name that ends in `.gz`, `.zst` or `.xz` packs the file. What the format cannot say is warned of.
+        """
+
     @property
     def info(self) -> dict[str, Any]:
         """What the trace holds: its program and host, and how many references, blocks and events."""
@@ -195,5 +218,5 @@ def advise_process(
 def probe_host(cpu: int | None, quick: bool, machine: Machine | None, /) -> tuple[Document, str]: ...
 def saved_probe() -> Path: ...
 def outline_plan(path: Path, program: str | None, /) -> Document: ...
-def apply_plan(path: Path, command: list[str], keep_others: bool, release: bool, /) -> Document: ...
-def verify_plan(settings: Mapping[str, Any], /) -> tuple[Document, bool]: ...
+def apply_plan(path: Path, command: list[str], keep_others: bool, release: bool, /) -> tuple[Document, str | None]: ...
+def verify_plan(settings: Mapping[str, Any], /) -> tuple[Document, bool, str | None]: ...

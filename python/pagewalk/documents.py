@@ -48,7 +48,12 @@ class Rendered:
         else:
             from IPython.display import display
 
-            display(self)
+            # A terminal takes the text, a notebook the page.
+            display(self._forms(), raw=True)
+
+    def _forms(self) -> dict[str, str]:
+        """The result by media type."""
+        return {"text/plain": self.text()}
 
     def __str__(self) -> str:
         return self.text()
@@ -81,6 +86,9 @@ class Paged(Rendered):
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
         """The report as a self-contained page; also writes it to `path`, if given."""
         return write(self._document.html() or "", path)
+
+    def _forms(self) -> dict[str, str]:
+        return {**super()._forms(), "text/html": self._repr_html_()}
 
     def _repr_html_(self) -> str:
         # A frame keeps the page's style and scripts to itself.

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from pagewalk import _pagewalk
-from pagewalk._pagewalk import Document
+from pagewalk._pagewalk import Document, NotInEffectError
 from pagewalk.commands import Command, StrPath, command_of
 from pagewalk.documents import Rendered
 
@@ -64,12 +64,17 @@ class Plan:
     def apply(self, command: Command, *, keep_others: bool = False, release: bool = False) -> AppliedPlan:
         """Runs a program under the plan, as `pagewalk apply` does.
 
+        Raises `NotInEffectError`, whose `result` is what ran, if the plan had no effect.
+
         Args:
             command: The program and its arguments.
             keep_others: Whether a host in mode `always` also gives huge pages to other memory.
             release: Whether to let the program go when the plan is in place.
         """
-        return AppliedPlan(_pagewalk.apply_plan(self.path, command_of(command), keep_others, release))
+        document, missed = _pagewalk.apply_plan(self.path, command_of(command), keep_others, release)
+        applied = AppliedPlan(document)
+        _check_effect(missed, applied)
+        return applied
 
     def verify(
         self,
@@ -83,6 +88,8 @@ class Plan:
         record: bool = True,
     ) -> Verification:
         """Measures the plan in pairs of runs without and with it, as `pagewalk verify` does.
+
+        Raises `NotInEffectError`, whose `result` is what was measured, if the plan had no effect.
 
         Args:
             command: The program and its arguments.
@@ -103,10 +110,21 @@ class Plan:
             "warm": warm,
             "record": record,
         }
-        return Verification(*_pagewalk.verify_plan(settings))
+        document, pays, missed = _pagewalk.verify_plan(settings)
+        verification = Verification(document, pays)
+        _check_effect(missed, verification)
+        return verification
 
     def __repr__(self) -> str:
         return f"<pagewalk.Plan {self.path}>"
+
+
+def _check_effect(missed: str | None, result: Rendered) -> None:
+    """Raises an error with the result if the plan had no effect."""
+    if missed is not None:
+        error = NotInEffectError(missed)
+        error.result = result
+        raise error
 
 
 def plan(path: StrPath) -> Plan:

@@ -145,6 +145,16 @@ class Renderings(InFolder):
             self.results.show()
         printed.assert_called_once_with(self.results.text())
 
+    def test_show_gives_a_terminals_ipython_the_text_and_a_notebook_the_page(self) -> None:
+        shown = mock.Mock()
+        modules = {"IPython": mock.Mock(), "IPython.display": mock.Mock(display=shown)}
+        with mock.patch.dict("sys.modules", modules), mock.patch("builtins.get_ipython", create=True):
+            self.results.show()
+        (forms,), options = shown.call_args
+        self.assertEqual(options, {"raw": True})
+        self.assertEqual(forms["text/plain"], self.results.text())
+        self.assertIn("<iframe", forms["text/html"])
+
     def test_a_frame_has_a_row_for_each_machine_under_each_kernel(self) -> None:
         frame = self.results.frame()
         self.assertEqual(frame["kernel"].to_list(), ["host", "asap"])

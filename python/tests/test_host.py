@@ -4,7 +4,7 @@ import os
 import unittest
 from pathlib import Path
 
-from support import TRACE, InFolder
+from support import TRACE, InFolder, python, skip
 
 import pagewalk
 
@@ -72,6 +72,32 @@ class Plans(InFolder):
         self.assertTrue(plan.preview().data["dry_run"])
         with self.assertRaises(pagewalk.UsageError):
             plan.apply([])
+
+    def test_a_plan_without_effect_is_an_error_that_has_the_result(self) -> None:
+        Path("plan.toml").write_text(PLAN.format(program=os.path.realpath("/bin/ls")))
+        try:
+            pagewalk.plan("plan.toml").apply(["/bin/true"])
+        except pagewalk.HostCannotError as error:
+            skip("tracing", str(error))
+        except pagewalk.NotInEffectError as error:
+            self.assertRegex(str(error), "/ls did not run")
+            self.assertGreater(error.result.seconds, 0)
+        else:
+            self.fail("the plan had an effect")
+
+
+class Probes(unittest.TestCase):
+    def test_ctrl_c_ends_a_probe_after_its_part(self) -> None:
+        lines = [
+            "import os, pagewalk, signal, threading",
+            "threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()",
+            "try:",
+            "    pagewalk.probe(quick=True)",
+            "except KeyboardInterrupt:",
+            "    print('stopped')",
+        ]
+        done = python("-c", "\n".join(lines))
+        self.assertEqual((done.returncode, done.stdout), (0, "stopped\n"), done.stderr)
 
 
 class Advices(InFolder):

@@ -72,6 +72,7 @@ class Types(unittest.TestCase):
         for name, node in stub.items():
             if isinstance(node, ast.ClassDef) and name != "Batch":
                 members = {inner.name for inner in node.body if isinstance(inner, ast.FunctionDef)}
+                members |= {ast.unparse(inner.target) for inner in node.body if isinstance(inner, ast.AnnAssign)}
                 public = {member for member in vars(getattr(_pagewalk, name)) if not member.startswith("_")}
                 self.assertEqual({member for member in members if not member.startswith("_")}, public, name)
 

@@ -2,6 +2,8 @@
 
 import ctypes
 import json
+import os
+import tempfile
 import unittest
 
 import numpy
@@ -15,6 +17,21 @@ import pagewalk
 class Traces(unittest.TestCase):
     def setUp(self) -> None:
         self.trace = pagewalk.Trace(TRACE)
+
+    def test_exports_are_the_commands_and_can_be_converted_back(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            ours, theirs, back = (os.path.join(folder, name) for name in ("ours.din.gz", "theirs.din.gz", "back.pwt"))
+            with self.assertWarnsRegex(pagewalk.PagewalkWarning, "as din: "):
+                self.trace.export("din", ours)
+            python("-m", "pagewalk", "trace", "export", str(TRACE), "--format", "din", "-o", theirs)
+            with open(ours, "rb") as one, open(theirs, "rb") as other:
+                self.assertEqual(one.read(), other.read())
+            again = pagewalk.Trace.convert(ours, back)
+            self.assertEqual(again.info["instructions"], self.trace.info["instructions"])
+            with self.assertRaisesRegex(pagewalk.UsageError, "no format `dim`\n.*`din`"):
+                self.trace.export("dim", ours)
+            with self.assertRaisesRegex(pagewalk.UsageError, "no format `dim`"):
+                pagewalk.Trace.convert([ours], back, format="dim")
 
     def test_info_says_what_a_trace_holds(self) -> None:
         info = self.trace.info

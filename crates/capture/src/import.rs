@@ -73,6 +73,9 @@ pub static IMPORTERS: &[&dyn Importer] = &[
     &table::Format,
 ];
 
+/// Most files of one experiment: they are read together, each with some buffers.
+const FILES_MAX: usize = 4096;
+
 type Format = &'static dyn Importer;
 
 /// A file to import.
@@ -133,6 +136,9 @@ pub enum ImportError {
         /// Number of files.
         files: usize,
     },
+    /// There are too many files.
+    #[error("there are more than {FILES_MAX} files, and at most so many are read together")]
+    TooMany,
     /// It cannot be unpacked, or is damaged.
     #[error(transparent)]
     Source(#[from] SourceError),
@@ -164,6 +170,9 @@ pub fn open(files: Vec<Input>, format: Option<Format>) -> Result<Opened, ImportE
                     found.push(format);
                 }
                 kept.push(file);
+                if kept.len() > FILES_MAX {
+                    return Err(ImportError::TooMany);
+                }
             }
             None => passed_over.push(name),
         }

@@ -17,10 +17,11 @@ use crate::error::{Error, Fault};
 use crate::folders;
 use crate::listener::Listener;
 use pagewalk_capture::HostDescription;
-use pagewalk_live::probe::{self, PinError, Probe, machine_file};
+use pagewalk_live::probe::{self, Probe, machine_file};
 use pagewalk_report::probe::ProbeResult;
 use pagewalk_translate::MachineSpec;
 use std::fs;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -69,24 +70,29 @@ pub struct HostProbe {
 /// Measures this host, and compares the result with `compared`.
 ///
 /// # Errors
-/// If the processor cannot be measured on.
+/// If the processor cannot be measured on, or the caller stops the probe, which then ends after its present part.
 pub fn measure(
     options: ProbeOptions,
     compared: Option<&MachineSpec>,
     listener: &dyn Listener,
 ) -> Result<HostProbe, Error> {
-    let measured = timed(options, "probe", listener).map_err(|error| {
-        Error::new(Fault::HostCannot, error)
-            .or("choose another with --cpu, or widen the mask (taskset, the control group's cpuset.cpus)")
-    })?;
+    let measured = timed(options, "probe", listener)?;
     let host = HostDescription::detect();
     let machine = machine_file(&measured, &host.cpu, &host.kernel);
     Ok(HostProbe { result: result::build(&measured, &host, compared), machine })
 }
 
-fn timed(options: ProbeOptions, what: &str, listener: &dyn Listener) -> Result<Probe, PinError> {
+fn timed(options: ProbeOptions, what: &str, listener: &dyn Listener) -> Result<Probe, Error> {
     let bar = listener.shares(what);
-    probe::measure(options, |what, share| bar.reach((share * 100.0) as u64, what))
+    let measured = probe::measure(options, |what, share| {
+        bar.reach((share * 100.0) as u64, what);
+        if bar.is_stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    let measured = measured.map_err(|error| {
+        Error::new(Fault::HostCannot, error)
+            .or("choose another with --cpu, or widen the mask (taskset, the control group's cpuset.cpus)")
+    })?;
+    measured.ok_or_else(|| Error::new(Fault::Failed, "the probe was stopped"))
 }
 
 /// A new probe; gaps are filled from `last`.
@@ -99,8 +105,7 @@ fn taken(
     // On a thread of its own: measuring pins the thread to a processor, and whatever it starts.
     let measure = || timed(ProbeOptions::default(), "probing this host", listener);
     let measured = std::thread::scope(|scope| scope.spawn(measure).join());
-    let measured = measured.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-    let measured = measured.map_err(|error| Error::new(Fault::HostCannot, error))?;
+    let measured = measured.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
     let result = result::build(&measured, host, None);
     Ok(match last {
         Some(last) => filled(result, last),

@@ -13,7 +13,7 @@ use pagewalk_report::documents::samples::{
     FIGURES, SAMPLES_SCHEMA, SampleCounts, SampledEvent, SampledPart, SampledProcess, SampledRegion,
     SamplesResult, StreamComparison,
 };
-use pagewalk_symbols::{FileOffset, Symbolizer};
+use pagewalk_symbols::{FileOffset, Symbol, Symbolizer};
 use pagewalk_trace::SourceError;
 use rustc_hash::FxHashMap;
 use spaces::Space;
@@ -113,6 +113,8 @@ pub(crate) struct Sampled {
     page_sizes: BTreeMap<Option<u64>, Tally>,
     pub mappings: Named<String>,
     functions: Named<(String, String)>,
+    /// By function with file and line of the source, and by object file.
+    sites: Named<(String, String)>,
     /// By process and address.
     pub regions: BTreeMap<(i32, u64), Region>,
     /// Samples of pages of files and the heap.
@@ -162,11 +164,14 @@ impl Sampled {
         }
         let code = sample.code.filter(|_| !sample.in_kernel);
         let code = code.and_then(|code| Some((self.spaces.get(&sample.process)?.find(code)?, code)));
-        let function = self.symbols.function(sample, code);
+        let (function, site) = self.symbols.place(sample, code);
         self.all.add(sample, address);
         self.processes.entry(sample.process).or_default().add(sample, address);
         self.outcomes.entry(sample.outcome).or_default().add(sample, address);
         self.page_sizes.entry(sample.page_bytes).or_default().add(sample, address);
+        if let Some(site) = site {
+            self.sites.of((site, function.1.clone())).add(sample, address);
+        }
         self.functions.of(function).add(sample, address);
         if sample.outcome == Outcome::Walk {
             self.count_walk(sample, address, &mapping);
@@ -203,6 +208,10 @@ impl Sampled {
         let all = self.all.samples;
         let counts = |tally: &Tally| tally.counts(all);
         let part = |name: String, tally: &Tally| SampledPart { name, file: None, counts: counts(tally) };
+        let in_file = |((name, file), tally): (&(String, String), &Tally)| SampledPart {
+            file: Some(file.clone()),
+            ..part(name.clone(), tally)
+        };
         let notes = self.sentences();
         let outcomes = Outcome::ALL.iter().filter_map(|outcome| Some((outcome, self.outcomes.get(outcome)?)));
         SamplesResult {
@@ -215,10 +224,8 @@ impl Sampled {
             outcomes: outcomes.map(|(outcome, tally)| part(outcome.name().to_owned(), tally)).collect(),
             page_sizes: self.page_sizes.iter().map(|(&bytes, tally)| part(size_name(bytes), tally)).collect(),
             mappings: sorted(self.mappings.iter().map(|(name, tally)| part(name.clone(), tally))),
-            functions: sorted(self.functions.iter().map(|((function, file), tally)| SampledPart {
-                file: Some(file.clone()),
-                ..part(function.clone(), tally)
-            })),
+            functions: sorted(self.functions.iter().map(in_file)),
+            sites: sorted(self.sites.iter().map(in_file)),
             processes: self.sampled_processes(),
             regions: self.sampled_regions(),
             events: self
@@ -329,37 +336,44 @@ fn size_name(bytes: Option<u64>) -> String {
     }
 }
 
-/// Names of functions, looked up once for each place in a file.
+/// Names of functions and lines, looked up once for each place in a file.
 #[derive(Default)]
 struct Symbols {
     symbolizer: Symbolizer,
-    known: FxHashMap<(String, u64), String>,
+    known: FxHashMap<(String, u64), (String, Option<String>)>,
 }
 
 impl Symbols {
-    /// The function of a sample's code, and its file.
-    fn function(&mut self, sample: &Sample, code: Option<(&MappedRange, u64)>) -> (String, String) {
-        if let Some((function, file)) = &sample.function {
-            return (function.clone(), file.clone());
-        }
+    /// The function of a sample's code with its object file, and its line of source.
+    fn place(
+        &mut self,
+        sample: &Sample,
+        code: Option<(&MappedRange, u64)>,
+    ) -> ((String, String), Option<String>) {
         let Some((range, address)) = code.filter(|(range, _)| range.is_file()) else {
-            let place = match sample.in_kernel {
+            let file = match sample.in_kernel {
                 true => KERNEL,
                 false => code.map_or(
                     UNKNOWN,
                     |(range, _)| if range.name.is_empty() { ANONYMOUS } else { &range.name },
                 ),
             };
-            return (UNKNOWN.to_owned(), place.to_owned());
+            let unknown = || (UNKNOWN.to_owned(), file.to_owned());
+            return (sample.function.clone().unwrap_or_else(unknown), None);
         };
         let offset = (address - range.start).wrapping_add(range.offset);
-        let key = (range.name.clone(), offset);
         let Symbols { symbolizer, known } = self;
-        let name = known.entry(key).or_insert_with(|| {
-            let found = symbolizer.lookup(&range.name, FileOffset(offset)).function;
-            found.unwrap_or_else(|| UNKNOWN.to_owned())
+        let (function, site) = known.entry((range.name.clone(), offset)).or_insert_with(|| {
+            // perf names functions of files that are not here.
+            let is_needed = sample.function.is_none() || Path::new(&range.name).exists();
+            let found = is_needed.then(|| symbolizer.lookup(&range.name, FileOffset(offset)));
+            let Symbol { function, file, line, .. } = found.unwrap_or_default();
+            let function = function.unwrap_or_else(|| UNKNOWN.to_owned());
+            let site = file.zip(line).map(|(file, line)| format!("{function} {file}:{line}"));
+            (function, site)
         });
-        (name.clone(), range.name.clone())
+        let named = sample.function.clone();
+        (named.unwrap_or_else(|| (function.clone(), range.name.clone())), site.clone())
     }
 
     fn problems(&self) -> Vec<String> {

@@ -70,7 +70,7 @@ impl StudyFolder {
         let _membership = self.join()?;
         let options = self.options()?;
         let traces = self.traces(&options.claims, listener)?;
-        let streams = Stream::all(&self.study, &traces).map_err(study_error)?;
+        let streams = streams(&self.study, &traces, listener)?;
         self.finish(streams, options, listener)
     }
 
@@ -166,7 +166,7 @@ impl StudyFolder {
     ///
     /// # Errors
     /// If a trace cannot be read.
-    pub fn outline(&self) -> Result<String, Error> {
+    pub fn outline(&self, listener: &dyn Listener) -> Result<String, Error> {
         let mut out = String::new();
         let mut kept = self.study.clone();
         let mut files = Vec::new();
@@ -205,7 +205,7 @@ impl StudyFolder {
         // Plans of unrecorded programs come after their recording.
         let is_there = |name: &String| kept.traces.iter().any(|spec| spec.name() == name);
         kept.layouts.retain(|layout| layout.from.iter().all(is_there));
-        let streams = Stream::all(&kept, &files).map_err(study_error)?;
+        let streams = streams(&kept, &files, listener)?;
         let sweep = Sweep::new(&kept, streams, self.options()?);
         for one in sweep.remaining() {
             let of = one.done + one.tasks.len();
@@ -237,6 +237,13 @@ impl StudyFolder {
         }
         Ok(())
     }
+}
+
+/// Examines the streams of a study, given their files.
+fn streams(study: &Study, files: &[Vec<PathBuf>], listener: &dyn Listener) -> Result<Vec<Stream>, Error> {
+    let bytes = files.iter().flatten().filter_map(|path| path.metadata().ok()).map(|about| about.len());
+    let bar = Bytes(listener.bytes(bytes.sum(), "hashes of traces"));
+    Stream::all(study, files, &bar).map_err(study_error)
 }
 
 /// Claims the recording of a workload. Another process may be recording it: waits for that.

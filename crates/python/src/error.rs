@@ -52,6 +52,8 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("UsageError", py.get_type::<UsageError>())?;
     module.add("BadInputError", py.get_type::<BadInputError>())?;
     module.add("HostCannotError", py.get_type::<HostCannotError>())?;
-    module.add("NotInEffectError", py.get_type::<NotInEffectError>())?;
+    let not_in_effect = py.get_type::<NotInEffectError>();
+    not_in_effect.setattr("result", py.None())?;
+    module.add("NotInEffectError", not_in_effect)?;
     module.add("PagewalkWarning", py.get_type::<PagewalkWarning>())
 }

@@ -76,6 +76,10 @@ impl Listener for Caller {
         Arc::new(StopBar(Arc::clone(&self.stop)))
     }
 
+    fn shares(&self, _: &str) -> Arc<dyn Bar> {
+        Arc::new(StopBar(Arc::clone(&self.stop)))
+    }
+
     fn relay(&self, to: SignalRelay) -> Result<RelayGuard, Error> {
         // An interrupt finds the relay, or the flag is seen here.
         let mut relay = self.relay.lock().unwrap_or_else(PoisonError::into_inner);
@@ -87,7 +91,7 @@ impl Listener for Caller {
     }
 }
 
-/// Ends reading when the user asks to stop.
+/// Ends reading and measuring when the user asks to stop.
 struct StopBar(Arc<AtomicBool>);
 
 impl Bar for StopBar {

@@ -8,6 +8,7 @@ use pagewalk::report::TextOptions;
 use pagewalk::{Error, Fault, Listener};
 use pyo3::prelude::*;
 use std::ffi::OsString;
+use std::fmt::Display;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -29,7 +30,7 @@ pub fn outline_plan(py: Python<'_>, path: PathBuf, program: Option<OsString>) ->
     Ok(Document::other(&preview.document, preview.text))
 }
 
-/// Runs a program under a plan.
+/// Runs a program under a plan: the result, and the error's text if the plan had no effect.
 #[pyfunction]
 pub fn apply_plan(
     py: Python<'_>,
@@ -37,18 +38,16 @@ pub fn apply_plan(
     command: Vec<OsString>,
     keep_others: bool,
     release: bool,
-) -> PyResult<Document> {
+) -> PyResult<(Document, Option<String>)> {
     check_command(&command)?;
     let options = RunOptions { keep_others, or_default: false, release };
     let applied = job::run(py, |caller| {
         let applied = run(&path, &command, options, caller)?;
         applied.notes().iter().for_each(|note| caller.note(note));
-        match applied.missed() {
-            None => Ok(applied),
-            Some(missed) => Err(Error::new(Fault::NotInEffect, missed)),
-        }
+        Ok(applied)
     })?;
-    Ok(Document::other(&applied.document(&path, &command), applied.tables()))
+    let document = Document::other(&applied.document(&path, &command), applied.tables());
+    Ok((document, applied.missed().map(not_in_effect)))
 }
 
 /// What `Plan.verify` is given.
@@ -65,9 +64,9 @@ pub struct Settings {
     record: bool,
 }
 
-/// Measures a plan: the result, and whether it surely saves time.
+/// Measures a plan: the result, whether it surely saves time, and the error's text if the plan had no effect.
 #[pyfunction]
-pub fn verify_plan(py: Python<'_>, settings: Settings) -> PyResult<(Document, bool)> {
+pub fn verify_plan(py: Python<'_>, settings: Settings) -> PyResult<(Document, bool, Option<String>)> {
     let Settings { path, command, runs, width, budget, keep_others, warm, record } = settings;
     check_command(&command)?;
     let options = PairOptions { runs, width, budget, keep_others, warm };
@@ -77,19 +76,16 @@ pub fn verify_plan(py: Python<'_>, settings: Settings) -> PyResult<(Document, bo
         let record_to = record.then(history::place).transpose()?;
         let verified = pairs.run(&STOPPED, caller)?;
         verified.notes().iter().for_each(|note| caller.note(note));
-        if let Some(missed) = verified.missed() {
-            return Err(Error::new(Fault::NotInEffect, missed));
-        }
-        if let Some(path) = record_to {
+        if let (None, Some(path)) = (verified.missed(), record_to) {
             history::append(&path, &verified.record())?;
         }
         Ok(verified)
     })?;
-    Ok((
-        Document::other(
-            &verified.document(),
-            verified.text(&TextOptions { width: 100, color: false, verbose: false }),
-        ),
-        verified.pays(),
-    ))
+    let text = verified.text(&TextOptions { width: 100, color: false, verbose: false });
+    let document = Document::other(&verified.document(), text);
+    Ok((document, verified.pays(), verified.missed().map(not_in_effect)))
+}
+
+fn not_in_effect(missed: impl Display) -> String {
+    Error::new(Fault::NotInEffect, missed).to_string()
 }

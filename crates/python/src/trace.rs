@@ -12,10 +12,12 @@ use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef};
 use pagewalk::SilentListener;
 use pagewalk::capture::{Window, WindowSpec};
+use pagewalk::output::cannot_write;
 use pagewalk::stream::follow;
 use pagewalk::trace::{Item, Source, SourceError};
+use pagewalk::traces::inputs::Inputs;
 use pagewalk::traces::soundness::{Soundness, info};
-use pagewalk::traces::{TraceReader, open};
+use pagewalk::traces::{TraceReader, conversion, open};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
@@ -32,12 +34,47 @@ pub struct Trace {
     path: PathBuf,
 }
 
+/// A path, or several.
+#[derive(FromPyObject)]
+enum OneOrMore {
+    One(PathBuf),
+    More(Vec<PathBuf>),
+}
+
 #[pymethods]
 impl Trace {
     #[new]
     fn new(path: PathBuf) -> PyResult<Trace> {
         open(&path, &SilentListener).map_err(exception)?;
         Ok(Trace { path })
+    }
+
+    /// Converts other tools' files.
+    #[staticmethod]
+    #[pyo3(signature = (files, output, format=None))]
+    fn convert(py: Python<'_>, files: OneOrMore, output: PathBuf, format: Option<&str>) -> PyResult<Trace> {
+        let files = match files {
+            OneOrMore::One(file) => vec![file],
+            OneOrMore::More(files) => files,
+        };
+        job::run(py, |caller| {
+            let inputs = Inputs::open(&files)?;
+            let name = inputs.name.clone();
+            let (ending, _) = conversion::import(inputs, format, &output, caller)?;
+            ending.tell_losses(&name, caller);
+            Ok(())
+        })?;
+        Ok(Trace { path: output })
+    }
+
+    /// Writes it in another tool's format.
+    fn export(&self, py: Python<'_>, format: &str, path: PathBuf) -> PyResult<()> {
+        job::run(py, |caller| {
+            let (ending, written) = conversion::export(&self.path, format, Some(&path), caller)?;
+            written.map_err(|error| cannot_write(&path, &error))?;
+            ending.tell_losses(&self.path, caller);
+            Ok(())
+        })
     }
 
     #[getter]

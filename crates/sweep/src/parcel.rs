@@ -7,7 +7,8 @@ use crate::build::Build;
 use crate::error::SweepError;
 use crate::jobs::{Claims, Job};
 use crate::plans::PlanRequest;
-use crate::run::{Progress, Sweep, SweepOptions};
+use crate::progress::Progress;
+use crate::run::{Sweep, SweepOptions};
 use crate::source::StudyFiles;
 use crate::store::{Store, Units};
 use crate::stream::Stream;
@@ -173,12 +174,10 @@ impl Parcel {
         threads: usize,
         progress: &dyn Progress,
     ) -> Result<Units, SweepError> {
-        let mut study = Study::clone(&*sent_study(&self.source)?);
-        let wrong = |why: &str| SweepError::Study { file: study.file.clone(), why: format!("a job: {why}") };
         let name = |stream: &(SweepTrace, u64)| stream.0.name.clone();
+        let study = sent_study(&self.source, self.streams.iter().map(name).collect())?;
+        let wrong = |why: &str| SweepError::Study { file: study.file.clone(), why: format!("a job: {why}") };
         let own = self.streams.first().map(name).ok_or_else(|| wrong("it has no stream"))?;
-        let sent: BTreeSet<String> = self.streams.iter().map(name).collect();
-        study.traces.retain(|spec| sent.contains(spec.name()));
         let streams: Option<Vec<Stream>> =
             study.traces.iter().map(|spec| self.stream(spec, &files)).collect();
         let streams = streams.ok_or_else(|| wrong("its streams are not the study's"))?;
@@ -195,7 +194,7 @@ impl Parcel {
             plans: PathBuf::new(),
             claims: Claims::new(PathBuf::new()),
         };
-        let sweep = Sweep::new(&study, streams, options);
+        let sweep = Sweep::without_outcomes(&study, streams, options);
         if self.tasks.iter().any(|&task| sweep.tasks.get(task).is_none() || sweep.key(stream, task).is_none())
         {
             return Err(wrong("its units are not the study's"));
@@ -221,19 +220,31 @@ impl Parcel {
     }
 }
 
-/// The study of a parcel. A process mostly gets jobs of one study, and reading it may take longer than a job.
-fn sent_study(source: &str) -> Result<Arc<Study>, SweepError> {
-    static LAST: Mutex<Option<(String, Arc<Study>)>> = Mutex::new(None);
+/// A study that was sent, and its parts with only some of its traces.
+struct SentStudy {
+    source: String,
+    whole: Study,
+    parts: Vec<(BTreeSet<String>, Arc<Study>)>,
+}
+
+/// The study of a parcel, with only these traces. A process mostly gets jobs of one study, and reading or copying it
+/// may take longer than a job.
+fn sent_study(source: &str, traces: BTreeSet<String>) -> Result<Arc<Study>, SweepError> {
+    static LAST: Mutex<Option<SentStudy>> = Mutex::new(None);
     let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((known, study)) = &*last
-        && known == source
-    {
-        return Ok(Arc::clone(study));
+    if last.as_ref().is_none_or(|last| last.source != source) {
+        let mut sent: StudySource = serde_json::from_str(source).map_err(no_job)?;
+        *last = Some(SentStudy { whole: sent.study()?.0, source: source.to_owned(), parts: Vec::new() });
     }
-    let mut sent: StudySource = serde_json::from_str(source).map_err(no_job)?;
-    let study = Arc::new(sent.study()?.0);
-    *last = Some((source.to_owned(), Arc::clone(&study)));
-    Ok(study)
+    let SentStudy { whole, parts, .. } = last.as_mut().expect("it was just read");
+    if let Some((_, part)) = parts.iter().find(|(known, _)| *known == traces) {
+        return Ok(Arc::clone(part));
+    }
+    let mut part = whole.clone();
+    part.traces.retain(|spec| traces.contains(spec.name()));
+    let part = Arc::new(part);
+    parts.push((traces, Arc::clone(&part)));
+    Ok(part)
 }
 
 fn no_job(error: serde_json::Error) -> SweepError {

@@ -4,8 +4,9 @@ use crate::error::SweepError;
 use crate::jobs::Job;
 use crate::metrics::unpriced;
 use crate::moved_streams::{LayoutRuns, LayoutTask};
+use crate::progress::{CountingFile, Progress};
 use crate::rounds;
-use crate::run::{Progress, Sweep};
+use crate::run::Sweep;
 use crate::stream::Stream;
 use crate::task::{RunningTask, Task, TaskOutcome, begin};
 use pagewalk_mm::InferredAreas;
@@ -14,7 +15,7 @@ use pagewalk_trace::pwt::{Events, Reader, events};
 use pagewalk_trace::{Analysis, Event, Interleave, Origin, Source, Stretch};
 use rayon::ThreadPool;
 use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::BufReader;
 use std::path::PathBuf;
 
 /// Outcomes by the tasks' indices.
@@ -203,22 +204,5 @@ impl Progress for ReplayProgress<'_> {
 
     fn is_stopped(&self) -> bool {
         self.0.is_stopped()
-    }
-}
-
-/// A file that reports how much of it was read.
-pub(crate) struct CountingFile<'a> {
-    pub file: File,
-    pub progress: &'a dyn Progress,
-}
-
-impl Read for CountingFile<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        if self.progress.is_stopped() {
-            return Err(std::io::Error::other("stopped"));
-        }
-        let read = self.file.read(buffer)?;
-        self.progress.bytes(read as u64);
-        Ok(read)
     }
 }

@@ -3,8 +3,8 @@
 use crate::board::{Board, Next};
 use crate::error::SweepError;
 use crate::jobs::{Claims, Job, WAIT};
-use crate::pass::CountingFile;
 use crate::plans::{From, PlanOutput, PlanRequest};
+use crate::progress::{CountingFile, Progress};
 use crate::store::{Key, Store, write_whole};
 use crate::stream::Stream;
 use crate::study::Study;
@@ -14,17 +14,6 @@ use pagewalk_trace::pwt::Reader;
 use rayon::ThreadPool;
 use std::fs::File;
 use std::path::PathBuf;
-
-/// Receives progress.
-pub trait Progress: Sync {
-    /// This many more bytes of traces were read.
-    fn bytes(&self, bytes: u64);
-
-    /// Whether the caller wants the study to end: reading a trace then fails.
-    fn is_stopped(&self) -> bool {
-        false
-    }
-}
 
 /// How to run a study.
 pub struct SweepOptions<'a> {
@@ -70,11 +59,22 @@ pub struct Sweep<'a> {
 impl<'a> Sweep<'a> {
     /// A study over its streams, one per trace in its order ([`Stream::all`]), with the results of earlier runs.
     pub fn new(study: &'a Study, streams: Vec<Stream>, options: SweepOptions<'a>) -> Sweep<'a> {
+        let mut sweep = Sweep::without_outcomes(study, streams, options);
+        sweep.look_up();
+        sweep
+    }
+
+    /// The same without a look at earlier results, for [`Sweep::run_job`] alone: that takes as long for one of many
+    /// tasks as for all.
+    pub(crate) fn without_outcomes(
+        study: &'a Study,
+        streams: Vec<Stream>,
+        options: SweepOptions<'a>,
+    ) -> Sweep<'a> {
         let tasks = Task::all(study);
         let mut sweep = Sweep { study, options, streams, tasks, outcomes: Vec::new(), plans: Vec::new() };
         sweep.plans =
             PlanRequest::all(study).into_iter().map(|wanted| (wanted, sweep.kept_plan(&wanted))).collect();
-        sweep.look_up();
         sweep
     }
 

@@ -2,6 +2,7 @@
 
 use crate::cache_family;
 use crate::error::SweepError;
+use crate::progress::{CountingFile, Progress};
 use crate::study::{MachineVariant, Study, TraceSpec};
 use crate::together;
 use pagewalk_mm::{InferredAreas, ThpMode};
@@ -32,19 +33,28 @@ pub struct Stream {
 
 impl Stream {
     /// Examines the streams of a study, given the files of each in its order. Cost: reads every file once, for its
-    /// hash.
+    /// hash, and says so to `progress`.
     ///
     /// # Errors
     /// If a trace cannot be read, or does not suit the study.
-    pub fn all(study: &Study, traces: &[Vec<PathBuf>]) -> Result<Vec<Stream>, SweepError> {
+    pub fn all(
+        study: &Study,
+        traces: &[Vec<PathBuf>],
+        progress: &dyn Progress,
+    ) -> Result<Vec<Stream>, SweepError> {
         assert_eq!(traces.len(), study.traces.len(), "files for each trace of the study");
         let named = study.traces.iter().zip(traces);
-        named.map(|(spec, files)| Stream::of(study, spec, files)).collect()
+        named.map(|(spec, files)| Stream::of(study, spec, files, progress)).collect()
     }
 
     /// Examines the files of a trace.
-    fn of(study: &Study, spec: &TraceSpec, files: &[PathBuf]) -> Result<Stream, SweepError> {
-        let looks = files.iter().map(|path| stream(spec.name(), path, study));
+    fn of(
+        study: &Study,
+        spec: &TraceSpec,
+        files: &[PathBuf],
+        progress: &dyn Progress,
+    ) -> Result<Stream, SweepError> {
+        let looks = files.iter().map(|path| stream(spec.name(), path, study, progress));
         let mut looks = looks.collect::<Result<Vec<Stream>, SweepError>>()?.into_iter();
         let mut all = looks.next().expect("a trace has a file");
         let Some(turns) = spec.turns() else { return Ok(all) };
@@ -69,7 +79,7 @@ impl Stream {
 }
 
 /// Examines a trace: its hash and header, that it is complete, and that it has what the study needs.
-fn stream(name: &str, path: &Path, study: &Study) -> Result<Stream, SweepError> {
+fn stream(name: &str, path: &Path, study: &Study, progress: &dyn Progress) -> Result<Stream, SweepError> {
     let wrong = |why: String| SweepError::Trace { path: path.to_owned(), why };
     let mut file = File::open(path).map_err(|e| wrong(e.to_string()))?;
     let about = info(BufReader::new(&file)).map_err(|e| wrong(e.to_string()))?;
@@ -86,7 +96,7 @@ fn stream(name: &str, path: &Path, study: &Study) -> Result<Stream, SweepError> 
     let thp = study.thp.or_else(|| ThpMode::from_name(&about.header.thp)).unwrap_or(ThpMode::Never);
     let mut hasher = blake3::Hasher::new();
     std::io::Seek::rewind(&mut file).map_err(|e| wrong(e.to_string()))?;
-    hasher.update_reader(&file).map_err(|e| wrong(e.to_string()))?;
+    hasher.update_reader(CountingFile { file, progress }).map_err(|e| wrong(e.to_string()))?;
     let fingerprint = hasher.finalize().to_hex().to_string();
     Ok(Stream {
         files: vec![path.to_owned()],

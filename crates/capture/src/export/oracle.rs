@@ -22,6 +22,8 @@ const NEXT: usize = 16;
 const NEVER: i64 = -1;
 /// Records in memory.
 const PIECE_RECORDS: u64 = 1 << 16;
+/// Most different pages (256 GiB): bounds the memory, to about 2 GB.
+const PAGES_MAX: usize = 1 << 26;
 
 /// The format, for the registry.
 pub(super) struct Format;
@@ -78,7 +80,7 @@ impl Encoder for Requests {
     fn finish(self: Box<Self>) -> io::Result<()> {
         let Requests { records, count, mut out } = *self;
         let mut records = records.into_inner()?;
-        complete(&mut records, count)?;
+        complete(&mut records, count, PAGES_MAX)?;
         records.rewind()?;
         io::copy(&mut records, &mut out)?;
         out.finish()
@@ -86,7 +88,7 @@ impl Encoder for Requests {
 }
 
 /// Fills in the numbers of next requests, from the last record to the first.
-fn complete(records: &mut File, count: u64) -> io::Result<()> {
+fn complete(records: &mut File, count: u64, pages_max: usize) -> io::Result<()> {
     let mut next_of = FxHashMap::default();
     let mut end = count;
     while end > 0 {
@@ -103,9 +105,30 @@ fn complete(records: &mut File, count: u64) -> io::Result<()> {
             let next = next_of.insert(page, number).unwrap_or(NEVER);
             record[NEXT..].copy_from_slice(&next.to_le_bytes());
         }
+        if next_of.len() > pages_max {
+            let why = format!(
+                "the trace touches more than {pages_max} pages, and the next request of each is kept"
+            );
+            return Err(io::Error::other(why));
+        }
         records.seek(place)?;
         records.write_all(&piece)?;
         end = first;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_pages_than_memory_is_allowed_for_are_refused() {
+        let pages = [1u64, 2, 1, 3].map(|page| [&[0; OBJECT][..], &page.to_le_bytes(), &[0; 12]].concat());
+        let mut records = tempfile::tempfile().unwrap();
+        records.write_all(&pages.concat()).unwrap();
+        complete(&mut records, 4, 3).unwrap();
+        let error = complete(&mut records, 4, 2).unwrap_err().to_string();
+        assert!(error.starts_with("the trace touches more than 2 pages"), "{error}");
+    }
 }

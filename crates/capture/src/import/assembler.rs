@@ -23,6 +23,21 @@ pub(super) struct Reference {
     pub bytes: u32,
 }
 
+/// Address, and low bits of references with an instruction's form, of a short block.
+type ShortKey = (u64, u64);
+
+/// A short block.
+#[derive(Clone, Copy)]
+struct Follower {
+    key: ShortKey,
+    block: BlockId,
+}
+
+impl Follower {
+    /// No instruction is at the end of all addresses.
+    const NONE: Follower = Follower { key: (u64::MAX, u64::MAX), block: BlockId(0) };
+}
+
 /// Collects references into a batch. An instruction's references follow it.
 pub(super) struct Assembler {
     /// What the file consists of: `line` or `record`.
@@ -30,8 +45,13 @@ pub(super) struct Assembler {
     /// How many of them were read.
     pub done: u64,
     dictionary: Dictionary,
-    /// Blocks of one instruction with at most `SHORT_SITES` references, by address and [`short_key`].
-    short_blocks: FxHashMap<(u64, u64), BlockId>,
+    /// Blocks of one instruction with at most `SHORT_SITES` references, by [`short_key`].
+    short_blocks: FxHashMap<ShortKey, BlockId>,
+    /// By block, what was executed after it the last time. Programs repeat themselves, so this mostly saves the look-up
+    /// in the larger `short_blocks`.
+    followers: Vec<Follower>,
+    /// The last block.
+    last: usize,
     batch: OpenBatch,
     /// The instruction whose references are being read, and their start in the batch.
     open: Option<(Instruction, BlockEnd, usize)>,
@@ -45,6 +65,8 @@ impl Assembler {
             done: 0,
             dictionary: Dictionary::default(),
             short_blocks: FxHashMap::default(),
+            followers: Vec::new(),
+            last: 0,
             batch: OpenBatch::default(),
             open: None,
         }
@@ -146,19 +168,41 @@ impl Assembler {
     ) -> Result<(), SourceError> {
         let refs = &self.batch.buffer.refs[first..];
         let key = instruction.and_then(|instruction| short_key(instruction, end, refs));
+        let follower = self.followers.get(self.last).copied().unwrap_or(Follower::NONE);
+        let block = match key {
+            Some(key) if key == follower.key => follower.block,
+            _ => self.find_block(key, instruction, end, first)?,
+        };
+        self.last = block.index();
+        self.batch.buffer.spans.push(Span { block, first: first as u32 });
+        Ok(())
+    }
+
+    /// A block that did not follow the last one before, and notes that it does now.
+    fn find_block(
+        &mut self,
+        key: Option<ShortKey>,
+        instruction: Option<Instruction>,
+        end: BlockEnd,
+        first: usize,
+    ) -> Result<BlockId, SourceError> {
         let block = match key.and_then(|key| self.short_blocks.get(&key)) {
             Some(&block) => block,
             None if self.dictionary.len() >= MAX_BLOCKS => {
                 return Err(self.malformed(&format!("brings more than {MAX_BLOCKS} different blocks")));
             }
             None => {
+                let refs = &self.batch.buffer.refs[first..];
                 let block = self.dictionary.intern(spell_out(instruction, end, refs));
                 self.short_blocks.extend(key.map(|key| (key, block)));
                 block
             }
         };
-        self.batch.buffer.spans.push(Span { block, first: first as u32 });
-        Ok(())
+        self.followers.resize(self.dictionary.len(), Follower::NONE);
+        if let Some(key) = key {
+            self.followers[self.last] = Follower { key, block };
+        }
+        Ok(block)
     }
 
     /// The current line or record.
@@ -184,7 +228,7 @@ impl Assembler {
 }
 
 /// Distinguishes blocks of one instruction with few references: its length and end, and low bits of each reference.
-fn short_key(instruction: Instruction, end: BlockEnd, refs: &[Ref]) -> Option<(u64, u64)> {
+fn short_key(instruction: Instruction, end: BlockEnd, refs: &[Ref]) -> Option<ShortKey> {
     let meta = |r: &Ref| r.bits() & ((1 << Ref::META_BITS) - 1);
     // No reference has low bits 0 (a fetch of one byte), so the number of references is implied.
     let metas = refs.iter().fold(0, |metas, r| metas << Ref::META_BITS | meta(r));

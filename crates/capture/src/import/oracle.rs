@@ -26,6 +26,8 @@ const REQUESTS_MAX: i64 = 1 << 48;
 const LOADED_BYTES_MAX: u64 = 1 << 20;
 /// What objects' places are multiples of, as `malloc` aligns.
 const ALIGNMENT: u64 = 16;
+/// Most different objects: bounds the memory, to about 3 GB.
+const OBJECTS_MAX: usize = 1 << 26;
 
 /// The format with a meaning of objects.
 pub(super) struct Format<M>(PhantomData<fn() -> M>);
@@ -132,6 +134,10 @@ impl<const SHIFT: u32> Records for Numbered<SHIFT> {
     }
 }
 
+/// Indices in the [`Records::SORTS`] of [`Placed`].
+const LARGE: usize = 0;
+const EMPTY: usize = 1;
+
 /// Objects one behind the other, in the order of their first requests.
 #[derive(Default)]
 pub(super) struct Placed {
@@ -144,27 +150,33 @@ pub(super) struct Placed {
 }
 
 impl Placed {
-    /// Where a request's object lies; `None` if there is no room.
-    fn place(&mut self, Request { object, bytes, .. }: &Request) -> Option<Range<u64>> {
+    /// Where a request's object lies; or what is wrong, as a text that continues "record N".
+    fn place(&mut self, Request { object, bytes, .. }: &Request) -> Result<Range<u64>, String> {
         if let Some(place) = self.places.get(object) {
-            return Some(place.clone());
+            return Ok(place.clone());
+        }
+        if self.places.len() >= OBJECTS_MAX {
+            return Err(format!("brings more than {OBJECTS_MAX} objects, and the place of each is kept"));
         }
         // The first page of memory is never mapped.
         let start = self.end.max(PAGE_BYTES);
         let place = start..start + u64::from(*bytes).max(1);
         self.end = place.end.next_multiple_of(ALIGNMENT);
-        (self.end <= Ref::ADDRESS_END).then(|| {
-            self.places.insert(*object, place.clone());
-            place
-        })
+        if self.end > Ref::ADDRESS_END {
+            return Err("brings more than 2^57 bytes of objects".to_owned());
+        }
+        self.places.insert(*object, place.clone());
+        Ok(place)
     }
 }
 
 impl Records for Placed {
     const ENGINE: &'static str = "libCacheSim";
     const BYTES: usize = RECORD_BYTES;
-    const SORTS: &'static [NoteKind] =
-        &[NoteKind { what: "of an object above 1 MiB", why: "only its first 1 MiB is loaded" }];
+    const SORTS: &'static [NoteKind] = &[
+        NoteKind { what: "of an object above 1 MiB", why: "only its first 1 MiB is loaded" },
+        NoteKind { what: "of size 0", why: "one byte is loaded" },
+    ];
     const FACTS: &'static [&'static str] = &[
         "objects lie one behind the other in the order of their first requests, as large as they were then; each \
          request is a load of one byte in each page of its object; there are no instructions, threads or mappings, \
@@ -176,10 +188,14 @@ impl Records for Placed {
             Some(rest) => rest,
             None => {
                 let request = Request::read(record);
-                let place = self.place(&request);
-                let place = place.ok_or_else(|| to.malformed("brings more than 2^57 bytes of objects"))?;
+                let place = self.place(&request).map_err(|why| to.malformed(&why))?;
+                let note =
+                    |sort| notes.add(sort, to.done + 1, format!("object {}", request.object).as_bytes());
                 if place.end - place.start > LOADED_BYTES_MAX {
-                    notes.add(0, to.done + 1, format!("object {}", request.object).as_bytes());
+                    note(LARGE);
+                }
+                if request.bytes == 0 {
+                    note(EMPTY);
                 }
                 place.start..place.end.min(place.start + LOADED_BYTES_MAX)
             }
@@ -234,6 +250,14 @@ mod tests {
             notes[0].starts_with("1 record of an object above 1 MiB (record 1: `object 7`)"),
             "{notes:?}"
         );
+    }
+
+    #[test]
+    fn requests_of_size_0_load_a_byte_and_are_counted() {
+        let file = [request(1, 7, 0, -1), request(1, 8, 5, -1), request(1, 7, 0, -1)].concat();
+        let (read, notes, _) = told(&OBJECTS, file);
+        assert_eq!(read, ["Load 1000,1", "Load 1010,1", "Load 1000,1"]);
+        assert!(notes[0].starts_with("2 records of size 0 (record 1: `object 7`): one byte"), "{notes:?}");
     }
 
     #[test]

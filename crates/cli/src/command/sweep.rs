@@ -27,7 +27,7 @@ pub fn run(arguments: Sweep, on_dask: Option<OnDask<'_>>) -> Result<ExitCode, Er
         return show_status(study.folder(), style);
     }
     if arguments.dry_run {
-        print(&study.outline()?)?;
+        print(&study.outline(&terminal)?)?;
         return Ok(ExitCode::SUCCESS);
     }
     let folder = study.folder().to_owned();

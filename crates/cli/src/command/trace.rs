@@ -6,19 +6,18 @@ use crate::exit::ExitCode;
 use crate::output::{print, say, unless_gone};
 use crate::terminal::Terminal;
 use pagewalk::capture::WindowSpec;
-use pagewalk::capture::export::exporter;
-use pagewalk::output::{Output, cannot_write};
+use pagewalk::output::cannot_write;
 use pagewalk::report::documents;
 use pagewalk::report::printable;
 use pagewalk::stream::Ending;
 use pagewalk::trace::pwt::Info;
-use pagewalk::trace::{Grain, Origin, Source};
+use pagewalk::trace::{Grain, Origin};
+use pagewalk::traces::conversion;
 use pagewalk::traces::inputs::Inputs;
 use pagewalk::traces::soundness::{Soundness, info};
-use pagewalk::traces::{conversion, open, tell_grain};
 use pagewalk::{Error, Fault};
 use serde::Serialize;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 
 pub fn run(arguments: Trace) -> Result<ExitCode, Error> {
@@ -125,18 +124,7 @@ fn import(inputs: &[PathBuf], format: Option<&str>, output: &Path) -> Result<Exi
 
 fn export(trace: &Path, format: &str, output: Option<&Path>) -> Result<ExitCode, Error> {
     let terminal = Terminal { quiet: output.is_none() };
-    let format = exporter(format).ok_or_else(|| Error::new(Fault::Usage, format!("no format {format}")))?;
-    let reader = open(trace, &terminal)?;
-    tell_grain(trace, reader.header(), &terminal);
-    let out: Box<dyn Write + Send> = match output {
-        Some(path) => {
-            let file = Output::open_apart(path, [trace])?;
-            Box::new(file.begin().map_err(|e| cannot_write(path, &e))?)
-        }
-        None => Box::new(io::stdout()),
-    };
-    let name = output.unwrap_or(Path::new("-"));
-    let (ending, written) = conversion::export(trace, reader, format, name, out, &terminal);
+    let (ending, written) = conversion::export(trace, format, output, &terminal)?;
     match output {
         Some(path) => written.map_err(|e| cannot_write(path, &e))?,
         None => unless_gone(written)?,

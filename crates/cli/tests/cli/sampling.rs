@@ -74,6 +74,45 @@ fn samples_are_told_by_mapping_function_outcome_and_region() {
     assert!(text.stderr.contains("pagewalk advise -o plan.toml --samples perf.data"), "{}", text.stderr);
 }
 
+/// A function of this program, which has debug information.
+#[inline(never)]
+fn sampled_function() -> u32 {
+    std::hint::black_box(line!())
+}
+
+#[test]
+fn samples_are_told_by_line_of_source_where_debug_information_has_it() {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    let code = sampled_function as *const () as u64;
+    let number = |text: &str| u64::from_str_radix(text, 16).unwrap();
+    let (start, offset, name) = maps
+        .lines()
+        .find_map(|line| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let (start, end) = words[0].split_once('-')?;
+            (number(start)..number(end)).contains(&code).then(|| (number(start), number(words[2]), words[5]))
+        })
+        .unwrap();
+    let place = Place::new();
+    let fields =
+        Fields { time: 1000, code: CODE + code - start, address: ANONYMOUS, weight: 50, source: WALK };
+    let records = [
+        command(7, "prog", true),
+        mapping(7, CODE, 1 << 32, offset, name),
+        mapping(7, ANONYMOUS, 8 << 20, 0, "//anon"),
+        sample(7, fields),
+    ];
+    place.write("perf.data", file(SAMPLE_TYPE, "cpu/mem-loads/P", &records));
+    let result = place.good(&["samples", "perf.data", "--json"]).json();
+    let site = result["sites"][0]["name"].as_str().unwrap();
+    // The function begins in the line before its only one.
+    let line = format!("sampling.rs:{}", sampled_function() - 1);
+    assert!(site.contains("sampled_function") && site.ends_with(&line), "{site}: {line}");
+    assert_eq!(result["sites"][0]["file"], name);
+    let text = place.good(&["samples", "perf.data"]).stdout;
+    assert!(text.contains("line of source") && text.contains(&line), "{text}");
+}
+
 /// A file may hold names that would drive the terminal.
 #[test]
 fn names_of_a_file_are_printed_without_control_characters() {

@@ -32,6 +32,7 @@ pub use replacement::{NearestPolicy, ReplacementFinding};
 
 use rustix::io::Errno;
 use std::io;
+use std::ops::ControlFlow;
 use std::time::Instant;
 
 /// Why a measurement failed.
@@ -134,29 +135,50 @@ impl Probe {
 }
 
 /// Measures everything on one processor, to which it pins the calling thread. Tells `progress` what comes next and
-/// which share, from 0 to 1, is done.
+/// which share, from 0 to 1, is done; `None` if that says to end.
 ///
 /// # Errors
 /// If the thread cannot be pinned. Failed measurements are refused in the result instead.
-pub fn measure(options: ProbeOptions, mut progress: impl FnMut(&str, f64)) -> Result<Probe, PinError> {
+pub fn measure(
+    options: ProbeOptions,
+    mut progress: impl FnMut(&str, f64) -> ControlFlow<()>,
+) -> Result<Option<Probe>, PinError> {
     let begun = Instant::now();
     let place = host::pin(options.cpu)?;
     let mut parts = parts::Parts::begin(options, place);
-    parts.all(&mut progress);
+    if parts.all(&mut progress).is_break() {
+        return Ok(None);
+    }
     let mut probe = parts.finish();
     probe.seconds = begun.elapsed().as_secs_f64();
-    Ok(probe)
+    Ok(Some(probe))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    #[test]
+    fn a_probe_that_is_to_end_does_so_before_its_next_part() {
+        let options = ProbeOptions { quick: true, cpu: None };
+        let mut parts = 0;
+        let probe = measure(options, |_, _| {
+            parts += 1;
+            ControlFlow::Break(())
+        });
+        assert!(matches!(probe, Ok(None)) && parts == 1, "{parts} parts");
+    }
+
     /// This test does not depend on how long anything takes.
     #[test]
     fn a_quick_look_has_every_figure_or_says_why_not() {
         let mut shares = Vec::new();
-        let probe = measure(ProbeOptions { quick: true, cpu: None }, |_, share| shares.push(share)).unwrap();
+        let options = ProbeOptions { quick: true, cpu: None };
+        let probe = measure(options, |_, share| {
+            shares.push(share);
+            ControlFlow::Continue(())
+        });
+        let probe = probe.unwrap().unwrap();
         assert!(shares.windows(2).all(|pair| pair[0] <= pair[1]), "{shares:?}");
         for figure in &probe.figures {
             assert_eq!(figure.value.is_none(), figure.refused.is_some(), "{figure:?}");

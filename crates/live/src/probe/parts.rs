@@ -11,6 +11,7 @@ use super::memory::{HUGE, available_bytes};
 use super::replacement::ReplacementFinding;
 use super::tlb::{BasePages, Effort, HugePages};
 use super::{Probe, ProbeConditions, ProbeError, ProbeOptions, ProbedSize, caches, levels, tlb, walks};
+use std::ops::ControlFlow;
 use std::path::Path;
 
 /// Most bytes of a footprint of walks.
@@ -85,12 +86,12 @@ impl Parts {
         Parts { probe, amounts: Amounts::of(options.quick), clock, place, core: clock.core_ghz(9) }
     }
 
-    /// Measures every part.
-    pub fn all(&mut self, progress: &mut dyn FnMut(&str, f64)) {
-        progress("4 KB pages", 0.0);
+    /// Measures every part, unless `progress` says to end.
+    pub fn all(&mut self, progress: &mut dyn FnMut(&str, f64) -> ControlFlow<()>) -> ControlFlow<()> {
+        progress("4 KB pages", 0.0)?;
         self.base_pages();
         self.counted();
-        progress("2 MB pages", 0.2);
+        progress("2 MB pages", 0.2)?;
         let mut huge = HugePages::new(self.clock, self.huge_pages_wanted());
         match &mut huge {
             Ok(huge) => self.huge_pages(huge),
@@ -100,14 +101,14 @@ impl Parts {
             let most = self.amounts.walked.max(self.amounts.cached);
             pages.fill(most.div_ceil(HUGE as u64)).map(|()| pages)
         });
-        progress("walks", 0.4);
+        progress("walks", 0.4)?;
         self.walks(huge.as_ref());
-        progress("caches", 0.65);
+        progress("caches", 0.65)?;
         self.caches(huge.as_ref());
         drop(huge);
-        progress("kernel", 0.8);
+        progress("kernel", 0.8)?;
         self.kernel();
-        progress("done", 1.0);
+        progress("done", 1.0)
     }
 
     fn huge_pages_wanted(&self) -> u64 {

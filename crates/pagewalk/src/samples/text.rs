@@ -28,6 +28,10 @@ pub fn render(result: &SamplesResult, verbose: bool) -> String {
     table(&mut out, "page size", &result.page_sizes, rows);
     table(&mut out, "mapping", &result.mappings, rows);
     table(&mut out, "function", &result.functions, rows);
+    // The object file would take the line's place.
+    let sites: Vec<SampledPart> =
+        result.sites.iter().map(|site| SampledPart { file: None, ..site.clone() }).collect();
+    table(&mut out, "line of source", &sites, rows);
     if !result.regions.is_empty() {
         let _ = writeln!(out, "\n  {:>8}{:>8}{:>6}  2 MiB region", "walks", "pages", "huge");
         for one in result.regions.iter().take(rows) {

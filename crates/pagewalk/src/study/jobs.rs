@@ -1,11 +1,11 @@
 //! A study's jobs for workers elsewhere, which share nothing with this process.
 
-use super::{Bytes, CLAIMS, StudyFolder, UNITS, own_build, study_error, workers};
+use super::{Bytes, CLAIMS, StudyFolder, UNITS, own_build, streams, study_error, workers};
 use crate::error::{Error, Fault};
-use crate::listener::{Bar, Listener};
+use crate::listener::{Bar, CountingReader, Listener};
 use pagewalk_report::sweep::SweepResult;
 use pagewalk_sweep::{
-    Claim, Claims, JOB_TASKS, Parcel, Progress, SentJob, Store, Stream, Sweep, TraceKey, Units,
+    Claim, Claims, JOB_TASKS, Parcel, Progress, SentJob, Store, Stream, Sweep, SweepError, TraceKey, Units,
 };
 use std::collections::HashMap;
 use std::fs::{File, Metadata};
@@ -39,7 +39,7 @@ impl StudyFolder {
         let membership = self.join()?;
         let options = self.options()?;
         let traces = self.traces(&options.claims, listener)?;
-        let streams = Stream::all(&self.study, &traces).map_err(study_error)?;
+        let streams = streams(&self.study, &traces, listener)?;
         let mut sweep = Sweep::new(&self.study, streams.clone(), options);
         let bar = listener.bytes(sweep.bytes(), &self.study.name);
         self.plan(&mut sweep, &Bytes(Arc::clone(&bar)))?;
@@ -146,17 +146,21 @@ pub fn run_job(
     listener: &dyn Listener,
 ) -> Result<JobEnd, Error> {
     let parcel = Parcel::read(parcel, &own_build()?).map_err(study_error)?;
+    let bar = listener.bytes(0, "a job");
     let find = |key: &TraceKey| {
         let places = [Some(&key.path), held.get(&key.hash)];
-        places.into_iter().flatten().find(|path| hash(path).is_ok_and(|hash| hash == key.hash)).cloned()
+        places.into_iter().flatten().find(|path| hash(path, &bar).is_ok_and(|hash| hash == key.hash)).cloned()
     };
     let found: Vec<Option<PathBuf>> = parcel.files().iter().map(find).collect();
     let lacks = parcel.files().iter().zip(&found).filter(|(_, found)| found.is_none());
     let lacks: Vec<String> = lacks.map(|(key, _)| key.hash.clone()).collect();
+    if bar.is_stopped() {
+        return Err(study_error(SweepError::Stopped));
+    }
     if !lacks.is_empty() {
         return Ok(JobEnd::Lacks(lacks));
     }
-    let stop = StopOnly(listener.bytes(0, "a job"));
+    let stop = StopOnly(bar);
     let files = found.into_iter().flatten().collect();
     parcel.run(files, threads.get(), &stop).map(JobEnd::Units).map_err(study_error)
 }
@@ -176,7 +180,7 @@ impl Progress for StopOnly {
 type FileStamp = (u64, u64, u64, i64, i64);
 
 /// The BLAKE3 hash of a file, in hex. A file that did not change is read once.
-fn hash(path: &Path) -> io::Result<String> {
+fn hash(path: &Path, bar: &Arc<dyn Bar>) -> io::Result<String> {
     static KNOWN: Mutex<Option<HashMap<FileStamp, String>>> = Mutex::new(None);
     let file = File::open(path)?;
     let stamp = stamp(&file.metadata()?);
@@ -184,6 +188,7 @@ fn hash(path: &Path) -> io::Result<String> {
     if let Some(hash) = known().get_or_insert_default().get(&stamp) {
         return Ok(hash.clone());
     }
+    let file = CountingReader::new(file, Arc::clone(bar));
     let hash = blake3::Hasher::new().update_reader(file)?.finalize().to_hex().to_string();
     known().get_or_insert_default().insert(stamp, hash.clone());
     Ok(hash)

@@ -2,15 +2,16 @@
 
 use super::inputs::Inputs;
 use super::{TraceReader, bad, open, tell_grain};
-use crate::error::Error;
+use crate::error::{Error, Fault};
 use crate::listener::Listener;
 use crate::output::{Output, cannot_write};
 use crate::stream::{Ending, check_window, follow, follow_ahead};
-use pagewalk_capture::export::{Export, Exporter, each_row, packed};
+use pagewalk_capture::export::{EXPORTERS, Export, Exporter, each_row, exporter, packed};
 use pagewalk_capture::{WindowSpec, import};
 use pagewalk_trace::pwt::{Summary, Writer};
 use pagewalk_trace::{Analysis, Batch, Event, Source, StreamHeader};
 use pagewalk_units::RefIndex;
+use pagewalk_units::names::choice;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -49,8 +50,13 @@ pub fn import(
     listener: &dyn Listener,
 ) -> Result<(Ending, Summary), Error> {
     let Inputs { name, paths, files } = inputs;
+    let importer = |name: &str| {
+        let names = || import::IMPORTERS.iter().map(|importer| importer.name());
+        import::importer(name).ok_or_else(|| no_format(name, names()))
+    };
+    let format = format.map(importer).transpose()?;
     let file = Output::open_apart(output, paths.iter().map(PathBuf::as_path))?;
-    let opened = import::open(files, format.and_then(import::importer)).map_err(|e| bad(&name, &e))?;
+    let opened = import::open(files, format).map_err(|e| bad(&name, &e))?;
     let import::Opened { format, import: import::Import { source, notes }, passed_over } = opened;
     // Formats do not name the program, and results of several imports are told apart by it.
     let program = paths.first().and_then(|path| path.file_name()).filter(|name| *name != "-");
@@ -71,9 +77,38 @@ pub fn import(
     Ok((ending, summary))
 }
 
-/// Writes a trace to `out` in another tool's format, packed as the end of `name` asks for. Notes what the format
-/// cannot say, with counts. The answer includes errors of writing.
+/// Writes a trace in another tool's format to a file, packed as the end of its name asks for, or to standard output.
+/// Notes what the format cannot say, with counts. The answer includes errors of writing.
+///
+/// # Errors
+/// If there is no such format, or a file cannot be opened.
 pub fn export(
+    trace: &Path,
+    format: &str,
+    output: Option<&Path>,
+    listener: &dyn Listener,
+) -> Result<(Ending, io::Result<()>), Error> {
+    let exporter = exporter(format)
+        .ok_or_else(|| no_format(format, EXPORTERS.iter().map(|exporter| exporter.name())))?;
+    let reader = open(trace, listener)?;
+    tell_grain(trace, reader.header(), listener);
+    let out: Box<dyn Write + Send> = match output {
+        Some(path) => {
+            let file = Output::open_apart(path, [trace])?;
+            Box::new(file.begin().map_err(|e| cannot_write(path, &e))?)
+        }
+        None => Box::new(io::stdout()),
+    };
+    Ok(write(trace, reader, exporter, output.unwrap_or(Path::new("-")), out, listener))
+}
+
+/// The error for a format that is none of `names`.
+fn no_format<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Error {
+    let names: Vec<&str> = names.collect();
+    Error::new(Fault::Usage, format!("no format `{name}`")).or(choice(name, &names))
+}
+
+fn write(
     trace: &Path,
     reader: TraceReader,
     format: &dyn Exporter,

@@ -34,6 +34,8 @@ pub struct SamplesResult {
     pub mappings: Vec<SampledPart>,
     /// Samples by function, most walks first, then most samples.
     pub functions: Vec<SampledPart>,
+    /// Samples by `FUNCTION FILE:LINE` of the source, where debug information tells it, in the same order.
+    pub sites: Vec<SampledPart>,
     /// Regions of 2 MiB with walks, most walks first.
     pub regions: Vec<SampledRegion>,
     /// Samples next to a recorded stream; null if none was given.
@@ -86,7 +88,7 @@ pub struct SampledProcess {
 pub struct SampledPart {
     /// What they have in common.
     pub name: String,
-    /// The function's file; null for other parts.
+    /// The object file of a function or a site; null for other parts.
     pub file: Option<String>,
     /// Their counts.
     pub counts: SampleCounts,
@@ -150,6 +152,7 @@ pub const FIGURES: [(Class, &[&str]); 1] = [(
         "page_sizes",
         "mappings",
         "functions",
+        "sites",
         "regions",
         "stream",
     ],

@@ -159,5 +159,5 @@ pub fn sweep<'a>(study: &'a Study, folder: &Path, threads: usize, tool: &str) ->
     let claims = Claims::new(claims);
     let store = Store::Folder(units);
     let options = SweepOptions { version: "0", tool: tool.to_owned(), threads, store, plans, claims };
-    Sweep::new(study, Stream::all(study, &traces).unwrap(), options)
+    Sweep::new(study, Stream::all(study, &traces, &Silent).unwrap(), options)
 }

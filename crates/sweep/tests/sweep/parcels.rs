@@ -3,7 +3,7 @@
 use crate::common::{Program, Silent, Step, program, sweep};
 use crate::{STUDY, traces};
 use pagewalk_sim::Library;
-use pagewalk_sweep::{Build, Parcel, SentJob, StudyFiles, StudySource, Sweep, Units};
+use pagewalk_sweep::{Build, Parcel, Progress, SentJob, Stream, StudyFiles, StudySource, Sweep, Units};
 use pagewalk_trace::{Event, FileIdentity, Mapping, MappingKind, Protection};
 use pagewalk_units::VirtAddr;
 use std::num::NonZeroUsize;
@@ -106,6 +106,29 @@ fn jobs_elsewhere_make_the_units_that_they_make_at_home() {
         assert_eq!(units, jobs.iter().map(|job| job.units.len()).sum::<usize>());
         assert!(units > 0);
     }
+}
+
+/// Wants everything to end.
+struct Stopped;
+
+impl Progress for Stopped {
+    fn bytes(&self, _: u64) {}
+
+    fn is_stopped(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn hashing_of_traces_ends_when_the_caller_asks() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.pwt");
+    program(1, 2000).write(&path);
+    let study = source(folder.path(), "traces = [\"a.pwt\"]\nmachines = [\"k8\"]\n").study().unwrap().0;
+    let traces = [vec![path]];
+    assert!(Stream::all(&study, &traces, &Silent).is_ok());
+    let error = Stream::all(&study, &traces, &Stopped).unwrap_err().to_string();
+    assert!(error.ends_with("a.pwt: stopped"), "{error}");
 }
 
 #[test]
