@@ -55,14 +55,17 @@ const ENGINE_FAILS: &str = r#"
     #include <signal.h>
     #include <stdio.h>
     #include <string.h>
+    #include <sys/resource.h>
     #include <unistd.h>
     int main(void) {
         char link[4200], target[4096], text[4096];
         volatile char pages[1 << 20];
         for (int i = 0; i < 1 << 20; i += 512) pages[i] = 1;
-        // The engine's are not listed.
-        for (int fd = 0; fd < 1 << 20; fd++) {
-            snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+        // The engine's are not listed. They lie at the limit.
+        struct rlimit limit;
+        getrlimit(RLIMIT_NOFILE, &limit);
+        for (long fd = limit.rlim_cur + 16; fd >= 0; fd--) {
+            snprintf(link, sizeof link, "/proc/self/fd/%ld", fd);
             ssize_t bytes = readlink(link, target, sizeof target - 1);
             target[bytes > 0 ? bytes : 0] = 0;
             if (!strstr(target, "/valgrind.log")) continue;
@@ -71,6 +74,7 @@ const ENGINE_FAILS: &str = r#"
                                  "host stacktrace:\n==%d==    at 0x58008: ??? (in the engine)\n", getpid());
             write(log, text, length);
             close(log);
+            break;
         }
         raise(SIGKILL);
     }"#;

@@ -343,7 +343,7 @@ fn the_program_outlives_us_at_every_step() {
 fn a_recording_under_a_plan_is_the_recording_rebased() {
     let place = Place::new();
     let record = |more: &[&str]| {
-        place.good(&[&["record", "-q"], more, &["--", "ls", "-lR", "/usr/share/doc"]].concat());
+        place.good(&[&["record", "-q"], more, &["--", "ls", "-lR", "/usr/include/linux"]].concat());
     };
     record(&["-o", "before.pwt"]);
     let plan =
