@@ -1,6 +1,6 @@
 //! One cache: its lines, and which of them are dirty.
 
-use crate::slotted::Slotted;
+use crate::slots::Slots;
 use crate::stack::LruStack;
 use crate::write_buffer::WriteBuffer;
 use crate::{AddressUsed, CacheAddress, CacheCounts, CacheFills, CacheOrganisation, CacheSpec, Requester};
@@ -10,8 +10,8 @@ use pagewalk_setassoc::Replacement;
 #[derive(Clone, Debug)]
 enum Contents {
     /// In order of use: the plain case.
-    Ordered(LruStack),
-    Slotted(Box<Slotted>),
+    InOrder(LruStack),
+    InSlots(Box<Slots>),
 }
 
 impl Contents {
@@ -22,14 +22,13 @@ impl Contents {
             && spec.address == AddressUsed::Physical
             && !(spec.shared && spec.inclusive);
         if is_plain {
-            Contents::Ordered(LruStack::new(spec))
+            Contents::InOrder(LruStack::new(spec))
         } else {
-            Contents::Slotted(Box::new(Slotted::new(spec)))
+            Contents::InSlots(Box::new(Slots::new(spec)))
         }
     }
 }
 
-// Many fields: the state of lines, and of the specification what accesses ask for.
 #[derive(Clone, Debug)]
 pub(crate) struct Cache {
     contents: Contents,
@@ -101,14 +100,14 @@ impl Cache {
     pub fn touch(&mut self, address: CacheAddress, soils: bool) -> Look {
         let line = self.line(address);
         match &mut self.contents {
-            Contents::Ordered(stack) => {
+            Contents::InOrder(stack) => {
                 if stack.touch(line, soils) {
                     Look::Hit
                 } else {
                     Look::Miss
                 }
             }
-            Contents::Slotted(slotted) => slotted.touch(line, soils),
+            Contents::InSlots(slots) => slots.touch(line, soils),
         }
     }
 
@@ -117,11 +116,11 @@ impl Cache {
     pub fn fill(&mut self, address: CacheAddress, dirty: bool) -> Option<Evicted> {
         let (line, shift) = (self.line(address), self.line_shift);
         match &mut self.contents {
-            Contents::Ordered(stack) => {
+            Contents::InOrder(stack) => {
                 let (line, dirty) = stack.fill(line, dirty)?;
                 Some(Evicted { address: CacheAddress::same(line << shift), dirty })
             }
-            Contents::Slotted(slotted) => slotted.fill(line, address, dirty),
+            Contents::InSlots(slots) => slots.fill(line, address, dirty),
         }
     }
 
@@ -139,8 +138,8 @@ impl Cache {
     pub fn give(&mut self, address: CacheAddress) -> Option<bool> {
         let line = self.line(address);
         match &mut self.contents {
-            Contents::Ordered(stack) => stack.give(line),
-            Contents::Slotted(slotted) => slotted.give(line),
+            Contents::InOrder(stack) => stack.give(line),
+            Contents::InSlots(slots) => slots.give(line),
         }
     }
 
@@ -148,24 +147,24 @@ impl Cache {
     pub fn soil(&mut self, address: CacheAddress) -> bool {
         let line = self.line(address);
         match &mut self.contents {
-            Contents::Ordered(stack) => stack.soil(line),
-            Contents::Slotted(slotted) => slotted.soil(line),
+            Contents::InOrder(stack) => stack.soil(line),
+            Contents::InSlots(slots) => slots.soil(line),
         }
     }
 
     /// Fills so far, if it is shared and inclusive.
     pub fn fills(&self) -> u64 {
         match &self.contents {
-            Contents::Ordered(_) => 0,
-            Contents::Slotted(slotted) => slotted.fills,
+            Contents::InOrder(_) => 0,
+            Contents::InSlots(slots) => slots.fills,
         }
     }
 
     /// Whether it has held a line since before its next fill after so many, if it is shared and inclusive.
     pub fn has_held(&self, address: CacheAddress, fills: u64) -> bool {
         match &self.contents {
-            Contents::Ordered(_) => false,
-            Contents::Slotted(slotted) => slotted.has_held(self.line(address), fills),
+            Contents::InOrder(_) => false,
+            Contents::InSlots(slots) => slots.has_held(self.line(address), fills),
         }
     }
 
@@ -173,10 +172,10 @@ impl Cache {
     pub fn addresses(&self) -> Box<dyn Iterator<Item = CacheAddress> + '_> {
         let shift = self.line_shift;
         match &self.contents {
-            Contents::Ordered(stack) => {
+            Contents::InOrder(stack) => {
                 Box::new(stack.all().map(move |line| CacheAddress::same(line << shift)))
             }
-            Contents::Slotted(slotted) => Box::new(slotted.all().filter_map(|line| slotted.address_of(line))),
+            Contents::InSlots(slots) => Box::new(slots.all().filter_map(|line| slots.address_of(line))),
         }
     }
 }

@@ -20,7 +20,7 @@ mod hierarchy;
 mod lines;
 mod path;
 mod slices;
-mod slotted;
+mod slots;
 mod spec;
 mod stack;
 mod write_buffer;

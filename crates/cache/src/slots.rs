@@ -18,7 +18,7 @@ const NONE: u64 = u64::MAX;
 const DIRTY: u64 = 1 << 63;
 
 #[derive(Clone, Debug)]
-pub(crate) struct Slotted {
+pub(crate) struct Slots {
     lines: Lines,
     /// Whether only the line used last in its set hits fast.
     is_pseudo: bool,
@@ -37,12 +37,12 @@ pub(crate) struct Slotted {
     line_shift: u32,
 }
 
-impl Slotted {
-    pub fn new(spec: &CacheSpec) -> Slotted {
+impl Slots {
+    pub fn new(spec: &CacheSpec) -> Slots {
         let lines = Lines::new(spec);
         let (sets, slots) = lines.shape();
         let is_virtual = spec.address == AddressUsed::Virtual;
-        Slotted {
+        Slots {
             latest: vec![NONE; sets],
             notes_latest: spec.replacement.relevant_hits() != RelevantHits::Each && spec.slices == 1,
             dirty: vec![false; slots],
