@@ -90,7 +90,7 @@ impl Front {
 pub(crate) struct Fronts(pub [Front; Requester::ALL.len()]);
 
 impl Fronts {
-    /// Notes an access to a line, whose requester's front did not have it.
+    /// Notes an access to a line.
     #[inline]
     pub fn note(&mut self, requester: Requester, address: CacheAddress) {
         let own = &self.0[requester as usize];

@@ -197,6 +197,9 @@ impl Hierarchy {
 
     /// Accesses the line of an address; returns where the line was found. Waits for write buffers are only counted.
     pub fn access(&mut self, requester: Requester, address: CacheAddress) -> DataSource {
+        if self.repeats(requester, address, 1) {
+            return DataSource::Cache(self.paths[requester as usize].nearest);
+        }
         self.find::<true>(requester, address)
     }
 
@@ -340,16 +343,6 @@ impl Hierarchy {
         }
     }
 
-    /// Accesses all lines of the requester's nearest cache that a range of at least one byte inside a page touches, in
-    /// ascending order. Returns the cycles that its requester waits beyond its fastest access of each line.
-    #[inline]
-    pub fn access_bytes(&mut self, requester: Requester, address: CacheAddress, bytes: u64) -> u64 {
-        if self.repeats(requester, address, bytes) {
-            return 0;
-        }
-        self.access_lines(requester, address, bytes, |_| {})
-    }
-
     /// Whether an access to these bytes changes only counts; then it is done.
     #[inline(always)]
     pub fn repeats(&mut self, requester: Requester, address: CacheAddress, bytes: u64) -> bool {
@@ -359,7 +352,9 @@ impl Hierarchy {
         repeats
     }
 
-    /// [`Hierarchy::access_bytes`] for accesses that do not repeat; `note` is told where each line was found.
+    /// Accesses all lines of the requester's nearest cache that a range of at least one byte inside a page touches, in
+    /// ascending order. Returns the cycles that its requester waits beyond its fastest access of each line. `note` is
+    /// told where each line was found that does not repeat. [`Hierarchy::repeats`] comes first, as it is quick.
     #[inline]
     pub fn access_lines(
         &mut self,

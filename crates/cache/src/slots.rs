@@ -1,7 +1,6 @@
 //! The lines of a cache in slots, with what is known of each: for any policy and organisation.
 //!
-//! The line touched last in a set stands apart, in `latest`: another hit of it changes only counts, so most accesses
-//! compare one number. That is exact for policies that need not see each hit
+//! The line touched last in a set stands apart, in `latest`: another hit of it changes only counts. That is exact for policies that need not see each hit
 //! ([`Replacement::relevant_hits`](pagewalk_setassoc::Replacement::relevant_hits)); for others, and where a hash picks
 //! slices, nothing is noted there.
 

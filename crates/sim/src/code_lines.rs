@@ -62,37 +62,54 @@ impl LineRun {
     }
 }
 
+/// What ends with a block.
+#[derive(Clone, Copy)]
+struct BlockEnds {
+    /// Runs of all blocks up to here.
+    runs: u32,
+    /// Its data references among its instructions. A file may have sites in any order: those after one that is out of
+    /// order follow all instructions.
+    sites: u32,
+}
+
 /// The line runs of all blocks seen.
 #[derive(Default)]
 pub(crate) struct CodeLines {
-    /// By block: the end of its runs.
-    ends: Vec<u32>,
+    blocks: Vec<BlockEnds>,
     runs: Vec<LineRun>,
 }
 
 impl CodeLines {
     /// How many blocks it has.
     pub fn blocks(&self) -> usize {
-        self.ends.len()
+        self.blocks.len()
     }
 
     /// Appends blocks.
     pub fn learn<'a>(&mut self, blocks: impl Iterator<Item = &'a Block>, grain: LineGrain) {
         for block in blocks {
-            add_runs(&mut self.runs, block, grain);
-            self.ends.push(u32::try_from(self.runs.len()).expect("fewer than 2^32 runs of code"));
+            let sites = add_runs(&mut self.runs, block, grain);
+            let runs = u32::try_from(self.runs.len()).expect("fewer than 2^32 runs of code");
+            self.blocks.push(BlockEnds { runs, sites });
         }
     }
 
     /// The runs of a block.
     #[inline]
     pub fn runs(&self, block: usize) -> &[LineRun] {
-        let start = if block == 0 { 0 } else { self.ends[block - 1] };
-        &self.runs[start as usize..self.ends[block] as usize]
+        let start = if block == 0 { 0 } else { self.blocks[block - 1].runs };
+        &self.runs[start as usize..self.blocks[block].runs as usize]
+    }
+
+    /// How many data references a block has among its instructions; others follow them.
+    #[inline]
+    pub fn sites(&self, block: usize) -> usize {
+        self.blocks[block].sites as usize
     }
 }
 
-fn add_runs(all: &mut Vec<LineRun>, block: &Block, grain: LineGrain) {
+/// Appends the runs of a block. Returns its data references among them.
+fn add_runs(all: &mut Vec<LineRun>, block: &Block, grain: LineGrain) -> u32 {
     let mut line = None;
     let mut sites = block.sites.iter().peekable();
     let mut site = 0;
@@ -115,10 +132,10 @@ fn add_runs(all: &mut Vec<LineRun>, block: &Block, grain: LineGrain) {
             site += 1;
         }
     }
+    site
 }
 
-/// The data references of a block before an instruction. A file may have sites in any order: those after one that is
-/// out of order follow all instructions.
+/// The data references of a block before an instruction.
 pub(crate) fn sites_before(block: &Block, instruction: u32) -> u32 {
     let mut before = 0;
     let in_order = block.sites.iter().map(|site| u32::from(site.instruction)).take_while(|&own| {

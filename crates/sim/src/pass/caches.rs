@@ -40,18 +40,18 @@ struct Stretch<'a> {
 }
 
 /// Takes the references of a stretch.
-trait References {
-    /// These of a run's fetches.
+trait Receiver {
+    /// Some fetches of a run, by number.
     fn fetches(&mut self, stretch: &Stretch<'_>, span: usize, run: &LineRun, fetches: Range<u32>);
     /// Data references, by their numbers in the batch.
     fn data(&mut self, stretch: &Stretch<'_>, span: usize, data: Range<usize>);
 }
 
 impl Stretch<'_> {
-    /// Gives its references to `seer` in program order, but a run's fetches all before data references among them,
-    /// which is the same for caches.
+    /// Gives its references to `receiver` in program order, but a run's fetches all before data references among them.
+    /// That is the same for caches, since a run's later fetches change only counts (`LineGrain`).
     #[inline(always)]
-    fn replay(&self, seer: &mut impl References) {
+    fn replay(&self, receiver: &mut impl Receiver) {
         let CachesPosition { mut span, mut run, mut fetched, mut data } = self.from;
         loop {
             let here = self.batch.spans[span];
@@ -63,13 +63,13 @@ impl Stretch<'_> {
                 let next = runs.get(run).filter(|_| run <= last);
                 let until = next.map_or(end, |next| end.min(here.first as usize + next.site as usize));
                 if data < until {
-                    seer.data(self, span, data..until);
+                    receiver.data(self, span, data..until);
                     data = until;
                 }
                 let Some(next) = next else { break };
                 let all = if run == last { self.to.fetched } else { next.fetches() };
                 if fetched < all {
-                    seer.fetches(self, span, next, fetched..all);
+                    receiver.fetches(self, span, next, fetched..all);
                 }
                 (run, fetched) = (run + 1, 0);
             }
@@ -89,7 +89,7 @@ impl Stretch<'_> {
 /// Caches that nobody observes.
 struct Unobserved<'a>(&'a mut MemoryCaches);
 
-impl References for Unobserved<'_> {
+impl Receiver for Unobserved<'_> {
     #[inline(always)]
     fn fetches(&mut self, stretch: &Stretch<'_>, _span: usize, run: &LineRun, mut fetches: Range<u32>) {
         if fetches.start == 0 {
@@ -115,7 +115,7 @@ struct Observed<'a, T> {
     tell: T,
 }
 
-impl<T: FnMut(VirtAddr, &ReferencePlace<'_>, Waits)> References for Observed<'_, T> {
+impl<T: FnMut(VirtAddr, &ReferencePlace<'_>, Waits)> Receiver for Observed<'_, T> {
     fn fetches(&mut self, stretch: &Stretch<'_>, span: usize, run: &LineRun, mut fetches: Range<u32>) {
         if fetches.start == 0 {
             self.memory.executed();
@@ -209,10 +209,10 @@ impl CodeLines {
         let (block, here) = (place.block(), batch.spans[span]);
         let (site, next) = match place.at {
             CodePosition::Instruction(index) => (sites_before(block, index) as usize, index),
-            CodePosition::Site(site) => {
-                let instruction = block.sites.get(site).map(|site| u32::from(site.instruction) + 1);
-                (site, instruction.unwrap_or(u32::MAX))
+            CodePosition::Site(site) if site < self.sites(here.block.index()) => {
+                (site, u32::from(block.sites[site].instruction) + 1)
             }
+            CodePosition::Site(site) => (site, u32::MAX),
         };
         let runs = self.runs(here.block.index());
         let run = runs.partition_point(|run| run.instruction < next).saturating_sub(1);

@@ -200,14 +200,14 @@ impl<O: Observer> Pass<O> {
 
     /// Looks up the next of the row's remaining `fetches`.
     fn look_up_row(&mut self, batch: &Batch<'_>, page: u32, fetches: u64, span: usize, instruction: u32) {
+        let at = CodePosition::Instruction(instruction);
+        let place = ReferencePlace { batch, span, at, ahead: &[] };
+        self.catch_up(&place);
         // A page brought back for this fetch counts as found by it.
         self.store.running.fetches = fetches;
         self.backed(FETCH, page, &[]);
         // If its walk remaps the page, only later fetches use the new size.
         self.store.running.fetches = fetches - 1;
-        let at = CodePosition::Instruction(instruction);
-        let place = ReferencePlace { batch, span, at, ahead: &[] };
-        self.catch_up(&place);
         self.access(FETCH, Kind::Fetch, page, 0, place);
         self.store.running.fetches = 0;
     }

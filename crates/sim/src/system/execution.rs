@@ -58,7 +58,8 @@ impl System {
             }
             self.clock.instructions += u64::from(head.instructions);
             let done = if grain.is_some() {
-                self.execute_through_caches(&BlockRef { batch, id }, lines.runs(id.index()), refs)
+                let (own, among) = (lines.runs(id.index()), lines.sites(id.index()).min(refs.len()));
+                self.execute_through_caches(&BlockRef { batch, id }, own, refs.split_at(among))
             } else if head.is_several() {
                 self.execute(&BlockRef { batch, id }, fetches.runs(head), refs)
             } else {
@@ -132,8 +133,14 @@ impl System {
         Some(())
     }
 
-    /// Executes a block whose instructions and data also go through caches of memory.
-    fn execute_through_caches(&mut self, block: &BlockRef<'_>, runs: &[LineRun], refs: &[Ref]) -> Option<()> {
+    /// Executes a block whose instructions and data also go through caches of memory: data references among its
+    /// instructions, and those that follow. Fetches wait while they and the data references among them are repetitions.
+    fn execute_through_caches(
+        &mut self,
+        block: &BlockRef<'_>,
+        runs: &[LineRun],
+        (refs, following): (&[Ref], &[Ref]),
+    ) -> Option<()> {
         let mut next = 0;
         for (index, run) in runs.iter().enumerate() {
             let end = runs.get(index + 1).map_or(refs.len(), |run| refs.len().min(run.site as usize));
@@ -141,7 +148,7 @@ impl System {
             let mut epoch = self.fetch_through_caches(run.address, run.bytes)?;
             let mut fetched = 1;
             while next < end {
-                if fetched < run.fetches() && self.may_change_mappings(refs[next]) {
+                if fetched < run.fetches() && !(self.repeats_fetch(run) && self.only_repeats(refs[next])) {
                     let due = run.fetches_before(block.instruction_after(next)).max(fetched);
                     epoch = self.fetch_again(block, run, fetched..due, epoch)?;
                     fetched = due;
@@ -151,7 +158,7 @@ impl System {
             }
             self.fetch_again(block, run, fetched..run.fetches(), epoch)?;
         }
-        refs[next..].iter().try_for_each(|record| self.data_through_caches(*record))
+        following.iter().try_for_each(|record| self.data_through_caches(*record))
     }
 
     /// Fetches an instruction. Returns the epoch of the address that caches saw.
@@ -170,10 +177,8 @@ impl System {
         fetches: std::ops::Range<u32>,
         mut epoch: u64,
     ) -> Option<u64> {
-        let base = self.machine().paging.base();
-        let last = VirtAddr(run.address.0 + u64::from(run.bytes.max(1) - 1));
         for fetch in fetches.clone() {
-            if epoch == self.known.epoch() && self.known.repeats(FETCH, base.number(last)) {
+            if epoch == self.known.epoch() && self.repeats_fetch(run) {
                 let times = fetches.end - fetch;
                 self.known.repeated(FETCH, times);
                 self.tlbs().fetched(times);
@@ -191,14 +196,21 @@ impl System {
         Some(())
     }
 
-    /// Whether a data reference may change a mapping, or end the process. If its translation repeats a hit, only what
-    /// it misses in caches could.
+    /// Whether the translation of another fetch from a run's line repeats a hit.
     #[inline]
-    fn may_change_mappings(&self, record: Ref) -> bool {
+    fn repeats_fetch(&self, run: &LineRun) -> bool {
+        let last = VirtAddr(run.address.0 + u64::from(run.bytes.max(1) - 1));
+        self.known.repeats(FETCH, self.machine().paging.base().number(last))
+    }
+
+    /// Whether the translation of a data reference repeats a hit, and nothing that it misses in caches makes a kernel
+    /// work: it then changes no mapping and ends no process.
+    #[inline]
+    fn only_repeats(&self, record: Ref) -> bool {
         let (base, class) = (self.machine().paging.base(), class_of(record.kind(), true));
         let last = VirtAddr(record.address().0 + u64::from(record.size().bytes().max(1) - 1));
         let vpn = base.number(record.address());
-        self.frames.are_watched() || base.number(last) != vpn || !self.known.repeats(class, vpn)
+        !self.frames.are_watched() && base.number(last) == vpn && self.known.repeats(class, vpn)
     }
 
     /// Translates a data reference.

@@ -104,7 +104,7 @@ pub struct System {
     frames: Frames,
     /// Whether kernels read times of use, so that every use is recorded and nothing is cached.
     records_uses: bool,
-    /// Whether fetches that change nothing may be counted after data references among them.
+    /// Whether fetches that change nothing may be counted after any data references among them.
     fetches_wait: bool,
     killed: Option<Box<DesignCounts>>,
 }

@@ -1,6 +1,7 @@
 //! All tests of the simulators in one binary, so that shared code is built once and tests run in parallel.
 
 mod against_hardware;
+mod caches_in_order;
 mod composition;
 mod cores_equal_oracle;
 mod data_side_kernels;
