@@ -1,8 +1,8 @@
 //! The lines of a cache in slots, with what is known of each: for any policy and organisation.
 //!
-//! The line touched last in a set stands apart, in `latest`: another hit of it changes only counts. That is exact for policies that need not see each hit
-//! ([`Replacement::relevant_hits`](pagewalk_setassoc::Replacement::relevant_hits)); for others, and where a hash picks
-//! slices, nothing is noted there.
+//! The line touched last in a set stands apart, in `latest`: another hit of it changes only counts. That is exact for
+//! policies that need not see each hit ([`Replacement::relevant_hits`](pagewalk_setassoc::Replacement::relevant_hits));
+//! for others, and where a hash picks slices, nothing is noted there.
 
 use crate::cache::{Evicted, Look};
 use crate::column::Filled;
