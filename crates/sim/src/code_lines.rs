@@ -134,14 +134,3 @@ fn add_runs(all: &mut Vec<LineRun>, block: &Block, grain: LineGrain) -> u32 {
     }
     site
 }
-
-/// The data references of a block before an instruction.
-pub(crate) fn sites_before(block: &Block, instruction: u32) -> u32 {
-    let mut before = 0;
-    let in_order = block.sites.iter().map(|site| u32::from(site.instruction)).take_while(|&own| {
-        let ordered = own >= before;
-        before = own;
-        ordered && own < instruction
-    });
-    in_order.count() as u32
-}

@@ -7,7 +7,7 @@
 use crate::attribution::{Observer, Wait, Waits};
 use crate::bits::bits;
 use crate::caches::{MemoryCaches, logical};
-use crate::code_lines::{CodeLines, LineRun, sites_before};
+use crate::code_lines::{CodeLines, LineRun};
 use crate::pages::as_recorded;
 use crate::pass::Pass;
 use crate::pass::place::{CodePosition, ReferencePlace, site};
@@ -207,11 +207,13 @@ impl CodeLines {
     fn position(&self, place: &ReferencePlace<'_>) -> CachesPosition {
         let (batch, span) = (place.batch, place.span);
         let (block, here) = (place.block(), batch.spans[span]);
+        // These are in the order of their instructions.
+        let sites = &block.sites[..self.sites(here.block.index())];
         let (site, next) = match place.at {
-            CodePosition::Instruction(index) => (sites_before(block, index) as usize, index),
-            CodePosition::Site(site) if site < self.sites(here.block.index()) => {
-                (site, u32::from(block.sites[site].instruction) + 1)
+            CodePosition::Instruction(index) => {
+                (sites.partition_point(|site| u32::from(site.instruction) < index), index)
             }
+            CodePosition::Site(site) if site < sites.len() => (site, u32::from(sites[site].instruction) + 1),
             CodePosition::Site(site) => (site, u32::MAX),
         };
         let runs = self.runs(here.block.index());
