@@ -387,8 +387,8 @@ pub struct MemoryPoint {
 pub struct WhatIf {
     /// `baseline`, `all_4k`, `thp`, `all_2m`, `mapping_2m`, `double_tlb`, `double_ways` (of caches), `perfect_tlb`; for
     /// processes in turns `flush`, `identifiers`, `global` or `no_global`, `alone`; on several cores `private`,
-    /// `shared`, `one_core`; with `--os` `kernel`, and `recolored` after a kernel that gives pages frames, whose baseline
-    /// is that kernel. Machines with other page sizes than 4K and 2M use the same ids: see `page_size`.
+    /// `shared`, `one_core`; with `--os` `kernel`, and `recolored` after a kernel that gives pages frames, whose
+    /// baseline is that kernel. Machines with other page sizes than 4K and 2M use the same ids: see `page_size`.
     pub id: String,
     /// Its title for people, such as `[heap] alone on 2 MB pages`.
     pub title: String,

@@ -128,6 +128,20 @@ fn a_profile_says_who_waits_for_caches() {
     let cycles = |waits: &Value| waits["stall_cycles"].as_u64().unwrap();
     assert!(cycles(&far) <= all && cycles(&far) > all * 9 / 10, "{far} of {all}");
     assert!(cycles(&waits("functions", "near")) < all / 100);
+    // Every miss of level 2 has a color; those of `far` are 2048 pages, as many of each color.
+    let colors = &process["attribution"]["colors"];
+    assert_eq!((&colors["cache"], &colors["colors"], &colors["ways"]), (&"l2".into(), &32.into(), &8.into()));
+    let sum = |counts: &Value| counts.as_array().unwrap().iter().map(|n| n.as_u64().unwrap()).sum::<u64>();
+    let by_color: Vec<u64> =
+        colors["parts"].as_array().unwrap().iter().map(|part| sum(&part["misses"])).collect();
+    let mappings = process["attribution"]["mappings"].as_array().unwrap();
+    let by_mapping = mappings.iter().map(|row| row["waits"]["misses"][1].as_u64().unwrap());
+    assert_eq!(by_color.iter().sum::<u64>(), by_mapping.sum::<u64>());
+    let of_far = &colors["parts"][0]["misses"];
+    assert!(
+        of_far.as_array().unwrap().iter().all(|n| (24_576..25_000).contains(&n.as_u64().unwrap())),
+        "{of_far}"
+    );
     let page = String::from_utf8(place.read("r.html")).unwrap();
     assert!(page.contains("id=\"colors\"") && page.contains("\"kind\":\"bars\""));
     assert!(page.contains("id=\"waits\"") && page.contains("level-3 cache misses"));

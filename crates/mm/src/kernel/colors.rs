@@ -28,8 +28,8 @@ impl Kernel {
         Kernel { placed: Some(Box::new(placed)), ..self }
     }
 
-    /// The same kernel with pages spread evenly over the colors of a cache, and the name of the placement: page coloring,
-    /// or bin hopping if it colors pages already. None if its pages have no frames.
+    /// The same kernel with pages spread evenly over the colors of a cache, and the name of the placement: page
+    /// coloring, or bin hopping if it colors pages already. None if its pages have no frames.
     pub fn recolored(&self, cache: &str) -> Option<(Kernel, &'static str)> {
         let now = self.placed.as_ref().map(|placed| placed.policy.name());
         let policy: Box<dyn Placement> = match now == Some(PageColoring.name()) {
