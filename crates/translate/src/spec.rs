@@ -371,8 +371,8 @@ impl MachineSpec {
         for cache in wide {
             cache.geometry = cache.geometry.widened()?;
         }
-        let walks = !matches!(machine.walker, WalkerSpec::Software);
-        pagewalk_cache::check(&machine.caches, walks).is_ok().then_some(machine)
+        // Whom they serve has been checked.
+        pagewalk_cache::check(&machine.caches, false).is_ok().then_some(machine)
     }
 
     /// Its software-managed TLB, if its page tables are mapped.

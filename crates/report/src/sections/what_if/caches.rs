@@ -6,13 +6,13 @@ use crate::schema::{CacheChange, CacheDescription, MachineResult, ProcessResult,
 use crate::sections::{Cell, Column, Part, Row, RowStyle, Table};
 use std::ops::Range;
 
-/// The table, and why there is no row of recolored pages; nothing if the first machine has no caches.
+/// The table, and what to know of recolored pages, or why they have no row; nothing if the first machine has no caches.
 pub(super) fn parts(result: &RunResult, process: &ProcessResult) -> Vec<Part> {
     let rows = process.what_if.iter().filter_map(|what_if| Some((what_if, what_if.caches.as_ref()?)));
     let rows: Vec<_> = rows.collect();
     let Some(machine) = process.machines.first().filter(|_| rows.len() > 1) else { return Vec::new() };
     let reason = match rows.iter().any(|(what_if, _)| what_if.id == "recolored") {
-        true => None,
+        true => Some(RECOLORED.to_owned()),
         false => description(result, &machine.name).and_then(|shape| no_recoloring(&shape.caches)),
     };
     let mut table = table(machine, &rows);
@@ -24,6 +24,9 @@ pub(super) fn parts(result: &RunResult, process: &ProcessResult) -> Vec<Part> {
 
 const MISSES: &str = "Misses are lines that the caches of a level do not have, for the program and its walks, per \
                       1000 instructions; waits are modelled cycles of the program's references.";
+
+const RECOLORED: &str =
+    "Recolored pages are compared with the same kernel's own frames, in the row above them.";
 
 /// Why no frames are better, where that is not obvious.
 fn no_recoloring(caches: &[CacheDescription]) -> Option<String> {
@@ -44,16 +47,23 @@ fn table(machine: &MachineResult, rows: &[(&WhatIf, &CacheChange)]) -> Table {
     let levels = rows.iter().map(|(_, caches)| caches.misses.len()).max().unwrap_or(0);
     // What these rows change leaves the first of several levels as it is.
     let levels = if levels > 1 { 1..levels } else { 0..levels };
-    let mut columns = vec![Column::stays("What if, in caches")];
-    columns.extend(levels.clone().map(|level| Column::stays(format!("level-{} cache misses", level + 1))));
-    columns.extend([Column::goes("waits", 1), Column::stays("change"), Column::goes("of all cycles", 3)]);
+    let mut columns = vec![Column::words("What if, in caches", 0)];
+    columns.extend(levels.clone().map(|level| Column::stays(format!("L{} cache misses", level + 1))));
+    columns.extend([
+        Column::goes("waits", 1),
+        Column::stays("change of waits"),
+        Column::goes("of all cycles", 3),
+    ]);
     columns.push(Column::words("class", 2).on_terminals());
     let remark = "misses: lines that the caches of a level do not have, for the program and its walks, per 1000 \
                   instructions";
+    let late = "rows that begin later are compared with the same stretch of the program as it is";
+    let is_late = |what_if: &WhatIf| what_if.to_instruction.is_none() && what_if.from_instruction > 0;
+    let late = rows.iter().any(|(what_if, _)| is_late(what_if)).then_some(late);
     Table {
         columns,
         rows: rows.iter().map(|&(what_if, caches)| row(machine, what_if, caches, levels.clone())).collect(),
-        remarks: vec![("", remark.to_owned())],
+        remarks: [Some(remark), late].into_iter().flatten().map(|text| ("", text.to_owned())).collect(),
         is_whole: true,
         ..Table::default()
     }
