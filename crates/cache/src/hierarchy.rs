@@ -1,9 +1,14 @@
 //! The cache hierarchy: which lines each cache holds, and at which level accesses hit.
 
+mod first_level;
+
+pub use first_level::{PassedLine, shares_first_level};
+
 use crate::cache::{Cache, Evicted, Look};
 use crate::front::{Front, Fronts};
 use crate::path::{Path, above, victims_of};
 use crate::{CacheAddress, CacheSpec, Requester};
+use first_level::Logs;
 
 /// Counts of one requester's accesses to one cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -62,10 +67,7 @@ pub struct Hierarchy {
     memory_latency: u64,
     /// The time in cycles; only write buffers look at it.
     now: u64,
-    /// The cache whose misses are logged.
-    watched: Option<usize>,
-    /// The lines that missed it since the last call of [`Hierarchy::missed`].
-    missed: Vec<LineMiss>,
+    logs: Logs,
 }
 
 impl DataSource {
@@ -110,25 +112,24 @@ impl Hierarchy {
             least_line_shift: caches.iter().map(|cache| cache.line_shift).min().unwrap_or(0),
             memory_latency,
             now: 0,
-            watched: None,
-            missed: Vec::new(),
+            logs: Logs::default(),
         }
     }
 
     /// Logs the misses of a cache from now on.
     pub fn watch(&mut self, index: usize) {
-        self.watched = Some(index);
+        self.logs.watched = Some(index);
     }
 
     /// Takes the lines that missed the watched cache since the last call.
     pub fn missed(&mut self) -> Vec<LineMiss> {
-        std::mem::take(&mut self.missed)
+        std::mem::take(&mut self.logs.missed)
     }
 
     /// Whether a line missed the watched cache since the last call of [`Hierarchy::missed`].
     #[inline]
     pub fn has_missed(&self) -> bool {
-        !self.missed.is_empty()
+        !self.logs.missed.is_empty()
     }
 
     /// Whether some cache has a write buffer, which needs [`Hierarchy::set_time`].
@@ -190,7 +191,7 @@ impl Hierarchy {
         for address in gone.collect::<Vec<_>>() {
             if self.caches[own].give(address) == Some(true) {
                 self.caches[own].counts[Requester::Store as usize].writebacks += 1;
-                self.pass_down(index, address);
+                self.pass_down(self.levels[index], address);
             }
         }
     }
@@ -227,14 +228,18 @@ impl Hierarchy {
         let index = path.caches[depth];
         let cache = &mut self.caches[index];
         let passes_on = cache.passes_on[requester as usize];
-        let soils = requester == Requester::Store && !passes_on && depth <= path.nearest_filled;
+        let stores = requester == Requester::Store && path.soils;
+        let soils = stores && !passes_on && depth <= path.nearest_filled;
         let look = cache.touch(address, soils);
         let hit = look != Look::Miss;
         if COUNTED {
             cache.count(requester, look);
-            if !hit && self.watched == Some(index) {
+            if !hit && self.logs.watched == Some(index) {
                 let address = address.physical >> cache.line_shift << cache.line_shift;
-                self.missed.push(LineMiss { requester, address });
+                self.logs.missed.push(LineMiss { requester, address });
+            }
+            if !hit && self.levels[index] == 1 {
+                self.logs.pass(address, Some(requester));
             }
             if passes_on && let Some(buffer) = &mut cache.write_buffer {
                 let waited = buffer.store(self.now);
@@ -263,7 +268,7 @@ impl Hierarchy {
         address: CacheAddress,
         mut dirty: bool,
     ) {
-        let Path { nearest_filled, .. } = self.paths[requester as usize];
+        let Path { nearest_filled, soils, .. } = self.paths[requester as usize];
         for at in (nearest_filled..depth).rev() {
             let index = self.paths[requester as usize].caches[at];
             let cache = &mut self.caches[index];
@@ -279,7 +284,7 @@ impl Hierarchy {
                     self.write_back::<COUNTED>(requester, from, address);
                 }
             }
-            let stored = requester == Requester::Store && at == nearest_filled;
+            let stored = requester == Requester::Store && soils && at == nearest_filled;
             let evicted = self.caches[index].fill(address, std::mem::take(&mut dirty) | stored);
             if let Some(evicted) = evicted {
                 self.evict::<COUNTED>(requester, index, evicted);
@@ -328,13 +333,16 @@ impl Hierarchy {
     /// A cache writes a line back.
     fn write_back<const COUNTED: bool>(&mut self, requester: Requester, from: usize, address: CacheAddress) {
         self.caches[from].counts[requester as usize].writebacks += u64::from(COUNTED);
-        self.pass_down(from, address);
+        if self.levels[from] == 1 {
+            self.logs.pass(address, None);
+        }
+        self.pass_down(self.levels[from], address);
     }
 
-    /// The next cache below that has a written-back line holds it dirty from now on, or memory takes it.
-    fn pass_down(&mut self, from: usize, address: CacheAddress) {
+    /// The next cache below a level that has a written-back line holds it dirty from now on, or memory takes it.
+    fn pass_down(&mut self, level: u8, address: CacheAddress) {
         let path = &self.paths[Requester::Store as usize].caches;
-        let below = path.iter().filter(|&&index| self.levels[index] > self.levels[from]);
+        let below = path.iter().filter(|&&index| self.levels[index] > level);
         for &index in below {
             let cache = &mut self.caches[index];
             if cache.may_be_dirty && cache.soil(address) {

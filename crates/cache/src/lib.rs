@@ -27,7 +27,7 @@ mod write_buffer;
 
 pub use address::CacheAddress;
 pub use check::{CacheError, check};
-pub use hierarchy::{CacheCounts, DataSource, Hierarchy, LineMiss};
+pub use hierarchy::{CacheCounts, DataSource, Hierarchy, LineMiss, PassedLine, shares_first_level};
 pub use spec::{
     AddressUsed, CacheFills, CacheOrganisation, CacheSpec, LEVELS, NoColors, Requester, RequesterSet,
     StoreRule,

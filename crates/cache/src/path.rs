@@ -21,6 +21,8 @@ pub(crate) struct Path {
     pub nearest_filled: usize,
     /// By depth: whether a line that hits there moves up.
     pub moves_up: Vec<bool>,
+    /// Whether stores make lines dirty in the nearest that takes them.
+    pub soils: bool,
 }
 
 impl Path {
@@ -41,6 +43,7 @@ impl Path {
             fastest: ends.map_or(memory_latency, |&index| specs[index].latency),
             nearest_filled: caches.iter().position(|index| filled(&index)).unwrap_or(caches.len()),
             moves_up: (0..caches.len()).map(|depth| moves_up(specs, &caches[..=depth], requester)).collect(),
+            soils: true,
             caches,
         }
     }

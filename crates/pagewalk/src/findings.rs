@@ -1,15 +1,21 @@
 //! Turns the simulator's findings into the printed result: names, symbols, metrics.
 
+mod alternatives;
+
+pub use alternatives::{cache_change, uncounted};
+
+use crate::colors::color_misses;
 use crate::makers::made_by;
 use crate::waits::MachineWaits;
+use alternatives::what_if;
 use pagewalk_mm::{MappingId, MappingInfo};
 use pagewalk_report::metrics::sum;
 use pagewalk_report::schema::{
     Attribution, FunctionRow, Group, Heat, HeatRow, MachineResult, MappingRow, PageRow, ProcessResult,
-    ReachPoint, WhatIf,
+    ReachPoint,
 };
-use pagewalk_report::{NO_SYMBOL, STRIPPED, page_name, printable};
-use pagewalk_sim::{Alternative, AlternativeKind, DesignCounts, FunctionWalks, PageWalks, ProfileResult};
+use pagewalk_report::{NO_SYMBOL, STRIPPED, printable};
+use pagewalk_sim::{DesignCounts, FunctionWalks, PageWalks, ProfileResult};
 use pagewalk_sweep::{group_metrics, metrics, partition};
 use pagewalk_symbols::{FileOffset, JitError, JitSymbols, ObjectError, Symbol, Symbolizer};
 use pagewalk_trace::{Analysis, Batch, Event, Mapping, MappingKind, Origin, StreamHeader, ThpDisable};
@@ -92,7 +98,7 @@ impl Namer {
         findings: &mut ProfileResult<'_>,
         detail: Detail,
     ) -> ProcessResult {
-        let (attribution, jit) = self.attribution(header.pid, findings, detail);
+        let (attribution, jit) = self.attribution(header.pid, &machines[0], findings, detail);
         let jit = jit
             .map(|error| format!("the names of code made while it ran: {}", printable(&error.to_string())));
         let losses = jit.into_iter().chain(self.unnamed(&attribution)).collect();
@@ -130,6 +136,7 @@ impl Namer {
     fn attribution(
         &self,
         pid: u32,
+        machine: &MachineSpec,
         findings: &mut ProfileResult<'_>,
         detail: Detail,
     ) -> (Attribution, Option<JitError>) {
@@ -139,7 +146,12 @@ impl Namer {
         keep_costliest(&mut functions, if detail == Detail::Full { FUNCTIONS_MAX } else { 20 });
         let (pages, pages_left_out) = page_rows(findings, &waits, detail);
         let groups = threads(&findings.groups(), |_| None);
-        (Attribution { mappings, functions, pages, pages_left_out, groups }, jit)
+        let name = |mapping: MappingId| findings.space().info(mapping).name.clone();
+        let colors = match detail {
+            Detail::Full => color_misses(machine, waits.pages(), name),
+            Detail::Brief => None,
+        };
+        (Attribution { mappings, functions, pages, pages_left_out, groups, colors }, jit)
     }
 
     /// The mappings, with the makers of the costliest.
@@ -437,50 +449,6 @@ pub fn short(path: &str) -> &str {
 fn label(mappings: &[MappingRow], name: &str) -> (String, String) {
     let row = mappings.iter().find(|row| row.name == name && row.made_by.is_some());
     (name.to_owned(), row.map_or_else(|| short(name).to_owned(), MappingRow::label))
-}
-
-fn what_if(
-    alternative: &Alternative,
-    label: impl Fn(MappingId) -> (String, String),
-    machine: &MachineSpec,
-) -> WhatIf {
-    WhatIf {
-        from_instruction: alternative.from_instruction,
-        to_instruction: alternative.to_instruction,
-        walks: alternative.walks,
-        walk_cycles: alternative.walk_cycles,
-        baseline_walks: alternative.baseline_walks,
-        baseline_walk_cycles: alternative.baseline_walk_cycles,
-        memory_price_mib: alternative.untouched_bytes as f64 / f64::from(1 << 20),
-        ..uncounted(alternative.kind, machine, label)
-    }
-}
-
-/// The row of an alternative to `machine`, before its counts. `label` returns a mapping's name, plain and for display.
-pub fn uncounted(
-    kind: AlternativeKind,
-    machine: &MachineSpec,
-    label: impl Fn(MappingId) -> (String, String),
-) -> WhatIf {
-    let (base, huge) = (machine.paging.base().to_string(), machine.paging.huge().to_string());
-    let everything = |size: &str| format!("everything on {} pages", page_name(size));
-    let (id, title, mapping, page_size) = match kind {
-        AlternativeKind::Baseline => ("baseline", "as it is".to_owned(), None, None),
-        AlternativeKind::AllSmall => ("all_4k", everything(&base), None, Some(base)),
-        AlternativeKind::ThpAlways => {
-            ("thp", "huge pages wherever Linux gives them (THP always)".to_owned(), None, None)
-        }
-        AlternativeKind::AllHuge => ("all_2m", everything(&huge), None, Some(huge)),
-        AlternativeKind::DoubleTlb => ("double_tlb", "TLBs twice as large".to_owned(), None, None),
-        AlternativeKind::Mapping(id) => {
-            let (name, label) = label(id);
-            let title = format!("{label} alone on {}", page_name(&huge));
-            ("mapping_2m", title, Some(name), Some(huge))
-        }
-        AlternativeKind::PerfectTlb => ("perfect_tlb", "a perfect TLB".to_owned(), None, None),
-    };
-    let class = if kind == AlternativeKind::PerfectTlb { "bound" } else { "modelled" };
-    WhatIf { id: id.to_owned(), title, class: class.to_owned(), mapping, page_size, ..WhatIf::default() }
 }
 
 pub fn result(machine: &MachineSpec, counts: &DesignCounts) -> MachineResult {

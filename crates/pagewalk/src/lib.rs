@@ -18,6 +18,7 @@
 //! The crates underneath are re-exported as modules: [`report`] has the result types, [`trace`] streams, [`translate`]
 //! machines.
 
+mod colors;
 mod error;
 mod findings;
 mod folders;

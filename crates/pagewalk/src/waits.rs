@@ -22,6 +22,11 @@ impl MachineWaits {
         MachineWaits { pages: findings.waits(), levels: findings.cache_levels() }
     }
 
+    /// What pages missed, by mapping and address.
+    pub fn pages(&self) -> &BTreeMap<(MappingId, VirtAddr), Waits> {
+        &self.pages
+    }
+
     /// No waits yet; `None` without caches.
     pub fn none(&self) -> Option<WaitCounts> {
         self.counts(&Waits::default())

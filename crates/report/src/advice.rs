@@ -262,7 +262,6 @@ mod tests {
             title: mapping.map_or(id.to_owned(), |m| format!("{m} alone on 2 MB pages")),
             class: if id == "perfect_tlb" { "bound" } else { "modelled" }.to_owned(),
             mapping: mapping.map(str::to_owned),
-            page_size: None,
             from_instruction: 0,
             to_instruction: None,
             walks: walk_cycles / 40,
@@ -270,6 +269,7 @@ mod tests {
             baseline_walks: 2_000,
             baseline_walk_cycles: 80_000,
             memory_price_mib: price,
+            ..WhatIf::default()
         }
     }
 

@@ -10,6 +10,7 @@
 
 pub mod advice;
 pub mod classes;
+mod color_misses;
 pub mod conflicts;
 pub mod contiguity;
 pub mod documents;

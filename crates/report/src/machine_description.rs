@@ -89,6 +89,10 @@ fn is_one(count: &u64) -> bool {
     *count == 1
 }
 
+fn is_no(holds: &bool) -> bool {
+    !holds
+}
+
 pub(crate) fn is_zero(count: &u64) -> bool {
     *count == 0
 }
@@ -124,7 +128,8 @@ pub struct CacheDescription {
     pub line_bytes: u64,
     /// Ways of a set.
     pub ways: u64,
-    /// Colors of base pages; 0 if virtual addresses find its lines.
+    /// Colors of base pages; 0 if frames do not tell the sets of its lines: virtual addresses or a hash find them, or
+    /// it holds victims.
     pub colors: u64,
     /// Cycles of an access that ends here.
     pub latency: u64,
@@ -132,4 +137,7 @@ pub struct CacheDescription {
     pub writes_through: bool,
     /// Whether it holds what the cache above evicts.
     pub holds_victims: bool,
+    /// Whether all cores share it.
+    #[serde(default, skip_serializing_if = "is_no")]
+    pub shared: bool,
 }

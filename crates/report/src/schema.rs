@@ -4,6 +4,7 @@
 //! *modelled* (exact for the machine described); instructions, references and touched pages are *measured* on the
 //! program; a perfect TLB is a *bound*.
 
+pub use crate::color_misses::{ColorColumn, ColorMisses, ColorPage, ColorPart};
 use crate::groups;
 use crate::machine_description::is_zero;
 pub use crate::machine_description::{
@@ -177,6 +178,9 @@ pub struct Attribution {
     /// Parts of the run with counters of their own, on the first machine; left out if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<Group>,
+    /// Misses of the first machine's second-level cache by the color of the page; left out if it has no colors.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub colors: Option<ColorMisses>,
 }
 
 /// A part of the run with counters of its own.
@@ -381,9 +385,10 @@ pub struct MemoryPoint {
 /// One alternative, simulated in the same pass.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WhatIf {
-    /// `baseline`, `all_4k`, `thp`, `all_2m`, `mapping_2m`, `double_tlb`, `perfect_tlb`; for processes in turns
-    /// `flush`, `identifiers`, `global` or `no_global`, `alone`; on several cores `private`, `shared`, `one_core`; with
-    /// `--os` `kernel`. Machines with other page sizes than 4K and 2M use the same ids: see `page_size`.
+    /// `baseline`, `all_4k`, `thp`, `all_2m`, `mapping_2m`, `double_tlb`, `double_ways` (of caches), `perfect_tlb`; for
+    /// processes in turns `flush`, `identifiers`, `global` or `no_global`, `alone`; on several cores `private`,
+    /// `shared`, `one_core`; with `--os` `kernel`, and `recolored` after a kernel that gives pages frames, whose
+    /// baseline is that kernel. Machines with other page sizes than 4K and 2M use the same ids: see `page_size`.
     pub id: String,
     /// Its title for people, such as `[heap] alone on 2 MB pages`.
     pub title: String,
@@ -394,6 +399,9 @@ pub struct WhatIf {
     /// The page size that it sets, such as `4K` or `2M`, if it sets one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page_size: Option<String>,
+    /// The level of the caches that `double_ways` widens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_level: Option<u32>,
     /// The instruction at which its counts start; 0 for the whole run.
     pub from_instruction: u64,
     /// The instruction at which its counts end, if that is before the end of the run: from there on, its mapping cost
@@ -408,6 +416,22 @@ pub struct WhatIf {
     pub baseline_walks: u64,
     /// Walk cycles of the baseline over the same stretch.
     pub baseline_walk_cycles: u64,
+    /// What it changes in caches of memory; left out without caches, and for bounds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caches: Option<CacheChange>,
     /// Memory backed beyond the baseline and never touched, in MiB.
     pub memory_price_mib: f64,
+}
+
+/// What an alternative changes in caches of memory.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CacheChange {
+    /// Accesses of the program and of its walks that miss the caches of each level, level 1 first.
+    pub misses: Vec<u64>,
+    /// Modelled cycles that the program's references wait beyond their fastest access.
+    pub stall_cycles: u64,
+    /// Misses of the baseline over the same stretch.
+    pub baseline_misses: Vec<u64>,
+    /// Waits of the baseline over the same stretch.
+    pub baseline_stall_cycles: u64,
 }

@@ -106,6 +106,12 @@ impl Geometry {
         (number & u64::from(self.sets - 1)) as usize
     }
 
+    /// The geometry with as many sets of twice the ways, if that many entries are supported.
+    pub fn widened(self) -> Option<Geometry> {
+        let ways = self.ways.checked_mul(2)?;
+        Geometry::new(self.sets.checked_mul(ways)?, Some(ways)).ok()
+    }
+
     /// The geometry with `2^doublings` times the entries: more sets, or more ways if there is one set. Negative values
     /// halve, down to one set, or one way if fully associative.
     pub fn scaled(self, doublings: i32) -> Geometry {

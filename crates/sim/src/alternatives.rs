@@ -1,9 +1,11 @@
-//! Alternatives to a machine under the host's kernel: other page sizes, larger TLBs.
+//! Alternatives to a machine under the host's kernel: other page sizes, larger TLBs and caches.
 
 use crate::host::HostKernel;
 use crate::spec::DesignSpec;
+use pagewalk_cache::{CacheSpec, Requester};
 use pagewalk_mm::{Everything, MappingId, Small, Thp, ThpMode, UnrestrictedThp};
 use pagewalk_translate::MachineSpec;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// What an alternative changes.
@@ -19,6 +21,8 @@ pub enum AlternativeKind {
     AllHuge,
     /// Every TLB twice as large.
     DoubleTlb,
+    /// The caches of this level with twice the ways, and as many sets.
+    DoubleWays(u8),
     /// One mapping on huge pages.
     Mapping(MappingId),
     /// No walks: the bound.
@@ -36,5 +40,24 @@ pub fn alternatives(machine: &MachineSpec, mode: ThpMode) -> Vec<(AlternativeKin
         all.push((AlternativeKind::AllHuge, DesignSpec::new(machine, Arc::new(Everything))));
     }
     all.push((AlternativeKind::DoubleTlb, HostKernel::new(mode).design(&machine.doubled())));
+    all.extend(widened_levels(machine).filter_map(|level| {
+        let wide = machine.widened(level)?;
+        Some((AlternativeKind::DoubleWays(level), HostKernel::new(mode).design(&wide)))
+    }));
     all
+}
+
+/// The cache over whose colors pages can be spread: the private one of level 2 that serves loads, if frames tell the
+/// sets of its lines and pages have several colors there.
+pub fn colored_second_level(machine: &MachineSpec) -> Option<&CacheSpec> {
+    let is_it = |cache: &&CacheSpec| cache.level == 2 && cache.serves.has(Requester::Load);
+    let cache = machine.caches.iter().find(is_it).filter(|cache| !cache.shared)?;
+    cache.colors(machine.paging.base().bytes()).is_ok_and(|colors| colors > 1).then_some(cache)
+}
+
+/// The levels of caches that are tried with twice the ways: all below the first, or the first if it is alone.
+fn widened_levels(machine: &MachineSpec) -> impl Iterator<Item = u8> + use<> {
+    let levels: BTreeSet<u8> = machine.caches.iter().map(|cache| cache.level).collect();
+    let is_alone = levels.len() == 1;
+    levels.into_iter().filter(move |&level| level > 1 || is_alone)
 }

@@ -6,7 +6,7 @@
 
 use crate::attribution::Waits;
 use crate::code_lines::LineGrain;
-use pagewalk_cache::{CacheAddress, DataSource, Hierarchy, Requester, StoreRule};
+use pagewalk_cache::{CacheAddress, CacheSpec, DataSource, Hierarchy, PassedLine, Requester, StoreRule};
 use pagewalk_trace::Grain;
 use pagewalk_translate::{Asid, MachineSpec, Walker, WalkerSpec};
 use pagewalk_units::{Kind, PageSize, VirtAddr};
@@ -90,6 +90,8 @@ pub(crate) struct MemoryCaches {
     clock: Option<BufferClock>,
     /// The price of a refill by software, which reads nothing through the caches.
     refill: Option<u64>,
+    /// The design that simulates the first level for this one, which has the levels below.
+    pub first_level_of: Option<usize>,
     /// Addresses of the entries of one walk.
     entries: Vec<u64>,
     /// Where the lines of one reference were found.
@@ -112,9 +114,23 @@ impl MemoryCaches {
                 .caches
                 .iter()
                 .any(|cache| cache.serves.has(Requester::Store) && cache.stores == StoreRule::Through),
+            first_level_of: None,
             entries: Vec::new(),
             found: Vec::new(),
         })
+    }
+
+    /// Leaves the first level to another design: see [`pagewalk_cache::shares_first_level`].
+    pub fn leave_first_level_to(&mut self, design: usize, caches: &[CacheSpec]) {
+        self.hierarchy = self.hierarchy.below_first(caches);
+        self.first_level_of = Some(design);
+    }
+
+    /// Sees what passed the first level.
+    pub fn pass(&mut self, passed: &[PassedLine]) {
+        for &line in passed {
+            self.counts.stall_cycles = self.counts.stall_cycles.saturating_add(self.hierarchy.pass(line));
+        }
     }
 
     /// Walks; each read of an entry goes through the caches.

@@ -52,13 +52,13 @@ mod system;
 mod untouched;
 mod visit_stream;
 
-pub use alternatives::{AlternativeKind, alternatives};
+pub use alternatives::{AlternativeKind, alternatives, colored_second_level};
 pub use attribution::{LateBlocks, MappingCounts, NoObserver, Observer, PageWalks, Wait, Waits, Walk};
 pub use by_traps::TrapSimulation;
 pub use caches::{GrainError, MemoryCounts, check_grain, check_grain_of_caches};
 pub use counts::{
-    CacheTotals, ClassCounts, DataSideTotals, DesignCounts, KernelTotals, PrefetchTotals, RangeTotals,
-    SoftwareTotals, SpaceCounts,
+    CacheCosts, CacheTotals, ClassCounts, DataSideTotals, DesignCounts, KernelTotals, PrefetchTotals,
+    RangeTotals, SoftwareTotals, SpaceCounts,
 };
 pub use data_side::{DataSideError, DataSides};
 pub use error::PassError;

@@ -362,6 +362,19 @@ impl MachineSpec {
         machine
     }
 
+    /// The same machine with twice the ways in each set of the caches of a level; none if there are no such caches.
+    pub fn widened(&self, level: u8) -> Option<MachineSpec> {
+        let mut machine = self.clone();
+        machine.name += &format!("_wide_{level}");
+        let mut wide = machine.caches.iter_mut().filter(|cache| cache.level == level).peekable();
+        wide.peek()?;
+        for cache in wide {
+            cache.geometry = cache.geometry.widened()?;
+        }
+        // Whom they serve has been checked.
+        pagewalk_cache::check(&machine.caches, false).is_ok().then_some(machine)
+    }
+
     /// Its software-managed TLB, if its page tables are mapped.
     pub fn software(&self) -> Option<&SoftwareSpec> {
         if let WalkerSpec::Mapped(software) = &self.walker { Some(software) } else { None }

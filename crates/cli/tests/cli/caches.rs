@@ -5,7 +5,8 @@
 //! here a store. Its last level is not compared: it looks up both lines of such a reference, even if one hit above.
 
 use crate::against_others::{PROGRAMS, printed, valgrind};
-use crate::harness::{BAD_INPUT, EXAMPLE_MACHINE, Place, metric};
+use crate::harness::{BAD_INPUT, EXAMPLE_MACHINE, Place, joined, metric};
+use serde_json::Value;
 use std::collections::VecDeque;
 
 const SETS: u64 = 32;
@@ -124,11 +125,26 @@ fn a_profile_says_who_waits_for_caches() {
     assert!((6 * 131_072..6 * 131_072 + 1000).contains(&misses(1)), "{far}");
     assert!((131_072..131_072 + 1000).contains(&misses(2)), "{far}");
     let all = process["machines"][0]["metrics"]["memory.stall_cycles"].as_u64().unwrap();
-    let cycles = |waits: &serde_json::Value| waits["stall_cycles"].as_u64().unwrap();
+    let cycles = |waits: &Value| waits["stall_cycles"].as_u64().unwrap();
     assert!(cycles(&far) <= all && cycles(&far) > all * 9 / 10, "{far} of {all}");
     assert!(cycles(&waits("functions", "near")) < all / 100);
+    // Every miss of level 2 has a color; those of `far` are 2048 pages, as many of each color.
+    let colors = &process["attribution"]["colors"];
+    assert_eq!((&colors["cache"], &colors["colors"], &colors["ways"]), (&"l2".into(), &32.into(), &8.into()));
+    let sum = |counts: &Value| counts.as_array().unwrap().iter().map(|n| n.as_u64().unwrap()).sum::<u64>();
+    let by_color: Vec<u64> =
+        colors["parts"].as_array().unwrap().iter().map(|part| sum(&part["misses"])).collect();
+    let mappings = process["attribution"]["mappings"].as_array().unwrap();
+    let by_mapping = mappings.iter().map(|row| row["waits"]["misses"][1].as_u64().unwrap());
+    assert_eq!(by_color.iter().sum::<u64>(), by_mapping.sum::<u64>());
+    let of_far = &colors["parts"][0]["misses"];
+    assert!(
+        of_far.as_array().unwrap().iter().all(|n| (24_576..25_000).contains(&n.as_u64().unwrap())),
+        "{of_far}"
+    );
     let page = String::from_utf8(place.read("r.html")).unwrap();
-    assert!(page.contains("id=\"waits\"") && page.contains("level-3 misses"));
+    assert!(page.contains("id=\"colors\"") && page.contains("\"kind\":\"bars\""));
+    assert!(page.contains("id=\"waits\"") && page.contains("level-3 cache misses"));
 }
 
 #[test]
@@ -151,4 +167,59 @@ fn machines_without_caches_say_which_have_some() {
     place.run(&["sweep", "-q", "s.toml"]).refuses(BAD_INPUT, &idle);
     place.write("s.toml", study("zen4+caches") + vary);
     place.good(&["sweep", "-q", "s.toml"]);
+}
+
+/// Misses of each level and waits, of a machine's or a kernel's metrics.
+fn costs(metrics: &Value) -> (Vec<u64>, u64) {
+    let metrics = metrics.as_object().expect("metrics");
+    let of = |level: &str| {
+        let is_it = |name: &str| name.starts_with(&format!("cache.{level}")) && name.ends_with("_misses");
+        metrics.iter().filter(|(name, _)| is_it(name)).filter_map(|(_, count)| count.as_u64()).sum()
+    };
+    (["l1", "l2", "l3"].map(of).to_vec(), metrics["memory.stall_cycles"].as_u64().expect("waits"))
+}
+
+/// The row of an alternative: what it leaves, and what there was.
+fn changes(result: &Value, is_it: impl Fn(&Value) -> bool) -> [(Vec<u64>, u64); 2] {
+    let rows = result["processes"][0]["what_if"].as_array().expect("rows");
+    let caches = &rows.iter().find(|row| is_it(row)).unwrap_or_else(|| panic!("no row: {rows:#?}"))["caches"];
+    let of = |misses: &str, waits: &str| {
+        let misses = caches[misses].as_array().expect("misses").iter().filter_map(Value::as_u64);
+        (misses.collect(), caches[waits].as_u64().expect("waits"))
+    };
+    [of("misses", "stall_cycles"), of("baseline_misses", "baseline_stall_cycles")]
+}
+
+/// Alternatives in caches equal runs of the machine or the kernel that they describe.
+#[test]
+fn alternatives_in_caches_equal_runs_of_their_own() {
+    let place = Place::with_trace();
+    let zen4 = include_str!("../../../../machines/zen4.toml");
+    let l2 = "size = \"1M\"\nways = 8";
+    assert!(zen4.contains(l2));
+    place.write("wide.toml", zen4.replace(l2, "size = \"2M\"\nways = 16"));
+    let simulate = |machine: &str, more: &[&str]| {
+        place.good(&joined(&[&["simulate", "-q", "--json", "-m", machine], more, &["good.pwt"]])).json()
+    };
+    let of_kernel = |result: &Value, policy: &str| {
+        let rows = result["processes"][0]["kernels"].as_array().expect("kernels");
+        let row = rows.iter().find(|row| row["policy"] == policy).unwrap_or_else(|| panic!("no {policy}"));
+        costs(&row["metrics"])
+    };
+    let whole = simulate("zen4+caches", &["--what-if"]);
+    let as_it_is = costs(&whole["machines"][0]["metrics"]);
+    let wide = costs(&simulate("wide.toml+caches", &[])["machines"][0]["metrics"]);
+    assert_eq!(changes(&whole, |row| row["cache_level"] == 2), [wide, as_it_is]);
+    let rows = whole["processes"][0]["what_if"].as_array().expect("rows");
+    assert!(rows.iter().all(|row| row["id"] != "recolored"), "frames follow addresses");
+    let placed = |policy: &str| format!("fixed:placement.policy={policy}");
+    for (policy, other) in [("random", "page-coloring"), ("page-coloring", "bin-hopping")] {
+        let (policy, other) = (placed(policy), placed(other));
+        let both = simulate("zen4+caches", &["--what-if", "--os", &policy]);
+        let otherwise = of_kernel(&simulate("zen4+caches", &["--os", &other]), &other);
+        let found = changes(&both, |row| row["id"] == "recolored");
+        assert_eq!(found, [otherwise, of_kernel(&both, &policy)], "{policy}");
+    }
+    let text = place.good(&["simulate", "-q", "--what-if", "-m", "zen4+caches", "good.pwt"]).stdout;
+    assert!(text.contains("No row of recolored pages: frames follow addresses"), "{text}");
 }

@@ -279,7 +279,8 @@ fn frames_spread_over_the_colors_of_a_cache() {
         read("shared.toml", &pid).refuses(BAD_INPUT, &["`l2`", "all cores share it", "private"]);
         machine("small.toml", &COLORED.replace("512K", "32K"));
         read("small.toml", &pid).refuses(BAD_INPUT, &["a page covers all its sets"]);
-        read("k8", &pid).refuses(BAD_INPUT, &["`k8`", "no [[cache]] of level 2"]);
+        read("zen4", &pid)
+            .refuses(BAD_INPUT, &["`zen4`", "no [[cache]] of level 2", "--machine zen4+caches"]);
     } else {
         read("colored.toml", &pid).refuses(4, &["frame numbers", "CAP_SYS_ADMIN"]);
     }

@@ -3,7 +3,7 @@
 use super::copies::CopiedPages;
 use super::{Account, Kernel, Remap};
 use crate::frames::{EndlessFrames, Frame, FrameMove};
-use crate::placement::{Colors, Placement};
+use crate::placement::{BinHopping, Colors, PageColoring, Placement};
 use crate::promotion::{CacheMiss, PageMove, PolicyEvent, TlbDrops};
 use crate::{AddressSpace, Superpage};
 
@@ -26,6 +26,18 @@ impl Kernel {
         let (colors, endless) = (Colors::default(), EndlessFrames::of_process(self.number));
         let placed = Placed { policy, cache, colors, endless, copied: CopiedPages::default() };
         Kernel { placed: Some(Box::new(placed)), ..self }
+    }
+
+    /// The same kernel with pages spread evenly over the colors of a cache, and the name of the placement: page
+    /// coloring, or bin hopping if it colors pages already. None if its pages have no frames.
+    pub fn recolored(&self, cache: &str) -> Option<(Kernel, &'static str)> {
+        let now = self.placed.as_ref().map(|placed| placed.policy.name());
+        let policy: Box<dyn Placement> = match now == Some(PageColoring.name()) {
+            true => Box::new(BinHopping::default()),
+            false => Box::new(PageColoring),
+        };
+        let name = policy.name();
+        self.has_frames().then(|| (self.clone().with_placement(policy, Some(cache.to_owned())), name))
     }
 
     /// Sets the process's number, which no other process has.

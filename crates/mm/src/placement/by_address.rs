@@ -7,6 +7,10 @@ use super::{Colors, Placement, start_of};
 pub struct PageColoring;
 
 impl Placement for PageColoring {
+    fn name(&self) -> &'static str {
+        "page coloring"
+    }
+
     fn boxed(&self) -> Box<dyn Placement> {
         Box::new(*self)
     }

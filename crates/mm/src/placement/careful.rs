@@ -13,6 +13,10 @@ pub struct Careful {
 }
 
 impl Placement for Careful {
+    fn name(&self) -> &'static str {
+        "careful placement"
+    }
+
     fn boxed(&self) -> Box<dyn Placement> {
         Box::new(self.clone())
     }

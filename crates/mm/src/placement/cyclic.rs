@@ -10,6 +10,10 @@ pub struct BinHopping {
 }
 
 impl Placement for BinHopping {
+    fn name(&self) -> &'static str {
+        "bin hopping"
+    }
+
     fn boxed(&self) -> Box<dyn Placement> {
         Box::new(*self)
     }

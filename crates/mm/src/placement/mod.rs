@@ -48,6 +48,9 @@ fn start_of(process: u32, colors: Colors) -> u64 {
 
 /// A policy of placement.
 pub trait Placement: Send + Sync {
+    /// Its name for people.
+    fn name(&self) -> &'static str;
+
     /// A copy with its state.
     fn boxed(&self) -> Box<dyn Placement>;
 

@@ -17,6 +17,10 @@ impl RandomColors {
 }
 
 impl Placement for RandomColors {
+    fn name(&self) -> &'static str {
+        "random colors"
+    }
+
     fn boxed(&self) -> Box<dyn Placement> {
         Box::new(self.clone())
     }

@@ -7,6 +7,8 @@ use pagewalk_cache::{CacheSpec, Requester};
 use pagewalk_live::pagemap::{ENABLE_FRAMES, HostCache, PAGE_BYTES, Snapshot, frames_readable};
 use pagewalk_live::probe::host::hypervisor;
 use pagewalk_report::contiguity::schema::{ColorSpread, ColoredCache};
+use pagewalk_sim::colored_second_level;
+use pagewalk_translate::requests_caches;
 
 /// The most colors that are counted: 4 GiB in a way.
 const COLORS_MAX: u64 = 1 << 20;
@@ -59,7 +61,12 @@ impl CacheColors {
         let machine = machines::load_and_say(name, listener)?;
         let is_wanted = |cache: &&CacheSpec| cache.level == 2 && cache.serves.has(Requester::Load);
         let cache = machine.caches.iter().find(is_wanted).ok_or_else(|| {
-            refusal(&format!("machine `{}` has no [[cache]] of level 2 that serves loads", machine.name))
+            let why = format!("machine `{}` has no [[cache]] of level 2 that serves loads", machine.name);
+            match has_colors_on_request(name) {
+                true => Error::new(Fault::BadInput, why)
+                    .or(format!("name it with its caches: --machine {name}+caches")),
+                false => refusal(&why),
+            }
         })?;
         let inside =
             |why: &str| refusal(&format!("machine `{}`: cache `{}`: {why}", machine.name, cache.name));
@@ -102,6 +109,13 @@ impl CacheColors {
             huge_pages: pages.huge,
         })
     }
+}
+
+/// Whether a machine without caches has a cache with colors on request.
+fn has_colors_on_request(name: &str) -> bool {
+    let (_, are_requested) = requests_caches(name);
+    let with = || machines::load(&format!("{name}+caches"));
+    !are_requested && with().is_ok_and(|machine| colored_second_level(&machine).is_some())
 }
 
 fn refusal(why: &str) -> Error {

@@ -10,7 +10,9 @@ use pagewalk_mm::{MemorySample, OsKernel, ThpMode};
 use pagewalk_report::metrics::record_count;
 use pagewalk_report::schema::{KernelResult, MemoryPoint, Metrics, WhatIf};
 use pagewalk_sim as sim;
-use pagewalk_sim::{AlternativeKind, Arrangement, DesignCounts, DesignSpec, HostKernel, alternatives};
+use pagewalk_sim::{
+    AlternativeKind, Arrangement, DesignCounts, DesignSpec, HostKernel, alternatives, colored_second_level,
+};
 use pagewalk_sweep::metrics;
 use pagewalk_translate::MachineSpec;
 use pagewalk_units::PageSize;
@@ -25,11 +27,21 @@ pub struct KernelDesign {
     pub kernel: OsKernel,
 }
 
-/// Kernels, then alternatives.
+/// A kernel whose pages are spread evenly over the colors of the second-level cache.
+struct RecoloredDesign {
+    /// The index among the kernels of the one that it is like otherwise.
+    like: usize,
+    /// For people, such as `fixed:memory=1G, with page coloring for l2`.
+    title: String,
+    design: DesignSpec,
+}
+
+/// Kernels, then alternatives to them, then to the first machine under the host's kernel.
 #[derive(Default)]
 pub struct Rivals {
     /// The machines of the experiment under its kernels.
     pub kernels: Vec<KernelDesign>,
+    recolored: Vec<RecoloredDesign>,
     alternatives: Vec<(AlternativeKind, DesignSpec)>,
 }
 
@@ -50,12 +62,14 @@ impl Rivals {
         Ok(Rivals { alternatives, ..Rivals::kernels(experiment)? })
     }
 
-    /// Only the kernels of an experiment.
+    /// Only the kernels of an experiment, and alternatives to them.
     ///
     /// # Errors
     /// If one cannot be built.
     pub fn kernels(experiment: &Experiment) -> Result<Rivals, Error> {
-        Ok(Rivals { kernels: under_kernels(experiment)?, ..Rivals::default() })
+        let kernels = under_kernels(experiment)?;
+        let recolored = if experiment.what_if { recolored(experiment, &kernels) } else { Vec::new() };
+        Ok(Rivals { kernels, recolored, alternatives: Vec::new() })
     }
 
     /// Each of `machines` under the host's kernel, then their rivals, except kernels that replay the stream.
@@ -78,6 +92,7 @@ impl Rivals {
             }
             OsKernel::Offline(_) => None,
         }));
+        designs.extend(self.recolored.iter().map(|recolored| recolored.design.clone()));
         designs.extend(self.alternatives.iter().map(|(_, design)| design.clone()));
         sim::Simulation::new(designs, arrangement).map_err(|error| unfit(&error))
     }
@@ -103,7 +118,8 @@ impl Rivals {
     }
 
     /// The rows of kernels and alternatives. `bases` are the machines' counts under the host's kernel; `counts` those
-    /// of the kernels that decide as the stream runs, then of the alternatives; `replayed` those of the other kernels.
+    /// of the kernels that decide as the stream runs, of alternatives to them, then of the other alternatives;
+    /// `replayed` those of the other kernels.
     pub fn rows(
         &self,
         experiment: &Experiment,
@@ -111,7 +127,8 @@ impl Rivals {
         counts: &[DesignCounts],
         replayed: &[DesignCounts],
     ) -> Rows {
-        let (running, of_alternatives) = counts.split_at(self.kernels.len() - replayed.len());
+        let (running, rest) = counts.split_at(self.kernels.len() - replayed.len());
+        let (of_recolored, of_alternatives) = rest.split_at(self.recolored.len());
         let (mut running, mut replayed) = (running.iter(), replayed.iter());
         let of_kernel = |under: &KernelDesign| match under.kernel {
             OsKernel::Running(_) => running.next().expect("its design was simulated"),
@@ -127,8 +144,8 @@ impl Rivals {
         }
         for (index, (machine, base)) in experiment.machines.iter().zip(bases).enumerate() {
             rows.kernels.push(kernel(machine, "host", metrics(base)));
-            let here = self.kernels.iter().zip(&of_kernels).filter(|(under, _)| under.machine == index);
-            for (under, &counts) in here {
+            let here = self.kernels.iter().zip(&of_kernels).enumerate();
+            for (at, (under, &counts)) in here.filter(|(_, (under, _))| under.machine == index) {
                 let mut metrics = metrics(counts);
                 add_promotions(&mut metrics, counts, machine);
                 rows.kernels
@@ -137,11 +154,35 @@ impl Rivals {
                 if index == experiment.profiled() && !was_killed(counts) {
                     let price = counts.untouched_bytes;
                     rows.what_if.push(priced(price, modelled(base, "kernel", &under.policy, counts)));
+                    rows.what_if.extend(self.recolored_row(at, counts, of_recolored));
                 }
             }
         }
         rows
     }
+
+    /// The alternative to a kernel, with that kernel as its baseline, if there is one; `counts` are the kernel's.
+    fn recolored_row(&self, kernel: usize, counts: &DesignCounts, all: &[DesignCounts]) -> Option<WhatIf> {
+        let found = self.recolored.iter().zip(all).find(|(recolored, _)| recolored.like == kernel);
+        let (recolored, otherwise) = found.filter(|(_, otherwise)| !was_killed(otherwise))?;
+        let price = otherwise.untouched_bytes.saturating_sub(counts.untouched_bytes);
+        Some(priced(price, modelled(counts, "recolored", &recolored.title, otherwise)))
+    }
+}
+
+/// The kernels that give pages frames, on a machine where the color of a frame matters, with other frames.
+fn recolored(experiment: &Experiment, kernels: &[KernelDesign]) -> Vec<RecoloredDesign> {
+    let profiled = experiment.profiled();
+    let machine = &experiment.machines[profiled];
+    let Some(cache) = colored_second_level(machine) else { return Vec::new() };
+    let of_kernel = |(like, under): (usize, &KernelDesign)| {
+        let OsKernel::Running(kernel) = &under.kernel else { return None };
+        let (kernel, placement) = kernel.recolored(&cache.name)?;
+        let title = format!("{}, with {placement} for {}", under.policy, cache.name);
+        Some(RecoloredDesign { like, design: DesignSpec::with_kernel(title.clone(), machine, kernel), title })
+    };
+    let on_it = kernels.iter().enumerate().filter(|(_, under)| under.machine == profiled);
+    on_it.filter_map(of_kernel).collect()
 }
 
 /// The results of kernels and alternatives.
@@ -171,7 +212,7 @@ fn alternative(
     let row = uncounted(kind, machine, |_| Default::default());
     let price = counts.untouched_bytes.saturating_sub(base.untouched_bytes);
     let counted = modelled(base, &row.id, &row.title, counts);
-    priced(price, WhatIf { page_size: row.page_size, ..counted })
+    priced(price, WhatIf { page_size: row.page_size, cache_level: row.cache_level, ..counted })
 }
 
 /// A row with the memory that it backs but the program never touches.

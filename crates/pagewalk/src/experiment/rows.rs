@@ -1,6 +1,6 @@
 //! Rows that the results of all arrangements have.
 
-use crate::findings::blank;
+use crate::findings::{blank, cache_change};
 use crate::stream::Ending;
 use pagewalk_report::metrics::record_count;
 use pagewalk_report::schema::{MachineResult, ProcessResult, WhatIf};
@@ -39,7 +39,9 @@ pub fn perfect(base: &DesignCounts) -> WhatIf {
 
 /// `counts` compared with `base`.
 pub fn modelled(base: &DesignCounts, id: &str, title: &str, counts: &DesignCounts) -> WhatIf {
-    compared(base, id, title, "modelled", counts.walks(), counts.cycles.walk)
+    let levels = base.caches.iter().map(|cache| usize::from(cache.level)).max().unwrap_or_default();
+    let caches = cache_change(levels, counts.cache_costs(), base.cache_costs());
+    WhatIf { caches, ..compared(base, id, title, "modelled", counts.walks(), counts.cycles.walk) }
 }
 
 /// Walks and their cycles compared with those of `base`, over the whole run.
@@ -68,12 +70,14 @@ pub fn beside(
         class: class.to_owned(),
         mapping: None,
         page_size: None,
+        cache_level: None,
         from_instruction: 0,
         to_instruction: None,
         walks,
         walk_cycles,
         baseline_walks: base.0,
         baseline_walk_cycles: base.1,
+        caches: None,
         memory_price_mib: 0.0,
     }
 }

@@ -38,6 +38,7 @@ fn caches_of_memory(machine: &MachineSpec) -> Vec<CacheDescription> {
         latency: cache.latency,
         writes_through: cache.stores == StoreRule::Through,
         holds_victims: cache.fills == CacheFills::Victims,
+        shared: cache.shared,
     };
     let mut caches: Vec<CacheDescription> = machine.caches.iter().map(of).collect();
     caches.sort_by_key(|cache| cache.level);

@@ -23,11 +23,12 @@ pub(crate) const STYLE: &str = include_str!("style.css");
 const GLOSSARY: &str = include_str!("glossary.html");
 
 /// Each script may use what the ones before it define.
-const SCRIPTS: [&str; 5] = [
+const SCRIPTS: [&str; 6] = [
     include_str!("js/dom.js"),
     include_str!("js/tables.js"),
     include_str!("js/plot.js"),
     include_str!("js/heat.js"),
+    include_str!("js/bars.js"),
     include_str!("js/main.js"),
 ];
 

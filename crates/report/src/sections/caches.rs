@@ -48,7 +48,8 @@ fn row(machine: &MachineResult, cache: &CacheDescription) -> Row {
     let [lookups, misses] = [0, 1].map(|what| by_requester.iter().map(|of| of[what]).sum::<u64>());
     let ways = if cache.ways == 1 { "1 way".to_owned() } else { format!("{} ways", cache.ways) };
     let mut cells = vec![
-        Cell::Text(cache.name.clone()),
+        // A TLB may have the same name.
+        Cell::Text(format!("{} cache", cache.name)),
         Cell::Text(format!("{}, {ways}", bytes(cache.bytes))),
         Cell::count(lookups),
         Cell::count(misses),

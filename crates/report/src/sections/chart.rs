@@ -8,12 +8,17 @@ fn place<S: Serializer>(at: &f64, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64((at * 1e4).round() / 1e4)
 }
 
+fn places<S: Serializer>(all: &[f64], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(all.iter().map(|at| (at * 1e4).round() / 1e4))
+}
+
 /// A chart.
 #[derive(Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(crate) enum Chart {
     Plot(Plot),
     Heat(Heat),
+    Bars(Bars),
 }
 
 /// Curves and points between two axes.
@@ -124,4 +129,29 @@ pub(crate) struct HeatGroup {
     pub share: String,
     /// The address of each row; empty for the row that collects many mappings.
     pub places: Vec<String>,
+}
+
+/// Columns of stacked parts between two axes.
+#[derive(Serialize)]
+pub(crate) struct Bars {
+    /// What it shows, for readers who cannot see it.
+    pub label: String,
+    /// Its height in pixels.
+    pub height: u32,
+    pub x: Axis,
+    pub y: Axis,
+    pub marks: Vec<Mark>,
+    /// The style and the name of each part, from the bottom.
+    pub legend: Vec<(&'static str, String)>,
+    pub stacks: Vec<Stack>,
+}
+
+/// A column.
+#[derive(Serialize)]
+pub(crate) struct Stack {
+    /// The height of each part.
+    #[serde(serialize_with = "places")]
+    pub parts: Vec<f64>,
+    /// Lines of its tooltip, the title first.
+    pub tells: Vec<String>,
 }

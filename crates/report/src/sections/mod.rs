@@ -6,6 +6,7 @@
 mod caches;
 mod chart;
 mod classes;
+mod colors;
 mod cores;
 mod findings;
 mod functions;
@@ -24,7 +25,7 @@ mod tlbs;
 mod waits;
 mod what_if;
 
-pub(crate) use chart::{Axis, Chart, Curve, Heat, HeatGroup, Mark, Plot, Point, Tick};
+pub(crate) use chart::{Axis, Bars, Chart, Curve, Heat, HeatGroup, Mark, Plot, Point, Stack, Tick};
 pub(crate) use images::images;
 pub(crate) use table::{Audience, Bar, Cell, Column, Name, Row, RowStyle, Table};
 
@@ -47,6 +48,7 @@ pub(crate) static SECTIONS: &[Section] = &[
     tlbs::SECTION,
     caches::SECTION,
     waits::SECTION,
+    colors::SECTION,
 ];
 
 /// A section of the report.

@@ -66,7 +66,7 @@ fn table(
     let levels = rows.iter().map(|(.., waits)| waits.misses.len()).max()?;
     let mut columns =
         vec![Column::stays(titles[0]), Column::words(titles[1], 3), Column::stays("waits of all")];
-    columns.extend((1..=levels).map(|level| Column::goes(format!("level-{level} misses"), 2)));
+    columns.extend((1..=levels).map(|level| Column::goes(format!("level-{level} cache misses"), 2)));
     let cycles = total_cycles(machine).filter(|&cycles| cycles > 0.0);
     let cells = |(name, about, waits): Waiting<'_>| {
         let share = cycles.map(|cycles| waits.stall_cycles as f64 / cycles);

@@ -1,7 +1,9 @@
-//! Alternatives: the walk cycles that each leaves.
+//! Alternatives: the walk cycles that each leaves, and the misses of caches and the waits for them.
+
+mod caches;
 
 use super::findings::{capitalised, walks};
-use super::{Bar, Cell, Column, Content, Name, Row, RowStyle, Section, Table, Terminal};
+use super::{Bar, Cell, Column, Content, Name, Part, Row, RowStyle, Section, Table, Terminal};
 use crate::figures::total_cycles;
 use crate::numbers::{change, count, mebibytes, percent, signed};
 use crate::schema::{ProcessResult, RunResult, WhatIf};
@@ -12,7 +14,8 @@ pub(super) const SECTION: Section = Section {
     title: "What each alternative leaves of the walk cycles",
     lead: "Every alternative was simulated on the same references in the same run. Bars show modelled walk cycles; the \
            dashed line is the program as it is. What was counted only from some instruction on is compared with the \
-           same stretch of the program as it is. The memory price is what would newly be backed but never touched.",
+           same stretch of the program as it is, and recolored pages with the same kernel's own frames. The memory \
+           price is what would newly be backed but never touched.",
     terminal: Terminal::End,
     make,
 };
@@ -23,10 +26,13 @@ const DOABLE: [&str; 3] = ["thp", "mapping_2m", "all_4k"];
 /// Rows that a section of kernels shows too.
 const OF_KERNELS: [&str; 3] = ["baseline", "kernel", "perfect_tlb"];
 
-fn make(_: &RunResult, process: &ProcessResult) -> Option<Content> {
+fn make(result: &RunResult, process: &ProcessResult) -> Option<Content> {
     let is_new = |what_if: &WhatIf| process.kernels.is_empty() || !OF_KERNELS.contains(&what_if.id.as_str());
     let is_shown = process.what_if.iter().any(is_new);
-    is_shown.then(|| Content { finding: finding(process), ..Content::from(table(process)) })
+    is_shown.then(|| {
+        let parts = std::iter::once(Part::Table(table(process))).chain(caches::parts(result, process));
+        Content { finding: finding(process), parts: parts.collect(), ..Content::default() }
+    })
 }
 
 fn saved(what_if: &WhatIf) -> f64 {

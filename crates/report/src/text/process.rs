@@ -10,7 +10,7 @@ use crate::figures::{
 use crate::metrics::parts_of;
 use crate::numbers::{bytes, count, percent, ratio};
 use crate::printable::printable;
-use crate::schema::{MachineResult, ProcessResult, RunResult, STRIPPED};
+use crate::schema::{MachineDescription, MachineResult, ProcessResult, RunResult, STRIPPED};
 use crate::sections::Terminal;
 
 /// The classes of figures in all tables.
@@ -30,7 +30,8 @@ pub(super) fn write(page: &mut Page, result: &RunResult, process: &ProcessResult
     }
     let Some(machine) = process.machines.first() else { return };
     page.blank();
-    key_figures(page, machine, page_bytes(description(result, &machine.name)));
+    let shape = description(result, &machine.name);
+    key_figures(page, machine, page_bytes(shape), has_caches(shape));
     page.paragraph(quiet("  "), Style::Quiet, CLASSES);
     notes(page, process, machine);
     page.blank();
@@ -72,8 +73,13 @@ fn quiet(text: impl Into<String>) -> Line {
     Line::new(Style::Quiet, text)
 }
 
+/// Whether a machine has caches of memory, whose names may be those of TLBs.
+fn has_caches(shape: Option<&MachineDescription>) -> bool {
+    shape.is_some_and(|shape| !shape.caches.is_empty())
+}
+
 /// Measured counts on the left, modelled ones on the right.
-fn key_figures(page: &mut Page, machine: &MachineResult, page_bytes: u64) {
+fn key_figures(page: &mut Page, machine: &MachineResult, page_bytes: u64, has_caches: bool) {
     let of = |name| whole(machine, name);
     let counted = |name| or_dash(of(name).map(count));
     let walks = of("walks").unwrap_or(0);
@@ -121,7 +127,7 @@ fn key_figures(page: &mut Page, machine: &MachineResult, page_bytes: u64) {
         quiet("pages touched"),
         counted("pages_touched"),
         note(touched),
-        quiet("level-2 hit cycles"),
+        quiet(if has_caches { "level-2 TLB hit cycles" } else { "level-2 hit cycles" }),
         counted("l2_hit_cycles"),
         none(),
     ]);
@@ -137,12 +143,15 @@ fn tlb_table(page: &mut Page, result: &RunResult, machine: &MachineResult) {
         numbers("miss ratio", WhenNarrow::Keep),
         numbers("misses per 1000 instr.", WhenNarrow::Drop(2)),
     ]);
-    let rows = tlbs(machine, description(result, &machine.name));
+    let shape = description(result, &machine.name);
+    let rows = tlbs(machine, shape);
+    let which = if has_caches(shape) { " TLB" } else { "" };
+    let name = |tlb: &TlbFigures| format!("{}{which}", printable(tlb.name));
     let verbose = page.verbose;
     let idle = |tlb: &TlbFigures| tlb.hits() == 0 && !verbose;
     for tlb in rows.iter().filter(|tlb| !idle(tlb)) {
         table.row(vec![
-            plain(printable(tlb.name)),
+            plain(name(tlb)),
             quiet(tlb.geometry()),
             plain(count(tlb.lookups)),
             plain(count(tlb.misses)),
@@ -156,7 +165,7 @@ fn tlb_table(page: &mut Page, result: &RunResult, machine: &MachineResult) {
             continue;
         }
         table.row(vec![
-            Line::new(Style::Strong, format!("level {level}")),
+            Line::new(Style::Strong, format!("level {level}{which}")),
             quiet("all its arrays"),
             Line::default(),
             Line::new(Style::Strong, count(misses)),
@@ -165,7 +174,7 @@ fn tlb_table(page: &mut Page, result: &RunResult, machine: &MachineResult) {
         ]);
     }
     page.table(table);
-    let unused: Vec<String> = rows.iter().filter(|tlb| idle(tlb)).map(|tlb| printable(tlb.name)).collect();
+    let unused: Vec<String> = rows.iter().filter(|tlb| idle(tlb)).map(name).collect();
     if !unused.is_empty() {
         page.paragraph(quiet("  never hit: "), Style::Quiet, &unused.join(", "));
     }

@@ -18,6 +18,7 @@ fn goldens() {
     check_golden("cpython-verbose.txt", &text(&fixtures::cpython(), 120, true));
     check_golden("cpython-narrow.txt", &text(&fixtures::cpython(), 72, false));
     check_golden("random-access.txt", &text(&fixtures::random_access(), 100, false));
+    check_golden("caches.txt", &text(&fixtures::caches(), 110, false));
     check_golden("no-walks.txt", &text(&fixtures::no_walks(), 100, false));
     check_golden("software.txt", &text(&fixtures::software(), 120, false));
     check_golden("sides.txt", &text(&fixtures::sides(), 120, false));
@@ -212,6 +213,7 @@ fn caches_have_a_table_and_the_wait_a_sentence() {
         latency: 4,
         writes_through: false,
         holds_victims: false,
+        shared: false,
     };
     result.descriptions[0].caches = vec![cache("l1d", 1, 32 << 10, 8), cache("l2", 2, 1 << 20, 1)];
     let machine = &mut result.processes[0].machines[0];
@@ -228,10 +230,11 @@ fn caches_have_a_table_and_the_wait_a_sentence() {
     let text = render_text(&result, &TextOptions { width: 120, color: false, verbose: false });
     let line = |name: &str| text.lines().find(|line| line.trim_start().starts_with(name)).unwrap_or(&text);
     for (name, parts) in
-        [("l1d    32 KiB, 8 ways", ["25.0 %", "250"]), ("l2     1 MiB, 1 way", ["50.0 %", "125"])]
+        [("l1d cache  32 KiB, 8 ways", ["25.0 %", "250"]), ("l2 cache   1 MiB, 1 way", ["50.0 %", "125"])]
     {
         assert!(parts.iter().all(|part| line(name).contains(part)), "{text}");
     }
+    assert!(text.contains("l1d TLB") && text.contains("level-2 TLB hit cycles"), "{text}");
     let page = render_html(&result);
     assert!(page.contains("each instruction waits 2.00 cycles for caches and memory"));
 }

@@ -1,5 +1,6 @@
 //! The counts of one design, final and exact.
 
+mod caches;
 mod misses;
 mod ranges;
 mod side;
@@ -7,6 +8,8 @@ mod software;
 mod space;
 mod sum;
 
+pub(crate) use caches::cache_totals;
+pub use caches::{CacheCosts, CacheTotals};
 pub(crate) use misses::MissCounts;
 pub(crate) use ranges::RangeLengths;
 pub use ranges::RangeTotals;
@@ -15,11 +18,10 @@ pub use software::SoftwareTotals;
 pub use space::SpaceCounts;
 pub(crate) use sum::{add_caches, sum};
 
-use crate::caches::{MemoryCaches, MemoryCounts};
-use pagewalk_cache::{CacheCounts, CacheSpec, Requester};
+use crate::caches::MemoryCounts;
 use pagewalk_cost::{CyclePrices, Cycles};
 use pagewalk_mm::{Accounts, KernelCounts, MemorySample, MemoryTotals, OomKill};
-use pagewalk_translate::{CostSpec, MachineSpec, NestedCounts, PrefetchCounts};
+use pagewalk_translate::{CostSpec, NestedCounts, PrefetchCounts};
 
 /// Lookups and hits of one named array or walk cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,17 +43,6 @@ pub struct PrefetchTotals {
     pub name: String,
     /// Its counts.
     pub counts: PrefetchCounts,
-}
-
-/// What one requester did in one cache of memory.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CacheTotals {
-    /// The cache's name in its machine.
-    pub name: String,
-    /// Whose accesses.
-    pub requester: Requester,
-    /// Their counts.
-    pub counts: CacheCounts,
 }
 
 /// All counts of one design.
@@ -154,18 +145,6 @@ impl DesignCounts {
         }
         self
     }
-}
-
-pub(crate) fn cache_totals(machine: &MachineSpec, memory: &MemoryCaches) -> Vec<CacheTotals> {
-    let of_cache = |(index, cache): (usize, &CacheSpec)| -> Vec<CacheTotals> {
-        let totals = cache.serves.iter().map(|requester| CacheTotals {
-            name: cache.name.clone(),
-            requester,
-            counts: memory.hierarchy.counts(index, requester),
-        });
-        totals.collect()
-    };
-    machine.caches.iter().enumerate().flat_map(of_cache).collect()
 }
 
 pub(crate) fn prices(cost: &CostSpec) -> CyclePrices {

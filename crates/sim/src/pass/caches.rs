@@ -3,15 +3,20 @@
 //! They see every reference of the program in order, but what they hold changes no translation. So they lag behind:
 //! TLBs run ahead over references that hit, and before one misses, the caches catch up with it. Then the walk's reads
 //! find the caches as they would in program order.
+//!
+//! Designs whose caches differ only below the first level share it, if they can: see
+//! [`pagewalk_cache::shares_first_level`].
 
 use crate::attribution::{Observer, Wait, Waits};
 use crate::bits::bits;
 use crate::caches::{MemoryCaches, logical};
 use crate::code_lines::{CodeLines, LineRun};
+use crate::counts::{CacheCosts, CacheTotals, cache_totals};
+use crate::design::Design;
 use crate::pages::as_recorded;
 use crate::pass::Pass;
 use crate::pass::place::{CodePosition, ReferencePlace, site};
-use pagewalk_cache::{CacheAddress, Requester};
+use pagewalk_cache::{CacheAddress, Requester, shares_first_level};
 use pagewalk_mm::MappingId;
 use pagewalk_trace::Batch;
 use pagewalk_translate::Asid;
@@ -141,6 +146,48 @@ impl<T: FnMut(VirtAddr, &ReferencePlace<'_>, Waits)> Receiver for Observed<'_, T
     }
 }
 
+/// Designs with caches.
+impl<O: Observer> Pass<O> {
+    /// Adds the caches of a design, which leave their first level to an earlier design if they can: a design that has
+    /// seen the same references of the program.
+    pub(crate) fn add_caches(&mut self, design: &mut Design) {
+        let mask = design.mask();
+        let Some(memory) = &mut design.memory else { return };
+        self.sets.with_memory |= mask;
+        let caches = &design.machine.caches;
+        let is_alike = |other: &Design| {
+            let is_whole = other.memory.as_ref().is_some_and(|memory| memory.first_level_of.is_none());
+            is_whole && shares_first_level(&other.machine.caches, caches)
+        };
+        let first = self.designs.iter().position(is_alike).filter(|_| self.cores.all.len() == 1);
+        if let Some(first) = first
+            && let Some(feeding) = &mut self.designs[first].memory
+        {
+            feeding.hierarchy.log_passed();
+            memory.leave_first_level_to(first, caches);
+            self.sets.feed(first, mask);
+            return;
+        }
+        let own = memory.line_grain();
+        self.course.line_grain = Some(self.course.line_grain.map_or(own, |all| own.and(all)));
+    }
+
+    /// The counts of a design's caches.
+    pub(crate) fn caches_of(&self, design: &Design) -> Vec<CacheTotals> {
+        let Some(memory) = &design.memory else { return Vec::new() };
+        let first = memory.first_level_of.and_then(|first| self.designs[first].memory.as_ref());
+        cache_totals(&design.machine, memory, first.map(|first| &first.hierarchy))
+    }
+
+    /// What the caches of a design have cost so far; none if it has none.
+    pub(crate) fn cache_costs(&self, design: usize) -> Option<CacheCosts> {
+        let design = &self.designs[design];
+        let stall_cycles = design.memory.as_ref()?.counts.stall_cycles;
+        Some(CacheCosts::of(&self.caches_of(design), stall_cycles))
+    }
+}
+
+/// The course of the caches.
 impl<O: Observer> Pass<O> {
     /// Lets the caches begin with the first of `spans`, whose blocks they learn.
     pub(crate) fn begin_caches(&mut self, batch: &Batch<'_>, spans: &Range<usize>) {
@@ -179,8 +226,9 @@ impl<O: Observer> Pass<O> {
         }
         let Pass { process, store, designs, observer, sets, .. } = self;
         let stretch = Stretch { batch, lines: &process.lines, asid: store.asid, from, to };
-        for design in bits(sets.with_memory & sets.active) {
-            let Some(memory) = &mut designs[design].memory else { continue };
+        for design in bits(sets.caching()) {
+            let memory = designs[design].memory.as_mut().filter(|memory| memory.first_level_of.is_none());
+            let Some(memory) = memory else { continue };
             if design > 0 || !O::OBSERVES_WAITS {
                 stretch.replay(&mut Unobserved(memory));
                 continue;
@@ -198,6 +246,24 @@ impl<O: Observer> Pass<O> {
                 observer.on_wait(&wait, &process.space);
             };
             stretch.replay(&mut Observed { memory, tell });
+        }
+        self.feed();
+    }
+
+    /// Lets what passed shared first levels go on to the designs that share them.
+    fn feed(&mut self) {
+        let Pass { designs, sets, .. } = self;
+        for &(first, others) in &sets.fed {
+            let mut passed = Vec::new();
+            if let Some(memory) = &mut designs[first].memory {
+                passed = memory.hierarchy.take_passed();
+            }
+            for design in bits(others & sets.active) {
+                designs[design].memory.iter_mut().for_each(|memory| memory.pass(&passed));
+            }
+            if let Some(memory) = &mut designs[first].memory {
+                memory.hierarchy.give_back_passed(passed);
+            }
         }
     }
 }

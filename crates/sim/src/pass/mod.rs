@@ -130,7 +130,7 @@ impl<O: Observer> Pass<O> {
         Ok(pass)
     }
 
-    fn add(&mut self, design: Design) {
+    fn add(&mut self, mut design: Design) {
         if design.policy.may_be_huge() && design.policy.scope() == Scope::Block {
             self.store.block_designs |= design.mask();
         }
@@ -144,11 +144,7 @@ impl<O: Observer> Pass<O> {
             self.store.mind_hits(sets);
             self.store.front_clear();
         }
-        if let Some(memory) = &design.memory {
-            let own = memory.line_grain();
-            self.course.line_grain = Some(self.course.line_grain.map_or(own, |all| own.and(all)));
-            self.sets.with_memory |= design.mask();
-        }
+        self.add_caches(&mut design);
         if design.in_pieces {
             self.sets.in_pieces |= design.mask();
         }

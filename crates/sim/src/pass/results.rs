@@ -3,8 +3,7 @@
 use crate::attribution::Observer;
 use crate::classes::{CLASSES, FETCH, KINDS, LOAD, STORE};
 use crate::counts::{
-    ClassCounts, DesignCounts, KernelTotals, MissCounts, PrefetchTotals, SoftwareTotals, cache_totals,
-    prices, sum,
+    ClassCounts, DesignCounts, KernelTotals, MissCounts, PrefetchTotals, SoftwareTotals, prices, sum,
 };
 use crate::design::Design;
 use crate::pass::Pass;
@@ -104,7 +103,7 @@ impl<O: Observer> Pass<O> {
             nested_walk_references: below.walker.nested_entries_read(),
             prefetchers: prefetchers.collect(),
             walk_caches: walk_caches.collect(),
-            caches: design.memory.iter().flat_map(|memory| cache_totals(below.machine, memory)).collect(),
+            caches: self.caches_of(design),
             memory: design.memory.as_ref().map(|memory| memory.counts),
             untouched_bytes: match &design.os {
                 Some(os) => os.kernel.counts().untouched_bytes_peak,

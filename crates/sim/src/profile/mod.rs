@@ -4,15 +4,17 @@ mod attribution;
 mod functions;
 mod heat;
 mod makers;
+mod trials;
 mod waits;
 
 pub use functions::{FunctionWalks, MovedCode};
 pub use heat::HeatMap;
 pub use makers::{CodePlace, Maker, Makers};
+pub use trials::Alternative;
 
 use crate::alternatives::{AlternativeKind, alternatives};
 use crate::attribution::{MappingCounts, NoObserver, PageWalks};
-use crate::counts::{DesignCounts, MissCounts};
+use crate::counts::DesignCounts;
 use crate::error::PassError;
 use crate::groups::{GroupCounts, Groups};
 use crate::host::HostKernel;
@@ -26,6 +28,7 @@ use pagewalk_translate::{Asid, MachineSpec};
 use pagewalk_units::{PAGE_BYTES, PageSize, Paging, RefIndex};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use trials::{AbandonedAt, CountsAt, DesignRef, Trial};
 
 /// Sizes of the lower TLB levels in the reach curve, as doublings of the machine's own.
 const REACH: &[i32] = &[-6, -4, -2, -1, 0, 1, 2, 4];
@@ -41,31 +44,6 @@ const FOLLOWED: [AlternativeKind; 2] = [AlternativeKind::AllSmall, AlternativeKi
 /// Instructions before the first search for candidates; later searches come at each doubling.
 const FIRST_LOOK: u64 = 1 << 20;
 
-/// One alternative beside the baseline over the same stretch of the stream.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Alternative {
-    /// What it changes.
-    pub kind: AlternativeKind,
-    /// Instructions executed before it was counted.
-    pub from_instruction: u64,
-    /// The instruction at which it was abandoned because its mapping cost too little; `None`: it ran to the end.
-    pub to_instruction: Option<u64>,
-    /// Walks.
-    pub walks: u64,
-    /// Page-table entries read.
-    pub walk_references: u64,
-    /// Modelled cycles of the walks.
-    pub walk_cycles: u64,
-    /// Walks of the baseline over the same stretch.
-    pub baseline_walks: u64,
-    /// Page-table entries that the baseline read over the same stretch.
-    pub baseline_walk_references: u64,
-    /// Modelled cycles of the baseline's walks over the same stretch.
-    pub baseline_walk_cycles: u64,
-    /// Peak bytes backed and never touched, beyond the baseline's.
-    pub untouched_bytes: u64,
-}
-
 /// One point of the reach curve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reach {
@@ -77,29 +55,6 @@ pub struct Reach {
     pub walks: u64,
     /// Whether it is the machine's own size.
     pub own: bool,
-}
-
-/// The design of an alternative.
-#[derive(Clone, Copy)]
-enum DesignRef {
-    Own(usize),
-    Follower(usize),
-}
-
-/// An alternative, counted from `start`, or from the beginning.
-struct Trial {
-    kind: AlternativeKind,
-    design: DesignRef,
-    from_instruction: u64,
-    start: Option<MissCounts>,
-    end: Option<AbandonedAt>,
-}
-
-impl Trial {
-    /// An alternative counted over the whole run.
-    fn whole(kind: AlternativeKind, design: DesignRef) -> Trial {
-        Trial { kind, design, from_instruction: 0, start: None, end: None }
-    }
 }
 
 /// Adds alternatives as designs, and makes the first machine count misses for other sizes of its last level.
@@ -117,14 +72,6 @@ fn add_own(specs: &mut Vec<DesignSpec>, alternatives: Vec<(AlternativeKind, Desi
         specs.push(spec);
     }
     tried
-}
-
-/// Where an alternative was abandoned, with its and the baseline's counts at that time.
-#[derive(Clone)]
-struct AbandonedAt {
-    instruction: u64,
-    counts: MissCounts,
-    baseline: MissCounts,
 }
 
 /// The profiler of one process.
@@ -238,7 +185,7 @@ impl Profile {
             if self.tried.iter().filter(candidates).count() >= CANDIDATES_MAX || !room {
                 return;
             }
-            let start = Some(self.pass.designs[0].counts.clone());
+            let start = Some(CountsAt::of(&self.pass, 0));
             let policy = Arc::new(OneMapping { mapping, rest: self.thp });
             let name = self.pass.space().info(mapping).name.clone();
             let design = self.pass.fork(name, policy);
@@ -261,9 +208,9 @@ impl Profile {
 
     /// Abandons candidates whose mappings cost too little.
     fn give_up_candidates(&mut self, walks: &BTreeMap<MappingId, u64>) {
-        let baseline = self.pass.designs[0].counts.clone();
+        let baseline = CountsAt::of(&self.pass, 0);
         let cost = self.pass.designs[0].machine.cost;
-        let per_walk = baseline.walk_cycles as f64 / baseline.walks.iter().sum::<u64>().max(1) as f64;
+        let per_walk = baseline.misses.walk_cycles as f64 / baseline.walks().max(1) as f64;
         let worth = self.pass.executed.instructions as f64 * cost.cycles_per_instruction * WORTH_FOLLOWING;
         let costliest = walks.iter().max_by_key(|&(&mapping, &walks)| (walks, mapping)).map(|(&id, _)| id);
         for tried in self.tried.iter_mut().filter(|tried| tried.end.is_none()) {
@@ -276,7 +223,7 @@ impl Profile {
                 self.pass.stop(design);
                 tried.end = Some(AbandonedAt {
                     instruction: self.pass.executed.instructions,
-                    counts: self.pass.designs[design].counts.clone(),
+                    counts: CountsAt::of(&self.pass, design),
                     baseline: baseline.clone(),
                 });
             }
@@ -365,53 +312,6 @@ impl ProfileResult<'_> {
     /// The address space at the end, with the names of all mappings.
     pub fn space(&self) -> &AddressSpace {
         self.profile.pass.space()
-    }
-
-    /// The baseline and every alternative, the bound last. Empty without `what_if`.
-    pub fn alternatives(&self) -> Vec<Alternative> {
-        if !self.profile.what_if {
-            return Vec::new();
-        }
-        let base = &self.counts[0];
-        let same = |kind: AlternativeKind, walks: u64, walk_references: u64, walk_cycles: u64| Alternative {
-            kind,
-            from_instruction: 0,
-            to_instruction: None,
-            walks,
-            walk_references,
-            walk_cycles,
-            baseline_walks: base.walks(),
-            baseline_walk_references: base.walk_references,
-            baseline_walk_cycles: base.cycles.walk,
-            untouched_bytes: 0,
-        };
-        let mut all =
-            vec![same(AlternativeKind::Baseline, base.walks(), base.walk_references, base.cycles.walk)];
-        all.extend(self.profile.tried.iter().map(|tried| {
-            let design = self.profile.design(tried.design);
-            let designs = &self.profile.pass.designs;
-            let start = tried.start.clone().unwrap_or_default();
-            let (counts, baseline) = match &tried.end {
-                Some(end) => (&end.counts, &end.baseline),
-                None => (&designs[design].counts, &designs[0].counts),
-            };
-            let walks =
-                |counts: &MissCounts| counts.walks.iter().sum::<u64>() - start.walks.iter().sum::<u64>();
-            Alternative {
-                kind: tried.kind,
-                from_instruction: tried.from_instruction,
-                to_instruction: tried.end.as_ref().map(|end| end.instruction),
-                walks: walks(counts),
-                walk_references: counts.walk_references - start.walk_references,
-                walk_cycles: counts.walk_cycles - start.walk_cycles,
-                baseline_walks: walks(baseline),
-                baseline_walk_references: baseline.walk_references - start.walk_references,
-                baseline_walk_cycles: baseline.walk_cycles - start.walk_cycles,
-                untouched_bytes: self.counts[design].untouched_bytes.saturating_sub(base.untouched_bytes),
-            }
-        }));
-        all.push(same(AlternativeKind::PerfectTlb, 0, 0, 0));
-        all
     }
 
     /// Walks against the size of the lower levels, for the baseline and for huge pages everywhere: of the machine

@@ -423,7 +423,7 @@ impl Tlbs {
 
     /// Caches of memory by requester.
     pub fn caches(&self) -> Vec<CacheTotals> {
-        self.memory.iter().flat_map(|memory| cache_totals(&self.machine, memory)).collect()
+        self.memory.iter().flat_map(|memory| cache_totals(&self.machine, memory, None)).collect()
     }
 
     /// Counts of the memory behind the caches, if there are caches.

@@ -24,6 +24,7 @@ mod random;
 mod remapping;
 mod reserved_memory;
 mod romer_targets;
+mod shared_first_levels;
 mod shared_pages;
 mod siblings;
 mod sides;

@@ -7,21 +7,24 @@ use crate::slow::{Slow, feed};
 use pagewalk_mm::{Everything, PageSizePolicy, Small, Thp, ThpMode};
 use pagewalk_oracle::Paging;
 use pagewalk_setassoc::Geometry;
-use pagewalk_sim::{AlternativeKind, DesignSpec, NoObserver, Pass, Profile};
+use pagewalk_sim::{Alternative, AlternativeKind, CacheCosts, DesignSpec, NoObserver, Pass, Profile};
 use pagewalk_trace::{Analysis, Block, BlockEnd, Dictionary, Event, Instruction, Site};
 use pagewalk_translate::MachineSpec;
 use pagewalk_units::{Access, Kind, RefIndex, Size, ThreadId, VirtAddr};
 use proptest::prelude::*;
 use std::sync::Arc;
 
-/// Walks, their references, and bytes backed for nothing.
-fn alone(program: &Program, machine: &MachineSpec, policy: Arc<dyn PageSizePolicy>) -> [u64; 3] {
+/// Walks, their references, their cycles and bytes backed for nothing; and what caches cost.
+type Found = ([u64; 4], Option<CacheCosts>);
+
+fn alone(program: &Program, machine: &MachineSpec, policy: Arc<dyn PageSizePolicy>) -> Found {
     let spec =
         DesignSpec { name: "alone".to_owned(), machine: machine.clone(), policy, reach: None, kernel: None };
     let mut pass = Pass::new(vec![spec], NoObserver).unwrap();
     feed(&mut pass, program, &mut Random::new(1));
     let counts = &pass.finish()[0];
-    [counts.walks(), counts.walk_references, counts.untouched_bytes]
+    let walks = [counts.walks(), counts.walk_references, counts.cycles.walk, counts.untouched_bytes];
+    (walks, counts.cache_costs())
 }
 
 fn check_whole_runs(seed: u64) {
@@ -36,7 +39,7 @@ fn check_whole_runs(seed: u64) {
     let findings = profile.finish();
     let baseline: Arc<dyn PageSizePolicy> =
         if machine.has_huge_pages() { Arc::new(Thp { mode }) } else { Arc::new(Small) };
-    let [.., of_baseline] = alone(&program, &machine, baseline.clone());
+    let ([.., of_baseline], of_caches) = alone(&program, &machine, baseline.clone());
     for alternative in findings.alternatives() {
         let baseline = baseline.clone();
         let (machine, policy): (MachineSpec, Arc<dyn PageSizePolicy>) = match alternative.kind {
@@ -45,12 +48,15 @@ fn check_whole_runs(seed: u64) {
             AlternativeKind::ThpAlways => (machine.clone(), Arc::new(Thp { mode: ThpMode::Always })),
             AlternativeKind::AllHuge => (machine.clone(), Arc::new(Everything)),
             AlternativeKind::DoubleTlb => (machine.doubled(), baseline),
+            AlternativeKind::DoubleWays(level) => (machine.widened(level).unwrap(), baseline),
             AlternativeKind::Mapping(_) | AlternativeKind::PerfectTlb => continue,
         };
-        let [walks, references, untouched] = alone(&program, &machine, policy);
-        let expected = [walks, references, untouched.saturating_sub(of_baseline)];
-        let found = [alternative.walks, alternative.walk_references, alternative.untouched_bytes];
+        let ([walks, references, cycles, untouched], caches) = alone(&program, &machine, policy);
+        let expected = ([walks, references, cycles, untouched.saturating_sub(of_baseline)], caches);
+        let Alternative { walks, walk_references, walk_cycles, untouched_bytes, .. } = alternative;
+        let found = ([walks, walk_references, walk_cycles, untouched_bytes], alternative.caches);
         assert_eq!(found, expected, "{:?} (seed {seed})", alternative.kind);
+        assert_eq!(alternative.baseline_caches, of_caches, "{:?} (seed {seed})", alternative.kind);
     }
 }
 

@@ -43,6 +43,7 @@ async function draw() {
   const hosts = [...document.querySelectorAll("#sections .chart")];
   const of = (kind) => hosts.filter((host) => chartOf(host).kind === kind);
   for (const host of of("plot")) drawPlot(host, chartOf(host));
+  for (const host of of("bars")) drawBars(host, chartOf(host));
   for (const host of of("heat")) {
     const cells = await cellsOf(at);
     // The reader may have gone on.

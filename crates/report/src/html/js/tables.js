@@ -16,7 +16,7 @@ function valueOf(row, column, isNumber) {
   return isNumber ? numberIn(cell.textContent) : cell.textContent;
 }
 
-const compare = (x, y) => typeof x === "number" ? (x > y) - (x < y) : x.localeCompare(y, "en");
+const compare = (x, y) => typeof x === "number" ? (x > y) - (x < y) : x.localeCompare(y, "en", { numeric: true });
 
 function sortTable(table) {
   if (sorting.has(table)) return;

@@ -1,0 +1,113 @@
+//! A hierarchy that leaves its first level to another one counts as one that has all its levels.
+
+use pagewalk_cache::{
+    AddressUsed, CacheAddress, CacheFills, CacheOrganisation, CacheSpec, Hierarchy, Requester, StoreRule,
+    check, shares_first_level,
+};
+use pagewalk_setassoc::{Geometry, Replacement};
+use proptest::prelude::*;
+
+const PROGRAM: [Requester; 3] = [Requester::Fetch, Requester::Load, Requester::Store];
+
+/// Sets as a power of two, ways, and whether victims fill it.
+type Shape = (u32, u32, bool);
+
+fn cache(level: u8, serves: &[Requester], (sets, ways, is_victims): Shape) -> CacheSpec {
+    CacheSpec {
+        name: format!("l{level}"),
+        level,
+        serves: serves.iter().copied().collect(),
+        line_shift: 6,
+        geometry: Geometry::new(ways << sets, Some(ways)).expect("a power of two of sets"),
+        slices: 1,
+        replacement: Replacement::Lru,
+        organisation: CacheOrganisation::Sets,
+        latency: u64::from(level) * 10,
+        shared: false,
+        stores: StoreRule::Back,
+        write_buffer: None,
+        address: AddressUsed::Physical,
+        fills: if is_victims { CacheFills::Victims } else { CacheFills::Misses },
+        inclusive: false,
+    }
+}
+
+fn caches(first: Shape, second: Shape, third: Shape) -> Vec<CacheSpec> {
+    let caches = vec![
+        cache(1, &PROGRAM, (first.0, first.1, false)),
+        cache(2, &Requester::ALL, (second.0, second.1, false)),
+        cache(3, &Requester::ALL, third),
+    ];
+    check(&caches, true).expect("a hierarchy");
+    caches
+}
+
+/// Accesses a line; returns the cycles that it waits.
+fn access(hierarchy: &mut Hierarchy, requester: Requester, address: CacheAddress) -> u64 {
+    match requester {
+        Requester::Walk => {
+            let served = hierarchy.access(requester, address);
+            hierarchy.latency(served)
+        }
+        _ if hierarchy.repeats(requester, address, 1) => 0,
+        _ => hierarchy.access_lines(requester, address, 1, |_| {}),
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_passes_is_all_that_lower_levels_need(
+        first in (0..2u32, 1..3u32, any::<bool>()),
+        lower in prop::array::uniform4((0..3u32, 1..4u32, any::<bool>())),
+        accesses in prop::collection::vec((0..4usize, 0..40u64), 1..300),
+        leaves_at in 0..100usize,
+    ) {
+        let (own, other) = (caches(first, lower[0], lower[1]), caches(first, lower[2], lower[3]));
+        prop_assert!(shares_first_level(&own, &other));
+        let (mut feeding, mut whole) = (Hierarchy::new(&own, 100), Hierarchy::new(&other, 100));
+        let (mut expected, mut found) = (0, 0);
+        let mut below: Option<Hierarchy> = None;
+        for (at, &(requester, line)) in accesses.iter().enumerate() {
+            if at == leaves_at {
+                feeding.log_passed();
+                below = Some(whole.clone().below_first(&other));
+            }
+            let (requester, address) = (Requester::ALL[requester], CacheAddress::same(line << 6));
+            access(&mut feeding, requester, address);
+            let waited = access(&mut whole, requester, address);
+            let Some(below) = &mut below else { continue };
+            expected += waited;
+            if requester == Requester::Walk {
+                found += access(below, requester, address);
+                continue;
+            }
+            let passed = feeding.take_passed();
+            found += passed.iter().map(|&line| below.pass(line)).sum::<u64>();
+            feeding.give_back_passed(passed);
+        }
+        let Some(below) = &below else { return Ok(()) };
+        prop_assert_eq!(found, expected);
+        for requester in Requester::ALL {
+            let of_lower = [1, 2].map(|index| whole.counts(index, requester));
+            prop_assert_eq!([0, 1].map(|index| below.counts(index, requester)), of_lower);
+        }
+    }
+}
+
+#[test]
+fn first_levels_that_others_change_are_not_shared() {
+    let plain = caches((1, 2, false), (2, 2, false), (3, 2, false));
+    let with = |change: fn(&mut Vec<CacheSpec>)| {
+        let mut caches = plain.clone();
+        change(&mut caches);
+        shares_first_level(&caches, &caches)
+    };
+    assert!(with(|_| {}));
+    assert!(!with(|caches| caches[2].inclusive = true));
+    assert!(!with(|caches| caches[1].fills = CacheFills::Victims));
+    assert!(!with(|caches| caches[0].serves = Requester::ALL.into_iter().collect()));
+    assert!(!with(|caches| caches[0].stores = StoreRule::Through));
+    assert!(!with(|caches| caches[0].serves = [Requester::Load].into_iter().collect()));
+    let other = caches((1, 1, false), (2, 2, false), (3, 2, false));
+    assert!(!shares_first_level(&plain, &other));
+}
