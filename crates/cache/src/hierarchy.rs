@@ -1,5 +1,6 @@
 //! The cache hierarchy: which lines each cache holds, and at which level accesses hit.
 
+use crate::access_log::{AccessLog, LineAccess};
 use crate::cache::{Cache, Evicted, Look};
 use crate::front::{Front, Fronts};
 use crate::path::{Path, above, victims_of};
@@ -62,10 +63,7 @@ pub struct Hierarchy {
     memory_latency: u64,
     /// The time in cycles; only write buffers look at it.
     now: u64,
-    /// The cache whose misses are logged.
-    watched: Option<usize>,
-    /// The lines that missed it since the last call of [`Hierarchy::missed`].
-    missed: Vec<LineMiss>,
+    log: AccessLog,
 }
 
 impl DataSource {
@@ -76,15 +74,6 @@ impl DataSource {
             DataSource::Memory => None,
         }
     }
-}
-
-/// A line that missed the watched cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LineMiss {
-    /// Who accessed it.
-    pub requester: Requester,
-    /// The physical address of its first byte.
-    pub address: u64,
 }
 
 impl Hierarchy {
@@ -110,25 +99,27 @@ impl Hierarchy {
             least_line_shift: caches.iter().map(|cache| cache.line_shift).min().unwrap_or(0),
             memory_latency,
             now: 0,
-            watched: None,
-            missed: Vec::new(),
+            log: AccessLog::default(),
         }
     }
 
-    /// Logs the misses of a cache from now on.
-    pub fn watch(&mut self, index: usize) {
-        self.watched = Some(index);
+    /// Logs the misses of a cache from now on; `hits`: its hits too, before any access.
+    pub fn watch(&mut self, index: usize, hits: bool) {
+        (self.log.watched, self.log.hits) = (Some(index), hits);
+        if hits && self.paths.iter().any(|path| path.nearest == index) {
+            self.fronts.disable();
+        }
     }
 
-    /// Takes the lines that missed the watched cache since the last call.
-    pub fn missed(&mut self) -> Vec<LineMiss> {
-        std::mem::take(&mut self.missed)
+    /// Takes what was logged since the last call.
+    pub fn logged(&mut self) -> Vec<LineAccess> {
+        std::mem::take(&mut self.log.accesses)
     }
 
-    /// Whether a line missed the watched cache since the last call of [`Hierarchy::missed`].
+    /// Whether something was logged since the last call of [`Hierarchy::logged`].
     #[inline]
-    pub fn has_missed(&self) -> bool {
-        !self.missed.is_empty()
+    pub fn has_logged(&self) -> bool {
+        !self.log.accesses.is_empty()
     }
 
     /// Whether some cache has a write buffer, which needs [`Hierarchy::set_time`].
@@ -232,9 +223,9 @@ impl Hierarchy {
         let hit = look != Look::Miss;
         if COUNTED {
             cache.count(requester, look);
-            if !hit && self.watched == Some(index) {
+            if self.log.takes(index, hit) {
                 let address = address.physical >> cache.line_shift << cache.line_shift;
-                self.missed.push(LineMiss { requester, address });
+                self.log.accesses.push(LineAccess { requester, address, hit });
             }
             if passes_on && let Some(buffer) = &mut cache.write_buffer {
                 let waited = buffer.store(self.now);

@@ -53,6 +53,11 @@ impl Kernel {
         self.policy.rules.watches_caches
     }
 
+    /// Whether the caller must also call [`Kernel::cache_hit`].
+    pub fn watches_cache_hits(&self) -> bool {
+        self.policy.rules.watches_cache_hits
+    }
+
     /// Whether pages have frames: a placement or a physical memory. Otherwise physical addresses equal virtual ones.
     pub fn has_frames(&self) -> bool {
         self.placed.is_some() || self.memory.is_some()
@@ -101,6 +106,11 @@ impl Kernel {
     /// A miss of the cache whose colors count. [`Kernel::recolor`] then does what is due.
     pub fn cache_missed(&mut self, miss: CacheMiss) {
         self.policy.tell(PolicyEvent::CacheMissed(miss));
+    }
+
+    /// A hit of that cache.
+    pub fn cache_hit(&mut self, frame: Frame) {
+        self.policy.tell(PolicyEvent::CacheHit(frame));
     }
 
     /// What the policy wants dropped from the TLBs, which costs a flush. Ask after [`Kernel::missed`] and

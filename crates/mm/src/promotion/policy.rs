@@ -132,6 +132,8 @@ pub struct Rules {
     pub watches_tlbs: bool,
     /// Whether it needs misses of the cache whose colors count.
     pub watches_caches: bool,
+    /// Whether it needs that cache's hits too, which takes time.
+    pub watches_cache_hits: bool,
     /// Its clock rate.
     pub instructions_per_millisecond: u64,
 }
@@ -149,6 +151,7 @@ impl Rules {
             backs_areas: false,
             watches_tlbs: false,
             watches_caches: false,
+            watches_cache_hits: false,
             instructions_per_millisecond: INSTRUCTIONS_PER_MILLISECOND,
         }
     }
@@ -252,6 +255,8 @@ pub enum PolicyEvent<'a> {
     Colors(Colors),
     /// A miss of the cache whose colors count.
     CacheMissed(CacheMiss),
+    /// A hit of that cache in a line of this frame.
+    CacheHit(Frame),
     /// A base page has moved to a frame of another color.
     Recolored {
         /// The page.

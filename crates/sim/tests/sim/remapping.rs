@@ -6,11 +6,16 @@ use pagewalk_mm::{Account, KernelCounts, OsSpec};
 use pagewalk_sim::{DesignCounts, DesignSpec, Library, System, held_orders};
 use pagewalk_translate::MachineSpec;
 
-/// Simulates a kernel by its description.
-fn under(stream: &Stream, machine: &MachineSpec, os: &str) -> DesignCounts {
+/// A system under a kernel by its description.
+fn system(machine: &MachineSpec, os: &str) -> System {
     let os = OsSpec::from_text(os).unwrap_or_else(|error| panic!("{os}: {error}"));
     let kernel = os.kernel(machine.paging, held_orders(machine)).unwrap_or_else(|error| panic!("{error}"));
-    let mut system = System::new(DesignSpec::with_kernel("design".to_owned(), machine, kernel), 1).unwrap();
+    System::new(DesignSpec::with_kernel("design".to_owned(), machine, kernel), 1).unwrap()
+}
+
+/// Simulates a kernel by its description.
+fn under(stream: &Stream, machine: &MachineSpec, os: &str) -> DesignCounts {
+    let mut system = system(machine, os);
     stream.play(&mut system);
     system.counts()
 }
@@ -44,6 +49,8 @@ fn u8_a_policy_ends_the_conflict_of_the_strawman() {
     assert!(of("placement.policy=bin-hopping") < 0.01);
     for (policy, at_most) in [
         ("cml", 0.02),
+        ("space-saving", 0.02),
+        ("sites", 0.1),
         ("snapshot-miss", 0.2),
         ("snapshot-delay", 2.5),
         ("active-naive", 0.02),
@@ -63,6 +70,19 @@ fn each_conflict_is_moved_apart_once() {
     // An interrupt, the copy of 8 KiB, the mapping, and waits for two times 256 lines of memory at most.
     let cycles = spent(&counts, Account::Recolor);
     assert!((970 + 4800 + 200..970 + 4800 + 200 + 512 * 30).contains(&cycles), "{cycles}");
+}
+
+/// Three of four colors are in use, and a page moves to one of them unless the kernel knows better.
+#[test]
+fn a_page_moves_to_the_color_that_the_cache_is_asked_for_least() {
+    let text = include_str!("../../../../machines/romer_remapping.toml").replace("\"512K\"", "\"32K\"");
+    let machine = MachineSpec::from_toml("four.toml", &text).unwrap_or_else(|error| panic!("{error}"));
+    let stream = Stream::new((0..100_000).map(|n| [0, 8, 2, 4][n % 4]).collect());
+    let moves = |target: &str| {
+        let os = format!("fixed:page=8K,recoloring.policy=cml,recoloring.target={target}");
+        under(&stream, &machine, &os).kernel.unwrap().counts.recolorings
+    };
+    assert_eq!((moves("sequential"), moves("coldest-ref")), (3, 1));
 }
 
 /// Figure 6-1: a cache of two base pages and a TLB of one entry, and a program that alternates between addresses one
