@@ -372,16 +372,24 @@ impl Hierarchy {
     /// The kernel copies bytes from one physical address to another, by its own virtual addresses. Returns the cycles
     /// that it waits; nothing is counted, and write buffers take no part.
     pub fn copy(&mut self, from: u64, to: u64, bytes: u64) -> u64 {
-        let mut stalled = 0;
+        let mut stalled = 0_u64;
         for offset in (0..bytes).step_by(1 << self.least_line_shift) {
-            for (requester, start) in [(Requester::Load, from), (Requester::Store, to)] {
-                let physical = start + offset;
-                let served = self.find::<false>(requester, CacheAddress::of_kernel(physical));
-                let beyond = self.latency(served).saturating_sub(self.paths[requester as usize].fastest);
-                stalled = beyond.saturating_add(stalled);
-            }
+            let loaded = self.access_uncounted(Requester::Load, from + offset);
+            let stored = self.access_uncounted(Requester::Store, to + offset);
+            stalled = stalled.saturating_add(loaded).saturating_add(stored);
         }
         stalled
+    }
+
+    /// The kernel fetches or loads bytes from a physical address on, as [`Hierarchy::copy`] does.
+    pub fn read(&mut self, requester: Requester, start: u64, bytes: u64) -> u64 {
+        let lines = (0..bytes).step_by(1 << self.least_line_shift);
+        lines.map(|offset| self.access_uncounted(requester, start + offset)).fold(0, u64::saturating_add)
+    }
+
+    fn access_uncounted(&mut self, requester: Requester, physical: u64) -> u64 {
+        let served = self.find::<false>(requester, CacheAddress::of_kernel(physical));
+        self.latency(served).saturating_sub(self.paths[requester as usize].fastest)
     }
 
     /// log2 of the bytes of a line of the requester's nearest cache.

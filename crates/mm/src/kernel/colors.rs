@@ -4,7 +4,7 @@ use super::copies::CopiedPages;
 use super::{Account, Kernel, Remap};
 use crate::frames::{EndlessFrames, Frame, FrameMove};
 use crate::placement::{Colors, Placement};
-use crate::promotion::{CacheMiss, PageMove, PolicyEvent, TlbDrops};
+use crate::promotion::{CacheMiss, Footprint, PageMove, PolicyEvent, TlbDrops};
 use crate::{AddressSpace, Superpage};
 
 /// A kernel's placement of pages.
@@ -123,6 +123,11 @@ impl Kernel {
         drops
     }
 
+    /// What the policy's work touched of its own code and data. Ask before [`Kernel::recolor`].
+    pub fn policy_touched(&mut self) -> Footprint {
+        std::mem::take(&mut self.policy.actions.touched)
+    }
+
     /// Moves the pages that the policy wants moved, and returns the moves of frames.
     pub fn recolor(&mut self, space: &AddressSpace, remaps: &mut Vec<Remap>) -> Vec<FrameMove> {
         let cycles = std::mem::take(&mut self.policy.actions.recoloring_cycles);
@@ -171,8 +176,8 @@ impl Kernel {
         Some(FrameMove { from, to })
     }
 
-    /// Charges cycles that a move's copy waits for memory.
-    pub fn copied(&mut self, cycles: u64) {
+    /// Charges cycles that the policy's work and copies wait for memory.
+    pub fn waited(&mut self, cycles: u64) {
         self.accounts.charge(Account::Recolor, cycles);
     }
 }

@@ -4,10 +4,10 @@ use super::OsError;
 use super::keys::{KeyReader, Keys};
 use crate::migration::{
     Active, ActiveSettings, Beside, Capped, Cml, CmlBuffer, CmlSettings, CopyCap, Periodic, PeriodicChoice,
-    PeriodicSettings, Sites, SitesSettings, Snapshot, SnapshotSettings, SpaceSaving, TargetRule,
+    PeriodicSettings, Sites, SitesSettings, Snapshot, SnapshotSettings, SpaceSaving, TargetRule, Touching,
 };
 use crate::placement::{BinHopping, Careful, PageColoring, Placement, RandomColors};
-use crate::promotion::Policy;
+use crate::promotion::{Footprint, Policy};
 use toml::Value;
 
 /// A placement of the list, made with a seed.
@@ -94,12 +94,31 @@ fn recoloring(mut of: Keys) -> Result<Box<dyn Policy>, OsError> {
     let make = one_of(&mut of, "which pages move, and when (Romer 1998, chapters 4 and 5)", RECOLORINGS)?;
     if of.is_documented() {
         of.document_each(RECOLORINGS)?;
-        return capped(&mut of, Box::new(Sites::new(SitesSettings::default())));
+        return wrapped(&mut of, Box::new(Sites::new(SitesSettings::default())));
     }
     let policy = make(&mut of)?;
-    let policy = capped(&mut of, policy)?;
+    let policy = wrapped(&mut of, policy)?;
     of.finish()?;
     Ok(policy)
+}
+
+/// The policy with what every recoloring policy can have.
+fn wrapped(of: &mut Keys, policy: Box<dyn Policy>) -> Result<Box<dyn Policy>, OsError> {
+    let policy = capped(of, policy)?;
+    touching(of, policy)
+}
+
+/// The policy, with code and data of its own in the caches if it has some.
+fn touching(of: &mut Keys, policy: Box<dyn Policy>) -> Result<Box<dyn Policy>, OsError> {
+    let code = "bytes of the policy's code, which its work fetches through the caches: 4 in each cycle of its price at \
+                most; 0: none";
+    let data = "the same of its data, which its work loads";
+    let footprint = Footprint {
+        code: of.count("code_bytes", code, 0, 0..=Footprint::MAX)?,
+        data: of.count("data_bytes", data, 0, 0..=Footprint::MAX)?,
+    };
+    let touches = footprint != Footprint::default();
+    Ok(if touches { Box::new(Touching::new(policy, footprint)) } else { policy })
 }
 
 /// The policy, under the cap on copying if there is one.

@@ -281,6 +281,34 @@ pub struct Actions {
     pub drops: TlbDrops,
     /// Cycles spent on finding such pages.
     pub recoloring_cycles: u64,
+    /// What that touched of the policy's own code and data.
+    pub touched: Footprint,
+}
+
+/// Bytes of a policy's code and data, or of what its work touches of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Footprint {
+    /// Bytes of code.
+    pub code: u64,
+    /// Bytes of data.
+    pub data: u64,
+}
+
+impl Footprint {
+    /// The most bytes of each.
+    pub const MAX: u64 = 64 << 10;
+
+    /// What work of so many cycles touches: in a cycle one instruction, and as much data, of 4 bytes each. What is
+    /// smaller is touched all over, and repeatedly, which costs nothing more.
+    pub(crate) fn touched_in(self, cycles: u64) -> Footprint {
+        let most = cycles.saturating_mul(4);
+        Footprint { code: self.code.min(most), data: self.data.min(most) }
+    }
+
+    /// The larger of each.
+    pub(crate) fn or(self, other: Footprint) -> Footprint {
+        Footprint { code: self.code.max(other.code), data: self.data.max(other.data) }
+    }
 }
 
 /// Translations that a policy wants dropped from the TLBs, to see which pages are used.

@@ -6,7 +6,7 @@ use super::process::{Memory, Process};
 use crate::caches::logical;
 use pagewalk_cache::{CacheAddress, LineAccess, Requester};
 use pagewalk_mm::frames::{Frame, FrameMove};
-use pagewalk_mm::promotion::{CacheMiss, TlbDrops};
+use pagewalk_mm::promotion::{CacheMiss, Footprint, TlbDrops};
 use pagewalk_mm::{Kernel, Superpage};
 use pagewalk_translate::Asid;
 use pagewalk_units::{Kind, VirtAddr};
@@ -16,6 +16,9 @@ const SLOTS: usize = 256;
 /// Set in physical addresses of pages without frames: the kernel's half of an address space, which no page of a program
 /// reaches, and beyond the largest memory.
 const UNOWNED: u64 = 1 << (VirtAddr::BITS - 1);
+
+/// The physical address of policies' code, which their data follow: the kernel's, beyond all frames of programs.
+const POLICY_CODE: u64 = UNOWNED;
 
 /// What a system knows of frames.
 pub(super) struct Frames {
@@ -167,24 +170,31 @@ impl System {
         }
     }
 
-    /// Moves pages that the kernel's policy wants moved, and copies them through the caches.
+    /// Moves pages that the kernel's policy wants moved. Its work and the copies go through the caches.
     pub(super) fn recolor(&mut self) {
         let shift = self.machine().paging.base().shift();
         let Process { space, memory: Memory::Own(own), .. } = self.process() else { return };
         let OwnMemory { kernel, .. } = own.as_mut();
+        let touched = kernel.policy_touched();
         let mut remaps = Vec::new();
         let moves = kernel.recolor(space, &mut remaps);
-        if moves.is_empty() {
+        if moves.is_empty() && touched == Footprint::default() {
             return;
         }
         self.remap(remaps, None);
+        if touched.code > 0 {
+            // Fetches from the program's present line may miss again.
+            self.known.forget();
+        }
         let hierarchy = self.tlbs().hierarchy();
         let waited = hierarchy.map_or(0, |caches| {
+            let fetched = caches.read(Requester::Fetch, POLICY_CODE, touched.code);
+            let loaded = caches.read(Requester::Load, POLICY_CODE + Footprint::MAX, touched.data);
             let copy = |of: &FrameMove| caches.copy(of.from.0 << shift, of.to.0 << shift, 1 << shift);
-            moves.iter().map(copy).fold(0, u64::saturating_add)
+            moves.iter().map(copy).fold(fetched.saturating_add(loaded), u64::saturating_add)
         });
         if let Some(kernel) = self.process().kernel() {
-            kernel.copied(waited);
+            kernel.waited(waited);
         }
     }
 }
