@@ -111,6 +111,11 @@ impl Fronts {
         self.0.iter_mut().for_each(|front| front.forget(address));
     }
 
+    /// Keeps no lines, from before the first access on.
+    pub fn disable(&mut self) {
+        self.0.iter_mut().for_each(|front| front.sharers = Box::default());
+    }
+
     /// Forgets all lines.
     pub fn clear(&mut self) {
         self.0.iter_mut().for_each(|front| front.lines = [NONE; LINES]);

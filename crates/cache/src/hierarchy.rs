@@ -4,11 +4,12 @@ mod first_level;
 
 pub use first_level::{PassedLine, shares_first_level};
 
+use crate::access_log::{AccessLog, LineAccess};
 use crate::cache::{Cache, Evicted, Look};
 use crate::front::{Front, Fronts};
 use crate::path::{Path, above, victims_of};
 use crate::{CacheAddress, CacheSpec, Requester};
-use first_level::Logs;
+use first_level::PassedLog;
 
 /// Counts of one requester's accesses to one cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,7 +68,8 @@ pub struct Hierarchy {
     memory_latency: u64,
     /// The time in cycles; only write buffers look at it.
     now: u64,
-    logs: Logs,
+    log: AccessLog,
+    passed: PassedLog,
 }
 
 impl DataSource {
@@ -78,15 +80,6 @@ impl DataSource {
             DataSource::Memory => None,
         }
     }
-}
-
-/// A line that missed the watched cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LineMiss {
-    /// Who accessed it.
-    pub requester: Requester,
-    /// The physical address of its first byte.
-    pub address: u64,
 }
 
 impl Hierarchy {
@@ -112,24 +105,28 @@ impl Hierarchy {
             least_line_shift: caches.iter().map(|cache| cache.line_shift).min().unwrap_or(0),
             memory_latency,
             now: 0,
-            logs: Logs::default(),
+            log: AccessLog::default(),
+            passed: PassedLog::default(),
         }
     }
 
-    /// Logs the misses of a cache from now on.
-    pub fn watch(&mut self, index: usize) {
-        self.logs.watched = Some(index);
+    /// Logs the misses of a cache from now on; `hits`: its hits too, before any access.
+    pub fn watch(&mut self, index: usize, hits: bool) {
+        (self.log.watched, self.log.hits) = (Some(index), hits);
+        if hits && self.paths.iter().any(|path| path.nearest == index) {
+            self.fronts.disable();
+        }
     }
 
-    /// Takes the lines that missed the watched cache since the last call.
-    pub fn missed(&mut self) -> Vec<LineMiss> {
-        std::mem::take(&mut self.logs.missed)
+    /// Takes what was logged since the last call.
+    pub fn logged(&mut self) -> Vec<LineAccess> {
+        std::mem::take(&mut self.log.accesses)
     }
 
-    /// Whether a line missed the watched cache since the last call of [`Hierarchy::missed`].
+    /// Whether something was logged since the last call of [`Hierarchy::logged`].
     #[inline]
-    pub fn has_missed(&self) -> bool {
-        !self.logs.missed.is_empty()
+    pub fn has_logged(&self) -> bool {
+        !self.log.accesses.is_empty()
     }
 
     /// Whether some cache has a write buffer, which needs [`Hierarchy::set_time`].
@@ -234,12 +231,12 @@ impl Hierarchy {
         let hit = look != Look::Miss;
         if COUNTED {
             cache.count(requester, look);
-            if !hit && self.logs.watched == Some(index) {
+            if self.log.takes(index, hit) {
                 let address = address.physical >> cache.line_shift << cache.line_shift;
-                self.logs.missed.push(LineMiss { requester, address });
+                self.log.accesses.push(LineAccess { requester, address, hit });
             }
             if !hit && self.levels[index] == 1 {
-                self.logs.pass(address, Some(requester));
+                self.passed.note(address, Some(requester));
             }
             if passes_on && let Some(buffer) = &mut cache.write_buffer {
                 let waited = buffer.store(self.now);
@@ -334,7 +331,7 @@ impl Hierarchy {
     fn write_back<const COUNTED: bool>(&mut self, requester: Requester, from: usize, address: CacheAddress) {
         self.caches[from].counts[requester as usize].writebacks += u64::from(COUNTED);
         if self.levels[from] == 1 {
-            self.logs.pass(address, None);
+            self.passed.note(address, None);
         }
         self.pass_down(self.levels[from], address);
     }
@@ -389,16 +386,24 @@ impl Hierarchy {
     /// The kernel copies bytes from one physical address to another, by its own virtual addresses. Returns the cycles
     /// that it waits; nothing is counted, and write buffers take no part.
     pub fn copy(&mut self, from: u64, to: u64, bytes: u64) -> u64 {
-        let mut stalled = 0;
+        let mut stalled = 0_u64;
         for offset in (0..bytes).step_by(1 << self.least_line_shift) {
-            for (requester, start) in [(Requester::Load, from), (Requester::Store, to)] {
-                let physical = start + offset;
-                let served = self.find::<false>(requester, CacheAddress::of_kernel(physical));
-                let beyond = self.latency(served).saturating_sub(self.paths[requester as usize].fastest);
-                stalled = beyond.saturating_add(stalled);
-            }
+            let loaded = self.access_uncounted(Requester::Load, from + offset);
+            let stored = self.access_uncounted(Requester::Store, to + offset);
+            stalled = stalled.saturating_add(loaded).saturating_add(stored);
         }
         stalled
+    }
+
+    /// The kernel fetches or loads bytes from a physical address on, as [`Hierarchy::copy`] does.
+    pub fn read(&mut self, requester: Requester, start: u64, bytes: u64) -> u64 {
+        let lines = (0..bytes).step_by(1 << self.least_line_shift);
+        lines.map(|offset| self.access_uncounted(requester, start + offset)).fold(0, u64::saturating_add)
+    }
+
+    fn access_uncounted(&mut self, requester: Requester, physical: u64) -> u64 {
+        let served = self.find::<false>(requester, CacheAddress::of_kernel(physical));
+        self.latency(served).saturating_sub(self.paths[requester as usize].fastest)
     }
 
     /// log2 of the bytes of a line of the requester's nearest cache.

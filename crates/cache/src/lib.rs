@@ -11,6 +11,7 @@
 //! memory; that takes no time, and is no lookup. A store that a write-through cache passes on may wait for a place in
 //! its write buffer, whose clock the caller sets. Not modelled: prefetching, other queues, and overlap of accesses.
 
+mod access_log;
 mod address;
 mod cache;
 mod check;
@@ -25,9 +26,10 @@ mod spec;
 mod stack;
 mod write_buffer;
 
+pub use access_log::LineAccess;
 pub use address::CacheAddress;
 pub use check::{CacheError, check};
-pub use hierarchy::{CacheCounts, DataSource, Hierarchy, LineMiss, PassedLine, shares_first_level};
+pub use hierarchy::{CacheCounts, DataSource, Hierarchy, PassedLine, shares_first_level};
 pub use spec::{
     AddressUsed, CacheFills, CacheOrganisation, CacheSpec, LEVELS, NoColors, Requester, RequesterSet,
     StoreRule,

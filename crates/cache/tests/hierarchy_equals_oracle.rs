@@ -164,9 +164,12 @@ proptest! {
     fn every_counter_equals_the_oracles(
         caches in caches(),
         accesses in prop::collection::vec((0..4usize, 0..12_000u64, 1..100u64), 0..800),
+        watched in prop::option::of((any::<prop::sample::Index>(), any::<bool>())),
     ) {
         check(&caches, true).unwrap();
         let (mut fast, mut slow) = (Hierarchy::new(&caches, 200), slow(&caches));
+        let watched = watched.map(|(index, hits)| (index.index(caches.len()), hits));
+        watched.into_iter().for_each(|(index, hits)| fast.watch(index, hits));
         for (requester, address, bytes) in accesses {
             // Frames in another order than pages, so that virtual and physical lines fall into other sets.
             let physical = (address & !0xfff) * 7 % 0x1_0000 + (address & 0xfff);
@@ -192,6 +195,16 @@ proptest! {
                 let waited = if requester == Requester::Store { cache.write_stall_cycles } else { 0 };
                 prop_assert_eq!(counts.write_stall_cycles, waited);
             }
+        }
+        let logged = fast.logged();
+        for (requester, (index, hits)) in Requester::ALL.into_iter().zip(watched.into_iter().cycle()) {
+            let counts = fast.counts(index, requester);
+            let times = |hit| {
+                let of_it = logged.iter().filter(|access| access.requester == requester && access.hit == hit);
+                of_it.count() as u64
+            };
+            let expected_hits = if hits { counts.hits } else { 0 };
+            prop_assert_eq!((times(true), times(false)), (expected_hits, counts.lookups - counts.hits));
         }
     }
 }

@@ -17,11 +17,12 @@ impl ComparisonSpec {
     pub(crate) fn check(&self, study: &Study) -> Result<(), String> {
         let inside = |why: String| format!("compare \"{}\": {why}", self.title);
         let base = self.base.iter().map(|base| ("base", base));
+        let less = self.less.iter().map(|less| ("less", less));
         let provided = self.provided.iter();
         let provided =
             provided.flat_map(|of| [("provided: upper", &of.upper), ("provided: lower", &of.lower)]);
-        let parts = [("upper", &self.upper), ("lower", &self.lower)].into_iter().chain(base).chain(provided);
-        let parts: Vec<(&str, &Cell)> = parts.collect();
+        let parts = [("upper", &self.upper), ("lower", &self.lower)].into_iter().chain(less);
+        let parts: Vec<(&str, &Cell)> = parts.chain(base).chain(provided).collect();
         let is_open = |(_, cell): &(&str, &Cell)| matches!(cell, Cell::Machine { machine: None, .. });
         if !self.machines.is_empty() && !parts.iter().any(is_open) {
             return Err(inside("machines: no part leaves its machine open: leave them out".to_owned()));
@@ -317,16 +318,19 @@ pub fn evaluate(compare: &ComparisonSpec, result: &SweepResult) -> Comparison {
     let (mut found, mut left_out) = (Vec::new(), Vec::new());
     for (trace, _) in traces {
         for machine in compare.cases() {
-            let base = compare.base.as_ref().map_or(Some(1.0), |base| base.value(result, trace, machine));
+            let of = |cell: &Option<Cell>, usual| {
+                cell.as_ref().map_or(Some(usual), |cell| cell.value(result, trace, machine))
+            };
+            let (base, less) = (of(&compare.base, 1.0), of(&compare.less, 0.0));
             let parts = [&compare.upper, &compare.lower].map(|cell| cell.value(result, trace, machine));
             let name = machine.map(str::to_owned);
-            let cells = compare.base.iter().chain([&compare.upper, &compare.lower]);
+            let cells = compare.base.iter().chain(&compare.less).chain([&compare.upper, &compare.lower]);
             if cells.into_iter().any(|cell| cell.was_killed(result, trace, machine)) {
                 left_out.push(SkippedCase { trace, machine: name });
                 continue;
             }
-            let (Some(base), [Some(upper), Some(lower)]) = (base, parts) else { continue };
-            let (upper, lower) = (upper / base, lower / base);
+            let (Some(base), Some(less), [Some(upper), Some(lower)]) = (base, less, parts) else { continue };
+            let (upper, lower) = ((upper - less) / base, lower / base);
             if compare.provided.as_ref().is_some_and(|provided| !provided.holds(result, trace, machine)) {
                 left_out.push(SkippedCase { trace, machine: name });
             } else if upper.is_finite() && lower.is_finite() {

@@ -112,6 +112,7 @@ struct FileCompare {
     source: String,
     said: String,
     upper: FileCell,
+    less: Option<FileCell>,
     lower: FileCell,
     base: Option<FileCell>,
     least: Option<f64>,
@@ -368,8 +369,10 @@ impl FileCompare {
         }
         let upper = self.upper.check().map_err(|why| inside(format!("upper: {why}")))?;
         let lower = self.lower.check().map_err(|why| inside(format!("lower: {why}")))?;
-        let base =
-            self.base.map(FileCell::check).transpose().map_err(|why| inside(format!("base: {why}")))?;
+        let maybe = |key: &str, cell: Option<FileCell>| {
+            cell.map(FileCell::check).transpose().map_err(|why| inside(format!("{key}: {why}")))
+        };
+        let (less, base) = (maybe("less", self.less)?, maybe("base", self.base)?);
         let provided = self.provided.map(FileProvided::check).transpose();
         let provided = provided.map_err(|why| inside(format!("provided: {why}")))?;
         Ok(ComparisonSpec {
@@ -377,6 +380,7 @@ impl FileCompare {
             source: self.source,
             said: self.said,
             upper,
+            less,
             lower,
             least: self.least,
             most: self.most,

@@ -321,6 +321,8 @@ pub struct ComparisonSpec {
     pub said: String,
     /// The upper part of the quotient.
     pub upper: Cell,
+    /// What is taken from it.
+    pub less: Option<Cell>,
     /// The lower part.
     pub lower: Cell,
     /// A common divisor, so that all traces weigh the same in an average.

@@ -41,18 +41,18 @@ fn is_separable(specs: &[CacheSpec]) -> bool {
 impl Hierarchy {
     /// Logs what passes the first level from now on.
     pub fn log_passed(&mut self) {
-        self.logs.passed.get_or_insert_default();
+        self.passed.0.get_or_insert_default();
     }
 
     /// Takes what has passed the first level since the last call. Give the list back, for its memory.
     pub fn take_passed(&mut self) -> Vec<PassedLine> {
-        self.logs.passed.replace(Vec::new()).unwrap_or_default()
+        self.passed.0.replace(Vec::new()).unwrap_or_default()
     }
 
     /// Takes back the list of [`Hierarchy::take_passed`].
     pub fn give_back_passed(&mut self, mut passed: Vec<PassedLine>) {
         passed.clear();
-        self.logs.passed = Some(passed);
+        self.passed.0 = Some(passed);
     }
 
     /// The caches below the first level, with what they hold and have counted. `specs`: all caches of this machine,
@@ -83,22 +83,15 @@ impl Hierarchy {
     }
 }
 
-/// What a hierarchy logs.
+/// What passed the first level, if somebody reads it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Logs {
-    /// The cache whose misses are logged.
-    pub watched: Option<usize>,
-    /// The lines that missed it since the last call of [`Hierarchy::missed`].
-    pub missed: Vec<super::LineMiss>,
-    /// What passed the first level, if somebody reads it.
-    pub passed: Option<Vec<PassedLine>>,
-}
+pub(super) struct PassedLog(Option<Vec<PassedLine>>);
 
-impl Logs {
+impl PassedLog {
     /// Notes that an access of a line misses the first level, or with no requester, that a dirty line leaves it.
     #[inline]
-    pub fn pass(&mut self, address: CacheAddress, requester: Option<Requester>) {
-        if let Some(passed) = &mut self.passed {
+    pub fn note(&mut self, address: CacheAddress, requester: Option<Requester>) {
+        if let Some(passed) = &mut self.0 {
             passed.push(PassedLine { address, requester });
         }
     }

@@ -4,7 +4,7 @@ use super::copies::CopiedPages;
 use super::{Account, Kernel, Remap};
 use crate::frames::{EndlessFrames, Frame, FrameMove};
 use crate::placement::{BinHopping, Colors, PageColoring, Placement};
-use crate::promotion::{CacheMiss, PageMove, PolicyEvent, TlbDrops};
+use crate::promotion::{CacheMiss, Footprint, PageMove, PolicyEvent, TlbDrops};
 use crate::{AddressSpace, Superpage};
 
 /// A kernel's placement of pages.
@@ -65,6 +65,11 @@ impl Kernel {
         self.policy.rules.watches_caches
     }
 
+    /// Whether the caller must also call [`Kernel::cache_hit`].
+    pub fn watches_cache_hits(&self) -> bool {
+        self.policy.rules.watches_cache_hits
+    }
+
     /// Whether pages have frames: a placement or a physical memory. Otherwise physical addresses equal virtual ones.
     pub fn has_frames(&self) -> bool {
         self.placed.is_some() || self.memory.is_some()
@@ -115,6 +120,11 @@ impl Kernel {
         self.policy.tell(PolicyEvent::CacheMissed(miss));
     }
 
+    /// A hit of that cache.
+    pub fn cache_hit(&mut self, frame: Frame) {
+        self.policy.tell(PolicyEvent::CacheHit(frame));
+    }
+
     /// What the policy wants dropped from the TLBs, which costs a flush. Ask after [`Kernel::missed`] and
     /// [`Kernel::cache_missed`].
     pub fn drops(&mut self) -> TlbDrops {
@@ -123,6 +133,11 @@ impl Kernel {
             self.accounts.charge(Account::Flush, self.costs.flush);
         }
         drops
+    }
+
+    /// What the policy's work touched of its own code and data. Ask before [`Kernel::recolor`].
+    pub fn policy_touched(&mut self) -> Footprint {
+        std::mem::take(&mut self.policy.actions.touched)
     }
 
     /// Moves the pages that the policy wants moved, and returns the moves of frames.
@@ -173,8 +188,8 @@ impl Kernel {
         Some(FrameMove { from, to })
     }
 
-    /// Charges cycles that a move's copy waits for memory.
-    pub fn copied(&mut self, cycles: u64) {
+    /// Charges cycles that the policy's work and copies wait for memory.
+    pub fn waited(&mut self, cycles: u64) {
         self.accounts.charge(Account::Recolor, cycles);
     }
 }

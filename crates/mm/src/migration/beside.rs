@@ -19,6 +19,7 @@ impl Policy for Beside {
         Rules {
             watches_tlbs: promotes.watches_tlbs || recolors.watches_tlbs,
             watches_caches: promotes.watches_caches || recolors.watches_caches,
+            watches_cache_hits: promotes.watches_cache_hits || recolors.watches_cache_hits,
             // A page that moves alone splits its superpage down to it.
             part_orders: promotes.part_orders | 1,
             ..promotes

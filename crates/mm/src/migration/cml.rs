@@ -1,16 +1,29 @@
 //! CML: moves pages apart that the CML buffer counts too many misses for (Romer 1998, section 5.3).
 
-use super::{CmlBuffer, CmlTuple, TargetRule, Targets, competing};
+use super::{CmlBuffer, CmlTuple, TargetRule, Targets, conflicts};
+use crate::frames::Frame;
 use crate::placement::Colors;
-use crate::promotion::{Actions, CacheMiss, PageMove, Policy, PolicyEvent, Rules};
+use crate::promotion::{Actions, CacheMiss, Policy, PolicyEvent, Rules};
+use std::ops::Range;
+
+/// Hardware that counts misses by page: an associative array of tuples.
+pub trait MissBuffer: Clone + Send + Sync + 'static {
+    /// Counts a miss; returns the page's count, which is one more than at its last miss, or 1.
+    fn count(&mut self, frame: Frame, page: Option<u64>) -> u64;
+
+    /// All tuples.
+    fn tuples(&self) -> impl Iterator<Item = CmlTuple>;
+
+    /// Drops tuples that it is not to keep, such as those of frames that hold their pages no longer.
+    fn keep(&mut self, keeps: impl Fn(CmlTuple) -> bool);
+
+    /// Sets all counters to zero; tags stay.
+    fn clear(&mut self);
+}
 
 /// Settings of CML.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CmlSettings {
-    /// Entries of the LRU segment.
-    pub recent_entries: usize,
-    /// Entries of the HOT segment.
-    pub hot_entries: usize,
     /// Misses of a page above which it competes; none: its lines and 4 more, so that first touches alone do not count,
     /// but fewer than those that interrupt.
     pub recolor_above: Option<u64>,
@@ -27,8 +40,6 @@ pub struct CmlSettings {
 impl Default for CmlSettings {
     fn default() -> CmlSettings {
         CmlSettings {
-            recent_entries: 16,
-            hot_entries: 16,
             recolor_above: None,
             interrupt_at: None,
             clear_cycles: 5_000_000,
@@ -40,25 +51,20 @@ impl Default for CmlSettings {
 
 /// See the module's documentation.
 #[derive(Clone)]
-pub struct Cml {
+pub struct Cml<B = CmlBuffer> {
     settings: CmlSettings,
-    buffer: CmlBuffer,
+    buffer: B,
     targets: Targets,
     colors: Colors,
     /// Cycles at the last clear.
     cleared: u64,
 }
 
-impl Cml {
-    /// The policy with these settings.
-    pub fn new(settings: CmlSettings) -> Cml {
-        Cml {
-            buffer: CmlBuffer::new(settings.recent_entries, settings.hot_entries),
-            targets: Targets::new(settings.target, 0),
-            colors: Colors::default(),
-            cleared: 0,
-            settings,
-        }
+impl<B: MissBuffer> Cml<B> {
+    /// The policy with these settings, which reads this buffer.
+    pub fn new(settings: CmlSettings, buffer: B) -> Cml<B> {
+        let targets = Targets::new(settings.target, 0);
+        Cml { settings, buffer, targets, colors: Colors::default(), cleared: 0 }
     }
 
     fn recolor_above(&self) -> u64 {
@@ -74,6 +80,7 @@ impl Cml {
     fn missed(&mut self, miss: CacheMiss, actions: &mut Actions) {
         if miss.cycles.saturating_sub(self.cleared) >= self.settings.clear_cycles {
             self.buffer.clear();
+            self.targets.clear();
             self.cleared = miss.cycles;
         }
         if self.buffer.count(miss.frame, miss.page) == self.interrupt_at() {
@@ -82,32 +89,24 @@ impl Cml {
         }
     }
 
-    /// Requests moves of all competing pages but one of each color: one that cannot move, or that counted most.
+    /// Requests moves that part the pages that compete.
     fn part_pages(&mut self, actions: &mut Actions) {
-        let above = self.recolor_above();
-        let hot = self.buffer.tuples().filter(|tuple| tuple.count > above).copied();
-        let groups = competing(hot.map(|tuple| (self.colors.of(tuple.frame), tuple)));
-        let colors: Vec<u64> = groups.keys().copied().collect();
-        for mut tuples in groups.into_values() {
-            tuples.sort_by_key(|tuple| std::cmp::Reverse((tuple.page.is_none(), tuple.count)));
-            for CmlTuple { frame, page, .. } in tuples.into_iter().skip(1) {
-                let Some(page) = page else { continue };
-                let buffer = &self.buffer;
-                let misses = |color| {
-                    let of_it = buffer.tuples().filter(|tuple| self.colors.of(tuple.frame) == color);
-                    of_it.map(|tuple| tuple.count).sum()
-                };
-                let Some(color) = self.targets.choose(self.colors.count, &colors, misses) else { return };
-                actions.moves.push(PageMove { page, color });
-                self.buffer.forget(frame);
-            }
-        }
+        let counted = self.buffer.tuples().collect();
+        let moves = conflicts::part(counted, self.recolor_above(), self.colors, &mut self.targets);
+        self.buffer.keep(|tuple| !moves.iter().any(|&(frame, _)| frame == tuple.frame));
+        actions.moves.extend(moves.into_iter().map(|(_, wish)| wish));
+    }
+
+    /// Drops the tuples of frames that hold these pages no longer.
+    fn forget(&mut self, pages: Range<u64>) {
+        self.buffer.keep(|tuple| tuple.page.is_none_or(|page| !pages.contains(&page)));
     }
 }
 
-impl Policy for Cml {
+impl<B: MissBuffer> Policy for Cml<B> {
     fn rules(&self) -> Rules {
-        Rules { watches_caches: true, ..Rules::new(1) }
+        let watches_cache_hits = self.targets.counts_references();
+        Rules { watches_caches: true, watches_cache_hits, ..Rules::new(1) }
     }
 
     fn boxed(&self) -> Box<dyn Policy> {
@@ -117,9 +116,13 @@ impl Policy for Cml {
     fn on(&mut self, event: PolicyEvent<'_>, actions: &mut Actions) {
         match event {
             PolicyEvent::Colors(colors) => self.colors = colors,
-            PolicyEvent::CacheMissed(miss) => self.missed(miss, actions),
-            PolicyEvent::Promoted(block) => self.buffer.forget_pages(&block.pages()),
-            PolicyEvent::Gone(page) => self.buffer.forget_pages(&(page..page + 1)),
+            PolicyEvent::CacheHit(frame) => self.targets.referenced(self.colors.of(frame)),
+            PolicyEvent::CacheMissed(miss) => {
+                self.targets.referenced(self.colors.of(miss.frame));
+                self.missed(miss, actions);
+            }
+            PolicyEvent::Promoted(block) => self.forget(block.pages()),
+            PolicyEvent::Gone(page) => self.forget(page..page + 1),
             _ => {}
         }
     }

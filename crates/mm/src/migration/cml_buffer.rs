@@ -1,8 +1,8 @@
 //! The Cache Miss Lookaside buffer: hardware that counts misses by page (Romer 1998, section 5.2; Bershad et al.,
 //! "Avoiding Conflict Misses Dynamically in Large Direct-Mapped Caches", ASPLOS 1994).
 
+use super::MissBuffer;
 use crate::frames::Frame;
-use std::ops::Range;
 
 /// A counted page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,8 +37,25 @@ impl CmlBuffer {
         CmlBuffer { recent, recent_entries, hot, hot_entries }
     }
 
-    /// Counts a miss; returns the page's count.
-    pub fn count(&mut self, frame: Frame, page: Option<u64>) -> u64 {
+    /// Swaps the tuple of the LRU segment that has counted most with the lowest of the HOT segment, if it has counted
+    /// more. A free entry has counted nothing.
+    fn swap(&mut self) -> bool {
+        let Some(most) = (0..self.recent.len()).max_by_key(|&at| self.recent[at].count) else { return false };
+        let count = self.recent[most].count;
+        if self.hot.len() < self.hot_entries && count > 0 {
+            self.hot.push(self.recent.remove(most));
+            return true;
+        }
+        let least = (0..self.hot.len()).min_by_key(|&at| self.hot[at].count);
+        let Some(least) = least.filter(|&at| self.hot[at].count < count) else { return false };
+        let tuple = self.recent.remove(most);
+        self.recent.push(std::mem::replace(&mut self.hot[least], tuple));
+        true
+    }
+}
+
+impl MissBuffer for CmlBuffer {
+    fn count(&mut self, frame: Frame, page: Option<u64>) -> u64 {
         if let Some(tuple) = self.hot.iter_mut().find(|tuple| tuple.frame == frame) {
             (tuple.page, tuple.count) = (page, tuple.count + 1);
             let count = tuple.count;
@@ -55,43 +72,18 @@ impl CmlBuffer {
         count
     }
 
-    /// Swaps the tuple of the LRU segment that has counted most with the lowest of the HOT segment, if it has counted
-    /// more. A free entry has counted nothing.
-    fn swap(&mut self) -> bool {
-        let Some(most) = (0..self.recent.len()).max_by_key(|&at| self.recent[at].count) else { return false };
-        let count = self.recent[most].count;
-        if self.hot.len() < self.hot_entries && count > 0 {
-            self.hot.push(self.recent.remove(most));
-            return true;
-        }
-        let least = (0..self.hot.len()).min_by_key(|&at| self.hot[at].count);
-        let Some(least) = least.filter(|&at| self.hot[at].count < count) else { return false };
-        let tuple = self.recent.remove(most);
-        self.recent.push(std::mem::replace(&mut self.hot[least], tuple));
-        true
+    /// HOT, then LRU, the least recent first.
+    fn tuples(&self) -> impl Iterator<Item = CmlTuple> {
+        self.hot.iter().chain(&self.recent).copied()
     }
 
-    /// All tuples: HOT, then LRU, the least recent first.
-    pub fn tuples(&self) -> impl Iterator<Item = &CmlTuple> {
-        self.hot.iter().chain(&self.recent)
-    }
-
-    /// Drops the tuple of a frame, which no longer holds its page.
-    pub fn forget(&mut self, frame: Frame) {
+    fn keep(&mut self, keeps: impl Fn(CmlTuple) -> bool) {
         for segment in [&mut self.recent, &mut self.hot] {
-            segment.retain(|tuple| tuple.frame != frame);
+            segment.retain(|&tuple| keeps(tuple));
         }
     }
 
-    /// Drops the tuples of frames that hold these pages no longer.
-    pub fn forget_pages(&mut self, pages: &Range<u64>) {
-        for segment in [&mut self.recent, &mut self.hot] {
-            segment.retain(|tuple| tuple.page.is_none_or(|page| !pages.contains(&page)));
-        }
-    }
-
-    /// Sets all counters to zero; tags stay.
-    pub fn clear(&mut self) {
+    fn clear(&mut self) {
         self.hot.iter_mut().chain(&mut self.recent).for_each(|tuple| tuple.count = 0);
     }
 }

@@ -8,27 +8,22 @@ mod beside;
 mod cap;
 mod cml;
 mod cml_buffer;
+mod conflicts;
+mod footprint;
+mod heavy_hitters;
 mod periodic;
+mod sites;
 mod snapshot;
 mod target;
 
 pub use active::{Active, ActiveSettings};
 pub use beside::Beside;
 pub use cap::{Capped, CopyCap};
-pub use cml::{Cml, CmlSettings};
+pub use cml::{Cml, CmlSettings, MissBuffer};
 pub use cml_buffer::{CmlBuffer, CmlTuple};
+pub use footprint::Touching;
+pub use heavy_hitters::SpaceSaving;
 pub use periodic::{Periodic, PeriodicChoice, PeriodicSettings};
+pub use sites::{Sites, SitesSettings};
 pub use snapshot::{Snapshot, SnapshotClock, SnapshotSettings};
 pub use target::{TargetRule, Targets};
-
-use std::collections::BTreeMap;
-
-/// Pages that compete: those of each color that has several, by color.
-pub(crate) fn competing<T>(pages: impl IntoIterator<Item = (u64, T)>) -> BTreeMap<u64, Vec<T>> {
-    let mut by_color: BTreeMap<u64, Vec<T>> = BTreeMap::new();
-    for (color, page) in pages {
-        by_color.entry(color).or_default().push(page);
-    }
-    by_color.retain(|_, pages| pages.len() > 1);
-    by_color
-}

@@ -1,6 +1,7 @@
 //! Periodic policies: now and then a page in the TLB moves (Romer 1998, section 4.2.3).
 
-use super::{TargetRule, Targets, competing};
+use super::conflicts::competing;
+use super::{TargetRule, Targets};
 use crate::placement::Colors;
 use crate::promotion::{Actions, Miss, PageMove, Policy, PolicyEvent, Rules};
 use pagewalk_units::{Draws, mixed};

@@ -1,7 +1,8 @@
 //! Snapshots of the working set: the TLB is flushed, and the pages that miss next are those in use (Romer 1998, section
 //! 4.2.3; the implementation of section 4.5).
 
-use super::{TargetRule, Targets, competing};
+use super::conflicts::competing;
+use super::{TargetRule, Targets};
 use crate::placement::Colors;
 use crate::promotion::{Actions, Miss, PageMove, Policy, PolicyEvent, Rules, TlbDrops};
 

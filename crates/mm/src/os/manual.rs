@@ -49,6 +49,7 @@ impl OsSpec {
 mod tests {
     use super::*;
     use crate::frames::MemorySpec;
+    use crate::os::placement::RECOLORINGS;
 
     #[test]
     fn what_is_in_the_manual_is_read() {
@@ -65,8 +66,7 @@ mod tests {
                     !matches!(error, OsError::Key { .. })
                 };
                 // Recoloring policies have keys of their own.
-                let recolorings = ["snapshot-miss", "periodic-color", "active-delay"];
-                let mut with = recolorings.map(|name| format!(",recoloring.policy={name}")).into_iter();
+                let mut with = RECOLORINGS.iter().map(|(name, _)| format!(",recoloring.policy={name}"));
                 assert!(is_read("") || with.any(|with| is_read(&with)), "{policy}: {name}");
             }
         }

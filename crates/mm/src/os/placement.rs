@@ -3,11 +3,11 @@
 use super::OsError;
 use super::keys::{KeyReader, Keys};
 use crate::migration::{
-    Active, ActiveSettings, Beside, Capped, Cml, CmlSettings, CopyCap, Periodic, PeriodicChoice,
-    PeriodicSettings, Snapshot, SnapshotSettings, TargetRule,
+    Active, ActiveSettings, Beside, Capped, Cml, CmlBuffer, CmlSettings, CopyCap, Periodic, PeriodicChoice,
+    PeriodicSettings, Sites, SitesSettings, Snapshot, SnapshotSettings, SpaceSaving, TargetRule, Touching,
 };
 use crate::placement::{BinHopping, Careful, PageColoring, Placement, RandomColors};
-use crate::promotion::Policy;
+use crate::promotion::{Footprint, Policy};
 use toml::Value;
 
 /// A placement of the list, made with a seed.
@@ -22,11 +22,13 @@ const PLACEMENTS: &[PlacementEntry] = &[
 ];
 
 /// A recoloring policy of the list.
-type RecoloringEntry = KeyReader<Box<dyn Policy>>;
+pub(super) type RecoloringEntry = KeyReader<Box<dyn Policy>>;
 
 /// All recoloring policies: one line each.
-const RECOLORINGS: &[RecoloringEntry] = &[
+pub(super) const RECOLORINGS: &[RecoloringEntry] = &[
     ("cml", cml),
+    ("space-saving", space_saving),
+    ("sites", sites),
     ("snapshot-miss", |keys| snapshot(keys, SnapshotSettings::MISS)),
     ("snapshot-delay", |keys| snapshot(keys, SnapshotSettings::DELAY)),
     ("snapshot", |keys| snapshot(keys, SnapshotSettings::SNAPSHOT)),
@@ -44,7 +46,10 @@ const PLACEMENT: &str = "the color of a page's frame at its first touch; without
                          virtual addresses, or the frames of `memory`";
 const CACHE: &str = "the cache whose colors count: the last physically indexed level by default";
 
-const PERIOD: &str = "cycles from one snapshot or move to the next; for `snapshot-miss`: misses of the cache";
+const PERIOD: &str = "cycles from one snapshot or move to the next; for `snapshot-miss`: misses of the cache; for \
+                      `sites`: those from one sample to the next, on average";
+const ABOVE: &str = "misses of a page above which it competes; 0: its lines and 4 more, but below `interrupt_at`. For \
+                     `sites`: samples; 0: one in `period` of those misses";
 const SEED: &str = "the seed of random choices";
 
 /// The placement, and the policy beside its recoloring policy, if the keys ask for them.
@@ -89,12 +94,31 @@ fn recoloring(mut of: Keys) -> Result<Box<dyn Policy>, OsError> {
     let make = one_of(&mut of, "which pages move, and when (Romer 1998, chapters 4 and 5)", RECOLORINGS)?;
     if of.is_documented() {
         of.document_each(RECOLORINGS)?;
-        return capped(&mut of, Box::new(Cml::new(CmlSettings::default())));
+        return wrapped(&mut of, Box::new(Sites::new(SitesSettings::default())));
     }
     let policy = make(&mut of)?;
-    let policy = capped(&mut of, policy)?;
+    let policy = wrapped(&mut of, policy)?;
     of.finish()?;
     Ok(policy)
+}
+
+/// The policy with what every recoloring policy can have.
+fn wrapped(of: &mut Keys, policy: Box<dyn Policy>) -> Result<Box<dyn Policy>, OsError> {
+    let policy = capped(of, policy)?;
+    touching(of, policy)
+}
+
+/// The policy, with code and data of its own in the caches if it has some.
+fn touching(of: &mut Keys, policy: Box<dyn Policy>) -> Result<Box<dyn Policy>, OsError> {
+    let code = "bytes of the policy's code, which its work fetches through the caches: 4 in each cycle of its price at \
+                most; 0: none";
+    let data = "the same of its data, which its work loads";
+    let footprint = Footprint {
+        code: of.count("code_bytes", code, 0, 0..=Footprint::MAX)?,
+        data: of.count("data_bytes", data, 0, 0..=Footprint::MAX)?,
+    };
+    let touches = footprint != Footprint::default();
+    Ok(if touches { Box::new(Touching::new(policy, footprint)) } else { policy })
 }
 
 /// The policy, under the cap on copying if there is one.
@@ -123,17 +147,30 @@ fn one_of<T: Copy>(
     Ok(entries[of.name("policy", meaning, 0, at, &names.join(", "))?].1)
 }
 
+/// Large enough for any hardware.
+const ENTRIES_MAX: u64 = 65_536;
+
 fn cml(keys: &mut Keys) -> Result<Box<dyn Policy>, OsError> {
-    let usual = CmlSettings::default();
     let recent = "entries of the buffer's LRU segment";
     let hot = "entries of the buffer's HOT segment, which the pages with most misses stay in";
-    let above = "misses of a page above which it competes; 0: its lines and 4 more, but below `interrupt_at`";
+    let recent_entries = keys.count("lru", recent, 16, 1..=ENTRIES_MAX)?;
+    let hot_entries = keys.count("hot", hot, 16, 0..=ENTRIES_MAX)?;
+    let buffer = CmlBuffer::new(recent_entries as usize, hot_entries as usize);
+    Ok(Box::new(Cml::new(cml_settings(keys)?, buffer)))
+}
+
+fn space_saving(keys: &mut Keys) -> Result<Box<dyn Policy>, OsError> {
+    let entries = "entries of the buffer; 25 with two counters each cost as many bits as CML's 16 and 16";
+    let entries = keys.count("entries", entries, 25, 1..=ENTRIES_MAX)?;
+    Ok(Box::new(Cml::new(cml_settings(keys)?, SpaceSaving::new(entries as usize))))
+}
+
+fn cml_settings(keys: &mut Keys) -> Result<CmlSettings, OsError> {
+    let usual = CmlSettings::default();
     let interrupt = "misses of a page that make the kernel read the buffer; 0: 60 more than `recolor_above`";
-    let some = |count: u64| (count > 0).then_some(count);
+    let work = "cycles to deliver an interrupt, read the buffer and analyse it";
     let settings = CmlSettings {
-        recent_entries: keys.count("lru", recent, usual.recent_entries as u64, 1..=65_536)? as usize,
-        hot_entries: keys.count("hot", hot, usual.hot_entries as u64, 0..=65_536)? as usize,
-        recolor_above: some(keys.count("recolor_above", above, 0, 0..=u64::MAX)?),
+        recolor_above: above(keys)?,
         interrupt_at: some(keys.count("interrupt_at", interrupt, 0, 0..=u64::MAX)?),
         clear_cycles: keys.count(
             "clear_cycles",
@@ -142,12 +179,7 @@ fn cml(keys: &mut Keys) -> Result<Box<dyn Policy>, OsError> {
             1..=u64::MAX,
         )?,
         target: target(keys)?,
-        interrupt_cycles: keys.count(
-            "interrupt_cycles",
-            "cycles to deliver an interrupt, read the buffer and analyse it",
-            usual.interrupt_cycles,
-            0..=u64::MAX,
-        )?,
+        interrupt_cycles: keys.count("interrupt_cycles", work, usual.interrupt_cycles, 0..=u64::MAX)?,
     };
     if let (Some(above), Some(interrupt)) = (settings.recolor_above, settings.interrupt_at)
         && interrupt <= above
@@ -158,18 +190,46 @@ fn cml(keys: &mut Keys) -> Result<Box<dyn Policy>, OsError> {
         );
         return Err(OsError::Policy(why));
     }
-    Ok(Box::new(Cml::new(settings)))
+    Ok(settings)
+}
+
+fn sites(keys: &mut Keys) -> Result<Box<dyn Policy>, OsError> {
+    let usual = SitesSettings::default();
+    let (sample, analyse) =
+        ("cycles of an interrupt and the record of a sample", "cycles to analyse `samples`");
+    let settings = SitesSettings {
+        period: keys.count("period", PERIOD, usual.period, 1..=1_000_000_000)?,
+        samples: keys.count("samples", "samples between looks at them", usual.samples, 2..=ENTRIES_MAX)?,
+        recolor_above: above(keys)?,
+        target: target(keys)?,
+        seed: keys.count("seed", SEED, usual.seed, 0..=u64::MAX)?,
+        sample_cycles: keys.count("sample_cycles", sample, usual.sample_cycles, 0..=u64::MAX)?,
+        analyse_cycles: keys.count("analyse_cycles", analyse, usual.analyse_cycles, 0..=u64::MAX)?,
+    };
+    Ok(Box::new(Sites::new(settings)))
+}
+
+/// A number of which 0 stands for the usual one.
+fn some(count: u64) -> Option<u64> {
+    (count > 0).then_some(count)
+}
+
+fn above(keys: &mut Keys) -> Result<Option<u64>, OsError> {
+    Ok(some(keys.count("recolor_above", ABOVE, 0, 0..=u64::MAX)?))
 }
 
 fn target(keys: &mut Keys) -> Result<TargetRule, OsError> {
     let rule = |name: &str| match name {
         "sequential" => Some(TargetRule::Sequential),
-        "coldest-miss" => Some(TargetRule::Coldest),
+        "coldest-miss" => Some(TargetRule::ColdestMiss),
+        "coldest-ref" => Some(TargetRule::ColdestReference),
         "random" => Some(TargetRule::Random),
         _ => None,
     };
-    let meaning = "the color that a page moves to: in turn, with the fewest counted misses, or any";
-    keys.name("target", meaning, TargetRule::default(), rule, "sequential, coldest-miss, random")
+    let meaning = "the color that a page moves to: in turn, with the fewest counted misses, with the fewest references \
+                   of the cache, or any";
+    let names = "sequential, coldest-miss, coldest-ref, random";
+    keys.name("target", meaning, TargetRule::default(), rule, names)
 }
 
 fn snapshot(keys: &mut Keys, usual: SnapshotSettings) -> Result<Box<dyn Policy>, OsError> {

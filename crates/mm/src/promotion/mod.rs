@@ -35,8 +35,8 @@ pub use offline::{ChoicesPerReplay, Growth, OfflineSettings};
 pub use online::Online;
 pub(crate) use policy::ActivePolicy;
 pub use policy::{
-    Actions, CacheMiss, LastUse, MapBacking, Miss, PageMove, Policy, PolicyEvent, Request, ReservationRules,
-    Rules, TlbDrops, View,
+    Actions, CacheMiss, Footprint, LastUse, MapBacking, Miss, PageMove, Policy, PolicyEvent, Request,
+    ReservationRules, Rules, TlbDrops, View,
 };
 pub use replay::{Charge, Charges, ChosenSuperpages};
 pub use setting::SettingError;

@@ -132,6 +132,8 @@ pub struct Rules {
     pub watches_tlbs: bool,
     /// Whether it needs misses of the cache whose colors count.
     pub watches_caches: bool,
+    /// Whether it needs that cache's hits too, which takes time.
+    pub watches_cache_hits: bool,
     /// Its clock rate.
     pub instructions_per_millisecond: u64,
 }
@@ -149,6 +151,7 @@ impl Rules {
             backs_areas: false,
             watches_tlbs: false,
             watches_caches: false,
+            watches_cache_hits: false,
             instructions_per_millisecond: INSTRUCTIONS_PER_MILLISECOND,
         }
     }
@@ -252,6 +255,8 @@ pub enum PolicyEvent<'a> {
     Colors(Colors),
     /// A miss of the cache whose colors count.
     CacheMissed(CacheMiss),
+    /// A hit of that cache in a line of this frame.
+    CacheHit(Frame),
     /// A base page has moved to a frame of another color.
     Recolored {
         /// The page.
@@ -276,6 +281,34 @@ pub struct Actions {
     pub drops: TlbDrops,
     /// Cycles spent on finding such pages.
     pub recoloring_cycles: u64,
+    /// What that touched of the policy's own code and data.
+    pub touched: Footprint,
+}
+
+/// Bytes of a policy's code and data, or of what its work touches of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Footprint {
+    /// Bytes of code.
+    pub code: u64,
+    /// Bytes of data.
+    pub data: u64,
+}
+
+impl Footprint {
+    /// The most bytes of each.
+    pub const MAX: u64 = 64 << 10;
+
+    /// What work of so many cycles touches: in a cycle one instruction, and as much data, of 4 bytes each. What is
+    /// smaller is touched all over, and repeatedly, which costs nothing more.
+    pub(crate) fn touched_in(self, cycles: u64) -> Footprint {
+        let most = cycles.saturating_mul(4);
+        Footprint { code: self.code.min(most), data: self.data.min(most) }
+    }
+
+    /// The larger of each.
+    pub(crate) fn or(self, other: Footprint) -> Footprint {
+        Footprint { code: self.code.max(other.code), data: self.data.max(other.data) }
+    }
 }
 
 /// Translations that a policy wants dropped from the TLBs, to see which pages are used.

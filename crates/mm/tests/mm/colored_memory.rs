@@ -4,7 +4,7 @@
 use crate::common::{AtMisses, Process, cases};
 use crate::physical_memory::{Op as ProgramOp, check, op as program_op, policy};
 use pagewalk_mm::frames::{Buddy, Frame, FrameMove};
-use pagewalk_mm::migration::{Beside, Cml, CmlSettings};
+use pagewalk_mm::migration::{Beside, Cml, CmlBuffer, CmlSettings};
 use pagewalk_mm::placement::{BinHopping, Careful, Colors, PageColoring, Placement, RandomColors};
 use pagewalk_mm::promotion::{Actions, CacheMiss, PageMove, Policy, PolicyEvent, Rules};
 use pagewalk_mm::{FileRules, ForkRules};
@@ -67,14 +67,8 @@ fn recoloring(by_cml: bool, colors: u64) -> Box<dyn Policy> {
     if !by_cml {
         return Box::new(AtMisses { colors });
     }
-    let settings = CmlSettings {
-        recent_entries: 4,
-        hot_entries: 4,
-        recolor_above: Some(1),
-        interrupt_at: Some(4),
-        ..CmlSettings::default()
-    };
-    Box::new(Cml::new(settings))
+    let settings = CmlSettings { recolor_above: Some(1), interrupt_at: Some(4), ..CmlSettings::default() };
+    Box::new(Cml::new(settings, CmlBuffer::new(4, 4)))
 }
 
 struct Colored {

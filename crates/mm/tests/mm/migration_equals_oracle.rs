@@ -4,14 +4,16 @@
 use crate::common::cases;
 use pagewalk_mm::frames::Frame;
 use pagewalk_mm::migration::{
-    Active, ActiveSettings, Capped, Cml, CmlBuffer, CmlSettings, CopyCap, Periodic, PeriodicChoice,
-    PeriodicSettings, Snapshot, SnapshotClock, SnapshotSettings, TargetRule,
+    Active, ActiveSettings, Capped, Cml, CmlBuffer, CmlSettings, CopyCap, MissBuffer, Periodic,
+    PeriodicChoice, PeriodicSettings, Sites, SitesSettings, Snapshot, SnapshotClock, SnapshotSettings,
+    SpaceSaving, TargetRule,
 };
 use pagewalk_mm::placement::Colors;
 use pagewalk_mm::promotion::{Actions, CacheMiss, Miss, Policy, PolicyEvent, TlbDrops};
 use pagewalk_mm::{Accounts, Superpage};
 use pagewalk_oracle::migration::{
-    self as slow, CmlList, MigrationModel, SnapshotTimes, TargetChoice, Translation, Wishes,
+    self as slow, CmlList, MigrationModel, MissList, SnapshotTimes, SpaceSavingList, TargetChoice,
+    Translation, Wishes,
 };
 use pagewalk_units::{Draws, mixed};
 use proptest::prelude::*;
@@ -27,6 +29,8 @@ enum Op {
     Use { page: u64, tlb: usize, cycles: u64, lines: u64 },
     /// A cache miss in a frame that is not the program's.
     Foreign { frame: u64 },
+    /// Cache hits in lines of a page.
+    Hits { page: u64, times: u64 },
     /// The kernel exchanges the frames of two pages, of which the policy does not hear.
     Exchange(u64, u64),
     /// A superpage gets new frames.
@@ -47,6 +51,7 @@ fn op() -> impl Strategy<Value = Op> {
         20 => (page(), 0..2_usize, 0..20_u64, lines)
             .prop_map(|(page, tlb, cycles, lines)| Op::Use { page, tlb, cycles, lines }),
         4 => (0..4_u64).prop_map(|frame| Op::Foreign { frame }),
+        2 => (page(), 1..5_u64).prop_map(|(page, times)| Op::Hits { page, times }),
         1 => (page(), page()).prop_map(|(a, b)| Op::Exchange(a, b)),
         1 => (0..PAGES, 1..3_u8).prop_map(|(page, order)| Op::Promote(Superpage::around(page, order))),
         1 => page().prop_map(Op::Split),
@@ -57,39 +62,81 @@ fn op() -> impl Strategy<Value = Op> {
 
 type Twin = (Box<dyn Policy>, Box<dyn MigrationModel>);
 
-fn cml() -> impl Strategy<Value = (CmlSettings, u64)> {
+fn target() -> impl Strategy<Value = TargetRule> {
+    use TargetRule::{ColdestMiss, ColdestReference, Random, Sequential};
+    prop::sample::select(vec![Sequential, ColdestMiss, ColdestReference, Random])
+}
+
+fn target_choice(rule: TargetRule) -> TargetChoice {
+    match rule {
+        TargetRule::Sequential => TargetChoice::Sequential,
+        TargetRule::ColdestMiss => TargetChoice::ColdestMiss,
+        TargetRule::ColdestReference => TargetChoice::ColdestReference,
+        TargetRule::Random => TargetChoice::Random,
+    }
+}
+
+/// Entries of a miss buffer: LRU and HOT segments, or those of Space-Saving.
+#[derive(Clone, Copy, Debug)]
+enum Buffer {
+    Segments(usize, usize),
+    SpaceSaving(usize),
+}
+
+fn cml() -> impl Strategy<Value = (CmlSettings, Buffer, u64)> {
+    let buffer = prop_oneof![
+        (1..5_usize, 0..5_usize).prop_map(|(recent, hot)| Buffer::Segments(recent, hot)),
+        (1..8_usize).prop_map(Buffer::SpaceSaving),
+    ];
     let thresholds = prop::option::weighted(0.8, (0..6_u64, 1..8_u64));
-    let target =
-        prop_oneof![Just(TargetRule::Sequential), Just(TargetRule::Coldest), Just(TargetRule::Random)];
     let clears = prop_oneof![20..400_u64, Just(5_000_000)];
-    (1..5_usize, 0..5_usize, thresholds, clears, target, 1..8_u64).prop_map(
-        |(recent_entries, hot_entries, thresholds, clear_cycles, target, lines)| {
+    (buffer, thresholds, clears, target(), 1..8_u64).prop_map(
+        |(buffer, thresholds, clear_cycles, target, lines)| {
             let settings = CmlSettings {
-                recent_entries,
-                hot_entries,
                 recolor_above: thresholds.map(|(above, _)| above),
                 interrupt_at: thresholds.map(|(above, more)| above + more),
                 clear_cycles,
                 target,
                 ..CmlSettings::default()
             };
+            (settings, buffer, lines)
+        },
+    )
+}
+
+fn cml_twin(settings: CmlSettings, buffer: Buffer, colors: u64, lines: u64) -> Twin {
+    let (fast, list): (Box<dyn Policy>, Box<dyn MissList>) = match buffer {
+        Buffer::Segments(recent, hot) => {
+            (Box::new(Cml::new(settings, CmlBuffer::new(recent, hot))), Box::new(CmlList::new(recent, hot)))
+        }
+        Buffer::SpaceSaving(entries) => {
+            (Box::new(Cml::new(settings, SpaceSaving::new(entries))), Box::new(SpaceSavingList::new(entries)))
+        }
+    };
+    let mut twin = slow::Cml::new(list, colors, lines, target_choice(settings.target));
+    twin.clear_cycles = settings.clear_cycles;
+    twin.recolor_above = settings.recolor_above.unwrap_or(twin.recolor_above);
+    twin.interrupt_at = settings.interrupt_at.unwrap_or(twin.interrupt_at);
+    (fast, Box::new(twin))
+}
+
+fn sites() -> impl Strategy<Value = (SitesSettings, u64)> {
+    let above = prop::option::of(0..6_u64);
+    (1..12_u64, 2..30_u64, above, target(), any::<u64>(), 1..40_u64).prop_map(
+        |(period, samples, recolor_above, target, seed, lines)| {
+            let settings =
+                SitesSettings { period, samples, recolor_above, target, seed, ..SitesSettings::default() };
             (settings, lines)
         },
     )
 }
 
-fn cml_twin(settings: CmlSettings, colors: u64, lines: u64) -> Twin {
-    let target = match settings.target {
-        TargetRule::Sequential => TargetChoice::Sequential,
-        TargetRule::Coldest => TargetChoice::Coldest,
-        TargetRule::Random => TargetChoice::Random,
-    };
-    let buffer = CmlList::new(settings.recent_entries, settings.hot_entries);
-    let mut twin = slow::Cml::new(buffer, colors, lines, target);
-    twin.clear_cycles = settings.clear_cycles;
-    twin.recolor_above = settings.recolor_above.unwrap_or(twin.recolor_above);
-    twin.interrupt_at = settings.interrupt_at.unwrap_or(twin.interrupt_at);
-    (Box::new(Cml::new(settings)), Box::new(twin))
+fn sites_twin(settings: SitesSettings, colors: u64, lines: u64) -> Twin {
+    let SitesSettings { period, samples, recolor_above, target, seed, .. } = settings;
+    let above = recolor_above.unwrap_or(((lines + 4) / period).max(1));
+    let draws = [Draws::new(seed), Draws::new(mixed(seed))];
+    let twin = slow::Sites::new(colors, (period, samples as usize), above, (target_choice(target), draws));
+    (Box::new(Sites::new(settings)), Box::new(twin))
 }
 
 fn snapshot() -> impl Strategy<Value = SnapshotSettings> {
@@ -261,6 +308,11 @@ impl Machine {
         Ok(())
     }
 
+    fn hit_cache(&mut self, frame: u64) {
+        self.tell(PolicyEvent::CacheHit(Frame(frame)));
+        self.slow.cache_hit(frame);
+    }
+
     fn run(&mut self, op: &Op) -> Result<(), TestCaseError> {
         match *op {
             Op::Use { page, tlb, cycles, lines } => {
@@ -275,6 +327,7 @@ impl Machine {
                 }
             }
             Op::Foreign { frame } => self.miss_cache(frame, None)?,
+            Op::Hits { page, times } => (0..times).for_each(|_| self.hit_cache(self.frames[page as usize])),
             Op::Exchange(a, b) if self.unit(a).order == 0 && self.unit(b).order == 0 => {
                 self.frames.swap(a as usize, b as usize);
                 [a, b].into_iter().for_each(|page| self.drop_unit(self.unit(page)));
@@ -298,38 +351,75 @@ fn check(twin: Twin, (colors, lines, seed): (u64, u64, u64), ops: &[Op]) -> Resu
     ops.iter().try_for_each(|op| machine.run(op))
 }
 
+/// Misses of frames, among which 0 stands for a clear, and 1 and 2 for a drop.
+fn buffer_ops() -> impl Strategy<Value = Vec<(u64, u8)>> {
+    prop::collection::vec((prop_oneof![0..30_u64, 0..6_u64], 0..40_u8), 1..300)
+}
+
+fn check_buffers(
+    fast: &mut impl MissBuffer,
+    list: &mut impl MissList,
+    (frame, what): (u64, u8),
+) -> Result<(), TestCaseError> {
+    match what {
+        0 => {
+            fast.clear();
+            list.clear();
+        }
+        1 | 2 => {
+            fast.keep(|tuple| tuple.frame != Frame(frame));
+            list.remove(frame);
+        }
+        _ => prop_assert_eq!(fast.count(Frame(frame), None), list.miss(frame, None)),
+    }
+    let counts: Vec<_> = fast.tuples().map(|tuple| (tuple.frame.0, tuple.count)).collect();
+    prop_assert_eq!(counts, list.counts());
+    Ok(())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: cases(300), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_cml_buffer_counts_as_the_oracle_does(
-        (recent, hot) in (1..6_usize, 0..6_usize),
-        misses in prop::collection::vec((prop_oneof![0..30_u64, 0..6_u64], 0..40_u8), 1..300),
-    ) {
+    fn the_cml_buffer_counts_as_the_oracle_does((recent, hot) in (1..6_usize, 0..6_usize), ops in buffer_ops()) {
         let (mut fast, mut list) = (CmlBuffer::new(recent, hot), CmlList::new(recent, hot));
-        for (frame, what) in misses {
-            match what {
-                0 => {
-                    fast.clear();
-                    list.clear();
-                }
-                1 | 2 => {
-                    fast.forget(Frame(frame));
-                    list.remove(frame);
-                }
-                _ => prop_assert_eq!(fast.count(Frame(frame), None), list.miss(frame, None)),
+        for op in ops {
+            check_buffers(&mut fast, &mut list, op)?;
+        }
+    }
+
+    #[test]
+    fn space_saving_counts_as_the_oracle_does_and_as_its_source_promises(
+        entries in 1..9_usize, ops in buffer_ops(),
+    ) {
+        let (mut fast, mut list) = (SpaceSaving::new(entries), SpaceSavingList::new(entries));
+        let mut were_dropped = false;
+        for op in ops {
+            check_buffers(&mut fast, &mut list, op)?;
+            were_dropped = (were_dropped || op.1 == 1 || op.1 == 2) && op.1 != 0;
+            for (frame, most, least) in list.bounds().into_iter().filter(|_| !were_dropped) {
+                prop_assert!((least..=most).contains(&list.truth(frame)));
             }
-            let counts: Vec<_> = fast.tuples().map(|tuple| (tuple.frame.0, tuple.count)).collect();
-            prop_assert_eq!(counts, list.counts());
+            for frame in (0..30).filter(|&frame| !were_dropped && list.truth(frame) * entries > list.misses()) {
+                prop_assert!(fast.tuples().any(|tuple| tuple.frame.0 == frame), "{frame} is frequent");
+            }
         }
     }
 
     #[test]
     fn cml_moves_what_the_oracle_moves(
-        (settings, lines) in cml(), (colors, seed) in (1..9_u64, any::<u64>()),
+        (settings, buffer, lines) in cml(), (colors, seed) in (1..9_u64, any::<u64>()),
         ops in prop::collection::vec(op(), 1..250),
     ) {
-        check(cml_twin(settings, colors, lines), (colors, lines, seed), &ops)?;
+        check(cml_twin(settings, buffer, colors, lines), (colors, lines, seed), &ops)?;
+    }
+
+    #[test]
+    fn sites_moves_what_the_oracle_moves(
+        (settings, lines) in sites(), (colors, seed) in (1..9_u64, any::<u64>()),
+        ops in prop::collection::vec(op(), 1..250),
+    ) {
+        check(sites_twin(settings, colors, lines), (colors, lines, seed), &ops)?;
     }
 
     #[test]
@@ -351,13 +441,13 @@ proptest! {
 
     #[test]
     fn capped_policies_move_what_the_oracle_moves(
-        (settings, lines) in cml(), misses in prop::option::of(1..4_u64),
+        (settings, buffer, lines) in cml(), misses in prop::option::of(1..4_u64),
         (copies, of_page, cycles) in (1..6_u64, 1..4_u64, 1..400_u64),
         (colors, seed) in (1..9_u64, any::<u64>()),
         ops in prop::collection::vec(op(), 1..250),
     ) {
         let (fast, slow) = match misses {
-            None => cml_twin(settings, colors, lines),
+            None => cml_twin(settings, buffer, colors, lines),
             Some(misses) => active_twin(misses, 0, colors),
         };
         let cap = CopyCap { copies, copies_of_page: of_page, cycles };

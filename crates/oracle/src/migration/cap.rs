@@ -44,6 +44,10 @@ impl MigrationModel for Capped {
         self.inner.left_frame(page);
     }
 
+    fn cache_hit(&mut self, frame: u64) {
+        self.inner.cache_hit(frame);
+    }
+
     fn cache_missed(&mut self, frame: u64, page: Option<u64>, cycles: u64) -> Wishes {
         self.latest = self.latest.max(cycles);
         let wishes = self.inner.cache_missed(frame, page, cycles);

@@ -1,17 +1,46 @@
-//! The CML buffer as plain lists with times of use, and the policy that reads it.
+//! The CML buffer as plain lists with times of use, and the policy that reads it or another buffer.
 
-use super::{MigrationModel, Target, TargetChoice, Wishes, shared_colors};
+use super::{MigrationModel, Target, TargetChoice, Wishes, part};
 use pagewalk_units::Draws;
 
-/// A frame that the buffer counts misses of.
+/// A frame that a buffer counts misses of.
 #[derive(Clone, Copy, Debug)]
-struct Tuple {
-    frame: u64,
+pub struct Tuple {
+    /// The frame.
+    pub frame: u64,
     /// The page that it holds, as of the last miss.
-    page: Option<u64>,
-    count: u64,
+    pub page: Option<u64>,
+    /// Its misses.
+    pub count: u64,
     /// When it missed or was demoted last.
     time: u64,
+}
+
+impl Tuple {
+    /// A frame's misses.
+    pub fn new(frame: u64, page: Option<u64>, count: u64) -> Tuple {
+        Tuple { frame, page, count, time: 0 }
+    }
+}
+
+/// A buffer that counts misses.
+pub trait MissList {
+    /// A miss. Returns the frame's count.
+    fn miss(&mut self, frame: u64, page: Option<u64>) -> u64;
+
+    /// Sets all counters to zero.
+    fn clear(&mut self);
+
+    /// Removes the tuple of a frame.
+    fn remove(&mut self, frame: u64);
+
+    /// All tuples.
+    fn tuples(&self) -> Vec<Tuple>;
+
+    /// Frames and their counts.
+    fn counts(&self) -> Vec<(u64, u64)> {
+        self.tuples().iter().map(|tuple| (tuple.frame, tuple.count)).collect()
+    }
 }
 
 /// A segment: a list of slots, and their number.
@@ -29,24 +58,6 @@ impl CmlList {
     /// A buffer of so many LRU and HOT slots.
     pub fn new(lru: usize, hot: usize) -> CmlList {
         CmlList { lru: (Vec::new(), lru), hot: (Vec::new(), hot), time: 0 }
-    }
-
-    /// A miss. Returns the frame's count.
-    pub fn miss(&mut self, frame: u64, page: Option<u64>) -> u64 {
-        self.time += 1;
-        let (lru, slots) = (&mut self.lru.0, self.lru.1);
-        if !lru.iter().chain(&self.hot.0).any(|tuple| tuple.frame == frame) {
-            if lru.len() == slots {
-                let oldest = lru.iter().map(|tuple| tuple.time).min().unwrap();
-                lru.retain(|tuple| tuple.time != oldest);
-            }
-            lru.push(Tuple { frame, page, count: 0, time: 0 });
-        }
-        let tuple = lru.iter_mut().chain(&mut self.hot.0).find(|tuple| tuple.frame == frame).unwrap();
-        *tuple = Tuple { page, count: tuple.count + 1, time: self.time, ..*tuple };
-        let count = tuple.count;
-        while self.swap() {}
-        count
     }
 
     /// Swaps the LRU tuple that counted most with the HOT one that counted least, if it counted more. An empty slot
@@ -75,36 +86,47 @@ impl CmlList {
         self.lru.0.push(demoted);
         true
     }
+}
 
-    /// Sets all counters to zero.
-    pub fn clear(&mut self) {
+impl MissList for CmlList {
+    fn miss(&mut self, frame: u64, page: Option<u64>) -> u64 {
+        self.time += 1;
+        let (lru, slots) = (&mut self.lru.0, self.lru.1);
+        if !lru.iter().chain(&self.hot.0).any(|tuple| tuple.frame == frame) {
+            if lru.len() == slots {
+                let oldest = lru.iter().map(|tuple| tuple.time).min().unwrap();
+                lru.retain(|tuple| tuple.time != oldest);
+            }
+            lru.push(Tuple::new(frame, page, 0));
+        }
+        let tuple = lru.iter_mut().chain(&mut self.hot.0).find(|tuple| tuple.frame == frame).unwrap();
+        *tuple = Tuple { page, count: tuple.count + 1, time: self.time, ..*tuple };
+        let count = tuple.count;
+        while self.swap() {}
+        count
+    }
+
+    fn clear(&mut self) {
         self.hot.0.iter_mut().chain(&mut self.lru.0).for_each(|tuple| tuple.count = 0);
     }
 
-    /// Removes the tuple of a frame.
-    pub fn remove(&mut self, frame: u64) {
+    fn remove(&mut self, frame: u64) {
         self.lru.0.retain(|tuple| tuple.frame != frame);
         self.hot.0.retain(|tuple| tuple.frame != frame);
     }
 
-    /// All tuples: HOT by slots, then LRU by time.
+    /// HOT by slots, then LRU by time.
     fn tuples(&self) -> Vec<Tuple> {
         let mut recent = self.lru.0.clone();
         recent.sort_by_key(|tuple| tuple.time);
         self.hot.0.iter().copied().chain(recent).collect()
     }
-
-    /// Frames and their counts: HOT by slots, then LRU by time.
-    pub fn counts(&self) -> Vec<(u64, u64)> {
-        self.tuples().iter().map(|tuple| (tuple.frame, tuple.count)).collect()
-    }
 }
 
 /// The policy.
-#[derive(Clone, Debug)]
 pub struct Cml {
     /// The buffer.
-    pub buffer: CmlList,
+    pub buffer: Box<dyn MissList>,
     /// The colors.
     pub colors: u64,
     /// Misses above which a page competes.
@@ -123,7 +145,7 @@ pub struct Cml {
 
 impl Cml {
     /// A policy with the usual thresholds for pages of so many lines, which is yet to be adapted.
-    pub fn new(buffer: CmlList, colors: u64, lines: u64, target: TargetChoice) -> Cml {
+    pub fn new(buffer: Box<dyn MissList>, colors: u64, lines: u64, target: TargetChoice) -> Cml {
         Cml {
             buffer,
             colors,
@@ -135,37 +157,6 @@ impl Cml {
             cleared: 0,
         }
     }
-
-    fn misses_by_color(&self) -> Vec<u64> {
-        let misses = |color| {
-            let of_it = self.buffer.tuples().into_iter().filter(|tuple| tuple.frame % self.colors == color);
-            of_it.map(|tuple| tuple.count).sum()
-        };
-        (0..self.colors).map(misses).collect()
-    }
-
-    /// Moves all competing pages but one of each color: a frame that cannot move stays, else the one that counted most.
-    fn analyse(&mut self) -> Vec<(u64, u64)> {
-        let mut hot = self.buffer.tuples();
-        hot.retain(|tuple| tuple.count > self.recolor_above);
-        let colored: Vec<_> = hot.iter().map(|tuple| (tuple.frame, tuple.frame % self.colors)).collect();
-        let conflicts = shared_colors(&colored, self.colors);
-        let mut moves = Vec::new();
-        for &color in &conflicts {
-            let of_it = || hot.iter().filter(|tuple| tuple.frame % self.colors == color);
-            let mut movable: Vec<Tuple> = of_it().copied().filter(|tuple| tuple.page.is_some()).collect();
-            // A stable sort: of equals, the first one in the buffer comes first.
-            movable.sort_by_key(|tuple| std::cmp::Reverse(tuple.count));
-            let stay = if of_it().any(|tuple| tuple.page.is_none()) { 0 } else { 1 };
-            for tuple in movable.into_iter().skip(stay) {
-                let misses = self.misses_by_color();
-                let Some(target) = self.target.next(&conflicts, &misses) else { return moves };
-                moves.push((tuple.page.unwrap(), target));
-                self.buffer.remove(tuple.frame);
-            }
-        }
-        moves
-    }
 }
 
 impl MigrationModel for Cml {
@@ -174,14 +165,23 @@ impl MigrationModel for Cml {
         stale.for_each(|tuple| self.buffer.remove(tuple.frame));
     }
 
+    fn cache_hit(&mut self, frame: u64) {
+        self.target.references.push(frame % self.colors);
+    }
+
     fn cache_missed(&mut self, frame: u64, page: Option<u64>, cycles: u64) -> Wishes {
+        self.target.references.push(frame % self.colors);
         if cycles >= self.cleared + self.clear_cycles {
             self.buffer.clear();
+            self.target.references.clear();
             self.cleared = cycles;
         }
         if self.buffer.miss(frame, page) != self.interrupt_at {
             return Wishes::default();
         }
-        Wishes { moves: self.analyse(), cycles: self.interrupt_cycles, ..Wishes::default() }
+        let moves = part(&self.buffer.tuples(), self.recolor_above, self.colors, &mut self.target);
+        moves.iter().for_each(|(frame, _)| self.buffer.remove(*frame));
+        let moves = moves.into_iter().map(|(_, wish)| wish).collect();
+        Wishes { moves, cycles: self.interrupt_cycles, ..Wishes::default() }
     }
 }

@@ -4,9 +4,9 @@ use super::System;
 use super::kernel::OwnMemory;
 use super::process::{Memory, Process};
 use crate::caches::logical;
-use pagewalk_cache::{CacheAddress, LineMiss, Requester};
+use pagewalk_cache::{CacheAddress, LineAccess, Requester};
 use pagewalk_mm::frames::{Frame, FrameMove};
-use pagewalk_mm::promotion::{CacheMiss, TlbDrops};
+use pagewalk_mm::promotion::{CacheMiss, Footprint, TlbDrops};
 use pagewalk_mm::{Kernel, Superpage};
 use pagewalk_translate::Asid;
 use pagewalk_units::{Kind, VirtAddr};
@@ -17,14 +17,17 @@ const SLOTS: usize = 256;
 /// reaches, and beyond the largest memory.
 const UNOWNED: u64 = 1 << (VirtAddr::BITS - 1);
 
+/// The physical address of policies' code, which their data follow: the kernel's, beyond all frames of programs.
+const POLICY_CODE: u64 = UNOWNED;
+
 /// What a system knows of frames.
 pub(super) struct Frames {
     /// Whether kernels give pages frames. Otherwise physical addresses equal virtual ones.
     exist: bool,
     /// Whether kernels place pages by color.
     pub by_color: bool,
-    /// The cache whose misses kernels watch.
-    watched: Option<usize>,
+    /// Whether kernels watch a cache.
+    are_watched: bool,
     /// Frames of recently used pages, until a mapping changes.
     slots: Vec<Option<KnownFrame>>,
 }
@@ -38,19 +41,19 @@ struct KnownFrame {
 }
 
 impl Frames {
-    /// Frames under a kernel, which watches misses of a cache.
-    pub fn new(kernel: Option<&Kernel>, watched: Option<usize>) -> Frames {
+    /// Frames under a kernel, which may watch a cache.
+    pub fn new(kernel: Option<&Kernel>, are_watched: bool) -> Frames {
         Frames {
             exist: kernel.is_some_and(Kernel::has_frames),
             by_color: kernel.is_some_and(|kernel| kernel.colors_by().is_some()),
-            watched,
+            are_watched,
             slots: vec![None; SLOTS],
         }
     }
 
-    /// Whether misses of a cache may make kernels work.
+    /// Whether accesses of a cache may make kernels work.
     pub fn are_watched(&self) -> bool {
-        self.watched.is_some()
+        self.are_watched
     }
 
     fn get(&self, owner: (Asid, u64), epoch: u64) -> Option<u64> {
@@ -98,34 +101,41 @@ impl System {
             let part = end.min(page_end) - start;
             let at = self.cache_address(VirtAddr(start));
             self.tlbs().access(kind, at, part);
-            self.tell_cache_misses(base.number(VirtAddr(start)));
+            self.tell_cache_accesses(base.number(VirtAddr(start)));
             start += part;
         }
     }
 
-    /// Reports misses of the watched cache by a reference to a page, or by its walk.
+    /// Reports accesses of the watched cache by a reference to a page, or by its walk.
     #[inline]
-    pub(super) fn tell_cache_misses(&mut self, vpn: u64) {
-        if self.frames.watched.is_some() {
-            self.tell_watched_misses(vpn);
+    pub(super) fn tell_cache_accesses(&mut self, vpn: u64) {
+        if self.frames.are_watched {
+            self.tell_watched_accesses(vpn);
         }
     }
 
-    fn tell_watched_misses(&mut self, vpn: u64) {
-        let Some(hierarchy) = self.tlbs().hierarchy().filter(|hierarchy| hierarchy.has_missed()) else {
+    fn tell_watched_accesses(&mut self, vpn: u64) {
+        let Some(hierarchy) = self.tlbs().hierarchy().filter(|hierarchy| hierarchy.has_logged()) else {
             return;
         };
-        let missed = hierarchy.missed();
+        let logged = hierarchy.logged();
         let shift = self.machine().paging.base().shift();
-        let cycles = self.cycles();
+        let has_missed = logged.iter().any(|access| !access.hit);
+        let cycles = if has_missed { self.cycles() } else { 0 };
         let is_kernels = VirtAddr(vpn << shift).is_kernel();
         let Some(kernel) = self.process().kernel() else { return };
-        for LineMiss { requester, address } in missed {
+        for LineAccess { requester, address, hit } in logged {
+            let frame = Frame(address >> shift);
             let page = (requester != Requester::Walk && !is_kernels).then_some(vpn);
-            kernel.cache_missed(CacheMiss { page, frame: Frame(address >> shift), cycles });
+            match hit {
+                true => kernel.cache_hit(frame),
+                false => kernel.cache_missed(CacheMiss { page, frame, cycles }),
+            }
         }
-        self.drop_wanted();
-        self.recolor();
+        if has_missed {
+            self.drop_wanted();
+            self.recolor();
+        }
     }
 
     /// Cycles so far, for times of policies: executed instructions, waits for memory and walks on this core, and the
@@ -160,24 +170,31 @@ impl System {
         }
     }
 
-    /// Moves pages that the kernel's policy wants moved, and copies them through the caches.
+    /// Moves pages that the kernel's policy wants moved. Its work and the copies go through the caches.
     pub(super) fn recolor(&mut self) {
         let shift = self.machine().paging.base().shift();
         let Process { space, memory: Memory::Own(own), .. } = self.process() else { return };
         let OwnMemory { kernel, .. } = own.as_mut();
+        let touched = kernel.policy_touched();
         let mut remaps = Vec::new();
         let moves = kernel.recolor(space, &mut remaps);
-        if moves.is_empty() {
+        if moves.is_empty() && touched == Footprint::default() {
             return;
         }
         self.remap(remaps, None);
+        if touched.code > 0 {
+            // Fetches from the program's present line may miss again.
+            self.known.forget();
+        }
         let hierarchy = self.tlbs().hierarchy();
         let waited = hierarchy.map_or(0, |caches| {
+            let fetched = caches.read(Requester::Fetch, POLICY_CODE, touched.code);
+            let loaded = caches.read(Requester::Load, POLICY_CODE + Footprint::MAX, touched.data);
             let copy = |of: &FrameMove| caches.copy(of.from.0 << shift, of.to.0 << shift, 1 << shift);
-            moves.iter().map(copy).fold(0, u64::saturating_add)
+            moves.iter().map(copy).fold(fetched.saturating_add(loaded), u64::saturating_add)
         });
         if let Some(kernel) = self.process().kernel() {
-            kernel.copied(waited);
+            kernel.waited(waited);
         }
     }
 }

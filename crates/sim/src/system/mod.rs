@@ -122,7 +122,7 @@ impl System {
             held_order(kernel, &spec.machine).map_err(refused)?;
             if let Some((index, colors)) = colored_cache(kernel, &spec.machine).map_err(refused)? {
                 kernel.set_colors(colors);
-                watched_cache = kernel.watches_caches().then_some(index);
+                watched_cache = kernel.watches_caches().then(|| (index, kernel.watches_cache_hits()));
             }
             if kernel.watches_tlbs() {
                 let entries = watched(&spec.machine).map_err(refused)?;
@@ -167,7 +167,7 @@ impl System {
             inside: [0; CLASSES],
             globals: None,
             known,
-            frames: Frames::new(spec.kernel.as_ref(), watched_cache),
+            frames: Frames::new(spec.kernel.as_ref(), watched_cache.is_some()),
             records_uses,
             fetches_wait,
             killed: None,
@@ -439,7 +439,7 @@ impl System {
             page = self.translation(vpn).1;
             let cost = self.tlbs().walk(class, address, page.leaf);
             self.charge(class, cost);
-            self.tell_cache_misses(vpn);
+            self.tell_cache_accesses(vpn);
             page = self.translation(vpn).1;
         }
         let moves = self.tlbs().fill(class, kind, asid, page, served);

@@ -293,10 +293,10 @@ impl Tlbs {
         }
     }
 
-    /// Logs misses of a cache of memory.
-    pub fn watch_cache(&mut self, index: Option<usize>) {
-        if let (Some(memory), Some(index)) = (&mut self.memory, index) {
-            memory.hierarchy.watch(index);
+    /// Logs misses of a cache of memory, and maybe hits: see [`Hierarchy::watch`].
+    pub fn watch_cache(&mut self, watched: Option<(usize, bool)>) {
+        if let (Some(memory), Some((index, hits))) = (&mut self.memory, watched) {
+            memory.hierarchy.watch(index, hits);
         }
     }
 

@@ -6,11 +6,16 @@ use pagewalk_mm::{Account, KernelCounts, OsSpec};
 use pagewalk_sim::{DesignCounts, DesignSpec, Library, System, held_orders};
 use pagewalk_translate::MachineSpec;
 
-/// Simulates a kernel by its description.
-fn under(stream: &Stream, machine: &MachineSpec, os: &str) -> DesignCounts {
+/// A system under a kernel by its description.
+fn system(machine: &MachineSpec, os: &str) -> System {
     let os = OsSpec::from_text(os).unwrap_or_else(|error| panic!("{os}: {error}"));
     let kernel = os.kernel(machine.paging, held_orders(machine)).unwrap_or_else(|error| panic!("{error}"));
-    let mut system = System::new(DesignSpec::with_kernel("design".to_owned(), machine, kernel), 1).unwrap();
+    System::new(DesignSpec::with_kernel("design".to_owned(), machine, kernel), 1).unwrap()
+}
+
+/// Simulates a kernel by its description.
+fn under(stream: &Stream, machine: &MachineSpec, os: &str) -> DesignCounts {
+    let mut system = system(machine, os);
     stream.play(&mut system);
     system.counts()
 }
@@ -44,6 +49,8 @@ fn u8_a_policy_ends_the_conflict_of_the_strawman() {
     assert!(of("placement.policy=bin-hopping") < 0.01);
     for (policy, at_most) in [
         ("cml", 0.02),
+        ("space-saving", 0.02),
+        ("sites", 0.1),
         ("snapshot-miss", 0.2),
         ("snapshot-delay", 2.5),
         ("active-naive", 0.02),
@@ -63,6 +70,67 @@ fn each_conflict_is_moved_apart_once() {
     // An interrupt, the copy of 8 KiB, the mapping, and waits for two times 256 lines of memory at most.
     let cycles = spent(&counts, Account::Recolor);
     assert!((970 + 4800 + 200..970 + 4800 + 200 + 512 * 30).contains(&cycles), "{cycles}");
+}
+
+#[test]
+fn a_policy_waits_for_its_own_code_and_data() {
+    let (stream, machine) = (strawman(), workstation());
+    let of = |more: &str| {
+        let counts = under(&stream, &machine, &format!("fixed:page=8K,recoloring.policy=cml{more}"));
+        (counts.kernel.unwrap().counts.recolorings, spent(&counts, Account::Recolor))
+    };
+    let (moves, without) = of("");
+    // 970 cycles reach 3880 bytes of code, in 122 lines, and all 1024 bytes of data. Line 0 of the code evicts one of
+    // the two that the program uses: its copy finds it no more.
+    let lines = 122 + 32;
+    let (same, with) = of(",recoloring.code_bytes=8192,recoloring.data_bytes=1024");
+    assert_eq!((moves, same), (1, 1));
+    assert!((lines * 30..=lines * 30 + 30).contains(&(with - without)), "{without} to {with}");
+}
+
+/// The policies' code evicts the program's, also between fetches from one line. In a first level of two lines, the
+/// program evicts it again before the next block.
+#[test]
+fn beside_a_policy_in_the_caches_repetitions_count_as_lookups_do() {
+    let text = include_str!("../../../../machines/romer_remapping.toml");
+    let text = text.replacen("size = \"8K\"", "size = \"64\"", 1);
+    let machine = MachineSpec::from_toml("two.toml", &text).unwrap_or_else(|error| panic!("{error}"));
+    let mut state = 7u64;
+    let mut next = || {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (state >> 33) % 300
+    };
+    let pages = (0..20_000).map(|n| if n % 3 == 0 { next() } else { n % 2 * 128 }).collect();
+    let stream = Stream { instructions: 40, ..Stream::new(pages) };
+    for recoloring in [
+        "policy=cml,recoloring.interrupt_at=4,recoloring.interrupt_cycles=4000,recoloring.target=coldest-ref",
+        "policy=space-saving,recoloring.interrupt_at=4,recoloring.interrupt_cycles=4000",
+        "policy=sites,recoloring.period=2,recoloring.samples=8,recoloring.recolor_above=1",
+        "policy=snapshot-miss,recoloring.period=50,recoloring.delay=10,recoloring.length=20",
+        "policy=active-naive",
+    ] {
+        let os = format!(
+            "fixed:page=8K,recoloring.code_bytes=8192,recoloring.data_bytes=512,recoloring.{recoloring}"
+        );
+        let (mut fast, mut slow) = (system(&machine, &os), system(&machine, &os).with_every_lookup());
+        stream.play(&mut fast);
+        stream.play(&mut slow);
+        assert!(fast.counts().kernel.unwrap().counts.recolorings > 0, "{recoloring}");
+        assert_eq!(fast.counts(), slow.counts(), "{recoloring}");
+    }
+}
+
+/// Three of four colors are in use, and a page moves to one of them unless the kernel knows better.
+#[test]
+fn a_page_moves_to_the_color_that_the_cache_is_asked_for_least() {
+    let text = include_str!("../../../../machines/romer_remapping.toml").replace("\"512K\"", "\"32K\"");
+    let machine = MachineSpec::from_toml("four.toml", &text).unwrap_or_else(|error| panic!("{error}"));
+    let stream = Stream::new((0..100_000).map(|n| [0, 8, 2, 4][n % 4]).collect());
+    let moves = |target: &str| {
+        let os = format!("fixed:page=8K,recoloring.policy=cml,recoloring.target={target}");
+        under(&stream, &machine, &os).kernel.unwrap().counts.recolorings
+    };
+    assert_eq!((moves("sequential"), moves("coldest-ref")), (3, 1));
 }
 
 /// Figure 6-1: a cache of two base pages and a TLB of one entry, and a program that alternates between addresses one

@@ -73,6 +73,7 @@ fn compare(upper: Cell, lower: Cell, least: f64) -> ComparisonSpec {
         source: String::new(),
         said: String::new(),
         upper,
+        less: None,
         lower,
         base: Some(part(RECORDED, None, None)),
         least: Some(least),
@@ -100,6 +101,16 @@ fn reductions_are_compared_machine_by_machine() {
     assert_eq!(parts, [(Some("a"), 0.8, 0.2), (Some("b"), 0.5, 0.1)]);
     assert!(found.agrees && found.left_out.is_empty(), "0.65 to 0.15 on average");
     assert!(!super::evaluate(&compare(of("good"), of("bad"), 4.4), &both).agrees);
+}
+
+#[test]
+fn a_figure_is_taken_from_the_upper_one() {
+    let both = result(&[("a", [100, 20, 80, 0, 0, 0]), ("b", [100, 90, 80, 0, 0, 0])]);
+    let mut spec = compare(part("bad", None, None), part(RECORDED, None, None), 0.5);
+    spec.less = Some(part("good", None, None));
+    let found = evaluate(&spec, &both);
+    let parts: Vec<_> = found.found.iter().map(|one| (one.upper, one.lower, one.agrees)).collect();
+    assert_eq!(parts, [(0.6, 1.0, true), (-0.1, 1.0, false)]);
 }
 
 #[test]
