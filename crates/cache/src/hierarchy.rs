@@ -330,7 +330,7 @@ impl Hierarchy {
     /// A cache writes a line back.
     fn write_back<const COUNTED: bool>(&mut self, requester: Requester, from: usize, address: CacheAddress) {
         self.caches[from].counts[requester as usize].writebacks += u64::from(COUNTED);
-        if self.levels[from] == 1 {
+        if COUNTED && self.levels[from] == 1 {
             self.passed.note(address, None);
         }
         self.pass_down(self.levels[from], address);

@@ -29,7 +29,8 @@ impl Kernel {
     }
 
     /// The same kernel with pages spread evenly over the colors of a cache, and the name of the placement: page
-    /// coloring, or bin hopping if it colors pages already. None if its pages have no frames.
+    /// coloring, or bin hopping if it colors pages already. The cache is the one whose colors count already, or else
+    /// `cache`. None if its pages have no frames.
     pub fn recolored(&self, cache: &str) -> Option<(Kernel, &'static str)> {
         let now = self.placed.as_ref().map(|placed| placed.policy.name());
         let policy: Box<dyn Placement> = match now == Some(PageColoring.name()) {
@@ -37,7 +38,9 @@ impl Kernel {
             false => Box::new(PageColoring),
         };
         let name = policy.name();
-        self.has_frames().then(|| (self.clone().with_placement(policy, Some(cache.to_owned())), name))
+        let cache =
+            self.placed.as_ref().map_or_else(|| Some(cache.to_owned()), |placed| placed.cache.clone());
+        self.has_frames().then(|| (self.clone().with_placement(policy, cache), name))
     }
 
     /// Sets the process's number, which no other process has.

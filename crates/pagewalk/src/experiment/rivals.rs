@@ -178,7 +178,8 @@ fn recolored(experiment: &Experiment, kernels: &[KernelDesign]) -> Vec<Recolored
     let of_kernel = |(like, under): (usize, &KernelDesign)| {
         let OsKernel::Running(kernel) = &under.kernel else { return None };
         let (kernel, placement) = kernel.recolored(&cache.name)?;
-        let title = format!("{}, with {placement} for {}", under.policy, cache.name);
+        let cache = kernel.colors_by().flatten().map_or_else(String::new, |cache| format!(" for {cache}"));
+        let title = format!("{}, with {placement}{cache}", under.policy);
         Some(RecoloredDesign { like, design: DesignSpec::with_kernel(title.clone(), machine, kernel), title })
     };
     let on_it = kernels.iter().enumerate().filter(|(_, under)| under.machine == profiled);

@@ -56,7 +56,7 @@ fn name(colors: &ColorMisses, column: usize) -> String {
 }
 
 fn finding(colors: &ColorMisses, sums: &[u64], all: u64) -> Option<String> {
-    let (column, &most) = sums.iter().enumerate().max_by_key(|&(_, &misses)| misses)?;
+    let (column, &most) = sums.iter().enumerate().rev().max_by_key(|&(_, &misses)| misses)?;
     let cache = printable(&colors.cache);
     let share = most as f64 / all as f64;
     Some(match share * sums.len() as f64 {

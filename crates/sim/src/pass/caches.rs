@@ -229,7 +229,7 @@ impl<O: Observer> Pass<O> {
         for design in bits(sets.caching()) {
             let memory = designs[design].memory.as_mut().filter(|memory| memory.first_level_of.is_none());
             let Some(memory) = memory else { continue };
-            if design > 0 || !O::OBSERVES_WAITS {
+            if design > 0 || !O::OBSERVES_WAITS || sets.active & 1 == 0 {
                 stretch.replay(&mut Unobserved(memory));
                 continue;
             }

@@ -45,8 +45,10 @@ fn no_recoloring(caches: &[CacheDescription]) -> Option<String> {
 
 fn table(machine: &MachineResult, rows: &[(&WhatIf, &CacheChange)]) -> Table {
     let levels = rows.iter().map(|(_, caches)| caches.misses.len()).max().unwrap_or(0);
-    // What these rows change leaves the first of several levels as it is.
-    let levels = if levels > 1 { 1..levels } else { 0..levels };
+    // Most alternatives leave the first of several levels as it is.
+    let changes_first = |caches: &CacheChange| caches.misses.first() != caches.baseline_misses.first();
+    let first = usize::from(levels > 1 && !rows.iter().any(|(_, caches)| changes_first(caches)));
+    let levels = first..levels;
     let mut columns = vec![Column::words("What if, in caches", 0)];
     columns.extend(levels.clone().map(|level| Column::stays(format!("L{} cache misses", level + 1))));
     columns.extend([
