@@ -167,6 +167,9 @@ def measure(pairs):
             def get_executor(self, **options):
                 return client.get_executor(workers=addresses[: self.count], **options)
 
+            def processing(self):
+                return client.processing()
+
             def nthreads(self):
                 return dict.fromkeys(addresses[: self.count], 1)
 

@@ -32,6 +32,9 @@ LOSSES = 10
 RETRIES = 3
 """How often Dask runs a job again that failed on a worker."""
 
+IDLE_CHECKS = 3
+"""How many seconds a Dask cluster with workers may process nothing before its jobs count as lost."""
+
 JOB_UNITS = 64
 """Most units of a job on Dask, which share a pass over their trace."""
 
@@ -123,6 +126,7 @@ class _Study:
         self.done: SimpleQueue[Future[Answer]] = SimpleQueue()
         self.losses: Counter[int] = Counter()
         self.units: Counter[str] = Counter()
+        self.idle_checks = 0
         self.told = 0.0
 
     def run(self) -> None:
@@ -135,6 +139,7 @@ class _Study:
             except Empty:
                 self.check()
             else:
+                self.idle_checks = 0
                 self.take(future, self.waiting.pop(future))
 
     def submit(self, number: int, traces: list[str]) -> None:
@@ -156,9 +161,26 @@ class _Study:
         return path
 
     def check(self) -> None:
-        """Ends the study if the engine is gone: then no future ends."""
-        if getattr(self.client, "status", None) == "closed":
+        """Ends the study if the engine is gone, and takes jobs for lost that it forgot: such futures never end.
+
+        Dask's executor forgets a job if the connection breaks as its result arrives.
+        """
+        if self.client is None:
+            return
+        if self.client.status == "closed":
             raise FailedError(f"the connection to the Dask scheduler is lost\n  {_AGAIN}")
+        self.idle_checks = self.idle_checks + 1 if self.is_idle() else 0
+        if self.idle_checks >= IDLE_CHECKS:
+            self.idle_checks = 0
+            for future in list(self.waiting):
+                future.cancel()
+
+    def is_idle(self) -> bool:
+        """Whether the cluster has workers, and they have nothing to do."""
+        try:
+            return bool(self.client.nthreads()) and not any(self.client.processing().values())
+        except OSError:
+            return False
 
     def lose(self, number: int, why: BaseException) -> None:
         self.losses[number] += 1

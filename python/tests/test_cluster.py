@@ -70,6 +70,28 @@ class Gone(ThreadPoolExecutor):
         return Future()
 
 
+class Forgetting(ThreadPoolExecutor):
+    """A Dask client whose executor forgets its first job, as when the connection breaks as a result arrives."""
+
+    status = "running"
+    forgets = True
+
+    def get_executor(self, **_: Any) -> Forgetting:
+        return self
+
+    def nthreads(self) -> dict[str, int]:
+        return {"worker": 1}
+
+    def processing(self) -> dict[str, tuple[str, ...]]:
+        return {"worker": ()}
+
+    def submit(self, fn: Any, /, *args: Any) -> Future[Any]:  # type: ignore[override]
+        if not self.forgets:
+            return super().submit(fn, *args)
+        self.forgets = False
+        return Future()
+
+
 class Study(InFolder):
     """A study in a folder of its own, and what one thread makes of it."""
 
@@ -90,6 +112,11 @@ class Executors(Study):
         self.assertEqual(results.folder, Path("pool"))
         self.assert_same("pool")
         self.assertEqual(len(os.listdir("pool/units")), 160)
+
+    def test_a_job_that_the_engine_forgot_is_done_again(self) -> None:
+        self.write(1)
+        pagewalk.sweep("s.toml", output="forgotten", executor=Forgetting(1), job_units=40)
+        self.assert_same("forgotten")
 
     def test_what_was_done_is_not_done_again(self) -> None:
         self.write()
@@ -174,8 +201,8 @@ class Dask(Study):
 
     def assert_ends_well(self, study: subprocess.Popen[str], output: str) -> None:
         _, said = study.communicate(timeout=100)
-        # Workers may come later than the study.
-        self.assertIn((study.returncode, said), [(0, ""), (0, "the Dask scheduler has no worker yet: jobs wait for one\n")])
+        # Dask may log lost connections.
+        self.assertEqual(study.returncode, 0, said)
         self.assert_same(output)
 
     def cluster(self) -> Cluster:
