@@ -199,10 +199,13 @@ class Dask(Study):
         units = Path(output, "units")
         return len(os.listdir(units)) if units.exists() else 0
 
-    def assert_ends_well(self, study: subprocess.Popen[str], output: str) -> None:
+    def assert_ends_well(self, study: subprocess.Popen[str], output: str, may_log: bool = False) -> None:
         _, said = study.communicate(timeout=100)
-        # Dask may log lost connections.
-        self.assertEqual(study.returncode, 0, said)
+        if may_log:
+            # Dask logs a connection that breaks as a result arrives, with the time in front.
+            said = re.sub(r"(?ms)^[\d-]+ [\d:,]+ - (distributed|tornado)\..*", "", said)
+        # Workers may come later than the study.
+        self.assertIn((study.returncode, said), [(0, ""), (0, "the Dask scheduler has no worker yet: jobs wait for one\n")])
         self.assert_same(output)
 
     def cluster(self) -> Cluster:
@@ -226,7 +229,7 @@ class Dask(Study):
             cluster.scheduler.wait()
             cluster.start_scheduler()
             cluster.start_worker()
-            self.assert_ends_well(study, "dask")
+            self.assert_ends_well(study, "dask", may_log=True)
 
     def test_a_worker_with_a_full_disk_does_its_part(self) -> None:
         fill = 'mkdir d && mount -t tmpfs -o size=64k tmpfs d && cd d && (head -c 1M /dev/zero >full; true) && exec "$@"'
