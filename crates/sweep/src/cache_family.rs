@@ -1,7 +1,7 @@
 //! Families of caches in studies: which to report, and what their simulation counts.
 
 use crate::selection::{self, Numbers};
-use crate::study::{SERVES, Study, serves_name};
+use crate::study::{SERVES, serves_name};
 use pagewalk_report::sweep::schema::CacheFamilyCell;
 use pagewalk_reuse::{CacheFamily, MissKinds, ReferenceKinds};
 use pagewalk_sim::{GrainError, check_grain_of_caches};
@@ -50,9 +50,9 @@ impl FileCacheFamily {
 }
 
 /// Checks that a stream of this grain has what the study's family of caches needs; fetches always have whole addresses.
-pub(crate) fn check_grain(grain: Grain, study: &Study) -> Result<(), GrainError> {
+pub(crate) fn check_grain(grain: Grain, family: Option<&CacheFamilySpec>) -> Result<(), GrainError> {
     let sees_data = |spec: &CacheFamilySpec| spec.serves.iter().any(|&kind| kind != ReferenceKinds::Fetches);
-    match &study.cache_family {
+    match family {
         Some(spec) if sees_data(spec) => {
             check_grain_of_caches(grain, "the study has caches ([cache_family])")
         }

@@ -12,7 +12,7 @@ use crate::study::{
 };
 use crate::task::Task;
 use crate::together::{self, FileTogether};
-use crate::workloads::{FileWorkload, check_grains, shared_workloads, workloads};
+use crate::workloads::{FileWorkload, check_grains, needed_grain, shared_workloads, workloads};
 use crate::{kernels, machines, plots, structures};
 use pagewalk_mm::{AreaRules, ThpMode};
 use pagewalk_report::sweep::schema::{Plot, PublishedRow, PublishedTable};
@@ -201,13 +201,15 @@ impl Study {
         name_is_plain(&parsed.name).map_err(wrong)?;
         let machines = machines::variants(file, (folder, files), &parsed.machines, &parsed.vary)?;
         let kernels = kernels::variants(file, text, (folder, files), parsed.os, &machines)?;
+        let cache_family = parsed.cache_family.map(FileCacheFamily::check).transpose().map_err(wrong)?;
+        let grain = needed_grain(&machines, cache_family.as_ref());
         let mut all = traces(parsed.traces, parsed.together, folder).map_err(wrong)?;
         if let Some(path) = &parsed.workloads {
             let inside = |why: String| wrong(format!("workloads = \"{path}\": {why}"));
             let (shared, folder) = shared_workloads(&folder.join(path), files).map_err(inside)?;
-            all.extend(workloads(shared, &folder, files).map_err(inside)?);
+            all.extend(workloads(shared, grain, &folder, files).map_err(inside)?);
         }
-        all.extend(workloads(parsed.workload, folder, files).map_err(wrong)?);
+        all.extend(workloads(parsed.workload, grain, folder, files).map_err(wrong)?);
         check_names(&all).map_err(wrong)?;
         let study = Study {
             structures: structures::variants(file, (folder, files), &parsed.structures, &machines)?,
@@ -221,7 +223,7 @@ impl Study {
             thp: parsed.thp.as_deref().map(thp).transpose().map_err(wrong)?,
             areas: areas(parsed.areas.as_deref()).map_err(wrong)?,
             family: parsed.family.map(FileFamily::check).transpose().map_err(wrong)?,
-            cache_family: parsed.cache_family.map(FileCacheFamily::check).transpose().map_err(wrong)?,
+            cache_family,
             curve: parsed.curve.map(FileCurve::check).transpose().map_err(wrong)?,
             compare: parsed
                 .compare

@@ -88,7 +88,8 @@ fn stream(name: &str, path: &Path, study: &Study, progress: &dyn Progress) -> Re
     }
     let check = |variant: &MachineVariant| check_grain(about.header.grain, &variant.machine);
     study.machines.iter().try_for_each(check).map_err(|e| wrong(e.to_string()))?;
-    cache_family::check_grain(about.header.grain, study).map_err(|e| wrong(e.to_string()))?;
+    cache_family::check_grain(about.header.grain, study.cache_family.as_ref())
+        .map_err(|e| wrong(e.to_string()))?;
     std::io::Seek::rewind(&mut file).map_err(|e| wrong(e.to_string()))?;
     let reader = Reader::new(&file).map_err(|e| wrong(e.to_string()))?;
     let inferred_gap = InferredAreas::new(reader, study.areas).header().inferred_gap;

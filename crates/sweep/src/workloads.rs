@@ -1,9 +1,9 @@
 //! Workloads in study files, or in a file that several studies share.
 
-use crate::cache_family;
+use crate::cache_family::{self, CacheFamilySpec};
 use crate::names::name_is_plain;
 use crate::source::StudyFiles;
-use crate::study::{GivenFile, Study, TraceSpec, Workload};
+use crate::study::{GivenFile, MachineVariant, Study, TraceSpec, Workload};
 use crate::together;
 use pagewalk_sim::check_grain;
 use pagewalk_trace::Grain;
@@ -29,8 +29,7 @@ pub(crate) struct FileWorkload {
     input: String,
     image: Option<String>,
     max_instructions: Option<u64>,
-    #[serde(default)]
-    grain: Grain,
+    grain: Option<Grain>,
     quantum: Option<u64>,
     #[serde(default)]
     switch_at: Vec<String>,
@@ -57,9 +56,10 @@ pub(crate) fn shared_workloads(
     Ok((parsed.workload, path.parent().unwrap_or(Path::new("")).to_owned()))
 }
 
-/// Turns them into traces.
+/// Turns them into traces; a workload that does not say what to keep of addresses keeps `grain`.
 pub(crate) fn workloads(
     listed: Vec<FileWorkload>,
+    grain: Grain,
     folder: &Path,
     read: &mut StudyFiles,
 ) -> Result<Vec<TraceSpec>, String> {
@@ -88,11 +88,18 @@ pub(crate) fn workloads(
             input: input.clone(),
             image: image.clone(),
             max_instructions: *max_instructions,
-            grain: workload.grain,
+            grain: workload.grain.unwrap_or(grain),
             turns,
         }));
     }
     Ok(traces)
+}
+
+/// The least that recordings must keep of addresses: pages, unless caches are simulated.
+pub(crate) fn needed_grain(machines: &[MachineVariant], family: Option<&CacheFamilySpec>) -> Grain {
+    let machines = machines.iter().all(|variant| check_grain(Grain::Page, &variant.machine).is_ok());
+    let enough = machines && cache_family::check_grain(Grain::Page, family).is_ok();
+    if enough { Grain::Page } else { Grain::Byte }
 }
 
 /// Checks, before any recording, that each recording keeps what the machines need.
@@ -106,7 +113,7 @@ pub(crate) fn check_grains(study: &Study) -> Result<(), String> {
                 workload.name, machine.name
             ));
         }
-        cache_family::check_grain(workload.grain, study)
+        cache_family::check_grain(workload.grain, study.cache_family.as_ref())
             .map_err(|e| format!("workload `{}`: {e}", workload.name))?;
     }
     Ok(())

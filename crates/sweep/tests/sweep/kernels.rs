@@ -230,8 +230,20 @@ fn workloads_are_known_by_what_decides_their_recordings() {
     assert_eq!(identity("files = [\"a.c\"]"), identity("files = [\"b/a.c\"]"));
     assert_ne!(identity("files = [\"a.c\"]"), identity("files = [\"c.c\"]"));
     assert!(!identity("").contains("files"));
-    assert_eq!(identity("grain = \"byte\""), identity(""));
-    assert_ne!(identity("grain = \"page\""), identity(""));
+    // Addresses are recorded as exactly as the study's machines need them.
+    assert_eq!(identity("grain = \"page\""), identity(""));
+    assert_ne!(identity("grain = \"byte\""), identity(""));
+    let cached = |text: &str| identity(&format!("{text}\n[cache_family]\n"));
+    assert_eq!(cached("grain = \"byte\""), cached(""));
+    assert_eq!(cached(""), identity("grain = \"byte\""));
+    let fetched = |text: &str| identity(&format!("{text}\n[cache_family]\nserves = [\"fetches\"]"));
+    assert_eq!(fetched(""), identity(""));
+    let with_caches = |text: &str| {
+        let text = format!("schema = 1\nname = \"s\"\nmachines = [\"zen4+caches\"]\n{workload}\n{text}");
+        let study = Study::from_toml("s.toml", &text, folder.path()).unwrap();
+        study.traces[0].workload().map(|workload| workload.grain)
+    };
+    assert_eq!(with_caches(""), Some(pagewalk_trace::Grain::Byte));
     for (text, part) in
         [("files = [\"d.c\"]", "d.c"), ("files = [\"a.c\", \"b/a.c\"]", "two are named `a.c`")]
     {

@@ -224,23 +224,27 @@ fn a_claimed_job_is_left_alone_until_it_is_freed_or_kept() {
     traces(folder.path(), 2);
     let study = study(folder.path(), STUDY);
     let alone = bytes(&sweep(&study, other.path(), 1, "t").run(&Silent).unwrap());
-    let claims = Claims::new(folder.path().join("claims"));
+    let (claims, units) = (Claims::new(folder.path().join("claims")), folder.path().join("units"));
     for frees in [false, true] {
         let held = claims.claim("stream-0-task-0", "all of a").unwrap().unwrap();
         std::thread::scope(|scope| {
             let waits = scope.spawn(|| bytes(&sweep(&study, folder.path(), 1, "t").run(&Silent).unwrap()));
+            // A busy host may take long to begin.
+            while !units.exists() && !waits.is_finished() {
+                std::thread::sleep(Duration::from_millis(10));
+            }
             std::thread::sleep(Duration::from_secs(1));
             assert!(!waits.is_finished());
             if frees {
                 drop(held);
             } else {
                 for unit in std::fs::read_dir(other.path().join("units")).unwrap().flatten() {
-                    std::fs::copy(unit.path(), folder.path().join("units").join(unit.file_name())).unwrap();
+                    std::fs::copy(unit.path(), units.join(unit.file_name())).unwrap();
                 }
             }
             assert!(waits.join().unwrap() == alone);
         });
-        std::fs::remove_dir_all(folder.path().join("units")).unwrap();
+        std::fs::remove_dir_all(&units).unwrap();
     }
 }
 
