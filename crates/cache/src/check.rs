@@ -3,7 +3,7 @@
 use crate::path::path;
 use crate::slices::Slices;
 use crate::{AddressUsed, CacheFills, CacheOrganisation, CacheSpec, Requester, StoreRule};
-use pagewalk_setassoc::{Geometry, Replacement, SetArray};
+use pagewalk_setassoc::{Geometry, Replacement};
 use std::collections::BTreeSet;
 
 /// Why caches do not form a valid hierarchy.
@@ -109,7 +109,7 @@ pub fn check(caches: &[CacheSpec], walks: bool) -> Result<(), CacheError> {
     }
     for (i, a) in caches.iter().enumerate() {
         let geometry = Slices::geometry(a).map_err(|_| CacheError::Slices(a.name.clone(), a.slices))?;
-        if let Err(why) = SetArray::new(geometry, a.replacement) {
+        if let Err(why) = a.replacement.serves(geometry.ways()) {
             return Err(CacheError::Replacement(a.name.clone(), why.to_string()));
         }
         check_write_buffer(a)?;

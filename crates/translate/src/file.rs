@@ -15,7 +15,7 @@ use data_side::{
 use on_request::FileCachesUsed;
 pub use on_request::{requests_caches, with_caches};
 use pagewalk_cache::CacheSpec;
-use pagewalk_setassoc::{Geometry, Organisation, Replacement, SetArray, SetIndex};
+use pagewalk_setassoc::{Geometry, Organisation, Replacement, SetIndex};
 use pagewalk_units::{Kind, PageSize, Paging};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
@@ -114,7 +114,7 @@ fn replacement(name: FileReplacement, seed: Option<u64>, geometry: Geometry) -> 
         let names = names.join(" or ");
         return Err(format!("seed is only for replacement = {names}, not for \"{name}\""));
     }
-    SetArray::new(geometry, replacement).map_err(|why| format!("replacement: {why}"))?;
+    replacement.serves(geometry.ways()).map_err(|why| format!("replacement: {why}"))?;
     Ok(replacement)
 }
 
