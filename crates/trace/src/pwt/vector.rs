@@ -219,11 +219,9 @@ mod avx2 {
 
         #[inline(always)]
         fn pick(self, by: __m256i, pair: &[u64; 2]) -> __m256i {
-            // SAFETY: `self` proves that the processor has AVX2; the 16 bytes are those of `pair`.
-            unsafe {
-                let pair = _mm256_broadcastsi128_si256(_mm_loadu_si128(pair.as_ptr().cast()));
-                _mm256_castpd_si256(_mm256_permutevar_pd(_mm256_castsi256_pd(pair), by))
-            }
+            // The words are loaded one by one: one load of both would wait until the stores of both have retired.
+            let (lower, upper) = (self.splat(pair[0]), self.splat(pair[1]));
+            self.select::<1>(by, upper, lower)
         }
 
         #[inline(always)]
