@@ -70,13 +70,15 @@ impl Batch<'_> {
     }
 }
 
-/// The memory of a batch's references and executions, which come first in it: a source gives it away with its batch, in
-/// exchange for another, where copying would cost too much.
+/// The memory of a batch's references and executions: a source gives it away with its batch, in exchange for another,
+/// where copying would cost too much.
 #[derive(Debug, Default)]
 pub struct BatchRoom {
-    /// Data references, followed by unused ones.
+    /// Data references, among unused ones.
     pub refs: Vec<Ref>,
-    /// Block executions, likewise.
+    /// Where those of the batch begin.
+    pub first_ref: usize,
+    /// Block executions, followed by unused ones.
     pub spans: Vec<Span>,
 }
 

@@ -36,10 +36,10 @@ impl Ref {
         Ref(address << Ref::META_BITS | (meta & 127) as u64)
     }
 
-    /// Reinterprets whole words as records.
-    pub fn slice_from_bits(bits: &[u64]) -> &[Ref] {
+    /// Reinterprets records as whole words.
+    pub fn slice_bits(records: &mut [Ref]) -> &mut [u64] {
         // SAFETY: `Ref` is a transparent `u64` of which every value is valid.
-        unsafe { std::slice::from_raw_parts(bits.as_ptr().cast(), bits.len()) }
+        unsafe { std::slice::from_raw_parts_mut(records.as_mut_ptr().cast(), records.len()) }
     }
 
     /// The record with these bits.

@@ -123,9 +123,9 @@ impl Parcel {
     /// Item `at`, once; `blocks` are those of all parcels so far.
     pub fn item<'a>(&'a mut self, at: usize, blocks: &'a Dictionary) -> Result<Item<'a>, SourceError> {
         if let Piece::Batch(cut) = &self.pieces[at] {
-            let (refs, spans) = match cut.room {
-                Some(room) => (&self.rooms[room].refs, &self.rooms[room].spans),
-                None => (&self.refs, &self.spans),
+            let (refs, spans) = match cut.room.map(|room| &self.rooms[room]) {
+                Some(room) => (&room.refs[room.first_ref..], &room.spans[..]),
+                None => (&self.refs[..], &self.spans[..]),
             };
             return Ok(Item::Batch(Batch {
                 space: cut.space,

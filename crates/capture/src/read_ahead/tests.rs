@@ -83,16 +83,19 @@ impl Source for Steps {
         let block = self.blocks.intern(block);
         let first = self.told;
         self.told += size as u64;
-        // Old contents of a room follow the new ones.
+        // Other contents of a room precede the new ones, and old ones follow.
+        let before = size % 3;
         let refs = (first..self.told).map(|address| Ref::from_parts(address, 1));
-        self.room.refs.splice(..size.min(self.room.refs.len()), refs);
+        let refs = std::iter::repeat_n(Ref::from_parts(7, 7), before).chain(refs);
+        self.room.refs.splice(..(before + size).min(self.room.refs.len()), refs);
+        self.room.first_ref = before;
         self.room.spans.splice(..self.room.spans.len().min(1), [Span { block, first: 0 }]);
         Ok(Some(Item::Batch(Batch {
             space: SpaceId(0),
             thread: ThreadId(1),
             first: RefIndex(first),
             first_instruction: first,
-            refs: &self.room.refs[..size],
+            refs: &self.room.refs[before..][..size],
             spans: &self.room.spans[..1],
             wide: size % 2 == 0,
             blocks: &self.blocks,

@@ -99,6 +99,7 @@ impl Filling {
     fn exchange(&mut self, room: &mut BatchRoom) {
         std::mem::swap(&mut self.refs, &mut room.refs);
         std::mem::swap(&mut self.spans, &mut room.spans);
+        room.first_ref = 0;
         self.refs.resize(REFS, Ref::from_parts(0, 0));
         self.spans.resize(Batch::TARGET_LEN, Span { block: BlockId(0), first: 0 });
     }

@@ -13,7 +13,7 @@ use super::table::*;
 #[cfg(target_arch = "x86_64")]
 use super::vector::Avx2;
 use super::vector::Portable;
-use crate::{Batch, Ref, Span};
+use crate::{Batch, BatchRoom, Ref, Span};
 use pagewalk_units::BlockId;
 use std::ops::Range;
 
@@ -25,6 +25,9 @@ const PADDING: usize = 8;
 const NO_MORE: u64 = u64::MAX / 2;
 /// At least this is left of such a run at the end of a chunk.
 const ENDED: u64 = NO_MORE / 2;
+
+/// In place of a reference where there is none.
+const NO_REF: Ref = Ref::from_bits(0);
 
 /// A fault in a chunk's columns.
 pub(super) type Fault = &'static str;
@@ -52,9 +55,8 @@ pub(super) struct Decoder {
     block_run: u64,
     block_is_explicit: bool,
     corrections: Corrections,
-    spans: Vec<Span>,
-    /// The references before the batch, those of the batch, and padding for a last vector access.
-    words: Vec<u64>,
+    /// The references before the batch, those of the batch, and padding for a last vector access; its executions.
+    room: BatchRoom,
     /// References of the last yielded batch.
     refs: usize,
 }
@@ -90,13 +92,27 @@ impl Decoder {
         (self.blocks, self.current) = (blocks, 0);
         (self.block_control, self.block_numbers) = (0, 0);
         self.corrections.start(self.table.max_sites);
-        self.spans.resize(Batch::TARGET_LEN, Span { block: BlockId(0), first: 0 });
-        let room = HISTORY + Batch::TARGET_LEN + self.table.max_sites + LANES;
-        self.words.resize(room, 0);
-        self.words[..HISTORY].fill(0);
+        self.size_room();
+        self.room.refs[..HISTORY].fill(NO_REF);
         self.refs = 0;
         self.next_block_control()?;
         self.corrections.next_control(&self.columns)
+    }
+
+    fn size_room(&mut self) {
+        let refs = HISTORY + Batch::TARGET_LEN + self.table.max_sites + LANES;
+        self.room.refs.resize(refs, NO_REF);
+        self.room.spans.resize(Batch::TARGET_LEN, Span { block: BlockId(0), first: 0 });
+        self.room.first_ref = HISTORY;
+    }
+
+    /// Gives away the room of the last batch, in exchange for any other.
+    pub fn give_room(&mut self, for_another: &mut BatchRoom) {
+        let before = *around::<_, HISTORY>(&self.room.refs, self.refs);
+        std::mem::swap(&mut self.room, for_another);
+        self.size_room();
+        self.room.refs[..HISTORY].copy_from_slice(&before);
+        self.refs = 0;
     }
 
     /// Decodes up to `limit` block executions, within a batch's limits.
@@ -104,7 +120,7 @@ impl Decoder {
         if self.blocks == 0 {
             return Err("it has block executions and no blocks");
         }
-        self.words.copy_within(self.refs..self.refs + HISTORY, 0);
+        self.room.refs.copy_within(self.refs..self.refs + HISTORY, 0);
         let mut decoded = DecodedCounts::default();
         let limit = limit.min(Batch::TARGET_LEN);
         while decoded.spans < limit && decoded.refs < Batch::TARGET_LEN {
@@ -116,13 +132,13 @@ impl Decoder {
             self.run(limit, until, &mut decoded)?;
         }
         self.refs = decoded.refs;
-        decoded.wide = self.table.wide(&self.spans[..decoded.spans]);
+        decoded.wide = self.table.wide(&self.room.spans[..decoded.spans]);
         Ok(decoded)
     }
 
     /// The output of the last [`Decoder::batch`].
     pub fn decoded(&self, decoded: &DecodedCounts) -> (&[Span], &[Ref]) {
-        (&self.spans[..decoded.spans], Ref::slice_from_bits(&self.words[HISTORY..HISTORY + decoded.refs]))
+        (&self.room.spans[..decoded.spans], &self.room.refs[HISTORY..][..decoded.refs])
     }
 
     /// Whether the columns are used up, as at the end of a valid chunk.
@@ -184,7 +200,8 @@ impl Decoder {
             // Slices, so that lengths are not reloaded after each store.
             let (entries, lines) = (&self.table.entries[..], &mut self.table.lines[..]);
             let window = &self.corrections.window[self.corrections.ready.start..];
-            let (all_spans, words) = (&mut self.spans[..limit], &mut self.words[..]);
+            let BatchRoom { refs, spans: all_spans, .. } = &mut self.room;
+            let (all_spans, words) = (&mut all_spans[..limit], Ref::slice_bits(refs));
             let mut current = self.current;
             let mut next = entries[current as usize].next[0];
             let first = spans;

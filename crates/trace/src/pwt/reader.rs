@@ -5,7 +5,7 @@ use super::chunk::{ChunkHead, Mark, MarkKind, StoredChunk};
 use super::decoder::{DecodedCounts, Decoder};
 use super::index::Index;
 use super::layout::{Decompressor, FrameHead, FrameKind, FrameReader};
-use crate::{Batch, Dictionary, Event, Item, Source, SourceError, StreamHeader};
+use crate::{Batch, BatchRoom, Dictionary, Event, Item, Source, SourceError, StreamHeader};
 use pagewalk_units::{RefIndex, SpaceId, ThreadId};
 use std::io::Read;
 
@@ -214,6 +214,14 @@ enum Step {
 impl<R: Read> Source for Reader<R> {
     fn header(&self) -> &StreamHeader {
         &self.header
+    }
+
+    fn gives_rooms(&self) -> bool {
+        true
+    }
+
+    fn give_room(&mut self, for_another: &mut BatchRoom) {
+        self.decoder.give_room(for_another);
     }
 
     fn next_item(&mut self) -> Result<Option<Item<'_>>, SourceError> {

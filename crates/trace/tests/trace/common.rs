@@ -2,8 +2,8 @@
 
 use pagewalk_trace::pwt::{Reader, Writer};
 use pagewalk_trace::{
-    Analysis, Batch, Block, BlockEnd, Dictionary, Event, Instruction, Item, Mapping, MappingKind, Origin,
-    Protection, Ref, Site, Source, SourceError, Span, StreamHeader,
+    Analysis, Batch, BatchRoom, Block, BlockEnd, Dictionary, Event, Instruction, Item, Mapping, MappingKind,
+    Origin, Protection, Ref, Site, Source, SourceError, Span, StreamHeader,
 };
 use pagewalk_units::{Access, BlockId, Kind, RefIndex, Size, SpaceId, ThreadId, VirtAddr};
 use std::io::{self, Write};
@@ -183,16 +183,25 @@ impl Write for Disk {
     }
 }
 
-/// Everything that a file yields, with its blocks, and the error that ended it.
+/// Everything that a file yields, with its blocks, and the error that ended it. Takes the rooms of some batches.
 pub fn read(file: &[u8]) -> (Vec<Step>, Vec<Block>, Option<SourceError>) {
     let mut steps = Vec::new();
     let mut reader = match Reader::new(file) {
         Ok(reader) => reader,
         Err(error) => return (steps, vec![], Some(error)),
     };
+    let mut room = BatchRoom::default();
     let error = loop {
         match reader.next_item() {
-            Ok(Some(Item::Batch(batch))) => take_batch(&batch, &mut steps),
+            Ok(Some(Item::Batch(batch))) => {
+                take_batch(&batch, &mut steps);
+                let (refs, spans) = (batch.refs.to_vec(), batch.spans.to_vec());
+                if steps.len() % 2 == 0 {
+                    reader.give_room(&mut room);
+                    assert_eq!(room.refs[room.first_ref..][..refs.len()], refs);
+                    assert_eq!(room.spans[..spans.len()], spans);
+                }
+            }
             Ok(Some(Item::Event { at, event })) => steps.push(Step::Event { at: at.0, event }),
             Ok(None) => break None,
             Err(error) => break Some(error),
