@@ -15,15 +15,7 @@
 //! Xeon with one last-level cache (f87f307b). With caches apart (211 ns a round trip) it is 1.28 and 1.14 (gzip,
 //! CPython), so there most of it is off (`processors.rs`).
 //!
-//! What was tried without gain. Quotients are times with the change to those without:
-//!
-//! - decoding and simulating in one loop; an AVX-512 decoder: no gain with masked lanes; 770, 760 M words/s
-//! - rings of 1 and 2 MiB, smaller parcels, looking for work for 500 µs, other marks for waking: 1.00–1.08 (gzip,
-//!   sqlite3)
-//! - prefetching of ring lines: 0.97–1.03, or slower
-//! - decoding while the engine waits, without a shared cache: 1.02 (gzip), 1.08 (CPython), 0.90 (sqlite3), 1.10 (gcc)
-//! - two of three threads pinned together: 0.88–1.14; two threads: gzip 10 % faster, gcc and CPython slower
-//! - parcels cut short for the simulator: 1.04 (gzip), 1.00, 1.02, 0.95 (sqlite3)
+//! docs/explanation/speed.md tells what was tried without gain.
 
 mod parcel;
 #[cfg(test)]

@@ -3,19 +3,7 @@
 //! Four records in a thousand miss the front on CPython, six on cc1. A data hit takes 13 instructions, a block on one
 //! page 22, on two 80, a miss 1,240–1,400.
 //!
-//! What was tried without gain. Quotients are times with the change to those without:
-//!
-//! - prefetching of block heads, spans, a missing page's line, a parcel's next batch: 0.97–1.03, or slower
-//! - a lookaside for the page hash: 1–2 % faster; ids in leaves of 64 pages: slower
-//! - four blocks by one branch: 2.5 times the mispredictions; a branchless run up to a miss: 12 % more instructions
-//! - a loop for hits under pseudo-LRU, an array class known to the compiler: a quarter and 6 % fewer instructions, no
-//!   faster
-//! - eight references by AVX-512: 9 instructions a reference, not 15, but no faster: stores of time and count bind
-//! - a front of 1,024 or 2,048 places, not 512: one machine 0.99–1.07 times as fast, a hundred 0.93–0.95
-//! - blocks as one word, several pages in the loop, two pages by one branch: 0.94–1.03, 0.82–0.99, 0.82–0.95 times as
-//!   fast
-//! - huge pages for the stream: 2–4 %, and only the harness gains
-//! - searching sets of 16 ways as they are (now 8): 0.98 (gzip) to 1.02 (CPython)
+//! docs/explanation/speed.md tells what was tried without gain.
 
 use super::{Entry, Front, HitNotice, LANES, MASK, SLOTS, place};
 use crate::classes::{FETCH, LOAD, STORE};
