@@ -3,8 +3,7 @@
 use crate::slots::Slots;
 use crate::stack::LruStack;
 use crate::write_buffer::WriteBuffer;
-use crate::{AddressUsed, CacheAddress, CacheCounts, CacheFills, CacheOrganisation, CacheSpec, Requester};
-use pagewalk_setassoc::Replacement;
+use crate::{AddressUsed, CacheAddress, CacheCounts, CacheFills, CacheSpec, Requester};
 
 /// What a cache holds.
 #[derive(Clone, Debug)]
@@ -16,12 +15,7 @@ enum Contents {
 
 impl Contents {
     fn new(spec: &CacheSpec) -> Contents {
-        let is_plain = spec.replacement == Replacement::Lru
-            && spec.organisation == CacheOrganisation::Sets
-            && spec.geometry.ways() <= LruStack::WAYS_MAX
-            && spec.address == AddressUsed::Physical
-            && !(spec.shared && spec.inclusive);
-        if is_plain {
+        if spec.is_in_order() {
             Contents::InOrder(LruStack::new(spec))
         } else {
             Contents::InSlots(Box::new(Slots::new(spec)))
@@ -37,6 +31,8 @@ pub(crate) struct Cache {
     pub latency: u64,
     pub slow_latency: u64,
     pub counts: [CacheCounts; Requester::ALL.len()],
+    /// By requester: hits that changed nothing else, beyond `counts`.
+    pub repeats: [u64; Requester::ALL.len()],
     pub shared: bool,
     /// By requester: whether it looks accesses up without ever ending one.
     pub passes_on: [bool; Requester::ALL.len()],
@@ -73,6 +69,7 @@ impl Cache {
             latency: spec.latency,
             slow_latency: spec.slow_latency().unwrap_or(spec.latency),
             counts: Default::default(),
+            repeats: Default::default(),
             shared: spec.shared,
             passes_on: Requester::ALL.map(|requester| spec.passes_on(requester)),
             holds_victims: spec.fills == CacheFills::Victims,
@@ -84,6 +81,35 @@ impl Cache {
     #[inline]
     fn line(&self, address: CacheAddress) -> u64 {
         address.line(self.address, self.line_shift)
+    }
+
+    /// Its lines in order of use, if that is all that it holds.
+    #[inline(always)]
+    pub fn in_order(&mut self) -> Option<&mut LruStack> {
+        match &mut self.contents {
+            Contents::InOrder(stack) => Some(stack),
+            Contents::InSlots(_) => None,
+        }
+    }
+
+    /// Whether an access to these bytes is another hit of the line used last in its set, which changes only counts.
+    #[inline(always)]
+    pub fn repeats(&self, address: CacheAddress, bytes: u64, soils: bool) -> bool {
+        let start = address.line(self.address, 0);
+        let line = start >> self.line_shift;
+        (start + bytes.saturating_sub(1)) >> self.line_shift == line
+            && match &self.contents {
+                Contents::InOrder(stack) => stack.repeats(line, soils),
+                Contents::InSlots(slots) => slots.repeats(line, soils),
+            }
+    }
+
+    /// Whether an access to the line used last in its set always [repeats](Cache::repeats).
+    pub fn notes_latest(&self) -> bool {
+        match &self.contents {
+            Contents::InOrder(_) => true,
+            Contents::InSlots(slots) => slots.notes_latest,
+        }
     }
 
     /// Counts a lookup.
@@ -173,7 +199,7 @@ impl Cache {
         let shift = self.line_shift;
         match &self.contents {
             Contents::InOrder(stack) => {
-                Box::new(stack.all().map(move |line| CacheAddress::same(line << shift)))
+                Box::new(stack.all().into_iter().map(move |line| CacheAddress::same(line << shift)))
             }
             Contents::InSlots(slots) => Box::new(slots.all().filter_map(|line| slots.address_of(line))),
         }

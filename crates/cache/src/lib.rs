@@ -16,7 +16,6 @@ mod address;
 mod cache;
 mod check;
 mod column;
-mod front;
 mod hierarchy;
 mod lines;
 mod path;

@@ -24,7 +24,7 @@ pub(crate) struct Slots {
     /// By set: the line touched or filled last.
     latest: Vec<u64>,
     /// Whether the policy needs no repeated hits, and plain bits choose sets.
-    notes_latest: bool,
+    pub notes_latest: bool,
     /// By slot of the array: whether the line was stored to and not yet written back.
     dirty: Vec<bool>,
     /// By slot, if virtual addresses find lines: the line's physical address when it was filled.

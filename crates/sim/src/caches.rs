@@ -9,7 +9,7 @@ use crate::code_lines::LineGrain;
 use pagewalk_cache::{CacheAddress, CacheSpec, DataSource, Hierarchy, PassedLine, Requester, StoreRule};
 use pagewalk_trace::Grain;
 use pagewalk_translate::{Asid, MachineSpec, Walker, WalkerSpec};
-use pagewalk_units::{Kind, PageSize, VirtAddr};
+use pagewalk_units::{BlockId, Kind, PageSize, VirtAddr};
 
 /// The stream lacks detail that caches need.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -79,6 +79,14 @@ struct BufferClock {
     cycles_per_instruction: f64,
 }
 
+/// A block whose fetches all repeated the line used last in its set, when it last ran.
+#[derive(Clone, Copy, Debug, Default)]
+struct RepeatedBlock {
+    /// The lookups of its fetches, and the changes before them: see [`Hierarchy::fetches`].
+    lookups: u64,
+    changes: u64,
+}
+
 /// The caches of one design.
 #[derive(Clone, Debug)]
 pub(crate) struct MemoryCaches {
@@ -92,6 +100,10 @@ pub(crate) struct MemoryCaches {
     refill: Option<u64>,
     /// The design that simulates the first level for this one, which has the levels below.
     pub first_level_of: Option<usize>,
+    /// Blocks of the running address space, if repeated fetches need not keep their place among other references.
+    repeated: Option<Vec<RepeatedBlock>>,
+    /// The running address space.
+    space: Asid,
     /// Addresses of the entries of one walk.
     entries: Vec<u64>,
     /// Where the lines of one reference were found.
@@ -102,7 +114,7 @@ impl MemoryCaches {
     /// The empty caches of a machine that has some.
     pub fn of(machine: &MachineSpec) -> Option<MemoryCaches> {
         let hierarchy = Hierarchy::new(&machine.caches, machine.cost.memory);
-        (!machine.caches.is_empty()).then_some(MemoryCaches {
+        let mut memory = MemoryCaches {
             counts: MemoryCounts::default(),
             clock: hierarchy.has_write_buffers().then_some(BufferClock {
                 instructions: 0,
@@ -115,9 +127,14 @@ impl MemoryCaches {
                 .iter()
                 .any(|cache| cache.serves.has(Requester::Store) && cache.stores == StoreRule::Through),
             first_level_of: None,
+            repeated: None,
+            space: Asid::default(),
             entries: Vec::new(),
             found: Vec::new(),
-        })
+        };
+        let may_repeat = matches!(memory.line_grain(), LineGrain::Line(_));
+        memory.repeated = may_repeat.then(Vec::new);
+        (!machine.caches.is_empty()).then_some(memory)
     }
 
     /// Leaves the first level to another design: see [`pagewalk_cache::shares_first_level`].
@@ -154,6 +171,44 @@ impl MemoryCaches {
     /// Which fetches it may be given together.
     pub fn line_grain(&self) -> LineGrain {
         LineGrain::of(&self.hierarchy, self.clock.is_some())
+    }
+
+    /// References of another address space follow.
+    pub fn enter(&mut self, space: Asid) {
+        if std::mem::replace(&mut self.space, space) != space {
+            // It has other blocks.
+            self.repeated.iter_mut().for_each(Vec::clear);
+        }
+    }
+
+    /// Whether all fetches of a block change only counts; then they are done.
+    #[inline(always)]
+    pub fn repeats_block(&mut self, block: BlockId) -> bool {
+        let Some(blocks) = &self.repeated else { return false };
+        let Some(repeated) = blocks.get(block.index()) else { return false };
+        let repeats = repeated.changes == self.hierarchy.fetches().1;
+        if repeats {
+            self.hierarchy.repeated(Requester::Fetch, repeated.lookups);
+        }
+        repeats
+    }
+
+    /// What [`MemoryCaches::note_block`] needs from before a block.
+    #[inline(always)]
+    pub fn fetches(&self) -> (u64, u64) {
+        self.hierarchy.fetches()
+    }
+
+    /// A block has run whole, whose fetches were all the references since `before`.
+    #[inline(always)]
+    pub fn note_block(&mut self, block: BlockId, before: (u64, u64)) {
+        let (lookups, changes) = self.hierarchy.fetches();
+        if let (Some(blocks), true) = (&mut self.repeated, changes == before.1) {
+            if blocks.len() <= block.index() {
+                blocks.resize(block.index() + 1, RepeatedBlock::default());
+            }
+            blocks[block.index()] = RepeatedBlock { lookups: lookups - before.0, changes };
+        }
     }
 
     /// The core executes an instruction, whose references follow.

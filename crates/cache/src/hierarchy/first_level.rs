@@ -57,8 +57,7 @@ impl Hierarchy {
 
     /// The caches below the first level, with what they hold and have counted. `specs`: all caches of this machine,
     /// which [`shares_first_level`] accepts.
-    pub fn below_first(&mut self, specs: &[CacheSpec]) -> Hierarchy {
-        self.settle();
+    pub fn below_first(&self, specs: &[CacheSpec]) -> Hierarchy {
         let lower: Vec<CacheSpec> = specs.iter().filter(|cache| cache.level > 1).cloned().collect();
         let mut below = Hierarchy::new(&lower, self.memory_latency);
         let held = specs.iter().zip(&self.caches).filter(|(spec, _)| spec.level > 1);

@@ -46,6 +46,8 @@ struct Stretch<'a> {
 
 /// Takes the references of a stretch.
 trait Receiver {
+    /// The caches that take them.
+    fn memory(&mut self) -> &mut MemoryCaches;
     /// Some fetches of a run, by number.
     fn fetches(&mut self, stretch: &Stretch<'_>, span: usize, run: &LineRun, fetches: Range<u32>);
     /// Data references, by their numbers in the batch.
@@ -60,8 +62,16 @@ impl Stretch<'_> {
         let CachesPosition { mut span, mut run, mut fetched, mut data } = self.from;
         loop {
             let here = self.batch.spans[span];
-            let runs = self.lines.runs(here.block.index());
             let is_last = span == self.to.span;
+            let is_whole = !is_last && run == 0 && fetched == 0;
+            if is_whole && receiver.memory().repeats_block(here.block) {
+                let end = self.batch.span_end(span);
+                receiver.data(self, span, data..end);
+                (span, data) = (span + 1, end);
+                continue;
+            }
+            let before = receiver.memory().fetches();
+            let runs = self.lines.runs(here.block.index());
             let (end, last) =
                 if is_last { (self.to.data, self.to.run) } else { (self.batch.span_end(span), runs.len()) };
             loop {
@@ -81,6 +91,9 @@ impl Stretch<'_> {
             if is_last {
                 break;
             }
+            if is_whole {
+                receiver.memory().note_block(here.block, before);
+            }
             (span, run, fetched) = (span + 1, 0, 0);
         }
     }
@@ -95,6 +108,11 @@ impl Stretch<'_> {
 struct Unobserved<'a>(&'a mut MemoryCaches);
 
 impl Receiver for Unobserved<'_> {
+    #[inline(always)]
+    fn memory(&mut self) -> &mut MemoryCaches {
+        self.0
+    }
+
     #[inline(always)]
     fn fetches(&mut self, stretch: &Stretch<'_>, _span: usize, run: &LineRun, mut fetches: Range<u32>) {
         if fetches.start == 0 {
@@ -121,6 +139,11 @@ struct Observed<'a, T> {
 }
 
 impl<T: FnMut(VirtAddr, &ReferencePlace<'_>, Waits)> Receiver for Observed<'_, T> {
+    #[inline(always)]
+    fn memory(&mut self) -> &mut MemoryCaches {
+        self.memory
+    }
+
     fn fetches(&mut self, stretch: &Stretch<'_>, span: usize, run: &LineRun, mut fetches: Range<u32>) {
         if fetches.start == 0 {
             self.memory.executed();
@@ -229,6 +252,7 @@ impl<O: Observer> Pass<O> {
         for design in bits(sets.caching()) {
             let memory = designs[design].memory.as_mut().filter(|memory| memory.first_level_of.is_none());
             let Some(memory) = memory else { continue };
+            memory.enter(store.asid);
             if design > 0 || !O::OBSERVES_WAITS || sets.active & 1 == 0 {
                 stretch.replay(&mut Unobserved(memory));
                 continue;
