@@ -1,7 +1,8 @@
 //! One cache: its lines, and which of them are dirty.
 
+use crate::latest::LatestLines;
 use crate::slots::Slots;
-use crate::stack::LruStack;
+use crate::stack::{Entered, LruStack};
 use crate::write_buffer::WriteBuffer;
 use crate::{AddressUsed, CacheAddress, CacheCounts, CacheFills, CacheSpec, Requester};
 
@@ -26,6 +27,8 @@ impl Contents {
 #[derive(Clone, Debug)]
 pub(crate) struct Cache {
     contents: Contents,
+    /// Lines that repeat: see [`Cache::repeats`].
+    pub latest: LatestLines,
     pub line_shift: u32,
     address: AddressUsed,
     pub latency: u64,
@@ -64,6 +67,7 @@ impl Cache {
     pub fn new(spec: &CacheSpec) -> Cache {
         Cache {
             contents: Contents::new(spec),
+            latest: LatestLines::new(spec),
             line_shift: spec.line_shift,
             address: spec.address,
             latency: spec.latency,
@@ -83,32 +87,20 @@ impl Cache {
         address.line(self.address, self.line_shift)
     }
 
-    /// Its lines in order of use, if that is all that it holds.
+    /// The lines of these bytes, at most two, if each is the one used last in its set: another hit changes only counts.
+    /// Else 0.
     #[inline(always)]
-    pub fn in_order(&mut self) -> Option<&mut LruStack> {
-        match &mut self.contents {
-            Contents::InOrder(stack) => Some(stack),
-            Contents::InSlots(_) => None,
-        }
-    }
-
-    /// Whether an access to these bytes is another hit of the line used last in its set, which changes only counts.
-    #[inline(always)]
-    pub fn repeats(&self, address: CacheAddress, bytes: u64, soils: bool) -> bool {
+    pub fn repeats(&self, address: CacheAddress, bytes: u64, soils: bool) -> u64 {
         let start = address.line(self.address, 0);
-        let line = start >> self.line_shift;
-        (start + bytes.saturating_sub(1)) >> self.line_shift == line
-            && match &self.contents {
-                Contents::InOrder(stack) => stack.repeats(line, soils),
-                Contents::InSlots(slots) => slots.repeats(line, soils),
-            }
-    }
-
-    /// Whether an access to the line used last in its set always [repeats](Cache::repeats).
-    pub fn notes_latest(&self) -> bool {
-        match &self.contents {
-            Contents::InOrder(_) => true,
-            Contents::InSlots(slots) => slots.notes_latest,
+        let first = start >> self.line_shift;
+        let last = (start + bytes.saturating_sub(1)) >> self.line_shift;
+        if !self.latest.has(first, soils) {
+            return 0;
+        }
+        match last - first {
+            0 => 1,
+            1 if self.latest.has(last, soils) => 2,
+            _ => 0,
         }
     }
 
@@ -125,7 +117,7 @@ impl Cache {
     #[inline]
     pub fn touch(&mut self, address: CacheAddress, soils: bool) -> Look {
         let line = self.line(address);
-        match &mut self.contents {
+        let look = match &mut self.contents {
             Contents::InOrder(stack) => {
                 if stack.touch(line, soils) {
                     Look::Hit
@@ -134,13 +126,18 @@ impl Cache {
                 }
             }
             Contents::InSlots(slots) => slots.touch(line, soils),
+        };
+        if look != Look::Miss {
+            self.latest.note(line, soils);
         }
+        look
     }
 
     /// Puts a missing line in; returns the one that it evicts.
     #[inline]
     pub fn fill(&mut self, address: CacheAddress, dirty: bool) -> Option<Evicted> {
         let (line, shift) = (self.line(address), self.line_shift);
+        self.latest.note(line, dirty);
         match &mut self.contents {
             Contents::InOrder(stack) => {
                 let (line, dirty) = stack.fill(line, dirty)?;
@@ -163,6 +160,7 @@ impl Cache {
     #[inline]
     pub fn give(&mut self, address: CacheAddress) -> Option<bool> {
         let line = self.line(address);
+        self.latest.forget(line);
         match &mut self.contents {
             Contents::InOrder(stack) => stack.give(line),
             Contents::InSlots(slots) => slots.give(line),
@@ -203,5 +201,47 @@ impl Cache {
             }
             Contents::InSlots(slots) => Box::new(slots.all().filter_map(|line| slots.address_of(line))),
         }
+    }
+}
+
+/// Caches whose lines are in order of use, by lines.
+impl Cache {
+    /// # Panics
+    /// If its lines are in slots.
+    #[inline(always)]
+    fn in_order(&mut self) -> &mut LruStack {
+        match &mut self.contents {
+            Contents::InOrder(stack) => stack,
+            Contents::InSlots(_) => panic!("a path with steps has no slots"),
+        }
+    }
+
+    /// Looks a line up, and puts it in if it is missing.
+    #[inline(always)]
+    pub fn enter(&mut self, line: u64, soils: bool) -> Entered {
+        self.latest.note(line, soils);
+        self.in_order().enter(line, soils)
+    }
+
+    /// Looks a line up.
+    #[inline(always)]
+    pub fn use_line(&mut self, line: u64) -> bool {
+        let hit = self.in_order().touch(line, false);
+        if hit {
+            self.latest.note(line, false);
+        }
+        hit
+    }
+
+    /// [`Cache::give`].
+    #[inline(always)]
+    pub fn give_line(&mut self, line: u64) -> Option<bool> {
+        self.latest.forget(line);
+        self.in_order().give(line)
+    }
+
+    /// Makes a line dirty that is the latest of its set.
+    pub fn soil_latest(&mut self, line: u64) {
+        self.in_order().soil_latest(line);
     }
 }

@@ -361,9 +361,9 @@ impl Hierarchy {
         let path = &self.paths[requester as usize];
         let Some(cache) = self.caches.get_mut(path.nearest) else { return false };
         let soils = requester == Requester::Store && path.soils;
-        let repeats = path.repeats && cache.repeats(address, bytes, soils);
-        cache.repeats[requester as usize] += u64::from(repeats);
-        repeats
+        let lines = if path.repeats { cache.repeats(address, bytes, soils) } else { 0 };
+        cache.repeats[requester as usize] += lines;
+        lines > 0
     }
 
     /// Accesses all lines of the requester's nearest cache that a range of at least one byte inside a page touches, in
@@ -427,7 +427,7 @@ impl Hierarchy {
     pub fn repeats_wait(&self, requester: Requester) -> bool {
         let path = &self.paths[requester as usize];
         let fills = path.owns_nearest && path.nearest_filled == 0;
-        fills && path.repeats && self.caches[path.nearest].notes_latest()
+        fills && path.repeats && self.caches[path.nearest].latest.is_used
     }
 
     /// The fetches so far that changed only counts in the nearest cache, and a number that grows with each that may have

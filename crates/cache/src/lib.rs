@@ -17,6 +17,7 @@ mod cache;
 mod check;
 mod column;
 mod hierarchy;
+mod latest;
 mod lines;
 mod path;
 mod slices;

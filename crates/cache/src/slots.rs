@@ -24,7 +24,7 @@ pub(crate) struct Slots {
     /// By set: the line touched or filled last.
     latest: Vec<u64>,
     /// Whether the policy needs no repeated hits, and plain bits choose sets.
-    pub notes_latest: bool,
+    notes_latest: bool,
     /// By slot of the array: whether the line was stored to and not yet written back.
     dirty: Vec<bool>,
     /// By slot, if virtual addresses find lines: the line's physical address when it was filled.
@@ -62,7 +62,7 @@ impl Slots {
 
     /// Whether another access changes nothing. `soils`: it is a store that ends here.
     #[inline]
-    pub fn repeats(&self, line: u64, soils: bool) -> bool {
+    fn repeats(&self, line: u64, soils: bool) -> bool {
         let latest = self.latest[self.set(line)];
         if soils { latest == line | DIRTY } else { latest & !DIRTY == line }
     }

@@ -94,13 +94,6 @@ impl LruStack {
         }
     }
 
-    /// Whether another access changes nothing, as the line is the latest of its set. `soils`: it is a store that ends
-    /// here.
-    #[inline(always)]
-    pub fn repeats(&self, line: u64, soils: bool) -> bool {
-        with_sets!(self, sets => sets.set(line).repeats(line, soils))
-    }
-
     /// Looks a line up; a hit makes it the latest, and dirty if the access `soils` it.
     #[inline]
     pub fn touch(&mut self, line: u64, soils: bool) -> bool {
@@ -163,30 +156,15 @@ impl<const MOST: usize> Sets<MOST> {
         }
     }
 
-    #[inline(always)]
-    fn number(&self, line: u64) -> usize {
-        (self.slices.number(line) & self.mask) as usize
-    }
-
-    #[inline(always)]
-    fn set(&self, line: u64) -> &Set<MOST> {
-        &self.sets[self.number(line)]
-    }
-
     /// The set of a line, and its ways.
     #[inline(always)]
     fn set_mut(&mut self, line: u64) -> (&mut Set<MOST>, usize) {
-        let number = self.number(line);
-        (&mut self.sets[number], self.ways)
+        let number = self.slices.number(line) & self.mask;
+        (&mut self.sets[number as usize], self.ways)
     }
 }
 
 impl<const MOST: usize> Set<MOST> {
-    #[inline(always)]
-    fn repeats(&self, line: u64, soils: bool) -> bool {
-        self.lines[0] == line && (!soils || self.dirty & 1 != 0)
-    }
-
     #[inline(always)]
     fn place_of(&self, line: u64) -> Option<usize> {
         self.lines.iter().position(|&held| held == line)

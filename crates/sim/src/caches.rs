@@ -102,6 +102,9 @@ pub(crate) struct MemoryCaches {
     pub first_level_of: Option<usize>,
     /// Blocks of the running address space, if repeated fetches need not keep their place among other references.
     repeated: Option<Vec<RepeatedBlock>>,
+    /// The lookups and changes before the block that runs.
+    block: RepeatedBlock,
+    has_counted_block: bool,
     /// The running address space.
     space: Asid,
     /// Addresses of the entries of one walk.
@@ -128,6 +131,8 @@ impl MemoryCaches {
                 .any(|cache| cache.serves.has(Requester::Store) && cache.stores == StoreRule::Through),
             first_level_of: None,
             repeated: None,
+            block: RepeatedBlock::default(),
+            has_counted_block: false,
             space: Asid::default(),
             entries: Vec::new(),
             found: Vec::new(),
@@ -178,36 +183,46 @@ impl MemoryCaches {
         if std::mem::replace(&mut self.space, space) != space {
             // It has other blocks.
             self.repeated.iter_mut().for_each(Vec::clear);
+            self.has_counted_block = false;
         }
     }
 
-    /// Whether all fetches of a block change only counts; then they are done.
+    /// Counts each fetch in its place: somebody may ask for counts in the middle of a block.
+    pub fn count_each_fetch(&mut self) {
+        self.repeated = None;
+    }
+
+    /// A block's first fetch follows. If all its fetches change only counts, they are counted at once.
     #[inline(always)]
-    pub fn repeats_block(&mut self, block: BlockId) -> bool {
-        let Some(blocks) = &self.repeated else { return false };
-        let Some(repeated) = blocks.get(block.index()) else { return false };
-        let repeats = repeated.changes == self.hierarchy.fetches().1;
-        if repeats {
+    pub fn begin_block(&mut self, block: BlockId) {
+        let Some(blocks) = &self.repeated else { return };
+        let (lookups, changes) = self.hierarchy.fetches();
+        self.block = RepeatedBlock { lookups, changes };
+        let repeated = blocks.get(block.index()).filter(|repeated| repeated.changes == changes);
+        self.has_counted_block = repeated.is_some();
+        if let Some(repeated) = repeated {
             self.hierarchy.repeated(Requester::Fetch, repeated.lookups);
         }
-        repeats
     }
 
-    /// What [`MemoryCaches::note_block`] needs from before a block.
+    /// Whether all fetches of the block that runs are counted.
     #[inline(always)]
-    pub fn fetches(&self) -> (u64, u64) {
-        self.hierarchy.fetches()
+    pub fn has_counted_block(&self) -> bool {
+        self.has_counted_block
     }
 
-    /// A block has run whole, whose fetches were all the references since `before`.
+    /// The block that began has run whole.
     #[inline(always)]
-    pub fn note_block(&mut self, block: BlockId, before: (u64, u64)) {
+    pub fn end_block(&mut self, block: BlockId) {
+        if std::mem::take(&mut self.has_counted_block) {
+            return;
+        }
         let (lookups, changes) = self.hierarchy.fetches();
-        if let (Some(blocks), true) = (&mut self.repeated, changes == before.1) {
+        if let (Some(blocks), true) = (&mut self.repeated, changes == self.block.changes) {
             if blocks.len() <= block.index() {
                 blocks.resize(block.index() + 1, RepeatedBlock::default());
             }
-            blocks[block.index()] = RepeatedBlock { lookups: lookups - before.0, changes };
+            blocks[block.index()] = RepeatedBlock { lookups: lookups - self.block.lookups, changes };
         }
     }
 
@@ -220,7 +235,7 @@ impl MemoryCaches {
     }
 
     /// A reference of the program inside a page.
-    #[inline]
+    #[inline(always)]
     pub fn access(&mut self, kind: Kind, address: CacheAddress, bytes: u64) {
         if !self.repeats(kind, address, bytes) {
             self.access_noting(kind, address, bytes, |_, _| {});

@@ -5,9 +5,9 @@
 //! [`Hierarchy::find_by_rules`]: it too finds the line before it fills, and no lookup heeds what waits.
 
 use super::{DataSource, Hierarchy};
-use crate::cache::{Cache, Look};
+use crate::cache::Look;
 use crate::path::{Path, Step, StepOfLine};
-use crate::stack::{Entered, LruStack, Oldest};
+use crate::stack::{Entered, Oldest};
 use crate::{CacheAddress, Requester};
 
 impl Hierarchy {
@@ -22,7 +22,7 @@ impl Hierarchy {
         let nearest = path.nearest;
         let soils = requester == Requester::Store && path.soils;
         let cache = &mut self.caches[nearest];
-        let entered = stack(cache).enter(address.physical >> self.least_line_shift, soils);
+        let entered = cache.enter(address.physical >> self.least_line_shift, soils);
         let hit = matches!(entered, Entered::Held);
         if COUNTED {
             cache.count(requester, if hit { Look::Hit } else { Look::Miss });
@@ -52,18 +52,18 @@ impl Hierarchy {
         for (&Step { cache: index, line: step }, left) in steps[1..].iter().zip(&mut left[1..]) {
             let cache = &mut self.caches[index];
             let hit = match step {
-                StepOfLine::Enters => match stack(cache).enter(line, false) {
+                StepOfLine::Enters => match cache.enter(line, false) {
                     Entered::Held => true,
                     Entered::Filled(oldest) => {
                         *left = (oldest, index);
                         false
                     }
                 },
-                StepOfLine::Stays => stack(cache).touch(line, false),
+                StepOfLine::Stays => cache.use_line(line),
                 StepOfLine::MovesUp => {
-                    let given = stack(cache).give(line);
+                    let given = cache.give_line(line);
                     if given == Some(true) {
-                        stack(&mut self.caches[above]).soil_latest(line);
+                        self.caches[above].soil_latest(line);
                     }
                     given.is_some()
                 }
@@ -96,7 +96,7 @@ impl Hierarchy {
     ) {
         while let Some(victims) = self.victims[from] {
             self.caches[from].counts[requester as usize].writebacks += u64::from(COUNTED && dirty);
-            let Entered::Filled(oldest) = stack(&mut self.caches[victims]).enter(line, dirty) else { return };
+            let Entered::Filled(oldest) = self.caches[victims].enter(line, dirty) else { return };
             let Some(next) = oldest.line() else { return };
             (from, (line, dirty)) = (victims, next);
         }
@@ -105,9 +105,4 @@ impl Hierarchy {
             self.write_back::<COUNTED>(requester, from, address);
         }
     }
-}
-
-#[inline(always)]
-fn stack(cache: &mut Cache) -> &mut LruStack {
-    cache.in_order().expect("a path with steps")
 }

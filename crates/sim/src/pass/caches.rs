@@ -63,38 +63,37 @@ impl Stretch<'_> {
         loop {
             let here = self.batch.spans[span];
             let is_last = span == self.to.span;
-            let is_whole = !is_last && run == 0 && fetched == 0;
-            if is_whole && receiver.memory().repeats_block(here.block) {
-                let end = self.batch.span_end(span);
-                receiver.data(self, span, data..end);
-                (span, data) = (span + 1, end);
-                continue;
+            let (end, last, part) = if is_last {
+                (self.to.data, self.to.run, self.to.fetched)
+            } else {
+                (self.batch.span_end(span), usize::MAX, 0)
+            };
+            if (run, fetched) == (0, 0) && (last, part) != (0, 0) {
+                receiver.memory().begin_block(here.block);
             }
-            let before = receiver.memory().fetches();
-            let runs = self.lines.runs(here.block.index());
-            let (end, last) =
-                if is_last { (self.to.data, self.to.run) } else { (self.batch.span_end(span), runs.len()) };
-            loop {
-                let next = runs.get(run).filter(|_| run <= last);
-                let until = next.map_or(end, |next| end.min(here.first as usize + next.site as usize));
-                if data < until {
-                    receiver.data(self, span, data..until);
-                    data = until;
+            if !receiver.memory().has_counted_block() {
+                for next in self.lines.runs(here.block.index()).iter().skip(run) {
+                    let all = if run == last { part } else { next.fetches() };
+                    let until = end.min(here.first as usize + next.site as usize);
+                    if data < until {
+                        receiver.data(self, span, data..until);
+                        data = until;
+                    }
+                    if fetched < all {
+                        receiver.fetches(self, span, next, fetched..all);
+                    }
+                    if run == last {
+                        break;
+                    }
+                    (run, fetched) = (run + 1, 0);
                 }
-                let Some(next) = next else { break };
-                let all = if run == last { self.to.fetched } else { next.fetches() };
-                if fetched < all {
-                    receiver.fetches(self, span, next, fetched..all);
-                }
-                (run, fetched) = (run + 1, 0);
             }
+            receiver.data(self, span, data..end);
             if is_last {
                 break;
             }
-            if is_whole {
-                receiver.memory().note_block(here.block, before);
-            }
-            (span, run, fetched) = (span + 1, 0, 0);
+            receiver.memory().end_block(here.block);
+            (span, run, fetched, data) = (span + 1, 0, 0, end);
         }
     }
 
@@ -175,7 +174,11 @@ impl<O: Observer> Pass<O> {
     /// seen the same references of the program.
     pub(crate) fn add_caches(&mut self, design: &mut Design) {
         let mask = design.mask();
+        let counts_blocks = design.os.is_none();
         let Some(memory) = &mut design.memory else { return };
+        if !counts_blocks {
+            memory.count_each_fetch();
+        }
         self.sets.with_memory |= mask;
         let caches = &design.machine.caches;
         let is_alike = |other: &Design| {
