@@ -1,6 +1,6 @@
 //! One cache: its lines, and which of them are dirty.
 
-use crate::latest::LatestLines;
+use crate::latest::{LatestLines, Need};
 use crate::slots::Slots;
 use crate::stack::{Entered, LruStack};
 use crate::write_buffer::WriteBuffer;
@@ -90,16 +90,16 @@ impl Cache {
     /// The lines of these bytes, at most two, if each is the one used last in its set: another hit changes only counts.
     /// Else 0.
     #[inline(always)]
-    pub fn repeats(&self, address: CacheAddress, bytes: u64, soils: bool) -> u64 {
+    pub fn repeats(&self, address: CacheAddress, bytes: u64, need: Need) -> u64 {
         let start = address.line(self.address, 0);
         let first = start >> self.line_shift;
         let last = (start + bytes.saturating_sub(1)) >> self.line_shift;
-        if !self.latest.has(first, soils) {
+        if !self.latest.has(first, need) {
             return 0;
         }
         match last - first {
             0 => 1,
-            1 if self.latest.has(last, soils) => 2,
+            1 if self.latest.has(last, need) => 2,
             _ => 0,
         }
     }

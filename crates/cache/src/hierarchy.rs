@@ -123,7 +123,7 @@ impl Hierarchy {
     pub fn watch(&mut self, index: usize, hits: bool) {
         (self.log.watched, self.log.hits) = (Some(index), hits);
         for path in &mut self.paths {
-            path.repeats &= !hits || path.nearest != index;
+            path.repeats_in = path.repeats_in.filter(|&nearest| !hits || nearest != index);
             path.steps.clear();
         }
     }
@@ -359,9 +359,9 @@ impl Hierarchy {
     #[inline(always)]
     pub fn repeats(&mut self, requester: Requester, address: CacheAddress, bytes: u64) -> bool {
         let path = &self.paths[requester as usize];
-        let Some(cache) = self.caches.get_mut(path.nearest) else { return false };
-        let soils = requester == Requester::Store && path.soils;
-        let lines = if path.repeats { cache.repeats(address, bytes, soils) } else { 0 };
+        let Some(nearest) = path.repeats_in else { return false };
+        let cache = &mut self.caches[nearest];
+        let lines = cache.repeats(address, bytes, path.need);
         cache.repeats[requester as usize] += lines;
         lines > 0
     }
@@ -377,14 +377,17 @@ impl Hierarchy {
         bytes: u64,
         mut note: impl FnMut(DataSource),
     ) -> u64 {
-        let Path { line_shift, fastest, .. } = self.paths[requester as usize];
-        let first = address.logical >> line_shift;
-        let last = (address.logical + (bytes.max(1) - 1)) >> line_shift;
+        let Path { line_shift, fastest, ref steps, .. } = self.paths[requester as usize];
+        let lines = ((address.logical + (bytes.max(1) - 1)) >> line_shift) - (address.logical >> line_shift);
+        if lines == 0 && !steps.is_empty() {
+            let served = self.find::<true>(requester, address);
+            note(served);
+            return self.latency(served).saturating_sub(fastest);
+        }
         let before = self.now;
-        for line in 0..=last - first {
+        for line in 0..=lines {
             let address = address.plus(line << line_shift);
-            // The caller has asked for a single line.
-            if first == last || !self.repeats(requester, address, 1) {
+            if !self.repeats(requester, address, 1) {
                 let served = self.find::<true>(requester, address);
                 note(served);
                 let beyond = self.latency(served).saturating_sub(fastest);
@@ -427,7 +430,7 @@ impl Hierarchy {
     pub fn repeats_wait(&self, requester: Requester) -> bool {
         let path = &self.paths[requester as usize];
         let fills = path.owns_nearest && path.nearest_filled == 0;
-        fills && path.repeats && self.caches[path.nearest].latest.is_used
+        fills && path.repeats_in.is_some_and(|nearest| self.caches[nearest].latest.is_used)
     }
 
     /// The fetches so far that changed only counts in the nearest cache, and a number that grows with each that may have

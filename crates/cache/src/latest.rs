@@ -16,6 +16,20 @@ const NONE: u64 = u64::MAX;
 /// Set in a place if the line is known to be dirty, so that a store changes only counts. Lines have smaller numbers.
 const DIRTY: u64 = 1 << 63;
 
+/// What a repeated access needs to know of its line.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Need {
+    ignored: u64,
+    wanted: u64,
+}
+
+impl Need {
+    /// `soils`: the access is a store that ends in the cache.
+    pub fn of(soils: bool) -> Need {
+        if soils { Need { ignored: 0, wanted: DIRTY } } else { Need { ignored: DIRTY, wanted: 0 } }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct LatestLines {
     lines: [u64; LINES],
@@ -40,11 +54,10 @@ impl LatestLines {
         (line & self.mask) as usize % LINES
     }
 
-    /// Whether a line is here. `soils`: the access is a store that ends in this cache.
+    /// Whether a line is here, as an access needs it.
     #[inline(always)]
-    pub fn has(&self, line: u64, soils: bool) -> bool {
-        let latest = self.lines[self.place(line)];
-        if soils { latest == line | DIRTY } else { latest & !DIRTY == line }
+    pub fn has(&self, line: u64, need: Need) -> bool {
+        self.lines[self.place(line)] & !need.ignored == line | need.wanted
     }
 
     /// Notes the use of a line, which the access `soils` or not.
@@ -59,7 +72,7 @@ impl LatestLines {
     /// Notes that a line leaves.
     #[inline(always)]
     pub fn forget(&mut self, line: u64) {
-        if self.has(line, false) {
+        if self.has(line, Need::of(false)) {
             let place = self.place(line);
             self.lines[place] = NONE;
         }

@@ -1,5 +1,6 @@
 //! The ways of requesters, and of evicted lines, through the caches.
 
+use crate::latest::Need;
 use crate::{CacheFills, CacheSpec, LEVELS, Requester, StoreRule};
 
 /// A step of an access that misses all caches before.
@@ -22,14 +23,14 @@ pub(crate) enum StepOfLine {
 }
 
 /// A requester's way through the caches.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Path {
     /// The indices of the caches that serve it, nearest first.
     pub caches: Vec<usize>,
     /// The first of them; beyond all caches if there is none.
     pub nearest: usize,
-    /// Whether another hit of the line used last in a set of that one changes only counts: a hit there ends an access.
-    pub repeats: bool,
+    /// The same, if a hit there ends an access, so that another one of the line used last changes only counts.
+    pub repeats_in: Option<usize>,
     /// The steps of an access, if [`Hierarchy::find_in_order`](crate::Hierarchy) can make them; else none.
     pub steps: Vec<Step>,
     /// Whether only this requester changes what that one holds.
@@ -44,6 +45,8 @@ pub(crate) struct Path {
     pub moves_up: Vec<bool>,
     /// Whether stores make lines dirty in the nearest that takes them.
     pub soils: bool,
+    /// What a repeated access needs to know.
+    pub need: Need,
 }
 
 impl Path {
@@ -55,7 +58,8 @@ impl Path {
         let least = specs.iter().map(|cache| cache.line_shift).min().unwrap_or(0);
         Path {
             nearest: nearest.unwrap_or(usize::MAX),
-            repeats: nearest.is_some_and(|index| !specs[index].passes_on(requester)),
+            repeats_in: nearest.filter(|&index| !specs[index].passes_on(requester)),
+            need: Need::of(requester == Requester::Store),
             steps: if is_in_order(specs, &caches, requester) {
                 steps(specs, &caches, requester)
             } else {

@@ -5,6 +5,7 @@
 //! miss, and the dirty lines that leave. The others simulate the levels below, from that log.
 
 use super::Hierarchy;
+use crate::latest::Need;
 use crate::{CacheAddress, CacheFills, CacheOrganisation, CacheSpec, Requester, StoreRule};
 
 /// An access that misses the first level, or a dirty line that leaves it.
@@ -65,7 +66,7 @@ impl Hierarchy {
         for (path, whole) in below.paths.iter_mut().zip(&self.paths) {
             path.fastest = whole.fastest;
             // The first level holds what is stored.
-            path.soils = false;
+            (path.soils, path.need) = (false, Need::of(false));
         }
         below
     }
