@@ -1,10 +1,10 @@
 //! One cache: its lines, and which of them are dirty.
 
+use crate::latest::{LatestLines, Need};
 use crate::slots::Slots;
-use crate::stack::LruStack;
+use crate::stack::{Entered, LruStack};
 use crate::write_buffer::WriteBuffer;
-use crate::{AddressUsed, CacheAddress, CacheCounts, CacheFills, CacheOrganisation, CacheSpec, Requester};
-use pagewalk_setassoc::Replacement;
+use crate::{AddressUsed, CacheAddress, CacheCounts, CacheFills, CacheSpec, Requester};
 
 /// What a cache holds.
 #[derive(Clone, Debug)]
@@ -16,12 +16,7 @@ enum Contents {
 
 impl Contents {
     fn new(spec: &CacheSpec) -> Contents {
-        let is_plain = spec.replacement == Replacement::Lru
-            && spec.organisation == CacheOrganisation::Sets
-            && spec.geometry.ways() <= LruStack::WAYS_MAX
-            && spec.address == AddressUsed::Physical
-            && !(spec.shared && spec.inclusive);
-        if is_plain {
+        if spec.is_in_order() {
             Contents::InOrder(LruStack::new(spec))
         } else {
             Contents::InSlots(Box::new(Slots::new(spec)))
@@ -32,11 +27,15 @@ impl Contents {
 #[derive(Clone, Debug)]
 pub(crate) struct Cache {
     contents: Contents,
+    /// Lines that repeat: see [`Cache::repeats`].
+    pub latest: LatestLines,
     pub line_shift: u32,
     address: AddressUsed,
     pub latency: u64,
     pub slow_latency: u64,
     pub counts: [CacheCounts; Requester::ALL.len()],
+    /// By requester: hits that changed nothing else, beyond `counts`.
+    pub repeats: [u64; Requester::ALL.len()],
     pub shared: bool,
     /// By requester: whether it looks accesses up without ever ending one.
     pub passes_on: [bool; Requester::ALL.len()],
@@ -68,11 +67,13 @@ impl Cache {
     pub fn new(spec: &CacheSpec) -> Cache {
         Cache {
             contents: Contents::new(spec),
+            latest: LatestLines::new(spec),
             line_shift: spec.line_shift,
             address: spec.address,
             latency: spec.latency,
             slow_latency: spec.slow_latency().unwrap_or(spec.latency),
             counts: Default::default(),
+            repeats: Default::default(),
             shared: spec.shared,
             passes_on: Requester::ALL.map(|requester| spec.passes_on(requester)),
             holds_victims: spec.fills == CacheFills::Victims,
@@ -84,6 +85,23 @@ impl Cache {
     #[inline]
     fn line(&self, address: CacheAddress) -> u64 {
         address.line(self.address, self.line_shift)
+    }
+
+    /// The lines of these bytes, at most two, if each is the one used last in its set: another hit changes only counts.
+    /// Else 0.
+    #[inline(always)]
+    pub fn repeats(&self, address: CacheAddress, bytes: u64, need: Need) -> u64 {
+        let start = address.line(self.address, 0);
+        let first = start >> self.line_shift;
+        let last = (start + bytes.saturating_sub(1)) >> self.line_shift;
+        if !self.latest.has(first, need) {
+            return 0;
+        }
+        match last - first {
+            0 => 1,
+            1 if self.latest.has(last, need) => 2,
+            _ => 0,
+        }
     }
 
     /// Counts a lookup.
@@ -99,7 +117,7 @@ impl Cache {
     #[inline]
     pub fn touch(&mut self, address: CacheAddress, soils: bool) -> Look {
         let line = self.line(address);
-        match &mut self.contents {
+        let look = match &mut self.contents {
             Contents::InOrder(stack) => {
                 if stack.touch(line, soils) {
                     Look::Hit
@@ -108,13 +126,18 @@ impl Cache {
                 }
             }
             Contents::InSlots(slots) => slots.touch(line, soils),
+        };
+        if look != Look::Miss {
+            self.latest.note(line, soils);
         }
+        look
     }
 
     /// Puts a missing line in; returns the one that it evicts.
     #[inline]
     pub fn fill(&mut self, address: CacheAddress, dirty: bool) -> Option<Evicted> {
         let (line, shift) = (self.line(address), self.line_shift);
+        self.latest.note(line, dirty);
         match &mut self.contents {
             Contents::InOrder(stack) => {
                 let (line, dirty) = stack.fill(line, dirty)?;
@@ -137,6 +160,7 @@ impl Cache {
     #[inline]
     pub fn give(&mut self, address: CacheAddress) -> Option<bool> {
         let line = self.line(address);
+        self.latest.forget(line);
         match &mut self.contents {
             Contents::InOrder(stack) => stack.give(line),
             Contents::InSlots(slots) => slots.give(line),
@@ -173,9 +197,51 @@ impl Cache {
         let shift = self.line_shift;
         match &self.contents {
             Contents::InOrder(stack) => {
-                Box::new(stack.all().map(move |line| CacheAddress::same(line << shift)))
+                Box::new(stack.all().into_iter().map(move |line| CacheAddress::same(line << shift)))
             }
             Contents::InSlots(slots) => Box::new(slots.all().filter_map(|line| slots.address_of(line))),
         }
+    }
+}
+
+/// Caches whose lines are in order of use, by lines.
+impl Cache {
+    /// # Panics
+    /// If its lines are in slots.
+    #[inline(always)]
+    fn in_order(&mut self) -> &mut LruStack {
+        match &mut self.contents {
+            Contents::InOrder(stack) => stack,
+            Contents::InSlots(_) => panic!("a path with steps has no slots"),
+        }
+    }
+
+    /// Looks a line up, and puts it in if it is missing.
+    #[inline(always)]
+    pub fn enter(&mut self, line: u64, soils: bool) -> Entered {
+        self.latest.note(line, soils);
+        self.in_order().enter(line, soils)
+    }
+
+    /// Looks a line up.
+    #[inline(always)]
+    pub fn use_line(&mut self, line: u64) -> bool {
+        let hit = self.in_order().touch(line, false);
+        if hit {
+            self.latest.note(line, false);
+        }
+        hit
+    }
+
+    /// [`Cache::give`].
+    #[inline(always)]
+    pub fn give_line(&mut self, line: u64) -> Option<bool> {
+        self.latest.forget(line);
+        self.in_order().give(line)
+    }
+
+    /// Makes a line dirty that is the latest of its set.
+    pub fn soil_latest(&mut self, line: u64) {
+        self.in_order().soil_latest(line);
     }
 }

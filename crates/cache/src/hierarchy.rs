@@ -1,12 +1,12 @@
 //! The cache hierarchy: which lines each cache holds, and at which level accesses hit.
 
 mod first_level;
+mod in_order;
 
 pub use first_level::{PassedLine, shares_first_level};
 
 use crate::access_log::{AccessLog, LineAccess};
 use crate::cache::{Cache, Evicted, Look};
-use crate::front::{Front, Fronts};
 use crate::path::{Path, above, victims_of};
 use crate::{CacheAddress, CacheSpec, Requester};
 use first_level::PassedLog;
@@ -54,7 +54,6 @@ pub struct Hierarchy {
     caches: Vec<Cache>,
     /// By requester.
     paths: [Path; Requester::ALL.len()],
-    fronts: Fronts,
     /// By cache: the one that takes what it evicts.
     victims: Vec<Option<usize>>,
     /// By cache, if it is inclusive: the caches above that lose what it evicts.
@@ -63,9 +62,13 @@ pub struct Hierarchy {
     fills_seen: Vec<u64>,
     /// By cache.
     levels: Vec<u8>,
+    /// By level: the caches below it that hold dirty lines, nearest first.
+    takers: Vec<Vec<usize>>,
     /// log2 of the bytes of the shortest lines.
     least_line_shift: u32,
     memory_latency: u64,
+    /// Fetches that may have changed more than counts, from 1 on.
+    fetch_changes: u64,
     /// The time in cycles; only write buffers look at it.
     now: u64,
     log: AccessLog,
@@ -82,6 +85,16 @@ impl DataSource {
     }
 }
 
+/// By level, the caches of a path below it that hold dirty lines.
+fn takers(caches: &[CacheSpec], path: &[usize]) -> Vec<Vec<usize>> {
+    let lowest = caches.iter().map(|cache| cache.level).max().unwrap_or(0);
+    let below = |level| {
+        let takes = |&&index: &&usize| caches[index].level > level && caches[index].may_be_dirty();
+        path.iter().filter(takes).copied().collect()
+    };
+    (0..=lowest.max(1)).map(below).collect()
+}
+
 impl Hierarchy {
     /// Empty caches. `memory_latency`: cycles of an access that no cache serves.
     ///
@@ -89,21 +102,17 @@ impl Hierarchy {
     /// If [`crate::check`] refuses the caches.
     pub fn new(caches: &[CacheSpec], memory_latency: u64) -> Hierarchy {
         let paths = Requester::ALL.map(|requester| Path::new(caches, requester, memory_latency));
-        let ways = paths.each_ref().map(|path| &path.caches[..]);
-        let front = |requester| {
-            let path = &paths[requester as usize];
-            Front::new(caches, requester, path.ends_at_nearest && path.nearest_filled == 0, &ways)
-        };
         Hierarchy {
             caches: caches.iter().map(Cache::new).collect(),
-            fronts: Fronts(Requester::ALL.map(front)),
-            paths,
             victims: (0..caches.len()).map(|index| victims_of(caches, index)).collect(),
             above: (0..caches.len()).map(|index| above(caches, index)).collect(),
             fills_seen: vec![0; caches.len()],
             levels: caches.iter().map(|cache| cache.level).collect(),
+            takers: takers(caches, &paths[Requester::Store as usize].caches),
             least_line_shift: caches.iter().map(|cache| cache.line_shift).min().unwrap_or(0),
             memory_latency,
+            fetch_changes: 1,
+            paths,
             now: 0,
             log: AccessLog::default(),
             passed: PassedLog::default(),
@@ -113,8 +122,9 @@ impl Hierarchy {
     /// Logs the misses of a cache from now on; `hits`: its hits too, before any access.
     pub fn watch(&mut self, index: usize, hits: bool) {
         (self.log.watched, self.log.hits) = (Some(index), hits);
-        if hits && self.paths.iter().any(|path| path.nearest == index) {
-            self.fronts.disable();
+        for path in &mut self.paths {
+            path.repeats_in = path.repeats_in.filter(|&nearest| !hits || nearest != index);
+            path.steps.clear();
         }
     }
 
@@ -141,8 +151,8 @@ impl Hierarchy {
 
     /// Hands the contents of the caches that all cores share to another core of the same machine, and takes its own.
     pub fn swap_shared(&mut self, other: &mut Hierarchy) {
-        self.settle();
-        other.settle();
+        self.fetch_changes += 1;
+        other.fetch_changes += 1;
         for index in 0..self.caches.len() {
             if self.caches[index].shared {
                 std::mem::swap(&mut self.caches[index], &mut other.caches[index]);
@@ -150,18 +160,6 @@ impl Hierarchy {
             }
         }
         other.drop_uncovered();
-    }
-
-    /// Empties the fronts, and counts their hits where they belong.
-    fn settle(&mut self) {
-        self.fronts.clear();
-        for requester in Requester::ALL {
-            let hits = std::mem::take(&mut self.fronts.0[requester as usize].hits);
-            if let Some(cache) = self.caches.get_mut(self.paths[requester as usize].nearest) {
-                let own = CacheCounts { lookups: hits, hits, ..CacheCounts::default() };
-                cache.counts[requester as usize].add(own);
-            }
-        }
     }
 
     /// Drops what shared inclusive caches evicted from this core's own caches while other cores ran.
@@ -202,14 +200,27 @@ impl Hierarchy {
     }
 
     /// `COUNTED`: counts and logs the access.
-    #[inline(always)]
+    #[inline]
     fn find<const COUNTED: bool>(&mut self, requester: Requester, address: CacheAddress) -> DataSource {
+        self.fetch_changes += u64::from(requester == Requester::Fetch);
+        if !self.paths[requester as usize].steps.is_empty() {
+            return self.find_in_order::<COUNTED>(requester, address);
+        }
+        self.find_by_rules::<COUNTED>(requester, address)
+    }
+
+    /// [`Hierarchy::find`] for caches of any rules.
+    #[inline(never)]
+    fn find_by_rules<const COUNTED: bool>(
+        &mut self,
+        requester: Requester,
+        address: CacheAddress,
+    ) -> DataSource {
         let depths = self.paths[requester as usize].caches.len();
         let served = (0..depths).find_map(|depth| self.look_up::<COUNTED>(requester, address, depth));
         if served.is_none() {
             self.fill::<COUNTED>(requester, depths, address, false);
         }
-        self.fronts.note(requester, address);
         served.unwrap_or(DataSource::Memory)
     }
 
@@ -317,7 +328,6 @@ impl Hierarchy {
         for &index in &self.above[from] {
             let cache = &mut self.caches[index];
             for offset in (0..bytes).step_by(1 << cache.line_shift) {
-                self.fronts.forget(address.plus(offset));
                 if cache.give(address.plus(offset)) == Some(true) {
                     cache.counts[requester as usize].writebacks += u64::from(COUNTED);
                     dirty = true;
@@ -338,11 +348,8 @@ impl Hierarchy {
 
     /// The next cache below a level that has a written-back line holds it dirty from now on, or memory takes it.
     fn pass_down(&mut self, level: u8, address: CacheAddress) {
-        let path = &self.paths[Requester::Store as usize].caches;
-        let below = path.iter().filter(|&&index| self.levels[index] > level);
-        for &index in below {
-            let cache = &mut self.caches[index];
-            if cache.may_be_dirty && cache.soil(address) {
+        for &index in &self.takers[usize::from(level)] {
+            if self.caches[index].soil(address) {
                 break;
             }
         }
@@ -351,15 +358,17 @@ impl Hierarchy {
     /// Whether an access to these bytes changes only counts; then it is done.
     #[inline(always)]
     pub fn repeats(&mut self, requester: Requester, address: CacheAddress, bytes: u64) -> bool {
-        let front = &mut self.fronts.0[requester as usize];
-        let repeats = front.has(address, bytes);
-        front.hits += u64::from(repeats);
-        repeats
+        let path = &self.paths[requester as usize];
+        let Some(nearest) = path.repeats_in else { return false };
+        let cache = &mut self.caches[nearest];
+        let lines = cache.repeats(address, bytes, path.need);
+        cache.repeats[requester as usize] += lines;
+        lines > 0
     }
 
     /// Accesses all lines of the requester's nearest cache that a range of at least one byte inside a page touches, in
     /// ascending order. Returns the cycles that its requester waits beyond its fastest access of each line. `note` is
-    /// told where each line was found that does not repeat. [`Hierarchy::repeats`] comes first, as it is quick.
+    /// told where each line was found that does not repeat. [`Hierarchy::repeats`] must have come first, as it is quick.
     #[inline]
     pub fn access_lines(
         &mut self,
@@ -368,10 +377,15 @@ impl Hierarchy {
         bytes: u64,
         mut note: impl FnMut(DataSource),
     ) -> u64 {
-        let Path { line_shift, fastest, .. } = self.paths[requester as usize];
-        let last = (address.logical + (bytes.max(1) - 1)) >> line_shift;
+        let Path { line_shift, fastest, ref steps, .. } = self.paths[requester as usize];
+        let lines = ((address.logical + (bytes.max(1) - 1)) >> line_shift) - (address.logical >> line_shift);
+        if lines == 0 && !steps.is_empty() {
+            let served = self.find::<true>(requester, address);
+            note(served);
+            return self.latency(served).saturating_sub(fastest);
+        }
         let before = self.now;
-        for line in 0..=last - (address.logical >> line_shift) {
+        for line in 0..=lines {
             let address = address.plus(line << line_shift);
             if !self.repeats(requester, address, 1) {
                 let served = self.find::<true>(requester, address);
@@ -414,13 +428,28 @@ impl Hierarchy {
     /// Whether an access to the same line as the requester's last one always changes only counts, whatever others
     /// access in between.
     pub fn repeats_wait(&self, requester: Requester) -> bool {
-        self.paths[requester as usize].owns_nearest && self.fronts.0[requester as usize].is_used()
+        let path = &self.paths[requester as usize];
+        let fills = path.owns_nearest && path.nearest_filled == 0;
+        fills && path.repeats_in.is_some_and(|nearest| self.caches[nearest].latest.is_used)
+    }
+
+    /// The fetches so far that changed only counts in the nearest cache, and a number that grows with each that may have
+    /// changed more. If [`Hierarchy::repeats_wait`], fetches that have not made it grow will not the next time, as long
+    /// as no others do.
+    #[inline(always)]
+    pub fn fetches(&self) -> (u64, u64) {
+        let nearest = self.paths[Requester::Fetch as usize].nearest;
+        let repeats = self.caches.get(nearest).map_or(0, |cache| cache.repeats[Requester::Fetch as usize]);
+        (repeats, self.fetch_changes)
     }
 
     /// Counts `times` repeated accesses that change nothing but counts.
     #[inline]
     pub fn repeated(&mut self, requester: Requester, times: u64) {
-        self.fronts.0[requester as usize].hits += times;
+        let nearest = self.paths[requester as usize].nearest;
+        if let Some(cache) = self.caches.get_mut(nearest) {
+            cache.repeats[requester as usize] += times;
+        }
     }
 
     /// Cycles of an access whose line was found in `served`.
@@ -443,11 +472,10 @@ impl Hierarchy {
 
     /// The counts of one requester for the cache with this index.
     pub fn counts(&self, index: usize, requester: Requester) -> CacheCounts {
-        let mut counts = self.caches[index].counts[requester as usize];
-        if self.paths[requester as usize].nearest == index {
-            let hits = self.fronts.0[requester as usize].hits;
-            counts.add(CacheCounts { lookups: hits, hits, ..CacheCounts::default() });
-        }
+        let cache = &self.caches[index];
+        let mut counts = cache.counts[requester as usize];
+        let repeats = cache.repeats[requester as usize];
+        counts.add(CacheCounts { lookups: repeats, hits: repeats, ..CacheCounts::default() });
         counts
     }
 }

@@ -1,16 +1,38 @@
 //! The ways of requesters, and of evicted lines, through the caches.
 
-use crate::{CacheFills, CacheSpec, Requester};
+use crate::latest::Need;
+use crate::{CacheFills, CacheSpec, LEVELS, Requester, StoreRule};
+
+/// A step of an access that misses all caches before.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Step {
+    /// The index of the cache.
+    pub cache: usize,
+    pub line: StepOfLine,
+}
+
+/// What becomes of the line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StepOfLine {
+    /// It is there from then on.
+    Enters,
+    /// If it is there, it moves up to the cache of the step before.
+    MovesUp,
+    /// If it is there, it stays.
+    Stays,
+}
 
 /// A requester's way through the caches.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Path {
     /// The indices of the caches that serve it, nearest first.
     pub caches: Vec<usize>,
     /// The first of them; beyond all caches if there is none.
     pub nearest: usize,
-    /// Whether a hit in that one ends an access.
-    pub ends_at_nearest: bool,
+    /// The same, if a hit there ends an access, so that another one of the line used last changes only counts.
+    pub repeats_in: Option<usize>,
+    /// The steps of an access, if [`Hierarchy::find_in_order`](crate::Hierarchy) can make them; else none.
+    pub steps: Vec<Step>,
     /// Whether only this requester changes what that one holds.
     pub owns_nearest: bool,
     /// log2 of the bytes of its lines.
@@ -23,6 +45,8 @@ pub(crate) struct Path {
     pub moves_up: Vec<bool>,
     /// Whether stores make lines dirty in the nearest that takes them.
     pub soils: bool,
+    /// What a repeated access needs to know.
+    pub need: Need,
 }
 
 impl Path {
@@ -34,7 +58,13 @@ impl Path {
         let least = specs.iter().map(|cache| cache.line_shift).min().unwrap_or(0);
         Path {
             nearest: nearest.unwrap_or(usize::MAX),
-            ends_at_nearest: nearest.is_some_and(|index| !specs[index].passes_on(requester)),
+            repeats_in: nearest.filter(|&index| !specs[index].passes_on(requester)),
+            need: Need::of(requester == Requester::Store),
+            steps: if is_in_order(specs, &caches, requester) {
+                steps(specs, &caches, requester)
+            } else {
+                Vec::new()
+            },
             owns_nearest: nearest.is_some_and(|index| {
                 let loses_lines = (0..specs.len()).any(|below| above(specs, below).contains(&index));
                 specs[index].serves.iter().count() == 1 && !loses_lines
@@ -70,6 +100,37 @@ fn moves_up(specs: &[CacheSpec], path: &[usize], requester: Requester) -> bool {
             && above.level + 1 == below.level
             && above.takes_misses_of(requester)
     })
+}
+
+/// Whether a path's caches, and all that they evict to, take the steps of an access in one order alone. Then each can
+/// be filled when it misses.
+fn is_in_order(specs: &[CacheSpec], path: &[usize], requester: Requester) -> bool {
+    let [first, ..] = path else { return false };
+    let is_plain = |cache: &CacheSpec| {
+        cache.is_in_order()
+            && !cache.inclusive
+            && cache.stores == StoreRule::Back
+            && cache.line_shift == specs[*first].line_shift
+    };
+    // A line that moves up goes to the cache above, with its dirt.
+    let takes_up = |depth: usize| {
+        let above = &specs[path[depth - 1]];
+        above.takes_misses_of(requester) && above.may_be_dirty()
+    };
+    path.len() <= LEVELS
+        && specs.iter().all(is_plain)
+        && specs[*first].takes_misses_of(requester)
+        && (1..path.len()).all(|depth| !moves_up(specs, &path[..=depth], requester) || takes_up(depth))
+}
+
+fn steps(specs: &[CacheSpec], path: &[usize], requester: Requester) -> Vec<Step> {
+    let line = |depth: usize| match specs[path[depth]].fills {
+        CacheFills::Misses => StepOfLine::Enters,
+        CacheFills::Victims if moves_up(specs, &path[..=depth], requester) => StepOfLine::MovesUp,
+        CacheFills::Victims => StepOfLine::Stays,
+    };
+    let step = |(depth, &cache)| Step { cache, line: line(depth) };
+    path.iter().enumerate().map(step).collect()
 }
 
 /// The victim cache that takes what this cache evicts.

@@ -32,6 +32,8 @@ impl Slices {
         if self.count == 1 { line } else { self.hashed(line) }
     }
 
+    // Not inlined: compilers would hash before they know that they must.
+    #[inline(never)]
     fn hashed(self, line: u64) -> u64 {
         let set = line & ((1 << self.set_bits) - 1);
         self.slice(line) << self.set_bits | set

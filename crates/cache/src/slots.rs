@@ -62,7 +62,7 @@ impl Slots {
 
     /// Whether another access changes nothing. `soils`: it is a store that ends here.
     #[inline]
-    pub fn repeats(&self, line: u64, soils: bool) -> bool {
+    fn repeats(&self, line: u64, soils: bool) -> bool {
         let latest = self.latest[self.set(line)];
         if soils { latest == line | DIRTY } else { latest & !DIRTY == line }
     }

@@ -1,5 +1,6 @@
 //! The specification of caches, and the check that they form a valid hierarchy.
 
+use crate::stack::LruStack;
 use crate::write_buffer::WriteBufferSpec;
 use pagewalk_setassoc::{Geometry, Replacement};
 
@@ -221,6 +222,15 @@ impl CacheSpec {
                 Some(slow_latency)
             }
         }
+    }
+
+    /// Whether the order of use of its lines is all that it needs to know.
+    pub(crate) fn is_in_order(&self) -> bool {
+        self.replacement == Replacement::Lru
+            && self.organisation == CacheOrganisation::Sets
+            && self.geometry.ways() <= LruStack::WAYS_MAX
+            && self.address == AddressUsed::Physical
+            && !(self.shared && self.inclusive)
     }
 
     /// Whether it looks a requester's access up without ever ending it.

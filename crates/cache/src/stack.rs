@@ -7,19 +7,76 @@
 use crate::CacheSpec;
 use crate::slices::Slices;
 
-/// Marks an empty place; no line has this number, with or without [`DIRTY`].
+/// Marks an empty place; no line has this number.
 const EMPTY: u64 = u64::MAX;
 
-/// Set in a place if the line was stored to and not yet written back. Lines have smaller numbers.
+/// Set in what leaves a set if it was dirty. Lines have smaller numbers.
 const DIRTY: u64 = 1 << 63;
 
-/// Sets of lines in order of use; empty places come last.
+/// Sets of lines in order of use, in arrays of fixed lengths: compilers unroll their searches, and move all lines at
+/// once.
 #[derive(Clone, Debug)]
-pub(crate) struct LruStack {
+pub(crate) enum LruStack {
+    Of4(Sets<4>),
+    Of8(Sets<8>),
+    Of12(Sets<12>),
+    Of16(Sets<16>),
+    Of32(Sets<32>),
+}
+
+/// Sets of at most so many lines.
+#[derive(Clone, Debug)]
+pub(crate) struct Sets<const MOST: usize> {
     ways: usize,
     mask: u64,
     slices: Slices,
-    places: Vec<u64>,
+    sets: Vec<Set<MOST>>,
+}
+
+/// One set.
+#[derive(Clone, Debug)]
+struct Set<const MOST: usize> {
+    /// From the latest to the oldest; empty places come last.
+    lines: [u64; MOST],
+    /// A bit for each place: whether the line was stored to and not yet written back.
+    dirty: u32,
+}
+
+/// What a set did with a line that came in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Entered {
+    /// It held the line.
+    Held,
+    /// It has the line now, in place of its oldest.
+    Filled(Oldest),
+}
+
+/// What left the last place of a set.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Oldest(u64);
+
+impl Oldest {
+    /// An empty place.
+    pub const NONE: Oldest = Oldest(EMPTY);
+
+    /// The line, and whether it was dirty; `None` if the place was empty.
+    #[inline(always)]
+    pub fn line(self) -> Option<(u64, bool)> {
+        (self.0 != EMPTY).then_some((self.0 & !DIRTY, self.0 & DIRTY != 0))
+    }
+}
+
+/// Does the same with sets of any length.
+macro_rules! with_sets {
+    ($stack:expr, $sets:ident => $body:expr) => {
+        match $stack {
+            LruStack::Of4($sets) => $body,
+            LruStack::Of8($sets) => $body,
+            LruStack::Of12($sets) => $body,
+            LruStack::Of16($sets) => $body,
+            LruStack::Of32($sets) => $body,
+        }
+    };
 }
 
 impl LruStack {
@@ -28,76 +85,133 @@ impl LruStack {
 
     /// An empty stack of a checked cache.
     pub fn new(spec: &CacheSpec) -> LruStack {
-        let geometry = Slices::geometry(spec).expect("checked");
-        LruStack {
-            ways: geometry.ways(),
-            mask: geometry.sets() as u64 - 1,
-            slices: Slices::new(spec),
-            places: vec![EMPTY; geometry.entries()],
+        match spec.geometry.ways() {
+            ..=4 => LruStack::Of4(Sets::new(spec)),
+            5..=8 => LruStack::Of8(Sets::new(spec)),
+            9..=12 => LruStack::Of12(Sets::new(spec)),
+            13..=16 => LruStack::Of16(Sets::new(spec)),
+            17.. => LruStack::Of32(Sets::new(spec)),
         }
-    }
-
-    #[inline]
-    fn start(&self, line: u64) -> usize {
-        (self.slices.number(line) & self.mask) as usize * self.ways
-    }
-
-    #[inline]
-    fn set(&mut self, line: u64) -> &mut [u64] {
-        let start = self.start(line);
-        &mut self.places[start..start + self.ways]
     }
 
     /// Looks a line up; a hit makes it the latest, and dirty if the access `soils` it.
     #[inline]
     pub fn touch(&mut self, line: u64, soils: bool) -> bool {
-        let soiled = if soils { DIRTY } else { 0 };
-        let set = self.set(line);
-        if set[0] & !DIRTY == line {
-            set[0] |= soiled;
-            return true;
-        }
-        let Some(way) = position(set, line) else { return false };
-        let mut carried = set[way] | soiled;
-        set[..=way].iter_mut().for_each(|place| std::mem::swap(place, &mut carried));
-        true
+        with_sets!(self, sets => sets.set_mut(line).0.touch(line, soils))
     }
 
     /// Puts a missing line in; returns the oldest if the set was full, and whether that was dirty.
     #[inline]
     pub fn fill(&mut self, line: u64, dirty: bool) -> Option<(u64, bool)> {
-        let mut carried = line | if dirty { DIRTY } else { 0 };
-        self.set(line).iter_mut().for_each(|place| std::mem::swap(place, &mut carried));
-        (carried != EMPTY).then_some((carried & !DIRTY, carried & DIRTY != 0))
+        let oldest = with_sets!(self, sets => {
+            let (set, ways) = sets.set_mut(line);
+            set.push(line, dirty, ways)
+        });
+        oldest.line()
+    }
+
+    /// [`LruStack::touch`], and if the line is missing [`LruStack::fill`].
+    #[inline(always)]
+    pub fn enter(&mut self, line: u64, soils: bool) -> Entered {
+        with_sets!(self, sets => {
+            let (set, ways) = sets.set_mut(line);
+            if set.touch(line, soils) { Entered::Held } else { Entered::Filled(set.push(line, soils, ways)) }
+        })
     }
 
     /// Gives a line up; returns whether it was dirty, if it was there.
-    #[inline]
+    #[inline(always)]
     pub fn give(&mut self, line: u64) -> Option<bool> {
-        let set = self.set(line);
-        let way = position(set, line)?;
-        let mut carried = EMPTY;
-        set[way..].iter_mut().rev().for_each(|place| std::mem::swap(place, &mut carried));
-        Some(carried & DIRTY != 0)
+        with_sets!(self, sets => sets.set_mut(line).0.give(line))
     }
 
     /// Makes a line dirty if it is here; returns whether it is. That is no use.
+    #[inline(always)]
     pub fn soil(&mut self, line: u64) -> bool {
-        let set = self.set(line);
-        let way = position(set, line);
-        if let Some(way) = way {
-            set[way] |= DIRTY;
-        }
-        way.is_some()
+        with_sets!(self, sets => sets.set_mut(line).0.soil(line))
+    }
+
+    /// Makes a line dirty that is the latest of its set.
+    pub fn soil_latest(&mut self, line: u64) {
+        with_sets!(self, sets => sets.set_mut(line).0.dirty |= 1);
     }
 
     /// All lines.
-    pub fn all(&self) -> impl Iterator<Item = u64> + '_ {
-        self.places.iter().filter(|&&place| place != EMPTY).map(|place| place & !DIRTY)
+    pub fn all(&self) -> Vec<u64> {
+        with_sets!(self, sets => {
+            let lines = sets.sets.iter().flat_map(|set| set.lines);
+            lines.filter(|&line| line != EMPTY).collect()
+        })
     }
 }
 
-#[inline]
-fn position(set: &[u64], line: u64) -> Option<usize> {
-    set.iter().position(|place| place & !DIRTY == line)
+impl<const MOST: usize> Sets<MOST> {
+    fn new(spec: &CacheSpec) -> Sets<MOST> {
+        let geometry = Slices::geometry(spec).expect("checked");
+        Sets {
+            ways: geometry.ways(),
+            mask: geometry.sets() as u64 - 1,
+            slices: Slices::new(spec),
+            sets: vec![Set { lines: [EMPTY; MOST], dirty: 0 }; geometry.sets()],
+        }
+    }
+
+    /// The set of a line, and its ways.
+    #[inline(always)]
+    fn set_mut(&mut self, line: u64) -> (&mut Set<MOST>, usize) {
+        let number = self.slices.number(line) & self.mask;
+        (&mut self.sets[number as usize], self.ways)
+    }
+}
+
+impl<const MOST: usize> Set<MOST> {
+    #[inline(always)]
+    fn place_of(&self, line: u64) -> Option<usize> {
+        self.lines.iter().position(|&held| held == line)
+    }
+
+    #[inline(always)]
+    fn touch(&mut self, line: u64, soils: bool) -> bool {
+        let Some(place) = self.place_of(line) else { return false };
+        for at in (0..place).rev() {
+            self.lines[at + 1] = self.lines[at];
+        }
+        self.lines[0] = line;
+        let (before, after) = (self.dirty & !(u32::MAX << place), self.dirty & (u32::MAX << place << 1));
+        self.dirty = after | before << 1 | self.dirty >> place & 1 | u32::from(soils);
+        true
+    }
+
+    /// Puts a line before all others; returns what is then one too many.
+    #[inline(always)]
+    fn push(&mut self, line: u64, dirty: bool, ways: usize) -> Oldest {
+        let oldest = self.lines[ways - 1] | u64::from(self.dirty >> (ways - 1) & 1) << 63;
+        self.lines.copy_within(..MOST - 1, 1);
+        self.lines[0] = line;
+        self.dirty = self.dirty << 1 | u32::from(dirty);
+        if ways < MOST {
+            self.lines[ways] = EMPTY;
+        }
+        Oldest(oldest)
+    }
+
+    #[inline(always)]
+    fn give(&mut self, line: u64) -> Option<bool> {
+        let place = self.place_of(line)?;
+        for at in place + 1..MOST {
+            self.lines[at - 1] = self.lines[at];
+        }
+        self.lines[MOST - 1] = EMPTY;
+        let was_dirty = self.dirty >> place & 1 != 0;
+        let (before, after) = (self.dirty & !(u32::MAX << place), self.dirty & (u32::MAX << place << 1));
+        self.dirty = before | after >> 1;
+        Some(was_dirty)
+    }
+
+    #[inline(always)]
+    fn soil(&mut self, line: u64) -> bool {
+        let place = self.place_of(line);
+        place.into_iter().for_each(|place| self.dirty |= 1 << place);
+        place.is_some()
+    }
 }

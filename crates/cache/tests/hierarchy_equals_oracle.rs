@@ -125,6 +125,28 @@ fn caches() -> impl Strategy<Value = Vec<CacheSpec>> {
         .prop_filter("walks need a cache", |caches| check(caches, true).is_ok())
 }
 
+/// [`caches`] whose sets hold lines in order of use, with no rules but that some are filled by victims.
+fn plain_caches() -> impl Strategy<Value = Vec<CacheSpec>> {
+    let ways = prop::sample::select(vec![1, 2, 4, 5, 8, 11, 12, 16, 20, 32]);
+    (caches(), prop::collection::vec((0..3u32, ways, any::<bool>()), 8)).prop_map(|(mut caches, shapes)| {
+        for (cache, (sets, ways, is_victims)) in caches.iter_mut().zip(shapes) {
+            *cache = CacheSpec {
+                geometry: Geometry::new(ways << sets, Some(ways)).expect("a power of two of sets"),
+                replacement: Replacement::Lru,
+                organisation: CacheOrganisation::Sets,
+                stores: StoreRule::Back,
+                write_buffer: None,
+                address: AddressUsed::Physical,
+                inclusive: false,
+                fills: if is_victims && cache.level > 1 { CacheFills::Victims } else { CacheFills::Misses },
+                line_shift: 6,
+                ..cache.clone()
+            };
+        }
+        with_possible_victims(caches)
+    })
+}
+
 fn slow(caches: &[CacheSpec]) -> Memories {
     let memory = |spec: &CacheSpec| {
         let serves = Requester::ALL.map(|requester| spec.serves.has(requester));
@@ -166,47 +188,64 @@ proptest! {
         accesses in prop::collection::vec((0..4usize, 0..12_000u64, 1..100u64), 0..800),
         watched in prop::option::of((any::<prop::sample::Index>(), any::<bool>())),
     ) {
-        check(&caches, true).unwrap();
-        let (mut fast, mut slow) = (Hierarchy::new(&caches, 200), slow(&caches));
-        let watched = watched.map(|(index, hits)| (index.index(caches.len()), hits));
-        watched.into_iter().for_each(|(index, hits)| fast.watch(index, hits));
-        for (requester, address, bytes) in accesses {
-            // Frames in another order than pages, so that virtual and physical lines fall into other sets.
-            let physical = (address & !0xfff) * 7 % 0x1_0000 + (address & 0xfff);
-            let both = CacheAddress { physical, logical: address };
-            slow.now += bytes;
-            fast.set_time(slow.now);
-            if bytes < 50 {
-                let served = fast.access(Requester::ALL[requester], both);
-                prop_assert_eq!(fast.latency(served), slow.access_mapped(requester, [physical, address]));
-            } else {
-                let bytes = bytes.min(0x1000 - address % 0x1000);
-                let stalled = access(&mut fast, Requester::ALL[requester], both, bytes);
-                prop_assert_eq!(stalled, slow.access_bytes(requester, [physical, address], bytes));
-            }
-        }
-        for (index, cache) in slow.caches.iter().enumerate() {
-            for requester in Requester::ALL {
-                let counts = fast.counts(index, requester);
-                let of = |counts: [u64; 4]| counts[requester as usize];
-                prop_assert_eq!((counts.lookups, counts.hits), (of(cache.lookups), of(cache.hits)));
-                prop_assert_eq!(counts.slow_hits, of(cache.slow_hits));
-                prop_assert_eq!(counts.writebacks, of(cache.writebacks));
-                let waited = if requester == Requester::Store { cache.write_stall_cycles } else { 0 };
-                prop_assert_eq!(counts.write_stall_cycles, waited);
-            }
-        }
-        let logged = fast.logged();
-        for (requester, (index, hits)) in Requester::ALL.into_iter().zip(watched.into_iter().cycle()) {
-            let counts = fast.counts(index, requester);
-            let times = |hit| {
-                let of_it = logged.iter().filter(|access| access.requester == requester && access.hit == hit);
-                of_it.count() as u64
-            };
-            let expected_hits = if hits { counts.hits } else { 0 };
-            prop_assert_eq!((times(true), times(false)), (expected_hits, counts.lookups - counts.hits));
+        compare(&caches, &accesses, watched.map(|(index, hits)| (index.index(caches.len()), hits)))?;
+    }
+
+    #[test]
+    fn plain_caches_count_as_the_oracles_do(
+        caches in plain_caches(),
+        accesses in prop::collection::vec((0..4usize, 0..12_000u64, 1..100u64), 0..800),
+    ) {
+        compare(&caches, &accesses, None)?;
+    }
+}
+
+/// Compares all counts of these accesses by requester, to addresses and bytes.
+fn compare(
+    caches: &[CacheSpec],
+    accesses: &[(usize, u64, u64)],
+    watched: Option<(usize, bool)>,
+) -> Result<(), TestCaseError> {
+    check(caches, true).unwrap();
+    let (mut fast, mut slow) = (Hierarchy::new(caches, 200), slow(caches));
+    watched.into_iter().for_each(|(index, hits)| fast.watch(index, hits));
+    for &(requester, address, bytes) in accesses {
+        // Frames in another order than pages, so that virtual and physical lines fall into other sets.
+        let physical = (address & !0xfff) * 7 % 0x1_0000 + (address & 0xfff);
+        let both = CacheAddress { physical, logical: address };
+        slow.now += bytes;
+        fast.set_time(slow.now);
+        if bytes < 50 {
+            let served = fast.access(Requester::ALL[requester], both);
+            prop_assert_eq!(fast.latency(served), slow.access_mapped(requester, [physical, address]));
+        } else {
+            let bytes = bytes.min(0x1000 - address % 0x1000);
+            let stalled = access(&mut fast, Requester::ALL[requester], both, bytes);
+            prop_assert_eq!(stalled, slow.access_bytes(requester, [physical, address], bytes));
         }
     }
+    for (index, cache) in slow.caches.iter().enumerate() {
+        for requester in Requester::ALL {
+            let counts = fast.counts(index, requester);
+            let of = |counts: [u64; 4]| counts[requester as usize];
+            prop_assert_eq!((counts.lookups, counts.hits), (of(cache.lookups), of(cache.hits)));
+            prop_assert_eq!(counts.slow_hits, of(cache.slow_hits));
+            prop_assert_eq!(counts.writebacks, of(cache.writebacks));
+            let waited = if requester == Requester::Store { cache.write_stall_cycles } else { 0 };
+            prop_assert_eq!(counts.write_stall_cycles, waited);
+        }
+    }
+    let logged = fast.logged();
+    for (requester, (index, hits)) in Requester::ALL.into_iter().zip(watched.into_iter().cycle()) {
+        let counts = fast.counts(index, requester);
+        let times = |hit| {
+            let of_it = logged.iter().filter(|access| access.requester == requester && access.hit == hit);
+            of_it.count() as u64
+        };
+        let expected_hits = if hits { counts.hits } else { 0 };
+        prop_assert_eq!((times(true), times(false)), (expected_hits, counts.lookups - counts.hits));
+    }
+    Ok(())
 }
 
 /// A cache of 64 lines.

@@ -9,7 +9,7 @@ use crate::code_lines::LineGrain;
 use pagewalk_cache::{CacheAddress, CacheSpec, DataSource, Hierarchy, PassedLine, Requester, StoreRule};
 use pagewalk_trace::Grain;
 use pagewalk_translate::{Asid, MachineSpec, Walker, WalkerSpec};
-use pagewalk_units::{Kind, PageSize, VirtAddr};
+use pagewalk_units::{BlockId, Kind, PageSize, VirtAddr};
 
 /// The stream lacks detail that caches need.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -79,6 +79,14 @@ struct BufferClock {
     cycles_per_instruction: f64,
 }
 
+/// A block whose fetches all repeated the line used last in its set, when it last ran.
+#[derive(Clone, Copy, Debug, Default)]
+struct RepeatedBlock {
+    /// The lookups of its fetches, and the changes before them: see [`Hierarchy::fetches`].
+    lookups: u64,
+    changes: u64,
+}
+
 /// The caches of one design.
 #[derive(Clone, Debug)]
 pub(crate) struct MemoryCaches {
@@ -92,6 +100,13 @@ pub(crate) struct MemoryCaches {
     refill: Option<u64>,
     /// The design that simulates the first level for this one, which has the levels below.
     pub first_level_of: Option<usize>,
+    /// Blocks of the running address space, if repeated fetches need not keep their place among other references.
+    repeated: Option<Vec<RepeatedBlock>>,
+    /// The lookups and changes before the block that runs.
+    block: RepeatedBlock,
+    has_counted_block: bool,
+    /// The running address space.
+    space: Asid,
     /// Addresses of the entries of one walk.
     entries: Vec<u64>,
     /// Where the lines of one reference were found.
@@ -102,7 +117,7 @@ impl MemoryCaches {
     /// The empty caches of a machine that has some.
     pub fn of(machine: &MachineSpec) -> Option<MemoryCaches> {
         let hierarchy = Hierarchy::new(&machine.caches, machine.cost.memory);
-        (!machine.caches.is_empty()).then_some(MemoryCaches {
+        let mut memory = MemoryCaches {
             counts: MemoryCounts::default(),
             clock: hierarchy.has_write_buffers().then_some(BufferClock {
                 instructions: 0,
@@ -115,9 +130,16 @@ impl MemoryCaches {
                 .iter()
                 .any(|cache| cache.serves.has(Requester::Store) && cache.stores == StoreRule::Through),
             first_level_of: None,
+            repeated: None,
+            block: RepeatedBlock::default(),
+            has_counted_block: false,
+            space: Asid::default(),
             entries: Vec::new(),
             found: Vec::new(),
-        })
+        };
+        let may_repeat = matches!(memory.line_grain(), LineGrain::Line(_));
+        memory.repeated = may_repeat.then(Vec::new);
+        (!machine.caches.is_empty()).then_some(memory)
     }
 
     /// Leaves the first level to another design: see [`pagewalk_cache::shares_first_level`].
@@ -156,6 +178,54 @@ impl MemoryCaches {
         LineGrain::of(&self.hierarchy, self.clock.is_some())
     }
 
+    /// References of another address space follow.
+    pub fn enter(&mut self, space: Asid) {
+        if std::mem::replace(&mut self.space, space) != space {
+            // It has other blocks.
+            self.repeated.iter_mut().for_each(Vec::clear);
+            self.has_counted_block = false;
+        }
+    }
+
+    /// Counts each fetch in its place: somebody may ask for counts in the middle of a block.
+    pub fn count_each_fetch(&mut self) {
+        self.repeated = None;
+    }
+
+    /// A block's first fetch follows. If all its fetches change only counts, they are counted at once.
+    #[inline(always)]
+    pub fn begin_block(&mut self, block: BlockId) {
+        let Some(blocks) = &self.repeated else { return };
+        let (lookups, changes) = self.hierarchy.fetches();
+        self.block = RepeatedBlock { lookups, changes };
+        let repeated = blocks.get(block.index()).filter(|repeated| repeated.changes == changes);
+        self.has_counted_block = repeated.is_some();
+        if let Some(repeated) = repeated {
+            self.hierarchy.repeated(Requester::Fetch, repeated.lookups);
+        }
+    }
+
+    /// Whether all fetches of the block that runs are counted.
+    #[inline(always)]
+    pub fn has_counted_block(&self) -> bool {
+        self.has_counted_block
+    }
+
+    /// The block that began has run whole.
+    #[inline(always)]
+    pub fn end_block(&mut self, block: BlockId) {
+        if std::mem::take(&mut self.has_counted_block) {
+            return;
+        }
+        let (lookups, changes) = self.hierarchy.fetches();
+        if let (Some(blocks), true) = (&mut self.repeated, changes == self.block.changes) {
+            if blocks.len() <= block.index() {
+                blocks.resize(block.index() + 1, RepeatedBlock::default());
+            }
+            blocks[block.index()] = RepeatedBlock { lookups: lookups - self.block.lookups, changes };
+        }
+    }
+
     /// The core executes an instruction, whose references follow.
     #[inline]
     pub fn executed(&mut self) {
@@ -165,7 +235,7 @@ impl MemoryCaches {
     }
 
     /// A reference of the program inside a page.
-    #[inline]
+    #[inline(always)]
     pub fn access(&mut self, kind: Kind, address: CacheAddress, bytes: u64) {
         if !self.repeats(kind, address, bytes) {
             self.access_noting(kind, address, bytes, |_, _| {});

@@ -41,6 +41,9 @@ pub struct LowerLevels {
     receivers: Vec<Receiver>,
     /// Keys evicted from the last level, if recorded.
     evicted: Option<Vec<u64>>,
+    /// The kind and key of what was looked up last and found nowhere, until it is filled. It is still missing then, if no
+    /// array receives victims.
+    missing: Option<(Kind, u64)>,
 }
 
 #[derive(Clone, Debug)]
@@ -134,7 +137,7 @@ impl LowerLevels {
                 receivers.extend((sizes != 0).then_some(Receiver { from, sizes, to }));
             }
         }
-        LowerLevels { arrays, last_level: machine.last_level(), receivers, evicted: None }
+        LowerLevels { arrays, last_level: machine.last_level(), receivers, evicted: None, missing: None }
     }
 
     /// From now on records evictions from the last level: see [`LowerLevels::take_evicted`].
@@ -197,6 +200,8 @@ impl LowerLevels {
                 found = Some(lower.level);
             }
         }
+        let is_missing = found.is_none() && self.receivers.is_empty();
+        self.missing = is_missing.then(|| (kind, asid.key(size.number(address), size)));
         found.map_or(TranslationSource::Walk, TranslationSource::Level)
     }
 
@@ -215,6 +220,7 @@ impl LowerLevels {
             TranslationSource::Level(level) => level,
             TranslationSource::Walk => self.last_level + 1,
         };
+        let is_missing = self.missing.take() == Some((kind, asid.key(size.number(address), size)));
         for at in 0..self.arrays.len() {
             let lower = &mut self.arrays[at];
             if lower.level < below
@@ -223,7 +229,7 @@ impl LowerLevels {
                 && !lower.takes_victims(kind, size)
             {
                 let entry = lower.entry(asid, size.number(address), size);
-                let victim = lower.array.fill(entry);
+                let victim = if is_missing { lower.array.insert(entry) } else { lower.array.fill(entry) };
                 if let (Some(evicted), true) = (&mut self.evicted, lower.level == self.last_level) {
                     evicted.extend(victim);
                 }

@@ -25,8 +25,8 @@ pub(crate) const HOST_TABLES: u64 = 3 << 62;
 #[derive(Clone, Debug)]
 pub(crate) struct Tables {
     start: u64,
-    /// Table numbers by address space, height and address prefix.
-    numbers: FxHashMap<(Asid, u32, u64), u64>,
+    /// Table numbers by address prefix, height and address space in one word.
+    numbers: FxHashMap<u64, u64>,
 }
 
 impl Tables {
@@ -38,6 +38,8 @@ impl Tables {
     /// The first byte of a table of `bytes`.
     pub fn place(&mut self, asid: Asid, height: u32, prefix: u64, bytes: u64) -> u64 {
         let next = self.numbers.len() as u64;
-        self.start + *self.numbers.entry((asid, height, prefix)).or_insert(next) * bytes
+        // A prefix lacks the bits of a page and of one level at least.
+        let key = prefix << 16 | u64::from(height) << 8 | asid.index() as u64;
+        self.start + *self.numbers.entry(key).or_insert(next) * bytes
     }
 }

@@ -17,7 +17,7 @@
 
 use crate::tables::{TABLES, Tables};
 use crate::{Asid, RadixSpec, WalkCacheSpec, WalkLevel};
-use pagewalk_setassoc::SetArray;
+use pagewalk_setassoc::{RelevantHits, SetArray};
 use pagewalk_units::{PageSize, VirtAddr};
 
 /// Lookups and hits of one page-walk cache.
@@ -38,6 +38,10 @@ struct Cache {
     /// log2 of the bytes that an entry maps.
     shift: u32,
     array: SetArray,
+    /// The key looked up last, if another hit of it changes only counts.
+    latest: Option<u64>,
+    /// Whether that is so with the array's replacement.
+    repeats: bool,
     counts: WalkCacheCounts,
 }
 
@@ -61,6 +65,8 @@ impl RadixWalker {
             name: format.level_name(level),
             shift: format.shift(level),
             array: cache.array(),
+            latest: None,
+            repeats: cache.replacement.relevant_hits() != RelevantHits::Each,
             counts: WalkCacheCounts::default(),
         };
         RadixWalker {
@@ -86,6 +92,7 @@ impl RadixWalker {
     /// Drops an address space.
     pub fn flush(&mut self, asid: Asid) {
         for cache in &mut self.caches {
+            cache.latest = None;
             cache.array.remove_where(|key| Asid::split(key).0 == asid);
         }
     }
@@ -115,7 +122,7 @@ impl RadixWalker {
         // The leaf's level: without caches a walk reads all levels from the root down to it.
         let leaf = self.height_of(size);
         let mut read = self.levels - leaf;
-        for Cache { shift, array, counts, .. } in &mut self.caches {
+        for Cache { shift, array, latest, repeats, counts, .. } in &mut self.caches {
             counts.lookups += 1;
             let height = (*shift - self.base_shift) / self.bits;
             if height <= leaf {
@@ -123,14 +130,15 @@ impl RadixWalker {
             }
             let prefix = address.0 >> *shift;
             let key = self.asid.tag(prefix);
-            if array.touch(prefix, key) {
+            if *latest == Some(key) || array.touch(prefix, key) {
                 counts.hits += 1;
                 // Only levels below the hit are left to read.
                 read = read.min(height - leaf);
             } else {
-                array.fill(prefix, key);
+                array.insert(prefix, key);
                 counts.fills += 1;
             }
+            *latest = repeats.then_some(key);
         }
         read
     }
@@ -158,7 +166,8 @@ impl RadixWalker {
     /// Drops every cached entry that maps some byte of the range: its tables may be gone.
     pub fn invalidate(&mut self, start: VirtAddr, bytes: u64) {
         let last = start.0 + (bytes - 1);
-        for Cache { shift, array, .. } in &mut self.caches {
+        for Cache { shift, array, latest, .. } in &mut self.caches {
+            *latest = None;
             let covered = start.0 >> *shift..=last >> *shift;
             array.remove_where(|key| {
                 let (asid, prefix) = Asid::split(key);

@@ -5,6 +5,7 @@
 //! miss, and the dirty lines that leave. The others simulate the levels below, from that log.
 
 use super::Hierarchy;
+use crate::latest::Need;
 use crate::{CacheAddress, CacheFills, CacheOrganisation, CacheSpec, Requester, StoreRule};
 
 /// An access that misses the first level, or a dirty line that leaves it.
@@ -57,8 +58,7 @@ impl Hierarchy {
 
     /// The caches below the first level, with what they hold and have counted. `specs`: all caches of this machine,
     /// which [`shares_first_level`] accepts.
-    pub fn below_first(&mut self, specs: &[CacheSpec]) -> Hierarchy {
-        self.settle();
+    pub fn below_first(&self, specs: &[CacheSpec]) -> Hierarchy {
         let lower: Vec<CacheSpec> = specs.iter().filter(|cache| cache.level > 1).cloned().collect();
         let mut below = Hierarchy::new(&lower, self.memory_latency);
         let held = specs.iter().zip(&self.caches).filter(|(spec, _)| spec.level > 1);
@@ -66,7 +66,7 @@ impl Hierarchy {
         for (path, whole) in below.paths.iter_mut().zip(&self.paths) {
             path.fastest = whole.fastest;
             // The first level holds what is stored.
-            path.soils = false;
+            (path.soils, path.need) = (false, Need::of(false));
         }
         below
     }

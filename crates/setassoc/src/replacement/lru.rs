@@ -6,16 +6,79 @@
 //! Journal 9 (2), 1970, section "Stack algorithms": with the same sets, an array of more ways holds
 //! everything that one of fewer holds, so it never misses more.
 //!
-//! State: a 64-bit time for each entry. Cost: hit, one store; victim, one scan of the set's times.
+//! State: small sets have a 64-bit time for each entry. Cost: hit, one store; victim, one scan of the set's times. Larger
+//! ones have the order itself, as a ring of ways. Cost: hit, five stores; victim, none.
 
 use crate::{Array, Geometry, NamedPolicy, RelevantHits, ReplacementError, ReplacementPolicy, UseOrder};
 
-/// Times of last use of each way.
+/// Sets of more ways have rings: a scan of so many times costs more than the order at some hits.
+const SCANNED_WAYS_MAX: usize = 16;
+
+/// The order of use of each set's ways.
 #[derive(Clone, Debug)]
 pub struct Lru {
     ways: usize,
-    stamps: Vec<u64>,
-    clock: u64,
+    order: Order,
+}
+
+#[derive(Clone, Debug)]
+enum Order {
+    /// Times of last use of each way.
+    Times {
+        stamps: Vec<u64>,
+        clock: u64,
+    },
+    Rings(Rings),
+}
+
+/// The ways of each set in a ring, each before the next older one; the latest follows the oldest.
+#[derive(Clone, Debug)]
+struct Rings {
+    /// By set.
+    latest: Vec<u32>,
+    /// By entry.
+    neighbours: Vec<Neighbours>,
+}
+
+/// The ways beside one in its ring.
+#[derive(Clone, Copy, Debug)]
+struct Neighbours {
+    newer: u32,
+    older: u32,
+}
+
+impl Rings {
+    fn new(geometry: Geometry) -> Rings {
+        let ways = geometry.ways() as u32;
+        let of_way = |way| Neighbours { newer: (way + ways - 1) % ways, older: (way + 1) % ways };
+        let set: Vec<Neighbours> = (0..ways).map(of_way).collect();
+        Rings { latest: vec![0; geometry.sets()], neighbours: set.repeat(geometry.sets()) }
+    }
+
+    /// Makes a way of the set that begins at `first` the latest.
+    #[inline]
+    fn use_way(&mut self, set: usize, first: usize, way: usize) {
+        let latest = std::mem::replace(&mut self.latest[set], way as u32);
+        if latest as usize == way {
+            return;
+        }
+        let ring = &mut self.neighbours[first..];
+        let oldest = ring[latest as usize].newer;
+        if oldest as usize != way {
+            let Neighbours { newer, older } = ring[way];
+            ring[newer as usize].older = older;
+            ring[older as usize].newer = newer;
+            ring[way] = Neighbours { newer: oldest, older: latest };
+            ring[oldest as usize].older = way as u32;
+            ring[latest as usize].newer = way as u32;
+        }
+    }
+
+    /// The oldest way of the set that begins at `first`.
+    #[inline]
+    fn oldest(&self, set: usize, first: usize) -> usize {
+        self.neighbours[first + self.latest[set] as usize].newer as usize
+    }
 }
 
 /// An array with least-recently-used replacement.
@@ -30,7 +93,12 @@ impl LruArray {
 
 impl Lru {
     pub(crate) fn new(geometry: Geometry) -> Lru {
-        Lru { ways: geometry.ways(), stamps: vec![0; geometry.entries()], clock: 0 }
+        let order = if geometry.ways() > SCANNED_WAYS_MAX {
+            Order::Rings(Rings::new(geometry))
+        } else {
+            Order::Times { stamps: vec![0; geometry.entries()], clock: 0 }
+        };
+        Lru { ways: geometry.ways(), order }
     }
 }
 
@@ -46,14 +114,26 @@ impl NamedPolicy for Lru {
 impl ReplacementPolicy for Lru {
     #[inline(always)]
     fn hit(&mut self, set: usize, way: usize) {
-        self.clock += 1;
-        self.stamps[set * self.ways + way] = self.clock;
+        let first = set * self.ways;
+        match &mut self.order {
+            Order::Times { stamps, clock } => {
+                *clock += 1;
+                stamps[first + way] = *clock;
+            }
+            Order::Rings(rings) => rings.use_way(set, first, way),
+        }
     }
 
     #[inline]
     fn victim(&mut self, set: usize) -> usize {
-        let stamps = &self.stamps[set * self.ways..][..self.ways];
-        (0..self.ways).min_by_key(|&way| stamps[way]).expect("at least one way")
+        let first = set * self.ways;
+        match &self.order {
+            Order::Times { stamps, .. } => {
+                let stamps = &stamps[first..][..self.ways];
+                (0..self.ways).min_by_key(|&way| stamps[way]).expect("at least one way")
+            }
+            Order::Rings(rings) => rings.oldest(set, first),
+        }
     }
 
     #[inline]
@@ -61,6 +141,6 @@ impl ReplacementPolicy for Lru {
         self.hit(set, way);
     }
 
-    /// Times of empty ways are not read.
+    /// The order of empty ways is not read.
     fn remove(&mut self, _set: usize, _way: usize) {}
 }

@@ -46,6 +46,8 @@ struct Stretch<'a> {
 
 /// Takes the references of a stretch.
 trait Receiver {
+    /// The caches that take them.
+    fn memory(&mut self) -> &mut MemoryCaches;
     /// Some fetches of a run, by number.
     fn fetches(&mut self, stretch: &Stretch<'_>, span: usize, run: &LineRun, fetches: Range<u32>);
     /// Data references, by their numbers in the batch.
@@ -60,28 +62,38 @@ impl Stretch<'_> {
         let CachesPosition { mut span, mut run, mut fetched, mut data } = self.from;
         loop {
             let here = self.batch.spans[span];
-            let runs = self.lines.runs(here.block.index());
             let is_last = span == self.to.span;
-            let (end, last) =
-                if is_last { (self.to.data, self.to.run) } else { (self.batch.span_end(span), runs.len()) };
-            loop {
-                let next = runs.get(run).filter(|_| run <= last);
-                let until = next.map_or(end, |next| end.min(here.first as usize + next.site as usize));
-                if data < until {
-                    receiver.data(self, span, data..until);
-                    data = until;
-                }
-                let Some(next) = next else { break };
-                let all = if run == last { self.to.fetched } else { next.fetches() };
-                if fetched < all {
-                    receiver.fetches(self, span, next, fetched..all);
-                }
-                (run, fetched) = (run + 1, 0);
+            let (end, last, part) = if is_last {
+                (self.to.data, self.to.run, self.to.fetched)
+            } else {
+                (self.batch.span_end(span), usize::MAX, 0)
+            };
+            if (run, fetched) == (0, 0) && (last, part) != (0, 0) {
+                receiver.memory().begin_block(here.block);
             }
+            if !receiver.memory().has_counted_block() {
+                for next in self.lines.runs(here.block.index()).iter().skip(run) {
+                    let all = if run == last { part } else { next.fetches() };
+                    let until = end.min(here.first as usize + next.site as usize);
+                    if data < until {
+                        receiver.data(self, span, data..until);
+                        data = until;
+                    }
+                    if fetched < all {
+                        receiver.fetches(self, span, next, fetched..all);
+                    }
+                    if run == last {
+                        break;
+                    }
+                    (run, fetched) = (run + 1, 0);
+                }
+            }
+            receiver.data(self, span, data..end);
             if is_last {
                 break;
             }
-            (span, run, fetched) = (span + 1, 0, 0);
+            receiver.memory().end_block(here.block);
+            (span, run, fetched, data) = (span + 1, 0, 0, end);
         }
     }
 
@@ -95,6 +107,11 @@ impl Stretch<'_> {
 struct Unobserved<'a>(&'a mut MemoryCaches);
 
 impl Receiver for Unobserved<'_> {
+    #[inline(always)]
+    fn memory(&mut self) -> &mut MemoryCaches {
+        self.0
+    }
+
     #[inline(always)]
     fn fetches(&mut self, stretch: &Stretch<'_>, _span: usize, run: &LineRun, mut fetches: Range<u32>) {
         if fetches.start == 0 {
@@ -121,6 +138,11 @@ struct Observed<'a, T> {
 }
 
 impl<T: FnMut(VirtAddr, &ReferencePlace<'_>, Waits)> Receiver for Observed<'_, T> {
+    #[inline(always)]
+    fn memory(&mut self) -> &mut MemoryCaches {
+        self.memory
+    }
+
     fn fetches(&mut self, stretch: &Stretch<'_>, span: usize, run: &LineRun, mut fetches: Range<u32>) {
         if fetches.start == 0 {
             self.memory.executed();
@@ -152,7 +174,11 @@ impl<O: Observer> Pass<O> {
     /// seen the same references of the program.
     pub(crate) fn add_caches(&mut self, design: &mut Design) {
         let mask = design.mask();
+        let counts_blocks = design.os.is_none();
         let Some(memory) = &mut design.memory else { return };
+        if !counts_blocks {
+            memory.count_each_fetch();
+        }
         self.sets.with_memory |= mask;
         let caches = &design.machine.caches;
         let is_alike = |other: &Design| {
@@ -229,6 +255,7 @@ impl<O: Observer> Pass<O> {
         for design in bits(sets.caching()) {
             let memory = designs[design].memory.as_mut().filter(|memory| memory.first_level_of.is_none());
             let Some(memory) = memory else { continue };
+            memory.enter(store.asid);
             if design > 0 || !O::OBSERVES_WAITS || sets.active & 1 == 0 {
                 stretch.replay(&mut Unobserved(memory));
                 continue;

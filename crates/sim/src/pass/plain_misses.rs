@@ -19,8 +19,7 @@ use pagewalk_units::Kind;
 impl<O: Observer> Pass<O> {
     /// Whether all misses are plain.
     pub(crate) fn has_plain_misses(&self) -> bool {
-        self.sets.kernels | self.sets.mapped | self.sets.mindful | self.sets.unified | self.sets.with_memory
-            == 0
+        self.sets.kernels | self.sets.mapped | self.sets.mindful | self.sets.unified == 0
             && !self.store.minds_units
             && self.store.globals.is_none()
             && self.designs.iter().all(Design::has_plain_misses)
@@ -36,6 +35,7 @@ impl<O: Observer> Pass<O> {
         n: u32,
         place: ReferencePlace<'_>,
     ) {
+        self.catch_up(&place);
         let page = match self.store.find(vpn) {
             Some(page) => page,
             None => self.fault(vpn, class == STORE, &[]),
@@ -79,7 +79,7 @@ impl Design {
         self.counts.first_level[class][SMALL] += 1;
         let served = self.served_below(kind, asid, address, size);
         let read = if served == TranslationSource::Walk {
-            let cost = WalkCost::flat(self.walker.walk(address, size), self.machine.cost.walk_reference);
+            let cost = self.walk(address, size);
             self.counts.charge(class, cost);
             Some(cost)
         } else {
