@@ -245,6 +245,10 @@ class MetricsKernel(Family):
         """different pages that such moves copied (modelled)"""
 
     @property
+    def pages_unlisted(self) -> int:
+        """base pages whose frame is not the one that `placement.frames` lists; 0 without a list (modelled)"""
+
+    @property
     def promoted_bytes(self) -> int:
         """bytes of promoted superpages (modelled, bytes)"""
 

@@ -29,7 +29,7 @@ pub use kernel::{
     MemoryRules, MemorySample, MemoryTotals, ORDERS, OomKill, PageTable, Remap,
 };
 pub use mapping::{MappingId, MappingInfo};
-pub use os::{OsError, OsKernel, OsSpec, PolicyKey, policies_page, read_buddyinfo};
+pub use os::{OsError, OsKernel, OsSpec, PolicyKey, policies_page, read_files};
 pub use policy::{
     Everything, FirstTouch, OneMapping, PageSizePolicy, Scope, Small, Thp, ThpMode, UnrestrictedThp,
 };

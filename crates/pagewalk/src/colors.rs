@@ -1,6 +1,8 @@
 //! Misses in the second-level cache by the color of the page.
 //!
-//! Under the host's kernel, physical addresses equal virtual ones: a page's number tells its color.
+//! Under the host's kernel, physical addresses equal virtual ones: a page's number tells its color. A reference that
+//! crosses into the next page counts for the page in which it begins, as in all tables of pages, and so do its misses
+//! there.
 
 use pagewalk_mm::MappingId;
 use pagewalk_report::schema::{ColorColumn, ColorMisses, ColorPage, ColorPart};

@@ -1,15 +1,17 @@
 //! The page map of a live process, and how TLB designs fit its memory.
 
 mod colors;
+mod frame_list;
 mod result;
 
 pub use colors::CacheColors;
+pub use frame_list::list_frames;
 
 use crate::error::{Error, Fault};
 use crate::listener::Listener;
 use crate::native::relay_to_followed;
 use pagewalk_capture::check_program;
-use pagewalk_live::pagemap::{self, PagemapError, PeakSnapshot, Snapshot, SnapshotTime};
+use pagewalk_live::pagemap::{self, ENABLE_FRAMES, PagemapError, PeakSnapshot, Snapshot, SnapshotTime};
 use pagewalk_live::tracing::{Interrupt, LaunchError, ProcessEnd};
 use pagewalk_report::contiguity::ContiguityResult;
 use std::ffi::{OsStr, OsString};
@@ -83,6 +85,14 @@ pub fn run(command: &[OsString], listener: &dyn Listener) -> Result<(PagemapRead
     let reading =
         PagemapReading { pid, program, command_line, snapshot, moment, seconds, peak_resident_bytes };
     Ok((reading, run.end))
+}
+
+/// The error for a user who may not read frame numbers. `why` says what needs them.
+fn frames_needed(why: &str) -> Error {
+    let why = format!(
+        "{why}, and this user may not read frame numbers: the kernel shows zeros without CAP_SYS_ADMIN"
+    );
+    Error::new(Fault::HostCannot, why).or(ENABLE_FRAMES)
 }
 
 fn cannot_read(error: PagemapError) -> Error {

@@ -3,7 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Misses of a physically indexed cache by color. Pages of one color compete for the same sets.
+/// Misses of a physically indexed cache by color. Pages of one color compete for the same sets. A reference that
+/// crosses into the next page counts for the page in which it begins.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ColorMisses {
     /// The cache's name.

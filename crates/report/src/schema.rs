@@ -402,6 +402,9 @@ pub struct WhatIf {
     /// The level of the caches that `double_ways` widens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_level: Option<u32>,
+    /// The title of the `kernel` row that is the baseline of a `recolored` row; left out where the first row is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub like: Option<String>,
     /// The instruction at which its counts start; 0 for the whole run.
     pub from_instruction: u64,
     /// The instruction at which its counts end, if that is before the end of the run: from there on, its mapping cost

@@ -4,7 +4,7 @@ use crate::error::SweepError;
 use crate::source::StudyFiles;
 use crate::study::{KernelKind, KernelVariant, MachineVariant};
 use crate::task;
-use pagewalk_mm::{OsError, OsKernel, OsSpec, read_buddyinfo};
+use pagewalk_mm::{OsError, OsKernel, OsSpec, read_files};
 use pagewalk_sim::{Arrangement, PassError, check_offline};
 use pagewalk_units::names::choice;
 use std::path::Path;
@@ -31,7 +31,7 @@ pub fn variants(
     let mut kernels: Vec<KernelVariant> = Vec::new();
     for (number, mut table) in (1..).zip(tables) {
         let numbered = |why| wrong(format!("[[os]] number {number}: {why}"));
-        read_buddyinfo(&mut table, |path| files.text(&folder.join(path))).map_err(numbered)?;
+        read_files(&mut table, |path| files.text(&folder.join(path))).map_err(numbered)?;
         let kernel = variant(table).map_err(numbered)?;
         let place = |error: &OsError| {
             error.line(text, number - 1).map_or_else(String::new, |line| format!("line {line}: "))

@@ -5,7 +5,7 @@ use crate::error::SweepError;
 use crate::source::StudyFiles;
 use crate::study::MachineVariant;
 use crate::{kernels, task, vary};
-use pagewalk_mm::read_buddyinfo;
+use pagewalk_mm::read_files;
 use pagewalk_sim::Library;
 use pagewalk_translate::{MachineSpec, requests_caches, with_caches};
 use pagewalk_units::names::with_closest;
@@ -50,7 +50,7 @@ pub fn variants(
             }
             for key in ["os", "ranges"] {
                 if let Some(Value::Table(table)) = varied.get_mut(key) {
-                    read_buddyinfo(table, |path| files.text(&own_folder(folder, name).join(path)))
+                    read_files(table, |path| files.text(&own_folder(folder, name).join(path)))
                         .map_err(|why| wrong(format!("machines: {name}: {key}.{why}")))?;
                 }
             }

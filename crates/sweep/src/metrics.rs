@@ -219,6 +219,7 @@ fn of_kernel(kernel: &KernelTotals, mut count: impl FnMut(String, u64)) {
             ("pages_recolored", counts.pages_recolored),
             ("pages_copied", counts.pages_copied),
             ("pages_copied_by_both", counts.pages_copied_by_both),
+            ("pages_unlisted", counts.pages_unlisted),
         ];
         for (name, value) in moves {
             count(format!("kernel.{name}"), value);

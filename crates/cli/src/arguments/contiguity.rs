@@ -31,6 +31,9 @@ pub struct Contiguity {
     /// file
     #[arg(short, long, value_name = "MACHINE", requires = "colors")]
     pub machine: Option<String>,
+    /// Also write which frame each page has, for kernels with `placement.policy=listed`; frame numbers need root
+    #[arg(long, value_name = "FILE", requires = "pid", value_hint = ValueHint::FilePath)]
+    pub frames: Option<PathBuf>,
     #[command(flatten)]
     pub style: Style,
     /// Or a program to run, after `--`: it is read as it grows and at its exit; the reading with most memory counts

@@ -3,9 +3,10 @@
 use crate::arguments::Contiguity;
 use crate::exit;
 use crate::exit::ExitCode;
-use crate::output::{Files, print, say_next, text_options, typed, write_to_stderr};
+use crate::output::{Files, print, say, say_next, text_options, typed, write_to_stderr};
 use crate::terminal::Terminal;
 use pagewalk::contiguity::CacheColors;
+use pagewalk::output::Output;
 use pagewalk::report::contiguity::{
     ContiguityResult, huge_pages_help, render_html, render_text, run_lengths_file, to_json,
 };
@@ -20,6 +21,13 @@ pub fn run(arguments: Contiguity) -> Result<ExitCode, Error> {
     let colors =
         arguments.colors.then(|| CacheColors::of(arguments.machine.as_deref(), &terminal)).transpose()?;
     let files = Files::open(&arguments.outputs, &FORMS, NAMES, &[])?;
+    let list = arguments.frames.as_deref().map(|path| Output::open_apart(path, [])).transpose()?;
+    if let (Some(pid), Some(list)) = (arguments.pid, list) {
+        let path = list.write(contiguity::list_frames(pid)?.as_bytes())?;
+        if !arguments.style.quiet {
+            say(format!("frames written to {}", path.display()));
+        }
+    }
     let (reading, code) = match arguments.pid {
         Some(pid) => (contiguity::read(pid)?, ExitCode::SUCCESS),
         None => {

@@ -31,7 +31,7 @@ use scan::Scanner;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
-use walk::{PagemapContents, walk};
+use walk::{PagemapContents, Wanted, walk};
 
 /// Bytes of a base page.
 pub const PAGE_BYTES: u64 = 4096;
@@ -161,7 +161,7 @@ fn snapshot_with(
     scans: bool,
 ) -> Result<Snapshot, PagemapError> {
     let frames = tells_frames(pagemap, &mappings);
-    let walked = walk(pid, pagemap, mappings, frames, scans)?;
+    let walked = walk(pid, pagemap, mappings, Wanted { frames, scans, runs: false })?;
     let (pages, mut huge_pages) = (walked.tally.pages, walked.tally.huge_pages);
     let mut designs = walked.tally.finish();
     let mut huge_places = true;
@@ -189,6 +189,21 @@ fn snapshot_with(
         designs,
         mappings,
     })
+}
+
+/// The pages of a process in runs of successive frames, in order; `None` if frame numbers are unreadable. This takes
+/// space for each run.
+///
+/// # Errors
+/// As [`snapshot`].
+pub fn page_runs(pid: Pid) -> Result<Option<Vec<PageRun>>, PagemapError> {
+    let pagemap = open(pid)?;
+    let mappings = user_mappings(pid)?;
+    let scans = mappings.first().is_none_or(|mapping| can_scan(&pagemap, mapping));
+    if !tells_frames(&pagemap, &mappings) {
+        return Ok(None);
+    }
+    Ok(Some(walk(pid, &pagemap, mappings, Wanted { frames: true, scans, runs: true })?.runs))
 }
 
 /// Opens a process's page map.

@@ -32,6 +32,8 @@ pub struct PagemapReader<'a> {
     frames: bool,
     words: Vec<u8>,
     tally: Tally,
+    /// All runs, if they are wanted.
+    runs: Option<Vec<PageRun>>,
     swapped_pages: u64,
     once: DistinctPages,
     /// Frames of huge pages.
@@ -56,6 +58,19 @@ pub struct PagemapContents {
     pub mappings: Vec<MappingPages>,
     /// The frames, if readable.
     pub frames: Option<Frames>,
+    /// All runs of pages in successive frames, if they were wanted.
+    pub runs: Vec<PageRun>,
+}
+
+/// What to read.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted {
+    /// Frame numbers.
+    pub frames: bool,
+    /// Whether the kernel can scan.
+    pub scans: bool,
+    /// Every run, which takes space as the process grows.
+    pub runs: bool,
 }
 
 /// Reads `mappings`, which are in order.
@@ -63,8 +78,7 @@ pub fn walk(
     pid: Pid,
     pagemap: &File,
     mappings: Vec<Mapping>,
-    frames: bool,
-    scans: bool,
+    Wanted { frames, scans, runs }: Wanted,
 ) -> Result<PagemapContents, PagemapError> {
     let scanner = scans.then(Scanner::new);
     let words = vec![0; BLOCK * 8];
@@ -77,6 +91,7 @@ pub fn walk(
         frames,
         words,
         tally,
+        runs: runs.then(Vec::new),
         swapped_pages: 0,
         once,
         huge: DistinctPages::default(),
@@ -96,6 +111,7 @@ pub fn walk(
         swapped_pages: walk.swapped_pages,
         mappings: found,
         frames: frames.then_some(Frames { all: walk.once, huge: walk.huge }),
+        runs: walk.runs.unwrap_or_default(),
     })
 }
 
@@ -227,5 +243,8 @@ impl PagemapReader<'_> {
             }
         }
         self.tally.add(run);
+        if let Some(runs) = &mut self.runs {
+            runs.push(run);
+        }
     }
 }

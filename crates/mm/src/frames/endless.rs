@@ -15,6 +15,8 @@ const PROCESS_BITS: u32 = ORDER_BITS + 4;
 pub(crate) struct EndlessFrames {
     /// The number of its first frame.
     start: u64,
+    /// The first frame of those given by color: frames before it are listed.
+    colored: u64,
     /// Frames given by color.
     given: FxHashMap<u64, u64>,
     /// Blocks given by order.
@@ -23,9 +25,11 @@ pub(crate) struct EndlessFrames {
 }
 
 impl EndlessFrames {
-    /// The frames of the process with this number.
-    pub fn of_process(number: u32) -> EndlessFrames {
-        EndlessFrames { start: u64::from(number) << PROCESS_BITS, ..EndlessFrames::default() }
+    /// The frames of the process with this number. Those before `listed_end`, at most 2^32, are given as
+    /// [listed](EndlessFrames::give_listed) only.
+    pub fn of_process(number: u32, listed_end: u64) -> EndlessFrames {
+        let start = u64::from(number) << PROCESS_BITS;
+        EndlessFrames { start, colored: start.max(listed_end), ..EndlessFrames::default() }
     }
 
     /// The frame of a page, if it has one.
@@ -36,7 +40,7 @@ impl EndlessFrames {
     /// Gives a page a new frame of a color.
     pub fn give(&mut self, page: u64, color: u64, colors: Colors) -> Frame {
         let given = self.given.entry(color).or_default();
-        let start = self.start.next_multiple_of(colors.count);
+        let start = self.colored.next_multiple_of(colors.count);
         let frame = Frame(start + *given * colors.count + color);
         *given += 1;
         self.frames.insert(page, frame);
@@ -50,7 +54,12 @@ impl EndlessFrames {
         let region = self.start + ((order as u64) << ORDER_BITS);
         let first = region + (self.blocks[order] << block.order);
         self.blocks[order] += 1;
-        self.frames.extend(block.pages().zip((first..).map(Frame)));
+        self.give_listed(block, Frame(first));
+    }
+
+    /// Gives a page or superpage its frames in a list.
+    pub fn give_listed(&mut self, unit: Superpage, first: Frame) {
+        self.frames.extend(unit.pages().zip((first.0..).map(Frame)));
     }
 
     /// Takes the frames of a block back.

@@ -1,6 +1,6 @@
 //! Frames for faults and promotions, and eviction when there are none.
 
-use super::memory::{CACHED, FullMemoryAction, LENT, Loss, OomKill, Physical};
+use super::memory::{CACHED, FullMemoryAction, LENT, Loss, OomKill, Physical, WantedColor};
 use super::{Account, Kernel, MemoryTotals, Remap};
 use crate::frames::{Buddy, Frame};
 use crate::promotion::{MapBacking, PolicyEvent, ReservationRules};
@@ -154,9 +154,11 @@ impl Kernel {
         space: &AddressSpace,
         remaps: &mut Vec<Remap>,
     ) -> Option<Superpage> {
-        let Some(memory) = &mut self.memory else { return Some(blocks[0]) };
+        if self.memory.is_none() {
+            return Some(blocks[0]);
+        }
         let (&page, larger) = blocks.split_last().expect("order 0 always remains");
-        let found = larger.iter().copied().find(|&block| memory.take(block));
+        let found = larger.iter().copied().find(|&block| self.take_block(block));
         self.counts.faults_fallen_back += u64::from(found.unwrap_or(page) != blocks[0]);
         if found.is_none() {
             self.find_frame(page.first, space, remaps);
@@ -164,21 +166,48 @@ impl Kernel {
         self.killed.is_none().then_some(found.unwrap_or(page))
     }
 
-    /// Finds a frame for a base page: in its place in a reservation, or any. If none is free, breaks reservations and
-    /// swaps units out, or kills the process.
+    /// Backs a superpage with a free block: the listed one, or any.
+    fn take_block(&mut self, block: Superpage) -> bool {
+        let listed = self.take_listed(block);
+        let is_taken = listed.is_some() || self.memory.as_mut().is_some_and(|memory| memory.take(block));
+        if is_taken {
+            self.note_listed(block, listed);
+        }
+        is_taken
+    }
+
+    /// Backs a unit with its listed frames, if they are free.
+    fn take_listed(&mut self, unit: Superpage) -> Option<Frame> {
+        let listed = self.listed(unit)?;
+        self.memory.as_mut()?.take_at(unit, listed).then_some(listed)
+    }
+
+    /// Finds a frame for a base page: in its place in a reservation, the listed one, or any. If none is free, breaks
+    /// reservations and swaps units out, or kills the process.
     ///
     /// `page` may be the name of a page of the page cache.
     pub(super) fn find_frame(&mut self, page: u64, space: &AddressSpace, remaps: &mut Vec<Remap>) {
+        if self.memory.is_none() {
+            return;
+        }
         if let Some(ReservationRules { order, .. }) = self.policy.rules.reserves.filter(|_| page < CACHED) {
             let region = Superpage::around(page, order);
             self.reserve(region, space);
             if self.memory.as_mut().is_some_and(|memory| memory.populate(page, region)) {
-                return;
+                return self.note_listed(Superpage::around(page, 0), None);
             }
         }
-        let color = self.memory.is_some().then(|| self.color_for(page)).flatten();
+        let listed = self.take_listed(Superpage::around(page, 0));
+        if listed.is_none() {
+            self.find_any_frame(page, remaps);
+        }
+        self.note_listed(Superpage::around(page, 0), listed);
+    }
+
+    fn find_any_frame(&mut self, page: u64, remaps: &mut Vec<Remap>) {
+        let wanted = self.color_for(page);
         while let Some(memory) = &mut self.memory
-            && !memory.take_page(page, color)
+            && !memory.take_page(page, wanted)
         {
             match memory.break_reservation() {
                 Some((process, region)) => {
@@ -192,7 +221,7 @@ impl Kernel {
                     self.give_up(victim, remaps);
                 }
                 None => {
-                    if !self.evict(remaps) {
+                    if !self.evict(wanted, remaps) {
                         return self.kill();
                     }
                 }
@@ -218,9 +247,10 @@ impl Kernel {
         self.killed = Some(OomKill { instructions: self.now, bytes: self.base.bytes() });
     }
 
-    /// Evicts the next victim. False if there is none, because children own all frames.
-    fn evict(&mut self, remaps: &mut Vec<Remap>) -> bool {
-        let victim = self.memory.as_mut().and_then(Physical::victim);
+    /// Evicts the next victim. False if there is none, because children own all frames, or the kernel all of a strictly
+    /// wanted color.
+    fn evict(&mut self, wanted: Option<WantedColor>, remaps: &mut Vec<Remap>) -> bool {
+        let victim = self.memory.as_mut().and_then(|memory| memory.victim(wanted));
         victim.into_iter().for_each(|victim| self.give_up(victim, remaps));
         victim.is_some()
     }

@@ -1,9 +1,10 @@
 //! Colors of frames: placement at first touch, and moves to other colors.
 
 use super::copies::CopiedPages;
+use super::memory::WantedColor;
 use super::{Account, Kernel, Remap};
 use crate::frames::{EndlessFrames, Frame, FrameMove};
-use crate::placement::{BinHopping, Colors, PageColoring, Placement};
+use crate::placement::{BinHopping, Colors, FrameList, PageColoring, Placement};
 use crate::promotion::{CacheMiss, Footprint, PageMove, PolicyEvent, TlbDrops};
 use crate::{AddressSpace, Superpage};
 
@@ -15,6 +16,8 @@ pub(super) struct Placed {
     cache: Option<String>,
     /// Its colors, once the machine is known.
     colors: Colors,
+    /// Whether a page waits for a frame of its color, which another page must give up.
+    is_strict: bool,
     /// The frames, if the kernel has no physical memory.
     endless: EndlessFrames,
     copied: CopiedPages,
@@ -23,9 +26,19 @@ pub(super) struct Placed {
 impl Kernel {
     /// Places pages by a policy. `cache`: whose colors count, by name; none: the last physically indexed level.
     pub fn with_placement(self, policy: Box<dyn Placement>, cache: Option<String>) -> Kernel {
-        let (colors, endless) = (Colors::default(), EndlessFrames::of_process(self.number));
-        let placed = Placed { policy, cache, colors, endless, copied: CopiedPages::default() };
+        let endless = endless_frames(self.number, policy.as_ref());
+        let (colors, copied) = (Colors::default(), CopiedPages::default());
+        let placed = Placed { policy, cache, colors, is_strict: false, endless, copied };
         Kernel { placed: Some(Box::new(placed)), ..self }
+    }
+
+    /// The same, but a full color evicts a page of its own instead of taking another color's frame (Romer 1998, section
+    /// 2.2.2: strict page coloring). Only a described memory can run out of a color.
+    pub fn with_strict_colors(mut self) -> Kernel {
+        if let Some(placed) = &mut self.placed {
+            placed.is_strict = true;
+        }
+        self
     }
 
     /// The same kernel with pages spread evenly over the colors of a cache, and the name of the placement: page
@@ -40,13 +53,15 @@ impl Kernel {
         let name = policy.name();
         let cache =
             self.placed.as_ref().map_or_else(|| Some(cache.to_owned()), |placed| placed.cache.clone());
-        self.has_frames().then(|| (self.clone().with_placement(policy, cache), name))
+        let is_strict = self.placed.as_ref().is_some_and(|placed| placed.is_strict);
+        let same = self.has_frames().then(|| self.clone().with_placement(policy, cache))?;
+        Some((if is_strict { same.with_strict_colors() } else { same }, name))
     }
 
     /// Sets the process's number, which no other process has.
     pub(super) fn number_frames(&mut self) {
         if let Some(placed) = &mut self.placed {
-            placed.endless = EndlessFrames::of_process(self.number);
+            placed.endless = endless_frames(self.number, placed.policy.as_ref());
         }
     }
 
@@ -79,9 +94,10 @@ impl Kernel {
     }
 
     /// The color that the placement chooses for a base page now.
-    pub(super) fn color_for(&mut self, page: u64) -> Option<(u64, Colors)> {
+    pub(super) fn color_for(&mut self, page: u64) -> Option<WantedColor> {
         let placed = self.placed.as_mut()?;
-        Some((placed.policy.color(page, self.number, placed.colors), placed.colors))
+        let (colors, is_strict) = (placed.colors, placed.is_strict);
+        Some(WantedColor { color: placed.policy.color(page, self.number, colors), colors, is_strict })
     }
 
     /// The frame of a mapped page; an endless memory gives it now if it has none. `None`: it has no frame of its own,
@@ -94,13 +110,31 @@ impl Kernel {
         if let Some(frame) = self.placed.as_ref()?.endless.get(page) {
             return Some(frame);
         }
-        if unit.order > 0 {
-            let endless = &mut self.placed.as_mut()?.endless;
-            endless.give_block(unit);
-            return endless.get(page);
+        let listed = self.listed(unit);
+        let endless = &mut self.placed.as_mut()?.endless;
+        match listed {
+            Some(first) => endless.give_listed(unit, first),
+            None if unit.order > 0 => endless.give_block(unit),
+            None => {
+                let WantedColor { color, colors, .. } = self.color_for(page)?;
+                self.placed.as_mut()?.endless.give(page, color, colors);
+            }
         }
-        let (color, colors) = self.color_for(page)?;
-        Some(self.placed.as_mut()?.endless.give(page, color, colors))
+        self.note_listed(unit, listed);
+        self.placed.as_ref()?.endless.get(page)
+    }
+
+    /// The first of the frames that a list gives a unit, if there is a list and it names them.
+    pub(super) fn listed(&self, unit: Superpage) -> Option<Frame> {
+        self.placed.as_ref()?.policy.frames(unit, self.number)
+    }
+
+    /// A unit got frames, those of the list or others.
+    pub(super) fn note_listed(&mut self, unit: Superpage, listed: Option<Frame>) {
+        let has_list = self.placed.as_ref().is_some_and(|placed| placed.policy.list().is_some());
+        if has_list && listed.is_none() {
+            self.counts.pages_unlisted += unit.len();
+        }
     }
 
     /// A promotion is about to copy the backed pages of a block, unless it is in place.
@@ -195,4 +229,8 @@ impl Kernel {
     pub fn waited(&mut self, cycles: u64) {
         self.accounts.charge(Account::Recolor, cycles);
     }
+}
+
+fn endless_frames(process: u32, policy: &dyn Placement) -> EndlessFrames {
+    EndlessFrames::of_process(process, policy.list().map_or(0, FrameList::frames_end))
 }

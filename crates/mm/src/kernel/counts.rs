@@ -106,6 +106,8 @@ pub struct KernelCounts {
     pub pages_copied: u64,
     /// Of these, pages that both copied.
     pub pages_copied_by_both: u64,
+    /// Pages that got a frame which the placement's list of frames does not name for them.
+    pub pages_unlisted: u64,
 }
 
 impl std::ops::Add for KernelCounts {
@@ -147,6 +149,7 @@ impl std::ops::Add for KernelCounts {
             pages_recolored: self.pages_recolored + other.pages_recolored,
             pages_copied: self.pages_copied + other.pages_copied,
             pages_copied_by_both: self.pages_copied_by_both + other.pages_copied_by_both,
+            pages_unlisted: self.pages_unlisted + other.pages_unlisted,
         }
     }
 }

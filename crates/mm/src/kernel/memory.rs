@@ -82,6 +82,23 @@ pub enum Loss {
 /// A process and the first page, or name, of something that owns frames.
 type Name = (u32, u64);
 
+/// The color that a placement wants for a page's frame.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WantedColor {
+    pub color: u64,
+    pub colors: Colors,
+    /// Whether no other color will do.
+    pub is_strict: bool,
+}
+
+impl WantedColor {
+    /// Whether one of so many successive frames has the color.
+    fn is_in(self, first: Frame, frames: u64) -> bool {
+        let WantedColor { color, colors, .. } = self;
+        (color + colors.count - colors.of(first)) % colors.count < frames
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Owned {
     frame: Frame,
@@ -217,14 +234,24 @@ impl Physical {
         frame.is_some()
     }
 
-    /// Backs a base page with a free frame, of the given color if there is one.
-    pub fn take_page(&mut self, page: u64, color: Option<(u64, Colors)>) -> bool {
-        let colored = color.and_then(|(color, colors)| self.allocate_color(color, colors));
+    /// Backs a unit with the frames from `first` on, if all are free.
+    pub fn take_at(&mut self, unit: Superpage, first: Frame) -> bool {
+        let is_free = self.buddy.allocate_at(first, unit.order.into());
+        if is_free {
+            self.insert(unit, first);
+        }
+        is_free
+    }
+
+    /// Backs a base page with a free frame, of the wanted color if there is one.
+    pub fn take_page(&mut self, page: u64, wanted: Option<WantedColor>) -> bool {
+        let colored = wanted.and_then(|wanted| self.allocate_color(wanted.color, wanted.colors));
         match colored {
             Some(frame) => {
                 self.insert(Superpage::around(page, 0), frame);
                 true
             }
+            None if wanted.is_some_and(|wanted| wanted.is_strict) => false,
             None => self.take(Superpage::around(page, 0)),
         }
     }
@@ -436,13 +463,18 @@ impl Physical {
     }
 
     /// The next victim's process and first page: in the order of backing, the first unit without a walk since the
-    /// clock's hand came by.
-    pub fn victim(&mut self) -> Option<(u32, u64)> {
-        while let Some((name, since)) = self.clock.pop_front() {
+    /// clock's hand came by. If a color is wanted strictly, a unit with a frame of it.
+    pub fn victim(&mut self, wanted: Option<WantedColor>) -> Option<(u32, u64)> {
+        let strict = wanted.filter(|wanted| wanted.is_strict);
+        // Once round forgets all walks.
+        for _ in 0..2 * self.clock.len() {
+            let (name, since) = self.clock.pop_front()?;
             let Some(owned) = self.owned.get_mut(&name).filter(|owned| owned.since == since) else {
                 continue;
             };
-            if !std::mem::take(&mut owned.accessed) {
+            let frames = self.owners.get(&owned.frame).map_or(1, |(_, unit)| unit.len());
+            let has_color = strict.is_none_or(|wanted| wanted.is_in(owned.frame, frames));
+            if has_color && !std::mem::take(&mut owned.accessed) {
                 return Some(name);
             }
             self.clock.push_back((name, since));

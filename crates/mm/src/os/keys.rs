@@ -180,6 +180,22 @@ impl Keys {
         value.as_bool().ok_or_else(|| self.error(key, value, "true or false".to_owned()))
     }
 
+    /// A text, or nothing.
+    pub fn text(
+        &mut self,
+        key: &'static str,
+        meaning: &'static str,
+        usual: &str,
+        expected: &str,
+    ) -> Result<Option<String>, OsError> {
+        self.document(key, meaning, usual, expected);
+        match self.take(key) {
+            None => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text)),
+            Some(other) => Err(self.error(key, other, expected.to_owned())),
+        }
+    }
+
     /// One of several comma-separated `names`.
     pub fn name<T: PartialEq>(
         &mut self,

@@ -49,7 +49,7 @@ impl OsSpec {
 mod tests {
     use super::*;
     use crate::frames::MemorySpec;
-    use crate::os::placement::RECOLORINGS;
+    use crate::os::placement::{PLACEMENTS, RECOLORINGS};
 
     #[test]
     fn what_is_in_the_manual_is_read() {
@@ -57,7 +57,10 @@ mod tests {
             let keys = OsSpec::keys(policy).unwrap();
             assert!(!keys.is_empty(), "{policy}");
             // Whether a cache of any name exists, the machine knows.
-            for key in keys.iter().filter(|key| key.name != "placement.cache") {
+            for key in keys
+                .iter()
+                .filter(|key| !["placement.cache", "placement.frames"].contains(&key.name.as_str()))
+            {
                 let name = key.name.replace("SIZE", "64K");
                 let is_read = |with: &str| {
                     let os = OsSpec::from_text(&format!("{policy}:{name}=?{with}")).unwrap();
@@ -65,8 +68,13 @@ mod tests {
                     let error = built.expect_err("no key takes a question mark");
                     !matches!(error, OsError::Key { .. })
                 };
-                // Recoloring policies have keys of their own.
-                let mut with = RECOLORINGS.iter().map(|(name, _)| format!(",recoloring.policy={name}"));
+                // Placements and recoloring policies have keys of their own.
+                let names = |table, names: Vec<&str>| {
+                    names.into_iter().map(|name| format!(",{table}.policy={name}")).collect::<Vec<_>>()
+                };
+                let placements = names("placement", PLACEMENTS.iter().map(|(name, _)| *name).collect());
+                let recolorings = names("recoloring", RECOLORINGS.iter().map(|(name, _)| *name).collect());
+                let mut with = placements.into_iter().chain(recolorings);
                 assert!(is_read("") || with.any(|with| is_read(&with)), "{policy}: {name}");
             }
         }

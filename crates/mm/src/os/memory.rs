@@ -4,8 +4,7 @@ use super::OsError;
 use super::keys::Keys;
 use crate::frames::{Buddy, MemorySpec};
 use crate::{FullMemoryAction, MemoryRules};
-use std::fmt;
-use toml::{Table, Value};
+use toml::Value;
 
 const COMPACT: &str = "a promotion that finds no free block compacts memory";
 const SWAP_CYCLES: &str = "cycles to write a base page to swap, or to read it back";
@@ -51,24 +50,4 @@ pub(super) fn memory(keys: &mut Keys) -> Result<Option<(Buddy, MemoryRules)>, Os
     let rules =
         MemoryRules { compact, migration_cycles: spec.migration_cycles(frame), swap_cycles, when_full };
     Ok(Some((buddy, rules)))
-}
-
-/// Replaces the file name in `memory.initial.buddyinfo` by the file's text, so that the result and its identity depend
-/// on the content, not on the path.
-///
-/// # Errors
-/// Errors of `read`.
-pub fn read_buddyinfo<E: fmt::Display>(
-    table: &mut Table,
-    read: impl FnOnce(&str) -> Result<String, E>,
-) -> Result<(), String> {
-    let initial = table.get_mut("memory").and_then(|memory| memory.get_mut("initial"));
-    let Some(Value::String(path)) = initial.and_then(|initial| initial.get_mut("buddyinfo")) else {
-        return Ok(());
-    };
-    // Such a value is the text itself.
-    if !path.trim_start().starts_with("Node") {
-        *path = read(path).map_err(|why| format!("memory: buddyinfo = \"{path}\": {why}"))?;
-    }
-    Ok(())
 }

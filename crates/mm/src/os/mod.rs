@@ -1,6 +1,7 @@
 //! Users' descriptions of kernels: an `[os]` table, or a policy's name with keys on the command line.
 
 mod collapse;
+mod files;
 mod keys;
 mod manual;
 mod memory;
@@ -11,8 +12,8 @@ mod placement;
 mod policies;
 mod sharing;
 
+pub use files::read_files;
 pub use manual::PolicyKey;
-pub use memory::read_buddyinfo;
 pub use page::policies_page;
 
 use crate::promotion::OfflineSettings;
@@ -177,7 +178,7 @@ impl OsSpec {
         let memory = memory::memory(&mut keys)?;
         let kernel = Kernel::new(keys.paging.base(), policy, costs);
         let kernel = match placement {
-            Some((placement, cache)) => kernel.with_placement(placement, cache),
+            Some(placement) => placement.give(kernel, memory.as_ref().map(|(memory, _)| memory))?,
             None => kernel,
         };
         let kernel = sharing::sharing(&mut keys, entry.around, kernel)?;
@@ -192,12 +193,12 @@ impl OsSpec {
         })
     }
 
-    /// Reads the host's `/proc/buddyinfo` file, if the description names one. Call it before [`OsSpec::kernel`].
+    /// Reads the [files](read_files) that the description names. Call it before [`OsSpec::kernel`].
     pub fn read_files<E: std::fmt::Display>(
         &mut self,
-        read: impl FnOnce(&str) -> Result<String, E>,
+        read: impl FnMut(&str) -> Result<String, E>,
     ) -> Result<(), OsError> {
-        read_buddyinfo(&mut self.table, read).map_err(|why| OsError::Memory(format!("os.{why}")))
+        read_files(&mut self.table, read).map_err(|why| OsError::Memory(format!("os.{why}")))
     }
 }
 
@@ -326,6 +327,52 @@ mod tests {
             os.kernel(Paging::FOUR_KIB, u32::MAX).unwrap().memory().unwrap().free_frames(),
             1 + 4 + 12
         );
+    }
+
+    #[test]
+    fn a_list_of_frames_is_read_and_what_is_wrong_is_named() {
+        let listed = "fixed:placement.policy=listed,placement.frames=x.frames";
+        let after = |text: &str, list: &str| {
+            let mut os = OsSpec::from_text(text).unwrap();
+            os.read_files(|_| Ok::<_, String>(list.to_owned()))?;
+            os.kernel(Paging::FOUR_KIB, u32::MAX)
+        };
+        let wrong = |text: &str, list: &str| after(text, list).map(|_| ()).unwrap_err().to_string();
+        let list = "frames of 4K\n0x5000 0x10 2\n";
+        assert!(after(listed, list).is_ok_and(|kernel| kernel.has_frames()));
+        assert!(after(&format!("{listed},placement.others=bin-hopping,memory.size=1M"), list).is_ok());
+        let mut os = OsSpec::from_text(listed).unwrap();
+        let missing = os.read_files(|_| Err::<String, _>("no such file")).unwrap_err().to_string();
+        assert_eq!(missing, "os.placement.frames = \"x.frames\": no such file");
+        let twice = wrong(listed, &format!("{list}0x9000 0x11 1"));
+        let expected = "os.placement.frames = \"x.frames\": line 3: frame 0x11 stands in line 2 already";
+        assert!(twice.starts_with(expected), "{twice}");
+        let beyond = wrong(&format!("{listed},memory.size=64K"), list);
+        assert!(
+            beyond.starts_with("os.placement.frames: line 2: a frame beyond the 16 of the memory"),
+            "{beyond}"
+        );
+        let granule = wrong(listed, "frames of 64K\n0x10000 0x1 1\n");
+        assert!(
+            granule.starts_with("os.placement.frames: frames of 64K, and base pages of 4K: choose"),
+            "{granule}"
+        );
+        assert_eq!(refusal(listed), "os.placement.frames: the file was not read");
+        assert!(
+            refusal("fixed:placement.policy=listed").starts_with("os.placement.frames: missing: `listed`")
+        );
+        assert!(
+            refusal(&format!("{listed},placement.others=listed"))
+                .contains("expected one of page-coloring, bin")
+        );
+        let other = "fixed:placement.policy=careful,placement.frames=x";
+        assert!(refusal(other).starts_with("unknown key `os.placement.frames`: choose from policy, strict"));
+        let strict = "fixed:placement.policy=careful,placement.strict=true";
+        assert!(refusal(strict).starts_with("os.placement.strict without a memory"));
+        assert!(after(&format!("{strict},memory.size=1M"), "").is_ok());
+        let mut os = OsSpec::from_text("linux:memory.size=1G,memory.initial.buddyinfo=host.txt").unwrap();
+        let zones = os.read_files(|_| Ok::<_, String>("no zones".to_owned())).unwrap_err().to_string();
+        assert!(zones.starts_with("os.memory: buddyinfo = \"host.txt\": line 1: `no zones`"), "{zones}");
     }
 
     #[test]

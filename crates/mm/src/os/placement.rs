@@ -2,23 +2,22 @@
 
 use super::OsError;
 use super::keys::{KeyReader, Keys};
+use crate::Kernel;
+use crate::frames::Buddy;
 use crate::migration::{
     Active, ActiveSettings, Beside, Capped, Cml, CmlBuffer, CmlSettings, CopyCap, Periodic, PeriodicChoice,
     PeriodicSettings, Sites, SitesSettings, Snapshot, SnapshotSettings, SpaceSaving, TargetRule, Touching,
 };
-use crate::placement::{BinHopping, Careful, PageColoring, Placement, RandomColors};
+use crate::placement::{BinHopping, Careful, FrameList, Listed, PageColoring, Placement, RandomColors};
 use crate::promotion::{Footprint, Policy};
-use toml::Value;
-
-/// A placement of the list, made with a seed.
-type PlacementEntry = (&'static str, fn(u64) -> Box<dyn Placement>);
 
 /// All placements: one line each.
-const PLACEMENTS: &[PlacementEntry] = &[
-    ("page-coloring", |_| Box::new(PageColoring)),
-    ("bin-hopping", |_| Box::new(BinHopping::default())),
-    ("random", |seed| Box::new(RandomColors::new(seed))),
-    ("careful", |_| Box::new(Careful::default())),
+pub(super) const PLACEMENTS: &[KeyReader<Box<dyn Placement>>] = &[
+    ("page-coloring", |_| Ok(Box::new(PageColoring))),
+    ("bin-hopping", |_| Ok(Box::new(BinHopping::default()))),
+    ("random", random),
+    ("careful", |_| Ok(Box::new(Careful::default()))),
+    ("listed", listed),
 ];
 
 /// A recoloring policy of the list.
@@ -39,11 +38,44 @@ pub(super) const RECOLORINGS: &[RecoloringEntry] = &[
     ("active-throttle", |keys| active(keys, ActiveSettings { misses: 100, interval: 1_000_000 })),
 ];
 
-/// A kernel's placement and the cache whose colors count, if it places pages.
-pub(super) type PlacementChoice = Option<(Box<dyn Placement>, Option<String>)>;
+/// A kernel's placement.
+pub(super) struct PlacementChoice {
+    policy: Box<dyn Placement>,
+    /// The cache whose colors count.
+    cache: Option<String>,
+    is_strict: bool,
+}
+
+impl PlacementChoice {
+    /// The placement that recoloring policies have by default.
+    fn usual() -> PlacementChoice {
+        PlacementChoice { policy: Box::new(PageColoring), cache: None, is_strict: false }
+    }
+
+    /// The kernel with the placement; `memory` is the kernel's, if it is described.
+    pub fn give(self, kernel: Kernel, memory: Option<&Buddy>) -> Result<Kernel, OsError> {
+        let refused = |why: String| Err(OsError::Policy(format!("os.placement.{why}")));
+        let frames = memory.map_or(u64::MAX, Buddy::frames);
+        if let Some(line) = self.policy.list().and_then(|list| list.line_beyond(frames)) {
+            let why = format!(
+                "frames: line {line}: a frame beyond the {frames} of the memory: choose a larger memory.size, or leave \
+                 memory out"
+            );
+            return refused(why);
+        }
+        if self.is_strict && memory.is_none() {
+            let why = "strict without a memory, which has a free frame of every color: give memory.size";
+            return refused(why.to_owned());
+        }
+        let kernel = kernel.with_placement(self.policy, self.cache);
+        Ok(if self.is_strict { kernel.with_strict_colors() } else { kernel })
+    }
+}
 
 const PLACEMENT: &str = "the color of a page's frame at its first touch; without it and `recoloring`, caches see \
                          virtual addresses, or the frames of `memory`";
+const STRICT: &str = "with `memory`: a page whose color has no free frame evicts one of that color, instead of taking a \
+                      frame of another";
 const CACHE: &str = "the cache whose colors count: the last physically indexed level by default";
 
 const PERIOD: &str = "cycles from one snapshot or move to the next; for `snapshot-miss`: misses of the cache; for \
@@ -56,7 +88,7 @@ const SEED: &str = "the seed of random choices";
 pub(super) fn placed(
     keys: &mut Keys,
     policy: Box<dyn Policy>,
-) -> Result<(Box<dyn Policy>, PlacementChoice), OsError> {
+) -> Result<(Box<dyn Policy>, Option<PlacementChoice>), OsError> {
     let own = keys.table("placement", PLACEMENT, false)?;
     let whole = "pages that compete for a cache move to other colors";
     let recolors = match keys.table("recoloring", whole, false)? {
@@ -65,7 +97,7 @@ pub(super) fn placed(
     };
     let placement = match own {
         Some(of) => Some(placement(of)?),
-        None => recolors.as_ref().map(|_| (Box::new(PageColoring) as Box<dyn Placement>, None)),
+        None => recolors.as_ref().map(|_| PlacementChoice::usual()),
     };
     let policy = match recolors {
         Some(recolors) => Box::new(Beside { promotes: policy, recolors }),
@@ -74,20 +106,52 @@ pub(super) fn placed(
     Ok((policy, placement))
 }
 
-fn placement(mut of: Keys) -> Result<(Box<dyn Placement>, Option<String>), OsError> {
+fn placement(mut of: Keys) -> Result<PlacementChoice, OsError> {
     let make = one_of(&mut of, "how the color is chosen", PLACEMENTS)?;
-    let seed = of.count("seed", "the seed of `random`", 0, 0..=u64::MAX)?;
-    of.document("cache", CACHE, "none", "a cache of the machine file");
-    let cache = match of.take("cache") {
-        None => None,
-        Some(Value::String(name)) => Some(name),
-        Some(other) => {
-            let (key, expected) = ("os.placement.cache".to_owned(), "the name of a cache".to_owned());
-            return Err(OsError::Value { key, given: other.to_string(), expected });
-        }
+    let policy = match of.is_documented() {
+        true => of.document_each(PLACEMENTS).map(|()| PlacementChoice::usual().policy)?,
+        false => make(&mut of)?,
     };
+    let is_strict = of.flag("strict", STRICT, false)?;
+    let cache = of.text("cache", CACHE, "none", "a cache of the machine file")?;
     of.finish()?;
-    Ok((make(seed), cache))
+    Ok(PlacementChoice { policy, cache, is_strict })
+}
+
+fn random(keys: &mut Keys) -> Result<Box<dyn Placement>, OsError> {
+    let seed = keys.count("seed", "the seed of `random`", 0, 0..=u64::MAX)?;
+    Ok(Box::new(RandomColors::new(seed)))
+}
+
+fn listed(keys: &mut Keys) -> Result<Box<dyn Placement>, OsError> {
+    let frames =
+        "for `listed`: the frames of the first process's pages, as `contiguity --frames` writes them";
+    let others = "for `listed`: the placement of pages that the list does not name, or whose frame is taken";
+    let text = keys.text("frames", frames, "must be given", "a file, or its text")?;
+    let is_other = |name: &&str| *name != "listed";
+    let names: Vec<&str> = PLACEMENTS.iter().map(|(name, _)| *name).filter(is_other).collect();
+    let at = |name: &str| names.iter().position(|&other| other == name);
+    let other = keys.name("others", others, 0, at, &names.join(", "))?;
+    if keys.is_documented() {
+        return Ok(Box::new(PageColoring));
+    }
+    let wrong = |why: &dyn std::fmt::Display| OsError::Policy(format!("os.placement.frames: {why}"));
+    let text = text.ok_or_else(|| {
+        wrong(&"missing: `listed` needs a file of `pagewalk contiguity --frames FILE --pid PID`")
+    })?;
+    if !text.starts_with(FrameList::START) {
+        return Err(wrong(&"the file was not read"));
+    }
+    let list: FrameList = text.parse().map_err(|error| wrong(&error))?;
+    let base = keys.paging.base();
+    if list.page != base {
+        let why = format!(
+            "frames of {}, and base pages of {base}: choose a machine with base pages of {}",
+            list.page, list.page
+        );
+        return Err(wrong(&why));
+    }
+    Ok(Box::new(Listed::new(list, PLACEMENTS[other].1(keys)?)))
 }
 
 fn recoloring(mut of: Keys) -> Result<Box<dyn Policy>, OsError> {

@@ -7,13 +7,18 @@
 mod by_address;
 mod careful;
 mod cyclic;
+mod frame_list;
+mod listed;
 mod random;
 
 pub use by_address::PageColoring;
 pub use careful::Careful;
 pub use cyclic::BinHopping;
+pub use frame_list::{FrameList, FrameListError, FrameRun};
+pub use listed::Listed;
 pub use random::RandomColors;
 
+use crate::Superpage;
 use crate::frames::Frame;
 use pagewalk_units::Draws;
 
@@ -56,6 +61,17 @@ pub trait Placement: Send + Sync {
 
     /// The color for a base page at its first touch. `process`: its process's number.
     fn color(&mut self, page: u64, process: u32, colors: Colors) -> u64;
+
+    /// The list of frames that it follows, if any.
+    fn list(&self) -> Option<&FrameList> {
+        None
+    }
+
+    /// The first of the frames that a page or superpage must have, if its list says so.
+    fn frames(&self, unit: Superpage, process: u32) -> Option<Frame> {
+        let _ = (unit, process);
+        None
+    }
 }
 
 impl Clone for Box<dyn Placement> {

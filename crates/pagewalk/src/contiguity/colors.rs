@@ -4,7 +4,7 @@ use crate::error::{Error, Fault};
 use crate::listener::Listener;
 use crate::machines;
 use pagewalk_cache::{CacheSpec, Requester};
-use pagewalk_live::pagemap::{ENABLE_FRAMES, HostCache, PAGE_BYTES, Snapshot, frames_readable};
+use pagewalk_live::pagemap::{HostCache, PAGE_BYTES, Snapshot, frames_readable};
 use pagewalk_live::probe::host::hypervisor;
 use pagewalk_report::contiguity::schema::{ColorSpread, ColoredCache};
 use pagewalk_sim::colored_second_level;
@@ -26,9 +26,7 @@ impl CacheColors {
     /// If frame numbers are unreadable, or there is no such cache with colors.
     pub fn of(machine: Option<&str>, listener: &dyn Listener) -> Result<CacheColors, Error> {
         if !frames_readable().map_err(super::cannot_read)? {
-            let why = "colors are of frames, and this user may not read frame numbers: the kernel shows zeros without \
-                       CAP_SYS_ADMIN";
-            return Err(Error::new(Fault::HostCannot, why).or(ENABLE_FRAMES));
+            return Err(super::frames_needed("colors are of frames"));
         }
         let found = match machine {
             Some(name) => CacheColors::of_machine(name, listener)?,

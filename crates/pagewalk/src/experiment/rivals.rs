@@ -166,7 +166,8 @@ impl Rivals {
         let found = self.recolored.iter().zip(all).find(|(recolored, _)| recolored.like == kernel);
         let (recolored, otherwise) = found.filter(|(_, otherwise)| !was_killed(otherwise))?;
         let price = otherwise.untouched_bytes.saturating_sub(counts.untouched_bytes);
-        Some(priced(price, modelled(counts, "recolored", &recolored.title, otherwise)))
+        let row = priced(price, modelled(counts, "recolored", &recolored.title, otherwise));
+        Some(WhatIf { like: Some(self.kernels[kernel].policy.clone()), ..row })
     }
 }
 

@@ -71,6 +71,7 @@ pub fn beside(
         mapping: None,
         page_size: None,
         cache_level: None,
+        like: None,
         from_instruction: 0,
         to_instruction: None,
         walks,

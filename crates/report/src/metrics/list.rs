@@ -264,6 +264,11 @@ const KERNELS: &[Metric] = &[
     ),
     modelled("kernel.pages_copied_by_both", Unit::Count, "of these, pages that both copied (table 6-3)"),
     modelled(
+        "kernel.pages_unlisted",
+        Unit::Count,
+        "base pages whose frame is not the one that `placement.frames` lists; 0 without a list",
+    ),
+    modelled(
         "kernel.refused_area",
         Unit::Count,
         "promotions refused because the superpage would extend beyond its memory area",

@@ -91,8 +91,11 @@ function point(element) {
 // Whether a column is in the order that its head says.
 function checkOrder(table, head) {
   const column = [...head.parentElement.cells].indexOf(head);
-  const values = [...table.tBodies[0].rows]
-    .map((row) => Number(row.cells[column].dataset.value ?? (/^\d+$/.test(row.cells[column].textContent) ? row.cells[column].textContent : NaN)))
+  const cells = [...table.tBodies[0].rows].map((row) => row.cells[column]).filter((cell) => cell.textContent !== "");
+  const addresses = cells.map((cell) => cell.textContent.match(/^0x[0-9a-f]+(?= |$)/)?.[0]);
+  const hasAddresses = addresses.every((address) => address !== undefined);
+  const values = cells
+    .map((cell, row) => Number(hasAddresses ? addresses[row] : cell.dataset.value ?? (/^\d+$/.test(cell.textContent) ? cell.textContent : NaN)))
     .filter((value) => !Number.isNaN(value));
   const sign = head.getAttribute("aria-sort") === "descending" ? -1 : 1;
   if (values.some((value, index) => index > 0 && sign * (value - values[index - 1]) < 0)) errors.push(`not sorted: ${head.textContent} of ${table.dataset.what}`);

@@ -3,9 +3,13 @@
 // Of each table that sorts, what shows anew which row is chosen.
 const sorting = new WeakMap();
 
+// An address, alone or before words.
+const ADDRESS = /^0x[0-9a-f]+(?= |$)/;
+
 // The number that a text begins with; the lowest of all where there is none.
 function numberIn(text) {
-  if (text.startsWith("0x")) return Number(text);
+  const address = text.match(ADDRESS);
+  if (address) return Number(address[0]);
   const number = parseFloat(text.replace("−", "-").replace(/^[<+]/, ""));
   return Number.isNaN(number) ? -Infinity : number;
 }
@@ -24,7 +28,12 @@ function sortTable(table) {
   const [body] = table.tBodies;
   const rows = [...body.rows];
   const heads = [...table.tHead.rows[0].cells];
-  const isNumber = (column) => heads[column].classList.contains("number") || rows[0].cells[column].textContent.startsWith("0x");
+  // One name that looks like an address makes no column of them.
+  const hasAddresses = (column) => {
+    const texts = rows.map((row) => row.cells[column].textContent).filter((text) => text !== "");
+    return texts.length > 0 && texts.every((text) => ADDRESS.test(text));
+  };
+  const isNumber = (column) => heads[column].classList.contains("number") || hasAddresses(column);
   // The rows come in this order.
   let order = sorted === undefined ? null : { column: Number(sorted), descending: true, isGiven: true };
   let query = "";
@@ -38,7 +47,8 @@ function sortTable(table) {
     const found = query ? rows.filter((_, index) => texts[index].includes(query)) : [...rows];
     if (order && !order.isGiven) {
       const sign = order.descending ? -1 : 1;
-      const values = new Map(found.map((row) => [row, valueOf(row, order.column, isNumber(order.column))]));
+      const asNumbers = isNumber(order.column);
+      const values = new Map(found.map((row) => [row, valueOf(row, order.column, asNumbers)]));
       found.sort((a, b) => sign * compare(values.get(a), values.get(b)));
     }
     const shown = all ? found : found.slice(0, Number(first));
