@@ -1,6 +1,6 @@
 //! One cache: its lines, and which of them are dirty.
 
-use crate::latest::{LatestLines, Need};
+use crate::recent_lines::{LatestLines, Need};
 use crate::slots::Slots;
 use crate::stack::{Entered, LruStack};
 use crate::write_buffer::WriteBuffer;
@@ -34,8 +34,6 @@ pub(crate) struct Cache {
     pub latency: u64,
     pub slow_latency: u64,
     pub counts: [CacheCounts; Requester::ALL.len()],
-    /// By requester: hits that changed nothing else, beyond `counts`.
-    pub repeats: [u64; Requester::ALL.len()],
     pub shared: bool,
     /// By requester: whether it looks accesses up without ever ending one.
     pub passes_on: [bool; Requester::ALL.len()],
@@ -73,7 +71,6 @@ impl Cache {
             latency: spec.latency,
             slow_latency: spec.slow_latency().unwrap_or(spec.latency),
             counts: Default::default(),
-            repeats: Default::default(),
             shared: spec.shared,
             passes_on: Requester::ALL.map(|requester| spec.passes_on(requester)),
             holds_victims: spec.fills == CacheFills::Victims,

@@ -67,8 +67,6 @@ pub struct Hierarchy {
     /// log2 of the bytes of the shortest lines.
     least_line_shift: u32,
     memory_latency: u64,
-    /// Fetches that may have changed more than counts, from 1 on.
-    fetch_changes: u64,
     /// The time in cycles; only write buffers look at it.
     now: u64,
     log: AccessLog,
@@ -111,7 +109,6 @@ impl Hierarchy {
             takers: takers(caches, &paths[Requester::Store as usize].caches),
             least_line_shift: caches.iter().map(|cache| cache.line_shift).min().unwrap_or(0),
             memory_latency,
-            fetch_changes: 1,
             paths,
             now: 0,
             log: AccessLog::default(),
@@ -151,8 +148,9 @@ impl Hierarchy {
 
     /// Hands the contents of the caches that all cores share to another core of the same machine, and takes its own.
     pub fn swap_shared(&mut self, other: &mut Hierarchy) {
-        self.fetch_changes += 1;
-        other.fetch_changes += 1;
+        for path in self.paths.iter_mut().chain(&mut other.paths) {
+            path.changes += 1;
+        }
         for index in 0..self.caches.len() {
             if self.caches[index].shared {
                 std::mem::swap(&mut self.caches[index], &mut other.caches[index]);
@@ -202,7 +200,7 @@ impl Hierarchy {
     /// `COUNTED`: counts and logs the access.
     #[inline]
     fn find<const COUNTED: bool>(&mut self, requester: Requester, address: CacheAddress) -> DataSource {
-        self.fetch_changes += u64::from(requester == Requester::Fetch);
+        self.paths[requester as usize].changes += 1;
         if !self.paths[requester as usize].steps.is_empty() {
             return self.find_in_order::<COUNTED>(requester, address);
         }
@@ -362,13 +360,13 @@ impl Hierarchy {
         let Some(nearest) = path.repeats_in else { return false };
         let cache = &mut self.caches[nearest];
         let lines = cache.repeats(address, bytes, path.need);
-        cache.repeats[requester as usize] += lines;
+        cache.latest.repeats[requester as usize] += lines;
         lines > 0
     }
 
     /// Accesses all lines of the requester's nearest cache that a range of at least one byte inside a page touches, in
     /// ascending order. Returns the cycles that its requester waits beyond its fastest access of each line. `note` is
-    /// told where each line was found that does not repeat. [`Hierarchy::repeats`] must have come first, as it is quick.
+    /// told where each line was found that does not repeat. [`Hierarchy::repeats`] comes first, as it is quick.
     #[inline]
     pub fn access_lines(
         &mut self,
@@ -433,14 +431,14 @@ impl Hierarchy {
         fills && path.repeats_in.is_some_and(|nearest| self.caches[nearest].latest.is_used)
     }
 
-    /// The fetches so far that changed only counts in the nearest cache, and a number that grows with each that may have
-    /// changed more. If [`Hierarchy::repeats_wait`], fetches that have not made it grow will not the next time, as long
-    /// as no others do.
+    /// The fetches so far that changed only counts in the nearest cache, and a number that grows with each that may
+    /// have changed more. If [`Hierarchy::repeats_wait`], fetches that have not made it grow will not the next time, as
+    /// long as no others do.
     #[inline(always)]
     pub fn fetches(&self) -> (u64, u64) {
-        let nearest = self.paths[Requester::Fetch as usize].nearest;
-        let repeats = self.caches.get(nearest).map_or(0, |cache| cache.repeats[Requester::Fetch as usize]);
-        (repeats, self.fetch_changes)
+        let Path { nearest, changes, .. } = self.paths[Requester::Fetch as usize];
+        let cache = self.caches.get(nearest);
+        (cache.map_or(0, |cache| cache.latest.repeats[Requester::Fetch as usize]), changes)
     }
 
     /// Counts `times` repeated accesses that change nothing but counts.
@@ -448,7 +446,7 @@ impl Hierarchy {
     pub fn repeated(&mut self, requester: Requester, times: u64) {
         let nearest = self.paths[requester as usize].nearest;
         if let Some(cache) = self.caches.get_mut(nearest) {
-            cache.repeats[requester as usize] += times;
+            cache.latest.repeats[requester as usize] += times;
         }
     }
 
@@ -474,7 +472,7 @@ impl Hierarchy {
     pub fn counts(&self, index: usize, requester: Requester) -> CacheCounts {
         let cache = &self.caches[index];
         let mut counts = cache.counts[requester as usize];
-        let repeats = cache.repeats[requester as usize];
+        let repeats = cache.latest.repeats[requester as usize];
         counts.add(CacheCounts { lookups: repeats, hits: repeats, ..CacheCounts::default() });
         counts
     }

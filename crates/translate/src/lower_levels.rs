@@ -41,8 +41,8 @@ pub struct LowerLevels {
     receivers: Vec<Receiver>,
     /// Keys evicted from the last level, if recorded.
     evicted: Option<Vec<u64>>,
-    /// The kind and key of what was looked up last and found nowhere, until it is filled. It is still missing then, if no
-    /// array receives victims.
+    /// The kind and key of what was looked up last and found nowhere, until it is filled. It is still missing then, if
+    /// no array receives victims.
     missing: Option<(Kind, u64)>,
 }
 

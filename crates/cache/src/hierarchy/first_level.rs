@@ -5,7 +5,7 @@
 //! miss, and the dirty lines that leave. The others simulate the levels below, from that log.
 
 use super::Hierarchy;
-use crate::latest::Need;
+use crate::recent_lines::Need;
 use crate::{CacheAddress, CacheFills, CacheOrganisation, CacheSpec, Requester, StoreRule};
 
 /// An access that misses the first level, or a dirty line that leaves it.

@@ -6,8 +6,8 @@
 //! Journal 9 (2), 1970, section "Stack algorithms": with the same sets, an array of more ways holds
 //! everything that one of fewer holds, so it never misses more.
 //!
-//! State: small sets have a 64-bit time for each entry. Cost: hit, one store; victim, one scan of the set's times. Larger
-//! ones have the order itself, as a ring of ways. Cost: hit, five stores; victim, none.
+//! State: small sets have a 64-bit time for each entry. Cost: hit, one store; victim, one scan of the set's times.
+//! Larger ones have the order itself, as a ring of ways. Cost: hit, five stores; victim, none.
 
 use crate::{Array, Geometry, NamedPolicy, RelevantHits, ReplacementError, ReplacementPolicy, UseOrder};
 

@@ -4,7 +4,7 @@
 //! equal low bits, the one used last is kept: it is that of its set too, as sets are chosen by those bits and maybe
 //! more.
 
-use crate::{CacheOrganisation, CacheSpec};
+use crate::{CacheOrganisation, CacheSpec, Requester};
 use pagewalk_setassoc::RelevantHits;
 
 /// Lines that are kept. Caches of fewer sets have fewer.
@@ -36,6 +36,8 @@ pub(crate) struct LatestLines {
     mask: u64,
     /// Whether the cache has such lines.
     pub is_used: bool,
+    /// By requester: hits of these lines that changed only counts, and are not counted elsewhere.
+    pub repeats: [u64; Requester::ALL.len()],
 }
 
 impl LatestLines {
@@ -43,6 +45,7 @@ impl LatestLines {
     pub fn new(spec: &CacheSpec) -> LatestLines {
         LatestLines {
             lines: [NONE; LINES],
+            repeats: Default::default(),
             mask: spec.geometry.sets().min(LINES) as u64 - 1,
             is_used: !matches!(spec.organisation, CacheOrganisation::Column { .. })
                 && spec.replacement.relevant_hits() != RelevantHits::Each,
