@@ -32,7 +32,7 @@ pub struct Contiguity {
     #[arg(short, long, value_name = "MACHINE", requires = "colors")]
     pub machine: Option<String>,
     /// Also write which frame each page has, for kernels with `placement.policy=listed`; frame numbers need root
-    #[arg(long, value_name = "FILE", requires = "pid", value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "FILE", conflicts_with = "command", value_hint = ValueHint::FilePath)]
     pub frames: Option<PathBuf>,
     #[command(flatten)]
     pub style: Style,

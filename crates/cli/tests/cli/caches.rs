@@ -1,71 +1,133 @@
 //! Compares caches of memory with Cachegrind's, of the same shapes and for the same references.
 //!
-//! Cachegrind looks up the same lines in the same order, under LRU, but counts otherwise in two cases. A reference that
-//! touches two lines is one miss there, even if both miss; here each line is a lookup. A modify is a read there, and
-//! here a store. Its last level is not compared: it looks up both lines of such a reference, even if one hit above.
+//! Its machine is here: level 1 for fetches and for loads and stores, and below it one cache for all three, neither
+//! inclusive nor exclusive, all LRU, write-back, allocating on reads and writes. Both look up the last level at a miss
+//! of level 1 only; what level 1 writes back changes no order there. Three rules differ, all for a reference that
+//! touches two lines: there it is one miss, even if both lines miss; and if one of them misses level 1, the last level
+//! looks up both. Here each line is a lookup of its own. And a modify is a read there, here a store.
 
 use crate::against_others::{PROGRAMS, printed, valgrind};
-use crate::harness::{BAD_INPUT, EXAMPLE_MACHINE, Place, joined, metric};
+use crate::harness::{BAD_INPUT, EXAMPLE_MACHINE, Place, USAGE, joined, metric};
 use serde_json::Value;
 use std::collections::VecDeque;
 
-const SETS: u64 = 32;
 const LINE: u64 = 64;
 
-fn machine(ways: usize) -> String {
-    let cache = |name: &str, serves: &str| {
+/// Sets and ways.
+#[derive(Clone, Copy)]
+struct Shape {
+    sets: u64,
+    ways: usize,
+}
+
+impl Shape {
+    fn bytes(self) -> u64 {
+        self.sets * LINE * self.ways as u64
+    }
+}
+
+/// The caches of fetches and of data, and the last level.
+#[derive(Clone, Copy)]
+struct Shapes {
+    fetches: Shape,
+    data: Shape,
+    last: Shape,
+}
+
+impl Shapes {
+    fn machine(self) -> String {
+        let cache = |name: &str, level: u8, serves: &str, shape: Shape| {
+            format!(
+                "[[cache]]\nname = \"{name}\"\nlevel = {level}\nserves = [{serves}]\nsize = \"{}\"\nways = {}\n\
+                 line = {LINE}\nlatency = {}\n",
+                shape.bytes(),
+                shape.ways,
+                3 + 10 * level
+            )
+        };
+        let (head, walker) = EXAMPLE_MACHINE.split_once("[walker]").unwrap();
+        assert!(walker.contains("walk_reference = 20"));
         format!(
-            "[[cache]]\nname = \"{name}\"\nlevel = 1\nserves = [{serves}]\nsize = \"{}\"\nways = {ways}\n\
-             line = {LINE}\nlatency = 3\n",
-            SETS * LINE * ways as u64
+            "{head}{}{}{}[walker]\nkind = \"software\"\nrefill_cycles = 20\n[cost]\nl2_hit = 7\nmemory = 100\n",
+            cache("l1i", 1, "\"fetch\"", self.fetches),
+            cache("l1d", 1, "\"load\", \"store\"", self.data),
+            cache("last", 2, "\"fetch\", \"load\", \"store\"", self.last)
         )
-    };
-    let (head, walker) = EXAMPLE_MACHINE.split_once("[walker]").unwrap();
-    assert!(walker.contains("walk_reference = 20"));
-    format!(
-        "{head}{}{}[walker]\nkind = \"software\"\nrefill_cycles = 20\n[cost]\nl2_hit = 7\nmemory = 100\n",
-        cache("l1i", "\"fetch\""),
-        cache("l1d", "\"load\", \"store\"")
-    )
+    }
+
+    /// What Cachegrind prints about a program.
+    fn cachegrind(self, place: &Place, program: &str) -> String {
+        let option = |name: &str, shape: Shape| format!("--{name}={},{},{LINE}", shape.bytes(), shape.ways);
+        let caches = [option("I1", self.fetches), option("D1", self.data), option("LL", self.last)];
+        let [fetches, data, last] = caches.each_ref().map(String::as_str);
+        let out = "--cachegrind-out-file=/dev/null";
+        valgrind(place, program, &["--tool=cachegrind", "--cache-sim=yes", out, fetches, data, last])
+    }
+}
+
+/// Misses of fetches in level 1, of data in level 1, of fetches in the last level, of data in the last level.
+type Misses = [u64; 4];
+
+const NAMES: [&str; 4] = ["I1  misses:", "D1  misses:", "LLi misses:", "LLd misses:"];
+
+/// Our misses of a recorded program.
+fn simulated(place: &Place, shapes: Shapes, trace: &str) -> Misses {
+    place.write("m.toml", shapes.machine());
+    let ours = place.good(&["simulate", "--json", "-m", "./m.toml", trace]).json();
+    let of = |cache: &str, kind: &str| metric(&ours, &format!("cache.{cache}.{kind}_misses"));
+    let data = |cache: &str| of(cache, "load") + of(cache, "store");
+    [of("l1i", "fetch"), data("l1d"), of("last", "fetch"), data("last")]
 }
 
 /// One cache under LRU; the lines of a set, most recently used first.
 struct Lru {
     sets: Vec<VecDeque<u64>>,
     ways: usize,
-    /// Lines that missed.
-    lines: u64,
-    /// References of which a line missed: what Cachegrind counts.
-    references: u64,
 }
 
 impl Lru {
-    fn new(ways: usize) -> Lru {
-        Lru { sets: vec![VecDeque::new(); SETS as usize], ways, lines: 0, references: 0 }
+    fn new(shape: Shape) -> Lru {
+        Lru { sets: vec![VecDeque::new(); shape.sets as usize], ways: shape.ways }
     }
 
-    fn access(&mut self, address: u64, bytes: u64) {
-        let before = self.lines;
-        for line in address / LINE..=(address + bytes - 1) / LINE {
-            let set = &mut self.sets[(line % SETS) as usize];
-            self.lines += u64::from(!set.contains(&line));
-            set.retain(|&held| held != line);
-            set.push_front(line);
-            set.truncate(self.ways);
-        }
-        self.references += u64::from(self.lines > before);
+    /// Whether a line misses.
+    fn misses(&mut self, line: u64) -> bool {
+        let sets = self.sets.len() as u64;
+        let set = &mut self.sets[(line % sets) as usize];
+        let misses = !set.contains(&line);
+        set.retain(|&held| held != line);
+        set.push_front(line);
+        set.truncate(self.ways);
+        misses
+    }
+
+    /// Whether some line of a reference misses. It looks up all.
+    fn any_misses(&mut self, lines: impl Iterator<Item = u64>) -> bool {
+        lines.map(|line| self.misses(line)).fold(false, |any, misses| any | misses)
     }
 }
 
-/// The caches after the references of a trace in Lackey's text: of fetches, and of data.
-fn replayed(text: &str, ways: usize) -> [Lru; 2] {
-    let mut caches = [Lru::new(ways), Lru::new(ways)];
+/// The misses of the references of a trace in Lackey's text: by Cachegrind's rules, and by ours.
+fn replayed(text: &str, shapes: Shapes) -> [Misses; 2] {
+    let all = [shapes.fetches, shapes.data, shapes.last];
+    let (mut theirs, mut ours) = (all.map(Lru::new), all.map(Lru::new));
+    let [mut their_misses, mut our_misses] = [[0; 4]; 2];
     for line in text.lines().filter(|line| line.starts_with("I  ") || line.starts_with(' ')) {
         let (address, bytes) = line[3..].split_once(',').expect("an address and a size");
         let address = u64::from_str_radix(address, 16).expect("a hexadecimal address");
-        caches[usize::from(!line.starts_with('I'))].access(address, bytes.parse().expect("a size"));
+        let bytes: u64 = bytes.parse().expect("a size");
+        let lines = address / LINE..=(address + bytes - 1) / LINE;
+        let first = usize::from(!line.starts_with('I'));
+        let misses = theirs[first].any_misses(lines.clone());
+        their_misses[first] += u64::from(misses);
+        their_misses[2 + first] += u64::from(misses && theirs[2].any_misses(lines.clone()));
+        for line in lines {
+            let misses = ours[first].misses(line);
+            our_misses[first] += u64::from(misses);
+            our_misses[2 + first] += u64::from(misses && ours[2].misses(line));
+        }
     }
-    caches
+    [their_misses, our_misses]
 }
 
 #[test]
@@ -73,26 +135,66 @@ fn misses_equal_cachegrinds_but_for_references_across_lines() {
     let place = Place::of_valgrind();
     for ((name, source), ways) in PROGRAMS.into_iter().zip([2, 4]) {
         let program = place.compile(name, source);
-        let shape = format!("{},{ways},{LINE}", SETS * LINE * ways as u64);
-        let [fetches, data] = [format!("--I1={shape}"), format!("--D1={shape}")];
-        let out = "--cachegrind-out-file=/dev/null";
-        let options = ["--tool=cachegrind", "--cache-sim=yes", out, &fetches, &data, "--LL=1048576,16,64"];
-        let theirs = valgrind(&place, &program, &options);
-
+        let first = Shape { sets: 32, ways };
+        let shapes = Shapes { fetches: first, data: first, last: Shape { sets: 64, ways: 4 } };
+        let theirs = shapes.cachegrind(&place, &program);
         place.run(&["record", "-q", "-o", "t.pwt", "--", &program]);
         place.good(&["trace", "export", "--format", "lackey", "-o", "t.txt", "t.pwt"]);
         let text = String::from_utf8(place.read("t.txt")).expect("text");
-        let [i1, d1] = replayed(&text, ways);
-        assert_eq!(printed(&theirs, "I1  misses:"), i1.references, "{name}: {theirs}");
-        assert_eq!(printed(&theirs, "D1  misses:"), d1.references, "{name}: {theirs}");
+        let [by_their_rules, by_our_rules] = replayed(&text, shapes);
+        assert_eq!(NAMES.map(|name| printed(&theirs, name)), by_their_rules, "{name}: {theirs}");
+        assert_eq!(simulated(&place, shapes, "t.pwt"), by_our_rules, "{name}");
+        assert!(by_their_rules[1] > 1000 && by_our_rules[1] > by_their_rules[1], "both rules matter: {name}");
+        assert!(by_our_rules.iter().all(|&misses| misses > 100), "{name}: {by_our_rules:?}");
+    }
+}
 
-        place.write("m.toml", machine(ways));
-        let ours = place.good(&["simulate", "--json", "-m", "./m.toml", "t.pwt"]).json();
-        assert_eq!(metric(&ours, "cache.l1i.fetch_misses"), i1.lines, "{name}");
-        let [loads, stores] =
-            ["load", "store"].map(|kind| metric(&ours, &format!("cache.l1d.{kind}_misses")));
-        assert_eq!(loads + stores, d1.lines, "{name}");
-        assert!(d1.references > 1000 && d1.lines > d1.references, "both rules matter: {}", d1.lines);
+/// A radix sort and a product of matrices, without a library. The assembler keeps instructions within their lines.
+const WITHIN_LINES: &str = r#"
+__asm__(".bundle_align_mode 5");
+static unsigned keys[20000], sorted[20000], counts[65536];
+static double matrix[64][64], product[64][64];
+static void sort(int shift) {
+    for (int i = 0; i < 65536; i++) counts[i] = 0;
+    for (int i = 0; i < 20000; i++) counts[keys[i] >> shift & 65535]++;
+    for (int i = 1; i < 65536; i++) counts[i] += counts[i - 1];
+    for (int i = 20000; i-- > 0;) sorted[--counts[keys[i] >> shift & 65535]] = keys[i];
+    for (int i = 0; i < 20000; i++) keys[i] = sorted[i];
+}
+#define APART __attribute__((noinline, aligned(256))) static double
+APART times(double a, double b) { return a * b; }
+APART plus(double a, double b) { return a + b; }
+void _start(void) {
+    unsigned key = 1;
+    for (int i = 0; i < 20000; i++) keys[i] = key = key * 1664525 + 1013904223;
+    sort(0);
+    sort(16);
+    for (int i = 0; i < 64; i++)
+        for (int j = 0; j < 64; j++)
+            for (int k = 0; k < 64; k++) 
+                product[i][j] = plus(product[i][j], times(matrix[i][k], matrix[k][j]));
+    __asm__ volatile("syscall" : : "a"(60), "D"(0));
+}
+"#;
+
+#[test]
+fn misses_of_all_levels_equal_cachegrinds_where_no_reference_crosses_a_line() {
+    let place = Place::of_valgrind();
+    let options = ["-nostdlib", "-fno-stack-protector", "-fcf-protection=none"];
+    let program = place.compile_with("within", WITHIN_LINES, &options);
+    place.run(&["record", "-q", "-o", "t.pwt", "--", &program]);
+    let shape = |sets, ways| Shape { sets, ways };
+    let all = [
+        (shape(2, 1), shape(32, 4), shape(512, 8)),
+        (shape(1, 2), shape(128, 1), shape(64, 16)),
+        (shape(2, 1), shape(16, 2), shape(256, 1)),
+    ];
+    for (fetches, data, last) in all {
+        let shapes = Shapes { fetches, data, last };
+        let theirs = shapes.cachegrind(&place, &program);
+        let theirs = NAMES.map(|name| printed(&theirs, name));
+        assert_eq!(simulated(&place, shapes, "t.pwt"), theirs);
+        assert!(theirs[0] > 1000 && theirs[1] > theirs[3] && theirs[3] > 5000, "{theirs:?}");
     }
 }
 
@@ -222,4 +324,121 @@ fn alternatives_in_caches_equal_runs_of_their_own() {
     }
     let text = place.good(&["simulate", "-q", "--what-if", "-m", "zen4+caches", "good.pwt"]).stdout;
     assert!(text.contains("No row of recolored pages: frames follow addresses"), "{text}");
+}
+
+/// The row's baseline is said, as several have the same id.
+#[test]
+fn a_recolored_row_names_the_kernel_that_it_is_like() {
+    let place = Place::with_trace();
+    let kernels = ["fixed:placement.policy=random", "fixed:placement.policy=careful"];
+    let arguments =
+        ["simulate", "-q", "--json", "--what-if", "-m", "zen4+caches", "--os", kernels[0], "--os"];
+    let result = place.good(&joined(&[&arguments, &[kernels[1], "good.pwt"]])).json();
+    let rows = result["processes"][0]["what_if"].as_array().expect("rows");
+    let like = |row: &Value| row["like"].as_str().map(str::to_owned);
+    let recolored = rows.iter().filter(|row| row["id"] == "recolored").map(like);
+    assert_eq!(recolored.collect::<Vec<_>>(), kernels.map(|kernel| Some(kernel.to_owned())));
+    assert!(rows.iter().filter(|row| row["id"] != "recolored").all(|row| row.get("like").is_none()));
+}
+
+/// What the colors of a cache, and the policies that move pages, cannot be.
+#[test]
+fn what_colors_cannot_be_is_refused_with_the_choices() {
+    let place = Place::with_trace();
+    place.write("none.frames", "frame of 4K\n");
+    place.write("line.frames", "frames of 4K\n0x1000 0x5\n");
+    place.write("twice.frames", "frames of 4K\n0x1000 0x5 1\n0x8000 0x4 2\n");
+    place.write("far.frames", "frames of 4K\n0x1000 0x5 1\n0x8000 0x4000 2\n");
+    place.write("large.frames", "frames of 64K\n0x10000 0x5 1\n");
+    let listed = |file: &str| format!("placement.policy=listed,placement.frames={file}");
+    let line = |file: &str, line: &str| vec![format!("os.placement.frames = \"{file}\""), line.to_owned()];
+    let parts = |parts: &[&str]| parts.iter().map(|&part| part.to_owned()).collect::<Vec<String>>();
+    let refused = [
+        (
+            "placement.cache=l3".to_owned(),
+            parts(&["`l3`", "it holds what the level above evicts", "choose l2"]),
+        ),
+        ("placement.cache=l1d".to_owned(), parts(&["`l1d`", "single color", "choose l2"])),
+        ("placement.cache=l4".to_owned(), parts(&["no cache `l4`", "choose from l2"])),
+        ("placement.policy=colors".to_owned(), parts(&["os.placement.policy", "page-coloring, bin-hopping"])),
+        ("placement.strict=true".to_owned(), parts(&["os.placement.strict", "give memory.size"])),
+        (
+            "recoloring.policy=cml,recoloring.lru=0".to_owned(),
+            parts(&["os.recoloring.lru is 0", "1 to 65536"]),
+        ),
+        (
+            "recoloring.policy=space-saving,recoloring.entries=0".to_owned(),
+            parts(&["os.recoloring.entries is 0", "1 to 65536"]),
+        ),
+        (
+            "recoloring.policy=cml,recoloring.recolor_above=100,recoloring.interrupt_at=100".to_owned(),
+            parts(&["interrupt_at = 100 with recolor_above = 100", "choose more than 100"]),
+        ),
+        ("recoloring.policy=cmls".to_owned(), parts(&["os.recoloring.policy", "did you mean `cml`"])),
+        (
+            "placement.policy=listed".to_owned(),
+            parts(&["os.placement.frames: missing", "contiguity --frames"]),
+        ),
+        (listed("no.frames"), line("no.frames", "No such file")),
+        (listed("none.frames"), line("none.frames", "line 1: `frame of 4K`: expected `frames of SIZE`")),
+        (listed("line.frames"), line("line.frames", "line 2: `0x1000 0x5`: expected an address and a frame")),
+        (listed("twice.frames"), line("twice.frames", "line 3: frame 0x5 stands in line 2 already")),
+        (
+            format!("{},memory.size=64M", listed("far.frames")),
+            parts(&["os.placement.frames: line 3: a frame beyond the 16384 of the memory", "memory.size"]),
+        ),
+        (listed("large.frames"), parts(&["os.placement.frames: frames of 64K, and base pages of 4K"])),
+        (
+            format!("{},placement.others=listed", listed("twice.frames")).replace("twice", "far"),
+            parts(&["os.placement.others is \"listed\"", "page-coloring"]),
+        ),
+    ];
+    for (os, parts) in refused {
+        let os = format!("fixed:{os}");
+        let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+        place.run(&["simulate", "-m", "zen4+caches", "--os", &os, "good.pwt"]).refuses(USAGE, &parts);
+    }
+    let without = ["simulate", "-m", "zen4", "--os", "fixed:recoloring.policy=snapshot", "good.pwt"];
+    place.run(&without).refuses(USAGE, &["no cache that physical addresses", "NAME+caches"]);
+    let hashed = COLORED.replace("name = \"l2\"\nlevel = 2", "name = \"l3\"\nlevel = 3");
+    let hashed = hashed.replace("512K", "3M") + "slices = 6\nslice_hash = \"unknown\"\n";
+    let (head, walker) = EXAMPLE_MACHINE.split_once("[walker]").unwrap();
+    let walker = walker.replace("walk_reference = 20", "memory = 200");
+    place.write("hashed.toml", format!("{head}{COLORED}{hashed}[walker]{walker}"));
+    let by_hash = ["simulate", "-m", "./hashed.toml", "--os", "fixed:recoloring.policy=cml", "good.pwt"];
+    place
+        .run(&by_hash)
+        .refuses(USAGE, &["`l3`", "a hash that nobody has published", "choose l2", "placement.cache"]);
+    place.write("no-tlb.toml", format!("schema = 1\nname = \"x\"\n{COLORED}[walker]{walker}"));
+    let without = ["simulate", "-m", "./no-tlb.toml", "--os", "fixed:recoloring.policy=snapshot", "good.pwt"];
+    place.run(&without).refuses(BAD_INPUT, &["no-tlb.toml", "tlb"]);
+}
+
+/// A private cache of 16 colors.
+const COLORED: &str = "[[cache]]\nname = \"l2\"\nlevel = 2\nserves = [\"fetch\", \"load\", \"store\", \"walk\"]\n\
+                       size = \"512K\"\nways = 8\nline = 64\nlatency = 10\n";
+
+/// Each alternative takes a place in the pass, as each machine does.
+#[test]
+fn many_machines_leave_no_place_for_alternatives() {
+    let place = Place::with_trace();
+    let (head, walker) = EXAMPLE_MACHINE.split_once("[walker]").unwrap();
+    let walker = walker.replace("walk_reference = 20", "memory = 200");
+    let mut arguments = vec!["simulate".to_owned(), "-q".to_owned()];
+    for index in 0..63 {
+        let name = format!("m{index}");
+        let head = head.replacen("name = \"example\"", &format!("name = \"{name}\""), 1);
+        let tlb = format!("entries = {}\nways = {}", 16 * (index + 1), index + 1);
+        let head = head.replacen("entries = 64\nways = 4", &tlb, 1);
+        assert!(head.contains(&name) && head.contains(&tlb), "{head}");
+        let cache = COLORED.replace("\"512K\"", &format!("\"{}K\"", 64 << (index % 8)));
+        place.write(&format!("{name}.toml"), format!("{head}{cache}[walker]{walker}"));
+        arguments.extend(["-m".to_owned(), format!("./{name}.toml")]);
+    }
+    arguments.push("good.pwt".to_owned());
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    place.good(&arguments);
+    let parts =
+        ["first levels in one pass, alternatives included", "1 to 64", "fewer machines with -m", "--what-if"];
+    place.run(&joined(&[&arguments, &["--what-if"]])).refuses(USAGE, &parts);
 }

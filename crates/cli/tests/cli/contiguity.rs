@@ -288,3 +288,55 @@ fn frames_spread_over_the_colors_of_a_cache() {
     drop(child.stdin.take());
     child.wait().unwrap();
 }
+
+/// The program of a recording, once it has said that it is ready.
+fn program_of(recording: &mut Child) -> String {
+    let mut line = String::new();
+    let stdout = recording.stdout.as_mut().expect("it is piped");
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(stdout), &mut line).unwrap();
+    assert_eq!(line, "ready\n");
+    let threads = std::fs::read_dir(format!("/proc/{}/task", recording.id())).unwrap();
+    let children =
+        threads.map(|thread| std::fs::read_to_string(thread.unwrap().path().join("children")).unwrap());
+    children.collect::<String>().split_whitespace().next().expect("the program runs").to_owned()
+}
+
+/// A recorded program is simulated with the frames that it had while it was recorded.
+#[test]
+fn a_kernel_has_the_frames_of_a_recorded_process() {
+    let place = Place::new();
+    let program = place.compile("holes", HOLES);
+    let mut command = place.command(&["record", "-q", "-o", "t.pwt", "--", &program, "wait"]);
+    let mut recording = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let pid = program_of(&mut recording);
+    let listed = place.run(&["contiguity", "--frames", "a.frames", "--pid", &pid]);
+    drop(recording.stdin.take());
+    recording.wait().unwrap();
+    if !frames_readable(&place) {
+        return listed.refuses(4, &["frame numbers", "CAP_SYS_ADMIN"]);
+    }
+    assert_eq!(listed.code, 0, "{}", listed.stderr);
+    assert!(listed.stderr.contains("frames written to a.frames"), "{}", listed.stderr);
+    let text = String::from_utf8(place.read("a.frames")).unwrap();
+    assert!(text.starts_with("frames of 4K\n# "), "{text}");
+    let os = "fixed:placement.policy=listed,placement.frames=a.frames";
+    let result = place.good(&["simulate", "--json", "-m", "zen4+caches", "--os", os, "t.pwt"]).json();
+    let kernels = result["processes"][0]["kernels"].as_array().unwrap();
+    let metrics = &kernels.iter().find(|kernel| kernel["policy"] == os).expect("the kernel")["metrics"];
+    let [unlisted, touched] =
+        ["kernel.pages_unlisted", "pages_touched"].map(|name| metrics[name].as_u64().unwrap());
+    // What it touched after the list was made.
+    assert!(touched > 7680 && unlisted * 20 < touched, "{unlisted} of {touched}");
+}
+
+#[test]
+fn only_a_running_process_has_its_frames_listed() {
+    let place = Place::with_witness();
+    place
+        .run(&["contiguity", "--frames", "a.frames", "--", "./witness"])
+        .refuses(USAGE, &["--frames", "cannot be used with"]);
+    place
+        .run(&["contiguity", "--frames", "no/a.frames", "--pid", "1"])
+        .refuses(1, &["no/a.frames", "choose another"]);
+    assert!(!place.has("ran") && !place.has("a.frames"));
+}

@@ -118,10 +118,17 @@ impl Place {
 
     /// Compiles a C program without shared libraries; returns its path for a command line.
     pub fn compile(&self, name: &str, source: &str) -> String {
+        self.compile_with(name, source, &[])
+    }
+
+    /// The same with more options.
+    pub fn compile_with(&self, name: &str, source: &str, options: &[&str]) -> String {
         let file = self.write(&format!("{name}.c"), source);
         let include = concat!(env!("CARGO_MANIFEST_DIR"), "/../capture/engines/valgrind/include");
         let output = Command::new("gcc")
-            .args(["-O1", "-g", "-static", "-I", include, "-o"])
+            .args(["-O1", "-g", "-static", "-I", include])
+            .args(options)
+            .arg("-o")
             .arg(self.path(name))
             .arg(file)
             .output()

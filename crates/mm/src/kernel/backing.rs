@@ -1,6 +1,7 @@
 //! Frames for faults and promotions, and eviction when there are none.
 
-use super::memory::{CACHED, FullMemoryAction, LENT, Loss, OomKill, Physical, WantedColor};
+use super::colors::WantedColor;
+use super::memory::{CACHED, FullMemoryAction, LENT, Loss, OomKill, Physical};
 use super::{Account, Kernel, MemoryTotals, Remap};
 use crate::frames::{Buddy, Frame};
 use crate::promotion::{MapBacking, PolicyEvent, ReservationRules};

@@ -1,12 +1,28 @@
 //! Colors of frames: placement at first touch, and moves to other colors.
 
 use super::copies::CopiedPages;
-use super::memory::WantedColor;
 use super::{Account, Kernel, Remap};
 use crate::frames::{EndlessFrames, Frame, FrameMove};
 use crate::placement::{BinHopping, Colors, FrameList, PageColoring, Placement};
 use crate::promotion::{CacheMiss, Footprint, PageMove, PolicyEvent, TlbDrops};
 use crate::{AddressSpace, Superpage};
+
+/// The color that a placement wants for a page's frame.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WantedColor {
+    pub color: u64,
+    pub colors: Colors,
+    /// Whether no other color will do.
+    pub is_strict: bool,
+}
+
+impl WantedColor {
+    /// Whether one of so many successive frames has the color.
+    pub fn is_in(self, first: Frame, frames: u64) -> bool {
+        let WantedColor { color, colors, .. } = self;
+        (color + colors.count - colors.of(first)) % colors.count < frames
+    }
+}
 
 /// A kernel's placement of pages.
 #[derive(Clone)]

@@ -8,6 +8,7 @@
 //! learns what others took from it when it has the memory again.
 
 use super::ORDERS;
+use super::colors::WantedColor;
 use crate::Superpage;
 use crate::frames::{BrokenReservation, Buddy, Compaction, Frame, Reservations};
 use crate::placement::Colors;
@@ -81,23 +82,6 @@ pub enum Loss {
 
 /// A process and the first page, or name, of something that owns frames.
 type Name = (u32, u64);
-
-/// The color that a placement wants for a page's frame.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct WantedColor {
-    pub color: u64,
-    pub colors: Colors,
-    /// Whether no other color will do.
-    pub is_strict: bool,
-}
-
-impl WantedColor {
-    /// Whether one of so many successive frames has the color.
-    fn is_in(self, first: Frame, frames: u64) -> bool {
-        let WantedColor { color, colors, .. } = self;
-        (color + colors.count - colors.of(first)) % colors.count < frames
-    }
-}
 
 #[derive(Clone, Copy, Debug)]
 struct Owned {

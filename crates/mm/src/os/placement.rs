@@ -74,8 +74,8 @@ impl PlacementChoice {
 
 const PLACEMENT: &str = "the color of a page's frame at its first touch; without it and `recoloring`, caches see \
                          virtual addresses, or the frames of `memory`";
-const STRICT: &str = "with `memory`: a page whose color has no free frame evicts one of that color, instead of taking a \
-                      frame of another";
+const STRICT: &str = "with `memory`: a page whose color has no free frame evicts one of that color, instead of \
+                      taking a frame of another";
 const CACHE: &str = "the cache whose colors count: the last physically indexed level by default";
 
 const PERIOD: &str = "cycles from one snapshot or move to the next; for `snapshot-miss`: misses of the cache; for \

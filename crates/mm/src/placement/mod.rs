@@ -8,14 +8,14 @@ mod by_address;
 mod careful;
 mod cyclic;
 mod frame_list;
-mod listed;
+mod known_frames;
 mod random;
 
 pub use by_address::PageColoring;
 pub use careful::Careful;
 pub use cyclic::BinHopping;
 pub use frame_list::{FrameList, FrameListError, FrameRun};
-pub use listed::Listed;
+pub use known_frames::Listed;
 pub use random::RandomColors;
 
 use crate::Superpage;
