@@ -5,41 +5,76 @@ use crate::random;
 use crate::random::{Program, Random, cases};
 use crate::slow::feed;
 use pagewalk_cache::shares_first_level;
-use pagewalk_mm::{Everything, PageSizePolicy, Small, ThpMode};
+use pagewalk_mm::{Everything, OsSpec, PageSizePolicy, Small, ThpMode};
 use pagewalk_sim::{Alternative, DesignSpec, NoObserver, Pass, Profile};
-use pagewalk_translate::MachineSpec;
+use pagewalk_translate::{Asid, MachineSpec};
 use proptest::prelude::*;
 use std::sync::Arc;
 
 /// The keys of a cache of this level that holds a few lines.
 fn cache(random: &mut Random, name: &str, level: u32, serves: &str) -> String {
-    let (sets, ways) = (random.of(&[1, 2, 8, 32]), random.of(&[1, 2, 4]));
+    let ways = random.of(&[1, 2, 4]);
     let rules = random::replacement(random, ways, 2).join("\n");
+    keys(random, (name, level, serves), (ways, 64), &rules)
+}
+
+fn keys(
+    random: &mut Random,
+    (name, level, serves): (&str, u32, &str),
+    (ways, unit): (u32, u32),
+    rules: &str,
+) -> String {
+    let sets = random.of(&[1, 2, 8, 32]);
     format!(
         "[[cache]]\nname = \"{name}\"\nlevel = {level}\nserves = [{serves}]\nsize = \"{}\"\nways = {ways}\n\
          latency = {}\n{rules}\n",
-        sets * ways * 64,
+        sets * ways * unit,
         level * 5
     )
+}
+
+/// A cache below the first level, with lines of this size: plain, in slices, or with two places for each line.
+fn lower(random: &mut Random, name: &str, level: u32, serves: &str, line: u32) -> String {
+    let (ways, unit, rules) = match random.below(4) {
+        0 => (2, line, "organisation = \"pseudo\"\nslow_latency = 30".to_owned()),
+        1 => (1, 2 * line, "organisation = \"column\"\nslow_latency = 30".to_owned()),
+        2 => (4, 3 * line, "slices = 3\nslice_hash = \"unknown\"".to_owned()),
+        _ => {
+            let ways = random.of(&[1, 2, 4]);
+            (ways, line, random::replacement(random, ways, 2).join("\n"))
+        }
+    };
+    keys(random, (name, level, serves), (ways, unit), &format!("line = {line}\n{rules}"))
 }
 
 const ALL: &str = "\"fetch\", \"load\", \"store\", \"walk\"";
 
 /// The first level of caches.
 fn first_level(random: &mut Random) -> String {
-    match random.below(3) {
-        0 => cache(random, "l1", 1, "\"fetch\", \"load\", \"store\""),
-        _ => cache(random, "l1i", 1, "\"fetch\"") + &cache(random, "l1d", 1, "\"load\", \"store\""),
+    let address = random.of(&["address = \"physical\"\n", "address = \"virtual\"\n"]);
+    let mut cache = |name: &str, serves: &str| cache(random, name, 1, serves) + address;
+    match cache("l1", "\"fetch\", \"load\", \"store\"") {
+        unified if unified.contains("latency = 5\nreplacement = \"lru\"") => unified,
+        _ => cache("l1i", "\"fetch\"") + &cache("l1d", "\"load\", \"store\""),
     }
 }
 
 /// One or two levels below it; walks go through the last.
 fn lower_levels(random: &mut Random) -> String {
     let serves = random.of(&[ALL, "\"load\", \"store\", \"walk\""]);
-    let mut text = cache(random, "l2", 2, serves);
-    if random.below(3) > 0 {
-        text += &cache(random, "l3", 3, ALL);
-        text += random.of(&["", "fills = \"victims\"\n", "address = \"physical\"\n"]);
+    let line = random.of(&[64, 64, 128]);
+    let mut text = lower(random, "l2", 2, serves, line);
+    match random.below(3) {
+        0 => {}
+        1 => {
+            let rules = random::replacement(random, 2, 2).join("\n");
+            let rules = format!("line = {line}\nfills = \"victims\"\n{rules}");
+            text += &keys(random, ("l3", 3, ALL), (2, line), &rules);
+        }
+        _ => {
+            let line = random.of(&[line, 256]);
+            text += &lower(random, "l3", 3, ALL, line);
+        }
     }
     text
 }
@@ -65,16 +100,22 @@ fn program(random: &mut Random, changes: bool) -> Program {
     random::program(random, changes, &libraries)
 }
 
-fn check_passes(seed: u64) {
-    let mut random = Random::new(seed);
-    let (first, other) = (first_level(&mut random), first_level(&mut random));
+/// Designs with one of two first levels.
+fn designs(random: &mut Random) -> Vec<DesignSpec> {
+    let (first, other) = (first_level(random), first_level(random));
     let mut designs = Vec::new();
     for index in 0..2 + random.below(3) {
         let first = if random.below(4) > 0 { &first } else { &other };
-        let machine = machine(&format!("m{index}"), &format!("{first}{}", lower_levels(&mut random)));
+        let machine = machine(&format!("m{index}"), &format!("{first}{}", lower_levels(random)));
         let policy: [Arc<dyn PageSizePolicy>; 2] = [Arc::new(Small), Arc::new(Everything)];
         designs.push(DesignSpec::new(&machine, policy[random.below(2) as usize].clone()));
     }
+    designs
+}
+
+fn check_passes(seed: u64) {
+    let mut random = Random::new(seed);
+    let designs = designs(&mut random);
     let program = program(&mut random, true);
     let mut pass = Pass::new(designs.clone(), NoObserver).unwrap();
     feed(&mut pass, &program, &mut random);
@@ -85,10 +126,59 @@ fn check_passes(seed: u64) {
     }
 }
 
+/// Programs that take turns on one processor.
+fn check_turns(seed: u64) {
+    let mut random = Random::new(seed);
+    let designs = designs(&mut random);
+    let programs: Vec<Program> = (0..3).map(|_| program(&mut random, true)).collect();
+    let turns: Vec<(usize, Program)> = (0..12)
+        .map(|turn| {
+            let Program { thread, blocks, ops } = &programs[turn % 3];
+            let part = ops.len().div_ceil(4);
+            let ops = ops.chunks(part.max(1)).nth(turn / 3).unwrap_or_default().to_vec();
+            (turn % 3, Program { thread: *thread, blocks: blocks.clone(), ops })
+        })
+        .collect();
+    let run = |designs: Vec<DesignSpec>| {
+        let mut pass = Pass::new(designs, NoObserver).unwrap();
+        for (space, turn) in &turns {
+            pass.switch_to(Asid::new(*space as u32).unwrap());
+            feed(&mut pass, turn, &mut Random::new(3));
+        }
+        pass.finish()
+    };
+    let together = run(designs.clone());
+    for (design, found) in designs.into_iter().zip(together) {
+        assert_eq!(found, run(vec![design])[0], "{} (seed {seed})", found.name);
+    }
+}
+
+/// Kernels of their own, which promote pages at different times. Those that may kill a program have frames, so each of
+/// them is simulated in a system of its own, where nothing is shared.
+fn check_kernels(seed: u64) {
+    let mut random = Random::new(seed);
+    let mut designs = designs(&mut random);
+    for design in &mut designs {
+        let os = random.of(&["fixed", "asap", "approx-online:threshold=0.01", "linux:thp=always"]);
+        let kernel = OsSpec::from_text(os).unwrap().kernel(design.machine.paging, 1 << 9 | 1).unwrap();
+        *design = DesignSpec::with_kernel(design.name.clone(), &design.machine, kernel);
+    }
+    let program = program(&mut random, true);
+    let run = |designs: Vec<DesignSpec>| {
+        let mut pass = Pass::new(designs, NoObserver).unwrap();
+        feed(&mut pass, &program, &mut Random::new(4));
+        pass.finish()
+    };
+    for (design, found) in designs.clone().into_iter().zip(run(designs)) {
+        assert_eq!(found, run(vec![design])[0], "{} (seed {seed})", found.name);
+    }
+}
+
 /// A last level that never evicts, and so may be inclusive without a difference: but then nothing is shared.
 fn check_profiles(seed: u64) {
     let mut random = Random::new(seed);
-    let caches = first_level(&mut random) + &cache(&mut random, "l2", 2, ALL);
+    // What virtual addresses find, no cache can drop above it.
+    let caches = first_level(&mut random).replace("virtual", "physical") + &cache(&mut random, "l2", 2, ALL);
     let last = format!(
         "[[cache]]\nname = \"l3\"\nlevel = 3\nserves = [{ALL}]\nsize = \"2M\"\nways = 512\nlatency = 20\n"
     );
@@ -110,6 +200,16 @@ proptest! {
     #[test]
     fn designs_of_one_first_level_count_as_alone(seed in any::<u64>()) {
         check_passes(seed);
+    }
+
+    #[test]
+    fn designs_of_one_first_level_count_as_alone_for_programs_in_turns(seed in any::<u64>()) {
+        check_turns(seed);
+    }
+
+    #[test]
+    fn designs_of_one_first_level_count_as_alone_under_kernels(seed in any::<u64>()) {
+        check_kernels(seed);
     }
 
     #[test]
