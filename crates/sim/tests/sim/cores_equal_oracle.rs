@@ -20,6 +20,7 @@ struct Cores {
     slow: Slow,
     runs: usize,
     shared: Vec<bool>,
+    shared_caches: Vec<bool>,
 }
 
 impl Cores {
@@ -27,7 +28,13 @@ impl Cores {
         let mut slow = Slow::new(machine, paging);
         // Index 0 stands for the running one.
         slow.others = vec![slow.machine.clone(); cores];
-        Cores { slow, runs: 0, shared: machine.tlbs.iter().map(|tlb| tlb.shared).collect() }
+        let shared = machine.tlbs.iter().map(|tlb| tlb.shared).collect();
+        Cores {
+            slow,
+            runs: 0,
+            shared,
+            shared_caches: machine.caches.iter().map(|cache| cache.shared).collect(),
+        }
     }
 
     fn run_on(&mut self, core: usize) {
@@ -39,6 +46,15 @@ impl Cores {
         std::mem::swap(&mut self.slow.machine, &mut self.slow.others[core]);
         for (at, _) in self.shared.iter().enumerate().filter(|(_, shared)| **shared) {
             std::mem::swap(&mut self.slow.machine.arrays[at], &mut self.slow.others[before].arrays[at]);
+        }
+        // The cores walk the same page tables.
+        self.slow.machine.tables = std::mem::take(&mut self.slow.others[before].tables);
+        let caches =
+            [&mut self.slow.machine, &mut self.slow.others[before]].map(|core| core.memories.as_mut());
+        if let [Some(own), Some(other)] = caches {
+            for (at, _) in self.shared_caches.iter().enumerate().filter(|(_, shared)| **shared) {
+                std::mem::swap(&mut own.caches[at], &mut other.caches[at]);
+            }
         }
     }
 
@@ -121,6 +137,54 @@ fn check(seed: u64) {
     }
 }
 
+/// A machine with caches of memory, of which cores share the last level, and the others if those above are shared. What
+/// shared inclusive ones drop from other cores is tested beside the caches.
+fn machine_with_caches(random: &mut Random) -> MachineSpec {
+    loop {
+        // Tables of some pages are hashed or in software, and no caches come with them.
+        let pages = random::pages(random);
+        let mut machine = random::machine(random, 0, pages);
+        let Some(last) = machine.caches.iter().map(|cache| cache.level).max() else { continue };
+        let first_shared = random.of(&[last, last, last.max(2) - 1]);
+        for cache in machine.caches.iter_mut().filter(|cache| cache.level >= first_shared) {
+            (cache.shared, cache.inclusive, cache.write_buffer) = (true, false, None);
+        }
+        if matches!(machine.walker, WalkerSpec::Radix(_) | WalkerSpec::Software) {
+            return machine;
+        }
+    }
+}
+
+/// Private first levels and shared last ones, core by core.
+fn check_caches(seed: u64) {
+    let mut random = Random::new(seed);
+    let (cores, threads) = (1 + random.below(4) as usize, 1 + random.below(5));
+    let libraries = random::libraries(&mut random);
+    let program = random::program(&mut random, true, &libraries);
+    let machine = machine_with_caches(&mut random);
+    let mut slow = Cores::new(&machine, Paging::Small, cores);
+    let spec =
+        DesignSpec { name: "m".to_owned(), machine, policy: Arc::new(Small), reach: None, kernel: None };
+    let mut system = System::new(spec, cores).unwrap();
+    let (mut done, mut seen) = (0, Vec::new());
+    while done < program.ops.len() {
+        let thread = random.below(threads) as u32;
+        let end = (done + 1 + random.below(200) as usize).min(program.ops.len());
+        let (blocks, ops) = (program.blocks.clone(), program.ops[done..end].to_vec());
+        let turn = Program { thread: ThreadId(thread), blocks, ops };
+        done = end;
+        feed(&mut system, &turn, &mut random);
+        if !seen.contains(&thread) {
+            seen.push(thread);
+        }
+        slow.run_on(seen.iter().position(|&other| other == thread).unwrap() % cores);
+        turn.ops.iter().for_each(|op| slow.slow.op(&turn, op));
+    }
+    for core in 0..cores {
+        equal::assert_equal(&system.core_counts(core), slow.core(core), slow.slow.instructions, seed);
+    }
+}
+
 /// A block is as recent as the latest of its units, also where a unit has the number of one that is gone.
 #[test]
 fn a_number_given_again_brings_no_time_with_it() {
@@ -196,6 +260,11 @@ fn cycles_of_all_cores_stop_at_the_most_there_can_be() {
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: cases(60), failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn private_and_shared_caches_equal_the_oracle(seed in any::<u64>()) {
+        check_caches(seed);
+    }
 
     #[test]
     fn every_counter_of_every_core_equals_the_oracles(seed in any::<u64>()) {
