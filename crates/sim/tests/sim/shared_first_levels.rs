@@ -180,7 +180,7 @@ fn check_profiles(seed: u64) {
     // What virtual addresses find, no cache can drop above it.
     let caches = first_level(&mut random).replace("virtual", "physical") + &cache(&mut random, "l2", 2, ALL);
     let last = format!(
-        "[[cache]]\nname = \"l3\"\nlevel = 3\nserves = [{ALL}]\nsize = \"2M\"\nways = 512\nlatency = 20\n"
+        "[[cache]]\nname = \"l3\"\nlevel = 3\nserves = [{ALL}]\nsize = \"8M\"\nways = 512\nlatency = 20\n"
     );
     let program = program(&mut random, false);
     let look = 1 + random.below(1000);
