@@ -1,6 +1,6 @@
 //! One cache: its lines, and which of them are dirty.
 
-use crate::recent_lines::{LatestLines, Need};
+use crate::recent_lines::{Need, RecentLines};
 use crate::slots::Slots;
 use crate::stack::{Entered, LruStack};
 use crate::write_buffer::WriteBuffer;
@@ -28,7 +28,7 @@ impl Contents {
 pub(crate) struct Cache {
     contents: Contents,
     /// Lines that repeat: see [`Cache::repeats`].
-    pub latest: LatestLines,
+    pub recent: RecentLines,
     pub line_shift: u32,
     address: AddressUsed,
     pub latency: u64,
@@ -65,7 +65,7 @@ impl Cache {
     pub fn new(spec: &CacheSpec) -> Cache {
         Cache {
             contents: Contents::new(spec),
-            latest: LatestLines::new(spec),
+            recent: RecentLines::new(spec),
             line_shift: spec.line_shift,
             address: spec.address,
             latency: spec.latency,
@@ -91,12 +91,12 @@ impl Cache {
         let start = address.line(self.address, 0);
         let first = start >> self.line_shift;
         let last = (start + bytes.saturating_sub(1)) >> self.line_shift;
-        if !self.latest.has(first, need) {
+        if !self.recent.has(first, need) {
             return 0;
         }
         match last - first {
             0 => 1,
-            1 if self.latest.has(last, need) => 2,
+            1 if self.recent.has(last, need) => 2,
             _ => 0,
         }
     }
@@ -125,7 +125,7 @@ impl Cache {
             Contents::InSlots(slots) => slots.touch(line, soils),
         };
         if look != Look::Miss {
-            self.latest.note(line, soils);
+            self.recent.note(line, soils);
         }
         look
     }
@@ -134,7 +134,7 @@ impl Cache {
     #[inline]
     pub fn fill(&mut self, address: CacheAddress, dirty: bool) -> Option<Evicted> {
         let (line, shift) = (self.line(address), self.line_shift);
-        self.latest.note(line, dirty);
+        self.recent.note(line, dirty);
         match &mut self.contents {
             Contents::InOrder(stack) => {
                 let (line, dirty) = stack.fill(line, dirty)?;
@@ -157,7 +157,7 @@ impl Cache {
     #[inline]
     pub fn give(&mut self, address: CacheAddress) -> Option<bool> {
         let line = self.line(address);
-        self.latest.forget(line);
+        self.recent.forget(line);
         match &mut self.contents {
             Contents::InOrder(stack) => stack.give(line),
             Contents::InSlots(slots) => slots.give(line),
@@ -216,7 +216,7 @@ impl Cache {
     /// Looks a line up, and puts it in if it is missing.
     #[inline(always)]
     pub fn enter(&mut self, line: u64, soils: bool) -> Entered {
-        self.latest.note(line, soils);
+        self.recent.note(line, soils);
         self.in_order().enter(line, soils)
     }
 
@@ -225,7 +225,7 @@ impl Cache {
     pub fn use_line(&mut self, line: u64) -> bool {
         let hit = self.in_order().touch(line, false);
         if hit {
-            self.latest.note(line, false);
+            self.recent.note(line, false);
         }
         hit
     }
@@ -233,7 +233,7 @@ impl Cache {
     /// [`Cache::give`].
     #[inline(always)]
     pub fn give_line(&mut self, line: u64) -> Option<bool> {
-        self.latest.forget(line);
+        self.recent.forget(line);
         self.in_order().give(line)
     }
 

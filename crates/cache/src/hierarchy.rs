@@ -360,7 +360,7 @@ impl Hierarchy {
         let Some(nearest) = path.repeats_in else { return false };
         let cache = &mut self.caches[nearest];
         let lines = cache.repeats(address, bytes, path.need);
-        cache.latest.repeats[requester as usize] += lines;
+        cache.recent.repeats[requester as usize] += lines;
         lines > 0
     }
 
@@ -428,7 +428,7 @@ impl Hierarchy {
     pub fn repeats_wait(&self, requester: Requester) -> bool {
         let path = &self.paths[requester as usize];
         let fills = path.owns_nearest && path.nearest_filled == 0;
-        fills && path.repeats_in.is_some_and(|nearest| self.caches[nearest].latest.is_used)
+        fills && path.repeats_in.is_some_and(|nearest| self.caches[nearest].recent.is_used)
     }
 
     /// The fetches so far that changed only counts in the nearest cache, and a number that grows with each that may
@@ -438,7 +438,7 @@ impl Hierarchy {
     pub fn fetches(&self) -> (u64, u64) {
         let Path { nearest, changes, .. } = self.paths[Requester::Fetch as usize];
         let cache = self.caches.get(nearest);
-        (cache.map_or(0, |cache| cache.latest.repeats[Requester::Fetch as usize]), changes)
+        (cache.map_or(0, |cache| cache.recent.repeats[Requester::Fetch as usize]), changes)
     }
 
     /// Counts `times` repeated accesses that change nothing but counts.
@@ -446,7 +446,7 @@ impl Hierarchy {
     pub fn repeated(&mut self, requester: Requester, times: u64) {
         let nearest = self.paths[requester as usize].nearest;
         if let Some(cache) = self.caches.get_mut(nearest) {
-            cache.latest.repeats[requester as usize] += times;
+            cache.recent.repeats[requester as usize] += times;
         }
     }
 
@@ -472,7 +472,7 @@ impl Hierarchy {
     pub fn counts(&self, index: usize, requester: Requester) -> CacheCounts {
         let cache = &self.caches[index];
         let mut counts = cache.counts[requester as usize];
-        let repeats = cache.latest.repeats[requester as usize];
+        let repeats = cache.recent.repeats[requester as usize];
         counts.add(CacheCounts { lookups: repeats, hits: repeats, ..CacheCounts::default() });
         counts
     }

@@ -31,7 +31,7 @@ impl Need {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct LatestLines {
+pub(crate) struct RecentLines {
     lines: [u64; LINES],
     mask: u64,
     /// Whether the cache has such lines.
@@ -40,10 +40,10 @@ pub(crate) struct LatestLines {
     pub repeats: [u64; Requester::ALL.len()],
 }
 
-impl LatestLines {
+impl RecentLines {
     /// None yet.
-    pub fn new(spec: &CacheSpec) -> LatestLines {
-        LatestLines {
+    pub fn new(spec: &CacheSpec) -> RecentLines {
+        RecentLines {
             lines: [NONE; LINES],
             repeats: Default::default(),
             mask: spec.geometry.sets().min(LINES) as u64 - 1,

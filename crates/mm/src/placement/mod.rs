@@ -68,8 +68,7 @@ pub trait Placement: Send + Sync {
     }
 
     /// The first of the frames that a page or superpage must have, if its list says so.
-    fn frames(&self, unit: Superpage, process: u32) -> Option<Frame> {
-        let _ = (unit, process);
+    fn frames(&self, _unit: Superpage, _process: u32) -> Option<Frame> {
         None
     }
 }

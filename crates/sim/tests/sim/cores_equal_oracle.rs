@@ -9,7 +9,7 @@ use crate::systems::Systems;
 use pagewalk_mm::{Everything, PageSizePolicy, Small, Thp, ThpMode};
 use pagewalk_oracle::{Machine, Paging};
 use pagewalk_sim::{DesignSpec, Library, Pass, System};
-use pagewalk_trace::{Block, BlockEnd, Dictionary, Instruction, Site};
+use pagewalk_trace::{Analysis, Block, BlockEnd, Dictionary, Instruction, Site};
 use pagewalk_translate::{MachineSpec, WalkerSpec};
 use pagewalk_units::{Access, Kind, Size, ThreadId, VirtAddr};
 use proptest::prelude::*;
@@ -63,6 +63,28 @@ impl Cores {
     }
 }
 
+/// Runs a program as threads that take random turns, on cores round robin in order of appearance.
+fn run(program: &Program, threads: u64, fast: &mut impl Analysis, slows: &mut [Cores], random: &mut Random) {
+    let (mut done, mut seen) = (0, Vec::new());
+    while done < program.ops.len() {
+        let thread = random.below(threads) as u32;
+        let end = (done + 1 + random.below(200) as usize).min(program.ops.len());
+        let (blocks, ops) = (program.blocks.clone(), program.ops[done..end].to_vec());
+        let turn = Program { thread: ThreadId(thread), blocks, ops };
+        done = end;
+        // A batch, even one without executions, tells which thread runs.
+        feed(fast, &turn, random);
+        if !seen.contains(&thread) {
+            seen.push(thread);
+        }
+        let number = seen.iter().position(|&other| other == thread).unwrap();
+        for slow in &mut *slows {
+            slow.run_on(number % slow.slow.others.len());
+            turn.ops.iter().for_each(|op| slow.slow.op(&turn, op));
+        }
+    }
+}
+
 /// A machine that can have several cores; its last level may be shared.
 fn machine(random: &mut Random, index: usize, pages: random::Pages) -> MachineSpec {
     loop {
@@ -99,24 +121,7 @@ fn check(seed: u64) {
     }
     let systems = Systems::new(&specs, cores);
     let mut both = (Pass::with_cores(specs, cores).unwrap(), systems);
-    let (mut done, mut seen) = (0, Vec::new());
-    while done < program.ops.len() {
-        let thread = random.below(threads) as u32;
-        let end = (done + 1 + random.below(200) as usize).min(program.ops.len());
-        let (blocks, ops) = (program.blocks.clone(), program.ops[done..end].to_vec());
-        let turn = Program { thread: ThreadId(thread), blocks, ops };
-        done = end;
-        // A batch, even one without executions, tells which thread runs.
-        feed(&mut both, &turn, &mut random);
-        if !seen.contains(&thread) {
-            seen.push(thread);
-        }
-        let core = seen.iter().position(|&other| other == thread).unwrap() % cores;
-        for slow in &mut slows {
-            slow.run_on(core);
-            turn.ops.iter().for_each(|op| slow.slow.op(&turn, op));
-        }
-    }
+    run(&program, threads, &mut both, &mut slows, &mut random);
     let (mut pass, systems) = both;
     let sums = pass.finish();
     systems.assert_equal(&sums, seed);
@@ -137,8 +142,8 @@ fn check(seed: u64) {
     }
 }
 
-/// A machine with caches of memory, of which cores share the last level, and the others if those above are shared. What
-/// shared inclusive ones drop from other cores is tested beside the caches.
+/// A machine with caches of memory. Cores share the last level, and sometimes the one above. What shared inclusive ones
+/// drop from other cores is tested beside the caches.
 fn machine_with_caches(random: &mut Random) -> MachineSpec {
     loop {
         // Tables of some pages are hashed or in software, and no caches come with them.
@@ -166,20 +171,7 @@ fn check_caches(seed: u64) {
     let spec =
         DesignSpec { name: "m".to_owned(), machine, policy: Arc::new(Small), reach: None, kernel: None };
     let mut system = System::new(spec, cores).unwrap();
-    let (mut done, mut seen) = (0, Vec::new());
-    while done < program.ops.len() {
-        let thread = random.below(threads) as u32;
-        let end = (done + 1 + random.below(200) as usize).min(program.ops.len());
-        let (blocks, ops) = (program.blocks.clone(), program.ops[done..end].to_vec());
-        let turn = Program { thread: ThreadId(thread), blocks, ops };
-        done = end;
-        feed(&mut system, &turn, &mut random);
-        if !seen.contains(&thread) {
-            seen.push(thread);
-        }
-        slow.run_on(seen.iter().position(|&other| other == thread).unwrap() % cores);
-        turn.ops.iter().for_each(|op| slow.slow.op(&turn, op));
-    }
+    run(&program, threads, &mut system, std::slice::from_mut(&mut slow), &mut random);
     for core in 0..cores {
         equal::assert_equal(&system.core_counts(core), slow.core(core), slow.slow.instructions, seed);
     }
