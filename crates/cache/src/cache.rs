@@ -3,20 +3,25 @@
 use crate::recent_lines::{Need, RecentLines};
 use crate::slots::Slots;
 use crate::stack::{Entered, LruStack};
+use crate::stamps::StampedSets;
 use crate::write_buffer::WriteBuffer;
 use crate::{AddressUsed, CacheAddress, CacheCounts, CacheFills, CacheSpec, Requester};
 
 /// What a cache holds.
 #[derive(Clone, Debug)]
 enum Contents {
-    /// In order of use: the plain case.
+    /// By order of use: the plain case.
     InOrder(LruStack),
+    /// The same, where most accesses hit.
+    Stamped(StampedSets),
     InSlots(Box<Slots>),
 }
 
 impl Contents {
     fn new(spec: &CacheSpec) -> Contents {
-        if spec.is_in_order() {
+        if spec.keeps_times() {
+            Contents::Stamped(StampedSets::new(spec))
+        } else if spec.is_in_order() {
             Contents::InOrder(LruStack::new(spec))
         } else {
             Contents::InSlots(Box::new(Slots::new(spec)))
@@ -53,6 +58,13 @@ pub(crate) enum Look {
     SlowHit,
 }
 
+impl Look {
+    /// Of a cache without slow hits.
+    pub fn of(hit: bool) -> Look {
+        if hit { Look::Hit } else { Look::Miss }
+    }
+}
+
 /// A line that left a cache.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Evicted {
@@ -84,13 +96,16 @@ impl Cache {
         address.line(self.address, self.line_shift)
     }
 
-    /// The lines of these bytes, at most two, if each is the one used last in its set: another hit changes only counts.
-    /// Else 0.
+    /// The lines of these bytes, at most two, if each is the one used last in its set, or its times of use are kept:
+    /// then another hit changes only counts and times, and is done. Else 0.
     #[inline(always)]
-    pub fn repeats(&self, address: CacheAddress, bytes: u64, need: Need) -> u64 {
+    pub fn repeats(&mut self, address: CacheAddress, bytes: u64, need: Need) -> u64 {
         let start = address.line(self.address, 0);
         let first = start >> self.line_shift;
         let last = (start + bytes.saturating_sub(1)) >> self.line_shift;
+        if let Contents::Stamped(sets) = &mut self.contents {
+            return sets.repeats(first, last, need.soils());
+        }
         if !self.recent.has(first, need) {
             return 0;
         }
@@ -98,6 +113,15 @@ impl Cache {
             0 => 1,
             1 if self.recent.has(last, need) => 2,
             _ => 0,
+        }
+    }
+
+    /// Its lines, if their times of use are kept.
+    #[inline(always)]
+    pub fn stamped(&mut self) -> Option<&mut StampedSets> {
+        match &mut self.contents {
+            Contents::Stamped(sets) => Some(sets),
+            Contents::InOrder(_) | Contents::InSlots(_) => None,
         }
     }
 
@@ -115,13 +139,8 @@ impl Cache {
     pub fn touch(&mut self, address: CacheAddress, soils: bool) -> Look {
         let line = self.line(address);
         let look = match &mut self.contents {
-            Contents::InOrder(stack) => {
-                if stack.touch(line, soils) {
-                    Look::Hit
-                } else {
-                    Look::Miss
-                }
-            }
+            Contents::InOrder(stack) => Look::of(stack.touch(line, soils)),
+            Contents::Stamped(sets) => Look::of(sets.touch(line, soils)),
             Contents::InSlots(slots) => slots.touch(line, soils),
         };
         if look != Look::Miss {
@@ -130,18 +149,26 @@ impl Cache {
         look
     }
 
+    /// Prefetches what a lookup of a line will read, where that may be far.
+    #[inline(always)]
+    pub fn prefetch(&self, address: CacheAddress) {
+        if let Contents::InOrder(stack) = &self.contents {
+            stack.prefetch(self.line(address));
+        }
+    }
+
     /// Puts a missing line in; returns the one that it evicts.
     #[inline]
     pub fn fill(&mut self, address: CacheAddress, dirty: bool) -> Option<Evicted> {
         let (line, shift) = (self.line(address), self.line_shift);
         self.recent.note(line, dirty);
-        match &mut self.contents {
-            Contents::InOrder(stack) => {
-                let (line, dirty) = stack.fill(line, dirty)?;
-                Some(Evicted { address: CacheAddress::same(line << shift), dirty })
-            }
-            Contents::InSlots(slots) => slots.fill(line, address, dirty),
-        }
+        let oldest = match &mut self.contents {
+            Contents::InOrder(stack) => stack.fill(line, dirty),
+            Contents::Stamped(sets) => sets.fill(line, dirty),
+            Contents::InSlots(slots) => return slots.fill(line, address, dirty),
+        };
+        let (line, dirty) = oldest.line()?;
+        Some(Evicted { address: CacheAddress::same(line << shift), dirty })
     }
 
     /// Takes a line that another cache evicted; returns the one that leaves for it. Two caches may have evicted the
@@ -160,6 +187,7 @@ impl Cache {
         self.recent.forget(line);
         match &mut self.contents {
             Contents::InOrder(stack) => stack.give(line),
+            Contents::Stamped(sets) => sets.give(line),
             Contents::InSlots(slots) => slots.give(line),
         }
     }
@@ -169,6 +197,7 @@ impl Cache {
         let line = self.line(address);
         match &mut self.contents {
             Contents::InOrder(stack) => stack.soil(line),
+            Contents::Stamped(sets) => sets.soil(line),
             Contents::InSlots(slots) => slots.soil(line),
         }
     }
@@ -176,7 +205,7 @@ impl Cache {
     /// Fills so far, if it is shared and inclusive.
     pub fn fills(&self) -> u64 {
         match &self.contents {
-            Contents::InOrder(_) => 0,
+            Contents::InOrder(_) | Contents::Stamped(_) => 0,
             Contents::InSlots(slots) => slots.fills,
         }
     }
@@ -184,7 +213,7 @@ impl Cache {
     /// Whether it has held a line since before its next fill after so many, if it is shared and inclusive.
     pub fn has_held(&self, address: CacheAddress, fills: u64) -> bool {
         match &self.contents {
-            Contents::InOrder(_) => false,
+            Contents::InOrder(_) | Contents::Stamped(_) => false,
             Contents::InSlots(slots) => slots.has_held(self.line(address), fills),
         }
     }
@@ -192,38 +221,41 @@ impl Cache {
     /// The addresses of its lines' first bytes.
     pub fn addresses(&self) -> Box<dyn Iterator<Item = CacheAddress> + '_> {
         let shift = self.line_shift;
-        match &self.contents {
-            Contents::InOrder(stack) => {
-                Box::new(stack.all().into_iter().map(move |line| CacheAddress::same(line << shift)))
+        let lines = match &self.contents {
+            Contents::InOrder(stack) => stack.all(),
+            Contents::Stamped(sets) => sets.all(),
+            Contents::InSlots(slots) => {
+                return Box::new(slots.all().filter_map(|line| slots.address_of(line)));
             }
-            Contents::InSlots(slots) => Box::new(slots.all().filter_map(|line| slots.address_of(line))),
-        }
+        };
+        Box::new(lines.into_iter().map(move |line| CacheAddress::same(line << shift)))
     }
 }
 
 /// Caches whose lines are in order of use, by lines.
+///
+/// # Panics
+/// If lines are in slots: a path with steps has none.
 impl Cache {
-    /// # Panics
-    /// If its lines are in slots.
-    #[inline(always)]
-    fn in_order(&mut self) -> &mut LruStack {
-        match &mut self.contents {
-            Contents::InOrder(stack) => stack,
-            Contents::InSlots(_) => panic!("a path with steps has no slots"),
-        }
-    }
-
     /// Looks a line up, and puts it in if it is missing.
     #[inline(always)]
     pub fn enter(&mut self, line: u64, soils: bool) -> Entered {
         self.recent.note(line, soils);
-        self.in_order().enter(line, soils)
+        match &mut self.contents {
+            Contents::InOrder(stack) => stack.enter(line, soils),
+            Contents::Stamped(sets) => sets.enter(line, soils),
+            Contents::InSlots(_) => unreachable!("a path with steps has no slots"),
+        }
     }
 
     /// Looks a line up.
     #[inline(always)]
     pub fn use_line(&mut self, line: u64) -> bool {
-        let hit = self.in_order().touch(line, false);
+        let hit = match &mut self.contents {
+            Contents::InOrder(stack) => stack.touch(line, false),
+            Contents::Stamped(sets) => sets.touch(line, false),
+            Contents::InSlots(_) => unreachable!("a path with steps has no slots"),
+        };
         if hit {
             self.recent.note(line, false);
         }
@@ -234,11 +266,19 @@ impl Cache {
     #[inline(always)]
     pub fn give_line(&mut self, line: u64) -> Option<bool> {
         self.recent.forget(line);
-        self.in_order().give(line)
+        match &mut self.contents {
+            Contents::InOrder(stack) => stack.give(line),
+            Contents::Stamped(sets) => sets.give(line),
+            Contents::InSlots(_) => unreachable!("a path with steps has no slots"),
+        }
     }
 
     /// Makes a line dirty that is the latest of its set.
     pub fn soil_latest(&mut self, line: u64) {
-        self.in_order().soil_latest(line);
+        match &mut self.contents {
+            Contents::InOrder(stack) => stack.soil_latest(line),
+            Contents::Stamped(sets) => _ = sets.soil(line),
+            Contents::InSlots(_) => unreachable!("a path with steps has no slots"),
+        }
     }
 }

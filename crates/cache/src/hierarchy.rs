@@ -353,7 +353,7 @@ impl Hierarchy {
         }
     }
 
-    /// Whether an access to these bytes changes only counts; then it is done.
+    /// Whether an access to these bytes changes only counts and times of use; then it is done.
     #[inline(always)]
     pub fn repeats(&mut self, requester: Requester, address: CacheAddress, bytes: u64) -> bool {
         let path = &self.paths[requester as usize];

@@ -24,6 +24,7 @@ mod slices;
 mod slots;
 mod spec;
 mod stack;
+mod stamps;
 mod write_buffer;
 
 pub use access_log::LineAccess;
@@ -34,4 +35,5 @@ pub use spec::{
     AddressUsed, CacheFills, CacheOrganisation, CacheSpec, LEVELS, NoColors, Requester, RequesterSet,
     StoreRule,
 };
+pub use stamps::ByteAccess;
 pub use write_buffer::WriteBufferSpec;

@@ -28,6 +28,11 @@ impl Need {
     pub fn of(soils: bool) -> Need {
         if soils { Need { ignored: 0, wanted: DIRTY } } else { Need { ignored: DIRTY, wanted: 0 } }
     }
+
+    /// Whether the access is such a store.
+    pub fn soils(self) -> bool {
+        self.wanted != 0
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -47,7 +52,8 @@ impl RecentLines {
             lines: [NONE; LINES],
             repeats: Default::default(),
             mask: spec.geometry.sets().min(LINES) as u64 - 1,
-            is_used: !matches!(spec.organisation, CacheOrganisation::Column { .. })
+            is_used: !spec.keeps_times()
+                && !matches!(spec.organisation, CacheOrganisation::Column { .. })
                 && spec.replacement.relevant_hits() != RelevantHits::Each,
         }
     }

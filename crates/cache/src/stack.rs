@@ -6,6 +6,7 @@
 
 use crate::CacheSpec;
 use crate::slices::Slices;
+use pagewalk_setassoc::prefetch;
 
 /// Marks an empty place; no line has this number.
 const EMPTY: u64 = u64::MAX;
@@ -59,6 +60,11 @@ impl Oldest {
     /// An empty place.
     pub const NONE: Oldest = Oldest(EMPTY);
 
+    /// A line, and whether it was dirty.
+    pub fn of(line: u64, dirty: bool) -> Oldest {
+        Oldest(line | if dirty { DIRTY } else { 0 })
+    }
+
     /// The line, and whether it was dirty; `None` if the place was empty.
     #[inline(always)]
     pub fn line(self) -> Option<(u64, bool)> {
@@ -100,14 +106,13 @@ impl LruStack {
         with_sets!(self, sets => sets.set_mut(line).0.touch(line, soils))
     }
 
-    /// Puts a missing line in; returns the oldest if the set was full, and whether that was dirty.
+    /// Puts a missing line in; returns the oldest if the set was full.
     #[inline]
-    pub fn fill(&mut self, line: u64, dirty: bool) -> Option<(u64, bool)> {
-        let oldest = with_sets!(self, sets => {
+    pub fn fill(&mut self, line: u64, dirty: bool) -> Oldest {
+        with_sets!(self, sets => {
             let (set, ways) = sets.set_mut(line);
             set.push(line, dirty, ways)
-        });
-        oldest.line()
+        })
     }
 
     /// [`LruStack::touch`], and if the line is missing [`LruStack::fill`].
@@ -136,6 +141,12 @@ impl LruStack {
         with_sets!(self, sets => sets.set_mut(line).0.dirty |= 1);
     }
 
+    /// Prefetches the set of a line.
+    #[inline(always)]
+    pub fn prefetch(&self, line: u64) {
+        with_sets!(self, sets => sets.prefetch(line));
+    }
+
     /// All lines.
     pub fn all(&self) -> Vec<u64> {
         with_sets!(self, sets => {
@@ -156,11 +167,23 @@ impl<const MOST: usize> Sets<MOST> {
         }
     }
 
+    #[inline(always)]
+    fn number(&self, line: u64) -> usize {
+        (self.slices.number(line) & self.mask) as usize
+    }
+
     /// The set of a line, and its ways.
     #[inline(always)]
     fn set_mut(&mut self, line: u64) -> (&mut Set<MOST>, usize) {
-        let number = self.slices.number(line) & self.mask;
-        (&mut self.sets[number as usize], self.ways)
+        let number = self.number(line);
+        (&mut self.sets[number], self.ways)
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, line: u64) {
+        let set = &self.sets[self.number(line)];
+        // Lines of the host's caches.
+        set.lines.iter().step_by(8).for_each(|line| prefetch(line));
     }
 }
 

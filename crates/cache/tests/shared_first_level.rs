@@ -60,32 +60,28 @@ proptest! {
         first in (0..2u32, 1..3u32, any::<bool>()),
         lower in prop::array::uniform4((0..3u32, 1..4u32, any::<bool>())),
         accesses in prop::collection::vec((0..4usize, 0..40u64), 1..300),
-        leaves_at in 0..100usize,
     ) {
         let (own, other) = (caches(first, lower[0], lower[1]), caches(first, lower[2], lower[3]));
         prop_assert!(shares_first_level(&own, &other));
-        let (mut feeding, mut whole) = (Hierarchy::new(&own, 100), Hierarchy::new(&other, 100));
+        let (mut first, mut whole) = (Hierarchy::first_level(&own, 100), Hierarchy::new(&other, 100));
+        let mut below = Hierarchy::below_first_level(&other, 100);
         let (mut expected, mut found) = (0, 0);
-        let mut below: Option<Hierarchy> = None;
-        for (at, &(requester, line)) in accesses.iter().enumerate() {
-            if at == leaves_at {
-                feeding.log_passed();
-                below = Some(whole.clone().below_first(&other));
-            }
+        for &(requester, line) in &accesses {
             let (requester, address) = (Requester::ALL[requester], CacheAddress::same(line << 6));
-            access(&mut feeding, requester, address);
-            let waited = access(&mut whole, requester, address);
-            let Some(below) = &mut below else { continue };
-            expected += waited;
+            expected += access(&mut whole, requester, address);
             if requester == Requester::Walk {
-                found += access(below, requester, address);
+                found += access(&mut below, requester, address);
                 continue;
             }
-            let passed = feeding.take_passed();
-            found += passed.iter().map(|&line| below.pass(line)).sum::<u64>();
-            feeding.give_back_passed(passed);
+            access(&mut first, requester, address);
+            for &line in first.passed() {
+                below.prefetch(line, true);
+                if let (Some(served), Some(requester)) = (below.pass(line), line.requester()) {
+                    found += below.wait(requester, served);
+                }
+            }
+            first.clear_passed();
         }
-        let Some(below) = &below else { return Ok(()) };
         prop_assert_eq!(found, expected);
         for requester in Requester::ALL {
             let of_lower = [1, 2].map(|index| whole.counts(index, requester));

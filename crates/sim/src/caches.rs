@@ -6,8 +6,10 @@
 
 use crate::attribution::Waits;
 use crate::code_lines::LineGrain;
-use pagewalk_cache::{CacheAddress, CacheSpec, DataSource, Hierarchy, PassedLine, Requester, StoreRule};
-use pagewalk_trace::Grain;
+use crate::counts::MissCounts;
+use crate::moment::{CodePosition, Moment};
+use pagewalk_cache::{ByteAccess, CacheAddress, DataSource, Hierarchy, PassedLine, Requester, StoreRule};
+use pagewalk_trace::{Grain, Ref, Span};
 use pagewalk_translate::{Asid, MachineSpec, Walker, WalkerSpec};
 use pagewalk_units::{BlockId, Kind, PageSize, VirtAddr};
 
@@ -54,6 +56,55 @@ impl WalkCost {
     }
 }
 
+/// A line that passed the first level at a moment of a batch.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PassedAt {
+    pub moment: Moment,
+    pub line: PassedLine,
+}
+
+/// The reference that caused a walk.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WalkCause {
+    pub class: usize,
+    pub page: u32,
+    pub span: usize,
+    pub at: CodePosition,
+    /// Executed until then.
+    pub instructions: u64,
+}
+
+/// Walks whose reads wait for the references before them.
+#[derive(Clone, Debug, Default)]
+struct WaitingWalks {
+    walks: Vec<(Moment, Option<WalkCause>)>,
+    /// Where the entries of each end.
+    ends: Vec<usize>,
+    entries: Vec<u64>,
+}
+
+impl WaitingWalks {
+    /// Each walk's moment, cause and entries.
+    fn all(&self) -> impl Iterator<Item = (Moment, Option<WalkCause>, &[u64])> {
+        debug_assert_eq!(self.walks.len(), self.ends.len(), "all walks are noted");
+        let entries = &self.entries;
+        let mut start = 0;
+        self.walks.iter().zip(&self.ends).map(move |(&(moment, cause), &end)| {
+            let read = &entries[std::mem::replace(&mut start, end)..end];
+            (moment, cause, read)
+        })
+    }
+
+    fn clear(&mut self) {
+        self.walks.clear();
+        self.ends.clear();
+        self.entries.clear();
+    }
+}
+
+/// Lines to prefetch ahead of those that pass.
+const AHEAD: usize = 8;
+
 /// Counts of the memory behind caches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryCounts {
@@ -87,6 +138,17 @@ struct RepeatedBlock {
     changes: u64,
 }
 
+/// The blocks of the running address space that repeated when they last ran.
+#[derive(Clone, Debug, Default)]
+struct RepeatedBlocks {
+    /// None if repeated fetches must keep their place among other references.
+    all: Option<Vec<RepeatedBlock>>,
+    /// The lookups and changes before the block that runs.
+    before: RepeatedBlock,
+    /// Whether all fetches of the block that runs are counted.
+    has_counted: bool,
+}
+
 /// The caches of one design.
 #[derive(Clone, Debug)]
 pub(crate) struct MemoryCaches {
@@ -98,13 +160,11 @@ pub(crate) struct MemoryCaches {
     clock: Option<BufferClock>,
     /// The price of a refill by software, which reads nothing through the caches.
     refill: Option<u64>,
-    /// The design that simulates the first level for this one, which has the levels below.
-    pub first_level_of: Option<usize>,
-    /// Blocks of the running address space, if repeated fetches need not keep their place among other references.
-    repeated: Option<Vec<RepeatedBlock>>,
-    /// The lookups and changes before the block that runs.
-    block: RepeatedBlock,
-    has_counted_block: bool,
+    /// The pass's first level, if this has only the levels below.
+    pub first_level: Option<usize>,
+    /// Walks that wait for the references before them, if they may.
+    waiting: Option<WaitingWalks>,
+    blocks: RepeatedBlocks,
     /// The running address space.
     space: Asid,
     /// Addresses of the entries of one walk.
@@ -129,45 +189,132 @@ impl MemoryCaches {
                 .caches
                 .iter()
                 .any(|cache| cache.serves.has(Requester::Store) && cache.stores == StoreRule::Through),
-            first_level_of: None,
-            repeated: None,
-            block: RepeatedBlock::default(),
-            has_counted_block: false,
+            first_level: None,
+            waiting: None,
+            blocks: RepeatedBlocks::default(),
             space: Asid::default(),
             entries: Vec::new(),
             found: Vec::new(),
         };
         let may_repeat = matches!(memory.line_grain(), LineGrain::Line(_));
-        memory.repeated = may_repeat.then(Vec::new);
+        memory.blocks.all = may_repeat.then(Vec::new);
         (!machine.caches.is_empty()).then_some(memory)
     }
 
-    /// Leaves the first level to another design: see [`pagewalk_cache::shares_first_level`].
-    pub fn leave_first_level_to(&mut self, design: usize, caches: &[CacheSpec]) {
-        self.hierarchy = self.hierarchy.below_first(caches);
-        self.first_level_of = Some(design);
+    /// The first level alone, empty, if the machine has caches.
+    pub fn first_level(machine: &MachineSpec) -> Option<MemoryCaches> {
+        let mut memory = MemoryCaches::of(machine)?;
+        memory.hierarchy = Hierarchy::first_level(&machine.caches, machine.cost.memory);
+        Some(memory)
     }
 
-    /// Sees what passed the first level.
-    pub fn pass(&mut self, passed: &[PassedLine]) {
-        for &line in passed {
-            self.counts.stall_cycles = self.counts.stall_cycles.saturating_add(self.hierarchy.pass(line));
+    /// Leaves the first level, still empty, to a pass; `defers`: and walks wait.
+    pub fn leave_first_level_to(&mut self, first: usize, machine: &MachineSpec, defers: bool) {
+        self.hierarchy = Hierarchy::below_first_level(&machine.caches, machine.cost.memory);
+        self.first_level = Some(first);
+        self.waiting = (defers && self.refill.is_none()).then(WaitingWalks::default);
+    }
+
+    /// Whether walks wait.
+    pub fn defers_walks(&self) -> bool {
+        self.waiting.is_some()
+    }
+
+    /// Notes when the walks came that wait since the last time, and the cause of the first.
+    pub fn note_walks(&mut self, moment: Moment, cause: Option<WalkCause>) {
+        if let Some(waiting) = &mut self.waiting {
+            let mut cause = cause;
+            while waiting.walks.len() < waiting.ends.len() {
+                waiting.walks.push((moment, cause.take()));
+            }
         }
     }
 
-    /// Walks; each read of an entry goes through the caches.
-    pub fn walk(&mut self, walker: &mut Walker, address: VirtAddr, size: PageSize) -> WalkCost {
-        if let Some(price) = self.refill {
-            return WalkCost::flat(walker.walk(address, size), price);
+    /// Takes what passed the first level, and walks that waited, in order. `wait` hears what references missed, if
+    /// `TELLS`, and `walk` the costs of walks.
+    pub fn take<const TELLS: bool>(
+        &mut self,
+        passed: &[PassedAt],
+        counts: &mut MissCounts,
+        mut wait: impl FnMut(Moment, Waits),
+        mut walk: impl FnMut(WalkCause, WalkCost),
+    ) {
+        let mut waiting = std::mem::take(&mut self.waiting);
+        let mut walks = waiting.iter().flat_map(WaitingWalks::all).peekable();
+        let (mut waits, mut missed_all) = (Waits::default(), false);
+        for (at, &PassedAt { moment, line }) in passed.iter().enumerate() {
+            while let Some((_, cause, entries)) = walks.next_if(|&(before, ..)| before <= moment) {
+                self.walk_waiting(entries, cause, counts, &mut walk);
+            }
+            if let Some(ahead) = passed.get(at + AHEAD) {
+                self.hierarchy.prefetch(ahead.line, missed_all);
+            }
+            if let (Some(served), Some(requester)) = (self.hierarchy.pass(line), line.requester()) {
+                let cycles = self.hierarchy.wait(requester, served);
+                self.counts.stall_cycles = self.counts.stall_cycles.saturating_add(cycles);
+                missed_all = served == DataSource::Memory;
+                if TELLS {
+                    waits.cycles = waits.cycles.saturating_add(cycles);
+                    waits.misses[0] += 1;
+                    for level in self.hierarchy.levels_before(requester, served) {
+                        waits.misses[usize::from(level) - 1] += 1;
+                    }
+                }
+            }
+            if TELLS && passed.get(at + 1).is_none_or(|next| next.moment != moment) {
+                if waits.misses[0] > 0 {
+                    wait(moment, waits);
+                }
+                waits = Waits::default();
+            }
         }
-        self.entries.clear();
-        let references = walker.walk_listing(address, size, &mut self.entries);
+        for (_, cause, entries) in walks {
+            self.walk_waiting(entries, cause, counts, &mut walk);
+        }
+        waiting.iter_mut().for_each(WaitingWalks::clear);
+        self.waiting = waiting;
+    }
+
+    fn walk_waiting(
+        &mut self,
+        entries: &[u64],
+        cause: Option<WalkCause>,
+        counts: &mut MissCounts,
+        walk: &mut impl FnMut(WalkCause, WalkCost),
+    ) {
+        let cycles = self.read(entries);
+        if let Some(cause) = cause {
+            counts.walk_cycles = counts.walk_cycles.saturating_add(cycles);
+            walk(cause, WalkCost { references: entries.len() as u32, cycles });
+        }
+    }
+
+    /// Reads page-table entries; returns the cycles that takes.
+    fn read(&mut self, entries: &[u64]) -> u64 {
         let mut cycles = 0u64;
-        for &entry in &self.entries {
+        for &entry in entries {
             let served = self.hierarchy.access(Requester::Walk, CacheAddress::same(entry));
             self.counts.walk_references += u64::from(served == DataSource::Memory);
             cycles = cycles.saturating_add(self.hierarchy.latency(served));
         }
+        cycles
+    }
+
+    /// Walks; each read of an entry goes through the caches. If walks wait, their cycles come later.
+    pub fn walk(&mut self, walker: &mut Walker, address: VirtAddr, size: PageSize) -> WalkCost {
+        if let Some(price) = self.refill {
+            return WalkCost::flat(walker.walk(address, size), price);
+        }
+        if let Some(waiting) = &mut self.waiting {
+            let references = walker.walk_listing(address, size, &mut waiting.entries);
+            waiting.ends.push(waiting.entries.len());
+            return WalkCost { references, cycles: 0 };
+        }
+        let mut entries = std::mem::take(&mut self.entries);
+        entries.clear();
+        let references = walker.walk_listing(address, size, &mut entries);
+        let cycles = self.read(&entries);
+        self.entries = entries;
         WalkCost { references, cycles }
     }
 }
@@ -182,24 +329,24 @@ impl MemoryCaches {
     pub fn enter(&mut self, space: Asid) {
         if std::mem::replace(&mut self.space, space) != space {
             // It has other blocks.
-            self.repeated.iter_mut().for_each(Vec::clear);
-            self.has_counted_block = false;
+            self.blocks.all.iter_mut().for_each(Vec::clear);
+            self.blocks.has_counted = false;
         }
     }
 
     /// Counts each fetch in its place: somebody may ask for counts in the middle of a block.
     pub fn count_each_fetch(&mut self) {
-        self.repeated = None;
+        self.blocks.all = None;
     }
 
     /// A block's first fetch follows. If all its fetches change only counts, they are counted at once.
     #[inline(always)]
     pub fn begin_block(&mut self, block: BlockId) {
-        let Some(blocks) = &self.repeated else { return };
+        let Some(blocks) = &self.blocks.all else { return };
         let (lookups, changes) = self.hierarchy.fetches();
-        self.block = RepeatedBlock { lookups, changes };
+        self.blocks.before = RepeatedBlock { lookups, changes };
         let repeated = blocks.get(block.index()).filter(|repeated| repeated.changes == changes);
-        self.has_counted_block = repeated.is_some();
+        self.blocks.has_counted = repeated.is_some();
         if let Some(repeated) = repeated {
             self.hierarchy.repeated(Requester::Fetch, repeated.lookups);
         }
@@ -208,21 +355,21 @@ impl MemoryCaches {
     /// Whether all fetches of the block that runs are counted.
     #[inline(always)]
     pub fn has_counted_block(&self) -> bool {
-        self.has_counted_block
+        self.blocks.has_counted
     }
 
     /// The block that began has run whole.
     #[inline(always)]
     pub fn end_block(&mut self, block: BlockId) {
-        if std::mem::take(&mut self.has_counted_block) {
+        if std::mem::take(&mut self.blocks.has_counted) {
             return;
         }
         let (lookups, changes) = self.hierarchy.fetches();
-        if let (Some(blocks), true) = (&mut self.repeated, changes == self.block.changes) {
+        if let (Some(blocks), true) = (&mut self.blocks.all, changes == self.blocks.before.changes) {
             if blocks.len() <= block.index() {
                 blocks.resize(block.index() + 1, RepeatedBlock::default());
             }
-            blocks[block.index()] = RepeatedBlock { lookups: lookups - self.block.lookups, changes };
+            blocks[block.index()] = RepeatedBlock { lookups: lookups - self.blocks.before.lookups, changes };
         }
     }
 
@@ -232,6 +379,41 @@ impl MemoryCaches {
         if let Some(clock) = &mut self.clock {
             clock.instructions += 1;
         }
+    }
+
+    /// Lets data references go through a first level; `passes` hears what passes, with the number of its reference.
+    pub fn take_data(&mut self, records: &[Ref], space: Asid, mut passes: impl FnMut(usize, PassedLine)) {
+        let space = logical(space, VirtAddr(0));
+        let accesses = records.iter().map(|record| ByteAccess {
+            start: space | record.address().0,
+            bytes: record.size().bytes().into(),
+            soils: record.kind() != Kind::Load,
+        });
+        if self.hierarchy.take_data(accesses, &mut passes) {
+            return;
+        }
+        for (index, record) in records.iter().enumerate() {
+            let address = CacheAddress::same(space | record.address().0);
+            self.access(record.kind(), address, record.size().bytes().into());
+            self.hierarchy.passed().iter().for_each(|&line| passes(index, line));
+            self.hierarchy.clear_passed();
+        }
+    }
+
+    /// Counts blocks that run whole, as long as all their fetches repeat; returns how many.
+    #[inline]
+    pub fn count_blocks(&mut self, spans: &[Span]) -> usize {
+        let Some(blocks) = &self.blocks.all else { return 0 };
+        let (_, changes) = self.hierarchy.fetches();
+        let mut lookups = 0;
+        let counted = spans.iter().take_while(|span| {
+            let repeated = blocks.get(span.block.index()).filter(|repeated| repeated.changes == changes);
+            lookups += repeated.map_or(0, |repeated| repeated.lookups);
+            repeated.is_some()
+        });
+        let counted = counted.count();
+        self.hierarchy.repeated(Requester::Fetch, lookups);
+        counted
     }
 
     /// A reference of the program inside a page.

@@ -37,6 +37,7 @@ mod groups;
 mod host;
 mod library;
 mod looks;
+mod moment;
 mod offline;
 mod pages;
 mod pass;

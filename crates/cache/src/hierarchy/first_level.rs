@@ -2,18 +2,52 @@
 //!
 //! Machines that differ only below the first level hold the same lines there at all times, if nothing below changes
 //! what it holds ([`shares_first_level`]). So one hierarchy simulates it and logs what passes it: the accesses that
-//! miss, and the dirty lines that leave. The others simulate the levels below, from that log.
+//! miss, and the dirty lines that leave. Others simulate the levels below, from that log.
 
-use super::Hierarchy;
+use super::{DataSource, Hierarchy};
+use crate::path::Path;
 use crate::recent_lines::Need;
-use crate::{CacheAddress, CacheFills, CacheOrganisation, CacheSpec, Requester, StoreRule};
+use crate::stamps::ByteAccess;
+use crate::{CacheAddress, CacheFills, CacheOrganisation, CacheSpec, LEVELS, Requester, StoreRule};
 
-/// An access that misses the first level, or a dirty line that leaves it.
+/// An access that misses the first level, or a dirty line that leaves it. Its physical and logical addresses are the
+/// same.
 #[derive(Clone, Copy, Debug)]
-pub struct PassedLine {
-    address: CacheAddress,
-    /// Whose access misses; none: the line leaves.
-    requester: Option<Requester>,
+pub struct PassedLine(u64);
+
+/// Bits of a passed line that tell whose access misses. Lines have more bytes.
+const WHOSE: u64 = 3;
+
+impl PassedLine {
+    /// `requester`: whose access misses; none if the line leaves.
+    #[inline(always)]
+    fn new(address: CacheAddress, requester: Option<Requester>) -> PassedLine {
+        debug_assert_eq!(address.physical, address.logical);
+        let whose = match requester {
+            None => 0,
+            Some(Requester::Fetch) => 1,
+            Some(Requester::Load) => 2,
+            Some(Requester::Store) => 3,
+            Some(Requester::Walk) => unreachable!("walks do not go through a first level"),
+        };
+        PassedLine(address.physical & !WHOSE | whose)
+    }
+
+    /// Whose access misses; none if the line leaves.
+    #[inline(always)]
+    pub fn requester(self) -> Option<Requester> {
+        match self.0 & WHOSE {
+            0 => None,
+            1 => Some(Requester::Fetch),
+            2 => Some(Requester::Load),
+            _ => Some(Requester::Store),
+        }
+    }
+
+    #[inline(always)]
+    fn address(self) -> CacheAddress {
+        CacheAddress::same(self.0 & !WHOSE)
+    }
 }
 
 /// Whether two machines have the same first level, and its contents depend on the program's references alone.
@@ -40,46 +74,102 @@ fn is_separable(specs: &[CacheSpec]) -> bool {
 }
 
 impl Hierarchy {
-    /// Logs what passes the first level from now on.
-    pub fn log_passed(&mut self) {
-        self.passed.0.get_or_insert_default();
+    /// The first level alone of these caches, which logs what passes it. `specs`: caches that [`shares_first_level`]
+    /// accepts.
+    pub fn first_level(specs: &[CacheSpec], memory_latency: u64) -> Hierarchy {
+        let first: Vec<CacheSpec> = specs.iter().filter(|cache| cache.level == 1).cloned().collect();
+        let mut first = Hierarchy::new(&first, memory_latency);
+        first.passed.0.get_or_insert_default();
+        first
     }
 
-    /// Takes what has passed the first level since the last call. Give the list back, for its memory.
-    pub fn take_passed(&mut self) -> Vec<PassedLine> {
-        self.passed.0.replace(Vec::new()).unwrap_or_default()
-    }
-
-    /// Takes back the list of [`Hierarchy::take_passed`].
-    pub fn give_back_passed(&mut self, mut passed: Vec<PassedLine>) {
-        passed.clear();
-        self.passed.0 = Some(passed);
-    }
-
-    /// The caches below the first level, with what they hold and have counted. `specs`: all caches of this machine,
-    /// which [`shares_first_level`] accepts.
-    pub fn below_first(&self, specs: &[CacheSpec]) -> Hierarchy {
+    /// The caches below the first level, empty. `specs`: all caches, which [`shares_first_level`] accepts.
+    pub fn below_first_level(specs: &[CacheSpec], memory_latency: u64) -> Hierarchy {
         let lower: Vec<CacheSpec> = specs.iter().filter(|cache| cache.level > 1).cloned().collect();
-        let mut below = Hierarchy::new(&lower, self.memory_latency);
-        let held = specs.iter().zip(&self.caches).filter(|(spec, _)| spec.level > 1);
-        below.caches = held.map(|(_, cache)| cache.clone()).collect();
-        for (path, whole) in below.paths.iter_mut().zip(&self.paths) {
-            path.fastest = whole.fastest;
+        let mut below = Hierarchy::new(&lower, memory_latency);
+        for (path, requester) in below.paths.iter_mut().zip(Requester::ALL) {
+            path.fastest = Path::new(specs, requester, memory_latency).fastest;
             // The first level holds what is stored.
             (path.soils, path.need) = (false, Need::of(false));
         }
         below
     }
 
-    /// Lets a line pass that passed another hierarchy's first level. Returns the cycles that its requester waits beyond
-    /// an access of the first level.
-    pub fn pass(&mut self, PassedLine { address, requester }: PassedLine) -> u64 {
-        let Some(requester) = requester else {
-            self.pass_down(1, address);
-            return 0;
-        };
-        let served = self.find::<true>(requester, address);
+    /// Lets loads and stores go through a first level whose lines keep their times of use. `passes` hears what passes,
+    /// with the number of its access. Returns whether there is such a level; if not, nothing is done.
+    #[inline(always)]
+    pub fn take_data(
+        &mut self,
+        accesses: impl ExactSizeIterator<Item = ByteAccess>,
+        mut passes: impl FnMut(usize, PassedLine),
+    ) -> bool {
+        let [load, store] = [Requester::Load, Requester::Store].map(|by| self.paths[by as usize].nearest);
+        let cache = &mut self.caches[load];
+        let shift = cache.line_shift;
+        let Some(sets) = cache.stamped().filter(|_| load == store) else { return false };
+        let (mut misses, mut writebacks) = ([0; 2], [0; 2]);
+        let lookups = sets.enter_all(shift, accesses, |index, line, soils, oldest| {
+            misses[usize::from(soils)] += 1;
+            let requester = if soils { Requester::Store } else { Requester::Load };
+            let passed = |line: u64, requester| PassedLine::new(CacheAddress::same(line << shift), requester);
+            passes(index, passed(line, Some(requester)));
+            if let Some((oldest, true)) = oldest.line() {
+                writebacks[usize::from(soils)] += 1;
+                passes(index, passed(oldest, None));
+            }
+        });
+        for (by, requester) in [Requester::Load, Requester::Store].into_iter().enumerate() {
+            let counts = &mut cache.counts[requester as usize];
+            counts.lookups += lookups[by];
+            counts.hits += lookups[by] - misses[by];
+            counts.writebacks += writebacks[by];
+        }
+        true
+    }
+
+    /// What has passed the first level since the last call of [`Hierarchy::clear_passed`].
+    #[inline(always)]
+    pub fn passed(&self) -> &[PassedLine] {
+        self.passed.0.as_deref().unwrap_or_default()
+    }
+
+    /// Forgets what has passed the first level.
+    pub fn clear_passed(&mut self) {
+        self.passed.0.iter_mut().for_each(Vec::clear);
+    }
+
+    /// Lets a line pass that passed the first level. Returns where it was found; none if it left.
+    #[inline]
+    pub fn pass(&mut self, line: PassedLine) -> Option<DataSource> {
+        match line.requester() {
+            Some(requester) => Some(self.find::<true>(requester, line.address())),
+            None => {
+                self.pass_down(1, line.address());
+                None
+            }
+        }
+    }
+
+    /// Cycles that a requester waits beyond its fastest access, if its line was found there.
+    #[inline]
+    pub fn wait(&self, requester: Requester, served: DataSource) -> u64 {
         self.latency(served).saturating_sub(self.paths[requester as usize].fastest)
+    }
+
+    /// Prefetches what [`Hierarchy::pass`] will read: in the nearest cache, or in `all` of them.
+    #[inline]
+    pub fn prefetch(&self, line: PassedLine, all: bool) {
+        let path = &self.paths[line.requester().unwrap_or(Requester::Load) as usize];
+        for &index in path.caches.iter().take(if all { LEVELS } else { 1 }) {
+            self.caches[index].prefetch(line.address());
+        }
+    }
+
+    /// Whether fetches and data references go through different first levels, each of which sees nothing else.
+    pub fn is_split(&self) -> bool {
+        let [fetch, load, store] =
+            [Requester::Fetch, Requester::Load, Requester::Store].map(|by| self.paths[by as usize].nearest);
+        fetch != load && fetch != store
     }
 }
 
@@ -92,7 +182,7 @@ impl PassedLog {
     #[inline]
     pub fn note(&mut self, address: CacheAddress, requester: Option<Requester>) {
         if let Some(passed) = &mut self.0 {
-            passed.push(PassedLine { address, requester });
+            passed.push(PassedLine::new(address, requester));
         }
     }
 }

@@ -1,22 +1,21 @@
 //! Caches of memory beside the pass.
 //!
 //! They see every reference of the program in order, but what they hold changes no translation. So they lag behind:
-//! TLBs run ahead over references that hit, and before one misses, the caches catch up with it. Then the walk's reads
-//! find the caches as they would in program order.
-//!
-//! Designs whose caches differ only below the first level share it, if they can: see
-//! [`pagewalk_cache::shares_first_level`].
+//! TLBs run ahead. Whole hierarchies catch up before a miss of the TLBs, so that the walk's reads find them as they
+//! would in program order. Most designs can do with less: see `first_caches`.
 
 use crate::attribution::{Observer, Wait, Waits};
 use crate::bits::bits;
 use crate::caches::{MemoryCaches, logical};
-use crate::code_lines::{CodeLines, LineRun};
+use crate::code_lines::{CodeLines, LineGrain, LineRun};
 use crate::counts::{CacheCosts, CacheTotals, cache_totals};
 use crate::design::Design;
+use crate::moment::CodePosition;
 use crate::pages::as_recorded;
 use crate::pass::Pass;
-use crate::pass::place::{CodePosition, ReferencePlace, site};
-use pagewalk_cache::{CacheAddress, Requester, shares_first_level};
+use crate::pass::first_caches::FirstCaches;
+use crate::pass::place::{ReferencePlace, site};
+use pagewalk_cache::{CacheAddress, Requester};
 use pagewalk_mm::MappingId;
 use pagewalk_trace::Batch;
 use pagewalk_translate::Asid;
@@ -26,30 +25,44 @@ use std::ops::Range;
 /// How far the caches have come in a batch: what is next.
 #[derive(Clone, Copy, Default, PartialEq, PartialOrd)]
 pub(crate) struct CachesPosition {
-    span: usize,
+    pub span: usize,
     /// The line run of its block.
-    run: usize,
+    pub run: usize,
     /// Fetches of that run that they have seen.
-    fetched: u32,
+    pub fetched: u32,
     /// The data reference.
-    data: usize,
+    pub data: usize,
+}
+
+/// How far the caches of a pass have come.
+#[derive(Default)]
+pub(crate) struct CachesProgress {
+    /// Which fetches they see together; none if no design has caches.
+    pub line_grain: Option<LineGrain>,
+    /// Where whole hierarchies are.
+    whole: CachesPosition,
+    /// First levels that designs share.
+    pub first: Vec<FirstCaches>,
 }
 
 /// The references between two positions.
-struct Stretch<'a> {
-    batch: &'a Batch<'a>,
-    lines: &'a CodeLines,
-    asid: Asid,
-    from: CachesPosition,
-    to: CachesPosition,
+pub(crate) struct Stretch<'a> {
+    pub batch: &'a Batch<'a>,
+    pub lines: &'a CodeLines,
+    pub asid: Asid,
+    pub from: CachesPosition,
+    pub to: CachesPosition,
 }
 
 /// Takes the references of a stretch.
-trait Receiver {
+pub(crate) trait Receiver {
+    /// Whether it takes data references.
+    const TAKES_DATA: bool = true;
+
     /// The caches that take them.
     fn memory(&mut self) -> &mut MemoryCaches;
-    /// Some fetches of a run, by number.
-    fn fetches(&mut self, stretch: &Stretch<'_>, span: usize, run: &LineRun, fetches: Range<u32>);
+    /// Some fetches of a run, by number; `at`: its span, and its number in the block.
+    fn fetches(&mut self, stretch: &Stretch<'_>, at: (usize, usize), run: &LineRun, fetches: Range<u32>);
     /// Data references, by their numbers in the batch.
     fn data(&mut self, stretch: &Stretch<'_>, span: usize, data: Range<usize>);
 }
@@ -58,7 +71,7 @@ impl Stretch<'_> {
     /// Gives its references to `receiver` in program order, but a run's fetches all before data references among them.
     /// That is the same for caches, since a run's later fetches change only counts (`LineGrain`).
     #[inline(always)]
-    fn replay(&self, receiver: &mut impl Receiver) {
+    pub fn replay<R: Receiver>(&self, receiver: &mut R) {
         let CachesPosition { mut span, mut run, mut fetched, mut data } = self.from;
         loop {
             let here = self.batch.spans[span];
@@ -75,12 +88,12 @@ impl Stretch<'_> {
                 for next in self.lines.runs(here.block.index()).iter().skip(run) {
                     let all = if run == last { part } else { next.fetches() };
                     let until = end.min(here.first as usize + next.site as usize);
-                    if data < until {
+                    if R::TAKES_DATA && data < until {
                         receiver.data(self, span, data..until);
                         data = until;
                     }
                     if fetched < all {
-                        receiver.fetches(self, span, next, fetched..all);
+                        receiver.fetches(self, (span, run), next, fetched..all);
                     }
                     if run == last {
                         break;
@@ -88,7 +101,9 @@ impl Stretch<'_> {
                     (run, fetched) = (run + 1, 0);
                 }
             }
-            receiver.data(self, span, data..end);
+            if R::TAKES_DATA {
+                receiver.data(self, span, data..end);
+            }
             if is_last {
                 break;
             }
@@ -98,7 +113,7 @@ impl Stretch<'_> {
     }
 
     #[inline(always)]
-    fn address(&self, at: VirtAddr) -> CacheAddress {
+    pub fn address(&self, at: VirtAddr) -> CacheAddress {
         CacheAddress::same(logical(self.asid, at))
     }
 }
@@ -113,7 +128,7 @@ impl Receiver for Unobserved<'_> {
     }
 
     #[inline(always)]
-    fn fetches(&mut self, stretch: &Stretch<'_>, _span: usize, run: &LineRun, mut fetches: Range<u32>) {
+    fn fetches(&mut self, stretch: &Stretch<'_>, _: (usize, usize), run: &LineRun, mut fetches: Range<u32>) {
         if fetches.start == 0 {
             self.0.executed();
             self.0.access(Kind::Fetch, stretch.address(run.address), run.bytes.into());
@@ -143,7 +158,13 @@ impl<T: FnMut(VirtAddr, &ReferencePlace<'_>, Waits)> Receiver for Observed<'_, T
         self.memory
     }
 
-    fn fetches(&mut self, stretch: &Stretch<'_>, span: usize, run: &LineRun, mut fetches: Range<u32>) {
+    fn fetches(
+        &mut self,
+        stretch: &Stretch<'_>,
+        (span, _): (usize, usize),
+        run: &LineRun,
+        mut fetches: Range<u32>,
+    ) {
         if fetches.start == 0 {
             self.memory.executed();
             let address = stretch.address(run.address);
@@ -170,39 +191,34 @@ impl<T: FnMut(VirtAddr, &ReferencePlace<'_>, Waits)> Receiver for Observed<'_, T
 
 /// Designs with caches.
 impl<O: Observer> Pass<O> {
-    /// Adds the caches of a design, which leave their first level to an earlier design if they can: a design that has
-    /// seen the same references of the program.
+    /// Adds the caches of a design.
     pub(crate) fn add_caches(&mut self, design: &mut Design) {
-        let mask = design.mask();
-        let counts_blocks = design.os.is_none();
-        let Some(memory) = &mut design.memory else { return };
-        if !counts_blocks {
-            memory.count_each_fetch();
-        }
-        self.sets.with_memory |= mask;
-        let caches = &design.machine.caches;
-        let is_alike = |other: &Design| {
-            let is_whole = other.memory.as_ref().is_some_and(|memory| memory.first_level_of.is_none());
-            is_whole && shares_first_level(&other.machine.caches, caches)
-        };
-        let first = self.designs.iter().position(is_alike).filter(|_| self.cores.all.len() == 1);
-        if let Some(first) = first
-            && let Some(feeding) = &mut self.designs[first].memory
-        {
-            feeding.hierarchy.log_passed();
-            memory.leave_first_level_to(first, caches);
-            self.sets.feed(first, mask);
+        if design.memory.is_none() {
             return;
         }
+        let (mask, is_shared) = (design.mask(), self.share_first_caches(design));
+        self.sets.in_step |= if is_shared && design.os.is_none() { 0 } else { mask };
+        let Some(memory) = &mut design.memory else { return };
+        let memory = match memory.first_level {
+            Some(first) => self.course.caches.first[first].memory(),
+            None => {
+                self.sets.whole_caches |= mask;
+                if design.os.is_some() {
+                    memory.count_each_fetch();
+                }
+                memory
+            }
+        };
         let own = memory.line_grain();
-        self.course.line_grain = Some(self.course.line_grain.map_or(own, |all| own.and(all)));
+        let all = &mut self.course.caches.line_grain;
+        *all = Some(all.map_or(own, |all| own.and(all)));
     }
 
     /// The counts of a design's caches.
     pub(crate) fn caches_of(&self, design: &Design) -> Vec<CacheTotals> {
         let Some(memory) = &design.memory else { return Vec::new() };
-        let first = memory.first_level_of.and_then(|first| self.designs[first].memory.as_ref());
-        cache_totals(&design.machine, memory, first.map(|first| &first.hierarchy))
+        let first = memory.first_level.map(|first| &self.course.caches.first[first].memory().hierarchy);
+        cache_totals(&design.machine, memory, first)
     }
 
     /// What the caches of a design have cost so far; none if it has none.
@@ -217,46 +233,65 @@ impl<O: Observer> Pass<O> {
 impl<O: Observer> Pass<O> {
     /// Lets the caches begin with the first of `spans`, whose blocks they learn.
     pub(crate) fn begin_caches(&mut self, batch: &Batch<'_>, spans: &Range<usize>) {
-        if let Some(grain) = self.course.line_grain {
+        if let Some(grain) = self.course.caches.line_grain {
             let lines = &mut self.process.lines;
             lines.learn(batch.blocks.since(lines.blocks()), grain);
             let data = batch.spans[spans.start].first as usize;
-            self.course.cached = CachesPosition { span: spans.start, run: 0, fetched: 0, data };
+            let at = CachesPosition { span: spans.start, run: 0, fetched: 0, data };
+            self.course.caches.whole = at;
+            self.course.caches.first.iter_mut().for_each(|first| first.begin(at));
         }
     }
 
     /// Lets the caches reach the end of `spans`.
     pub(crate) fn end_caches(&mut self, batch: &Batch<'_>, spans: &Range<usize>) {
-        if self.course.line_grain.is_some() {
+        if self.course.caches.line_grain.is_some() {
             let span = spans.end - 1;
             let run = self.process.lines.runs(batch.spans[span].block.index()).len();
-            self.replay(batch, CachesPosition { span, run, fetched: 0, data: batch.span_end(span) });
+            let to = CachesPosition { span, run, fetched: 0, data: batch.span_end(span) };
+            self.replay(batch, to);
+            self.reach(batch, to, true);
         }
     }
 
-    /// Lets the caches catch up: they see all references before this one.
+    /// Lets the caches that must be in step catch up: they see all references before this one.
     #[inline]
     pub(crate) fn catch_up(&mut self, place: &ReferencePlace<'_>) {
-        if self.course.line_grain.is_some() {
-            let to = self.process.lines.position(place);
-            self.replay(place.batch, to);
+        if self.sets.in_step != 0 {
+            self.catch_up_with(place, false);
+        }
+    }
+
+    /// Lets all caches catch up if the first touch of a page may give a follower its own design: with the first one's
+    /// caches.
+    #[inline]
+    pub(crate) fn catch_up_before_fault(&mut self, place: &ReferencePlace<'_>) {
+        let follows = || self.followers.iter().any(|follower| follower.design.is_none());
+        if self.course.caches.line_grain.is_some() && follows() {
+            self.catch_up_with(place, true);
         }
     }
 
     #[inline(never)]
+    fn catch_up_with(&mut self, place: &ReferencePlace<'_>, all: bool) {
+        let to = self.process.lines.position(place);
+        self.replay(place.batch, to);
+        self.reach(place.batch, to, all);
+    }
+
+    /// Lets whole hierarchies see the references up to `to`.
     fn replay(&mut self, batch: &Batch<'_>, to: CachesPosition) {
-        let from = std::mem::replace(&mut self.course.cached, to);
+        let from = std::mem::replace(&mut self.course.caches.whole, to);
         debug_assert!(from <= to, "references come in order");
         if from == to {
             return;
         }
         let Pass { process, store, designs, observer, sets, .. } = self;
         let stretch = Stretch { batch, lines: &process.lines, asid: store.asid, from, to };
-        for design in bits(sets.caching()) {
-            let memory = designs[design].memory.as_mut().filter(|memory| memory.first_level_of.is_none());
-            let Some(memory) = memory else { continue };
+        for design in bits(sets.whole_caches & sets.active) {
+            let Some(memory) = &mut designs[design].memory else { continue };
             memory.enter(store.asid);
-            if design > 0 || !O::OBSERVES_WAITS || sets.active & 1 == 0 {
+            if design > 0 || !O::OBSERVES_WAITS {
                 stretch.replay(&mut Unobserved(memory));
                 continue;
             }
@@ -274,30 +309,12 @@ impl<O: Observer> Pass<O> {
             };
             stretch.replay(&mut Observed { memory, tell });
         }
-        self.feed();
-    }
-
-    /// Lets what passed shared first levels go on to the designs that share them.
-    fn feed(&mut self) {
-        let Pass { designs, sets, .. } = self;
-        for &(first, others) in &sets.fed {
-            let mut passed = Vec::new();
-            if let Some(memory) = &mut designs[first].memory {
-                passed = memory.hierarchy.take_passed();
-            }
-            for design in bits(others & sets.active) {
-                designs[design].memory.iter_mut().for_each(|memory| memory.pass(&passed));
-            }
-            if let Some(memory) = &mut designs[first].memory {
-                memory.hierarchy.give_back_passed(passed);
-            }
-        }
     }
 }
 
 impl CodeLines {
     /// The position of a reference.
-    fn position(&self, place: &ReferencePlace<'_>) -> CachesPosition {
+    pub(crate) fn position(&self, place: &ReferencePlace<'_>) -> CachesPosition {
         let (batch, span) = (place.batch, place.span);
         let (block, here) = (place.block(), batch.spans[span]);
         // These are in the order of their instructions.

@@ -1,7 +1,6 @@
 //! The pass's progress through a batch.
 
-use crate::code_lines::LineGrain;
-use crate::pass::caches::CachesPosition;
+use crate::pass::caches::CachesProgress;
 
 /// The mode of the pass and its position in the batch.
 #[derive(Default)]
@@ -14,10 +13,8 @@ pub(crate) struct PassProgress {
     pub hugetlb: bool,
     /// Whether all misses of the batch are plain: see `plain_misses`.
     pub plain: bool,
-    /// Which fetches caches of memory see together, if a design has some.
-    pub line_grain: Option<LineGrain>,
-    /// How far they have come.
-    pub cached: CachesPosition,
+    /// Caches of memory.
+    pub caches: CachesProgress,
     /// Whether a data reference may have dropped the executing page: see `folded_order`.
     pub disturbed: bool,
     /// The span and number of the noted data reference, until the executing page is looked up there.

@@ -9,8 +9,9 @@
 use crate::attribution::Observer;
 use crate::classes::{FETCH, class_of};
 use crate::fetch::{Run, instruction_pages};
+use crate::moment::CodePosition;
 use crate::pass::Pass;
-use crate::pass::place::{CodePosition, ReferencePlace};
+use crate::pass::place::ReferencePlace;
 use crate::store::ExecutingPage;
 use pagewalk_trace::{Batch, Ref, Span};
 use pagewalk_units::Kind;

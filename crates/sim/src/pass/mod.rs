@@ -3,6 +3,7 @@
 mod caches;
 mod cores;
 mod course;
+mod first_caches;
 mod folded_order;
 mod follower;
 mod global;
@@ -293,7 +294,10 @@ impl<O: Observer> Pass<O> {
         let known = self.store.find(vpn);
         let page = match known {
             Some(page) => self.backed(class, page, place.ahead),
-            None => self.fault(vpn, class == STORE, place.ahead),
+            None => {
+                self.catch_up_before_fault(&place);
+                self.fault(vpn, class == STORE, place.ahead)
+            }
         };
         if self.sets.mapped != 0 {
             self.trap(class == STORE, page, known.is_none());
@@ -350,8 +354,10 @@ impl<O: Observer> Pass<O> {
         for design in bits(due & !held) {
             let walked =
                 self.designs[design].miss(&mut self.store, &self.process.space, class, kind, page, now);
-            if let (0, Some(cost)) = (design, walked) {
-                self.observe(page, class == FETCH, cost, place);
+            if self.sets.deferring >> design & 1 != 0 {
+                self.defer(design, class, walked.map(|_| page), &place);
+            } else if let (0, Some(cost)) = (design, walked) {
+                self.observe(page, class == FETCH, cost, place, now);
             }
             walked_by |= u64::from(walked.is_some()) << design;
         }

@@ -1,5 +1,6 @@
 //! The place of a reference in the code.
 
+use crate::moment::CodePosition;
 use pagewalk_trace::{Batch, Block, Ref};
 use pagewalk_units::VirtAddr;
 
@@ -11,12 +12,6 @@ pub(crate) struct ReferencePlace<'a> {
     pub at: CodePosition,
     /// Later data references that were counted ahead as hits: see `folded_order`.
     pub ahead: &'a [Ref],
-}
-
-#[derive(Clone, Copy)]
-pub(crate) enum CodePosition {
-    Instruction(u32),
-    Site(usize),
 }
 
 /// The place of a data reference of a span.

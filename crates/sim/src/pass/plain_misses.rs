@@ -38,15 +38,20 @@ impl<O: Observer> Pass<O> {
         self.catch_up(&place);
         let page = match self.store.find(vpn) {
             Some(page) => page,
-            None => self.fault(vpn, class == STORE, &[]),
+            None => {
+                self.catch_up_before_fault(&place);
+                self.fault(vpn, class == STORE, &[])
+            }
         };
         self.store.totals[class] = self.store.totals[class].wrapping_add(n.into());
         self.store.now += 1;
         let missed = self.sets.active & !self.store.pages[page as usize].resident[class];
         for design in bits(missed) {
             let walked = self.designs[design].miss_plain(&mut self.store, class, kind, page, vpn);
-            if let (0, Some(cost)) = (design, walked) {
-                self.observe(page, class == FETCH, cost, place);
+            if self.sets.deferring >> design & 1 != 0 {
+                self.defer(design, class, walked.map(|_| page), &place);
+            } else if let (0, Some(cost)) = (design, walked) {
+                self.observe(page, class == FETCH, cost, place, self.executed.instructions);
             }
         }
         let now = self.store.now;

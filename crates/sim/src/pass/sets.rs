@@ -7,8 +7,12 @@ pub(crate) struct Sets {
     pub active: u64,
     /// Designs that need hits.
     pub mindful: u64,
-    /// Designs with caches of memory.
-    pub with_memory: u64,
+    /// Designs whose caches of memory are in step with the TLBs.
+    pub in_step: u64,
+    /// Designs that have their whole caches of memory for themselves.
+    pub whole_caches: u64,
+    /// Designs whose walks wait for their caches.
+    pub deferring: u64,
     /// Designs whose TLBs hold huge pages in pieces.
     pub in_pieces: u64,
     /// Designs with their own kernel.
@@ -17,27 +21,11 @@ pub(crate) struct Sets {
     pub unified: u64,
     /// Designs with mapped page tables.
     pub mapped: u64,
-    /// Designs whose first level of caches others share, with those others.
-    pub fed: Vec<(usize, u64)>,
 }
 
 impl Sets {
     /// Whether data references can make repeated fetches from one page miss.
     pub fn fetches_may_miss(&self) -> bool {
         self.kernels | self.unified != 0
-    }
-
-    /// Lets a design have the first level of caches for another one.
-    pub fn feed(&mut self, from: usize, other: u64) {
-        match self.fed.iter_mut().find(|(first, _)| *first == from) {
-            Some((_, others)) => *others |= other,
-            None => self.fed.push((from, other)),
-        }
-    }
-
-    /// Designs whose caches of memory work: for active designs.
-    pub fn caching(&self) -> u64 {
-        let feeds = self.fed.iter().filter(|(_, others)| others & self.active != 0);
-        self.with_memory & feeds.fold(self.active, |all, (first, _)| all | 1 << first)
     }
 }

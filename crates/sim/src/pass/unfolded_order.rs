@@ -6,8 +6,9 @@
 use crate::attribution::Observer;
 use crate::classes::FETCH;
 use crate::fetch::instruction_pages;
+use crate::moment::CodePosition;
 use crate::pass::Pass;
-use crate::pass::place::{CodePosition, ReferencePlace};
+use crate::pass::place::ReferencePlace;
 use pagewalk_trace::Batch;
 use pagewalk_units::Kind;
 

@@ -9,8 +9,15 @@ use pagewalk_mm::MappingId;
 use std::collections::BTreeMap;
 
 impl<O: Observer> Pass<O> {
-    /// Charges a walk of the first design and reports it to the observer.
-    pub(crate) fn observe(&mut self, page: u32, fetch: bool, cost: WalkCost, place: ReferencePlace<'_>) {
+    /// Charges a walk of the first design and reports it to the observer; `instructions`: executed until then.
+    pub(crate) fn observe(
+        &mut self,
+        page: u32,
+        fetch: bool,
+        cost: WalkCost,
+        place: ReferencePlace<'_>,
+        instructions: u64,
+    ) {
         let tally = &mut self.store.tallies[page as usize];
         tally.walks[usize::from(!fetch)] += 1;
         tally.walk_references += u64::from(cost.references);
@@ -24,7 +31,7 @@ impl<O: Observer> Pass<O> {
             cycles: cost.cycles,
             instruction: place.instruction(),
             block: place.block(),
-            instructions: self.executed.instructions,
+            instructions,
         };
         self.observer.on_walk(&walk, &self.process.space);
     }

@@ -1,0 +1,340 @@
+//! First levels of caches, and what passes them.
+//!
+//! What a first level holds depends on the program's references alone, if nothing below changes it
+//! ([`shares_first_level`]). So it sees a whole batch at once, fetches and data apart, and notes the moments at which
+//! lines pass. Walks wait too: they change no translation. Then each design takes lines and walks in the order of their
+//! moments, and knows early enough what to prefetch. Kernels alone need costs at once: their designs' caches are in
+//! step with the TLBs.
+//!
+//! Designs whose caches differ only below the first level share it.
+
+use crate::attribution::{Observer, Wait, Waits};
+use crate::bits::bits;
+use crate::caches::{MemoryCaches, PassedAt, WalkCause, WalkCost};
+use crate::classes::FETCH;
+use crate::code_lines::{CodeLines, LineRun};
+use crate::design::Design;
+use crate::moment::{CodePosition, Moment};
+use crate::pages::as_recorded;
+use crate::pass::Pass;
+use crate::pass::caches::{CachesPosition, Receiver, Stretch};
+use crate::pass::place::{ReferencePlace, site};
+use pagewalk_cache::{CacheSpec, Requester, shares_first_level};
+use pagewalk_mm::MappingId;
+use pagewalk_trace::Batch;
+use pagewalk_units::{Kind, VirtAddr};
+use std::ops::Range;
+
+/// One first level.
+pub(crate) struct FirstCaches {
+    /// All caches of the first design that it feeds.
+    specs: Vec<CacheSpec>,
+    memory: MemoryCaches,
+    /// The designs that it feeds, one bit each.
+    pub feeds: u64,
+    /// Whether it keeps in step with the TLBs.
+    pub in_step: bool,
+    /// Whether fetches and data have one each.
+    is_split: bool,
+    position: CachesPosition,
+    passed: Vec<PassedAt>,
+}
+
+impl FirstCaches {
+    /// That of a design, if nothing below changes what it holds.
+    pub fn of(design: &Design, in_step: bool) -> Option<FirstCaches> {
+        let specs = &design.machine.caches;
+        let memory = MemoryCaches::first_level(&design.machine)?;
+        shares_first_level(specs, specs).then(|| FirstCaches {
+            specs: specs.clone(),
+            is_split: memory.hierarchy.is_split(),
+            memory,
+            feeds: 0,
+            in_step,
+            position: CachesPosition::default(),
+            passed: Vec::new(),
+        })
+    }
+
+    /// Whether it is a design's too.
+    pub fn serves(&self, caches: &[CacheSpec], in_step: bool) -> bool {
+        self.in_step == in_step && shares_first_level(&self.specs, caches)
+    }
+
+    /// The caches that see the program's references.
+    pub fn memory(&self) -> &MemoryCaches {
+        &self.memory
+    }
+
+    /// A stretch of a batch begins there.
+    pub fn begin(&mut self, at: CachesPosition) {
+        self.position = at;
+    }
+
+    /// Sees the references up to `to`.
+    fn reach(&mut self, stretch: Stretch<'_>) {
+        self.passed.clear();
+        self.position = stretch.to;
+        self.memory.enter(stretch.asid);
+        let FirstCaches { memory, passed, .. } = self;
+        if self.is_split {
+            let data = stretch.from.data..stretch.to.data;
+            memory.take_data(&stretch.batch.refs[data.clone()], stretch.asid, |index, line| {
+                passed.push(PassedAt { moment: Moment::of_data(data.start + index), line });
+            });
+            replay_fetches(&stretch, &mut Split { memory, passed });
+            passed.sort_by_key(|passed| passed.moment);
+        } else {
+            stretch.replay(&mut Unified { memory, passed });
+        }
+    }
+}
+
+/// Lets a first level see the fetches of a stretch. Most blocks are counted whole.
+fn replay_fetches(stretch: &Stretch<'_>, fetches: &mut Split<'_>) {
+    let mut from = stretch.from;
+    while from.span < stretch.to.span {
+        if (from.run, from.fetched) == (0, 0) {
+            let whole = &stretch.batch.spans[from.span..stretch.to.span];
+            from.span += fetches.memory.count_blocks(whole);
+        }
+        let next = CachesPosition { span: from.span + 1, run: 0, fetched: 0, data: 0 };
+        let to = if from.span < stretch.to.span { next } else { stretch.to };
+        Stretch { from, to, ..*stretch }.replay(fetches);
+        from = to;
+    }
+    if from != stretch.to {
+        Stretch { from, ..*stretch }.replay(fetches);
+    }
+}
+
+/// Notes what has passed since the last time.
+#[inline(always)]
+fn note(memory: &mut MemoryCaches, all: &mut Vec<PassedAt>, moment: impl FnOnce() -> Moment) {
+    let passed = memory.hierarchy.passed();
+    if !passed.is_empty() {
+        let moment = moment();
+        all.extend(passed.iter().map(|&line| PassedAt { moment, line }));
+        memory.hierarchy.clear_passed();
+    }
+}
+
+/// First levels of fetches and of data: this one sees fetches.
+struct Split<'a> {
+    memory: &'a mut MemoryCaches,
+    passed: &'a mut Vec<PassedAt>,
+}
+
+impl Receiver for Split<'_> {
+    const TAKES_DATA: bool = false;
+
+    #[inline(always)]
+    fn memory(&mut self) -> &mut MemoryCaches {
+        self.memory
+    }
+
+    #[inline(always)]
+    fn fetches(&mut self, stretch: &Stretch<'_>, at: (usize, usize), run: &LineRun, fetches: Range<u32>) {
+        fetch(self.memory, self.passed, stretch, at, run, fetches);
+    }
+
+    fn data(&mut self, _stretch: &Stretch<'_>, _span: usize, _data: Range<usize>) {}
+}
+
+/// A first level that serves both.
+struct Unified<'a> {
+    memory: &'a mut MemoryCaches,
+    passed: &'a mut Vec<PassedAt>,
+}
+
+impl Receiver for Unified<'_> {
+    #[inline(always)]
+    fn memory(&mut self) -> &mut MemoryCaches {
+        self.memory
+    }
+
+    #[inline(always)]
+    fn fetches(&mut self, stretch: &Stretch<'_>, at: (usize, usize), run: &LineRun, fetches: Range<u32>) {
+        fetch(self.memory, self.passed, stretch, at, run, fetches);
+    }
+
+    #[inline(always)]
+    fn data(&mut self, stretch: &Stretch<'_>, _span: usize, data: Range<usize>) {
+        for index in data {
+            let record = stretch.batch.refs[index];
+            let bytes = record.size().bytes().into();
+            self.memory.access(record.kind(), stretch.address(record.address()), bytes);
+            note(self.memory, self.passed, || Moment::of_data(index));
+        }
+    }
+}
+
+/// Lets a first level see some fetches of a run; `at`: its span, and its number in the block.
+#[inline(always)]
+fn fetch(
+    memory: &mut MemoryCaches,
+    passed: &mut Vec<PassedAt>,
+    stretch: &Stretch<'_>,
+    at: (usize, usize),
+    run: &LineRun,
+    mut fetches: Range<u32>,
+) {
+    if fetches.start == 0 {
+        memory.executed();
+        memory.access(Kind::Fetch, stretch.address(run.address), run.bytes.into());
+        note(memory, passed, || Moment::of_run(stretch.batch, at.0, at.1, run.site as usize));
+        fetches.start = 1;
+    }
+    memory.hierarchy.repeated(Requester::Fetch, fetches.len() as u64);
+}
+
+impl<O: Observer> Pass<O> {
+    /// Gives a design with caches a first level that it shares, if it can.
+    pub(crate) fn share_first_caches(&mut self, design: &mut Design) -> bool {
+        let in_step = design.os.is_some();
+        let serves = |first: &FirstCaches| first.serves(&design.machine.caches, in_step);
+        let known = self.course.caches.first.iter().position(serves);
+        let Some(index) = known.or_else(|| {
+            let mut first = FirstCaches::of(design, in_step)?;
+            if in_step {
+                first.memory.count_each_fetch();
+            }
+            self.course.caches.first.push(first);
+            Some(self.course.caches.first.len() - 1)
+        }) else {
+            return false;
+        };
+        let mask = design.mask();
+        self.course.caches.first[index].feeds |= mask;
+        let machine = &design.machine;
+        if let Some(memory) = &mut design.memory
+            && memory.first_level.is_none()
+        {
+            memory.leave_first_level_to(index, machine, !in_step);
+        }
+        if design.memory.as_ref().is_some_and(MemoryCaches::defers_walks) {
+            self.sets.deferring |= mask;
+        }
+        true
+    }
+
+    /// Notes the walks that a design has left to its caches. `page`: of the reference that caused the first of them.
+    #[inline(never)]
+    pub(crate) fn defer(
+        &mut self,
+        design: usize,
+        class: usize,
+        page: Option<u32>,
+        place: &ReferencePlace<'_>,
+    ) {
+        let Some(memory) = &mut self.designs[design].memory else { return };
+        let cause = page.map(|page| WalkCause {
+            class,
+            page,
+            span: place.span,
+            at: place.at,
+            instructions: self.executed.instructions,
+        });
+        memory.note_walks(self.process.lines.moment(place), cause);
+    }
+
+    /// Lets first levels see the references up to `to`, and what passes go on. `all`: not only those in step.
+    pub(crate) fn reach(&mut self, batch: &Batch<'_>, to: CachesPosition, all: bool) {
+        for index in 0..self.course.caches.first.len() {
+            let first = &mut self.course.caches.first[index];
+            let feeds = first.feeds & self.sets.active;
+            if feeds == 0 || !all && !first.in_step {
+                continue;
+            }
+            let from = first.position;
+            debug_assert!(from <= to, "references come in order");
+            let lines = &self.process.lines;
+            if from == to {
+                first.passed.clear();
+            } else {
+                first.reach(Stretch { batch, lines, asid: self.store.asid, from, to });
+            }
+            for design in bits(feeds) {
+                self.feed(index, design, batch);
+            }
+        }
+    }
+
+    /// Lets what passed a first level go on to a design.
+    fn feed(&mut self, first: usize, design: usize, batch: &Batch<'_>) {
+        let Pass { designs, course, store, process, observer, .. } = self;
+        let passed = &course.caches.first[first].passed;
+        let Design { memory: Some(memory), counts, .. } = &mut designs[design] else { return };
+        if design > 0 {
+            memory.take::<false>(passed, counts, |_, _| {}, |_, _| {});
+            return;
+        }
+        let mut walks = Vec::new();
+        let mut span = 0;
+        let wait = |moment: Moment, waits: Waits| {
+            let (at, place) = process.lines.place(batch, moment, &mut span);
+            let vpn = store.paging.base().number(as_recorded(at));
+            let mapping = store.find(vpn).map(|page| store.pages[page as usize].mapping);
+            let wait = Wait {
+                page: store.address(vpn),
+                mapping: mapping.unwrap_or(MappingId::UNKNOWN),
+                instruction: place.instruction(),
+                block: place.block(),
+                waits,
+            };
+            observer.on_wait(&wait, &process.space);
+        };
+        let walk = |cause: WalkCause, cost: WalkCost| walks.push((cause, cost));
+        if O::OBSERVES_WAITS {
+            memory.take::<true>(passed, counts, wait, walk);
+        } else {
+            memory.take::<false>(passed, counts, wait, walk);
+        }
+        for (WalkCause { class, page, span, at, instructions }, cost) in walks {
+            let place = ReferencePlace { batch, span, at, ahead: &[] };
+            self.observe(page, class == FETCH, cost, place, instructions);
+        }
+    }
+}
+
+impl CodeLines {
+    /// The moment before a reference.
+    fn moment(&self, place: &ReferencePlace<'_>) -> Moment {
+        let (batch, span) = (place.batch, place.span);
+        match place.at {
+            CodePosition::Site(site) => {
+                Moment::of_data(batch.span_end(span).min(batch.spans[span].first as usize + site))
+            }
+            CodePosition::Instruction(index) => {
+                let block = batch.spans[span].block.index();
+                let sites = &place.block().sites[..self.sites(block)];
+                let site = sites.partition_point(|site| u32::from(site.instruction) < index);
+                let run = self.runs(block).partition_point(|run| run.instruction < index);
+                Moment::of_run(batch, span, run, site)
+            }
+        }
+    }
+
+    /// The reference of a moment, and its address. `latest`: a span before it or its own.
+    fn place<'a>(
+        &self,
+        batch: &'a Batch<'a>,
+        moment: Moment,
+        latest: &mut usize,
+    ) -> (VirtAddr, ReferencePlace<'a>) {
+        match moment.run() {
+            None => {
+                let index = moment.data();
+                while batch.spans.get(*latest + 1).is_some_and(|next| next.first as usize <= index) {
+                    *latest += 1;
+                }
+                (batch.refs[index].address(), site(batch, *latest, index))
+            }
+            Some((span, run)) => {
+                let run = &self.runs(batch.spans[span].block.index())[run];
+                let at = CodePosition::Instruction(run.instruction);
+                (run.address, ReferencePlace { batch, span, at, ahead: &[] })
+            }
+        }
+    }
+}
