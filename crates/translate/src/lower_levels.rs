@@ -207,6 +207,7 @@ impl LowerLevels {
 
     /// Fills the levels above a hit, or all after a walk. A first-level victim comes before: see
     /// [`LowerLevels::receive`].
+    #[inline]
     pub fn fill(
         &mut self,
         kind: Kind,
@@ -215,11 +216,15 @@ impl LowerLevels {
         size: PageSize,
         served: TranslationSource,
     ) {
-        let below = match served {
-            TranslationSource::Level(2) => return,
-            TranslationSource::Level(level) => level,
-            TranslationSource::Walk => self.last_level + 1,
-        };
+        match served {
+            TranslationSource::Level(2) => (),
+            TranslationSource::Level(level) => self.fill_above(kind, asid, address, size, level),
+            TranslationSource::Walk => self.fill_above(kind, asid, address, size, self.last_level + 1),
+        }
+    }
+
+    /// Fills the levels above `below`.
+    fn fill_above(&mut self, kind: Kind, asid: Asid, address: VirtAddr, size: PageSize, below: u8) {
         let is_missing = self.missing.take() == Some((kind, asid.key(size.number(address), size)));
         for at in 0..self.arrays.len() {
             let lower = &mut self.arrays[at];

@@ -9,8 +9,8 @@ pub(crate) const TREES: usize = 3;
 /// Three trees per set.
 #[derive(Clone, Debug)]
 pub(crate) struct ThreeTrees {
-    /// Ways of a tree.
-    leaves: usize,
+    /// log2 of the ways of a tree: divisions would cost every hit more than all else.
+    leaves_shift: u32,
     /// The trees: each set has three of its sets.
     trees: TreePlru,
 }
@@ -26,23 +26,25 @@ impl ThreeTrees {
     /// New trees, whose bits point to the lower half. [`serves`] must accept the ways.
     pub fn new(geometry: Geometry) -> ThreeTrees {
         let leaves = geometry.ways() / TREES;
-        ThreeTrees { leaves, trees: TreePlru::trees(geometry.sets() * TREES, leaves) }
+        let trees = TreePlru::trees(geometry.sets() * TREES, leaves);
+        ThreeTrees { leaves_shift: leaves.trailing_zeros(), trees }
     }
 
     /// The tree of a way.
     #[inline(always)]
     pub fn tree_of(&self, way: usize) -> usize {
-        way / self.leaves
+        way >> self.leaves_shift
     }
 
     /// Makes the bits on this way's path point away from it.
     #[inline(always)]
     pub fn used(&mut self, set: usize, way: usize) {
-        self.trees.used(set * TREES + way / self.leaves, way % self.leaves);
+        let tree = self.tree_of(way);
+        self.trees.used(set * TREES + tree, way - (tree << self.leaves_shift));
     }
 
     /// The way that a tree points to.
     pub fn pointed_to(&self, set: usize, tree: usize) -> usize {
-        tree * self.leaves + self.trees.pointed_to(set * TREES + tree)
+        (tree << self.leaves_shift) + self.trees.pointed_to(set * TREES + tree)
     }
 }

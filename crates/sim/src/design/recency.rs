@@ -150,49 +150,60 @@ impl Recency {
     }
 
     fn pointed_to(&self, store: &PageStore, first: usize) -> usize {
-        let mut times = [0; TREE_WAYS_MAX];
-        match self.times(store, first, &mut times) {
-            Ok(times) => in_tree(times),
+        // Loops over common numbers of ways are unrolled.
+        match self.stride {
+            4 => self.pointed_to_of::<4>(store, first),
+            8 => self.pointed_to_of::<8>(store, first),
+            _ => self.pointed_to_of::<TREE_WAYS_MAX>(store, first),
+        }
+    }
+
+    /// [`Recency::pointed_to`] for at most `MOST` ways.
+    #[inline(always)]
+    fn pointed_to_of<const MOST: usize>(&self, store: &PageStore, first: usize) -> usize {
+        let mut trees = [Subtree::default(); MOST];
+        match self.leaves(store, first, &mut trees) {
+            Ok(leaves) => joined(leaves).victim,
             Err(empty) => empty,
         }
     }
 
     /// [`Recency::pointed_to`] for three trees.
     fn pointed_to_of_three(&self, store: &PageStore, first: usize, next: bool) -> usize {
-        let mut times = [0; TREE_WAYS_MAX];
-        let times = match self.times(store, first, &mut times) {
-            Ok(times) => times,
+        let mut trees = [Subtree::default(); TREE_WAYS_MAX];
+        let leaves = match self.leaves(store, first, &mut trees) {
+            Ok(leaves) => leaves,
             Err(empty) => return empty,
         };
-        let leaves = times.len() / TREES;
-        let mut latest = [0; TREES];
-        for (latest, tree) in latest.iter_mut().zip(times.chunks(leaves)) {
-            *latest = tree.iter().copied().max().unwrap_or(0);
+        let mut trees = [Subtree::default(); TREES];
+        let ways = leaves.len() / TREES;
+        for (tree, leaves) in trees.iter_mut().zip(leaves.chunks_mut(ways)) {
+            *tree = joined(leaves);
         }
         let tree = if next {
-            (0..TREES).max_by_key(|&tree| latest[tree]).map_or(0, |tree| (tree + 1) % TREES)
+            (0..TREES).max_by_key(|&tree| trees[tree].latest).map_or(0, |tree| (tree + 1) % TREES)
         } else {
-            (0..TREES).min_by_key(|&tree| latest[tree]).unwrap_or(0)
+            (0..TREES).min_by_key(|&tree| trees[tree].latest).unwrap_or(0)
         };
-        tree * leaves + in_tree(&times[tree * leaves..][..leaves])
+        trees[tree].victim
     }
 
-    /// The time of last use of each way of the set that begins at `first`; the first empty way, if there is one.
+    /// The ways of the set that begins at `first`, as leaves of trees; the first empty way, if there is one.
     #[inline(always)]
-    fn times<'a>(
+    fn leaves<'a>(
         &self,
         store: &PageStore,
         first: usize,
-        times: &'a mut [u64; TREE_WAYS_MAX],
-    ) -> Result<&'a [u64], usize> {
+        leaves: &'a mut [Subtree],
+    ) -> Result<&'a mut [Subtree], usize> {
         let slots = &self.slots[first..first + self.stride];
-        for (way, (time, &slot)) in times.iter_mut().zip(slots).enumerate() {
+        for (victim, (leaf, &slot)) in leaves.iter_mut().zip(slots).enumerate() {
             if slot.held == PackedEntry::EMPTY {
-                return Err(way);
+                return Err(victim);
             }
-            *time = self.served.last_reference(store, slot);
+            *leaf = Subtree { latest: self.served.last_reference(store, slot), victim };
         }
-        Ok(&times[..slots.len()])
+        Ok(&mut leaves[..slots.len()])
     }
 
     /// Records `time` as the last known use of `way`.
@@ -203,19 +214,32 @@ impl Recency {
     }
 }
 
-/// The way that a tree points to, given its ways' times of last use.
+/// A part of a tree.
+#[derive(Clone, Copy, Default)]
+struct Subtree {
+    /// The time of the last use of its ways.
+    latest: u64,
+    /// The way that its bits point to.
+    victim: usize,
+}
+
+/// The tree of these leaves, a power of two. Both halves of each node are evaluated: which of them was used last is
+/// hard to predict for a branch.
 #[inline(always)]
-fn in_tree(mut times: &[u64]) -> usize {
-    let mut way = 0;
-    while times.len() > 1 {
-        let (lower, upper) = times.split_at(times.len() / 2);
-        if upper.iter().max() < lower.iter().max() {
-            (way, times) = (way + lower.len(), upper);
-        } else {
-            times = lower;
+fn joined(trees: &mut [Subtree]) -> Subtree {
+    let mut count = trees.len();
+    while count > 1 {
+        count /= 2;
+        for node in 0..count {
+            let (lower, upper) = (trees[2 * node], trees[2 * node + 1]);
+            let to_upper = upper.latest < lower.latest;
+            trees[node] = Subtree {
+                latest: upper.latest.max(lower.latest),
+                victim: if to_upper { upper.victim } else { lower.victim },
+            };
         }
     }
-    way
+    trees[0]
 }
 
 impl ServedClasses {

@@ -291,7 +291,7 @@ impl<O: Observer> Pass<O> {
         self.catch_up(&place);
         // A first touch may clear the front: record what leaves it from here on.
         self.store.forget_lost();
-        let known = self.store.find(vpn);
+        let known = self.store.find_missed(vpn);
         let page = match known {
             Some(page) => self.backed(class, page, place.ahead),
             None => {

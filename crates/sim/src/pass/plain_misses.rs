@@ -36,7 +36,7 @@ impl<O: Observer> Pass<O> {
         place: ReferencePlace<'_>,
     ) {
         self.catch_up(&place);
-        let page = match self.store.find(vpn) {
+        let page = match self.store.find_missed(vpn) {
             Some(page) => page,
             None => {
                 self.catch_up_before_fault(&place);

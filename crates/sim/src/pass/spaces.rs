@@ -75,7 +75,7 @@ impl<O: Observer> Pass<O> {
         if asid == self.store.asid {
             return;
         }
-        let before = std::mem::replace(&mut self.store.asid, asid);
+        let before = self.store.enter(asid);
         self.store.forget_latest();
         let (base, in_place) = (self.store.paging.base(), self.process.fetches.in_place);
         let process = self.spaces.parked.remove(&asid).unwrap_or_else(|| Process::new(base, in_place));

@@ -7,7 +7,7 @@
 
 use pagewalk_mm::{AddressSpace, MappingId};
 use pagewalk_trace::{Batch, Block, BlockEnd, Event, Mapping, MappingKind};
-use pagewalk_units::{PAGE_BYTES, ThreadId, VirtAddr};
+use pagewalk_units::{BlockId, PAGE_BYTES, ThreadId, VirtAddr};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
@@ -60,18 +60,18 @@ impl<Id> Default for Return<Id> {
 }
 
 impl<Id> Return<Id> {
-    /// Takes a block that ran; whether enough is known.
-    fn ran(&mut self, block: &Block, space: &AddressSpace) -> bool {
-        self.depth += match self.last.replace(block.end) {
+    /// Takes a block that ran, which `start` finds the start of; whether enough is known.
+    fn ran(&mut self, calls: BlockCalls, start: impl FnOnce() -> VirtAddr, space: &AddressSpace) -> bool {
+        self.depth += match self.last.replace(calls.end) {
             Some(BlockEnd::Call) => 1,
             Some(BlockEnd::Return) => -1,
             _ => 0,
         };
         if self.depth < self.lowest {
             self.lowest = self.depth;
-            self.callers.extend(place(block.start(), space));
+            self.callers.extend(place(start(), space));
         }
-        self.depth += calls_within(block);
+        self.depth += i64::from(calls.within);
         self.followed += 1;
         self.callers.len() == CALLERS_MAX || self.followed == FOLLOWED_MAX
     }
@@ -85,12 +85,14 @@ pub struct Makers<Id> {
     calls: usize,
     returns: FxHashMap<ThreadId, Return<Id>>,
     makers: BTreeMap<Id, PieceMakers>,
+    /// Of each block, once a thread was followed.
+    blocks: Vec<BlockCalls>,
 }
 
 impl<Id> Default for Makers<Id> {
     fn default() -> Makers<Id> {
         let (returns, makers) = (FxHashMap::default(), BTreeMap::new());
-        Makers { has_run: false, running: ThreadId::default(), calls: 0, returns, makers }
+        Makers { has_run: false, running: ThreadId::default(), calls: 0, returns, makers, blocks: Vec::new() }
     }
 }
 
@@ -125,7 +127,10 @@ impl<Id: Copy + Ord> Makers<Id> {
     pub fn ran(&mut self, batch: &Batch<'_>, space: &AddressSpace) {
         (self.has_run, self.running) = (true, batch.thread);
         let Some(after) = self.returns.get_mut(&batch.thread) else { return };
-        if batch.spans.iter().any(|span| after.ran(batch.blocks.get(span.block), space)) {
+        self.blocks.extend(batch.blocks.since(self.blocks.len()).map(BlockCalls::of));
+        let mut ran =
+            |block: BlockId| after.ran(self.blocks[block.index()], || batch.blocks.get(block).start(), space);
+        if batch.spans.iter().any(|span| ran(span.block)) {
             self.settle(batch.thread);
         }
     }
@@ -201,8 +206,22 @@ fn grown(event: &Event) -> Option<(u64, u64)> {
     }
 }
 
+/// The calls of a block.
+#[derive(Clone, Copy, Debug)]
+struct BlockCalls {
+    end: BlockEnd,
+    /// Calls that it continues into.
+    within: u32,
+}
+
+impl BlockCalls {
+    fn of(block: &Block) -> BlockCalls {
+        BlockCalls { end: block.end, within: calls_within(block) }
+    }
+}
+
 /// Calls that the block continues into.
-fn calls_within(block: &Block) -> i64 {
+fn calls_within(block: &Block) -> u32 {
     let mut byte = 0;
     let mut calls = 0;
     for (one, next) in block.instructions.iter().zip(block.instructions.iter().skip(1)) {
@@ -268,7 +287,7 @@ mod tests {
             (block(7, BlockEnd::Jump, nop, false), -2),
         ];
         for (block, lowest) in blocks {
-            after.ran(&block, &space);
+            after.ran(BlockCalls::of(&block), || block.start(), &space);
             assert_eq!(after.lowest, lowest, "after {}", block.start().0);
         }
     }

@@ -17,6 +17,7 @@ mod globals;
 pub(crate) mod key;
 mod last_pages;
 mod lookahead;
+mod recent_pages;
 pub(crate) mod supers;
 
 pub(crate) use execution::ExecutingPage;
@@ -28,6 +29,7 @@ use crate::sizes::{HUGE, SMALL};
 use crate::store::entry::EntryId;
 use crate::store::front::{Front, SLOTS};
 use crate::store::key::Key;
+use crate::store::recent_pages::{NOBODY, RecentPages};
 use crate::store::supers::KnownSuperpages;
 use pagewalk_mm::MappingId;
 use pagewalk_translate::Asid;
@@ -137,6 +139,7 @@ pub(crate) struct PageStore {
     /// Superpages that kernels of designs have built.
     pub supers: KnownSuperpages,
     page_ids: FxHashMap<Key, u32>,
+    recent: RecentPages,
     unit_ids: FxHashMap<(Key, MappingId), u32>,
     block_ids: FxHashMap<Key, u32>,
     free_pages: Vec<u32>,
@@ -169,6 +172,7 @@ impl PageStore {
             running: ExecutingPage::default(),
             supers: KnownSuperpages::default(),
             page_ids: FxHashMap::default(),
+            recent: RecentPages::new(),
             unit_ids: FxHashMap::default(),
             block_ids: FxHashMap::default(),
             free_pages: Vec::new(),
@@ -201,6 +205,25 @@ impl PageStore {
 
     pub fn find(&self, vpn: u64) -> Option<u32> {
         self.page_ids.get(&Key::new(self.asid_at(vpn), vpn)).copied()
+    }
+
+    /// [`PageStore::find`] for pages that miss again and again. What it remembers holds: whatever changes a page of the
+    /// running space, or the space, makes it forget.
+    #[inline]
+    pub fn find_missed(&mut self, vpn: u64) -> Option<u32> {
+        let page = self.recent.candidate(vpn);
+        if self.pages.get(page as usize).is_some_and(|page| page.vpn == vpn) {
+            return Some(page);
+        }
+        let page = self.find(vpn)?;
+        self.recent.set(vpn, page);
+        Some(page)
+    }
+
+    /// Makes `asid` the running address space; returns the one before.
+    pub fn enter(&mut self, asid: Asid) -> Asid {
+        self.recent.clear();
+        std::mem::replace(&mut self.asid, asid)
     }
 
     /// The address space of an entry.
@@ -369,11 +392,13 @@ impl PageStore {
 
     /// Makes `page` the page of `asid` at `vpn`.
     pub fn name(&mut self, asid: Asid, vpn: u64, page: u32) {
+        self.recent.set(vpn, NOBODY);
         self.page_ids.insert(Key::new(asid, vpn), page);
     }
 
     /// Removes the page of `asid` at `vpn`.
     pub fn unname(&mut self, asid: Asid, vpn: u64) {
+        self.recent.set(vpn, NOBODY);
         self.page_ids.remove(&Key::new(asid, vpn));
     }
 
