@@ -6,7 +6,6 @@
 
 use crate::attribution::Waits;
 use crate::code_lines::LineGrain;
-use crate::counts::MissCounts;
 use crate::moment::{CodePosition, Moment};
 use pagewalk_cache::{ByteAccess, CacheAddress, DataSource, Hierarchy, PassedLine, Requester, StoreRule};
 use pagewalk_trace::{Grain, Ref, Span};
@@ -76,7 +75,7 @@ pub(crate) struct WalkCause {
 
 /// Walks whose reads wait for the references before them.
 #[derive(Clone, Debug, Default)]
-struct WaitingWalks {
+pub(crate) struct WaitingWalks {
     walks: Vec<(Moment, Option<WalkCause>)>,
     /// Where the entries of each end.
     ends: Vec<usize>,
@@ -84,6 +83,11 @@ struct WaitingWalks {
 }
 
 impl WaitingWalks {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
     /// Each walk's moment, cause and entries.
     fn all(&self) -> impl Iterator<Item = (Moment, Option<WalkCause>, &[u64])> {
         debug_assert_eq!(self.walks.len(), self.ends.len(), "all walks are noted");
@@ -93,12 +97,6 @@ impl WaitingWalks {
             let read = &entries[std::mem::replace(&mut start, end)..end];
             (moment, cause, read)
         })
-    }
-
-    fn clear(&mut self) {
-        self.walks.clear();
-        self.ends.clear();
-        self.entries.clear();
     }
 }
 
@@ -164,6 +162,8 @@ pub(crate) struct MemoryCaches {
     pub first_level: Option<usize>,
     /// Walks that wait for the references before them, if they may.
     waiting: Option<WaitingWalks>,
+    /// Cycles of walks that waited, since they were last taken.
+    waited_cycles: u64,
     blocks: RepeatedBlocks,
     /// The running address space.
     space: Asid,
@@ -191,6 +191,7 @@ impl MemoryCaches {
                 .any(|cache| cache.serves.has(Requester::Store) && cache.stores == StoreRule::Through),
             first_level: None,
             waiting: None,
+            waited_cycles: 0,
             blocks: RepeatedBlocks::default(),
             space: Asid::default(),
             entries: Vec::new(),
@@ -230,21 +231,50 @@ impl MemoryCaches {
         }
     }
 
-    /// Takes what passed the first level, and walks that waited, in order. `wait` hears what references missed, if
+    /// The walks that have waited until now.
+    pub fn take_walks(&mut self) -> WaitingWalks {
+        self.waiting.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// The cycles of walks that waited, since the last call.
+    pub fn take_waited_cycles(&mut self) -> u64 {
+        std::mem::take(&mut self.waited_cycles)
+    }
+
+    /// Sends the caches away, to be simulated elsewhere until [`MemoryCaches::come_back`].
+    pub fn send_away(&mut self) -> MemoryCaches {
+        MemoryCaches {
+            hierarchy: std::mem::replace(&mut self.hierarchy, Hierarchy::new(&[], 0)),
+            counts: std::mem::take(&mut self.counts),
+            clock: None,
+            waiting: None,
+            blocks: RepeatedBlocks::default(),
+            entries: Vec::new(),
+            found: Vec::new(),
+            ..*self
+        }
+    }
+
+    /// Takes back what [`MemoryCaches::send_away`] sent.
+    pub fn come_back(&mut self, caches: MemoryCaches) {
+        (self.hierarchy, self.counts) = (caches.hierarchy, caches.counts);
+        self.waited_cycles += caches.waited_cycles;
+    }
+
+    /// Lets what passed the first level go on, and walks that waited, in order. `wait` hears what references missed, if
     /// `TELLS`, and `walk` the costs of walks.
     pub fn take<const TELLS: bool>(
         &mut self,
         passed: &[PassedAt],
-        counts: &mut MissCounts,
+        walks: &WaitingWalks,
         mut wait: impl FnMut(Moment, Waits),
         mut walk: impl FnMut(WalkCause, WalkCost),
     ) {
-        let mut waiting = std::mem::take(&mut self.waiting);
-        let mut walks = waiting.iter().flat_map(WaitingWalks::all).peekable();
+        let mut walks = walks.all().peekable();
         let (mut waits, mut missed_all) = (Waits::default(), false);
         for (at, &PassedAt { moment, line }) in passed.iter().enumerate() {
             while let Some((_, cause, entries)) = walks.next_if(|&(before, ..)| before <= moment) {
-                self.walk_waiting(entries, cause, counts, &mut walk);
+                self.walk_waiting(entries, cause, &mut walk);
             }
             if let Some(ahead) = passed.get(at + AHEAD) {
                 self.hierarchy.prefetch(ahead.line, missed_all);
@@ -269,22 +299,19 @@ impl MemoryCaches {
             }
         }
         for (_, cause, entries) in walks {
-            self.walk_waiting(entries, cause, counts, &mut walk);
+            self.walk_waiting(entries, cause, &mut walk);
         }
-        waiting.iter_mut().for_each(WaitingWalks::clear);
-        self.waiting = waiting;
     }
 
     fn walk_waiting(
         &mut self,
         entries: &[u64],
         cause: Option<WalkCause>,
-        counts: &mut MissCounts,
         walk: &mut impl FnMut(WalkCause, WalkCost),
     ) {
         let cycles = self.read(entries);
         if let Some(cause) = cause {
-            counts.walk_cycles = counts.walk_cycles.saturating_add(cycles);
+            self.waited_cycles = self.waited_cycles.saturating_add(cycles);
             walk(cause, WalkCost { references: entries.len() as u32, cycles });
         }
     }

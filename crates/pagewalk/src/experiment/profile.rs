@@ -9,6 +9,7 @@ use pagewalk_report::schema::ProcessResult;
 use pagewalk_sim as sim;
 use pagewalk_sim::Profile;
 use pagewalk_trace::{Source, StreamHeader};
+use std::thread::available_parallelism;
 
 /// Follows `source` to its end, through the experiment's machines and the data sides in `beside`.
 pub fn once<S: Source + Send>(
@@ -24,7 +25,10 @@ pub fn once<S: Source + Send>(
     }
     let header: StreamHeader = source.header().clone();
     let thp = machines::thp(experiment.thp, &header.thp);
-    let profiler = Profile::new(&whole, thp, experiment.what_if).expect("the experiment was checked");
+    let mut profiler = Profile::new(&whole, thp, experiment.what_if).expect("the experiment was checked");
+    if available_parallelism().is_ok_and(|processors| processors.get() > 1) {
+        profiler = profiler.with_second_thread();
+    }
     let sides: Vec<sim::Simulation> =
         if sides.is_empty() { Vec::new() } else { vec![data_side::designs(&sides, thp)] };
     let mut analyses = ((profiler, (sides, beside)), namer.ahead());

@@ -13,6 +13,7 @@ use crate::design::Design;
 use crate::moment::CodePosition;
 use crate::pages::as_recorded;
 use crate::pass::Pass;
+use crate::pass::cache_worker::CacheWorker;
 use crate::pass::first_caches::FirstCaches;
 use crate::pass::place::{ReferencePlace, site};
 use pagewalk_cache::{CacheAddress, Requester};
@@ -43,6 +44,8 @@ pub(crate) struct CachesProgress {
     whole: CachesPosition,
     /// First levels that designs share.
     pub first: Vec<FirstCaches>,
+    /// A thread for what passes them, if there is one.
+    pub worker: Option<CacheWorker>,
 }
 
 /// The references between two positions.

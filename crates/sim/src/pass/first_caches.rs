@@ -17,6 +17,7 @@ use crate::design::Design;
 use crate::moment::{CodePosition, Moment};
 use crate::pages::as_recorded;
 use crate::pass::Pass;
+use crate::pass::cache_worker::CacheWorker;
 use crate::pass::caches::{CachesPosition, Receiver, Stretch};
 use crate::pass::place::{ReferencePlace, site};
 use pagewalk_cache::{CacheSpec, Requester, shares_first_level};
@@ -254,9 +255,53 @@ impl<O: Observer> Pass<O> {
             } else {
                 first.reach(Stretch { batch, lines, asid: self.store.asid, from, to });
             }
-            for design in bits(feeds) {
+            let in_step = first.in_step;
+            let elsewhere = if in_step { 0 } else { self.send_away(feeds) };
+            for design in bits(feeds & !elsewhere) {
                 self.feed(index, design, batch);
             }
+            if elsewhere != 0 {
+                self.pass_on(index, elsewhere);
+            }
+        }
+    }
+
+    /// Which of these designs a second thread feeds: all but the observed one. It has their caches from now on.
+    fn send_away(&mut self, designs: u64) -> u64 {
+        let Some(worker) = &mut self.course.caches.worker else { return 0 };
+        let designs = designs & self.sets.deferring & !1;
+        for design in bits(designs & !worker.owns) {
+            let memory = &mut self.designs[design].memory;
+            memory.iter_mut().for_each(|memory| worker.own(design, Box::new(memory.send_away())));
+        }
+        designs
+    }
+
+    /// Lets what passed a first level go on to designs that the second thread feeds.
+    fn pass_on(&mut self, first: usize, to: u64) {
+        let Pass { designs, course, .. } = self;
+        let passed = std::mem::take(&mut course.caches.first[first].passed);
+        let walks = |design: usize| Some((design, designs[design].memory.as_mut()?.take_walks()));
+        let walks = bits(to).filter_map(walks).collect();
+        if let Some(worker) = &mut course.caches.worker {
+            worker.take(passed, walks);
+        }
+    }
+
+    /// Lets a second thread feed all designs but the observed one, if there are several.
+    pub(crate) fn use_second_thread(&mut self) {
+        let has_work = self.sets.deferring & !1 != 0;
+        self.course.caches.worker = has_work.then(CacheWorker::new);
+    }
+
+    /// Takes the caches back that a second thread has.
+    pub(crate) fn take_caches_back(&mut self) {
+        let Pass { designs, course, .. } = self;
+        let Some(worker) = course.caches.worker.as_mut().filter(|worker| worker.owns != 0) else { return };
+        for (design, caches) in worker.give_back() {
+            let Design { memory: Some(memory), counts, .. } = &mut designs[design] else { continue };
+            memory.come_back(*caches);
+            counts.walk_cycles = counts.walk_cycles.saturating_add(memory.take_waited_cycles());
         }
     }
 
@@ -265,8 +310,10 @@ impl<O: Observer> Pass<O> {
         let Pass { designs, course, store, process, observer, .. } = self;
         let passed = &course.caches.first[first].passed;
         let Design { memory: Some(memory), counts, .. } = &mut designs[design] else { return };
+        let waited = memory.take_walks();
         if design > 0 {
-            memory.take::<false>(passed, counts, |_, _| {}, |_, _| {});
+            memory.take::<false>(passed, &waited, |_, _| {}, |_, _| {});
+            counts.walk_cycles = counts.walk_cycles.saturating_add(memory.take_waited_cycles());
             return;
         }
         let mut walks = Vec::new();
@@ -286,10 +333,11 @@ impl<O: Observer> Pass<O> {
         };
         let walk = |cause: WalkCause, cost: WalkCost| walks.push((cause, cost));
         if O::OBSERVES_WAITS {
-            memory.take::<true>(passed, counts, wait, walk);
+            memory.take::<true>(passed, &waited, wait, walk);
         } else {
-            memory.take::<false>(passed, counts, wait, walk);
+            memory.take::<false>(passed, &waited, wait, walk);
         }
+        counts.walk_cycles = counts.walk_cycles.saturating_add(memory.take_waited_cycles());
         for (WalkCause { class, page, span, at, instructions }, cost) in walks {
             let place = ReferencePlace { batch, span, at, ahead: &[] };
             self.observe(page, class == FETCH, cost, place, instructions);

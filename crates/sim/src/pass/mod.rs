@@ -1,5 +1,6 @@
 //! The pass: one stream, many designs.
 
+mod cache_worker;
 mod caches;
 mod cores;
 mod course;
@@ -229,6 +230,7 @@ impl<O: Observer> Pass<O> {
     /// Counts what the front holds, so that all counters are exact.
     pub(crate) fn settle(&mut self) {
         self.store.front_clear();
+        self.take_caches_back();
     }
 
     /// Runs the spans `spans` of a batch.

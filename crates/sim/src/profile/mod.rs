@@ -144,6 +144,12 @@ impl Profile {
         self
     }
 
+    /// Lets a second thread simulate the caches of alternatives, below the first level.
+    pub fn with_second_thread(mut self) -> Profile {
+        self.pass.use_second_thread();
+        self
+    }
+
     /// Ends the pass and returns the result.
     pub fn finish(&mut self) -> ProfileResult<'_> {
         self.makers.finish();

@@ -184,14 +184,19 @@ fn check_profiles(seed: u64) {
     );
     let program = program(&mut random, false);
     let look = 1 + random.below(1000);
-    let alternatives = |inclusive: bool| -> Vec<Alternative> {
+    let alternatives = |inclusive: bool, has_thread: bool| -> Vec<Alternative> {
         let machine = machine("m", &format!("{caches}{last}inclusive = {inclusive}\n"));
         assert_eq!(shares_first_level(&machine.caches, &machine.caches), !inclusive);
         let mut profile = Profile::new(&[machine], ThpMode::Never, true).unwrap().with_first_look(look);
+        if has_thread {
+            profile = profile.with_second_thread();
+        }
         feed(&mut profile, &program, &mut Random::new(2));
         profile.finish().alternatives()
     };
-    assert_eq!(alternatives(false), alternatives(true), "seed {seed}");
+    let expected = alternatives(true, false);
+    assert_eq!(alternatives(false, false), expected, "seed {seed}");
+    assert_eq!(alternatives(false, true), expected, "with a second thread, seed {seed}");
 }
 
 proptest! {
