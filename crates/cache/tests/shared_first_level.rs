@@ -75,7 +75,7 @@ proptest! {
             }
             access(&mut first, requester, address);
             for &line in first.passed() {
-                below.prefetch(line, true);
+                below.prefetch(line);
                 if let (Some(served), Some(requester)) = (below.pass(line), line.requester()) {
                     found += below.wait(requester, served);
                 }

@@ -88,15 +88,15 @@ impl WaitingWalks {
         self.ends.len()
     }
 
-    /// Each walk's moment, cause and entries.
-    fn all(&self) -> impl Iterator<Item = (Moment, Option<WalkCause>, &[u64])> {
-        debug_assert_eq!(self.walks.len(), self.ends.len(), "all walks are noted");
-        let entries = &self.entries;
-        let mut start = 0;
-        self.walks.iter().zip(&self.ends).map(move |(&(moment, cause), &end)| {
-            let read = &entries[std::mem::replace(&mut start, end)..end];
-            (moment, cause, read)
-        })
+    /// When a walk came, if there are so many.
+    fn moment(&self, walk: usize) -> Option<Moment> {
+        self.walks.get(walk).map(|&(moment, _)| moment)
+    }
+
+    /// The entries that a walk reads.
+    fn entries(&self, walk: usize) -> &[u64] {
+        let start = walk.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.entries[start..self.ends[walk]]
     }
 }
 
@@ -270,19 +270,23 @@ impl MemoryCaches {
         mut wait: impl FnMut(Moment, Waits),
         mut walk: impl FnMut(WalkCause, WalkCost),
     ) {
-        let mut walks = walks.all().peekable();
-        let (mut waits, mut missed_all) = (Waits::default(), false);
+        debug_assert_eq!(walks.walks.len(), walks.len(), "all walks are noted");
+        let (mut walked, mut due) = (0, walks.moment(0));
+        let (mut waits, mut is_far) = (Waits::default(), false);
         for (at, &PassedAt { moment, line }) in passed.iter().enumerate() {
-            while let Some((_, cause, entries)) = walks.next_if(|&(before, ..)| before <= moment) {
-                self.walk_waiting(entries, cause, &mut walk);
+            while due.is_some_and(|due| due <= moment) {
+                self.walk_waiting(walks, walked, &mut walk);
+                walked += 1;
+                due = walks.moment(walked);
             }
-            if let Some(ahead) = passed.get(at + AHEAD) {
-                self.hierarchy.prefetch(ahead.line, missed_all);
+            if let (true, Some(ahead)) = (is_far, passed.get(at + AHEAD)) {
+                self.hierarchy.prefetch(ahead.line);
             }
             if let (Some(served), Some(requester)) = (self.hierarchy.pass(line), line.requester()) {
                 let cycles = self.hierarchy.wait(requester, served);
                 self.counts.stall_cycles = self.counts.stall_cycles.saturating_add(cycles);
-                missed_all = served == DataSource::Memory;
+                // Those of the nearest cache are near.
+                is_far = !matches!(served, DataSource::Cache(0));
                 if TELLS {
                     waits.cycles = waits.cycles.saturating_add(cycles);
                     waits.misses[0] += 1;
@@ -298,19 +302,20 @@ impl MemoryCaches {
                 waits = Waits::default();
             }
         }
-        for (_, cause, entries) in walks {
-            self.walk_waiting(entries, cause, &mut walk);
+        for walked in walked..walks.len() {
+            self.walk_waiting(walks, walked, &mut walk);
         }
     }
 
     fn walk_waiting(
         &mut self,
-        entries: &[u64],
-        cause: Option<WalkCause>,
+        walks: &WaitingWalks,
+        walked: usize,
         walk: &mut impl FnMut(WalkCause, WalkCost),
     ) {
+        let entries = walks.entries(walked);
         let cycles = self.read(entries);
-        if let Some(cause) = cause {
+        if let Some(cause) = walks.walks[walked].1 {
             self.waited_cycles = self.waited_cycles.saturating_add(cycles);
             walk(cause, WalkCost { references: entries.len() as u32, cycles });
         }

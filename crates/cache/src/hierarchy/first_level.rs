@@ -8,7 +8,7 @@ use super::{DataSource, Hierarchy};
 use crate::path::Path;
 use crate::recent_lines::Need;
 use crate::stamps::ByteAccess;
-use crate::{CacheAddress, CacheFills, CacheOrganisation, CacheSpec, LEVELS, Requester, StoreRule};
+use crate::{CacheAddress, CacheFills, CacheOrganisation, CacheSpec, Requester, StoreRule};
 
 /// An access that misses the first level, or a dirty line that leaves it. Its physical and logical addresses are the
 /// same.
@@ -156,11 +156,11 @@ impl Hierarchy {
         self.latency(served).saturating_sub(self.paths[requester as usize].fastest)
     }
 
-    /// Prefetches what [`Hierarchy::pass`] will read: in the nearest cache, or in `all` of them.
+    /// Prefetches what [`Hierarchy::pass`] will read.
     #[inline]
-    pub fn prefetch(&self, line: PassedLine, all: bool) {
+    pub fn prefetch(&self, line: PassedLine) {
         let path = &self.paths[line.requester().unwrap_or(Requester::Load) as usize];
-        for &index in path.caches.iter().take(if all { LEVELS } else { 1 }) {
+        for &index in &path.caches {
             self.caches[index].prefetch(line.address());
         }
     }
