@@ -6,7 +6,8 @@
 
 use crate::attribution::Waits;
 use crate::code_lines::LineGrain;
-use crate::moment::{CodePosition, Moment};
+use crate::moment::Moment;
+use crate::waiting_walks::{PassedAt, WaitingWalks, WalkCause};
 use pagewalk_cache::{ByteAccess, CacheAddress, DataSource, Hierarchy, PassedLine, Requester, StoreRule};
 use pagewalk_trace::{Grain, Ref, Span};
 use pagewalk_translate::{Asid, MachineSpec, Walker, WalkerSpec};
@@ -52,51 +53,6 @@ impl WalkCost {
     /// A walk whose entries cost `price` cycles each.
     pub fn flat(references: u32, price: u64) -> WalkCost {
         WalkCost { references, cycles: u64::from(references).saturating_mul(price) }
-    }
-}
-
-/// A line that passed the first level at a moment of a batch.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct PassedAt {
-    pub moment: Moment,
-    pub line: PassedLine,
-}
-
-/// The reference that caused a walk.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct WalkCause {
-    pub class: usize,
-    pub page: u32,
-    pub span: usize,
-    pub at: CodePosition,
-    /// Executed until then.
-    pub instructions: u64,
-}
-
-/// Walks whose reads wait for the references before them.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct WaitingWalks {
-    walks: Vec<(Moment, Option<WalkCause>)>,
-    /// Where the entries of each end.
-    ends: Vec<usize>,
-    entries: Vec<u64>,
-}
-
-impl WaitingWalks {
-    /// How many there are.
-    pub fn len(&self) -> usize {
-        self.ends.len()
-    }
-
-    /// When a walk came, if there are so many.
-    fn moment(&self, walk: usize) -> Option<Moment> {
-        self.walks.get(walk).map(|&(moment, _)| moment)
-    }
-
-    /// The entries that a walk reads.
-    fn entries(&self, walk: usize) -> &[u64] {
-        let start = walk.checked_sub(1).map_or(0, |before| self.ends[before]);
-        &self.entries[start..self.ends[walk]]
     }
 }
 
@@ -224,10 +180,7 @@ impl MemoryCaches {
     /// Notes when the walks came that wait since the last time, and the cause of the first.
     pub fn note_walks(&mut self, moment: Moment, cause: Option<WalkCause>) {
         if let Some(waiting) = &mut self.waiting {
-            let mut cause = cause;
-            while waiting.walks.len() < waiting.ends.len() {
-                waiting.walks.push((moment, cause.take()));
-            }
+            waiting.note(moment, cause);
         }
     }
 
@@ -270,7 +223,7 @@ impl MemoryCaches {
         mut wait: impl FnMut(Moment, Waits),
         mut walk: impl FnMut(WalkCause, WalkCost),
     ) {
-        debug_assert_eq!(walks.walks.len(), walks.len(), "all walks are noted");
+        debug_assert!(walks.are_noted());
         let (mut walked, mut due) = (0, walks.moment(0));
         let (mut waits, mut is_far) = (Waits::default(), false);
         for (at, &PassedAt { moment, line }) in passed.iter().enumerate() {
@@ -315,7 +268,7 @@ impl MemoryCaches {
     ) {
         let entries = walks.entries(walked);
         let cycles = self.read(entries);
-        if let Some(cause) = walks.walks[walked].1 {
+        if let Some(cause) = walks.cause(walked) {
             self.waited_cycles = self.waited_cycles.saturating_add(cycles);
             walk(cause, WalkCost { references: entries.len() as u32, cycles });
         }
@@ -338,8 +291,7 @@ impl MemoryCaches {
             return WalkCost::flat(walker.walk(address, size), price);
         }
         if let Some(waiting) = &mut self.waiting {
-            let references = walker.walk_listing(address, size, &mut waiting.entries);
-            waiting.ends.push(waiting.entries.len());
+            let references = waiting.add(|entries| walker.walk_listing(address, size, entries));
             return WalkCost { references, cycles: 0 };
         }
         let mut entries = std::mem::take(&mut self.entries);

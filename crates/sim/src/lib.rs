@@ -52,6 +52,7 @@ mod structures;
 mod system;
 mod untouched;
 mod visit_stream;
+mod waiting_walks;
 
 pub use alternatives::{AlternativeKind, alternatives, colored_second_level};
 pub use attribution::{LateBlocks, MappingCounts, NoObserver, Observer, PageWalks, Wait, Waits, Walk};

@@ -3,7 +3,8 @@
 //! Nobody needs what they cost before the counts are asked for. So a second thread simulates them below the first
 //! level: it owns them, takes what passes in the same order, and gives them back when they are asked for.
 
-use crate::caches::{MemoryCaches, PassedAt, WaitingWalks};
+use crate::caches::MemoryCaches;
+use crate::waiting_walks::{PassedAt, WaitingWalks};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread;
 

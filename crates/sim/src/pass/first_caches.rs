@@ -10,7 +10,7 @@
 
 use crate::attribution::{Observer, Wait, Waits};
 use crate::bits::bits;
-use crate::caches::{MemoryCaches, PassedAt, WalkCause, WalkCost};
+use crate::caches::{MemoryCaches, WalkCost};
 use crate::classes::FETCH;
 use crate::code_lines::{CodeLines, LineRun};
 use crate::design::Design;
@@ -20,6 +20,7 @@ use crate::pass::Pass;
 use crate::pass::cache_worker::CacheWorker;
 use crate::pass::caches::{CachesPosition, Receiver, Stretch};
 use crate::pass::place::{ReferencePlace, site};
+use crate::waiting_walks::{PassedAt, WalkCause};
 use pagewalk_cache::{CacheSpec, Requester, shares_first_level};
 use pagewalk_mm::MappingId;
 use pagewalk_trace::Batch;
