@@ -57,6 +57,8 @@ impl<O: Observer> Pass<O> {
             }
             (_, None) => return None,
         }
+        // A large base page that a split left may be all of a file by now: changes of its parts do not free it.
+        self.untouched.touch(&self.store, self.store.asid, vpn, self.executed.instructions);
         self.store.use_global(vpn)
     }
 

@@ -69,7 +69,7 @@ impl System {
         self.retire(pages.clone(), &gone);
         let now = self.clock.instructions;
         let Process { pages: touched, memory: Memory::Host(host), .. } = self.process() else { return };
-        let is_empty = |region: Range<u64>| touched.range(region).all(|(_, page)| page.global);
+        let is_empty = |region: Range<u64>| touched.range(region).next().is_none();
         host.gone(pages, &gone, now, is_empty);
     }
 

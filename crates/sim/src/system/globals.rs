@@ -72,7 +72,11 @@ impl System {
         if let Some(global) = self.globals.as_mut().and_then(|globals| globals.0.get_mut(&vpn)) {
             global.users.insert(asid);
         }
-        self.process().pages.insert(vpn, TouchedPage { global: true, ..TouchedPage::default() });
+        let Process { pages, memory, .. } = self.process();
+        pages.insert(vpn, TouchedPage { global: true, ..TouchedPage::default() });
+        if let Memory::Host(host) = memory {
+            host.touched_in_region(vpn);
+        }
         // Its kernel still holds it in memory.
         if self.process().own().is_some() {
             self.back(vpn, false, 0);

@@ -52,6 +52,11 @@ impl HostMemory {
         vpn >> self.paging.huge_order()
     }
 
+    /// The place of a base page in its region.
+    fn place_of(&self, vpn: u64) -> usize {
+        (vpn - (self.region_of(vpn) << self.paging.huge_order())) as usize
+    }
+
     fn is_huge(&self, vpn: u64) -> bool {
         self.regions.get(&self.region_of(vpn)).is_some_and(|region| region.huge)
     }
@@ -71,17 +76,20 @@ impl HostMemory {
         self.is_huge(vpn) && !self.in_pieces
     }
 
+    /// First touch of a base page in a region that is or was huge; false if its region is not.
+    pub fn touched_in_region(&mut self, vpn: u64) -> bool {
+        let (number, place) = (self.region_of(vpn), self.place_of(vpn));
+        let Some(region) = self.regions.get_mut(&number) else { return false };
+        region.untouched[place] = false;
+        true
+    }
+
     /// First touch of a base page; `others`: another page of its region is touched.
     pub fn touched(&mut self, vpn: u64, others: bool, space: &AddressSpace, now: u64) {
+        if self.touched_in_region(vpn) || others {
+            return;
+        }
         let (number, order) = (self.region_of(vpn), self.paging.huge_order());
-        let at = (vpn - (number << order)) as usize;
-        if let Some(region) = self.regions.get_mut(&number) {
-            region.untouched[at] = false;
-            return;
-        }
-        if others {
-            return;
-        }
         let base = self.paging.base().shift();
         let vma = space.vma_within(vpn << base..(vpn + 1) << base);
         let mapping = vma.map_or(MappingId::UNKNOWN, |vma| vma.mapping);
@@ -89,7 +97,7 @@ impl HostMemory {
         let hugetlb = fault.is_hugetlb() && self.maps_hugetlb;
         if hugetlb || self.policy.wants_huge(&fault) {
             let mut untouched = vec![true; 1 << order];
-            untouched[at] = false;
+            untouched[self.place_of(vpn)] = false;
             self.regions.insert(number, Region { huge: true, hugetlb, born: now, untouched });
         }
     }
