@@ -284,6 +284,20 @@ static Bool has_keys(void)
    return (ecx & 1 << 4) != 0;
 }
 
+/* Whether the program has freed key 0, the only one it has. Memory keeps it. */
+static Bool is_key_free;
+
+static void before_pkey_free(__attribute__((unused)) ThreadId thread, __attribute__((unused)) const void* layout,
+                             CallArguments* arguments, CallStatus* status, __attribute__((unused)) UWord* flags)
+{
+   if ((Int)arguments->at[0] != 0 || is_key_free) {
+      call_fail(status, VKI_EINVAL);
+      return;
+   }
+   is_key_free = True;
+   call_succeed(status, 0);
+}
+
 /* All memory has key 0. The core does not check for impossible addresses and rights. */
 static void before_mprotect(ThreadId thread, const void* layout, CallArguments* arguments, CallStatus* status, UWord* flags)
 {
@@ -293,7 +307,7 @@ static void before_mprotect(ThreadId thread, const void* layout, CallArguments* 
       before_unknown(thread, layout, arguments, status, flags);
       return;
    }
-   if (has_key && (Int)arguments->at[3] == 0)
+   if (has_key && (Int)arguments->at[3] == 0 && !is_key_free)
       arguments->at[3] = ~0UL;
    if ((arguments->at[2] & grows) == grows || arguments->at[0] % VKI_PAGE_SIZE != 0)
       call_fail(status, VKI_EINVAL);
@@ -359,6 +373,7 @@ static SyscallTableEntry* find_entry(UInt number)
    static SyscallTableEntry controlling = { before_fcntl, NULL };
    static SyscallTableEntry handling = { before_sigaction, NULL };
    static SyscallTableEntry protecting = { before_mprotect, NULL };
+   static SyscallTableEntry freeing = { before_pkey_free, NULL };
    static SyscallTableEntry registering = { before_rseq, NULL };
    static SyscallTableEntry processor = { before_arch_prctl, NULL };
    SyscallTableEntry* entry = __real_vgModuleLocal_get_linux_syscall_entry(number);
@@ -384,6 +399,7 @@ static SyscallTableEntry* find_entry(UInt number)
       case __NR_rt_sigaction: return with_after(&handling, entry);
       case SYS_RSEQ: return &registering;
       case SYS_PKEY_ALLOC: return has_keys() ? entry : &plain;
+      case SYS_PKEY_FREE: return has_keys() ? &freeing : entry;
       case __NR_mprotect:
       case SYS_PKEY_MPROTECT: return with_after(&protecting, entry);
       case __NR_poll:

@@ -70,6 +70,7 @@
 #define SYS_SECCOMP 317
 #define SYS_MLOCK2 325
 #define SYS_PKEY_ALLOC 330
+#define SYS_PKEY_FREE 331
 #define SYS_IO_PGETEVENTS 333
 #define SYS_STATX 332
 #define SYS_RSEQ 334
