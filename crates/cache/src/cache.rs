@@ -232,7 +232,18 @@ impl Cache {
     }
 }
 
-/// Caches whose lines are in order of use, by lines.
+/// Does the same with lines by order of use, however that is kept.
+macro_rules! by_order {
+    ($contents:expr, $lines:ident => $body:expr) => {
+        match $contents {
+            Contents::InOrder($lines) => $body,
+            Contents::Stamped($lines) => $body,
+            Contents::InSlots(_) => unreachable!("a path with steps has no slots"),
+        }
+    };
+}
+
+/// Caches whose lines are by order of use, by lines.
 ///
 /// # Panics
 /// If lines are in slots: a path with steps has none.
@@ -241,21 +252,13 @@ impl Cache {
     #[inline(always)]
     pub fn enter(&mut self, line: u64, soils: bool) -> Entered {
         self.recent.note(line, soils);
-        match &mut self.contents {
-            Contents::InOrder(stack) => stack.enter(line, soils),
-            Contents::Stamped(sets) => sets.enter(line, soils),
-            Contents::InSlots(_) => unreachable!("a path with steps has no slots"),
-        }
+        by_order!(&mut self.contents, lines => lines.enter(line, soils))
     }
 
     /// Looks a line up.
     #[inline(always)]
     pub fn use_line(&mut self, line: u64) -> bool {
-        let hit = match &mut self.contents {
-            Contents::InOrder(stack) => stack.touch(line, false),
-            Contents::Stamped(sets) => sets.touch(line, false),
-            Contents::InSlots(_) => unreachable!("a path with steps has no slots"),
-        };
+        let hit = by_order!(&mut self.contents, lines => lines.touch(line, false));
         if hit {
             self.recent.note(line, false);
         }
@@ -266,19 +269,11 @@ impl Cache {
     #[inline(always)]
     pub fn give_line(&mut self, line: u64) -> Option<bool> {
         self.recent.forget(line);
-        match &mut self.contents {
-            Contents::InOrder(stack) => stack.give(line),
-            Contents::Stamped(sets) => sets.give(line),
-            Contents::InSlots(_) => unreachable!("a path with steps has no slots"),
-        }
+        by_order!(&mut self.contents, lines => lines.give(line))
     }
 
     /// Makes a line dirty that is the latest of its set.
     pub fn soil_latest(&mut self, line: u64) {
-        match &mut self.contents {
-            Contents::InOrder(stack) => stack.soil_latest(line),
-            Contents::Stamped(sets) => _ = sets.soil(line),
-            Contents::InSlots(_) => unreachable!("a path with steps has no slots"),
-        }
+        by_order!(&mut self.contents, lines => lines.soil_latest(line));
     }
 }

@@ -233,8 +233,8 @@ impl CacheSpec {
             && !(self.shared && self.inclusive)
     }
 
-    /// Whether its lines keep their times of use: it replaces the least recently used one, and most data references of
-    /// the program hit it.
+    /// Whether its lines keep their times of use: it replaces the least recently used one, and sees all data references
+    /// of the program.
     pub(crate) fn keeps_times(&self) -> bool {
         let is_nearest = self.level == 1 && self.slices == 1;
         self.is_in_order()

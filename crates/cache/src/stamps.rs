@@ -10,7 +10,7 @@ use crate::stack::{Entered, Oldest};
 /// Marks an empty place; no line has this number.
 const EMPTY: u64 = u64::MAX;
 
-/// log2 of how many more entries the table has than the cache lines.
+/// log2 of the table's entries for each place.
 const TABLE_SHIFT: u32 = 3;
 
 /// A place for a line.
@@ -22,7 +22,7 @@ struct Place {
 }
 
 impl Place {
-    /// Filled before all that were used.
+    /// Free: as if used before all others.
     const NONE: Place = Place { line: EMPTY, uses: [0; 2] };
 
     fn used(&self) -> u32 {
@@ -185,6 +185,11 @@ impl StampedSets {
             self.places[at].uses[1] = self.places[at].uses[1].max(1);
         }
         at.is_some()
+    }
+
+    /// Makes a line dirty that is the latest of its set.
+    pub fn soil_latest(&mut self, line: u64) {
+        self.soil(line);
     }
 
     /// All lines.

@@ -8,7 +8,9 @@ use crate::attribution::Waits;
 use crate::code_lines::LineGrain;
 use crate::moment::Moment;
 use crate::waiting_walks::{PassedAt, WaitingWalks, WalkCause};
-use pagewalk_cache::{ByteAccess, CacheAddress, DataSource, Hierarchy, PassedLine, Requester, StoreRule};
+use pagewalk_cache::{
+    ByteAccess, CacheAddress, CacheSpec, DataSource, Hierarchy, PassedLine, Requester, StoreRule,
+};
 use pagewalk_trace::{Grain, Ref, Span};
 use pagewalk_translate::{Asid, MachineSpec, Walker, WalkerSpec};
 use pagewalk_units::{BlockId, Kind, PageSize, VirtAddr};
@@ -132,7 +134,12 @@ pub(crate) struct MemoryCaches {
 impl MemoryCaches {
     /// The empty caches of a machine that has some.
     pub fn of(machine: &MachineSpec) -> Option<MemoryCaches> {
-        let hierarchy = Hierarchy::new(&machine.caches, machine.cost.memory);
+        MemoryCaches::with(machine, Hierarchy::new)
+    }
+
+    /// Those of a machine's caches that `build` takes.
+    fn with(machine: &MachineSpec, build: fn(&[CacheSpec], u64) -> Hierarchy) -> Option<MemoryCaches> {
+        let hierarchy = build(&machine.caches, machine.cost.memory);
         let mut memory = MemoryCaches {
             counts: MemoryCounts::default(),
             clock: hierarchy.has_write_buffers().then_some(BufferClock {
@@ -160,9 +167,7 @@ impl MemoryCaches {
 
     /// The first level alone, empty, if the machine has caches.
     pub fn first_level(machine: &MachineSpec) -> Option<MemoryCaches> {
-        let mut memory = MemoryCaches::of(machine)?;
-        memory.hierarchy = Hierarchy::first_level(&machine.caches, machine.cost.memory);
-        Some(memory)
+        MemoryCaches::with(machine, Hierarchy::first_level)
     }
 
     /// Leaves the first level, still empty, to a pass; `defers`: and walks wait.
@@ -216,7 +221,7 @@ impl MemoryCaches {
 
     /// Lets what passed the first level go on, and walks that waited, in order. `wait` hears what references missed, if
     /// `TELLS`, and `walk` the costs of walks.
-    pub fn take<const TELLS: bool>(
+    pub fn take_passed<const TELLS: bool>(
         &mut self,
         passed: &[PassedAt],
         walks: &WaitingWalks,
@@ -267,7 +272,7 @@ impl MemoryCaches {
         walk: &mut impl FnMut(WalkCause, WalkCost),
     ) {
         let entries = walks.entries(walked);
-        let cycles = self.read(entries);
+        let cycles = self.read_entries(entries);
         if let Some(cause) = walks.cause(walked) {
             self.waited_cycles = self.waited_cycles.saturating_add(cycles);
             walk(cause, WalkCost { references: entries.len() as u32, cycles });
@@ -275,7 +280,7 @@ impl MemoryCaches {
     }
 
     /// Reads page-table entries; returns the cycles that takes.
-    fn read(&mut self, entries: &[u64]) -> u64 {
+    fn read_entries(&mut self, entries: &[u64]) -> u64 {
         let mut cycles = 0u64;
         for &entry in entries {
             let served = self.hierarchy.access(Requester::Walk, CacheAddress::same(entry));
@@ -297,7 +302,7 @@ impl MemoryCaches {
         let mut entries = std::mem::take(&mut self.entries);
         entries.clear();
         let references = walker.walk_listing(address, size, &mut entries);
-        let cycles = self.read(&entries);
+        let cycles = self.read_entries(&entries);
         self.entries = entries;
         WalkCost { references, cycles }
     }

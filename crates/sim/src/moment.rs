@@ -1,7 +1,5 @@
 //! Moments of a batch.
 
-use pagewalk_trace::Batch;
-
 /// A moment of a batch: just before a data reference, or before a run of fetches. Earlier ones are less.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Moment {
@@ -18,10 +16,9 @@ impl Moment {
         Moment { data: data as u32, span: u32::MAX, run: u32::MAX }
     }
 
-    /// Before a run of fetches of a span, which has so many data references of the span before it.
-    pub fn of_run(batch: &Batch<'_>, span: usize, run: usize, site: usize) -> Moment {
-        let data = batch.span_end(span).min(batch.spans[span].first as usize + site);
-        Moment { data: data as u32, span: span as u32, run: run as u32 }
+    /// Before a run of fetches; `data`: the next data reference, `at`: the run's span, and its number in the block.
+    pub fn of_run(data: usize, at: (usize, usize)) -> Moment {
+        Moment { data: data as u32, span: at.0 as u32, run: at.1 as u32 }
     }
 
     /// The data reference, or the next one.

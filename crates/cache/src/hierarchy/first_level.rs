@@ -15,7 +15,7 @@ use crate::{CacheAddress, CacheFills, CacheOrganisation, CacheSpec, Requester, S
 #[derive(Clone, Copy, Debug)]
 pub struct PassedLine(u64);
 
-/// Bits of a passed line that tell whose access misses. Lines have more bytes.
+/// Bits of a passed line that tell whose access misses: they are free, as lines have at least 8 bytes.
 const WHOSE: u64 = 3;
 
 impl PassedLine {

@@ -16,6 +16,7 @@ use crate::pass::Pass;
 use crate::pass::cache_worker::CacheWorker;
 use crate::pass::first_caches::FirstCaches;
 use crate::pass::place::{ReferencePlace, site};
+use crate::store::PageStore;
 use pagewalk_cache::{CacheAddress, Requester};
 use pagewalk_mm::MappingId;
 use pagewalk_trace::Batch;
@@ -90,7 +91,7 @@ impl Stretch<'_> {
             if !receiver.memory().has_counted_block() {
                 for next in self.lines.runs(here.block.index()).iter().skip(run) {
                     let all = if run == last { part } else { next.fetches() };
-                    let until = end.min(here.first as usize + next.site as usize);
+                    let until = self.data_before(span, next);
                     if R::TAKES_DATA && data < until {
                         receiver.data(self, span, data..until);
                         data = until;
@@ -113,6 +114,12 @@ impl Stretch<'_> {
             receiver.memory().end_block(here.block);
             (span, run, fetched, data) = (span + 1, 0, 0, end);
         }
+    }
+
+    /// The first data reference of a span that comes after a run of its block.
+    #[inline(always)]
+    pub fn data_before(&self, span: usize, run: &LineRun) -> usize {
+        self.batch.span_end(span).min(self.batch.spans[span].first as usize + run.site as usize)
     }
 
     #[inline(always)]
@@ -189,6 +196,24 @@ impl<T: FnMut(VirtAddr, &ReferencePlace<'_>, Waits)> Receiver for Observed<'_, T
                 (self.tell)(at, &site(stretch.batch, span, index), waits);
             }
         }
+    }
+}
+
+/// What a reference waits for; `at`: its address.
+pub(crate) fn wait<'a>(
+    store: &PageStore,
+    at: VirtAddr,
+    place: &ReferencePlace<'a>,
+    waits: Waits,
+) -> Wait<'a> {
+    let vpn = store.paging.base().number(as_recorded(at));
+    let mapping = store.find(vpn).map(|page| store.pages[page as usize].mapping);
+    Wait {
+        page: store.address(vpn),
+        mapping: mapping.unwrap_or(MappingId::UNKNOWN),
+        instruction: place.instruction(),
+        block: place.block(),
+        waits,
     }
 }
 
@@ -299,16 +324,7 @@ impl<O: Observer> Pass<O> {
                 continue;
             }
             let tell = |at: VirtAddr, place: &ReferencePlace<'_>, waits| {
-                let vpn = store.paging.base().number(as_recorded(at));
-                let mapping = store.find(vpn).map(|page| store.pages[page as usize].mapping);
-                let wait = Wait {
-                    page: store.address(vpn),
-                    mapping: mapping.unwrap_or(MappingId::UNKNOWN),
-                    instruction: place.instruction(),
-                    block: place.block(),
-                    waits,
-                };
-                observer.on_wait(&wait, &process.space);
+                observer.on_wait(&wait(store, at, place, waits), &process.space);
             };
             stretch.replay(&mut Observed { memory, tell });
         }

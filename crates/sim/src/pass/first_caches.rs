@@ -8,21 +8,19 @@
 //!
 //! Designs whose caches differ only below the first level share it.
 
-use crate::attribution::{Observer, Wait, Waits};
+use crate::attribution::{Observer, Waits};
 use crate::bits::bits;
 use crate::caches::{MemoryCaches, WalkCost};
 use crate::classes::FETCH;
 use crate::code_lines::{CodeLines, LineRun};
 use crate::design::Design;
 use crate::moment::{CodePosition, Moment};
-use crate::pages::as_recorded;
 use crate::pass::Pass;
 use crate::pass::cache_worker::CacheWorker;
-use crate::pass::caches::{CachesPosition, Receiver, Stretch};
+use crate::pass::caches::{self, CachesPosition, Receiver, Stretch};
 use crate::pass::place::{ReferencePlace, site};
 use crate::waiting_walks::{PassedAt, WalkCause};
 use pagewalk_cache::{CacheSpec, Requester, shares_first_level};
-use pagewalk_mm::MappingId;
 use pagewalk_trace::Batch;
 use pagewalk_units::{Kind, VirtAddr};
 use std::ops::Range;
@@ -84,16 +82,16 @@ impl FirstCaches {
             memory.take_data(&stretch.batch.refs[data.clone()], stretch.asid, |index, line| {
                 passed.push(PassedAt { moment: Moment::of_data(data.start + index), line });
             });
-            replay_fetches(&stretch, &mut Split { memory, passed });
+            replay_fetches(&stretch, &mut Noting { memory, passed });
             passed.sort_by_key(|passed| passed.moment);
         } else {
-            stretch.replay(&mut Unified { memory, passed });
+            stretch.replay(&mut Noting::<true> { memory, passed });
         }
     }
 }
 
 /// Lets a first level see the fetches of a stretch. Most blocks are counted whole.
-fn replay_fetches(stretch: &Stretch<'_>, fetches: &mut Split<'_>) {
+fn replay_fetches(stretch: &Stretch<'_>, fetches: &mut Noting<'_, false>) {
     let mut from = stretch.from;
     while from.span < stretch.to.span {
         if (from.run, from.fetched) == (0, 0) {
@@ -121,14 +119,14 @@ fn note(memory: &mut MemoryCaches, all: &mut Vec<PassedAt>, moment: impl FnOnce(
     }
 }
 
-/// First levels of fetches and of data: this one sees fetches.
-struct Split<'a> {
+/// A first level that sees fetches, and maybe data among them.
+struct Noting<'a, const DATA: bool> {
     memory: &'a mut MemoryCaches,
     passed: &'a mut Vec<PassedAt>,
 }
 
-impl Receiver for Split<'_> {
-    const TAKES_DATA: bool = false;
+impl<const DATA: bool> Receiver for Noting<'_, DATA> {
+    const TAKES_DATA: bool = DATA;
 
     #[inline(always)]
     fn memory(&mut self) -> &mut MemoryCaches {
@@ -136,28 +134,14 @@ impl Receiver for Split<'_> {
     }
 
     #[inline(always)]
-    fn fetches(&mut self, stretch: &Stretch<'_>, at: (usize, usize), run: &LineRun, fetches: Range<u32>) {
-        fetch(self.memory, self.passed, stretch, at, run, fetches);
-    }
-
-    fn data(&mut self, _stretch: &Stretch<'_>, _span: usize, _data: Range<usize>) {}
-}
-
-/// A first level that serves both.
-struct Unified<'a> {
-    memory: &'a mut MemoryCaches,
-    passed: &'a mut Vec<PassedAt>,
-}
-
-impl Receiver for Unified<'_> {
-    #[inline(always)]
-    fn memory(&mut self) -> &mut MemoryCaches {
-        self.memory
-    }
-
-    #[inline(always)]
-    fn fetches(&mut self, stretch: &Stretch<'_>, at: (usize, usize), run: &LineRun, fetches: Range<u32>) {
-        fetch(self.memory, self.passed, stretch, at, run, fetches);
+    fn fetches(&mut self, stretch: &Stretch<'_>, at: (usize, usize), run: &LineRun, mut fetches: Range<u32>) {
+        if fetches.start == 0 {
+            self.memory.executed();
+            self.memory.access(Kind::Fetch, stretch.address(run.address), run.bytes.into());
+            note(self.memory, self.passed, || Moment::of_run(stretch.data_before(at.0, run), at));
+            fetches.start = 1;
+        }
+        self.memory.hierarchy.repeated(Requester::Fetch, fetches.len() as u64);
     }
 
     #[inline(always)]
@@ -169,25 +153,6 @@ impl Receiver for Unified<'_> {
             note(self.memory, self.passed, || Moment::of_data(index));
         }
     }
-}
-
-/// Lets a first level see some fetches of a run; `at`: its span, and its number in the block.
-#[inline(always)]
-fn fetch(
-    memory: &mut MemoryCaches,
-    passed: &mut Vec<PassedAt>,
-    stretch: &Stretch<'_>,
-    at: (usize, usize),
-    run: &LineRun,
-    mut fetches: Range<u32>,
-) {
-    if fetches.start == 0 {
-        memory.executed();
-        memory.access(Kind::Fetch, stretch.address(run.address), run.bytes.into());
-        note(memory, passed, || Moment::of_run(stretch.batch, at.0, at.1, run.site as usize));
-        fetches.start = 1;
-    }
-    memory.hierarchy.repeated(Requester::Fetch, fetches.len() as u64);
 }
 
 impl<O: Observer> Pass<O> {
@@ -292,7 +257,8 @@ impl<O: Observer> Pass<O> {
     /// Lets a second thread feed all designs but the observed one, if there are several.
     pub(crate) fn use_second_thread(&mut self) {
         let has_work = self.sets.deferring & !1 != 0;
-        self.course.caches.worker = has_work.then(CacheWorker::new);
+        // Without a thread the same is done on this one.
+        self.course.caches.worker = if has_work { CacheWorker::new().ok() } else { None };
     }
 
     /// Takes the caches back that a second thread has.
@@ -313,7 +279,7 @@ impl<O: Observer> Pass<O> {
         let Design { memory: Some(memory), counts, .. } = &mut designs[design] else { return };
         let waited = memory.take_walks();
         if design > 0 {
-            memory.take::<false>(passed, &waited, |_, _| {}, |_, _| {});
+            memory.take_passed::<false>(passed, &waited, |_, _| {}, |_, _| {});
             counts.walk_cycles = counts.walk_cycles.saturating_add(memory.take_waited_cycles());
             return;
         }
@@ -321,22 +287,13 @@ impl<O: Observer> Pass<O> {
         let mut span = 0;
         let wait = |moment: Moment, waits: Waits| {
             let (at, place) = process.lines.place(batch, moment, &mut span);
-            let vpn = store.paging.base().number(as_recorded(at));
-            let mapping = store.find(vpn).map(|page| store.pages[page as usize].mapping);
-            let wait = Wait {
-                page: store.address(vpn),
-                mapping: mapping.unwrap_or(MappingId::UNKNOWN),
-                instruction: place.instruction(),
-                block: place.block(),
-                waits,
-            };
-            observer.on_wait(&wait, &process.space);
+            observer.on_wait(&caches::wait(store, at, &place, waits), &process.space);
         };
         let walk = |cause: WalkCause, cost: WalkCost| walks.push((cause, cost));
         if O::OBSERVES_WAITS {
-            memory.take::<true>(passed, &waited, wait, walk);
+            memory.take_passed::<true>(passed, &waited, wait, walk);
         } else {
-            memory.take::<false>(passed, &waited, wait, walk);
+            memory.take_passed::<false>(passed, &waited, wait, walk);
         }
         counts.walk_cycles = counts.walk_cycles.saturating_add(memory.take_waited_cycles());
         for (WalkCause { class, page, span, at, instructions }, cost) in walks {
@@ -349,18 +306,11 @@ impl<O: Observer> Pass<O> {
 impl CodeLines {
     /// The moment before a reference.
     fn moment(&self, place: &ReferencePlace<'_>) -> Moment {
-        let (batch, span) = (place.batch, place.span);
+        let CachesPosition { span, run, fetched, data } = self.position(place);
         match place.at {
-            CodePosition::Site(site) => {
-                Moment::of_data(batch.span_end(span).min(batch.spans[span].first as usize + site))
-            }
-            CodePosition::Instruction(index) => {
-                let block = batch.spans[span].block.index();
-                let sites = &place.block().sites[..self.sites(block)];
-                let site = sites.partition_point(|site| u32::from(site.instruction) < index);
-                let run = self.runs(block).partition_point(|run| run.instruction < index);
-                Moment::of_run(batch, span, run, site)
-            }
+            CodePosition::Site(_) => Moment::of_data(data),
+            // Of the run that it is in, the first fetch comes before.
+            CodePosition::Instruction(_) => Moment::of_run(data, (span, run + usize::from(fetched > 0))),
         }
     }
 
