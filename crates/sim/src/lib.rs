@@ -43,6 +43,7 @@ mod pages;
 mod pass;
 mod profile;
 mod ranges;
+mod recent_ids;
 mod removals;
 mod simulation;
 mod sizes;

@@ -1,6 +1,7 @@
 //! Walks by the instruction that caused them.
 
 use crate::attribution::{Wait, Waits, Walk};
+use crate::recent_ids::RecentIds;
 use pagewalk_mm::{AddressSpace, FilePlace, MappingId};
 use pagewalk_trace::Block;
 use pagewalk_units::VirtAddr;
@@ -71,16 +72,28 @@ fn code_around(instruction: VirtAddr, block: &Block) -> Option<(u64, &[u8])> {
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Functions {
-    current: FxHashMap<VirtAddr, FunctionWalks>,
-    /// Rows of unmapped code.
-    unmapped: Vec<FunctionWalks>,
+    rows: Vec<FunctionWalks>,
+    /// The rows of instructions whose code is as it was.
+    current: FxHashMap<VirtAddr, u32>,
+    recent: RecentIds<1024>,
 }
 
 impl Functions {
+    #[inline]
     fn row(&mut self, instruction: VirtAddr, block: &Block, space: &AddressSpace) -> &mut FunctionWalks {
-        self.current.entry(instruction).or_insert_with(|| {
+        let candidate = self.recent.candidate(instruction.0);
+        let is_it = self.rows.get(candidate as usize).is_some_and(|row| row.instruction == instruction);
+        let row = if is_it { candidate } else { self.find(instruction, block, space) };
+        &mut self.rows[row as usize]
+    }
+
+    /// The number of an instruction's row, which may be new.
+    #[inline(never)]
+    fn find(&mut self, instruction: VirtAddr, block: &Block, space: &AddressSpace) -> u32 {
+        let Functions { rows, current, recent } = self;
+        let row = *current.entry(instruction).or_insert_with(|| {
             let vma = space.vma(instruction);
-            FunctionWalks {
+            rows.push(FunctionWalks {
                 instruction,
                 mapping: vma.map_or(MappingId::UNKNOWN, |vma| vma.mapping),
                 file_offset: vma.map_or(0, |vma| vma.file_offset.wrapping_add(instruction.0 - vma.start)),
@@ -90,8 +103,11 @@ impl Functions {
                 walk_references: 0,
                 walk_cycles: 0,
                 waits: Waits::default(),
-            }
-        })
+            });
+            u32::try_from(rows.len() - 1).expect("fewer than 2^32 instructions")
+        });
+        recent.set(instruction.0, row);
+        row
     }
 
     /// Adds what a reference missed in caches of memory.
@@ -109,14 +125,13 @@ impl Functions {
 
     /// Code in this range may change from now on.
     pub fn forget(&mut self, range: std::ops::Range<u64>) {
-        let gone = self.current.extract_if(|address, _| range.contains(&address.0)).map(|(_, row)| row);
-        self.unmapped.extend(gone);
+        self.current.retain(|address, _| !range.contains(&address.0));
+        self.recent.clear();
     }
 
     /// All rows, by ascending address.
     pub fn rows(&self) -> Vec<FunctionWalks> {
-        let mut rows: Vec<FunctionWalks> =
-            self.unmapped.iter().chain(self.current.values()).cloned().collect();
+        let mut rows = self.rows.clone();
         rows.sort_by_key(|row| (row.instruction, row.mapping, row.walk_references, row.walks_data));
         rows
     }

@@ -17,7 +17,6 @@ mod globals;
 pub(crate) mod key;
 mod last_pages;
 mod lookahead;
-mod recent_pages;
 pub(crate) mod supers;
 
 pub(crate) use execution::ExecutingPage;
@@ -25,11 +24,11 @@ pub(crate) use globals::Globals;
 
 use crate::bits::bits;
 use crate::classes::CLASSES;
+use crate::recent_ids::{NOBODY, RecentIds};
 use crate::sizes::{HUGE, SMALL};
 use crate::store::entry::EntryId;
 use crate::store::front::{Front, SLOTS};
 use crate::store::key::Key;
-use crate::store::recent_pages::{NOBODY, RecentPages};
 use crate::store::supers::KnownSuperpages;
 use pagewalk_mm::MappingId;
 use pagewalk_translate::Asid;
@@ -139,7 +138,8 @@ pub(crate) struct PageStore {
     /// Superpages that kernels of designs have built.
     pub supers: KnownSuperpages,
     page_ids: FxHashMap<Key, u32>,
-    recent: RecentPages,
+    /// Pages of the running address space that missed.
+    recent: RecentIds<4096>,
     unit_ids: FxHashMap<(Key, MappingId), u32>,
     block_ids: FxHashMap<Key, u32>,
     free_pages: Vec<u32>,
@@ -172,7 +172,7 @@ impl PageStore {
             running: ExecutingPage::default(),
             supers: KnownSuperpages::default(),
             page_ids: FxHashMap::default(),
-            recent: RecentPages::new(),
+            recent: RecentIds::default(),
             unit_ids: FxHashMap::default(),
             block_ids: FxHashMap::default(),
             free_pages: Vec::new(),
