@@ -19,7 +19,7 @@ enum Contents {
 
 impl Contents {
     fn new(spec: &CacheSpec) -> Contents {
-        if spec.keeps_times() {
+        if StampedSets::suit(spec) {
             Contents::Stamped(StampedSets::new(spec))
         } else if spec.is_in_order() {
             Contents::InOrder(LruStack::new(spec))
@@ -114,6 +114,11 @@ impl Cache {
             1 if self.recent.has(last, need) => 2,
             _ => 0,
         }
+    }
+
+    /// Whether another access to the line used last changes only counts or times.
+    pub fn has_repeats(&self) -> bool {
+        self.recent.is_used || matches!(self.contents, Contents::Stamped(_))
     }
 
     /// Its lines, if their times of use are kept.

@@ -148,9 +148,6 @@ impl Hierarchy {
 
     /// Hands the contents of the caches that all cores share to another core of the same machine, and takes its own.
     pub fn swap_shared(&mut self, other: &mut Hierarchy) {
-        for path in self.paths.iter_mut().chain(&mut other.paths) {
-            path.changes += 1;
-        }
         for index in 0..self.caches.len() {
             if self.caches[index].shared {
                 std::mem::swap(&mut self.caches[index], &mut other.caches[index]);
@@ -200,7 +197,6 @@ impl Hierarchy {
     /// `COUNTED`: counts and logs the access.
     #[inline]
     fn find<const COUNTED: bool>(&mut self, requester: Requester, address: CacheAddress) -> DataSource {
-        self.paths[requester as usize].changes += 1;
         if !self.paths[requester as usize].steps.is_empty() {
             return self.find_in_order::<COUNTED>(requester, address);
         }
@@ -428,17 +424,7 @@ impl Hierarchy {
     pub fn repeats_wait(&self, requester: Requester) -> bool {
         let path = &self.paths[requester as usize];
         let fills = path.owns_nearest && path.nearest_filled == 0;
-        fills && path.repeats_in.is_some_and(|nearest| self.caches[nearest].recent.is_used)
-    }
-
-    /// The fetches so far that changed only counts in the nearest cache, and a number that grows with each that may
-    /// have changed more. If [`Hierarchy::repeats_wait`], fetches that have not made it grow will not the next time, as
-    /// long as no others do.
-    #[inline(always)]
-    pub fn fetches(&self) -> (u64, u64) {
-        let Path { nearest, changes, .. } = self.paths[Requester::Fetch as usize];
-        let cache = self.caches.get(nearest);
-        (cache.map_or(0, |cache| cache.recent.repeats[Requester::Fetch as usize]), changes)
+        fills && path.repeats_in.is_some_and(|nearest| self.caches[nearest].has_repeats())
     }
 
     /// Counts `times` repeated accesses that change nothing but counts.

@@ -35,5 +35,5 @@ pub use spec::{
     AddressUsed, CacheFills, CacheOrganisation, CacheSpec, LEVELS, NoColors, Requester, RequesterSet,
     StoreRule,
 };
-pub use stamps::ByteAccess;
+pub use stamps::{Accesses, ByteAccess};
 pub use write_buffer::WriteBufferSpec;

@@ -47,8 +47,6 @@ pub(crate) struct Path {
     pub soils: bool,
     /// What a repeated access needs to know.
     pub need: Need,
-    /// Its accesses that may have changed more than counts, from 1 on.
-    pub changes: u64,
 }
 
 impl Path {
@@ -62,7 +60,6 @@ impl Path {
             nearest: nearest.unwrap_or(usize::MAX),
             repeats_in: nearest.filter(|&index| !specs[index].passes_on(requester)),
             need: Need::of(requester == Requester::Store),
-            changes: 1,
             steps: if is_in_order(specs, &caches, requester) {
                 steps(specs, &caches, requester)
             } else {

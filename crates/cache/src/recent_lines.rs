@@ -4,6 +4,7 @@
 //! equal low bits, the one used last is kept: it is that of its set too, as sets are chosen by those bits and maybe
 //! more.
 
+use crate::stamps::StampedSets;
 use crate::{CacheOrganisation, CacheSpec, Requester};
 use pagewalk_setassoc::RelevantHits;
 
@@ -52,7 +53,7 @@ impl RecentLines {
             lines: [NONE; LINES],
             repeats: Default::default(),
             mask: spec.geometry.sets().min(LINES) as u64 - 1,
-            is_used: !spec.keeps_times()
+            is_used: !StampedSets::suit(spec)
                 && !matches!(spec.organisation, CacheOrganisation::Column { .. })
                 && spec.replacement.relevant_hits() != RelevantHits::Each,
         }

@@ -233,16 +233,6 @@ impl CacheSpec {
             && !(self.shared && self.inclusive)
     }
 
-    /// Whether its lines keep their times of use: it replaces the least recently used one, and sees all data references
-    /// of the program.
-    pub(crate) fn keeps_times(&self) -> bool {
-        let is_nearest = self.level == 1 && self.slices == 1;
-        self.is_in_order()
-            && is_nearest
-            && self.serves.has(Requester::Load)
-            && self.serves.has(Requester::Store)
-    }
-
     /// Whether it looks a requester's access up without ever ending it.
     pub(crate) fn passes_on(&self, requester: Requester) -> bool {
         requester == Requester::Store && self.stores == StoreRule::Through

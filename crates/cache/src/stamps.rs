@@ -1,11 +1,11 @@
 //! The lines of a cache with least-recently-used replacement, each with the times of its last uses.
 //!
-//! A table tells in which way a line was last, by the lowest bits of its number. If it still is there, a hit is a
+//! A table tells in which place a line was last, by the lowest bits of its number. If it still is there, a hit is a
 //! comparison and a store, whatever else the set holds: for caches that see every reference of a program. Else the set
 //! is searched. [`LruStack`](crate::stack::LruStack) is for caches that see few.
 
-use crate::CacheSpec;
 use crate::stack::{Entered, Oldest};
+use crate::{CacheSpec, Requester};
 
 /// Marks an empty place; no line has this number.
 const EMPTY: u64 = u64::MAX;
@@ -45,6 +45,17 @@ pub struct ByteAccess {
     pub soils: bool,
 }
 
+/// The accesses of records, in order.
+#[derive(Clone, Copy)]
+pub struct Accesses<'a, R, F> {
+    /// The records.
+    pub records: &'a [R],
+    /// The accesses of a record.
+    pub of: F,
+    /// Accesses of one record, at most.
+    pub most: usize,
+}
+
 /// Where lines are.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
@@ -63,22 +74,42 @@ impl Shape {
     }
 }
 
+/// Accesses that were hits, up to one that may not be.
+struct Hits {
+    /// The records before that one's.
+    records: usize,
+    /// Its number in its record.
+    at: usize,
+    /// The accesses before it, and how many of them soil their lines.
+    accesses: u32,
+    soiled: u64,
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct StampedSets {
     shape: Shape,
     /// Set by set, from a power of two of places to the next.
     places: Vec<Place>,
-    /// The way where a line was last, by its lowest bits.
-    table: Vec<u8>,
+    /// The place where a line was last, by its lowest bits.
+    table: Vec<u16>,
     /// The time of the last access. Times start anew when they run out.
     now: u32,
 }
 
 impl StampedSets {
-    /// Empty sets of a checked cache without slices.
+    /// Whether a cache's lines keep their times of use: it replaces the least recently used one, sees all fetches or
+    /// all data references of the program, and is not huge.
+    pub fn suit(spec: &CacheSpec) -> bool {
+        let sees_all = [&[Requester::Fetch][..], &[Requester::Load, Requester::Store]]
+            .iter()
+            .any(|all| all.iter().all(|&requester| spec.serves.has(requester)));
+        let is_nearest = spec.level == 1 && spec.slices == 1;
+        spec.is_in_order() && is_nearest && sees_all && places(spec) <= 1 << u16::BITS
+    }
+
+    /// Empty sets of a checked cache that they [`suit`](StampedSets::suit).
     pub fn new(spec: &CacheSpec) -> StampedSets {
-        let (sets, ways) = (spec.geometry.sets(), spec.geometry.ways());
-        let places = sets * ways.next_power_of_two();
+        let (sets, ways, places) = (spec.geometry.sets(), spec.geometry.ways(), places(spec));
         StampedSets {
             shape: Shape {
                 ways,
@@ -92,48 +123,65 @@ impl StampedSets {
         }
     }
 
-    /// Takes accesses in order, and puts in the lines that are missing. `missed` hears of each of those: the number of
-    /// its access, the line, whether the access soils it, and the oldest of its set. Returns the lookups of loads and
-    /// of stores.
+    /// Takes accesses in order, and puts in the lines that are missing. `missed` hears of each of those: the numbers of
+    /// its record and access, the line, whether the access soils it, and the oldest of its set. Returns the lookups of
+    /// loads and of stores.
     #[inline(always)]
-    pub fn enter_all(
+    pub fn enter_all<R, A: Iterator<Item = ByteAccess>>(
         &mut self,
         shift: u32,
-        accesses: impl ExactSizeIterator<Item = ByteAccess>,
-        mut missed: impl FnMut(usize, u64, bool, Oldest),
+        accesses: Accesses<'_, R, impl Fn(&R) -> A>,
+        mut missed: impl FnMut((usize, usize), u64, bool, Oldest),
     ) -> [u64; 2] {
-        let count = accesses.len();
-        let mut time = self.time_for(count) - 1;
-        let mut lookups = [count as u64, 0];
-        // In registers.
-        let StampedSets { shape, places, table, now } = self;
-        let (shape, places, table) = (*shape, &mut places[..], &mut table[..=shape.table_mask]);
-        for (index, ByteAccess { start, bytes, soils }) in accesses.enumerate() {
-            let line = start >> shift;
-            let last = (start + bytes - 1) >> shift;
-            lookups[1] += u64::from(soils);
-            time += 1;
-            let at = shape.set(line) | usize::from(table[line as usize & shape.table_mask]);
-            let place = &mut places[at];
-            if place.line == line && last == line {
-                place.uses[usize::from(soils)] = time;
-                continue;
-            }
-            if let Entered::Filled(oldest) = enter(shape, places, table, line, soils, time) {
-                missed(index, line, soils, oldest);
-            }
-            for line in line + 1..=last {
-                lookups[0] += 1;
-                lookups[1] += u64::from(soils);
-                *now = time;
-                time = time_for(now, shape, places, count - index);
-                if let Entered::Filled(oldest) = enter(shape, places, table, line, soils, time) {
-                    missed(index, line, soils, oldest);
+        let Accesses { records, of, most } = accesses;
+        let mut lookups = [0; 2];
+        let mut index = 0;
+        loop {
+            let time = self.time_for((records.len() - index) * most) - 1;
+            let hits = self.hits(shift, &records[index..], &of, time);
+            self.now = time + hits.accesses;
+            lookups[0] += u64::from(hits.accesses) - hits.soiled;
+            lookups[1] += hits.soiled;
+            index += hits.records;
+            let Some(record) = records.get(index) else { return lookups };
+            for (at, ByteAccess { start, bytes, soils }) in of(record).enumerate().skip(hits.at) {
+                for line in start >> shift..=(start + bytes - 1) >> shift {
+                    lookups[usize::from(soils)] += 1;
+                    if let Entered::Filled(oldest) = self.enter(line, soils) {
+                        missed((index, at), line, soils, oldest);
+                    }
                 }
             }
+            index += 1;
         }
-        *now = time;
-        [lookups[0] - lookups[1], lookups[1]]
+    }
+
+    /// Takes accesses as long as each is inside a line that is where it was last. `time`: of the access before them.
+    #[inline(never)]
+    fn hits<R, A: Iterator<Item = ByteAccess>>(
+        &mut self,
+        shift: u32,
+        records: &[R],
+        of: &impl Fn(&R) -> A,
+        time: u32,
+    ) -> Hits {
+        // In registers.
+        let StampedSets { shape, places, table, .. } = self;
+        let (mask, places, table) = (shape.table_mask, &mut places[..], &table[..=shape.table_mask]);
+        let (mut now, mut soiled) = (time, 0);
+        for (index, record) in records.iter().enumerate() {
+            for (at, ByteAccess { start, bytes, soils }) in of(record).enumerate() {
+                let line = start >> shift;
+                let place = &mut places[table[line as usize & mask] as usize];
+                if place.line != line || (start + bytes - 1) >> shift != line {
+                    return Hits { records: index, at, accesses: now - time, soiled };
+                }
+                now += 1;
+                place.uses[usize::from(soils)] = now;
+                soiled += u64::from(soils);
+            }
+        }
+        Hits { records: records.len(), at: 0, accesses: now - time, soiled }
     }
 
     /// Uses a line and the next if it is another, if both are where they were last. Returns how many it used.
@@ -154,21 +202,56 @@ impl StampedSets {
     #[inline]
     pub fn touch(&mut self, line: u64, soils: bool) -> bool {
         let time = self.time_for(1);
-        touch(self.shape, &mut self.places, &mut self.table, line, soils, time)
+        let found = find(self.shape, &self.places, line);
+        found.into_iter().for_each(|at| self.use_at(at, line, soils, time));
+        found.is_some()
     }
 
     /// Puts a missing line in; returns the oldest if the set was full.
     #[inline]
     pub fn fill(&mut self, line: u64, dirty: bool) -> Oldest {
         let time = self.time_for(1);
-        fill(self.shape, &mut self.places, &mut self.table, line, dirty, time)
+        let start = self.shape.set(line);
+        let set = &self.places[start..start + self.shape.ways];
+        let oldest = (0..set.len()).min_by_key(|&way| set[way].used()).expect("a set has ways");
+        self.fill_at(start + oldest, line, dirty, time)
     }
 
     /// [`StampedSets::touch`], and if the line is missing [`StampedSets::fill`].
-    #[inline]
+    #[inline(never)]
     pub fn enter(&mut self, line: u64, soils: bool) -> Entered {
         let time = self.time_for(1);
-        enter(self.shape, &mut self.places, &mut self.table, line, soils, time)
+        let start = self.shape.set(line);
+        let set = &self.places[start..start + self.shape.ways];
+        // Without branches: where a line is cannot be foretold.
+        let (mut held, mut oldest, mut age) = (usize::MAX, 0, u32::MAX);
+        for (way, place) in set.iter().enumerate() {
+            let used = place.used();
+            held = if place.line == line { way } else { held };
+            oldest = if used < age { way } else { oldest };
+            age = age.min(used);
+        }
+        if held != usize::MAX {
+            self.use_at(start + held, line, soils, time);
+            return Entered::Held;
+        }
+        Entered::Filled(self.fill_at(start + oldest, line, soils, time))
+    }
+
+    /// Uses the line in a place.
+    #[inline(always)]
+    fn use_at(&mut self, at: usize, line: u64, soils: bool, time: u32) {
+        self.table[line as usize & self.shape.table_mask] = at as u16;
+        self.places[at].uses[usize::from(soils)] = time;
+    }
+
+    /// Puts a line into a place; returns the one that leaves.
+    #[inline(always)]
+    fn fill_at(&mut self, at: usize, line: u64, dirty: bool, time: u32) -> Oldest {
+        self.table[line as usize & self.shape.table_mask] = at as u16;
+        let filled = Place { line, uses: [time, if dirty { time } else { 0 }] };
+        let left = std::mem::replace(&mut self.places[at], filled);
+        if left.line == EMPTY { Oldest::NONE } else { Oldest::of(left.line, left.is_dirty()) }
     }
 
     /// Gives a line up; returns whether it was dirty, if it was here.
@@ -200,7 +283,7 @@ impl StampedSets {
     /// Where a line was last, or another one was whose number ends alike.
     #[inline(always)]
     fn latest(&self, line: u64) -> usize {
-        self.shape.set(line) | usize::from(self.table[line as usize & self.shape.table_mask])
+        usize::from(self.table[line as usize & self.shape.table_mask])
     }
 
     #[inline(always)]
@@ -209,43 +292,17 @@ impl StampedSets {
     }
 }
 
+/// The places of a cache's sets.
+fn places(spec: &CacheSpec) -> usize {
+    spec.geometry.sets() * spec.geometry.ways().next_power_of_two()
+}
+
 /// Where a line is.
 #[inline]
 fn find(shape: Shape, places: &[Place], line: u64) -> Option<usize> {
     let start = shape.set(line);
     let set = &places[start..start + shape.ways];
     Some(start + set.iter().position(|place| place.line == line)?)
-}
-
-#[inline]
-fn touch(shape: Shape, places: &mut [Place], table: &mut [u8], line: u64, soils: bool, time: u32) -> bool {
-    let Some(at) = find(shape, places, line) else { return false };
-    table[line as usize & shape.table_mask] = (at - shape.set(line)) as u8;
-    places[at].uses[usize::from(soils)] = time;
-    true
-}
-
-#[inline]
-fn fill(shape: Shape, places: &mut [Place], table: &mut [u8], line: u64, dirty: bool, time: u32) -> Oldest {
-    let start = shape.set(line);
-    let (mut oldest, mut age) = (0, u32::MAX);
-    for (way, place) in places[start..start + shape.ways].iter().enumerate() {
-        let used = place.used();
-        oldest = if used < age { way } else { oldest };
-        age = age.min(used);
-    }
-    table[line as usize & shape.table_mask] = oldest as u8;
-    let filled = Place { line, uses: [time, if dirty { time } else { 0 }] };
-    let left = std::mem::replace(&mut places[start + oldest], filled);
-    if left.line == EMPTY { Oldest::NONE } else { Oldest::of(left.line, left.is_dirty()) }
-}
-
-#[inline(never)]
-fn enter(shape: Shape, places: &mut [Place], table: &mut [u8], line: u64, soils: bool, time: u32) -> Entered {
-    if touch(shape, places, table, line, soils, time) {
-        return Entered::Held;
-    }
-    Entered::Filled(fill(shape, places, table, line, soils, time))
 }
 
 /// The time of the first of so many accesses, which pass time until the last.
@@ -278,7 +335,7 @@ fn restart_time(shape: Shape, places: &mut [Place]) -> u32 {
 mod tests {
     use super::*;
     use crate::stack::LruStack;
-    use crate::{AddressUsed, CacheFills, CacheOrganisation, Requester, StoreRule};
+    use crate::{AddressUsed, CacheFills, CacheOrganisation, StoreRule};
     use pagewalk_setassoc::{Geometry, Replacement};
     use proptest::prelude::*;
 
@@ -323,14 +380,26 @@ mod tests {
                     1 => prop_assert_eq!(stamped.soil(line), plain.soil(line)),
                     2 => prop_assert_eq!(stamped.touch(line, soils), plain.touch(line, soils)),
                     3 => {
-                        let access = ByteAccess { start: (line << 6) + 60, bytes: 8, soils };
+                        let access = |line: u64| ByteAccess { start: (line << 6) + 60, bytes: 8, soils };
+                        let records = [[line, line + 2], [line + 2, line + 1]];
+                        let accesses = Accesses {
+                            records: &records,
+                            of: |lines: &[u64; 2]| lines.map(access).into_iter(),
+                            most: 2,
+                        };
                         let mut left = Vec::new();
-                        let missed = |_, line, _, oldest: Oldest| left.push((line, oldest.line()));
-                        let lookups = stamped.enter_all(6, [access].into_iter(), missed);
-                        prop_assert_eq!(lookups, if soils { [0, 2] } else { [2, 0] });
-                        let entered = [line, line + 1].map(|line| (line, plain.enter(line, soils)));
-                        let expected = entered.into_iter().filter_map(|(line, entered)| Some((line, leaves(entered)?)));
-                        prop_assert_eq!(left, expected.collect::<Vec<_>>());
+                        let missed = |at, line, _, oldest: Oldest| left.push((at, line, oldest.line()));
+                        let lookups = stamped.enter_all(6, accesses, missed);
+                        prop_assert_eq!(lookups, if soils { [0, 8] } else { [8, 0] });
+                        let mut expected = Vec::new();
+                        for (record, at) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+                            for line in [records[record][at], records[record][at] + 1] {
+                                if let Entered::Filled(oldest) = plain.enter(line, soils) {
+                                    expected.push(((record, at), line, oldest.line()));
+                                }
+                            }
+                        }
+                        prop_assert_eq!(left, expected);
                     }
                     _ => prop_assert_eq!(leaves(stamped.enter(line, soils)), leaves(plain.enter(line, soils))),
                 }

@@ -5,15 +5,16 @@
 //! `docs/reference/machine-files.md` describes the model.
 
 use crate::attribution::Waits;
-use crate::code_lines::LineGrain;
+use crate::code_lines::{CodeLines, LineGrain};
 use crate::moment::Moment;
 use crate::waiting_walks::{PassedAt, WaitingWalks, WalkCause};
 use pagewalk_cache::{
-    ByteAccess, CacheAddress, CacheSpec, DataSource, Hierarchy, PassedLine, Requester, StoreRule,
+    Accesses, ByteAccess, CacheAddress, CacheSpec, DataSource, Hierarchy, PassedLine, Requester, StoreRule,
 };
 use pagewalk_trace::{Grain, Ref, Span};
 use pagewalk_translate::{Asid, MachineSpec, Walker, WalkerSpec};
-use pagewalk_units::{BlockId, Kind, PageSize, VirtAddr};
+use pagewalk_units::{Kind, PageSize, VirtAddr};
+use std::iter;
 
 /// The stream lacks detail that caches need.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -86,25 +87,6 @@ struct BufferClock {
     cycles_per_instruction: f64,
 }
 
-/// A block whose fetches all repeated the line used last in its set, when it last ran.
-#[derive(Clone, Copy, Debug, Default)]
-struct RepeatedBlock {
-    /// The lookups of its fetches, and the changes before them: see [`Hierarchy::fetches`].
-    lookups: u64,
-    changes: u64,
-}
-
-/// The blocks of the running address space that repeated when they last ran.
-#[derive(Clone, Debug, Default)]
-struct RepeatedBlocks {
-    /// None if repeated fetches must keep their place among other references.
-    all: Option<Vec<RepeatedBlock>>,
-    /// The lookups and changes before the block that runs.
-    before: RepeatedBlock,
-    /// Whether all fetches of the block that runs are counted.
-    has_counted: bool,
-}
-
 /// The caches of one design.
 #[derive(Clone, Debug)]
 pub(crate) struct MemoryCaches {
@@ -122,9 +104,6 @@ pub(crate) struct MemoryCaches {
     waiting: Option<WaitingWalks>,
     /// Cycles of walks that waited, since they were last taken.
     waited_cycles: u64,
-    blocks: RepeatedBlocks,
-    /// The running address space.
-    space: Asid,
     /// Addresses of the entries of one walk.
     entries: Vec<u64>,
     /// Where the lines of one reference were found.
@@ -140,7 +119,7 @@ impl MemoryCaches {
     /// Those of a machine's caches that `build` takes.
     fn with(machine: &MachineSpec, build: fn(&[CacheSpec], u64) -> Hierarchy) -> Option<MemoryCaches> {
         let hierarchy = build(&machine.caches, machine.cost.memory);
-        let mut memory = MemoryCaches {
+        let memory = MemoryCaches {
             counts: MemoryCounts::default(),
             clock: hierarchy.has_write_buffers().then_some(BufferClock {
                 instructions: 0,
@@ -155,13 +134,9 @@ impl MemoryCaches {
             first_level: None,
             waiting: None,
             waited_cycles: 0,
-            blocks: RepeatedBlocks::default(),
-            space: Asid::default(),
             entries: Vec::new(),
             found: Vec::new(),
         };
-        let may_repeat = matches!(memory.line_grain(), LineGrain::Line(_));
-        memory.blocks.all = may_repeat.then(Vec::new);
         (!machine.caches.is_empty()).then_some(memory)
     }
 
@@ -206,7 +181,6 @@ impl MemoryCaches {
             counts: std::mem::take(&mut self.counts),
             clock: None,
             waiting: None,
-            blocks: RepeatedBlocks::default(),
             entries: Vec::new(),
             found: Vec::new(),
             ..*self
@@ -314,54 +288,6 @@ impl MemoryCaches {
         LineGrain::of(&self.hierarchy, self.clock.is_some())
     }
 
-    /// References of another address space follow.
-    pub fn enter(&mut self, space: Asid) {
-        if std::mem::replace(&mut self.space, space) != space {
-            // It has other blocks.
-            self.blocks.all.iter_mut().for_each(Vec::clear);
-            self.blocks.has_counted = false;
-        }
-    }
-
-    /// Counts each fetch in its place: somebody may ask for counts in the middle of a block.
-    pub fn count_each_fetch(&mut self) {
-        self.blocks.all = None;
-    }
-
-    /// A block's first fetch follows. If all its fetches change only counts, they are counted at once.
-    #[inline(always)]
-    pub fn begin_block(&mut self, block: BlockId) {
-        let Some(blocks) = &self.blocks.all else { return };
-        let (lookups, changes) = self.hierarchy.fetches();
-        self.blocks.before = RepeatedBlock { lookups, changes };
-        let repeated = blocks.get(block.index()).filter(|repeated| repeated.changes == changes);
-        self.blocks.has_counted = repeated.is_some();
-        if let Some(repeated) = repeated {
-            self.hierarchy.repeated(Requester::Fetch, repeated.lookups);
-        }
-    }
-
-    /// Whether all fetches of the block that runs are counted.
-    #[inline(always)]
-    pub fn has_counted_block(&self) -> bool {
-        self.blocks.has_counted
-    }
-
-    /// The block that began has run whole.
-    #[inline(always)]
-    pub fn end_block(&mut self, block: BlockId) {
-        if std::mem::take(&mut self.blocks.has_counted) {
-            return;
-        }
-        let (lookups, changes) = self.hierarchy.fetches();
-        if let (Some(blocks), true) = (&mut self.blocks.all, changes == self.blocks.before.changes) {
-            if blocks.len() <= block.index() {
-                blocks.resize(block.index() + 1, RepeatedBlock::default());
-            }
-            blocks[block.index()] = RepeatedBlock { lookups: lookups - self.blocks.before.lookups, changes };
-        }
-    }
-
     /// The core executes an instruction, whose references follow.
     #[inline]
     pub fn executed(&mut self) {
@@ -373,36 +299,65 @@ impl MemoryCaches {
     /// Lets data references go through a first level; `passes` hears what passes, with the number of its reference.
     pub fn take_data(&mut self, records: &[Ref], space: Asid, mut passes: impl FnMut(usize, PassedLine)) {
         let space = logical(space, VirtAddr(0));
-        let accesses = records.iter().map(|record| ByteAccess {
-            start: space | record.address().0,
-            bytes: record.size().bytes().into(),
-            soils: record.kind() != Kind::Load,
-        });
-        if self.hierarchy.take_data(accesses, &mut passes) {
+        let of = |record: &Ref| {
+            iter::once(ByteAccess {
+                start: space | record.address().0,
+                bytes: record.size().bytes().into(),
+                soils: record.kind() != Kind::Load,
+            })
+        };
+        if self.hierarchy.take_data(Accesses { records, of, most: 1 }, |(index, _), line| passes(index, line))
+        {
             return;
         }
         for (index, record) in records.iter().enumerate() {
             let address = CacheAddress::same(space | record.address().0);
-            self.access(record.kind(), address, record.size().bytes().into());
-            self.hierarchy.passed().iter().for_each(|&line| passes(index, line));
-            self.hierarchy.clear_passed();
+            self.access_passing(record.kind(), address, record.size().bytes(), |line| passes(index, line));
         }
     }
 
-    /// Counts blocks that run whole, as long as all their fetches repeat; returns how many.
-    #[inline]
-    pub fn count_blocks(&mut self, spans: &[Span]) -> usize {
-        let Some(blocks) = &self.blocks.all else { return 0 };
-        let (_, changes) = self.hierarchy.fetches();
-        let mut lookups = 0;
-        let counted = spans.iter().take_while(|span| {
-            let repeated = blocks.get(span.block.index()).filter(|repeated| repeated.changes == changes);
-            lookups += repeated.map_or(0, |repeated| repeated.lookups);
-            repeated.is_some()
-        });
-        let counted = counted.count();
-        self.hierarchy.repeated(Requester::Fetch, lookups);
-        counted
+    /// Lets the fetches of blocks that run whole go through a first level that sees no data. `passes` hears what
+    /// passes, with the number of its span, and of its run in the block.
+    pub fn take_fetches(
+        &mut self,
+        spans: &[Span],
+        lines: &CodeLines,
+        space: Asid,
+        mut passes: impl FnMut((usize, usize), PassedLine),
+    ) {
+        let space = logical(space, VirtAddr(0));
+        let of = |span: &Span| {
+            lines.runs(span.block.index()).iter().map(|run| ByteAccess {
+                start: space | run.address.0,
+                bytes: run.bytes.max(1).into(),
+                soils: false,
+            })
+        };
+        let repeats = spans.iter().map(|span| u64::from(lines.repeats(span.block.index()))).sum();
+        self.hierarchy.repeated(Requester::Fetch, repeats);
+        if self.hierarchy.take_fetches(Accesses { records: spans, of, most: lines.most_runs() }, &mut passes)
+        {
+            return;
+        }
+        for (span, here) in spans.iter().enumerate() {
+            for (number, run) in lines.runs(here.block.index()).iter().enumerate() {
+                let address = CacheAddress::same(space | run.address.0);
+                self.access_passing(Kind::Fetch, address, run.bytes, |line| passes((span, number), line));
+            }
+        }
+    }
+
+    /// A reference of the program inside a page; `passes` hears what passes a first level.
+    fn access_passing(
+        &mut self,
+        kind: Kind,
+        address: CacheAddress,
+        bytes: u32,
+        passes: impl FnMut(PassedLine),
+    ) {
+        self.access(kind, address, bytes.into());
+        self.hierarchy.passed().iter().copied().for_each(passes);
+        self.hierarchy.clear_passed();
     }
 
     /// A reference of the program inside a page.

@@ -6,7 +6,7 @@
 
 use crate::pages::as_recorded;
 use pagewalk_cache::{Hierarchy, Requester};
-use pagewalk_trace::{Block, Instruction};
+use pagewalk_trace::{Batch, Block, Instruction};
 use pagewalk_units::VirtAddr;
 
 /// A fetch, and the fetches from its last line that follow.
@@ -67,6 +67,8 @@ impl LineRun {
 struct BlockEnds {
     /// Runs of all blocks up to here.
     runs: u32,
+    /// Fetches of the block that repeat its runs' lines.
+    repeats: u32,
     /// Its data references among its instructions. A file may have sites in any order: those after one that is out of
     /// order follow all instructions.
     sites: u32,
@@ -77,6 +79,8 @@ struct BlockEnds {
 pub(crate) struct CodeLines {
     blocks: Vec<BlockEnds>,
     runs: Vec<LineRun>,
+    /// Runs of one block, at most.
+    most_runs: usize,
 }
 
 impl CodeLines {
@@ -88,9 +92,12 @@ impl CodeLines {
     /// Appends blocks.
     pub fn learn<'a>(&mut self, blocks: impl Iterator<Item = &'a Block>, grain: LineGrain) {
         for block in blocks {
+            let before = self.runs.len();
             let sites = add_runs(&mut self.runs, block, grain);
             let runs = u32::try_from(self.runs.len()).expect("fewer than 2^32 runs of code");
-            self.blocks.push(BlockEnds { runs, sites });
+            let repeats = self.runs[before..].iter().map(|run| run.repeats).sum();
+            self.most_runs = self.most_runs.max(self.runs.len() - before);
+            self.blocks.push(BlockEnds { runs, repeats, sites });
         }
     }
 
@@ -99,6 +106,23 @@ impl CodeLines {
     pub fn runs(&self, block: usize) -> &[LineRun] {
         let start = if block == 0 { 0 } else { self.blocks[block - 1].runs };
         &self.runs[start as usize..self.blocks[block].runs as usize]
+    }
+
+    /// A run of a batch, by its span, and its number in the block.
+    #[inline]
+    pub fn run(&self, batch: &Batch<'_>, (span, run): (usize, usize)) -> &LineRun {
+        &self.runs(batch.spans[span].block.index())[run]
+    }
+
+    /// Fetches of a block that repeat its runs' lines.
+    #[inline]
+    pub fn repeats(&self, block: usize) -> u32 {
+        self.blocks[block].repeats
+    }
+
+    /// Runs of one block, at most.
+    pub fn most_runs(&self) -> usize {
+        self.most_runs
     }
 
     /// How many data references a block has among its instructions; others follow them.

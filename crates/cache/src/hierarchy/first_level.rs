@@ -7,7 +7,7 @@
 use super::{DataSource, Hierarchy};
 use crate::path::Path;
 use crate::recent_lines::Need;
-use crate::stamps::ByteAccess;
+use crate::stamps::{Accesses, ByteAccess};
 use crate::{CacheAddress, CacheFills, CacheOrganisation, CacheSpec, Requester, StoreRule};
 
 /// An access that misses the first level, or a dirty line that leaves it. Its physical and logical addresses are the
@@ -95,30 +95,53 @@ impl Hierarchy {
         below
     }
 
-    /// Lets loads and stores go through a first level whose lines keep their times of use. `passes` hears what passes,
-    /// with the number of its access. Returns whether there is such a level; if not, nothing is done.
+    /// Lets the loads and stores of records go through a first level whose lines keep their times of use. `passes`
+    /// hears what passes, with the numbers of its record and access. Returns whether there is such a level; if not,
+    /// nothing is done.
     #[inline(always)]
-    pub fn take_data(
+    pub fn take_data<R, A: Iterator<Item = ByteAccess>>(
         &mut self,
-        accesses: impl ExactSizeIterator<Item = ByteAccess>,
-        mut passes: impl FnMut(usize, PassedLine),
+        records: Accesses<'_, R, impl Fn(&R) -> A>,
+        passes: impl FnMut((usize, usize), PassedLine),
     ) -> bool {
-        let [load, store] = [Requester::Load, Requester::Store].map(|by| self.paths[by as usize].nearest);
-        let cache = &mut self.caches[load];
+        self.take(&[Requester::Load, Requester::Store], records, passes)
+    }
+
+    /// As [`Hierarchy::take_data`], for fetches.
+    #[inline(always)]
+    pub fn take_fetches<R, A: Iterator<Item = ByteAccess>>(
+        &mut self,
+        records: Accesses<'_, R, impl Fn(&R) -> A>,
+        passes: impl FnMut((usize, usize), PassedLine),
+    ) -> bool {
+        self.take(&[Requester::Fetch], records, passes)
+    }
+
+    /// `requesters`: who reads, and who stores.
+    #[inline(always)]
+    fn take<R, A: Iterator<Item = ByteAccess>>(
+        &mut self,
+        requesters: &[Requester],
+        records: Accesses<'_, R, impl Fn(&R) -> A>,
+        mut passes: impl FnMut((usize, usize), PassedLine),
+    ) -> bool {
+        let nearest = self.paths[requesters[0] as usize].nearest;
+        let is_one = requesters.iter().all(|&by| self.paths[by as usize].nearest == nearest);
+        let cache = &mut self.caches[nearest];
         let shift = cache.line_shift;
-        let Some(sets) = cache.stamped().filter(|_| load == store) else { return false };
+        let Some(sets) = cache.stamped().filter(|_| is_one) else { return false };
         let (mut misses, mut writebacks) = ([0; 2], [0; 2]);
-        let lookups = sets.enter_all(shift, accesses, |index, line, soils, oldest| {
-            misses[usize::from(soils)] += 1;
-            let requester = if soils { Requester::Store } else { Requester::Load };
+        let lookups = sets.enter_all(shift, records, |at, line, soils, oldest| {
+            let by = usize::from(soils);
+            misses[by] += 1;
             let passed = |line: u64, requester| PassedLine::new(CacheAddress::same(line << shift), requester);
-            passes(index, passed(line, Some(requester)));
+            passes(at, passed(line, Some(requesters[by])));
             if let Some((oldest, true)) = oldest.line() {
-                writebacks[usize::from(soils)] += 1;
-                passes(index, passed(oldest, None));
+                writebacks[by] += 1;
+                passes(at, passed(oldest, None));
             }
         });
-        for (by, requester) in [Requester::Load, Requester::Store].into_iter().enumerate() {
+        for (by, &requester) in requesters.iter().enumerate() {
             let counts = &mut cache.counts[requester as usize];
             counts.lookups += lookups[by];
             counts.hits += lookups[by] - misses[by];

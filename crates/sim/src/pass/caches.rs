@@ -63,8 +63,6 @@ pub(crate) trait Receiver {
     /// Whether it takes data references.
     const TAKES_DATA: bool = true;
 
-    /// The caches that take them.
-    fn memory(&mut self) -> &mut MemoryCaches;
     /// Some fetches of a run, by number; `at`: its span, and its number in the block.
     fn fetches(&mut self, stretch: &Stretch<'_>, at: (usize, usize), run: &LineRun, fetches: Range<u32>);
     /// Data references, by their numbers in the batch.
@@ -85,25 +83,20 @@ impl Stretch<'_> {
             } else {
                 (self.batch.span_end(span), usize::MAX, 0)
             };
-            if (run, fetched) == (0, 0) && (last, part) != (0, 0) {
-                receiver.memory().begin_block(here.block);
-            }
-            if !receiver.memory().has_counted_block() {
-                for next in self.lines.runs(here.block.index()).iter().skip(run) {
-                    let all = if run == last { part } else { next.fetches() };
-                    let until = self.data_before(span, next);
-                    if R::TAKES_DATA && data < until {
-                        receiver.data(self, span, data..until);
-                        data = until;
-                    }
-                    if fetched < all {
-                        receiver.fetches(self, (span, run), next, fetched..all);
-                    }
-                    if run == last {
-                        break;
-                    }
-                    (run, fetched) = (run + 1, 0);
+            for next in self.lines.runs(here.block.index()).iter().skip(run) {
+                let all = if run == last { part } else { next.fetches() };
+                let until = self.data_before(span, next);
+                if R::TAKES_DATA && data < until {
+                    receiver.data(self, span, data..until);
+                    data = until;
                 }
+                if fetched < all {
+                    receiver.fetches(self, (span, run), next, fetched..all);
+                }
+                if run == last {
+                    break;
+                }
+                (run, fetched) = (run + 1, 0);
             }
             if R::TAKES_DATA {
                 receiver.data(self, span, data..end);
@@ -111,7 +104,6 @@ impl Stretch<'_> {
             if is_last {
                 break;
             }
-            receiver.memory().end_block(here.block);
             (span, run, fetched, data) = (span + 1, 0, 0, end);
         }
     }
@@ -132,11 +124,6 @@ impl Stretch<'_> {
 struct Unobserved<'a>(&'a mut MemoryCaches);
 
 impl Receiver for Unobserved<'_> {
-    #[inline(always)]
-    fn memory(&mut self) -> &mut MemoryCaches {
-        self.0
-    }
-
     #[inline(always)]
     fn fetches(&mut self, stretch: &Stretch<'_>, _: (usize, usize), run: &LineRun, mut fetches: Range<u32>) {
         if fetches.start == 0 {
@@ -163,11 +150,6 @@ struct Observed<'a, T> {
 }
 
 impl<T: FnMut(VirtAddr, &ReferencePlace<'_>, Waits)> Receiver for Observed<'_, T> {
-    #[inline(always)]
-    fn memory(&mut self) -> &mut MemoryCaches {
-        self.memory
-    }
-
     fn fetches(
         &mut self,
         stretch: &Stretch<'_>,
@@ -231,9 +213,6 @@ impl<O: Observer> Pass<O> {
             Some(first) => self.course.caches.first[first].memory(),
             None => {
                 self.sets.whole_caches |= mask;
-                if design.os.is_some() {
-                    memory.count_each_fetch();
-                }
                 memory
             }
         };
@@ -318,7 +297,6 @@ impl<O: Observer> Pass<O> {
         let stretch = Stretch { batch, lines: &process.lines, asid: store.asid, from, to };
         for design in bits(sets.whole_caches & sets.active) {
             let Some(memory) = &mut designs[design].memory else { continue };
-            memory.enter(store.asid);
             if design > 0 || !O::OBSERVES_WAITS {
                 stretch.replay(&mut Unobserved(memory));
                 continue;

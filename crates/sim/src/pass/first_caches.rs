@@ -75,7 +75,6 @@ impl FirstCaches {
     fn reach(&mut self, stretch: Stretch<'_>) {
         self.passed.clear();
         self.position = stretch.to;
-        self.memory.enter(stretch.asid);
         let FirstCaches { memory, passed, .. } = self;
         if self.is_split {
             let data = stretch.from.data..stretch.to.data;
@@ -90,21 +89,25 @@ impl FirstCaches {
     }
 }
 
-/// Lets a first level see the fetches of a stretch. Most blocks are counted whole.
+/// Lets a first level see the fetches of a stretch.
 fn replay_fetches(stretch: &Stretch<'_>, fetches: &mut Noting<'_, false>) {
-    let mut from = stretch.from;
-    while from.span < stretch.to.span {
-        if (from.run, from.fetched) == (0, 0) {
-            let whole = &stretch.batch.spans[from.span..stretch.to.span];
-            from.span += fetches.memory.count_blocks(whole);
+    let Stretch { batch, lines, asid, mut from, to } = *stretch;
+    while from != to {
+        if (from.run, from.fetched) == (0, 0) && from.span < to.span {
+            let Noting { memory, passed } = fetches;
+            let whole = &batch.spans[from.span..to.span];
+            memory.take_fetches(whole, lines, asid, |(span, run), line| {
+                let at = (from.span + span, run);
+                let moment = Moment::of_run(stretch.data_before(at.0, lines.run(batch, at)), at);
+                passed.push(PassedAt { moment, line });
+            });
+            from = CachesPosition { span: to.span, run: 0, fetched: 0, data: 0 };
+        } else {
+            let next = CachesPosition { span: from.span + 1, run: 0, fetched: 0, data: 0 };
+            let end = if from.span < to.span { next } else { to };
+            Stretch { from, to: end, ..*stretch }.replay(fetches);
+            from = end;
         }
-        let next = CachesPosition { span: from.span + 1, run: 0, fetched: 0, data: 0 };
-        let to = if from.span < stretch.to.span { next } else { stretch.to };
-        Stretch { from, to, ..*stretch }.replay(fetches);
-        from = to;
-    }
-    if from != stretch.to {
-        Stretch { from, ..*stretch }.replay(fetches);
     }
 }
 
@@ -129,11 +132,6 @@ impl<const DATA: bool> Receiver for Noting<'_, DATA> {
     const TAKES_DATA: bool = DATA;
 
     #[inline(always)]
-    fn memory(&mut self) -> &mut MemoryCaches {
-        self.memory
-    }
-
-    #[inline(always)]
     fn fetches(&mut self, stretch: &Stretch<'_>, at: (usize, usize), run: &LineRun, mut fetches: Range<u32>) {
         if fetches.start == 0 {
             self.memory.executed();
@@ -155,6 +153,21 @@ impl<const DATA: bool> Receiver for Noting<'_, DATA> {
     }
 }
 
+/// The span of a data reference; `from`: a span before it or its own.
+#[inline]
+fn last_span_from(batch: &Batch<'_>, mut from: usize, data: usize) -> usize {
+    // Without branches inside a piece, as its end cannot be foretold.
+    const PIECE: usize = 8;
+    loop {
+        let next = batch.spans[from + 1..].iter().take(PIECE);
+        let before = next.map(|span| usize::from(span.first as usize <= data)).sum::<usize>();
+        from += before;
+        if before < PIECE {
+            return from;
+        }
+    }
+}
+
 impl<O: Observer> Pass<O> {
     /// Gives a design with caches a first level that it shares, if it can.
     pub(crate) fn share_first_caches(&mut self, design: &mut Design) -> bool {
@@ -162,10 +175,7 @@ impl<O: Observer> Pass<O> {
         let serves = |first: &FirstCaches| first.serves(&design.machine.caches, in_step);
         let known = self.course.caches.first.iter().position(serves);
         let Some(index) = known.or_else(|| {
-            let mut first = FirstCaches::of(design, in_step)?;
-            if in_step {
-                first.memory.count_each_fetch();
-            }
+            let first = FirstCaches::of(design, in_step)?;
             self.course.caches.first.push(first);
             Some(self.course.caches.first.len() - 1)
         }) else {
@@ -324,13 +334,11 @@ impl CodeLines {
         match moment.run() {
             None => {
                 let index = moment.data();
-                while batch.spans.get(*latest + 1).is_some_and(|next| next.first as usize <= index) {
-                    *latest += 1;
-                }
+                *latest = last_span_from(batch, *latest, index);
                 (batch.refs[index].address(), site(batch, *latest, index))
             }
             Some((span, run)) => {
-                let run = &self.runs(batch.spans[span].block.index())[run];
+                let run = self.run(batch, (span, run));
                 let at = CodePosition::Instruction(run.instruction);
                 (run.address, ReferencePlace { batch, span, at, ahead: &[] })
             }
