@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import distributed
 
 LOSSES = 10
-"""How often an engine may lose a job, as when its scheduler starts anew."""
+"""How often an engine may lose a job. What is lost while its scheduler is away does not count."""
 
 RETRIES = 3
 """How often Dask runs a job again that failed on a worker."""
@@ -125,6 +125,7 @@ class _Study:
         self.waiting: dict[Future[Answer], int] = {}
         self.done: SimpleQueue[Future[Answer]] = SimpleQueue()
         self.losses: Counter[int] = Counter()
+        self.for_later: list[int] = []
         self.units: Counter[str] = Counter()
         self.idle_checks = 0
         self.told = 0.0
@@ -133,7 +134,7 @@ class _Study:
         """Runs all jobs. What came back is kept, however this ends."""
         for number in range(len(self.jobs)):
             self.submit(number, [])
-        while self.waiting:
+        while self.waiting or self.for_later:
             try:
                 future = self.done.get(timeout=1)
             except Empty:
@@ -141,6 +142,10 @@ class _Study:
             else:
                 self.idle_checks = 0
                 self.take(future, self.waiting.pop(future))
+            if self.for_later and not self.is_away():
+                for number in list(self.for_later):
+                    self.for_later.remove(number)
+                    self.submit(number, [])
 
     def submit(self, number: int, traces: list[str]) -> None:
         try:
@@ -175,6 +180,10 @@ class _Study:
             for future in list(self.waiting):
                 future.cancel()
 
+    def is_away(self) -> bool:
+        """Whether the scheduler cannot be reached: until it comes back, or the client gives up."""
+        return self.client is not None and self.client.status != "running"
+
     def is_idle(self) -> bool:
         """Whether the cluster has workers, and they have nothing to do."""
         try:
@@ -183,6 +192,9 @@ class _Study:
             return False
 
     def lose(self, number: int, why: BaseException) -> None:
+        if self.is_away():
+            self.for_later.append(number)
+            return
         self.losses[number] += 1
         if self.losses[number] > LOSSES:
             raise self.failed(number, f"the engine lost this job {LOSSES} times") from why

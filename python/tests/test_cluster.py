@@ -40,6 +40,14 @@ class Changing(ThreadPoolExecutor):
         return super().submit(fn, self.change(parcel), traces, threads)
 
 
+def lost() -> Future[Any]:
+    """A job that its executor has lost."""
+    future: Future[Any] = Future()
+    future.cancel()
+    future.set_running_or_notify_cancel()
+    return future
+
+
 class Forgetful(ThreadPoolExecutor):
     """An executor that loses its first jobs, as a Dask scheduler does that starts anew."""
 
@@ -49,10 +57,7 @@ class Forgetful(ThreadPoolExecutor):
         if self.losses == 0:
             return super().submit(fn, *args)
         self.losses -= 1
-        lost: Future[Any] = Future()
-        lost.cancel()
-        lost.set_running_or_notify_cancel()
-        return lost
+        return lost()
 
 
 class Gone(ThreadPoolExecutor):
@@ -92,6 +97,23 @@ class Forgetting(ThreadPoolExecutor):
         return Future()
 
 
+class Away(Forgetting):
+    """A Dask client whose scheduler starts anew: until that is there, jobs are lost at once."""
+
+    forgets = False
+
+    def __init__(self) -> None:
+        super().__init__(1)
+        self.back = time.monotonic() + 1.5
+
+    @property
+    def status(self) -> str:  # type: ignore[override]
+        return "running" if time.monotonic() > self.back else "connecting"
+
+    def submit(self, fn: Any, /, *args: Any) -> Future[Any]:  # type: ignore[override]
+        return super().submit(fn, *args) if self.status == "running" else lost()
+
+
 class Study(InFolder):
     """A study in a folder of its own, and what one thread makes of it."""
 
@@ -117,6 +139,11 @@ class Executors(Study):
         self.write(1)
         pagewalk.sweep("s.toml", output="forgotten", executor=Forgetting(1), job_units=40)
         self.assert_same("forgotten")
+
+    def test_jobs_wait_for_a_scheduler_that_is_away(self) -> None:
+        self.write(1)
+        pagewalk.sweep("s.toml", output="away", executor=Away(), job_units=40)
+        self.assert_same("away")
 
     def test_what_was_done_is_not_done_again(self) -> None:
         self.write()
