@@ -143,8 +143,8 @@ class _Study:
                 self.idle_checks = 0
                 self.take(future, self.waiting.pop(future))
             if self.for_later and not self.is_away():
-                for number in list(self.for_later):
-                    self.for_later.remove(number)
+                again, self.for_later = self.for_later, []
+                for number in again:
                     self.submit(number, [])
 
     def submit(self, number: int, traces: list[str]) -> None:
@@ -174,6 +174,9 @@ class _Study:
             return
         if self.client.status == "closed":
             raise FailedError(f"the connection to the Dask scheduler is lost\n  {_AGAIN}")
+        if self.is_away():
+            self.idle_checks = 0
+            return
         self.idle_checks = self.idle_checks + 1 if self.is_idle() else 0
         if self.idle_checks >= IDLE_CHECKS:
             self.idle_checks = 0
@@ -181,7 +184,7 @@ class _Study:
                 future.cancel()
 
     def is_away(self) -> bool:
-        """Whether the scheduler cannot be reached: until it comes back, or the client gives up."""
+        """Whether the scheduler cannot be reached, now or ever again."""
         return self.client is not None and self.client.status != "running"
 
     def is_idle(self) -> bool:
@@ -229,7 +232,8 @@ class _Study:
             return
         self.told = time.monotonic()
         workers = "".join(f"; {worker} did {units} units" for worker, units in sorted(self.units.items()))
-        self.jobs.tell(f"{len(self.waiting)} jobs elsewhere{workers}")
+        waits = f"; {len(self.for_later)} wait for the scheduler" if self.for_later else ""
+        self.jobs.tell(f"{len(self.waiting)} jobs elsewhere{waits}{workers}")
 
 
 _AGAIN = "finished units are kept: run the study again to go on"

@@ -32,7 +32,7 @@ impl Contents {
 #[derive(Clone, Debug)]
 pub(crate) struct Cache {
     contents: Contents,
-    /// Lines that repeat: see [`Cache::repeats`].
+    /// Lines that repeat, and counts of repeats: see [`Cache::repeats`].
     pub recent: RecentLines,
     pub line_shift: u32,
     address: AddressUsed,
@@ -237,7 +237,7 @@ impl Cache {
     }
 }
 
-/// Does the same with lines by order of use, however that is kept.
+/// Does the same with lines in order of use, in either form.
 macro_rules! by_order {
     ($contents:expr, $lines:ident => $body:expr) => {
         match $contents {
@@ -248,7 +248,7 @@ macro_rules! by_order {
     };
 }
 
-/// Caches whose lines are by order of use, by lines.
+/// Caches whose lines are in order of use.
 ///
 /// # Panics
 /// If lines are in slots: a path with steps has none.

@@ -42,7 +42,8 @@ pub(crate) struct RecentLines {
     mask: u64,
     /// Whether the cache has such lines.
     pub is_used: bool,
-    /// By requester: hits of these lines that changed only counts, and are not counted elsewhere.
+    /// By requester: hits that [`Cache::repeats`](crate::cache::Cache::repeats) took, and repeated fetches. They are
+    /// not counted elsewhere.
     pub repeats: [u64; Requester::ALL.len()],
 }
 

@@ -1,8 +1,8 @@
 //! The lines of a cache with least-recently-used replacement, each with the times of its last uses.
 //!
 //! A table tells in which place a line was last, by the lowest bits of its number. If it still is there, a hit is a
-//! comparison and a store, whatever else the set holds: for caches that see every reference of a program. Else the set
-//! is searched. [`LruStack`](crate::stack::LruStack) is for caches that see few.
+//! comparison and a store, whatever else the set holds: for caches that see all fetches or all data references of a
+//! program. Else the set is searched. [`LruStack`](crate::stack::LruStack) is for caches that see few.
 
 use crate::stack::{Entered, Oldest};
 use crate::{CacheSpec, Requester};
@@ -46,7 +46,6 @@ pub struct ByteAccess {
 }
 
 /// The accesses of records, in order.
-#[derive(Clone, Copy)]
 pub struct Accesses<'a, R, F> {
     /// The records.
     pub records: &'a [R],
@@ -100,9 +99,8 @@ impl StampedSets {
     /// Whether a cache's lines keep their times of use: it replaces the least recently used one, sees all fetches or
     /// all data references of the program, and is not huge.
     pub fn suit(spec: &CacheSpec) -> bool {
-        let sees_all = [&[Requester::Fetch][..], &[Requester::Load, Requester::Store]]
-            .iter()
-            .any(|all| all.iter().all(|&requester| spec.serves.has(requester)));
+        let serves = |requester| spec.serves.has(requester);
+        let sees_all = serves(Requester::Fetch) || serves(Requester::Load) && serves(Requester::Store);
         let is_nearest = spec.level == 1 && spec.slices == 1;
         spec.is_in_order() && is_nearest && sees_all && places(spec) <= 1 << u16::BITS
     }
@@ -286,9 +284,30 @@ impl StampedSets {
         usize::from(self.table[line as usize & self.shape.table_mask])
     }
 
+    /// Reserves times for so many accesses; returns the first.
     #[inline(always)]
     fn time_for(&mut self, accesses: usize) -> u32 {
-        time_for(&mut self.now, self.shape, &mut self.places, accesses)
+        let passes = u32::try_from(accesses).expect("fewer than 2^32 accesses at once");
+        if passes >= u32::MAX - self.now {
+            self.restart_time();
+        }
+        let first = self.now + 1;
+        self.now += passes;
+        first
+    }
+
+    /// Lets times start anew, in the same order within each set.
+    #[cold]
+    fn restart_time(&mut self) {
+        let length = 1 << self.shape.place_bits;
+        for set in self.places.chunks_exact_mut(length) {
+            let mut order: Vec<usize> = (0..length).filter(|&at| set[at].line != EMPTY).collect();
+            order.sort_unstable_by_key(|&at| set[at].used());
+            for (time, at) in (2..).zip(order) {
+                set[at].uses = [time, if set[at].is_dirty() { 1 } else { 0 }];
+            }
+        }
+        self.now = length as u32 + 1;
     }
 }
 
@@ -303,32 +322,6 @@ fn find(shape: Shape, places: &[Place], line: u64) -> Option<usize> {
     let start = shape.set(line);
     let set = &places[start..start + shape.ways];
     Some(start + set.iter().position(|place| place.line == line)?)
-}
-
-/// The time of the first of so many accesses, which pass time until the last.
-#[inline(always)]
-fn time_for(now: &mut u32, shape: Shape, places: &mut [Place], accesses: usize) -> u32 {
-    let passes = u32::try_from(accesses).expect("fewer than 2^32 accesses at once");
-    if passes >= u32::MAX - *now {
-        *now = restart_time(shape, places);
-    }
-    let first = *now + 1;
-    *now += passes;
-    first
-}
-
-/// Lets times start anew, in the same order within each set. Returns the latest.
-#[cold]
-fn restart_time(shape: Shape, places: &mut [Place]) -> u32 {
-    let length = 1 << shape.place_bits;
-    for set in places.chunks_exact_mut(length) {
-        let mut order: Vec<usize> = (0..length).filter(|&at| set[at].line != EMPTY).collect();
-        order.sort_unstable_by_key(|&at| set[at].used());
-        for (time, at) in (2..).zip(order) {
-            set[at].uses = [time, if set[at].is_dirty() { 1 } else { 0 }];
-        }
-    }
-    length as u32 + 1
 }
 
 #[cfg(test)]
@@ -365,7 +358,7 @@ mod tests {
         fn they_equal_sets_in_order(
             (sets, ways) in (0..3u32, 1..10u32),
             time in prop::sample::select(vec![0, u32::MAX - 100, u32::MAX - 7]),
-            steps in prop::collection::vec((0..5u8, 0..96u64, any::<bool>()), 1..400),
+            steps in prop::collection::vec((0..5u8, 0..96u64, any::<bool>(), 0..64u8, 0..64u8), 1..400),
         ) {
             let spec = spec(1 << sets, ways);
             let (mut stamped, mut plain) = (StampedSets::new(&spec), LruStack::new(&spec));
@@ -374,31 +367,38 @@ mod tests {
                 Entered::Held => None,
                 Entered::Filled(oldest) => Some(oldest.line()),
             };
-            for (step, line, soils) in steps {
+            for (step, line, soils, crosses, stores) in steps {
                 match step {
                     0 => prop_assert_eq!(stamped.give(line), plain.give(line)),
                     1 => prop_assert_eq!(stamped.soil(line), plain.soil(line)),
                     2 => prop_assert_eq!(stamped.touch(line, soils), plain.touch(line, soils)),
                     3 => {
-                        let access = |line: u64| ByteAccess { start: (line << 6) + 60, bytes: 8, soils };
-                        let records = [[line, line + 2], [line + 2, line + 1]];
+                        // Of two records: three accesses in one line or two, some of which store.
+                        let access = |index: u64| ByteAccess {
+                            start: (line + index % 3) << 6 | 58,
+                            bytes: if crosses >> index & 1 == 0 { 6 } else { 8 },
+                            soils: stores >> index & 1 != 0,
+                        };
                         let accesses = Accesses {
-                            records: &records,
-                            of: |lines: &[u64; 2]| lines.map(access).into_iter(),
-                            most: 2,
+                            records: &[[0, 1, 2], [3, 4, 5]],
+                            of: |indices: &[u64; 3]| indices.map(access).into_iter(),
+                            most: 3,
                         };
                         let mut left = Vec::new();
                         let missed = |at, line, _, oldest: Oldest| left.push((at, line, oldest.line()));
                         let lookups = stamped.enter_all(6, accesses, missed);
-                        prop_assert_eq!(lookups, if soils { [0, 8] } else { [8, 0] });
-                        let mut expected = Vec::new();
-                        for (record, at) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
-                            for line in [records[record][at], records[record][at] + 1] {
+                        let (mut expected, mut counted) = (Vec::new(), [0, 0]);
+                        for index in 0..6 {
+                            let ByteAccess { start, bytes, soils } = access(index);
+                            for line in start >> 6..=(start + bytes - 1) >> 6 {
+                                counted[usize::from(soils)] += 1;
                                 if let Entered::Filled(oldest) = plain.enter(line, soils) {
-                                    expected.push(((record, at), line, oldest.line()));
+                                    let at = (index as usize / 3, index as usize % 3);
+                                    expected.push((at, line, oldest.line()));
                                 }
                             }
                         }
+                        prop_assert_eq!(lookups, counted);
                         prop_assert_eq!(left, expected);
                     }
                     _ => prop_assert_eq!(leaves(stamped.enter(line, soils)), leaves(plain.enter(line, soils))),

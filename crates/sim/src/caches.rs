@@ -368,7 +368,7 @@ impl MemoryCaches {
         }
     }
 
-    /// Whether a reference changes only counts; then it is done. Most are.
+    /// Whether a reference changes only counts and times of use; then it is done. Most are.
     #[inline(always)]
     fn repeats(&mut self, kind: Kind, address: CacheAddress, bytes: u64) -> bool {
         (kind != Kind::Modify || !self.writes_through)

@@ -101,20 +101,20 @@ impl Hierarchy {
     #[inline(always)]
     pub fn take_data<R, A: Iterator<Item = ByteAccess>>(
         &mut self,
-        records: Accesses<'_, R, impl Fn(&R) -> A>,
+        accesses: Accesses<'_, R, impl Fn(&R) -> A>,
         passes: impl FnMut((usize, usize), PassedLine),
     ) -> bool {
-        self.take(&[Requester::Load, Requester::Store], records, passes)
+        self.take(&[Requester::Load, Requester::Store], accesses, passes)
     }
 
     /// As [`Hierarchy::take_data`], for fetches.
     #[inline(always)]
     pub fn take_fetches<R, A: Iterator<Item = ByteAccess>>(
         &mut self,
-        records: Accesses<'_, R, impl Fn(&R) -> A>,
+        accesses: Accesses<'_, R, impl Fn(&R) -> A>,
         passes: impl FnMut((usize, usize), PassedLine),
     ) -> bool {
-        self.take(&[Requester::Fetch], records, passes)
+        self.take(&[Requester::Fetch], accesses, passes)
     }
 
     /// `requesters`: who reads, and who stores.
@@ -122,7 +122,7 @@ impl Hierarchy {
     fn take<R, A: Iterator<Item = ByteAccess>>(
         &mut self,
         requesters: &[Requester],
-        records: Accesses<'_, R, impl Fn(&R) -> A>,
+        accesses: Accesses<'_, R, impl Fn(&R) -> A>,
         mut passes: impl FnMut((usize, usize), PassedLine),
     ) -> bool {
         let nearest = self.paths[requesters[0] as usize].nearest;
@@ -131,7 +131,7 @@ impl Hierarchy {
         let shift = cache.line_shift;
         let Some(sets) = cache.stamped().filter(|_| is_one) else { return false };
         let (mut misses, mut writebacks) = ([0; 2], [0; 2]);
-        let lookups = sets.enter_all(shift, records, |at, line, soils, oldest| {
+        let lookups = sets.enter_all(shift, accesses, |at, line, soils, oldest| {
             let by = usize::from(soils);
             misses[by] += 1;
             let passed = |line: u64, requester| PassedLine::new(CacheAddress::same(line << shift), requester);

@@ -284,7 +284,7 @@ static Bool has_keys(void)
    return (ecx & 1 << 4) != 0;
 }
 
-/* Whether the program has freed key 0, the only one it has. Memory keeps it. */
+/* Whether the program has freed key 0, the only one it has. Memory keeps it. Natively it could be had again. */
 static Bool is_key_free;
 
 static void before_pkey_free(__attribute__((unused)) ThreadId thread, __attribute__((unused)) const void* layout,

@@ -44,8 +44,11 @@ impl FirstCaches {
     /// That of a design, if nothing below changes what it holds.
     pub fn of(design: &Design, in_step: bool) -> Option<FirstCaches> {
         let specs = &design.machine.caches;
+        if !shares_first_level(specs, specs) {
+            return None;
+        }
         let memory = MemoryCaches::first_level(&design.machine)?;
-        shares_first_level(specs, specs).then(|| FirstCaches {
+        Some(FirstCaches {
             specs: specs.clone(),
             is_split: memory.hierarchy.is_split(),
             memory,
@@ -92,23 +95,22 @@ impl FirstCaches {
 /// Lets a first level see the fetches of a stretch.
 fn replay_fetches(stretch: &Stretch<'_>, fetches: &mut Noting<'_, false>) {
     let Stretch { batch, lines, asid, mut from, to } = *stretch;
-    while from != to {
-        if (from.run, from.fetched) == (0, 0) && from.span < to.span {
-            let Noting { memory, passed } = fetches;
-            let whole = &batch.spans[from.span..to.span];
-            memory.take_fetches(whole, lines, asid, |(span, run), line| {
-                let at = (from.span + span, run);
-                let moment = Moment::of_run(stretch.data_before(at.0, lines.run(batch, at)), at);
-                passed.push(PassedAt { moment, line });
-            });
-            from = CachesPosition { span: to.span, run: 0, fetched: 0, data: 0 };
-        } else {
-            let next = CachesPosition { span: from.span + 1, run: 0, fetched: 0, data: 0 };
-            let end = if from.span < to.span { next } else { to };
-            Stretch { from, to: end, ..*stretch }.replay(fetches);
-            from = end;
-        }
+    let start = |span| CachesPosition { span, run: 0, fetched: 0, data: 0 };
+    if (from.run, from.fetched) != (0, 0) && from.span < to.span {
+        let next = start(from.span + 1);
+        Stretch { from, to: next, ..*stretch }.replay(fetches);
+        from = next;
     }
+    if from.span < to.span {
+        let Noting { memory, passed } = fetches;
+        memory.take_fetches(&batch.spans[from.span..to.span], lines, asid, |(span, run), line| {
+            let at = (from.span + span, run);
+            let moment = Moment::of_run(stretch.data_before(at.0, lines.run(batch, at)), at);
+            passed.push(PassedAt { moment, line });
+        });
+        from = start(to.span);
+    }
+    Stretch { from, ..*stretch }.replay(fetches);
 }
 
 /// Notes what has passed since the last time.
@@ -319,7 +321,7 @@ impl CodeLines {
         let CachesPosition { span, run, fetched, data } = self.position(place);
         match place.at {
             CodePosition::Site(_) => Moment::of_data(data),
-            // Of the run that it is in, the first fetch comes before.
+            // In mid-run, that run's moment has passed: it comes before the next run.
             CodePosition::Instruction(_) => Moment::of_run(data, (span, run + usize::from(fetched > 0))),
         }
     }
