@@ -13,6 +13,9 @@ const EMPTY: u64 = u64::MAX;
 /// log2 of the table's entries for each place.
 const TABLE_SHIFT: u32 = 3;
 
+/// Times are reserved for about so many accesses at once: files may have blocks of any length.
+const ACCESSES_MAX: usize = if cfg!(test) { 4 } else { 1 << 24 };
+
 /// A place for a line.
 #[derive(Clone, Copy, Debug)]
 struct Place {
@@ -132,16 +135,21 @@ impl StampedSets {
         mut missed: impl FnMut((usize, usize), u64, bool, Oldest),
     ) -> [u64; 2] {
         let Accesses { records, of, most } = accesses;
+        let piece = (ACCESSES_MAX / most.max(1)).max(1);
         let mut lookups = [0; 2];
         let mut index = 0;
         loop {
-            let time = self.time_for((records.len() - index) * most) - 1;
-            let hits = self.hits(shift, &records[index..], &of, time);
+            let next = &records[index..records.len().min(index + piece)];
+            let time = self.time_for(next.len() * most) - 1;
+            let hits = self.hits(shift, next, &of, time);
             self.now = time + hits.accesses;
             lookups[0] += u64::from(hits.accesses) - hits.soiled;
             lookups[1] += hits.soiled;
             index += hits.records;
             let Some(record) = records.get(index) else { return lookups };
+            if hits.records == next.len() {
+                continue;
+            }
             for (at, ByteAccess { start, bytes, soils }) in of(record).enumerate().skip(hits.at) {
                 for line in start >> shift..=(start + bytes - 1) >> shift {
                     lookups[usize::from(soils)] += 1;
