@@ -130,6 +130,22 @@ impl Cache {
         }
     }
 
+    /// Its lines, if they are in order of use.
+    pub fn in_order(&self) -> Option<&LruStack> {
+        match &self.contents {
+            Contents::InOrder(stack) => Some(stack),
+            Contents::Stamped(_) | Contents::InSlots(_) => None,
+        }
+    }
+
+    /// As [`Cache::in_order`].
+    pub fn in_order_mut(&mut self) -> Option<&mut LruStack> {
+        match &mut self.contents {
+            Contents::InOrder(stack) => Some(stack),
+            Contents::Stamped(_) | Contents::InSlots(_) => None,
+        }
+    }
+
     /// Counts a lookup.
     #[inline]
     pub fn count(&mut self, requester: Requester, look: Look) {

@@ -2,8 +2,10 @@
 
 mod first_level;
 mod in_order;
+mod parts;
 
 pub use first_level::{PassedLine, shares_first_level};
+pub use parts::Parts;
 
 use crate::access_log::{AccessLog, LineAccess};
 use crate::cache::{Cache, Evicted, Look};

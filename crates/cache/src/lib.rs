@@ -30,7 +30,7 @@ mod write_buffer;
 pub use access_log::LineAccess;
 pub use address::CacheAddress;
 pub use check::{CacheError, check};
-pub use hierarchy::{CacheCounts, DataSource, Hierarchy, PassedLine, shares_first_level};
+pub use hierarchy::{CacheCounts, DataSource, Hierarchy, Parts, PassedLine, shares_first_level};
 pub use spec::{
     AddressUsed, CacheFills, CacheOrganisation, CacheSpec, LEVELS, NoColors, Requester, RequesterSet,
     StoreRule,

@@ -80,6 +80,11 @@ impl RecentLines {
         }
     }
 
+    /// Notes that any line may have left.
+    pub fn forget_all(&mut self) {
+        self.lines.fill(NONE);
+    }
+
     /// Notes that a line leaves.
     #[inline(always)]
     pub fn forget(&mut self, line: u64) {

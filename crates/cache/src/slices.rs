@@ -26,6 +26,11 @@ impl Slices {
         Geometry::new(entries, Some(spec.geometry.ways() as u32))
     }
 
+    /// The sets of a slice.
+    pub fn sets(self) -> usize {
+        1 << self.set_bits
+    }
+
     /// The number whose lowest bits are a line's set among the sets of all slices.
     #[inline]
     pub fn number(self, line: u64) -> u64 {

@@ -35,7 +35,7 @@ pub(crate) struct Sets<const MOST: usize> {
 }
 
 /// One set.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 struct Set<const MOST: usize> {
     /// From the latest to the oldest; empty places come last.
     lines: [u64; MOST],
@@ -81,6 +81,20 @@ macro_rules! with_sets {
             LruStack::Of12($sets) => $body,
             LruStack::Of16($sets) => $body,
             LruStack::Of32($sets) => $body,
+        }
+    };
+}
+
+/// Does the same with the sets of two stacks of one length.
+macro_rules! with_both {
+    ($one:expr, $other:expr, $sets:ident, $others:ident => $body:expr) => {
+        match ($one, $other) {
+            (LruStack::Of4($sets), LruStack::Of4($others)) => $body,
+            (LruStack::Of8($sets), LruStack::Of8($others)) => $body,
+            (LruStack::Of12($sets), LruStack::Of12($others)) => $body,
+            (LruStack::Of16($sets), LruStack::Of16($others)) => $body,
+            (LruStack::Of32($sets), LruStack::Of32($others)) => $body,
+            _ => unreachable!("they are of the same caches"),
         }
     };
 }
@@ -147,6 +161,26 @@ impl LruStack {
         with_sets!(self, sets => sets.prefetch(line));
     }
 
+    /// The sets of a slice.
+    pub fn sets_of_slice(&self) -> usize {
+        with_sets!(self, sets => sets.slices.sets())
+    }
+
+    /// Takes the sets from another stack of the same cache whose numbers are `part` modulo `parts`.
+    pub fn copy_sets(&mut self, from: &LruStack, part: usize, parts: usize) {
+        with_both!(self, from, sets, others => {
+            let pairs = sets.sets.iter_mut().zip(&others.sets);
+            pairs.skip(part).step_by(parts).for_each(|(set, other)| *set = *other);
+        });
+    }
+
+    /// Whether those sets are another stack's.
+    pub fn has_sets_of(&self, other: &LruStack, part: usize, parts: usize) -> bool {
+        with_both!(self, other, sets, others => {
+            sets.sets.iter().zip(&others.sets).skip(part).step_by(parts).all(|(set, other)| set == other)
+        })
+    }
+
     /// All lines.
     pub fn all(&self) -> Vec<u64> {
         with_sets!(self, sets => {
@@ -188,16 +222,22 @@ impl<const MOST: usize> Sets<MOST> {
 }
 
 impl<const MOST: usize> Set<MOST> {
+    // Without branches: where a line is cannot be foretold.
     #[inline(always)]
     fn place_of(&self, line: u64) -> Option<usize> {
-        self.lines.iter().position(|&held| held == line)
+        let mut found = MOST;
+        for at in (0..MOST).rev() {
+            found = if self.lines[at] == line { at } else { found };
+        }
+        (found < MOST).then_some(found)
     }
 
     #[inline(always)]
     fn touch(&mut self, line: u64, soils: bool) -> bool {
         let Some(place) = self.place_of(line) else { return false };
-        for at in (0..place).rev() {
-            self.lines[at + 1] = self.lines[at];
+        let before = self.lines;
+        for at in 1..MOST {
+            self.lines[at] = if at <= place { before[at - 1] } else { before[at] };
         }
         self.lines[0] = line;
         let (before, after) = (self.dirty & !(u32::MAX << place), self.dirty & (u32::MAX << place << 1));
@@ -209,7 +249,8 @@ impl<const MOST: usize> Set<MOST> {
     #[inline(always)]
     fn push(&mut self, line: u64, dirty: bool, ways: usize) -> Oldest {
         let oldest = self.lines[ways - 1] | u64::from(self.dirty >> (ways - 1) & 1) << 63;
-        self.lines.copy_within(..MOST - 1, 1);
+        let before = self.lines;
+        self.lines[1..].copy_from_slice(&before[..MOST - 1]);
         self.lines[0] = line;
         self.dirty = self.dirty << 1 | u32::from(dirty);
         if ways < MOST {
@@ -221,8 +262,9 @@ impl<const MOST: usize> Set<MOST> {
     #[inline(always)]
     fn give(&mut self, line: u64) -> Option<bool> {
         let place = self.place_of(line)?;
-        for at in place + 1..MOST {
-            self.lines[at - 1] = self.lines[at];
+        let before = self.lines;
+        for at in 0..MOST - 1 {
+            self.lines[at] = if at < place { before[at] } else { before[at + 1] };
         }
         self.lines[MOST - 1] = EMPTY;
         let was_dirty = self.dirty >> place & 1 != 0;

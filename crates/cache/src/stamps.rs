@@ -82,8 +82,8 @@ struct Hits {
     records: usize,
     /// Its number in its record.
     at: usize,
-    /// The accesses before it, and how many of them soil their lines.
-    accesses: u32,
+    /// The lines of accesses before it, and how many of them these soil.
+    lines: u32,
     soiled: u64,
 }
 
@@ -135,15 +135,17 @@ impl StampedSets {
         mut missed: impl FnMut((usize, usize), u64, bool, Oldest),
     ) -> [u64; 2] {
         let Accesses { records, of, most } = accesses;
-        let piece = (ACCESSES_MAX / most.max(1)).max(1);
+        // Most accesses are inside a line, and a few end in the next.
+        let lines = 2 * most.max(1);
+        let piece = (ACCESSES_MAX / lines).max(1);
         let mut lookups = [0; 2];
         let mut index = 0;
         loop {
             let next = &records[index..records.len().min(index + piece)];
-            let time = self.time_for(next.len() * most) - 1;
+            let time = self.time_for(next.len() * lines) - 1;
             let hits = self.hits(shift, next, &of, time);
-            self.now = time + hits.accesses;
-            lookups[0] += u64::from(hits.accesses) - hits.soiled;
+            self.now = time + hits.lines;
+            lookups[0] += u64::from(hits.lines) - hits.soiled;
             lookups[1] += hits.soiled;
             index += hits.records;
             let Some(record) = records.get(index) else { return lookups };
@@ -153,7 +155,9 @@ impl StampedSets {
             for (at, ByteAccess { start, bytes, soils }) in of(record).enumerate().skip(hits.at) {
                 for line in start >> shift..=(start + bytes - 1) >> shift {
                     lookups[usize::from(soils)] += 1;
-                    if let Entered::Filled(oldest) = self.enter(line, soils) {
+                    if self.repeats(line, line, soils) == 0
+                        && let Entered::Filled(oldest) = self.enter(line, soils)
+                    {
                         missed((index, at), line, soils, oldest);
                     }
                 }
@@ -162,7 +166,7 @@ impl StampedSets {
         }
     }
 
-    /// Takes accesses as long as each is inside a line that is where it was last. `time`: of the access before them.
+    /// Takes accesses as long as their lines are where they were last. `time`: of the access before them.
     #[inline(never)]
     fn hits<R, A: Iterator<Item = ByteAccess>>(
         &mut self,
@@ -174,20 +178,28 @@ impl StampedSets {
         // In registers.
         let StampedSets { shape, places, table, .. } = self;
         let (mask, places, table) = (shape.table_mask, &mut places[..], &table[..=shape.table_mask]);
+        let latest = |line: u64| usize::from(table[line as usize & mask]);
         let (mut now, mut soiled) = (time, 0);
         for (index, record) in records.iter().enumerate() {
             for (at, ByteAccess { start, bytes, soils }) in of(record).enumerate() {
-                let line = start >> shift;
-                let place = &mut places[table[line as usize & mask] as usize];
-                if place.line != line || (start + bytes - 1) >> shift != line {
-                    return Hits { records: index, at, accesses: now - time, soiled };
+                let (line, last) = (start >> shift, (start + bytes - 1) >> shift);
+                let place = latest(line);
+                let is_here = places[place].line == line;
+                let next = if last == line { place } else { latest(last) };
+                if !is_here || last != line && (places[next].line != last || last - line > 1) {
+                    return Hits { records: index, at, lines: now - time, soiled };
                 }
                 now += 1;
-                place.uses[usize::from(soils)] = now;
+                places[place].uses[usize::from(soils)] = now;
                 soiled += u64::from(soils);
+                if last != line {
+                    now += 1;
+                    places[next].uses[usize::from(soils)] = now;
+                    soiled += u64::from(soils);
+                }
             }
         }
-        Hits { records: records.len(), at: 0, accesses: now - time, soiled }
+        Hits { records: records.len(), at: 0, lines: now - time, soiled }
     }
 
     /// Uses a line and the next if it is another, if both are where they were last. Returns how many it used.

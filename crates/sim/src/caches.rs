@@ -174,6 +174,19 @@ impl MemoryCaches {
         std::mem::take(&mut self.waited_cycles)
     }
 
+    /// Adds the counts of others of the same machine.
+    pub fn add_counts(&mut self, other: &MemoryCaches) {
+        self.hierarchy.add_counts(&other.hierarchy);
+        self.counts.add(other.counts);
+        self.waited_cycles += other.waited_cycles;
+    }
+
+    /// Sets all counts to zero.
+    pub fn clear_counts(&mut self) {
+        self.hierarchy.clear_counts();
+        (self.counts, self.waited_cycles) = Default::default();
+    }
+
     /// Sends the caches away, to be simulated elsewhere until [`MemoryCaches::come_back`].
     pub fn send_away(&mut self) -> MemoryCaches {
         MemoryCaches {

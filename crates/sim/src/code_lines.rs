@@ -69,16 +69,31 @@ struct BlockEnds {
     runs: u32,
     /// Fetches of the block that repeat its runs' lines.
     repeats: u32,
+    /// Sites of all blocks up to here.
+    sites: u32,
     /// Its data references among its instructions. A file may have sites in any order: those after one that is out of
     /// order follow all instructions.
-    sites: u32,
+    ordered: u32,
+}
+
+/// The instruction that makes a data reference.
+#[derive(Clone, Copy)]
+struct CodeSite {
+    address: VirtAddr,
+    /// Its number in the block.
+    number: u16,
 }
 
 /// The line runs of all blocks seen.
+///
+/// What a miss needs to know of its block is here too: blocks lie scattered in memory.
 #[derive(Default)]
 pub(crate) struct CodeLines {
     blocks: Vec<BlockEnds>,
     runs: Vec<LineRun>,
+    /// By run: the address of its first instruction.
+    instructions: Vec<VirtAddr>,
+    sites: Vec<CodeSite>,
     /// Runs of one block, at most.
     most_runs: usize,
 }
@@ -93,19 +108,60 @@ impl CodeLines {
     pub fn learn<'a>(&mut self, blocks: impl Iterator<Item = &'a Block>, grain: LineGrain) {
         for block in blocks {
             let before = self.runs.len();
-            let sites = add_runs(&mut self.runs, block, grain);
+            let ordered = add_runs(&mut self.runs, block, grain);
+            let first = |run: &LineRun| block.instructions[run.instruction as usize].address;
+            self.instructions.extend(self.runs[before..].iter().map(first));
+            self.sites.extend((0..block.sites.len()).map(|site| CodeSite {
+                address: block.instruction_of(site).map_or(VirtAddr(0), |instruction| instruction.address),
+                number: block.sites[site].instruction,
+            }));
+            let sites = u32::try_from(self.sites.len()).expect("fewer than 2^32 sites of code");
             let runs = u32::try_from(self.runs.len()).expect("fewer than 2^32 runs of code");
             let repeats = self.runs[before..].iter().map(|run| run.repeats).sum();
             self.most_runs = self.most_runs.max(self.runs.len() - before);
-            self.blocks.push(BlockEnds { runs, repeats, sites });
+            self.blocks.push(BlockEnds { runs, repeats, sites, ordered });
         }
     }
 
     /// The runs of a block.
     #[inline]
     pub fn runs(&self, block: usize) -> &[LineRun] {
-        let start = if block == 0 { 0 } else { self.blocks[block - 1].runs };
-        &self.runs[start as usize..self.blocks[block].runs as usize]
+        &self.runs[self.first_run(block)..self.blocks[block].runs as usize]
+    }
+
+    #[inline]
+    fn first_run(&self, block: usize) -> usize {
+        if block == 0 { 0 } else { self.blocks[block - 1].runs as usize }
+    }
+
+    /// The address of the instruction with which a run of a block begins.
+    #[inline]
+    pub fn instruction_of_run(&self, block: usize, run: usize) -> VirtAddr {
+        self.instructions[self.first_run(block) + run]
+    }
+
+    #[inline]
+    fn all_sites(&self, block: usize) -> &[CodeSite] {
+        let start = if block == 0 { 0 } else { self.blocks[block - 1].sites };
+        &self.sites[start as usize..self.blocks[block].sites as usize]
+    }
+
+    /// The address of the instruction that makes a data reference of a block; 0 if it has none.
+    #[inline]
+    pub fn instruction_of_site(&self, block: usize, site: usize) -> VirtAddr {
+        self.all_sites(block).get(site).map_or(VirtAddr(0), |site| site.address)
+    }
+
+    /// The data references of a block before an instruction.
+    pub fn sites_before(&self, block: usize, instruction: u32) -> usize {
+        let sites = &self.all_sites(block)[..self.sites(block)];
+        sites.partition_point(|site| u32::from(site.number) < instruction)
+    }
+
+    /// The instruction after the one that makes a data reference of a block; the last of all if none makes it.
+    pub fn instruction_after(&self, block: usize, site: usize) -> u32 {
+        let sites = &self.all_sites(block)[..self.sites(block)];
+        sites.get(site).map_or(u32::MAX, |site| u32::from(site.number) + 1)
     }
 
     /// A run of a batch, by its span, and its number in the block.
@@ -128,7 +184,7 @@ impl CodeLines {
     /// How many data references a block has among its instructions; others follow them.
     #[inline]
     pub fn sites(&self, block: usize) -> usize {
-        self.blocks[block].sites as usize
+        self.blocks[block].ordered as usize
     }
 }
 

@@ -65,6 +65,11 @@ impl WaitingWalks {
         self.walks.get(walk).map(|&(moment, _)| moment)
     }
 
+    /// The entries that all walks read.
+    pub fn all_entries(&self) -> &[u64] {
+        &self.entries
+    }
+
     /// The entries that a walk reads.
     pub fn entries(&self, walk: usize) -> &[u64] {
         let start = walk.checked_sub(1).map_or(0, |before| self.ends[before]);

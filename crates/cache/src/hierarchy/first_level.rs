@@ -44,8 +44,9 @@ impl PassedLine {
         }
     }
 
+    /// Its address, which is both its physical and its logical one.
     #[inline(always)]
-    fn address(self) -> CacheAddress {
+    pub fn address(self) -> CacheAddress {
         CacheAddress::same(self.0 & !WHOSE)
     }
 }

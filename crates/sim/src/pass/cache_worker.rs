@@ -1,10 +1,12 @@
-//! A thread for the caches of alternatives.
+//! The caches of alternatives, below the first level.
 //!
-//! Nobody needs what they cost before the counts are asked for. So a second thread simulates them below the first
-//! level: it owns them, takes what passes in the same order, and gives them back when they are asked for.
+//! Nobody needs what they cost before the counts are asked for. So they may be simulated on a second thread: it owns
+//! them, takes what passes in the same order, and gives them back when they are asked for.
 
 use crate::caches::MemoryCaches;
+use crate::pass::cohorts::{Cohorts, Stretch};
 use crate::waiting_walks::{PassedAt, WaitingWalks};
+use pagewalk_cache::CacheSpec;
 use std::io;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread;
@@ -16,29 +18,43 @@ const PARCEL_LEN: usize = 1 << 14;
 
 /// What passed a first level during some batches, one after the other.
 #[derive(Default)]
-pub(crate) struct Parcel {
+struct Parcel {
     stretches: Vec<Stretch>,
     len: usize,
 }
 
-struct Stretch {
-    passed: Vec<PassedAt>,
-    /// By design, for all that take what passed.
-    walks: Vec<(usize, WaitingWalks)>,
-}
-
 enum Order {
-    Own(usize, Box<MemoryCaches>),
+    Own { cohort: usize, design: usize, memory: Box<MemoryCaches> },
     Work(Parcel),
     GiveBack(Sender<Vec<(usize, Box<MemoryCaches>)>>),
 }
 
-/// The thread. It ends when this does.
+/// Who simulates them.
+enum Place {
+    Here(Cohorts),
+    /// A thread, which ends when this does.
+    There(SyncSender<Order>),
+}
+
+/// The caches, wherever they are.
 pub(crate) struct CacheWorker {
-    orders: SyncSender<Order>,
+    place: Place,
     /// The designs whose caches it has, one bit each.
     pub owns: u64,
+    /// By cohort: its first level's number, all caches of its designs, and the latency of memory.
+    cohorts: Vec<(usize, Vec<CacheSpec>, u64)>,
     parcel: Parcel,
+}
+
+impl Default for CacheWorker {
+    fn default() -> CacheWorker {
+        CacheWorker {
+            place: Place::Here(Cohorts::default()),
+            owns: 0,
+            cohorts: Vec::new(),
+            parcel: Parcel::default(),
+        }
+    }
 }
 
 impl CacheWorker {
@@ -46,18 +62,24 @@ impl CacheWorker {
     ///
     /// # Errors
     /// If the host gives no thread.
-    pub fn new() -> io::Result<CacheWorker> {
+    pub fn thread() -> io::Result<CacheWorker> {
         let (orders, taken) = sync_channel(PARCELS);
         thread::Builder::new().name("caches".into()).spawn(move || work(&taken))?;
-        Ok(CacheWorker { orders, owns: 0, parcel: Parcel::default() })
+        Ok(CacheWorker { place: Place::There(orders), ..CacheWorker::default() })
     }
 
-    /// Gives it the caches of a design.
-    pub fn own(&mut self, design: usize, memory: Box<MemoryCaches>) {
+    /// Gives it the caches of a design. `alike`: what designs of one cohort have alike.
+    pub fn own(&mut self, alike: (usize, &[CacheSpec], u64), design: usize, memory: Box<MemoryCaches>) {
         // What comes next is not for older parcels.
         self.send();
         self.owns |= 1 << design;
-        self.order(Order::Own(design, memory));
+        let (first, caches, latency) = alike;
+        let is_it = |known: &(usize, Vec<CacheSpec>, u64)| (known.0, &known.1[..], known.2) == alike;
+        let cohort = self.cohorts.iter().position(is_it).unwrap_or_else(|| {
+            self.cohorts.push((first, caches.to_vec(), latency));
+            self.cohorts.len() - 1
+        });
+        self.order(Order::Own { cohort, design, memory });
     }
 
     /// Lets what passed go on to the caches of designs, together with their walks.
@@ -73,9 +95,14 @@ impl CacheWorker {
     pub fn give_back(&mut self) -> Vec<(usize, Box<MemoryCaches>)> {
         self.send();
         self.owns = 0;
-        let (back, caches) = channel();
-        self.order(Order::GiveBack(back));
-        caches.recv().expect("the thread of caches has not failed")
+        match &mut self.place {
+            Place::Here(cohorts) => cohorts.give_back(),
+            Place::There(orders) => {
+                let (back, caches) = channel();
+                send(orders, Order::GiveBack(back));
+                caches.recv().expect("the thread of caches has not failed")
+            }
+        }
     }
 
     fn send(&mut self) {
@@ -85,31 +112,29 @@ impl CacheWorker {
         }
     }
 
-    fn order(&self, order: Order) {
-        self.orders.send(order).expect("the thread of caches has not failed");
+    fn order(&mut self, order: Order) {
+        match &mut self.place {
+            Place::Here(cohorts) => follow(cohorts, order),
+            Place::There(orders) => send(orders, order),
+        }
     }
 }
 
+fn send(orders: &SyncSender<Order>, order: Order) {
+    orders.send(order).expect("the thread of caches has not failed");
+}
+
 fn work(orders: &Receiver<Order>) {
-    let mut all: Vec<(usize, Box<MemoryCaches>)> = Vec::new();
-    for order in orders {
-        match order {
-            Order::Own(design, memory) => all.push((design, memory)),
-            Order::GiveBack(back) => {
-                // Nobody may wait for them any more.
-                _ = back.send(std::mem::take(&mut all));
-            }
-            Order::Work(Parcel { stretches, .. }) => {
-                for (design, memory) in &mut all {
-                    for Stretch { passed, walks } in &stretches {
-                        let own = walks.iter().find(|(own, _)| own == design);
-                        if let Some((_, walks)) = own {
-                            memory.take_passed::<false>(passed, walks, |_, _| {}, |_, _| {});
-                        }
-                    }
-                }
-            }
-        }
+    let mut cohorts = Cohorts::default();
+    orders.iter().for_each(|order| follow(&mut cohorts, order));
+}
+
+fn follow(cohorts: &mut Cohorts, order: Order) {
+    match order {
+        Order::Own { cohort, design, memory } => cohorts.add(cohort, design, memory),
+        Order::Work(Parcel { stretches, .. }) => cohorts.take(&stretches),
+        // Nobody may wait for them any more.
+        Order::GiveBack(back) => _ = back.send(cohorts.give_back()),
     }
 }
 
@@ -119,37 +144,95 @@ mod tests {
     use crate::Library;
     use crate::moment::Moment;
     use pagewalk_cache::{CacheAddress, Hierarchy, Requester};
+    use pagewalk_setassoc::Geometry;
+    use proptest::prelude::*;
 
-    /// Caches below the first level, after three parcels or more of lines that passed it: on the thread and here.
-    #[test]
-    fn a_thread_counts_as_this_one() {
-        let machine = Library::get("zen4+caches").unwrap();
-        let mut first = Hierarchy::first_level(&machine.caches, machine.cost.memory);
-        let mut memory = MemoryCaches::of(&machine).unwrap();
-        memory.leave_first_level_to(0, &machine, true);
-        let mut here = memory.clone();
-        let mut worker = CacheWorker::new().unwrap();
-        worker.own(1, Box::new(memory.send_away()));
-        let mut address = 1_u64;
-        for batch in 0..40 {
-            let mut passed = Vec::new();
-            for index in 0..PARCEL_LEN / 8 {
-                address = address.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(batch);
-                let by = if address >> 60 == 0 { Requester::Store } else { Requester::Load };
-                first.access(by, CacheAddress::same(address >> 40));
-                let moment = Moment::of_data(index);
-                passed.extend(first.passed().iter().map(|&line| PassedAt { moment, line }));
-                first.clear_passed();
-            }
-            here.take_passed::<false>(&passed, &WaitingWalks::default(), |_, _| {}, |_, _| {});
-            worker.take(passed, vec![(1, WaitingWalks::default())]);
+    /// The walks of a design: one entry each, and all at once.
+    fn walks(entries: &[u64]) -> WaitingWalks {
+        let mut walks = WaitingWalks::default();
+        for (index, &entry) in entries.iter().enumerate() {
+            walks.add(|list| {
+                list.push(entry << 3);
+                1
+            });
+            walks.note(Moment::of_data(index * 3), None);
         }
-        let (design, back) = worker.give_back().pop().expect("it has one");
-        memory.come_back(*back);
-        assert_eq!((design, memory.counts), (1, here.counts));
-        assert!(here.counts.stall_cycles > 1 << 20);
-        let counts =
-            |memory: &MemoryCaches| [0, 1].map(|cache| memory.hierarchy.counts(cache, Requester::Load));
-        assert_eq!(counts(&memory), counts(&here));
+        walks
+    }
+
+    proptest! {
+        /// Caches of several designs below the first level, some of which come late, or are taken back and given away
+        /// again: on the thread, here, and each alone.
+        #[test]
+        fn cohorts_count_as_each_design_alone(
+            stretches in prop::collection::vec(
+                (
+                    prop::collection::vec(0..1_u64 << 11, 0..200),
+                    prop::collection::vec(prop::collection::vec(0..1_u64 << 14, 0..3), 3),
+                ),
+                1..8,
+            ),
+            late in 0..6_usize,
+            back in 0..6_usize,
+        ) {
+            let mut machine = Library::get("zen4+caches").unwrap();
+            // Few sets, so that lines leave all caches.
+            for (cache, (entries, ways)) in machine.caches.iter_mut().zip([(64, 4), (64, 4), (64, 4), (512, 8)]) {
+                cache.geometry = Geometry::new(entries, Some(ways)).unwrap();
+            }
+            let mut empty = MemoryCaches::of(&machine).unwrap();
+            empty.leave_first_level_to(0, &machine, true);
+            let mut first = Hierarchy::first_level(&machine.caches, machine.cost.memory);
+            let mut alone: Vec<MemoryCaches> = vec![empty.clone(), empty.clone(), empty.clone()];
+            let mut placed = [
+                (CacheWorker::default(), vec![empty.clone(), empty.clone(), empty.clone()]),
+                (CacheWorker::thread().unwrap(), vec![empty.clone(), empty.clone(), empty]),
+            ];
+            let alike = (0, &machine.caches[..], machine.cost.memory);
+            for (number, (lines, entries)) in stretches.iter().enumerate() {
+                let mut passed = Vec::new();
+                for (index, line) in lines.iter().enumerate() {
+                    let by = if line % 3 == 0 { Requester::Store } else { Requester::Load };
+                    first.access(by, CacheAddress::same(line << 6));
+                    let moment = Moment::of_data(index);
+                    passed.extend(first.passed().iter().map(|&line| PassedAt { moment, line }));
+                    first.clear_passed();
+                }
+                for (design, caches) in alone.iter_mut().enumerate() {
+                    caches.take_passed::<false>(&passed, &walks(&entries[design]), |_, _| {}, |_, _| {});
+                }
+                for (worker, caches) in &mut placed {
+                    if number == back {
+                        worker.give_back().into_iter().for_each(|(design, back)| caches[design].come_back(*back));
+                    }
+                    for (design, caches) in caches.iter_mut().enumerate() {
+                        let is_late = design == 2 && number < late;
+                        if worker.owns >> design & 1 == 0 && !is_late {
+                            worker.own(alike, design, Box::new(caches.send_away()));
+                        }
+                        if is_late {
+                            caches.take_passed::<false>(&passed, &walks(&entries[2]), |_, _| {}, |_, _| {});
+                        }
+                    }
+                    let owned = (0..3).filter(|design| worker.owns >> design & 1 != 0);
+                    let walks = owned.map(|design| (design, walks(&entries[design]))).collect();
+                    worker.take(passed.clone(), walks);
+                }
+            }
+            for (worker, mut caches) in placed {
+                let mut worker = worker;
+                worker.give_back().into_iter().for_each(|(design, back)| caches[design].come_back(*back));
+                for (design, (found, expected)) in caches.iter().zip(&alone).enumerate() {
+                    prop_assert_eq!(found.counts, expected.counts, "design {}", design);
+                    for cache in 0..2 {
+                        for by in Requester::ALL {
+                            let [found, expected] =
+                                [found, expected].map(|memory| memory.hierarchy.counts(cache, by));
+                            prop_assert_eq!(found, expected, "design {}, cache {}, {:?}", design, cache, by);
+                        }
+                    }
+                }
+            }
+        }
     }
 }

@@ -45,7 +45,7 @@ pub(crate) struct CachesProgress {
     whole: CachesPosition,
     /// First levels that designs share.
     pub first: Vec<FirstCaches>,
-    /// A thread for what passes them, if there is one.
+    /// Takes what passes them for all designs but the observed one, if their costs may come late.
     pub worker: Option<CacheWorker>,
 }
 
@@ -181,10 +181,11 @@ impl<T: FnMut(VirtAddr, &ReferencePlace<'_>, Waits)> Receiver for Observed<'_, T
     }
 }
 
-/// What a reference waits for; `at`: its address.
+/// What a reference waits for; `at`: its address. `instruction`: what makes it.
 pub(crate) fn wait<'a>(
     store: &PageStore,
     at: VirtAddr,
+    instruction: VirtAddr,
     place: &ReferencePlace<'a>,
     waits: Waits,
 ) -> Wait<'a> {
@@ -193,7 +194,7 @@ pub(crate) fn wait<'a>(
     Wait {
         page: store.address(vpn),
         mapping: mapping.unwrap_or(MappingId::UNKNOWN),
-        instruction: place.instruction(),
+        instruction,
         block: place.block(),
         waits,
     }
@@ -302,7 +303,7 @@ impl<O: Observer> Pass<O> {
                 continue;
             }
             let tell = |at: VirtAddr, place: &ReferencePlace<'_>, waits| {
-                observer.on_wait(&wait(store, at, place, waits), &process.space);
+                observer.on_wait(&wait(store, at, place.instruction(), place, waits), &process.space);
             };
             stretch.replay(&mut Observed { memory, tell });
         }
@@ -313,17 +314,13 @@ impl CodeLines {
     /// The position of a reference.
     pub(crate) fn position(&self, place: &ReferencePlace<'_>) -> CachesPosition {
         let (batch, span) = (place.batch, place.span);
-        let (block, here) = (place.block(), batch.spans[span]);
-        // These are in the order of their instructions.
-        let sites = &block.sites[..self.sites(here.block.index())];
+        let here = batch.spans[span];
+        let block = here.block.index();
         let (site, next) = match place.at {
-            CodePosition::Instruction(index) => {
-                (sites.partition_point(|site| u32::from(site.instruction) < index), index)
-            }
-            CodePosition::Site(site) if site < sites.len() => (site, u32::from(sites[site].instruction) + 1),
-            CodePosition::Site(site) => (site, u32::MAX),
+            CodePosition::Instruction(index) => (self.sites_before(block, index), index),
+            CodePosition::Site(site) => (site, self.instruction_after(block, site)),
         };
-        let runs = self.runs(here.block.index());
+        let runs = self.runs(block);
         let run = runs.partition_point(|run| run.instruction < next).saturating_sub(1);
         let fetched = runs.get(run).map_or(0, |run| run.fetches_before(next));
         CachesPosition { span, run, fetched, data: batch.span_end(span).min(here.first as usize + site) }

@@ -234,7 +234,7 @@ impl<O: Observer> Pass<O> {
                 first.reach(Stretch { batch, lines, asid: self.store.asid, from, to });
             }
             let in_step = first.in_step;
-            let elsewhere = if in_step { 0 } else { self.send_away(feeds) };
+            let elsewhere = if in_step { 0 } else { self.send_away(index, feeds) };
             for design in bits(feeds & !elsewhere) {
                 self.feed(index, design, batch);
             }
@@ -244,18 +244,20 @@ impl<O: Observer> Pass<O> {
         }
     }
 
-    /// Which of these designs a second thread feeds: all but the observed one. It has their caches from now on.
-    fn send_away(&mut self, designs: u64) -> u64 {
+    /// Which of these designs the worker feeds: all but the observed one. It has their caches from now on. `first`:
+    /// their first level.
+    fn send_away(&mut self, first: usize, designs: u64) -> u64 {
         let Some(worker) = &mut self.course.caches.worker else { return 0 };
         let designs = designs & self.sets.deferring & !1;
         for design in bits(designs & !worker.owns) {
-            let memory = &mut self.designs[design].memory;
-            memory.iter_mut().for_each(|memory| worker.own(design, Box::new(memory.send_away())));
+            let Design { memory: Some(memory), machine, .. } = &mut self.designs[design] else { continue };
+            let alike = (first, &machine.caches[..], machine.cost.memory);
+            worker.own(alike, design, Box::new(memory.send_away()));
         }
         designs
     }
 
-    /// Lets what passed a first level go on to designs that the second thread feeds.
+    /// Lets what passed a first level go on to designs that the worker feeds.
     fn pass_on(&mut self, first: usize, to: u64) {
         let Pass { designs, course, .. } = self;
         let passed = std::mem::take(&mut course.caches.first[first].passed);
@@ -266,14 +268,17 @@ impl<O: Observer> Pass<O> {
         }
     }
 
-    /// Lets a second thread feed all designs but the observed one, if there are several.
-    pub(crate) fn use_second_thread(&mut self) {
+    /// Feeds all designs but the observed one together, if there are several: their costs come late. `thread`: on a
+    /// second one.
+    pub(crate) fn use_cache_worker(&mut self, thread: bool) {
         let has_work = self.sets.deferring & !1 != 0;
         // Without a thread the same is done on this one.
-        self.course.caches.worker = if has_work { CacheWorker::new().ok() } else { None };
+        let worker =
+            || if thread { CacheWorker::thread().unwrap_or_default() } else { CacheWorker::default() };
+        self.course.caches.worker = has_work.then(worker);
     }
 
-    /// Takes the caches back that a second thread has.
+    /// Takes the caches back that the worker has.
     pub(crate) fn take_caches_back(&mut self) {
         let Pass { designs, course, .. } = self;
         let Some(worker) = course.caches.worker.as_mut().filter(|worker| worker.owns != 0) else { return };
@@ -298,8 +303,8 @@ impl<O: Observer> Pass<O> {
         let mut walks = Vec::new();
         let mut span = 0;
         let wait = |moment: Moment, waits: Waits| {
-            let (at, place) = process.lines.place(batch, moment, &mut span);
-            observer.on_wait(&caches::wait(store, at, &place, waits), &process.space);
+            let (at, instruction, place) = process.lines.place(batch, moment, &mut span);
+            observer.on_wait(&caches::wait(store, at, instruction, &place, waits), &process.space);
         };
         let walk = |cause: WalkCause, cost: WalkCost| walks.push((cause, cost));
         if O::OBSERVES_WAITS {
@@ -326,23 +331,27 @@ impl CodeLines {
         }
     }
 
-    /// The reference of a moment, and its address. `latest`: a span before it or its own.
+    /// The reference of a moment: its address, its instruction's, and its place. `latest`: a span before it or its own.
     fn place<'a>(
         &self,
         batch: &'a Batch<'a>,
         moment: Moment,
         latest: &mut usize,
-    ) -> (VirtAddr, ReferencePlace<'a>) {
+    ) -> (VirtAddr, VirtAddr, ReferencePlace<'a>) {
+        let block = |span: usize| batch.spans[span].block.index();
         match moment.run() {
             None => {
                 let index = moment.data();
                 *latest = last_span_from(batch, *latest, index);
-                (batch.refs[index].address(), site(batch, *latest, index))
+                let number = index - batch.spans[*latest].first as usize;
+                let instruction = self.instruction_of_site(block(*latest), number);
+                (batch.refs[index].address(), instruction, site(batch, *latest, index))
             }
-            Some((span, run)) => {
-                let run = self.run(batch, (span, run));
+            Some((span, number)) => {
+                let run = self.run(batch, (span, number));
                 let at = CodePosition::Instruction(run.instruction);
-                (run.address, ReferencePlace { batch, span, at, ahead: &[] })
+                let instruction = self.instruction_of_run(block(span), number);
+                (run.address, instruction, ReferencePlace { batch, span, at, ahead: &[] })
             }
         }
     }

@@ -2,6 +2,7 @@
 
 mod cache_worker;
 mod caches;
+mod cohorts;
 mod cores;
 mod course;
 mod first_caches;

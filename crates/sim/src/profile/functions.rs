@@ -72,25 +72,29 @@ fn code_around(instruction: VirtAddr, block: &Block) -> Option<(u64, &[u8])> {
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Functions {
+    /// Their waits are apart.
     rows: Vec<FunctionWalks>,
+    /// By row: its instruction, and what that waits for. There are many more waits than walks.
+    waits: Vec<(VirtAddr, Waits)>,
     /// The rows of instructions whose code is as it was.
     current: FxHashMap<VirtAddr, u32>,
-    recent: RecentIds<1024>,
+    recent: RecentIds<{ 1 << 14 }>,
 }
 
 impl Functions {
+    /// The number of an instruction's row.
     #[inline]
-    fn row(&mut self, instruction: VirtAddr, block: &Block, space: &AddressSpace) -> &mut FunctionWalks {
+    fn row(&mut self, instruction: VirtAddr, block: &Block, space: &AddressSpace) -> usize {
         let candidate = self.recent.candidate(instruction.0);
-        let is_it = self.rows.get(candidate as usize).is_some_and(|row| row.instruction == instruction);
+        let is_it = self.waits.get(candidate as usize).is_some_and(|(of, _)| *of == instruction);
         let row = if is_it { candidate } else { self.find(instruction, block, space) };
-        &mut self.rows[row as usize]
+        row as usize
     }
 
     /// The number of an instruction's row, which may be new.
     #[inline(never)]
     fn find(&mut self, instruction: VirtAddr, block: &Block, space: &AddressSpace) -> u32 {
-        let Functions { rows, current, recent } = self;
+        let Functions { rows, waits, current, recent } = self;
         let row = *current.entry(instruction).or_insert_with(|| {
             let vma = space.vma(instruction);
             rows.push(FunctionWalks {
@@ -104,6 +108,7 @@ impl Functions {
                 walk_cycles: 0,
                 waits: Waits::default(),
             });
+            waits.push((instruction, Waits::default()));
             u32::try_from(rows.len() - 1).expect("fewer than 2^32 instructions")
         });
         recent.set(instruction.0, row);
@@ -112,11 +117,13 @@ impl Functions {
 
     /// Adds what a reference missed in caches of memory.
     pub fn add_wait(&mut self, wait: &Wait<'_>, space: &AddressSpace) {
-        self.row(wait.instruction, wait.block, space).waits.add(&wait.waits);
+        let row = self.row(wait.instruction, wait.block, space);
+        self.waits[row].1.add(&wait.waits);
     }
 
     pub fn add(&mut self, walk: &Walk<'_>, space: &AddressSpace) {
         let row = self.row(walk.instruction, walk.block, space);
+        let row = &mut self.rows[row];
         let walks = if walk.fetch { &mut row.walks_fetch } else { &mut row.walks_data };
         *walks += 1;
         row.walk_references += u64::from(walk.references);
@@ -131,7 +138,11 @@ impl Functions {
 
     /// All rows, by ascending address.
     pub fn rows(&self) -> Vec<FunctionWalks> {
-        let mut rows = self.rows.clone();
+        let whole = |(row, (_, waits)): (&FunctionWalks, &(VirtAddr, Waits))| FunctionWalks {
+            waits: *waits,
+            ..row.clone()
+        };
+        let mut rows: Vec<FunctionWalks> = self.rows.iter().zip(&self.waits).map(whole).collect();
         rows.sort_by_key(|row| (row.instruction, row.mapping, row.walk_references, row.walks_data));
         rows
     }

@@ -117,6 +117,7 @@ impl Profile {
             all.into_iter().partition(|(kind, _)| FOLLOWED.contains(kind));
         let own = if what_if { add_own(&mut specs, own) } else { Vec::new() };
         let mut pass = Pass::new(specs, Attribution::new(paging.base()))?;
+        pass.use_cache_worker(false);
         pass.store.minds_units = true;
         let mut tried = Vec::new();
         for (index, (kind, spec)) in followed.into_iter().enumerate() {
@@ -146,7 +147,7 @@ impl Profile {
 
     /// Lets a second thread simulate the caches of alternatives, below the first level.
     pub fn with_second_thread(mut self) -> Profile {
-        self.pass.use_second_thread();
+        self.pass.use_cache_worker(true);
         self
     }
 

@@ -16,7 +16,7 @@ type Row = ((VirtAddr, MappingId), Waits);
 pub(super) struct PageWaits {
     rows: Vec<Row>,
     ids: FxHashMap<(VirtAddr, MappingId), u32>,
-    recent: RecentIds<1024>,
+    recent: RecentIds<{ 1 << 13 }>,
 }
 
 impl PageWaits {

@@ -179,8 +179,9 @@ fn check_profiles(seed: u64) {
     let mut random = Random::new(seed);
     // What virtual addresses find, no cache can drop above it.
     let caches = first_level(&mut random).replace("virtual", "physical") + &cache(&mut random, "l2", 2, ALL);
+    let ways = random.of(&[16, 512]);
     let last = format!(
-        "[[cache]]\nname = \"l3\"\nlevel = 3\nserves = [{ALL}]\nsize = \"8M\"\nways = 512\nlatency = 20\n"
+        "[[cache]]\nname = \"l3\"\nlevel = 3\nserves = [{ALL}]\nsize = \"8M\"\nways = {ways}\nlatency = 20\n"
     );
     let program = program(&mut random, false);
     let look = 1 + random.below(1000);
