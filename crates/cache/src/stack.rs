@@ -4,8 +4,8 @@
 //! are among the first. Source: Mattson, Gecsei, Slutz, Traiger, "Evaluation Techniques for Storage Hierarchies", IBM
 //! Systems Journal 9 (2), 1970. Sets of many ways would be searched too long: see [`LruStack::WAYS_MAX`].
 
-use crate::CacheSpec;
 use crate::slices::Slices;
+use crate::{CacheSpec, Requester};
 use pagewalk_setassoc::prefetch;
 
 /// Marks an empty place; no line has this number.
@@ -138,6 +138,17 @@ impl LruStack {
         })
     }
 
+    /// Uses lines, or with no requester makes them dirty, as long as they are here. Returns how many; `hits` counts the
+    /// uses by requester.
+    #[inline]
+    pub fn use_while_held(
+        &mut self,
+        lines: impl Iterator<Item = (u64, Option<Requester>)>,
+        hits: &mut [u64; Requester::ALL.len()],
+    ) -> usize {
+        with_sets!(self, sets => sets.use_while_held(lines, hits))
+    }
+
     /// Gives a line up; returns whether it was dirty, if it was there.
     #[inline(always)]
     pub fn give(&mut self, line: u64) -> Option<bool> {
@@ -211,6 +222,30 @@ impl<const MOST: usize> Sets<MOST> {
     fn set_mut(&mut self, line: u64) -> (&mut Set<MOST>, usize) {
         let number = self.number(line);
         (&mut self.sets[number], self.ways)
+    }
+
+    #[inline]
+    fn use_while_held(
+        &mut self,
+        lines: impl Iterator<Item = (u64, Option<Requester>)>,
+        hits: &mut [u64; Requester::ALL.len()],
+    ) -> usize {
+        let mut used = 0;
+        for (line, by) in lines {
+            let (set, _) = self.set_mut(line);
+            let held = match by {
+                Some(_) => set.touch(line, false),
+                None => set.soil(line),
+            };
+            if !held {
+                break;
+            }
+            if let Some(by) = by {
+                hits[by as usize] += 1;
+            }
+            used += 1;
+        }
+        used
     }
 
     #[inline(always)]

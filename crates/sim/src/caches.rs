@@ -216,39 +216,58 @@ impl MemoryCaches {
         mut walk: impl FnMut(WalkCause, WalkCost),
     ) {
         debug_assert!(walks.are_noted());
+        let nearest = self.hierarchy.nearest_in_order();
         let (mut walked, mut due) = (0, walks.moment(0));
         let (mut waits, mut is_far) = (Waits::default(), false);
-        for (at, &PassedAt { moment, line }) in passed.iter().enumerate() {
-            while due.is_some_and(|due| due <= moment) {
+        let mut next = 0;
+        while next < passed.len() {
+            while due.is_some_and(|due| due <= passed[next].moment) {
                 self.walk_waiting(walks, walked, &mut walk);
                 walked += 1;
                 due = walks.moment(walked);
             }
-            if let (true, Some(ahead)) = (is_far, passed.get(at + AHEAD)) {
+            let before_walk = |passed: &&PassedAt| due.is_none_or(|due| passed.moment < due);
+            let lines = passed[next..].iter().take_while(before_walk).map(|passed| passed.line);
+            let (near, cycles) = self.hierarchy.pass_near(lines);
+            self.counts.stall_cycles = self.counts.stall_cycles.saturating_add(cycles);
+            if TELLS && let Some(nearest) = nearest {
+                for at in next..next + near {
+                    self.add_wait(&mut waits, passed[at].line, Some(DataSource::Cache(nearest)));
+                    tell(passed, at, &mut waits, &mut wait);
+                }
+            }
+            (next, is_far) = (next + near, is_far && near == 0);
+            let Some(&PassedAt { line, .. }) = passed.get(next).filter(before_walk) else { continue };
+            if let (true, Some(ahead)) = (is_far, passed.get(next + AHEAD)) {
                 self.hierarchy.prefetch(ahead.line);
             }
-            if let (Some(served), Some(requester)) = (self.hierarchy.pass(line), line.requester()) {
+            let served = self.hierarchy.pass(line);
+            if let (Some(served), Some(requester)) = (served, line.requester()) {
                 let cycles = self.hierarchy.wait(requester, served);
                 self.counts.stall_cycles = self.counts.stall_cycles.saturating_add(cycles);
                 // Those of the nearest cache are near.
                 is_far = !matches!(served, DataSource::Cache(0));
-                if TELLS {
-                    waits.cycles = waits.cycles.saturating_add(cycles);
-                    waits.misses[0] += 1;
-                    for level in self.hierarchy.levels_before(requester, served) {
-                        waits.misses[usize::from(level) - 1] += 1;
-                    }
-                }
             }
-            if TELLS && passed.get(at + 1).is_none_or(|next| next.moment != moment) {
-                if waits.misses[0] > 0 {
-                    wait(moment, waits);
-                }
-                waits = Waits::default();
+            if TELLS {
+                self.add_wait(&mut waits, line, served);
+                tell(passed, next, &mut waits, &mut wait);
             }
+            next += 1;
         }
         for walked in walked..walks.len() {
             self.walk_waiting(walks, walked, &mut walk);
+        }
+    }
+
+    /// Adds what a line that was found there waits for; none if it left.
+    #[inline(always)]
+    fn add_wait(&self, waits: &mut Waits, line: PassedLine, served: Option<DataSource>) {
+        if let (Some(served), Some(requester)) = (served, line.requester()) {
+            waits.cycles = waits.cycles.saturating_add(self.hierarchy.wait(requester, served));
+            waits.misses[0] += 1;
+            for level in self.hierarchy.levels_before(requester, served) {
+                waits.misses[usize::from(level) - 1] += 1;
+            }
         }
     }
 
@@ -428,6 +447,18 @@ impl MemoryCaches {
         let stalled = through(requester).saturating_add(loaded);
         self.counts.stall_cycles = self.counts.stall_cycles.saturating_add(stalled);
         stalled
+    }
+}
+
+/// Tells what a reference waits for with its last line.
+#[inline(always)]
+fn tell(passed: &[PassedAt], at: usize, waits: &mut Waits, wait: &mut impl FnMut(Moment, Waits)) {
+    let moment = passed[at].moment;
+    if passed.get(at + 1).is_none_or(|next| next.moment != moment) {
+        let waits = std::mem::take(waits);
+        if waits.misses[0] > 0 {
+            wait(moment, waits);
+        }
     }
 }
 

@@ -92,8 +92,43 @@ impl Hierarchy {
             path.fastest = Path::new(specs, requester, memory_latency).fastest;
             // The first level holds what is stored.
             (path.soils, path.need) = (false, Need::of(false));
+            path.repeats_in = None;
         }
+        // Most accesses repeat above.
+        below.caches.iter_mut().for_each(|cache| cache.recent.is_used = false);
         below
+    }
+
+    /// Lets lines that passed the first level pass as long as the nearest cache has them: then nothing else changes.
+    /// Returns how many passed, and how many cycles their requesters wait.
+    #[inline]
+    pub fn pass_near(&mut self, lines: impl Iterator<Item = PassedLine>) -> (usize, u64) {
+        let Some(nearest) = self.nearest_in_order() else { return (0, 0) };
+        let shift = self.least_line_shift;
+        let lines = lines.map(|line| (line.address().physical >> shift, line.requester()));
+        let mut hits = [0; Requester::ALL.len()];
+        let Some(stack) = self.caches[nearest].in_order_mut() else { return (0, 0) };
+        let passed = stack.use_while_held(lines, &mut hits);
+        let mut cycles = 0_u64;
+        for (by, hits) in Requester::ALL.into_iter().zip(hits) {
+            let counts = &mut self.caches[nearest].counts[by as usize];
+            counts.lookups += hits;
+            counts.hits += hits;
+            let each = self.wait(by, DataSource::Cache(nearest));
+            cycles = cycles.saturating_add(hits.saturating_mul(each));
+        }
+        (passed, cycles)
+    }
+
+    /// The nearest cache of all that the program does, if its lines are in order of use and it takes dirty lines.
+    pub fn nearest_in_order(&self) -> Option<usize> {
+        let nearest = self.paths[Requester::Load as usize].nearest;
+        let program = [Requester::Fetch, Requester::Load, Requester::Store];
+        let is_one = program.iter().all(|&by| {
+            let path = &self.paths[by as usize];
+            path.nearest == nearest && !path.steps.is_empty()
+        });
+        (is_one && self.takers[1].first() == Some(&nearest)).then_some(nearest)
     }
 
     /// Lets the loads and stores of records go through a first level whose lines keep their times of use. `passes`
