@@ -17,6 +17,7 @@ mod cache;
 mod check;
 mod column;
 mod hierarchy;
+mod lanes;
 mod lines;
 mod path;
 mod recent_lines;

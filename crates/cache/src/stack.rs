@@ -4,12 +4,18 @@
 //! are among the first. Source: Mattson, Gecsei, Slutz, Traiger, "Evaluation Techniques for Storage Hierarchies", IBM
 //! Systems Journal 9 (2), 1970. Sets of many ways would be searched too long: see [`LruStack::WAYS_MAX`].
 
+#[cfg(target_arch = "x86_64")]
+use crate::lanes::Avx2;
+use crate::lanes::{Lanes, Portable};
 use crate::slices::Slices;
 use crate::{CacheSpec, Requester};
 use pagewalk_setassoc::prefetch;
 
 /// Marks an empty place; no line has this number.
 const EMPTY: u64 = u64::MAX;
+
+/// Uses by requester.
+type Uses = [u64; Requester::ALL.len()];
 
 /// Set in what leaves a set if it was dirty. Lines have smaller numbers.
 const DIRTY: u64 = 1 << 63;
@@ -117,7 +123,7 @@ impl LruStack {
     /// Looks a line up; a hit makes it the latest, and dirty if the access `soils` it.
     #[inline]
     pub fn touch(&mut self, line: u64, soils: bool) -> bool {
-        with_sets!(self, sets => sets.set_mut(line).0.touch(line, soils))
+        with_sets!(self, sets => sets.set_mut(line).0.touch(Portable, line, soils))
     }
 
     /// Puts a missing line in; returns the oldest if the set was full.
@@ -134,7 +140,7 @@ impl LruStack {
     pub fn enter(&mut self, line: u64, soils: bool) -> Entered {
         with_sets!(self, sets => {
             let (set, ways) = sets.set_mut(line);
-            if set.touch(line, soils) { Entered::Held } else { Entered::Filled(set.push(line, soils, ways)) }
+            if set.touch(Portable, line, soils) { Entered::Held } else { Entered::Filled(set.push(line, soils, ways)) }
         })
     }
 
@@ -144,7 +150,7 @@ impl LruStack {
     pub fn use_while_held(
         &mut self,
         lines: impl Iterator<Item = (u64, Option<Requester>)>,
-        hits: &mut [u64; Requester::ALL.len()],
+        hits: &mut Uses,
     ) -> usize {
         with_sets!(self, sets => sets.use_while_held(lines, hits))
     }
@@ -158,7 +164,7 @@ impl LruStack {
     /// Makes a line dirty if it is here; returns whether it is. That is no use.
     #[inline(always)]
     pub fn soil(&mut self, line: u64) -> bool {
-        with_sets!(self, sets => sets.set_mut(line).0.soil(line))
+        with_sets!(self, sets => sets.set_mut(line).0.soil(Portable, line))
     }
 
     /// Makes a line dirty that is the latest of its set.
@@ -228,14 +234,40 @@ impl<const MOST: usize> Sets<MOST> {
     fn use_while_held(
         &mut self,
         lines: impl Iterator<Item = (u64, Option<Requester>)>,
-        hits: &mut [u64; Requester::ALL.len()],
+        hits: &mut Uses,
+    ) -> usize {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(avx2) = Avx2::detect() {
+            // SAFETY: the function enables AVX2 alone, and `avx2` proves that the processor has it.
+            return unsafe { self.use_while_held_avx2(avx2, lines, hits) };
+        }
+        self.use_while_held_with(Portable, lines, hits)
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2")]
+    fn use_while_held_avx2(
+        &mut self,
+        lanes: Avx2,
+        lines: impl Iterator<Item = (u64, Option<Requester>)>,
+        hits: &mut Uses,
+    ) -> usize {
+        self.use_while_held_with(lanes, lines, hits)
+    }
+
+    #[inline(always)]
+    fn use_while_held_with(
+        &mut self,
+        lanes: impl Lanes,
+        lines: impl Iterator<Item = (u64, Option<Requester>)>,
+        hits: &mut Uses,
     ) -> usize {
         let mut used = 0;
         for (line, by) in lines {
             let (set, _) = self.set_mut(line);
             let held = match by {
-                Some(_) => set.touch(line, false),
-                None => set.soil(line),
+                Some(_) => set.touch(lanes, line, false),
+                None => set.soil(lanes, line),
             };
             if !held {
                 break;
@@ -257,24 +289,10 @@ impl<const MOST: usize> Sets<MOST> {
 }
 
 impl<const MOST: usize> Set<MOST> {
-    // Without branches: where a line is cannot be foretold.
     #[inline(always)]
-    fn place_of(&self, line: u64) -> Option<usize> {
-        let mut found = MOST;
-        for at in (0..MOST).rev() {
-            found = if self.lines[at] == line { at } else { found };
-        }
-        (found < MOST).then_some(found)
-    }
-
-    #[inline(always)]
-    fn touch(&mut self, line: u64, soils: bool) -> bool {
-        let Some(place) = self.place_of(line) else { return false };
-        let before = self.lines;
-        for at in 1..MOST {
-            self.lines[at] = if at <= place { before[at - 1] } else { before[at] };
-        }
-        self.lines[0] = line;
+    fn touch(&mut self, lanes: impl Lanes, line: u64, soils: bool) -> bool {
+        let Some(place) = lanes.place_of(&self.lines, line) else { return false };
+        lanes.to_front(&mut self.lines, place);
         let (before, after) = (self.dirty & !(u32::MAX << place), self.dirty & (u32::MAX << place << 1));
         self.dirty = after | before << 1 | self.dirty >> place & 1 | u32::from(soils);
         true
@@ -296,7 +314,7 @@ impl<const MOST: usize> Set<MOST> {
 
     #[inline(always)]
     fn give(&mut self, line: u64) -> Option<bool> {
-        let place = self.place_of(line)?;
+        let place = Portable.place_of(&self.lines, line)?;
         let before = self.lines;
         for at in 0..MOST - 1 {
             self.lines[at] = if at < place { before[at] } else { before[at + 1] };
@@ -309,8 +327,8 @@ impl<const MOST: usize> Set<MOST> {
     }
 
     #[inline(always)]
-    fn soil(&mut self, line: u64) -> bool {
-        let place = self.place_of(line);
+    fn soil(&mut self, lanes: impl Lanes, line: u64) -> bool {
+        let place = lanes.place_of(&self.lines, line);
         place.into_iter().for_each(|place| self.dirty |= 1 << place);
         place.is_some()
     }
