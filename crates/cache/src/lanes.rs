@@ -78,11 +78,12 @@ mod avx2 {
             // The last first: each four reads the last of the four before it.
             for first in (0..MOST / 4).rev().map(|number| 4 * number) {
                 let own = &mut lines[first.saturating_sub(1)..first + 4];
+                let last_four = own.len() - 4;
                 // SAFETY: `self` proves that the processor has AVX2; the 32 bytes read and written are the first or the
                 // last of `own`, which has four words if `first` is 0, else five.
                 unsafe {
-                    let before = own.as_ptr();
-                    let at = own.as_mut_ptr().add(own.len() - 4);
+                    let before = own.as_mut_ptr();
+                    let at = before.add(last_four);
                     let here = _mm256_loadu_si256(at.cast());
                     let moved = if first == 0 {
                         let back = _mm256_permute4x64_epi64::<0b10_01_00_00>(here);

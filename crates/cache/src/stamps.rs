@@ -13,8 +13,8 @@ const EMPTY: u64 = u64::MAX;
 /// log2 of the table's entries for each place.
 const TABLE_SHIFT: u32 = 3;
 
-/// Times are reserved for about so many accesses at once: files may have blocks of any length.
-const ACCESSES_MAX: usize = if cfg!(test) { 4 } else { 1 << 24 };
+/// Times are reserved for about so many lines at once: files may have blocks of any length.
+const LINES_MAX: usize = if cfg!(test) { 4 } else { 1 << 24 };
 
 /// A place for a line.
 #[derive(Clone, Copy, Debug)]
@@ -82,7 +82,7 @@ struct Hits {
     records: usize,
     /// Its number in its record.
     at: usize,
-    /// The lines of accesses before it, and how many of them these soil.
+    /// Lines that the accesses before it used, and how many of those uses were stores.
     lines: u32,
     soiled: u64,
 }
@@ -135,9 +135,9 @@ impl StampedSets {
         mut missed: impl FnMut((usize, usize), u64, bool, Oldest),
     ) -> [u64; 2] {
         let Accesses { records, of, most } = accesses;
-        // Most accesses are inside a line, and a few end in the next.
+        // `hits` takes no access of more than two lines.
         let lines = 2 * most.max(1);
-        let piece = (ACCESSES_MAX / lines).max(1);
+        let piece = (LINES_MAX / lines).max(1);
         let mut lookups = [0; 2];
         let mut index = 0;
         loop {
@@ -393,10 +393,14 @@ mod tests {
                     1 => prop_assert_eq!(stamped.soil(line), plain.soil(line)),
                     2 => prop_assert_eq!(stamped.touch(line, soils), plain.touch(line, soils)),
                     3 => {
-                        // Of two records: three accesses in one line or two, some of which store.
+                        // Of two records: three accesses in one line, two or four, some of which store.
                         let access = |index: u64| ByteAccess {
                             start: (line + index % 3) << 6 | 58,
-                            bytes: if crosses >> index & 1 == 0 { 6 } else { 8 },
+                            bytes: match crosses >> index & 1 {
+                                0 => 6,
+                                _ if (line + index).is_multiple_of(7) => 200,
+                                _ => 8,
+                            },
                             soils: stores >> index & 1 != 0,
                         };
                         let accesses = Accesses {

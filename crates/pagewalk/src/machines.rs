@@ -5,8 +5,9 @@ mod description;
 use crate::error::{Error, Fault};
 use crate::folders;
 use crate::listener::Listener;
+use crate::traces::bad_file;
 use pagewalk_mm::structure::StructureSpec;
-use pagewalk_mm::{OsError, OsKernel, OsSpec, ThpMode};
+use pagewalk_mm::{OsError, OsKernel, OsSpec, ThpMode, read_files};
 use pagewalk_sim::{Arrangement, HostKernel, Library, LibraryError, Simulation, Structures, held_orders};
 use pagewalk_sweep::check_energy;
 use pagewalk_translate::{MachineSpec, requests_caches, with_caches};
@@ -159,8 +160,7 @@ pub fn text(name: &str) -> Result<String, Error> {
 }
 
 fn of_file(path: &str) -> Result<String, Error> {
-    std::fs::read_to_string(path)
-        .map_err(|e| Error::new(Fault::BadInput, format!("machine file {path}: {e}")))
+    std::fs::read_to_string(path).map_err(|e| bad_file(Path::new(path), format!("machine file {path}: {e}")))
 }
 
 /// A machine by name or by path.
@@ -180,11 +180,16 @@ pub fn load(name: &str) -> Result<MachineSpec, Error> {
 /// # Errors
 /// If the text is wrong.
 pub fn parse(name: &str, text: &str) -> Result<MachineSpec, Error> {
-    let machine = MachineSpec::from_toml(name, text).map_err(|e| {
+    let mut machine = MachineSpec::from_toml(name, text).map_err(|e| {
         let told = with_closest(&e.to_string());
         Error::new(Fault::BadInput, told)
             .or("docs/reference/machine-files.md explains every key of a machine file")
     })?;
+    if let Some(os) = &mut machine.os {
+        let folder = Path::new(name).parent().unwrap_or(Path::new(""));
+        read_files(os, |path| std::fs::read_to_string(folder.join(path)))
+            .map_err(|why| Error::new(Fault::BadInput, format!("machine file {name}: os.{why}")))?;
+    }
     kernel(&machine).map_err(|e| {
         let line = e.line(text, 0).map_or_else(String::new, |line| format!("line {line}: "));
         Error::new(Fault::BadInput, format!("machine file {name}: {line}{e}"))
@@ -235,8 +240,9 @@ pub fn structure(name: &str) -> Result<StructureSpec, Error> {
     if !name.ends_with(".toml") && !name.contains('/') {
         return Structures::get(name).map_err(|e| Error::new(Fault::Usage, e));
     }
-    let text = std::fs::read_to_string(Path::new(name))
-        .map_err(|e| Error::new(Fault::BadInput, format!("structure file {name}: {e}")))?;
+    let path = Path::new(name);
+    let text =
+        std::fs::read_to_string(path).map_err(|e| bad_file(path, format!("structure file {name}: {e}")))?;
     StructureSpec::from_toml(name, &text).map_err(|e| {
         Error::new(Fault::BadInput, e).or("docs/reference/structure-files.md explains every key")
     })

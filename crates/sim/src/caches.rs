@@ -169,6 +169,12 @@ impl MemoryCaches {
         self.waiting.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
+    /// The cycles of walks that waited, since they were last taken.
+    #[cfg(test)]
+    pub fn waited_cycles(&self) -> u64 {
+        self.waited_cycles
+    }
+
     /// The cycles of walks that waited, since the last call.
     pub fn take_waited_cycles(&mut self) -> u64 {
         std::mem::take(&mut self.waited_cycles)
@@ -178,7 +184,7 @@ impl MemoryCaches {
     pub fn add_counts(&mut self, other: &MemoryCaches) {
         self.hierarchy.add_counts(&other.hierarchy);
         self.counts.add(other.counts);
-        self.waited_cycles += other.waited_cycles;
+        self.waited_cycles = self.waited_cycles.saturating_add(other.waited_cycles);
     }
 
     /// Sets all counts to zero.
@@ -192,6 +198,7 @@ impl MemoryCaches {
         MemoryCaches {
             hierarchy: std::mem::replace(&mut self.hierarchy, Hierarchy::new(&[], 0)),
             counts: std::mem::take(&mut self.counts),
+            waited_cycles: std::mem::take(&mut self.waited_cycles),
             clock: None,
             waiting: None,
             entries: Vec::new(),
@@ -203,7 +210,7 @@ impl MemoryCaches {
     /// Takes back what [`MemoryCaches::send_away`] sent.
     pub fn come_back(&mut self, caches: MemoryCaches) {
         (self.hierarchy, self.counts) = (caches.hierarchy, caches.counts);
-        self.waited_cycles += caches.waited_cycles;
+        self.waited_cycles = self.waited_cycles.saturating_add(caches.waited_cycles);
     }
 
     /// Lets what passed the first level go on, and walks that waited, in order. `wait` hears what references missed, if
@@ -228,7 +235,7 @@ impl MemoryCaches {
             }
             let before_walk = |passed: &&PassedAt| due.is_none_or(|due| passed.moment < due);
             let lines = passed[next..].iter().take_while(before_walk).map(|passed| passed.line);
-            let (near, cycles) = self.hierarchy.pass_near(lines);
+            let (near, cycles) = nearest.map_or((0, 0), |nearest| self.hierarchy.pass_near(nearest, lines));
             self.counts.stall_cycles = self.counts.stall_cycles.saturating_add(cycles);
             if TELLS && let Some(nearest) = nearest {
                 for at in next..next + near {
@@ -259,7 +266,7 @@ impl MemoryCaches {
         }
     }
 
-    /// Adds what a line that was found there waits for; none if it left.
+    /// Adds what a line waits for. `served`: where it was found; none if it left the first level.
     #[inline(always)]
     fn add_wait(&self, waits: &mut Waits, line: PassedLine, served: Option<DataSource>) {
         if let (Some(served), Some(requester)) = (served, line.requester()) {
@@ -450,7 +457,7 @@ impl MemoryCaches {
     }
 }
 
-/// Tells what a reference waits for with its last line.
+/// At a reference's last line, tells what the reference waits for.
 #[inline(always)]
 fn tell(passed: &[PassedAt], at: usize, waits: &mut Waits, wait: &mut impl FnMut(Moment, Waits)) {
     let moment = passed[at].moment;

@@ -152,16 +152,20 @@ impl CodeLines {
         self.all_sites(block).get(site).map_or(VirtAddr(0), |site| site.address)
     }
 
-    /// The data references of a block before an instruction.
-    pub fn sites_before(&self, block: usize, instruction: u32) -> usize {
-        let sites = &self.all_sites(block)[..self.sites(block)];
-        sites.partition_point(|site| u32::from(site.number) < instruction)
+    /// Its data references in the order of its instructions.
+    fn sites_in_order(&self, block: usize) -> &[CodeSite] {
+        &self.all_sites(block)[..self.ordered_sites(block)]
     }
 
-    /// The instruction after the one that makes a data reference of a block; the last of all if none makes it.
+    /// How many data references of a block come before an instruction.
+    pub fn sites_before(&self, block: usize, instruction: u32) -> usize {
+        self.sites_in_order(block).partition_point(|site| u32::from(site.number) < instruction)
+    }
+
+    /// The number after that of the instruction that makes a data reference; `u32::MAX` if that reference follows all
+    /// instructions.
     pub fn instruction_after(&self, block: usize, site: usize) -> u32 {
-        let sites = &self.all_sites(block)[..self.sites(block)];
-        sites.get(site).map_or(u32::MAX, |site| u32::from(site.number) + 1)
+        self.sites_in_order(block).get(site).map_or(u32::MAX, |site| u32::from(site.number) + 1)
     }
 
     /// A run of a batch, by its span, and its number in the block.
@@ -183,7 +187,7 @@ impl CodeLines {
 
     /// How many data references a block has among its instructions; others follow them.
     #[inline]
-    pub fn sites(&self, block: usize) -> usize {
+    pub fn ordered_sites(&self, block: usize) -> usize {
         self.blocks[block].ordered as usize
     }
 }

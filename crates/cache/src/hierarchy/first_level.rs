@@ -6,7 +6,6 @@
 
 use super::{DataSource, Hierarchy};
 use crate::path::Path;
-use crate::recent_lines::Need;
 use crate::stamps::{Accesses, ByteAccess};
 use crate::{CacheAddress, CacheFills, CacheOrganisation, CacheSpec, Requester, StoreRule};
 
@@ -91,23 +90,22 @@ impl Hierarchy {
         for (path, requester) in below.paths.iter_mut().zip(Requester::ALL) {
             path.fastest = Path::new(specs, requester, memory_latency).fastest;
             // The first level holds what is stored.
-            (path.soils, path.need) = (false, Need::of(false));
-            path.repeats_in = None;
+            (path.soils, path.repeats_in) = (false, None);
         }
         // Most accesses repeat above.
         below.caches.iter_mut().for_each(|cache| cache.recent.is_used = false);
         below
     }
 
-    /// Lets lines that passed the first level pass as long as the nearest cache has them: then nothing else changes.
-    /// Returns how many passed, and how many cycles their requesters wait.
+    /// Takes lines that passed the first level until one is not in the cache that all look up first: see
+    /// [`Hierarchy::nearest_in_order`]. Until then only that cache changes. Returns how many lines it took, and how many
+    /// cycles their requesters wait.
     #[inline]
-    pub fn pass_near(&mut self, lines: impl Iterator<Item = PassedLine>) -> (usize, u64) {
-        let Some(nearest) = self.nearest_in_order() else { return (0, 0) };
+    pub fn pass_near(&mut self, nearest: usize, lines: impl Iterator<Item = PassedLine>) -> (usize, u64) {
         let shift = self.least_line_shift;
         let lines = lines.map(|line| (line.address().physical >> shift, line.requester()));
         let mut hits = [0; Requester::ALL.len()];
-        let Some(stack) = self.caches[nearest].in_order_mut() else { return (0, 0) };
+        let stack = self.caches[nearest].in_order_mut().expect("its lines are in order of use");
         let passed = stack.use_while_held(lines, &mut hits);
         let mut cycles = 0_u64;
         for (by, hits) in Requester::ALL.into_iter().zip(hits) {
@@ -120,7 +118,8 @@ impl Hierarchy {
         (passed, cycles)
     }
 
-    /// The nearest cache of all that the program does, if its lines are in order of use and it takes dirty lines.
+    /// The cache that fetches, loads and stores all look up first, if its lines are in order of use and it takes dirty
+    /// lines.
     pub fn nearest_in_order(&self) -> Option<usize> {
         let nearest = self.paths[Requester::Load as usize].nearest;
         let program = [Requester::Fetch, Requester::Load, Requester::Store];
@@ -128,7 +127,8 @@ impl Hierarchy {
             let path = &self.paths[by as usize];
             path.nearest == nearest && !path.steps.is_empty()
         });
-        (is_one && self.takers[1].first() == Some(&nearest)).then_some(nearest)
+        let takes_dirt = self.takers[1].first() == Some(&nearest);
+        (is_one && takes_dirt && self.caches[nearest].in_order().is_some()).then_some(nearest)
     }
 
     /// Lets the loads and stores of records go through a first level whose lines keep their times of use. `passes`

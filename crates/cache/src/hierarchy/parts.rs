@@ -1,7 +1,7 @@
 //! Parts of a hierarchy that share no line.
 //!
-//! Caches choose sets by the lowest bits of a line's number. So lines whose numbers end alike meet in the same sets of
-//! every cache, whatever evicts them, and never meet others: those sets are a small hierarchy of their own, a part.
+//! Within a slice, the lowest bits of a line's number choose its set. So lines whose numbers end differently never meet
+//! in any cache, whatever evicts them. The sets of lines that end alike are a small hierarchy of their own: a part.
 
 use super::Hierarchy;
 

@@ -177,6 +177,7 @@ fn a_wrong_machine_file_is_named_with_key_and_choices() {
     let parts = ["./m.toml", "schema = 2"];
     place.run(&["profile", "-m", "./m.toml", "--", "./witness"]).refuses(BAD_INPUT, &parts);
     place.run(&["machines", "check", "./gone.toml"]).refuses(BAD_INPUT, &["./gone.toml", "No such file"]);
+    place.run(&["machines", "check", "./mm.toml"]).refuses(BAD_INPUT, &["did you mean `./m.toml`?"]);
     place.run(&["machines", "show", "/"]).refuses(BAD_INPUT, &["/", "Is a directory"]);
     place.write("m.toml", b"name = \"\xff\"");
     place.run(&["machines", "check", "./m.toml"]).refuses(BAD_INPUT, &["./m.toml", "UTF-8"]);

@@ -13,6 +13,7 @@ fn what_is_no_trace_is_named() {
         ("text.pwt", "not a pagewalk trace"),
         ("folder", "Is a directory"),
         ("gone.pwt", "No such file"),
+        ("god.pwt", "did you mean `good.pwt`"),
     ] {
         for arguments in [
             &["simulate", name][..],

@@ -341,6 +341,30 @@ fn a_recolored_row_names_the_kernel_that_it_is_like() {
     assert!(rows.iter().filter(|row| row["id"] != "recolored").all(|row| row.get("like").is_none()));
 }
 
+/// A machine's file may name files too: from its own folder.
+#[test]
+fn files_that_a_machines_own_kernel_names_are_read() {
+    let place = Place::with_trace();
+    std::fs::create_dir(place.path("m")).unwrap();
+    place.write("m/some.frames", "frames of 4K\n0x1000 0x5 1\n");
+    let machine = place.good(&["machines", "show", "--toml", "zen4+caches"]).stdout;
+    let with = |file: &str| {
+        let os =
+            format!("[os]\npolicy = \"fixed\"\n[os.placement]\npolicy = \"listed\"\nframes = \"{file}\"\n");
+        place.write("m/own.toml", format!("{machine}\n{os}"));
+    };
+    with("some.frames");
+    let row = |result: &Value| result["processes"][0]["kernels"][1]["metrics"].clone();
+    let own = place.good(&["simulate", "-m", "m/own.toml", "--json", "good.pwt"]).json();
+    let os = "fixed:placement.policy=listed,placement.frames=m/some.frames";
+    let given = place.good(&["simulate", "-m", "zen4+caches", "--os", os, "--json", "good.pwt"]).json();
+    assert!(row(&own).is_object(), "{own}");
+    assert_eq!(row(&own), row(&given));
+    with("none.frames");
+    let parts = ["machine file m/own.toml: os.placement.frames = \"none.frames\"", "No such file"];
+    place.run(&["simulate", "-m", "m/own.toml", "good.pwt"]).refuses(BAD_INPUT, &parts);
+}
+
 /// What the colors of a cache, and the policies that move pages, cannot be.
 #[test]
 fn what_colors_cannot_be_is_refused_with_the_choices() {

@@ -4,7 +4,7 @@
 //! them, takes what passes in the same order, and gives them back when they are asked for.
 
 use crate::caches::MemoryCaches;
-use crate::pass::cohorts::{Cohorts, Stretch};
+use crate::pass::cohorts::{Cohorts, Passage};
 use crate::waiting_walks::{PassedAt, WaitingWalks};
 use pagewalk_cache::CacheSpec;
 use std::io;
@@ -19,7 +19,7 @@ const PARCEL_LEN: usize = 1 << 14;
 /// What passed a first level during some batches, one after the other.
 #[derive(Default)]
 struct Parcel {
-    stretches: Vec<Stretch>,
+    passages: Vec<Passage>,
     len: usize,
 }
 
@@ -36,47 +36,52 @@ enum Place {
     There(SyncSender<Order>),
 }
 
+/// What designs of one cohort have alike.
+#[derive(Clone, PartialEq)]
+pub(crate) struct Alike {
+    /// The number of their first level.
+    pub first: usize,
+    /// All their caches.
+    pub caches: Vec<CacheSpec>,
+    pub memory_latency: u64,
+}
+
 /// The caches, wherever they are.
 pub(crate) struct CacheWorker {
     place: Place,
     /// The designs whose caches it has, one bit each.
     pub owns: u64,
-    /// By cohort: its first level's number, all caches of its designs, and the latency of memory.
-    cohorts: Vec<(usize, Vec<CacheSpec>, u64)>,
+    cohorts: Vec<Alike>,
     parcel: Parcel,
 }
 
-impl Default for CacheWorker {
-    fn default() -> CacheWorker {
-        CacheWorker {
-            place: Place::Here(Cohorts::default()),
-            owns: 0,
-            cohorts: Vec::new(),
-            parcel: Parcel::default(),
-        }
-    }
-}
-
 impl CacheWorker {
-    /// A thread with no caches yet.
+    /// On this thread, with no caches yet.
+    pub fn here() -> CacheWorker {
+        CacheWorker::at(Place::Here(Cohorts::default()))
+    }
+
+    /// On a thread of its own, with no caches yet.
     ///
     /// # Errors
     /// If the host gives no thread.
     pub fn thread() -> io::Result<CacheWorker> {
         let (orders, taken) = sync_channel(PARCELS);
         thread::Builder::new().name("caches".into()).spawn(move || work(&taken))?;
-        Ok(CacheWorker { place: Place::There(orders), ..CacheWorker::default() })
+        Ok(CacheWorker::at(Place::There(orders)))
     }
 
-    /// Gives it the caches of a design. `alike`: what designs of one cohort have alike.
-    pub fn own(&mut self, alike: (usize, &[CacheSpec], u64), design: usize, memory: Box<MemoryCaches>) {
+    fn at(place: Place) -> CacheWorker {
+        CacheWorker { place, owns: 0, cohorts: Vec::new(), parcel: Parcel::default() }
+    }
+
+    /// Gives it the caches of a design.
+    pub fn own(&mut self, alike: Alike, design: usize, memory: Box<MemoryCaches>) {
         // What comes next is not for older parcels.
-        self.send();
+        self.send_parcel();
         self.owns |= 1 << design;
-        let (first, caches, latency) = alike;
-        let is_it = |known: &(usize, Vec<CacheSpec>, u64)| (known.0, &known.1[..], known.2) == alike;
-        let cohort = self.cohorts.iter().position(is_it).unwrap_or_else(|| {
-            self.cohorts.push((first, caches.to_vec(), latency));
+        let cohort = self.cohorts.iter().position(|known| *known == alike).unwrap_or_else(|| {
+            self.cohorts.push(alike);
             self.cohorts.len() - 1
         });
         self.order(Order::Own { cohort, design, memory });
@@ -84,16 +89,21 @@ impl CacheWorker {
 
     /// Lets what passed go on to the caches of designs, together with their walks.
     pub fn take(&mut self, passed: Vec<PassedAt>, walks: Vec<(usize, WaitingWalks)>) {
-        self.parcel.len += passed.len() + walks.iter().map(|(_, walks)| walks.len()).sum::<usize>();
-        self.parcel.stretches.push(Stretch { passed, walks });
+        let len = passed.len() + walks.iter().map(|(_, walks)| walks.len()).sum::<usize>();
+        if len == 0 {
+            return;
+        }
+        // Lists take room even if they are empty.
+        self.parcel.len += 1 + walks.len() + len;
+        self.parcel.passages.push(Passage { passed, walks });
         if self.parcel.len >= PARCEL_LEN {
-            self.send();
+            self.send_parcel();
         }
     }
 
     /// Takes all caches back, when all that passed has gone through them.
     pub fn give_back(&mut self) -> Vec<(usize, Box<MemoryCaches>)> {
-        self.send();
+        self.send_parcel();
         self.owns = 0;
         match &mut self.place {
             Place::Here(cohorts) => cohorts.give_back(),
@@ -105,9 +115,9 @@ impl CacheWorker {
         }
     }
 
-    fn send(&mut self) {
+    fn send_parcel(&mut self) {
         let parcel = std::mem::take(&mut self.parcel);
-        if !parcel.stretches.is_empty() {
+        if !parcel.passages.is_empty() {
             self.order(Order::Work(parcel));
         }
     }
@@ -132,7 +142,7 @@ fn work(orders: &Receiver<Order>) {
 fn follow(cohorts: &mut Cohorts, order: Order) {
     match order {
         Order::Own { cohort, design, memory } => cohorts.add(cohort, design, memory),
-        Order::Work(Parcel { stretches, .. }) => cohorts.take(&stretches),
+        Order::Work(Parcel { passages, .. }) => cohorts.take(&passages),
         // Nobody may wait for them any more.
         Order::GiveBack(back) => _ = back.send(cohorts.give_back()),
     }
@@ -142,7 +152,8 @@ fn follow(cohorts: &mut Cohorts, order: Order) {
 mod tests {
     use super::*;
     use crate::Library;
-    use crate::moment::Moment;
+    use crate::moment::{CodePosition, Moment};
+    use crate::waiting_walks::WalkCause;
     use pagewalk_cache::{CacheAddress, Hierarchy, Requester};
     use pagewalk_setassoc::Geometry;
     use proptest::prelude::*;
@@ -155,7 +166,10 @@ mod tests {
                 list.push(entry << 3);
                 1
             });
-            walks.note(Moment::of_data(index * 3), None);
+            let at = CodePosition::Site(0);
+            let cause = WalkCause { class: 0, page: 0, span: 0, at, instructions: 0 };
+            // Some are ahead of need.
+            walks.note(Moment::of_data(index * 3), (entry % 3 > 0).then_some(cause));
         }
         walks
     }
@@ -168,27 +182,34 @@ mod tests {
             stretches in prop::collection::vec(
                 (
                     prop::collection::vec(0..1_u64 << 11, 0..200),
-                    prop::collection::vec(prop::collection::vec(0..1_u64 << 14, 0..3), 3),
+                    prop::collection::vec(prop::collection::vec(0..1_u64 << 14, 0..3), 4),
                 ),
                 1..8,
             ),
             late in 0..6_usize,
             back in 0..6_usize,
+            slices in prop::sample::select(vec![1_u32, 3]),
         ) {
             let mut machine = Library::get("zen4+caches").unwrap();
             // Few sets, so that lines leave all caches.
             for (cache, (entries, ways)) in machine.caches.iter_mut().zip([(64, 4), (64, 4), (64, 4), (512, 8)]) {
                 cache.geometry = Geometry::new(entries, Some(ways)).unwrap();
             }
+            machine.caches[3].slices = slices;
             let mut empty = MemoryCaches::of(&machine).unwrap();
             empty.leave_first_level_to(0, &machine, true);
             let mut first = Hierarchy::first_level(&machine.caches, machine.cost.memory);
-            let mut alone: Vec<MemoryCaches> = vec![empty.clone(), empty.clone(), empty.clone()];
+            let mut alone: Vec<MemoryCaches> = vec![empty.clone(); 4];
             let mut placed = [
-                (CacheWorker::default(), vec![empty.clone(), empty.clone(), empty.clone()]),
-                (CacheWorker::thread().unwrap(), vec![empty.clone(), empty.clone(), empty]),
+                (CacheWorker::here(), vec![empty.clone(); 4]),
+                (CacheWorker::thread().unwrap(), vec![empty; 4]),
             ];
-            let alike = (0, &machine.caches[..], machine.cost.memory);
+            // The last design is of a cohort of its own.
+            let alike = |design: usize| Alike {
+                first: 0,
+                caches: machine.caches.clone(),
+                memory_latency: if design < 3 { machine.cost.memory } else { 0 },
+            };
             for (number, (lines, entries)) in stretches.iter().enumerate() {
                 let mut passed = Vec::new();
                 for (index, line) in lines.iter().enumerate() {
@@ -208,22 +229,22 @@ mod tests {
                     for (design, caches) in caches.iter_mut().enumerate() {
                         let is_late = design == 2 && number < late;
                         if worker.owns >> design & 1 == 0 && !is_late {
-                            worker.own(alike, design, Box::new(caches.send_away()));
+                            worker.own(alike(design), design, Box::new(caches.send_away()));
                         }
                         if is_late {
                             caches.take_passed::<false>(&passed, &walks(&entries[2]), |_, _| {}, |_, _| {});
                         }
                     }
-                    let owned = (0..3).filter(|design| worker.owns >> design & 1 != 0);
+                    let owned = (0..4).filter(|design| worker.owns >> design & 1 != 0);
                     let walks = owned.map(|design| (design, walks(&entries[design]))).collect();
                     worker.take(passed.clone(), walks);
                 }
             }
-            for (worker, mut caches) in placed {
-                let mut worker = worker;
+            for (mut worker, mut caches) in placed {
                 worker.give_back().into_iter().for_each(|(design, back)| caches[design].come_back(*back));
                 for (design, (found, expected)) in caches.iter().zip(&alone).enumerate() {
                     prop_assert_eq!(found.counts, expected.counts, "design {}", design);
+                    prop_assert_eq!(found.waited_cycles(), expected.waited_cycles(), "design {}", design);
                     for cache in 0..2 {
                         for by in Requester::ALL {
                             let [found, expected] =

@@ -8,8 +8,8 @@ use crate::caches::MemoryCaches;
 use crate::waiting_walks::{PassedAt, WaitingWalks};
 use pagewalk_cache::Parts;
 
-/// What passed a first level during a batch.
-pub(crate) struct Stretch {
+/// What passed a first level during a part of a batch.
+pub(crate) struct Passage {
     pub passed: Vec<PassedAt>,
     /// By design, for all that take what passed.
     pub walks: Vec<(usize, WaitingWalks)>,
@@ -30,8 +30,7 @@ struct Cohort {
     common: Option<Common>,
 }
 
-/// What the members' caches hold alike, and what they have counted there since the last time that it was added to
-/// theirs.
+/// What the members' caches hold alike, and its counts that the members do not have yet.
 struct Common {
     memory: MemoryCaches,
     parts: Parts,
@@ -47,9 +46,9 @@ impl Cohorts {
     }
 
     /// Lets what passed go on to the designs that take it.
-    pub fn take(&mut self, stretches: &[Stretch]) {
+    pub fn take(&mut self, passages: &[Passage]) {
         for cohort in &mut self.0 {
-            stretches.iter().for_each(|stretch| cohort.take(stretch));
+            passages.iter().for_each(|passage| cohort.take(passage));
         }
     }
 
@@ -71,24 +70,23 @@ impl Cohort {
         members.push(new);
     }
 
-    fn take(&mut self, stretch: &Stretch) {
+    fn take(&mut self, passage: &Passage) {
         let Cohort { members, common } = self;
-        let own =
-            |design: usize| stretch.walks.iter().find(|(own, _)| *own == design).map(|(_, walks)| walks);
-        let walks: Vec<&WaitingWalks> = members.iter().filter_map(|&(design, _)| own(design)).collect();
+        let of = |design: usize| passage.walks.iter().find(|(own, _)| *own == design).map(|(_, walks)| walks);
+        let walks: Vec<&WaitingWalks> = members.iter().filter_map(|&(design, _)| of(design)).collect();
         if walks.is_empty() {
             // It has another first level.
             return;
         }
         assert_eq!(walks.len(), members.len(), "designs that give up are taken back before");
-        let mut apart = Vec::new();
-        let mut passed = &stretch.passed;
+        let own;
+        let mut passed = &passage.passed;
         if let Some(common) = common {
             for &entry in walks.iter().flat_map(|walks| walks.all_entries()) {
                 common.divide(common.parts.of(entry), members);
             }
-            common.take(passed, &mut apart);
-            passed = &apart;
+            own = common.take(passed);
+            passed = &own;
         }
         for ((_, memory), walks) in members.iter_mut().zip(walks) {
             memory.take_passed::<false>(passed, walks, |_, _| {}, |_, _| {});
@@ -133,12 +131,12 @@ impl Common {
         }
     }
 
-    /// Takes the lines of its parts. The others, for the members' own, come into `apart`.
-    fn take(&mut self, passed: &[PassedAt], apart: &mut Vec<PassedAt>) {
+    /// Takes the lines of its parts; returns the others.
+    fn take(&mut self, passed: &[PassedAt]) -> Vec<PassedAt> {
         let is_own = |passed: &&PassedAt| self.is_own[self.parts.of(passed.line.address().physical)];
         let (own, alike): (Vec<PassedAt>, Vec<PassedAt>) = passed.iter().partition(is_own);
-        *apart = own;
         self.memory.take_passed::<false>(&alike, &WaitingWalks::default(), |_, _| {}, |_, _| {});
+        own
     }
 
     /// Adds its counts to those of the members.

@@ -16,7 +16,7 @@ use crate::code_lines::{CodeLines, LineRun};
 use crate::design::Design;
 use crate::moment::{CodePosition, Moment};
 use crate::pass::Pass;
-use crate::pass::cache_worker::CacheWorker;
+use crate::pass::cache_worker::{Alike, CacheWorker};
 use crate::pass::caches::{self, CachesPosition, Receiver, Stretch};
 use crate::pass::place::{ReferencePlace, site};
 use crate::waiting_walks::{PassedAt, WalkCause};
@@ -251,7 +251,8 @@ impl<O: Observer> Pass<O> {
         let designs = designs & self.sets.deferring & !1;
         for design in bits(designs & !worker.owns) {
             let Design { memory: Some(memory), machine, .. } = &mut self.designs[design] else { continue };
-            let alike = (first, &machine.caches[..], machine.cost.memory);
+            let (caches, memory_latency) = (machine.caches.clone(), machine.cost.memory);
+            let alike = Alike { first, caches, memory_latency };
             worker.own(alike, design, Box::new(memory.send_away()));
         }
         designs
@@ -268,13 +269,13 @@ impl<O: Observer> Pass<O> {
         }
     }
 
-    /// Feeds all designs but the observed one together, if there are several: their costs come late. `thread`: on a
-    /// second one.
+    /// Lets a worker feed all designs but the observed one, if there are others whose walks wait. `thread`: on a second
+    /// thread.
     pub(crate) fn use_cache_worker(&mut self, thread: bool) {
         let has_work = self.sets.deferring & !1 != 0;
+        let here = CacheWorker::here;
         // Without a thread the same is done on this one.
-        let worker =
-            || if thread { CacheWorker::thread().unwrap_or_default() } else { CacheWorker::default() };
+        let worker = || if thread { CacheWorker::thread().unwrap_or_else(|_| here()) } else { here() };
         self.course.caches.worker = has_work.then(worker);
     }
 

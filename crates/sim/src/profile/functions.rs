@@ -72,7 +72,7 @@ fn code_around(instruction: VirtAddr, block: &Block) -> Option<(u64, &[u8])> {
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Functions {
-    /// Their waits are apart.
+    /// Their `waits` stay 0: see the next field.
     rows: Vec<FunctionWalks>,
     /// By row: its instruction, and what that waits for. There are many more waits than walks.
     waits: Vec<(VirtAddr, Waits)>,

@@ -58,7 +58,7 @@ impl System {
             }
             self.clock.instructions += u64::from(head.instructions);
             let done = if grain.is_some() {
-                let (own, among) = (lines.runs(id.index()), lines.sites(id.index()).min(refs.len()));
+                let (own, among) = (lines.runs(id.index()), lines.ordered_sites(id.index()).min(refs.len()));
                 self.execute_through_caches(&BlockRef { batch, id }, own, refs.split_at(among))
             } else if head.is_several() {
                 self.execute(&BlockRef { batch, id }, fetches.runs(head), refs)
