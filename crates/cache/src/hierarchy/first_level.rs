@@ -98,8 +98,8 @@ impl Hierarchy {
     }
 
     /// Takes lines that passed the first level until one is not in the cache that all look up first: see
-    /// [`Hierarchy::nearest_in_order`]. Until then only that cache changes. Returns how many lines it took, and how many
-    /// cycles their requesters wait.
+    /// [`Hierarchy::nearest_in_order`]. Until then only that cache changes. Returns how many lines it took, and how
+    /// many cycles their requesters wait.
     #[inline]
     pub fn pass_near(&mut self, nearest: usize, lines: impl Iterator<Item = PassedLine>) -> (usize, u64) {
         let shift = self.least_line_shift;
