@@ -1,6 +1,8 @@
 //! Errors for the user: whose fault, what went wrong, what to do next.
 
+use pagewalk_units::names::{closest, meant};
 use std::fmt;
+use std::path::Path;
 
 /// Whose fault it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +34,15 @@ impl Error {
         Error { fault, message: message.to_string(), next: None }
     }
 
+    /// An error about an input file. If there is none, it names the closest files of the folder.
+    pub(crate) fn of_file(path: &Path, message: impl fmt::Display) -> Error {
+        let wrong = Error::new(Fault::BadInput, message);
+        match similar(path) {
+            Some(names) => wrong.or(names),
+            None => wrong,
+        }
+    }
+
     /// Whether the program could still run without the plan: the plan or the host is at fault.
     pub fn can_run_without(&self) -> bool {
         self.fault != Fault::Usage && self.fault != Fault::Failed
@@ -46,6 +57,21 @@ impl Error {
     pub fn or(self, next: impl fmt::Display) -> Error {
         Error { next: Some(next.to_string()), ..self }
     }
+}
+
+/// Which files of its folder a path that leads nowhere may mean.
+fn similar(path: &Path) -> Option<String> {
+    if path.exists() {
+        return None;
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let entries = folder.read_dir().ok()?.flatten();
+    let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort();
+    let near = closest(path.file_name()?.to_str()?, names.iter().map(String::as_str));
+    let near: Vec<String> =
+        near.into_iter().map(|name| path.with_file_name(name).display().to_string()).collect();
+    meant(&near.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 impl std::error::Error for Error {}

@@ -5,7 +5,6 @@ mod description;
 use crate::error::{Error, Fault};
 use crate::folders;
 use crate::listener::Listener;
-use crate::traces::bad_file;
 use pagewalk_mm::structure::StructureSpec;
 use pagewalk_mm::{OsError, OsKernel, OsSpec, ThpMode, read_files};
 use pagewalk_sim::{Arrangement, HostKernel, Library, LibraryError, Simulation, Structures, held_orders};
@@ -160,7 +159,8 @@ pub fn text(name: &str) -> Result<String, Error> {
 }
 
 fn of_file(path: &str) -> Result<String, Error> {
-    std::fs::read_to_string(path).map_err(|e| bad_file(Path::new(path), format!("machine file {path}: {e}")))
+    std::fs::read_to_string(path)
+        .map_err(|e| Error::of_file(Path::new(path), format!("machine file {path}: {e}")))
 }
 
 /// A machine by name or by path.
@@ -241,8 +241,8 @@ pub fn structure(name: &str) -> Result<StructureSpec, Error> {
         return Structures::get(name).map_err(|e| Error::new(Fault::Usage, e));
     }
     let path = Path::new(name);
-    let text =
-        std::fs::read_to_string(path).map_err(|e| bad_file(path, format!("structure file {name}: {e}")))?;
+    let text = std::fs::read_to_string(path)
+        .map_err(|e| Error::of_file(path, format!("structure file {name}: {e}")))?;
     StructureSpec::from_toml(name, &text).map_err(|e| {
         Error::new(Fault::BadInput, e).or("docs/reference/structure-files.md explains every key")
     })

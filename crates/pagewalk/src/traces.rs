@@ -4,11 +4,10 @@ pub mod conversion;
 pub mod inputs;
 pub mod soundness;
 
-use crate::error::{Error, Fault};
+use crate::error::Error;
 use crate::listener::{Bar, CountingReader, Listener, SilentListener};
 use pagewalk_trace::StreamHeader;
 use pagewalk_trace::pwt::Reader;
-use pagewalk_units::names::{closest, meant};
 use std::fmt::Display;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -67,31 +66,7 @@ fn read(trace: &Path, file: File, bar: Arc<dyn Bar>) -> Result<TraceReader, Erro
 
 /// The error for a bad trace.
 pub(crate) fn bad(trace: &Path, error: &dyn Display) -> Error {
-    bad_file(trace, format!("{}: {error}", trace.display()))
-}
-
-/// An error about a file. If there is none, it says which files of the folder may be meant.
-pub(crate) fn bad_file(path: &Path, message: String) -> Error {
-    let wrong = Error::new(Fault::BadInput, message);
-    match similar(path) {
-        Some(names) => wrong.or(names),
-        None => wrong,
-    }
-}
-
-/// Which files of its folder a path that leads nowhere may mean.
-fn similar(path: &Path) -> Option<String> {
-    if path.exists() {
-        return None;
-    }
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let entries = folder.read_dir().ok()?.flatten();
-    let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
-    names.sort();
-    let near = closest(path.file_name()?.to_str()?, names.iter().map(String::as_str));
-    let near: Vec<String> =
-        near.into_iter().map(|name| path.with_file_name(name).display().to_string()).collect();
-    meant(&near.iter().map(String::as_str).collect::<Vec<_>>())
+    Error::of_file(trace, format!("{}: {error}", trace.display()))
 }
 
 /// Refuses a trace that can be read only once; `what` needs to read it again.

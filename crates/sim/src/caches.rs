@@ -169,12 +169,6 @@ impl MemoryCaches {
         self.waiting.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// The cycles of walks that waited, since they were last taken.
-    #[cfg(test)]
-    pub fn waited_cycles(&self) -> u64 {
-        self.waited_cycles
-    }
-
     /// The cycles of walks that waited, since the last call.
     pub fn take_waited_cycles(&mut self) -> u64 {
         std::mem::take(&mut self.waited_cycles)

@@ -1,7 +1,7 @@
 //! Converts traces to other tools' formats and to text, and back.
 
 use super::inputs::Inputs;
-use super::{TraceReader, bad, open, tell_grain};
+use super::{TraceReader, open, tell_grain};
 use crate::error::{Error, Fault};
 use crate::listener::Listener;
 use crate::output::{Output, cannot_write};
@@ -12,6 +12,7 @@ use pagewalk_trace::pwt::{Summary, Writer};
 use pagewalk_trace::{Analysis, Batch, Event, Source, StreamHeader};
 use pagewalk_units::RefIndex;
 use pagewalk_units::names::choice;
+use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -56,7 +57,9 @@ pub fn import(
     };
     let format = format.map(importer).transpose()?;
     let file = Output::open_apart(output, paths.iter().map(PathBuf::as_path))?;
-    let opened = import::open(files, format).map_err(|e| bad(&name, &e))?;
+    // The name may stand for several files, so no file is close to it.
+    let wrong = |why: &dyn Display| Error::new(Fault::BadInput, format!("{}: {why}", name.display()));
+    let opened = import::open(files, format).map_err(|e| wrong(&e))?;
     let import::Opened { format, import: import::Import { source, notes }, passed_over } = opened;
     // Formats do not name the program, and results of several imports are told apart by it.
     let program = paths.first().and_then(|path| path.file_name()).filter(|name| *name != "-");
@@ -66,7 +69,7 @@ pub fn import(
     let ending = follow_ahead(source, &WindowSpec::default(), &mut imported);
     let Some(writer) = imported.writer else {
         let why = ending.losses.first().map_or("there is no reference in it", String::as_str);
-        return Err(bad(&name, &why).or(format!("references are read from {}", format.about())));
+        return Err(wrong(&why).or(format!("references are read from {}", format.about())));
     };
     let others = passed_over
         .iter()
