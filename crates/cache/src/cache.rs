@@ -178,6 +178,13 @@ impl Cache {
         }
     }
 
+    /// The oldest line of a line's set, if the set is full and in order of use.
+    #[inline(always)]
+    pub fn oldest(&self, address: CacheAddress) -> Option<CacheAddress> {
+        let (line, _) = self.in_order()?.oldest(self.line(address)).line()?;
+        Some(CacheAddress::same(line << self.line_shift))
+    }
+
     /// Puts a missing line in; returns the one that it evicts.
     #[inline]
     pub fn fill(&mut self, address: CacheAddress, dirty: bool) -> Option<Evicted> {

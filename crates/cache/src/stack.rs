@@ -178,6 +178,12 @@ impl LruStack {
         with_sets!(self, sets => sets.prefetch(line));
     }
 
+    /// What would leave the set of a line for another.
+    #[inline(always)]
+    pub fn oldest(&self, line: u64) -> Oldest {
+        with_sets!(self, sets => sets.sets[sets.number(line)].oldest(sets.ways))
+    }
+
     /// The sets of a slice.
     pub fn sets_of_slice(&self) -> usize {
         with_sets!(self, sets => sets.slices.sets())
@@ -285,6 +291,7 @@ impl<const MOST: usize> Sets<MOST> {
         let set = &self.sets[self.number(line)];
         // Lines of the host's caches.
         set.lines.iter().step_by(8).for_each(|line| prefetch(line));
+        prefetch(&set.dirty);
     }
 }
 
@@ -298,10 +305,15 @@ impl<const MOST: usize> Set<MOST> {
         true
     }
 
+    #[inline(always)]
+    fn oldest(&self, ways: usize) -> Oldest {
+        Oldest(self.lines[ways - 1] | u64::from(self.dirty >> (ways - 1) & 1) << 63)
+    }
+
     /// Puts a line before all others; returns what is then one too many.
     #[inline(always)]
     fn push(&mut self, line: u64, dirty: bool, ways: usize) -> Oldest {
-        let oldest = self.lines[ways - 1] | u64::from(self.dirty >> (ways - 1) & 1) << 63;
+        let oldest = self.oldest(ways);
         let before = self.lines;
         self.lines[1..].copy_from_slice(&before[..MOST - 1]);
         self.lines[0] = line;
@@ -309,7 +321,7 @@ impl<const MOST: usize> Set<MOST> {
         if ways < MOST {
             self.lines[ways] = EMPTY;
         }
-        Oldest(oldest)
+        oldest
     }
 
     #[inline(always)]

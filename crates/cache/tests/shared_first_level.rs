@@ -75,7 +75,7 @@ proptest! {
             }
             access(&mut first, requester, address);
             for &line in first.passed() {
-                below.prefetch(line);
+                below.prefetch(line.requester().unwrap_or(Requester::Load), line.address());
                 if let (Some(served), Some(requester)) = (below.pass(line), line.requester()) {
                     found += below.wait(requester, served);
                 }

@@ -5,6 +5,7 @@
 //! `docs/reference/machine-files.md` describes the model.
 
 use crate::attribution::Waits;
+use crate::cache_lookahead::CacheLookahead;
 use crate::code_lines::{CodeLines, LineGrain};
 use crate::moment::Moment;
 use crate::waiting_walks::{PassedAt, WaitingWalks, WalkCause};
@@ -58,9 +59,6 @@ impl WalkCost {
         WalkCost { references, cycles: u64::from(references).saturating_mul(price) }
     }
 }
-
-/// Lines to prefetch ahead of those that pass.
-const AHEAD: usize = 8;
 
 /// Counts of the memory behind caches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -219,7 +217,7 @@ impl MemoryCaches {
         debug_assert!(walks.are_noted());
         let nearest = self.hierarchy.nearest_in_order();
         let (mut walked, mut due) = (0, walks.moment(0));
-        let (mut waits, mut is_far) = (Waits::default(), false);
+        let (mut waits, mut lookahead) = (Waits::default(), CacheLookahead::default());
         let mut next = 0;
         while next < passed.len() {
             while due.is_some_and(|due| due <= passed[next].moment) {
@@ -237,17 +235,15 @@ impl MemoryCaches {
                     tell(passed, at, &mut waits, &mut wait);
                 }
             }
-            (next, is_far) = (next + near, is_far && near == 0);
+            next += near;
+            lookahead.note_near(near);
             let Some(&PassedAt { line, .. }) = passed.get(next).filter(before_walk) else { continue };
-            if let (true, Some(ahead)) = (is_far, passed.get(next + AHEAD)) {
-                self.hierarchy.prefetch(ahead.line);
-            }
+            lookahead.prefetch(&self.hierarchy, (passed, next), (walks, walked));
             let served = self.hierarchy.pass(line);
             if let (Some(served), Some(requester)) = (served, line.requester()) {
                 let cycles = self.hierarchy.wait(requester, served);
                 self.counts.stall_cycles = self.counts.stall_cycles.saturating_add(cycles);
-                // Those of the nearest cache are near.
-                is_far = !matches!(served, DataSource::Cache(0));
+                lookahead.note(served);
             }
             if TELLS {
                 self.add_wait(&mut waits, line, served);

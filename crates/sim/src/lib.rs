@@ -24,6 +24,7 @@ mod alternatives;
 mod attribution;
 mod bits;
 mod by_traps;
+mod cache_lookahead;
 mod caches;
 mod classes;
 mod code_lines;

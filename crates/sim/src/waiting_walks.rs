@@ -70,9 +70,13 @@ impl WaitingWalks {
         &self.entries
     }
 
+    /// Where the entries of a walk begin among all; `walk`: at most the number of walks.
+    pub fn first_entry(&self, walk: usize) -> usize {
+        walk.checked_sub(1).map_or(0, |before| self.ends[before])
+    }
+
     /// The entries that a walk reads.
     pub fn entries(&self, walk: usize) -> &[u64] {
-        let start = walk.checked_sub(1).map_or(0, |before| self.ends[before]);
-        &self.entries[start..self.ends[walk]]
+        &self.entries[self.first_entry(walk)..self.ends[walk]]
     }
 }

@@ -215,12 +215,18 @@ impl Hierarchy {
         self.latency(served).saturating_sub(self.paths[requester as usize].fastest)
     }
 
-    /// Prefetches what [`Hierarchy::pass`] will read.
+    /// Prefetches what an access will read if no cache has its line.
     #[inline]
-    pub fn prefetch(&self, line: PassedLine) {
-        let path = &self.paths[line.requester().unwrap_or(Requester::Load) as usize];
-        for &index in &path.caches {
-            self.caches[index].prefetch(line.address());
+    pub fn prefetch(&self, requester: Requester, address: CacheAddress) {
+        let caches = &self.paths[requester as usize].caches;
+        for &index in caches {
+            self.caches[index].prefetch(address);
+        }
+        // What leaves the nearest cache goes on to the next one, if it is dirty or that takes all.
+        if let [nearest, next, ..] = **caches
+            && let Some(oldest) = self.caches[nearest].oldest(address)
+        {
+            self.caches[next].prefetch(oldest);
         }
     }
 

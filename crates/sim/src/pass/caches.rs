@@ -181,18 +181,25 @@ impl<T: FnMut(VirtAddr, &ReferencePlace<'_>, Waits)> Receiver for Observed<'_, T
     }
 }
 
-/// What a reference waits for; `at`: its address. `instruction`: what makes it.
+/// The first page that a reference to `at` touches.
+#[inline]
+pub(crate) fn page_of(store: &PageStore, at: VirtAddr) -> Option<u32> {
+    store.find(store.paging.base().number(as_recorded(at)))
+}
+
+/// What a reference to `at`, in this page, waits for. `instruction`: what makes it.
+#[inline]
 pub(crate) fn wait<'a>(
     store: &PageStore,
-    at: VirtAddr,
+    (at, page): (VirtAddr, Option<u32>),
     instruction: VirtAddr,
     place: &ReferencePlace<'a>,
     waits: Waits,
 ) -> Wait<'a> {
-    let vpn = store.paging.base().number(as_recorded(at));
-    let mapping = store.find(vpn).map(|page| store.pages[page as usize].mapping);
+    let mapping = page.map(|page| store.pages[page as usize].mapping);
     Wait {
-        page: store.address(vpn),
+        page: store.address(store.paging.base().number(as_recorded(at))),
+        number: page,
         mapping: mapping.unwrap_or(MappingId::UNKNOWN),
         instruction,
         block: place.block(),
@@ -303,7 +310,8 @@ impl<O: Observer> Pass<O> {
                 continue;
             }
             let tell = |at: VirtAddr, place: &ReferencePlace<'_>, waits| {
-                observer.on_wait(&wait(store, at, place.instruction(), place, waits), &process.space);
+                let of = (at, page_of(store, at));
+                observer.on_wait(&wait(store, of, place.instruction(), place, waits), &process.space);
             };
             stretch.replay(&mut Observed { memory, tell });
         }

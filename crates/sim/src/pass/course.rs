@@ -1,6 +1,7 @@
 //! The pass's progress through a batch.
 
 use crate::pass::caches::CachesProgress;
+use crate::pass::scout::Scout;
 
 /// The mode of the pass and its position in the batch.
 #[derive(Default)]
@@ -15,6 +16,8 @@ pub(crate) struct PassProgress {
     pub plain: bool,
     /// Caches of memory.
     pub caches: CachesProgress,
+    /// Pages of coming references.
+    pub scout: Scout,
     /// Whether a data reference may have dropped the executing page: see `folded_order`.
     pub disturbed: bool,
     /// The span and number of the noted data reference, until the executing page is looked up there.

@@ -17,10 +17,13 @@ use crate::design::Design;
 use crate::moment::{CodePosition, Moment};
 use crate::pass::Pass;
 use crate::pass::cache_worker::{Alike, CacheWorker};
-use crate::pass::caches::{self, CachesPosition, Receiver, Stretch};
+use crate::pass::caches::{CachesPosition, Receiver, Stretch, page_of, wait};
 use crate::pass::place::{ReferencePlace, site};
+use crate::pass::process::Process;
+use crate::store::PageStore;
 use crate::waiting_walks::{PassedAt, WalkCause};
 use pagewalk_cache::{CacheSpec, Requester, shares_first_level};
+use pagewalk_setassoc::prefetch;
 use pagewalk_trace::Batch;
 use pagewalk_units::{Kind, VirtAddr};
 use std::ops::Range;
@@ -302,22 +305,89 @@ impl<O: Observer> Pass<O> {
             return;
         }
         let mut walks = Vec::new();
-        let mut span = 0;
-        let wait = |moment: Moment, waits: Waits| {
-            let (at, instruction, place) = process.lines.place(batch, moment, &mut span);
-            observer.on_wait(&caches::wait(store, at, instruction, &place, waits), &process.space);
-        };
+        let mut waiting =
+            WaitingNews { store, process, observer, batch, span: 0, news: Vec::with_capacity(TOGETHER) };
+        let wait = |moment: Moment, waits: Waits| waiting.add(moment, waits);
         let walk = |cause: WalkCause, cost: WalkCost| walks.push((cause, cost));
         if O::OBSERVES_WAITS {
             memory.take_passed::<true>(passed, &waited, wait, walk);
         } else {
             memory.take_passed::<false>(passed, &waited, wait, walk);
         }
+        waiting.tell_all();
         counts.walk_cycles = counts.walk_cycles.saturating_add(memory.take_waited_cycles());
-        for (WalkCause { class, page, span, at, instructions }, cost) in walks {
-            let place = ReferencePlace { batch, span, at, ahead: &[] };
+        for (at, &(WalkCause { class, page, span, at: code, instructions }, cost)) in walks.iter().enumerate()
+        {
+            if let Some((ahead, _)) = walks.get(at + TOGETHER / 2) {
+                self.store.prefetch_page(ahead.page);
+            }
+            let place = ReferencePlace { batch, span, at: code, ahead: &[] };
             self.observe(page, class == FETCH, cost, place, instructions);
         }
+    }
+}
+
+/// Tells the observer of waits. If there are many pages, it finds those of several waits before it tells the first:
+/// the host may have to wait for each.
+struct WaitingNews<'a, O> {
+    store: &'a PageStore,
+    process: &'a Process,
+    observer: &'a mut O,
+    batch: &'a Batch<'a>,
+    /// A span before that of the next wait, or its own.
+    span: usize,
+    news: Vec<(Moment, Waits)>,
+}
+
+/// Most waits that are told together.
+const TOGETHER: usize = 16;
+
+/// A reference that waits: its address and page, its instruction's address, and its place.
+type Waiting<'a> = ((VirtAddr, Option<u32>), VirtAddr, ReferencePlace<'a>);
+
+impl<'a, O: Observer> WaitingNews<'a, O> {
+    #[inline(always)]
+    fn add(&mut self, moment: Moment, waits: Waits) {
+        if !self.store.has_many_pages() {
+            let waiting = self.find(moment);
+            self.tell(&waiting, waits);
+            return;
+        }
+        self.news.push((moment, waits));
+        if self.news.len() == TOGETHER {
+            self.tell_all();
+        }
+    }
+
+    #[inline(never)]
+    fn tell_all(&mut self) {
+        let mut places = [None; TOGETHER];
+        let news = std::mem::take(&mut self.news);
+        for (&(moment, _), place) in news.iter().zip(&mut places) {
+            let waiting = self.find(moment);
+            if let (_, Some(page)) = waiting.0 {
+                prefetch(&self.store.pages[page as usize]);
+                self.observer.expect_wait(page);
+            }
+            *place = Some(waiting);
+        }
+        for (&(_, waits), place) in news.iter().zip(&places) {
+            place.iter().for_each(|waiting| self.tell(waiting, waits));
+        }
+        self.news = news;
+        self.news.clear();
+    }
+
+    #[inline(always)]
+    fn find(&mut self, moment: Moment) -> Waiting<'a> {
+        let (at, instruction, place) = self.process.lines.place(self.batch, moment, &mut self.span);
+        ((at, page_of(self.store, at)), instruction, place)
+    }
+
+    #[inline(always)]
+    fn tell(&mut self, (of, instruction, place): &Waiting<'_>, waits: Waits) {
+        let wait = wait(self.store, *of, *instruction, place, waits);
+        self.observer.on_wait(&wait, &self.process.space);
     }
 }
 

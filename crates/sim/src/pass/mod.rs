@@ -16,6 +16,7 @@ mod place;
 mod plain_misses;
 mod process;
 mod results;
+mod scout;
 mod sets;
 mod software;
 mod spaces;
@@ -258,6 +259,7 @@ impl<O: Observer> Pass<O> {
 
     /// A data reference that missed the front.
     pub(crate) fn data(&mut self, batch: &Batch<'_>, span: usize, index: usize) {
+        self.scout(batch.refs, index);
         let record = batch.refs[index];
         let class = class_of(record.kind(), self.course.split);
         let place = place::site(batch, span, index);

@@ -30,6 +30,10 @@ impl Observer for Attribution {
         self.heat.add(walk.page, walk.mapping, walk.instructions);
     }
 
+    fn expect_wait(&self, number: u32) {
+        self.waits.expect(number);
+    }
+
     fn on_wait(&mut self, wait: &Wait<'_>, space: &AddressSpace) {
         self.functions.add_wait(wait, space);
         self.waits.add(wait);

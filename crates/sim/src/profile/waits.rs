@@ -2,9 +2,10 @@
 
 use super::ProfileResult;
 use crate::attribution::{Wait, Waits};
-use crate::recent_ids::RecentIds;
+use crate::recent_ids::NOBODY;
 use pagewalk_mm::MappingId;
-use pagewalk_units::{PAGE_SHIFT, VirtAddr};
+use pagewalk_setassoc::prefetch;
+use pagewalk_units::VirtAddr;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
@@ -16,30 +17,44 @@ type Row = ((VirtAddr, MappingId), Waits);
 pub(super) struct PageWaits {
     rows: Vec<Row>,
     ids: FxHashMap<(VirtAddr, MappingId), u32>,
-    recent: RecentIds<{ 1 << 13 }>,
+    /// By the page's number: the last row of such a page.
+    latest: Vec<u32>,
 }
 
 impl PageWaits {
     #[inline]
     pub fn add(&mut self, wait: &Wait<'_>) {
         let key = (wait.page, wait.mapping);
-        // Pages have 4 KiB or more.
-        let number = wait.page.0 >> PAGE_SHIFT;
-        let candidate = self.recent.candidate(number);
-        let is_it = self.rows.get(candidate as usize).is_some_and(|(of, _)| *of == key);
-        let row = if is_it { candidate } else { self.find(key, number) };
+        let latest = wait.number.and_then(|number| self.latest.get(number as usize));
+        let row = match latest {
+            Some(&row) if self.rows.get(row as usize).is_some_and(|(of, _)| *of == key) => row,
+            _ => self.find(key, wait.number),
+        };
         self.rows[row as usize].1.add(&wait.waits);
+    }
+
+    /// Prefetches the row of the page of this number.
+    #[inline]
+    pub fn expect(&self, number: u32) {
+        if let Some(&row) = self.latest.get(number as usize) {
+            prefetch(self.rows.as_ptr().wrapping_add(row as usize));
+        }
     }
 
     /// The number of a row, which may be new.
     #[inline(never)]
-    fn find(&mut self, key: (VirtAddr, MappingId), number: u64) -> u32 {
-        let PageWaits { rows, ids, recent } = self;
+    fn find(&mut self, key: (VirtAddr, MappingId), number: Option<u32>) -> u32 {
+        let PageWaits { rows, ids, latest } = self;
         let row = *ids.entry(key).or_insert_with(|| {
             rows.push((key, Waits::default()));
             u32::try_from(rows.len() - 1).expect("fewer than 2^32 pages")
         });
-        recent.set(number, row);
+        if let Some(number) = number.map(|number| number as usize) {
+            if latest.len() <= number {
+                latest.resize(number + 1, NOBODY);
+            }
+            latest[number] = row;
+        }
         row
     }
 }

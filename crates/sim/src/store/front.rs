@@ -7,7 +7,7 @@
 mod hits;
 
 use crate::bits::bits;
-use crate::classes::{CLASSES, FETCH};
+use crate::classes::{CLASSES, FETCH, LOAD};
 use crate::store::last_pages::LastPages;
 use crate::store::{Page, PageStore};
 use pagewalk_trace::Ref;
@@ -147,6 +147,12 @@ impl PageStore {
         if let Some(latest) = &mut self.front.latest {
             *latest = LastPages::new(latest.sets());
         }
+    }
+
+    /// Whether the front holds the page for loads.
+    #[inline(always)]
+    pub fn in_front_of_data(&self, vpn: u64) -> bool {
+        self.front.find(LOAD, vpn).is_some()
     }
 
     /// [`LastPages::note`]; true if no design needs hits.
