@@ -190,6 +190,13 @@ fn who_may_not_read_frames_is_told_what_is_missing() {
         Ok(outcome) => {
             assert_eq!(outcome.code, 0, "{}", outcome.stderr);
             check(&outcome.json(), false);
+            let mut sleeper = Command::new("sleep").arg("60").uid(NOBODY).gid(NOBODY).spawn().unwrap();
+            let list = format!("{}.frames", copy.display());
+            let listed = as_nobody(&["contiguity", "--frames", &list, "--pid", &sleeper.id().to_string()]);
+            sleeper.kill().unwrap();
+            sleeper.wait().unwrap();
+            listed.unwrap().refuses(4, &["frame numbers", "CAP_SYS_ADMIN"]);
+            assert!(!std::path::Path::new(&list).exists());
             // Unless that is who runs this test.
             if std::fs::metadata("/proc/self").unwrap().uid() != NOBODY {
                 let parts = [&own, "CAP_SYS_PTRACE", "own user"];

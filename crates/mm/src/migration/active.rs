@@ -5,7 +5,8 @@ use crate::Superpage;
 use crate::frames::Frame;
 use crate::placement::Colors;
 use crate::promotion::{Actions, Miss, PageMove, Policy, PolicyEvent, Rules, TlbDrops};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 /// Settings of an active policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,8 +28,7 @@ pub struct Active {
     settings: ActiveSettings,
     targets: Targets,
     colors: Colors,
-    /// Colors of the units in the TLBs, and how many TLBs hold each.
-    held: BTreeMap<u64, (u64, u32)>,
+    held: HeldUnits,
     /// The last missing unit's color.
     missing: Option<(Superpage, u64)>,
     counts: BTreeMap<u64, u64>,
@@ -43,7 +43,7 @@ impl Active {
             settings,
             targets: Targets::new(TargetRule::Sequential, 0),
             colors: Colors::default(),
-            held: BTreeMap::new(),
+            held: HeldUnits::default(),
             missing: None,
             counts: BTreeMap::new(),
             moved: 0,
@@ -54,15 +54,13 @@ impl Active {
         let Some(frame) = miss.frame else { return };
         let color = self.colors.of(frame);
         self.missing = Some((miss.unit, color));
-        let mut held = self.held.iter();
-        let rival = held.find(|&(&first, &(of, _))| of == color && first != miss.unit.first);
-        let Some((&rival, _)) = rival else { return };
         let rests = self.settings.interval > 0
             && self.moved > 0
             && (miss.cycles + 1).saturating_sub(self.moved) < self.settings.interval;
         if rests {
             return;
         }
+        let Some(rival) = self.held.rival(color, miss.unit.first) else { return };
         let count = self.counts.entry(color).or_default();
         *count += 1;
         if *count < self.settings.misses {
@@ -70,7 +68,7 @@ impl Active {
             return;
         }
         *count = 0;
-        let taken: Vec<u64> = self.held.values().map(|&(of, _)| of).chain([color]).collect();
+        let taken: Vec<u64> = self.held.colors().chain([color]).collect();
         let target = self.targets.choose(self.colors.count, &taken, |_| 0);
         if let Some(target) = target.or_else(|| self.targets.choose(self.colors.count, &[color], |_| 0)) {
             actions.moves.push(PageMove { page: miss.page, color: target });
@@ -79,26 +77,68 @@ impl Active {
     }
 
     fn entered(&mut self, unit: Superpage) {
-        let Some((_, color)) = self.missing.filter(|(missing, _)| *missing == unit) else { return };
-        let held = self.held.entry(unit.first).or_insert((color, 0));
-        *held = (color, held.1 + 1);
-    }
-
-    fn left(&mut self, first: u64) {
-        if let Some((_, tlbs)) = self.held.get_mut(&first) {
-            *tlbs -= 1;
-            if *tlbs == 0 {
-                self.held.remove(&first);
-            }
+        if let Some((_, color)) = self.missing.filter(|(missing, _)| *missing == unit) {
+            self.held.entered(unit.first, color);
         }
     }
 
     fn recolored(&mut self, page: u64, frame: Frame) {
-        self.held.remove(&page);
+        self.held.drop(&(page..page + 1));
         if let Some((unit, color)) = &mut self.missing
             && unit.first == page
         {
             *color = self.colors.of(frame);
+        }
+    }
+}
+
+/// The units in the TLBs, by their first pages.
+#[derive(Clone, Default)]
+struct HeldUnits {
+    /// Each one's color, and how many TLBs hold it.
+    units: BTreeMap<u64, (u64, u32)>,
+    /// Each one's color and first page.
+    by_color: BTreeSet<(u64, u64)>,
+}
+
+impl HeldUnits {
+    /// The lowest unit of a color other than this one.
+    fn rival(&self, color: u64, than: u64) -> Option<u64> {
+        let mut rivals = self.by_color.range((color, 0)..=(color, u64::MAX)).map(|&(_, first)| first);
+        rivals.find(|&first| first != than)
+    }
+
+    /// The colors of all, as often as there are units.
+    fn colors(&self) -> impl Iterator<Item = u64> {
+        self.by_color.iter().map(|&(color, _)| color)
+    }
+
+    fn entered(&mut self, first: u64, color: u64) {
+        let held = self.units.entry(first).or_insert((color, 0));
+        self.by_color.remove(&(held.0, first));
+        self.by_color.insert((color, first));
+        *held = (color, held.1 + 1);
+    }
+
+    fn left(&mut self, first: u64) {
+        if let Some((_, tlbs)) = self.units.get_mut(&first) {
+            *tlbs -= 1;
+            if *tlbs == 0 {
+                self.remove(first);
+            }
+        }
+    }
+
+    fn remove(&mut self, first: u64) {
+        if let Some((color, _)) = self.units.remove(&first) {
+            self.by_color.remove(&(color, first));
+        }
+    }
+
+    /// Drops the units that begin among these pages.
+    fn drop(&mut self, pages: &Range<u64>) {
+        while let Some((&first, _)) = self.units.range(pages.clone()).next() {
+            self.remove(first);
         }
     }
 }
@@ -117,9 +157,9 @@ impl Policy for Active {
             PolicyEvent::Colors(colors) => self.colors = colors,
             PolicyEvent::Missed { miss, .. } => self.missed(miss, actions),
             PolicyEvent::Entered { unit, .. } => self.entered(unit),
-            PolicyEvent::Left { unit, .. } => self.left(unit.first),
-            PolicyEvent::Promoted(block) => self.held.retain(|first, _| !block.pages().contains(first)),
-            PolicyEvent::Flushed(pages) => self.held.retain(|first, _| !pages.contains(first)),
+            PolicyEvent::Left { unit, .. } => self.held.left(unit.first),
+            PolicyEvent::Promoted(block) => self.held.drop(&block.pages()),
+            PolicyEvent::Flushed(pages) => self.held.drop(pages),
             PolicyEvent::Recolored { page, frame } => self.recolored(page, frame),
             _ => {}
         }

@@ -95,7 +95,7 @@ impl System {
                 self.touch_anew(Kind::Fetch, run.vpn, run.crosses)?;
                 fetched = 1;
             }
-            let epoch = self.known.epoch();
+            let changes = self.known.changes();
             let mut wait = self.fetches_wait && self.known.repeats(FETCH, run.vpn);
             while next < end {
                 if !wait {
@@ -104,7 +104,7 @@ impl System {
                     fetched = due;
                 }
                 self.data(refs[next])?;
-                if wait && self.known.epoch() != epoch {
+                if wait && self.known.changes() != changes {
                     let due = block.fetches_before(next, run, fetched);
                     self.known.repeated(FETCH, due - fetched);
                     fetched = due;
@@ -145,49 +145,50 @@ impl System {
         for (index, run) in runs.iter().enumerate() {
             let end = runs.get(index + 1).map_or(refs.len(), |run| refs.len().min(run.site as usize));
             self.tlbs().executed();
-            let mut epoch = self.fetch_through_caches(run.address, run.bytes)?;
+            let mut changes = self.fetch_through_caches(run.address, run.bytes)?;
             let mut fetched = 1;
             while next < end {
                 if fetched < run.fetches() && !(self.repeats_fetch(run) && self.only_repeats(refs[next])) {
                     let due = run.fetches_before(block.instruction_after(next)).max(fetched);
-                    epoch = self.fetch_again(block, run, fetched..due, epoch)?;
+                    changes = self.fetch_again(block, run, fetched..due, changes)?;
                     fetched = due;
                 }
                 self.data_through_caches(refs[next])?;
                 next += 1;
             }
-            self.fetch_again(block, run, fetched..run.fetches(), epoch)?;
+            self.fetch_again(block, run, fetched..run.fetches(), changes)?;
         }
         following.iter().try_for_each(|record| self.data_through_caches(*record))
     }
 
-    /// Fetches an instruction. Returns the epoch of the address that caches saw.
+    /// Fetches an instruction. Returns the number of changes until caches saw it.
     fn fetch_through_caches(&mut self, address: VirtAddr, bytes: u32) -> Option<u64> {
         self.translate_bytes(Kind::Fetch, address, bytes.into())?;
-        let epoch = self.known.epoch();
+        let changes = self.known.changes();
         self.access(Kind::Fetch, address, bytes.into());
-        Some(epoch)
+        Some(changes)
     }
 
-    /// Fetches from a run's line again. `epoch`: that of the last fetch. If no mapping changed, only counts do.
+    /// Fetches from a run's line again. `changes`: those until the last fetch. If there are no more, only counts change.
     fn fetch_again(
         &mut self,
         block: &BlockRef<'_>,
         run: &LineRun,
         fetches: std::ops::Range<u32>,
-        mut epoch: u64,
+        mut changes: u64,
     ) -> Option<u64> {
         for fetch in fetches.clone() {
-            if epoch == self.known.epoch() && self.repeats_fetch(run) {
+            if changes == self.known.changes() && self.repeats_fetch(run) {
                 let times = fetches.end - fetch;
                 self.known.repeated(FETCH, times);
                 self.tlbs().fetched(times);
-                return Some(epoch);
+                return Some(changes);
             }
             let instruction = block.instruction(run.instruction + fetch);
-            epoch = self.fetch_through_caches(as_recorded(instruction.address), instruction.length.into())?;
+            changes =
+                self.fetch_through_caches(as_recorded(instruction.address), instruction.length.into())?;
         }
-        Some(epoch)
+        Some(changes)
     }
 
     fn data_through_caches(&mut self, record: Ref) -> Option<()> {

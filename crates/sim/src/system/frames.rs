@@ -8,7 +8,6 @@ use pagewalk_cache::{CacheAddress, LineAccess, Requester};
 use pagewalk_mm::frames::{Frame, FrameMove};
 use pagewalk_mm::promotion::{CacheMiss, Footprint, TlbDrops};
 use pagewalk_mm::{Kernel, Superpage};
-use pagewalk_translate::Asid;
 use pagewalk_units::{Kind, VirtAddr};
 
 const SLOTS: usize = 256;
@@ -28,17 +27,19 @@ pub(super) struct Frames {
     pub by_color: bool,
     /// Whether kernels watch a cache.
     are_watched: bool,
-    /// Frames of recently used pages, until a mapping changes.
-    slots: Vec<Option<KnownFrame>>,
+    /// Frames of recently used pages of the running process, until a mapping changes or another process runs.
+    slots: Box<[KnownFrame; SLOTS]>,
 }
 
 #[derive(Clone, Copy)]
 struct KnownFrame {
-    owner: (Asid, u64),
+    vpn: u64,
     epoch: u64,
     /// The physical address of its first byte.
     start: u64,
 }
+
+const UNKNOWN: KnownFrame = KnownFrame { vpn: u64::MAX, epoch: 0, start: 0 };
 
 impl Frames {
     /// Frames under a kernel, which may watch a cache.
@@ -47,7 +48,7 @@ impl Frames {
             exist: kernel.is_some_and(Kernel::has_frames),
             by_color: kernel.is_some_and(|kernel| kernel.colors_by().is_some()),
             are_watched,
-            slots: vec![None; SLOTS],
+            slots: Box::new([UNKNOWN; SLOTS]),
         }
     }
 
@@ -56,18 +57,20 @@ impl Frames {
         self.are_watched
     }
 
-    fn get(&self, owner: (Asid, u64), epoch: u64) -> Option<u64> {
-        let known = self.slots[owner.1 as usize % SLOTS]?;
-        (known.owner == owner && known.epoch == epoch).then_some(known.start)
+    #[inline(always)]
+    fn get(&self, vpn: u64, epoch: u64) -> Option<u64> {
+        let known = &self.slots[vpn as usize % SLOTS];
+        (known.vpn == vpn && known.epoch == epoch).then_some(known.start)
     }
 
-    fn note(&mut self, owner: (Asid, u64), epoch: u64, start: u64) {
-        self.slots[owner.1 as usize % SLOTS] = Some(KnownFrame { owner, epoch, start });
+    fn note(&mut self, vpn: u64, epoch: u64, start: u64) {
+        self.slots[vpn as usize % SLOTS] = KnownFrame { vpn, epoch, start };
     }
 }
 
 impl System {
     /// The address of a touched page's byte, as caches see it. The kernel's half of addresses has no frames.
+    #[inline]
     pub(super) fn cache_address(&mut self, address: VirtAddr) -> CacheAddress {
         let same = CacheAddress::same(logical(self.asid, address));
         if !self.frames.exist || address.is_kernel() {
@@ -75,16 +78,21 @@ impl System {
         }
         let base = self.machine().paging.base();
         let (vpn, offset) = (base.number(address), address.0 & (base.bytes() - 1));
-        let (owner, epoch) = ((self.asid, vpn), self.known.epoch());
-        if let Some(start) = self.frames.get(owner, epoch) {
-            return CacheAddress { physical: start + offset, ..same };
+        let known = self.frames.get(vpn, self.known.epoch());
+        match known.or_else(|| self.find_frame(vpn)) {
+            Some(start) => CacheAddress { physical: start + offset, ..same },
+            // A page without a frame, such as an inherited one, lies beyond all frames.
+            None => CacheAddress { physical: same.physical | UNOWNED, ..same },
         }
-        // A page without a frame, such as an inherited one, lies beyond all frames.
-        let Some(Frame(frame)) = self.process().kernel().and_then(|kernel| kernel.place(vpn)) else {
-            return CacheAddress { physical: same.physical | UNOWNED, ..same };
-        };
-        self.frames.note(owner, epoch, frame << base.shift());
-        CacheAddress { physical: (frame << base.shift()) + offset, ..same }
+    }
+
+    /// The physical address of a page, if it has a frame.
+    #[inline(never)]
+    fn find_frame(&mut self, vpn: u64) -> Option<u64> {
+        let Frame(frame) = self.process().kernel()?.place(vpn)?;
+        let start = frame << self.machine().paging.base().shift();
+        self.frames.note(vpn, self.known.epoch(), start);
+        Some(start)
     }
 
     /// Gives a translated reference to the caches of memory, page by page; their misses may make the kernel work.
@@ -95,25 +103,32 @@ impl System {
             return self.tlbs().access(kind, address, bytes);
         }
         let base = self.machine().paging.base();
-        let (mut start, end) = (address.0, address.0 + bytes.max(1));
-        while start < end {
-            let page_end = (start & !(base.bytes() - 1)) + base.bytes();
-            let part = end.min(page_end) - start;
-            let at = self.cache_address(VirtAddr(start));
-            self.tlbs().access(kind, at, part);
-            self.tell_cache_accesses(base.number(VirtAddr(start)));
-            start += part;
+        let (start, end) = (address.0, address.0 + bytes.max(1));
+        let page_end = (start | (base.bytes() - 1)) + 1;
+        self.access_page(kind, address, end.min(page_end) - start);
+        if end > page_end {
+            self.access(kind, VirtAddr(page_end), end - page_end);
         }
     }
 
+    /// A reference to one page.
+    #[inline(always)]
+    fn access_page(&mut self, kind: Kind, address: VirtAddr, bytes: u64) {
+        let at = self.cache_address(address);
+        self.tlbs().access(kind, at, bytes);
+        let base = self.machine().paging.base();
+        self.tell_cache_accesses(base.number(address));
+    }
+
     /// Reports accesses of the watched cache by a reference to a page, or by its walk.
-    #[inline]
+    #[inline(always)]
     pub(super) fn tell_cache_accesses(&mut self, vpn: u64) {
         if self.frames.are_watched {
             self.tell_watched_accesses(vpn);
         }
     }
 
+    #[inline(never)]
     fn tell_watched_accesses(&mut self, vpn: u64) {
         let Some(hierarchy) = self.tlbs().hierarchy().filter(|hierarchy| hierarchy.has_logged()) else {
             return;
@@ -155,12 +170,12 @@ impl System {
         match wanted {
             TlbDrops::Nothing => {}
             TlbDrops::Page(first) => {
-                self.known.forget();
+                self.known.dropped();
                 let unit = self.process().kernel().and_then(|kernel| kernel.table().mapped(first));
                 self.drop_block(unit.unwrap_or(Superpage::around(first, 0)), true);
             }
             TlbDrops::All => {
-                self.known.forget();
+                self.known.dropped();
                 let asid = self.asid;
                 for core in 0..self.cores.len() {
                     let left = self.cores[core].tlbs.flush(asid);
@@ -184,7 +199,7 @@ impl System {
         self.remap(remaps, None);
         if touched.code > 0 {
             // Fetches from the program's present line may miss again.
-            self.known.forget();
+            self.known.dropped();
         }
         let hierarchy = self.tlbs().hierarchy();
         let waited = hierarchy.map_or(0, |caches| {

@@ -1,8 +1,8 @@
 //! Recent translations, for references whose page is touched, backed and in place.
 //!
 //! A *repetition* of the last page of a set hits and only changes a count. Any other page of the direct-mapped table is
-//! looked up in its single array. Everything that may change a mapping, remove a page or switch the running process or
-//! core clears both.
+//! looked up in its single array. Everything that may change a mapping or switch the running process or core clears
+//! both; what only drops pages from arrays clears repetitions.
 
 use crate::classes::{CLASSES, STORE};
 use pagewalk_setassoc::Entry;
@@ -81,6 +81,7 @@ pub(super) struct TranslationCache {
     /// Slots by group of classes, then by page.
     slots: Vec<Option<(u64, CachedTranslation)>>,
     epoch: u64,
+    changes: u64,
     latest: [LastLookups; CLASSES],
     /// The group of each class; classes that share arrays share a group.
     groups: [usize; CLASSES],
@@ -92,6 +93,7 @@ impl TranslationCache {
         TranslationCache {
             slots: vec![None; CLASSES * SLOTS],
             epoch: 0,
+            changes: 0,
             latest: homes.map(LastLookups::new),
             groups,
         }
@@ -157,14 +159,27 @@ impl TranslationCache {
         self.groups.iter().filter(|&&group| group == self.groups[class]).count() == 1
     }
 
-    /// A number that changes whenever something is forgotten.
+    /// A number that changes whenever a mapping may have changed.
     #[inline]
     pub fn epoch(&self) -> u64 {
         self.epoch
     }
 
+    /// A number that changes whenever something is forgotten.
+    #[inline]
+    pub fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    /// A mapping may have changed, or another process or core runs.
     pub fn forget(&mut self) {
         self.epoch += 1;
+        self.dropped();
+    }
+
+    /// Arrays or caches may have lost something; mappings are as they were.
+    pub fn dropped(&mut self) {
+        self.changes += 1;
         self.forget_repetitions();
     }
 }

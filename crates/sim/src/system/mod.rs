@@ -355,9 +355,9 @@ impl System {
     fn look_up(&mut self, class: usize, kind: Kind, known: CachedTranslation) {
         self.clock.now += 1;
         if !self.tlbs().touch(class, known.place.array, known.entry) {
-            let epoch = self.known.epoch();
+            let changes = self.known.changes();
             self.miss(class, kind, known.vpn);
-            if self.known.epoch() != epoch {
+            if self.known.changes() != changes {
                 return;
             }
         }
