@@ -53,7 +53,7 @@ pub struct Wait<'a> {
     /// First byte of the base page.
     pub page: VirtAddr,
     /// A small number that only this page has until it is unmapped; none if nothing has translated the page.
-    pub number: Option<u32>,
+    pub page_id: Option<u32>,
     /// Its mapping.
     pub mapping: MappingId,
     /// The instruction; 0 if the stream has no code.
@@ -72,8 +72,8 @@ pub trait Observer: Send {
     /// A walk happened. `space` is the address space at that moment.
     fn on_walk(&mut self, walk: &Walk<'_>, space: &AddressSpace);
 
-    /// A wait in the page of this [number](Wait::number) comes soon: an observer may prefetch what it needs then.
-    fn expect_wait(&self, _number: u32) {}
+    /// A wait in the [page](Wait::page_id) comes soon: an observer may prefetch what it needs then.
+    fn expect_wait(&self, _page_id: u32) {}
 
     /// A reference missed a cache.
     fn on_wait(&mut self, _wait: &Wait<'_>, _space: &AddressSpace) {}

@@ -6,14 +6,14 @@
 use crate::waiting_walks::{PassedAt, WaitingWalks};
 use pagewalk_cache::{CacheAddress, DataSource, Hierarchy, Requester};
 
-/// How far it has come, and whether it pays.
+/// What it has prefetched, and how long it still pays.
 #[derive(Default)]
 pub(crate) struct CacheLookahead {
-    /// How many more lines are expected to be far; every near one makes it less.
+    /// Lines to come that are expected to be far.
     far: usize,
-    /// The first line that is not prefetched.
+    /// The first line that it has not prefetched.
     line: usize,
-    /// The first entry that is not prefetched.
+    /// The first entry that it has not prefetched.
     entry: usize,
 }
 
@@ -31,12 +31,13 @@ impl CacheLookahead {
     #[inline(always)]
     pub fn note(&mut self, served: DataSource) {
         match served {
+            // Those of the nearest cache are near.
             DataSource::Cache(0) => self.note_near(1),
             _ => self.far = Self::FAR,
         }
     }
 
-    /// Prefetches sets for the lines and the walks after those of these numbers.
+    /// Prefetches the sets of lines from number `next` on, and of entries from walk `walked` on.
     #[inline(always)]
     pub fn prefetch(
         &mut self,

@@ -7,7 +7,8 @@ pub(crate) const NOBODY: u32 = u32::MAX;
 #[derive(Clone, Debug)]
 pub(crate) struct RecentIds<const LEN: usize>(Box<[Remembered; LEN]>);
 
-/// An id, with the bits of its number above those of its place, cut to 32.
+/// An id, with the bits of its number above those of its place, cut to 32: a lookup that finds another number reads no
+/// more.
 #[derive(Clone, Copy, Debug)]
 struct Remembered {
     tag: u32,

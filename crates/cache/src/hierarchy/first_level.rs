@@ -222,7 +222,7 @@ impl Hierarchy {
         for &index in caches {
             self.caches[index].prefetch(address);
         }
-        // What leaves the nearest cache goes on to the next one, if it is dirty or that takes all.
+        // The nearest cache's oldest line goes to the next cache, if it is dirty or that cache takes all lines.
         if let [nearest, next, ..] = **caches
             && let Some(oldest) = self.caches[nearest].oldest(address)
         {

@@ -56,7 +56,7 @@ impl Active {
         self.missing = Some((miss.unit, color));
         let rests = self.settings.interval > 0
             && self.moved > 0
-            && (miss.cycles + 1).saturating_sub(self.moved) < self.settings.interval;
+            && miss.cycles.saturating_add(1).saturating_sub(self.moved) < self.settings.interval;
         if rests {
             return;
         }
@@ -72,7 +72,7 @@ impl Active {
         let target = self.targets.choose(self.colors.count, &taken, |_| 0);
         if let Some(target) = target.or_else(|| self.targets.choose(self.colors.count, &[color], |_| 0)) {
             actions.moves.push(PageMove { page: miss.page, color: target });
-            self.moved = miss.cycles + 1;
+            self.moved = miss.cycles.saturating_add(1);
         }
     }
 
@@ -83,7 +83,7 @@ impl Active {
     }
 
     fn recolored(&mut self, page: u64, frame: Frame) {
-        self.held.drop(&(page..page + 1));
+        self.held.forget(&(page..page + 1));
         if let Some((unit, color)) = &mut self.missing
             && unit.first == page
         {
@@ -102,13 +102,13 @@ struct HeldUnits {
 }
 
 impl HeldUnits {
-    /// The lowest unit of a color other than this one.
-    fn rival(&self, color: u64, than: u64) -> Option<u64> {
+    /// The lowest unit of this color, except `missing`.
+    fn rival(&self, color: u64, missing: u64) -> Option<u64> {
         let mut rivals = self.by_color.range((color, 0)..=(color, u64::MAX)).map(|&(_, first)| first);
-        rivals.find(|&first| first != than)
+        rivals.find(|&first| first != missing)
     }
 
-    /// The colors of all, as often as there are units.
+    /// Each unit's color.
     fn colors(&self) -> impl Iterator<Item = u64> {
         self.by_color.iter().map(|&(color, _)| color)
     }
@@ -135,8 +135,8 @@ impl HeldUnits {
         }
     }
 
-    /// Drops the units that begin among these pages.
-    fn drop(&mut self, pages: &Range<u64>) {
+    /// Forgets the units that begin among these pages.
+    fn forget(&mut self, pages: &Range<u64>) {
         while let Some((&first, _)) = self.units.range(pages.clone()).next() {
             self.remove(first);
         }
@@ -158,8 +158,8 @@ impl Policy for Active {
             PolicyEvent::Missed { miss, .. } => self.missed(miss, actions),
             PolicyEvent::Entered { unit, .. } => self.entered(unit),
             PolicyEvent::Left { unit, .. } => self.held.left(unit.first),
-            PolicyEvent::Promoted(block) => self.held.drop(&block.pages()),
-            PolicyEvent::Flushed(pages) => self.held.drop(pages),
+            PolicyEvent::Promoted(block) => self.held.forget(&block.pages()),
+            PolicyEvent::Flushed(pages) => self.held.forget(pages),
             PolicyEvent::Recolored { page, frame } => self.recolored(page, frame),
             _ => {}
         }

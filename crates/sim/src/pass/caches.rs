@@ -199,7 +199,7 @@ pub(crate) fn wait<'a>(
     let mapping = page.map(|page| store.pages[page as usize].mapping);
     Wait {
         page: store.address(store.paging.base().number(as_recorded(at))),
-        number: page,
+        page_id: page,
         mapping: mapping.unwrap_or(MappingId::UNKNOWN),
         instruction,
         block: place.block(),

@@ -23,7 +23,6 @@ use crate::pass::process::Process;
 use crate::store::PageStore;
 use crate::waiting_walks::{PassedAt, WalkCause};
 use pagewalk_cache::{CacheSpec, Requester, shares_first_level};
-use pagewalk_setassoc::prefetch;
 use pagewalk_trace::Batch;
 use pagewalk_units::{Kind, VirtAddr};
 use std::ops::Range;
@@ -318,7 +317,7 @@ impl<O: Observer> Pass<O> {
         counts.walk_cycles = counts.walk_cycles.saturating_add(memory.take_waited_cycles());
         for (at, &(WalkCause { class, page, span, at: code, instructions }, cost)) in walks.iter().enumerate()
         {
-            if let Some((ahead, _)) = walks.get(at + TOGETHER / 2) {
+            if let Some((ahead, _)) = walks.get(at + WALKS_AHEAD) {
                 self.store.prefetch_page(ahead.page);
             }
             let place = ReferencePlace { batch, span, at: code, ahead: &[] };
@@ -327,8 +326,8 @@ impl<O: Observer> Pass<O> {
     }
 }
 
-/// Tells the observer of waits. If there are many pages, it finds those of several waits before it tells the first:
-/// the host may have to wait for each.
+/// Tells the observer of waits. With many pages it first finds those of a group, so that the host waits for them
+/// together.
 struct WaitingNews<'a, O> {
     store: &'a PageStore,
     process: &'a Process,
@@ -339,18 +338,26 @@ struct WaitingNews<'a, O> {
     news: Vec<(Moment, Waits)>,
 }
 
-/// Most waits that are told together.
+/// Waits of one group.
 const TOGETHER: usize = 16;
+/// Walks to prefetch ahead.
+const WALKS_AHEAD: usize = 8;
 
-/// A reference that waits: its address and page, its instruction's address, and its place.
-type Waiting<'a> = ((VirtAddr, Option<u32>), VirtAddr, ReferencePlace<'a>);
+/// A reference that waits.
+#[derive(Clone, Copy)]
+struct WaitingReference<'a> {
+    at: VirtAddr,
+    page: Option<u32>,
+    instruction: VirtAddr,
+    place: ReferencePlace<'a>,
+}
 
 impl<'a, O: Observer> WaitingNews<'a, O> {
     #[inline(always)]
     fn add(&mut self, moment: Moment, waits: Waits) {
         if !self.store.has_many_pages() {
-            let waiting = self.find(moment);
-            self.tell(&waiting, waits);
+            let reference = self.find(moment);
+            self.tell(&reference, waits);
             return;
         }
         self.news.push((moment, waits));
@@ -361,32 +368,33 @@ impl<'a, O: Observer> WaitingNews<'a, O> {
 
     #[inline(never)]
     fn tell_all(&mut self) {
-        let mut places = [None; TOGETHER];
+        let mut references = [None; TOGETHER];
         let news = std::mem::take(&mut self.news);
-        for (&(moment, _), place) in news.iter().zip(&mut places) {
-            let waiting = self.find(moment);
-            if let (_, Some(page)) = waiting.0 {
-                prefetch(&self.store.pages[page as usize]);
+        for (&(moment, _), reference) in news.iter().zip(&mut references) {
+            let found = self.find(moment);
+            if let Some(page) = found.page {
+                self.store.prefetch_page(page);
                 self.observer.expect_wait(page);
             }
-            *place = Some(waiting);
+            *reference = Some(found);
         }
-        for (&(_, waits), place) in news.iter().zip(&places) {
-            place.iter().for_each(|waiting| self.tell(waiting, waits));
+        for (&(_, waits), reference) in news.iter().zip(references.iter().flatten()) {
+            self.tell(reference, waits);
         }
         self.news = news;
         self.news.clear();
     }
 
     #[inline(always)]
-    fn find(&mut self, moment: Moment) -> Waiting<'a> {
+    fn find(&mut self, moment: Moment) -> WaitingReference<'a> {
         let (at, instruction, place) = self.process.lines.place(self.batch, moment, &mut self.span);
-        ((at, page_of(self.store, at)), instruction, place)
+        WaitingReference { at, page: page_of(self.store, at), instruction, place }
     }
 
     #[inline(always)]
-    fn tell(&mut self, (of, instruction, place): &Waiting<'_>, waits: Waits) {
-        let wait = wait(self.store, *of, *instruction, place, waits);
+    fn tell(&mut self, reference: &WaitingReference<'_>, waits: Waits) {
+        let &WaitingReference { at, page, instruction, ref place } = reference;
+        let wait = wait(self.store, (at, page), instruction, place, waits);
         self.observer.on_wait(&wait, &self.process.space);
     }
 }

@@ -78,6 +78,7 @@ impl<O: Observer> Pass<O> {
             if self.sets.fetches_may_miss() {
                 self.note_data(batch, span, next);
             }
+            self.scout(batch.refs, next);
             self.data(batch, span, next);
             next += 1;
         }

@@ -257,9 +257,8 @@ impl<O: Observer> Pass<O> {
         self.end_caches(batch, &spans);
     }
 
-    /// A data reference that missed the front.
+    /// A data reference, which may miss the front.
     pub(crate) fn data(&mut self, batch: &Batch<'_>, span: usize, index: usize) {
-        self.scout(batch.refs, index);
         let record = batch.refs[index];
         let class = class_of(record.kind(), self.course.split);
         let place = place::site(batch, span, index);

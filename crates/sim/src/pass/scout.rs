@@ -30,7 +30,7 @@ impl Scout {
         let is_frequent = index.wrapping_sub(self.last) <= CLOSE;
         self.last = index;
         let end = index + 1 + AHEAD;
-        // A larger one is the last batch's.
+        // A larger one is from the last batch, or from before a rollback.
         let from = if self.until <= end { self.until.max(index + 1) } else { index + 1 };
         let due = is_frequent && end - from >= AHEAD / 2;
         due.then(|| {

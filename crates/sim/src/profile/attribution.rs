@@ -30,8 +30,8 @@ impl Observer for Attribution {
         self.heat.add(walk.page, walk.mapping, walk.instructions);
     }
 
-    fn expect_wait(&self, number: u32) {
-        self.waits.expect(number);
+    fn expect_wait(&self, page_id: u32) {
+        self.waits.expect(page_id);
     }
 
     fn on_wait(&mut self, wait: &Wait<'_>, space: &AddressSpace) {

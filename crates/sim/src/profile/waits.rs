@@ -17,7 +17,7 @@ type Row = ((VirtAddr, MappingId), Waits);
 pub(super) struct PageWaits {
     rows: Vec<Row>,
     ids: FxHashMap<(VirtAddr, MappingId), u32>,
-    /// By the page's number: the last row of such a page.
+    /// By the page's id: the last row of a page with that id.
     latest: Vec<u32>,
 }
 
@@ -25,35 +25,35 @@ impl PageWaits {
     #[inline]
     pub fn add(&mut self, wait: &Wait<'_>) {
         let key = (wait.page, wait.mapping);
-        let latest = wait.number.and_then(|number| self.latest.get(number as usize));
+        let latest = wait.page_id.and_then(|id| self.latest.get(id as usize));
         let row = match latest {
             Some(&row) if self.rows.get(row as usize).is_some_and(|(of, _)| *of == key) => row,
-            _ => self.find(key, wait.number),
+            _ => self.find(key, wait.page_id),
         };
         self.rows[row as usize].1.add(&wait.waits);
     }
 
-    /// Prefetches the row of the page of this number.
+    /// Prefetches the row of a page.
     #[inline]
-    pub fn expect(&self, number: u32) {
-        if let Some(&row) = self.latest.get(number as usize) {
+    pub fn expect(&self, page_id: u32) {
+        if let Some(&row) = self.latest.get(page_id as usize).filter(|&&row| row != NOBODY) {
             prefetch(self.rows.as_ptr().wrapping_add(row as usize));
         }
     }
 
     /// The number of a row, which may be new.
     #[inline(never)]
-    fn find(&mut self, key: (VirtAddr, MappingId), number: Option<u32>) -> u32 {
+    fn find(&mut self, key: (VirtAddr, MappingId), page_id: Option<u32>) -> u32 {
         let PageWaits { rows, ids, latest } = self;
         let row = *ids.entry(key).or_insert_with(|| {
             rows.push((key, Waits::default()));
             u32::try_from(rows.len() - 1).expect("fewer than 2^32 pages")
         });
-        if let Some(number) = number.map(|number| number as usize) {
-            if latest.len() <= number {
-                latest.resize(number + 1, NOBODY);
+        if let Some(id) = page_id.map(|id| id as usize) {
+            if latest.len() <= id {
+                latest.resize(id + 1, NOBODY);
             }
-            latest[number] = row;
+            latest[id] = row;
         }
         row
     }
@@ -70,5 +70,34 @@ impl ProfileResult<'_> {
     pub fn cache_levels(&self) -> usize {
         let caches = &self.profile.pass.designs[0].machine.caches;
         caches.iter().map(|cache| usize::from(cache.level)).max().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pagewalk_trace::{Block, BlockEnd};
+
+    /// Ids are used again: by another page, and by the same page under another mapping.
+    #[test]
+    fn each_page_of_an_id_has_its_own_row() {
+        let mut all = PageWaits::default();
+        let (instructions, sites, code) = Default::default();
+        let block = Block { instructions, sites, code, end: BlockEnd::Jump };
+        let mut add = |page: u64, mapping: u32, page_id: Option<u32>, cycles: u64| {
+            let waits = Waits { cycles, ..Waits::default() };
+            let (page, instruction, mapping) = (VirtAddr(page << 12), VirtAddr(0), MappingId(mapping));
+            all.add(&Wait { page, page_id, mapping, instruction, block: &block, waits });
+        };
+        add(7, 0, Some(3), 1);
+        add(8, 0, Some(3), 10);
+        add(7, 0, Some(3), 100);
+        add(7, 1, Some(3), 1000);
+        add(7, 0, Some(0), 10_000);
+        add(7, 0, None, 100_000);
+        let rows = all.rows.iter().map(|&((page, mapping), waits)| (page.0 >> 12, mapping.0, waits.cycles));
+        assert_eq!(rows.collect::<Vec<_>>(), [(7, 0, 110_101), (8, 0, 10), (7, 1, 1000)]);
+        // No more than a hint.
+        [0, 1, 3, 4].into_iter().for_each(|page_id| all.expect(page_id));
     }
 }

@@ -151,7 +151,7 @@ impl PageStore {
 
     /// Whether the front holds the page for loads.
     #[inline(always)]
-    pub fn in_front_of_data(&self, vpn: u64) -> bool {
+    pub fn front_holds_for_loads(&self, vpn: u64) -> bool {
         self.front.find(LOAD, vpn).is_some()
     }
 

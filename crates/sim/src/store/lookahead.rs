@@ -1,5 +1,6 @@
 //! Software prefetching of records and pages.
 
+use crate::recent_ids::NOBODY;
 use crate::store::PageStore;
 use pagewalk_setassoc::prefetch;
 use pagewalk_trace::Ref;
@@ -15,20 +16,11 @@ pub(crate) fn look_ahead<T>(records: &[T]) {
 }
 
 impl PageStore {
-    /// Whether the host's second-level cache can hardly hold all pages, so that it pays to prefetch.
+    /// Whether there are more pages than the host's second-level cache can hold, so that it pays to prefetch.
     #[inline(always)]
     pub fn has_many_pages(&self) -> bool {
-        // Few do for debug builds, so that tests with few pages come here too.
+        // In debug builds 16 are many, so that tests come here too.
         self.pages.len() >= if cfg!(debug_assertions) { 16 } else { 4096 }
-    }
-
-    /// Finds a page for its next miss, and prefetches what that reads.
-    #[inline(always)]
-    fn expect_miss(&mut self, vpn: u64) {
-        if let Some(page) = self.find(vpn) {
-            self.recent.set(vpn, page);
-            self.prefetch_page(page);
-        }
     }
 
     /// Prefetches a page and its tally.
@@ -38,13 +30,17 @@ impl PageStore {
         prefetch(self.tallies.as_ptr().wrapping_add(page as usize));
     }
 
-    /// Finds the pages of these references that will miss, and prefetches what the misses read.
+    /// Finds the pages of these references that are likely to miss, and prefetches what the misses read.
     #[inline(never)]
     pub fn expect_misses(&mut self, refs: &[Ref]) {
         for r in refs {
             let vpn = self.paging.base().number(r.address());
-            if !self.in_front_of_data(vpn) {
-                self.expect_miss(vpn);
+            if self.front_holds_for_loads(vpn) || self.recent.candidate(vpn) != NOBODY {
+                continue;
+            }
+            if let Some(page) = self.find(vpn) {
+                self.recent.set(vpn, page);
+                self.prefetch_page(page);
             }
         }
     }

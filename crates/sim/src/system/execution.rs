@@ -161,7 +161,7 @@ impl System {
         following.iter().try_for_each(|record| self.data_through_caches(*record))
     }
 
-    /// Fetches an instruction. Returns the number of changes until caches saw it.
+    /// Fetches an instruction. Returns the cached translations' `changes` as they were when caches saw it.
     fn fetch_through_caches(&mut self, address: VirtAddr, bytes: u32) -> Option<u64> {
         self.translate_bytes(Kind::Fetch, address, bytes.into())?;
         let changes = self.known.changes();
@@ -169,7 +169,7 @@ impl System {
         Some(changes)
     }
 
-    /// Fetches from a run's line again. `changes`: those until the last fetch. If there are no more, only counts change.
+    /// Fetches from a run's line again. `changes`: as at the last fetch; while they stay, only counts change.
     fn fetch_again(
         &mut self,
         block: &BlockRef<'_>,

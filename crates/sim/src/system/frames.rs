@@ -27,6 +27,8 @@ pub(super) struct Frames {
     pub by_color: bool,
     /// Whether kernels watch a cache.
     are_watched: bool,
+    /// Whether the frame of each page is asked for anew, for the slow twin.
+    pub ask_anew: bool,
     /// Frames of recently used pages of the running process, until a mapping changes or another process runs.
     slots: Box<[KnownFrame; SLOTS]>,
 }
@@ -48,6 +50,7 @@ impl Frames {
             exist: kernel.is_some_and(Kernel::has_frames),
             by_color: kernel.is_some_and(|kernel| kernel.colors_by().is_some()),
             are_watched,
+            ask_anew: false,
             slots: Box::new([UNKNOWN; SLOTS]),
         }
     }
@@ -91,7 +94,9 @@ impl System {
     fn find_frame(&mut self, vpn: u64) -> Option<u64> {
         let Frame(frame) = self.process().kernel()?.place(vpn)?;
         let start = frame << self.machine().paging.base().shift();
-        self.frames.note(vpn, self.known.epoch(), start);
+        if !self.frames.ask_anew {
+            self.frames.note(vpn, self.known.epoch(), start);
+        }
         Some(start)
     }
 
@@ -103,11 +108,11 @@ impl System {
             return self.tlbs().access(kind, address, bytes);
         }
         let base = self.machine().paging.base();
-        let (start, end) = (address.0, address.0 + bytes.max(1));
-        let page_end = (start | (base.bytes() - 1)) + 1;
-        self.access_page(kind, address, end.min(page_end) - start);
-        if end > page_end {
-            self.access(kind, VirtAddr(page_end), end - page_end);
+        let (mut start, end) = (address.0, address.0 + bytes.max(1));
+        while start < end {
+            let page_end = (start | (base.bytes() - 1)) + 1;
+            self.access_page(kind, VirtAddr(start), end.min(page_end) - start);
+            start = page_end;
         }
     }
 

@@ -1,8 +1,8 @@
 //! Recent translations, for references whose page is touched, backed and in place.
 //!
 //! A *repetition* of the last page of a set hits and only changes a count. Any other page of the direct-mapped table is
-//! looked up in its single array. Everything that may change a mapping or switch the running process or core clears
-//! both; what only drops pages from arrays clears repetitions.
+//! looked up in its single array. What may change a mapping, or switches the process, clears both. What only drops
+//! pages from arrays, or switches the core, clears repetitions.
 
 use crate::classes::{CLASSES, STORE};
 use pagewalk_setassoc::Entry;
@@ -159,19 +159,19 @@ impl TranslationCache {
         self.groups.iter().filter(|&&group| group == self.groups[class]).count() == 1
     }
 
-    /// A number that changes whenever a mapping may have changed.
+    /// A number that changes at each [`TranslationCache::forget`].
     #[inline]
     pub fn epoch(&self) -> u64 {
         self.epoch
     }
 
-    /// A number that changes whenever something is forgotten.
+    /// A number that changes at each [`TranslationCache::forget`] and [`TranslationCache::dropped`].
     #[inline]
     pub fn changes(&self) -> u64 {
         self.changes
     }
 
-    /// A mapping may have changed, or another process or core runs.
+    /// A mapping may have changed, or another process runs.
     pub fn forget(&mut self) {
         self.epoch += 1;
         self.dropped();

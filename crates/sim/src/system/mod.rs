@@ -180,8 +180,9 @@ impl System {
         System { globals: Some(Globals::default()), ..self }
     }
 
-    /// The slow twin, for tests: looks every reference up. Call it before the run.
-    pub fn with_every_lookup(self) -> System {
+    /// The slow twin, for tests: looks every reference and frame up. Call it before the run.
+    pub fn with_every_lookup(mut self) -> System {
+        self.frames.ask_anew = true;
         System { records_uses: true, ..self }
     }
 

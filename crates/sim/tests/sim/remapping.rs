@@ -4,7 +4,7 @@
 use crate::stream::{Stream, spent};
 use pagewalk_mm::{Account, KernelCounts, OsSpec};
 use pagewalk_sim::{DesignCounts, DesignSpec, Library, System, held_orders};
-use pagewalk_translate::MachineSpec;
+use pagewalk_translate::{Asid, MachineSpec};
 
 /// A system under a kernel by its description.
 fn system(machine: &MachineSpec, os: &str) -> System {
@@ -117,6 +117,29 @@ fn beside_a_policy_in_the_caches_repetitions_count_as_lookups_do() {
         stream.play(&mut slow);
         assert!(fast.counts().kernel.unwrap().counts.recolorings > 0, "{recoloring}");
         assert_eq!(fast.counts(), slow.counts(), "{recoloring}");
+    }
+}
+
+/// A dropped translation changes neither the other translations nor the frames that the system remembers, of each
+/// process its own.
+#[test]
+fn policies_that_drop_translations_count_as_the_slow_twin_does() {
+    let machine = workstation();
+    // Pages of each color, among many that conflict.
+    let pages = (0..30_000u64).map(|n| n * n % 97 % 64 * 16 + n / 7000);
+    let stream = Stream { instructions: 7, ..Stream::new(pages.collect()) };
+    for policy in ["active-naive", "active-delay", "active-throttle", "snapshot-miss"] {
+        let os = format!("fixed:page=8K,recoloring.policy={policy}");
+        let counted = |mut system: System| {
+            for turn in 0..4 {
+                system.switch_to(Asid::new(turn % 2 + 1).unwrap());
+                stream.play(&mut system);
+            }
+            (system.counts(), system.space_counts())
+        };
+        let fast = counted(system(&machine, &os));
+        assert_eq!(fast, counted(system(&machine, &os).with_every_lookup()), "{policy}");
+        assert!(fast.0.kernel.unwrap().counts.recolorings > 0, "{policy}");
     }
 }
 
