@@ -120,24 +120,37 @@ impl DataSide {
         &self.machine
     }
 
-    /// `n` consecutive references to one base page.
+    /// `n` consecutive references to one base page, at least one.
     #[inline]
     pub fn reference(&mut self, page: u64, n: u64, memory: &mut impl SideMemoryView) {
+        if !self.hits(page, n) {
+            self.miss(page, n, memory);
+        }
+    }
+
+    /// [`DataSide::reference`], of which the first misses level 1.
+    #[inline(never)]
+    fn miss(&mut self, page: u64, n: u64, memory: &mut impl SideMemoryView) {
         let mut left = n;
-        // If no level-1 array holds such pages, the next reference misses again.
-        while left > 0 && !self.hits(page, left) {
+        loop {
             if !self.serves_below(page, memory) {
                 self.walk(page, memory);
             }
             left -= 1;
+            // If no level-1 array holds such pages, the next reference misses again.
+            if left == 0 || self.hits(page, left) {
+                break;
+            }
         }
     }
 
     /// Makes `n` consecutive references if level 1 serves them; otherwise false.
-    #[inline]
+    #[inline(always)]
     pub fn hits(&mut self, page: u64, n: u64) -> bool {
         let hit = self.hit(page, n);
-        self.counts.references += if hit { n } else { 0 };
+        if hit {
+            self.counts.references += n;
+        }
         hit
     }
 
