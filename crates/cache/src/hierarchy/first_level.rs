@@ -222,7 +222,7 @@ impl Hierarchy {
         for &index in caches {
             self.caches[index].prefetch(address);
         }
-        // The nearest cache's oldest line goes to the next cache, if it is dirty or that cache takes all lines.
+        // The nearest cache's oldest line may go to the next cache.
         if let [nearest, next, ..] = **caches
             && let Some(oldest) = self.caches[nearest].oldest(address)
         {

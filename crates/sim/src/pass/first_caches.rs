@@ -315,12 +315,12 @@ impl<O: Observer> Pass<O> {
         }
         waiting.tell_all();
         counts.walk_cycles = counts.walk_cycles.saturating_add(memory.take_waited_cycles());
-        for (at, &(WalkCause { class, page, span, at: code, instructions }, cost)) in walks.iter().enumerate()
-        {
-            if let Some((ahead, _)) = walks.get(at + WALKS_AHEAD) {
+        for (number, &(cause, cost)) in walks.iter().enumerate() {
+            if let Some((ahead, _)) = walks.get(number + WALKS_AHEAD) {
                 self.store.prefetch_page(ahead.page);
             }
-            let place = ReferencePlace { batch, span, at: code, ahead: &[] };
+            let WalkCause { class, page, span, at, instructions } = cause;
+            let place = ReferencePlace { batch, span, at, ahead: &[] };
             self.observe(page, class == FETCH, cost, place, instructions);
         }
     }
