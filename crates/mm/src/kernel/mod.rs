@@ -142,8 +142,11 @@ impl Kernel {
     }
 
     /// First touch of a base page since its mapping, or since it was swapped out. `stores`: by a store, which matters
-    /// only to kernels that [share](Kernel::shares) pages.
+    /// only to kernels that [share](Kernel::shares) pages. A killed process touches nothing.
     pub fn touched(&mut self, page: u64, stores: bool, space: &AddressSpace, remaps: &mut Vec<Remap>) {
+        if self.killed.is_some() {
+            return;
+        }
         if self.table.mapped(page).is_none()
             && !self.inherit(page, space, remaps)
             && !self.hugetlb_fault(page, space, remaps)

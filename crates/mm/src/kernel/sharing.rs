@@ -304,7 +304,8 @@ impl Kernel {
         true
     }
 
-    /// Copies a page into the process's own frame, and gives up the old one.
+    /// Copies a page into the process's own frame, and gives up the old one. If none is free, the process is killed and
+    /// loses the page.
     fn copy(&mut self, page: u64, space: &AddressSpace, remaps: &mut Vec<Remap>) {
         let block = Superpage::around(page, 0);
         // The source stays mapped until the copy, even if its frame is the victim.
@@ -313,6 +314,9 @@ impl Kernel {
         }
         self.find_frame(page, space, remaps);
         if self.killed.is_some() {
+            if self.table.unmap(page) {
+                self.policy.tell(PolicyEvent::Gone(page));
+            }
             return;
         }
         self.displace(block);
@@ -346,7 +350,8 @@ impl Kernel {
             self.lend(page);
         }
         self.copy(page, space, remaps);
-        remaps.push(Remap::Moved(Superpage::around(page, 0)));
+        let block = Superpage::around(page, 0);
+        remaps.push(if self.killed.is_some() { Remap::Evicted(block) } else { Remap::Moved(block) });
         self.note_peaks();
     }
 

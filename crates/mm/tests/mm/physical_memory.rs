@@ -498,6 +498,11 @@ fn a_memory_that_children_have_kills_the_process() {
     p.kernel.forked(1, &p.space, &mut p.remaps);
     p.touch(0);
     assert_eq!(p.kernel.killed().map(|killed| killed.bytes), Some(PAGE));
+    // The only frame is the child's, and stays unused when the child ends.
+    assert_eq!(p.order(0), None);
+    p.kernel.reached(1 << 41);
+    p.touch(1);
+    assert_eq!(p.kernel.memory().map(Buddy::used_frames), Some(0));
 }
 
 /// Building a superpage in place would make pages writable that a child shares.
