@@ -90,12 +90,12 @@ class Verdicts(unittest.TestCase):
         row = rows_of("simulate.m.memory_plain_records_per_microsecond", {"p": an_outcome()})[0]
         self.assertIsNone(row.held)
 
-    def test_one_figure_can_have_two_targets(self):
+    def test_each_rate_and_their_mean_have_targets_of_their_own(self):
         outcome = an_outcome()
         outcome.from_memory["m"]["pass"] = [3 / 425]
-        keys = ["memory_pass", "memory_pass_library"]
-        rows = [rows_of(f"simulate.m.{key}_records_per_microsecond", {"p": outcome})[0] for key in keys]
-        self.assertEqual([(row.limit, row.held) for row in rows], [(400, True), (450, False)])
+        rows = rows_of("simulate.m.memory_pass_records_per_microsecond", {"p": outcome})
+        held = [(row.program, row.limit, row.held) for row in rows]
+        self.assertEqual(held, [("p", 400, True), ("geometric mean", 550, False)])
 
     def test_designs_have_rates_of_their_own_beside_the_plain_loop(self):
         def row(key):
