@@ -57,3 +57,13 @@ class Machines(InFolder):
     def test_a_copy_in_another_process_is_equal(self) -> None:
         machine = Machine("k8").vary(tlb__l2d__entries=1024)
         self.assertEqual(pickle.loads(pickle.dumps(machine)), machine)
+
+    def test_files_that_a_machine_names_are_in_its_folder_for_copies_too(self) -> None:
+        folder = Path("folder")
+        folder.mkdir()
+        (folder / "app.frames").write_text("frames of 4K\n0x1000 0x1 1\n")
+        own = '\n[os]\npolicy = "fixed"\nplacement = { policy = "listed", frames = "app.frames" }\n'
+        (folder / "mine.toml").write_text(Machine("zen4").toml + own)
+        machine = Machine("folder/mine.toml")
+        self.assertEqual(pickle.loads(pickle.dumps(machine)), machine)
+        self.assertEqual(machine.vary(name="varied").name, "varied")

@@ -314,6 +314,9 @@ fn command_line(command: &[String]) -> String {
 /// The error of a study, with its fault and what to do next.
 fn study_error(error: SweepError) -> Error {
     match error {
+        SweepError::Study { ref file, .. } if !Path::new(file).exists() => {
+            Error::of_file(Path::new(file), &error)
+        }
         SweepError::Study { .. } => Error::new(Fault::BadInput, error)
             .or("docs/reference/study-files.md explains every key of a study file"),
         SweepError::Trace { .. } => Error::new(Fault::BadInput, error).or(TRACE_SOURCES),

@@ -14,21 +14,28 @@ const UNNAMED: &str = "machine";
 
 /// A machine: its TLBs, walker and caches.
 #[pyclass(frozen, eq, module = "pagewalk")]
-#[derive(PartialEq)]
 pub struct Machine {
     pub spec: MachineSpec,
     text: String,
+    /// Its file, or name; files that the text names are in this file's folder.
+    origin: String,
+}
+
+impl PartialEq for Machine {
+    fn eq(&self, other: &Machine) -> bool {
+        (&self.spec, &self.text) == (&other.spec, &other.text)
+    }
 }
 
 impl Machine {
     /// The machine of a text.
-    fn parse(name: &str, text: String) -> Result<Machine, Error> {
-        Ok(Machine { spec: machines::parse(name, &text)?, text })
+    fn parse(origin: &str, text: String) -> Result<Machine, Error> {
+        Ok(Machine { spec: machines::parse(origin, &text)?, text, origin: origin.to_owned() })
     }
 
     /// The machine of a name of the library, or of a file.
     pub fn load(name: &str) -> Result<Machine, Error> {
-        Ok(Machine { spec: machines::load(name)?, text: machines::text(name)? })
+        Ok(Machine { spec: machines::load(name)?, text: machines::text(name)?, origin: name.to_owned() })
     }
 }
 
@@ -93,7 +100,13 @@ impl Machine {
             all.insert("name".to_owned(), Value::String(varied_name(&self.spec.name, &all)));
         }
         let text = machines::vary(&self.spec.name, &self.text, &all).map_err(exception)?;
-        Machine::parse(&self.spec.name, text).map_err(exception)
+        Machine::parse(&self.origin, text).map_err(exception)
+    }
+
+    /// What pickle calls.
+    #[staticmethod]
+    fn _of(origin: &str, text: String) -> PyResult<Machine> {
+        Machine::parse(origin, text).map_err(exception)
     }
 
     fn __repr__(&self) -> String {
@@ -101,7 +114,8 @@ impl Machine {
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
-        Ok((py.get_type::<Machine>().into_any(), PyTuple::new(py, [&self.text])?))
+        let of = py.get_type::<Machine>().getattr("_of")?;
+        Ok((of, PyTuple::new(py, [&self.origin, &self.text])?))
     }
 }
 

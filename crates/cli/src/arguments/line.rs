@@ -204,7 +204,8 @@ fn with_meant(mut error: Error, arranged: &CommandLine, line: &clap::Command) ->
     let meant: Vec<String> = match error.kind() {
         ErrorKind::InvalidSubcommand => {
             let near = nearest(&word, all_commands(&arranged.command, ""));
-            if near.is_empty() { nearest(&word, all_commands(line, "")) } else { near }
+            let elsewhere = || nearest(&word, all_commands(line, "")).into_iter();
+            if near.is_empty() { elsewhere().map(|name| format!("pagewalk {name}")).collect() } else { near }
         }
         ErrorKind::UnknownArgument => {
             let options = arranged.command.get_arguments().filter_map(Arg::get_long);

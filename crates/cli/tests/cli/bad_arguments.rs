@@ -96,6 +96,7 @@ fn names_that_nearly_match_are_answered_with_the_closest() {
         // Subcommands are found from above, and options by one of their words.
         (&["import", "x.txt"], "'trace import'"),
         (&["analyze", "t.pwt"], "'layout analyze'"),
+        (&["layout", "apply", "plan.toml"], "'pagewalk apply'"),
         (&["profile", "--machnie", "zen4", "--", "true"], "'--machine'"),
         (&["profile", "--threads", "8", "--", "true"], "'--max-threads'"),
         (&["simulate", "--whatif", "t.pwt"], "'--what-if'"),
@@ -195,6 +196,21 @@ fn unknown_keys_of_files_name_the_closest() {
         BAD_INPUT,
         &["plan.toml", "line 4", "unknown field `pth` (did you mean `path`?)", "expected one of `"],
     );
+}
+
+#[test]
+fn files_that_are_missing_name_the_closest() {
+    let place = Place::with_trace();
+    for command in [
+        &["simulate", "god.pwt"][..],
+        &["simulate", "--structure", "./god.pwt", "good.pwt"],
+        &["machines", "check", "./god.pwt"],
+        &["sweep", "god.pwt"],
+        &["apply", "--dry-run", "god.pwt", "--", "true"],
+        &["layout", "run", "god.pwt", "--", "true"],
+    ] {
+        place.run(command).refuses(BAD_INPUT, &["god.pwt", "did you mean `", "good.pwt`"]);
+    }
 }
 
 #[test]

@@ -56,8 +56,7 @@ impl LayoutFile {
 /// # Errors
 /// If it cannot be read, or places nothing.
 pub(super) fn read(path: &Path) -> Result<(Program, Layout), Error> {
-    let Plan { program, layout, .. } =
-        Plan::read(path).map_err(|error| Error::new(Fault::BadInput, error))?;
+    let Plan { program, layout, .. } = Plan::read(path).map_err(|error| Error::of_file(path, error))?;
     let nothing = || format!("{} places no libraries: it has no [layout]", path.display());
     let layout = layout
         .ok_or_else(|| Error::new(Fault::BadInput, nothing()).or("make one with `pagewalk layout plan`"));

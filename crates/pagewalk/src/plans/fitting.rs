@@ -26,7 +26,7 @@ pub struct FittedPlan {
 impl FittedPlan {
     /// Reads the plan at `path`, and compares it with its program and this host.
     pub fn new(path: &Path) -> Result<FittedPlan, Error> {
-        FittedPlan::of(Plan::read(path).map_err(|error| Error::new(Fault::BadInput, error))?)
+        FittedPlan::of(Plan::read(path).map_err(|error| Error::of_file(path, error))?)
     }
 
     /// Compares a plan with its program and this host.
