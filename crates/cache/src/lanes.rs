@@ -3,9 +3,11 @@
 //! The loops over sets are written once against [`Lanes`] and compiled twice: for any processor, and for AVX2. An
 //! [`Avx2`] is created only by querying the processor, which makes its methods safe.
 
-/// Work on the lines of one set, whose length is a multiple of four.
+use crate::stack::DIRTY;
+
+/// Work on the places of one set, whose number is a multiple of four.
 pub(crate) trait Lanes: Copy {
-    /// The first place of a line.
+    /// The first place of a line, which may be dirty there.
     fn place_of<const MOST: usize>(self, lines: &[u64; MOST], line: u64) -> Option<usize>;
 
     /// Moves the line in a place to the front; those before it move back.
@@ -21,7 +23,7 @@ impl Lanes for Portable {
     fn place_of<const MOST: usize>(self, lines: &[u64; MOST], line: u64) -> Option<usize> {
         let mut found = MOST;
         for at in (0..MOST).rev() {
-            found = if lines[at] == line { at } else { found };
+            found = if lines[at] & !DIRTY == line { at } else { found };
         }
         (found < MOST).then_some(found)
     }
@@ -41,7 +43,7 @@ pub(crate) use avx2::Avx2;
 
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
-    use super::Lanes;
+    use super::{DIRTY, Lanes};
     use std::arch::x86_64::*;
 
     /// A processor with AVX2.
@@ -64,7 +66,8 @@ mod avx2 {
                 // SAFETY: `self` proves that the processor has AVX2; the 32 bytes are those of `four`.
                 let mask = unsafe {
                     let four = _mm256_loadu_si256(four.as_ptr().cast());
-                    let equal = _mm256_cmpeq_epi64(four, _mm256_set1_epi64x(line as i64));
+                    let clean = _mm256_and_si256(four, _mm256_set1_epi64x(!DIRTY as i64));
+                    let equal = _mm256_cmpeq_epi64(clean, _mm256_set1_epi64x(line as i64));
                     _mm256_movemask_pd(_mm256_castsi256_pd(equal))
                 };
                 held |= (mask as u32) << (4 * number);
@@ -108,7 +111,7 @@ mod tests {
 
     fn check<const MOST: usize>(lines: &[u64], line: u64) -> Result<(), TestCaseError> {
         let own: [u64; MOST] = lines[..MOST].try_into().expect("enough lines");
-        let place = own.iter().position(|&held| held == line);
+        let place = own.iter().position(|&held| held & !DIRTY == line);
         let mut expected = own.to_vec();
         if let Some(place) = place {
             expected[..=place].rotate_right(1);
@@ -132,7 +135,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn all_processors_do_the_same(lines in prop::collection::vec(0..40_u64, 32), line in 0..40_u64) {
+        fn all_processors_do_the_same(
+            lines in prop::collection::vec((0..40_u64, any::<bool>()), 32),
+            line in 0..40_u64,
+        ) {
+            let place = |(line, dirty): (u64, bool)| if dirty { line | DIRTY } else { line };
+            let lines: Vec<u64> = lines.into_iter().map(place).collect();
             check::<4>(&lines, line)?;
             check::<8>(&lines, line)?;
             check::<12>(&lines, line)?;

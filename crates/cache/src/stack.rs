@@ -14,11 +14,11 @@ use pagewalk_setassoc::prefetch;
 /// Marks an empty place; no line has this number.
 const EMPTY: u64 = u64::MAX;
 
+/// Set in a place whose line is dirty: stored to and not yet written back. Lines have smaller numbers.
+pub(crate) const DIRTY: u64 = 1 << 63;
+
 /// Uses by requester.
 type Uses = [u64; Requester::ALL.len()];
-
-/// Set in what leaves a set if it was dirty. Lines have smaller numbers.
-const DIRTY: u64 = 1 << 63;
 
 /// Sets of lines in order of use, in arrays of fixed lengths: compilers unroll their searches, and move all lines at
 /// once.
@@ -40,14 +40,11 @@ pub(crate) struct Sets<const MOST: usize> {
     sets: Vec<Set<MOST>>,
 }
 
-/// One set.
+/// One set: its lines from the latest to the oldest; empty places come last. Aligned, so that eight lines are in one line
+/// of the host's caches.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Set<const MOST: usize> {
-    /// From the latest to the oldest; empty places come last.
-    lines: [u64; MOST],
-    /// A bit for each place: whether the line was stored to and not yet written back.
-    dirty: u32,
-}
+#[repr(align(64))]
+struct Set<const MOST: usize>([u64; MOST]);
 
 /// What a set did with a line that came in.
 #[derive(Clone, Copy, Debug)]
@@ -68,7 +65,7 @@ impl Oldest {
 
     /// A line, and whether it was dirty.
     pub fn of(line: u64, dirty: bool) -> Oldest {
-        Oldest(line | if dirty { DIRTY } else { 0 })
+        Oldest(line | dirt(dirty))
     }
 
     /// The line, and whether it was dirty; `None` if the place was empty.
@@ -169,7 +166,7 @@ impl LruStack {
 
     /// Makes a line dirty that is the latest of its set.
     pub fn soil_latest(&mut self, line: u64) {
-        with_sets!(self, sets => sets.set_mut(line).0.dirty |= 1);
+        with_sets!(self, sets => sets.set_mut(line).0.0[0] |= DIRTY);
     }
 
     /// Prefetches the set of a line.
@@ -207,8 +204,8 @@ impl LruStack {
     /// All lines.
     pub fn all(&self) -> Vec<u64> {
         with_sets!(self, sets => {
-            let lines = sets.sets.iter().flat_map(|set| set.lines);
-            lines.filter(|&line| line != EMPTY).collect()
+            let places = sets.sets.iter().flat_map(|set| set.0);
+            places.filter(|&place| place != EMPTY).map(|place| place & !DIRTY).collect()
         })
     }
 }
@@ -220,7 +217,7 @@ impl<const MOST: usize> Sets<MOST> {
             ways: geometry.ways(),
             mask: geometry.sets() as u64 - 1,
             slices: Slices::new(spec),
-            sets: vec![Set { lines: [EMPTY; MOST], dirty: 0 }; geometry.sets()],
+            sets: vec![Set([EMPTY; MOST]); geometry.sets()],
         }
     }
 
@@ -288,60 +285,58 @@ impl<const MOST: usize> Sets<MOST> {
 
     #[inline(always)]
     fn prefetch(&self, line: u64) {
-        let set = &self.sets[self.number(line)];
         // Lines of the host's caches.
-        set.lines.iter().step_by(8).for_each(|line| prefetch(line));
-        prefetch(&set.dirty);
+        self.sets[self.number(line)].0.iter().step_by(8).for_each(|place| prefetch(place));
     }
 }
 
 impl<const MOST: usize> Set<MOST> {
     #[inline(always)]
     fn touch(&mut self, lanes: impl Lanes, line: u64, soils: bool) -> bool {
-        let Some(place) = lanes.place_of(&self.lines, line) else { return false };
-        lanes.to_front(&mut self.lines, place);
-        let (before, after) = (self.dirty & !(u32::MAX << place), self.dirty & (u32::MAX << place << 1));
-        self.dirty = after | before << 1 | self.dirty >> place & 1 | u32::from(soils);
+        let Some(place) = lanes.place_of(&self.0, line) else { return false };
+        lanes.to_front(&mut self.0, place);
+        self.0[0] |= dirt(soils);
         true
     }
 
     #[inline(always)]
     fn oldest(&self, ways: usize) -> Oldest {
-        Oldest(self.lines[ways - 1] | u64::from(self.dirty >> (ways - 1) & 1) << 63)
+        Oldest(self.0[ways - 1])
     }
 
     /// Puts a line before all others; returns what is then one too many.
     #[inline(always)]
     fn push(&mut self, line: u64, dirty: bool, ways: usize) -> Oldest {
         let oldest = self.oldest(ways);
-        let before = self.lines;
-        self.lines[1..].copy_from_slice(&before[..MOST - 1]);
-        self.lines[0] = line;
-        self.dirty = self.dirty << 1 | u32::from(dirty);
+        let before = self.0;
+        self.0[1..].copy_from_slice(&before[..MOST - 1]);
+        self.0[0] = line | dirt(dirty);
         if ways < MOST {
-            self.lines[ways] = EMPTY;
+            self.0[ways] = EMPTY;
         }
         oldest
     }
 
     #[inline(always)]
     fn give(&mut self, line: u64) -> Option<bool> {
-        let place = Portable.place_of(&self.lines, line)?;
-        let before = self.lines;
+        let place = Portable.place_of(&self.0, line)?;
+        let before = self.0;
         for at in 0..MOST - 1 {
-            self.lines[at] = if at < place { before[at] } else { before[at + 1] };
+            self.0[at] = if at < place { before[at] } else { before[at + 1] };
         }
-        self.lines[MOST - 1] = EMPTY;
-        let was_dirty = self.dirty >> place & 1 != 0;
-        let (before, after) = (self.dirty & !(u32::MAX << place), self.dirty & (u32::MAX << place << 1));
-        self.dirty = before | after >> 1;
-        Some(was_dirty)
+        self.0[MOST - 1] = EMPTY;
+        Some(before[place] & DIRTY != 0)
     }
 
     #[inline(always)]
     fn soil(&mut self, lanes: impl Lanes, line: u64) -> bool {
-        let place = lanes.place_of(&self.lines, line);
-        place.into_iter().for_each(|place| self.dirty |= 1 << place);
+        let place = lanes.place_of(&self.0, line);
+        place.into_iter().for_each(|place| self.0[place] |= DIRTY);
         place.is_some()
     }
+}
+
+#[inline(always)]
+fn dirt(dirty: bool) -> u64 {
+    if dirty { DIRTY } else { 0 }
 }
