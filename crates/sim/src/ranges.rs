@@ -27,7 +27,8 @@ pub(crate) fn advised(start: VirtAddr, bytes: u64, base: PageSize) -> Range<u64>
 
 /// The pages wholly inside a range of bytes.
 pub(crate) fn whole_pages(bytes: Range<u64>, base: PageSize) -> Range<u64> {
-    bytes.start.div_ceil(base.bytes())..bytes.end >> base.shift()
+    let first = bytes.start.div_ceil(base.bytes());
+    first..(bytes.end >> base.shift()).max(first)
 }
 
 /// After advice on a range: the blocks at its ends that now lie in several areas.

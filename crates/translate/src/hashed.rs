@@ -98,9 +98,10 @@ impl HashedWalker {
         read
     }
 
-    /// Removes the page's entry from the table.
-    pub fn remove(&mut self, number: u64, size: PageSize) {
-        let key = self.asid.tag(page_key(number, size));
+    /// Removes the entry of an address space's page from the table; that of a global page as the running space has it.
+    pub fn remove(&mut self, asid: Asid, number: u64, size: PageSize) {
+        let asid = if asid == Asid::GLOBAL { self.asid } else { asid };
+        let key = asid.tag(page_key(number, size));
         let chain = self.chain(number);
         if let Some(place) = chain.iter().position(|&held| held == key) {
             chain[place] = FREE;
@@ -128,9 +129,13 @@ mod tests {
         assert_eq!([1, 5, 9, 13, 17].map(|page| walk(&mut table, page)), [1, 1, 2, 2, 3]);
         assert_eq!([17, 13, 2].map(|page| walk(&mut table, page)), [3, 2, 1]);
         // Entries after a removed one stay, and the next new entry takes its slot.
-        table.remove(5, PageSize::FOUR_KIB);
+        table.remove(Asid::default(), 5, PageSize::FOUR_KIB);
         assert_eq!([9, 17, 21, 5].map(|page| walk(&mut table, page)), [2, 3, 1, 3]);
         // A large page has its entry in the chain of its own number.
         assert_eq!(table.walk(VirtAddr(1 << 21), PageSize::TWO_MIB), 4);
+        // Another address space's entry of the same number stays.
+        table.remove(Asid::new(1).unwrap(), 21, PageSize::FOUR_KIB);
+        table.remove(Asid::GLOBAL, 9, PageSize::FOUR_KIB);
+        assert_eq!([21, 25].map(|page| walk(&mut table, page)), [1, 2]);
     }
 }

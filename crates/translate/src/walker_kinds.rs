@@ -81,10 +81,10 @@ impl Walker {
         }
     }
 
-    /// The translation of a page is no longer valid.
-    pub fn invalidate_page(&mut self, number: u64, size: PageSize) {
+    /// The translation of an address space's page is no longer valid.
+    pub fn invalidate_page(&mut self, asid: Asid, number: u64, size: PageSize) {
         if let Walker::Hashed(walker) = self {
-            walker.remove(number, size);
+            walker.remove(asid, number, size);
         }
     }
 

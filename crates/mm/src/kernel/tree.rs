@@ -41,6 +41,10 @@ impl<T: Copy + Default> Tree<T> {
     /// Writes a value to every part of a block, but not to the block itself.
     pub fn fill_inside(&mut self, block: Superpage, value: T) {
         let (bottom, top) = (self.bottom, self.top);
+        if block.order > top {
+            // As mapped by hugetlb: whole regions.
+            return block.pages().step_by(1 << top).for_each(|first| self.region(first).fill(value));
+        }
         let region = self.region(block.first);
         let inside = (block.first & ((1 << top) - 1)) as usize;
         for order in bottom..block.order {
@@ -148,5 +152,9 @@ mod tests {
         });
         let of = |order: u8| (order, tree.get(Superpage::around(13, order)));
         assert_eq!(seen, [of(1), of(2)]);
+        // A block above the top covers regions.
+        tree.fill_inside(Superpage { first: 16, order: 4 }, 0);
+        let emptied = |block: &Superpage| block.first >= 16;
+        assert!(blocks.iter().all(|block| (tree.get(*block) == 0) == emptied(block)));
     }
 }

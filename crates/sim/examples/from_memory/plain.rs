@@ -77,7 +77,7 @@ impl Plain {
         }
         for vpn in vpns {
             self.lower.invalidate(Asid::default(), vpn, SIZE);
-            self.walker.invalidate_page(vpn, SIZE);
+            self.walker.invalidate_page(Asid::default(), vpn, SIZE);
         }
         self.walker.invalidate(start, bytes);
     }

@@ -348,7 +348,7 @@ impl Design {
             self.first[array].remove(store, self.bit, held, number);
         }
         self.lower.invalidate(asid, number, self.sizes[size]);
-        self.walker.invalidate_page(number, self.sizes[size]);
+        self.walker.invalidate_page(asid, number, self.sizes[size]);
         for prefetcher in &mut self.prefetchers {
             prefetcher.invalidate(asid, number, self.sizes[size]);
         }

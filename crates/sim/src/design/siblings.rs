@@ -179,7 +179,7 @@ impl Siblings {
             if let Some(lower) = &mut sibling.lower {
                 lower.invalidate(asid, number, size);
             }
-            sibling.walker.invalidate_page(number, size);
+            sibling.walker.invalidate_page(asid, number, size);
         }
     }
 

@@ -335,7 +335,7 @@ impl Tlbs {
             };
         }
         self.lower.invalidate(asid, page.number, page.size);
-        self.walker.invalidate_page(page.number, page.size);
+        self.walker.invalidate_page(asid, page.number, page.size);
         for prefetcher in &mut self.prefetchers {
             prefetcher.invalidate(asid, page.number, page.size);
         }

@@ -59,6 +59,36 @@ fn what_a_kernel_promotes_is_one_page_to_a_data_side() {
     assert_eq!(misses(&mut asap), [512 + 511, 512 + 511]);
 }
 
+/// A superpage that a miss builds is filled after the reference that missed, which does not search its array.
+#[test]
+fn references_before_the_first_superpage_search_no_array_for_it() {
+    let machine = Library::get("karakostas_thp").unwrap();
+    for length in 2..8 {
+        let mut experiment = alone(under(&machine, "approx-online:threshold=0"));
+        Stream::new((0..length).collect()).play(&mut experiment);
+        let counts = experiment.finish().remove(0);
+        assert_eq!(counts.kernel.unwrap().counts.promotions[9], 1, "{length} loads");
+        let side = counts.data_side.unwrap();
+        let array = side.counts.arrays.iter().find(|array| array.name == "l1_2m").unwrap();
+        let reads: u64 = array.operations.iter().map(|of| of.reads).sum();
+        assert_eq!(reads, length - 2, "{length} loads: built at the second");
+    }
+}
+
+/// A heap that grows by less than a page moves no frame. Files may say so of any address.
+#[test]
+fn growth_within_a_page_changes_nothing() {
+    let machine = Library::get("zen4_coalescing").unwrap();
+    let mut experiment = alone(under(&machine, "fixed:memory.size=1M"));
+    Stream::new((0..8).collect()).play(&mut experiment);
+    let before = misses(&mut experiment);
+    for (old_end, new_end) in [(0x1100, 0x1200), (0x1f00, 0x2100), (0x2fff, 0x3000)] {
+        let [old_end, new_end] = [old_end, new_end].map(|bytes| VirtAddr((MEMORY << 12) + bytes));
+        experiment.on_event(RefIndex(0), &Event::Break { old_end, new_end });
+        assert_eq!(misses(&mut experiment), before);
+    }
+}
+
 /// Four pages share an entry where the kernel's frames lie together: as it gave them out in the order of touches.
 #[test]
 fn entries_hold_what_lies_together_in_the_kernels_memory() {

@@ -233,8 +233,8 @@ impl DataSide {
             },
             (None, None) => return false,
         };
-        self.fill_first(page, shift);
         self.counts.references += 1;
+        self.fill_first(page, shift);
         true
     }
 
@@ -252,6 +252,7 @@ impl DataSide {
         let read = memory.walk(&mut self.walker, address, leaf);
         self.counts.walks += 1;
         self.counts.walk_references += u64::from(read);
+        self.counts.references += 1;
         self.fill(page, size, memory);
         if self.ranges.iter().any(Option::is_some)
             && let Some(RangeWalk { range, nodes }) = memory.range(page)
@@ -260,7 +261,6 @@ impl DataSide {
             self.counts.range_nodes += u64::from(nodes);
             self.ranges.iter_mut().flatten().for_each(|ranges| ranges.insert(range));
         }
-        self.counts.references += 1;
         read
     }
 

@@ -102,11 +102,11 @@ impl WayArray {
         self.tags.iter().copied().filter(|&tag| tag != EMPTY)
     }
 
-    /// Inserts a missing tag; returns the victim. `references`: the design's references before this one.
+    /// Inserts a missing tag; returns the victim. `references`: the design's, with the one that fills it, which has not
+    /// searched an array that was not in use.
     pub fn fill(&mut self, number: u64, tag: u64, references: u64) -> Option<u64> {
         if !self.used {
-            // This reference has not searched it.
-            (self.used, self.counted) = (true, references + 1);
+            (self.used, self.counted) = (true, references);
         }
         let first = self.geometry.set_of(number) * self.geometry.ways();
         let set = &mut self.tags[first..first + self.active];
@@ -220,7 +220,7 @@ mod tests {
     #[test]
     fn reads_count_from_the_first_fill_on_by_ways() {
         let mut array = array(8, 4);
-        array.fill(0, 0, 9);
+        array.fill(0, 0, 10);
         array.set_active(1, 30);
         let of = |ways, reads, writes| Operations { ways, reads, writes };
         assert_eq!(array.operations(35), [of(1, 5, 0), of(4, 20, 1)]);
