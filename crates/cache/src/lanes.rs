@@ -3,7 +3,8 @@
 //! The loops over sets are written once against [`Lanes`] and compiled twice: for any processor, and for AVX2. An
 //! [`Avx2`] is created only by querying the processor, which makes its methods safe.
 
-use crate::stack::DIRTY;
+/// Set in a place whose line is dirty: stored to and not yet written back. Lines have smaller numbers.
+pub(crate) const DIRTY: u64 = 1 << 63;
 
 /// Work on the places of one set, whose number is a multiple of four.
 pub(crate) trait Lanes: Copy {

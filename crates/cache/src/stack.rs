@@ -6,16 +6,13 @@
 
 #[cfg(target_arch = "x86_64")]
 use crate::lanes::Avx2;
-use crate::lanes::{Lanes, Portable};
+use crate::lanes::{DIRTY, Lanes, Portable};
 use crate::slices::Slices;
 use crate::{CacheSpec, Requester};
 use pagewalk_setassoc::prefetch;
 
 /// Marks an empty place; no line has this number.
 const EMPTY: u64 = u64::MAX;
-
-/// Set in a place whose line is dirty: stored to and not yet written back. Lines have smaller numbers.
-pub(crate) const DIRTY: u64 = 1 << 63;
 
 /// Uses by requester.
 type Uses = [u64; Requester::ALL.len()];
@@ -40,7 +37,7 @@ pub(crate) struct Sets<const MOST: usize> {
     sets: Vec<Set<MOST>>,
 }
 
-/// One set: its lines from the latest to the oldest; empty places come last. Aligned, so that eight lines are in one line
+/// One set: its lines from the latest to the oldest; empty places come last. Aligned, so that eight places are one line
 /// of the host's caches.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(align(64))]

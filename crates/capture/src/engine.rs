@@ -11,7 +11,7 @@ mod manager;
 pub use self::build::BuildProgress;
 use self::build::{TOOL, ValgrindFiles, build};
 pub use self::error::EngineError;
-use rustix::process::{Resource, getrlimit};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -179,8 +179,30 @@ fn stack_option() -> Option<String> {
 }
 
 const STACK_UNASKED: u64 = 16 << 20;
-/// For an unlimited stack: more than programs use.
+/// More than programs use. Where the stack may be larger, the kernel places itself among the program's memory, and the
+/// engine cannot start.
 const STACK_MOST: u64 = 1 << 30;
+
+/// Keeps the stack's limit at most [`STACK_MOST`] until dropped, for a process that is started meanwhile.
+pub(crate) struct BoundedStack(Option<Rlimit>);
+
+impl BoundedStack {
+    pub fn new() -> BoundedStack {
+        let limit = getrlimit(Resource::Stack);
+        let bounded = Rlimit { current: Some(STACK_MOST), maximum: limit.maximum };
+        let is_more = limit.current.is_none_or(|current| current > STACK_MOST);
+        // Without it the engine says that it cannot start.
+        BoundedStack((is_more && setrlimit(Resource::Stack, bounded).is_ok()).then_some(limit))
+    }
+}
+
+impl Drop for BoundedStack {
+    fn drop(&mut self) {
+        if let Some(limit) = self.0.take() {
+            let _ = setrlimit(Resource::Stack, limit);
+        }
+    }
+}
 
 /// More than programs have at a time: Go stops at 10,000.
 const THREADS_OF_PROGRAMS: u32 = 32_768;

@@ -9,6 +9,7 @@ mod streams;
 
 pub(crate) use streams::Registration;
 
+use crate::engine::BoundedStack;
 use crate::error::CaptureError;
 use crate::host::HostDescription;
 use crate::source::RingSource;
@@ -112,10 +113,12 @@ impl Session {
     where
         F: Fn(RingSource) + Sync,
     {
+        let bounded = BoundedStack::new();
         let child = command.spawn().map_err(|source| CaptureError::Spawn {
             program: command.get_program().to_string_lossy().into_owned(),
             source,
         })?;
+        drop(bounded);
         let mut root = Root { child, status: None };
         // After the child's start, which must not inherit it: every live process costs descriptors here.
         let _raised = RaisedDescriptorLimit::raise();

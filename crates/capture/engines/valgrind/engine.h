@@ -196,11 +196,15 @@ Spin waiting_find_spin(const ULong* start, const ULong* end);
 /* Reports it, and ends the thread's slice. */
 void waiting_tell_spin(ThreadId thread, const Spin* spin);
 
-/* ---- limits.c: the limits of open files and of their length ---- */
+/* ---- limits.c: the limits of open files, of their length and of the stack ---- */
 
-/* Gives the kernel the program's own limit, for code without the engine or a new image; and takes it back. */
-void limits_native(void);
+/* Gives the kernel the program's own limits, for code without the engine or a new image, which the engine may follow;
+   and takes them back. */
+void limits_native(Bool is_followed);
 void limits_engine(void);
+
+/* The bytes of the next image's first stack. */
+ULong limits_stack_bytes(void);
 
 /* Whether a program with the limit of open files set here could not start under the engine. */
 Bool limits_are_too_low(void);

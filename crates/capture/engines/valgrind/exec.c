@@ -27,6 +27,8 @@ extern Int VG_(sigtimedwait_zero)(const vki_sigset_t* set, vki_siginfo_t* info);
 extern SysRes VG_(do_sys_sigaction)(Int signal, const vki_sigaction_toK_t* new, vki_sigaction_fromK_t* old);
 extern SysRes VG_(do_sys_sigprocmask)(ThreadId thread, Int how, vki_sigset_t* set, vki_sigset_t* old);
 
+#define STACK_OPTION "--main-stacksize="
+#define STACK_UNASKED (16ULL << 20)   /* Valgrind gives the first stack more only if asked: see `stack_option` in engine.rs */
 #define SIGNALS 64
 #define TEXT_MAX (128 * 1024)   /* the kernel's limit for one argument */
 #define SYS_ENAMETOOLONG 36
@@ -208,7 +210,7 @@ static void set_action(Int signal, const Action* new, Action* old)
 
 /* Tells the kernel what the client ignores and blocks, as that is inherited. Pending signals that the client does not
    block would end it now: they are dropped. */
-static void show_signals(ThreadId thread, Signals* kept)
+static void show_signals(ThreadId thread, Bool is_followed, Signals* kept)
 {
    vki_sigset_t blocked;
    vki_sigset_t open;
@@ -225,7 +227,7 @@ static void show_signals(ThreadId thread, Signals* kept)
       open.sig[word] = ~blocked.sig[word];
    while (VG_(sigtimedwait_zero)(&open, &info) > 0)
       ;
-   limits_native();
+   limits_native(is_followed);
    sys_call6(__NR_rt_sigprocmask, VKI_SIG_SETMASK, (UWord)&blocked, (UWord)&kept->mask, sizeof blocked, 0, 0);
 }
 
@@ -272,12 +274,19 @@ static const HChar** make_command(const Call* call, const Program* program, cons
    Word options = VG_(sizeXA)(VG_(args_for_valgrind));
    Word front = VG_(sizeXA)(program->front);
    UInt given = count_of(call->arguments);
-   const HChar** made = VG_(malloc)("pagewalk.exec", (options + front + given + 9) * sizeof *made);
+   const HChar** made = VG_(malloc)("pagewalk.exec", (options + front + given + 10) * sizeof *made);
    HChar number[16];
    UInt used = 0;
    made[used++] = "valgrind";
-   for (Word i = VG_(args_for_valgrind_noexecpass); i < options; i++)
-      made[used++] = *(const HChar**)VG_(indexXA)(VG_(args_for_valgrind), i);
+   for (Word i = VG_(args_for_valgrind_noexecpass); i < options; i++) {
+      const HChar* option = *(const HChar**)VG_(indexXA)(VG_(args_for_valgrind), i);
+      if (VG_(strncmp)(option, STACK_OPTION, VG_(strlen)(STACK_OPTION)) != 0)
+         made[used++] = option;
+   }
+   if (limits_stack_bytes() > STACK_UNASKED) {
+      VG_(snprintf)(number, sizeof number, "%llu", limits_stack_bytes());
+      made[used++] = joined(STACK_OPTION, number);
+   }
    VG_(snprintf)(number, sizeof number, "%d", program->fd);
    made[used++] = joined(IMAGE_FD_OPTION, number);
    made[used++] = joined(IMAGE_NAME_OPTION, name);
@@ -299,7 +308,7 @@ static Int follow(const Call* call, const Program* program, const HChar* name)
    const HChar** command = make_command(call, program, name);
    const HChar** environment = make_environment(call, True);
    sys_call3(__NR_fcntl, program->fd, VKI_F_SETFD, 0);
-   show_signals(call->thread, &kept);
+   show_signals(call->thread, True, &kept);
    Word result = sys_call3(__NR_execve, (UWord)VG_(name_of_launcher), (UWord)command, (UWord)environment);
    hide_signals(&kept);
    return (Int)-result;
@@ -312,7 +321,7 @@ static Int leave(const Call* call)
    const HChar** environment = make_environment(call, False);
    Int own = program_open(call->folder, call->path, call->flags);
    Word result = -VKI_ENOENT;
-   show_signals(call->thread, &kept);
+   show_signals(call->thread, False, &kept);
    if (call->is_at)
       result = sys_call6(__NR_execveat, call->folder, (UWord)call->path, (UWord)call->arguments, (UWord)environment,
                          call->flags, 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The limits of open files and of file lengths, as the program has them natively.
+/* The limits of open files, of file lengths and of the stack, as the program has them natively.
 
 The core reserves the last twelve descriptors below the limit, and shows the program the reduced soft limit as both
 limits. Programs that raise their limit to the maximum, or rely on it, then end or do less. So the program sees and may
@@ -20,11 +20,15 @@ if that is not permitted, the engine writes less. */
 /* In the core library; no header for tools declares them. */
 extern Int VG_(fd_soft_limit);
 extern Int VG_(fd_hard_limit);
+extern struct vki_rlimit VG_(client_rlimit_stack);
 
 typedef struct {
    ULong now;
    ULong most;
 } Limit;
+
+/* The core only remembers what the program sets, so it is set when another image begins. */
+static Limit stack_of_engine;
 
 static Limit of_engine;   /* the kernel's present limit; most 0: not known yet */
 static Limit shown;
@@ -91,15 +95,32 @@ Bool limits_before(const CallArguments* arguments, CallStatus* status)
    return True;
 }
 
-void limits_native(void)
+/* As `STACK_MOST` in engine.rs: where the stack may be larger, the kernel places itself among the client's memory. */
+#define STACK_MOST (1ULL << 30)
+
+ULong limits_stack_bytes(void)
 {
+   ULong limit = VG_(client_rlimit_stack).rlim_cur;
+   return limit < STACK_MOST ? limit : STACK_MOST;
+}
+
+void limits_native(Bool is_followed)
+{
+   Limit stack = { VG_(client_rlimit_stack).rlim_cur, VG_(client_rlimit_stack).rlim_max };
+   if (is_followed)
+      stack.now = limits_stack_bytes();
    sys_call6(SYS_PRLIMIT64, 0, SYS_RLIMIT_NOFILE, (UWord)shown_limit(), 0, 0, 0);
+   sys_call6(SYS_PRLIMIT64, 0, SYS_RLIMIT_STACK, (UWord)&stack, (UWord)&stack_of_engine, 0, 0);
 }
 
 void limits_engine(void)
 {
    Limit limit = { of_engine.now, shown.most };
+   Limit stack = { stack_of_engine.now, VG_(client_rlimit_stack).rlim_max };
+   if (stack.now > stack.most)
+      stack.now = stack.most;
    sys_call6(SYS_PRLIMIT64, 0, SYS_RLIMIT_NOFILE, (UWord)&limit, 0, 0, 0);
+   sys_call6(SYS_PRLIMIT64, 0, SYS_RLIMIT_STACK, (UWord)&stack, 0, 0, 0);
 }
 
 /* The core's twelve, and what a program needs to start. */

@@ -256,7 +256,7 @@ static void hand_over_process(void)
    seen_tell_kernel();   /* the break, which the core keeps for the client */
    hand_over_loader();
    hand_over_signals();
-   limits_native();
+   limits_native(False);
 }
 
 /* ---- a thread ---- */

@@ -112,6 +112,31 @@ fn a_limit_on_files_ends_nobody() {
     assert!(told.contains("File too large") && told.contains("not everything could be written"), "{told}");
 }
 
+/// A first stack may grow to its limit, which a shell sets for what it executes (`ulimit -s`).
+#[test]
+fn a_limit_on_the_stack_is_the_next_programs() {
+    let place = Place::new();
+    // 56 MB: more than the usual limit.
+    let deep = "#include <stdio.h>\nstatic int deep(int n) { volatile char room[512]; room[0] = n; \
+                return n == 0 ? 0 : deep(n - 1) + (room[0] != (char)n); }\n\
+                int main(void) { printf(\"%d\\n\", deep(100000)); return 0; }";
+    let deep = place.compile("deep", deep);
+    for (outside, inside, told) in [
+        ("8192", "ulimit -S -s 131072; sh -c 'ulimit -s'", "131072"),
+        ("131072", "sh -c 'ulimit -s'", "131072"),
+        ("unlimited", "sh -c 'ulimit -s'", "1048576"),
+        ("8192", "ulimit -S -s unlimited; sh -c 'ulimit -s'", "1048576"),
+    ] {
+        let script = format!(
+            "ulimit -S -s {outside}; exec \"$PAGEWALK\" profile -q -o o.html -- sh -c \"{inside}; {deep}; exit 7\""
+        );
+        let output = shell(&place, &script).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(output.status.code(), Some(7), "{outside}, {inside}: {output:?}");
+        assert!(text.contains(&format!("{told}\n0\n")), "{outside}, {inside}: {text}");
+    }
+}
+
 /// A program that gains privileges cannot run under Valgrind: it runs as it is, and the rest is followed.
 #[test]
 fn programs_that_gain_privileges_run_untraced() {
