@@ -138,6 +138,15 @@ fn a_data_side_has_what_other_machines_have() {
     place.run(&["machines", "check", "./m.toml"]).refuses(BAD_INPUT, &["cost.walk", "[[cache]]", "`memory`"]);
 }
 
+/// All machines have a row, whatever they are.
+#[test]
+fn a_data_side_beside_a_machine_is_told_of() {
+    let place = Place::with_trace();
+    let text = place.good(&["simulate", "-m", "k8", "-m", "karakostas_rmm_lite", "good.pwt"]).stdout;
+    let [_, rows] = text.split("\n  Machine ").collect::<Vec<_>>()[..] else { panic!("{text}") };
+    assert!(rows.contains("\n  k8 ") && rows.contains("\n  karakostas_rmm_lite "), "{text}");
+}
+
 /// A profile has a data side next to its machine, or alone with its own bounds.
 #[test]
 fn profiles_take_data_sides() {

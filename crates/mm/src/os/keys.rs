@@ -90,17 +90,23 @@ impl Keys {
             let most = format!("the largest that TLBs hold, up to {}", self.size(usual));
             self.document("max_page", MEANING, most, "a superpage that TLBs hold");
             let largest = (1..=usual).rev().find(is_held);
-            return largest.ok_or_else(|| self.not_held(&"too small"));
+            let none =
+                || format!("the policy builds superpages, and the machine's TLBs hold only {}", self.held());
+            return largest.ok_or_else(|| OsError::Policy(none()));
         };
         Some(self.order("max_page", MEANING, "", 1)?).filter(is_held).ok_or_else(|| self.not_held(&given))
     }
 
     fn not_held(&self, given: &dyn Display) -> OsError {
+        let expected = format!("a superpage that the TLBs hold: they hold {}", self.held());
+        self.error("max_page", given, expected)
+    }
+
+    /// The pages that TLBs hold.
+    fn held(&self) -> String {
         let size = |order: u32| PageSize::from_shift(self.paging.base().shift() + order);
         let held = (0..ORDERS as u32).filter(|order| self.held >> order & 1 == 1).filter_map(size);
-        let held: Vec<String> = held.map(|size| size.to_string()).collect();
-        let expected = format!("a superpage that the TLBs hold: they hold {}", held.join(" "));
-        self.error("max_page", given, expected)
+        held.map(|size| size.to_string()).collect::<Vec<_>>().join(" ")
     }
 
     fn error(&self, key: &str, given: impl Display, expected: String) -> OsError {

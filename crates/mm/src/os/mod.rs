@@ -432,10 +432,7 @@ mod tests {
             "os.khugepaged.mthp is \"always\": expected one of never, strict, scaled"
         );
         let small = OsSpec::from_text("asap").unwrap().kernel(Paging::FOUR_KIB, 1).map(|_| ()).unwrap_err();
-        assert_eq!(
-            small.to_string(),
-            "os.max_page is too small: expected a superpage that the TLBs hold: they hold 4K"
-        );
+        assert_eq!(small.to_string(), "the policy builds superpages, and the machine's TLBs hold only 4K");
         let larger = OsSpec::from_text("online:max_page=16M").unwrap().kernel(Paging::FOUR_KIB, 0b1001);
         assert_eq!(
             larger.map(|_| ()).unwrap_err().to_string(),

@@ -37,7 +37,8 @@ pub(super) fn write(page: &mut Page, result: &RunResult, process: &ProcessResult
     page.blank();
     tlb_table(page, result, machine);
     super::sections::write(page, result, process, Terminal::Machine);
-    if process.machines.len() > 1 && figures::sides(process).is_empty() {
+    // Data sides alone have a table of their own.
+    if process.machines.len() > figures::sides(process).len().max(1) {
         page.blank();
         other_machines(page, &process.machines);
     }
