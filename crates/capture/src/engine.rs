@@ -19,6 +19,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Tested versions of Valgrind. Others are tried.
 pub const TESTED_VERSIONS: &[&str] = &["3.19.0"];
@@ -179,26 +180,33 @@ fn stack_option() -> Option<String> {
 }
 
 const STACK_UNASKED: u64 = 16 << 20;
-/// More than programs use. Where the stack may be larger, the kernel places itself among the program's memory, and the
+/// More than programs use. If the stack may be larger, the kernel maps the vdso among the program's memory, and the
 /// engine cannot start.
 const STACK_MOST: u64 = 1 << 30;
 
 /// Keeps the stack's limit at most [`STACK_MOST`] until dropped, for a process that is started meanwhile.
-pub(crate) struct BoundedStack(Option<Rlimit>);
+pub(crate) struct BoundedStack {
+    before: Option<Rlimit>,
+    _alone: MutexGuard<'static, ()>,
+}
 
 impl BoundedStack {
     pub fn new() -> BoundedStack {
+        // Two at a time would take each other's limit for the user's.
+        static ONE: Mutex<()> = Mutex::new(());
+        let alone = ONE.lock().unwrap_or_else(PoisonError::into_inner);
         let limit = getrlimit(Resource::Stack);
         let bounded = Rlimit { current: Some(STACK_MOST), maximum: limit.maximum };
         let is_more = limit.current.is_none_or(|current| current > STACK_MOST);
         // Without it the engine says that it cannot start.
-        BoundedStack((is_more && setrlimit(Resource::Stack, bounded).is_ok()).then_some(limit))
+        let is_set = is_more && setrlimit(Resource::Stack, bounded).is_ok();
+        BoundedStack { before: is_set.then_some(limit), _alone: alone }
     }
 }
 
 impl Drop for BoundedStack {
     fn drop(&mut self) {
-        if let Some(limit) = self.0.take() {
+        if let Some(limit) = self.before.take() {
             let _ = setrlimit(Resource::Stack, limit);
         }
     }

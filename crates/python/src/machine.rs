@@ -35,7 +35,11 @@ impl Machine {
 
     /// The machine of a name of the library, or of a file.
     pub fn load(name: &str) -> Result<Machine, Error> {
-        Ok(Machine { spec: machines::load(name)?, text: machines::text(name)?, origin: name.to_owned() })
+        let (spec, text) = (machines::load(name)?, machines::text(name)?);
+        // Later the working folder may be another.
+        let path = std::path::absolute(name).ok().filter(|_| Library::is_path(name));
+        let origin = path.map_or_else(|| name.to_owned(), |path| path.display().to_string());
+        Ok(Machine { spec, text, origin })
     }
 }
 

@@ -28,7 +28,7 @@ extern SysRes VG_(do_sys_sigaction)(Int signal, const vki_sigaction_toK_t* new, 
 extern SysRes VG_(do_sys_sigprocmask)(ThreadId thread, Int how, vki_sigset_t* set, vki_sigset_t* old);
 
 #define STACK_OPTION "--main-stacksize="
-#define STACK_UNASKED (16ULL << 20)   /* Valgrind gives the first stack more only if asked: see `stack_option` in engine.rs */
+#define STACK_UNASKED (16ULL << 20)   /* what Valgrind gives the first stack unasked; as in engine.rs */
 #define SIGNALS 64
 #define TEXT_MAX (128 * 1024)   /* the kernel's limit for one argument */
 #define SYS_ENAMETOOLONG 36

@@ -27,8 +27,7 @@ typedef struct {
    ULong most;
 } Limit;
 
-/* The core only remembers what the program sets, so it is set when another image begins. */
-static Limit stack_of_engine;
+static Limit stack_of_engine;   /* the kernel's, before limits_native() */
 
 static Limit of_engine;   /* the kernel's present limit; most 0: not known yet */
 static Limit shown;
@@ -95,7 +94,7 @@ Bool limits_before(const CallArguments* arguments, CallStatus* status)
    return True;
 }
 
-/* As `STACK_MOST` in engine.rs: where the stack may be larger, the kernel places itself among the client's memory. */
+/* As `STACK_MOST` in engine.rs: if the stack may be larger, the kernel maps the vdso among the client's memory. */
 #define STACK_MOST (1ULL << 30)
 
 ULong limits_stack_bytes(void)
@@ -104,6 +103,7 @@ ULong limits_stack_bytes(void)
    return limit < STACK_MOST ? limit : STACK_MOST;
 }
 
+/* The core only remembers the stack's limit that the program sets. */
 void limits_native(Bool is_followed)
 {
    Limit stack = { VG_(client_rlimit_stack).rlim_cur, VG_(client_rlimit_stack).rlim_max };

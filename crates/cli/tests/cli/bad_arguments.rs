@@ -248,7 +248,7 @@ fn kernels_that_cannot_be_name_what_can() {
     }
     place
         .run(&["simulate", "-m", "mips_r2000", "--os", "asap", "--", "true"])
-        .refuses(USAGE, &["they hold 4K"]);
+        .refuses(USAGE, &["the policy builds superpages", "TLBs hold only 4K"]);
     place.write("wrong.toml", EXAMPLE_MACHINE.to_owned() + "[os]\npolicy = \"asap\"\npages = 3\n");
     let parts = ["machine file ./wrong.toml: line 31: unknown key `os.pages`", "max_page"];
     place.run(&["machines", "check", "./wrong.toml"]).refuses(BAD_INPUT, &parts);

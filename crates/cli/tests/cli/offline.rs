@@ -109,7 +109,7 @@ fn what_cannot_be_read_again_is_refused_with_a_way_out() {
     simulate(&["--os", "offline:memory.size=1G", "t.pwt"]).refuses(USAGE, &["`os.memory`", "take, replays"]);
     place
         .run(&["simulate", "-m", "mips_r2000", "--os", "offline", "t.pwt"])
-        .refuses(USAGE, &["os.max_page", "they hold 4K"]);
+        .refuses(USAGE, &["the policy builds superpages", "TLBs hold only 4K"]);
     own(&place, "wrong", "policy = \"offline\"\ntakes = 1");
     place.run(&["machines", "check", "./wrong.toml"]).refuses(BAD_INPUT, &["unknown key `os.takes`", "take"]);
 }

@@ -38,12 +38,17 @@ impl<T: Copy + Default> Tree<T> {
         self.nodes.iter().map(|nodes| nodes.len()).sum()
     }
 
-    /// Writes a value to every part of a block, but not to the block itself.
+    /// Writes a value to every part of a block, but not to the block itself; above the top order, the default.
     pub fn fill_inside(&mut self, block: Superpage, value: T) {
         let (bottom, top) = (self.bottom, self.top);
         if block.order > top {
-            // As mapped by hugetlb: whole regions.
-            return block.pages().step_by(1 << top).for_each(|first| self.region(first).fill(value));
+            // As mapped by hugetlb: whole regions. Those without values keep the default.
+            for first in block.pages().step_by(1 << top) {
+                if let Some(&region) = self.regions.get(&(first >> top)) {
+                    self.nodes[region as usize].fill(value);
+                }
+            }
+            return;
         }
         let region = self.region(block.first);
         let inside = (block.first & ((1 << top) - 1)) as usize;
