@@ -198,8 +198,8 @@ void waiting_tell_spin(ThreadId thread, const Spin* spin);
 
 /* ---- limits.c: the limits of open files, of their length and of the stack ---- */
 
-/* Gives the kernel the program's own limits, for code without the engine or a new image, which the engine may follow;
-   and takes them back. */
+/* Gives the kernel the program's own limits, for code without the engine or for a new image; and takes them back.
+   `is_followed`: the engine runs that image too. */
 void limits_native(Bool is_followed);
 void limits_engine(void);
 

@@ -57,6 +57,10 @@ impl Extents {
 
     /// Removes pages; returns their runs of frames.
     pub fn remove(&mut self, pages: &Range<u64>) -> Vec<Range<u64>> {
+        if pages.is_empty() {
+            // It would part the extent around it.
+            return Vec::new();
+        }
         let touched: Vec<(Range<u64>, u64)> = self.of(pages.clone()).collect();
         let mut frames = Vec::new();
         for (extent, frame) in touched {

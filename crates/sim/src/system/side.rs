@@ -27,10 +27,6 @@ impl SideMemory {
     /// Updates these pages' frames from a kernel's memory.
     fn follow(&mut self, kernel: &Kernel, pages: Range<u64>) {
         let Frames::Kernel(extents) = &mut self.design.frames else { return };
-        if pages.is_empty() {
-            // Removing nothing would part an extent.
-            return;
-        }
         extents.remove(&pages);
         for unit in kernel.table().units_in(pages) {
             extents.remove(&unit.pages());

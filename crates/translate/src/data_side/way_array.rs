@@ -102,8 +102,8 @@ impl WayArray {
         self.tags.iter().copied().filter(|&tag| tag != EMPTY)
     }
 
-    /// Inserts a missing tag; returns the victim. `references`: the design's, with the one that fills it, which has not
-    /// searched an array that was not in use.
+    /// Inserts a missing tag; returns the victim. `references`: the design's, with the one that fills it. That one does
+    /// not search an array that was never used.
     pub fn fill(&mut self, number: u64, tag: u64, references: u64) -> Option<u64> {
         if !self.used {
             (self.used, self.counted) = (true, references);
