@@ -21,6 +21,7 @@
 //! No reference is dropped, so counts need no correction, and models may count hits.
 
 mod alternatives;
+mod arrangement;
 mod attribution;
 mod bits;
 mod by_traps;
@@ -46,6 +47,7 @@ mod profile;
 mod ranges;
 mod recent_ids;
 mod removals;
+mod share;
 mod simulation;
 mod sizes;
 mod spec;
@@ -57,6 +59,7 @@ mod visit_stream;
 mod waiting_walks;
 
 pub use alternatives::{AlternativeKind, alternatives, colored_second_level};
+pub use arrangement::Arrangement;
 pub use attribution::{LateBlocks, MappingCounts, NoObserver, Observer, PageWalks, Wait, Waits, Walk};
 pub use by_traps::TrapSimulation;
 pub use caches::{GrainError, MemoryCounts, check_grain, check_grain_of_caches};
@@ -75,7 +78,7 @@ pub use pass::Pass;
 pub use profile::{
     Alternative, CodePlace, FunctionWalks, HeatMap, Maker, Makers, MovedCode, Profile, ProfileResult, Reach,
 };
-pub use simulation::{Arrangement, Simulation, StructureCounts};
+pub use simulation::{Simulation, StructureCounts};
 pub use spec::DesignSpec;
 pub use structures::{Structures, UnknownStructure};
 pub use system::System;

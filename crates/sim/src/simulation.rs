@@ -2,7 +2,7 @@
 //!
 //! An [`Arrangement`] says who runs where: one process or several in turns, on one core or several, alone or in an
 //! operating system that touches pages of its own. Designs that [`Pass`] can simulate share one, which is faster, and
-//! so do those that [`DataSides`] can; every other design is a [`System`]. Only [`EngineKind`] makes that choice.
+//! so do those that [`DataSides`] can; every other design is a [`System`]. Only `EngineKind` makes that choice.
 //!
 //! *Structure* (see [`pagewalk_mm::structure`]): the generator's visits run through the designs at each system call,
 //! before the event of its return, and at each tick of the clock. The kernel works in the running address space:
@@ -13,19 +13,20 @@
 //! The program's instructions, references and touched pages count the program alone. Misses, walks, their cycles and
 //! lookups of arrays count everything; [`Simulation::counts`] splits the references.
 
+use crate::arrangement::Arrangement;
 use crate::counts::{DesignCounts, SpaceCounts};
 use crate::data_side::{DataSideError, DataSides};
-use crate::design::siblings::groups;
-use crate::error::{DESIGNS_MAX, PassError};
+use crate::error::PassError;
 use crate::groups::{GroupCounts, Groups};
 use crate::pass::Pass;
+use crate::share::{EngineKind, Share};
 use crate::spec::DesignSpec;
 use crate::system::System;
 use crate::visit_stream::VisitStream;
 use pagewalk_mm::Kernel;
 use pagewalk_mm::structure::{Generator, StructureSpec, Visitor, Visits};
 use pagewalk_trace::{Analysis, Batch, Event};
-use pagewalk_translate::{Asid, WalkerSpec};
+use pagewalk_translate::Asid;
 use pagewalk_units::{RefIndex, SpaceId};
 use rustc_hash::FxHashMap;
 
@@ -42,59 +43,6 @@ pub struct StructureCounts {
     pub kernel_references: u64,
     /// References of servers, fetches included.
     pub server_references: u64,
-}
-
-/// Who runs where.
-#[derive(Clone, Default)]
-pub struct Arrangement {
-    /// Whether processes take turns.
-    pub turns: bool,
-    /// Number of cores, which threads get in order of appearance; 0 means 1.
-    pub cores: usize,
-    /// Whether file pages mapped without the right to write are global.
-    pub global_files: bool,
-    /// The operating system around the programs.
-    pub structure: Option<StructureSpec>,
-}
-
-/// The engine that simulates a design.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum EngineKind {
-    /// A pass shared with other designs.
-    Pass,
-    /// A pass of data sides with equal page sizes.
-    DataSides,
-    /// Its own system.
-    System,
-}
-
-impl EngineKind {
-    /// The fastest engine that can simulate a design in an arrangement.
-    fn of(design: &DesignSpec, arrangement: &Arrangement) -> EngineKind {
-        let machine = &design.machine;
-        let is_one_process = !arrangement.turns && arrangement.structure.is_none();
-        let is_one_core = arrangement.cores <= 1;
-        let has_caches = !machine.caches.is_empty();
-        if design.kernel.as_ref().is_some_and(|kernel| needs_frames(kernel, has_caches)) {
-            return EngineKind::System;
-        }
-        let in_registers = matches!(machine.walker, WalkerSpec::Radix(_) | WalkerSpec::Software);
-        if machine.data_side.is_some() {
-            let is_taken = is_one_process && is_one_core && design.kernel.is_none() && !has_caches;
-            return if is_taken { EngineKind::DataSides } else { EngineKind::System };
-        }
-        let is_taken = match design.kernel {
-            _ if !design.fits_pass() => false,
-            Some(_) => is_one_process && is_one_core,
-            None => is_one_core || is_one_process && in_registers && !has_caches,
-        };
-        if is_taken { EngineKind::Pass } else { EngineKind::System }
-    }
-}
-
-/// Whether a design must know where pages lie in physical memory.
-fn needs_frames(kernel: &Kernel, has_caches: bool) -> bool {
-    kernel.colors_by().is_some() || has_caches && kernel.has_frames()
 }
 
 /// An engine that simulates designs.
@@ -135,12 +83,6 @@ fn engine(
             Box::new(if arrangement.global_files { pass.with_global_files()? } else { pass })
         }
     })
-}
-
-/// Whether a pass of several cores, each with its own first levels, has room for one more design.
-fn has_room(others: &[DesignSpec], design: &DesignSpec, cores: usize) -> bool {
-    let with = || groups(&others.iter().chain([design]).cloned().collect::<Vec<_>>()).0.len();
-    cores <= 1 || with() * cores <= DESIGNS_MAX
 }
 
 /// Designs in an arrangement.
@@ -206,24 +148,8 @@ impl Simulation {
         if designs.is_empty() {
             return Err(PassError::DesignCount(0));
         }
-        // The designs of each engine, in the order of their first.
-        let mut shares: Vec<(EngineKind, Vec<DesignSpec>)> = Vec::new();
-        let mut places = Vec::new();
-        for design in designs {
-            let by = EngineKind::of(&design, arrangement);
-            let is_meant = |(its, others): &(EngineKind, Vec<DesignSpec>)| {
-                let is_alike = by == EngineKind::Pass || others[0].machine.paging == design.machine.paging;
-                let has_room = by != EngineKind::Pass || has_room(others, &design, arrangement.cores);
-                *its == by && by != EngineKind::System && is_alike && has_room
-            };
-            let engine = shares.iter().position(is_meant).unwrap_or_else(|| {
-                shares.push((by, Vec::new()));
-                shares.len() - 1
-            });
-            places.push((engine, shares[engine].1.len()));
-            shares[engine].1.push(design);
-        }
-        let engines = shares.into_iter().map(|(by, designs)| engine(by, designs, arrangement));
+        let (shares, places) = Share::all(designs, arrangement);
+        let engines = shares.into_iter().map(|share| engine(share.by, share.designs, arrangement));
         let engines = engines.collect::<Result<_, _>>()?;
         let system = arrangement.structure.clone().map(StructureState::new);
         Ok(Simulation { engines, places, runs: Asid::default(), groups: Groups::new(), system })

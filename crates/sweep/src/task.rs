@@ -260,7 +260,7 @@ impl RunningTask {
         }
         let kernel = HostKernel::new(thp);
         for group in groups(machines, threads) {
-            RunningTask::add_passes(&mut running, &group, &kernel, turns)?;
+            running.push(RunningTask::machines(&group, &kernel, turns)?);
         }
         for running in &mut running {
             if let RunningTask::Machines(_, experiment) = running {
@@ -270,29 +270,18 @@ impl RunningTask {
         Ok(running)
     }
 
-    /// A pass over these machines; several if they are too many for one.
-    fn add_passes(
-        running: &mut Vec<RunningTask>,
+    /// A simulation of these machines.
+    fn machines(
         group: &[NumberedDesign<'_>],
         kernel: &HostKernel,
         turns: bool,
-    ) -> Result<(), PassError> {
+    ) -> Result<RunningTask, PassError> {
         let designs = group.iter().map(|one| one.design(kernel));
         let structure = group.first().and_then(|one| one.structure?.spec.clone());
         let arrangement = Arrangement { structure, turns, ..Arrangement::default() };
-        match Simulation::new(designs.collect(), &arrangement) {
-            Ok(pass) => {
-                let numbers = group.iter().map(|one| one.number).collect();
-                running.push(RunningTask::Machines(numbers, Box::new(pass)));
-                Ok(())
-            }
-            Err(PassError::DesignCount(_)) if group.len() > 1 => {
-                let (some, others) = group.split_at(group.len() / 2);
-                RunningTask::add_passes(running, some, kernel, turns)?;
-                RunningTask::add_passes(running, others, kernel, turns)
-            }
-            Err(error) => Err(error),
-        }
+        let simulation = Simulation::new(designs.collect(), &arrangement)?;
+        let numbers = group.iter().map(|one| one.number).collect();
+        Ok(RunningTask::Machines(numbers, Box::new(simulation)))
     }
 
     fn analysis(&mut self) -> &mut dyn Analysis {

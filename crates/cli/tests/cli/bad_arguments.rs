@@ -214,21 +214,6 @@ fn files_that_are_missing_name_the_closest() {
 }
 
 #[test]
-fn too_many_machines_are_refused_before_the_run() {
-    let place = Place::with_witness();
-    let zen4 = include_str!("../../../../machines/zen4.toml");
-    let files: Vec<String> = (0..100).map(|number| format!("./zen{number}.toml")).collect();
-    let mut arguments = vec!["profile"];
-    for (number, file) in files.iter().enumerate() {
-        place.write(file, zen4.replacen("\"zen4\"", &format!("\"zen{number}\""), 1));
-        arguments.extend(["-m", file]);
-    }
-    arguments.extend(["--", "./witness"]);
-    place.run(&arguments).refuses(USAGE, &["fewer machines"]);
-    assert!(!place.has("ran"));
-}
-
-#[test]
 fn kernels_that_cannot_be_name_what_can() {
     let place = Place::new();
     for (os, parts) in [

@@ -80,16 +80,17 @@ impl Keys {
     }
 
     /// The order of the largest superpage, from `max_page`: one that TLBs hold. Default: the largest of those up to
-    /// `usual`.
+    /// `usual`; if all are larger, the smallest.
     pub fn max_page(&mut self, usual: u8) -> Result<u8, OsError> {
         const MEANING: &str = "the largest superpage";
         let held = self.held;
         let is_held = |&order: &u8| held >> order & 1 == 1;
         let Some(given) = self.table.get("max_page").cloned() else {
             self.known.push("max_page");
-            let most = format!("the largest that TLBs hold, up to {}", self.size(usual));
+            let usually = self.size(usual);
+            let most = format!("the largest that TLBs hold up to {usually}, else the smallest above");
             self.document("max_page", MEANING, most, "a superpage that TLBs hold");
-            let largest = (1..=usual).rev().find(is_held);
+            let largest = (1..=usual).rev().chain(usual + 1..ORDERS as u8).find(is_held);
             let none =
                 || format!("the policy builds superpages, and the machine's TLBs hold only {}", self.held());
             return largest.ok_or_else(|| OsError::Policy(none()));

@@ -109,7 +109,7 @@ mod tests {
             ("freebsd", "files.around", "32K"),
             ("fixed", "files", "false"),
             ("online", "bookkeeping_cycles", "2570"),
-            ("asap", "max_page", "the largest that TLBs hold, up to 8M"),
+            ("asap", "max_page", "the largest that TLBs hold up to 8M, else the smallest above"),
             ("offline", "replays", "1000"),
             ("linux", "collapse.start", "must be given"),
         ];

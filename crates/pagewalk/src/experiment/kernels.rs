@@ -50,14 +50,11 @@ pub fn under_kernels(experiment: &Experiment) -> Result<Vec<KernelDesign>, Error
 /// The error for a design that cannot be simulated.
 pub fn unfit(error: &PassError) -> Error {
     Error::new(Fault::Usage, error).or(match error {
-        PassError::DesignCount(_) => "give fewer machines with -m, or leave out --what-if",
         PassError::Kernel { error: KernelError::Colors(_), .. } => {
             "name such a cache with `placement.cache`, or leave out placement and recoloring"
         }
         PassError::Unfit(_) => "give --thp never, and --os POLICY for superpages",
-        _ => {
-            "give machines with the same page sizes, whose TLBs hold the pages of the policies, or other policies"
-        }
+        _ => "give machines whose TLBs hold the pages of the policies, or other policies",
     })
 }
 

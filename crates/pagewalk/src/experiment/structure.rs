@@ -71,11 +71,14 @@ fn what_if(base: &DesignCounts, alone: &DesignCounts) -> Vec<WhatIf> {
 fn advice(what_if: &[WhatIf], program: &str, structure: &StructureSpec, machine: &str) -> String {
     let walks = |id: &str| what_if.iter().find(|row| row.id == id).map_or(0, |row| row.walks);
     let (all, program_alone) = (walks("baseline"), walks("program"));
-    let more = all.saturating_sub(program_alone);
+    let servers = match structure.servers.len() {
+        0 => String::new(),
+        1 => " and its server".to_owned(),
+        many => format!(" and its {many} servers"),
+    };
+    let (change, word) = (all.abs_diff(program_alone), if all < program_alone { "fewer" } else { "more" });
     format!(
-        "In {} the kernel and {} servers cost {more} page walks more on {machine}: {all}, where {program} alone \
-         takes {program_alone}.",
-        structure.title,
-        structure.servers.len(),
+        "With the kernel of {}{servers}, {program} takes {all} page walks on {machine}, {change} {word} than alone.",
+        structure.name
     )
 }

@@ -212,10 +212,10 @@ fn global_row(base: &DesignCounts, global_files: bool, otherwise: &DesignCounts)
 fn advice(what_if: &[WhatIf], switches: u64, machine: &str) -> String {
     let walks = |id: &str| what_if.iter().find(|row| row.id == id).map_or(0, |row| row.walks);
     let (shared, alone) = (walks("baseline"), walks("alone"));
+    let (change, word) = (shared.abs_diff(alone), if shared < alone { "save" } else { "cost" });
     format!(
-        "{switches} switches between the processes cost {} page walks more than each process alone on {machine} \
-         ({shared} instead of {alone}); an identifier for every process would leave {}.",
-        shared.saturating_sub(alone),
+        "{switches} switches between the processes {word} {change} page walks on {machine}: {shared}, where each \
+         process alone takes {alone} in all; an identifier for every process would leave {}.",
         walks("identifiers")
     )
 }

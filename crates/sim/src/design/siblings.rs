@@ -97,7 +97,7 @@ pub(crate) fn groups(specs: &[DesignSpec]) -> (Vec<Group<'_>>, Vec<(usize, Optio
 }
 
 /// Whether `other` can be a sibling of `first`.
-fn alike(first: &DesignSpec, other: &DesignSpec) -> bool {
+pub(crate) fn alike(first: &DesignSpec, other: &DesignSpec) -> bool {
     // The sources of facts about an array do not affect its behaviour.
     let level = |spec: &DesignSpec| -> Vec<TlbSpec> {
         let unsourced = |tlb: &TlbSpec| TlbSpec { replacement_source: None, ..tlb.clone() };

@@ -18,10 +18,11 @@ mod margins;
 
 pub use margins::RejectedBlocks;
 
+use crate::arrangement::Arrangement;
 use crate::counts::DesignCounts;
 use crate::error::PassError;
 use crate::fit::held_orders;
-use crate::simulation::{Arrangement, Simulation, StructureCounts};
+use crate::simulation::{Simulation, StructureCounts};
 use crate::spec::DesignSpec;
 use choice::Choice;
 use pagewalk_mm::promotion::{Charges, ChoicesPerReplay, ChosenSuperpages, OfflineSettings, Policy};

@@ -13,12 +13,15 @@ pub use makers::{CodePlace, Maker, Makers};
 pub use trials::Alternative;
 
 use crate::alternatives::{AlternativeKind, alternatives};
-use crate::attribution::{MappingCounts, NoObserver, PageWalks};
+use crate::arrangement::Arrangement;
+use crate::attribution::{MappingCounts, PageWalks};
 use crate::counts::DesignCounts;
-use crate::error::PassError;
+use crate::error::{DESIGNS_MAX, PassError};
 use crate::groups::{GroupCounts, Groups};
 use crate::host::HostKernel;
 use crate::pass::Pass;
+use crate::share::{EngineKind, Share};
+use crate::simulation::Simulation;
 use crate::spec::DesignSpec;
 use attribution::Attribution;
 use makers::nameless;
@@ -41,6 +44,8 @@ const CANDIDATE_SHARE: f64 = 0.05;
 const WORTH_FOLLOWING: f64 = 0.001;
 /// Alternatives that differ from the baseline in pages only, and often not at all.
 const FOLLOWED: [AlternativeKind; 2] = [AlternativeKind::AllSmall, AlternativeKind::ThpAlways];
+/// Most machines in the first's pass. The rest of the pass is for alternatives, of which some come later.
+const MACHINES_MAX: usize = DESIGNS_MAX / 2;
 /// Instructions before the first search for candidates; later searches come at each doubling.
 const FIRST_LOOK: u64 = 1 << 20;
 
@@ -74,15 +79,42 @@ fn add_own(specs: &mut Vec<DesignSpec>, alternatives: Vec<(AlternativeKind, Desi
     tried
 }
 
+/// Where a machine is simulated, and its index there.
+#[derive(Clone, Copy)]
+enum MachinePlace {
+    /// In the first's pass.
+    Pass(usize),
+    /// In the simulation of the others.
+    Others(usize),
+}
+
+/// The machines under the host's kernel in `mode` that the first's pass can take, the others, and where each went.
+fn split(machines: &[MachineSpec], mode: ThpMode) -> (Vec<DesignSpec>, Vec<DesignSpec>, Vec<MachinePlace>) {
+    let mut designs = machines.iter().map(|machine| HostKernel::new(mode).design(machine));
+    let mut pass = Share::new(EngineKind::Pass, designs.next().expect("there is a first machine"));
+    let mut others = Vec::new();
+    let mut places = vec![MachinePlace::Pass(0)];
+    for design in designs {
+        let by = EngineKind::of(&design, &Arrangement::default());
+        if pass.takes(by, &design, MACHINES_MAX) {
+            places.push(MachinePlace::Pass(pass.designs.len()));
+            pass.add(design);
+        } else {
+            places.push(MachinePlace::Others(others.len()));
+            others.push(design);
+        }
+    }
+    (pass.designs, others, places)
+}
+
 /// The profiler of one process.
 pub struct Profile {
     pass: Pass<Attribution>,
-    /// Passes for machines whose page sizes differ from the first's.
-    others: Vec<Pass>,
+    /// The machines that the first's pass does not simulate.
+    others: Option<Simulation>,
     thp: Thp,
     paging: Paging,
-    /// For each machine its pass and its index there: pass 0 is `pass`, n is `others[n - 1]`.
-    machines: Vec<(usize, usize)>,
+    machines: Vec<MachinePlace>,
     tried: Vec<Trial>,
     what_if: bool,
     next_look: u64,
@@ -92,26 +124,15 @@ pub struct Profile {
 
 impl Profile {
     /// A profile on `machines`; the first gets attribution and, with `what_if`, alternatives. `thp` is the host's mode,
-    /// which is the baseline. Machines with different page sizes have their own passes over the same batches. A machine
-    /// whose TLBs do not hold its huge page gets none.
+    /// which is the baseline. A machine whose TLBs do not hold its huge page gets none.
+    ///
+    /// # Errors
+    /// If a machine cannot be simulated: see [`PassError`].
     pub fn new(machines: &[MachineSpec], thp: ThpMode, what_if: bool) -> Result<Profile, PassError> {
         let thp = Thp { mode: thp };
         let Some(first) = machines.first() else { return Err(PassError::DesignCount(0)) };
         let paging = first.paging;
-        let mut groups: Vec<(Paging, Vec<DesignSpec>)> = vec![(paging, Vec::new())];
-        let mut places = Vec::with_capacity(machines.len());
-        for machine in machines {
-            let known = groups.iter().position(|(paging, _)| *paging == machine.paging);
-            let group = known.unwrap_or_else(|| {
-                groups.push((machine.paging, Vec::new()));
-                groups.len() - 1
-            });
-            places.push((group, groups[group].1.len()));
-            groups[group].1.push(HostKernel::new(thp.mode).design(machine));
-        }
-        let mut groups = groups.into_iter().map(|(_, specs)| specs);
-        let mut specs = groups.next().expect("there is a first machine");
-        let others = groups.map(|specs| Pass::new(specs, NoObserver)).collect::<Result<Vec<_>, _>>()?;
+        let (mut specs, others, places) = split(machines, thp.mode);
         let all = if what_if { alternatives(first, thp.mode) } else { Vec::new() };
         let (followed, own): (Vec<_>, Vec<_>) =
             all.into_iter().partition(|(kind, _)| FOLLOWED.contains(kind));
@@ -127,7 +148,9 @@ impl Profile {
         tried.extend(own);
         Ok(Profile {
             pass,
-            others,
+            others: (!others.is_empty())
+                .then(|| Simulation::new(others, &Arrangement::default()))
+                .transpose()?,
             thp,
             paging,
             machines: places,
@@ -155,10 +178,10 @@ impl Profile {
     pub fn finish(&mut self) -> ProfileResult<'_> {
         self.makers.finish();
         let counts = self.pass.finish();
-        let others: Vec<Vec<DesignCounts>> = self.others.iter_mut().map(Pass::finish).collect();
-        let of_machine = |&(pass, design): &(usize, usize)| match pass {
-            0 => counts[design].clone(),
-            other => others[other - 1][design].clone(),
+        let others = self.others.as_mut().map_or_else(Vec::new, Simulation::finish);
+        let of_machine = |place: &MachinePlace| match *place {
+            MachinePlace::Pass(design) => counts[design].clone(),
+            MachinePlace::Others(design) => others[design].clone(),
         };
         let machines = self.machines.iter().map(of_machine).collect();
         ProfileResult { profile: self, machines, counts }
@@ -279,9 +302,7 @@ impl Analysis for Profile {
         }
         self.pass.run(batch, from..batch.spans.len());
         self.groups.ran(Asid::default(), batch, before, self.pass.counted());
-        for other in &mut self.others {
-            other.on_batch(batch);
-        }
+        self.others.iter_mut().for_each(|others| others.on_batch(batch));
     }
 
     fn on_event(&mut self, at: RefIndex, event: &Event) {
@@ -296,9 +317,7 @@ impl Analysis for Profile {
         self.groups.happened(Asid::default(), event);
         self.pass.on_event(at, event);
         self.makers.happened(event, |address| nameless(self.pass.space(), address));
-        for other in &mut self.others {
-            other.on_event(at, event);
-        }
+        self.others.iter_mut().for_each(|others| others.on_event(at, event));
     }
 }
 

@@ -215,6 +215,33 @@ fn check_turns(seed: u64) {
     }
 }
 
+/// Designs of machines with any pages count together as each does alone, in any arrangement.
+fn check_together(seed: u64) {
+    let mut random = Random::new(seed);
+    let arrangement = Arrangement {
+        turns: random.below(2) == 0,
+        cores: 1 + random.below(3) as usize,
+        global_files: random.below(2) == 0,
+        structure: (random.below(3) == 0).then(|| Structures::get("mach3").unwrap()),
+    };
+    let mut all = Vec::new();
+    for _ in 0..3 {
+        let machine = machine(&mut random);
+        all.extend(designs(&mut random, machine));
+    }
+    let some: Vec<DesignSpec> =
+        (0..all.len().min(8)).map(|_| all[random.below(all.len() as u64) as usize].clone()).collect();
+    if some.is_empty() {
+        return;
+    }
+    let program = program(&mut random);
+    let together = run(&some, &arrangement, &program, &mut random);
+    for (design, found) in some.iter().zip(&together) {
+        let alone = run(std::slice::from_ref(design), &arrangement, &program, &mut random);
+        assert_eq!(found, &alone[0], "{} on {}, seed {seed}", design.name, design.machine.name);
+    }
+}
+
 /// A program that loads from pages of an area, one after the other.
 fn loads(pages: impl Iterator<Item = u64>) -> Program {
     const AREA: u64 = 1 << 20;
@@ -418,6 +445,11 @@ proptest! {
     #[test]
     fn repetitions_need_no_lookup(seed in any::<u64>()) {
         check_repetitions(seed);
+    }
+
+    #[test]
+    fn machines_of_any_pages_count_as_alone(seed in any::<u64>()) {
+        check_together(seed);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::random::{Op, Program, Random, cases};
 use crate::slow::{Slow, feed};
 use pagewalk_mm::{Everything, PageSizePolicy, Small, Thp, ThpMode};
 use pagewalk_oracle::Paging;
-use pagewalk_setassoc::Geometry;
+use pagewalk_setassoc::{Geometry, Replacement};
 use pagewalk_sim::{Alternative, AlternativeKind, CacheCosts, DesignSpec, NoObserver, Pass, Profile};
 use pagewalk_trace::{Analysis, Block, BlockEnd, Dictionary, Event, Instruction, Site};
 use pagewalk_translate::MachineSpec;
@@ -165,23 +165,30 @@ fn the_machines_own_size_lies_on_the_reach_curve() {
     assert_eq!(own, [findings.machines()[0].walks(), all_huge]);
 }
 
-/// Two alternatives become separate designs when they first decide differently from the first machine.
+/// Machines beyond the room of the first's pass count as alone, and leave room for its alternatives.
 #[test]
-fn alternatives_that_come_later_need_room_too() {
+fn any_number_of_machines_has_room() {
     let first = pagewalk_sim::Library::get("skylake_sp").unwrap();
-    let machines = |count: usize| -> Vec<MachineSpec> {
-        let sized = |entries: usize| {
-            let mut machine = first.clone();
-            machine.tlbs[0].geometry = Geometry::new(entries as u32, None).unwrap();
-            machine
-        };
-        [first.clone()].into_iter().chain((1..count).map(sized)).collect()
+    let sized = |entries: usize| {
+        let mut machine = MachineSpec { name: format!("skylake_{entries}"), ..first.clone() };
+        machine.tlbs[0].geometry = Geometry::new(entries as u32, None).unwrap();
+        machine.tlbs[0].replacement = Replacement::Lru;
+        machine
     };
-    assert!(Profile::new(&machines(60), ThpMode::Never, true).is_ok());
-    for count in [61, 62] {
-        let error = Profile::new(&machines(count), ThpMode::Never, true).map(drop).unwrap_err();
-        assert!(error.to_string().starts_with("65 different first levels"), "{count}: {error}");
-        assert!(Profile::new(&machines(count), ThpMode::Never, false).is_ok(), "{count}");
+    let machines: Vec<MachineSpec> = [first.clone()].into_iter().chain((1..150).map(sized)).collect();
+    let program = random::program(&mut Random::new(3), false, &[]);
+    let profile = |machines: &[MachineSpec], what_if: bool| {
+        let mut profile = Profile::new(machines, ThpMode::Never, what_if).unwrap().with_first_look(50);
+        feed(&mut profile, &program, &mut Random::new(1));
+        let result = profile.finish();
+        (result.machines().to_vec(), result.alternatives())
+    };
+    let (together, alternatives) = profile(&machines, true);
+    let alone = profile(&machines[..1], true);
+    assert!(alternatives.iter().any(|a| matches!(a.kind, AlternativeKind::Mapping(_))));
+    assert_eq!(alternatives, alone.1);
+    for (machine, found) in machines.iter().zip(&together) {
+        assert_eq!(found, &profile(std::slice::from_ref(machine), false).0[0], "{}", machine.name);
     }
 }
 
