@@ -69,16 +69,21 @@ impl System {
                 break;
             }
         }
-        for (class, repeated) in self.known.take_repetitions().into_iter().enumerate() {
-            if let Some((array, times)) = repeated {
-                self.tlbs().repeat(class, array, times);
-            }
-        }
+        self.count_repetitions();
         let clock = self.clock;
         let process = self.process_of(self.runs);
         (process.fetches, process.lines) = (fetches, lines);
         process.counts.instructions += clock.instructions - before.instructions;
         process.counts.data_references += clock.data_references - before.data_references;
+    }
+
+    /// Counts the repetitions so far.
+    pub(super) fn count_repetitions(&mut self) {
+        for (class, repeated) in self.known.take_repetitions().into_iter().enumerate() {
+            if let Some((array, times)) = repeated {
+                self.tlbs().repeat(class, array, times);
+            }
+        }
     }
 
     /// Executes a block with fetches `runs`. `None`: the process was killed.

@@ -1,10 +1,12 @@
 //! Software-managed TLBs with mapped page tables: see `pagewalk_translate::software`.
 
+use super::System;
 use super::moves::{TlbMove, TlbMoves};
 use super::page::Page;
+use super::process::TouchedPage;
 use super::tlbs::{Entries, Tlbs};
 use crate::caches::WalkCost;
-use pagewalk_translate::{Asid, RefillRequest, SoftwareMmu, page_key};
+use pagewalk_translate::{Asid, MissClass, RefillRequest, SoftwareMmu, page_key};
 use pagewalk_units::{PageSize, VirtAddr};
 
 /// The bit of keys where the address space begins: below the keys of table pages.
@@ -81,6 +83,26 @@ impl Tlbs {
         match &self.first.first()?.entries {
             Entries::Software(mmu) => Some(mmu),
             Entries::Array(_) => None,
+        }
+    }
+}
+
+impl System {
+    /// Traps of software-managed TLBs: first touches of and first stores to the program's own pages.
+    pub(super) fn trap(&mut self, vpn: u64, stores: bool, known: Option<TouchedPage>) {
+        let class = match known {
+            None => MissClass::Invalid,
+            Some(touched) if stores && !touched.written => MissClass::Modify,
+            Some(_) => return,
+        };
+        if let Some(touched) = self.process().pages.get_mut(&vpn) {
+            touched.written = stores;
+        }
+        let is_kernels = VirtAddr(vpn << self.machine().paging.base().shift()).is_kernel();
+        if let (Some(mmu), false) = (self.tlbs().software(), is_kernels)
+            && (class != MissClass::Modify || mmu.spec().system.modify)
+        {
+            mmu.count(class);
         }
     }
 }

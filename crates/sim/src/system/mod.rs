@@ -44,10 +44,11 @@ use globals::Globals;
 use lookups::{CachedTranslation, TranslationCache};
 use moves::TlbMoves;
 use page::Page;
+use pagewalk_mm::Kernel;
 use pagewalk_trace::Batch;
-use pagewalk_translate::{Asid, MachineSpec, MissClass, TranslationSource};
+use pagewalk_translate::{Asid, MachineSpec, TranslationSource};
 use pagewalk_units::{Kind, ThreadId, VirtAddr};
-use process::{Process, TouchedPage};
+use process::Process;
 use rustc_hash::FxHashMap;
 use shared::memory_of;
 use side::SideMemory;
@@ -102,9 +103,12 @@ pub struct System {
     globals: Option<Globals>,
     known: TranslationCache,
     frames: Frames,
-    /// Whether kernels read times of use, so that every use is recorded and nothing is cached.
+    /// Whether kernels read times of use: each page's first use after each of their looks is recorded.
     records_uses: bool,
-    /// Whether fetches that change nothing may be counted after any data references among them.
+    /// Whether no translation is cached.
+    looks_up_all: bool,
+    /// Whether fetches that change nothing may be counted after any data references among them. Not if these may end the
+    /// process, for want of memory.
     fetches_wait: bool,
     killed: Option<Box<DesignCounts>>,
 }
@@ -151,8 +155,8 @@ impl System {
         let cores: Vec<Core> = (0..cores.max(1)).map(core).collect();
         let known = TranslationCache::new(cores[0].tlbs.groups(), cores[0].tlbs.homes());
         let kernel = spec.kernel.as_ref();
-        let records_uses = kernel.is_some_and(|kernel| kernel.wakes().is_some() || kernel.swaps());
-        let fetches_wait = known.is_alone(FETCH);
+        let records_uses = kernel.is_some_and(|kernel| kernel.wakes().is_some());
+        let fetches_wait = known.is_alone(FETCH) && !kernel.is_some_and(Kernel::swaps);
         Ok(System {
             side,
             cores,
@@ -169,6 +173,7 @@ impl System {
             known,
             frames: Frames::new(spec.kernel.as_ref(), watched_cache.is_some()),
             records_uses,
+            looks_up_all: false,
             fetches_wait,
             killed: None,
             spec,
@@ -183,7 +188,7 @@ impl System {
     /// The slow twin, for tests: looks every reference and frame up. Call it before the run.
     pub fn with_every_lookup(mut self) -> System {
         self.frames.ask_anew = true;
-        System { records_uses: true, ..self }
+        System { looks_up_all: true, ..self }
     }
 
     /// Whether the machine is a data side.
@@ -359,7 +364,7 @@ impl System {
             let changes = self.known.changes();
             self.miss(class, kind, known.vpn);
             if self.known.changes() != changes {
-                return;
+                return self.used(known.vpn);
             }
         }
         self.known.looked_up(&known);
@@ -372,8 +377,15 @@ impl System {
         if !self.tlbs().look_up(class, kind, asid, page) {
             self.miss(class, kind, vpn);
         }
+    }
+
+    /// Records a page's use, if kernels read them. Cached translations need it only after a kernel's look, which makes
+    /// the cache forget them.
+    fn used(&mut self, vpn: u64) {
         let now = self.clock.now;
-        if let Some(touched) = self.process().pages.get_mut(&vpn) {
+        if self.records_uses
+            && let Some(touched) = self.process().pages.get_mut(&vpn)
+        {
             touched.used = now;
         }
     }
@@ -400,14 +412,18 @@ impl System {
             return Some(());
         }
         let (asid, page) = self.translation(vpn);
-        match self.tlbs().place(class, page.size).filter(|_| !self.records_uses) {
+        // A page that is swapped out while a TLB holds it comes back at its next miss.
+        let may_change = self.looks_up_all || self.process().own().is_some_and(|own| own.lacks(vpn));
+        match self.tlbs().place(class, page.size).filter(|_| !may_change) {
             Some(place) => {
-                let known = CachedTranslation { vpn, entry: page.entry(asid), place, stored: stores };
+                let entry = self.tlbs().entry(place.array, asid, page);
+                let known = CachedTranslation { vpn, entry, place, stored: stores };
                 self.known.note(class, known);
                 self.look_up(class, kind, known);
             }
             None => self.look_everywhere(class, kind, vpn, (asid, page)),
         }
+        self.used(vpn);
         Some(())
     }
 
@@ -464,24 +480,6 @@ impl System {
         let (process, base) = (&processes[asid], spec.machine.paging.base());
         let next = |vpn: u64| process.maps(vpn).then(|| process.translation(vpn, *asid, base));
         cores[*core].tlbs.prefetch_next(kind, page, next);
-    }
-
-    /// Traps of software-managed TLBs: first touches of and first stores to the program's own pages.
-    fn trap(&mut self, vpn: u64, stores: bool, known: Option<TouchedPage>) {
-        let class = match known {
-            None => MissClass::Invalid,
-            Some(touched) if stores && !touched.written => MissClass::Modify,
-            Some(_) => return,
-        };
-        if let Some(touched) = self.process().pages.get_mut(&vpn) {
-            touched.written = stores;
-        }
-        let is_kernels = VirtAddr(vpn << self.machine().paging.base().shift()).is_kernel();
-        if let (Some(mmu), false) = (self.tlbs().software(), is_kernels)
-            && (class != MissClass::Modify || mmu.spec().system.modify)
-        {
-            mmu.count(class);
-        }
     }
 }
 

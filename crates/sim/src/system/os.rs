@@ -84,6 +84,7 @@ impl System {
         let is_killed = self.process().kernel().is_some_and(|kernel| kernel.killed().is_some());
         if is_killed && self.killed.is_none() {
             self.clock.pages_touched -= new_pages;
+            self.count_repetitions();
             self.killed = Some(Box::new(self.count()));
         }
         if self.killed.is_some() { None } else { Some(()) }
@@ -98,6 +99,7 @@ impl System {
             return;
         }
         own.looks.note(now, own.kernel.time(instructions));
+        self.known.forget();
         let mut remaps = Vec::new();
         self.process().with_uses(|kernel, space, uses| kernel.wake(instructions, space, uses, &mut remaps));
         self.remap(remaps, None);

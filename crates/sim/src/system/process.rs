@@ -21,7 +21,7 @@ pub(super) struct TouchedPage {
     pub written: bool,
     /// Whether it is the global page there.
     pub global: bool,
-    /// The clock at its last use, if kernels read times of use.
+    /// The clock at its first use since its kernel's last look, if kernels look; before, at an earlier one.
     pub used: u64,
 }
 

@@ -174,12 +174,7 @@ impl System {
                 self.miss_side(class, kind, vpn);
             }
         }
-        let now = self.clock.now;
-        if self.records_uses
-            && let Some(touched) = self.process().pages.get_mut(&vpn)
-        {
-            touched.used = now;
-        }
+        self.used(vpn);
     }
 
     fn miss_side(&mut self, class: usize, kind: Kind, vpn: u64) {

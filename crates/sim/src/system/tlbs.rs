@@ -91,7 +91,7 @@ impl Tlbs {
                 Some(software) => Entries::Software(Box::new(SoftwareMmu::new(software))),
                 None => Entries::Array(tlb.array()),
             },
-            repeats_matter: machine.software().is_some() || tlb.relevant_hits() == RelevantHits::Each,
+            repeats_matter: machine.software().is_none() && tlb.relevant_hits() == RelevantHits::Each,
             hits: 0,
         };
         let mut lower = LowerLevels::new(machine);
@@ -148,11 +148,22 @@ impl Tlbs {
         [FETCH, LOAD, STORE].map(|class| {
             let array = self.place(class, base)?.array;
             let first = &self.first[usize::from(array)];
-            let Entries::Array(entries) = &first.entries else { return None };
-            let by_low_bits = entries.as_sets().filter(|sets| sets.index() == SetIndex::Modulo);
+            let by_low_bits = match &first.entries {
+                Entries::Array(entries) => entries.as_sets().filter(|sets| sets.index() == SetIndex::Modulo),
+                // A refill may replace any entry.
+                Entries::Software(_) => None,
+            };
             let sets = by_low_bits.filter(|_| first.sizes == [base]).map_or(1, |sets| sets.geometry().sets());
             Some(BaseArray { array, sets })
         })
+    }
+
+    /// The entry of a page in an array of the first level.
+    pub fn entry(&self, array: u8, asid: Asid, page: Page) -> Entry {
+        match &self.first[usize::from(array)].entries {
+            Entries::Array(_) => page.entry(asid),
+            Entries::Software(_) => Entry { key: software_key(asid, page), ..page.entry(asid) },
+        }
     }
 
     /// Looks up an entry that only this array can hold.
@@ -160,8 +171,10 @@ impl Tlbs {
     pub fn touch(&mut self, class: usize, array: u8, entry: Entry) -> bool {
         self.lookups[class] += 1;
         let first = &mut self.first[usize::from(array)];
-        let Entries::Array(array) = &mut first.entries else { return false };
-        let hit = array.touch(entry);
+        let hit = match &mut first.entries {
+            Entries::Array(array) => array.touch(entry),
+            Entries::Software(mmu) => mmu.contains(entry.key),
+        };
         first.hits += u64::from(hit);
         hit
     }

@@ -19,8 +19,8 @@ use pagewalk_units::{Access, Kind, RefIndex, Size, ThreadId, VirtAddr};
 use proptest::prelude::*;
 use std::sync::Arc;
 
-/// Machines with radix, nested and hashed walkers, memory caches and handlers.
-const MACHINES: [&str; 5] = ["golden_cove", "zen4", "alpha_21064", "romer_1998", "p550"];
+/// Machines with radix, nested and hashed walkers, memory caches, and handlers with tables in registers or in memory.
+const MACHINES: [&str; 6] = ["golden_cove", "zen4", "alpha_21064", "romer_1998", "p550", "mips_r2000"];
 
 /// Every policy that works on a machine, configured to act at once or soon; `keys` are appended to its name.
 pub fn kernels(machine: &MachineSpec, keys: &str) -> Vec<DesignSpec> {
