@@ -107,8 +107,8 @@ pub struct System {
     records_uses: bool,
     /// Whether no translation is cached.
     looks_up_all: bool,
-    /// Whether fetches that change nothing may be counted after any data references among them. Not if these may end the
-    /// process, for want of memory.
+    /// Whether fetches that change nothing may be counted after any data references among them. Not if these may end
+    /// the process, for want of memory.
     fetches_wait: bool,
     killed: Option<Box<DesignCounts>>,
 }
