@@ -43,6 +43,7 @@ mod moment;
 mod offline;
 mod pages;
 mod pass;
+mod player;
 mod profile;
 mod ranges;
 mod recent_ids;
@@ -75,10 +76,11 @@ pub use host::HostKernel;
 pub use library::{Library, LibraryError};
 pub use offline::{ChosenBlock, OfflineError, OfflineResult, RejectedBlocks, Replay, check_offline, offline};
 pub use pass::Pass;
+pub use player::StructureCounts;
 pub use profile::{
     Alternative, CodePlace, FunctionWalks, HeatMap, Maker, Makers, MovedCode, Profile, ProfileResult, Reach,
 };
-pub use simulation::{Simulation, StructureCounts};
+pub use simulation::Simulation;
 pub use spec::DesignSpec;
 pub use structures::{Structures, UnknownStructure};
 pub use system::System;

@@ -58,20 +58,22 @@ impl Stretch {
             let Some((stream, item)) = streams.next_item()? else { break };
             if runs != Some(stream) {
                 runs = Some(stream);
-                self.items.push(HeldItem::Turn(SpaceId(stream as u32)));
+                self.hold_turn(SpaceId(stream as u32));
             }
             self.hold(stream, item);
         }
         Ok(!self.items.is_empty())
     }
 
-    fn clear(&mut self) {
+    /// Forgets the held items, but not the streams' blocks.
+    pub fn clear(&mut self) {
         self.refs.clear();
         self.spans.clear();
         self.items.clear();
     }
 
-    fn has_room(&self, most: usize) -> bool {
+    /// Whether fewer than `most` records and items are held.
+    pub fn has_room(&self, most: usize) -> bool {
         self.records() < most && self.items.len() < most
     }
 
@@ -87,7 +89,18 @@ impl Stretch {
         }
     }
 
-    fn hold_batch(&mut self, stream: usize, batch: &Batch<'_>) {
+    /// Adds an event.
+    pub fn hold_event(&mut self, at: RefIndex, event: &Event) {
+        self.items.push(HeldItem::Event { at, event: event.clone() });
+    }
+
+    /// Adds a turn of the stream of this address space.
+    pub fn hold_turn(&mut self, space: SpaceId) {
+        self.items.push(HeldItem::Turn(space));
+    }
+
+    /// Adds a copy of a batch of this stream.
+    pub fn hold_batch(&mut self, stream: usize, batch: &Batch<'_>) {
         self.refs.extend_from_slice(batch.refs);
         self.spans.extend_from_slice(batch.spans);
         if self.blocks.len() <= stream {

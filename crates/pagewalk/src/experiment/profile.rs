@@ -27,7 +27,7 @@ pub fn once<S: Source + Send>(
     let thp = machines::thp(experiment.thp, &header.thp);
     let mut profiler = Profile::new(&whole, thp, experiment.what_if).expect("the experiment was checked");
     if available_parallelism().is_ok_and(|processors| processors.get() > 1) {
-        profiler = profiler.with_second_thread();
+        profiler = profiler.on_threads();
     }
     let sides: Vec<sim::Simulation> =
         if sides.is_empty() { Vec::new() } else { vec![data_side::designs(&sides, thp)] };

@@ -94,7 +94,8 @@ impl Rivals {
         }));
         designs.extend(self.recolored.iter().map(|recolored| recolored.design.clone()));
         designs.extend(self.alternatives.iter().map(|(_, design)| design.clone()));
-        sim::Simulation::new(designs, arrangement).map_err(|error| unfit(&error))
+        let simulation = sim::Simulation::new(designs, arrangement).map_err(|error| unfit(&error))?;
+        Ok(simulation.on_threads(sim::Simulation::STRETCH))
     }
 
     /// `machines` with their rivals in the experiment's arrangement; and the first machine in `other`, without rivals.

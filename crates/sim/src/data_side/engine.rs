@@ -2,7 +2,7 @@
 
 use super::DataSides;
 use crate::counts::{DesignCounts, SpaceCounts};
-use crate::simulation::Engine;
+use crate::player::Engine;
 use pagewalk_mm::Kernel;
 use pagewalk_trace::{Analysis, Batch};
 use pagewalk_translate::Asid;

@@ -168,9 +168,11 @@ impl Profile {
         self
     }
 
-    /// Lets a second thread simulate the caches of alternatives, below the first level.
-    pub fn with_second_thread(mut self) -> Profile {
+    /// Lets other threads simulate the caches of alternatives, below the first level, and the machines that the first's
+    /// pass does not take.
+    pub fn on_threads(mut self) -> Profile {
         self.pass.use_cache_worker(true);
+        self.others = self.others.map(|others| others.on_threads(Simulation::STRETCH));
         self
     }
 

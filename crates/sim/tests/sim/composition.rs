@@ -194,6 +194,7 @@ fn check_turns(seed: u64) {
     let arrangement =
         Arrangement { turns: true, global_files: random.below(2) == 0, ..Arrangement::default() };
     let mut experiment = Simulation::new(designs.clone(), &arrangement).unwrap();
+    let mut held = Simulation::new(designs.clone(), &arrangement).unwrap().on_threads(100);
     let mut done = [0, 0];
     while (0..2).any(|space| done[space] < programs[space].ops.len()) {
         let space = random.below(2) as usize;
@@ -202,10 +203,14 @@ fn check_turns(seed: u64) {
         let turn =
             Program { thread: ThreadId(1), blocks: blocks.clone(), ops: ops[done[space]..end].to_vec() };
         done[space] = end;
-        experiment.switch_to(Asid::new(space as u32).unwrap());
-        feed(&mut experiment, &turn, &mut random);
+        for simulation in [&mut experiment, &mut held] {
+            simulation.switch_to(Asid::new(space as u32).unwrap());
+            feed(simulation, &turn, &mut random);
+        }
     }
-    for (at, both) in experiment.finish().iter().enumerate() {
+    let counts = experiment.finish();
+    assert_eq!((held.finish(), held.program_counts()), (counts.clone(), experiment.program_counts()));
+    for (at, both) in counts.iter().enumerate() {
         let [a, b] = [&alone[0][at], &alone[1][at]];
         let name = format!("{}, seed {seed}", designs[at].name);
         let sum = |of: fn(&DesignCounts) -> u64| of(a) + of(b);
@@ -215,7 +220,7 @@ fn check_turns(seed: u64) {
     }
 }
 
-/// Designs of machines with any pages count together as each does alone, in any arrangement.
+/// Designs of machines with any pages count together as each does alone, in any arrangement, on any threads.
 fn check_together(seed: u64) {
     let mut random = Random::new(seed);
     let arrangement = Arrangement {
@@ -235,7 +240,12 @@ fn check_together(seed: u64) {
         return;
     }
     let program = program(&mut random);
-    let together = run(&some, &arrangement, &program, &mut random);
+    let mut simulation = Simulation::new(some.clone(), &arrangement).unwrap();
+    if random.below(2) == 0 {
+        simulation = simulation.on_threads(1 + random.below(500) as usize);
+    }
+    feed(&mut simulation, &program, &mut random);
+    let together = simulation.finish();
     for (design, found) in some.iter().zip(&together) {
         let alone = run(std::slice::from_ref(design), &arrangement, &program, &mut random);
         assert_eq!(found, &alone[0], "{} on {}, seed {seed}", design.name, design.machine.name);
