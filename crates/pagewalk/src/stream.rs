@@ -121,9 +121,14 @@ impl<S: Source> Source for ReadablePrefix<S> {
     }
 }
 
+/// The number of processors for this process; 1 if the host does not tell.
+pub fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
 /// [`follow`], decoding the source on a thread of its own if there is a processor for it.
 pub fn follow_ahead<S: Source + Send>(source: S, window: &WindowSpec, analysis: &mut dyn Analysis) -> Ending {
-    if !std::thread::available_parallelism().is_ok_and(|processors| processors.get() > 1) {
+    if processors() < 2 {
         return follow(source, window, analysis);
     }
     std::thread::scope(|scope| match read_ahead(scope, source) {

@@ -77,7 +77,8 @@ pub(crate) struct Player {
     pub engine: Box<dyn Engine>,
     /// The running program.
     runs: Asid,
-    groups: Groups,
+    /// Only of the first design's engine.
+    groups: Option<Groups>,
     system: Option<StructureState>,
 }
 
@@ -125,12 +126,12 @@ impl StructureState {
 }
 
 impl Player {
-    /// The engine of a share of designs.
-    pub fn new(share: Share, arrangement: &Arrangement) -> Result<Player, PassError> {
+    /// The engine of a share of designs; `is_first`: it has the first design.
+    pub fn new(share: Share, arrangement: &Arrangement, is_first: bool) -> Result<Player, PassError> {
         Ok(Player {
             engine: engine(share.by, share.designs, arrangement)?,
             runs: Asid::default(),
-            groups: Groups::new(),
+            groups: is_first.then(Groups::new),
             system: arrangement.structure.clone().map(StructureState::new),
         })
     }
@@ -164,7 +165,7 @@ impl Player {
 
     /// See [`Simulation::groups`](crate::Simulation::groups).
     pub fn groups(&self) -> Vec<GroupCounts> {
-        self.groups.all()
+        self.groups.as_ref().map_or_else(Vec::new, Groups::all)
     }
 
     /// Runs the pending visits.
@@ -220,9 +221,14 @@ impl Analysis for Player {
         let mut first = 0;
         while first < batch.spans.len() {
             let (end, ticks) = self.until_tick(batch, first);
-            let before = self.engine.counted();
-            self.engine.run(batch, first..end);
-            self.groups.ran(self.runs, batch, before, self.engine.counted());
+            match &mut self.groups {
+                Some(groups) => {
+                    let before = self.engine.counted();
+                    self.engine.run(batch, first..end);
+                    groups.ran(self.runs, batch, before, self.engine.counted());
+                }
+                None => self.engine.run(batch, first..end),
+            }
             first = end;
             if let (true, Some(system)) = (ticks, &mut self.system) {
                 system.counts.ticks += 1;
@@ -238,7 +244,9 @@ impl Analysis for Player {
             system.generator.call(*number, &mut system.visits);
             self.visit();
         }
-        self.groups.happened(self.runs, event);
+        if let Some(groups) = &mut self.groups {
+            groups.happened(self.runs, event);
+        }
         self.engine.on_event(at, event);
     }
 

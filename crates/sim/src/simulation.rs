@@ -1,8 +1,9 @@
 //! A simulation: streams in an arrangement, on any designs.
 //!
 //! An [`Arrangement`] says who runs where: one process or several in turns, on one core or several, alone or in an
-//! operating system that touches pages of its own. Designs that [`Pass`] can simulate share one, which is faster, and
-//! so do those that [`DataSides`] can; every other design is a [`System`]. Only `EngineKind` makes that choice.
+//! operating system that touches pages of its own. Designs that [`Pass`](crate::Pass) can simulate share one, which
+//! is faster, and so do those that [`DataSides`](crate::DataSides) can; every other design is a
+//! [`System`](crate::System). Only `EngineKind` makes that choice.
 //!
 //! *Structure* (see [`pagewalk_mm::structure`]): the generator's visits run through the designs at each system call,
 //! before the event of its return, and at each tick of the clock. The kernel works in the running address space:
@@ -26,6 +27,7 @@ use pagewalk_trace::{Analysis, Batch, Event, Stretch};
 use pagewalk_translate::Asid;
 use pagewalk_units::{RefIndex, SpaceId};
 use rayon::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
 
 /// Designs in an arrangement.
 pub struct Simulation {
@@ -39,10 +41,11 @@ pub struct Simulation {
     held: Option<HeldStretch>,
 }
 
-/// A stretch that is held until it has about so many records.
+/// A stretch that is held until it has about so many records, and the threads that then process it.
 struct HeldStretch {
     stretch: Stretch,
     most: usize,
+    threads: ThreadPool,
 }
 
 impl Simulation {
@@ -58,7 +61,8 @@ impl Simulation {
             return Err(PassError::DesignCount(0));
         }
         let (shares, places) = Share::all(designs, arrangement);
-        let players = shares.into_iter().map(|share| Player::new(share, arrangement));
+        let players = shares.into_iter().enumerate();
+        let players = players.map(|(index, share)| Player::new(share, arrangement, index == 0));
         Ok(Simulation {
             players: players.collect::<Result<_, _>>()?,
             places,
@@ -67,19 +71,22 @@ impl Simulation {
         })
     }
 
-    /// Lets several engines run on threads of the current pool, `stretch` records at a time. Results are whole after
-    /// [`Simulation::finish`].
-    pub fn on_threads(mut self, stretch: usize) -> Simulation {
-        if self.players.len() > 1 {
-            self.held = Some(HeldStretch { stretch: Stretch::default(), most: stretch });
-        }
+    /// Lets several engines run on `threads` threads, `stretch` records at a time. Where the host
+    /// gives no threads, the engines take turns.
+    pub fn on_threads(mut self, threads: usize, stretch: usize) -> Simulation {
+        let threads = threads.min(self.players.len());
+        let pool = (threads > 1).then(|| ThreadPoolBuilder::new().num_threads(threads).build().ok());
+        self.held =
+            pool.flatten().map(|threads| HeldStretch { stretch: Stretch::default(), most: stretch, threads });
         self
     }
 
     /// Lets the engines process what is held.
     fn play(&mut self) {
-        let Some(HeldStretch { stretch, .. }) = &mut self.held else { return };
-        self.players.par_iter_mut().with_max_len(1).for_each(|player| stretch.play(player));
+        let Simulation { players, held: Some(HeldStretch { stretch, threads, .. }), .. } = self else {
+            return;
+        };
+        threads.install(|| players.par_iter_mut().with_max_len(1).for_each(|player| stretch.play(player)));
         stretch.clear();
     }
 
@@ -90,13 +97,20 @@ impl Simulation {
         }
     }
 
+    /// The engine of the first design, to be read.
+    fn first(&mut self) -> &mut Player {
+        self.play();
+        &mut self.players[0]
+    }
+
     fn in_order(&self, of_engine: Vec<Vec<DesignCounts>>) -> Vec<DesignCounts> {
         self.places.iter().map(|&(engine, place)| of_engine[engine][place].clone()).collect()
     }
 
     /// Counts of one core for every design, in order. A shared array counts for the core that used it last, so misses
     /// cover the first level only.
-    pub fn core_counts(&self, core: usize) -> Vec<DesignCounts> {
+    pub fn core_counts(&mut self, core: usize) -> Vec<DesignCounts> {
+        self.play();
         self.in_order(self.players.iter().map(|player| player.engine.core_counts(core)).collect())
     }
 
@@ -121,28 +135,28 @@ impl Simulation {
     }
 
     /// Activity of the kernel and the servers so far; `None` without a structure.
-    pub fn counts(&self) -> Option<StructureCounts> {
-        self.players[0].structure_counts()
+    pub fn counts(&mut self) -> Option<StructureCounts> {
+        self.first().structure_counts()
     }
 
     /// Counts of each program so far on the first machine, in order.
     pub fn program_counts(&mut self) -> Vec<(Asid, SpaceCounts)> {
-        self.players[0].program_counts()
+        self.first().program_counts()
     }
 
     /// Counts of the kernel and the servers; here each of their fetches counts as an instruction.
     pub fn visitor_counts(&mut self) -> Vec<(Visitor, SpaceCounts)> {
-        self.players[0].visitor_counts()
+        self.first().visitor_counts()
     }
 
     /// The simulated kernels of the first design, by process.
-    pub(crate) fn kernels(&self) -> Vec<(Asid, &Kernel)> {
-        self.players[0].engine.kernels()
+    pub(crate) fn kernels(&mut self) -> Vec<(Asid, &Kernel)> {
+        self.first().engine.kernels()
     }
 
     /// Parts of the programs with counters of their own on the first machine.
-    pub fn groups(&self) -> Vec<GroupCounts> {
-        self.players[0].groups()
+    pub fn groups(&mut self) -> Vec<GroupCounts> {
+        self.first().groups()
     }
 
     /// Final counts of every design, in order.

@@ -77,6 +77,11 @@ impl Stretch {
         self.records() < most && self.items.len() < most
     }
 
+    /// Whether nothing is held.
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
     /// Held data references and block executions.
     pub fn records(&self) -> usize {
         self.refs.len() + self.spans.len()

@@ -4,12 +4,11 @@ use super::data_side;
 use super::spec::Experiment;
 use crate::findings::{Detail, Namer};
 use crate::machines;
-use crate::stream::{Ending, follow_ahead};
+use crate::stream::{Ending, follow_ahead, processors};
 use pagewalk_report::schema::ProcessResult;
 use pagewalk_sim as sim;
 use pagewalk_sim::Profile;
 use pagewalk_trace::{Source, StreamHeader};
-use std::thread::available_parallelism;
 
 /// Follows `source` to its end, through the experiment's machines and the data sides in `beside`.
 pub fn once<S: Source + Send>(
@@ -26,8 +25,9 @@ pub fn once<S: Source + Send>(
     let header: StreamHeader = source.header().clone();
     let thp = machines::thp(experiment.thp, &header.thp);
     let mut profiler = Profile::new(&whole, thp, experiment.what_if).expect("the experiment was checked");
-    if available_parallelism().is_ok_and(|processors| processors.get() > 1) {
-        profiler = profiler.on_threads();
+    let processors = processors();
+    if processors > 1 {
+        profiler = profiler.on_threads(processors);
     }
     let sides: Vec<sim::Simulation> =
         if sides.is_empty() { Vec::new() } else { vec![data_side::designs(&sides, thp)] };

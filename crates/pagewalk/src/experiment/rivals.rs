@@ -6,6 +6,7 @@ use super::rows::modelled;
 use super::spec::Experiment;
 use crate::error::Error;
 use crate::findings::uncounted;
+use crate::stream::processors;
 use pagewalk_mm::{MemorySample, OsKernel, ThpMode};
 use pagewalk_report::metrics::record_count;
 use pagewalk_report::schema::{KernelResult, MemoryPoint, Metrics, WhatIf};
@@ -95,7 +96,7 @@ impl Rivals {
         designs.extend(self.recolored.iter().map(|recolored| recolored.design.clone()));
         designs.extend(self.alternatives.iter().map(|(_, design)| design.clone()));
         let simulation = sim::Simulation::new(designs, arrangement).map_err(|error| unfit(&error))?;
-        Ok(simulation.on_threads(sim::Simulation::STRETCH))
+        Ok(simulation.on_threads(processors(), sim::Simulation::STRETCH))
     }
 
     /// `machines` with their rivals in the experiment's arrangement; and the first machine in `other`, without rivals.

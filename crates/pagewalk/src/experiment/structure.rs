@@ -15,6 +15,7 @@ use pagewalk_sim as sim;
 use pagewalk_sim::{Arrangement, DesignCounts};
 use pagewalk_trace::{Origin, Source};
 use pagewalk_translate::Asid;
+use std::cmp::Ordering;
 
 /// The machines in the system with their rivals, and the first one without the system.
 pub fn arranged(
@@ -76,9 +77,13 @@ fn advice(what_if: &[WhatIf], program: &str, structure: &StructureSpec, machine:
         1 => " and its server".to_owned(),
         many => format!(" and its {many} servers"),
     };
-    let (change, word) = (all.abs_diff(program_alone), if all < program_alone { "fewer" } else { "more" });
+    let change = match all.cmp(&program_alone) {
+        Ordering::Less => format!("{} fewer than alone", program_alone - all),
+        Ordering::Equal => "as many as alone".to_owned(),
+        Ordering::Greater => format!("{} more than alone", all - program_alone),
+    };
     format!(
-        "With the kernel of {}{servers}, {program} takes {all} page walks on {machine}, {change} {word} than alone.",
+        "With the kernel of {}{servers}, {program} takes {all} page walks on {machine}, {change}.",
         structure.name
     )
 }

@@ -118,6 +118,17 @@ impl Os {
         before.map_or(0, |(&first, of)| if vpn >> of.order == first >> of.order { of.order } else { 0 })
     }
 
+    /// Counts references that were counted at order `from` at order `to`.
+    fn move_references(&mut self, class: usize, count: u64, from: u8, to: u8) {
+        if from == to {
+            return;
+        }
+        for (order, sign) in [(from, -1), (to, 1)].into_iter().filter(|&(order, _)| order > 0) {
+            let references = &mut self.references[class][usize::from(order)];
+            *references = references.wrapping_add_signed(sign * count as i64);
+        }
+    }
+
     /// Lookups of superpages so far, by class and order.
     pub fn lookups(&self, store: &PageStore) -> [[u64; ORDERS]; CLASSES] {
         let mut references = self.references;
@@ -211,6 +222,17 @@ impl Design {
         let mut remaps = std::mem::take(&mut os.remaps);
         os.kernel.wake(instructions, space, &Uses { store, looks: &os.looks }, &mut remaps);
         remaps
+    }
+
+    /// The order of the TLB's piece of the superpage around a page.
+    pub fn os_size(&self, vpn: u64) -> u8 {
+        self.os.as_ref().map_or(0, |os| os.size_known(vpn))
+    }
+
+    /// A reference of `class` to a page was counted at order `before`: from now on it counts at the present order.
+    pub fn os_resized(&mut self, class: usize, before: u8, vpn: u64) {
+        let Some(os) = &mut self.os else { return };
+        os.move_references(class, 1, before, os.size_known(vpn));
     }
 
     /// Pages were added to the address space; returns what the kernel maps at once.
@@ -385,12 +407,7 @@ impl Design {
             os.remaps = remaps;
             // Fetches counted ahead happen at the new size.
             let after = os.size_known(running.vpn);
-            if before != after {
-                for (size, sign) in [(before, -1), (after, 1)].into_iter().filter(|&(size, _)| size > 0) {
-                    let references = &mut os.references[FETCH][usize::from(size)];
-                    *references = references.wrapping_add_signed(sign * running.fetches as i64);
-                }
-            }
+            os.move_references(FETCH, running.fetches, before, after);
         }
     }
 

@@ -197,6 +197,15 @@ impl<O: Observer> Pass<O> {
         }
     }
 
+    /// Lets a design's kernel do due background work at a miss. The reference is counted already: if the work changes
+    /// the size of its page, its count follows.
+    pub(crate) fn wake_at(&mut self, design: usize, class: usize, page: u32) {
+        let vpn = self.store.pages[page as usize].vpn;
+        let before = self.designs[design].os_size(vpn);
+        self.wake(design);
+        self.designs[design].os_resized(class, before, vpn);
+    }
+
     /// Lets a design's kernel do due background work. At misses only, since nothing could notice earlier.
     pub(crate) fn wake(&mut self, design: usize) {
         self.designs[design].os_reached(self.executed.instructions);

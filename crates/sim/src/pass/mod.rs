@@ -351,7 +351,7 @@ impl<O: Observer> Pass<O> {
         }
         if class != FETCH {
             // Not at fetches: data references may have been counted ahead of them.
-            bits(due & !held & self.sets.kernels).for_each(|design| self.wake(design));
+            bits(due & !held & self.sets.kernels).for_each(|design| self.wake_at(design, class, page));
             self.course.disturbed |= due & !held & self.sets.unified != 0;
         }
         let mut walked_by = 0;

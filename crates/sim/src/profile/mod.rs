@@ -44,8 +44,6 @@ const CANDIDATE_SHARE: f64 = 0.05;
 const WORTH_FOLLOWING: f64 = 0.001;
 /// Alternatives that differ from the baseline in pages only, and often not at all.
 const FOLLOWED: [AlternativeKind; 2] = [AlternativeKind::AllSmall, AlternativeKind::ThpAlways];
-/// Most machines in the first's pass. The rest of the pass is for alternatives, of which some come later.
-const MACHINES_MAX: usize = DESIGNS_MAX / 2;
 /// Instructions before the first search for candidates; later searches come at each doubling.
 const FIRST_LOOK: u64 = 1 << 20;
 
@@ -88,20 +86,26 @@ enum MachinePlace {
     Others(usize),
 }
 
-/// The machines under the host's kernel in `mode` that the first's pass can take, the others, and where each went.
-fn split(machines: &[MachineSpec], mode: ThpMode) -> (Vec<DesignSpec>, Vec<DesignSpec>, Vec<MachinePlace>) {
+/// The machines under the host's kernel in `mode` that the first's pass can take, at most `room`; the others; and where
+/// each went.
+fn split(
+    machines: &[MachineSpec],
+    mode: ThpMode,
+    room: usize,
+) -> (Vec<DesignSpec>, Vec<DesignSpec>, Vec<MachinePlace>) {
     let mut designs = machines.iter().map(|machine| HostKernel::new(mode).design(machine));
     let mut pass = Share::new(EngineKind::Pass, designs.next().expect("there is a first machine"));
+    let host = HostKernel::new(mode);
     let mut others = Vec::new();
     let mut places = vec![MachinePlace::Pass(0)];
-    for design in designs {
+    for (design, machine) in designs.zip(&machines[1..]) {
         let by = EngineKind::of(&design, &Arrangement::default());
-        if pass.takes(by, &design, MACHINES_MAX) {
+        if pass.takes(by, &design, room) {
             places.push(MachinePlace::Pass(pass.designs.len()));
             pass.add(design);
         } else {
             places.push(MachinePlace::Others(others.len()));
-            others.push(design);
+            others.push(host.design(machine));
         }
     }
     (pass.designs, others, places)
@@ -132,7 +136,9 @@ impl Profile {
         let thp = Thp { mode: thp };
         let Some(first) = machines.first() else { return Err(PassError::DesignCount(0)) };
         let paging = first.paging;
-        let (mut specs, others, places) = split(machines, thp.mode);
+        // Half of the pass is for alternatives, of which some come later.
+        let room = if what_if { DESIGNS_MAX / 2 } else { DESIGNS_MAX };
+        let (mut specs, others, places) = split(machines, thp.mode, room);
         let all = if what_if { alternatives(first, thp.mode) } else { Vec::new() };
         let (followed, own): (Vec<_>, Vec<_>) =
             all.into_iter().partition(|(kind, _)| FOLLOWED.contains(kind));
@@ -168,11 +174,11 @@ impl Profile {
         self
     }
 
-    /// Lets other threads simulate the caches of alternatives, below the first level, and the machines that the first's
-    /// pass does not take.
-    pub fn on_threads(mut self) -> Profile {
+    /// Lets another thread simulate the caches of alternatives, below the first level, and `threads` the machines that
+    /// the first's pass does not take, if these need several engines.
+    pub fn on_threads(mut self, threads: usize) -> Profile {
         self.pass.use_cache_worker(true);
-        self.others = self.others.map(|others| others.on_threads(Simulation::STRETCH));
+        self.others = self.others.map(|others| others.on_threads(threads, Simulation::STRETCH));
         self
     }
 

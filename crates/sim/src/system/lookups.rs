@@ -3,9 +3,16 @@
 //! A *repetition* of the last page of a set hits and only changes a count. Any other page of the direct-mapped table is
 //! looked up in its single array. What may change a mapping, or switches the process, clears both. What only drops
 //! pages from arrays, or switches the core, clears repetitions.
+//!
+//! A kernel that looks at times of use learns only whether a page was used since its last look. So each look clears
+//! both, and the first use after it is recorded: the page is then translated anew.
 
-use crate::classes::{CLASSES, STORE};
+use super::System;
+use super::page::Page;
+use crate::classes::{CLASSES, FETCH, STORE};
 use pagewalk_setassoc::Entry;
+use pagewalk_translate::Asid;
+use pagewalk_units::Kind;
 
 const SLOTS: usize = 1024;
 /// Sets tracked. Arrays with more sets share them.
@@ -20,6 +27,9 @@ pub(super) struct ArrayPlace {
 }
 
 impl ArrayPlace {
+    /// The first array, for all classes.
+    pub const EVERY: ArrayPlace = ArrayPlace { array: 0, classes: (1 << CLASSES) - 1 };
+
     pub fn serves(self, class: usize) -> bool {
         self.classes >> class & 1 == 1
     }
@@ -171,7 +181,7 @@ impl TranslationCache {
         self.changes
     }
 
-    /// A mapping may have changed, or another process runs.
+    /// A mapping may have changed, another process runs, or a kernel looked at times of use.
     pub fn forget(&mut self) {
         self.epoch += 1;
         self.dropped();
@@ -181,5 +191,49 @@ impl TranslationCache {
     pub fn dropped(&mut self) {
         self.changes += 1;
         self.forget_repetitions();
+    }
+}
+
+impl System {
+    /// Looks up a cached translation.
+    #[inline]
+    pub(super) fn look_up(&mut self, class: usize, kind: Kind, known: CachedTranslation) {
+        self.clock.now += 1;
+        let is_side = self.is_side();
+        let hit = match is_side {
+            true => class == FETCH || self.tlbs().side_hits(class, known.entry.key),
+            false => self.tlbs().touch(class, known.place.array, known.entry),
+        };
+        if !hit {
+            let changes = self.known.changes();
+            match is_side {
+                true => self.miss_side(class, kind, known.vpn),
+                false => self.miss(class, kind, known.vpn),
+            }
+            if self.known.changes() != changes {
+                return self.used(known.vpn);
+            }
+        }
+        self.known.looked_up(&known);
+    }
+
+    /// Looks up a page that is not cached: it may change at each use, or lie in several arrays.
+    pub(super) fn look_everywhere(&mut self, class: usize, kind: Kind, vpn: u64, (asid, page): (Asid, Page)) {
+        self.clock.now += 1;
+        self.known.forget_repetitions();
+        if !self.tlbs().look_up(class, kind, asid, page) {
+            self.miss(class, kind, vpn);
+        }
+    }
+
+    /// Records a page's use, if kernels read them. Cached translations need it only after a kernel's look, which makes
+    /// the cache forget them.
+    pub(super) fn used(&mut self, vpn: u64) {
+        let now = self.clock.now;
+        if self.records_uses
+            && let Some(touched) = self.process().pages.get_mut(&vpn)
+        {
+            touched.used = now;
+        }
     }
 }

@@ -356,40 +356,6 @@ impl System {
         done
     }
 
-    /// Looks up a cached translation.
-    #[inline]
-    fn look_up(&mut self, class: usize, kind: Kind, known: CachedTranslation) {
-        self.clock.now += 1;
-        if !self.tlbs().touch(class, known.place.array, known.entry) {
-            let changes = self.known.changes();
-            self.miss(class, kind, known.vpn);
-            if self.known.changes() != changes {
-                return self.used(known.vpn);
-            }
-        }
-        self.known.looked_up(&known);
-    }
-
-    /// Looks up a page that is not cached: it may change at each use, or lie in several arrays.
-    fn look_everywhere(&mut self, class: usize, kind: Kind, vpn: u64, (asid, page): (Asid, Page)) {
-        self.clock.now += 1;
-        self.known.forget_repetitions();
-        if !self.tlbs().look_up(class, kind, asid, page) {
-            self.miss(class, kind, vpn);
-        }
-    }
-
-    /// Records a page's use, if kernels read them. Cached translations need it only after a kernel's look, which makes
-    /// the cache forget them.
-    fn used(&mut self, vpn: u64) {
-        let now = self.clock.now;
-        if self.records_uses
-            && let Some(touched) = self.process().pages.get_mut(&vpn)
-        {
-            touched.used = now;
-        }
-    }
-
     fn translate(&mut self, kind: Kind, vpn: u64, crosses: bool) -> Option<()> {
         let class = class_of(kind, true);
         let stores = class == STORE;
@@ -407,13 +373,18 @@ impl System {
             return Some(());
         }
         self.bring_back(kind, vpn)?;
+        // A page that is swapped out while a TLB holds it comes back at its next miss.
+        let may_change = self.looks_up_all || self.process().own().is_some_and(|own| own.lacks(vpn));
         if self.is_side() {
-            self.refer_side(class, kind, vpn);
+            let known = self.side_translation(vpn, stores);
+            if !may_change {
+                self.known.note(class, known);
+            }
+            self.look_up(class, kind, known);
+            self.used(vpn);
             return Some(());
         }
         let (asid, page) = self.translation(vpn);
-        // A page that is swapped out while a TLB holds it comes back at its next miss.
-        let may_change = self.looks_up_all || self.process().own().is_some_and(|own| own.lacks(vpn));
         match self.tlbs().place(class, page.size).filter(|_| !may_change) {
             Some(place) => {
                 let entry = self.tlbs().entry(place.array, asid, page);

@@ -21,7 +21,7 @@ pub(super) struct TouchedPage {
     pub written: bool,
     /// Whether it is the global page there.
     pub global: bool,
-    /// The clock at its first use since its kernel's last look, if kernels look; before, at an earlier one.
+    /// The clock at a use since its kernel's last look, if there was one; else at an earlier use.
     pub used: u64,
 }
 

@@ -6,11 +6,12 @@
 //! stand alone: no entry or range joins them with others.
 
 use super::System;
+use super::lookups::{ArrayPlace, CachedTranslation};
 use super::process::{Memory, Process};
 use crate::caches::{MemoryCaches, WalkCost};
-use crate::classes::FETCH;
 use crate::data_side::{DesignMemory, Extents, Frames, Segments, SideOf, SpaceMemory, changes_areas};
 use pagewalk_mm::{Change, Kernel, Superpage};
+use pagewalk_setassoc::Entry;
 use pagewalk_trace::Event;
 use pagewalk_translate::{self as translate, Asid, DataSide, RangeWalk, Walker};
 use pagewalk_units::{Kind, PageSize, Paging, VirtAddr};
@@ -165,19 +166,14 @@ impl System {
         self.translation(vpn).0.page(vpn)
     }
 
-    /// A reference to a touched and backed page.
-    pub(super) fn refer_side(&mut self, class: usize, kind: Kind, vpn: u64) {
-        self.clock.now += 1;
-        if class != FETCH {
-            let page = self.side_page(vpn);
-            if !self.tlbs().side_hits(class, page) {
-                self.miss_side(class, kind, vpn);
-            }
-        }
-        self.used(vpn);
+    /// A touched and backed page, as the data side holds it.
+    pub(super) fn side_translation(&self, vpn: u64, stored: bool) -> CachedTranslation {
+        let page = self.side_page(vpn);
+        let entry = Entry { shift: self.machine().paging.base().shift(), number: page, key: page };
+        CachedTranslation { vpn, entry, place: ArrayPlace::EVERY, stored }
     }
 
-    fn miss_side(&mut self, class: usize, kind: Kind, vpn: u64) {
+    pub(super) fn miss_side(&mut self, class: usize, kind: Kind, vpn: u64) {
         self.wake();
         let page = self.side_page(vpn);
         if self.with_side(|side, memory| side.serves_below(page, memory)).0 {

@@ -22,18 +22,28 @@ use std::sync::Arc;
 /// Machines with radix, nested and hashed walkers, memory caches, and handlers with tables in registers or in memory.
 const MACHINES: [&str; 6] = ["golden_cove", "zen4", "alpha_21064", "romer_1998", "p550", "mips_r2000"];
 
-/// Every policy that works on a machine, configured to act at once or soon; `keys` are appended to its name.
+/// Kernels with background work, whose threads run while these short programs do.
+const AWAKE: [&str; 4] = [
+    "hawkeye:sample_millisecs=2,window_millisecs=1,promote_sleep_millisecs=1,instructions_per_millisecond=100",
+    "ingens:promote_sleep_millisecs=1,instructions_per_millisecond=100",
+    "candidates:promote_sleep_millisecs=1,instructions_per_millisecond=100",
+    "linux:khugepaged.scan_sleep_millisecs=1,khugepaged.alloc_sleep_millisecs=1,\
+     khugepaged.instructions_per_millisecond=100",
+];
+
+/// Every policy that works on a machine, with defaults and awake; `keys` are appended to its name.
 pub fn kernels(machine: &MachineSpec, keys: &str) -> Vec<DesignSpec> {
-    let design = |(name, _): (&str, &str)| {
+    let design = |name: &str| {
+        let keys = if name.contains(':') { keys.replacen(':', ",", 1) } else { keys.to_owned() };
         let built = OsSpec::from_text(&format!("{name}{keys}"))
-            .ok()?
+            .unwrap_or_else(|error| panic!("{name}{keys}: {error}"))
             .build(machine.paging, held_orders(machine))
             .ok()?;
         let OsKernel::Running(kernel) = built else { return None };
         let design = DesignSpec::with_kernel(name.to_owned(), machine, *kernel);
         Simulation::new(vec![design.clone()], &Arrangement::default()).is_ok().then_some(design)
     };
-    OsSpec::policies().filter_map(design).collect()
+    OsSpec::policies().map(|(name, _)| name).chain(AWAKE).filter_map(design).collect()
 }
 
 /// A machine of the library or a random one, with caches of memory or without, or a data side.
@@ -194,7 +204,7 @@ fn check_turns(seed: u64) {
     let arrangement =
         Arrangement { turns: true, global_files: random.below(2) == 0, ..Arrangement::default() };
     let mut experiment = Simulation::new(designs.clone(), &arrangement).unwrap();
-    let mut held = Simulation::new(designs.clone(), &arrangement).unwrap().on_threads(100);
+    let mut held = Simulation::new(designs.clone(), &arrangement).unwrap().on_threads(2, 100);
     let mut done = [0, 0];
     while (0..2).any(|space| done[space] < programs[space].ops.len()) {
         let space = random.below(2) as usize;
@@ -242,7 +252,7 @@ fn check_together(seed: u64) {
     let program = program(&mut random);
     let mut simulation = Simulation::new(some.clone(), &arrangement).unwrap();
     if random.below(2) == 0 {
-        simulation = simulation.on_threads(1 + random.below(500) as usize);
+        simulation = simulation.on_threads(2, 1 + random.below(500) as usize);
     }
     feed(&mut simulation, &program, &mut random);
     let together = simulation.finish();

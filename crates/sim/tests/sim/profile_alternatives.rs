@@ -178,7 +178,8 @@ fn any_number_of_machines_has_room() {
     let machines: Vec<MachineSpec> = [first.clone()].into_iter().chain((1..150).map(sized)).collect();
     let program = random::program(&mut Random::new(3), false, &[]);
     let profile = |machines: &[MachineSpec], what_if: bool| {
-        let mut profile = Profile::new(machines, ThpMode::Never, what_if).unwrap().with_first_look(50);
+        let profile = Profile::new(machines, ThpMode::Never, what_if).unwrap();
+        let mut profile = profile.with_first_look(50).on_threads(2);
         feed(&mut profile, &program, &mut Random::new(1));
         let result = profile.finish();
         (result.machines().to_vec(), result.alternatives())

@@ -190,7 +190,7 @@ fn check_profiles(seed: u64) {
         assert_eq!(shares_first_level(&machine.caches, &machine.caches), !inclusive);
         let mut profile = Profile::new(&[machine], ThpMode::Never, true).unwrap().with_first_look(look);
         if has_thread {
-            profile = profile.on_threads();
+            profile = profile.on_threads(2);
         }
         feed(&mut profile, &program, &mut Random::new(2));
         profile.finish().alternatives()

@@ -2,9 +2,9 @@
 //! the programs' counters.
 
 use pagewalk_mm::structure::{StructureSpec, Visitor};
-use pagewalk_mm::{Small, ThpMode};
+use pagewalk_mm::{OsKernel, OsSpec, Small, ThpMode};
 use pagewalk_sim::{
-    Arrangement, DesignCounts, DesignSpec, HostKernel, Simulation, StructureCounts, Structures,
+    Arrangement, DesignCounts, DesignSpec, HostKernel, Simulation, StructureCounts, Structures, held_orders,
 };
 use pagewalk_trace::{Analysis, Batch, Block, BlockEnd, Dictionary, Event, Instruction, Ref, Site, Span};
 use pagewalk_translate::{Asid, MachineSpec};
@@ -238,6 +238,32 @@ fn batches_make_no_difference() {
                 assert_eq!(run(&machine, Some(&structure), &acts, cut), whole, "{name}, batches of {cut}");
             }
         }
+    }
+}
+
+/// Engines on threads have the structure for themselves, and count as each does alone.
+#[test]
+fn threads_make_no_difference() {
+    let mut random = Random::new(11);
+    let mut structure = Structures::get("mach3").unwrap();
+    structure.kernel.tick_instructions = 50;
+    let (plain, acts) = (machine(16, 2), program(&mut random));
+    let kernel = OsSpec::from_text("fixed").unwrap().build(plain.paging, held_orders(&plain)).unwrap();
+    let OsKernel::Running(kernel) = kernel else { unreachable!("it knows no future") };
+    let host = DesignSpec::new(&plain, Arc::new(Small));
+    let designs = [host, DesignSpec::with_kernel("fixed".to_owned(), &plain, *kernel)];
+    let arrangement = Arrangement { structure: Some(structure), ..Arrangement::default() };
+    let counts = |designs: &[DesignSpec], stretch: usize| {
+        let mut system = Simulation::new(designs.to_vec(), &arrangement).unwrap().on_threads(2, stretch);
+        feed(&acts, 10, &mut system);
+        (system.finish(), system.counts().unwrap(), system.visitor_counts())
+    };
+    let alone = designs.each_ref().map(|design| counts(std::slice::from_ref(design), 1).0.remove(0));
+    let first = counts(&designs[..1], 1);
+    assert!(first.1.ticks > 0 && first.1.server_visits > 0, "{:?}", first.1);
+    for stretch in [1, 30, 1 << 20] {
+        let (together, did, visitors) = counts(&designs, stretch);
+        assert_eq!((&together[..], did, visitors), (&alone[..], first.1, first.2.clone()), "{stretch}");
     }
 }
 
