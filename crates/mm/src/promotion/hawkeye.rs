@@ -240,7 +240,11 @@ impl HawkEye {
 impl Policy for HawkEye {
     fn rules(&self) -> Rules {
         let instructions_per_millisecond = self.settings.instructions_per_millisecond;
-        Rules { instructions_per_millisecond, ..Rules::new(1 << self.settings.order).to_base_pages() }
+        Rules {
+            reads_uses: true,
+            instructions_per_millisecond,
+            ..Rules::new(1 << self.settings.order).to_base_pages()
+        }
     }
 
     fn boxed(&self) -> Box<dyn Policy> {

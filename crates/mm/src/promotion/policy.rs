@@ -134,6 +134,8 @@ pub struct Rules {
     pub watches_caches: bool,
     /// Whether it needs that cache's hits too, which takes time.
     pub watches_cache_hits: bool,
+    /// Whether it reads times of use.
+    pub reads_uses: bool,
     /// Its clock rate.
     pub instructions_per_millisecond: u64,
 }
@@ -152,6 +154,7 @@ impl Rules {
             watches_tlbs: false,
             watches_caches: false,
             watches_cache_hits: false,
+            reads_uses: false,
             instructions_per_millisecond: INSTRUCTIONS_PER_MILLISECOND,
         }
     }

@@ -103,7 +103,7 @@ pub struct System {
     globals: Option<Globals>,
     known: TranslationCache,
     frames: Frames,
-    /// Whether kernels read times of use: each page's first use after each of their looks is recorded.
+    /// Whether the kernel reads times of use: each page's first use after each of its looks is recorded.
     records_uses: bool,
     /// Whether no translation is cached.
     looks_up_all: bool,
@@ -155,7 +155,7 @@ impl System {
         let cores: Vec<Core> = (0..cores.max(1)).map(core).collect();
         let known = TranslationCache::new(cores[0].tlbs.groups(), cores[0].tlbs.homes());
         let kernel = spec.kernel.as_ref();
-        let records_uses = kernel.is_some_and(|kernel| kernel.wakes().is_some());
+        let records_uses = kernel.is_some_and(Kernel::reads_uses);
         let fetches_wait = known.is_alone(FETCH) && !kernel.is_some_and(Kernel::swaps);
         Ok(System {
             side,
