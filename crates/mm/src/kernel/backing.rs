@@ -87,6 +87,11 @@ impl Kernel {
         Some(Frame(first.0 + (page - unit.first)))
     }
 
+    /// Whether the policy reads times of use.
+    pub fn reads_uses(&self) -> bool {
+        self.policy.rules.reads_uses
+    }
+
     /// Whether pages may be swapped out. The caller must then call [`Kernel::walked`], and [`Kernel::touched`] at
     /// misses of pages that are no longer backed.
     pub fn swaps(&self) -> bool {

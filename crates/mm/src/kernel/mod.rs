@@ -131,11 +131,6 @@ impl Kernel {
         self.policy.rules.watches_tlbs
     }
 
-    /// Whether the policy reads times of use.
-    pub fn reads_uses(&self) -> bool {
-        self.policy.rules.reads_uses
-    }
-
     /// Whether the policy's pages may be larger than TLB entries, which then hold pieces of them.
     pub fn goes_without(&self) -> bool {
         self.policy.rules.goes_without
