@@ -32,10 +32,10 @@ pub enum PassError {
         error: KernelError,
     },
     /// A design that only a [`System`](crate::System) can simulate: its machine maps its page tables, or it prefetches
-    /// under a kernel.
+    /// under a kernel, or the kernel reads times of use.
     #[error(
         "{0}: huge pages of the host are not simulated with mapped page tables, nor those of a simulated kernel \
-         with prefetchers"
+         with prefetchers, or that reads times of use"
     )]
     Unfit(String),
     /// A data side.

@@ -25,9 +25,7 @@ impl EngineKind {
         let is_one_process = !arrangement.turns && arrangement.structure.is_none();
         let is_one_core = arrangement.cores <= 1;
         let has_caches = !machine.caches.is_empty();
-        // A pass counts some fetches ahead, so it cannot say which of them come before a kernel's look.
-        let is_in_order = |kernel: &Kernel| needs_frames(kernel, has_caches) || kernel.reads_uses();
-        if design.kernel.as_ref().is_some_and(is_in_order) {
+        if design.kernel.as_ref().is_some_and(|kernel| needs_frames(kernel, has_caches)) {
             return EngineKind::System;
         }
         let in_registers = matches!(machine.walker, WalkerSpec::Radix(_) | WalkerSpec::Software);

@@ -28,11 +28,12 @@ impl DesignSpec {
     }
 
     /// Whether a pass can simulate it. A pass supports no superpages with mapped page tables, and no prefetchers under
-    /// a kernel.
+    /// a kernel. It counts some fetches ahead of data references, so it cannot say which come before a kernel's look at
+    /// times of use.
     pub(crate) fn fits_pass(&self) -> bool {
         let prefetches = self.machine.tlbs.iter().any(|tlb| tlb.prefetch.is_some());
         match &self.kernel {
-            Some(_) => self.machine.software().is_none() && !prefetches,
+            Some(kernel) => self.machine.software().is_none() && !prefetches && !kernel.reads_uses(),
             None => self.machine.software().is_none() || !self.machine.has_huge_pages(),
         }
     }

@@ -134,7 +134,7 @@ pub struct Rules {
     pub watches_caches: bool,
     /// Whether it needs that cache's hits too, which takes time.
     pub watches_cache_hits: bool,
-    /// Whether it reads times of use.
+    /// Whether it reads times of use: see [`LastUse`].
     pub reads_uses: bool,
     /// Its clock rate.
     pub instructions_per_millisecond: u64,

@@ -6,7 +6,6 @@
 use crate::classes::{CLASSES, FETCH, KINDS};
 use crate::design::Design;
 use crate::fit::{KernelError, held_order, watched};
-use crate::looks::ScanTimes;
 use crate::store::PageStore;
 use crate::store::entry::EntryId;
 use pagewalk_mm::promotion::{LastUse, Miss};
@@ -40,21 +39,14 @@ pub(crate) struct Os {
     /// Second halves of references inside one superpage: they need no lookup.
     pub inside: [[u64; ORDERS]; CLASSES],
     remaps: Vec<Remap>,
-    /// By the store's clock.
-    looks: ScanTimes,
 }
 
-/// Times of use, as far as a kernel can know them.
-struct Uses<'a> {
-    store: &'a PageStore,
-    looks: &'a ScanTimes,
-}
+/// Kernels that read times of use do not fit a pass.
+struct NoUses;
 
-impl LastUse for Uses<'_> {
-    fn last_use(&self, page: u64) -> Option<u64> {
-        let id = self.store.find(page)?;
-        let stamp = (0..CLASSES).map(|class| self.store.page_stamp(id, page as u32, class)).max()?;
-        self.looks.last_use(stamp)
+impl LastUse for NoUses {
+    fn last_use(&self, _page: u64) -> Option<u64> {
+        unreachable!("the policy's rules say that it reads no times of use")
     }
 }
 
@@ -79,7 +71,6 @@ impl Os {
             references: [[0; ORDERS]; CLASSES],
             inside: [[0; ORDERS]; CLASSES],
             remaps: Vec::new(),
-            looks: ScanTimes::default(),
         })
     }
 
@@ -213,14 +204,13 @@ impl Design {
     }
 
     /// Background work, if due; returns the remaps.
-    pub fn os_wake(&mut self, store: &PageStore, space: &AddressSpace, instructions: u64) -> Vec<Remap> {
+    pub fn os_wake(&mut self, space: &AddressSpace, instructions: u64) -> Vec<Remap> {
         let Some(os) = self.os.as_mut().filter(|os| os.kernel.wakes().is_some_and(|at| at <= instructions))
         else {
             return Vec::new();
         };
-        os.looks.note(store.now, os.kernel.time(instructions));
         let mut remaps = std::mem::take(&mut os.remaps);
-        os.kernel.wake(instructions, space, &Uses { store, looks: &os.looks }, &mut remaps);
+        os.kernel.wake(instructions, space, &NoUses, &mut remaps);
         remaps
     }
 
@@ -244,16 +234,10 @@ impl Design {
     }
 
     /// The program advises on a range of pages; returns the remaps.
-    pub fn os_advised(
-        &mut self,
-        store: &PageStore,
-        space: &AddressSpace,
-        pages: Range<u64>,
-        advice: i32,
-    ) -> Vec<Remap> {
+    pub fn os_advised(&mut self, space: &AddressSpace, pages: Range<u64>, advice: i32) -> Vec<Remap> {
         let Some(os) = &mut self.os else { return Vec::new() };
         let mut remaps = std::mem::take(&mut os.remaps);
-        os.kernel.advised(pages, advice, space, &Uses { store, looks: &os.looks }, &mut remaps);
+        os.kernel.advised(pages, advice, space, &NoUses, &mut remaps);
         remaps
     }
 

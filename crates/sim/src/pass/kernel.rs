@@ -209,8 +209,7 @@ impl<O: Observer> Pass<O> {
     /// Lets a design's kernel do due background work. At misses only, since nothing could notice earlier.
     pub(crate) fn wake(&mut self, design: usize) {
         self.designs[design].os_reached(self.executed.instructions);
-        let remaps =
-            self.designs[design].os_wake(&self.store, &self.process.space, self.executed.instructions);
+        let remaps = self.designs[design].os_wake(&self.process.space, self.executed.instructions);
         self.remap(design, remaps, None, &[]);
     }
 
@@ -243,8 +242,7 @@ impl<O: Observer> Pass<O> {
         let pages = advised(start, bytes, self.store.paging.base());
         for design in bits(self.sets.kernels & self.sets.active) {
             self.designs[design].os_reached(self.executed.instructions);
-            let remaps =
-                self.designs[design].os_advised(&self.store, &self.process.space, pages.clone(), advice);
+            let remaps = self.designs[design].os_advised(&self.process.space, pages.clone(), advice);
             self.remap(design, remaps, None, &[]);
         }
     }

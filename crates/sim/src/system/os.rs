@@ -99,7 +99,9 @@ impl System {
             return;
         }
         own.looks.note(now, own.kernel.time(instructions));
-        self.known.forget();
+        if self.records_uses {
+            self.known.forget();
+        }
         let mut remaps = Vec::new();
         self.process().with_uses(|kernel, space, uses| kernel.wake(instructions, space, uses, &mut remaps));
         self.remap(remaps, None);

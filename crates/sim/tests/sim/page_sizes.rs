@@ -7,7 +7,7 @@
 
 use pagewalk_mm::{OsSpec, ThpMode};
 use pagewalk_sim::{
-    Alternative, AlternativeKind, DesignSpec, Library, NoObserver, Pass, Profile, held_orders,
+    Alternative, AlternativeKind, Arrangement, DesignSpec, Library, Profile, Simulation, held_orders,
 };
 use pagewalk_trace::{
     Analysis, Batch, Block, BlockEnd, Dictionary, Event, Instruction, Mapping, MappingKind, Protection, Ref,
@@ -90,9 +90,10 @@ fn of(alternatives: &[Alternative], kind: AlternativeKind) -> Alternative {
 }
 
 /// A pass over a machine under a kernel of `[os]`.
-fn under(policy: &str, machine: &MachineSpec) -> Pass {
+fn under(policy: &str, machine: &MachineSpec) -> Simulation {
     let kernel = OsSpec::from_text(policy).unwrap().kernel(machine.paging, held_orders(machine)).unwrap();
-    Pass::new(vec![DesignSpec::with_kernel(policy.to_owned(), machine, kernel)], NoObserver).unwrap()
+    let design = DesignSpec::with_kernel(policy.to_owned(), machine, kernel);
+    Simulation::new(vec![design], &Arrangement::default()).unwrap()
 }
 
 #[test]
