@@ -34,5 +34,5 @@ pub use policy::{
     Everything, FirstTouch, OneMapping, PageSizePolicy, Scope, Small, Thp, ThpMode, UnrestrictedThp,
 };
 pub use space::AddressSpace;
-pub use superpage::Superpage;
+pub use superpage::{Superpage, TlbEntry};
 pub use vma::{FilePage, HugeAdvice, Vma};

@@ -41,8 +41,29 @@ impl Superpage {
         other.order <= self.order && Superpage::around(other.first, self.order) == self
     }
 
+    /// Its parts of an order up to its own.
+    pub fn parts(self, order: u8) -> impl Iterator<Item = Superpage> {
+        self.pages().step_by(1 << order).map(move |first| Superpage { first, order })
+    }
+
     /// The blocks of orders `self.order + 1 ..= top` around it, by ascending size.
     pub fn ancestors(self, top: u8) -> impl Iterator<Item = Superpage> {
         (self.order + 1..=top).map(move |order| Superpage::around(self.first, order))
+    }
+}
+
+/// An entry of a TLB, which maps pages of one size: one, or neighbours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TlbEntry {
+    /// The smallest block that holds its pages.
+    pub block: Superpage,
+    /// The order of a page.
+    pub order: u8,
+}
+
+impl TlbEntry {
+    /// An entry of one page.
+    pub fn of(page: Superpage) -> TlbEntry {
+        TlbEntry { block: page, order: page.order }
     }
 }

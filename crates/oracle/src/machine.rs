@@ -45,7 +45,7 @@ impl Array {
     }
 
     /// Whether references of kind `served` to pages of this size use the array.
-    fn takes(&self, served: usize, shift: u32) -> bool {
+    pub fn takes(&self, served: usize, shift: u32) -> bool {
         self.serves[served] && self.shifts.contains(&shift)
     }
 

@@ -7,6 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A block: its first base page, and log2 of its number of base pages.
 pub type Block = (u64, u8);
 
+/// An entry of a TLB: the block that it maps, and the order of its pages.
+pub type Held = (Block, u8);
+
 /// The policy: which superpages are built, and when.
 #[derive(Clone, Debug)]
 pub enum Policy {
@@ -103,6 +106,8 @@ pub struct MissPolicyModel {
     pub memory: Option<Memory>,
     /// Units that were swapped out or moved and that TLBs still hold.
     pub dropped: Vec<Block>,
+    /// Units and unbacked pages that became parts of superpages: their translations are no longer valid.
+    pub replaced: Vec<Block>,
 }
 
 /// The block of an order around a page.
@@ -110,7 +115,8 @@ pub fn around(page: u64, order: u8) -> Block {
     (page >> order << order, order)
 }
 
-fn holds(block: Block, unit: Block) -> bool {
+/// Whether a block contains another.
+pub fn holds(block: Block, unit: Block) -> bool {
     unit.1 <= block.1 && around(unit.0, block.1) == block
 }
 
@@ -149,6 +155,7 @@ impl MissPolicyModel {
             spent: [0; 2],
             memory: None,
             dropped: Vec::new(),
+            replaced: Vec::new(),
         }
     }
 
@@ -227,7 +234,7 @@ impl MissPolicyModel {
                 self.backed.remove(&page);
             }
             if unit.1 > 0 {
-                self.stacks.iter_mut().for_each(|stack| stack.retain(|&other| other != unit));
+                self.forget(unit);
             }
             self.dropped.push(unit);
         }
@@ -281,8 +288,8 @@ impl MissPolicyModel {
         units
     }
 
-    /// Charges blocks for a walk for a page, when the TLB held `held`.
-    pub fn charge(&mut self, tlb: usize, page: u64, held: &[Block], instructions: u64) {
+    /// Charges blocks for a walk for a page, when the TLB held `held`; the page's own entry maps `entry`.
+    pub fn charge(&mut self, tlb: usize, page: u64, entry: Block, held: &[Block], instructions: u64) {
         if !self.is_on(instructions) {
             return;
         }
@@ -292,7 +299,7 @@ impl MissPolicyModel {
         self.missed = unit;
         let stack = &self.stacks[tlb];
         let above: Option<Vec<Block>> =
-            stack.iter().position(|&other| other == unit).map(|at| stack[at + 1..].to_vec());
+            stack.iter().position(|&other| other == entry).map(|at| stack[at + 1..].to_vec());
         for block in (unit.1 + 1..=top).map(|order| around(page, order)) {
             let charges = self.charges.entry(block).or_default();
             charges[0] += u64::from(held.iter().any(|&other| holds(block, other)));
@@ -307,7 +314,7 @@ impl MissPolicyModel {
         // The number of entries that each block would have merged.
         let mut merged: BTreeMap<(u8, u64), u64> = BTreeMap::new();
         for &(first, order) in held.iter().chain(&above) {
-            for order in order + 1..=top {
+            for order in order..=top {
                 *merged.entry((order, around(first, order).0)).or_default() += 1;
             }
         }
@@ -371,6 +378,8 @@ impl MissPolicyModel {
         if let Some(memory) = &mut self.memory {
             self.dropped.extend(memory.replace(block, &parts)?);
         }
+        let unbacked = pages(block).filter(|page| !self.backed.contains_key(page));
+        self.replaced.extend(unbacked.map(|page| (page, 0)).chain(parts));
         pages(block).for_each(|page| _ = self.backed.insert(page, block.1));
         *self.promotions.entry(block.1).or_default() += 1;
         self.spent[0] += self.copy << block.1;
@@ -387,24 +396,29 @@ impl MissPolicyModel {
         Some(block)
     }
 
-    /// A unit left a TLB, not because of a promotion.
-    pub fn left(&mut self, tlb: usize, unit: Block) {
-        self.stacks[tlb].retain(|&other| other != unit);
-        self.stacks[tlb].push(unit);
+    /// An entry left a TLB, not because of a promotion; `order`: that of its pages.
+    pub fn left(&mut self, tlb: usize, (entry, order): Held) {
+        self.stacks[tlb].retain(|&other| other != entry);
+        self.stacks[tlb].push(entry);
         if let Policy::Charged { top, .. } = self.policy
             && self.stacks[tlb].len() as u64 > (1 << top) + self.entries[tlb]
         {
             self.stacks[tlb].remove(0);
         }
-        // A superpage that was swapped out is no longer a superpage.
-        if unit.1 > 0 && !self.backed.contains_key(&unit.0) {
-            self.stacks.iter_mut().for_each(|stack| stack.retain(|&other| other != unit));
+        // Superpages that were swapped out are no longer superpages.
+        if order > 0 && !pages(entry).step_by(1 << order).any(|page| self.backed.contains_key(&page)) {
+            self.forget(entry);
         }
     }
 
-    /// A unit entered a TLB.
-    pub fn entered(&mut self, tlb: usize, unit: Block) {
-        self.stacks[tlb].retain(|&other| other != unit);
+    /// Forgets entries that held a superpage.
+    fn forget(&mut self, unit: Block) {
+        self.stacks.iter_mut().for_each(|stack| stack.retain(|&other| !holds(other, unit)));
+    }
+
+    /// An entry entered a TLB.
+    pub fn entered(&mut self, tlb: usize, (entry, _): Held) {
+        self.stacks[tlb].retain(|&other| other != entry);
     }
 
     /// Splits superpages that cross the ends of a range.
@@ -415,7 +429,7 @@ impl MissPolicyModel {
                 continue;
             }
             self.demotions += 1;
-            self.stacks.iter_mut().for_each(|stack| stack.retain(|&other| other != unit));
+            self.forget(unit);
             let allowed = |order: u8| {
                 order == 0
                     || match self.policy {
@@ -459,7 +473,7 @@ impl MissPolicyModel {
         for page in range {
             let unit = self.unit(page);
             if unit.1 > 0 {
-                self.stacks.iter_mut().for_each(|stack| stack.retain(|&other| other != unit));
+                self.forget(unit);
             }
             self.backed.remove(&page);
             self.touched.remove(&page);

@@ -54,9 +54,9 @@ pub(crate) fn watched(machine: &MachineSpec) -> Result<Vec<u64>, KernelError> {
     let last = machine.last_level();
     let refuse = |text: String| Err(KernelError::Watch(text));
     for (_, tlb) in machine.level(last) {
-        if !tlb.filled_by_misses() || tlb.pages_per_entry > 1 || tlb.coalesce.is_some() {
+        if !tlb.filled_by_misses() {
             return refuse(format!(
-                "array `{}` of `{}` is not filled by its misses alone, page by page",
+                "array `{}` of `{}` is not filled by its misses alone",
                 tlb.name, machine.name
             ));
         }

@@ -27,13 +27,16 @@ impl DesignSpec {
         DesignSpec { name: machine.name.clone(), machine: machine.clone(), policy, reach: None, kernel: None }
     }
 
-    /// Whether a pass can simulate it. A pass supports no superpages with mapped page tables, and no prefetchers under
-    /// a kernel. It counts some fetches ahead of data references, so it cannot say which come before a kernel's look at
-    /// times of use.
+    /// Whether a pass can simulate it. A pass supports no superpages with mapped page tables, and under a kernel
+    /// neither prefetchers nor entries of several pages. It counts some fetches ahead of data references, so it cannot
+    /// say which come before a kernel's look at times of use.
     pub(crate) fn fits_pass(&self) -> bool {
         let prefetches = self.machine.tlbs.iter().any(|tlb| tlb.prefetch.is_some());
         match &self.kernel {
-            Some(kernel) => self.machine.software().is_none() && !prefetches && !kernel.reads_uses(),
+            Some(kernel) => {
+                let is_exact = !prefetches && !self.machine.shares_entries() && !kernel.reads_uses();
+                self.machine.software().is_none() && is_exact
+            }
             None => self.machine.software().is_none() || !self.machine.has_huge_pages(),
         }
     }

@@ -23,14 +23,14 @@ mod walker_kinds;
 
 pub use asid::{Asid, page_key};
 pub use data_side::{
-    AnchorUse, ArrayUse, Coalesce, CollapseSpec, DataSide, DataSideCounts, DataSideSpec, EntryTag,
-    LiteHistory, LiteSpec, Operations, Range, RangeBacking, RangeFill, RangeTable, RangeTlbSpec, RangeUse,
-    RangeWalk, SideMemoryView,
+    AnchorUse, ArrayUse, Coalesce, CollapseSpec, DataSide, DataSideCounts, DataSideSpec, EntryMoves,
+    EntryTag, LiteHistory, LiteSpec, Operations, Range, RangeBacking, RangeFill, RangeTable, RangeTlbSpec,
+    RangeUse, RangeWalk, SideMemoryView,
 };
 pub use error::MachineError;
 pub use file::{requests_caches, with_caches};
 pub use hashed::HashedWalker;
-pub use lower_levels::{ArrayCounts, LowerLevels, TranslationSource};
+pub use lower_levels::{ArrayCounts, LowerEntry, LowerLevels, TranslationSource};
 pub use nested::{NestedCounts, NestedWalker};
 pub use prefetch::{PrefetchCounts, Prefetcher};
 pub use radix_format::{RadixFormat, WalkLevel};

@@ -39,11 +39,31 @@ pub struct LowerLevels {
     last_level: u8,
     /// The receivers of victims.
     receivers: Vec<Receiver>,
-    /// Keys evicted from the last level, if recorded.
-    evicted: Option<Vec<u64>>,
+    /// Keys evicted from the last level, if recorded, with log2 of the pages of their entries.
+    evicted: Option<Vec<(u64, u32)>>,
     /// The kind and key of what was looked up last and found nowhere, until it is filled. It is still missing then, if
     /// no array receives victims.
     missing: Option<(Kind, u64)>,
+}
+
+/// An entry of the last level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LowerEntry {
+    /// The address space.
+    pub asid: Asid,
+    /// The number of its first page.
+    pub number: u64,
+    /// The size of its pages.
+    pub size: PageSize,
+    /// log2 of its pages.
+    pub pages_shift: u32,
+}
+
+impl LowerEntry {
+    fn new(key: u64, pages_shift: u32) -> LowerEntry {
+        let (asid, number, size) = Asid::page_of(key);
+        LowerEntry { asid, number: number << pages_shift, size, pages_shift }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -145,16 +165,19 @@ impl LowerLevels {
         self.evicted = Some(Vec::new());
     }
 
-    /// Takes the pages evicted from the last level since the last call: space, number and size.
-    pub fn take_evicted(&mut self) -> impl Iterator<Item = (Asid, u64, PageSize)> + '_ {
-        self.evicted.iter_mut().flat_map(|keys| keys.drain(..)).map(Asid::page_of)
+    /// Takes the entries evicted from the last level since the last call.
+    pub fn take_evicted(&mut self) -> impl Iterator<Item = LowerEntry> + '_ {
+        let evicted = self.evicted.iter_mut().flat_map(|keys| keys.drain(..));
+        evicted.map(|(key, pages_shift)| LowerEntry::new(key, pages_shift))
     }
 
-    /// Numbers and sizes of an address space's pages in the last level.
-    pub fn pages_of(&self, asid: Asid) -> impl Iterator<Item = (u64, PageSize)> + '_ {
+    /// An address space's entries in the last level.
+    pub fn entries_of(&self, asid: Asid) -> impl Iterator<Item = LowerEntry> + '_ {
         let last = self.arrays.iter().filter(|lower| lower.level == self.last_level);
-        let keys = last.flat_map(|lower| lower.array.keys()).map(Asid::page_of);
-        keys.filter(move |&(of, ..)| of == asid).map(|(_, number, size)| (number, size))
+        let entries = last.flat_map(|lower| {
+            lower.array.keys().into_iter().map(|key| LowerEntry::new(key, lower.pages_shift))
+        });
+        entries.filter(move |entry| entry.asid == asid)
     }
 
     /// Exchanges shared arrays with another core of the same machine.
@@ -236,7 +259,7 @@ impl LowerLevels {
                 let entry = lower.entry(asid, size.number(address), size);
                 let victim = if is_missing { lower.array.insert(entry) } else { lower.array.fill(entry) };
                 if let (Some(evicted), true) = (&mut self.evicted, lower.level == self.last_level) {
-                    evicted.extend(victim);
+                    evicted.extend(victim.map(|key| (key, lower.pages_shift)));
                 }
                 self.receive_from(at, victim);
             }

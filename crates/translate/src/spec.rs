@@ -405,6 +405,11 @@ impl MachineSpec {
         self.tlbs.iter().map(|tlb| tlb.level).max().unwrap_or(1)
     }
 
+    /// Whether an entry may map several pages, wherever they lie in memory.
+    pub fn shares_entries(&self) -> bool {
+        self.tlbs.iter().any(|tlb| tlb.pages_per_entry > 1)
+    }
+
     /// The arrays of `level`, with their indices.
     pub fn level(&self, level: u8) -> impl Iterator<Item = (usize, &TlbSpec)> {
         self.tlbs.iter().enumerate().filter(move |(_, tlb)| tlb.level == level)

@@ -390,6 +390,7 @@ impl Kernel {
         let moved: Vec<Superpage> = moved.into_iter().flat_map(mapped).collect();
         let flushes = self.costs.flush.saturating_mul(moved.len() as u64);
         self.accounts.charge(Account::Flush, flushes);
+        moved.iter().for_each(|&unit| self.policy.tell(PolicyEvent::Moved(unit)));
         let is_left = |unit: &Superpage| !built.is_some_and(|block| block.holds(*unit));
         remaps.extend(moved.into_iter().filter(is_left).map(Remap::Moved));
     }

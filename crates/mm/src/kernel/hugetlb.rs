@@ -1,6 +1,7 @@
 //! Hugetlb memory: its pages are the program's own choice, whatever the policy.
 
 use super::{Account, Kernel, ORDERS, Remap};
+use crate::promotion::PolicyEvent;
 use crate::{AddressSpace, Superpage, Vma};
 use pagewalk_units::PageSize;
 use std::ops::Range;
@@ -51,6 +52,7 @@ impl Kernel {
     pub(super) fn copy_hugetlb(&mut self, unit: Superpage, remaps: &mut Vec<Remap>) {
         self.displace(unit);
         self.table.map(unit);
+        self.policy.tell(PolicyEvent::Moved(unit));
         self.counts.copies_on_write += 1;
         self.accounts.charge(Account::Copy, self.cycles(self.costs.copy_backed_per_kib, unit.len()));
         remaps.push(Remap::Moved(unit));

@@ -35,7 +35,7 @@ use usage::Usage;
 use crate::promotion::{
     ActivePolicy, Charges, ChosenSuperpages, LastUse, Miss, Policy, PolicyEvent, Request, View, instructions,
 };
-use crate::{AddressSpace, Superpage, Vma};
+use crate::{AddressSpace, Superpage, TlbEntry, Vma};
 use pagewalk_trace::ThpDisable;
 use pagewalk_units::{PageSize, VirtAddr};
 use std::any::Any;
@@ -208,18 +208,16 @@ impl Kernel {
         self.accounts.charge(Account::Bookkeeping, std::mem::take(&mut self.policy.actions.cycles));
     }
 
-    /// A translation enters TLB `tlb`.
-    pub fn entered(&mut self, tlb: usize, unit: Superpage) {
-        self.policy.tell(PolicyEvent::Entered { tlb, unit });
+    /// An entry enters TLB `tlb`.
+    pub fn entered(&mut self, tlb: usize, entry: TlbEntry) {
+        self.policy.tell(PolicyEvent::Entered { tlb, entry: entry.block });
     }
 
-    /// A translation leaves TLB `tlb`. Not for translations that [`Remap`]s drop.
-    pub fn left(&mut self, tlb: usize, unit: Superpage) {
-        self.policy.tell(PolicyEvent::Left { tlb, unit });
-        // A swapped-out superpage exists until its translation leaves.
-        if unit.order > 0 && self.table.mapped(unit.first).is_none() {
-            self.policy.tell(PolicyEvent::Vanished(unit));
-        }
+    /// An entry leaves TLB `tlb`. Not for parts of a promotion.
+    pub fn left(&mut self, tlb: usize, entry: TlbEntry) {
+        let is_mapped = |page: Superpage| self.table.mapped(page.first).is_some();
+        let lost = entry.order > 0 && !entry.block.parts(entry.order).any(is_mapped);
+        self.policy.tell(PolicyEvent::Left { tlb, entry: entry.block, lost });
     }
 
     /// After the miss of a page that `unit` maps has been served: builds the smallest due superpage around it, or one

@@ -321,6 +321,7 @@ impl Kernel {
         }
         self.displace(block);
         self.table.map(block);
+        self.policy.tell(PolicyEvent::Moved(block));
         self.counts.copies_on_write += 1;
         self.accounts.charge(Account::Copy, self.cycles(self.costs.copy_backed_per_kib, 1));
     }

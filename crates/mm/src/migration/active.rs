@@ -29,8 +29,7 @@ pub struct Active {
     targets: Targets,
     colors: Colors,
     held: HeldUnits,
-    /// The last missing unit's color.
-    missing: Option<(Superpage, u64)>,
+    missing: Option<MissingPage>,
     counts: BTreeMap<u64, u64>,
     /// Cycles of the last move, plus one.
     moved: u64,
@@ -53,14 +52,14 @@ impl Active {
     fn missed(&mut self, miss: Miss, actions: &mut Actions) {
         let Some(frame) = miss.frame else { return };
         let color = self.colors.of(frame);
-        self.missing = Some((miss.unit, color));
+        self.missing = Some(MissingPage { unit: miss.unit, entry: miss.entry, color });
         let rests = self.settings.interval > 0
             && self.moved > 0
             && miss.cycles.saturating_add(1).saturating_sub(self.moved) < self.settings.interval;
         if rests {
             return;
         }
-        let Some(rival) = self.held.rival(color, miss.unit.first) else { return };
+        let Some(rival) = self.held.rival(color, miss.entry.first) else { return };
         let count = self.counts.entry(color).or_default();
         *count += 1;
         if *count < self.settings.misses {
@@ -76,23 +75,31 @@ impl Active {
         }
     }
 
-    fn entered(&mut self, unit: Superpage) {
-        if let Some((_, color)) = self.missing.filter(|(missing, _)| *missing == unit) {
-            self.held.entered(unit.first, color);
+    fn entered(&mut self, entry: Superpage) {
+        if let Some(missing) = self.missing.filter(|missing| missing.entry == entry) {
+            self.held.entered(entry.first, missing.color);
         }
     }
 
     fn recolored(&mut self, page: u64, frame: Frame) {
         self.held.forget(&(page..page + 1));
-        if let Some((unit, color)) = &mut self.missing
-            && unit.first == page
+        if let Some(missing) = &mut self.missing
+            && missing.unit.first == page
         {
-            *color = self.colors.of(frame);
+            missing.color = self.colors.of(frame);
         }
     }
 }
 
-/// The units in the TLBs, by their first pages.
+/// What missed last.
+#[derive(Clone, Copy)]
+struct MissingPage {
+    unit: Superpage,
+    entry: Superpage,
+    color: u64,
+}
+
+/// The entries of the TLBs, by their first pages.
 #[derive(Clone, Default)]
 struct HeldUnits {
     /// Each one's color, and how many TLBs hold it.
@@ -156,8 +163,8 @@ impl Policy for Active {
         match event {
             PolicyEvent::Colors(colors) => self.colors = colors,
             PolicyEvent::Missed { miss, .. } => self.missed(miss, actions),
-            PolicyEvent::Entered { unit, .. } => self.entered(unit),
-            PolicyEvent::Left { unit, .. } => self.held.left(unit.first),
+            PolicyEvent::Entered { entry, .. } => self.entered(entry),
+            PolicyEvent::Left { entry, .. } => self.held.left(entry.first),
             PolicyEvent::Promoted(block) => self.held.forget(&block.pages()),
             PolicyEvent::Flushed(pages) => self.held.forget(pages),
             PolicyEvent::Recolored { page, frame } => self.recolored(page, frame),

@@ -97,8 +97,8 @@ impl Policy for Periodic {
         match event {
             PolicyEvent::Colors(colors) => self.colors = colors,
             PolicyEvent::Missed { miss, .. } => self.missed(miss, actions),
-            PolicyEvent::Left { tlb, unit } => {
-                self.held.retain(|&(page, of), _| of != tlb || !unit.pages().contains(&page));
+            PolicyEvent::Left { tlb, entry, .. } => {
+                self.held.retain(|&(page, of), _| of != tlb || !entry.pages().contains(&page));
             }
             PolicyEvent::Promoted(block) => self.held.retain(|(page, _), _| !block.pages().contains(page)),
             PolicyEvent::Flushed(pages) => self.held.retain(|(page, _), _| !pages.contains(page)),

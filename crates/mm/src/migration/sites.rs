@@ -135,7 +135,7 @@ impl Policy for Sites {
                 self.targets.referenced(self.colors.of(miss.frame));
                 self.missed(miss, actions);
             }
-            PolicyEvent::Promoted(block) => self.forget(block.pages()),
+            PolicyEvent::Promoted(block) | PolicyEvent::Moved(block) => self.forget(block.pages()),
             PolicyEvent::Gone(page) => self.forget(page..page + 1),
             _ => {}
         }

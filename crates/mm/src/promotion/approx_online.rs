@@ -201,12 +201,10 @@ impl Policy for ApproxOnline {
                 self.charge(miss.tlb, miss.unit);
                 actions.cycles += self.bookkeeping;
             }
-            PolicyEvent::Entered { tlb, unit } => self.tlbs[tlb].enter(unit),
-            PolicyEvent::Left { tlb, unit } => self.tlbs[tlb].leave(unit),
+            PolicyEvent::Entered { tlb, entry } => self.tlbs[tlb].enter(entry),
+            PolicyEvent::Left { tlb, entry, .. } => self.tlbs[tlb].leave(entry),
             PolicyEvent::Promoted(block) => self.promoted(block),
-            PolicyEvent::Demoted(block) | PolicyEvent::Vanished(block) => {
-                self.tlbs.iter_mut().for_each(|tlb| tlb.demote(block))
-            }
+            PolicyEvent::Demoted(block) => self.tlbs.iter_mut().for_each(|tlb| tlb.demote(block)),
             _ => {}
         }
     }

@@ -30,16 +30,17 @@ impl Capacity {
         self.tlbs = entries.iter().map(|&entries| RecencyStack::new(self.top, entries)).collect();
     }
 
-    /// Charges a miss to the `wanted` blocks that would have prevented it, and reports the new charges of each.
+    /// Charges a miss, which needs `entry`, to the `wanted` blocks that would have prevented it, and reports the new
+    /// charges of each.
     pub fn charge(
         &mut self,
         tlb: usize,
-        unit: Superpage,
+        entry: Superpage,
         wanted: impl Fn(Superpage) -> bool,
         mut told: impl FnMut(Superpage, u64),
     ) {
         let tlb = &mut self.tlbs[tlb];
-        tlb.find_keepers(unit);
+        tlb.find_keepers(entry);
         for keeper in tlb.keepers.iter().filter(|keeper| wanted(keeper.block)) {
             let place = match keeper.place {
                 Some(place) => place,
@@ -65,9 +66,13 @@ impl Capacity {
         tlbs[tlb].enter(unit, charges);
     }
 
-    pub fn left(&mut self, tlb: usize, unit: Superpage) {
+    /// `lost`: it never comes back.
+    pub fn left(&mut self, tlb: usize, unit: Superpage, lost: bool) {
         self.tlbs[tlb].leave(unit);
         self.tlbs[tlb].gone.push(unit);
+        if lost {
+            self.demoted(unit);
+        }
     }
 
     /// A superpage was built: its parts leave all TLBs and stacks.
@@ -77,7 +82,7 @@ impl Capacity {
 
     /// A superpage split after it had left all TLBs.
     pub fn demoted(&mut self, block: Superpage) {
-        self.tlbs.iter_mut().for_each(|tlb| tlb.gone.remove(block));
+        self.tlbs.iter_mut().for_each(|tlb| tlb.gone.drop_around(block));
     }
 
     /// Resets the charges of blocks that overlap this one.
@@ -239,7 +244,8 @@ impl RecencyStack {
 fn join(keepers: &mut Vec<ChargeCandidate>, near: &[Superpage], held: &Tree<BlockCount>, top: u8) {
     let mut more: FxHashMap<Superpage, u16> = FxHashMap::default();
     for unit in near {
-        unit.ancestors(top).for_each(|block| *more.entry(block).or_default() += 1);
+        (unit.order.max(1)..=top)
+            .for_each(|order| *more.entry(Superpage::around(unit.first, order)).or_default() += 1);
     }
     for keeper in keepers.iter_mut() {
         keeper.slack += i64::from(more.remove(&keeper.block).unwrap_or(0));
@@ -315,14 +321,17 @@ struct DepartedUnits {
     most: usize,
     /// The index of the oldest unit: only gaps lie before it.
     oldest: usize,
+    /// The orders of all units so far, one bit each.
+    orders: u64,
 }
 
 impl DepartedUnits {
     fn new(most: usize) -> DepartedUnits {
-        DepartedUnits { list: Vec::new(), at: FxHashMap::default(), most, oldest: 0 }
+        DepartedUnits { list: Vec::new(), at: FxHashMap::default(), most, oldest: 0, orders: 0 }
     }
 
     fn push(&mut self, unit: Superpage) {
+        self.orders |= 1 << unit.order;
         self.remove(unit);
         if self.at.len() == self.most {
             self.forget_oldest();
@@ -359,6 +368,14 @@ impl DepartedUnits {
                 self.at.remove(code);
                 *code = NONE;
             }
+        }
+    }
+
+    /// Forgets entries that map a superpage, alone or with others.
+    fn drop_around(&mut self, block: Superpage) {
+        let orders = self.orders;
+        for order in (block.order..u64::BITS as u8).filter(|order| orders >> order & 1 == 1) {
+            self.remove(Superpage::around(block.first, order));
         }
     }
 
@@ -413,7 +430,7 @@ mod tests {
                     found.sort_unstable_by_key(|block| (block.order, block.first));
                     assert_eq!(found, searched(&stack, page, entries, TOP), "seed {seed}");
                     if let Some(&last) = stack.get(entries - 1) {
-                        capacity.left(0, Superpage::around(last, 0));
+                        capacity.left(0, Superpage::around(last, 0), false);
                     }
                     capacity.entered(0, unit);
                 }

@@ -81,13 +81,13 @@ impl Policy for Online {
         self.inner.on(event, actions);
         match event {
             PolicyEvent::Tlbs(entries) => self.capacity.watch(entries),
-            PolicyEvent::Entered { tlb, unit } => self.capacity.entered(tlb, unit),
-            PolicyEvent::Left { tlb, unit } => self.capacity.left(tlb, unit),
+            PolicyEvent::Entered { tlb, entry } => self.capacity.entered(tlb, entry),
+            PolicyEvent::Left { tlb, entry, lost } => self.capacity.left(tlb, entry, lost),
             PolicyEvent::Promoted(block) => {
                 self.capacity.forgive(block);
                 self.capacity.built(block);
             }
-            PolicyEvent::Demoted(block) | PolicyEvent::Vanished(block) => self.capacity.demoted(block),
+            PolicyEvent::Demoted(block) => self.capacity.demoted(block),
             _ => {}
         }
     }
@@ -118,7 +118,7 @@ impl Online {
                 elsewhere.push(block);
             }
         };
-        capacity.charge(miss.tlb, miss.unit, |_| true, told);
+        capacity.charge(miss.tlb, miss.entry, |_| true, told);
         elsewhere.sort_unstable_by_key(|block| std::cmp::Reverse((block.order, block.first)));
     }
 }
@@ -130,7 +130,7 @@ mod tests {
 
     fn miss(page: u64) -> Miss {
         let unit = Superpage::around(page, 0);
-        Miss { tlb: 0, unit, page, frame: None, instructions: 0, cycles: 0 }
+        Miss { tlb: 0, unit, entry: unit, page, frame: None, instructions: 0, cycles: 0 }
     }
 
     /// Romer 1998, figure 3-2: target U1.
@@ -144,9 +144,10 @@ mod tests {
         for page in [8, 1, 7, 6, 5, 0] {
             online.missed(miss(page));
             if tlb.len() == 3 {
-                hears(&mut online, PolicyEvent::Left { tlb: 0, unit: Superpage::around(tlb.remove(0), 0) });
+                let entry = Superpage::around(tlb.remove(0), 0);
+                hears(&mut online, PolicyEvent::Left { tlb: 0, entry, lost: false });
             }
-            hears(&mut online, PolicyEvent::Entered { tlb: 0, unit: Superpage::around(page, 0) });
+            hears(&mut online, PolicyEvent::Entered { tlb: 0, entry: Superpage::around(page, 0) });
             tlb.push(page);
         }
         let before = online.clone();

@@ -17,6 +17,8 @@ pub struct Miss {
     pub tlb: usize,
     /// What maps the missing page.
     pub unit: Superpage,
+    /// The block of the entry that the TLB needs: the unit, alone or with neighbours.
+    pub entry: Superpage,
     /// The missing base page.
     pub page: u64,
     /// Its frame, if the kernel places pages.
@@ -233,19 +235,21 @@ pub enum PolicyEvent<'a> {
         /// Cycles of the kernel's work so far.
         accounts: &'a Accounts,
     },
-    /// A translation enters a TLB.
+    /// An entry enters a TLB.
     Entered {
         /// Which TLB.
         tlb: usize,
-        /// What it maps.
-        unit: Superpage,
+        /// The smallest block that holds what it maps: a page, or several.
+        entry: Superpage,
     },
-    /// A translation leaves a TLB, but not for parts of a promotion.
+    /// An entry leaves a TLB, but not for parts of a promotion.
     Left {
         /// Which TLB.
         tlb: usize,
-        /// What it maps.
-        unit: Superpage,
+        /// Its block.
+        entry: Superpage,
+        /// Whether the superpages that it maps were swapped out, so that it never comes back.
+        lost: bool,
     },
     /// A superpage was built. Translations of its parts have left all TLBs; its own has not entered yet.
     Promoted(Superpage),
@@ -260,6 +264,8 @@ pub enum PolicyEvent<'a> {
     CacheMissed(CacheMiss),
     /// A hit of that cache in a line of this frame.
     CacheHit(Frame),
+    /// The pages of this unit have other frames now: the kernel copied them on a write, or compacted memory.
+    Moved(Superpage),
     /// A base page has moved to a frame of another color.
     Recolored {
         /// The page.
@@ -267,8 +273,6 @@ pub enum PolicyEvent<'a> {
         /// Its frame now.
         frame: Frame,
     },
-    /// The translation of a swapped-out superpage has left a TLB; for policies that watch TLBs.
-    Vanished(Superpage),
 }
 
 /// Requests and work of a policy.

@@ -160,7 +160,7 @@ impl Charges {
     }
 
     /// Charges a miss to the blocks that would have prevented it and would have existed.
-    fn charge(&mut self, Miss { tlb, unit, .. }: Miss) {
+    fn charge(&mut self, Miss { tlb, unit, entry, .. }: Miss) {
         let Charges { tlbs, lives, capacity, sample, found, .. } = self;
         let key = sample.next_key();
         let (is_in_sample, weight) = (key <= sample.largest, sample.weight(key));
@@ -178,7 +178,7 @@ impl Charges {
             // A block around the page with capacity charges also has an entry in the TLB: the miss counts once.
             let around = found.len();
             let elsewhere = |block: Superpage| !block.holds(unit) && lives.get(block).is_built;
-            capacity.charge(tlb, unit, elsewhere, |block, _| found.push(block));
+            capacity.charge(tlb, entry, elsewhere, |block, _| found.push(block));
             found[around..].iter().for_each(|&block| lives.get_mut(block).capacity += weight);
         }
         if is_in_sample && !found.is_empty() {
@@ -273,13 +273,13 @@ impl Charges {
                 self.capacity.watch(entries);
             }
             PolicyEvent::Missed { miss, .. } => self.charge(miss),
-            PolicyEvent::Entered { tlb, unit } => {
-                self.tlbs[tlb].enter(unit);
-                self.capacity.entered(tlb, unit);
+            PolicyEvent::Entered { tlb, entry } => {
+                self.tlbs[tlb].enter(entry);
+                self.capacity.entered(tlb, entry);
             }
-            PolicyEvent::Left { tlb, unit } => {
-                self.tlbs[tlb].leave(unit);
-                self.capacity.left(tlb, unit);
+            PolicyEvent::Left { tlb, entry, lost } => {
+                self.tlbs[tlb].leave(entry);
+                self.capacity.left(tlb, entry, lost);
             }
             // Charges stay: they count misses with this superpage in force.
             PolicyEvent::Promoted(block) => {
@@ -287,7 +287,7 @@ impl Charges {
                 self.tlbs.iter_mut().for_each(|tlb| tlb.promote(block));
                 self.capacity.built(block);
             }
-            PolicyEvent::Demoted(block) | PolicyEvent::Vanished(block) => {
+            PolicyEvent::Demoted(block) => {
                 self.tlbs.iter_mut().for_each(|tlb| tlb.demote(block));
                 self.capacity.demoted(block);
             }

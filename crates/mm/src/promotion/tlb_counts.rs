@@ -10,8 +10,8 @@ const INSIDE: i8 = -1;
 ///
 /// - −1: it lies in a larger built superpage;
 /// - 0: neither it nor any part of it;
-/// - 1: its own translation, or parts of one half only;
-/// - 2: parts of both halves.
+/// - else: one for each entry of the whole block, and one for each half with an entry inside it. Where pages share an
+///   entry, smaller ones may lie inside its block.
 ///
 /// Entering and leaving update only blocks that change, so the TLB is never scanned.
 #[derive(Clone, Debug)]
@@ -36,16 +36,16 @@ impl TlbCounts {
         first
     }
 
-    /// A translation enters.
+    /// An entry enters.
     pub fn enter(&mut self, unit: Superpage) {
         self.counts.climb(unit.first, unit.order, |_, count| {
             let held = *count > 0;
-            *count = if held { 2 } else { 1 };
+            *count = if held { *count + 1 } else { 1 };
             !held
         });
     }
 
-    /// A translation leaves.
+    /// An entry leaves.
     pub fn leave(&mut self, unit: Superpage) {
         self.counts.climb(unit.first, unit.order, |_, count| {
             *count -= 1;

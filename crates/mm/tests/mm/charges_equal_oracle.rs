@@ -24,7 +24,7 @@ fn unit((first, order): Block) -> Superpage {
 }
 
 fn miss(tlb: usize, unit: Superpage) -> Miss {
-    Miss { tlb, unit, page: unit.first, frame: None, instructions: 0, cycles: 0 }
+    Miss { tlb, unit, entry: unit, page: unit.first, frame: None, instructions: 0, cycles: 0 }
 }
 
 /// Prices with which a superpage pays off after `misses` misses for each 4 KiB of it.
@@ -81,10 +81,10 @@ impl Both {
         self.fast.hears(PolicyEvent::Missed { miss: miss(tlb, unit(of)), accounts: &Accounts::default() });
         if self.slow.tlbs[tlb].len() == self.entries {
             let left = self.slow.tlbs[tlb].remove(0);
-            self.fast.hears(PolicyEvent::Left { tlb, unit: unit(left) });
+            self.fast.hears(PolicyEvent::Left { tlb, entry: unit(left), lost: false });
         }
         self.slow.tlbs[tlb].push(of);
-        self.fast.hears(PolicyEvent::Entered { tlb, unit: unit(of) });
+        self.fast.hears(PolicyEvent::Entered { tlb, entry: unit(of) });
         self.check()?;
         self.build_what_is_due(of)
     }
@@ -134,7 +134,7 @@ impl Both {
                 for tlb in 0..2 {
                     if let Some(at) = self.slow.tlbs[tlb].iter().position(|&held| held == of) {
                         self.slow.tlbs[tlb].remove(at);
-                        self.fast.hears(PolicyEvent::Left { tlb, unit: unit(of) });
+                        self.fast.hears(PolicyEvent::Left { tlb, entry: unit(of), lost: false });
                     }
                 }
                 self.slow.demote(of);
@@ -213,9 +213,9 @@ fn misses_until_due(mut policy: ApproxOnline, order: u8) -> u64 {
         policy.hears(PolicyEvent::Missed { miss: miss(0, page), accounts: &Accounts::default() });
         if turn > 0 {
             charged += 1;
-            policy.hears(PolicyEvent::Left { tlb: 0, unit: other });
+            policy.hears(PolicyEvent::Left { tlb: 0, entry: other, lost: false });
         }
-        policy.hears(PolicyEvent::Entered { tlb: 0, unit: page });
+        policy.hears(PolicyEvent::Entered { tlb: 0, entry: page });
         if policy.due(page).is_some() {
             break;
         }
@@ -258,7 +258,7 @@ fn u6_there_are_three_and_an_eighth_counters_for_each_base_page() {
                 (0..tlbs).for_each(|tlb| {
                     policy
                         .hears(PolicyEvent::Missed { miss: miss(tlb, unit), accounts: &Accounts::default() });
-                    policy.hears(PolicyEvent::Entered { tlb, unit });
+                    policy.hears(PolicyEvent::Entered { tlb, entry: unit });
                 });
             }
         }
@@ -279,7 +279,7 @@ fn u6_capacity_charges_take_one_more() {
     for page in [0, 1, 2048, 2049] {
         let unit = Superpage::around(page, 0);
         policy.hears(PolicyEvent::Missed { miss: miss(0, unit), accounts: &Accounts::default() });
-        policy.hears(PolicyEvent::Entered { tlb: 0, unit });
+        policy.hears(PolicyEvent::Entered { tlb: 0, entry: unit });
     }
     assert_eq!(policy.counters().map(|counters| counters as f64 / 4096.0), [3.0, 1.0]);
 }

@@ -231,6 +231,9 @@ proptest! {
                 Op::Program(op) => memory.program(&op),
                 Op::Misses { page, color, lines } => {
                     for _ in 0..lines {
+                        if memory.p.kernel.frame_of(page).is_some() {
+                            memory.p.load(page);
+                        }
                         let Some(frame) = memory.p.kernel.frame_of(page) else { break };
                         memory.miss(page, if by_cml { frame } else { Frame(color) })?;
                         check(&memory.p, &[], shares || matches!(number, 3 | 4));

@@ -214,7 +214,7 @@ impl Machine {
     fn drop_unit(&mut self, unit: Superpage) {
         while let Some(at) = self.tlbs.iter().position(|&(_, held, _)| held == unit) {
             let (tlb, unit, _) = self.tlbs.remove(at);
-            self.tell(PolicyEvent::Left { tlb, unit });
+            self.tell(PolicyEvent::Left { tlb, entry: unit, lost: false });
         }
     }
 
@@ -284,17 +284,17 @@ impl Machine {
         let (unit, cycles) = (self.unit(page), self.cycles);
         let held: Vec<_> = self.tlbs.iter().map(|&(_, unit, page)| self.translation(unit, page)).collect();
         let frame = Some(Frame(self.frames[page as usize]));
-        let miss = Miss { tlb, unit, page, frame, instructions: cycles / 2, cycles };
+        let miss = Miss { tlb, unit, entry: unit, page, frame, instructions: cycles / 2, cycles };
         self.tell(PolicyEvent::Missed { miss, accounts: &Accounts::default() });
         let slow = self.slow.missed(self.translation(unit, page), &held, cycles);
         let moves = self.compare(&slow)?;
         if self.tlbs.iter().filter(|held| held.0 == tlb).count() == ENTRIES {
             let oldest = self.tlbs.iter().position(|held| held.0 == tlb).expect("it is full");
             let (_, unit, _) = self.tlbs.remove(oldest);
-            self.tell(PolicyEvent::Left { tlb, unit });
+            self.tell(PolicyEvent::Left { tlb, entry: unit, lost: false });
         }
         self.tlbs.push((tlb, unit, page));
-        self.tell(PolicyEvent::Entered { tlb, unit });
+        self.tell(PolicyEvent::Entered { tlb, entry: unit });
         self.recolor(moves);
         Ok(())
     }

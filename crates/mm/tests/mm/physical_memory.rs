@@ -7,7 +7,8 @@ use pagewalk_mm::promotion::{
     IngensSettings, Khugepaged, Linux, LinuxSettings, Mthp, Policy, PolicyEvent, Rules, SizeMode,
 };
 use pagewalk_mm::{
-    Account, FileRules, ForkRules, FullMemoryAction, KernelCosts, OomKill, Remap, Superpage, ThpMode, Vma,
+    Account, FileRules, ForkRules, FullMemoryAction, KernelCosts, OomKill, Remap, Superpage, ThpMode,
+    TlbEntry, Vma,
 };
 use pagewalk_trace::MappingKind::{Anonymous, File};
 use proptest::prelude::*;
@@ -82,7 +83,7 @@ fn a_superpage_that_is_swapped_out_is_told_once() {
     [0, 512, 1024].into_iter().for_each(|page| p.touch(page));
     let [unit] = ended.lock().unwrap()[..] else { panic!("one makes room") };
     assert_eq!(p.order(unit.first), None);
-    [0, 1].into_iter().for_each(|tlb| p.kernel.left(tlb, unit));
+    [0, 1].into_iter().for_each(|tlb| p.kernel.left(tlb, TlbEntry::of(unit)));
     assert_eq!(*ended.lock().unwrap(), [unit]);
 }
 

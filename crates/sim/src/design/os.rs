@@ -9,9 +9,9 @@ use crate::fit::{KernelError, held_order, watched};
 use crate::store::PageStore;
 use crate::store::entry::EntryId;
 use pagewalk_mm::promotion::{LastUse, Miss};
-use pagewalk_mm::{AddressSpace, Kernel, MemorySample, ORDERS, Remap, Superpage};
-use pagewalk_translate::{Asid, MachineSpec, TranslationSource};
-use pagewalk_units::{Kind, PageSize};
+use pagewalk_mm::{AddressSpace, Kernel, MemorySample, ORDERS, Remap, Superpage, TlbEntry};
+use pagewalk_translate::{LowerEntry, MachineSpec, TranslationSource};
+use pagewalk_units::Kind;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -258,6 +258,7 @@ impl Design {
             os.kernel.missed(Miss {
                 tlb: os.tlbs[class],
                 unit,
+                entry: unit,
                 page: vpn,
                 frame: None,
                 instructions,
@@ -322,8 +323,7 @@ impl Design {
         } else {
             let base = store.paging.base().shift();
             // Lower arrays are looked up by number, not by the store's id.
-            let of =
-                |(_, number, size): (Asid, u64, PageSize)| (held, number, (size.shift() - base) as usize);
+            let of = |entry: LowerEntry| (held, entry.number, (entry.size.shift() - base) as usize);
             left.extend(self.lower.take_evicted().map(of));
         }
         // Another array of the same TLB may still hold it.
@@ -331,10 +331,10 @@ impl Design {
         let is_there = self.is_watched_in(store, tlb, held, number, size);
         let Some(os) = &mut self.os else { return };
         for (_, number, size) in left {
-            os.kernel.left(tlb, Superpage { first: number << size, order: size as u8 });
+            os.kernel.left(tlb, entry(number, size));
         }
         if is_there && !was_there {
-            os.kernel.entered(tlb, Superpage { first: number << size, order: size as u8 });
+            os.kernel.entered(tlb, entry(number, size));
         }
     }
 
@@ -417,7 +417,7 @@ impl Design {
             self.drop_entry(store, held, number, size);
             let Some(os) = &mut self.os else { return };
             for tlb in leaves {
-                os.kernel.left(tlb, Superpage { first: number << size, order: size as u8 });
+                os.kernel.left(tlb, entry(number, size));
             }
         }
     }
@@ -451,4 +451,9 @@ impl Design {
         os.references = references;
         store.drop_super(Superpage { first, order: of.order }, self.bit);
     }
+}
+
+/// The entry of a page, by its number and its doublings of a base page.
+fn entry(number: u64, size: usize) -> TlbEntry {
+    TlbEntry::of(Superpage { first: number << size, order: size as u8 })
 }

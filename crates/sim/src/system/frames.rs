@@ -184,7 +184,7 @@ impl System {
                 let asid = self.asid;
                 for core in 0..self.cores.len() {
                     let left = self.cores[core].tlbs.flush(asid);
-                    self.tell(super::moves::TlbMoves { entered: None, left });
+                    self.tell(super::moves::TlbMoves::left(left));
                 }
             }
         }

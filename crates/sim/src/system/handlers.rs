@@ -6,6 +6,7 @@ use super::page::Page;
 use super::process::TouchedPage;
 use super::tlbs::{Entries, Tlbs};
 use crate::caches::WalkCost;
+use pagewalk_mm::TlbEntry;
 use pagewalk_translate::{Asid, MissClass, RefillRequest, SoftwareMmu, page_key};
 use pagewalk_units::{PageSize, VirtAddr};
 
@@ -54,8 +55,9 @@ impl Tlbs {
     /// The moves when a page replaces entries with these keys, if a policy watches.
     fn replaced(&self, class: usize, asid: Asid, page: Page, gone: impl Iterator<Item = u64>) -> TlbMoves {
         let Some(tlb) = self.watched_by(class) else { return TlbMoves::default() };
-        let moved = |(asid, number, size)| TlbMove { asid, tlb, unit: self.block(number, size) };
-        let entered = Some(moved((asid, page.number, page.size)));
+        let moved =
+            |(asid, number, size)| TlbMove { asid, tlb, entry: TlbEntry::of(self.block(number, size)) };
+        let entered = vec![moved((asid, page.number, page.size))];
         TlbMoves { entered, left: gone.map(software_page).map(moved).collect() }
     }
 

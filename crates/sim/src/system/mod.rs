@@ -28,6 +28,7 @@ mod page;
 mod process;
 mod shared;
 mod side;
+mod side_memory;
 mod side_tlbs;
 mod tlbs;
 
@@ -51,7 +52,7 @@ use pagewalk_units::{Kind, ThreadId, VirtAddr};
 use process::Process;
 use rustc_hash::FxHashMap;
 use shared::memory_of;
-use side::SideMemory;
+use side_memory::SideMemory;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tlbs::Tlbs;
@@ -262,7 +263,7 @@ impl System {
         let loser = core.identifiers.assign(asid);
         let left = loser.map_or_else(Vec::new, |loser| core.tlbs.flush(loser));
         core.tlbs.enter(asid);
-        self.tell(TlbMoves { entered: None, left });
+        self.tell(TlbMoves::left(left));
     }
 
     /// Switches to `thread`.
@@ -411,7 +412,7 @@ impl System {
         let (asid, mut page) = self.translation(vpn);
         let now = self.clock.instructions;
         if self.machine().software().is_some() {
-            self.missed(class, vpn);
+            self.missed(class, kind, vpn);
             page = self.translation(vpn).1;
             let (cost, moves) =
                 self.tlbs().refill(class, asid, page, vpn, now).expect("the machine has handlers");
@@ -423,7 +424,7 @@ impl System {
         let (served, prefetched) = self.tlbs().served_below(class, kind, asid, page, address);
         let walks = served == TranslationSource::Walk && !prefetched;
         if walks {
-            self.missed(class, vpn);
+            self.missed(class, kind, vpn);
             page = self.translation(vpn).1;
             let cost = self.tlbs().walk(class, address, page.leaf);
             self.charge(class, cost);

@@ -1,10 +1,10 @@
 //! Reports to a simulated kernel, and the effects of its decisions on the hardware.
 
-use super::System;
 use super::kernel::OwnMemory;
 use super::moves::{TlbMove, TlbMoves};
 use super::page::Page;
 use super::process::{Memory, Process};
+use super::{Core, System};
 use crate::ranges::{added, advised, reaped, whole_pages};
 use pagewalk_mm::promotion::Miss;
 use pagewalk_mm::{AddressSpace, Kernel, Remap, Superpage};
@@ -108,19 +108,21 @@ impl System {
     }
 
     /// A miss, before the walk and any fill.
-    pub(super) fn missed(&mut self, class: usize, vpn: u64) {
+    pub(super) fn missed(&mut self, class: usize, kind: Kind, vpn: u64) {
         let instructions = self.clock.instructions;
         let tlb = self.tlbs().watched_by(class);
         let colors = self.frames.by_color;
         let is_kernels = VirtAddr(vpn << self.machine().paging.base().shift()).is_kernel();
         let cycles = if colors { self.cycles() } else { 0 };
+        let unit = self.process().kernel().and_then(|kernel| kernel.table().mapped(vpn));
+        let unit = unit.unwrap_or(Superpage::around(vpn, 0));
+        let entry = if tlb.is_some() { self.wanted_entry(kind, vpn, unit) } else { unit };
         let Some(kernel) = self.process().kernel() else { return };
         kernel.walked(vpn);
         if let Some(tlb) = tlb {
-            let unit = kernel.table().mapped(vpn).unwrap_or(Superpage::around(vpn, 0));
             // The kernel's half of addresses has no frames.
             let frame = if colors && !is_kernels { kernel.place(vpn) } else { None };
-            kernel.missed(Miss { tlb, unit, page: vpn, frame, instructions, cycles });
+            kernel.missed(Miss { tlb, unit, entry, page: vpn, frame, instructions, cycles });
             if colors {
                 self.drop_wanted();
                 self.recolor();
@@ -128,22 +130,34 @@ impl System {
         }
     }
 
+    /// The block of the entry that the watched TLB needs for a page, which `unit` maps.
+    fn wanted_entry(&mut self, kind: Kind, vpn: u64, unit: Superpage) -> Superpage {
+        if self.is_side() {
+            let wanted = self.entries_of_side(vpn).first().copied();
+            let block = wanted.map(|(_, shift)| Superpage::around(vpn, shift as u8));
+            return block.filter(|block| block.order > unit.order).unwrap_or(unit);
+        }
+        let size = self.translation(vpn).1.size;
+        Superpage::around(vpn, unit.order + self.tlbs().pages_together(kind, size))
+    }
+
     /// Reports moves of watched TLBs to each process's kernel.
     pub(super) fn tell(&mut self, moves: TlbMoves) {
-        for TlbMove { asid, tlb, unit } in moves.left {
-            if let Some(kernel) = self.kernel_of(asid, unit) {
-                kernel.left(tlb, unit);
+        for TlbMove { asid, tlb, entry } in moves.left {
+            if let Some(kernel) = self.kernel_of(asid, entry.block) {
+                kernel.left(tlb, entry);
             }
         }
-        let Some(TlbMove { asid, tlb, unit }) = moves.entered else { return };
-        if let Some(kernel) = self.kernel_of(asid, unit) {
-            kernel.entered(tlb, unit);
+        for TlbMove { asid, tlb, entry } in moves.entered {
+            if let Some(kernel) = self.kernel_of(asid, entry.block) {
+                kernel.entered(tlb, entry);
+            }
         }
     }
 
     /// The kernel that owns a page. Global pages have no owner and are never part of a superpage.
-    fn kernel_of(&mut self, asid: Asid, unit: Superpage) -> Option<&mut Kernel> {
-        let is_kernels = VirtAddr(unit.first << self.machine().paging.base().shift()).is_kernel();
+    fn kernel_of(&mut self, asid: Asid, block: Superpage) -> Option<&mut Kernel> {
+        let is_kernels = VirtAddr(block.first << self.machine().paging.base().shift()).is_kernel();
         if asid == Asid::GLOBAL && !is_kernels { None } else { self.process_of(asid).kernel() }
     }
 
@@ -197,7 +211,7 @@ impl System {
         let Some((class, kind)) = after else { return };
         let Some((&vpn, _)) = self.process().pages.range(block.pages()).next() else { return };
         if self.is_side() {
-            return self.fill_side(class, vpn);
+            return self.fill_side(vpn);
         }
         let (asid, page) = self.translation(vpn);
         let moves = match self.tlbs().put(class, asid, page, vpn) {
@@ -209,13 +223,13 @@ impl System {
 
     /// Drops all translations of a block and its parts. `tell`: report them to the kernel.
     pub(super) fn drop_block(&mut self, block: Superpage, tell: bool) {
-        // A prefetcher fills untouched pages.
-        let prefetches = !self.tlbs().prefetchers().is_empty();
+        // Prefetchers and neighbours fill entries of untouched pages.
+        let is_exact = self.tlbs().prefetchers().is_empty() && !self.machine().shares_entries();
         let process = self.process();
         let Memory::Own(own) = &process.memory else { return };
-        let held: Vec<u64> = match prefetches {
-            true => block.pages().collect(),
-            false => process.pages.range(block.pages()).map(|(&vpn, _)| vpn).collect(),
+        let held: Vec<u64> = match is_exact {
+            true => process.pages.range(block.pages()).map(|(&vpn, _)| vpn).collect(),
+            false => block.pages().collect(),
         };
         let of_part = |part: Superpage| {
             let size = own.size(part.order);
@@ -224,19 +238,25 @@ impl System {
         let parts: Vec<_> = own.parts(block, held.into_iter()).into_iter().map(of_part).collect();
         for (part, page) in parts {
             let asid = self.asid_of(part);
-            let mut left = Vec::new();
-            for core in self.cores.iter().filter(|_| tell) {
-                left.extend(core.tlbs.watched().filter(|&tlb| core.tlbs.is_watched_in(tlb, asid, page)));
-            }
+            let is_side = self.is_side();
             // A data side drops all the process's pages at once.
-            if asid != self.asid || !self.is_side() {
-                self.invalidate(asid, page);
+            if asid == self.asid && is_side {
+                continue;
             }
-            let left = left.into_iter().map(|tlb| TlbMove { asid, tlb, unit: part });
-            self.tell(TlbMoves { entered: None, left: left.collect() });
+            let mut left = Vec::new();
+            for Core { tlbs, .. } in self.cores.iter().filter(|_| !is_side) {
+                let of_tlb = |tlb: usize| {
+                    let entries = tlbs.entries_in(tlb, asid, page).into_iter();
+                    entries.map(move |entry| TlbMove { asid, tlb, entry })
+                };
+                left.extend(tlbs.watched().flat_map(of_tlb));
+            }
+            self.invalidate(asid, page);
+            left.retain(|left| tell || !block.holds(left.entry.block));
+            self.tell(TlbMoves::left(left));
         }
         if self.is_side() {
-            self.drop_from_sides(&block.pages());
+            self.drop_from_sides(&block.pages(), (!tell).then_some(block));
         }
     }
 

@@ -3,7 +3,7 @@
 use super::host::HostMemory;
 use super::kernel::OwnMemory;
 use super::page::Page;
-use super::side::SideMemory;
+use super::side_memory::SideMemory;
 use crate::code_lines::CodeLines;
 use crate::counts::SpaceCounts;
 use crate::fetch::FetchTable;

@@ -5,48 +5,20 @@
 //! from its memory if it has one, and otherwise from the design's own. Global pages, and pages whose next store faults,
 //! stand alone: no entry or range joins them with others.
 
-use super::System;
 use super::lookups::{ArrayPlace, CachedTranslation};
+use super::moves::{TlbMove, TlbMoves};
 use super::process::{Memory, Process};
+use super::side_memory::SideMemory;
+use super::tlbs::LAST_DATA;
+use super::{Core, System};
 use crate::caches::{MemoryCaches, WalkCost};
-use crate::data_side::{DesignMemory, Extents, Frames, Segments, SideOf, SpaceMemory, changes_areas};
-use pagewalk_mm::{Change, Kernel, Superpage};
+use crate::data_side::{SideOf, SpaceMemory, changes_areas};
+use pagewalk_mm::{Change, Superpage};
 use pagewalk_setassoc::Entry;
 use pagewalk_trace::Event;
-use pagewalk_translate::{self as translate, Asid, DataSide, RangeWalk, Walker};
+use pagewalk_translate::{self as translate, Asid, DataSide, EntryTag, RangeWalk, Walker};
 use pagewalk_units::{Kind, PageSize, Paging, VirtAddr};
 use std::ops::Range;
-
-/// One process's pages, for a data side.
-#[derive(Clone)]
-pub(super) struct SideMemory {
-    pub design: DesignMemory,
-    pub segments: Segments,
-}
-
-impl SideMemory {
-    /// Updates these pages' frames from a kernel's memory.
-    fn follow(&mut self, kernel: &Kernel, pages: Range<u64>) {
-        let Frames::Kernel(extents) = &mut self.design.frames else { return };
-        extents.remove(&pages);
-        for unit in kernel.table().units_in(pages) {
-            extents.remove(&unit.pages());
-            let frame = kernel.frame_of(unit.first).filter(|_| !kernel.table().is_protected(unit.first));
-            if let Some(frame) = frame {
-                extents.add(unit.first, unit.len(), frame.0);
-            }
-        }
-    }
-
-    /// Whether it tracks all frames of a kernel.
-    fn knows_frames_of(&self, kernel: &Kernel) -> bool {
-        let Frames::Kernel(extents) = &self.design.frames else { return true };
-        let mut anew = self.clone();
-        anew.design.frames = Frames::Kernel(Extents::default());
-        kernel.table().units().into_iter().for_each(|unit| anew.follow(kernel, unit.pages()));
-        anew.design.frames.extents().is_some_and(|all| all == extents)
-    }
-}
 
 /// A process's memory, for the data side of a core.
 struct SideQuery<'a> {
@@ -177,34 +149,47 @@ impl System {
         self.wake();
         let page = self.side_page(vpn);
         if self.with_side(|side, memory| side.serves_below(page, memory)).0 {
-            return;
+            // A range fills level 1, which may be the last.
+            let moves = self.tlbs().side_moves();
+            return self.tell(moves);
         }
-        self.missed(class, vpn);
-        let (asid, mapped) = self.translation(vpn);
-        let tlb = self.tlbs().watched_by(class);
-        let was_there = tlb.is_some_and(|tlb| self.tlbs().is_watched_in(tlb, asid, mapped));
+        self.missed(class, kind, vpn);
         let (_, cost) = self.with_side(|side, memory| side.walk(page, memory));
         self.tlbs().counts.charge(class, cost);
         self.charge(class, cost);
-        let moves = self.tlbs().side_moves(tlb, was_there, asid, mapped);
+        let moves = self.tlbs().side_moves();
         self.tell(moves);
         self.serve(class, kind, vpn);
     }
 
-    /// Fills the data side with a superpage built around a base page.
-    pub(super) fn fill_side(&mut self, class: usize, vpn: u64) {
+    /// The entries that a walk to a page makes in the last level of the data side, if it is watched.
+    pub(super) fn entries_of_side(&mut self, vpn: u64) -> Vec<EntryTag> {
+        if self.tlbs().watched_by(LAST_DATA).is_none() {
+            return Vec::new();
+        }
         let (asid, mapped) = self.translation(vpn);
-        let tlb = self.tlbs().watched_by(class);
-        let was_there = tlb.is_some_and(|tlb| self.tlbs().is_watched_in(tlb, asid, mapped));
+        self.with_side(|side, memory| side.entries_of(asid.page(vpn), mapped.size, memory)).0
+    }
+
+    /// Fills the data side with a superpage built around a base page.
+    pub(super) fn fill_side(&mut self, vpn: u64) {
+        let (asid, mapped) = self.translation(vpn);
         self.with_side(|side, memory| side.fill(asid.page(vpn), mapped.size, memory));
-        let moves = self.tlbs().side_moves(tlb, was_there, asid, mapped);
+        let moves = self.tlbs().side_moves();
         self.tell(moves);
     }
 
-    /// Drops base pages of the current process from the data sides of all cores.
-    pub(super) fn drop_from_sides(&mut self, pages: &Range<u64>) {
+    /// Drops base pages of the current process from the data sides of all cores, and reports it to the kernel, but not
+    /// for parts of a superpage that was `built`.
+    pub(super) fn drop_from_sides(&mut self, pages: &Range<u64>, built: Option<Superpage>) {
         let asid = self.asid;
-        self.cores.iter_mut().for_each(|core| core.tlbs.invalidate_pages(asid, pages));
+        let mut left: Vec<TlbMove> = Vec::new();
+        for Core { tlbs, .. } in &mut self.cores {
+            left.extend(tlbs.side_drops(asid, pages));
+            tlbs.invalidate_pages(asid, pages);
+        }
+        left.retain(|left| !built.is_some_and(|built| built.holds(left.entry.block)));
+        self.tell(TlbMoves::left(left));
     }
 
     /// Makes periodic decisions of the kernel and the hardware that are due, before a block.
@@ -216,20 +201,20 @@ impl System {
         let Process { space, side: Some(side), .. } = self.process() else { return };
         if side.design.due().is_some_and(|due| due <= now) {
             for pages in side.design.scan(space, now) {
-                self.drop_from_sides(&pages);
+                self.drop_from_sides(&pages, None);
             }
         }
         if self.tlbs().side_and_caches().0.due().is_some_and(|due| due <= executed) {
             self.with_side(|side, memory| side.decide(executed, memory));
-            let left = self.tlbs().side_left();
-            self.tell(left);
+            let moves = self.tlbs().side_moves();
+            self.tell(moves);
         }
     }
 
     /// Applies a change of the address space to the data side.
     pub(super) fn change_side(&mut self, change: Change) {
         let pages = change.pages(self.machine().paging.base());
-        self.drop_from_sides(&pages);
+        self.drop_from_sides(&pages, None);
         if let Some(side) = &mut self.process().side {
             side.design.changed(&pages, matches!(change, Change::Gone { .. }));
         }
@@ -247,7 +232,7 @@ impl System {
         if changes_areas(event) {
             side.design.remapped(opened);
         }
-        parted.iter().for_each(|pages| self.drop_from_sides(pages));
+        parted.iter().for_each(|pages| self.drop_from_sides(pages, None));
     }
 
     /// Updates frames of these pages from the current process's kernel.

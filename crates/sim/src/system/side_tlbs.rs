@@ -1,10 +1,10 @@
 //! The translation hardware of a core that is a data side.
 
 use super::moves::{TlbMove, TlbMoves};
-use super::page::Page;
 use super::tlbs::{LAST_DATA, Tlbs};
 use crate::caches::MemoryCaches;
-use pagewalk_translate::{Asid, DataSide};
+use pagewalk_mm::{Superpage, TlbEntry};
+use pagewalk_translate::{Asid, DataSide, EntryMoves, EntryTag};
 use std::ops::Range;
 
 impl Tlbs {
@@ -28,23 +28,33 @@ impl Tlbs {
         self.side_and_caches().0.hits(page, 1)
     }
 
-    /// The moves of a data side's watched TLB at the fill of a page; `was_there`: the TLB held it before.
-    pub fn side_moves(&mut self, tlb: Option<usize>, was_there: bool, asid: Asid, page: Page) -> TlbMoves {
-        let enters = tlb.filter(|&tlb| !was_there && self.is_watched_in(tlb, asid, page));
-        let unit = self.block(page.number, page.size);
-        TlbMoves { entered: enters.map(|tlb| TlbMove { asid, tlb, unit }), ..self.side_left() }
+    /// The moves of a data side's watched TLB since the last call.
+    pub fn side_moves(&mut self) -> TlbMoves {
+        let Some(tlbs) = self.watched else { return TlbMoves::default() };
+        let EntryMoves { entered, left } = self.side_and_caches().0.take_moves();
+        let moves = |entries: Vec<EntryTag>| {
+            entries.into_iter().map(|entry| self.side_move(tlbs[LAST_DATA], entry)).collect()
+        };
+        TlbMoves { entered: moves(entered), left: moves(left) }
     }
 
-    /// The entries that have left since.
-    pub fn side_left(&mut self) -> TlbMoves {
-        let Some(tlbs) = self.watched else { return TlbMoves::default() };
-        let (side, _) = self.side_and_caches();
-        let mut left = side.take_left();
-        left.retain(|&held| !side.holds_in_last(held));
-        TlbMoves {
-            entered: None,
-            left: left.into_iter().map(|held| TlbMove::of(tlbs[LAST_DATA], held)).collect(),
-        }
+    /// The move of an entry of a data side's array.
+    pub fn side_move(&self, tlb: usize, (page, shift): EntryTag) -> TlbMove {
+        let block = Superpage { first: Asid::number_of(page), order: shift as u8 };
+        let base = self.machine.paging.base().shift();
+        let is_page = self
+            .machine
+            .level(self.last_level)
+            .any(|(_, array)| array.page_sizes.iter().any(|size| size.shift() - base == shift));
+        let order = if is_page { block.order } else { 0 };
+        TlbMove { asid: Asid::of_page(page), tlb, entry: TlbEntry { block, order } }
+    }
+
+    /// The moves when base pages of an address space are dropped from the data side.
+    pub fn side_drops(&self, asid: Asid, pages: &Range<u64>) -> Vec<TlbMove> {
+        let (Some(side), Some(tlbs)) = (&self.side, self.watched) else { return Vec::new() };
+        let dropped = side.dropped_in_last(asid, pages).into_iter();
+        dropped.map(|entry| self.side_move(tlbs[LAST_DATA], entry)).collect()
     }
 
     /// Drops base pages of an address space from the data side.

@@ -12,8 +12,8 @@ use pagewalk_cache::{CacheAddress, Hierarchy, Requester};
 use pagewalk_mm::Superpage;
 use pagewalk_setassoc::{Entry, RelevantHits, SetIndex, TlbArray};
 use pagewalk_translate::{
-    Asid, DataSide, Fills, KindSet, LowerLevels, MachineSpec, Prefetcher, SoftwareMmu, TranslationSource,
-    Walker,
+    Asid, DataSide, Fills, KindSet, LowerEntry, LowerLevels, MachineSpec, Prefetcher, SoftwareMmu,
+    TranslationSource, Walker,
 };
 use pagewalk_units::{Kind, PageSize, VirtAddr};
 
@@ -100,7 +100,7 @@ impl Tlbs {
         }
         let mut side = DataSide::new(machine).map(Box::new);
         if let (Some(side), Some(_)) = (&mut side, watched) {
-            side.keep_left();
+            side.track_moves();
         }
         Tlbs {
             first: machine.level(1).filter(|_| side.is_none()).map(first).collect(),
@@ -247,8 +247,8 @@ impl Tlbs {
         served: TranslationSource,
     ) -> TlbMoves {
         let tlb = self.watched.filter(|_| served == TranslationSource::Walk).map(|tlbs| tlbs[class]);
-        let was_there = tlb.is_some_and(|tlb| self.is_watched_in(tlb, asid, page));
-        let mut left = Vec::new();
+        let before = tlb.map_or_else(Vec::new, |tlb| self.entries_in(tlb, asid, page));
+        let mut gone = Vec::new();
         if let Some(at) = self.first.iter().rposition(|first| first.takes(kind, page.size))
             && let Entries::Array(array) = &mut self.first[at].entries
             && let Some(victim) = array.fill(page.entry(asid))
@@ -257,21 +257,17 @@ impl Tlbs {
             if self.gives_victims {
                 self.lower.receive(self.first[at].index, of, number, size);
             }
-            left.extend((self.last_level == 1).then_some((of, number, size)));
+            let entry = LowerEntry { asid: of, number, size, pages_shift: 0 };
+            gone.extend((self.last_level == 1).then_some(entry));
         }
         self.lower.fill(kind, asid, page.address(), page.size, served);
         let Some(tlb) = tlb else { return TlbMoves::default() };
-        left.extend(self.lower.take_evicted());
-        let still = |&(of, number, size): &(Asid, u64, PageSize)| {
-            !self.is_watched_in(tlb, of, Page { number, size, leaf: size })
-        };
-        // Another array of the same TLB may still hold it.
-        let left = left.into_iter().filter(still);
-        let left =
-            left.map(|(asid, number, size)| TlbMove { asid, tlb, unit: self.block(number, size) }).collect();
-        let enters = !was_there && self.is_watched_in(tlb, asid, page);
-        let entered = enters.then(|| TlbMove { asid, tlb, unit: self.block(page.number, page.size) });
-        TlbMoves { entered, left }
+        gone.extend(self.lower.take_evicted());
+        let gone = gone.into_iter().map(|gone| {
+            let LowerEntry { asid, number, size, pages_shift } = gone;
+            (asid, self.entry_of(number, size, pages_shift))
+        });
+        self.moves_since(tlb, asid, page, &before, gone)
     }
 
     pub(super) fn block(&self, number: u64, size: PageSize) -> Superpage {

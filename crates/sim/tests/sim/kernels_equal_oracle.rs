@@ -28,7 +28,13 @@ const TOP: u8 = 4;
 
 /// A machine whose arrays hold base pages and superpages, together or apart; `radix`: those of x86-64;
 /// `victims`: a second level receives what the first replaces; `prefetches`: some arrays of the last do.
-fn machine(random: &mut Random, index: usize, radix: bool, victims: bool, prefetches: bool) -> MachineSpec {
+pub fn whole_machine(
+    random: &mut Random,
+    index: usize,
+    radix: bool,
+    victims: bool,
+    prefetches: bool,
+) -> MachineSpec {
     let mut text = format!("schema = 1\nname = \"m{index}\"\n");
     let data = random.of(&["\"load\", \"store\"", "\"load\", \"store\"", "\"fetch\", \"load\", \"store\""]);
     let mut serves = match (data, random.below(4)) {
@@ -56,10 +62,11 @@ fn machine(random: &mut Random, index: usize, radix: bool, victims: bool, prefet
                     replacement = "index = \"skewed\"".to_owned();
                 }
                 let fills = if level == 2 && victims { "victims" } else { "walks" };
+                let pages = if level == 2 && !victims { random.of(&[1, 1, 2, 4]) } else { 1 };
                 text += &format!(
                     "[[tlb]]\nname = \"l{level}_{number}_{part}\"\nlevel = {level}\nserves = [{serves}]\n\
                      page_sizes = [{sizes}]\nentries = {}\nways = {ways}\n{replacement}\n\
-                     fills = \"{fills}\"\n",
+                     fills = \"{fills}\"\npages_per_entry = {pages}\n",
                     sets * ways
                 );
             }
@@ -178,7 +185,7 @@ fn check(seed: u64, with_memory: bool) {
         let radix = random.below(4) == 0;
         let victims = random.below(4) == 0;
         let prefetches = !victims && random.below(4) == 0;
-        let machine = machine(&mut random, index, radix, victims, prefetches);
+        let machine = whole_machine(&mut random, index, radix, victims, prefetches);
         // Policies can only watch arrays that are filled by misses.
         let is_blind = victims || prefetches;
         let (mut policy, slow) = policies(&mut random, radix, is_blind, with_memory);
@@ -281,7 +288,7 @@ fn check(seed: u64, with_memory: bool) {
 }
 
 /// Ordinary runs use the same programs each time, long runs others. Shrinking a seed would give no simpler program.
-fn config(usual: u32) -> ProptestConfig {
+pub fn config(usual: u32) -> ProptestConfig {
     let is_long = std::env::var("PAGEWALK_CASES").is_ok();
     ProptestConfig {
         cases: cases(usual),

@@ -37,3 +37,4 @@ mod systems;
 mod threads_equal_oracle;
 mod top_of_memory;
 mod trap_driven;
+mod what_policies_hear;

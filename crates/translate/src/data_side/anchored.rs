@@ -10,7 +10,7 @@
 
 use super::memory::SideMemoryView;
 use super::spec::DISTANCE_SHIFT_MAX;
-use super::tag::{lies_in, tag};
+use super::tag::{EntryTag, block_of, held, lies_in, tag};
 use pagewalk_setassoc::{Geometry, Replacement, SetArray};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -65,47 +65,95 @@ impl AnchoredArray {
         found.then_some(0)
     }
 
-    /// Fills after a walk to a page of a size that it holds.
-    pub fn fill(&mut self, page: u64, mapped: u32, memory: &mut impl SideMemoryView) {
+    /// Fills after a walk to a page of a size that it holds. Returns the entry that it replaces, if that had other
+    /// pages.
+    pub fn fill(&mut self, page: u64, mapped: u32, memory: &mut impl SideMemoryView) -> Option<EntryTag> {
         let (number, of_anchor) = self.anchor(page);
-        let first = number << self.distance;
-        let reach = if mapped == 0 { memory.together(first, self.distance()) } else { 0 };
-        let gone = if reach > 1 && page - first < reach {
-            self.reach.insert(number, reach);
-            self.array.fill(number, of_anchor)
-        } else {
-            self.array.fill(page >> mapped, tag(page, mapped))
+        let Some(reach) = self.reaching(page, mapped, memory) else {
+            let gone = self.array.fill(page >> mapped, tag(page, mapped));
+            return gone.map(|gone| self.forget(gone));
         };
-        if let Some(gone) = gone.filter(|gone| gone & 63 >= u64::from(ANCHOR)) {
-            self.reach.remove(&(gone >> 6));
+        let shorter = self.reach.insert(number, reach).filter(|&shorter| shorter != reach);
+        let replaced = shorter.map(|shorter| self.block(number, shorter));
+        let gone = self.array.fill(number, of_anchor).map(|gone| self.forget(gone));
+        gone.or(replaced).filter(|&left| left != self.block(number, reach))
+    }
+
+    /// The reach of a page's anchor, if it has one that reaches the page.
+    fn reaching(&self, page: u64, mapped: u32, memory: &mut impl SideMemoryView) -> Option<u64> {
+        let first = page >> self.distance << self.distance;
+        let reach = if mapped == 0 { memory.together(first, self.distance()) } else { 0 };
+        (reach > 1 && page - first < reach).then_some(reach)
+    }
+
+    /// The entry that a fill of the page makes.
+    pub fn entry(&self, page: u64, mapped: u32, memory: &mut impl SideMemoryView) -> EntryTag {
+        match self.reaching(page, mapped, memory) {
+            Some(reach) => self.block(page >> self.distance, reach),
+            None => (page >> mapped << mapped, mapped),
         }
+    }
+
+    /// Whether it has this entry.
+    pub fn holds(&self, entry: EntryTag) -> bool {
+        let (page, shift) = entry;
+        let number = page >> self.distance;
+        let has = |&reach: &u64| self.block(number, reach) == entry;
+        self.array.contains(page >> shift, tag(page, shift)) || self.reach.get(&number).is_some_and(has)
+    }
+
+    /// The entries that a change of these pages drops.
+    pub fn dropped(&self, pages: &Range<u64>) -> impl Iterator<Item = EntryTag> + '_ {
+        let pages = pages.clone();
+        self.array.keys().filter(move |&tag| self.overlaps(tag, &pages)).map(|tag| self.entry_of(tag))
+    }
+
+    fn overlaps(&self, tag: u64, pages: &Range<u64>) -> bool {
+        if tag & 63 < u64::from(ANCHOR) {
+            return lies_in(tag, pages);
+        }
+        let first = tag >> 6 << self.distance;
+        first < pages.end && pages.start < first + self.reach[&(tag >> 6)]
+    }
+
+    fn entry_of(&self, tag: u64) -> EntryTag {
+        if tag & 63 < u64::from(ANCHOR) { held(tag) } else { self.block(tag >> 6, self.reach[&(tag >> 6)]) }
+    }
+
+    /// The block of an anchor's pages.
+    fn block(&self, number: u64, reach: u64) -> EntryTag {
+        let first = number << self.distance;
+        block_of(first..first + reach)
+    }
+
+    /// The entry of a tag that has left the array.
+    fn forget(&mut self, tag: u64) -> EntryTag {
+        let entry = self.entry_of(tag);
+        if tag & 63 >= u64::from(ANCHOR) {
+            self.reach.remove(&(tag >> 6));
+        }
+        entry
     }
 
     /// Drops entries that overlap these pages.
     pub fn remove(&mut self, pages: &Range<u64>) {
-        let (reach, distance) = (&mut self.reach, self.distance);
-        self.array.remove_where(|tag| {
-            if tag & 63 < u64::from(ANCHOR) {
-                return lies_in(tag, pages);
-            }
-            let (number, first) = (tag >> 6, tag >> 6 << distance);
-            let has = first < pages.end && pages.start < first + reach[&number];
-            if has {
-                reach.remove(&number);
-            }
-            has
-        });
+        let gone: Vec<u64> = self.array.keys().filter(|&tag| self.overlaps(tag, pages)).collect();
+        self.array.remove_where(|tag| gone.contains(&tag));
+        gone.into_iter().for_each(|tag| _ = self.forget(tag));
     }
 
-    /// Chooses the distance for runs of these lengths. A new distance drops all anchors.
-    pub fn choose(&mut self, runs: &[u64]) {
+    /// Chooses the distance for runs of these lengths. A new distance drops all anchors. Returns their entries.
+    pub fn choose(&mut self, runs: &[u64]) -> Vec<EntryTag> {
         let distance = best_distance(runs, self.shifts.last().copied().filter(|&shift| shift > 0));
-        if distance != self.distance {
-            self.changes += 1;
-            self.distance = distance;
-            self.reach.clear();
-            self.array.remove_where(|tag| tag & 63 >= u64::from(ANCHOR));
+        if distance == self.distance {
+            return Vec::new();
         }
+        let dropped = self.reach.iter().map(|(&number, &reach)| self.block(number, reach)).collect();
+        self.changes += 1;
+        self.distance = distance;
+        self.reach.clear();
+        self.array.remove_where(|tag| tag & 63 >= u64::from(ANCHOR));
+        dropped
     }
 }
 

@@ -2,8 +2,10 @@
 
 use super::memory::SideMemoryView;
 use super::spec::Coalesce;
+use super::tag::{EntryTag, block_of};
 use pagewalk_setassoc::{Geometry, Replacement, SetArray};
 use rustc_hash::FxHashMap;
+use std::ops::Range;
 
 /// An array with one entry for each aligned group of pages: a walk that finds the group elsewhere in memory replaces
 /// its entry.
@@ -33,14 +35,41 @@ impl CoalescedArray {
         holds && self.array.touch(group, group)
     }
 
-    /// Fills after a walk: the page, and the others of its cache line that fit.
-    pub fn fill(&mut self, page: u64, memory: &impl SideMemoryView) {
+    /// Fills after a walk: the page, and the others of its cache line that fit. Returns the entry that it replaces, if
+    /// that had other pages.
+    pub fn fill(&mut self, page: u64, memory: &impl SideMemoryView) -> Option<EntryTag> {
         let (group, _) = self.place(page);
         let pages = self.together(page, memory);
-        if let Some(gone) = self.array.fill(group, group) {
-            self.pages.remove(&gone);
-        }
-        self.pages.insert(group, pages);
+        let gone = self.array.fill(group, group).and_then(|gone| Some((gone, self.pages.remove(&gone)?)));
+        let replaced = self.pages.insert(group, pages).map(|replaced| (group, replaced));
+        let left = gone.or(replaced).map(|(group, pages)| self.block(group, pages));
+        left.filter(|&left| left != self.block(group, pages))
+    }
+
+    /// The entry that a fill of the page makes.
+    pub fn entry(&self, page: u64, memory: &impl SideMemoryView) -> EntryTag {
+        self.block(self.place(page).0, self.together(page, memory))
+    }
+
+    /// Whether it has this entry.
+    pub fn holds(&self, entry: EntryTag) -> bool {
+        let (group, _) = self.place(entry.0);
+        self.pages.get(&group).is_some_and(|&pages| self.block(group, pages) == entry)
+    }
+
+    /// The entries that a change of these pages drops.
+    pub fn dropped(&self, pages: &Range<u64>) -> impl Iterator<Item = EntryTag> + '_ {
+        let count = u64::from(self.rule.pages());
+        let groups = pages.start / count..pages.end.div_ceil(count);
+        let dropped = self.pages.iter().filter(move |(group, _)| groups.contains(group));
+        dropped.map(|(&group, &pages)| self.block(group, pages))
+    }
+
+    /// The block of a group's entry.
+    fn block(&self, group: u64, pages: u64) -> EntryTag {
+        let first = group * u64::from(self.rule.pages());
+        let (low, high) = (pages.trailing_zeros(), u64::BITS - pages.leading_zeros());
+        block_of(first + u64::from(low)..first + u64::from(high))
     }
 
     fn together(&self, page: u64, memory: &impl SideMemoryView) -> u64 {
@@ -69,10 +98,10 @@ impl CoalescedArray {
     }
 
     /// Drops entries that overlap these pages.
-    pub fn remove(&mut self, pages: &std::ops::Range<u64>) {
+    pub fn remove(&mut self, pages: &Range<u64>) {
         let count = u64::from(self.rule.pages());
-        let gone = |group: u64| group * count < pages.end && pages.start < (group + 1) * count;
-        self.array.remove_where(gone);
-        self.pages.retain(|&group, _| !gone(group));
+        let gone = pages.start / count..pages.end.div_ceil(count);
+        self.array.remove_where(|group| gone.contains(&group));
+        self.pages.retain(|group, _| !gone.contains(group));
     }
 }

@@ -8,9 +8,9 @@ use super::memory::SideMemoryView;
 use super::predictor::Predictor;
 use super::range::RangeTlb;
 use super::range_table::RangeWalk;
-use super::second::{Entries, SecondLevel};
+use super::second::{Entries, FillSizes, SecondLevel};
 use super::spec::{Coalesce, DataSideSpec, RangeFill, RangeTlbSpec};
-use super::tag::{EntryTag, held, lies_in, tag};
+use super::tag::{EntryMoves, EntryTag, held, lies_in, tag};
 use super::way_array::WayArray;
 use crate::{Asid, MachineSpec, TlbSpec, Walker};
 use pagewalk_units::{PageSize, Paging, VirtAddr};
@@ -18,9 +18,9 @@ use std::ops::Range;
 
 /// A probe of an array, for a page of 2^shift base pages.
 #[derive(Clone, Copy, Debug)]
-struct Probe {
+pub(super) struct Probe {
     array: usize,
-    shift: u32,
+    pub(super) shift: u32,
 }
 
 /// The arrays, the walker, and their counts.
@@ -30,9 +30,9 @@ pub struct DataSide {
     machine: MachineSpec,
     spec: DataSideSpec,
     paging: Paging,
-    first: Vec<WayArray>,
-    probes: Vec<Probe>,
-    second: Vec<SecondLevel>,
+    pub(super) first: Vec<WayArray>,
+    pub(super) probes: Vec<Probe>,
+    pub(super) second: Vec<SecondLevel>,
     /// Sizes of groups that some array coalesces as a whole, as doublings, largest first.
     aligned: Vec<u32>,
     /// Range TLBs by level.
@@ -44,8 +44,8 @@ pub struct DataSide {
     predictor: Option<Predictor>,
     /// Instructions at which the distance of anchors was last chosen.
     anchors_chosen: u64,
-    /// Entries that left the last level's page arrays since the last call; none if not tracked.
-    left: Option<Vec<EntryTag>>,
+    /// Moves of the last level's page arrays, if tracked.
+    pub(super) moves: Option<EntryMoves>,
     counts: DataSideCounts,
 }
 
@@ -107,7 +107,7 @@ impl DataSide {
             lite: spec.lite.as_ref().map(|lite| Lite::new(lite, lite.places(&machine.tlbs))),
             predictor: spec.predictor.map(|entries| Predictor::new(entries, paging.huge_order())),
             anchors_chosen: 0,
-            left: None,
+            moves: None,
             counts: DataSideCounts::default(),
             paging,
             spec,
@@ -266,26 +266,34 @@ impl DataSide {
 
     /// Fills the page arrays with a base page that a page of this size maps.
     pub fn fill(&mut self, page: u64, size: PageSize, memory: &mut impl SideMemoryView) {
+        let sizes = self.fill_sizes(page, size, memory);
+        self.fill_first(page, sizes.largest);
+        for at in 0..self.second.len() {
+            if self.moves.is_some() {
+                let entry = self.second[at].entry(page, sizes, memory);
+                self.enters(entry);
+            }
+            let replaced = self.second[at].fill(page, sizes, memory);
+            self.leave(replaced);
+        }
+    }
+
+    pub(super) fn fill_sizes(&self, page: u64, size: PageSize, memory: &impl SideMemoryView) -> FillSizes {
         let mapped = self.doublings(size);
         let together = |&&shift: &&u32| mapped == 0 && lie_together(page, shift, memory);
-        let largest = self.aligned.iter().find(together).copied().unwrap_or(mapped);
-        self.fill_first(page, largest);
-        for second in &mut self.second {
-            let victim = second.fill(page, mapped, largest, memory);
-            if let (Some(left), Some(victim)) = (&mut self.left, victim) {
-                left.push(held(victim));
-            }
-        }
+        FillSizes { mapped, largest: self.aligned.iter().find(together).copied().unwrap_or(mapped) }
     }
 
     /// Fills level 1 with the largest page that an array holds, up to the `known` doublings.
     fn fill_first(&mut self, page: u64, known: u32) {
         let fits = self.probes.iter().filter(|probe| probe.shift <= known);
         if let Some(&Probe { array, shift }) = fits.max_by_key(|probe| probe.shift) {
-            let victim = self.first[array].fill(page >> shift, tag(page, shift), self.counts.references);
-            if let (Some(left), Some(victim), true) = (&mut self.left, victim, self.second.is_empty()) {
-                left.push(held(victim));
+            let is_last = self.second.is_empty();
+            if is_last && self.moves.is_some() {
+                self.enters(Some((page >> shift << shift, shift)));
             }
+            let victim = self.first[array].fill(page >> shift, tag(page, shift), self.counts.references);
+            self.leave(victim.filter(|_| is_last).map(held));
             if let Some(predictor) = &mut self.predictor {
                 predictor.learn(page, shift);
             }
@@ -305,19 +313,17 @@ impl DataSide {
     pub fn decide(&mut self, instructions: u64, memory: &mut impl SideMemoryView) {
         if self.anchors_due().is_some_and(|due| due <= instructions) {
             let runs = memory.runs();
-            self.second
-                .iter_mut()
-                .filter_map(SecondLevel::anchored_mut)
-                .for_each(|array| array.choose(&runs));
+            let arrays = self.second.iter_mut().filter_map(SecondLevel::anchored_mut);
+            let dropped: Vec<EntryTag> = arrays.flat_map(|array| array.choose(&runs)).collect();
+            self.leave(dropped);
             self.anchors_chosen = instructions;
         }
         if let Some(lite) = &mut self.lite
             && lite.due() <= instructions
         {
             let dropped = lite.decide(&mut self.first, instructions, self.counts.references);
-            if let (Some(left), true) = (&mut self.left, self.second.is_empty()) {
-                left.extend(dropped.into_iter().map(held));
-            }
+            let is_last = self.second.is_empty();
+            self.leave(dropped.into_iter().filter(|_| is_last).map(held));
         }
     }
 
@@ -354,61 +360,14 @@ impl DataSide {
         self.walker.give_tables(&mut to.walker);
     }
 
-    /// From now on records entries that leave the last level's page arrays, except by invalidation.
-    pub fn keep_left(&mut self) {
-        self.left = Some(Vec::new());
-    }
-
-    /// The entries that have left since.
-    pub fn take_left(&mut self) -> Vec<EntryTag> {
-        self.left.as_mut().map(std::mem::take).unwrap_or_default()
-    }
-
     /// Whether a level-1 page array holds a base page.
     pub fn holds_in_first(&self, page: u64) -> bool {
         self.probes.iter().any(|of| self.first[of.array].contains(page >> of.shift, tag(page, of.shift)))
     }
 
-    /// Whether a page array of the last level holds a page, by its first base page and its doublings.
-    pub fn holds_in_last(&self, (page, shift): EntryTag) -> bool {
-        let (number, tag) = (page >> shift, tag(page, shift));
-        if self.second.is_empty() {
-            return self.first.iter().any(|array| array.contains(number, tag));
-        }
-        self.second.iter().any(|second| match &second.entries {
-            Entries::Pages(array) => array.contains(Asid::number_of(page) >> shift, tag),
-            Entries::Coalesced(_) | Entries::Anchored(_) => false,
-        })
-    }
-
-    /// Pages of an address space in the last level's page arrays, in order.
-    pub fn held_in_last(&self, asid: Asid) -> Vec<EntryTag> {
-        let mut tags: Vec<u64> = Vec::new();
-        for second in &self.second {
-            if let Entries::Pages(array) = &second.entries {
-                tags.extend(array.keys());
-            }
-        }
-        if self.second.is_empty() {
-            tags.extend(self.first.iter().flat_map(WayArray::tags));
-        }
-        let its = asid.pages();
-        let mut all: Vec<EntryTag> =
-            tags.into_iter().map(held).filter(|(page, _)| its.contains(page)).collect();
-        all.sort_unstable();
-        all.dedup();
-        all
-    }
-
     fn drop_pages(&mut self, pages: &Range<u64>) {
         self.first.iter_mut().for_each(|array| array.remove_where(|tag| lies_in(tag, pages)));
-        for second in &mut self.second {
-            match &mut second.entries {
-                Entries::Pages(array) => array.remove_where(|tag| lies_in(tag, pages)),
-                Entries::Coalesced(array) => array.remove(pages),
-                Entries::Anchored(array) => array.remove(pages),
-            }
-        }
+        self.second.iter_mut().for_each(|second| second.remove(pages));
         self.ranges.iter_mut().flatten().for_each(|ranges| ranges.remove(pages));
     }
 

@@ -17,6 +17,7 @@ mod anchored;
 mod coalesced;
 mod counts;
 mod hierarchy;
+mod last_level;
 mod lite;
 mod memory;
 mod predictor;
@@ -35,4 +36,4 @@ pub use range_table::{RangeTable, RangeWalk};
 pub use spec::{
     Coalesce, CollapseSpec, DataSideSpec, LiteHistory, LiteSpec, RangeBacking, RangeFill, RangeTlbSpec,
 };
-pub use tag::EntryTag;
+pub use tag::{EntryMoves, EntryTag};

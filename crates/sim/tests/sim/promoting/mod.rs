@@ -2,8 +2,8 @@
 
 use crate::random::{ALL, Op, Program};
 use crate::slow::Slow;
-use pagewalk_oracle::miss_policies::{Block, MissPolicyModel, around};
-use pagewalk_oracle::{Machine, Paging};
+use pagewalk_oracle::miss_policies::{Block, Held, MissPolicyModel, around, holds};
+use pagewalk_oracle::{Array, Machine, Paging};
 use pagewalk_translate::MachineSpec;
 use pagewalk_units::{Access, Kind};
 use std::ops::Range;
@@ -49,7 +49,7 @@ impl SlowKernel {
     }
 
     /// The contents of a TLB: all entries in the arrays of the last level for its kinds.
-    fn held(&self, tlb: usize) -> Vec<Block> {
+    fn held(&self, tlb: usize) -> Vec<Held> {
         let last = self.machine.arrays.iter().map(|array| array.level).max().unwrap();
         let arrays = self.machine.arrays.iter().filter(|array| {
             let its = if !self.split {
@@ -61,29 +61,40 @@ impl SlowKernel {
             };
             array.level == last && its
         });
-        let keys = arrays.flat_map(|array| array.held.keys());
-        let mut held: Vec<Block> = keys
-            .map(|key| {
-                let order = (key % 64) as u32 - self.base;
-                ((key / 64) << order, order as u8)
+        let entries = arrays.flat_map(|array| {
+            array.held.keys().into_iter().map(|key| {
+                let order = (key % 64) as u8 - self.base as u8;
+                let whole = order + array.pages_per_entry.ilog2() as u8;
+                (((key / 64) << whole, whole), order)
             })
-            .collect();
+        });
+        let mut held: Vec<Held> = entries.collect();
         held.sort_unstable();
         held.dedup();
         held
     }
 
+    /// log2 of the pages of this order that an entry of the last level maps.
+    fn together(&self, kind: Kind, order: u8) -> u8 {
+        let last = self.machine.arrays.iter().map(|array| array.level).max().unwrap();
+        let shift = self.base + u32::from(order);
+        let takes = |array: &&Array| {
+            array.level == last && array.takes((kind as usize).min(Kind::Store as usize), shift)
+        };
+        self.machine.arrays.iter().find(takes).map_or(0, |array| array.pages_per_entry.ilog2() as u8)
+    }
+
     /// Applies an operation to the machine, and tells the kernel which units left and entered the TLBs.
     fn watching(&mut self, does: impl FnOnce(&mut Machine)) {
         let tlbs = 0..self.kernel.entries.len();
-        let before: Vec<Vec<Block>> = tlbs.clone().map(|tlb| self.held(tlb)).collect();
+        let before: Vec<Vec<Held>> = tlbs.clone().map(|tlb| self.held(tlb)).collect();
         does(&mut self.machine);
         for tlb in tlbs {
             let after = self.held(tlb);
-            let left = before[tlb].iter().filter(|unit| !after.contains(unit));
-            left.for_each(|&unit| self.kernel.left(tlb, unit));
-            let entered = after.iter().filter(|unit| !before[tlb].contains(unit));
-            entered.for_each(|&unit| self.kernel.entered(tlb, unit));
+            let left = before[tlb].iter().filter(|entry| !after.contains(entry));
+            left.for_each(|&entry| self.kernel.left(tlb, entry));
+            let entered = after.iter().filter(|entry| !before[tlb].contains(entry));
+            entered.for_each(|&entry| self.kernel.entered(tlb, entry));
         }
     }
 
@@ -99,14 +110,20 @@ impl SlowKernel {
         }
     }
 
-    /// Superpages were built: their parts leave the TLBs.
+    /// Superpages were built: their parts leave the TLBs. The kernel hears only of entries that also map other pages.
     fn built(&mut self, blocks: &[Block], fill: Option<Kind>) {
-        for &(first, order) in blocks {
-            for part in 0..order {
-                for number in 0..1u64 << (order - part) {
-                    Self::drop_unit(&mut self.machine, self.base, (first + (number << part), part));
-                }
+        for unit in std::mem::take(&mut self.kernel.replaced) {
+            let tlbs = 0..self.kernel.entries.len();
+            let before: Vec<Vec<Held>> = tlbs.clone().map(|tlb| self.held(tlb)).collect();
+            Self::drop_unit(&mut self.machine, self.base, unit);
+            for tlb in tlbs {
+                let after = self.held(tlb);
+                let left = before[tlb].iter().filter(|entry| !after.contains(entry));
+                let wider = left.filter(|(entry, _)| !blocks.iter().any(|&block| holds(block, *entry)));
+                wider.for_each(|&entry| self.kernel.left(tlb, entry));
             }
+        }
+        for &(first, order) in blocks {
             if let Some(kind) = fill {
                 let base = self.base;
                 self.watching(|machine| machine.fill(kind, first << base, base + u32::from(order)));
@@ -140,7 +157,9 @@ impl SlowKernel {
                     > before.walks_data + before.walks_fetch;
                 if walked {
                     self.kernel.walked(page);
-                    self.kernel.charge(tlb, page, &held, self.instructions);
+                    let entry = around(page, unit.1 + self.together(kind, unit.1));
+                    let held: Vec<Block> = held.into_iter().map(|(entry, _)| entry).collect();
+                    self.kernel.charge(tlb, page, entry, &held, self.instructions);
                 }
                 self.watching(|machine| machine.translate(kind, page << base, shift, |_| after));
                 if walked {

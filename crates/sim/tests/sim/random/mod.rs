@@ -15,6 +15,7 @@ pub fn cases(usual: u32) -> u32 {
 }
 
 /// SplitMix64 (Steele, Lea, Flood 2014).
+#[derive(Clone)]
 pub struct Random(u64);
 
 impl Random {
