@@ -26,6 +26,10 @@ const AUXTRACE: u32 = 71;
 const COMPRESSED: [u32; 2] = [81, 83];
 /// A record's header.
 const RECORD_HEADER_BYTES: u64 = 8;
+/// In a mapping's record: the mark of a build id, where its length stands, and the longest.
+const HAS_BUILD_ID: u16 = 1 << 14;
+const BUILD_ID_LENGTH_AT: usize = 32;
+const BUILD_ID_BYTES: u8 = 20;
 /// The kernel's note that samples were lost.
 const LOST_SAMPLES: u32 = 13;
 
@@ -120,6 +124,9 @@ fn other(record: &RawEventRecord<'_>, tally: &mut Tally) -> Option<SampleRecord>
         tally.lost = tally.lost.saturating_add(u64::from_le_bytes(*bytes.first_chunk()?));
         return None;
     }
+    if has_impossible_build_id(record) {
+        return None;
+    }
     match record.parse().ok()? {
         EventRecord::Comm(comm) => {
             Some(SampleRecord::Command { process: comm.pid, name: text(comm.name), is_exec: comm.is_execve })
@@ -135,6 +142,13 @@ fn other(record: &RawEventRecord<'_>, tally: &mut Tally) -> Option<SampleRecord>
         }
         _ => None,
     }
+}
+
+/// Whether a damaged mapping's record has a build id at whose length the library would panic.
+fn has_impossible_build_id(record: &RawEventRecord<'_>) -> bool {
+    record.record_type == RecordType::MMAP2
+        && record.misc & HAS_BUILD_ID != 0
+        && record.data.as_slice().get(BUILD_ID_LENGTH_AT).is_some_and(|&length| length > BUILD_ID_BYTES)
 }
 
 fn mapped(process: i32, (start, bytes, offset): (u64, u64, u64), path: RawData<'_>) -> Option<SampleRecord> {
