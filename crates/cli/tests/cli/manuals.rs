@@ -1,15 +1,17 @@
 //! Runs the commands printed in README and tutorial one after the other, and compares the output.
 //!
+//! A command that both print is run once, as most take long: its output is compared with what each page prints.
+//!
 //! A block of ```` ```console ```` has commands after `$ `, each followed by what it prints on both outputs. `…` on a
 //! line of its own stands for omitted output. Figures and line breaks vary between hosts: only words are compared,
 //! without figures.
-//! broken: words are compared, without figures.
 
 use crate::harness::{PAGEWALK, Place};
 use pagewalk_skip::{Need, skip};
+use std::collections::BTreeMap;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 
 /// The output of a host on which huge pages do not measurably pay. The pages go on with the plan.
 const NOTHING_PAYS: &str = "Do nothing";
@@ -72,47 +74,47 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-fn follow(page: &str) {
-    let path = root().join(page);
-    let text = std::fs::read_to_string(&path).expect("the page is there");
-    let steps = steps(&text);
+/// Runs the command as its reader would.
+fn run(place: &Place, command: &str) -> Output {
+    let mut shell = Command::new("bash");
+    shell.args(["-c", &format!("exec 2>&1; {command}")]);
+    place.settle(&mut shell);
+    shell.env("HOME", place.path("."));
+    shell.output().expect("bash is here")
+}
+
+#[test]
+fn readme_and_tutorial_do_what_they_say() {
+    let pages = ["README.md", "docs/tutorial.md"];
     let mode = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
     if !mode.contains("[madvise]") {
         // In other modes, the output and a plan's effect differ.
-        skip(Need::HugePages, format!("{page} was written under THP `madvise`, and this host says {mode}"));
+        let were = pages.join(" and ");
+        skip(Need::HugePages, format!("{were} were written under THP `madvise`, and this host says {mode}"));
         return;
     }
-    assert!(!steps.is_empty(), "{page} has no commands");
     let place = Place::new();
     symlink(PAGEWALK, place.path("pagewalk")).expect("the folder is writable");
     symlink(root().join("workloads"), place.path("workloads")).expect("the folder is writable");
-    for step in &steps {
-        let mut shell = Command::new("bash");
-        shell.args(["-c", &format!("exec 2>&1; {}", step.command)]);
-        place.settle(&mut shell);
-        shell.env("HOME", place.path("."));
-        let outcome = shell.output().expect("bash is here");
-        let printed = String::from_utf8_lossy(&outcome.stdout);
-        if printed.contains(NOTHING_PAYS) || outcome.status.code() == Some(NOT_IN_EFFECT) {
-            skip(
-                Need::HugePages,
-                format!("{page}: `{}` could not have them, or could not tell", step.command),
-            );
-            return;
+    let mut outcomes: BTreeMap<String, Output> = BTreeMap::new();
+    for page in pages {
+        let path = root().join(page);
+        let text = std::fs::read_to_string(&path).expect("the page is there");
+        let steps = steps(&text);
+        assert!(!steps.is_empty(), "{page} has no commands");
+        for step in &steps {
+            let outcome =
+                outcomes.entry(step.command.to_owned()).or_insert_with(|| run(&place, step.command));
+            let printed = String::from_utf8_lossy(&outcome.stdout);
+            if printed.contains(NOTHING_PAYS) || outcome.status.code() == Some(NOT_IN_EFFECT) {
+                let why = format!("{page}: `{}` could not have them, or could not tell", step.command);
+                skip(Need::HugePages, why);
+                return;
+            }
+            assert!(outcome.status.success(), "{page}: `{}`: {}\n{printed}", step.command, outcome.status);
+            compare(&path, step, &printed);
         }
-        assert!(outcome.status.success(), "{page}: `{}`: {}\n{printed}", step.command, outcome.status);
-        compare(&path, step, &printed);
     }
-}
-
-#[test]
-fn the_readme_does_what_it_says() {
-    follow("README.md");
-}
-
-#[test]
-fn the_tutorial_does_what_it_says() {
-    follow("docs/tutorial.md");
 }
 
 #[test]
