@@ -165,8 +165,9 @@ fn signals_stop_what_they_stop_natively() {
     assert_eq!((output, status), expected);
 }
 
+/// Tests start in the order of their names, and this one takes longest.
 #[test]
-fn many_threads_live_together() {
+fn a_crowd_of_threads_lives_together() {
     let folder = tempfile::tempdir().unwrap();
     let program = compile(folder.path(), "threads");
     for count in ["600", "4500"] {
