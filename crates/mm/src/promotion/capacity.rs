@@ -240,23 +240,32 @@ impl RecencyStack {
     }
 }
 
-/// Counts additional translations as held.
+/// Counts additional translations as held. Goes up by order, as larger blocks are fewer: a map of all blocks would take
+/// ten times as long. `keepers` are those of the crowded blocks, in their order.
 fn join(keepers: &mut Vec<ChargeCandidate>, near: &[Superpage], held: &Tree<BlockCount>, top: u8) {
-    let mut more: FxHashMap<Superpage, u16> = FxHashMap::default();
-    for unit in near {
-        (unit.order.max(1)..=top)
-            .for_each(|order| *more.entry(Superpage::around(unit.first, order)).or_default() += 1);
+    // Blocks of the order below and units that begin here, by address, and how many of the translations each has.
+    let mut blocks: Vec<(u64, u16)> = Vec::with_capacity(near.len());
+    for order in 1..=top {
+        blocks.extend(near.iter().filter(|unit| unit.order.max(1) == order).map(|unit| (unit.first, 1)));
+        blocks.iter_mut().for_each(|(first, _)| *first = Superpage::around(*first, order).first);
+        // Stable, as that is fast where parts are in order already.
+        blocks.sort_by_key(|&(first, _)| first);
+        blocks.dedup_by(|next, kept| {
+            let is_same = next.0 == kept.0;
+            kept.1 += if is_same { next.1 } else { 0 };
+            is_same
+        });
+        for &(first, more) in &blocks {
+            let block = Superpage { first, order };
+            let BlockCount { count, at } = held.get(block);
+            let slack = i64::from(count + more) - 2;
+            if count >= 2 {
+                keepers[usize::from(at)].slack = slack;
+            } else if slack >= 0 {
+                keepers.push(ChargeCandidate { block, place: None, slack });
+            }
+        }
     }
-    for keeper in keepers.iter_mut() {
-        keeper.slack += i64::from(more.remove(&keeper.block).unwrap_or(0));
-    }
-    let slack = |block, more: u16| i64::from(held.get(block).count + more) - 2;
-    let new = more.into_iter().map(|(block, more)| ChargeCandidate {
-        block,
-        place: None,
-        slack: slack(block, more),
-    });
-    keepers.extend(new.filter(|keeper| keeper.slack >= 0));
 }
 
 /// Drops candidates with too many translations `above` outside them.
