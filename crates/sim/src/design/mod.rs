@@ -391,9 +391,9 @@ impl Design {
         }
     }
 
-    /// Whether its policy decides by unit.
+    /// Whether its policy decides by unit. A simulated kernel maps all pages itself, hugetlb's too.
     pub fn decides(&self) -> bool {
-        self.policy.scope() == Scope::Mapping
+        self.os.is_none() && self.policy.scope() == Scope::Mapping
     }
 }
 

@@ -317,3 +317,10 @@ proptest! {
         check(seed, true);
     }
 }
+
+/// A pass took hugetlb memory for huge pages where the kernel mapped small ones: both halves of a reference across two
+/// of them counted as one lookup.
+#[test]
+fn a_reference_across_two_small_pages_of_hugetlb_memory_looks_up_both() {
+    check(12314408284916860723, false);
+}
