@@ -6,7 +6,7 @@
 
 use crate::attribution::Waits;
 use crate::cache_lookahead::CacheLookahead;
-use crate::code_lines::{CodeLines, LineGrain};
+use crate::code_lines::{CodeLines, LineGrain, LineRun};
 use crate::moment::Moment;
 use crate::waiting_walks::{PassedAt, WaitingWalks, WalkCause};
 use pagewalk_cache::{
@@ -394,6 +394,25 @@ impl MemoryCaches {
     pub fn access(&mut self, kind: Kind, address: CacheAddress, bytes: u64) {
         if !self.repeats(kind, address, bytes) {
             self.access_noting(kind, address, bytes, |_, _| {});
+        }
+    }
+
+    /// The fetches and data references of a block, where physical addresses equal virtual ones.
+    #[inline(always)]
+    pub fn access_block(&mut self, runs: &[LineRun], refs: &[Ref], space: Asid) {
+        let space = logical(space, VirtAddr(0));
+        let mut next = 0;
+        for (index, run) in runs.iter().enumerate() {
+            self.executed();
+            self.access(Kind::Fetch, CacheAddress::same(space | run.address.0), run.bytes.into());
+            self.hierarchy.repeated(Requester::Fetch, run.repeats.into());
+            let end = runs.get(index + 1).map_or(refs.len(), |next| refs.len().min(next.site as usize));
+            while next < end {
+                let record = refs[next];
+                let address = CacheAddress::same(space | record.address().0);
+                self.access(record.kind(), address, record.size().bytes().into());
+                next += 1;
+            }
         }
     }
 

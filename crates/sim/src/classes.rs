@@ -15,11 +15,8 @@ pub(crate) const STORE: usize = 2;
 pub(crate) const KINDS: [Kind; CLASSES] = [Kind::Fetch, Kind::Load, Kind::Store];
 
 /// The class of `kind`; loads and stores share one unless `split`.
+#[inline(always)]
 pub(crate) fn class_of(kind: Kind, split: bool) -> usize {
-    match kind {
-        Kind::Fetch => FETCH,
-        Kind::Load => LOAD,
-        Kind::Store | Kind::Modify if split => STORE,
-        Kind::Store | Kind::Modify => LOAD,
-    }
+    const { assert!(Kind::Fetch as usize == FETCH && Kind::Load as usize == LOAD) };
+    (kind as usize).min(if split { STORE } else { LOAD })
 }

@@ -31,7 +31,13 @@ impl Kind {
     /// The kind with this two-bit code; higher bits are ignored.
     #[inline(always)]
     pub const fn from_code(code: u8) -> Kind {
-        Kind::ALL[(code & 3) as usize]
+        // Compiles to the code itself; a table would be a load for each reference.
+        match code & 3 {
+            0 => Kind::Fetch,
+            1 => Kind::Load,
+            2 => Kind::Store,
+            _ => Kind::Modify,
+        }
     }
 }
 

@@ -6,8 +6,9 @@
 //!
 //! - `pass`: one machine on 4 KiB pages, counts only;
 //! - `system`: the same by the readable engine, whose walks must equal those of `pass`;
-//!   on a shared host (744a55c3, `skylake_sp`) 131 and 87 M records/s (gzip, cc1; targets 100, 50), and with two
-//!   caches of 32 KiB and one of 1 MiB 38 and 30 (targets 40, 20); without caches `pass` reaches 735 and 380;
+//!   on a shared Xeon (29 November 2026, `skylake_sp`) 122 and 83 M records/s (gzip, cc1; targets 100, 50), and with
+//!   two caches of 32 KiB and one of 1 MiB, all LRU, 42 and 34 (targets 40, 20); without caches `pass` reaches 805 and
+//!   334;
 //! - `profile`: the same with attribution to functions, pages and mappings, under the recording host's
 //!   transparent huge pages: what `pagewalk simulate` does after decoding;
 //! - `what_if`: that with every alternative that `pagewalk profile` tries;

@@ -1,9 +1,10 @@
 //! Executions of blocks: fetches and data references in order.
 
 use super::System;
+use super::lookups::PageGrain;
 use crate::classes::{FETCH, class_of};
 use crate::code_lines::LineRun;
-use crate::fetch::{FetchTable, Run};
+use crate::fetch::{FetchHead, FetchTable, Run};
 use crate::pages::{as_recorded, pages_of};
 use pagewalk_trace::{Batch, Instruction, Ref};
 use pagewalk_units::{BlockId, Kind, VirtAddr};
@@ -45,6 +46,7 @@ impl System {
         fetches.learn(batch.blocks.since(fetches.heads.len()));
         let mut lines = std::mem::take(&mut self.process().lines);
         let (grain, is_side) = (self.tlbs().line_grain(), self.is_side());
+        let pages = PageGrain::of(self.machine().paging.base(), batch);
         if let Some(grain) = grain {
             lines.learn(batch.blocks.since(lines.blocks()), grain);
         }
@@ -57,13 +59,21 @@ impl System {
                 self.cores[self.core].executed += u64::from(head.instructions);
             }
             self.clock.instructions += u64::from(head.instructions);
+            let own = if grain.is_some() { lines.runs(id.index()) } else { &[] };
+            let hits = self.first_hits(head, refs, pages);
+            if hits == Some(refs.len()) && !self.frames.exist() {
+                self.known.repeated(FETCH, head.translations);
+                self.through_caches(own, refs);
+                continue;
+            }
+            let (block, hits) = (BlockRef { batch, id }, hits.unwrap_or(0));
             let done = if grain.is_some() {
-                let (own, among) = (lines.runs(id.index()), lines.ordered_sites(id.index()).min(refs.len()));
-                self.execute_through_caches(&BlockRef { batch, id }, own, refs.split_at(among))
+                let among = lines.ordered_sites(id.index()).min(refs.len());
+                self.execute_through_caches(&block, own, (refs, among), hits)
             } else if head.is_several() {
-                self.execute(&BlockRef { batch, id }, fetches.runs(head), refs)
+                self.execute(&block, fetches.runs(head), refs, hits)
             } else {
-                self.execute(&BlockRef { batch, id }, &[head.only_run()], refs)
+                self.execute(&block, &[head.only_run()], refs, hits)
             };
             if done.is_none() {
                 break;
@@ -86,13 +96,39 @@ impl System {
         }
     }
 
-    /// Executes a block with fetches `runs`. `None`: the process was killed.
+    /// Translates the first data references of a block that change nothing but an order of use, up to one that may do
+    /// more; returns their number. None if fetches may change something, or if what data miss in caches may.
+    #[inline(always)]
+    fn first_hits(&mut self, head: FetchHead, refs: &[Ref], pages: PageGrain) -> Option<usize> {
+        if head.is_several() || !self.known.repeats(FETCH, head.vpn) || self.frames.are_watched() {
+            return None;
+        }
+        let mut hits = self.known.repeat(refs, pages);
+        // Other hits may change what fetches repeat, if these do not wait.
+        while self.fetches_wait && refs.get(hits).is_some_and(|&record| self.hits(record, pages)) {
+            hits += 1;
+            hits += self.known.repeat(&refs[hits..], pages);
+        }
+        self.clock.data_references += hits as u64;
+        Some(hits)
+    }
+
+    /// Sends a block through the caches of memory, if there are some; its pages have no frames.
+    #[inline(always)]
+    fn through_caches(&mut self, runs: &[LineRun], refs: &[Ref]) {
+        let asid = self.asid;
+        if let Some(memory) = &mut self.tlbs().memory {
+            memory.access_block(runs, refs, asid);
+        }
+    }
+
+    /// Executes a block with fetches `runs`, whose first data references, `hits`, are translated: fetches wait beside
+    /// them. `None`: the process was killed.
     ///
     /// Fetches that repeat hits only change a count. They wait until a data reference may change their result, and are
     /// counted together.
-    #[inline]
-    fn execute(&mut self, block: &BlockRef<'_>, runs: &[Run], refs: &[Ref]) -> Option<()> {
-        let mut next = 0;
+    fn execute(&mut self, block: &BlockRef<'_>, runs: &[Run], refs: &[Ref], hits: usize) -> Option<()> {
+        let mut next = hits;
         for (index, run) in runs.iter().enumerate() {
             let end = runs.get(index + 1).map_or(refs.len(), |run| refs.len().min(run.site as usize));
             let mut fetched = 0;
@@ -139,31 +175,34 @@ impl System {
     }
 
     /// Executes a block whose instructions and data also go through caches of memory: data references among its
-    /// instructions, and those that follow. Fetches wait while they and the data references among them are repetitions.
+    /// instructions, and those that follow. The first, `hits`, are translated. Fetches wait while they and the data
+    /// references among them are repetitions.
     fn execute_through_caches(
         &mut self,
         block: &BlockRef<'_>,
         runs: &[LineRun],
-        (refs, following): (&[Ref], &[Ref]),
+        (refs, among): (&[Ref], usize),
+        hits: usize,
     ) -> Option<()> {
         let mut next = 0;
         for (index, run) in runs.iter().enumerate() {
-            let end = runs.get(index + 1).map_or(refs.len(), |run| refs.len().min(run.site as usize));
+            let end = runs.get(index + 1).map_or(among, |run| among.min(run.site as usize));
             self.tlbs().executed();
             let mut changes = self.fetch_through_caches(run.address, run.bytes)?;
             let mut fetched = 1;
             while next < end {
-                if fetched < run.fetches() && !(self.repeats_fetch(run) && self.only_repeats(refs[next])) {
+                let waits = next < hits || self.repeats_fetch(run) && self.only_repeats(refs[next]);
+                if fetched < run.fetches() && !waits {
                     let due = run.fetches_before(block.instruction_after(next)).max(fetched);
                     changes = self.fetch_again(block, run, fetched..due, changes)?;
                     fetched = due;
                 }
-                self.data_through_caches(refs[next])?;
+                self.data_through_caches(refs[next], next < hits)?;
                 next += 1;
             }
             self.fetch_again(block, run, fetched..run.fetches(), changes)?;
         }
-        following.iter().try_for_each(|record| self.data_through_caches(*record))
+        (next..refs.len()).try_for_each(|index| self.data_through_caches(refs[index], index < hits))
     }
 
     /// Fetches an instruction. Returns the cached translations' `changes` as they were when caches saw it.
@@ -196,8 +235,10 @@ impl System {
         Some(changes)
     }
 
-    fn data_through_caches(&mut self, record: Ref) -> Option<()> {
-        self.data(record)?;
+    fn data_through_caches(&mut self, record: Ref, is_translated: bool) -> Option<()> {
+        if !is_translated {
+            self.data(record)?;
+        }
         self.access(record.kind(), record.address(), record.size().bytes().into());
         Some(())
     }

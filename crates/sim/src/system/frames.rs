@@ -55,6 +55,11 @@ impl Frames {
         }
     }
 
+    /// Whether pages have frames. Without them no cache is watched either.
+    pub fn exist(&self) -> bool {
+        self.exist
+    }
+
     /// Whether accesses of a cache may make kernels work.
     pub fn are_watched(&self) -> bool {
         self.are_watched

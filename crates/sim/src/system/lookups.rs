@@ -9,10 +9,11 @@
 
 use super::System;
 use super::page::Page;
-use crate::classes::{CLASSES, FETCH, STORE};
+use crate::classes::{CLASSES, FETCH, LOAD, STORE, class_of};
 use pagewalk_setassoc::Entry;
+use pagewalk_trace::{Batch, Ref};
 use pagewalk_translate::Asid;
-use pagewalk_units::Kind;
+use pagewalk_units::{Kind, PageSize, VirtAddr};
 
 const SLOTS: usize = 1024;
 /// Sets tracked. Arrays with more sets share them.
@@ -56,33 +57,75 @@ pub(super) struct CachedTranslation {
 /// No page has this number.
 const NONE: u64 = u64::MAX;
 
-/// The last page of each set, for one class: looking it up again changes nothing.
-#[derive(Clone)]
+/// The last page of each set, by class: looking it up again changes nothing.
 struct LastLookups {
-    pages: [u64; SETS],
-    home: Option<BaseArray>,
-    mask: u64,
-    repetitions: u64,
+    pages: [[u64; SETS]; CLASSES],
+    masks: [u64; CLASSES],
+    homes: [Option<BaseArray>; CLASSES],
+    repetitions: [u64; CLASSES],
 }
 
 impl LastLookups {
-    fn new(home: Option<BaseArray>) -> LastLookups {
-        let sets = home.map_or(1, |home| home.sets.min(SETS));
-        LastLookups { pages: [NONE; SETS], home, mask: sets as u64 - 1, repetitions: 0 }
+    fn new(homes: [Option<BaseArray>; CLASSES]) -> LastLookups {
+        let masks = homes.map(|home| home.map_or(1, |home| home.sets.min(SETS)) as u64 - 1);
+        LastLookups { pages: [[NONE; SETS]; CLASSES], masks, homes, repetitions: [0; CLASSES] }
     }
 
-    #[inline]
-    fn holds(&self, vpn: u64) -> bool {
-        self.pages[(vpn & self.mask) as usize % SETS] == vpn
+    #[inline(always)]
+    fn holds(&self, class: usize, vpn: u64) -> bool {
+        self.pages[class][(vpn & self.masks[class]) as usize % SETS] == vpn
     }
 
     /// Records the lookup of a page that its array holds now; `serves`: the array serves this class.
     #[inline]
-    fn looked_up(&mut self, known: &CachedTranslation, serves: bool) {
-        if self.home.is_some_and(|home| home.array == known.place.array) {
-            let page = &mut self.pages[(known.vpn & self.mask) as usize % SETS];
+    fn looked_up(&mut self, class: usize, known: &CachedTranslation, serves: bool) {
+        if self.homes[class].is_some_and(|home| home.array == known.place.array) {
+            let page = &mut self.pages[class][(known.vpn & self.masks[class]) as usize % SETS];
             *page = if serves { known.vpn } else { NONE };
         }
+    }
+
+    /// Whether a data reference repeats; false also if it may reach into the next page.
+    #[inline(always)]
+    fn repeats(&self, record: Ref, grain: PageGrain) -> bool {
+        let (address, class) = (record.address(), class_of(record.kind(), true));
+        class != FETCH && grain.holds_all(address) && self.holds(class, grain.base.number(address))
+    }
+
+    /// Counts data references up to the first that may not repeat; returns their number.
+    #[inline(always)]
+    fn repeat(&mut self, refs: &[Ref], grain: PageGrain) -> usize {
+        let repeats = |record: &&Ref| self.repeats(**record, grain);
+        let mut stores = 0;
+        let count = refs.iter().take_while(repeats).fold(0, |count, record| {
+            stores += u64::from(class_of(record.kind(), true) == STORE);
+            count + 1
+        });
+        self.repetitions[STORE] += stores;
+        self.repetitions[LOAD] += count - stores;
+        count as usize
+    }
+}
+
+/// Tells most references that lie in one page.
+#[derive(Clone, Copy)]
+pub(super) struct PageGrain {
+    base: PageSize,
+    /// Offsets from which a reference may reach into the next page.
+    end: u64,
+}
+
+impl PageGrain {
+    /// For the references of a batch.
+    pub fn of(base: PageSize, batch: &Batch<'_>) -> PageGrain {
+        let widest = if batch.wide { base.bytes() } else { u64::from(Batch::WIDE_BYTES) - 1 };
+        PageGrain { base, end: base.bytes() - widest }
+    }
+
+    /// Whether a reference lies in the page of its first byte for certain.
+    #[inline(always)]
+    fn holds_all(self, address: VirtAddr) -> bool {
+        address.0 & (self.base.bytes() - 1) < self.end
     }
 }
 
@@ -92,7 +135,7 @@ pub(super) struct TranslationCache {
     slots: Vec<Option<(u64, CachedTranslation)>>,
     epoch: u64,
     changes: u64,
-    latest: [LastLookups; CLASSES],
+    latest: LastLookups,
     /// The group of each class; classes that share arrays share a group.
     groups: [usize; CLASSES],
 }
@@ -104,7 +147,7 @@ impl TranslationCache {
             slots: vec![None; CLASSES * SLOTS],
             epoch: 0,
             changes: 0,
-            latest: homes.map(LastLookups::new),
+            latest: LastLookups::new(homes),
             groups,
         }
     }
@@ -112,21 +155,26 @@ impl TranslationCache {
     /// Whether a reference repeats the last page of its set.
     #[inline]
     pub fn repeats(&self, class: usize, vpn: u64) -> bool {
-        self.latest[class].holds(vpn)
+        self.latest.holds(class, vpn)
     }
 
     /// Counts such repetitions.
     #[inline]
     pub fn repeated(&mut self, class: usize, times: u32) {
-        self.latest[class].repetitions += u64::from(times);
+        self.latest.repetitions[class] += u64::from(times);
+    }
+
+    /// Counts the repetitions with which data references begin; returns their number.
+    #[inline(always)]
+    pub fn repeat(&mut self, refs: &[Ref], grain: PageGrain) -> usize {
+        self.latest.repeat(refs, grain)
     }
 
     /// Takes the repetitions since the last call, by class, with their array.
     pub fn take_repetitions(&mut self) -> [Option<(u8, u64)>; CLASSES] {
-        self.latest.each_mut().map(|latest| {
-            let times = std::mem::take(&mut latest.repetitions);
-            latest.home.map(|home| (home.array, times))
-        })
+        let LastLookups { homes, repetitions, .. } = &mut self.latest;
+        let taken = std::mem::take(repetitions);
+        [FETCH, LOAD, STORE].map(|class| homes[class].map(|home| (home.array, taken[class])))
     }
 
     fn slot(&self, class: usize, vpn: u64) -> usize {
@@ -154,14 +202,15 @@ impl TranslationCache {
     /// Records the lookup of a page that its array holds now.
     #[inline]
     pub fn looked_up(&mut self, known: &CachedTranslation) {
-        for (class, latest) in self.latest.iter_mut().enumerate() {
-            latest.looked_up(known, known.place.serves(class) && (class != STORE || known.stored));
+        for class in 0..CLASSES {
+            let serves = known.place.serves(class) && (class != STORE || known.stored);
+            self.latest.looked_up(class, known, serves);
         }
     }
 
     /// Forgets the last pages: any array may have been looked up, or another core runs.
     pub fn forget_repetitions(&mut self) {
-        self.latest.iter_mut().for_each(|latest| latest.pages = [NONE; SETS]);
+        self.latest.pages = [[NONE; SETS]; CLASSES];
     }
 
     /// Whether no other class shares arrays with this one.
@@ -195,6 +244,23 @@ impl TranslationCache {
 }
 
 impl System {
+    /// Looks up a data reference's page, if it lies in one, and its translation is cached and hits; else changes
+    /// nothing.
+    #[inline(always)]
+    pub(super) fn hits(&mut self, record: Ref, grain: PageGrain) -> bool {
+        let (class, vpn) = (class_of(record.kind(), true), grain.base.number(record.address()));
+        if class == FETCH || self.is_side() || !grain.holds_all(record.address()) {
+            return false;
+        }
+        let Some(known) = self.known.get(class, vpn) else { return false };
+        let hit = self.tlbs().hits(class, known.place.array, known.entry);
+        if hit {
+            self.clock.now += 1;
+            self.known.looked_up(&known);
+        }
+        hit
+    }
+
     /// Looks up a cached translation.
     #[inline]
     pub(super) fn look_up(&mut self, class: usize, kind: Kind, known: CachedTranslation) {
@@ -202,9 +268,10 @@ impl System {
         let is_side = self.is_side();
         let hit = match is_side {
             true => class == FETCH || self.tlbs().side_hits(class, known.entry.key),
-            false => self.tlbs().touch(class, known.place.array, known.entry),
+            false => self.tlbs().hits(class, known.place.array, known.entry),
         };
         if !hit {
+            self.tlbs().lookups[class] += u64::from(!is_side);
             let changes = self.known.changes();
             match is_side {
                 true => self.miss_side(class, kind, known.vpn),

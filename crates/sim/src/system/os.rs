@@ -109,24 +109,22 @@ impl System {
 
     /// A miss, before the walk and any fill.
     pub(super) fn missed(&mut self, class: usize, kind: Kind, vpn: u64) {
-        let instructions = self.clock.instructions;
-        let tlb = self.tlbs().watched_by(class);
-        let colors = self.frames.by_color;
-        let is_kernels = VirtAddr(vpn << self.machine().paging.base().shift()).is_kernel();
+        let (instructions, colors) = (self.clock.instructions, self.frames.by_color);
         let cycles = if colors { self.cycles() } else { 0 };
-        let unit = self.process().kernel().and_then(|kernel| kernel.table().mapped(vpn));
-        let unit = unit.unwrap_or(Superpage::around(vpn, 0));
-        let entry = if tlb.is_some() { self.wanted_entry(kind, vpn, unit) } else { unit };
+        let tlb = self.tlbs().watched_by(class);
         let Some(kernel) = self.process().kernel() else { return };
         kernel.walked(vpn);
-        if let Some(tlb) = tlb {
-            // The kernel's half of addresses has no frames.
-            let frame = if colors && !is_kernels { kernel.place(vpn) } else { None };
-            kernel.missed(Miss { tlb, unit, entry, page: vpn, frame, instructions, cycles });
-            if colors {
-                self.drop_wanted();
-                self.recolor();
-            }
+        let Some(tlb) = tlb else { return };
+        let unit = kernel.table().mapped(vpn).unwrap_or(Superpage::around(vpn, 0));
+        let entry = self.wanted_entry(kind, vpn, unit);
+        // The kernel's half of addresses has no frames.
+        let is_kernels = VirtAddr(vpn << self.machine().paging.base().shift()).is_kernel();
+        let Some(kernel) = self.process().kernel() else { return };
+        let frame = if colors && !is_kernels { kernel.place(vpn) } else { None };
+        kernel.missed(Miss { tlb, unit, entry, page: vpn, frame, instructions, cycles });
+        if colors {
+            self.drop_wanted();
+            self.recolor();
         }
     }
 

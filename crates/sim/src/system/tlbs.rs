@@ -166,16 +166,16 @@ impl Tlbs {
         }
     }
 
-    /// Looks up an entry that only this array can hold.
-    #[inline]
-    pub fn touch(&mut self, class: usize, array: u8, entry: Entry) -> bool {
-        self.lookups[class] += 1;
+    /// Looks up an entry that only this array can hold; a miss is not counted.
+    #[inline(always)]
+    pub fn hits(&mut self, class: usize, array: u8, entry: Entry) -> bool {
         let first = &mut self.first[usize::from(array)];
         let hit = match &mut first.entries {
             Entries::Array(array) => array.touch(entry),
             Entries::Software(mmu) => mmu.contains(entry.key),
         };
         first.hits += u64::from(hit);
+        self.lookups[class] += u64::from(hit);
         hit
     }
 
