@@ -4,7 +4,7 @@ mod first_level;
 mod in_order;
 mod parts;
 
-pub use first_level::{PassedLine, shares_first_level};
+pub use first_level::{Hits, PassedLine, shares_first_level};
 pub use parts::Parts;
 
 use crate::access_log::{AccessLog, LineAccess};

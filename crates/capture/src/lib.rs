@@ -36,6 +36,7 @@ pub use export::LackeyWriter;
 pub use host::HostDescription;
 pub use import::LackeySource;
 pub use instructions::{MissingInstructions, unmet_needs};
+pub use processors::share_a_cache;
 pub use program::{check_place, check_program};
 pub use read_ahead::{ReadAhead, read_ahead};
 pub use session::{Session, SessionHandle};

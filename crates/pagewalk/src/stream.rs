@@ -2,9 +2,9 @@
 
 use crate::error::{Error, Fault};
 use crate::listener::Listener;
-use pagewalk_capture::{PassedOver, Window, WindowSpec, read_ahead};
+use pagewalk_capture::{PassedOver, Window, WindowSpec, read_ahead, share_a_cache};
 use pagewalk_report::printable;
-use pagewalk_trace::{Analysis, Event, Item, Source, SourceError, StreamHeader};
+use pagewalk_trace::{Analysis, Event, Forerun, Item, Source, SourceError, StreamHeader};
 use std::path::Path;
 
 /// How a stream ended.
@@ -126,11 +126,17 @@ pub fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// [`follow`], decoding the source on a thread of its own if there is a processor for it.
+/// [`follow`], decoding the source on a thread of its own if there is a processor for it. The analysis's forerunner
+/// works there too, if all of the stream is of interest.
 pub fn follow_ahead<S: Source + Send>(source: S, window: &WindowSpec, analysis: &mut dyn Analysis) -> Ending {
     if processors() < 2 {
         return follow(source, window, analysis);
     }
+    let is_whole = *window == WindowSpec::default();
+    // Two processors would hand its state to and fro.
+    let has_room = processors() > 2 || share_a_cache();
+    let forerunner = if is_whole && has_room { analysis.forerunner() } else { None };
+    let source = Forerun::new(source, forerunner);
     std::thread::scope(|scope| match read_ahead(scope, source) {
         Ok(ahead) => follow(ahead, window, analysis),
         Err(error) => Ending::lost(format!("no thread to decode the stream on: {error}")),

@@ -98,12 +98,90 @@ pub trait Analysis: Send {
     /// Processes an event at its place.
     fn on_event(&mut self, _at: RefIndex, _event: &Event) {}
 
+    /// Another analysis that from now on sees all that this one will see, before it: see [`Forerun`]. None if it has
+    /// nothing to do ahead. Whoever calls this does so before the first item, and keeps to it.
+    fn forerunner(&mut self) -> Option<Box<dyn Analysis>> {
+        None
+    }
+
     /// If several streams take turns: from here on, items belong to the stream with this number. Called before each
     /// turn.
     fn on_turn(&mut self, _space: SpaceId) {}
 }
 
+/// A source that shows each item to a forerunner first, on whichever thread reads it.
+pub struct Forerun<S> {
+    source: S,
+    forerunner: Option<Box<dyn Analysis>>,
+}
+
+impl<S> Forerun<S> {
+    /// The items of `source`, for an analysis whose [`Analysis::forerunner`] this is.
+    pub fn new(source: S, forerunner: Option<Box<dyn Analysis>>) -> Forerun<S> {
+        Forerun { source, forerunner }
+    }
+}
+
+impl<S: Source> Source for Forerun<S> {
+    fn header(&self) -> &StreamHeader {
+        self.source.header()
+    }
+
+    fn next_item(&mut self) -> Result<Option<Item<'_>>, SourceError> {
+        let item = self.source.next_item()?;
+        match (&mut self.forerunner, &item) {
+            (Some(forerunner), Some(Item::Batch(batch))) => forerunner.on_batch(batch),
+            (Some(forerunner), Some(Item::Event { at, event })) => forerunner.on_event(*at, event),
+            _ => {}
+        }
+        Ok(item)
+    }
+
+    fn gives_rooms(&self) -> bool {
+        self.source.gives_rooms()
+    }
+
+    fn give_room(&mut self, for_another: &mut BatchRoom) {
+        self.source.give_room(for_another);
+    }
+
+    fn is_ready(&self) -> bool {
+        self.source.is_ready()
+    }
+
+    fn backlog(&self) -> Option<Arc<dyn Backlog>> {
+        self.source.backlog()
+    }
+}
+
 impl<A: Analysis + ?Sized> Analysis for &mut A {
+    fn forerunner(&mut self) -> Option<Box<dyn Analysis>> {
+        (**self).forerunner()
+    }
+
+    fn on_batch(&mut self, batch: &Batch<'_>) {
+        (**self).on_batch(batch);
+    }
+
+    fn is_done(&self) -> bool {
+        (**self).is_done()
+    }
+
+    fn on_event(&mut self, at: RefIndex, event: &Event) {
+        (**self).on_event(at, event);
+    }
+
+    fn on_turn(&mut self, space: SpaceId) {
+        (**self).on_turn(space);
+    }
+}
+
+/// An analysis with dynamic type.
+impl<A: Analysis + ?Sized> Analysis for Box<A> {
+    fn forerunner(&mut self) -> Option<Box<dyn Analysis>> {
+        (**self).forerunner()
+    }
+
     fn on_batch(&mut self, batch: &Batch<'_>) {
         (**self).on_batch(batch);
     }
@@ -123,6 +201,11 @@ impl<A: Analysis + ?Sized> Analysis for &mut A {
 
 /// Several analyses, each of the whole stream.
 impl<A: Analysis> Analysis for Vec<A> {
+    fn forerunner(&mut self) -> Option<Box<dyn Analysis>> {
+        let forerunners: Vec<Box<dyn Analysis>> = self.iter_mut().filter_map(A::forerunner).collect();
+        (!forerunners.is_empty()).then(|| Box::new(forerunners) as Box<dyn Analysis>)
+    }
+
     fn on_batch(&mut self, batch: &Batch<'_>) {
         self.iter_mut().for_each(|analysis| analysis.on_batch(batch));
     }
@@ -142,6 +225,10 @@ impl<A: Analysis> Analysis for Vec<A> {
 
 /// An optional analysis.
 impl<A: Analysis> Analysis for Option<A> {
+    fn forerunner(&mut self) -> Option<Box<dyn Analysis>> {
+        self.as_mut()?.forerunner()
+    }
+
     fn on_batch(&mut self, batch: &Batch<'_>) {
         self.iter_mut().for_each(|analysis| analysis.on_batch(batch));
     }
@@ -161,6 +248,13 @@ impl<A: Analysis> Analysis for Option<A> {
 
 /// Two analyses of different kinds.
 impl<A: Analysis, B: Analysis> Analysis for (A, B) {
+    fn forerunner(&mut self) -> Option<Box<dyn Analysis>> {
+        match (self.0.forerunner(), self.1.forerunner()) {
+            (Some(one), Some(other)) => Some(Box::new(vec![one, other])),
+            (one, other) => one.or(other),
+        }
+    }
+
     fn on_batch(&mut self, batch: &Batch<'_>) {
         self.0.on_batch(batch);
         self.1.on_batch(batch);

@@ -14,6 +14,9 @@ use crate::{CacheAddress, CacheFills, CacheOrganisation, CacheSpec, Requester, S
 #[derive(Clone, Copy, Debug)]
 pub struct PassedLine(u64);
 
+/// Hits by requester.
+pub type Hits = [u64; Requester::ALL.len()];
+
 /// Bits of a passed line that tell whose access misses: they are free, as lines have at least 8 bytes.
 const WHOSE: u64 = 3;
 
@@ -184,6 +187,35 @@ impl Hierarchy {
             counts.writebacks += writebacks[by];
         }
         true
+    }
+
+    /// Takes the hits so far, by cache and requester. The other counts of a first level are those of what passes it; they
+    /// are set to zero.
+    pub fn take_hits(&mut self) -> Vec<Hits> {
+        let of = |index: usize| Requester::ALL.map(|requester| self.counts(index, requester).hits);
+        let hits = (0..self.caches.len()).map(of).collect();
+        self.clear_counts();
+        hits
+    }
+
+    /// Counts hits that another first level of the same caches had.
+    pub fn add_hits(&mut self, hits: &[Hits]) {
+        for (cache, hits) in self.caches.iter_mut().zip(hits) {
+            for (counts, hits) in cache.counts.iter_mut().zip(hits) {
+                counts.lookups += hits;
+                counts.hits += hits;
+            }
+        }
+    }
+
+    /// Counts a line that passed another first level of the same caches. `by`: whose access made it pass.
+    pub fn count_passed(&mut self, line: PassedLine, by: Requester) {
+        let Some(cache) = self.caches.get_mut(self.paths[by as usize].nearest) else { return };
+        let counts = &mut cache.counts[by as usize];
+        match line.requester() {
+            Some(_) => counts.lookups += 1,
+            None => counts.writebacks += 1,
+        }
     }
 
     /// What has passed the first level since the last call of [`Hierarchy::clear_passed`].

@@ -10,11 +10,12 @@ use crate::caches::{MemoryCaches, logical};
 use crate::code_lines::{CodeLines, LineGrain, LineRun};
 use crate::counts::{CacheCosts, CacheTotals, cache_totals};
 use crate::design::Design;
-use crate::moment::CodePosition;
+use crate::moment::{CodePosition, Moment};
 use crate::pages::as_recorded;
 use crate::pass::Pass;
 use crate::pass::cache_worker::CacheWorker;
 use crate::pass::first_caches::FirstCaches;
+use crate::pass::forerunner::BatchesAhead;
 use crate::pass::place::{ReferencePlace, site};
 use crate::store::PageStore;
 use pagewalk_cache::{CacheAddress, Requester};
@@ -36,6 +37,23 @@ pub(crate) struct CachesPosition {
     pub data: usize,
 }
 
+impl CachesPosition {
+    /// Before a span.
+    pub fn before(batch: &Batch<'_>, span: usize) -> CachesPosition {
+        CachesPosition { span, run: 0, fetched: 0, data: batch.spans[span].first as usize }
+    }
+
+    /// Its moment, if a reference of this kind comes next.
+    pub fn moment(self, at: CodePosition) -> Moment {
+        let CachesPosition { span, run, fetched, data } = self;
+        match at {
+            CodePosition::Site(_) => Moment::of_data(data),
+            // In mid-run, that run's moment has passed: it comes before the next run.
+            CodePosition::Instruction(_) => Moment::of_run(data, (span, run + usize::from(fetched > 0))),
+        }
+    }
+}
+
 /// How far the caches of a pass have come.
 #[derive(Default)]
 pub(crate) struct CachesProgress {
@@ -47,6 +65,8 @@ pub(crate) struct CachesProgress {
     pub first: Vec<FirstCaches>,
     /// Takes what passes them for all designs but the observed one, if their costs may come late.
     pub worker: Option<CacheWorker>,
+    /// What first levels did, batch by batch, if a forerunner sees the references.
+    pub ahead: Option<BatchesAhead>,
 }
 
 /// The references between two positions.
@@ -251,21 +271,22 @@ impl<O: Observer> Pass<O> {
         if let Some(grain) = self.course.caches.line_grain {
             let lines = &mut self.process.lines;
             lines.learn(batch.blocks.since(lines.blocks()), grain);
-            let data = batch.spans[spans.start].first as usize;
-            let at = CachesPosition { span: spans.start, run: 0, fetched: 0, data };
-            self.course.caches.whole = at;
-            self.course.caches.first.iter_mut().for_each(|first| first.begin(at));
+            let at = CachesPosition::before(batch, spans.start);
+            let CachesProgress { whole, first, ahead, .. } = &mut self.course.caches;
+            *whole = at;
+            first.iter_mut().for_each(|first| first.begin(at));
+            if let Some(ahead) = ahead.as_ref().filter(|_| spans.start == 0) {
+                ahead.begin(batch, first);
+            }
         }
     }
 
     /// Lets the caches reach the end of `spans`.
     pub(crate) fn end_caches(&mut self, batch: &Batch<'_>, spans: &Range<usize>) {
         if self.course.caches.line_grain.is_some() {
-            let span = spans.end - 1;
-            let run = self.process.lines.runs(batch.spans[span].block.index()).len();
-            let to = CachesPosition { span, run, fetched: 0, data: batch.span_end(span) };
+            let to = self.process.lines.end_of(batch, spans.end);
             self.replay(batch, to);
-            self.reach(batch, to, true);
+            self.reach(batch, (to, Moment::of_run(to.data, (spans.end, 0))), true);
         }
     }
 
@@ -291,7 +312,7 @@ impl<O: Observer> Pass<O> {
     fn catch_up_with(&mut self, place: &ReferencePlace<'_>, all: bool) {
         let to = self.process.lines.position(place);
         self.replay(place.batch, to);
-        self.reach(place.batch, to, all);
+        self.reach(place.batch, (to, to.moment(place.at)), all);
     }
 
     /// Lets whole hierarchies see the references up to `to`.
@@ -319,6 +340,13 @@ impl<O: Observer> Pass<O> {
 }
 
 impl CodeLines {
+    /// The position after the first `spans` of a batch.
+    pub(crate) fn end_of(&self, batch: &Batch<'_>, spans: usize) -> CachesPosition {
+        let span = spans - 1;
+        let run = self.runs(batch.spans[span].block.index()).len();
+        CachesPosition { span, run, fetched: 0, data: batch.span_end(span) }
+    }
+
     /// The position of a reference.
     pub(crate) fn position(&self, place: &ReferencePlace<'_>) -> CachesPosition {
         let (batch, span) = (place.batch, place.span);

@@ -22,12 +22,14 @@ use crate::pass::place::{ReferencePlace, site};
 use crate::pass::process::Process;
 use crate::store::PageStore;
 use crate::waiting_walks::{PassedAt, WalkCause};
-use pagewalk_cache::{CacheSpec, Requester, shares_first_level};
+use pagewalk_cache::{CacheSpec, Hits, Requester, shares_first_level};
 use pagewalk_trace::Batch;
+use pagewalk_translate::Asid;
 use pagewalk_units::{Kind, VirtAddr};
 use std::ops::Range;
 
 /// One first level.
+#[derive(Clone)]
 pub(crate) struct FirstCaches {
     /// All caches of the first design that it feeds.
     specs: Vec<CacheSpec>,
@@ -40,6 +42,14 @@ pub(crate) struct FirstCaches {
     is_split: bool,
     position: CachesPosition,
     passed: Vec<PassedAt>,
+    /// What passes in the rest of the batch, if a forerunner has seen it.
+    coming: Option<Vec<PassedAt>>,
+}
+
+/// What a first level did in a batch.
+pub(crate) struct SeenAhead {
+    passed: Vec<PassedAt>,
+    hits: Vec<Hits>,
 }
 
 impl FirstCaches {
@@ -58,6 +68,7 @@ impl FirstCaches {
             in_step,
             position: CachesPosition::default(),
             passed: Vec::new(),
+            coming: None,
         })
     }
 
@@ -76,10 +87,49 @@ impl FirstCaches {
         self.position = at;
     }
 
-    /// Sees the references up to `to`.
-    fn reach(&mut self, stretch: Stretch<'_>) {
+    /// From now on a forerunner sees the references: see [`FirstCaches::take_ahead`].
+    pub fn follow(&mut self) {
+        self.coming = Some(Vec::new());
+    }
+
+    /// Sees all of a batch, for a level that follows.
+    pub fn see_ahead(&mut self, batch: &Batch<'_>, lines: &CodeLines, asid: Asid) -> SeenAhead {
+        self.passed.clear();
+        let (from, to) = (CachesPosition::before(batch, 0), lines.end_of(batch, batch.spans.len()));
+        self.see(Stretch { batch, lines, asid, from, to });
+        SeenAhead { passed: std::mem::take(&mut self.passed), hits: self.memory.hierarchy.take_hits() }
+    }
+
+    /// Takes what a forerunner saw in the batch that begins. Its hits count at once, its misses when they are due.
+    pub fn take_ahead(&mut self, seen: SeenAhead) {
+        self.memory.hierarchy.add_hits(&seen.hits);
+        self.coming = Some(seen.passed);
+    }
+
+    /// Sees the references of a stretch, which ends at a moment: then `passed` has what passes.
+    fn reach(&mut self, stretch: Stretch<'_>, until: Moment) {
         self.passed.clear();
         self.position = stretch.to;
+        if self.coming.is_some() { self.take_coming(until) } else { self.see(stretch) }
+    }
+
+    fn take_coming(&mut self, until: Moment) {
+        let FirstCaches { memory, passed, coming, .. } = self;
+        let Some(coming) = coming else { return };
+        let due = coming.partition_point(|passed| passed.moment < until);
+        match due == coming.len() {
+            true => std::mem::swap(passed, coming),
+            false => passed.extend(coming.drain(..due)),
+        }
+        // A dirty line leaves at once when an access makes it.
+        let mut by = Requester::Load;
+        for PassedAt { line, .. } in passed {
+            by = line.requester().unwrap_or(by);
+            memory.hierarchy.count_passed(*line, by);
+        }
+    }
+
+    fn see(&mut self, stretch: Stretch<'_>) {
         let FirstCaches { memory, passed, .. } = self;
         if self.is_split {
             let data = stretch.from.data..stretch.to.data;
@@ -219,8 +269,9 @@ impl<O: Observer> Pass<O> {
         memory.note_walks(self.process.lines.moment(place), cause);
     }
 
-    /// Lets first levels see the references up to `to`, and what passes go on. `all`: not only those in step.
-    pub(crate) fn reach(&mut self, batch: &Batch<'_>, to: CachesPosition, all: bool) {
+    /// Lets first levels see the references up to `to`, which is that moment, and what passes go on. `all`: not only
+    /// those in step.
+    pub(crate) fn reach(&mut self, batch: &Batch<'_>, (to, until): (CachesPosition, Moment), all: bool) {
         for index in 0..self.course.caches.first.len() {
             let first = &mut self.course.caches.first[index];
             let feeds = first.feeds & self.sets.active;
@@ -233,7 +284,7 @@ impl<O: Observer> Pass<O> {
             if from == to {
                 first.passed.clear();
             } else {
-                first.reach(Stretch { batch, lines, asid: self.store.asid, from, to });
+                first.reach(Stretch { batch, lines, asid: self.store.asid, from, to }, until);
             }
             let in_step = first.in_step;
             let elsewhere = if in_step { 0 } else { self.send_away(index, feeds) };
@@ -402,12 +453,7 @@ impl<'a, O: Observer> WaitingNews<'a, O> {
 impl CodeLines {
     /// The moment before a reference.
     fn moment(&self, place: &ReferencePlace<'_>) -> Moment {
-        let CachesPosition { span, run, fetched, data } = self.position(place);
-        match place.at {
-            CodePosition::Site(_) => Moment::of_data(data),
-            // In mid-run, that run's moment has passed: it comes before the next run.
-            CodePosition::Instruction(_) => Moment::of_run(data, (span, run + usize::from(fetched > 0))),
-        }
+        self.position(place).moment(place.at)
     }
 
     /// The reference of a moment: its address, its instruction's, and its place. `latest`: a span before it or its own.

@@ -8,6 +8,7 @@ mod course;
 mod first_caches;
 mod folded_order;
 mod follower;
+mod forerunner;
 mod global;
 mod growth;
 mod hugetlb;

@@ -298,6 +298,10 @@ impl Profile {
 const LONGEST_BLOCK: u64 = 1024;
 
 impl Analysis for Profile {
+    fn forerunner(&mut self) -> Option<Box<dyn Analysis>> {
+        self.pass.send_forerunner()
+    }
+
     fn on_batch(&mut self, batch: &Batch<'_>) {
         self.makers.ran(batch, self.pass.space());
         let before = self.pass.counted();

@@ -7,6 +7,7 @@ use crate::slow::feed;
 use pagewalk_cache::shares_first_level;
 use pagewalk_mm::{Everything, OsSpec, PageSizePolicy, Small, ThpMode};
 use pagewalk_sim::{Alternative, DesignSpec, NoObserver, Pass, Profile};
+use pagewalk_trace::Analysis;
 use pagewalk_translate::{Asid, MachineSpec};
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -185,19 +186,30 @@ fn check_profiles(seed: u64) {
     );
     let program = program(&mut random, false);
     let look = 1 + random.below(1000);
-    let alternatives = |inclusive: bool, has_thread: bool| -> Vec<Alternative> {
+    let run = |inclusive: bool, has_thread: bool, is_ahead: bool| {
         let machine = machine("m", &format!("{caches}{last}inclusive = {inclusive}\n"));
         assert_eq!(shares_first_level(&machine.caches, &machine.caches), !inclusive);
         let mut profile = Profile::new(&[machine], ThpMode::Never, true).unwrap().with_first_look(look);
         if has_thread {
             profile = profile.on_threads(2);
         }
+        let forerunner = if is_ahead { profile.forerunner() } else { None };
+        assert_eq!(forerunner.is_some(), is_ahead);
+        if let Some(mut forerunner) = forerunner {
+            feed(&mut forerunner, &program, &mut Random::new(2));
+        }
         feed(&mut profile, &program, &mut Random::new(2));
-        profile.finish().alternatives()
+        let mut result = profile.finish();
+        let totals = result.machines()[0].caches.clone();
+        (totals, result.alternatives(), result.waits(), result.functions(), result.mappings())
     };
-    let expected = alternatives(true, false);
-    assert_eq!(alternatives(false, false), expected, "seed {seed}");
-    assert_eq!(alternatives(false, true), expected, "with a second thread, seed {seed}");
+    let expected = run(true, false, false).1;
+    let alone = run(false, false, false);
+    assert_eq!(alone.1, expected, "seed {seed}");
+    for (has_thread, is_ahead) in [(true, false), (false, true), (true, true)] {
+        let found = run(false, has_thread, is_ahead);
+        assert_eq!(found, alone, "second thread: {has_thread}, forerunner: {is_ahead}, seed {seed}");
+    }
 }
 
 proptest! {
