@@ -5,6 +5,9 @@
 //! nothing is decoded and nobody is decoding: then the program runs. So two processors stay busy whatever takes
 //! longest, and none of the three waits while another's processor is idle.
 //!
+//! An analysis may have a forerunner ([`Analysis::forerunner`]), which sees each parcel before the consumer does. It too
+//! works on whichever thread has time, while the program refills the ring.
+//!
 //! Items keep their batches, order and places. Memory is bounded: the thread waits when it is [`PARCELS`] parcels
 //! ahead. Large batches move with their room if the source gives it away; others are copied.
 //!
@@ -21,7 +24,7 @@ mod parcel;
 #[cfg(test)]
 mod tests;
 
-use pagewalk_trace::{Backlog, Dictionary, Item, Source, SourceError, StreamHeader};
+use pagewalk_trace::{Analysis, Backlog, Dictionary, Item, Source, SourceError, StreamHeader};
 use parcel::Parcel;
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -47,14 +50,53 @@ struct Decoding<S> {
 /// The queue between the two threads. Locked only briefly, even by the thread that holds the source.
 #[derive(Default)]
 struct Queue {
+    /// Those that the forerunner has yet to see.
+    unseen: VecDeque<Parcel>,
+    /// Whether it sees one now.
+    is_seeing: bool,
     full: VecDeque<Parcel>,
     empty: Vec<Parcel>,
     /// No more decoding: the source has ended, or the consumer is gone.
     closed: bool,
 }
 
+impl Queue {
+    fn has_room(&self) -> bool {
+        !self.closed && self.unseen.len() + self.full.len() < PARCELS
+    }
+
+    /// A parcel for the forerunner, if it is free.
+    fn take_unseen(&mut self) -> Option<Parcel> {
+        let parcel = if self.is_seeing { None } else { self.unseen.pop_front() };
+        self.is_seeing |= parcel.is_some();
+        parcel
+    }
+}
+
+/// An analysis that sees all batches first, and the blocks that it has seen.
+struct Forerunner {
+    analysis: Box<dyn Analysis>,
+    blocks: Dictionary,
+}
+
+impl Forerunner {
+    fn see(&mut self, parcel: &Parcel) {
+        for block in parcel.blocks() {
+            self.blocks.intern(block.clone());
+        }
+        parcel.batches(&self.blocks).for_each(|batch| self.analysis.on_batch(&batch));
+    }
+}
+
+/// What the decoding thread does next.
+enum Work {
+    Decode(Parcel),
+    See(Parcel),
+}
+
 struct Shared<S> {
     decoding: Mutex<Decoding<S>>,
+    forerunner: Option<Mutex<Forerunner>>,
     line: Mutex<Queue>,
     /// Signalled when `line` changes, and when the source is free.
     changed: Condvar,
@@ -70,15 +112,18 @@ pub struct ReadAhead<S> {
     blocks: Dictionary,
 }
 
-/// From now on also decodes `source` on a thread of `scope`.
+/// From now on also decodes `source` on a thread of `scope`. A `forerunner` sees all batches before they are read.
 pub fn read_ahead<'scope, S: Source + Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     source: S,
+    forerunner: Option<Box<dyn Analysis>>,
 ) -> std::io::Result<ReadAhead<S>> {
     let header = source.header().clone();
     let backlog = source.backlog();
+    let forerunner = forerunner.map(|analysis| Forerunner { analysis, blocks: Dictionary::default() });
     let shared = Arc::new(Shared {
         decoding: Mutex::new(Decoding { source, known: 0, ended: false }),
+        forerunner: forerunner.map(Mutex::new),
         line: Mutex::default(),
         changed: Condvar::new(),
         backlog,
@@ -109,30 +154,69 @@ impl<S: Source> Shared<S> {
     /// The thread's loop.
     fn decode_ahead(&self) {
         let _closing = CloseOnDrop(self);
-        loop {
-            let mut line = self.line();
-            while !line.closed && line.full.len() >= PARCELS {
-                line = self.wait(line);
+        while let Some(work) = self.next_work() {
+            match work {
+                Work::See(parcel) => self.see(parcel),
+                Work::Decode(mut parcel) => {
+                    self.backlog.iter().for_each(|backlog| backlog.wait());
+                    // The consumer panicked while holding it.
+                    let Ok(mut decoding) = self.decoding.lock() else { return };
+                    decoding.fill(&mut parcel, false);
+                    self.put(parcel, decoding);
+                }
             }
-            if line.closed {
-                return;
-            }
-            let mut parcel = line.empty.pop().unwrap_or_default();
-            drop(line);
-            self.backlog.iter().for_each(|backlog| backlog.wait());
-            // The consumer panicked while holding it.
-            let Ok(mut decoding) = self.decoding.lock() else { return };
-            decoding.fill(&mut parcel, false);
-            let mut line = self.line();
-            line.closed |= decoding.ended;
-            match parcel.is_empty() {
-                true => line.empty.push(parcel),
-                false => line.full.push_back(parcel),
-            }
-            // Not before: parcels keep the source's order in the queue.
-            drop((line, decoding));
-            self.done();
         }
+    }
+
+    /// Waits for work of the thread; none if nothing is left.
+    fn next_work(&self) -> Option<Work> {
+        let mut line = self.line();
+        loop {
+            if let Some(parcel) = line.take_unseen() {
+                return Some(Work::See(parcel));
+            }
+            if line.has_room() {
+                return Some(Work::Decode(line.empty.pop().unwrap_or_default()));
+            }
+            if line.closed && line.unseen.is_empty() {
+                return None;
+            }
+            line = self.wait(line);
+        }
+    }
+
+    /// Queues a parcel that was filled, or keeps it if it is empty, and releases the source.
+    fn put(&self, parcel: Parcel, decoding: MutexGuard<'_, Decoding<S>>) {
+        let mut line = self.line();
+        line.closed |= decoding.ended;
+        match (parcel.is_empty(), &self.forerunner) {
+            (true, _) => line.empty.push(parcel),
+            (false, None) => line.full.push_back(parcel),
+            (false, Some(_)) => line.unseen.push_back(parcel),
+        }
+        // Not before: parcels keep the source's order in the queue.
+        drop((line, decoding));
+        self.done();
+    }
+
+    /// Shows the forerunner a parcel, which is then full.
+    fn see(&self, parcel: Parcel) {
+        let forerunner = self.forerunner.as_ref().map(Mutex::lock);
+        let has_seen = match forerunner {
+            Some(Ok(mut forerunner)) => {
+                forerunner.see(&parcel);
+                true
+            }
+            // The other thread panicked: the stream ends here.
+            Some(Err(_)) | None => false,
+        };
+        let mut line = self.line();
+        line.is_seeing = false;
+        if has_seen {
+            line.full.push_back(parcel);
+        }
+        drop(line);
+        self.changed.notify_all();
     }
 
     /// The next parcel, in exchange for a used one; `None` at the end.
@@ -145,47 +229,38 @@ impl<S: Source> Shared<S> {
                 self.changed.notify_all();
                 return Some(parcel);
             }
-            if line.closed {
+            if let Some(parcel) = line.take_unseen() {
+                drop(line);
+                self.see(parcel);
+                continue;
+            }
+            if line.closed && !line.is_seeing {
                 return None;
             }
             let sleeps = Instant::now() >= awake_until;
+            // Not for the source, if a parcel is about to be full.
+            let waits = sleeps && !line.is_seeing;
             match self.decoding.try_lock() {
-                Ok(decoding) if sleeps || decoding.source.is_ready() => {
-                    let parcel = line.empty.pop().unwrap_or_default();
+                Ok(mut decoding) if line.has_room() && (waits || decoding.source.is_ready()) => {
+                    let mut parcel = line.empty.pop().unwrap_or_default();
                     // The thread that holds the source waits for the queue, if only briefly.
                     drop(line);
-                    let parcel = self.decode_here(decoding, parcel, sleeps);
-                    if !parcel.is_empty() {
-                        return Some(parcel);
-                    }
-                    self.line().empty.push(parcel);
-                    continue;
-                }
-                Err(TryLockError::WouldBlock) if sleeps => {
-                    drop(self.wait(line));
+                    decoding.fill(&mut parcel, waits);
+                    self.put(parcel, decoding);
                     continue;
                 }
                 // The thread panicked: its scope reports that.
                 Err(TryLockError::Poisoned(_)) => return None,
+                free if sleeps => {
+                    drop(free);
+                    drop(self.wait(line));
+                    continue;
+                }
                 // If it was free, releases it at once.
                 Ok(_) | Err(TryLockError::WouldBlock) => drop(line),
             }
             (0..PAUSES).for_each(|_| std::hint::spin_loop());
         }
-    }
-
-    /// The consumer decodes one parcel.
-    fn decode_here(
-        &self,
-        mut decoding: MutexGuard<'_, Decoding<S>>,
-        mut parcel: Parcel,
-        waits: bool,
-    ) -> Parcel {
-        decoding.fill(&mut parcel, waits);
-        self.line().closed |= decoding.ended;
-        drop(decoding);
-        self.done();
-        parcel
     }
 }
 
@@ -194,7 +269,10 @@ struct CloseOnDrop<'a, S: Source>(&'a Shared<S>);
 
 impl<S: Source> Drop for CloseOnDrop<'_, S> {
     fn drop(&mut self) {
-        self.0.line().closed = true;
+        let mut line = self.0.line();
+        line.closed = true;
+        line.is_seeing &= !std::thread::panicking();
+        drop(line);
         self.0.changed.notify_all();
     }
 }
@@ -245,7 +323,10 @@ impl<S: Source> Source for ReadAhead<S> {
 
 impl<S> Drop for ReadAhead<S> {
     fn drop(&mut self) {
-        self.shared.line.lock().unwrap_or_else(PoisonError::into_inner).closed = true;
+        let mut line = self.shared.line.lock().unwrap_or_else(PoisonError::into_inner);
+        line.closed = true;
+        line.unseen.clear();
+        drop(line);
         self.shared.changed.notify_all();
         self.shared.backlog.iter().for_each(|backlog| backlog.stir());
     }

@@ -4,7 +4,7 @@ use crate::error::{Error, Fault};
 use crate::listener::Listener;
 use pagewalk_capture::{PassedOver, Window, WindowSpec, read_ahead, share_a_cache};
 use pagewalk_report::printable;
-use pagewalk_trace::{Analysis, Event, Forerun, Item, Source, SourceError, StreamHeader};
+use pagewalk_trace::{Analysis, Event, Item, Source, SourceError, StreamHeader};
 use std::path::Path;
 
 /// How a stream ended.
@@ -136,8 +136,7 @@ pub fn follow_ahead<S: Source + Send>(source: S, window: &WindowSpec, analysis: 
     // Two processors would hand its state to and fro.
     let has_room = processors() > 2 || share_a_cache();
     let forerunner = if is_whole && has_room { analysis.forerunner() } else { None };
-    let source = Forerun::new(source, forerunner);
-    std::thread::scope(|scope| match read_ahead(scope, source) {
+    std::thread::scope(|scope| match read_ahead(scope, source, forerunner) {
         Ok(ahead) => follow(ahead, window, analysis),
         Err(error) => Ending::lost(format!("no thread to decode the stream on: {error}")),
     })

@@ -38,6 +38,6 @@ pub use interleave::{Interleave, Turns};
 pub use pages::ToPages;
 pub use parts::BatchParts;
 pub use record::Ref;
-pub use source::{Analysis, Backlog, Forerun, Source, SourceError};
+pub use source::{Analysis, Backlog, Source, SourceError};
 pub use stretch::Stretch;
 pub use work_time::seconds_worked;

@@ -98,8 +98,8 @@ pub trait Analysis: Send {
     /// Processes an event at its place.
     fn on_event(&mut self, _at: RefIndex, _event: &Event) {}
 
-    /// Another analysis that from now on sees all that this one will see, before it: see [`Forerun`]. None if it has
-    /// nothing to do ahead. Whoever calls this does so before the first item, and keeps to it.
+    /// An analysis that from now on must see each batch before this one does, on any thread; none if nothing can be done
+    /// ahead. Asked before the first item.
     fn forerunner(&mut self) -> Option<Box<dyn Analysis>> {
         None
     }
@@ -107,51 +107,6 @@ pub trait Analysis: Send {
     /// If several streams take turns: from here on, items belong to the stream with this number. Called before each
     /// turn.
     fn on_turn(&mut self, _space: SpaceId) {}
-}
-
-/// A source that shows each item to a forerunner first, on whichever thread reads it.
-pub struct Forerun<S> {
-    source: S,
-    forerunner: Option<Box<dyn Analysis>>,
-}
-
-impl<S> Forerun<S> {
-    /// The items of `source`, for an analysis whose [`Analysis::forerunner`] this is.
-    pub fn new(source: S, forerunner: Option<Box<dyn Analysis>>) -> Forerun<S> {
-        Forerun { source, forerunner }
-    }
-}
-
-impl<S: Source> Source for Forerun<S> {
-    fn header(&self) -> &StreamHeader {
-        self.source.header()
-    }
-
-    fn next_item(&mut self) -> Result<Option<Item<'_>>, SourceError> {
-        let item = self.source.next_item()?;
-        match (&mut self.forerunner, &item) {
-            (Some(forerunner), Some(Item::Batch(batch))) => forerunner.on_batch(batch),
-            (Some(forerunner), Some(Item::Event { at, event })) => forerunner.on_event(*at, event),
-            _ => {}
-        }
-        Ok(item)
-    }
-
-    fn gives_rooms(&self) -> bool {
-        self.source.gives_rooms()
-    }
-
-    fn give_room(&mut self, for_another: &mut BatchRoom) {
-        self.source.give_room(for_another);
-    }
-
-    fn is_ready(&self) -> bool {
-        self.source.is_ready()
-    }
-
-    fn backlog(&self) -> Option<Arc<dyn Backlog>> {
-        self.source.backlog()
-    }
 }
 
 impl<A: Analysis + ?Sized> Analysis for &mut A {

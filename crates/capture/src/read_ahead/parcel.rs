@@ -120,23 +120,41 @@ impl Parcel {
         std::mem::take(&mut self.blocks)
     }
 
+    /// Blocks that no earlier parcel contains.
+    pub fn blocks(&self) -> &[Block] {
+        &self.blocks
+    }
+
+    /// All batches in it; `blocks` are those of all parcels so far.
+    pub fn batches<'a>(&'a self, blocks: &'a Dictionary) -> impl Iterator<Item = Batch<'a>> {
+        let cuts = self.pieces.iter().filter_map(|piece| match piece {
+            Piece::Batch(cut) => Some(cut),
+            Piece::Event { .. } | Piece::Failed(_) => None,
+        });
+        cuts.map(|cut| self.batch(cut, blocks))
+    }
+
+    fn batch<'a>(&'a self, cut: &Cut, blocks: &'a Dictionary) -> Batch<'a> {
+        let (refs, spans) = match cut.room.map(|room| &self.rooms[room]) {
+            Some(room) => (&room.refs[room.first_ref..], &room.spans[..]),
+            None => (&self.refs[..], &self.spans[..]),
+        };
+        Batch {
+            space: cut.space,
+            thread: cut.thread,
+            first: cut.first,
+            first_instruction: cut.first_instruction,
+            refs: &refs[cut.refs.clone()],
+            spans: &spans[cut.spans.clone()],
+            wide: cut.wide,
+            blocks,
+        }
+    }
+
     /// Item `at`, once; `blocks` are those of all parcels so far.
     pub fn item<'a>(&'a mut self, at: usize, blocks: &'a Dictionary) -> Result<Item<'a>, SourceError> {
         if let Piece::Batch(cut) = &self.pieces[at] {
-            let (refs, spans) = match cut.room.map(|room| &self.rooms[room]) {
-                Some(room) => (&room.refs[room.first_ref..], &room.spans[..]),
-                None => (&self.refs[..], &self.spans[..]),
-            };
-            return Ok(Item::Batch(Batch {
-                space: cut.space,
-                thread: cut.thread,
-                first: cut.first,
-                first_instruction: cut.first_instruction,
-                refs: &refs[cut.refs.clone()],
-                spans: &spans[cut.spans.clone()],
-                wide: cut.wide,
-                blocks,
-            }));
+            return Ok(Item::Batch(self.batch(cut, blocks)));
         }
         let taken = Piece::Event { at: RefIndex(0), event: Event::Marker { id: 0 } };
         match std::mem::replace(&mut self.pieces[at], taken) {

@@ -1,7 +1,7 @@
 //! Items read ahead equal the source's, whoever decodes them.
 
 use super::*;
-use pagewalk_trace::{Batch, BatchRoom, Block, BlockEnd, Event, Origin, Ref, Span};
+use pagewalk_trace::{Analysis, Batch, BatchRoom, Block, BlockEnd, Event, Origin, Ref, Span};
 use pagewalk_units::{RefIndex, SpaceId, ThreadId};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -152,7 +152,7 @@ fn items_come_out_as_they_went_in() {
     assert_eq!(straight.len(), 300 + 100 + 1);
     for gives in [false, true] {
         let ahead = std::thread::scope(|scope| {
-            told(&mut read_ahead(scope, Steps::new(&sizes, gives)).expect("a thread"))
+            told(&mut read_ahead(scope, Steps::new(&sizes, gives), None).expect("a thread"))
         });
         assert!(ahead == straight, "gives rooms: {gives}");
     }
@@ -165,12 +165,73 @@ fn so_they_do_where_the_source_has_to_be_waited_for() {
     for gives in [false, true] {
         let calls = Arc::new(Calls::default());
         let source = Steps { backlog: Some(Arc::clone(&calls)), ..Steps::new(&sizes, gives) };
-        let ahead = std::thread::scope(|scope| told(&mut read_ahead(scope, source).expect("a thread")));
+        let ahead = std::thread::scope(|scope| told(&mut read_ahead(scope, source, None).expect("a thread")));
         assert!(ahead == straight, "gives rooms: {gives}");
         // Each read that ended for lack of data let the writer continue.
         assert!(calls.gone_on.load(Ordering::Relaxed) >= sizes.len() / 7);
         assert!(calls.waited.load(Ordering::Relaxed) > 0);
         assert_eq!(calls.stirred.load(Ordering::Relaxed), 1);
+    }
+}
+
+/// Counts the batches that it sees, which come in order.
+struct Seen {
+    instructions: u64,
+    batches: Arc<AtomicUsize>,
+    spoiled: Option<usize>,
+}
+
+impl Analysis for Seen {
+    fn on_batch(&mut self, batch: &Batch<'_>) {
+        assert!(self.instructions <= batch.first_instruction);
+        let code = &batch.blocks.get(batch.spans[0].block).code;
+        assert!(!code.is_empty());
+        self.instructions = batch.first_instruction;
+        let before = self.batches.fetch_add(1, Ordering::SeqCst);
+        assert_ne!(Some(before), self.spoiled, "spoiled");
+    }
+}
+
+#[test]
+fn a_forerunner_sees_each_batch_first() {
+    let sizes = sizes();
+    let straight = told(&mut Steps::new(&sizes, false));
+    for (gives, writes) in [(false, false), (true, false), (true, true)] {
+        let backlog = writes.then(|| Arc::new(Calls::default()));
+        let source = Steps { backlog, ..Steps::new(&sizes, gives) };
+        let batches = Arc::new(AtomicUsize::new(0));
+        let seen = Seen { instructions: 0, batches: Arc::clone(&batches), spoiled: None };
+        let mut read = 0;
+        std::thread::scope(|scope| {
+            let mut ahead = read_ahead(scope, source, Some(Box::new(seen))).expect("a thread");
+            while let Ok(Some(item)) = ahead.next_item() {
+                read += usize::from(matches!(item, Item::Batch(_)));
+                assert!(batches.load(Ordering::SeqCst) >= read);
+            }
+        });
+        assert_eq!(read, straight.iter().filter(|one| one.contains('[')).count());
+        assert_eq!(batches.load(Ordering::SeqCst), read);
+        let seen = Seen { instructions: 0, batches: Arc::default(), spoiled: None };
+        let source = Steps::new(&sizes, gives);
+        let ahead = std::thread::scope(|scope| {
+            told(&mut read_ahead(scope, source, Some(Box::new(seen))).expect("a thread"))
+        });
+        assert!(ahead == straight, "gives rooms: {gives}, has a writer: {writes}");
+    }
+}
+
+#[test]
+fn a_forerunner_that_panics_ends_both() {
+    for spoiled in [0, 1, 100, 299] {
+        let ended = std::panic::catch_unwind(|| {
+            let seen = Seen { instructions: 0, batches: Arc::default(), spoiled: Some(spoiled) };
+            std::thread::scope(|scope| {
+                let source = Steps::new(&sizes(), true);
+                let mut ahead = read_ahead(scope, source, Some(Box::new(seen))).expect("a thread");
+                while let Ok(Some(_)) = ahead.next_item() {}
+            });
+        });
+        assert!(ended.is_err(), "at batch {spoiled}");
     }
 }
 
@@ -181,7 +242,7 @@ fn a_consumer_may_leave() {
         let source = Steps { backlog: Some(Arc::clone(&calls)), ..Steps::new(&sizes(), true) };
         // Returns once the thread has ended.
         std::thread::scope(|scope| {
-            let mut ahead = read_ahead(scope, source).expect("a thread");
+            let mut ahead = read_ahead(scope, source, None).expect("a thread");
             (0..items).for_each(|_| assert!(matches!(ahead.next_item(), Ok(Some(_)))));
         });
         assert_eq!(calls.stirred.load(Ordering::Relaxed), 1);
@@ -193,7 +254,7 @@ fn a_source_that_panics_ends_both() {
     let run = |backlog: Option<Arc<Calls>>| {
         std::thread::scope(|scope| {
             let source = Steps { spoiled: Some(150), backlog, ..Steps::new(&sizes(), true) };
-            let mut ahead = read_ahead(scope, source).expect("a thread");
+            let mut ahead = read_ahead(scope, source, None).expect("a thread");
             while let Ok(Some(_)) = ahead.next_item() {}
         });
     };

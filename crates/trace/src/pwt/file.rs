@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 /// The fastest of zstd's regular levels: the columns are small, and `record` is short of time.
-const LEVEL: i32 = 1;
+const LEVEL: i32 = 2;
 
 /// Totals of a written file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
