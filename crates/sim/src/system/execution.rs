@@ -61,7 +61,7 @@ impl System {
             self.clock.instructions += u64::from(head.instructions);
             let own = if grain.is_some() { lines.runs(id.index()) } else { &[] };
             let hits = self.first_hits(head, refs, pages);
-            if hits == Some(refs.len()) && !self.frames.exist() {
+            if hits == Some(refs.len()) {
                 self.known.repeated(FETCH, head.translations);
                 self.through_caches(own, refs);
                 continue;
@@ -69,7 +69,7 @@ impl System {
             let (block, hits) = (BlockRef { batch, id }, hits.unwrap_or(0));
             let done = if grain.is_some() {
                 let among = lines.ordered_sites(id.index()).min(refs.len());
-                self.execute_through_caches(&block, own, (refs, among), hits)
+                self.execute_through_caches(&block, own, (refs, among), (hits, pages))
             } else if head.is_several() {
                 self.execute(&block, fetches.runs(head), refs, hits)
             } else {
@@ -113,12 +113,29 @@ impl System {
         Some(hits)
     }
 
-    /// Sends a block through the caches of memory, if there are some; its pages have no frames.
+    /// Sends a block whose references each lie in a page through the caches of memory, if there are some.
     #[inline(always)]
     fn through_caches(&mut self, runs: &[LineRun], refs: &[Ref]) {
+        if self.frames.exist() {
+            return self.through_frames(runs, refs);
+        }
         let asid = self.asid;
         if let Some(memory) = &mut self.tlbs().memory {
             memory.access_block(runs, refs, asid);
+        }
+    }
+
+    fn through_frames(&mut self, runs: &[LineRun], refs: &[Ref]) {
+        let mut next = 0;
+        for (index, run) in runs.iter().enumerate() {
+            self.tlbs().executed();
+            self.access_quietly(Kind::Fetch, run.address, run.bytes);
+            self.tlbs().fetched(run.repeats);
+            let end = runs.get(index + 1).map_or(refs.len(), |next| refs.len().min(next.site as usize));
+            for record in &refs[next..end] {
+                self.access_quietly(record.kind(), record.address(), record.size().bytes());
+            }
+            next = end;
         }
     }
 
@@ -182,7 +199,7 @@ impl System {
         block: &BlockRef<'_>,
         runs: &[LineRun],
         (refs, among): (&[Ref], usize),
-        hits: usize,
+        (hits, pages): (usize, PageGrain),
     ) -> Option<()> {
         let mut next = 0;
         for (index, run) in runs.iter().enumerate() {
@@ -191,6 +208,19 @@ impl System {
             let mut changes = self.fetch_through_caches(run.address, run.bytes)?;
             let mut fetched = 1;
             while next < end {
+                if changes == self.known.changes() && self.frames.are_watched() && self.repeats_fetch(run) {
+                    let (done, told) = self.hit_quietly(&refs[next..end], pages);
+                    next += done;
+                    if let Some(vpn) = told {
+                        let due = run.fetches_before(block.instruction_after(next - 1)).max(fetched);
+                        changes = self.fetch_again(block, run, fetched..due, changes)?;
+                        fetched = due;
+                        self.tell_cache_accesses(vpn);
+                    }
+                    if told.is_some() || next == end {
+                        continue;
+                    }
+                }
                 let waits = next < hits || self.repeats_fetch(run) && self.only_repeats(refs[next]);
                 if fetched < run.fetches() && !waits {
                     let due = run.fetches_before(block.instruction_after(next)).max(fetched);
@@ -203,6 +233,23 @@ impl System {
             self.fetch_again(block, run, fetched..run.fetches(), changes)?;
         }
         (next..refs.len()).try_for_each(|index| self.data_through_caches(refs[index], index < hits))
+    }
+
+    /// Executes data references that hit, beside which fetches wait, until the kernel must hear what they did in the
+    /// watched cache. Returns their number, and then the page of the last.
+    #[inline(always)]
+    fn hit_quietly(&mut self, refs: &[Ref], pages: PageGrain) -> (usize, Option<u64>) {
+        for (index, &record) in refs.iter().enumerate() {
+            let repeats = self.known.repeat(&[record], pages) == 1;
+            if !repeats && !(self.fetches_wait && self.hits(record, pages)) {
+                return (index, None);
+            }
+            self.clock.data_references += 1;
+            if self.access_quietly(record.kind(), record.address(), record.size().bytes()) {
+                return (index + 1, Some(self.machine().paging.base().number(record.address())));
+            }
+        }
+        (refs.len(), None)
     }
 
     /// Fetches an instruction. Returns the cached translations' `changes` as they were when caches saw it.

@@ -55,7 +55,7 @@ impl Frames {
         }
     }
 
-    /// Whether pages have frames. Without them no cache is watched either.
+    /// Whether pages have frames.
     pub fn exist(&self) -> bool {
         self.exist
     }
@@ -128,6 +128,15 @@ impl System {
         self.tlbs().access(kind, at, bytes);
         let base = self.machine().paging.base();
         self.tell_cache_accesses(base.number(address));
+    }
+
+    /// Gives a translated reference inside a page to the caches. Returns whether the kernel must hear of it.
+    #[inline(always)]
+    pub(super) fn access_quietly(&mut self, kind: Kind, address: VirtAddr, bytes: u32) -> bool {
+        let at = self.cache_address(address);
+        let tlbs = self.tlbs();
+        tlbs.access(kind, at, bytes.into());
+        tlbs.hierarchy().is_some_and(|hierarchy| hierarchy.has_logged())
     }
 
     /// Reports accesses of the watched cache by a reference to a page, or by its walk.
