@@ -5,8 +5,8 @@
 //! nothing is decoded and nobody is decoding: then the program runs. So two processors stay busy whatever takes
 //! longest, and none of the three waits while another's processor is idle.
 //!
-//! An analysis may have a forerunner ([`Analysis::forerunner`]), which sees each parcel before the consumer does. It too
-//! works on whichever thread has time, while the program refills the ring.
+//! An analysis may have a forerunner ([`Analysis::forerunner`]), which sees each parcel before the consumer does. It
+//! too works on whichever thread has time, while the program refills the ring.
 //!
 //! Items keep their batches, order and places. Memory is bounded: the thread waits when it is [`PARCELS`] parcels
 //! ahead. Large batches move with their room if the source gives it away; others are copied.

@@ -98,8 +98,8 @@ pub trait Analysis: Send {
     /// Processes an event at its place.
     fn on_event(&mut self, _at: RefIndex, _event: &Event) {}
 
-    /// An analysis that from now on must see each batch before this one does, on any thread; none if nothing can be done
-    /// ahead. Asked before the first item.
+    /// An analysis that from now on must see each batch before this one does, on any thread; none if nothing can be
+    /// done ahead. Asked before the first item.
     fn forerunner(&mut self) -> Option<Box<dyn Analysis>> {
         None
     }

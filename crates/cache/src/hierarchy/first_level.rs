@@ -189,8 +189,8 @@ impl Hierarchy {
         true
     }
 
-    /// Takes the hits so far, by cache and requester. The other counts of a first level are those of what passes it; they
-    /// are set to zero.
+    /// Takes the hits so far, by cache and requester. The other counts of a first level are those of what passes it:
+    /// they are set to zero.
     pub fn take_hits(&mut self) -> Vec<Hits> {
         let of = |index: usize| Requester::ALL.map(|requester| self.counts(index, requester).hits);
         let hits = (0..self.caches.len()).map(of).collect();

@@ -1,7 +1,7 @@
-//! First levels of caches that see the stream ahead of the pass, on whichever thread decodes it.
+//! First levels of caches that see the stream ahead of the pass, on whichever thread has time.
 //!
-//! What passes them depends on the references alone (`first_caches`). So the pass only takes what passed, batch by batch,
-//! and a second processor shares the work.
+//! What passes them depends on the references alone (`first_caches`). So the pass only takes what passed, batch by
+//! batch, and a second processor shares the work.
 
 use crate::attribution::Observer;
 use crate::code_lines::{CodeLines, LineGrain};
@@ -57,8 +57,8 @@ impl Analysis for Forerunner {
 }
 
 impl<O: Observer> Pass<O> {
-    /// Lets a forerunner see the references for all first levels, before the first reference. None if there are none, or
-    /// if some keep in step with the TLBs.
+    /// Lets a forerunner see the references for all first levels, before the first reference. None if there are none,
+    /// or if some keep in step with the TLBs.
     pub(crate) fn send_forerunner(&mut self) -> Option<Box<dyn Analysis>> {
         let CachesProgress { first, line_grain, ahead, .. } = &mut self.course.caches;
         let grain = (*line_grain)?;

@@ -240,8 +240,9 @@ impl System {
     #[inline(always)]
     fn hit_quietly(&mut self, refs: &[Ref], pages: PageGrain) -> (usize, Option<u64>) {
         for (index, &record) in refs.iter().enumerate() {
-            let repeats = self.known.repeat(&[record], pages) == 1;
-            if !repeats && !(self.fetches_wait && self.hits(record, pages)) {
+            let hits =
+                self.known.repeat(&[record], pages) == 1 || self.fetches_wait && self.hits(record, pages);
+            if !hits {
                 return (index, None);
             }
             self.clock.data_references += 1;
