@@ -50,13 +50,14 @@ struct Decoding<S> {
 /// The queue between the two threads. Locked only briefly, even by the thread that holds the source.
 #[derive(Default)]
 struct Queue {
-    /// Those that the forerunner has yet to see.
+    /// Parcels that the forerunner has yet to see.
     unseen: VecDeque<Parcel>,
     /// Whether it sees one now.
     is_seeing: bool,
+    /// Parcels for the consumer.
     full: VecDeque<Parcel>,
     empty: Vec<Parcel>,
-    /// No more decoding: the source has ended, or the consumer is gone.
+    /// Nobody begins to decode another parcel: the source has ended, or the consumer is gone.
     closed: bool,
 }
 
@@ -199,24 +200,15 @@ impl<S: Source> Shared<S> {
         self.done();
     }
 
-    /// Shows the forerunner a parcel, which is then full.
+    /// Shows the forerunner a parcel, which is then for the consumer.
     fn see(&self, parcel: Parcel) {
-        let forerunner = self.forerunner.as_ref().map(Mutex::lock);
-        let has_seen = match forerunner {
-            Some(Ok(mut forerunner)) => {
-                forerunner.see(&parcel);
-                true
-            }
-            // The other thread panicked: the stream ends here.
-            Some(Err(_)) | None => false,
-        };
-        let mut line = self.line();
-        line.is_seeing = false;
-        if has_seen {
-            line.full.push_back(parcel);
+        let _seeing = Seeing(self);
+        // If the other thread panicked, the stream ends here.
+        if let Some(Ok(mut forerunner)) = self.forerunner.as_ref().map(Mutex::lock) {
+            forerunner.see(&parcel);
+            drop(forerunner);
+            self.line().full.push_back(parcel);
         }
-        drop(line);
-        self.changed.notify_all();
     }
 
     /// The next parcel, in exchange for a used one; `None` at the end.
@@ -238,7 +230,7 @@ impl<S: Source> Shared<S> {
                 return None;
             }
             let sleeps = Instant::now() >= awake_until;
-            // Not for the source, if a parcel is about to be full.
+            // Not for the source, if the other thread is about to give a parcel.
             let waits = sleeps && !line.is_seeing;
             match self.decoding.try_lock() {
                 Ok(mut decoding) if line.has_room() && (waits || decoding.source.is_ready()) => {
@@ -264,15 +256,22 @@ impl<S: Source> Shared<S> {
     }
 }
 
+/// Frees the forerunner when dropped, even by a panic.
+struct Seeing<'a, S: Source>(&'a Shared<S>);
+
+impl<S: Source> Drop for Seeing<'_, S> {
+    fn drop(&mut self) {
+        self.0.line().is_seeing = false;
+        self.0.changed.notify_all();
+    }
+}
+
 /// Closes the queue when dropped, even by a panic.
 struct CloseOnDrop<'a, S: Source>(&'a Shared<S>);
 
 impl<S: Source> Drop for CloseOnDrop<'_, S> {
     fn drop(&mut self) {
-        let mut line = self.0.line();
-        line.closed = true;
-        line.is_seeing &= !std::thread::panicking();
-        drop(line);
+        self.0.line().closed = true;
         self.0.changed.notify_all();
     }
 }

@@ -127,13 +127,13 @@ pub fn processors() -> usize {
 }
 
 /// [`follow`], decoding the source on a thread of its own if there is a processor for it. The analysis's forerunner
-/// works there too, if all of the stream is of interest.
+/// works on both, if all of the stream is of interest.
 pub fn follow_ahead<S: Source + Send>(source: S, window: &WindowSpec, analysis: &mut dyn Analysis) -> Ending {
     if processors() < 2 {
         return follow(source, window, analysis);
     }
     let is_whole = *window == WindowSpec::default();
-    // Two processors would hand its state to and fro.
+    // Handing its state to and fro costs more than two processors gain that share no cache.
     let has_room = processors() > 2 || share_a_cache();
     let forerunner = if is_whole && has_room { analysis.forerunner() } else { None };
     std::thread::scope(|scope| match read_ahead(scope, source, forerunner) {

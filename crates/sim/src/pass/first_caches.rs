@@ -100,7 +100,8 @@ impl FirstCaches {
         SeenAhead { passed: std::mem::take(&mut self.passed), hits: self.memory.hierarchy.take_hits() }
     }
 
-    /// Takes what a forerunner saw in the batch that begins. Its hits count at once, its misses when they are due.
+    /// Takes what a forerunner saw in the batch that begins. Its hits count at once, its misses when they are due: in a
+    /// batch only misses, lookups less hits, are exact.
     pub fn take_ahead(&mut self, seen: SeenAhead) {
         self.memory.hierarchy.add_hits(&seen.hits);
         self.coming = Some(seen.passed);
@@ -121,7 +122,7 @@ impl FirstCaches {
             true => std::mem::swap(passed, coming),
             false => passed.extend(coming.drain(..due)),
         }
-        // A dirty line leaves at once when an access makes it.
+        // A dirty line follows the access that evicts it.
         let mut by = Requester::Load;
         for PassedAt { line, .. } in passed {
             by = line.requester().unwrap_or(by);

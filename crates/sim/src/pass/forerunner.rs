@@ -10,12 +10,11 @@ use crate::pass::caches::CachesProgress;
 use crate::pass::first_caches::{FirstCaches, SeenAhead};
 use pagewalk_trace::{Analysis, Batch};
 use pagewalk_translate::Asid;
-use pagewalk_units::{RefIndex, SpaceId};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-/// What all first levels did in a batch, which begins there.
+/// What all first levels did in a batch of so many spans.
 struct BatchAhead {
-    first: RefIndex,
+    spans: usize,
     levels: Vec<SeenAhead>,
 }
 
@@ -26,7 +25,7 @@ impl BatchesAhead {
     /// Lets first levels take what they did in a batch.
     pub fn begin(&self, batch: &Batch<'_>, levels: &mut [FirstCaches]) {
         let seen = self.0.recv().expect("the forerunner sees each batch first");
-        assert_eq!(seen.first, batch.first, "the same batches, in the same order");
+        assert_eq!(seen.spans, batch.spans.len(), "the same batches, in the same order");
         levels.iter_mut().zip(seen.levels).for_each(|(level, seen)| level.take_ahead(seen));
     }
 }
@@ -48,11 +47,7 @@ impl Analysis for Forerunner {
         lines.learn(batch.blocks.since(lines.blocks()), self.grain);
         let levels = levels.iter_mut().map(|level| level.see_ahead(batch, lines, *asid)).collect();
         // The pass may have ended.
-        let _ = self.batches.send(BatchAhead { first: batch.first, levels });
-    }
-
-    fn on_turn(&mut self, space: SpaceId) {
-        self.asid = Asid::new(space.0).expect("programs_max bounds them");
+        let _ = self.batches.send(BatchAhead { spans: batch.spans.len(), levels });
     }
 }
 

@@ -96,8 +96,8 @@ impl System {
         }
     }
 
-    /// Translates the first data references of a block that change nothing but an order of use, up to one that may do
-    /// more; returns their number. None if fetches may change something, or if what data miss in caches may.
+    /// Translates the first data references of a block, as long as they change nothing but an order of use; returns
+    /// their number. None if the block's fetches may change more, or if misses of caches make the kernel work.
     #[inline(always)]
     fn first_hits(&mut self, head: FetchHead, refs: &[Ref], pages: PageGrain) -> Option<usize> {
         if head.is_several() || !self.known.repeats(FETCH, head.vpn) || self.frames.are_watched() {
@@ -139,8 +139,8 @@ impl System {
         }
     }
 
-    /// Executes a block with fetches `runs`, whose first data references, `hits`, are translated: fetches wait beside
-    /// them. `None`: the process was killed.
+    /// Executes a block with fetches `runs`, whose first data references, `hits`, are translated. `None`: the process
+    /// was killed.
     ///
     /// Fetches that repeat hits only change a count. They wait until a data reference may change their result, and are
     /// counted together.
@@ -155,6 +155,11 @@ impl System {
             }
             let changes = self.known.changes();
             let mut wait = self.fetches_wait && self.known.repeats(FETCH, run.vpn);
+            if index == 0 && !wait {
+                let due = (0..hits).fold(fetched, |fetched, site| block.fetches_before(site, run, fetched));
+                self.fetch(run.vpn, due - fetched)?;
+                fetched = due;
+            }
             while next < end {
                 if !wait {
                     let due = block.fetches_before(next, run, fetched);
@@ -235,8 +240,8 @@ impl System {
         (next..refs.len()).try_for_each(|index| self.data_through_caches(refs[index], index < hits))
     }
 
-    /// Executes data references that hit, beside which fetches wait, until the kernel must hear what they did in the
-    /// watched cache. Returns their number, and then the page of the last.
+    /// Executes data references as long as they hit, up to one of which the kernel must hear, as the watched cache did
+    /// something. Returns their number, and that one's page. Fetches wait beside them.
     #[inline(always)]
     fn hit_quietly(&mut self, refs: &[Ref], pages: PageGrain) -> (usize, Option<u64>) {
         for (index, &record) in refs.iter().enumerate() {

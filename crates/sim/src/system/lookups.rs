@@ -107,7 +107,7 @@ impl LastLookups {
     }
 }
 
-/// Tells most references that lie in one page.
+/// Knows of most references inside a page that they are.
 #[derive(Clone, Copy)]
 pub(super) struct PageGrain {
     base: PageSize,
@@ -244,8 +244,8 @@ impl TranslationCache {
 }
 
 impl System {
-    /// Looks up a data reference's page, if it lies in one, and its translation is cached and hits; else changes
-    /// nothing.
+    /// Whether a data reference lies in one page, whose translation is cached and hits. Then it is looked up; else
+    /// nothing changes.
     #[inline(always)]
     pub(super) fn hits(&mut self, record: Ref, grain: PageGrain) -> bool {
         let (class, vpn) = (class_of(record.kind(), true), grain.base.number(record.address()));

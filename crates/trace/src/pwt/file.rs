@@ -9,8 +9,8 @@ use crate::StreamHeader;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-/// Of zstd's levels: the first makes 3 to 8 % more bytes, and `record` 2 to 4 % faster; the third 3 to 5 % fewer, and
-/// writing 6 to 12 % slower.
+/// zstd's level. With the first, traces have 3 to 8 % more bytes, and `record` takes 2 to 4 % less time; with the third
+/// they have 3 to 5 % fewer, and writing takes 6 to 12 % more.
 const LEVEL: i32 = 2;
 
 /// Totals of a written file.
