@@ -109,50 +109,34 @@ pub trait Analysis: Send {
     fn on_turn(&mut self, _space: SpaceId) {}
 }
 
-impl<A: Analysis + ?Sized> Analysis for &mut A {
-    fn forerunner(&mut self) -> Option<Box<dyn Analysis>> {
-        (**self).forerunner()
-    }
+/// What points to an analysis is one.
+macro_rules! analyses_behind {
+    ($($pointer:ty),*) => {$(
+        impl<A: Analysis + ?Sized> Analysis for $pointer {
+            fn on_batch(&mut self, batch: &Batch<'_>) {
+                (**self).on_batch(batch);
+            }
 
-    fn on_batch(&mut self, batch: &Batch<'_>) {
-        (**self).on_batch(batch);
-    }
+            fn is_done(&self) -> bool {
+                (**self).is_done()
+            }
 
-    fn is_done(&self) -> bool {
-        (**self).is_done()
-    }
+            fn on_event(&mut self, at: RefIndex, event: &Event) {
+                (**self).on_event(at, event);
+            }
 
-    fn on_event(&mut self, at: RefIndex, event: &Event) {
-        (**self).on_event(at, event);
-    }
+            fn forerunner(&mut self) -> Option<Box<dyn Analysis>> {
+                (**self).forerunner()
+            }
 
-    fn on_turn(&mut self, space: SpaceId) {
-        (**self).on_turn(space);
-    }
+            fn on_turn(&mut self, space: SpaceId) {
+                (**self).on_turn(space);
+            }
+        }
+    )*};
 }
 
-/// An analysis with dynamic type.
-impl<A: Analysis + ?Sized> Analysis for Box<A> {
-    fn forerunner(&mut self) -> Option<Box<dyn Analysis>> {
-        (**self).forerunner()
-    }
-
-    fn on_batch(&mut self, batch: &Batch<'_>) {
-        (**self).on_batch(batch);
-    }
-
-    fn is_done(&self) -> bool {
-        (**self).is_done()
-    }
-
-    fn on_event(&mut self, at: RefIndex, event: &Event) {
-        (**self).on_event(at, event);
-    }
-
-    fn on_turn(&mut self, space: SpaceId) {
-        (**self).on_turn(space);
-    }
-}
+analyses_behind!(&mut A, Box<A>);
 
 /// Several analyses, each of the whole stream.
 impl<A: Analysis> Analysis for Vec<A> {
