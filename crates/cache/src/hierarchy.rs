@@ -5,7 +5,7 @@ mod in_order;
 mod parts;
 
 pub use first_level::{Hits, PassedLine, shares_first_level};
-pub use parts::Parts;
+pub use parts::{HierarchyCounts, PartLines, Parts};
 
 use crate::access_log::{AccessLog, LineAccess};
 use crate::cache::{Cache, Evicted, Look};

@@ -31,7 +31,10 @@ mod write_buffer;
 pub use access_log::LineAccess;
 pub use address::CacheAddress;
 pub use check::{CacheError, check};
-pub use hierarchy::{CacheCounts, DataSource, Hierarchy, Hits, Parts, PassedLine, shares_first_level};
+pub use hierarchy::{
+    CacheCounts, DataSource, Hierarchy, HierarchyCounts, Hits, PartLines, Parts, PassedLine,
+    shares_first_level,
+};
 pub use spec::{
     AddressUsed, CacheFills, CacheOrganisation, CacheSpec, LEVELS, NoColors, Requester, RequesterSet,
     StoreRule,

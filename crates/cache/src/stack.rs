@@ -183,15 +183,27 @@ impl LruStack {
         with_sets!(self, sets => sets.slices.sets())
     }
 
-    /// Takes the sets from another stack of the same cache whose numbers are `part` modulo `parts`.
-    pub fn copy_sets(&mut self, from: &LruStack, part: usize, parts: usize) {
+    /// The sets whose numbers are `part` modulo `parts`.
+    pub fn sets_of_part(&self, part: usize, parts: usize) -> LruStack {
+        macro_rules! of {
+            ($($length:ident)*) => {
+                match self {
+                    $(LruStack::$length(sets) => LruStack::$length(sets.of_part(part, parts)),)*
+                }
+            };
+        }
+        of!(Of4 Of8 Of12 Of16 Of32)
+    }
+
+    /// Sets those sets, of the same cache.
+    pub fn set_part(&mut self, part: usize, parts: usize, from: &LruStack) {
         with_both!(self, from, sets, others => {
-            let pairs = sets.sets.iter_mut().zip(&others.sets);
-            pairs.skip(part).step_by(parts).for_each(|(set, other)| *set = *other);
+            let own = sets.sets.iter_mut().skip(part).step_by(parts);
+            own.zip(&others.sets).for_each(|(set, other)| *set = *other);
         });
     }
 
-    /// Whether those sets are another stack's.
+    /// Whether those sets are those of another stack of the same cache.
     pub fn has_sets_of(&self, other: &LruStack, part: usize, parts: usize) -> bool {
         with_both!(self, other, sets, others => {
             sets.sets.iter().zip(&others.sets).skip(part).step_by(parts).all(|(set, other)| set == other)
@@ -216,6 +228,10 @@ impl<const MOST: usize> Sets<MOST> {
             slices: Slices::new(spec),
             sets: vec![Set([EMPTY; MOST]); geometry.sets()],
         }
+    }
+
+    fn of_part(&self, part: usize, parts: usize) -> Sets<MOST> {
+        Sets { sets: self.sets.iter().skip(part).step_by(parts).copied().collect(), ..*self }
     }
 
     #[inline(always)]

@@ -33,11 +33,10 @@ use std::time::{Duration, Instant};
 
 /// Parcels in flight: enough for the consumer to continue while the thread is preempted for a time slice.
 const PARCELS: usize = 12;
-/// How long the consumer spins before it sleeps. While the program runs, work arrives soon, and an idle processor is
-/// slow to wake: 30 to 40 us on a virtual machine, part of it at the waker's expense.
+/// How long the consumer looks for work before it sleeps. While the program runs, work arrives soon, and an idle
+/// processor is slow to wake: 30 to 40 us on a virtual machine, part of it at the waker's expense. Between two looks it
+/// yields, as other threads may have work for its processor.
 const AWAKE: Duration = Duration::from_micros(200);
-/// Pause instructions between two checks.
-const PAUSES: u32 = 32;
 
 /// The source, used by one thread at a time.
 struct Decoding<S> {
@@ -251,7 +250,7 @@ impl<S: Source> Shared<S> {
                 // If it was free, releases it at once.
                 Ok(_) | Err(TryLockError::WouldBlock) => drop(line),
             }
-            (0..PAUSES).for_each(|_| std::hint::spin_loop());
+            std::thread::yield_now();
         }
     }
 }

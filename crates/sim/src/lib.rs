@@ -25,7 +25,6 @@ mod arrangement;
 mod attribution;
 mod bits;
 mod by_traps;
-mod cache_lookahead;
 mod caches;
 mod classes;
 mod code_lines;
@@ -57,7 +56,6 @@ mod structures;
 mod system;
 mod untouched;
 mod visit_stream;
-mod waiting_walks;
 
 pub use alternatives::{AlternativeKind, alternatives, colored_second_level};
 pub use arrangement::Arrangement;

@@ -192,10 +192,7 @@ impl Hierarchy {
     /// Takes the hits so far, by cache and requester. The other counts of a first level are those of what passes it:
     /// they are set to zero.
     pub fn take_hits(&mut self) -> Vec<Hits> {
-        let of = |index: usize| Requester::ALL.map(|requester| self.counts(index, requester).hits);
-        let hits = (0..self.caches.len()).map(of).collect();
-        self.clear_counts();
-        hits
+        self.take_counts().0.iter().map(|of_cache| of_cache.map(|counts| counts.hits)).collect()
     }
 
     /// Counts hits that another first level of the same caches had.

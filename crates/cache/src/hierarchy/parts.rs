@@ -3,7 +3,10 @@
 //! Within a slice, the lowest bits of a line's number choose its set. So lines whose numbers end differently never meet
 //! in any cache, whatever evicts them. The sets of lines that end alike are a small hierarchy of their own: a part.
 
-use super::Hierarchy;
+use super::{CacheCounts, Hierarchy};
+use crate::Requester;
+use crate::cache::Cache;
+use crate::stack::LruStack;
 
 /// The parts of a hierarchy.
 #[derive(Clone, Copy, Debug)]
@@ -11,6 +14,27 @@ pub struct Parts {
     line_shift: u32,
     /// A power of two.
     count: usize,
+}
+
+/// The lines that a part holds.
+pub struct PartLines {
+    part: usize,
+    of: Parts,
+    /// By cache.
+    sets: Vec<LruStack>,
+}
+
+/// The counts of a hierarchy, by cache and requester.
+#[derive(Clone, Debug, Default)]
+pub struct HierarchyCounts(pub(super) Vec<[CacheCounts; Requester::ALL.len()]>);
+
+impl HierarchyCounts {
+    /// Adds those of another hierarchy of the same caches.
+    pub fn add(&mut self, other: &HierarchyCounts) {
+        self.0.resize(other.0.len(), Default::default());
+        let pairs = self.0.iter_mut().zip(&other.0);
+        pairs.for_each(|(own, other)| own.iter_mut().zip(other).for_each(|(own, other)| own.add(*other)));
+    }
 }
 
 impl Parts {
@@ -35,14 +59,23 @@ impl Hierarchy {
         is_plain.then_some(Parts { line_shift: self.least_line_shift, count: least })
     }
 
-    /// Takes a part's contents from another hierarchy of the same caches.
+    /// The lines that a part holds.
     ///
     /// # Panics
-    /// If one of them has no parts, or they differ in their caches.
-    pub fn copy_part(&mut self, from: &Hierarchy, part: usize, parts: Parts) {
-        for (cache, from) in self.caches.iter_mut().zip(&from.caches) {
-            let from = from.in_order().expect("it has parts");
-            cache.in_order_mut().expect("it has parts").copy_sets(from, part, parts.count);
+    /// If the hierarchy has no parts.
+    pub fn part(&self, part: usize, of: Parts) -> PartLines {
+        let sets = |cache: &Cache| cache.in_order().expect("it has parts").sets_of_part(part, of.count);
+        PartLines { part, of, sets: self.caches.iter().map(sets).collect() }
+    }
+
+    /// Sets the lines of a part to those of another hierarchy of the same caches.
+    ///
+    /// # Panics
+    /// As [`Hierarchy::part`], or if the caches differ.
+    pub fn set_part(&mut self, lines: &PartLines) {
+        let PartLines { part, of, sets } = lines;
+        for (cache, sets) in self.caches.iter_mut().zip(sets) {
+            cache.in_order_mut().expect("it has parts").set_part(*part, of.count, sets);
             cache.recent.forget_all();
         }
     }
@@ -50,7 +83,7 @@ impl Hierarchy {
     /// Whether a part's contents are another's.
     ///
     /// # Panics
-    /// As [`Hierarchy::copy_part`].
+    /// As [`Hierarchy::set_part`].
     pub fn has_part_of(&self, other: &Hierarchy, part: usize, parts: Parts) -> bool {
         self.caches.iter().zip(&other.caches).all(|(cache, other)| {
             let (own, other) = (cache.in_order(), other.in_order());
@@ -58,20 +91,20 @@ impl Hierarchy {
         })
     }
 
-    /// Adds the counts of another hierarchy of the same caches.
-    pub fn add_counts(&mut self, other: &Hierarchy) {
-        for (cache, other) in self.caches.iter_mut().zip(&other.caches) {
-            for by in 0..cache.counts.len() {
-                cache.counts[by].add(other.counts[by]);
-                cache.recent.repeats[by] += other.recent.repeats[by];
-            }
-        }
-    }
-
-    /// Sets all counts to zero.
-    pub fn clear_counts(&mut self) {
+    /// Takes all counts, which are zero then.
+    pub fn take_counts(&mut self) -> HierarchyCounts {
+        let all =
+            (0..self.caches.len()).map(|index| Requester::ALL.map(|by| self.counts(index, by))).collect();
         for cache in &mut self.caches {
             (cache.counts, cache.recent.repeats) = Default::default();
+        }
+        HierarchyCounts(all)
+    }
+
+    /// Adds the counts of another hierarchy of the same caches.
+    pub fn add_counts(&mut self, counts: &HierarchyCounts) {
+        for (cache, counts) in self.caches.iter_mut().zip(&counts.0) {
+            cache.counts.iter_mut().zip(counts).for_each(|(own, other)| own.add(*other));
         }
     }
 }

@@ -14,6 +14,7 @@ use crate::moment::{CodePosition, Moment};
 use crate::pages::as_recorded;
 use crate::pass::Pass;
 use crate::pass::cache_worker::CacheWorker;
+use crate::pass::cohort::Cohort;
 use crate::pass::first_caches::FirstCaches;
 use crate::pass::forerunner::BatchesAhead;
 use crate::pass::place::{ReferencePlace, site};
@@ -65,6 +66,8 @@ pub(crate) struct CachesProgress {
     pub first: Vec<FirstCaches>,
     /// Takes what passes them for all designs but the observed one, if their costs may come late.
     pub worker: Option<CacheWorker>,
+    /// Those of these designs that differ from the observed one in their walks alone.
+    pub cohort: Option<Cohort>,
     /// What first levels did, batch by batch, if a forerunner sees the references.
     pub ahead: Option<BatchesAhead>,
 }

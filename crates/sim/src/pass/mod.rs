@@ -1,8 +1,9 @@
 //! The pass: one stream, many designs.
 
+mod below_first;
 mod cache_worker;
 mod caches;
-mod cohorts;
+mod cohort;
 mod cores;
 mod course;
 mod first_caches;
@@ -23,6 +24,7 @@ mod software;
 mod spaces;
 mod threads;
 mod together;
+mod twins;
 mod unfolded_order;
 mod visitor;
 mod walks;
@@ -129,6 +131,9 @@ impl<O: Observer> Pass<O> {
             pass.store.huge_refs.push(Default::default());
         }
         pass.sets.active = pass.cores.mask(0);
+        if cores == 1 {
+            pass.let_first_translate_for_twins();
+        }
         if cores > 1 {
             pass.store.credited = pass.sets.active;
         }

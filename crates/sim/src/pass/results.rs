@@ -43,6 +43,9 @@ impl<O: Observer> Pass<O> {
         if let Some((_, counts)) = self.results.killed.iter().find(|&&(killed, _)| killed == design) {
             return counts.clone();
         }
+        if self.is_twin(design) {
+            return self.twin_counts(design);
+        }
         let design = &self.designs[design];
         let misses = design.counts.first_level.map(|by_size| by_size.iter().sum::<u64>());
         let first_misses = misses.iter().sum();

@@ -13,6 +13,8 @@ pub(crate) struct Sets {
     pub whole_caches: u64,
     /// Designs whose walks wait for their caches.
     pub deferring: u64,
+    /// Designs that differ from the observed one in their caches alone. It translates for them: its walks are theirs.
+    pub twins: u64,
     /// Designs whose TLBs hold huge pages in pieces.
     pub in_pieces: u64,
     /// Designs with their own kernel.

@@ -67,7 +67,7 @@ pub(super) struct CountsAt {
 
 impl CountsAt {
     pub fn of(pass: &Pass<Attribution>, design: usize) -> CountsAt {
-        CountsAt { misses: pass.designs[design].counts.clone(), caches: pass.cache_costs(design) }
+        CountsAt { misses: pass.misses(design), caches: pass.cache_costs(design) }
     }
 
     pub fn walks(&self) -> u64 {

@@ -3,7 +3,7 @@
 //! What passes the first level soon, and what walks will read, is known for a batch. If lines are far from the core in
 //! the model, their sets are mostly far from the host's core too.
 
-use crate::waiting_walks::{PassedAt, WaitingWalks};
+use crate::caches::waiting_walks::{PassedAt, WaitingWalks};
 use pagewalk_cache::{CacheAddress, DataSource, Hierarchy, Requester};
 
 /// What it has prefetched, and how long it still pays.

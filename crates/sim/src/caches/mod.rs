@@ -4,13 +4,17 @@
 //! hits the TLB. Physical addresses of the program equal virtual ones, unless its kernel gives pages frames.
 //! `docs/reference/machine-files.md` describes the model.
 
+mod lookahead;
+mod passage;
+pub(crate) mod waiting_walks;
+
 use crate::attribution::Waits;
-use crate::cache_lookahead::CacheLookahead;
+use crate::caches::waiting_walks::{WaitingWalks, WalkCause};
 use crate::code_lines::{CodeLines, LineGrain, LineRun};
 use crate::moment::Moment;
-use crate::waiting_walks::{PassedAt, WaitingWalks, WalkCause};
 use pagewalk_cache::{
-    Accesses, ByteAccess, CacheAddress, CacheSpec, DataSource, Hierarchy, PassedLine, Requester, StoreRule,
+    Accesses, ByteAccess, CacheAddress, CacheSpec, DataSource, Hierarchy, HierarchyCounts, PassedLine,
+    Requester, StoreRule,
 };
 use pagewalk_trace::{Grain, Ref, Span};
 use pagewalk_translate::{Asid, MachineSpec, Walker, WalkerSpec};
@@ -75,6 +79,23 @@ impl MemoryCounts {
     pub(crate) fn add(&mut self, other: MemoryCounts) {
         self.walk_references += other.walk_references;
         self.stall_cycles = self.stall_cycles.saturating_add(other.stall_cycles);
+    }
+}
+
+/// What the caches of a design have counted.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CacheUse {
+    hierarchy: HierarchyCounts,
+    memory: MemoryCounts,
+    waited_cycles: u64,
+}
+
+impl CacheUse {
+    /// Adds what others of the same machine have counted.
+    pub fn add(&mut self, other: &CacheUse) {
+        self.hierarchy.add(&other.hierarchy);
+        self.memory.add(other.memory);
+        self.waited_cycles = self.waited_cycles.saturating_add(other.waited_cycles);
     }
 }
 
@@ -172,17 +193,17 @@ impl MemoryCaches {
         std::mem::take(&mut self.waited_cycles)
     }
 
-    /// Adds the counts of others of the same machine.
-    pub fn add_counts(&mut self, other: &MemoryCaches) {
-        self.hierarchy.add_counts(&other.hierarchy);
-        self.counts.add(other.counts);
-        self.waited_cycles = self.waited_cycles.saturating_add(other.waited_cycles);
+    /// Takes what they have counted, which is zero then.
+    pub fn take_counts(&mut self) -> CacheUse {
+        let (memory, waited_cycles) = (std::mem::take(&mut self.counts), self.take_waited_cycles());
+        CacheUse { hierarchy: self.hierarchy.take_counts(), memory, waited_cycles }
     }
 
-    /// Sets all counts to zero.
-    pub fn clear_counts(&mut self) {
-        self.hierarchy.clear_counts();
-        (self.counts, self.waited_cycles) = Default::default();
+    /// Adds what other caches of the same machine have counted.
+    pub fn add_counts(&mut self, other: &CacheUse) {
+        self.hierarchy.add_counts(&other.hierarchy);
+        self.counts.add(other.memory);
+        self.waited_cycles = self.waited_cycles.saturating_add(other.waited_cycles);
     }
 
     /// Sends the caches away, to be simulated elsewhere until [`MemoryCaches::come_back`].
@@ -203,94 +224,6 @@ impl MemoryCaches {
     pub fn come_back(&mut self, caches: MemoryCaches) {
         (self.hierarchy, self.counts) = (caches.hierarchy, caches.counts);
         self.waited_cycles = self.waited_cycles.saturating_add(caches.waited_cycles);
-    }
-
-    /// Lets what passed the first level go on, and walks that waited, in order. `wait` hears what references missed, if
-    /// `TELLS`, and `walk` the costs of walks.
-    pub fn take_passed<const TELLS: bool>(
-        &mut self,
-        passed: &[PassedAt],
-        walks: &WaitingWalks,
-        mut wait: impl FnMut(Moment, Waits),
-        mut walk: impl FnMut(WalkCause, WalkCost),
-    ) {
-        debug_assert!(walks.are_noted());
-        let nearest = self.hierarchy.nearest_in_order();
-        let (mut walked, mut due) = (0, walks.moment(0));
-        let (mut waits, mut lookahead) = (Waits::default(), CacheLookahead::default());
-        let mut next = 0;
-        while next < passed.len() {
-            while due.is_some_and(|due| due <= passed[next].moment) {
-                self.walk_waiting(walks, walked, &mut walk);
-                walked += 1;
-                due = walks.moment(walked);
-            }
-            let before_walk = |passed: &&PassedAt| due.is_none_or(|due| passed.moment < due);
-            let lines = passed[next..].iter().take_while(before_walk).map(|passed| passed.line);
-            let (near, cycles) = nearest.map_or((0, 0), |nearest| self.hierarchy.pass_near(nearest, lines));
-            self.counts.stall_cycles = self.counts.stall_cycles.saturating_add(cycles);
-            if TELLS && let Some(nearest) = nearest {
-                for at in next..next + near {
-                    self.add_wait(&mut waits, passed[at].line, Some(DataSource::Cache(nearest)));
-                    tell(passed, at, &mut waits, &mut wait);
-                }
-            }
-            next += near;
-            lookahead.note_near(near);
-            let Some(&PassedAt { line, .. }) = passed.get(next).filter(before_walk) else { continue };
-            lookahead.prefetch(&self.hierarchy, (passed, next), (walks, walked));
-            let served = self.hierarchy.pass(line);
-            if let (Some(served), Some(requester)) = (served, line.requester()) {
-                let cycles = self.hierarchy.wait(requester, served);
-                self.counts.stall_cycles = self.counts.stall_cycles.saturating_add(cycles);
-                lookahead.note(served);
-            }
-            if TELLS {
-                self.add_wait(&mut waits, line, served);
-                tell(passed, next, &mut waits, &mut wait);
-            }
-            next += 1;
-        }
-        for walked in walked..walks.len() {
-            self.walk_waiting(walks, walked, &mut walk);
-        }
-    }
-
-    /// Adds what a line waits for. `served`: where it was found; none if it left the first level.
-    #[inline(always)]
-    fn add_wait(&self, waits: &mut Waits, line: PassedLine, served: Option<DataSource>) {
-        if let (Some(served), Some(requester)) = (served, line.requester()) {
-            waits.cycles = waits.cycles.saturating_add(self.hierarchy.wait(requester, served));
-            waits.misses[0] += 1;
-            for level in self.hierarchy.levels_before(requester, served) {
-                waits.misses[usize::from(level) - 1] += 1;
-            }
-        }
-    }
-
-    fn walk_waiting(
-        &mut self,
-        walks: &WaitingWalks,
-        walked: usize,
-        walk: &mut impl FnMut(WalkCause, WalkCost),
-    ) {
-        let entries = walks.entries(walked);
-        let cycles = self.read_entries(entries);
-        if let Some(cause) = walks.cause(walked) {
-            self.waited_cycles = self.waited_cycles.saturating_add(cycles);
-            walk(cause, WalkCost { references: entries.len() as u32, cycles });
-        }
-    }
-
-    /// Reads page-table entries; returns the cycles that takes.
-    fn read_entries(&mut self, entries: &[u64]) -> u64 {
-        let mut cycles = 0u64;
-        for &entry in entries {
-            let served = self.hierarchy.access(Requester::Walk, CacheAddress::same(entry));
-            self.counts.walk_references += u64::from(served == DataSource::Memory);
-            cycles = cycles.saturating_add(self.hierarchy.latency(served));
-        }
-        cycles
     }
 
     /// Walks; each read of an entry goes through the caches. If walks wait, their cycles come later.
@@ -463,18 +396,6 @@ impl MemoryCaches {
         let stalled = through(requester).saturating_add(loaded);
         self.counts.stall_cycles = self.counts.stall_cycles.saturating_add(stalled);
         stalled
-    }
-}
-
-/// At a reference's last line, tells what the reference waits for.
-#[inline(always)]
-fn tell(passed: &[PassedAt], at: usize, waits: &mut Waits, wait: &mut impl FnMut(Moment, Waits)) {
-    let moment = passed[at].moment;
-    if passed.get(at + 1).is_none_or(|next| next.moment != moment) {
-        let waits = std::mem::take(waits);
-        if waits.misses[0] > 0 {
-            wait(moment, waits);
-        }
     }
 }
 
