@@ -228,15 +228,14 @@ impl<S: Source> Shared<S> {
             if line.closed && !line.is_seeing {
                 return None;
             }
-            let sleeps = Instant::now() >= awake_until;
-            // Not for the source, if the other thread is about to give a parcel.
-            let waits = sleeps && !line.is_seeing;
+            // Not while the other thread sees a parcel, which comes soon: nobody else would read the source meanwhile.
+            let sleeps = !line.is_seeing && Instant::now() >= awake_until;
             match self.decoding.try_lock() {
-                Ok(mut decoding) if line.has_room() && (waits || decoding.source.is_ready()) => {
+                Ok(mut decoding) if line.has_room() && (sleeps || decoding.source.is_ready()) => {
                     let mut parcel = line.empty.pop().unwrap_or_default();
                     // The thread that holds the source waits for the queue, if only briefly.
                     drop(line);
-                    decoding.fill(&mut parcel, waits);
+                    decoding.fill(&mut parcel, sleeps);
                     self.put(parcel, decoding);
                     continue;
                 }

@@ -72,28 +72,37 @@ impl<O: Observer> Pass<O> {
             let in_step = first.in_step;
             let passed = first.reach(batch, &self.process.lines, self.store.asid, (to, until));
             let elsewhere = if in_step { 0 } else { self.send_away(index, feeds) };
-            self.pass_on(index, feeds, elsewhere, &passed, batch);
+            let passed = self.pass_on(index, (feeds, elsewhere), passed, batch);
             self.course.caches.first[index].reuse(passed);
         }
     }
 
-    /// Lets what passed a first level go on to designs that it feeds, `elsewhere` on the worker.
-    fn pass_on(&mut self, first: usize, to: u64, elsewhere: u64, passed: &[PassedAt], batch: &Batch<'_>) {
+    /// Lets what passed a first level go on to designs that it feeds, `elsewhere` on the worker. Returns the list, or
+    /// another, for its room.
+    fn pass_on(
+        &mut self,
+        first: usize,
+        (to, elsewhere): (u64, u64),
+        mut passed: Vec<PassedAt>,
+        batch: &Batch<'_>,
+    ) -> Vec<PassedAt> {
         let mut walks = self.take_walks(to);
         let cohort = self.course.caches.cohort.as_ref().filter(|cohort| cohort.first() == first);
         let followers = cohort.map_or(0, Cohort::followers);
         if followers != 0 {
             let together = followers | 1;
             let (of_cohort, others) = walks.into_iter().partition(|(design, _)| together >> design & 1 != 0);
-            self.feed_cohort(passed, of_cohort, batch);
+            self.feed_cohort(&passed, of_cohort, batch);
             walks = others;
         }
         let (there, here): (Vec<_>, Vec<_>) =
             walks.into_iter().partition(|(design, _)| elsewhere >> design & 1 != 0);
-        here.iter().for_each(|(design, walks)| self.feed(*design, passed, walks, batch));
+        here.iter().for_each(|(design, walks)| self.feed(*design, &passed, walks, batch));
         if let Some(worker) = self.course.caches.worker.as_mut().filter(|_| !there.is_empty()) {
-            worker.take(Passage { parts: Vec::new(), passed: passed.to_vec(), walks: there });
+            let passed = std::mem::take(&mut passed);
+            worker.take(Passage { parts: Vec::new(), passed, walks: there });
         }
+        passed
     }
 
     /// The walks of designs that have waited until now, in ascending order of designs.
@@ -180,6 +189,7 @@ impl<O: Observer> Pass<O> {
         self.feed_observed(&alike, &WaitingWalks::default(), batch);
         let Pass { designs, course, .. } = self;
         if let (Some(cohort), Some(observed)) = (&mut course.caches.cohort, &mut designs[0].memory) {
+            cohort.reuse(alike);
             let for_all = observed.take_counts();
             observed.add_counts(&before);
             observed.add_counts(&for_all);

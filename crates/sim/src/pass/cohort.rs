@@ -33,6 +33,8 @@ pub(crate) struct Cohort {
     is_own: Vec<bool>,
     /// By follower: what the observed one has counted for it.
     owed: Vec<(usize, CacheUse)>,
+    /// A list, for its room.
+    room: Vec<PassedAt>,
 }
 
 /// What passed a first level, divided.
@@ -50,7 +52,8 @@ impl Cohort {
     pub fn of(first: usize, machine: &MachineSpec, observed: &MemoryCaches) -> Option<Cohort> {
         let parts = observed.hierarchy.parts()?;
         let is_own = vec![false; parts.count()];
-        Some(Cohort { alike: Alike::of(first, machine), parts, is_own, owed: Vec::new() })
+        let (owed, room) = (Vec::new(), Vec::new());
+        Some(Cohort { alike: Alike::of(first, machine), parts, is_own, owed, room })
     }
 
     /// Whether a design of this first level may follow.
@@ -88,12 +91,18 @@ impl Cohort {
         let of = self.parts;
         let read = walks.flat_map(WaitingWalks::all_entries).map(|&entry| of.of(entry));
         let parts = self.divide(read, observed);
-        let (mut alike, mut own) = (Vec::new(), Vec::new());
+        let (mut alike, mut own) = (std::mem::take(&mut self.room), Vec::new());
+        alike.clear();
         for &passed in passed {
             let is_own = self.is_own[of.of(passed.line.address().physical)];
             if is_own { own.push(passed) } else { alike.push(passed) }
         }
         Divided { parts, alike, own }
+    }
+
+    /// Takes a list back that [`Cohort::divide_passed`] gave, for its room.
+    pub fn reuse(&mut self, alike: Vec<PassedAt>) {
+        self.room = alike;
     }
 
     /// Each design has these parts of its own from now on. Returns those that were alike.
