@@ -228,20 +228,21 @@ impl<S: Source> Shared<S> {
             if line.closed && !line.is_seeing {
                 return None;
             }
-            // Not while the other thread sees a parcel, which comes soon: nobody else would read the source meanwhile.
-            let sleeps = !line.is_seeing && Instant::now() >= awake_until;
+            // While the other thread sees a parcel this one stays awake: the parcel comes soon, and nobody else reads
+            // the source.
+            let may_wait = !line.is_seeing && Instant::now() >= awake_until;
             match self.decoding.try_lock() {
-                Ok(mut decoding) if line.has_room() && (sleeps || decoding.source.is_ready()) => {
+                Ok(mut decoding) if line.has_room() && (may_wait || decoding.source.is_ready()) => {
                     let mut parcel = line.empty.pop().unwrap_or_default();
                     // The thread that holds the source waits for the queue, if only briefly.
                     drop(line);
-                    decoding.fill(&mut parcel, sleeps);
+                    decoding.fill(&mut parcel, may_wait);
                     self.put(parcel, decoding);
                     continue;
                 }
                 // The thread panicked: its scope reports that.
                 Err(TryLockError::Poisoned(_)) => return None,
-                free if sleeps => {
+                free if may_wait => {
                     drop(free);
                     drop(self.wait(line));
                     continue;

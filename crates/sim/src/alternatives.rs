@@ -29,9 +29,14 @@ pub enum AlternativeKind {
     PerfectTlb,
 }
 
-/// The alternatives to `machine` under its host's kernel that are known before the run, as designs. Other page sizes
-/// are alternatives only if the machine has huge pages.
-pub fn alternatives(machine: &MachineSpec, host: &HostKernel) -> Vec<(AlternativeKind, DesignSpec)> {
+/// The alternatives to `machine` under a host's kernel in `mode` that are known before the run, as designs. Other page
+/// sizes are alternatives only if the machine has huge pages. Those that differ in caches alone share the policies of
+/// `host`, as does the machine itself.
+pub fn alternatives(
+    machine: &MachineSpec,
+    mode: ThpMode,
+    host: &HostKernel,
+) -> Vec<(AlternativeKind, DesignSpec)> {
     let mut all = Vec::new();
     if machine.has_huge_pages() {
         let always = UnrestrictedThp(Thp { mode: ThpMode::Always });
@@ -39,7 +44,7 @@ pub fn alternatives(machine: &MachineSpec, host: &HostKernel) -> Vec<(Alternativ
         all.push((AlternativeKind::ThpAlways, DesignSpec::new(machine, Arc::new(always))));
         all.push((AlternativeKind::AllHuge, DesignSpec::new(machine, Arc::new(Everything))));
     }
-    all.push((AlternativeKind::DoubleTlb, host.design(&machine.doubled())));
+    all.push((AlternativeKind::DoubleTlb, HostKernel::new(mode).design(&machine.doubled())));
     all.extend(widened_levels(machine).filter_map(|level| {
         let wide = machine.widened(level)?;
         Some((AlternativeKind::DoubleWays(level), host.design(&wide)))

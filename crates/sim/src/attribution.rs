@@ -75,7 +75,7 @@ pub trait Observer: Send {
     /// A wait in the [page](Wait::page_id) comes soon: an observer may prefetch what it needs then.
     fn expect_wait(&self, _page_id: u32) {}
 
-    /// A reference missed a cache.
+    /// A reference missed a cache. Lines of one reference may be told apart.
     fn on_wait(&mut self, _wait: &Wait<'_>, _space: &AddressSpace) {}
 }
 

@@ -31,7 +31,7 @@ pub struct HierarchyCounts(pub(super) Vec<[CacheCounts; Requester::ALL.len()]>);
 impl HierarchyCounts {
     /// Adds those of another hierarchy of the same caches.
     pub fn add(&mut self, other: &HierarchyCounts) {
-        self.0.resize(other.0.len(), Default::default());
+        self.0.resize(self.0.len().max(other.0.len()), Default::default());
         let pairs = self.0.iter_mut().zip(&other.0);
         pairs.for_each(|(own, other)| own.iter_mut().zip(other).for_each(|(own, other)| own.add(*other)));
     }

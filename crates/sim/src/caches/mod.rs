@@ -164,11 +164,12 @@ impl MemoryCaches {
         MemoryCaches::with(machine, Hierarchy::first_level)
     }
 
-    /// Leaves the first level, still empty, to a pass; `defers`: and walks wait.
+    /// Leaves the first level, still empty, to a pass; `defers`: and walks wait, if hardware walks.
     pub fn leave_first_level_to(&mut self, first: usize, machine: &MachineSpec, defers: bool) {
         self.hierarchy = Hierarchy::below_first_level(&machine.caches, machine.cost.memory);
         self.first_level = Some(first);
-        self.waiting = (defers && self.refill.is_none()).then(WaitingWalks::default);
+        let walks = !matches!(machine.walker, WalkerSpec::Software | WalkerSpec::Mapped(_));
+        self.waiting = (defers && walks).then(WaitingWalks::default);
     }
 
     /// Whether walks wait.

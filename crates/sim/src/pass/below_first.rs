@@ -1,7 +1,7 @@
 //! What passes first levels of caches goes on to designs.
 //!
-//! Each takes lines and walks in the order of their moments. The observed design does so here, and tells the observer;
-//! the others on a worker, if there is one.
+//! Each part of a design's caches takes lines and walks in the order of their moments. The observed design does so
+//! here, and tells the observer; others on a worker, if there is one.
 
 use crate::attribution::{Observer, Waits};
 use crate::bits::bits;
@@ -71,8 +71,15 @@ impl<O: Observer> Pass<O> {
             }
             let in_step = first.in_step;
             let passed = first.reach(batch, &self.process.lines, self.store.asid, (to, until));
-            let elsewhere = if in_step { 0 } else { self.send_away(index, feeds) };
-            let passed = self.pass_on(index, (feeds, elsewhere), passed, batch);
+            let passed = if in_step {
+                // Their walks never wait.
+                let walks = WaitingWalks::default();
+                bits(feeds).for_each(|design| self.feed(design, &passed, &walks, batch));
+                passed
+            } else {
+                let elsewhere = self.send_away(index, feeds);
+                self.pass_on(index, (feeds, elsewhere), passed, batch)
+            };
             self.course.caches.first[index].reuse(passed);
         }
     }
@@ -183,6 +190,10 @@ impl<O: Observer> Pass<O> {
         let (Some(cohort), Some(observed)) = (&mut course.caches.cohort, &mut designs[0].memory) else {
             return;
         };
+        debug_assert!(
+            walks.iter().map(|(design, _)| *design).eq(bits(cohort.followers() | 1)),
+            "all take part"
+        );
         let meanwhile = walks.iter().map(|(_, walks)| walks);
         let Divided { parts, alike, own } = cohort.divide_passed(passed, meanwhile, observed);
         let before = observed.take_counts();

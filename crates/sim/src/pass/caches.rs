@@ -66,7 +66,7 @@ pub(crate) struct CachesProgress {
     pub first: Vec<FirstCaches>,
     /// Takes what passes them for all designs but the observed one, if their costs may come late.
     pub worker: Option<CacheWorker>,
-    /// Those of these designs that differ from the observed one in their walks alone.
+    /// The designs that differ from the observed one in their walks alone, which the worker has too.
     pub cohort: Option<Cohort>,
     /// What first levels did, batch by batch, if a forerunner sees the references.
     pub ahead: Option<BatchesAhead>,

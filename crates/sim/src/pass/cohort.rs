@@ -71,8 +71,8 @@ impl Cohort {
         self.owed.iter().map(|(design, _)| 1 << design).sum()
     }
 
-    /// A design follows from now on, whose caches may differ from the observed ones so far. Returns the parts that the
-    /// earlier followers have of their own from now on.
+    /// A design follows from now on. Where its caches differ from the observed ones, each design has its own part.
+    /// Returns the parts that are new to the earlier followers.
     pub fn join(&mut self, design: usize, caches: &MemoryCaches, observed: &MemoryCaches) -> Vec<PartLines> {
         let differs = |part: &usize| !observed.hierarchy.has_part_of(&caches.hierarchy, *part, self.parts);
         let differing: Vec<usize> = (0..self.parts.count()).filter(differs).collect();

@@ -3,7 +3,7 @@
 /// Sets of designs, one bit each.
 #[derive(Default)]
 pub(crate) struct Sets {
-    /// Designs of the running core that still count.
+    /// Designs of the running core whose TLBs are simulated: neither stopped nor twins.
     pub active: u64,
     /// Designs that need hits.
     pub mindful: u64,

@@ -12,7 +12,7 @@ use pagewalk_cost::Cycles;
 use pagewalk_translate::MachineSpec;
 use std::sync::Arc;
 
-/// Whether two machines differ in their caches, or in words, alone.
+/// Whether two machines differ in their caches alone, apart from their names and the processors that they describe.
 fn differ_in_caches(one: &MachineSpec, other: &MachineSpec) -> bool {
     let MachineSpec { name, title, caches, matches, .. } = one.clone();
     *one == MachineSpec { name, title, caches, matches, ..other.clone() }
@@ -26,9 +26,9 @@ impl<O: Observer> Pass<O> {
             if self.sets.deferring & 1 == 0 { 0 } else { first.feeds & self.sets.deferring & !1 };
         let observed = &self.designs[0];
         let is_twin = |design: &usize| {
-            let Design { policy, reach, os, machine, .. } = &self.designs[*design];
+            let Design { policy, reach, machine, .. } = &self.designs[*design];
+            // Those with kernels never defer walks.
             reach.is_none()
-                && [&observed.os, os].iter().all(|os| os.is_none())
                 && Arc::ptr_eq(policy, &observed.policy)
                 && differ_in_caches(machine, &observed.machine)
         };

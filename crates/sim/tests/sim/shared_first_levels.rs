@@ -4,9 +4,9 @@
 use crate::random;
 use crate::random::{Program, Random, cases};
 use crate::slow::feed;
-use pagewalk_cache::shares_first_level;
+use pagewalk_cache::{Requester, StoreRule, shares_first_level};
 use pagewalk_mm::{Everything, OsSpec, PageSizePolicy, Small, ThpMode};
-use pagewalk_sim::{Alternative, DesignSpec, NoObserver, Pass, Profile};
+use pagewalk_sim::{Alternative, AlternativeKind, DesignSpec, Library, NoObserver, Pass, Profile};
 use pagewalk_trace::Analysis;
 use pagewalk_translate::{Asid, MachineSpec};
 use proptest::prelude::*;
@@ -101,15 +101,15 @@ fn program(random: &mut Random, changes: bool) -> Program {
     random::program(random, changes, &libraries)
 }
 
-/// Designs with one of two first levels.
+/// Designs with one of two first levels. Some differ in their caches alone.
 fn designs(random: &mut Random) -> Vec<DesignSpec> {
     let (first, other) = (first_level(random), first_level(random));
+    let policies: [Arc<dyn PageSizePolicy>; 2] = [Arc::new(Small), Arc::new(Everything)];
     let mut designs = Vec::new();
     for index in 0..2 + random.below(3) {
         let first = if random.below(4) > 0 { &first } else { &other };
         let machine = machine(&format!("m{index}"), &format!("{first}{}", lower_levels(random)));
-        let policy: [Arc<dyn PageSizePolicy>; 2] = [Arc::new(Small), Arc::new(Everything)];
-        designs.push(DesignSpec::new(&machine, policy[random.below(2) as usize].clone()));
+        designs.push(DesignSpec::new(&machine, policies[random.below(2) as usize].clone()));
     }
     designs
 }
@@ -248,6 +248,44 @@ fn some_alternative_begins_in_mid_run() {
     let alternatives = profile.finish().alternatives();
     let is_late = |one: &&Alternative| one.from_instruction > 0 && one.caches.is_some();
     assert!(alternatives.iter().any(|one| is_late(&one)), "{alternatives:?}");
-    let wide = alternatives.iter().find(|one| one.kind == pagewalk_sim::AlternativeKind::DoubleWays(2));
+    let wide = alternatives.iter().find(|one| one.kind == AlternativeKind::DoubleWays(2));
     assert!(wide.is_some_and(|wide| wide.caches != wide.baseline_caches), "{wide:?}");
+}
+
+/// Machines that a pass of its own would simulate together: each alternative is still the first machine's.
+#[test]
+fn machines_of_one_first_level_leave_alternatives_as_they_are() {
+    let program = program(&mut Random::new(3), true);
+    let machines = ["haswell", "sandy_bridge", "zen4"].map(|name| Library::get(name).unwrap());
+    let [haswell, sandy_bridge, zen4] = &machines;
+    let run = |machines: &[MachineSpec]| {
+        let mut profile = Profile::new(machines, ThpMode::Never, true).unwrap().with_first_look(50);
+        feed(&mut profile, &program, &mut Random::new(2));
+        let mut result = profile.finish();
+        (result.alternatives(), result.mappings(), result.reach())
+    };
+    let pair = [haswell.clone(), sandy_bridge.clone()];
+    assert_eq!(run(&pair), run(&pair[..1]));
+    let three = [zen4.clone(), haswell.clone(), sandy_bridge.clone()];
+    assert_eq!(run(&three), run(&three[..1]));
+}
+
+/// Refills by handlers read nothing through the caches, so they never wait for them.
+#[test]
+fn walks_of_handlers_are_told_and_cost_twins_the_same() {
+    let mut machine = Library::get("mips_r2000+caches").unwrap();
+    machine.caches.iter_mut().for_each(|cache| cache.stores = StoreRule::Back);
+    let mut second = machine.caches[1].clone();
+    (second.name, second.level, second.serves) = ("l2".into(), 2, Requester::ALL.into_iter().collect());
+    machine.caches.push(second);
+    let program = program(&mut Random::new(3), false);
+    let mut profile = Profile::new(&[machine], ThpMode::Never, true).unwrap();
+    feed(&mut profile, &program, &mut Random::new(2));
+    let result = profile.finish();
+    let alternatives = result.alternatives();
+    let wide = alternatives.iter().find(|one| one.kind == AlternativeKind::DoubleWays(2)).expect("a row");
+    assert!(wide.walk_cycles > 0);
+    assert_eq!(wide.walk_cycles, wide.baseline_walk_cycles);
+    let told: u64 = result.functions().iter().map(|row| row.walks_fetch + row.walks_data).sum();
+    assert_eq!(told, wide.walks);
 }
