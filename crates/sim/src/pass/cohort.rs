@@ -281,6 +281,11 @@ mod tests {
                     prop_assert_eq!(found.counts, expected.counts, "design {}", design);
                     let waited = [&*found, expected].map(|memory| memory.clone().take_waited_cycles());
                     prop_assert_eq!(waited[0], waited[1], "design {}", design);
+                    let parts = expected.hierarchy.parts().unwrap();
+                    for part in 0..parts.count() {
+                        let is_equal = found.hierarchy.has_part_of(&expected.hierarchy, part, parts);
+                        prop_assert!(is_equal, "design {}, part {}", design, part);
+                    }
                     for cache in 0..2 {
                         for by in Requester::ALL {
                             let [found, expected] =
