@@ -29,14 +29,11 @@ pub enum AlternativeKind {
     PerfectTlb,
 }
 
-/// The alternatives to `machine` under a host's kernel in `mode` that are known before the run, as designs. Other page
-/// sizes are alternatives only if the machine has huge pages. Those that differ in caches alone share the policies of
-/// `host`, as does the machine itself.
-pub fn alternatives(
-    machine: &MachineSpec,
-    mode: ThpMode,
-    host: &HostKernel,
-) -> Vec<(AlternativeKind, DesignSpec)> {
+/// The alternatives to a machine under a host's kernel in `mode`, the baseline, that are known before the run. Other
+/// page sizes are alternatives only if the machine has huge pages. Designs that differ in caches alone share the
+/// baseline's policy, so that a pass need not translate for them.
+pub fn alternatives(baseline: &DesignSpec, mode: ThpMode) -> Vec<(AlternativeKind, DesignSpec)> {
+    let machine = &baseline.machine;
     let mut all = Vec::new();
     if machine.has_huge_pages() {
         let always = UnrestrictedThp(Thp { mode: ThpMode::Always });
@@ -47,7 +44,7 @@ pub fn alternatives(
     all.push((AlternativeKind::DoubleTlb, HostKernel::new(mode).design(&machine.doubled())));
     all.extend(widened_levels(machine).filter_map(|level| {
         let wide = machine.widened(level)?;
-        Some((AlternativeKind::DoubleWays(level), host.design(&wide)))
+        Some((AlternativeKind::DoubleWays(level), DesignSpec::new(&wide, Arc::clone(&baseline.policy))))
     }));
     all
 }

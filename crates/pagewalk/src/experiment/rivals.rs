@@ -53,7 +53,7 @@ impl Rivals {
     /// If a kernel cannot be built.
     pub fn of(experiment: &Experiment, thp: ThpMode) -> Result<Rivals, Error> {
         let mut alternatives = match experiment.what_if {
-            true => alternatives(&experiment.machines[0], thp, &HostKernel::new(thp)),
+            true => alternatives(&HostKernel::new(thp).design(&experiment.machines[0]), thp),
             false => Vec::new(),
         };
         if experiment.arrangement().global_files {

@@ -91,7 +91,7 @@ pub(crate) struct CacheUse {
 }
 
 impl CacheUse {
-    /// Adds what others of the same machine have counted.
+    /// Adds what others of the same specification have counted.
     pub fn add(&mut self, other: &CacheUse) {
         self.hierarchy.add(&other.hierarchy);
         self.memory.add(other.memory);
@@ -200,7 +200,7 @@ impl MemoryCaches {
         CacheUse { hierarchy: self.hierarchy.take_counts(), memory, waited_cycles }
     }
 
-    /// Adds what other caches of the same machine have counted.
+    /// Adds what others of the same specification have counted.
     pub fn add_counts(&mut self, other: &CacheUse) {
         self.hierarchy.add_counts(&other.hierarchy);
         self.counts.add(other.memory);

@@ -94,12 +94,12 @@ impl<O: Observer> Pass<O> {
         batch: &Batch<'_>,
     ) -> Vec<PassedAt> {
         let mut walks = self.take_walks(to);
-        let cohort = self.course.caches.cohort.as_ref().filter(|cohort| cohort.first() == first);
-        let followers = cohort.map_or(0, Cohort::followers);
-        if followers != 0 {
-            let together = followers | 1;
+        let has_followers = |cohort: &mut Cohort| cohort.first() == first && cohort.followers() != 0;
+        if let Some(mut cohort) = self.course.caches.cohort.take_if(has_followers) {
+            let together = cohort.followers() | 1;
             let (of_cohort, others) = walks.into_iter().partition(|(design, _)| together >> design & 1 != 0);
-            self.feed_cohort(&passed, of_cohort, batch);
+            self.feed_cohort(&mut cohort, &passed, of_cohort, batch);
+            self.course.caches.cohort = Some(cohort);
             walks = others;
         }
         let (there, here): (Vec<_>, Vec<_>) =
@@ -184,27 +184,26 @@ impl<O: Observer> Pass<O> {
         }
     }
 
-    /// Lets it go on to the observed design and those that follow it, with their walks.
-    fn feed_cohort(&mut self, passed: &[PassedAt], mut walks: Vec<(usize, WaitingWalks)>, batch: &Batch<'_>) {
-        let Pass { designs, course, .. } = self;
-        let (Some(cohort), Some(observed)) = (&mut course.caches.cohort, &mut designs[0].memory) else {
-            return;
-        };
+    /// Lets what passed a first level go on to the observed design and those that follow it, with their walks.
+    fn feed_cohort(
+        &mut self,
+        cohort: &mut Cohort,
+        passed: &[PassedAt],
+        mut walks: Vec<(usize, WaitingWalks)>,
+        batch: &Batch<'_>,
+    ) {
         debug_assert!(
             walks.iter().map(|(design, _)| *design).eq(bits(cohort.followers() | 1)),
             "all take part"
         );
+        let Some(observed) = &mut self.designs[0].memory else { return };
         let meanwhile = walks.iter().map(|(_, walks)| walks);
         let Divided { parts, alike, own } = cohort.divide_passed(passed, meanwhile, observed);
         let before = observed.take_counts();
         self.feed_observed(&alike, &WaitingWalks::default(), batch);
-        let Pass { designs, course, .. } = self;
-        if let (Some(cohort), Some(observed)) = (&mut course.caches.cohort, &mut designs[0].memory) {
-            cohort.reuse(alike);
-            let for_all = observed.take_counts();
-            observed.add_counts(&before);
-            observed.add_counts(&for_all);
-            cohort.owe(&for_all);
+        cohort.reuse(alike);
+        if let Some(observed) = &mut self.designs[0].memory {
+            cohort.count_for_all(observed, &before);
         }
         let (_, observed_walks) = walks.remove(0);
         self.feed_observed(&own, &observed_walks, batch);

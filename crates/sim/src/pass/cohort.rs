@@ -74,7 +74,9 @@ impl Cohort {
     /// A design follows from now on. Where its caches differ from the observed ones, each design has its own part.
     /// Returns the parts that are new to the earlier followers.
     pub fn join(&mut self, design: usize, caches: &MemoryCaches, observed: &MemoryCaches) -> Vec<PartLines> {
-        let differs = |part: &usize| !observed.hierarchy.has_part_of(&caches.hierarchy, *part, self.parts);
+        let differs = |part: &usize| {
+            !self.is_own[*part] && !observed.hierarchy.has_part_of(&caches.hierarchy, *part, self.parts)
+        };
         let differing: Vec<usize> = (0..self.parts.count()).filter(differs).collect();
         let parts = self.divide(differing.into_iter(), observed);
         self.owed.push((design, CacheUse::default()));
@@ -111,9 +113,12 @@ impl Cohort {
         parts.filter(is_new).map(|part| observed.hierarchy.part(part, self.parts)).collect()
     }
 
-    /// The observed design has counted this for all.
-    pub fn owe(&mut self, counted: &CacheUse) {
-        self.owed.iter_mut().for_each(|(_, owed)| owed.add(counted));
+    /// The observed design has taken what is alike. It has counted that for all; `before`: what it had counted.
+    pub fn count_for_all(&mut self, observed: &mut MemoryCaches, before: &CacheUse) {
+        let counted = observed.take_counts();
+        self.owed.iter_mut().for_each(|(_, owed)| owed.add(&counted));
+        observed.add_counts(before);
+        observed.add_counts(&counted);
     }
 
     /// Gives the caches of a follower that leaves what they lack.
@@ -210,10 +215,7 @@ mod tests {
             let Divided { parts, alike, own } = cohort.divide_passed(passed, meanwhile, &caches[0]);
             let before = caches[0].take_counts();
             take(&mut caches[0], &alike, &WaitingWalks::default());
-            let for_all = caches[0].take_counts();
-            cohort.owe(&for_all);
-            caches[0].add_counts(&before);
-            caches[0].add_counts(&for_all);
+            cohort.count_for_all(&mut caches[0], &before);
             take(&mut caches[0], &own, &all[0]);
             worker.take(Passage { parts, passed: own, walks: of(followers) });
         }

@@ -2,8 +2,8 @@
 //!
 //! What a first level holds depends on the program's references alone, if nothing below changes it
 //! ([`shares_first_level`]). So it sees a whole batch at once, fetches and data apart, and notes the moments at which
-//! lines pass. Walks wait too: they change no translation. Then each design takes lines and walks in the order of their
-//! moments, and knows early enough what to prefetch. Kernels alone need costs at once: their designs' caches are in
+//! lines pass. Walks wait too: they change no translation. Then designs take lines and walks (`below_first`), and know
+//! early enough what to prefetch. Kernels alone need costs at once: their designs' caches are in
 //! step with the TLBs.
 //!
 //! Designs whose caches differ only below the first level share it.

@@ -87,19 +87,18 @@ enum MachinePlace {
 }
 
 /// The machines under the host's kernel in `mode` that the first's pass can take, at most `room`; the others; and where
-/// each went. `first`: of the first. They share no policies, so that each is a design of its own.
+/// each went. They share no policies, so that each is a design of its own.
 fn split(
     machines: &[MachineSpec],
-    first: &HostKernel,
     mode: ThpMode,
     room: usize,
 ) -> (Vec<DesignSpec>, Vec<DesignSpec>, Vec<MachinePlace>) {
-    let mut pass = Share::new(EngineKind::Pass, first.design(&machines[0]));
+    let mut designs = machines.iter().map(|machine| HostKernel::new(mode).design(machine));
+    let mut pass = Share::new(EngineKind::Pass, designs.next().expect("there is a first machine"));
     let host = HostKernel::new(mode);
     let mut others = Vec::new();
     let mut places = vec![MachinePlace::Pass(0)];
-    for machine in &machines[1..] {
-        let design = HostKernel::new(mode).design(machine);
+    for (design, machine) in designs.zip(&machines[1..]) {
         let by = EngineKind::of(&design, &Arrangement::default());
         if pass.takes(by, &design, room) {
             places.push(MachinePlace::Pass(pass.designs.len()));
@@ -139,9 +138,8 @@ impl Profile {
         let paging = first.paging;
         // Half of the pass is for alternatives, of which some come later.
         let room = if what_if { DESIGNS_MAX / 2 } else { DESIGNS_MAX };
-        let host = HostKernel::new(thp.mode);
-        let (mut specs, others, places) = split(machines, &host, thp.mode, room);
-        let all = if what_if { alternatives(first, thp.mode, &host) } else { Vec::new() };
+        let (mut specs, others, places) = split(machines, thp.mode, room);
+        let all = if what_if { alternatives(&specs[0], thp.mode) } else { Vec::new() };
         let (followed, own): (Vec<_>, Vec<_>) =
             all.into_iter().partition(|(kind, _)| FOLLOWED.contains(kind));
         let own = if what_if { add_own(&mut specs, own) } else { Vec::new() };
