@@ -346,7 +346,8 @@ impl Machine {
         let key = self.key(shift, address >> shift);
         for level in 1..=self.arrays.iter().map(|array| array.level).max().unwrap() {
             for at in 0..self.arrays.len() {
-                if self.arrays[at].level == level && self.arrays[at].takes(served, shift) {
+                let array = &self.arrays[at];
+                if array.level == level && array.takes(served, shift) && !self.moves(at, served, shift) {
                     self.put(at, key);
                 }
             }

@@ -307,8 +307,8 @@ impl MissPolicyModel {
         self.elsewhere.clear();
         let (Some(_), Some(above)) = (capacity, above) else { return };
         let (depth, entries) = ((held.len() + above.len() + 1) as u64, self.entries[tlb]);
-        // It would have hit anyway, or no block has enough pages to make it hit.
-        if depth <= entries || depth - entries >= 1 << top {
+        // It would have hit anyway.
+        if depth <= entries {
             return;
         }
         // The number of entries that each block would have merged.

@@ -3,7 +3,7 @@
 use pagewalk_cache::{AddressUsed, CacheFills, NoColors};
 use pagewalk_mm::placement::Colors;
 use pagewalk_mm::{Kernel, ORDERS};
-use pagewalk_translate::{MachineSpec, TlbSpec};
+use pagewalk_translate::MachineSpec;
 use pagewalk_units::{Kind, PageSize, names};
 
 /// Why a kernel does not fit a machine.
@@ -26,9 +26,6 @@ pub enum KernelError {
     /// The kernel places pages by the colors of a cache that the machine lacks.
     #[error("it places pages by the colors of a cache; {0}")]
     Colors(String),
-    /// The policy watches misses that it cannot see.
-    #[error("its policy watches TLB misses; {0}")]
-    Watch(String),
 }
 
 fn kind_name(kind: Kind) -> &'static str {
@@ -47,51 +44,6 @@ pub fn held_orders(machine: &MachineSpec) -> u32 {
         size.is_some_and(|size| machine.kinds().iter().all(|&kind| holds(kind, size)))
     };
     (0..ORDERS as u32).filter(held).fold(0, |orders, order| orders | 1 << order)
-}
-
-/// Entries of the last level's TLBs, which a policy watches: data first, fetches last.
-pub(crate) fn watched(machine: &MachineSpec) -> Result<Vec<u64>, KernelError> {
-    let last = machine.last_level();
-    let refuse = |text: String| Err(KernelError::Watch(text));
-    for (_, tlb) in machine.level(last) {
-        if !tlb.filled_by_misses() {
-            return refuse(format!(
-                "array `{}` of `{}` is not filled by its misses alone",
-                tlb.name, machine.name
-            ));
-        }
-    }
-    if let Some(&kind) =
-        machine.kinds().iter().find(|&&kind| !machine.level(last).any(|(_, tlb)| tlb.serves.has(kind)))
-    {
-        let name = &machine.name;
-        return refuse(format!("no array of the last level of `{name}` serves {}", kind_name(kind)));
-    }
-    let fetches = |tlb: &TlbSpec| tlb.serves.has(Kind::Fetch);
-    let data = |tlb: &TlbSpec| tlb.serves.has(Kind::Load) || tlb.serves.has(Kind::Store);
-    let sum = |wanted: &dyn Fn(&TlbSpec) -> bool| {
-        machine
-            .level(last)
-            .filter(|(_, tlb)| wanted(tlb))
-            .map(|(_, tlb)| tlb.geometry.entries() as u64)
-            .sum::<u64>()
-    };
-    let unified = machine.level(last).any(|(_, tlb)| fetches(tlb) && data(tlb));
-    let is_one = unified || machine.data_side.is_some();
-    Ok(if is_one { vec![sum(&|_| true)] } else { vec![sum(&data), sum(&fetches)] })
-}
-
-/// Whether all cores share the last level, for a policy that watches it.
-pub(crate) fn last_level_is_shared(machine: &MachineSpec) -> Result<bool, KernelError> {
-    let mut shared = machine.level(machine.last_level()).map(|(_, tlb)| tlb.shared);
-    let first = shared.next().unwrap_or_default();
-    let refused = || {
-        KernelError::Watch(format!(
-            "of the last level of `{}` some arrays are shared, others not",
-            machine.name
-        ))
-    };
-    if shared.all(|other| other == first) { Ok(first) } else { Err(refused()) }
 }
 
 /// The cache by whose colors a kernel places pages, with its colors; none if it does not.

@@ -56,6 +56,7 @@ mod structures;
 mod system;
 mod untouched;
 mod visit_stream;
+mod watched_tlbs;
 
 pub use alternatives::{AlternativeKind, alternatives, colored_second_level};
 pub use arrangement::Arrangement;

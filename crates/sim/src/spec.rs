@@ -1,5 +1,6 @@
 //! Specifications of designs.
 
+use crate::watched_tlbs::WatchedTlbs;
 use pagewalk_mm::{Kernel, PageSizePolicy, Small};
 use pagewalk_translate::MachineSpec;
 use pagewalk_units::PageSize;
@@ -28,14 +29,16 @@ impl DesignSpec {
     }
 
     /// Whether a pass can simulate it. A pass supports no superpages with mapped page tables, and under a kernel
-    /// neither prefetchers nor entries of several pages. It counts some fetches ahead of data references, so it cannot
-    /// say which come before a kernel's look at times of use.
+    /// neither prefetchers nor entries of several pages, nor policies that watch more than the last level. It counts
+    /// some fetches ahead of data references, so it cannot say which come before a kernel's look at times of use.
     pub(crate) fn fits_pass(&self) -> bool {
         let prefetches = self.machine.tlbs.iter().any(|tlb| tlb.prefetch.is_some());
         match &self.kernel {
             Some(kernel) => {
                 let is_exact = !prefetches && !self.machine.shares_entries() && !kernel.reads_uses();
-                self.machine.software().is_none() && is_exact
+                let moves_on_hits = || WatchedTlbs::of_cores(&self.machine, 1).0[0].moves_on_hits;
+                let is_heard = !kernel.watches_tlbs() || !moves_on_hits();
+                self.machine.software().is_none() && is_exact && is_heard
             }
             None => self.machine.software().is_none() || !self.machine.has_huge_pages(),
         }

@@ -39,16 +39,18 @@ pub struct LowerLevels {
     last_level: u8,
     /// The receivers of victims.
     receivers: Vec<Receiver>,
-    /// Keys evicted from the last level, if recorded, with log2 of the pages of their entries.
-    evicted: Option<Vec<(u64, u32)>>,
+    /// Entries evicted from watched arrays.
+    evicted: Vec<LowerEntry>,
     /// The kind and key of what was looked up last and found nowhere, until it is filled. It is still missing then, if
     /// no array receives victims.
     missing: Option<(Kind, u64)>,
 }
 
-/// An entry of the last level.
+/// An entry of a watched array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LowerEntry {
+    /// Its array, as the machine numbers it.
+    pub array: usize,
     /// The address space.
     pub asid: Asid,
     /// The number of its first page.
@@ -60,9 +62,9 @@ pub struct LowerEntry {
 }
 
 impl LowerEntry {
-    fn new(key: u64, pages_shift: u32) -> LowerEntry {
-        let (asid, number, size) = Asid::page_of(key);
-        LowerEntry { asid, number: number << pages_shift, size, pages_shift }
+    fn of(lower: &Lower, key: u64) -> LowerEntry {
+        let ((asid, number, size), pages_shift) = (Asid::page_of(key), lower.pages_shift);
+        LowerEntry { array: lower.index, asid, number: number << pages_shift, size, pages_shift }
     }
 }
 
@@ -80,6 +82,8 @@ struct Lower {
     array: TlbArray,
     counts: ArrayCounts,
     shared: bool,
+    /// Whether evictions are recorded.
+    watched: bool,
 }
 
 /// Sends victims of these sizes from one array of the machine to one of [`LowerLevels::arrays`].
@@ -107,6 +111,7 @@ impl Lower {
             array: spec.array(),
             counts: ArrayCounts::default(),
             shared: spec.shared,
+            watched: false,
         }
     }
 
@@ -144,6 +149,13 @@ fn received(machine: &MachineSpec, from: &TlbSpec, to: &TlbSpec) -> u64 {
     given.fold(0, |sizes, size| sizes | 1 << size.shift())
 }
 
+impl MachineSpec {
+    /// Whether an array receives victims of another.
+    pub fn gives_victims(&self, from: usize, to: usize) -> bool {
+        received(self, &self.tlbs[from], &self.tlbs[to]) != 0
+    }
+}
+
 impl LowerLevels {
     /// Empty arrays.
     pub fn new(machine: &MachineSpec) -> LowerLevels {
@@ -157,26 +169,35 @@ impl LowerLevels {
                 receivers.extend((sizes != 0).then_some(Receiver { from, sizes, to }));
             }
         }
-        LowerLevels { arrays, last_level: machine.last_level(), receivers, evicted: None, missing: None }
+        LowerLevels {
+            arrays,
+            last_level: machine.last_level(),
+            receivers,
+            evicted: Vec::new(),
+            missing: None,
+        }
     }
 
-    /// From now on records evictions from the last level: see [`LowerLevels::take_evicted`].
-    pub fn keep_evicted(&mut self) {
-        self.evicted = Some(Vec::new());
+    /// From now on records evictions from these arrays of the machine: see [`LowerLevels::take_evicted`].
+    pub fn watch(&mut self, arrays: impl Iterator<Item = usize>) {
+        for index in arrays {
+            self.arrays
+                .iter_mut()
+                .filter(|lower| lower.index == index)
+                .for_each(|lower| lower.watched = true);
+        }
     }
 
-    /// Takes the entries evicted from the last level since the last call.
+    /// Takes the entries evicted from watched arrays since the last call.
     pub fn take_evicted(&mut self) -> impl Iterator<Item = LowerEntry> + '_ {
-        let evicted = self.evicted.iter_mut().flat_map(|keys| keys.drain(..));
-        evicted.map(|(key, pages_shift)| LowerEntry::new(key, pages_shift))
+        self.evicted.drain(..)
     }
 
-    /// An address space's entries in the last level.
+    /// An address space's entries in watched arrays.
     pub fn entries_of(&self, asid: Asid) -> impl Iterator<Item = LowerEntry> + '_ {
-        let last = self.arrays.iter().filter(|lower| lower.level == self.last_level);
-        let entries = last.flat_map(|lower| {
-            lower.array.keys().into_iter().map(|key| LowerEntry::new(key, lower.pages_shift))
-        });
+        let watched = self.arrays.iter().filter(|lower| lower.watched);
+        let entries =
+            watched.flat_map(|lower| lower.array.keys().into_iter().map(|key| LowerEntry::of(lower, key)));
         entries.filter(move |entry| entry.asid == asid)
     }
 
@@ -258,10 +279,7 @@ impl LowerLevels {
             {
                 let entry = lower.entry(asid, size.number(address), size);
                 let victim = if is_missing { lower.array.insert(entry) } else { lower.array.fill(entry) };
-                if let (Some(evicted), true) = (&mut self.evicted, lower.level == self.last_level) {
-                    evicted.extend(victim.map(|key| (key, lower.pages_shift)));
-                }
-                self.receive_from(at, victim);
+                self.pass_on(at, victim);
             }
         }
     }
@@ -288,14 +306,19 @@ impl LowerLevels {
                 let lower = &mut self.arrays[to];
                 let entry = lower.entry(asid, number, size);
                 let victim = lower.array.fill(entry);
-                self.receive_from(to, victim);
+                self.pass_on(to, victim);
             }
         }
     }
 
-    /// Passes on a victim of one of these arrays.
-    fn receive_from(&mut self, at: usize, victim: Option<u64>) {
-        if let (Some(key), false) = (victim, self.receivers.is_empty()) {
+    /// Records a victim of one of these arrays, and passes it on.
+    fn pass_on(&mut self, at: usize, victim: Option<u64>) {
+        let Some(key) = victim else { return };
+        let lower = &self.arrays[at];
+        if lower.watched {
+            self.evicted.push(LowerEntry::of(lower, key));
+        }
+        if !self.receivers.is_empty() {
             let (asid, number, size) = Asid::page_of(key);
             self.receive(self.arrays[at].index, asid, number, size);
         }

@@ -5,9 +5,10 @@
 
 use crate::classes::{CLASSES, FETCH, KINDS};
 use crate::design::Design;
-use crate::fit::{KernelError, held_order, watched};
+use crate::fit::{KernelError, held_order};
 use crate::store::PageStore;
 use crate::store::entry::EntryId;
+use crate::watched_tlbs::WatchedTlbs;
 use pagewalk_mm::promotion::{LastUse, Miss};
 use pagewalk_mm::{AddressSpace, Kernel, MemorySample, ORDERS, Remap, Superpage, TlbEntry};
 use pagewalk_translate::{LowerEntry, MachineSpec, TranslationSource};
@@ -55,13 +56,12 @@ impl Os {
     pub fn new(mut kernel: Kernel, machine: &MachineSpec) -> Result<Os, KernelError> {
         let held_order = held_order(&kernel, machine)?;
         kernel.map_hugetlb_by(if machine.has_huge_pages() { machine.paging.huge_order() as u8 } else { 0 });
-        let mut tlbs = [0; CLASSES];
-        if kernel.watches_tlbs() {
-            let entries = watched(machine)?;
-            tlbs[FETCH] = entries.len() - 1;
+        let (watched, entries) = WatchedTlbs::of_cores(machine, 1);
+        let tlbs = std::array::from_fn(|class| watched[0].of(class).number);
+        let watches = kernel.watches_tlbs();
+        if watches {
             kernel.watch(&entries);
         }
-        let watches = kernel.watches_tlbs();
         Ok(Os {
             kernel,
             held_order,

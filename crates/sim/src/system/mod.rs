@@ -38,7 +38,8 @@ use crate::counts::DesignCounts;
 use crate::data_side::{DesignMemory, Segments};
 use crate::design::Identifiers;
 use crate::error::PassError;
-use crate::fit::{colored_cache, held_order, last_level_is_shared, watched};
+use crate::fit::{colored_cache, held_order};
+use crate::watched_tlbs::WatchedTlbs;
 use crate::{DesignSpec, SpaceCounts};
 use frames::Frames;
 use globals::Globals;
@@ -121,7 +122,7 @@ impl System {
     /// If its kernel or policy does not fit its machine.
     pub fn new(mut spec: DesignSpec, cores: usize) -> Result<System, PassError> {
         let side = side_of(&spec)?;
-        let (mut watches, mut watched_cache) = (None, None);
+        let (mut watched, mut watched_cache) = (Vec::new(), None);
         if let Some(kernel) = &mut spec.kernel {
             let refused = |error| PassError::Kernel { design: spec.name.clone(), error };
             held_order(kernel, &spec.machine).map_err(refused)?;
@@ -130,21 +131,13 @@ impl System {
                 watched_cache = kernel.watches_caches().then(|| (index, kernel.watches_cache_hits()));
             }
             if kernel.watches_tlbs() {
-                let entries = watched(&spec.machine).map_err(refused)?;
-                let is_shared = last_level_is_shared(&spec.machine).map_err(refused)?;
-                let own = if is_shared { 1 } else { cores.max(1) };
-                kernel.watch(&entries.repeat(own));
-                watches = Some((entries.len(), own));
+                let (of_cores, entries) = WatchedTlbs::of_cores(&spec.machine, cores);
+                kernel.watch(&entries);
+                watched = of_cores;
             }
         }
         let core = |number: usize| {
-            let watched = watches.map(|(tlbs, own)| {
-                let first = number % own * tlbs;
-                let mut of_class = [first; CLASSES];
-                of_class[FETCH] = first + tlbs - 1;
-                of_class
-            });
-            let mut tlbs = Tlbs::new(&spec.machine, watched);
+            let mut tlbs = Tlbs::new(&spec.machine, watched.get(number).cloned());
             tlbs.watch_cache(watched_cache);
             Core {
                 tlbs,
@@ -431,7 +424,7 @@ impl System {
             self.tell_cache_accesses(vpn);
             page = self.translation(vpn).1;
         }
-        let moves = self.tlbs().fill(class, kind, asid, page, served);
+        let moves = self.tlbs().fill(kind, asid, page, served);
         self.tell(moves);
         if served == TranslationSource::Walk {
             self.prefetch_next(kind, page);

@@ -116,7 +116,7 @@ impl System {
         kernel.walked(vpn);
         let Some(tlb) = tlb else { return };
         let unit = kernel.table().mapped(vpn).unwrap_or(Superpage::around(vpn, 0));
-        let entry = self.wanted_entry(kind, vpn, unit);
+        let entry = self.wanted_entry(class, kind, vpn, unit);
         // The kernel's half of addresses has no frames.
         let is_kernels = VirtAddr(vpn << self.machine().paging.base().shift()).is_kernel();
         let Some(kernel) = self.process().kernel() else { return };
@@ -129,18 +129,19 @@ impl System {
     }
 
     /// The block of the entry that the watched TLB needs for a page, which `unit` maps.
-    fn wanted_entry(&mut self, kind: Kind, vpn: u64, unit: Superpage) -> Superpage {
+    fn wanted_entry(&mut self, class: usize, kind: Kind, vpn: u64, unit: Superpage) -> Superpage {
         if self.is_side() {
             let wanted = self.entries_of_side(vpn).first().copied();
             let block = wanted.map(|(_, shift)| Superpage::around(vpn, shift as u8));
             return block.filter(|block| block.order > unit.order).unwrap_or(unit);
         }
         let size = self.translation(vpn).1.size;
-        Superpage::around(vpn, unit.order + self.tlbs().pages_together(kind, size))
+        Superpage::around(vpn, unit.order + self.tlbs().pages_together(class, kind, size))
     }
 
     /// Reports moves of watched TLBs to each process's kernel.
-    pub(super) fn tell(&mut self, moves: TlbMoves) {
+    pub(super) fn tell(&mut self, mut moves: TlbMoves) {
+        self.drop_held_elsewhere(&mut moves);
         for TlbMove { asid, tlb, entry } in moves.left {
             if let Some(kernel) = self.kernel_of(asid, entry.block) {
                 kernel.left(tlb, entry);
@@ -214,7 +215,7 @@ impl System {
         let (asid, page) = self.translation(vpn);
         let moves = match self.tlbs().put(class, asid, page, vpn) {
             Some(moves) => moves,
-            None => self.tlbs().fill(class, kind, asid, page, TranslationSource::Walk),
+            None => self.tlbs().fill(kind, asid, page, TranslationSource::Walk),
         };
         self.tell(moves);
     }
@@ -243,11 +244,7 @@ impl System {
             }
             let mut left = Vec::new();
             for Core { tlbs, .. } in self.cores.iter().filter(|_| !is_side) {
-                let of_tlb = |tlb: usize| {
-                    let entries = tlbs.entries_in(tlb, asid, page).into_iter();
-                    entries.map(move |entry| TlbMove { asid, tlb, entry })
-                };
-                left.extend(tlbs.watched().flat_map(of_tlb));
+                left.extend(tlbs.watched_tlbs().iter().flat_map(|tlb| tlbs.held_in(tlb, asid, page)));
             }
             self.invalidate(asid, page);
             left.retain(|left| tell || !block.holds(left.entry.block));

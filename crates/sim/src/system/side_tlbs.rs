@@ -30,11 +30,10 @@ impl Tlbs {
 
     /// The moves of a data side's watched TLB since the last call.
     pub fn side_moves(&mut self) -> TlbMoves {
-        let Some(tlbs) = self.watched else { return TlbMoves::default() };
+        let Some(tlb) = self.watched_by(LAST_DATA) else { return TlbMoves::default() };
         let EntryMoves { entered, left } = self.side_and_caches().0.take_moves();
-        let moves = |entries: Vec<EntryTag>| {
-            entries.into_iter().map(|entry| self.side_move(tlbs[LAST_DATA], entry)).collect()
-        };
+        let moves =
+            |entries: Vec<EntryTag>| entries.into_iter().map(|entry| self.side_move(tlb, entry)).collect();
         TlbMoves { entered: moves(entered), left: moves(left) }
     }
 
@@ -44,7 +43,7 @@ impl Tlbs {
         let base = self.machine.paging.base().shift();
         let is_page = self
             .machine
-            .level(self.last_level)
+            .level(self.machine.last_level())
             .any(|(_, array)| array.page_sizes.iter().any(|size| size.shift() - base == shift));
         let order = if is_page { block.order } else { 0 };
         TlbMove { asid: Asid::of_page(page), tlb, entry: TlbEntry { block, order } }
@@ -52,9 +51,9 @@ impl Tlbs {
 
     /// The moves when base pages of an address space are dropped from the data side.
     pub fn side_drops(&self, asid: Asid, pages: &Range<u64>) -> Vec<TlbMove> {
-        let (Some(side), Some(tlbs)) = (&self.side, self.watched) else { return Vec::new() };
+        let (Some(side), Some(tlb)) = (&self.side, self.watched_by(LAST_DATA)) else { return Vec::new() };
         let dropped = side.dropped_in_last(asid, pages).into_iter();
-        dropped.map(|entry| self.side_move(tlbs[LAST_DATA], entry)).collect()
+        dropped.map(|entry| self.side_move(tlb, entry)).collect()
     }
 
     /// Drops base pages of an address space from the data side.

@@ -8,6 +8,7 @@ use crate::caches::{MemoryCaches, MemoryCounts, WalkCost};
 use crate::classes::{CLASSES, FETCH, KINDS, LOAD, STORE};
 use crate::code_lines::LineGrain;
 use crate::counts::{CacheTotals, ClassCounts, MissCounts, cache_totals};
+use crate::watched_tlbs::WatchedTlbs;
 use pagewalk_cache::{CacheAddress, Hierarchy, Requester};
 use pagewalk_mm::Superpage;
 use pagewalk_setassoc::{Entry, RelevantHits, SetIndex, TlbArray};
@@ -20,7 +21,7 @@ use pagewalk_units::{Kind, PageSize, VirtAddr};
 /// One first-level array.
 #[derive(Clone)]
 pub(super) struct FirstLevelArray {
-    index: usize,
+    pub(super) index: usize,
     serves: KindSet,
     sizes: Vec<PageSize>,
     pub(super) entries: Entries,
@@ -72,17 +73,16 @@ pub(super) struct Tlbs {
     pub(super) memory: Option<MemoryCaches>,
     prefetchers: Vec<Prefetcher>,
     gives_victims: bool,
-    pub(super) last_level: u8,
-    /// The watched TLB of each class; none if no policy watches.
-    pub(super) watched: Option<[usize; CLASSES]>,
+    /// What a policy watches; none if none does.
+    pub(super) watched: Option<WatchedTlbs>,
     pub counts: MissCounts,
     /// Lookups by class.
     pub lookups: [u64; CLASSES],
 }
 
 impl Tlbs {
-    /// Empty hardware; `watched`: see the field.
-    pub fn new(machine: &MachineSpec, watched: Option<[usize; CLASSES]>) -> Tlbs {
+    /// Empty hardware; `watched`: what a policy watches.
+    pub fn new(machine: &MachineSpec, watched: Option<WatchedTlbs>) -> Tlbs {
         let first = |(index, tlb): (usize, &pagewalk_translate::TlbSpec)| FirstLevelArray {
             index,
             serves: tlb.serves,
@@ -95,12 +95,10 @@ impl Tlbs {
             hits: 0,
         };
         let mut lower = LowerLevels::new(machine);
-        if watched.is_some() {
-            lower.keep_evicted();
-        }
         let mut side = DataSide::new(machine).map(Box::new);
-        if let (Some(side), Some(_)) = (&mut side, watched) {
-            side.track_moves();
+        if let Some(watched) = &watched {
+            lower.watch(watched.arrays());
+            side.iter_mut().for_each(|side| side.track_moves());
         }
         Tlbs {
             first: machine.level(1).filter(|_| side.is_none()).map(first).collect(),
@@ -110,7 +108,6 @@ impl Tlbs {
             memory: MemoryCaches::of(machine),
             prefetchers: Prefetcher::of(machine),
             gives_victims: machine.tlbs.iter().any(|tlb| tlb.fills == Fills::Victims),
-            last_level: machine.last_level(),
             watched,
             machine: machine.clone(),
             counts: MissCounts::default(),
@@ -238,16 +235,8 @@ impl Tlbs {
     }
 
     /// Fills the arrays above the level that served a miss; returns the moves of watched TLBs.
-    pub fn fill(
-        &mut self,
-        class: usize,
-        kind: Kind,
-        asid: Asid,
-        page: Page,
-        served: TranslationSource,
-    ) -> TlbMoves {
-        let tlb = self.watched.filter(|_| served == TranslationSource::Walk).map(|tlbs| tlbs[class]);
-        let before = tlb.map_or_else(Vec::new, |tlb| self.entries_in(tlb, asid, page));
+    pub fn fill(&mut self, kind: Kind, asid: Asid, page: Page, served: TranslationSource) -> TlbMoves {
+        let before = self.held_before(kind, asid, page, served);
         let mut gone = Vec::new();
         if let Some(at) = self.first.iter().rposition(|first| first.takes(kind, page.size))
             && let Entries::Array(array) = &mut self.first[at].entries
@@ -257,17 +246,16 @@ impl Tlbs {
             if self.gives_victims {
                 self.lower.receive(self.first[at].index, of, number, size);
             }
-            let entry = LowerEntry { asid: of, number, size, pages_shift: 0 };
-            gone.extend((self.last_level == 1).then_some(entry));
+            let array = self.first[at].index;
+            let entry = LowerEntry { array, asid: of, number, size, pages_shift: 0 };
+            gone.extend(self.watches(array).then_some(entry));
         }
         self.lower.fill(kind, asid, page.address(), page.size, served);
-        let Some(tlb) = tlb else { return TlbMoves::default() };
+        if self.watched.is_none() {
+            return TlbMoves::default();
+        }
         gone.extend(self.lower.take_evicted());
-        let gone = gone.into_iter().map(|gone| {
-            let LowerEntry { asid, number, size, pages_shift } = gone;
-            (asid, self.entry_of(number, size, pages_shift))
-        });
-        self.moves_since(tlb, asid, page, &before, gone)
+        self.moves_since(asid, page, &before, &gone)
     }
 
     pub(super) fn block(&self, number: u64, size: PageSize) -> Superpage {

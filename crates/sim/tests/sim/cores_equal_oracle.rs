@@ -16,7 +16,7 @@ use proptest::prelude::*;
 use std::sync::Arc;
 
 /// The cores of a slow machine.
-struct Cores {
+pub struct Cores {
     slow: Slow,
     runs: usize,
     shared: Vec<bool>,
@@ -64,7 +64,13 @@ impl Cores {
 }
 
 /// Runs a program as threads that take random turns, on cores round robin in order of appearance.
-fn run(program: &Program, threads: u64, fast: &mut impl Analysis, slows: &mut [Cores], random: &mut Random) {
+pub fn run(
+    program: &Program,
+    threads: u64,
+    fast: &mut impl Analysis,
+    slows: &mut [Cores],
+    random: &mut Random,
+) {
     let (mut done, mut seen) = (0, Vec::new());
     while done < program.ops.len() {
         let thread = random.below(threads) as u32;

@@ -3,7 +3,7 @@
 
 // This file uses only the programs and slow machines of these modules.
 use crate::equal;
-use crate::promoting::SlowKernel;
+use crate::promoting::{SlowKernel, watched};
 use crate::random;
 use crate::random::{ALL, Op, Random, cases};
 use crate::slow::feed;
@@ -19,22 +19,18 @@ use pagewalk_oracle::backing::Memory;
 use pagewalk_oracle::miss_policies::{self, MissPolicyModel};
 use pagewalk_sim::{Arrangement, DesignSpec, KernelTotals, Simulation};
 use pagewalk_translate::MachineSpec;
-use pagewalk_units::{Kind, PageSize};
+use pagewalk_units::PageSize;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
 /// Largest order that TLBs hold.
 const TOP: u8 = 4;
 
-/// A machine whose arrays hold base pages and superpages, together or apart; `radix`: those of x86-64;
-/// `victims`: a second level receives what the first replaces; `prefetches`: some arrays of the last do.
-pub fn whole_machine(
-    random: &mut Random,
-    index: usize,
-    radix: bool,
-    victims: bool,
-    prefetches: bool,
-) -> MachineSpec {
+/// A machine whose arrays hold base pages and superpages, together or apart; `radix`: those of x86-64. Some lower
+/// arrays receive what those above replace, or serve only data or fetches, or cores share them; some prefetch.
+pub fn whole_machine(random: &mut Random, index: usize, radix: bool) -> MachineSpec {
+    let victims = random.below(3) == 0;
+    let prefetches = !victims && random.below(4) == 0;
     let mut text = format!("schema = 1\nname = \"m{index}\"\n");
     let data = random.of(&["\"load\", \"store\"", "\"load\", \"store\"", "\"fetch\", \"load\", \"store\""]);
     let mut serves = match (data, random.below(4)) {
@@ -42,10 +38,15 @@ pub fn whole_machine(
         (_, 0) => vec!["\"fetch\"", "\"load\"", "\"store\""],
         _ => vec!["\"fetch\"", data],
     };
-    let levels = 1 + random.below(2);
+    let levels = random.of(&[1, 2, 2, 2, 3]);
     for level in 1..=levels {
-        if level == 2 && random.below(2) == 0 {
-            serves = vec!["\"fetch\", \"load\", \"store\""];
+        match random.below(4) {
+            0 if level > 1 && serves.len() > 1 => {
+                serves.remove(random.below(serves.len() as u64) as usize);
+            }
+
+            1 | 2 if level == 2 => serves = vec!["\"fetch\", \"load\", \"store\""],
+            _ => {}
         }
         for (number, serves) in serves.iter().enumerate() {
             let small = if radix { "\"4K\"" } else { "\"4K\", \"8K\"" };
@@ -61,12 +62,14 @@ pub fn whole_machine(
                 if sets > 1 && ways.is_multiple_of(sizes.matches(',').count() as u32 + 1) {
                     replacement = "index = \"skewed\"".to_owned();
                 }
-                let fills = if level == 2 && victims { "victims" } else { "walks" };
-                let pages = if level == 2 && !victims { random.of(&[1, 1, 2, 4]) } else { 1 };
+                let lower = |of: bool| of && level > 1;
+                let fills = if lower(victims && random.below(3) > 0) { "victims" } else { "walks" };
+                let pages = if lower(!victims) { random.of(&[1, 1, 2, 4]) } else { 1 };
+                let shared = lower(random.below(3) == 0);
                 text += &format!(
                     "[[tlb]]\nname = \"l{level}_{number}_{part}\"\nlevel = {level}\nserves = [{serves}]\n\
                      page_sizes = [{sizes}]\nentries = {}\nways = {ways}\n{replacement}\n\
-                     fills = \"{fills}\"\npages_per_entry = {pages}\n",
+                     fills = \"{fills}\"\npages_per_entry = {pages}\nshared = {shared}\n",
                     sets * ways
                 );
             }
@@ -85,25 +88,14 @@ pub fn whole_machine(
     MachineSpec::from_toml("random.toml", &text).unwrap_or_else(|e| panic!("{e}\n{text}"))
 }
 
-/// Entries of the TLBs of the last level, as the kernel counts them.
+/// Entries of the TLBs that a kernel watches.
 fn entries(machine: &MachineSpec) -> Vec<u64> {
-    let last: Vec<_> = machine.level(machine.last_level()).map(|(_, tlb)| tlb).collect();
-    let sum = |fetch: bool| {
-        last.iter().filter(|tlb| tlb.serves.has(Kind::Fetch) == fetch).map(|tlb| tlb.entries()).sum()
-    };
-    match last.iter().all(|tlb| tlb.serves.has(Kind::Fetch)) {
-        true => vec![sum(true)],
-        false => vec![sum(false), sum(true)],
-    }
+    let of_array = |&index: &usize| machine.tlbs[index].entries();
+    watched(machine).iter().map(|arrays| arrays.iter().map(of_array).sum()).collect()
 }
 
 /// A policy and its slow model, with thresholds that random streams reach.
-fn policies(
-    random: &mut Random,
-    radix: bool,
-    is_blind: bool,
-    with_memory: bool,
-) -> (Box<dyn Policy>, miss_policies::Policy) {
+fn policies(random: &mut Random, radix: bool, with_memory: bool) -> (Box<dyn Policy>, miss_policies::Policy) {
     let miss_cycles = random.of(&[300, 1000, 4000]);
     let prices = BreakEven { base: PageSize::FOUR_KIB, copy_per_kib: 3000, miss_cycles };
     let top = if radix { 9 } else { 1 + random.below(u64::from(TOP)) as u8 };
@@ -120,7 +112,7 @@ fn policies(
         let policy = Eager::new(settings).expect("possible settings");
         return (Box::new(policy), miss_policies::Policy::Eager { orders, huge, least: least_pages, limit });
     }
-    match random.below(if is_blind { 3 } else { 6 }) {
+    match random.below(6) {
         kind if radix && kind > 0 => {
             let pages = 1 + random.below(20);
             (Box::new(AsapShare { order: top, pages }), miss_policies::Policy::Share(top, pages))
@@ -183,14 +175,10 @@ fn check(seed: u64, with_memory: bool) {
     let (mut specs, mut slows, mut others_of) = (Vec::new(), Vec::new(), Vec::new());
     for index in 0..3 {
         let radix = random.below(4) == 0;
-        let victims = random.below(4) == 0;
-        let prefetches = !victims && random.below(4) == 0;
-        let machine = whole_machine(&mut random, index, radix, victims, prefetches);
-        // Policies can only watch arrays that are filled by misses.
-        let is_blind = victims || prefetches;
-        let (mut policy, slow) = policies(&mut random, radix, is_blind, with_memory);
+        let machine = whole_machine(&mut random, index, radix);
+        let (mut policy, slow) = policies(&mut random, radix, with_memory);
         let mut throttle = None;
-        if !is_blind && random.below(3) == 0 {
+        if random.below(3) == 0 {
             let limits = ThrottleLimits {
                 window: random.of(&[20, 100, 1000]),
                 trip: random.of(&[0.01, 0.1, 0.5]),
@@ -316,11 +304,4 @@ proptest! {
     fn every_counter_equals_the_oracles_where_memory_runs_out(seed in any::<u64>()) {
         check(seed, true);
     }
-}
-
-/// A pass took hugetlb memory for huge pages where the kernel mapped small ones: both halves of a reference across two
-/// of them counted as one lookup.
-#[test]
-fn a_reference_across_two_small_pages_of_hugetlb_memory_looks_up_both() {
-    check(12314408284916860723, false);
 }

@@ -1,10 +1,10 @@
 //! What a policy hears of the watched TLBs is what they hold, also where an entry maps several pages: random machines,
 //! streams and superpages.
 
+use crate::cores_equal_oracle::run;
 use crate::kernels_equal_oracle::{config, whole_machine};
 use crate::random::{self, Random};
 use crate::sides;
-use crate::slow::feed;
 use pagewalk_mm::frames::Buddy;
 use pagewalk_mm::promotion::{Actions, Policy, PolicyEvent, Rules};
 use pagewalk_mm::{FullMemoryAction, Kernel, KernelCosts, MemoryRules, Superpage};
@@ -120,8 +120,9 @@ fn misses(seed: u64, machine: impl Fn(&mut Random) -> MachineSpec) -> u64 {
     }
     let spec = DesignSpec::with_kernel("m".to_owned(), &machine, kernel);
     // Some machines cannot be watched: a segment backs memory by itself.
-    let Ok(system) = System::new(spec, 1) else { return 0 };
-    feed(&mut Overheard { system, held, seed }, &program, &mut random);
+    let cores = random.of(&[1, 1, 2, 3]);
+    let Ok(system) = System::new(spec, cores) else { return 0 };
+    run(&program, cores as u64, &mut Overheard { system, held, seed }, &mut [], &mut random);
     *misses.lock().unwrap()
 }
 
@@ -137,7 +138,7 @@ proptest! {
     fn a_whole_machine_tells_what_it_holds(seed in any::<u64>()) {
         misses(seed, |random| {
             let radix = random.below(4) == 0;
-            whole_machine(random, 0, radix, false, false)
+            whole_machine(random, 0, radix)
         });
     }
 }
@@ -148,9 +149,6 @@ fn most_are_heard_of() {
     let of = |machine: &dyn Fn(&mut Random) -> MachineSpec| {
         (0..50).filter(|&seed| misses(seed, machine) > 0).count()
     };
-    let heard = [
-        of(&|random| sides::machine(random, 0)),
-        of(&|random| whole_machine(random, 0, false, false, false)),
-    ];
+    let heard = [of(&|random| sides::machine(random, 0)), of(&|random| whole_machine(random, 0, false))];
     assert!(heard.iter().all(|&heard| heard > 25), "{heard:?} of 50 machines each");
 }

@@ -4,8 +4,9 @@ use crate::random::{ALL, Op, Program};
 use crate::slow::Slow;
 use pagewalk_oracle::miss_policies::{Block, Held, MissPolicyModel, around, holds};
 use pagewalk_oracle::{Array, Machine, Paging};
-use pagewalk_translate::MachineSpec;
-use pagewalk_units::{Access, Kind};
+use pagewalk_translate::{Fills, MachineSpec, TlbSpec};
+use pagewalk_units::{Access, Kind, PageSize};
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// A slow machine under a slow kernel.
@@ -13,14 +14,48 @@ pub struct SlowKernel {
     pub machine: Machine,
     pub kernel: MissPolicyModel,
     base: u32,
-    /// Whether fetches have a TLB of their own in the last level.
-    split: bool,
+    /// The arrays of each watched TLB.
+    watched: Vec<BTreeSet<usize>>,
     pub instructions: u64,
     areas: u64,
     /// Data references made in full.
     pub data_references: u64,
     /// Instructions, and base pages backed and touched, after each change.
     pub history: Vec<[u64; 3]>,
+}
+
+/// The arrays of the TLBs that a kernel watches: of all references, or of data and of fetches. For each kind they are
+/// those of the last level that walks fill and those below, with all whose victims these take.
+pub fn watched(spec: &MachineSpec) -> Vec<BTreeSet<usize>> {
+    let of_kind = |kind: Kind| {
+        let serves = |tlb: &&TlbSpec| tlb.serves.has(kind);
+        let walked = spec.tlbs.iter().filter(serves).filter(|tlb| tlb.fills == Fills::Walks);
+        let last = walked.map(|tlb| tlb.level).max().unwrap();
+        let mut found: BTreeSet<usize> = BTreeSet::new();
+        for _ in &spec.tlbs {
+            for (at, tlb) in spec.tlbs.iter().enumerate() {
+                let takes_its_victims = |&to: &usize| takes_victims(spec, tlb, &spec.tlbs[to]);
+                if serves(&tlb) && tlb.level >= last || found.iter().any(takes_its_victims) {
+                    found.insert(at);
+                }
+            }
+        }
+        found
+    };
+    let data: BTreeSet<usize> = &of_kind(Kind::Load) | &of_kind(Kind::Store);
+    let fetches = of_kind(Kind::Fetch);
+    if data.is_disjoint(&fetches) { vec![data, fetches] } else { vec![&data | &fetches] }
+}
+
+/// Whether `to` takes victims of `from`: some page of theirs, for some kind, is in no array between.
+fn takes_victims(spec: &MachineSpec, from: &TlbSpec, to: &TlbSpec) -> bool {
+    let is_between = |tlb: &&TlbSpec| from.level < tlb.level && tlb.level < to.level;
+    let nearest = |kind: Kind, size: PageSize| {
+        let takes = |tlb: &TlbSpec| tlb.takes(kind, size);
+        takes(from) && takes(to) && !spec.tlbs.iter().filter(is_between).any(takes)
+    };
+    let is_below = to.fills == Fills::Victims && from.level < to.level;
+    is_below && to.page_sizes.iter().any(|&size| Kind::ALL.iter().any(|&kind| nearest(kind, size)))
 }
 
 impl SlowKernel {
@@ -30,12 +65,11 @@ impl SlowKernel {
         let mut machine = Slow::new(spec, Paging::Small).machine;
         let base = spec.paging.base().shift();
         machine.leaves = Some([base, spec.paging.huge().shift()]);
-        let split = kernel.entries.len() == 2;
         SlowKernel {
             machine,
             kernel,
             base,
-            split,
+            watched: watched(spec),
             instructions: 0,
             areas: 0,
             data_references: 0,
@@ -45,23 +79,16 @@ impl SlowKernel {
 
     /// The TLB that serves a kind.
     fn tlb(&self, kind: Kind) -> usize {
-        usize::from(self.split && kind == Kind::Fetch)
+        usize::from(self.watched.len() > 1 && kind == Kind::Fetch)
     }
 
-    /// The contents of a TLB: all entries in the arrays of the last level for its kinds.
+    fn arrays(&self, tlb: usize) -> impl Iterator<Item = &Array> {
+        self.watched[tlb].iter().map(|&index| &self.machine.arrays[index])
+    }
+
+    /// The contents of a TLB: all entries in its arrays.
     fn held(&self, tlb: usize) -> Vec<Held> {
-        let last = self.machine.arrays.iter().map(|array| array.level).max().unwrap();
-        let arrays = self.machine.arrays.iter().filter(|array| {
-            let its = if !self.split {
-                true
-            } else if tlb == 1 {
-                array.serves[0]
-            } else {
-                array.serves[1] || array.serves[2]
-            };
-            array.level == last && its
-        });
-        let entries = arrays.flat_map(|array| {
+        let entries = self.arrays(tlb).flat_map(|array| {
             array.held.keys().into_iter().map(|key| {
                 let order = (key % 64) as u8 - self.base as u8;
                 let whole = order + array.pages_per_entry.ilog2() as u8;
@@ -74,14 +101,12 @@ impl SlowKernel {
         held
     }
 
-    /// log2 of the pages of this order that an entry of the last level maps.
+    /// log2 of the pages of this order that an entry of the kind's TLB maps.
     fn together(&self, kind: Kind, order: u8) -> u8 {
-        let last = self.machine.arrays.iter().map(|array| array.level).max().unwrap();
         let shift = self.base + u32::from(order);
-        let takes = |array: &&Array| {
-            array.level == last && array.takes((kind as usize).min(Kind::Store as usize), shift)
-        };
-        self.machine.arrays.iter().find(takes).map_or(0, |array| array.pages_per_entry.ilog2() as u8)
+        let takes = |array: &&Array| array.takes((kind as usize).min(Kind::Store as usize), shift);
+        let lowest = self.arrays(self.tlb(kind)).filter(takes).max_by_key(|array| array.level);
+        lowest.map_or(0, |array| array.pages_per_entry.ilog2() as u8)
     }
 
     /// Applies an operation to the machine, and tells the kernel which units left and entered the TLBs.
