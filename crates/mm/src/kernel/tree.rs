@@ -13,6 +13,8 @@ pub(crate) struct Tree<T> {
     top: u8,
     regions: FxHashMap<u64, u32>,
     nodes: Vec<Box<[T]>>,
+    /// The region written to last, with its key.
+    latest: Option<(u64, u32)>,
 }
 
 /// The index of a block's value, for repeated access.
@@ -30,7 +32,7 @@ impl<T: Copy + Default> Tree<T> {
 
     /// Values for orders from `bottom` to `top`, with `bottom` ≤ `top`.
     pub fn from_order(bottom: u8, top: u8) -> Tree<T> {
-        Tree { bottom, top, regions: FxHashMap::default(), nodes: Vec::new() }
+        Tree { bottom, top, regions: FxHashMap::default(), nodes: Vec::new(), latest: None }
     }
 
     /// The number of values in all regions.
@@ -70,6 +72,15 @@ impl<T: Copy + Default> Tree<T> {
         }
         let region = self.regions.get(&(block.first >> self.top));
         region.map_or_else(T::default, |&region| self.nodes[region as usize][self.at(block)])
+    }
+
+    /// The order of the smallest block around `page`, of orders from `from` up, whose value `is` wanted.
+    pub fn smallest(&self, page: u64, from: u8, is: impl Fn(u8, T) -> bool) -> Option<u8> {
+        let region = self.regions.get(&(page >> self.top));
+        let nodes = region.map(|&region| &self.nodes[region as usize]);
+        let leaf = (1 << self.top) | (page & ((1 << self.top) - 1)) as usize;
+        let value = |order: u8| nodes.map_or_else(T::default, |nodes| nodes[leaf >> order]);
+        (from.max(self.bottom)..=self.top).find(|&order| is(order, value(order)))
     }
 
     /// The value of a block, for changes.
@@ -124,8 +135,13 @@ impl<T: Copy + Default> Tree<T> {
     }
 
     fn region_id(&mut self, page: u64) -> u32 {
+        let key = page >> self.top;
+        if let Some((_, region)) = self.latest.filter(|&(latest, _)| latest == key) {
+            return region;
+        }
         let next = self.nodes.len() as u32;
-        let region = *self.regions.entry(page >> self.top).or_insert(next);
+        let region = *self.regions.entry(key).or_insert(next);
+        self.latest = Some((key, region));
         if region == next {
             self.nodes.push(vec![T::default(); 2 << (self.top - self.bottom)].into_boxed_slice());
         }

@@ -210,7 +210,11 @@ impl Policy for ApproxOnline {
     }
 
     fn due(&mut self, unit: Superpage) -> Option<Superpage> {
-        unit.ancestors(self.top).find(|&block| self.is_due(block))
+        let is_due = |order: u8, charges: u64| {
+            self.orders >> order & 1 == 1 && charges >= self.thresholds[usize::from(order)]
+        };
+        let order = self.prefetch.smallest(unit.first, unit.order + 1, is_due)?;
+        Some(Superpage::around(unit.first, order))
     }
 }
 

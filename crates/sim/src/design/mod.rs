@@ -201,7 +201,7 @@ impl Design {
         }
         let (held, number, size) = self.mapped(store, page);
         let asid = store.asid_of(held);
-        let mapped = self.page_size(store, page);
+        let mapped = if self.os.is_some() { leaf_size(store, size) } else { self.page_size(store, page) };
         let address = store.address(store.pages[page as usize].vpn);
         self.counts.first_level[class][size] += 1;
         let served = self.served_below(kind, asid, address, self.sizes[size]);
@@ -225,7 +225,7 @@ impl Design {
             }
         };
         if self.os.is_some() && served == TranslationSource::Walk {
-            self.os_fill(store, class, kind, page);
+            self.os_fill(store, (class, kind), (held, number, size), true);
             return read;
         }
         if let Some(array) = self.array[class][size] {
@@ -278,9 +278,7 @@ impl Design {
     /// Index of the size at which the page is mapped.
     pub(crate) fn page_size(&self, store: &PageStore, page: u32) -> usize {
         if self.os.is_some() {
-            // For sizes between the two that tables have, the entry is repeated for each base page.
-            let huge = store.paging.huge_order() as usize;
-            return if self.mapped(store, page).2 >= huge { huge } else { SMALL };
+            return leaf_size(store, self.mapped(store, page).2);
         }
         if !store.minds_units {
             return SMALL;
@@ -404,4 +402,10 @@ pub(crate) fn share_huge(store: &PageStore, a: u32, b: u32) -> u64 {
     let by_unit = if unit(a) == unit(b) { store.units[unit(a) as usize].huge } else { 0 };
     let by_block = if block(a) == block(b) { store.block_designs } else { 0 };
     by_unit | by_block
+}
+
+/// The size of a leaf under a kernel: for sizes between the two that tables have, each base page repeats the entry.
+fn leaf_size(store: &PageStore, size: usize) -> usize {
+    let huge = store.paging.huge_order() as usize;
+    if size >= huge { huge } else { SMALL }
 }

@@ -32,6 +32,8 @@ pub(crate) struct Os {
     held_order: [u8; ORDERS],
     /// The TLB that serves a class, as the kernel's policy numbers them.
     tlbs: [usize; CLASSES],
+    /// The only array of that TLB, as the machine numbers it; none if it has several.
+    only: [Option<usize>; CLASSES],
     watches: bool,
     /// By first page.
     mapped: BTreeMap<u64, MappedSuperpage>,
@@ -39,7 +41,9 @@ pub(crate) struct Os {
     references: [[u64; ORDERS]; CLASSES],
     /// Second halves of references inside one superpage: they need no lookup.
     pub inside: [[u64; ORDERS]; CLASSES],
+    /// Empty lists, kept for their room.
     remaps: Vec<Remap>,
+    left: Vec<(EntryId, u64, usize)>,
 }
 
 /// Kernels that read times of use do not fit a pass.
@@ -58,6 +62,10 @@ impl Os {
         kernel.map_hugetlb_by(if machine.has_huge_pages() { machine.paging.huge_order() as u8 } else { 0 });
         let (watched, entries) = WatchedTlbs::of_cores(machine, 1);
         let tlbs = std::array::from_fn(|class| watched[0].of(class).number);
+        let only = std::array::from_fn(|class| match watched[0].of(class).arrays[..] {
+            [only] => Some(only),
+            _ => None,
+        });
         let watches = kernel.watches_tlbs();
         if watches {
             kernel.watch(&entries);
@@ -66,11 +74,13 @@ impl Os {
             kernel,
             held_order,
             tlbs,
+            only,
             watches,
             mapped: BTreeMap::new(),
             references: [[0; ORDERS]; CLASSES],
             inside: [[0; ORDERS]; CLASSES],
             remaps: Vec::new(),
+            left: Vec::new(),
         })
     }
 
@@ -97,9 +107,9 @@ impl Os {
         let vpn = store.pages[page as usize].vpn;
         let order = self.kernel.table().mapped(vpn).map_or(0, |unit| self.held_order[unit.order as usize]);
         let block = Superpage::around(vpn, order);
-        match store.super_at(block) {
-            Some(held) if order > 0 => (held, block.number(), order.into()),
-            _ => (EntryId::Page(page), vpn, 0),
+        match if order > 0 { store.super_at(block) } else { None } {
+            Some(held) => (held, block.number(), order.into()),
+            None => (EntryId::Page(page), vpn, 0),
         }
     }
 
@@ -203,12 +213,17 @@ impl Design {
         }
     }
 
+    /// Whether background work is due.
+    pub fn os_wakes(&self, instructions: u64) -> bool {
+        self.os.as_ref().is_some_and(|os| os.kernel.wakes().is_some_and(|at| at <= instructions))
+    }
+
     /// Background work, if due; returns the remaps.
     pub fn os_wake(&mut self, space: &AddressSpace, instructions: u64) -> Vec<Remap> {
-        let Some(os) = self.os.as_mut().filter(|os| os.kernel.wakes().is_some_and(|at| at <= instructions))
-        else {
+        if !self.os_wakes(instructions) {
             return Vec::new();
-        };
+        }
+        let Some(os) = &mut self.os else { return Vec::new() };
         let mut remaps = std::mem::take(&mut os.remaps);
         os.kernel.wake(instructions, space, &NoUses, &mut remaps);
         remaps
@@ -273,10 +288,10 @@ impl Design {
     }
 
     /// The superpage due after a miss, and the remaps that build it.
-    pub fn os_due(&mut self, unit: Superpage, space: &AddressSpace) -> (Option<Superpage>, Vec<Remap>) {
-        let Some(os) = &mut self.os else { return (None, Vec::new()) };
-        let mut remaps = std::mem::take(&mut os.remaps);
-        (os.kernel.served(unit, space, &mut remaps), remaps)
+    pub fn os_due(&mut self, unit: Superpage, space: &AddressSpace) -> Option<(Superpage, Vec<Remap>)> {
+        let Os { kernel, remaps, .. } = self.os.as_mut()?;
+        let due = kernel.served(unit, space, remaps)?;
+        Some((due, std::mem::take(remaps)))
     }
 
     /// Whether a watched TLB holds a page.
@@ -296,12 +311,19 @@ impl Design {
         })
     }
 
-    /// Fills all arrays after a walk, and reports entering and leaving translations to the kernel.
-    pub(crate) fn os_fill(&mut self, store: &mut PageStore, class: usize, kind: Kind, page: u32) {
-        let (held, number, size) = self.mapped(store, page);
-        let watches = self.os.as_ref().is_some_and(|os| os.watches);
-        let tlb = self.os.as_ref().map_or(0, |os| os.tlbs[class]);
-        let was_there = watches && self.is_watched_in(store, tlb, held, number, size);
+    /// Fills all arrays after a walk with a page's entry, and reports entering and leaving translations to the kernel.
+    /// `missed`: no array that serves the reference has it.
+    pub(crate) fn os_fill(
+        &mut self,
+        store: &mut PageStore,
+        (class, kind): (usize, Kind),
+        (held, number, size): (EntryId, u64, usize),
+        missed: bool,
+    ) {
+        let Some(Os { watches, tlbs, only, .. }) = &self.os else { return };
+        let (watches, tlb, only) = (*watches, tlbs[class], only[class]);
+        let may_be_there = watches && !(missed && only.is_some());
+        let was_there = may_be_there && self.is_watched_in(store, tlb, held, number, size);
         let victim =
             self.array[class][size].and_then(|array| self.first[array].fill(store, self.bit, held, number));
         if let (Some(victim), true, Some(array)) = (victim, self.gives_victims, self.array[class][size]) {
@@ -314,7 +336,7 @@ impl Design {
         if !watches {
             return;
         }
-        let mut left: Vec<(EntryId, u64, usize)> = Vec::new();
+        let mut left = self.os.as_mut().map_or_else(Vec::new, |os| std::mem::take(&mut os.left));
         if self.last_level == 1 {
             left.extend(victim.map(|victim| {
                 let (number, size) = store.numbered(victim);
@@ -326,13 +348,19 @@ impl Design {
             let of = |entry: LowerEntry| (held, entry.number, (entry.size.shift() - base) as usize);
             left.extend(self.lower.take_evicted().map(of));
         }
-        // Another array of the same TLB may still hold it.
-        left.retain(|&(held, number, size)| !self.is_watched_in(store, tlb, held, number, size));
-        let is_there = self.is_watched_in(store, tlb, held, number, size);
+        let is_there = match only {
+            Some(array) => self.machine.tlbs[array].takes(kind, self.sizes[size]),
+            None => {
+                // Another array of the same TLB may still hold it.
+                left.retain(|&(held, number, size)| !self.is_watched_in(store, tlb, held, number, size));
+                self.is_watched_in(store, tlb, held, number, size)
+            }
+        };
         let Some(os) = &mut self.os else { return };
-        for (_, number, size) in left {
+        for (_, number, size) in left.drain(..) {
             os.kernel.left(tlb, entry(number, size));
         }
+        os.left = left;
         if is_there && !was_there {
             os.kernel.entered(tlb, entry(number, size));
         }
@@ -366,6 +394,11 @@ impl Design {
 
     /// Applies the kernel's decisions. `fill`: the reference whose miss led to them; its page enters the TLBs.
     pub fn remap(&mut self, store: &mut PageStore, mut remaps: Vec<Remap>, fill: Option<(usize, Kind)>) {
+        if remaps.is_empty() {
+            // Kept for its room.
+            self.os.iter_mut().for_each(|os| os.remaps = std::mem::take(&mut remaps));
+            return;
+        }
         let running = store.running;
         let before = self.os.as_ref().map_or(0, |os| os.size_known(running.vpn));
         for remap in remaps.drain(..) {
@@ -381,8 +414,9 @@ impl Design {
                     self.forget_inside(store, block);
                     self.know(store, block);
                     let touched = fill.and_then(|fill| Some((fill, *store.pages_in(block.pages()).first()?)));
-                    if let Some(((class, kind), page)) = touched {
-                        self.os_fill(store, class, kind, page);
+                    if let Some((fill, page)) = touched {
+                        let entry = self.mapped(store, page);
+                        self.os_fill(store, fill, entry, false);
                     }
                 }
             }

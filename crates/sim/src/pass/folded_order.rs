@@ -283,13 +283,20 @@ impl<O: Observer> Pass<O> {
 
     /// Records the executing page at a data reference.
     fn note_running(&mut self, batch: &Batch<'_>, span: usize, index: usize) {
-        let Span { block, first } = batch.spans[span];
-        let block = batch.blocks.get(block);
+        let Span { block: id, first } = batch.spans[span];
+        let block = batch.blocks.get(id);
         let base = self.store.paging.base();
         self.store.running = ExecutingPage::default();
         let Some(site) = block.sites.get(index - first as usize) else { return };
         let mut following = block.instructions.iter().skip(site.instruction.into());
         let Some(at) = following.next() else { return };
+        let head = self.process.fetches.heads[id.index()];
+        if !head.is_several() {
+            let (vpn, fetches) = (head.vpn, following.len() as u64);
+            self.store.running =
+                ExecutingPage { vpn, fetches, span, instruction: site.instruction, open: false };
+            return;
+        }
         let vpn = *instruction_pages(at, base).end();
         let mut fetches = 0;
         for next in following {

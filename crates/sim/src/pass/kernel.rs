@@ -189,17 +189,21 @@ impl<O: Observer> Pass<O> {
         self.designs[design].os_reached(self.executed.instructions);
         let mut unit = self.designs[design].os_served(vpn);
         while let Some(from) = unit {
-            let (due, remaps) = self.designs[design].os_due(from, &self.process.space);
+            let Some((due, remaps)) = self.designs[design].os_due(from, &self.process.space) else { return };
             // A superpage elsewhere enters the TLBs at its own miss.
-            let holds_it = due.is_some_and(|block| block.pages().contains(&vpn));
+            let holds_it = due.pages().contains(&vpn);
             self.remap(design, remaps, holds_it.then_some((class, kind)), ahead);
-            unit = due;
+            unit = Some(due);
         }
     }
 
     /// Lets a design's kernel do due background work at a miss. The reference is counted already: if the work changes
     /// the size of its page, its count follows.
     pub(crate) fn wake_at(&mut self, design: usize, class: usize, page: u32) {
+        let now = self.executed.instructions;
+        if !self.designs[design].os_wakes(now) {
+            return self.designs[design].os_reached(now);
+        }
         let vpn = self.store.pages[page as usize].vpn;
         let before = self.designs[design].os_size(vpn);
         self.wake(design);
@@ -216,7 +220,7 @@ impl<O: Observer> Pass<O> {
     /// Lets kernels swap a page back in. Pages that designs hold are backed.
     #[inline(always)]
     pub(crate) fn backed(&mut self, class: usize, page: u32, ahead: &[Ref]) -> u32 {
-        if self.sets.kernels != 0 {
+        if self.sets.swapping != 0 {
             self.bring_back(class, page, ahead);
         }
         page
@@ -225,7 +229,7 @@ impl<O: Observer> Pass<O> {
     #[inline(never)]
     fn bring_back(&mut self, class: usize, page: u32, ahead: &[Ref]) {
         let vpn = self.store.pages[page as usize].vpn;
-        for design in bits(self.sets.kernels & self.sets.active & !self.store.held(page, class)) {
+        for design in bits(self.sets.swapping & self.sets.active & !self.store.held(page, class)) {
             if self.designs[design].os_lacks(vpn) {
                 self.designs[design].os_reached(self.executed.instructions);
                 let remaps = self.designs[design].os_touched(&self.process.space, vpn, class == STORE);

@@ -158,8 +158,9 @@ impl<O: Observer> Pass<O> {
         if design.in_pieces {
             self.sets.in_pieces |= design.mask();
         }
-        if design.os.is_some() {
+        if let Some(os) = &design.os {
             self.sets.kernels |= design.mask();
+            self.sets.swapping |= design.mask() * u64::from(os.kernel.swaps());
         }
         if design.machine.software().is_some() {
             self.sets.mapped |= design.mask();

@@ -19,6 +19,8 @@ pub(crate) struct Sets {
     pub in_pieces: u64,
     /// Designs with their own kernel.
     pub kernels: u64,
+    /// Those whose kernel may swap pages out.
+    pub swapping: u64,
     /// Designs with arrays that serve fetches and data.
     pub unified: u64,
     /// Designs with mapped page tables.
