@@ -151,7 +151,7 @@ pub struct RegionOfInterest {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub skip: u64,
     /// End after N instructions
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_instructions: Option<u64>,
 }
 

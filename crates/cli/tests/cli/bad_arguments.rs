@@ -222,6 +222,7 @@ fn kernels_that_cannot_be_name_what_can() {
         ("asap:max=8M", &["unknown key `os.max`", "max_page"]),
         ("asap:max_page=3K", &["os.max_page is \"3K\"", "8K to 32M"]),
         ("approx-online:threshold=-1", &["os.threshold is -1", "from 0"]),
+        ("linux:thp=never,thp=always", &["`linux:thp=never,thp=always` gives `thp` twice"]),
         ("linux:khugepaged.max_ptes_none=600", &["os.khugepaged.max_ptes_none is 600", "0 to 511"]),
         ("fixed:memory.size=1G,memory.when_full=die", &["os.memory.when_full is \"die\"", "swap, oom"]),
         (
@@ -231,9 +232,19 @@ fn kernels_that_cannot_be_name_what_can() {
     ] {
         place.run(&["simulate", "-m", "golden_cove", "--os", os, "--", "true"]).refuses(USAGE, parts);
     }
+    let on = |machines: &[&str]| {
+        let machines = machines.iter().flat_map(|machine| ["-m", machine]);
+        let words = ["simulate"].into_iter().chain(machines).chain(["--os", "asap", "--", "true"]);
+        place.run(&words.collect::<Vec<_>>())
+    };
+    on(&["mips_r2000"]).refuses(USAGE, &["the policy builds superpages", "TLBs hold only 4K"]);
+    on(&["zen4", "mips_r2000"]).refuses(USAGE, &["machine `mips_r2000`: the policy builds superpages"]);
     place
-        .run(&["simulate", "-m", "mips_r2000", "--os", "asap", "--", "true"])
-        .refuses(USAGE, &["the policy builds superpages", "TLBs hold only 4K"]);
+        .run(&["simulate", "--os", "linux", "--os", "linux", "--", "true"])
+        .refuses(USAGE, &["two kernels are named `linux`", "give each kernel once"]);
+    place
+        .run(&["simulate", "--max-instructions", "0", "--", "true"])
+        .refuses(USAGE, &["invalid value '0' for '--max-instructions <N>'", "1.."]);
     place.write("wrong.toml", EXAMPLE_MACHINE.to_owned() + "[os]\npolicy = \"asap\"\npages = 3\n");
     let parts = ["machine file ./wrong.toml: line 31: unknown key `os.pages`", "max_page"];
     place.run(&["machines", "check", "./wrong.toml"]).refuses(BAD_INPUT, &parts);

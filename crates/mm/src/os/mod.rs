@@ -59,6 +59,14 @@ pub enum OsError {
         /// The text.
         text: String,
     },
+    /// A key given twice.
+    #[error("`{text}` gives `{key}` twice: give it once")]
+    Twice {
+        /// The text.
+        text: String,
+        /// The key.
+        key: String,
+    },
     /// A setting that the policy refuses.
     #[error("{0}")]
     Policy(String),
@@ -104,7 +112,9 @@ impl OsSpec {
             let mut path = key.split('.').peekable();
             while let Some(part) = path.next() {
                 if path.peek().is_none() {
-                    at.insert(part.to_owned(), value);
+                    if at.insert(part.to_owned(), value).is_some() {
+                        return Err(OsError::Twice { text: text.to_owned(), key: key.to_owned() });
+                    }
                     break;
                 }
                 let inner = at.entry(part.to_owned()).or_insert_with(|| Value::Table(Table::new()));

@@ -120,8 +120,9 @@ fn result(
 fn advice(what_if: &[WhatIf], program: &str, cores: usize, machine: &str) -> String {
     let walks = |id: &str| what_if.iter().find(|row| row.id == id).map_or(0, |row| row.walks);
     format!(
-        "On {cores} cores of {machine} the threads of {program} take {} page walks with a last level for each core, {} \
+        "On {cores} {} of {machine} the threads of {program} take {} page walks with a last level for each core, {} \
          with one for all, {} on one core.",
+        if cores == 1 { "core" } else { "cores" },
         walks("private"),
         walks("shared"),
         walks("one_core")

@@ -19,13 +19,19 @@ use pagewalk_translate::Asid;
 /// Parses kernels from policies, such as `asap:threshold=2`.
 ///
 /// # Errors
-/// If there is no such policy or key.
+/// If there is no such policy or key, or two are equal.
 pub fn policies(texts: &[String]) -> Result<Vec<OsSpec>, Error> {
     let parse = |text: &String| {
         let mut os = OsSpec::from_text(text).map_err(|e| usage(&e))?;
         os.read_files(|path| std::fs::read_to_string(path)).map_err(|e| usage(&e))?;
         Ok(os)
     };
+    for (number, text) in texts.iter().enumerate() {
+        if texts[..number].contains(text) {
+            let twice = format!("two kernels are named `{text}`");
+            return Err(Error::new(Fault::Usage, twice).or("give each kernel once"));
+        }
+    }
     texts.iter().map(parse).collect()
 }
 
@@ -40,7 +46,11 @@ pub fn under_kernels(experiment: &Experiment) -> Result<Vec<KernelDesign>, Error
         let own = machines::kernel(machine).map_err(|e| usage(&e))?;
         all.extend(own.map(|(os, kernel)| KernelDesign { machine: index, policy: os.name, kernel }));
         for os in &experiment.kernels {
-            let kernel = os.build(machine.paging, held_orders(machine)).map_err(|e| usage(&e))?;
+            let kernel = os.build(machine.paging, held_orders(machine));
+            let kernel = kernel.map_err(|error| match experiment.machines.len() {
+                1 => usage(&error),
+                _ => usage(&format!("machine `{}`: {error}", machine.name)),
+            })?;
             all.push(KernelDesign { machine: index, policy: os.name.clone(), kernel });
         }
     }
