@@ -401,7 +401,7 @@ impl MissPolicyModel {
         self.stacks[tlb].retain(|&other| other != entry);
         self.stacks[tlb].push(entry);
         if let Policy::Charged { top, .. } = self.policy
-            && self.stacks[tlb].len() as u64 > (1 << top) + self.entries[tlb]
+            && self.stacks[tlb].len() as u64 > (2 << top) + self.entries[tlb]
         {
             self.stacks[tlb].remove(0);
         }

@@ -1,8 +1,8 @@
 //! The TLBs that a kernel's policy watches.
 //!
-//! A watched TLB has, for each kind of references, the arrays of the lowest level that walks fill for it, and those
-//! below, which take victims; also all arrays that give these their victims. Data and fetches share a TLB if they share
-//! an array of it. Cores share a TLB if they share an array of it; it then holds what any core's part holds.
+//! For each kind of references, a watched TLB has the arrays of the last level that walks fill, whatever page sizes
+//! they hold. It also has the arrays further down, which take victims, and all arrays that give them victims. Data and
+//! fetches share a TLB if they share an array of it. So do cores; their TLB holds what any core's part holds.
 
 use crate::classes::{CLASSES, FETCH, KINDS, LOAD, STORE};
 use pagewalk_translate::{Fills, MachineSpec};
@@ -27,7 +27,7 @@ pub(crate) struct WatchedTlbs {
     tlbs: Vec<WatchedTlb>,
     /// The index of each class's TLB.
     of_class: [usize; CLASSES],
-    /// Whether hits below the first level move entries into them or out of them.
+    /// Whether a hit below the first level may move an entry into one of them, or out of it.
     pub moves_on_hits: bool,
 }
 

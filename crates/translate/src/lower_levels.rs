@@ -178,7 +178,8 @@ impl LowerLevels {
         }
     }
 
-    /// From now on records evictions from these arrays of the machine: see [`LowerLevels::take_evicted`].
+    /// From now on records evictions from those of these arrays of the machine that are here: see
+    /// [`LowerLevels::take_evicted`].
     pub fn watch(&mut self, arrays: impl Iterator<Item = usize>) {
         for index in arrays {
             self.arrays

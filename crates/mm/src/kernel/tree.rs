@@ -74,13 +74,13 @@ impl<T: Copy + Default> Tree<T> {
         region.map_or_else(T::default, |&region| self.nodes[region as usize][self.at(block)])
     }
 
-    /// The order of the smallest block around `page`, of orders from `from` up, whose value `is` wanted.
-    pub fn smallest(&self, page: u64, from: u8, is: impl Fn(u8, T) -> bool) -> Option<u8> {
+    /// The order of the smallest block around `page`, not below `from`, for which `accepts` says yes.
+    pub fn smallest(&self, page: u64, from: u8, accepts: impl Fn(u8, T) -> bool) -> Option<u8> {
         let region = self.regions.get(&(page >> self.top));
         let nodes = region.map(|&region| &self.nodes[region as usize]);
         let leaf = (1 << self.top) | (page & ((1 << self.top) - 1)) as usize;
         let value = |order: u8| nodes.map_or_else(T::default, |nodes| nodes[leaf >> order]);
-        (from.max(self.bottom)..=self.top).find(|&order| is(order, value(order)))
+        (from.max(self.bottom)..=self.top).find(|&order| accepts(order, value(order)))
     }
 
     /// The value of a block, for changes.

@@ -142,9 +142,9 @@ impl RecencyStack {
             held: Tree::new(top),
             held_in_all: 0,
             crowded: Vec::new(),
-            // A block merges at most as many entries as it has pages, so nothing deeper is charged. Promotions may
-            // raise forgotten entries later, which is ignored.
-            gone: DepartedUnits::new((1 << top) + entries as usize),
+            // A block merges at most as many entries as it has parts, pages or larger, so nothing deeper is charged.
+            // Promotions may raise forgotten entries later, which is ignored.
+            gone: DepartedUnits::new((2 << top) + entries as usize),
             keepers: Vec::new(),
         }
     }

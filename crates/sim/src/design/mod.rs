@@ -225,7 +225,7 @@ impl Design {
             }
         };
         if self.os.is_some() && served == TranslationSource::Walk {
-            self.os_fill(store, (class, kind), (held, number, size), true);
+            self.os_fill(store, (class, kind), (held, number, size));
             return read;
         }
         if let Some(array) = self.array[class][size] {

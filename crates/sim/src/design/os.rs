@@ -220,10 +220,8 @@ impl Design {
 
     /// Background work, if due; returns the remaps.
     pub fn os_wake(&mut self, space: &AddressSpace, instructions: u64) -> Vec<Remap> {
-        if !self.os_wakes(instructions) {
-            return Vec::new();
-        }
-        let Some(os) = &mut self.os else { return Vec::new() };
+        let is_due = self.os_wakes(instructions);
+        let Some(os) = self.os.as_mut().filter(|_| is_due) else { return Vec::new() };
         let mut remaps = std::mem::take(&mut os.remaps);
         os.kernel.wake(instructions, space, &NoUses, &mut remaps);
         remaps
@@ -311,19 +309,17 @@ impl Design {
         })
     }
 
-    /// Fills all arrays after a walk with a page's entry, and reports entering and leaving translations to the kernel.
-    /// `missed`: no array that serves the reference has it.
+    /// Fills all arrays with a page's entry, which those that serve the reference lack, and reports entering and
+    /// leaving translations to the kernel.
     pub(crate) fn os_fill(
         &mut self,
         store: &mut PageStore,
         (class, kind): (usize, Kind),
         (held, number, size): (EntryId, u64, usize),
-        missed: bool,
     ) {
         let Some(Os { watches, tlbs, only, .. }) = &self.os else { return };
         let (watches, tlb, only) = (*watches, tlbs[class], only[class]);
-        let may_be_there = watches && !(missed && only.is_some());
-        let was_there = may_be_there && self.is_watched_in(store, tlb, held, number, size);
+        let was_there = watches && only.is_none() && self.is_watched_in(store, tlb, held, number, size);
         let victim =
             self.array[class][size].and_then(|array| self.first[array].fill(store, self.bit, held, number));
         if let (Some(victim), true, Some(array)) = (victim, self.gives_victims, self.array[class][size]) {
@@ -395,8 +391,6 @@ impl Design {
     /// Applies the kernel's decisions. `fill`: the reference whose miss led to them; its page enters the TLBs.
     pub fn remap(&mut self, store: &mut PageStore, mut remaps: Vec<Remap>, fill: Option<(usize, Kind)>) {
         if remaps.is_empty() {
-            // Kept for its room.
-            self.os.iter_mut().for_each(|os| os.remaps = std::mem::take(&mut remaps));
             return;
         }
         let running = store.running;
@@ -416,7 +410,7 @@ impl Design {
                     let touched = fill.and_then(|fill| Some((fill, *store.pages_in(block.pages()).first()?)));
                     if let Some((fill, page)) = touched {
                         let entry = self.mapped(store, page);
-                        self.os_fill(store, fill, entry, false);
+                        self.os_fill(store, fill, entry);
                     }
                 }
             }

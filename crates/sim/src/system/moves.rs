@@ -159,7 +159,7 @@ impl Tlbs {
         taking.map_or(0, |array| array.pages_per_entry.ilog2() as u8)
     }
 
-    /// By watched TLB, the entries of a page before a fill; empty if the fill moves none of any page.
+    /// By watched TLB, the entries of a page before a fill; empty if such a fill moves no entry of any page.
     pub(super) fn held_before(
         &self,
         kind: Kind,

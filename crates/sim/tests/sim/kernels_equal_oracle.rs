@@ -44,7 +44,6 @@ pub fn whole_machine(random: &mut Random, index: usize, radix: bool) -> MachineS
             0 if level > 1 && serves.len() > 1 => {
                 serves.remove(random.below(serves.len() as u64) as usize);
             }
-
             1 | 2 if level == 2 => serves = vec!["\"fetch\", \"load\", \"store\""],
             _ => {}
         }

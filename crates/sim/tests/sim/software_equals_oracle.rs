@@ -15,7 +15,7 @@ use proptest::prelude::*;
 use std::sync::Arc;
 
 /// A machine; small, so that a short stream fills it.
-fn machine(random: &mut Random, index: usize, (base, huge): Pages) -> MachineSpec {
+pub fn machine(random: &mut Random, index: usize, (base, huge): Pages) -> MachineSpec {
     let ways = random.of(&[None, None, Some(1), Some(2), Some(4)]);
     let slots = random.of(&[8, 16, 32, 64]);
     let placement = random.of(&["a", "b", "c", "d"]);
