@@ -102,11 +102,6 @@ impl WatchedTlbs {
     pub fn of(&self, class: usize) -> &WatchedTlb {
         &self.tlbs[self.of_class[class]]
     }
-
-    /// The arrays of all TLBs.
-    pub fn arrays(&self) -> impl Iterator<Item = usize> + '_ {
-        self.tlbs.iter().flat_map(|tlb| tlb.arrays.iter().copied())
-    }
 }
 
 #[cfg(test)]
@@ -136,7 +131,7 @@ mod tests {
     const ALL: &str = "\"fetch\", \"load\", \"store\"";
 
     #[test]
-    fn each_kind_has_the_lowest_level_that_serves_it_and_its_victims() {
+    fn each_kind_has_the_last_level_that_walks_fill_and_its_victims() {
         let one = |arrays: &[(u8, &str, &str)]| {
             let (cores, entries) = WatchedTlbs::of_cores(&machine(arrays), 1);
             (told(&cores[0]), entries)

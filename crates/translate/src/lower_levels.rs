@@ -178,15 +178,10 @@ impl LowerLevels {
         }
     }
 
-    /// From now on records evictions from those of these arrays of the machine that are here: see
+    /// From now on records evictions from these arrays of the machine, but for the first level's: see
     /// [`LowerLevels::take_evicted`].
-    pub fn watch(&mut self, arrays: impl Iterator<Item = usize>) {
-        for index in arrays {
-            self.arrays
-                .iter_mut()
-                .filter(|lower| lower.index == index)
-                .for_each(|lower| lower.watched = true);
-        }
+    pub fn watch(&mut self, arrays: &[usize]) {
+        self.arrays.iter_mut().for_each(|lower| lower.watched |= arrays.contains(&lower.index));
     }
 
     /// Takes the entries evicted from watched arrays since the last call.

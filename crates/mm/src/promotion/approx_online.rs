@@ -178,8 +178,12 @@ impl ApproxOnline {
     }
 
     pub(super) fn is_due(&self, block: Superpage) -> bool {
-        self.orders >> block.order & 1 == 1
-            && self.prefetch.get(block) >= self.thresholds[block.order as usize]
+        self.suffices(block.order, self.prefetch.get(block))
+    }
+
+    /// Whether a block of this order with so many charges is due.
+    fn suffices(&self, order: u8, charges: u64) -> bool {
+        self.orders >> order & 1 == 1 && charges >= self.thresholds[usize::from(order)]
     }
 }
 
@@ -210,9 +214,7 @@ impl Policy for ApproxOnline {
     }
 
     fn due(&mut self, unit: Superpage) -> Option<Superpage> {
-        let is_due = |order: u8, charges: u64| {
-            self.orders >> order & 1 == 1 && charges >= self.thresholds[usize::from(order)]
-        };
+        let is_due = |order, charges| self.suffices(order, charges);
         let order = self.prefetch.smallest(unit.first, unit.order + 1, is_due)?;
         Some(Superpage::around(unit.first, order))
     }

@@ -101,7 +101,7 @@ impl Design {
         };
         let mut lower = LowerLevels::new(&spec.machine);
         if os.as_ref().is_some_and(|os| os.kernel.watches_tlbs()) {
-            lower.watch(spec.machine.level(last).map(|(index, _)| index));
+            lower.watch(&spec.machine.level(last).map(|(index, _)| index).collect::<Vec<_>>());
         }
         Ok(Design {
             reach: spec.reach.and_then(family),

@@ -97,7 +97,7 @@ impl Tlbs {
         let mut lower = LowerLevels::new(machine);
         let mut side = DataSide::new(machine).map(Box::new);
         if let Some(watched) = &watched {
-            lower.watch(watched.arrays());
+            watched.all().iter().for_each(|tlb| lower.watch(&tlb.arrays));
             side.iter_mut().for_each(|side| side.track_moves());
         }
         Tlbs {

@@ -16,7 +16,7 @@ use proptest::prelude::*;
 use std::sync::Arc;
 
 /// The cores of a slow machine.
-pub struct Cores {
+struct Cores {
     slow: Slow,
     runs: usize,
     shared: Vec<bool>,
@@ -64,13 +64,7 @@ impl Cores {
 }
 
 /// Runs a program as threads that take random turns, on cores round robin in order of appearance.
-pub fn run(
-    program: &Program,
-    threads: u64,
-    fast: &mut impl Analysis,
-    slows: &mut [Cores],
-    random: &mut Random,
-) {
+fn run(program: &Program, threads: u64, fast: &mut impl Analysis, slows: &mut [Cores], random: &mut Random) {
     let (mut done, mut seen) = (0, Vec::new());
     while done < program.ops.len() {
         let thread = random.below(threads) as u32;

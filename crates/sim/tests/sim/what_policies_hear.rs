@@ -187,7 +187,7 @@ fn whole(random: &mut Random) -> MachineSpec {
 }
 
 proptest! {
-    #![proptest_config(config(150))]
+    #![proptest_config(config(200))]
 
     #[test]
     fn a_data_side_tells_what_it_holds(seed in any::<u64>()) {
