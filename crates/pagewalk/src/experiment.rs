@@ -15,5 +15,6 @@ mod traps;
 mod turns;
 
 pub use kernels::policies;
+pub use pagewalk_sim::Sharing;
 pub use run::ExperimentOutcome;
-pub use spec::{Experiment, Sharing};
+pub use spec::{Experiment, sharing};

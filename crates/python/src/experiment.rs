@@ -7,7 +7,7 @@ use crate::region::region;
 use crate::result::{AnyResult, Document};
 use crate::settings;
 use pagewalk::engine::Live;
-use pagewalk::experiment::{Experiment, Sharing, policies};
+use pagewalk::experiment::{Experiment, policies, sharing};
 use pagewalk::report::schema::RunResult;
 use pagewalk::translate::MachineSpec;
 use pagewalk::{Error, Listener, SilentListener, machines};
@@ -68,7 +68,7 @@ impl Settings<'_> {
                 kernels: policies(&self.kernels)?,
                 structure: self.structure.as_deref().map(machines::structure).transpose()?,
                 cores: self.cores,
-                sharing: Sharing::new(self.quantum, &self.switch_at, self.global_files)?,
+                sharing: sharing(self.quantum, &self.switch_at, self.global_files)?,
                 by_traps: self.by_traps,
                 layout: self.layout,
                 areas,

@@ -3,7 +3,7 @@
 use crate::feed::{Feed, ReferenceKinds, TouchSink};
 use crate::line_sets::{LineSets, SET_COUNTS, WAYS};
 use pagewalk_trace::{Analysis, Batch, Event};
-use pagewalk_units::{RefIndex, VirtAddr};
+use pagewalk_units::{RefIndex, SpaceId, VirtAddr};
 
 /// log2 of the bytes of the smallest line.
 const LINE_SHIFT: u32 = 5;
@@ -136,4 +136,8 @@ impl Analysis for CacheFamily {
     }
 
     fn on_event(&mut self, _at: RefIndex, _event: &Event) {}
+
+    fn on_turn(&mut self, process: SpaceId) {
+        self.feed.switch_to(process);
+    }
 }

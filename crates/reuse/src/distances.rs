@@ -6,7 +6,7 @@ use crate::pages::Pages;
 use crate::stack::{PLACES, Stack};
 use crate::timeline::Timeline;
 use pagewalk_trace::{Analysis, Batch, Event};
-use pagewalk_units::{RefIndex, Vpn};
+use pagewalk_units::{RefIndex, SpaceId, Vpn};
 use std::ops::Range;
 
 const NO_PAGE: u64 = u64::MAX;
@@ -160,6 +160,13 @@ impl Analysis for StackDistances {
     }
 
     fn on_event(&mut self, _at: RefIndex, event: &Event) {
-        gone(event).into_iter().for_each(|vpns| self.invalidate(vpns));
+        for vpns in gone(event) {
+            let own = self.feed.own(vpns.start.0..vpns.end.0);
+            self.invalidate(Vpn(own.start)..Vpn(own.end));
+        }
+    }
+
+    fn on_turn(&mut self, process: SpaceId) {
+        self.feed.switch_to(process);
     }
 }

@@ -5,7 +5,7 @@ use crate::invalidations::gone;
 use crate::older_pages::{Histogram, OlderPages, PLACES};
 use crate::recent_pages::{Entry, RecentPages, SET_COUNTS};
 use pagewalk_trace::{Analysis, Batch, Event};
-use pagewalk_units::{PAGE_SHIFT, PageSize, RefIndex, Vpn};
+use pagewalk_units::{PAGE_SHIFT, PageSize, RefIndex, SpaceId, Vpn};
 use std::ops::Range;
 
 const NO_PAGE: u64 = u64::MAX;
@@ -223,6 +223,13 @@ impl Analysis for Family {
     }
 
     fn on_event(&mut self, _at: RefIndex, event: &Event) {
-        gone(event).into_iter().for_each(|vpns| self.invalidate(vpns));
+        for vpns in gone(event) {
+            let own = self.feed.own(vpns.start.0..vpns.end.0);
+            self.invalidate(Vpn(own.start)..Vpn(own.end));
+        }
+    }
+
+    fn on_turn(&mut self, process: SpaceId) {
+        self.feed.switch_to(process);
     }
 }

@@ -3,7 +3,8 @@
 //! A *piece* is what one touch is of: an aligned power of two of bytes, a 4 KiB page for TLBs or a line for caches.
 
 use pagewalk_trace::{Batch, Block, Ref};
-use pagewalk_units::{BlockId, Kind, PAGE_SHIFT};
+use pagewalk_units::{BlockId, Kind, PAGE_SHIFT, SpaceId};
+use std::ops::Range;
 
 /// The kinds of references that an analysis includes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -42,11 +43,23 @@ struct Step {
     data: u32,
 }
 
-/// Splits batches into touches of pieces of 2^`SHIFT` bytes.
+/// Splits batches into touches of pieces of 2^`SHIFT` bytes. Processes that take turns share no piece: the bits of a
+/// piece's number above all addresses are its process's.
 pub(crate) struct Feed<const SHIFT: u32 = PAGE_SHIFT> {
     serves: ReferenceKinds,
     /// References so far, counted once for each piece that they touch.
     pub references: u64,
+    /// The blocks of the process that runs.
+    blocks: LearntBlocks,
+    /// Those of the others, by process.
+    others: Vec<LearntBlocks>,
+    /// The process that runs.
+    runs: usize,
+}
+
+/// The blocks of one process.
+#[derive(Default)]
+struct LearntBlocks {
     /// The steps of all blocks, one block after the other.
     steps: Vec<Step>,
     /// For each block, the end of its steps.
@@ -56,6 +69,8 @@ pub(crate) struct Feed<const SHIFT: u32 = PAGE_SHIFT> {
 }
 
 impl<const SHIFT: u32> Feed<SHIFT> {
+    /// Bits of a piece's number below its process.
+    const OWN_BITS: u32 = Ref::ADDRESS_END.ilog2() - SHIFT;
     const OFFSET_MASK: u64 = (1 << (SHIFT + Ref::META_BITS)) - 1;
     /// A reference whose offset in its piece is at least this may cross into the next one, unless the batch is wide.
     /// `None` if a piece is no larger than what is not wide.
@@ -65,61 +80,88 @@ impl<const SHIFT: u32> Feed<SHIFT> {
     };
 
     pub fn new(serves: ReferenceKinds) -> Feed<SHIFT> {
-        Feed { serves, references: 0, steps: Vec::new(), ends: Vec::new(), fetch_records: false }
+        Feed { serves, references: 0, blocks: LearntBlocks::default(), others: Vec::new(), runs: 0 }
+    }
+
+    /// From here on, this process runs. At most 128 can take turns.
+    pub fn switch_to(&mut self, process: SpaceId) {
+        let last = self.runs;
+        self.runs = process.0 as usize;
+        let known = self.others.len().max(self.runs.max(last) + 1);
+        self.others.resize_with(known, LearntBlocks::default);
+        self.others[last] = std::mem::take(&mut self.blocks);
+        self.blocks = std::mem::take(&mut self.others[self.runs]);
+    }
+
+    /// The number of the piece at 0 of the process that runs.
+    fn origin(&self) -> u64 {
+        (self.runs as u64) << Self::OWN_BITS
+    }
+
+    /// Pieces of the process that runs, by the numbers that they have for it alone.
+    pub fn own(&self, pieces: Range<u64>) -> Range<u64> {
+        let [start, end] = [pieces.start, pieces.end].map(|piece| piece.min(1 << Self::OWN_BITS));
+        self.origin() + start..self.origin() + end
     }
 
     /// Passes every touch of a batch to `to`.
     #[inline(always)]
     pub fn run(&mut self, batch: &Batch<'_>, to: &mut impl TouchSink) {
-        if self.ends.len() < batch.blocks.len() {
-            batch.blocks.since(self.ends.len()).for_each(|block| self.learn(block));
+        let known = self.blocks.ends.len();
+        if known < batch.blocks.len() {
+            batch.blocks.since(known).for_each(|block| self.learn(block));
         }
         match self.serves {
-            ReferenceKinds::Data if !self.fetch_records => self.data(batch.refs, batch.wide, to),
-            ReferenceKinds::Fetches if !self.fetch_records => self.fetches(batch, to),
+            ReferenceKinds::Data if !self.blocks.fetch_records => self.data(batch.refs, batch.wide, to),
+            ReferenceKinds::Fetches if !self.blocks.fetch_records => self.fetches(batch, to),
             _ => self.in_order(batch, to),
         }
     }
 
     fn learn(&mut self, block: &Block) {
+        let origin = self.origin();
+        let LearntBlocks { steps, ends, fetch_records: any } = &mut self.blocks;
         let fetch_records = block.sites.iter().any(|site| site.access.kind == Kind::Fetch);
-        self.fetch_records |= fetch_records;
+        *any |= fetch_records;
         // If data is not included, it does not separate fetches.
         let counts = u32::from(self.serves != ReferenceKinds::Fetches || fetch_records);
-        let first = self.steps.len();
+        let first = steps.len();
         let mut sites = block.sites.iter().peekable();
         for (index, instruction) in block.instructions.iter().enumerate() {
             let last_byte = instruction.address.0.saturating_add(u64::from(instruction.length.max(1)) - 1);
             for piece in instruction.address.0 >> SHIFT..=last_byte >> SHIFT {
-                match self.steps[first..].last_mut() {
+                let piece = origin + piece;
+                match steps[first..].last_mut() {
                     Some(step) if step.piece == piece && step.data == 0 => step.fetches += 1,
-                    _ => self.steps.push(Step { piece, fetches: 1, data: 0 }),
+                    _ => steps.push(Step { piece, fetches: 1, data: 0 }),
                 }
             }
             while sites.next_if(|site| usize::from(site.instruction) == index).is_some() {
-                self.steps.last_mut().expect("the instruction's").data += counts;
+                steps.last_mut().expect("the instruction's").data += counts;
             }
         }
         // References without code.
         let data = counts * sites.count() as u32;
         if data > 0 {
-            self.steps.push(Step { piece: 0, fetches: 0, data });
+            steps.push(Step { piece: 0, fetches: 0, data });
         }
-        self.ends.push(self.steps.len());
+        ends.push(steps.len());
     }
 
     #[inline(always)]
     fn steps_of(&self, block: BlockId) -> &[Step] {
         let block = block.index();
-        let start = if block == 0 { 0 } else { self.ends[block - 1] };
-        &self.steps[start..self.ends[block]]
+        let LearntBlocks { steps, ends, .. } = &self.blocks;
+        let start = if block == 0 { 0 } else { ends[block - 1] };
+        &steps[start..ends[block]]
     }
 
     #[inline(always)]
     fn data(&mut self, refs: &[Ref], wide: bool, to: &mut impl TouchSink) {
+        let origin = self.origin();
         self.references += refs.len() as u64;
         for &r in refs {
-            self.references += Self::touch_data(r, wide, to);
+            self.references += Self::touch_data(origin, r, wide, to);
         }
     }
 
@@ -137,6 +179,7 @@ impl<const SHIFT: u32> Feed<SHIFT> {
 
     #[inline(always)]
     fn in_order(&mut self, batch: &Batch<'_>, to: &mut impl TouchSink) {
+        let origin = self.origin();
         let mut references = 0;
         for (index, span) in batch.spans.iter().enumerate() {
             let mut refs = &batch.refs[span.first as usize..batch.span_end(index)];
@@ -147,7 +190,7 @@ impl<const SHIFT: u32> Feed<SHIFT> {
                 }
                 let (now, later) = refs.split_at(refs.len().min(step.data as usize));
                 for &r in now.iter().filter(|r| self.serves.has(r.kind())) {
-                    references += 1 + Self::touch_data(r, batch.wide, to);
+                    references += 1 + Self::touch_data(origin, r, batch.wide, to);
                 }
                 refs = later;
             }
@@ -157,19 +200,19 @@ impl<const SHIFT: u32> Feed<SHIFT> {
 
     /// Touches the pieces of a reference; returns how many there are besides the first.
     #[inline(always)]
-    fn touch_data(r: Ref, wide: bool, to: &mut impl TouchSink) -> u64 {
-        to.touch(r.address().0 >> SHIFT);
+    fn touch_data(origin: u64, r: Ref, wide: bool, to: &mut impl TouchSink) -> u64 {
+        to.touch(origin + (r.address().0 >> SHIFT));
         let may_cross = match Self::MAY_CROSS {
             Some(offset) => wide || r.bits() & Self::OFFSET_MASK >= offset,
             None => r.address().0 >> SHIFT != r.last_byte().0 >> SHIFT,
         };
-        if may_cross { Self::touch_rest(r, to) } else { 0 }
+        if may_cross { Self::touch_rest(origin, r, to) } else { 0 }
     }
 
     #[cold]
-    fn touch_rest(r: Ref, to: &mut impl TouchSink) -> u64 {
+    fn touch_rest(origin: u64, r: Ref, to: &mut impl TouchSink) -> u64 {
         let (first, last) = (r.address().0 >> SHIFT, r.last_byte().0 >> SHIFT);
-        (first + 1..=last).for_each(|piece| to.touch(piece));
+        (first + 1..=last).for_each(|piece| to.touch(origin + piece));
         last - first
     }
 }

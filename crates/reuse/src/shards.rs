@@ -16,7 +16,7 @@ use crate::feed::{Feed, ReferenceKinds, TouchSink};
 use crate::invalidations::gone;
 use crate::timeline::Timeline;
 use pagewalk_trace::{Analysis, Batch, Event};
-use pagewalk_units::{RefIndex, Vpn, mixed};
+use pagewalk_units::{RefIndex, SpaceId, Vpn, mixed};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -164,7 +164,14 @@ impl Analysis for SampledDistances {
     }
 
     fn on_event(&mut self, _at: RefIndex, event: &Event) {
-        gone(event).into_iter().filter(|vpns| !vpns.is_empty()).for_each(|vpns| self.invalidate(vpns));
+        for vpns in gone(event).into_iter().filter(|vpns| !vpns.is_empty()) {
+            let own = self.feed.own(vpns.start.0..vpns.end.0);
+            self.invalidate(Vpn(own.start)..Vpn(own.end));
+        }
+    }
+
+    fn on_turn(&mut self, process: SpaceId) {
+        self.feed.switch_to(process);
     }
 }
 

@@ -1,5 +1,5 @@
 //! Families and stack distances against the slow models of `oracle`, fed with whole streams: blocks with fetches and
-//! data, references that cross pages, events, batches cut anywhere.
+//! data, references that cross pages, events, batches cut anywhere, processes that take turns.
 
 use pagewalk_oracle::LruSets;
 use pagewalk_reuse::{Family, ReferenceKinds, StackDistances};
@@ -21,7 +21,12 @@ enum Op {
     Gone { start: u64, bytes: u64, unmapped: bool },
     /// The batch ends here.
     Cut,
+    /// Another process runs.
+    Turn(u32),
 }
+
+/// Processes that take turns.
+const PROCESSES: u32 = 3;
 
 #[derive(Clone, Debug)]
 struct Stream {
@@ -69,6 +74,7 @@ fn stream() -> impl Strategy<Value = Stream> {
         1 => (address(), 1..40_000_u64, any::<bool>())
             .prop_map(|(start, bytes, unmapped)| Op::Gone { start, bytes, unmapped }),
         2 => Just(Op::Cut),
+        2 => (0..PROCESSES).prop_map(Op::Turn),
     ];
     let blocks =
         prop::bool::weighted(0.2).prop_flat_map(|imported| prop::collection::vec(block(imported), 1..12));
@@ -77,7 +83,9 @@ fn stream() -> impl Strategy<Value = Stream> {
 
 /// Plays a stream as a source would.
 fn play(stream: &Stream, to: &mut dyn Analysis) {
-    let mut blocks = Dictionary::default();
+    // Processes do not share numbers of blocks.
+    let mut all: Vec<Dictionary> = (0..PROCESSES).map(|_| Dictionary::default()).collect();
+    let mut runs = 0;
     let mut buffer = BatchBuffer::default();
     let mut first = 0;
     let mut flush = |buffer: &mut BatchBuffer, blocks: &Dictionary, to: &mut dyn Analysis| {
@@ -104,7 +112,7 @@ fn play(stream: &Stream, to: &mut dyn Analysis) {
         match op {
             Op::Run(number, addresses) => {
                 let block = &stream.blocks[number % stream.blocks.len()];
-                let id: BlockId = blocks.intern(block.clone());
+                let id: BlockId = all[runs].intern(block.clone());
                 buffer.spans.push(Span { block: id, first: buffer.refs.len() as u32 });
                 for (site, &address) in block.sites.iter().zip(addresses) {
                     buffer.refs.push(Ref::new(VirtAddr(address), site.access));
@@ -112,7 +120,7 @@ fn play(stream: &Stream, to: &mut dyn Analysis) {
                 }
             }
             Op::Gone { start, bytes, unmapped } => {
-                let at = flush(&mut buffer, &blocks, to);
+                let at = flush(&mut buffer, &all[runs], to);
                 let (start, bytes) = (VirtAddr(start & !4095), bytes.next_multiple_of(4096));
                 to.on_event(
                     at,
@@ -123,23 +131,31 @@ fn play(stream: &Stream, to: &mut dyn Analysis) {
                 );
             }
             Op::Cut => {
-                flush(&mut buffer, &blocks, to);
+                flush(&mut buffer, &all[runs], to);
+            }
+            Op::Turn(process) => {
+                flush(&mut buffer, &all[runs], to);
+                to.on_turn(SpaceId(*process));
+                runs = *process as usize;
             }
         }
     }
-    flush(&mut buffer, &blocks, to);
+    flush(&mut buffer, &all[runs], to);
 }
+
+/// The pages of processes lie so far apart.
+const APART: u64 = 1 << 45;
 
 /// Passes each page of each included reference, and all invalidations, to the slow models.
 fn each(stream: &Stream, serves: ReferenceKinds, slow: &mut [LruSets]) -> u64 {
-    let mut references = 0;
-    let mut refer = |slow: &mut [LruSets], kind: Kind, address: u64, bytes: u64| {
+    let (mut references, mut origin) = (0, 0);
+    let mut refer = |slow: &mut [LruSets], origin: u64, kind: Kind, address: u64, bytes: u64| {
         if serves == ReferenceKinds::Everything
             || (kind == Kind::Fetch) == (serves == ReferenceKinds::Fetches)
         {
             for vpn in address >> 12..=(address + bytes - 1) >> 12 {
                 references += 1;
-                slow.iter_mut().for_each(|array| array.refer(vpn));
+                slow.iter_mut().for_each(|array| array.refer(origin + vpn));
             }
         }
     };
@@ -149,23 +165,24 @@ fn each(stream: &Stream, serves: ReferenceKinds, slow: &mut [LruSets]) -> u64 {
                 let block = &stream.blocks[number % stream.blocks.len()];
                 let mut sites = block.sites.iter().zip(addresses).peekable();
                 for (index, instruction) in block.instructions.iter().enumerate() {
-                    refer(slow, Kind::Fetch, instruction.address.0, instruction.length.into());
+                    refer(slow, origin, Kind::Fetch, instruction.address.0, instruction.length.into());
                     while let Some((site, &address)) =
                         sites.next_if(|(site, _)| usize::from(site.instruction) == index)
                     {
-                        refer(slow, site.access.kind, address, site.access.size.bytes().into());
+                        refer(slow, origin, site.access.kind, address, site.access.size.bytes().into());
                     }
                 }
                 for (site, &address) in sites {
-                    refer(slow, site.access.kind, address, site.access.size.bytes().into());
+                    refer(slow, origin, site.access.kind, address, site.access.size.bytes().into());
                 }
             }
             Op::Gone { start, bytes, .. } => {
-                let first = start >> 12;
+                let first = origin + (start >> 12);
                 let pages = bytes.div_ceil(4096);
                 slow.iter_mut().for_each(|array| array.remove(first..first + pages));
             }
             Op::Cut => {}
+            Op::Turn(process) => origin = u64::from(*process) * APART,
         }
     }
     references

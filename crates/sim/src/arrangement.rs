@@ -1,6 +1,7 @@
 //! The arrangement of streams.
 
 use pagewalk_mm::structure::StructureSpec;
+use pagewalk_trace::Turns;
 
 /// Who runs where.
 #[derive(Clone, Default)]
@@ -13,4 +14,18 @@ pub struct Arrangement {
     pub global_files: bool,
     /// The operating system around the programs.
     pub structure: Option<StructureSpec>,
+}
+
+impl Arrangement {
+    /// Most cores.
+    pub const CORES_MAX: u8 = 16;
+}
+
+/// How processes share a processor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sharing {
+    /// Where their turns end.
+    pub turns: Turns,
+    /// Whether read-only pages of files are global.
+    pub global_files: bool,
 }

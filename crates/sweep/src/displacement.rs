@@ -2,18 +2,21 @@
 
 use pagewalk_layout::rebase::Mover;
 use pagewalk_trace::{Analysis, Batch, Event};
-use pagewalk_units::RefIndex;
+use pagewalk_units::{RefIndex, SpaceId};
 
-/// An analysis of a stream with its objects at planned addresses.
+/// An analysis of streams with their objects at planned addresses.
 pub struct MovedAnalysis<A> {
-    mover: Option<Mover>,
+    /// By process; without any, nothing moves.
+    movers: Vec<Mover>,
+    /// The process that runs.
+    runs: usize,
     inner: A,
 }
 
 impl<A> MovedAnalysis<A> {
-    /// Passes the stream through `mover` to `inner`; unchanged without a mover.
-    pub fn new(mover: Option<Mover>, inner: A) -> MovedAnalysis<A> {
-        MovedAnalysis { mover, inner }
+    /// Passes each process's stream through its mover to `inner`; unchanged without movers.
+    pub fn new(movers: Vec<Mover>, inner: A) -> MovedAnalysis<A> {
+        MovedAnalysis { movers, runs: 0, inner }
     }
 
     /// The inner analysis.
@@ -28,16 +31,21 @@ impl<A: Analysis> Analysis for MovedAnalysis<A> {
     }
 
     fn on_batch(&mut self, batch: &Batch<'_>) {
-        match &mut self.mover {
+        match self.movers.get_mut(self.runs) {
             Some(mover) => self.inner.on_batch(&mover.batch(batch)),
             None => self.inner.on_batch(batch),
         }
     }
 
     fn on_event(&mut self, at: RefIndex, event: &Event) {
-        match &mut self.mover {
+        match self.movers.get_mut(self.runs) {
             Some(mover) => mover.event(event, |event| self.inner.on_event(at, &event)),
             None => self.inner.on_event(at, event),
         }
+    }
+
+    fn on_turn(&mut self, space: SpaceId) {
+        self.runs = space.0 as usize;
+        self.inner.on_turn(space);
     }
 }

@@ -11,12 +11,13 @@ use crate::study::{
     TraceQuorum, TraceSpec,
 };
 use crate::task::Task;
-use crate::together::{self, FileTogether};
+use crate::together::FileTogether;
 use crate::workloads::{FileWorkload, check_grains, needed_grain, shared_workloads, workloads};
 use crate::{kernels, machines, plots, structures};
 use pagewalk_mm::{AreaRules, ThpMode};
 use pagewalk_report::sweep::schema::{Plot, PublishedRow, PublishedTable};
 use pagewalk_reuse::Family;
+use pagewalk_sim::Arrangement;
 use pagewalk_units::names::{choice, with_closest};
 use serde::Deserialize;
 use std::collections::BTreeSet;
@@ -40,6 +41,7 @@ struct File {
     machines: Vec<String>,
     thp: Option<String>,
     areas: Option<String>,
+    cores: Option<Numbers>,
     #[serde(default)]
     os: Vec<Table>,
     #[serde(default)]
@@ -199,7 +201,8 @@ impl Study {
             return Err(wrong(format!("schema = {}: this version reads schema = 1", parsed.schema)));
         }
         name_is_plain(&parsed.name).map_err(wrong)?;
-        let machines = machines::variants(file, (folder, files), &parsed.machines, &parsed.vary)?;
+        let cores = cores(parsed.cores, &parsed.machines).map_err(wrong)?;
+        let machines = machines::variants(file, (folder, files), &parsed.machines, &parsed.vary, &cores)?;
         let kernels = kernels::variants(file, text, (folder, files), parsed.os, &machines)?;
         let cache_family = parsed.cache_family.map(FileCacheFamily::check).transpose().map_err(wrong)?;
         let grain = needed_grain(&machines, cache_family.as_ref());
@@ -246,11 +249,22 @@ impl Study {
             ));
         }
         check_grains(&study).map_err(wrong)?;
-        together::check(&study).map_err(wrong)?;
         layouts::check(&study).map_err(wrong)?;
         study.compare.iter().try_for_each(|compare| compare.check(&study)).map_err(wrong)?;
         Ok(study)
     }
+}
+
+/// The numbers of cores; none if the study does not say.
+fn cores(given: Option<Numbers>, machines: &[String]) -> Result<Vec<u8>, String> {
+    let Some(given) = given else { return Ok(Vec::new()) };
+    if machines.is_empty() {
+        return Err("cores: there is no machine to have them: name some with machines = [\"k8\"]".to_owned());
+    }
+    let all: Vec<u32> = (1..=Arrangement::CORES_MAX.into()).collect();
+    let what = format!("from 1 to {}", Arrangement::CORES_MAX);
+    let chosen = selection::numbers("cores", Some(given), &all, &what)?;
+    Ok(chosen.into_iter().filter_map(|cores| cores.try_into().ok()).collect())
 }
 
 fn areas(text: Option<&str>) -> Result<AreaRules, String> {

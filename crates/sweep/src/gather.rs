@@ -2,9 +2,10 @@
 
 use crate::compare;
 use crate::counts::{CurveCounts, FamilyCounts};
+use crate::machine_task::MachineTask;
 use crate::plans::{PlanOutput, PlanRequest, label};
 use crate::run::Sweep;
-use crate::study::{FamilySpec, MachineVariant, Study, serves_name};
+use crate::study::{FamilySpec, Study, serves_name};
 use crate::task::{Task, TaskOutcome};
 use pagewalk_report::schema::{Metrics, PartitionMove};
 use pagewalk_report::sweep::schema::{
@@ -15,12 +16,13 @@ use pagewalk_reuse::Family;
 impl Sweep<'_> {
     /// The result, once all tasks have an outcome.
     pub(crate) fn result(self) -> SweepResult {
+        let plans = self.plan_rows();
         let mut result = SweepResult {
             schema: SWEEP_SCHEMA.to_owned(),
             version: self.options.version.to_owned(),
             name: self.study.name.clone(),
             title: self.study.title.clone(),
-            plans: self.plan_rows(),
+            plans,
             machines: Vec::new(),
             families: Vec::new(),
             cache_families: Vec::new(),
@@ -45,10 +47,11 @@ impl Sweep<'_> {
     fn plan_rows(&self) -> Vec<LayoutPlanRow> {
         let row = |(wanted, made): &(PlanRequest, Option<PlanOutput>)| LayoutPlanRow {
             trace: wanted.trace,
+            process: wanted.number(&self.streams),
             layout: self.study.layouts[wanted.layout].name.clone(),
             layout_seed: self.study.layouts[wanted.layout].seed(wanted.draw),
             machine: wanted.machine.map(|machine| label(&self.study.machines[machine])),
-            file: wanted.file(self.study),
+            file: wanted.file(self.study, &self.streams),
             did: made.clone().expect("all plans were made").did,
         };
         self.plans.iter().map(row).collect()
@@ -58,19 +61,8 @@ impl Sweep<'_> {
 /// Adds what a task of the study found on a trace.
 fn add_cell(result: &mut SweepResult, study: &Study, trace: usize, task: &Task<'_>, outcome: TaskOutcome) {
     match (task, outcome) {
-        (Task::Machine(variant, (kernel, structure)), TaskOutcome::Machine(metrics, partition)) => {
-            result.machines.push(MachineCell {
-                os: kernel.map(|kernel| kernel.name.clone()),
-                structure: structure.map(|structure| structure.name.clone()),
-                ..machine_cell(trace, variant, metrics, partition)
-            });
-        }
-        (Task::Laid(variant, choice), TaskOutcome::Machine(metrics, partition)) => {
-            result.machines.push(MachineCell {
-                layout: Some(choice.spec.name.clone()),
-                layout_seed: choice.spec.seed(choice.draw),
-                ..machine_cell(trace, variant, metrics, partition)
-            });
+        (Task::Machine(task), TaskOutcome::Machine(metrics, partition)) => {
+            result.machines.push(machine_cell(trace, task, metrics, partition));
         }
         (Task::Family(serves), TaskOutcome::Family(counts)) => {
             let spec = study.family.as_ref().expect("the study has this task");
@@ -87,21 +79,21 @@ fn add_cell(result: &mut SweepResult, study: &Study, trace: usize, task: &Task<'
     }
 }
 
-/// A machine's cell, as recorded and without an operating system.
 fn machine_cell(
     trace: usize,
-    variant: &MachineVariant,
+    task: &MachineTask<'_>,
     metrics: Metrics,
     partition: Vec<PartitionMove>,
 ) -> MachineCell {
+    let MachineTask { machine, under: (kernel, structure), layout } = task;
     MachineCell {
         trace,
-        machine: variant.machine.name.clone(),
-        os: None,
-        structure: None,
-        layout: None,
-        layout_seed: None,
-        parameters: variant.parameters.clone(),
+        machine: machine.machine.name.clone(),
+        os: kernel.map(|kernel| kernel.name.clone()),
+        structure: structure.map(|structure| structure.name.clone()),
+        layout: layout.map(|choice| choice.spec.name.clone()),
+        layout_seed: layout.and_then(|choice| choice.spec.seed(choice.draw)),
+        parameters: machine.parameters.clone(),
         metrics,
         partition,
     }

@@ -1,6 +1,6 @@
 //! Groups machines to simulate together.
 
-use crate::study::{KernelVariant, MachineVariant, StructureVariant};
+use crate::machine_task::MachineTask;
 use pagewalk_mm::OsKernel;
 use pagewalk_sim::{DesignSpec, HostKernel};
 use pagewalk_translate::TlbSpec;
@@ -9,32 +9,33 @@ use pagewalk_units::Paging;
 /// With fewer first levels, a pass mostly repeats the work of other passes.
 const FIRST_LEVELS_LEAST: usize = 2;
 
-/// A machine with its kernel, structure and task number.
+/// A machine's task with its number.
 #[derive(Clone, Copy)]
 pub struct NumberedDesign<'a> {
     pub number: usize,
-    pub machine: &'a MachineVariant,
-    pub kernel: Option<&'a KernelVariant>,
-    pub structure: Option<&'a StructureVariant>,
+    pub task: MachineTask<'a>,
 }
+
+/// What machines of one simulation have in common: the page format, the operating system, and the cores.
+type Surroundings<'a> = (Paging, Option<&'a str>, Option<u8>);
 
 impl<'a> NumberedDesign<'a> {
     /// Whether it is simulated operation by operation: it shares only the stream.
     fn is_data_side(&self) -> bool {
-        self.machine.machine.data_side.is_some()
+        self.task.machine.machine.data_side.is_some()
     }
 
-    /// Its page format and its operating system.
-    fn runs_in(&self) -> (Paging, Option<&'a str>) {
-        (self.machine.machine.paging, self.structure.map(|structure| structure.name.as_str()))
+    fn runs_in(&self) -> Surroundings<'a> {
+        let MachineTask { machine, under: (_, structure), .. } = self.task;
+        (machine.machine.paging, structure.map(|structure| structure.name.as_str()), machine.cores)
     }
 
     /// The machine under its kernel.
     pub fn design(&self, host: &HostKernel) -> DesignSpec {
-        let machine = &self.machine.machine;
-        let built = self
-            .kernel
-            .and_then(|kernel| kernel.build(machine).expect("the study was checked when it was read"));
+        let machine = &self.task.machine.machine;
+        let kernel = self.task.under.0;
+        let built =
+            kernel.and_then(|kernel| kernel.build(machine).expect("the study was checked when it was read"));
         match built {
             Some(OsKernel::Running(kernel)) => {
                 DesignSpec::with_kernel(machine.name.clone(), machine, *kernel)
@@ -45,24 +46,15 @@ impl<'a> NumberedDesign<'a> {
     }
 }
 
-/// Machines with one page format and one first level, in one operating system.
+/// Machines with one first level.
 struct DesignGroup<'a> {
-    structure: Option<&'a str>,
-    paging: Paging,
+    runs_in: Surroundings<'a>,
     first_level: Vec<&'a TlbSpec>,
     members: Vec<NumberedDesign<'a>>,
 }
 
-impl<'a> DesignGroup<'a> {
-    /// Whether it can join a pass with this page format and operating system.
-    fn is_of(&self, pass: (Paging, Option<&'a str>)) -> bool {
-        (self.paging, self.structure) == pass
-    }
-}
-
 /// Groups machines into passes: machines with the same first level stay together, since they share its simulation; the
-/// rest are distributed over `threads` threads, and so are data sides. A group has one page format and one operating
-/// system.
+/// rest are distributed over `threads` threads, and so are data sides.
 pub fn groups<'a>(machines: Vec<NumberedDesign<'a>>, threads: usize) -> Vec<Vec<NumberedDesign<'a>>> {
     let (sides, machines): (Vec<NumberedDesign<'a>>, _) =
         machines.into_iter().partition(NumberedDesign::is_data_side);
@@ -71,18 +63,17 @@ pub fn groups<'a>(machines: Vec<NumberedDesign<'a>>, threads: usize) -> Vec<Vec<
     let mut groups: Vec<Vec<NumberedDesign<'a>>> = of_sides.map(<[_]>::to_vec).collect();
     let mut all: Vec<DesignGroup<'a>> = Vec::new();
     for one in machines {
-        let (paging, structure) = one.runs_in();
-        let first_level: Vec<&TlbSpec> = one.machine.machine.level(1).map(|(_, tlb)| tlb).collect();
-        let same =
-            all.iter_mut().find(|alike| alike.is_of((paging, structure)) && alike.first_level == first_level);
+        let runs_in = one.runs_in();
+        let first_level: Vec<&TlbSpec> = one.task.machine.machine.level(1).map(|(_, tlb)| tlb).collect();
+        let same = all.iter_mut().find(|alike| alike.runs_in == runs_in && alike.first_level == first_level);
         match same {
             Some(alike) => alike.members.push(one),
-            None => all.push(DesignGroup { structure, paging, first_level, members: vec![one] }),
+            None => all.push(DesignGroup { runs_in, first_level, members: vec![one] }),
         }
     }
-    while let Some(pass) = all.first().map(|alike| (alike.paging, alike.structure)) {
+    while let Some(runs_in) = all.first().map(|alike| alike.runs_in) {
         let (of_format, others): (Vec<DesignGroup<'a>>, _) =
-            all.into_iter().partition(|alike| alike.is_of(pass));
+            all.into_iter().partition(|alike| alike.runs_in == runs_in);
         all = others;
         let passes = threads.min(of_format.len() / FIRST_LEVELS_LEAST).max(1);
         let chunks = of_format.chunks(of_format.len().div_ceil(passes));

@@ -6,7 +6,6 @@ use crate::study::{LayoutSpec, MachineVariant, Study};
 use pagewalk_layout::planner::callgraph::{self, Load};
 use pagewalk_layout::planner::single_move::TargetSet;
 use pagewalk_layout::planner::{Planner, PlannerOptions, reuses};
-use pagewalk_mm::ThpMode;
 use pagewalk_units::PageSize;
 use pagewalk_units::names::choice;
 use serde::Deserialize;
@@ -125,32 +124,18 @@ pub(crate) fn variants(files: Vec<FileLayout>) -> Result<Vec<LayoutSpec>, String
     Ok(layouts)
 }
 
-/// Checks that the study's machines can be planned for, and that nothing else conflicts.
+/// Checks that the study's machines can be planned for, and that it has the traces that layouts name.
 pub(crate) fn check(study: &Study) -> Result<(), String> {
     if study.layouts.is_empty() {
         return Ok(());
     }
-    let inside = |why: &str| Err(format!("layout: {why}"));
     if study.machines.is_empty() {
-        return inside("there is no machine under it: name some with machines = [\"k8\"]");
-    }
-    if !study.kernels.is_empty() || !study.structures.is_empty() {
-        return inside(
-            "machines run under the kernel of the recording host, alone: leave out [[os]] and structures",
-        );
-    }
-    if study.thp != Some(ThpMode::Never) {
-        return inside("plans are of base pages: give thp = \"never\"");
-    }
-    if let Some(trace) = study.traces.iter().find(|trace| trace.turns().is_some()) {
-        return inside(&format!(
-            "plans are of one process, and trace `{}` is several that take turns",
-            trace.name()
-        ));
+        return Err("layout: there is no machine under it: name some with machines = [\"k8\"]".to_owned());
     }
     let plans = |layout: &LayoutSpec| layout.planner.is_some_and(|of| !of.planner.looks_at_no_machine());
-    let is_planned = study.layouts.iter().any(plans);
-    study.machines.iter().try_for_each(|variant| check_machine(variant, is_planned))?;
+    if study.layouts.iter().any(plans) {
+        study.machines.iter().try_for_each(check_machine)?;
+    }
     let names: Vec<&str> = study.traces.iter().map(|trace| trace.name()).collect();
     for layout in &study.layouts {
         let unknown = layout.from.iter().chain(&layout.traces).find(|name| !names.contains(&name.as_str()));
@@ -161,15 +146,12 @@ pub(crate) fn check(study: &Study) -> Result<(), String> {
     Ok(())
 }
 
-/// `is_planned`: some plan depends on the machine.
-fn check_machine(variant: &MachineVariant, is_planned: bool) -> Result<(), String> {
+/// Checks that plans can be made for a machine.
+fn check_machine(variant: &MachineVariant) -> Result<(), String> {
     let machine = &variant.machine;
-    let wrong = |why: &str| Err(format!("layout: machine `{}`: {why}", machine.name));
-    if machine.paging.base() != PageSize::FOUR_KIB || variant.own.is_some() {
-        return wrong("plans are made for machines with 4K pages, without [os]");
+    let wrong = |why: &str| format!("layout: machine `{}`: {why}", machine.name);
+    if machine.paging.base() != PageSize::FOUR_KIB {
+        return Err(wrong("plans are of 4K pages: leave it out, or draw layouts with planner = \"random\""));
     }
-    match reuses::is_supported(machine) {
-        Err(why) if is_planned => wrong(&why),
-        _ => Ok(()),
-    }
+    reuses::is_supported(machine).map_err(|why| wrong(&why))
 }

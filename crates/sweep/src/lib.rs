@@ -8,6 +8,7 @@
 //! workers; a finished unit of work is kept and not repeated, but used only for exactly the same stream, machine and
 //! program.
 
+mod analyses;
 mod board;
 mod build;
 mod cache_family;
@@ -22,9 +23,9 @@ mod groups;
 mod jobs;
 mod kernels;
 mod layouts;
+mod machine_task;
 mod machines;
 mod metrics;
-mod moved_streams;
 mod names;
 mod other_traces;
 mod parcel;

@@ -6,6 +6,7 @@ use crate::source::StudyFiles;
 use crate::study::MachineVariant;
 use crate::{kernels, task, vary};
 use pagewalk_mm::read_files;
+use pagewalk_report::sweep::schema::Value as Parameter;
 use pagewalk_sim::Library;
 use pagewalk_translate::{MachineSpec, requests_caches, with_caches};
 use pagewalk_units::names::with_closest;
@@ -13,12 +14,13 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
-/// The machines `names`, library names or paths from the folder, with every choice of `vary`.
+/// The machines `names`, library names or paths from the folder, with every choice of `vary` and of `cores`, if any.
 pub fn variants(
     file: &str,
     (folder, files): (&Path, &mut StudyFiles),
     names: &[String],
     vary: &Table,
+    cores: &[u8],
 ) -> Result<Vec<MachineVariant>, SweepError> {
     let wrong = |why: String| SweepError::Study { file: file.to_owned(), why };
     if names.is_empty() && !vary.is_empty() {
@@ -62,16 +64,35 @@ pub fn variants(
             let machine = MachineSpec::from_toml(&format!("{name} with{label}"), &text);
             let machine =
                 machine.map_err(|e| wrong(format!("machines: {}", with_closest(&e.to_string()))))?;
-            let mut variant = MachineVariant { machine, parameters, text, own: None };
-            // Check now, before any work, that it can be simulated.
+            let variant = MachineVariant { machine, cores: None, parameters, text, own: None };
             let inside = |why: String| wrong(format!("machines: {name} with{label}: {why}"));
-            check_energy(&variant.machine).map_err(|e| inside(e.to_string()))?;
-            task::counters(&variant, (None, None)).map_err(|e| inside(e.to_string()))?;
-            variant.own = kernels::own(&variant).map_err(inside)?;
-            variants.push(variant);
+            for variant in on_cores(variant, cores) {
+                variants.push(checked(variant).map_err(inside)?);
+            }
         }
     }
     Ok(variants)
+}
+
+/// The machine on each number of cores.
+fn on_cores(variant: MachineVariant, cores: &[u8]) -> Vec<MachineVariant> {
+    if cores.is_empty() {
+        return vec![variant];
+    }
+    let on = |&cores: &u8| {
+        let mut on = MachineVariant { cores: Some(cores), ..variant.clone() };
+        on.parameters.insert(MachineVariant::CORES.to_owned(), Parameter::Integer(cores.into()));
+        on
+    };
+    cores.iter().map(on).collect()
+}
+
+/// Checks now, before any work, that a machine can be simulated.
+fn checked(mut variant: MachineVariant) -> Result<MachineVariant, String> {
+    check_energy(&variant.machine).map_err(|e| e.to_string())?;
+    task::counters(&variant, (None, None)).map_err(|e| e.to_string())?;
+    variant.own = kernels::own(&variant)?;
+    Ok(variant)
 }
 
 /// A machine file's folder.

@@ -3,7 +3,7 @@
 use crate::error::SweepError;
 use crate::file::{check_names, file_trace};
 use crate::study::Study;
-use crate::{layouts, plots, together};
+use crate::{layouts, plots};
 use std::path::PathBuf;
 
 impl Study {
@@ -26,7 +26,6 @@ impl Study {
             }
             known
         });
-        together::check(&self).map_err(wrong)?;
         layouts::check(&self).map_err(wrong)?;
         let mut compare = std::mem::take(&mut self.compare);
         compare.retain(|one| one.check(&self).inspect_err(|why| left_out.push(why.clone())).is_ok());

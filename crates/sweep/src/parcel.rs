@@ -6,14 +6,12 @@
 use crate::build::Build;
 use crate::error::SweepError;
 use crate::jobs::{Claims, Job};
-use crate::plans::PlanRequest;
 use crate::progress::Progress;
 use crate::run::{Sweep, SweepOptions};
 use crate::source::StudyFiles;
 use crate::store::{Store, Units};
 use crate::stream::Stream;
 use crate::study::{Study, TraceSpec};
-use crate::task::Task;
 use pagewalk_mm::ThpMode;
 use pagewalk_report::sweep::schema::SweepTrace;
 use serde::{Deserialize, Serialize};
@@ -49,8 +47,8 @@ pub struct Parcel {
     build: Build,
     /// What the study is made from, as JSON.
     source: String,
-    /// The study's streams that the job needs, with their sizes in bytes; its own is the first.
-    streams: Vec<(SweepTrace, u64)>,
+    /// The study's streams that the job needs; its own is the first.
+    streams: Vec<SentStream>,
     /// The files of its own stream.
     files: Vec<TraceKey>,
     tasks: Vec<usize>,
@@ -62,6 +60,14 @@ pub struct Parcel {
 #[derive(Deserialize)]
 struct ParcelHead {
     build: Build,
+}
+
+/// A stream without its files.
+#[derive(Clone, Serialize, Deserialize)]
+struct SentStream {
+    about: SweepTrace,
+    bytes: u64,
+    processes: usize,
 }
 
 /// What identifies a trace file.
@@ -105,12 +111,7 @@ impl Sweep<'_> {
 
     fn sent_job(&self, job: &Job, source: &str) -> Result<SentJob, SweepError> {
         let own = &self.streams[job.stream];
-        let requests = job.tasks.iter().filter_map(|&task| match &self.tasks[task] {
-            Task::Laid(_, laid) => {
-                PlanRequest::of(self.study, job.stream, laid.layout, laid.draw, laid.machine)
-            }
-            _ => None,
-        });
+        let requests = job.tasks.iter().flat_map(|&task| self.requests(job.stream, &self.tasks[task]));
         let names = requests.clone().map(|wanted| self.plan_key(&wanted).file_name());
         let names: BTreeSet<String> = names.collect();
         let plan =
@@ -122,7 +123,7 @@ impl Sweep<'_> {
         let parcel = Parcel {
             build: Build { version: self.options.version.to_owned(), tool: self.options.tool.clone() },
             source: source.to_owned(),
-            streams: streams.map(|stream| (stream.about.clone(), stream.bytes)).collect(),
+            streams: streams.map(SentStream::of).collect(),
             files: files
                 .map(|(path, hash)| TraceKey {
                     path: std::path::absolute(path).unwrap_or_else(|_| path.clone()),
@@ -143,6 +144,12 @@ impl Sweep<'_> {
 
     fn cannot_send(&self, error: &serde_json::Error) -> SweepError {
         SweepError::Study { file: self.study.file.clone(), why: format!("it cannot be sent: {error}") }
+    }
+}
+
+impl SentStream {
+    fn of(stream: &Stream) -> SentStream {
+        SentStream { about: stream.about.clone(), bytes: stream.bytes, processes: stream.processes }
     }
 }
 
@@ -174,7 +181,7 @@ impl Parcel {
         threads: usize,
         progress: &dyn Progress,
     ) -> Result<Units, SweepError> {
-        let name = |stream: &(SweepTrace, u64)| stream.0.name.clone();
+        let name = |stream: &SentStream| stream.about.name.clone();
         let study = sent_study(&self.source, self.streams.iter().map(name).collect())?;
         let wrong = |why: &str| SweepError::Study { file: study.file.clone(), why: format!("a job: {why}") };
         let own = self.streams.first().map(name).ok_or_else(|| wrong("it has no stream"))?;
@@ -204,15 +211,17 @@ impl Parcel {
         sent_plans.iter().for_each(|plan| drop(units.remove(plan)));
         Ok(units)
     }
+
     /// A stream that was sent, with `files` if it is the job's own.
     fn stream(&self, spec: &TraceSpec, files: &[PathBuf]) -> Option<Stream> {
-        let number = self.streams.iter().position(|(about, _)| about.name == spec.name())?;
-        let (about, bytes) = self.streams[number].clone();
+        let number = self.streams.iter().position(|stream| stream.about.name == spec.name())?;
+        let SentStream { about, bytes, processes } = self.streams[number].clone();
         let is_own = number == 0;
         Some(Stream {
             files: if is_own { files.to_vec() } else { Vec::new() },
             hashes: Vec::new(),
-            turns: spec.turns().cloned(),
+            processes,
+            sharing: spec.sharing().cloned(),
             bytes,
             thp: ThpMode::from_name(&about.thp)?,
             about,

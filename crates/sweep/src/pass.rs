@@ -1,16 +1,17 @@
 //! Runs a job: one pass over its stream.
 
+use crate::analyses::{Analyses, PlannedTask, Processes, planned_movers};
+use crate::displacement::MovedAnalysis;
 use crate::error::SweepError;
 use crate::jobs::Job;
 use crate::metrics::unpriced;
-use crate::moved_streams::{LayoutRuns, LayoutTask};
 use crate::progress::{CountingFile, Progress};
 use crate::rounds;
 use crate::run::Sweep;
 use crate::stream::Stream;
-use crate::task::{RunningTask, Task, TaskOutcome, begin};
+use crate::task::{Task, TaskOutcome, begin};
 use pagewalk_mm::InferredAreas;
-use pagewalk_sim::{Arrangement, OfflineError, Simulation, offline};
+use pagewalk_sim::{OfflineError, Simulation, offline};
 use pagewalk_trace::pwt::{Events, Reader, events};
 use pagewalk_trace::{Analysis, Event, Interleave, Origin, Source, Stretch};
 use rayon::ThreadPool;
@@ -62,9 +63,8 @@ impl<'a> Sweep<'a> {
     fn keep(&self, stream: usize, outcomes: Outcomes) -> Result<Outcomes, SweepError> {
         let mut without_price = None;
         for (task, outcome) in &outcomes {
-            if let (Task::Machine(variant, _) | Task::Laid(variant, _), TaskOutcome::Machine(metrics, _)) =
-                (&self.tasks[*task], outcome)
-                && let Some(why) = unpriced(&variant.machine, metrics)
+            if let (Task::Machine(of), TaskOutcome::Machine(metrics, _)) = (&self.tasks[*task], outcome)
+                && let Some(why) = unpriced(&of.machine.machine, metrics)
             {
                 without_price.get_or_insert(why);
                 continue;
@@ -88,23 +88,30 @@ impl<'a> Sweep<'a> {
         if tasks.is_empty() {
             return Ok(Outcomes::new());
         }
-        let Stream { files, turns, thp, .. } = &self.streams[stream];
-        let wrong = |file: usize, why: String| SweepError::Trace { path: files[file].clone(), why };
+        let about = &self.streams[stream];
+        let wrong = |file: usize, why: String| SweepError::Trace { path: about.files[file].clone(), why };
         let sources = self.open(stream, progress)?;
-        let origins: Vec<Origin> = sources.iter().map(|source| source.header().origin).collect();
-        let (laid, others): (Vec<_>, Vec<_>) =
-            tasks.iter().copied().partition(|(_, task)| matches!(task, Task::Laid(..)));
-        let mut running = RunningTask::start(&others, &origins, *thp, turns.is_some(), self.options.threads)
-            .map_err(|e| wrong(0, e.to_string()))?;
-        let mut laid = self.start_laid(stream, &laid)?;
-        let mut analyses: Vec<&mut dyn Analysis> =
-            running.iter_mut().map(|running| running as &mut dyn Analysis).collect();
-        analyses.extend(laid.iter_mut().flat_map(LayoutRuns::parts));
-        self.play(stream, sources, &mut analyses, pool)
+        let planned: Vec<PlannedTask<'_>> = tasks.iter().map(|task| self.planned(stream, task)).collect();
+        let processes = Processes { origins: origins(&sources), events: self.events_for(stream, &planned)? };
+        let mut analyses = Analyses::start(&planned, about, &processes, self.options.threads)
+            .map_err(|why| wrong(0, why))?;
+        self.play(stream, sources, &mut analyses.parts(), pool)
             .map_err(|(file, error)| wrong(file, error.to_string()))?;
-        let mut outcomes: Outcomes = running.into_iter().flat_map(RunningTask::finish).collect();
-        outcomes.extend(laid.into_iter().flat_map(LayoutRuns::finish));
-        Ok(outcomes)
+        Ok(analyses.finish())
+    }
+
+    /// A task with its plans, which must be made.
+    fn planned<'s>(&'s self, stream: usize, (number, task): &(usize, Task<'s>)) -> PlannedTask<'s> {
+        let plans = self.plans_of(stream, task).expect("all plans were made");
+        PlannedTask { number: *number, task: *task, plans }
+    }
+
+    /// The headers and events of a stream's processes, if layouts are simulated.
+    fn events_for(&self, stream: usize, tasks: &[PlannedTask<'_>]) -> Result<Vec<Events>, SweepError> {
+        let is_laid =
+            |one: &PlannedTask<'_>| matches!(one.task, Task::Machine(task) if task.layout.is_some());
+        let processes = if tasks.iter().any(is_laid) { self.streams[stream].processes } else { 0 };
+        (0..processes).map(|process| self.events(stream, process)).collect()
     }
 
     /// Runs a task that replays the stream until it has found all superpages.
@@ -115,19 +122,22 @@ impl<'a> Sweep<'a> {
         pool: &ThreadPool,
         progress: &dyn Progress,
     ) -> Result<TaskOutcome, SweepError> {
-        let (machine, settings, structure) = task.offline().expect("it is replayed");
-        let Stream { files, turns, .. } = &self.streams[stream];
+        let (of_machine, settings) = task.offline().expect("it is replayed");
+        let Stream { files, sharing, .. } = &self.streams[stream];
         let wrong = |file: usize, why: String| SweepError::Trace { path: files[file].clone(), why };
-        let arrangement =
-            Arrangement { structure: structure.cloned(), turns: turns.is_some(), ..Arrangement::default() };
+        let planned = self.planned(stream, &(0, task));
+        let events = self.events_for(stream, std::slice::from_ref(&planned))?;
         let play = |simulation: &mut Simulation| {
             let progress = ReplayProgress(progress);
             let sources = self.open(stream, &progress)?;
-            let origins: Vec<Origin> = sources.iter().map(|source| source.header().origin).collect();
-            begin(simulation, &origins);
-            let played = self.play(stream, sources, &mut [simulation], pool);
+            begin(simulation, &origins(&sources));
+            let movers = planned_movers(&planned.plans, &events).map_err(|why| wrong(0, why))?;
+            let mut moved = MovedAnalysis::new(movers, simulation);
+            let played = self.play(stream, sources, &mut [&mut moved], pool);
             played.map_err(|(file, error)| wrong(file, error.to_string()))
         };
+        let machine = &of_machine.machine.machine;
+        let arrangement = of_machine.arrangement(sharing.as_ref());
         let found = offline(play, machine, &arrangement, &settings, |_| {});
         let found = found.map_err(|error| match error {
             OfflineError::Play(error) => error,
@@ -154,46 +164,32 @@ impl<'a> Sweep<'a> {
         analyses: &mut [&mut dyn Analysis],
         pool: &ThreadPool,
     ) -> Result<(), (usize, pagewalk_trace::SourceError)> {
-        match &self.streams[stream].turns {
+        match &self.streams[stream].sharing {
             None => {
                 let source = &mut sources[0];
                 let read = |stretch: &mut Stretch, most| stretch.read(source, most).map_err(|e| (0, e));
                 pool.install(|| rounds::run(read, analyses))
             }
-            Some(turns) => {
-                let mut all = Interleave::new(sources, turns.clone());
+            Some(sharing) => {
+                let mut all = Interleave::new(sources, sharing.turns.clone());
                 let read = |stretch: &mut Stretch, most| stretch.read_turns(&mut all, most);
                 pool.install(|| rounds::run(read, analyses))
             }
         }
     }
 
-    /// Machines under layouts; `None` if there are none.
-    fn start_laid(
-        &self,
-        stream: usize,
-        tasks: &[(usize, Task<'a>)],
-    ) -> Result<Option<LayoutRuns>, SweepError> {
-        if tasks.is_empty() {
-            return Ok(None);
-        }
-        let laid = |(number, task): &(usize, Task<'a>)| {
-            let Task::Laid(machine, _) = task else { unreachable!("they were chosen so") };
-            let made = self.plan_of(stream, task).map(|made| made.expect("all plans were made"));
-            LayoutTask { number: *number, machine, plan: made.map(|made| made.text.as_str()) }
-        };
-        let tasks: Vec<LayoutTask<'_>> = tasks.iter().map(laid).collect();
-        let wrong = |why: String| SweepError::Trace { path: self.streams[stream].files[0].clone(), why };
-        LayoutRuns::start(&tasks, &self.events(stream)?, wrong).map(Some)
-    }
-
-    /// The header and events of a single process's stream.
-    pub(crate) fn events(&self, stream: usize) -> Result<Events, SweepError> {
-        let path = &self.streams[stream].files[0];
+    /// The header and events of a process's stream.
+    pub(crate) fn events(&self, stream: usize, process: usize) -> Result<Events, SweepError> {
+        let path = &self.streams[stream].files[process];
         let wrong = |why: String| SweepError::Trace { path: path.clone(), why };
         let file = File::open(path).map_err(|e| wrong(e.to_string()))?;
         events(BufReader::with_capacity(1 << 20, file), Event::moves_memory).map_err(|e| wrong(e.to_string()))
     }
+}
+
+/// Where the streams' processes began.
+fn origins<S: Source>(sources: &[S]) -> Vec<Origin> {
+    sources.iter().map(|source| source.header().origin).collect()
 }
 
 /// The progress of replays, of which there may be any number: their bytes do not count.

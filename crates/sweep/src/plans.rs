@@ -6,7 +6,9 @@
 
 use crate::displacement::MovedAnalysis;
 use crate::error::SweepError;
+use crate::machine_task::LayoutChoice;
 use crate::rounds;
+use crate::stream::Stream;
 use crate::study::{LayoutSpec, MachineVariant, Study};
 use pagewalk_layout::objects::Owners;
 use pagewalk_layout::planner::{
@@ -24,11 +26,13 @@ use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A needed plan: of a layout, on a trace, for one machine or for all.
+/// A needed plan: of a layout, on a process of a trace, for one machine or for all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlanRequest {
     /// Index of the trace that it is made from.
     pub trace: usize,
+    /// Index of its process.
+    pub process: usize,
     /// Index of the layout.
     pub layout: usize,
     /// The draw, if several are drawn.
@@ -47,28 +51,44 @@ pub struct PlanOutput {
 }
 
 impl PlanRequest {
-    /// The plan under which `machine` runs on a trace; `None` for the recorded layout.
-    pub fn of(study: &Study, trace: usize, layout: usize, draw: u64, machine: usize) -> Option<PlanRequest> {
-        let spec = &study.layouts[layout];
-        spec.planner?;
-        let named = spec.from.as_ref().and_then(|from| study.traces.iter().position(|t| t.name() == from));
-        let machine = (!spec.for_all).then_some(machine);
-        Some(PlanRequest { trace: named.unwrap_or(trace), layout, draw, machine })
+    /// The plans under which `machine` runs on a trace, by process; none for the recorded layout. A plan of one process
+    /// serves all.
+    pub fn of(
+        study: &Study,
+        streams: &[Stream],
+        trace: usize,
+        choice: &LayoutChoice<'_>,
+        machine: &MachineVariant,
+    ) -> Vec<PlanRequest> {
+        let &LayoutChoice { spec, layout, draw } = choice;
+        if spec.planner.is_none() {
+            return Vec::new();
+        }
+        let from = study.source_of(spec).unwrap_or(trace);
+        // Plans do not depend on the cores.
+        let alike = study.machines.iter().position(|other| other.text == machine.text);
+        let machine = alike.filter(|_| !spec.for_all);
+        let of = |process: usize| {
+            let process = process.min(streams[from].processes - 1);
+            PlanRequest { trace: from, process, layout, draw, machine }
+        };
+        (0..streams[trace].processes).map(of).collect()
     }
 
     /// All plans that a study needs, each once.
-    pub fn all(study: &Study) -> Vec<PlanRequest> {
+    pub fn all(study: &Study, streams: &[Stream]) -> Vec<PlanRequest> {
         let mut all: Vec<PlanRequest> = Vec::new();
-        for (number, layout) in study.layouts.iter().enumerate() {
-            let traces = study.traces.iter().enumerate().filter(|(_, trace)| layout.is_for(trace.name()));
+        for (layout, spec) in study.layouts.iter().enumerate() {
+            let traces = study.traces.iter().enumerate().filter(|(_, trace)| spec.is_for(trace.name()));
             for (trace, _) in traces {
-                for draw in 0..layout.count {
-                    let machines = 0..study.machines.len();
-                    let of = |machine| PlanRequest::of(study, trace, number, draw, machine);
-                    for wanted in machines.filter_map(of) {
-                        if !all.contains(&wanted) {
-                            all.push(wanted);
-                        }
+                let choices = (0..spec.count).map(|draw| LayoutChoice { spec, layout, draw });
+                let of = |choice: LayoutChoice<'_>| {
+                    let of = |machine| PlanRequest::of(study, streams, trace, &choice, machine);
+                    study.machines.iter().flat_map(of).collect::<Vec<_>>()
+                };
+                for wanted in choices.flat_map(of) {
+                    if !all.contains(&wanted) {
+                        all.push(wanted);
                     }
                 }
             }
@@ -81,26 +101,36 @@ impl PlanRequest {
     }
 
     /// Everything that it depends on besides stream and program, as text.
-    pub fn identity(&self, study: &Study) -> String {
+    pub fn identity(&self, study: &Study, streams: &[Stream]) -> String {
         let layout = &study.layouts[self.layout];
         let seed = layout.seed(self.draw);
         let options =
             layout.planner.map(|options| PlannerOptions { seed: seed.unwrap_or(options.seed), ..options });
         let machines = study.machines[self.machines(study)].iter().map(|one| one.text.as_str());
-        format!("plan, {options:?}, room {:?}\n{}", room(study), machines.collect::<Vec<_>>().join("\n"))
+        let process = self.number(streams).map_or(String::new(), |number| format!("process {number}, "));
+        let machines = machines.collect::<Vec<_>>().join("\n");
+        format!("{process}plan, {options:?}, room {:?}\n{machines}", room(study))
+    }
+
+    /// Its process, from 1, if its trace has several.
+    pub fn number(&self, streams: &[Stream]) -> Option<usize> {
+        streams[self.trace].sharing.is_some().then_some(self.process + 1)
     }
 
     /// Its title as text.
-    pub fn title(&self, study: &Study) -> String {
+    pub fn title(&self, study: &Study, streams: &[Stream]) -> String {
         let (layout, machine) = self.names(study);
-        machine.map_or(format!("plan {layout}"), |machine| format!("plan {layout} for {machine}"))
+        let machine = machine.map_or(String::new(), |machine| format!(" for {machine}"));
+        let process = self.number(streams).map_or(String::new(), |number| format!(" of process {number}"));
+        format!("plan {layout}{machine}{process}")
     }
 
     /// The plan's file in the folder of plans; unique, since layout names contain neither `,` nor `@`.
-    pub fn file(&self, study: &Study) -> String {
+    pub fn file(&self, study: &Study, streams: &[Stream]) -> String {
         let (layout, machine) = self.names(study);
         let machine = machine.map_or(String::new(), |machine| format!("@{}", plain(&machine)));
-        format!("{}/{}{machine}.toml", plain(study.traces[self.trace].name()), plain(&layout))
+        let process = self.number(streams).map_or(String::new(), |number| format!("{number}/"));
+        format!("{}/{process}{}{machine}.toml", plain(study.traces[self.trace].name()), plain(&layout))
     }
 
     fn names(&self, study: &Study) -> (String, Option<String>) {
@@ -111,9 +141,10 @@ impl PlanRequest {
     }
 }
 
-/// A machine with its varied values.
+/// A machine with its varied values, whatever its cores.
 pub fn label(variant: &MachineVariant) -> String {
-    let values = variant.parameters.iter().map(|(key, value)| format!(",{key}={value}"));
+    let of_machine = variant.parameters.iter().filter(|(key, _)| *key != MachineVariant::CORES);
+    let values = of_machine.map(|(key, value)| format!(",{key}={value}"));
     format!("{}{}", variant.machine.name, values.collect::<String>())
 }
 
@@ -237,7 +268,7 @@ impl From<'_> {
             }
             let (_, bound) = self.placed(&one.wanted, one.candidates[one.now].clone()).map_err(wrong)?;
             let planned = experiment(&self.specs()[one.wanted.machines(self.study)]).map_err(wrong)?;
-            tried.push((one, MovedAnalysis::new(Some(Mover::new(&bound, &self.events.header)), planned)));
+            tried.push((one, MovedAnalysis::new(vec![Mover::new(&bound, &self.events.header)], planned)));
         }
         if tried.is_empty() {
             return Ok(false);

@@ -3,6 +3,7 @@
 use crate::board::{Board, Next};
 use crate::error::SweepError;
 use crate::jobs::{Claims, Job, WAIT};
+use crate::machine_task::MachineTask;
 use crate::plans::{From, PlanOutput, PlanRequest};
 use crate::progress::{CountingFile, Progress};
 use crate::store::{Key, Store, write_whole};
@@ -73,8 +74,8 @@ impl<'a> Sweep<'a> {
     ) -> Sweep<'a> {
         let tasks = Task::all(study);
         let mut sweep = Sweep { study, options, streams, tasks, outcomes: Vec::new(), plans: Vec::new() };
-        sweep.plans =
-            PlanRequest::all(study).into_iter().map(|wanted| (wanted, sweep.kept_plan(&wanted))).collect();
+        let wanted = PlanRequest::all(study, &sweep.streams).into_iter();
+        sweep.plans = wanted.map(|wanted| (wanted, sweep.kept_plan(&wanted))).collect();
         sweep
     }
 
@@ -85,29 +86,37 @@ impl<'a> Sweep<'a> {
         self.outcomes = (0..self.streams.len()).map(of_stream).collect();
     }
 
-    /// The key of a task over a stream; `None` until its plan is made.
+    /// The key of a task over a stream; `None` until its plans are made.
     pub(crate) fn key(&self, stream: usize, task: usize) -> Option<Key> {
         let about = &self.streams[stream].about;
-        let plan = match self.plan_of(stream, &self.tasks[task]) {
-            None => None,
-            Some(made) => Some(made?.text.as_str()),
-        };
+        let plans = self.plans_of(stream, &self.tasks[task])?;
         let areas = about.inferred_gap.map(|gap| format!("\nareas inferred, gap {gap}"));
-        let identity = self.tasks[task].identity(&about.thp, plan) + &areas.unwrap_or_default();
+        let identity = self.tasks[task].identity(&about.thp, &plans) + &areas.unwrap_or_default();
         Some(Key::new(&self.options.tool, &about.fingerprint, identity))
     }
 
-    /// The plan of a task over a stream, if it is made; an inner `None` if it needs none.
-    pub(crate) fn plan_of(&self, stream: usize, task: &Task<'_>) -> Option<Option<&PlanOutput>> {
-        let Task::Laid(_, laying) = task else { return None };
-        let wanted = PlanRequest::of(self.study, stream, laying.layout, laying.draw, laying.machine)?;
-        let found = self.plans.iter().find(|(known, _)| *known == wanted);
-        Some(found.and_then(|(_, made)| made.as_ref()))
+    /// The plans that a task over a stream needs, by process.
+    pub(crate) fn requests(&self, stream: usize, task: &Task<'_>) -> Vec<PlanRequest> {
+        match task {
+            Task::Machine(MachineTask { machine, layout: Some(choice), .. }) => {
+                PlanRequest::of(self.study, &self.streams, stream, choice, machine)
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// The same as text; `None` until all are made.
+    pub(crate) fn plans_of(&self, stream: usize, task: &Task<'_>) -> Option<Vec<&str>> {
+        let made = |wanted: PlanRequest| {
+            let (_, made) = self.plans.iter().find(|(known, _)| *known == wanted)?;
+            Some(made.as_ref()?.text.as_str())
+        };
+        self.requests(stream, task).into_iter().map(made).collect()
     }
 
     pub(crate) fn plan_key(&self, wanted: &PlanRequest) -> Key {
         let about = &self.streams[wanted.trace].about;
-        Key::new(&self.options.tool, &about.fingerprint, wanted.identity(self.study))
+        Key::new(&self.options.tool, &about.fingerprint, wanted.identity(self.study, &self.streams))
     }
 
     fn kept_plan(&self, wanted: &PlanRequest) -> Option<PlanOutput> {
@@ -137,7 +146,8 @@ impl<'a> Sweep<'a> {
             let plans: Vec<_> = self.plans.iter().filter(|(wanted, _)| wanted.trace == number).collect();
             let of = plans.len() + self.tasks.iter().filter(|task| task.is_for(name)).count();
             let unmade = plans.iter().filter(|(_, made)| made.is_none());
-            let mut tasks: Vec<String> = unmade.map(|(wanted, _)| wanted.title(self.study)).collect();
+            let mut tasks: Vec<String> =
+                unmade.map(|(wanted, _)| wanted.title(self.study, &self.streams)).collect();
             tasks.extend(self.waiting(number).into_iter().map(|task| self.tasks[task].title()));
             RemainingWork { trace: name.clone(), bytes: stream.bytes, done: of - tasks.len(), tasks }
         };
@@ -278,20 +288,23 @@ impl<'a> Sweep<'a> {
             }
         }
         let wanted = self.missing_plans(stream);
-        if wanted.is_empty() {
-            return Ok(());
-        }
-        let path = &self.streams[stream].files[0];
-        let wrong = |why: String| SweepError::Trace { path: path.clone(), why };
-        let open = || {
-            let file = File::open(path).map_err(|e| wrong(e.to_string()))?;
-            Reader::new(CountingFile { file, progress }).map_err(|e| wrong(e.to_string()))
-        };
-        let from = From { study: self.study, events: &self.events(stream)?, pool };
-        for (wanted, made) in from.make(&wanted, open, wrong)? {
-            self.options.store.put(self.plan_key(&wanted), &TaskOutcome::Plan(made.clone()))?;
-            let place = self.plans.iter_mut().find(|(known, _)| *known == wanted);
-            place.expect("it was asked for").1 = Some(made);
+        for (process, path) in self.streams[stream].files.iter().enumerate() {
+            let own: Vec<PlanRequest> =
+                wanted.iter().filter(|wanted| wanted.process == process).copied().collect();
+            if own.is_empty() {
+                continue;
+            }
+            let wrong = |why: String| SweepError::Trace { path: path.clone(), why };
+            let open = || {
+                let file = File::open(path).map_err(|e| wrong(e.to_string()))?;
+                Reader::new(CountingFile { file, progress }).map_err(|e| wrong(e.to_string()))
+            };
+            let from = From { study: self.study, events: &self.events(stream, process)?, pool };
+            for (wanted, made) in from.make(&own, open, wrong)? {
+                self.options.store.put(self.plan_key(&wanted), &TaskOutcome::Plan(made.clone()))?;
+                let place = self.plans.iter_mut().find(|(known, _)| *known == wanted);
+                place.expect("it was asked for").1 = Some(made);
+            }
         }
         Ok(())
     }
@@ -300,7 +313,8 @@ impl<'a> Sweep<'a> {
     fn write_plans(&self) -> Result<(), SweepError> {
         self.plans.iter().filter_map(|(wanted, made)| Some((wanted, made.as_ref()?))).try_for_each(
             |(wanted, made)| {
-                write_whole(&self.options.plans.join(wanted.file(self.study)), made.text.as_bytes())
+                let file = wanted.file(self.study, &self.streams);
+                write_whole(&self.options.plans.join(file), made.text.as_bytes())
             },
         )
     }

@@ -7,9 +7,9 @@ use crate::study::{MachineVariant, Study, TraceSpec};
 use crate::together;
 use pagewalk_mm::{InferredAreas, ThpMode};
 use pagewalk_report::sweep::schema::SweepTrace;
-use pagewalk_sim::check_grain;
+use pagewalk_sim::{Sharing, check_grain};
+use pagewalk_trace::Source;
 use pagewalk_trace::pwt::{Reader, info};
-use pagewalk_trace::{Source, Turns};
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
@@ -21,8 +21,10 @@ pub struct Stream {
     pub files: Vec<PathBuf>,
     /// The files' BLAKE3 hashes, in hex.
     pub hashes: Vec<String>,
-    /// How they take turns.
-    pub turns: Option<Turns>,
+    /// How many processes it has.
+    pub processes: usize,
+    /// How they share the processor, if they take turns.
+    pub sharing: Option<Sharing>,
     /// Bytes of all files.
     pub bytes: u64,
     /// Its mode of huge pages in the simulation.
@@ -44,7 +46,10 @@ impl Stream {
     ) -> Result<Vec<Stream>, SweepError> {
         assert_eq!(traces.len(), study.traces.len(), "files for each trace of the study");
         let named = study.traces.iter().zip(traces);
-        named.map(|(spec, files)| Stream::of(study, spec, files, progress)).collect()
+        let of = named.map(|(spec, files)| Stream::of(study, spec, files, progress));
+        let streams = of.collect::<Result<Vec<Stream>, SweepError>>()?;
+        check_processes(study, &streams)?;
+        Ok(streams)
     }
 
     /// Examines the files of a trace.
@@ -57,14 +62,14 @@ impl Stream {
         let looks = files.iter().map(|path| stream(spec.name(), path, study, progress));
         let mut looks = looks.collect::<Result<Vec<Stream>, SweepError>>()?.into_iter();
         let mut all = looks.next().expect("a trace has a file");
-        let Some(turns) = spec.turns() else { return Ok(all) };
+        let Some(sharing) = spec.sharing() else { return Ok(all) };
         let most = together::most(study);
         if files.len() > most {
             let why = format!("{} traces: at most {most} can take turns here", files.len());
             return Err(SweepError::Trace { path: files[0].clone(), why });
         }
         let mut hasher = blake3::Hasher::new();
-        hasher.update(format!("{turns:?}").as_bytes()).update(all.about.fingerprint.as_bytes());
+        hasher.update(format!("{sharing:?}").as_bytes()).update(all.about.fingerprint.as_bytes());
         for one in looks {
             all.hashes.extend(one.hashes);
             hasher.update(one.about.fingerprint.as_bytes());
@@ -74,8 +79,26 @@ impl Stream {
             all.about.references_data += one.about.references_data;
         }
         all.about.fingerprint = hasher.finalize().to_hex().to_string();
-        Ok(Stream { files: files.to_vec(), turns: Some(turns.clone()), ..all })
+        let (files, processes) = (files.to_vec(), files.len());
+        Ok(Stream { files, processes, sharing: Some(sharing.clone()), ..all })
     }
+}
+
+/// Checks that each process of a layout's traces has a plan.
+fn check_processes(study: &Study, streams: &[Stream]) -> Result<(), SweepError> {
+    for spec in &study.layouts {
+        let Some(from) = study.source_of(spec).map(|from| &streams[from]) else { continue };
+        let fits = |stream: &&Stream| [1, stream.processes].contains(&from.processes);
+        let mut streams = streams.iter().filter(|stream| spec.is_for(&stream.about.name));
+        if let Some(other) = streams.find(|stream| !fits(stream)) {
+            let why = format!(
+                "layout `{}`: from = \"{}\" has {} processes, and trace `{}` has {}: name a trace of as many, or of 1",
+                spec.name, from.about.name, from.processes, other.about.name, other.processes
+            );
+            return Err(SweepError::Study { file: study.file.clone(), why });
+        }
+    }
+    Ok(())
 }
 
 /// Examines a trace: its hash and header, that it is complete, and that it has what the study needs.
@@ -102,7 +125,8 @@ fn stream(name: &str, path: &Path, study: &Study, progress: &dyn Progress) -> Re
     Ok(Stream {
         files: vec![path.to_owned()],
         hashes: vec![fingerprint.clone()],
-        turns: None,
+        processes: 1,
+        sharing: None,
         bytes: about.bytes,
         thp,
         about: SweepTrace {

@@ -6,8 +6,8 @@ use pagewalk_mm::structure::StructureSpec;
 use pagewalk_mm::{AreaRules, OsError, OsKernel, OsSpec, ThpMode};
 use pagewalk_report::sweep::schema::{Parameters, Plot, PublishedTable};
 use pagewalk_reuse::ReferenceKinds;
-use pagewalk_sim::held_orders;
-use pagewalk_trace::{Grain, Turns};
+use pagewalk_sim::{Sharing, held_orders};
+use pagewalk_trace::Grain;
 use pagewalk_translate::MachineSpec;
 use pagewalk_units::PageSize;
 use std::path::PathBuf;
@@ -65,8 +65,8 @@ pub enum TraceSpec {
         name: String,
         /// Their paths, in order.
         paths: Vec<PathBuf>,
-        /// Where turns end.
-        turns: Turns,
+        /// How they share the processor.
+        sharing: Sharing,
     },
     /// A program to record.
     Workload(Workload),
@@ -89,12 +89,12 @@ impl TraceSpec {
         }
     }
 
-    /// Where turns end, if processes take turns.
-    pub fn turns(&self) -> Option<&Turns> {
+    /// How its processes share a processor, if they take turns.
+    pub fn sharing(&self) -> Option<&Sharing> {
         match self {
             TraceSpec::File { .. } => None,
-            TraceSpec::Together { turns, .. } => Some(turns),
-            TraceSpec::Workload(workload) => workload.turns.as_ref(),
+            TraceSpec::Together { sharing, .. } => Some(sharing),
+            TraceSpec::Workload(workload) => workload.sharing.as_ref(),
         }
     }
 }
@@ -125,14 +125,14 @@ pub struct Workload {
     /// What to keep of data addresses.
     #[serde(skip_serializing_if = "Grain::is_byte")]
     pub grain: Grain,
-    /// Where turns end, if all process images are recorded and take turns on one processor.
-    #[serde(serialize_with = "is_together", skip_serializing_if = "Option::is_none")]
-    pub turns: Option<Turns>,
+    /// How all process images share a processor, if all are recorded.
+    #[serde(rename = "turns", serialize_with = "is_together", skip_serializing_if = "Option::is_none")]
+    pub sharing: Option<Sharing>,
 }
 
 /// The recording does not depend on where turns end.
-fn is_together<S: serde::Serializer>(turns: &Option<Turns>, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_bool(turns.is_some())
+fn is_together<S: serde::Serializer>(sharing: &Option<Sharing>, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_bool(sharing.is_some())
 }
 
 /// A file for a workload's folder. Results depend on its name and content, not on its source path.
@@ -152,7 +152,9 @@ pub struct GivenFile {
 pub struct MachineVariant {
     /// The machine.
     pub machine: MachineSpec,
-    /// The values chosen.
+    /// The cores for a process's threads; none: the study does not say.
+    pub cores: Option<u8>,
+    /// The values chosen, with the cores.
     pub parameters: Parameters,
     /// The normalised text of its file with those values, which identifies it.
     pub text: String,
@@ -258,7 +260,18 @@ impl KernelVariant {
     }
 }
 
+impl MachineVariant {
+    /// The parameter for the cores.
+    pub const CORES: &str = "cores";
+}
+
 impl Study {
+    /// The trace whose plans a layout takes for all.
+    pub(crate) fn source_of(&self, layout: &LayoutSpec) -> Option<usize> {
+        let from = layout.from.as_ref()?;
+        self.traces.iter().position(|trace| trace.name() == from)
+    }
+
     /// The machines, each under every kernel for it, in order. If the study names no kernel, under its own; `None`
     /// without one.
     pub fn machines_by_kernel(&self) -> impl Iterator<Item = (&MachineVariant, Option<&KernelVariant>)> {

@@ -3,30 +3,27 @@
 use crate::cache_family::CacheFamilyCounts;
 use crate::counts::{CurveCounts, FAMILY_ARRAYS, FamilyCounts};
 use crate::groups::{NumberedDesign, groups};
-use crate::layouts::RECORDED;
+use crate::machine_task::{LayoutChoice, MachineTask};
 use crate::metrics::{add_structure, metrics, partition};
-use crate::plans::{PlanOutput, label};
+use crate::plans::PlanOutput;
 use crate::splits::split_names;
-use crate::study::{KernelKind, KernelVariant, LayoutSpec, MachineVariant, Study, SystemChoice, serves_name};
+use crate::study::{KernelKind, KernelVariant, MachineVariant, Study, SystemChoice, serves_name};
 use pagewalk_mm::promotion::OfflineSettings;
-use pagewalk_mm::structure::StructureSpec;
 use pagewalk_mm::{OsKernel, OsSpec, ThpMode};
 use pagewalk_report::schema::{Metrics, PartitionMove};
 use pagewalk_report::sweep::schema::Method;
 use pagewalk_reuse::{CacheFamily, Family, ReferenceKinds, SampledDistances, Sampling, StackDistances};
-use pagewalk_sim::{Arrangement, DesignCounts, HostKernel, PassError, Simulation, StructureCounts};
+use pagewalk_sim::{DesignCounts, HostKernel, PassError, Sharing, Simulation, StructureCounts};
 use pagewalk_trace::{Analysis, Batch, Event, Origin};
-use pagewalk_translate::{Asid, MachineSpec};
+use pagewalk_translate::Asid;
 use pagewalk_units::{RefIndex, SpaceId};
 use serde::{Deserialize, Serialize};
 
 /// A task over a stream.
 #[derive(Clone, Copy, Debug)]
 pub enum Task<'a> {
-    /// Simulate a machine in an operating system or alone, under a kernel or the recording host's.
-    Machine(&'a MachineVariant, SystemChoice<'a>),
-    /// Simulate a machine under a layout.
-    Laid(&'a MachineVariant, LayoutChoice<'a>),
+    /// Simulate a machine.
+    Machine(MachineTask<'a>),
     /// Simulate the family.
     Family(ReferenceKinds),
     /// Simulate the family of caches with lines of so many bytes.
@@ -35,18 +32,6 @@ pub enum Task<'a> {
     Curve(ReferenceKinds),
     /// Take a sampled one.
     Sampled(ReferenceKinds, Sampling),
-}
-
-/// The layout under which a machine runs.
-#[derive(Clone, Copy, Debug)]
-pub struct LayoutChoice<'a> {
-    pub spec: &'a LayoutSpec,
-    /// Its index in the study.
-    pub layout: usize,
-    /// The draw, if several are drawn.
-    pub draw: u64,
-    /// The machine's index in the study.
-    pub machine: usize,
 }
 
 /// The outcome of a task.
@@ -78,7 +63,7 @@ impl TaskOutcome {
     /// Whether it suits `task`, and has all that results need.
     pub fn fits(&self, task: &Task<'_>) -> bool {
         match (task, self) {
-            (Task::Machine(..) | Task::Laid(..), TaskOutcome::Machine(..)) => true,
+            (Task::Machine(_), TaskOutcome::Machine(..)) => true,
             (Task::Family(_), TaskOutcome::Family(counts)) => counts.is_whole(),
             (Task::CacheFamily(..), TaskOutcome::CacheFamily(counts)) => counts.is_whole(),
             (Task::Curve(_), TaskOutcome::Curve(counts)) => {
@@ -100,10 +85,7 @@ impl TaskOutcome {
 impl<'a> Task<'a> {
     /// All tasks of a study over each stream, in the order of its results.
     pub fn all(study: &'a Study) -> Vec<Task<'a>> {
-        let mut tasks: Vec<Task<'a>> = match study.layouts.is_empty() {
-            true => study.cells().map(|(variant, under)| Task::Machine(variant, under)).collect(),
-            false => Task::laid(study),
-        };
+        let mut tasks: Vec<Task<'a>> = MachineTask::all(study).map(Task::Machine).collect();
         if let Some(family) = &study.family {
             tasks.extend(family.serves.iter().map(|&serves| Task::Family(serves)));
         }
@@ -121,42 +103,19 @@ impl<'a> Task<'a> {
         tasks
     }
 
-    /// Every machine under every layout and draw.
-    fn laid(study: &'a Study) -> Vec<Task<'a>> {
-        let of_machine = |(machine, variant): (usize, &'a MachineVariant)| {
-            let layouts = study.layouts.iter().enumerate();
-            layouts.flat_map(move |(layout, spec)| {
-                (0..spec.count)
-                    .map(move |draw| Task::Laid(variant, LayoutChoice { spec, layout, draw, machine }))
-            })
-        };
-        study.machines.iter().enumerate().flat_map(of_machine).collect()
-    }
-
     /// Whether it applies to a trace of this name.
     pub fn is_for(&self, trace: &str) -> bool {
         match self {
-            Task::Laid(_, laying) => laying.spec.is_for(trace),
+            Task::Machine(MachineTask { layout: Some(layout), .. }) => layout.spec.is_for(trace),
             _ => true,
         }
     }
 
-    /// Everything that the outcome depends on besides stream and program, as text; `plan` is its layout's plan, unless
-    /// it is the recorded one.
-    pub fn identity(&self, thp: &str, plan: Option<&str>) -> String {
+    /// Everything that the outcome depends on besides stream and program, as text; `plans` are those of its layout by
+    /// process, none for the recorded one.
+    pub fn identity(&self, thp: &str, plans: &[&str]) -> String {
         match self {
-            Task::Laid(variant, _) => {
-                format!("layout\n{}\nmachine, thp {thp}\n{}", plan.unwrap_or(RECORDED), variant.text)
-            }
-            Task::Machine(variant, (kernel, structure)) => {
-                let system = structure.filter(|structure| structure.spec.is_some());
-                let system = system.map(|structure| format!("structure\n{}\n", structure.text));
-                let system = system.unwrap_or_default();
-                match kernel.filter(|kernel| kernel.kind != KernelKind::Host) {
-                    Some(kernel) => format!("{system}machine, kernel\n{}\n{}", kernel.text, variant.text),
-                    None => format!("{system}machine, thp {thp}\n{}", variant.text),
-                }
-            }
+            Task::Machine(task) => task.identity(thp, plans),
             Task::Family(serves) => format!("family, {}", serves_name(*serves)),
             Task::CacheFamily(serves, bytes) => {
                 format!("family of caches, lines of {bytes}, {}", serves_name(*serves))
@@ -166,16 +125,12 @@ impl<'a> Task<'a> {
         }
     }
 
-    /// For a task that replays its stream to choose superpages: its machine, how it chooses, and in which structure.
-    pub fn offline(&self) -> Option<(&'a MachineSpec, OfflineSettings, Option<&'a StructureSpec>)> {
-        let Task::Machine(variant, (Some(kernel), structure)) = self else { return None };
-        if !kernel.replays() {
-            return None;
-        }
-        match kernel.build(&variant.machine) {
-            Ok(Some(OsKernel::Offline(settings))) => {
-                Some((&variant.machine, settings, structure.and_then(|structure| structure.spec.as_ref())))
-            }
+    /// For a task that replays its stream to choose superpages: the machine, and how it chooses.
+    pub fn offline(&self) -> Option<(MachineTask<'a>, OfflineSettings)> {
+        let Task::Machine(task) = self else { return None };
+        let kernel = task.policy().filter(|kernel| kernel.replays())?;
+        match kernel.build(&task.machine.machine) {
+            Ok(Some(OsKernel::Offline(settings))) => Some((*task, settings)),
             _ => None,
         }
     }
@@ -183,16 +138,7 @@ impl<'a> Task<'a> {
     /// Its title as text.
     pub fn title(&self) -> String {
         match self {
-            Task::Machine(variant, (kernel, structure)) => {
-                let parameters = variant.parameters.iter().map(|(key, value)| format!(", {key} = {value}"));
-                let kernel = kernel.map_or(String::new(), |kernel| format!(", os {}", kernel.name));
-                let system = structure.map_or(String::new(), |system| format!(", structure {}", system.name));
-                format!("machine {}{}{kernel}{system}", variant.machine.name, parameters.collect::<String>())
-            }
-            Task::Laid(variant, LayoutChoice { spec, draw, .. }) => {
-                let seed = spec.seed(*draw).map_or(String::new(), |seed| format!(" by seed {seed}"));
-                format!("machine {}, layout {}{seed}", label(variant), spec.name)
-            }
+            Task::Machine(task) => task.title(),
             Task::Family(serves) => format!("family of {} arrays, {}", FAMILY_ARRAYS, serves_name(*serves)),
             Task::CacheFamily(serves, bytes) => {
                 format!("family of caches with lines of {bytes} bytes, {}", serves_name(*serves))
@@ -211,7 +157,7 @@ impl<'a> Task<'a> {
 impl Study {
     /// Everything that the outcomes of its tasks depend on, besides streams and layouts, as text.
     pub fn identity(&self) -> String {
-        Task::all(self).iter().map(|task| task.identity("", None) + "\n").collect()
+        Task::all(self).iter().map(|task| task.identity("", &[]) + "\n").collect()
     }
 }
 
@@ -231,17 +177,14 @@ impl RunningTask {
         tasks: &[(usize, Task<'_>)],
         origins: &[Origin],
         thp: ThpMode,
-        turns: bool,
+        sharing: Option<&Sharing>,
         threads: usize,
     ) -> Result<Vec<RunningTask>, PassError> {
         let mut running = Vec::new();
         let mut machines = Vec::new();
         for &(number, task) in tasks {
             match task {
-                Task::Machine(machine, (kernel, structure)) => {
-                    machines.push(NumberedDesign { number, machine, kernel, structure });
-                }
-                Task::Laid(..) => unreachable!("machines under layouts are started as `Laid`"),
+                Task::Machine(task) => machines.push(NumberedDesign { number, task }),
                 Task::Family(serves) => {
                     running.push(RunningTask::Family(number, Box::new(Family::new(serves))))
                 }
@@ -260,7 +203,7 @@ impl RunningTask {
         }
         let kernel = HostKernel::new(thp);
         for group in groups(machines, threads) {
-            running.push(RunningTask::machines(&group, &kernel, turns)?);
+            running.push(RunningTask::machines(&group, &kernel, sharing)?);
         }
         for running in &mut running {
             if let RunningTask::Machines(_, experiment) = running {
@@ -274,11 +217,10 @@ impl RunningTask {
     fn machines(
         group: &[NumberedDesign<'_>],
         kernel: &HostKernel,
-        turns: bool,
+        sharing: Option<&Sharing>,
     ) -> Result<RunningTask, PassError> {
         let designs = group.iter().map(|one| one.design(kernel));
-        let structure = group.first().and_then(|one| one.structure?.spec.clone());
-        let arrangement = Arrangement { structure, turns, ..Arrangement::default() };
+        let arrangement = group.first().map(|one| one.task.arrangement(sharing)).unwrap_or_default();
         let simulation = Simulation::new(designs.collect(), &arrangement)?;
         let numbers = group.iter().map(|one| one.number).collect();
         Ok(RunningTask::Machines(numbers, Box::new(simulation)))
@@ -337,14 +279,15 @@ fn fixed() -> KernelVariant {
 }
 
 /// Names of a machine's counters.
-pub fn counters(variant: &MachineVariant, under: SystemChoice<'_>) -> Result<Vec<String>, PassError> {
-    let mut task = Task::Machine(variant, under);
+pub fn counters(machine: &MachineVariant, under: SystemChoice<'_>) -> Result<Vec<String>, PassError> {
+    let of = |under| Task::Machine(MachineTask { machine, under, layout: None });
+    let mut task = of(under);
     let fixed = fixed();
     if task.offline().is_some() {
         // All kernels have the same counters.
-        task = Task::Machine(variant, (Some(&fixed), under.1));
+        task = of((Some(&fixed), under.1));
     }
-    let mut running = RunningTask::start(&[(0, task)], &[Origin::Start], ThpMode::Never, false, 1)?;
+    let mut running = RunningTask::start(&[(0, task)], &[Origin::Start], ThpMode::Never, None, 1)?;
     match running.pop().and_then(|running| running.finish().pop()) {
         Some((_, TaskOutcome::Machine(metrics, _))) => Ok(metrics.into_keys().collect()),
         _ => unreachable!("a pass over one machine ends with its counters"),
@@ -354,12 +297,16 @@ pub fn counters(variant: &MachineVariant, under: SystemChoice<'_>) -> Result<Vec
 /// The same in a study, whose layouts may add some.
 pub fn counters_in(
     study: &Study,
-    variant: &MachineVariant,
+    machine: &MachineVariant,
     under: SystemChoice<'_>,
 ) -> Result<Vec<String>, PassError> {
-    let mut names = counters(variant, under)?;
-    if !study.layouts.is_empty() {
-        names.extend(split_names(variant));
+    let mut names = counters(machine, under)?;
+    let layouts = study.layouts.iter().enumerate();
+    let layout = layouts.map(|(layout, spec)| LayoutChoice { spec, layout, draw: 0 }).next();
+    // Without a mode of the study's, each trace has its own.
+    let thp = study.thp.unwrap_or(ThpMode::Never);
+    if (MachineTask { machine, under, layout }).has_splits(thp, None) {
+        names.extend(split_names(machine));
         names.sort_unstable();
     }
     Ok(names)
@@ -370,9 +317,7 @@ pub fn work(tasks: &[Task<'_>], threads: usize) -> usize {
     let (mut machines, mut others) = (Vec::new(), 0);
     for (number, task) in tasks.iter().enumerate().filter(|(_, task)| task.offline().is_none()) {
         match *task {
-            Task::Machine(machine, (kernel, structure)) => {
-                machines.push(NumberedDesign { number, machine, kernel, structure });
-            }
+            Task::Machine(task) if task.layout.is_none() => machines.push(NumberedDesign { number, task }),
             _ => others += 1,
         }
     }

@@ -1,7 +1,7 @@
 //! Traces that take turns in a study.
 
 use crate::study::{Study, TraceSpec};
-use pagewalk_sim::Simulation;
+use pagewalk_sim::{Sharing, Simulation};
 use pagewalk_trace::{Turns, call_number};
 use serde::Deserialize;
 use std::path::Path;
@@ -15,24 +15,30 @@ pub struct FileTogether {
     quantum: Option<u64>,
     #[serde(default)]
     switch_at: Vec<String>,
+    #[serde(default)]
+    global_files: bool,
 }
 
 impl FileTogether {
     /// The traces that it names; paths start from `folder`.
     pub fn check(self, folder: &Path) -> Result<TraceSpec, String> {
         let inside = |why: String| format!("together `{}`: {why}", self.name);
-        let turns = turns(self.quantum, &self.switch_at).map_err(inside)?;
-        let turns = turns.ok_or_else(|| inside("give quantum, switch_at or both".to_owned()))?;
+        let sharing = sharing(self.quantum, &self.switch_at, self.global_files).map_err(inside)?;
+        let sharing = sharing.ok_or_else(|| inside("give quantum, switch_at or both".to_owned()))?;
         if self.traces.is_empty() {
             return Err(inside("traces = []: name some, such as [\"a.pwt\", \"b.pwt\"]".to_owned()));
         }
         let paths = self.traces.iter().map(|path| folder.join(path)).collect();
-        Ok(TraceSpec::Together { name: self.name, paths, turns })
+        Ok(TraceSpec::Together { name: self.name, paths, sharing })
     }
 }
 
-/// Parses the keys `quantum` and `switch_at`; `None` without either.
-pub fn turns(quantum: Option<u64>, switch_at: &[String]) -> Result<Option<Turns>, String> {
+/// Parses the keys `quantum`, `switch_at` and `global_files`; `None` without turns.
+pub fn sharing(
+    quantum: Option<u64>,
+    switch_at: &[String],
+    global_files: bool,
+) -> Result<Option<Sharing>, String> {
     if quantum == Some(0) {
         return Err("quantum = 0: give 1 instruction or more".to_owned());
     }
@@ -44,18 +50,15 @@ pub fn turns(quantum: Option<u64>, switch_at: &[String]) -> Result<Option<Turns>
         })
     };
     let calls = switch_at.iter().map(call).collect::<Result<Vec<u32>, String>>()?;
-    Ok((quantum.is_some() || !calls.is_empty()).then_some(Turns { quantum, calls }))
-}
-
-/// Checks that a study uses traces that take turns only in ways that suit several processes.
-pub fn check(study: &Study) -> Result<(), String> {
-    let Some(trace) = study.traces.iter().find(|trace| trace.turns().is_some()) else { return Ok(()) };
-    let inside =
-        |why: &str| Err(format!("trace `{}` is several processes that take turns: {why}", trace.name()));
-    if study.family.is_some() || study.cache_family.is_some() || study.curve.is_some() {
-        return inside("[family], [cache_family] and [curve] are of one process");
+    if quantum.is_some() || !calls.is_empty() {
+        return Ok(Some(Sharing { turns: Turns { quantum, calls }, global_files }));
     }
-    Ok(())
+    match global_files {
+        true => {
+            Err("global_files: it is for processes that take turns: give quantum or switch_at".to_owned())
+        }
+        false => Ok(None),
+    }
 }
 
 /// The most processes that can take turns in the study.

@@ -33,6 +33,8 @@ pub(crate) struct FileWorkload {
     quantum: Option<u64>,
     #[serde(default)]
     switch_at: Vec<String>,
+    #[serde(default)]
+    global_files: bool,
 }
 
 /// A file of workloads only.
@@ -74,8 +76,9 @@ pub(crate) fn workloads(
         }
         let FileWorkload { name, files, prepare, command, input, image, max_instructions, .. } = &workload;
         let inside = |why: String| format!("workload `{name}`: {why}");
-        let turns = together::turns(workload.quantum, &workload.switch_at).map_err(inside)?;
-        if turns.is_some() && image.is_some() {
+        let sharing = together::sharing(workload.quantum, &workload.switch_at, workload.global_files)
+            .map_err(inside)?;
+        if sharing.is_some() && image.is_some() {
             let why = "image: all process images take turns where quantum or switch_at is given";
             return Err(inside(why.to_owned()));
         }
@@ -89,7 +92,7 @@ pub(crate) fn workloads(
             image: image.clone(),
             max_instructions: *max_instructions,
             grain: workload.grain.unwrap_or(grain),
-            turns,
+            sharing,
         }));
     }
     Ok(traces)

@@ -6,7 +6,7 @@ use crate::exit;
 use crate::exit::ExitCode;
 use crate::output::{publish, result_files};
 use crate::terminal::Terminal;
-use pagewalk::experiment::{Experiment, Sharing, policies};
+use pagewalk::experiment::{Experiment, policies, sharing};
 use pagewalk::{Error, Fault, machines};
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ pub fn run(arguments: Simulate) -> Result<ExitCode, Error> {
         window: arguments.region.into(),
         areas: arguments.areas,
         what_if: arguments.what_if,
-        sharing: Sharing::new(arguments.quantum, &arguments.switch_at, arguments.global_files)?,
+        sharing: sharing(arguments.quantum, &arguments.switch_at, arguments.global_files)?,
         kernels: policies(&arguments.kernels)?,
         structure: arguments.structure.as_deref().map(machines::structure).transpose()?,
         cores: arguments.cores,

@@ -247,7 +247,6 @@ fn mistakes_in_layouts_are_named() {
         place.run(&["sweep", "-q", "s.toml"])
     };
     let refused = |from: &str, to: &str, parts: &[&str]| study(from, to).refuses(BAD_INPUT, parts);
-    refused("thp = \"never\"", "", &["layout", "thp = \"never\""]);
     refused("planner = \"callgraph\"", "planner = \"best\"", &["`callgraph`", "recorded, search, single"]);
     refused("planner = \"callgraph\"", "planner = \"pack\"\nfor = \"each\"", &["`pack` looks at no machine"]);
     refused("weighed = true", "for = \"all\"", &["`single`", "plans for one machine"]);
@@ -272,5 +271,4 @@ fn mistakes_in_layouts_are_named() {
         "upper = { layout = \"search\", metric = \"x\" }",
         &["\"x\"", "`pagewalk simulate --json` lists all "],
     );
-    refused("[[plot]]", "[[os]]\npolicy = \"fixed\"\n[[plot]]", &["layout", "leave out [[os]]"]);
 }

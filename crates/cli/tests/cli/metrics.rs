@@ -18,7 +18,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("kernel.promotions.{size}", "simulate of a program under a kernel that builds superpages: offline.rs"),
 ];
 
-/// The chapter of layout studies: `crates/sweep/src/moved_streams.rs` checks it against the registry.
+/// The chapter of layout studies: `crates/sweep/src/splits.rs` checks it against the registry.
 const OF_LAYOUTS: &str = "Sets of the last level";
 
 /// A machine with prefetching, a walker of two dimensions and a cache of memory.

@@ -3,7 +3,7 @@
 use super::kernels::unfit;
 use super::replays::{self, ReplayableTraces};
 use super::rivals::Rivals;
-use super::spec::{Experiment, Sharing};
+use super::spec::Experiment;
 use super::turns::{self, InterleavedStreams};
 use super::{cores, data_side, kernels, profile, structure, traps};
 use crate::engine::log::{Death, WITHOUT_ENGINE};
@@ -20,7 +20,7 @@ use pagewalk_capture::UNFINISHED;
 use pagewalk_layout::rebase::{PlanBinding, RebasedSource};
 use pagewalk_mm::{InferredAreas, ThpMode};
 use pagewalk_report::schema::{Host, ProcessResult, REST_LOST, RESULT_SCHEMA, RunResult, Tool};
-use pagewalk_sim::{DesignCounts, Profile};
+use pagewalk_sim::{DesignCounts, Profile, Sharing};
 use pagewalk_sweep::unpriced;
 use pagewalk_trace::{Source, StreamHeader};
 use pagewalk_translate::MachineSpec;

@@ -4,7 +4,7 @@ use crate::error::{Error, Fault};
 use pagewalk_capture::WindowSpec;
 use pagewalk_mm::structure::StructureSpec;
 use pagewalk_mm::{AreaRules, OsSpec, ThpMode};
-use pagewalk_sim::Arrangement;
+use pagewalk_sim::{Arrangement, Sharing};
 use pagewalk_trace::{Turns, all_calls, call_number};
 use pagewalk_translate::MachineSpec;
 use pagewalk_units::names::{closest, meant};
@@ -71,33 +71,22 @@ impl Experiment {
     }
 }
 
-/// How processes share a processor.
-#[derive(Clone, Debug)]
-pub struct Sharing {
-    /// Where their turns end.
-    pub turns: Turns,
-    /// Whether read-only pages of files are global.
-    pub global_files: bool,
-}
-
-impl Sharing {
-    /// Turns of `quantum` instructions, or up to system calls with these names; `None` without either.
-    ///
-    /// # Errors
-    /// If there is no such system call, or global files are requested without turns.
-    pub fn new(
-        quantum: Option<u64>,
-        switch_at: &[String],
-        global_files: bool,
-    ) -> Result<Option<Sharing>, Error> {
-        let calls = switch_at.iter().map(|name| call(name)).collect::<Result<Vec<u32>, _>>()?;
-        if quantum.is_none() && calls.is_empty() {
-            let why = "--global-files is for processes that take turns";
-            let way_out = "give --quantum N or --switch-at CALL, or leave it out";
-            return if global_files { Err(Error::new(Fault::Usage, why).or(way_out)) } else { Ok(None) };
-        }
-        Ok(Some(Sharing { turns: Turns { quantum, calls }, global_files }))
+/// Turns of `quantum` instructions, or up to system calls with these names; `None` without either.
+///
+/// # Errors
+/// If there is no such system call, or global files are requested without turns.
+pub fn sharing(
+    quantum: Option<u64>,
+    switch_at: &[String],
+    global_files: bool,
+) -> Result<Option<Sharing>, Error> {
+    let calls = switch_at.iter().map(|name| call(name)).collect::<Result<Vec<u32>, _>>()?;
+    if quantum.is_none() && calls.is_empty() {
+        let why = "--global-files is for processes that take turns";
+        let way_out = "give --quantum N or --switch-at CALL, or leave it out";
+        return if global_files { Err(Error::new(Fault::Usage, why).or(way_out)) } else { Ok(None) };
     }
+    Ok(Some(Sharing { turns: Turns { quantum, calls }, global_files }))
 }
 
 /// The number of a system call given by name or number.

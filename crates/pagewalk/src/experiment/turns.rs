@@ -3,7 +3,7 @@
 use super::groups::groups;
 use super::rivals::Rivals;
 use super::rows::{self, compared, modelled, perfect};
-use super::spec::{Experiment, Sharing};
+use super::spec::Experiment;
 use crate::error::{Error, Fault};
 use crate::findings::short;
 use crate::listener::Listener;
@@ -12,7 +12,7 @@ use pagewalk_capture::Window;
 use pagewalk_mm::ThpMode;
 use pagewalk_report::schema::{Attribution, Heat, ProcessResult, WhatIf};
 use pagewalk_sim as sim;
-use pagewalk_sim::{Arrangement, DesignCounts};
+use pagewalk_sim::{Arrangement, DesignCounts, Sharing};
 use pagewalk_trace::{Analysis, Interleave, Item, Origin, Source, StreamHeader};
 use pagewalk_translate::{Asid, MachineSpec};
 

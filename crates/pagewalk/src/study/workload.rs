@@ -22,13 +22,13 @@ use tempfile::TempDir;
 pub fn trace_path(workload: &Workload, folder: &Path) -> PathBuf {
     let identity = serde_json::to_vec(workload).expect("workloads are plain");
     let hash = blake3::hash(&identity).to_hex();
-    let ending = if workload.turns.is_some() { "" } else { ".pwt" };
+    let ending = if workload.sharing.is_some() { "" } else { ".pwt" };
     folder.join(format!("{}-{}{ending}", workload.name, &hash[..16]))
 }
 
 /// A workload's recorded trace files at `path`, in order of start.
 pub fn files(workload: &Workload, path: &Path) -> Result<Vec<PathBuf>, Error> {
-    if workload.turns.is_none() {
+    if workload.sharing.is_none() {
         return Ok(vec![path.to_owned()]);
     }
     let entries = std::fs::read_dir(path).map_err(|e| {
@@ -57,7 +57,7 @@ pub fn record(workload: &Workload, study: &Path, path: &Path, listener: &dyn Lis
     let mut input = tempfile::tempfile_in(scratch.path()).map_err(failed)?;
     input.write_all(workload.input.as_bytes()).and_then(|()| input.rewind()).map_err(failed)?;
     let written = run(workload, study, &scratch, run_in, input, listener)?;
-    if workload.turns.is_some() {
+    if workload.sharing.is_some() {
         let all = scratch.path().join("all");
         std::fs::create_dir(&all).map_err(failed)?;
         for (number, one) in written.iter().enumerate() {

@@ -4,13 +4,13 @@ use super::schema::MachineCell;
 use crate::figures;
 use crate::schema::Number;
 
-/// The machine's cell under its first kernel, among the cells of one trace.
+/// The cell under the first kernel, with all else the same, among the cells of one trace.
 pub(crate) fn base_of<'a>(
     mut cells: impl Iterator<Item = &'a MachineCell>,
     cell: &MachineCell,
 ) -> &'a MachineCell {
-    let same = |other: &&MachineCell| other.machine == cell.machine && other.parameters == cell.parameters;
-    cells.find(same).expect("the cell itself is among them")
+    let title = cell.title("os");
+    cells.find(|other| other.title("os") == title).expect("the cell itself is among them")
 }
 
 /// A counter as a real number; 0 if there is none.

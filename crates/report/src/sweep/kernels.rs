@@ -6,7 +6,7 @@ use super::comparison::{figure, killed, mcpi, memory_added, real, signed, time_s
 use super::markup::{PictureFile, file_name, head, number};
 use super::picture::Picture;
 use super::plane::plane;
-use super::schema::{MachineCell, Parameters, PublishedTable, SweepResult};
+use super::schema::{MachineCell, PublishedTable, SweepResult};
 use crate::html::escape;
 use crate::numbers::count;
 use std::fmt::Write;
@@ -21,27 +21,24 @@ struct Group<'a> {
 
 /// The machines that run under several kernels.
 fn groups(result: &SweepResult) -> Vec<Group<'_>> {
-    let mut machines: Vec<(&str, &Parameters)> = Vec::new();
-    for cell in result.machines.iter().filter(|cell| cell.os.is_some()) {
-        let machine = (cell.machine.as_str(), &cell.parameters);
-        if !machines.contains(&machine) {
-            machines.push(machine);
+    let names = || result.traces.iter().map(|trace| (trace.name.as_str(), Vec::new())).collect();
+    let mut groups: Vec<Group<'_>> = Vec::new();
+    for cell in &result.machines {
+        let Some(kernel) = cell.os.as_deref() else { continue };
+        let title = cell.title("os");
+        let place = groups.iter().position(|group| group.title == title).unwrap_or_else(|| {
+            groups.push(Group { title, kernels: Vec::new(), rows: names() });
+            groups.len() - 1
+        });
+        let Group { kernels, rows, .. } = &mut groups[place];
+        if !kernels.contains(&kernel) {
+            kernels.push(kernel);
         }
+        rows[cell.trace].1.push(cell);
     }
-    let group = |(machine, parameters): (&'_ str, &'_ Parameters)| {
-        let of = |trace: usize| -> Vec<&MachineCell> {
-            let cells = result.machines.iter().filter(|cell| cell.trace == trace && cell.os.is_some());
-            cells.filter(|cell| cell.machine == machine && cell.parameters == *parameters).collect()
-        };
-        let rows: Vec<_> =
-            result.traces.iter().enumerate().map(|(trace, about)| (about.name.as_str(), of(trace))).collect();
-        let kernels = rows
-            .first()
-            .map_or(Vec::new(), |(_, cells)| cells.iter().filter_map(|cell| cell.os.as_deref()).collect());
-        let values = parameters.iter().map(|(key, value)| format!(", {key} = {value}"));
-        Group { title: format!("{machine}{}", values.collect::<String>()), kernels, rows }
-    };
-    machines.into_iter().map(group).filter(|group| group.kernels.len() > 1).collect()
+    groups.retain(|group| group.kernels.len() > 1);
+    groups.iter_mut().for_each(|group| group.rows.retain(|(_, cells)| !cells.is_empty()));
+    groups
 }
 
 /// A table of one figure: its name in `[[published]]`, its title, its description, and the figure of a cell given its

@@ -85,8 +85,7 @@ pub(crate) fn laid(result: &SweepResult, trace: usize) -> Vec<MachineLayouts<'_>
     let mut machines: Vec<MachineLayouts<'_>> = Vec::new();
     for cell in result.machines.iter().filter(|cell| cell.trace == trace) {
         let Some(layout) = cell.layout.as_deref() else { continue };
-        let values = cell.parameters.iter().map(|(key, value)| format!(", {key} = {value}"));
-        let title = format!("{}{}", cell.machine, values.collect::<String>());
+        let title = cell.title("layout");
         let place = machines.iter().position(|machine| machine.title == title).unwrap_or_else(|| {
             machines.push(MachineLayouts { title, rows: Vec::new() });
             machines.len() - 1
@@ -106,8 +105,8 @@ pub(super) fn settled(result: &SweepResult) -> Vec<Cow<'_, MachineCell>> {
     for cell in &result.machines {
         let alike = |other: &&MachineCell| {
             cell.layout_seed.is_some()
-                && (cell.trace, &cell.machine, &cell.layout, &cell.parameters)
-                    == (other.trace, &other.machine, &other.layout, &other.parameters)
+                && (cell.trace, &cell.layout) == (other.trace, &other.layout)
+                && cell.title("layout") == other.title("layout")
         };
         match settled.last_mut().filter(|draws| draws.first().is_some_and(alike)) {
             Some(draws) => draws.push(cell),

@@ -196,6 +196,17 @@ impl MachineCell {
     pub fn was_killed(&self) -> bool {
         self.metrics.contains_key("kernel.killed_at")
     }
+
+    /// The machine with everything that is around it, but for one key.
+    pub(crate) fn title(&self, without: &str) -> String {
+        let seed = self.layout_seed.map_or(String::new(), |seed| format!(" by seed {seed}"));
+        let layout = self.layout.as_ref().map(|layout| format!("{layout}{seed}"));
+        let named = [("os", self.os.clone()), ("structure", self.structure.clone()), ("layout", layout)];
+        let names = named.into_iter().filter(|(key, _)| *key != without);
+        let names = names.filter_map(|(_, name)| Some(format!(", {}", name?)));
+        let values = self.parameters.iter().map(|(key, value)| format!(", {key} = {value}"));
+        format!("{}{}", self.machine, names.chain(values).collect::<String>())
+    }
 }
 
 /// A plan of a layout of shared objects.
@@ -203,6 +214,9 @@ impl MachineCell {
 pub struct LayoutPlanRow {
     /// Index in [`SweepResult::traces`] of the trace that it was made from.
     pub trace: usize,
+    /// The process that it was made for, from 1; none: the trace has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process: Option<usize>,
     /// The layout's name.
     pub layout: String,
     /// The seed of a random layout.

@@ -3,8 +3,8 @@
 use pagewalk_sweep::{Claims, Progress, Store, Stream, Study, Sweep, SweepOptions};
 use pagewalk_trace::pwt::Writer;
 use pagewalk_trace::{
-    Analysis, Batch, Block, BlockEnd, Dictionary, Event, Instruction, Mapping, MappingKind, Origin,
-    Protection, Ref, Site, Span, StreamHeader,
+    Analysis, Batch, Block, BlockEnd, Dictionary, Event, FileIdentity, Instruction, Mapping, MappingKind,
+    Origin, Protection, Ref, Site, Span, StreamHeader,
 };
 use pagewalk_units::{Access, BlockId, Draws, Kind, RefIndex, Size, SpaceId, ThreadId, VirtAddr};
 use std::path::{Path, PathBuf};
@@ -55,6 +55,22 @@ pub fn program(seed: u64, steps: u64) -> Program {
     program
 }
 
+/// A program with a shared object that layouts can move.
+pub fn with_library(seed: u64) -> Program {
+    let mut program = program(seed, 2000);
+    let map = Event::Map(Mapping {
+        start: VirtAddr(0x40_0000),
+        bytes: 1 << 20,
+        protection: Protection { read: true, write: false, execute: true },
+        kind: MappingKind::File,
+        file: Some(FileIdentity { path: "/lib/libone.so".to_owned(), offset: 0, build_id: None }),
+        page_bytes: 4096,
+    });
+    // What is mapped before the program runs is the program itself.
+    program.steps.insert(20, Step::Event(map));
+    program
+}
+
 fn block(random: &mut Draws) -> Block {
     let start = 0x40_0000 + (random.below(60) << 12) + random.below(4000);
     let instructions =
@@ -72,14 +88,14 @@ fn address(random: &mut Draws) -> VirtAddr {
 }
 
 impl Program {
-    /// Feeds the stream to an analysis, with a batch for each run between events.
+    /// Feeds the stream to an analysis, with a batch for each run between events; two threads have them.
     pub fn play(&self, to: &mut dyn Analysis) {
         let (mut refs, mut spans): (Vec<Ref>, Vec<Span>) = (Vec::new(), Vec::new());
         let (mut first, mut first_instruction) = (0_u64, 0_u64);
         let mut flush = |refs: &mut Vec<Ref>, spans: &mut Vec<Span>, to: &mut dyn Analysis| {
             let batch = Batch {
                 space: SpaceId(0),
-                thread: ThreadId(1),
+                thread: ThreadId(1 + (first_instruction % 2) as u32),
                 first: RefIndex(first),
                 first_instruction,
                 refs,

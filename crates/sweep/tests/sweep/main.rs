@@ -2,6 +2,7 @@
 //! nothing stale is reused.
 
 mod common;
+mod composing;
 mod energy;
 mod kernels;
 mod parcels;

@@ -1,11 +1,9 @@
 //! Jobs sent to other processes: they make the same units as at home, and need nothing but the traces.
 
-use crate::common::{Program, Silent, Step, program, sweep};
+use crate::common::{Silent, program, sweep, with_library};
 use crate::{STUDY, traces};
 use pagewalk_sim::Library;
 use pagewalk_sweep::{Build, Parcel, Progress, SentJob, Stream, StudyFiles, StudySource, Sweep, Units};
-use pagewalk_trace::{Event, FileIdentity, Mapping, MappingKind, Protection};
-use pagewalk_units::VirtAddr;
 use std::num::NonZeroUsize;
 use std::path::Path;
 
@@ -29,22 +27,6 @@ count = 2
 from = "e"
 traces = ["d", "e"]
 "#;
-
-/// A program with a shared object that layouts can move.
-fn with_library(seed: u64) -> Program {
-    let mut program = program(seed, 2000);
-    let map = Event::Map(Mapping {
-        start: VirtAddr(0x40_0000),
-        bytes: 1 << 20,
-        protection: Protection { read: true, write: false, execute: true },
-        kind: MappingKind::File,
-        file: Some(FileIdentity { path: "/lib/libone.so".to_owned(), offset: 0, build_id: None }),
-        page_bytes: 4096,
-    });
-    // What is mapped before the program runs is the program itself.
-    program.steps.insert(20, Step::Event(map));
-    program
-}
 
 fn build(tool: &str) -> Build {
     Build { version: "0".to_owned(), tool: tool.to_owned() }

@@ -2,6 +2,7 @@
 
 use crate::common::{Silent, Step, program, study, sweep};
 use pagewalk_mm::ThpMode;
+use pagewalk_report::sweep::schema::{CurveCell, FamilyCell};
 use pagewalk_report::sweep::to_json;
 use pagewalk_sim::{Arrangement, HostKernel, Library, Simulation, Structures};
 use pagewalk_sweep::{Study, add_structure, metrics};
@@ -102,6 +103,33 @@ fn processes_in_turns_are_replayed() {
     assert!(count(0, "mach3", "walks") > count(0, "none", "walks"));
 }
 
+/// Families and curves of one process in turns are those of the process alone. Of two, no page is common.
+#[test]
+fn families_and_curves_take_turns() {
+    let folder = tempfile::tempdir().unwrap();
+    program(9, 3000).write(&folder.path().join("a.pwt"));
+    let mut text = "traces = [\"a.pwt\"]\n[family]\n[cache_family]\n[curve]\nrate = 0.5\n".to_owned();
+    for (name, traces) in [("one", "\"a.pwt\""), ("two", "\"a.pwt\", \"a.pwt\"")] {
+        text += &format!("[[together]]\nname = \"{name}\"\ntraces = [{traces}]\nquantum = 100\n");
+    }
+    let result = sweep(&study(folder.path(), &text), folder.path(), 2, "t").run(&Silent).unwrap();
+    let [alone, one, two] = &result.families[..] else { panic!("three traces") };
+    assert_eq!((&alone.sizes, alone.references), (&one.sizes, one.references));
+    assert_eq!(two.references, 2 * alone.references);
+    let misses = |family: &FamilyCell, sets, ways| family.sizes[0].misses_of(sets, ways).unwrap();
+    assert!(misses(two, 1, 64) > 2 * misses(alone, 1, 64), "they are in each other's way");
+    let lines = &result.cache_families;
+    let third = lines.len() / 3;
+    for ((alone, one), two) in lines[..third].iter().zip(&lines[third..]).zip(&lines[2 * third..]) {
+        assert_eq!((&alone.capacity, &alone.conflict), (&one.capacity, &one.conflict));
+        assert_eq!(two.compulsory, 2 * alone.compulsory);
+    }
+    let [exact, sampled, exact_one, sampled_one, both, _] = &result.curves[..] else { panic!("six") };
+    assert_eq!((&exact.misses, &sampled.misses), (&exact_one.misses, &sampled_one.misses));
+    let cold = |curve: &CurveCell| *curve.misses.last().unwrap();
+    assert_eq!(cold(both), 2.0 * cold(exact), "an array of any size misses all first touches");
+}
+
 #[test]
 fn mistakes_are_named() {
     let folder = tempfile::tempdir().unwrap();
@@ -119,7 +147,6 @@ fn mistakes_are_named() {
         (with("quantum = 0"), ["together `two`: quantum = 0", "1 instruction"]),
         (with("switch_at = [\"nonesuch\"]"), ["together `two`: switch_at: \"nonesuch\"", "such as read"]),
         (read("traces = []\nquantum = 1", ""), ["together `two`: traces = []", "a.pwt"]),
-        (read(&format!("{traces}quantum = 1\n[curve]"), ""), ["trace `two`", "[curve]"]),
         (read(&format!("{traces}quantum = 1"), workload), ["workload `w`: image", "quantum"]),
     ];
     for (why, parts) in cases {

@@ -1,0 +1,231 @@
+//! Layouts under kernels, in operating systems, in turns and on cores: cells equal direct simulation of the moved
+//! streams.
+
+use crate::common::{Silent, program, study, sweep, with_library};
+use pagewalk_layout::rebase::{PlanBinding, RebasedSource};
+use pagewalk_mm::{OsKernel, ThpMode};
+use pagewalk_plan::Plan;
+use pagewalk_report::schema::Metrics;
+use pagewalk_report::sweep::schema::{MachineCell, SweepResult};
+use pagewalk_report::sweep::{from_json, render_html, to_json};
+use pagewalk_sim::{Arrangement, DesignSpec, HostKernel, Sharing, Simulation, Structures, offline};
+use pagewalk_sweep::{MachineVariant, Study, TraceSpec, add_structure, metrics};
+use pagewalk_trace::pwt::{Reader, events};
+use pagewalk_trace::{Analysis, Event, Interleave, Source, Stretch};
+use std::convert::Infallible;
+use std::fs::File;
+use std::path::Path;
+
+const STUDY: &str = r#"
+thp = "always"
+traces = ["a.pwt"]
+machines = ["k8", "romer_1998"]
+structures = ["none", "mach3"]
+cores = [1, 2]
+
+[[together]]
+name = "both"
+traces = ["a.pwt", "b.pwt"]
+quantum = 300
+global_files = true
+
+[[layout]]
+name = "drawn"
+planner = "random"
+count = 2
+traces = ["both"]
+
+[[layout]]
+name = "searched"
+planner = "search"
+for = "each"
+
+[[layout]]
+name = "one-for-all"
+planner = "random"
+from = "a"
+traces = ["both"]
+
+[[os]]
+policy = "host"
+machines = ["k8"]
+
+[[os]]
+policy = "approx-online"
+machines = ["romer_1998"]
+
+[[os]]
+policy = "offline"
+build_cycles_per_kib = 30
+machines = ["romer_1998"]
+"#;
+
+/// A cell's plans, by process; none as recorded.
+fn plans(folder: &Path, study: &Study, result: &SweepResult, cell: &MachineCell, of: usize) -> Vec<Plan> {
+    let layout = cell.layout.as_deref().unwrap();
+    let from = study.layouts.iter().find(|spec| spec.name == layout).and_then(|spec| spec.from.as_ref());
+    let from = from.map_or(cell.trace, |from| study.traces.iter().position(|t| t.name() == from).unwrap());
+    let is_meant = |process: usize| {
+        result.plans.iter().find(move |plan| {
+            let machine = plan.machine.as_ref().is_none_or(|machine| *machine == cell.machine);
+            let of_process = plan.process.is_none_or(|number| number == process + 1);
+            (plan.trace, plan.layout.as_str()) == (from, layout)
+                && plan.layout_seed == cell.layout_seed
+                && machine
+                && of_process
+        })
+    };
+    let read = |file: &str| std::fs::read_to_string(folder.join("plans").join(file)).unwrap();
+    (0..of).filter_map(is_meant).map(|plan| Plan::parse(&read(&plan.file), "a plan").unwrap()).collect()
+}
+
+/// The moved streams of a trace.
+fn streams(files: &[std::path::PathBuf], plans: &[Plan]) -> Vec<RebasedSource<Reader<File>>> {
+    let open = |(number, path): (usize, &std::path::PathBuf)| {
+        let all = events(std::io::BufReader::new(File::open(path).unwrap()), Event::moves_memory).unwrap();
+        let bound = plans.get(number).map_or_else(PlanBinding::default, |plan| {
+            PlanBinding::new(plan.layout.as_ref().unwrap(), &all.header, all.in_order()).unwrap()
+        });
+        assert!(plans.is_empty() || bound.files() == 1, "the library moves");
+        RebasedSource::new(Reader::new(File::open(path).unwrap()).unwrap(), &bound)
+    };
+    files.iter().enumerate().map(open).collect()
+}
+
+fn play<S: Source>(mut streams: Vec<S>, sharing: Option<&Sharing>, to: &mut dyn Analysis) {
+    let mut stretch = Stretch::default();
+    let Some(sharing) = sharing else {
+        while stretch.read(&mut streams[0], 1000).unwrap() {
+            stretch.play(to);
+        }
+        return;
+    };
+    let mut all = Interleave::new(streams, sharing.turns.clone());
+    while stretch.read_turns(&mut all, 1000).unwrap() {
+        stretch.play(to);
+    }
+}
+
+/// What one machine counts in a cell's surroundings.
+fn counted(study: &Study, variant: &MachineVariant, cell: &MachineCell, plans: &[Plan]) -> Metrics {
+    let trace = &study.traces[cell.trace];
+    let files = match trace {
+        TraceSpec::File { path, .. } => vec![path.clone()],
+        TraceSpec::Together { paths, .. } => paths.clone(),
+        TraceSpec::Workload(_) => unreachable!("there is none"),
+    };
+    let structure = cell.structure.as_deref().filter(|name| *name != "none");
+    let arrangement = Arrangement {
+        turns: trace.sharing().is_some(),
+        cores: variant.cores.unwrap().into(),
+        global_files: trace.sharing().is_some_and(|sharing| sharing.global_files),
+        structure: structure.map(|name| Structures::get(name).unwrap()),
+    };
+    let machine = &variant.machine;
+    let kernel = study.kernels.iter().find(|kernel| Some(&kernel.name) == cell.os.as_ref()).unwrap();
+    let design = match kernel.build(machine).unwrap() {
+        None => HostKernel::new(ThpMode::Always).design(machine),
+        Some(OsKernel::Running(kernel)) => DesignSpec::with_kernel(machine.name.clone(), machine, *kernel),
+        Some(OsKernel::Offline(settings)) => {
+            let replay = |to: &mut Simulation| {
+                play(streams(&files, plans), trace.sharing(), to);
+                Ok::<_, Infallible>(())
+            };
+            let found = offline(replay, machine, &arrangement, &settings, |_| {}).unwrap();
+            return with_structure(metrics(&found.counts), found.structure.as_ref());
+        }
+    };
+    let mut alone = Simulation::new(vec![design], &arrangement).unwrap();
+    play(streams(&files, plans), trace.sharing(), &mut alone);
+    let found = alone.counts();
+    with_structure(metrics(&alone.finish()[0]), found.as_ref())
+}
+
+fn with_structure(mut counted: Metrics, found: Option<&pagewalk_sim::StructureCounts>) -> Metrics {
+    found.iter().for_each(|found| add_structure(&mut counted, found));
+    counted
+}
+
+#[test]
+fn moved_programs_run_in_every_surrounding() {
+    let folder = tempfile::tempdir().unwrap();
+    for (seed, name) in [(2, "a.pwt"), (3, "b.pwt")] {
+        with_library(seed).write(&folder.path().join(name));
+    }
+    let study = study(folder.path(), STUDY);
+    let result = sweep(&study, folder.path(), 2, "t").run(&Silent).unwrap();
+    let one = sweep(&study, folder.path(), 1, "another").run(&Silent).unwrap();
+    assert_eq!(to_json(&one), to_json(&result), "on one thread");
+    // Of three kernels and machines, two systems and two numbers of cores: recorded and searched on both traces, and
+    // three drawn layouts on one.
+    assert_eq!(result.machines.len(), 3 * 2 * 2 * (2 + 2 + 3));
+    let mut moved = 0;
+    for cell in &result.machines {
+        let of = |variant: &&MachineVariant| {
+            variant.machine.name == cell.machine && variant.parameters == cell.parameters
+        };
+        let variant = study.machines.iter().find(of).unwrap();
+        let processes = 1 + cell.trace;
+        let plans = plans(folder.path(), &study, &result, cell, processes);
+        assert!(cell.layout.as_deref() == Some("recorded") || plans.len() == processes);
+        moved += usize::from(!plans.is_empty());
+        assert_eq!(cell.metrics, counted(&study, variant, cell, &plans), "{}", cell_title(cell));
+    }
+    assert!(moved > result.machines.len() / 2);
+    assert!(differ(&result, |cell| cell.parameters.clear()), "cores matter");
+    assert!(differ(&result, |cell| cell.structure = None), "the structure matters");
+    assert!(differ(&result, |cell| cell.layout = None), "layouts matter");
+    assert_eq!(from_json(&to_json(&result)).unwrap(), result);
+    assert!(render_html(&result).contains("approx-online, mach3, cores = 2"));
+    assert!(sweep(&study, folder.path(), 1, "t").remaining()[0].tasks.is_empty());
+}
+
+/// Whether cells have other counts that differ at most in what `forget` removes.
+fn differ(result: &SweepResult, forget: fn(&mut MachineCell)) -> bool {
+    let mut known: Vec<MachineCell> = Vec::new();
+    result.machines.iter().cloned().any(|mut cell| {
+        let counts = std::mem::take(&mut cell.metrics);
+        forget(&mut cell);
+        let other =
+            known.iter().position(|known| MachineCell { metrics: Metrics::new(), ..known.clone() } == cell);
+        let differs = other.is_some_and(|other| known[other].metrics != counts);
+        cell.metrics = counts;
+        known.push(cell);
+        differs
+    })
+}
+
+fn cell_title(cell: &MachineCell) -> String {
+    format!("{} {:?} {:?} {:?} {:?}", cell.machine, cell.os, cell.structure, cell.layout, cell.parameters)
+}
+
+#[test]
+fn mistakes_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    for (seed, name) in [(2, "a.pwt"), (3, "b.pwt"), (4, "c.pwt")] {
+        program(seed, 100).write(&folder.path().join(name));
+    }
+    let read = |more: &str| {
+        let text = format!("schema = 1\nname = \"s\"\n{more}");
+        Study::from_toml("s.toml", &text, folder.path()).map_err(|error| error.to_string())
+    };
+    let of = |more: &str| read(&format!("traces = [\"a.pwt\"]\nmachines = [\"k8\"]\n{more}")).unwrap_err();
+    let together = "[[together]]\nname = \"two\"\ntraces = [\"a.pwt\", \"b.pwt\"]\nquantum = 5\n\
+                    [[together]]\nname = \"three\"\ntraces = [\"a.pwt\", \"b.pwt\", \"c.pwt\"]\nquantum = 5\n\
+                    [[layout]]\nname = \"drawn\"\nplanner = \"random\"\nfrom = \"two\"\n";
+    let unsuited = read(&format!("machines = [\"k8\"]\n{together}")).unwrap();
+    let files = [vec!["a.pwt", "b.pwt"], vec!["a.pwt", "b.pwt", "c.pwt"]];
+    let files = files.map(|names| names.iter().map(|name| folder.path().join(name)).collect::<Vec<_>>());
+    let unsuited = pagewalk_sweep::Stream::all(&unsuited, &files, &Silent).unwrap_err().to_string();
+    let no_turns = "[[workload]]\nname = \"w\"\ncommand = [\"true\"]\nglobal_files = true\n";
+    let cases = [
+        (of("cores = [0]"), ["cores: 0", "from 1 to 16"]),
+        (of("cores = \"2..17\""), ["cores: 17", "from 1 to 16"]),
+        (read("traces = [\"a.pwt\"]\ncores = [2]\n[curve]").unwrap_err(), ["cores: ", "no machine"]),
+        (of(no_turns), ["workload `w`: global_files", "quantum or switch_at"]),
+        (unsuited, ["layout `drawn`: from = \"two\" has 2 processes", "`three` has 3"]),
+    ];
+    for (why, parts) in cases {
+        parts.iter().for_each(|part| assert!(why.contains(part), "{part}: {why}"));
+    }
+}
