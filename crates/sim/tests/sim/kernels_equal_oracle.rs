@@ -5,7 +5,7 @@
 use crate::equal;
 use crate::promoting::{SlowKernel, watched};
 use crate::random;
-use crate::random::{ALL, Op, Random, cases};
+use crate::random::{ALL, Op, Program, Random, cases};
 use crate::slow::feed;
 use crate::systems::Systems;
 use pagewalk_mm::frames::{Buddy, Frame};
@@ -18,8 +18,9 @@ use pagewalk_oracle::Frames;
 use pagewalk_oracle::backing::Memory;
 use pagewalk_oracle::miss_policies::{self, MissPolicyModel};
 use pagewalk_sim::{Arrangement, DesignSpec, KernelTotals, Simulation};
+use pagewalk_trace::{Block, BlockEnd, Dictionary, Instruction};
 use pagewalk_translate::MachineSpec;
-use pagewalk_units::PageSize;
+use pagewalk_units::{PageSize, ThreadId, VirtAddr};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
@@ -303,4 +304,42 @@ proptest! {
     fn every_counter_equals_the_oracles_where_memory_runs_out(seed in any::<u64>()) {
         check(seed, true);
     }
+}
+
+/// Two runs of an instruction that lies in the first two pages of a block: in private memory, which ends a page before
+/// the block, then in hugetlb memory.
+fn hugetlb_in_place_of_less() -> Program {
+    let start = 512;
+    let mut blocks = Dictionary::default();
+    let across = Instruction { address: VirtAddr(((start + 1) << 12) - 1), length: 2 };
+    let block = blocks.intern(Block {
+        instructions: Box::new([across]),
+        sites: Box::default(),
+        code: Box::default(),
+        end: BlockEnd::Jump,
+    });
+    let run = Op::Run { block, addresses: Vec::new() };
+    let private = Op::Map { start, pages: 511, anonymous: true };
+    let hugetlb = Op::MapHuge { start, pages: 512, page: 512 };
+    Program { thread: ThreadId(1), blocks, ops: vec![private, run.clone(), hugetlb, run] }
+}
+
+/// The kernel's first huge page also backs the page after the private memory. That page stays, so small pages map the
+/// hugetlb memory. A pass that decided by itself took them for one huge page, and the second fetch for one lookup.
+#[test]
+fn a_fetch_across_two_small_pages_of_hugetlb_memory_looks_up_both() {
+    let text = "schema = 1\nname = \"m\"\n[[tlb]]\nname = \"l1\"\nlevel = 1\n\
+                serves = [\"fetch\", \"load\", \"store\"]\npage_sizes = [\"4K\", \"2M\"]\nentries = 4\n\
+                [walker]\nkind = \"radix\"\nlevels = 4\n[cost]\nl2_hit = 7\nwalk_reference = 20\n";
+    let machine = MachineSpec::from_toml("m.toml", text).unwrap_or_else(|error| panic!("{error}"));
+    let kernel = Kernel::new(PageSize::FOUR_KIB, Box::new(Fixed { order: 9 }), KernelCosts::ROMER);
+    let spec = DesignSpec::with_kernel("fixed".to_owned(), &machine, kernel);
+    let model = MissPolicyModel::new(miss_policies::Policy::Fixed(9), None, 1, entries(&machine), 4 * 3000);
+    let mut slow = SlowKernel::new(&machine, model);
+    let program = hugetlb_in_place_of_less();
+    let mut pass = Simulation::new(vec![spec], &Arrangement::default()).unwrap();
+    feed(&mut pass, &program, &mut Random::new(1));
+    program.ops.iter().for_each(|op| slow.op(&program, op));
+    assert_eq!(slow.machine.counts.translations, [1 + 2, 0], "in a huge page, then in two small ones");
+    equal::assert_equal(&pass.finish()[0], &slow.machine, slow.instructions, 1);
 }
