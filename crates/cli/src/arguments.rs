@@ -142,16 +142,16 @@ pub struct Data {
 #[derive(Clone, Debug, Default, Args)]
 pub struct RegionOfInterest {
     /// Begin at the program's first marker with this number (PAGEWALK_MARK of pagewalk.h sets one)
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_parser = numbers::any::<u64>())]
     pub from_marker: Option<u64>,
     /// End at the next marker with this number
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_parser = numbers::any::<u64>())]
     pub to_marker: Option<u64>,
     /// Skip the first N instructions (of the region, if markers choose one)
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = numbers::any::<u64>())]
     pub skip: u64,
-    /// End after N instructions
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    /// End after N instructions, such as 2000000, 2e6 or 2M
+    #[arg(long, value_name = "N", value_parser = numbers::count::<u64>(1..=u64::MAX))]
     pub max_instructions: Option<u64>,
 }
 
@@ -276,10 +276,10 @@ pub struct Simulate {
     pub kernels: Vec<String>,
     /// Run the threads of each trace on N cores, in order of appearance; with --quantum or --switch-at, the threads of
     /// all traces
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=16))]
+    #[arg(long, value_name = "N", value_parser = numbers::count::<u8>(1..=16))]
     pub cores: Option<u8>,
-    /// Run all traces together, in turns of N instructions
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    /// Run all traces together, in turns of N instructions, such as 2000000, 2e6 or 2M
+    #[arg(long, value_name = "N", value_parser = numbers::count::<u64>(1..=u64::MAX))]
     pub quantum: Option<u64>,
     /// Run all traces together, in turns that end when a process makes one of these system calls, given by name or
     /// number: read,poll. A parent that waits for a child gets no turn until the child ends. With --quantum, turns also
@@ -288,7 +288,7 @@ pub struct Simulate {
     pub switch_at: Vec<String>,
     /// Also simulate the TLB from the misses of a host TLB with N slots, as Tapeworm did, and report by how much
     /// counting every nested miss overstates
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65536))]
+    #[arg(long, value_name = "N", value_parser = numbers::count::<u32>(1..=65536))]
     pub by_traps: Option<u32>,
     /// With --quantum or --switch-at: read-only pages of files are global, so processes that map them alike share one
     /// TLB entry
@@ -345,7 +345,7 @@ pub struct Sweep {
     #[arg(short, long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
     pub output: Option<PathBuf>,
     /// Worker threads. Default: one for each processor
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = numbers::workers)]
     pub threads: Option<NonZeroUsize>,
     /// Study these recordings instead of the study's programs. Parts that name a single program are left out, with a
     /// message
@@ -386,16 +386,16 @@ pub struct Trap {
     #[arg(short, long, value_name = "MACHINE", default_value = "mips_r2000")]
     pub machine: String,
     /// Entries, instead of the machine's
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = numbers::any::<u32>())]
     pub entries: Option<u32>,
     /// Entries of a set, instead of the machine's
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = numbers::any::<u32>())]
     pub ways: Option<u32>,
     /// Replacement, instead of the machine's
     #[arg(long, value_enum)]
     pub replacement: Option<BlindReplacement>,
     /// Seed of `--replacement random`. Default: 0, or the seed of a machine file that already replaces at random
-    #[arg(long, value_name = "N", requires = "replacement")]
+    #[arg(long, value_name = "N", requires = "replacement", value_parser = numbers::any::<u64>())]
     pub seed: Option<u64>,
     /// First run the program once by itself, to report the slowdown; the output of that run is dropped
     #[arg(long)]

@@ -1,6 +1,6 @@
 //! Arguments of `advise`.
 
-use super::numbers::{bytes, seconds};
+use super::numbers::{bytes, count, process, seconds};
 use super::{INSTEAD_OF_TEXT, Model, Style};
 use clap::{Args, ValueHint};
 use std::ffi::OsString;
@@ -31,7 +31,7 @@ pub struct Advise {
     pub trace: Option<PathBuf>,
     /// A running process instead: samples its TLB misses as `pagewalk promote` does, and changes nothing
     #[arg(short, long, value_name = "PID", conflicts_with_all = ["command", "input", "runs", "no_trial", "machines"],
-          value_parser = clap::value_parser!(i32).range(1..))]
+          value_parser = process)]
     pub pid: Option<i32>,
     /// Samples of perf instead: the process with most walks in a perf.data file, or in the text of `perf script`
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath,
@@ -52,7 +52,7 @@ pub struct Advise {
     pub budget: Option<u64>,
     /// Runs of the program as it is, and of each alternative. If they vary much, up to four times as many, within a
     /// minute
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(5..=100))]
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = count::<u32>(5..=100))]
     pub runs: u32,
     /// Before each run, use and free as much memory as the program needs, so that the memory is already there: for
     /// guests that return free memory to the hypervisor (`pagewalk doctor`: steady memory)

@@ -1,6 +1,7 @@
 //! Arguments of `contiguity`.
 
 use super::Style;
+use super::numbers::process;
 use clap::{Args, ValueHint};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -18,7 +19,7 @@ const CONTIGUITY_USAGE: &str = "pagewalk contiguity [OPTIONS] --pid <PID>
 pub struct Contiguity {
     /// The process to read
     #[arg(short, long, value_name = "PID", required_unless_present = "command",
-          value_parser = clap::value_parser!(i32).range(1..))]
+          value_parser = process)]
     pub pid: Option<i32>,
     /// Write the result here: a page with pictures if the name ends in .html, the picture of run lengths in .svg, the
     /// data in .json; may be given several times

@@ -1,6 +1,6 @@
 //! The command line of `layout`.
 
-use super::numbers::part;
+use super::numbers::{any, part};
 use super::{AFTER_THE_PROGRAM, Data, INSTEAD_OF_TEXT, RegionOfInterest, Style};
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use pagewalk::layout::graph::DrawThreshold;
@@ -81,7 +81,7 @@ pub struct LayoutPlan {
     #[arg(long, value_enum, default_value_t = Planner::Search)]
     pub planner: Planner,
     /// `search`: random layouts to start from, besides the recorded one
-    #[arg(long, value_name = "N", default_value_t = 3)]
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = any::<u64>())]
     pub starts: u64,
     /// `single`: choose the set for which all pages of the object land in sets with few misses, not the set with fewest
     /// misses
@@ -94,10 +94,10 @@ pub struct LayoutPlan {
     #[arg(long)]
     pub load_calls: bool,
     /// Seed of all random draws
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = any::<u64>())]
     pub seed: u64,
     /// Random layouts to compare with, by an estimate
-    #[arg(long, value_name = "N", default_value_t = 30)]
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = any::<u64>())]
     pub random: u64,
     /// Write the plan here
     #[arg(short, long, value_name = "PLAN.toml", value_hint = ValueHint::FilePath)]
@@ -122,7 +122,7 @@ pub struct LayoutAnalyze {
     #[arg(long, value_name = "ARRAY")]
     pub tlb: Option<String>,
     /// Show this set first, and draw it with --dot. Default: the set with most misses
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = any::<usize>())]
     pub set: Option<usize>,
     /// Leave out pages that evicted fewer than N times, or pairs with less than P% of the evictions of both their pages
     #[arg(long, value_name = "N|P%", default_value = "1%")]

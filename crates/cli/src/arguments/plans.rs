@@ -1,6 +1,6 @@
 //! The command lines of `apply`, `verify` and `undo`.
 
-use super::numbers::{percent, seconds};
+use super::numbers::{count, percent, process, seconds};
 use super::{AFTER_THE_PROGRAM, Data};
 use clap::{Args, ValueHint};
 use std::ffi::OsString;
@@ -14,7 +14,7 @@ pub struct Apply {
     pub plan: PathBuf,
     /// Change this running process, once
     #[arg(short, long, value_name = "PID", conflicts_with_all = ["command", "release", "keep_others", "or_default"],
-          value_parser = clap::value_parser!(i32).range(1..))]
+          value_parser = process)]
     pub pid: Option<i32>,
     /// Print what would happen to each range, and whether this host allows it; change nothing
     #[arg(long)]
@@ -43,7 +43,7 @@ pub struct Verify {
     #[arg(value_name = "PLAN.toml", value_hint = ValueHint::FilePath, required_unless_present = "history")]
     pub plan: Option<PathBuf>,
     /// Most pairs of runs, without and with the plan
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(2..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = count::<u32>(2..=1000))]
     pub runs: u32,
     /// Stop when the 90 % interval of the saved processor time is narrower than this share of the total, in per cent
     #[arg(long, value_name = "PERCENT", default_value_t = 2.0, value_parser = percent)]
@@ -79,7 +79,7 @@ pub struct Undo {
     #[arg(value_name = "PLAN.toml", value_hint = ValueHint::FilePath)]
     pub plan: PathBuf,
     /// The process to change
-    #[arg(short, long, value_name = "PID", value_parser = clap::value_parser!(i32).range(1..))]
+    #[arg(short, long, value_name = "PID", value_parser = process)]
     pub pid: i32,
     /// Print what would happen to each range, and whether this host allows it; change nothing
     #[arg(long)]

@@ -1,5 +1,6 @@
 //! Arguments of `probe`.
 
+use super::numbers::any;
 use super::{INSTEAD_OF_TEXT, Style};
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
@@ -19,7 +20,7 @@ pub struct Probe {
     #[arg(long)]
     pub save: bool,
     /// Processor to measure on. Default: the current one
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = any::<usize>())]
     pub cpu: Option<usize>,
     /// Take a few seconds: few repeats over small footprints, not reliable
     #[arg(long)]

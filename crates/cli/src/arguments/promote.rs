@@ -1,7 +1,7 @@
 //! Arguments of `promote`.
 
 use super::Data;
-use super::numbers::{bytes, percent, seconds, share};
+use super::numbers::{bytes, percent, process, seconds, share};
 use clap::{Args, ValueEnum, ValueHint};
 use pagewalk::live::promote::policy::FACTOR;
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ pub enum SamplerChoice {
 #[derive(Debug, Args)]
 pub struct Promote {
     /// The process
-    #[arg(short, long, value_name = "PID", value_parser = clap::value_parser!(i32).range(1..))]
+    #[arg(short, long, value_name = "PID", value_parser = process)]
     pub pid: i32,
     /// How to sample TLB misses
     #[arg(long, value_enum, default_value_t = SamplerChoice::Auto)]

@@ -233,7 +233,7 @@ fn what_cannot_be_advised_on_is_refused() {
     advise(&["--", "./none"]).refuses(USAGE, &["none"]);
     advise(&["--", "false"]).refuses(1, &["ended with exit 1", "each time it is run"]);
     advise(&["-i", "none", "--", "./p"]).refuses(BAD_INPUT, &["--input none"]);
-    advise(&["--budget", "7X", "--", "./p"]).refuses(USAGE, &["7X", "K, M or G"]);
+    advise(&["--budget", "7X", "--", "./p"]).refuses(USAGE, &["7X", "64K, 512M or 2G"]);
     advise(&["--runs", "1", "--", "./p"]).refuses(USAGE, &["--runs"]);
     advise(&["-m", "zen4", "--", "./p"]).refuses(USAGE, &["one machine"]);
     let of_trace =

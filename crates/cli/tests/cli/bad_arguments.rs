@@ -244,7 +244,10 @@ fn kernels_that_cannot_be_name_what_can() {
         .refuses(USAGE, &["two kernels are named `linux`", "give each kernel once"]);
     place
         .run(&["simulate", "--max-instructions", "0", "--", "true"])
-        .refuses(USAGE, &["invalid value '0' for '--max-instructions <N>'", "1.."]);
+        .refuses(USAGE, &["invalid value '0' for '--max-instructions <N>'", "a whole number from 1 up"]);
+    place
+        .run(&["simulate", "--quantum", "1e-6", "--", "true"])
+        .refuses(USAGE, &["'1e-6'", "2000000, 2e6 or 2M"]);
     place.write("wrong.toml", EXAMPLE_MACHINE.to_owned() + "[os]\npolicy = \"asap\"\npages = 3\n");
     let parts = ["machine file ./wrong.toml: line 31: unknown key `os.pages`", "max_page"];
     place.run(&["machines", "check", "./wrong.toml"]).refuses(BAD_INPUT, &parts);
