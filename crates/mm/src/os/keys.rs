@@ -215,11 +215,8 @@ impl Keys {
         let is_usual = |name: &&str| from_name(name).is_some_and(|named| named == usual);
         self.document(key, meaning, names.split(", ").find(is_usual).unwrap_or("none"), names);
         let Some(value) = self.take(key) else { return Ok(usual) };
-        value.as_str().and_then(from_name).ok_or_else(|| {
-            let meant = meant(&closest(value.as_str().unwrap_or_default(), names.split(", ")));
-            let meant = meant.map_or(String::new(), |meant| format!(" ({meant})"));
-            self.error(key, value, format!("one of {names}{meant}"))
-        })
+        let named = value.as_str().and_then(from_name);
+        named.ok_or_else(|| self.error(key, &value, one_of(names, &value)))
     }
 
     /// A page size, as its order.
@@ -245,7 +242,11 @@ impl Keys {
 
     /// The available sizes, as text.
     pub fn sizes(&self, least: u8) -> String {
-        let most = ORDERS as u8 - 1;
+        self.sizes_to(least, ORDERS as u8 - 1)
+    }
+
+    /// The sizes of a range of orders, as text.
+    pub fn sizes_to(&self, least: u8, most: u8) -> String {
         format!("a page size, a power of two from {} to {}", self.size(least), self.size(most))
     }
 
@@ -287,6 +288,34 @@ impl Keys {
         values.into_iter().map(table).collect()
     }
 
+    /// [`Keys::table`] whose key someone may give the value of one key in it: `inner` names that key.
+    pub fn table_of(
+        &mut self,
+        key: &'static str,
+        meaning: &'static str,
+        inner: impl Fn(&str) -> Option<String>,
+    ) -> Result<Option<Keys>, OsError> {
+        let meant = self.table.get(key).and_then(|given| match given {
+            Value::String(text) => inner(text),
+            Value::Integer(count) => inner(&count.to_string()),
+            _ => None,
+        });
+        self.table(key, meaning, false).map_err(|error| match (error, meant) {
+            (OsError::Value { key: of, given, expected }, Some(meant)) => OsError::Value {
+                key: of,
+                given,
+                expected: format!("{expected} (did you mean `{key}.{meant}`?)"),
+            },
+            (error, _) => error,
+        })
+    }
+
+    /// The error of a key that is none of this table's; `known` are others than those read so far.
+    pub fn unknown(&self, key: &str, known: impl IntoIterator<Item = &'static str>) -> OsError {
+        let known: Vec<&str> = self.known.iter().copied().chain(known).collect();
+        OsError::Key { key: format!("{}.{key}", self.place), choice: choice(key, &known) }
+    }
+
     /// Takes the remaining, unknown keys.
     pub fn rest(&mut self) -> Table {
         std::mem::take(&mut self.table)
@@ -296,11 +325,15 @@ impl Keys {
     pub fn finish(self) -> Result<(), OsError> {
         match self.table.keys().next() {
             None => Ok(()),
-            Some(key) => {
-                Err(OsError::Key { key: format!("{}.{key}", self.place), choice: choice(key, &self.known) })
-            }
+            Some(key) => Err(self.unknown(key, [])),
         }
     }
+}
+
+/// The comma-separated `names`, with those that are closest to what was given.
+pub(super) fn one_of(names: &str, given: &Value) -> String {
+    let meant = meant(&closest(given.as_str().unwrap_or_default(), names.split(", ")));
+    format!("one of {names}{}", meant.map_or(String::new(), |meant| format!(" ({meant})")))
 }
 
 /// An integer or float as a float.

@@ -461,12 +461,8 @@ mod tests {
         assert_eq!(refusal("eager"), "os.memory: `eager` backs areas when they are mapped: give memory.size");
         assert_eq!(refusal("linux:memory=true"), "os.memory: missing field `size`");
         assert!(
-            refusal("linux:memory.sise=1G")
-                .starts_with("os.memory: unknown field `sise`, expected one of `size`")
-        );
-        assert!(
             refusal("linux:memory.size=1G,memory.initial.free=0.5")
-                .starts_with("os.memory: memory: initial = { free }")
+                .starts_with("os.memory: initial = { free }")
         );
         assert!(
             refusal("linux:memory.size=3").starts_with("os.memory: size = 3 bytes with frames of 4096 bytes")
@@ -481,7 +477,6 @@ mod tests {
             refusal("linux:memory.size=1G,memory.when_full=oom,memory.swap_cycles=1")
                 .starts_with("os.memory: swap_cycles with when_full")
         );
-        assert!(refusal("linux:sizes.64K=sometimes").contains("one of always, madvise, inherit, never"));
         assert!(refusal("asap:max_page").starts_with("`asap:max_page`: expected `POLICY` or"));
     }
 }

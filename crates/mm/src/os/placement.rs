@@ -10,6 +10,7 @@ use crate::migration::{
 };
 use crate::placement::{BinHopping, Careful, FrameList, Listed, PageColoring, Placement, RandomColors};
 use crate::promotion::{Footprint, Policy};
+use pagewalk_units::names::closest;
 
 /// All placements: one line each.
 pub(super) const PLACEMENTS: &[KeyReader<Box<dyn Placement>>] = &[
@@ -89,9 +90,9 @@ pub(super) fn placed(
     keys: &mut Keys,
     policy: Box<dyn Policy>,
 ) -> Result<(Box<dyn Policy>, Option<PlacementChoice>), OsError> {
-    let own = keys.table("placement", PLACEMENT, false)?;
+    let own = keys.table_of("placement", PLACEMENT, |given| policy_meant(given, PLACEMENTS))?;
     let whole = "pages that compete for a cache move to other colors";
-    let recolors = match keys.table("recoloring", whole, false)? {
+    let recolors = match keys.table_of("recoloring", whole, |given| policy_meant(given, RECOLORINGS))? {
         Some(of) => Some(recoloring(of)?),
         None => None,
     };
@@ -104,6 +105,12 @@ pub(super) fn placed(
         None => policy,
     };
     Ok((policy, placement))
+}
+
+/// The key `policy` of a table, with the entry that is closest to a name given in place of the table.
+fn policy_meant<T>(given: &str, entries: &[(&'static str, T)]) -> Option<String> {
+    let names = closest(given, entries.iter().map(|(name, _)| *name));
+    names.first().map(|name| format!("policy={name}"))
 }
 
 fn placement(mut of: Keys) -> Result<PlacementChoice, OsError> {

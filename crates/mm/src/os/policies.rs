@@ -2,7 +2,7 @@
 
 use super::OsError;
 use super::collapse::collapse;
-use super::keys::Keys;
+use super::keys::{Keys, one_of};
 use super::sharing::LINUX_AROUND;
 use crate::promotion::up_to;
 use crate::promotion::{
@@ -10,8 +10,9 @@ use crate::promotion::{
     Fixed, FreeBsd, HawkEye, HawkEyeSettings, Ingens, IngensSettings, Khugepaged, Linux, LinuxSettings, Mthp,
     Online, Policy, SizeMode, Throttle, ThrottleLimits,
 };
-use crate::{KernelCosts, ThpMode};
+use crate::{KernelCosts, ORDERS, ThpMode};
 use pagewalk_units::PageSize;
+use toml::Value;
 
 type PolicyResult = Result<Box<dyn Policy>, OsError>;
 
@@ -159,25 +160,37 @@ fn huge(keys: &Keys) -> u8 {
 const THP: &str =
     "the mode of sizes that inherit it, as `/sys/kernel/mm/transparent_hugepage/enabled` has it";
 const MODE: &str = "the mode of pages of this size, such as `sizes.64K`";
+const MODES: &str = "always, madvise, inherit, never";
 
 fn linux(keys: &mut Keys) -> PolicyResult {
     let enabled = keys.name("thp", THP, ThpMode::Always, ThpMode::from_name, "always, madvise, never")?;
     let mut settings = LinuxSettings::new(huge(keys), enabled);
     if let Some(mut of) = keys.table("sizes", "the mode of each page size, size by size", false)? {
-        of.document("SIZE", MODE, "2M: inherit; others: never", "always, madvise, inherit, never");
-        for (size, mode) in of.rest() {
-            let order = size.parse::<PageSize>().ok().and_then(|size| of.order_of(size));
-            let mode = mode.as_str().and_then(SizeMode::from_name);
-            let (Some(order), Some(mode)) = (order, mode) else {
-                let expected = format!("{} = one of always, madvise, inherit, never", of.sizes(2));
-                return Err(OsError::Value { key: "os.sizes".to_owned(), given: size, expected });
-            };
-            settings.sizes[usize::from(order)] = mode;
+        of.document("SIZE", MODE, "2M: inherit; others: never", MODES);
+        for (size, mode) in size_modes(&mut of, settings.huge)? {
+            settings.sizes[usize::from(size)] = mode;
         }
     }
     settings.khugepaged = khugepaged(keys, settings.huge)?;
     settings.collapse = collapse(keys)?;
     Ok(Box::new(Linux::new(settings).map_err(|error| OsError::Policy(error.to_string()))?))
+}
+
+/// The modes in a table of sizes, by order; `huge` is the largest.
+fn size_modes(of: &mut Keys, huge: u8) -> Result<Vec<(u8, SizeMode)>, OsError> {
+    let huge = huge.min(ORDERS as u8 - 1);
+    let given = of.rest();
+    let mode = |(size, given): (String, Value)| {
+        let key = format!("os.sizes.{size}");
+        let order = size.parse::<PageSize>().ok().and_then(|size| of.order_of(size));
+        let Some(order) = order.filter(|order| (2..=huge).contains(order)) else {
+            return Err(OsError::Key { key, choice: format!("expected {}", of.sizes_to(2, huge)) });
+        };
+        let mode = given.as_str().and_then(SizeMode::from_name);
+        let wrong = || OsError::Value { key, given: given.to_string(), expected: one_of(MODES, &given) };
+        Ok((order, mode.ok_or_else(wrong)?))
+    };
+    given.into_iter().map(mode).collect()
 }
 
 const PAGES_TO_SCAN: &str = "base pages that one scan looks at; an area that is passed over counts as one";
