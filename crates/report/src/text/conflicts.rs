@@ -29,7 +29,7 @@ pub fn render_conflicts_text(result: &ConflictsResult, options: &TextOptions) ->
         page.blank();
         write_array(&mut page, array);
     }
-    page.out
+    page.end()
 }
 
 fn write_array(page: &mut Page, array: &ArrayResult) {

@@ -33,7 +33,7 @@ pub fn render_contiguity_text(result: &ContiguityResult, options: &TextOptions) 
         page.blank();
     }
     page.paragraph(Line::new(Style::Accent, "  "), Style::Strong, &printable(&result.advice));
-    page.out
+    page.end()
 }
 
 fn headline(page: &mut Page, result: &ContiguityResult) {

@@ -36,7 +36,7 @@ pub fn render_huge_pages_text(result: &AdviceResult, options: &TextOptions) -> S
     for note in &result.notes {
         page.paragraph(Line::new(Style::Quiet, "  "), Style::Quiet, &printable(note));
     }
-    page.out
+    page.end()
 }
 
 /// How the forecast combines the trial and the model.

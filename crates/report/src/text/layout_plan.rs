@@ -30,7 +30,7 @@ pub fn render_layout_plan_text(result: &LayoutPlanResult, options: &TextOptions)
             format!("{} shared objects stay: mapped several times, or moved by the program", result.left);
         page.paragraph(Line::new(Style::Quiet, "  "), Style::Quiet, &text);
     }
-    page.out
+    page.end()
 }
 
 fn signed(share: f64) -> String {

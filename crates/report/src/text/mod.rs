@@ -62,7 +62,7 @@ pub fn render_text(result: &RunResult, options: &TextOptions) -> String {
     }
     losses(&mut page, &result.processes);
     next_step(&mut page, result);
-    page.out
+    page.end()
 }
 
 /// The text so far, and its options.
@@ -71,12 +71,14 @@ struct Page {
     width: usize,
     color: bool,
     verbose: bool,
+    /// Titles of figures that found no room, by table.
+    left_out: Vec<String>,
 }
 
 impl Page {
     fn new(options: TextOptions) -> Page {
         let TextOptions { width, color, verbose } = options;
-        Page { out: String::new(), width: width.max(NARROWEST), color, verbose }
+        Page { out: String::new(), width: width.max(NARROWEST), color, verbose, left_out: Vec::new() }
     }
 
     fn line(&mut self, line: Line) {
@@ -98,7 +100,28 @@ impl Page {
     }
 
     fn table(&mut self, table: table::Table) {
-        table.write(&mut self.out, self.width, self.color);
+        let left_out = table.write(&mut self.out, self.width, self.color);
+        if let Some(left_out) = left_out.filter(|titles| !self.left_out.contains(titles)) {
+            self.left_out.push(left_out);
+        }
+    }
+
+    /// Names the figures that found no room in tables.
+    fn no_room(&mut self) {
+        if !self.left_out.is_empty() {
+            let titles = std::mem::take(&mut self.left_out).join(", ");
+            let text = format!("{titles}; a wider terminal and --json have them");
+            self.paragraph(Line::new(Style::Quiet, "  no room for: "), Style::Quiet, &text);
+        }
+    }
+
+    /// The finished text.
+    fn end(mut self) -> String {
+        if !self.left_out.is_empty() {
+            self.blank();
+            self.no_room();
+        }
+        self.out
     }
 }
 
@@ -155,5 +178,6 @@ fn next_step(page: &mut Page, result: &RunResult) {
         (true, true) => return,
     };
     page.blank();
+    page.no_room();
     page.paragraph(Line::new(Style::Quiet, "  next: "), Style::Quiet, &text);
 }

@@ -74,7 +74,7 @@ impl Line {
         lines.iter().enumerate().map(|(index, line)| Line::new(style, indent(index) + line)).collect()
     }
 
-    fn text(&self) -> String {
+    pub fn text(&self) -> String {
         self.0.iter().map(|(_, text)| text.as_str()).collect()
     }
 

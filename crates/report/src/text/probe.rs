@@ -21,7 +21,7 @@ pub fn render_probe_text(result: &ProbeResult, options: &TextOptions) -> String 
     page.blank();
     figures(&mut page, result);
     notes(&mut page, result);
-    page.out
+    page.end()
 }
 
 fn tlbs(page: &mut Page, result: &ProbeResult) {

@@ -50,7 +50,7 @@ pub fn render_sweep_text(result: &SweepResult, options: &TextOptions) -> String 
         }
     }
     comparisons(&mut page, result);
-    page.out
+    page.end()
 }
 
 fn strong(text: impl Into<String>) -> Line {

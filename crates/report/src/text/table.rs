@@ -76,10 +76,12 @@ impl Table {
         self.rows.push(cells);
     }
 
-    /// Appends the table's lines, each of at most `width` characters unless the kept columns are wider.
-    pub fn write(mut self, out: &mut String, width: usize, color: bool) {
+    /// Appends the table's lines, each of at most `width` characters unless the kept columns are wider. What found
+    /// no room is returned: `Kernel (promotions, memory)`.
+    pub fn write(mut self, out: &mut String, width: usize, color: bool) -> Option<String> {
         self.align_digits();
         self.drop_empty_columns();
+        let figures = self.figures();
         let widths = self.fit(width);
         if self.columns.iter().any(|column| !column.title.is_empty()) {
             let titles: Vec<Line> = self.columns.iter().map(|column| column.title.clone()).collect();
@@ -90,6 +92,21 @@ impl Table {
                 self.write_row(&line, &widths, out, color);
             }
         }
+        let kept = self.figures();
+        let left_out: Vec<String> = figures.into_iter().filter(|title| !kept.contains(title)).collect();
+        let table = self.columns.first().map_or(String::new(), |column| column.title.text());
+        // Tables of several machines are called alike.
+        let table = table.split(" on ").next().unwrap_or_default();
+        (!left_out.is_empty()).then(|| match table {
+            "" => left_out.join(", "),
+            table => format!("{table} ({})", left_out.join(", ")),
+        })
+    }
+
+    /// The titles of columns of figures.
+    fn figures(&self) -> Vec<String> {
+        let figures = self.columns.iter().filter(|column| column.align == Align::Number);
+        figures.filter(|column| !column.title.is_empty()).map(|column| column.title.text()).collect()
     }
 
     /// The lines of a row: as many as its longest sentence takes.
@@ -255,6 +272,17 @@ mod tests {
             at(46)
         );
         assert!(at(24).contains("  /usr…libc.so.6  1.23 M\n"), "{}", at(24));
+    }
+
+    #[test]
+    fn figures_without_room_are_returned() {
+        let left_out = |width| {
+            let mut table = table();
+            table.columns.push(numbers("ratio", WhenNarrow::Drop(2)));
+            table.rows.iter_mut().for_each(|row| row.push(Line::new(Style::Plain, "0.5")));
+            table.write(&mut String::new(), width, false)
+        };
+        assert_eq!((left_out(100), left_out(52)), (None, Some("Name (ratio)".to_owned())));
     }
 
     #[test]

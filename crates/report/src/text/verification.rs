@@ -16,7 +16,7 @@ pub fn render_verification_text(result: &VerifyResult, options: &TextOptions) ->
     if let Some(text) = forecast(result) {
         page.paragraph(Line::new(Style::Quiet, "  "), Style::Plain, &text);
     }
-    page.out
+    page.end()
 }
 
 /// How the pairs were run.
