@@ -117,6 +117,8 @@ pub(crate) struct TlbFigures<'a> {
     pub description: Option<&'a TlbDescription>,
     pub lookups: u64,
     pub misses: u64,
+    /// Its prefetches that a reference then hit, and all, if it prefetches.
+    pub prefetches: Option<(u64, u64)>,
 }
 
 impl TlbFigures<'_> {
@@ -126,6 +128,12 @@ impl TlbFigures<'_> {
 
     pub fn miss_ratio(&self) -> Option<f64> {
         (self.lookups > 0).then(|| self.misses as f64 / self.lookups as f64)
+    }
+
+    /// `12 of 30`: useful prefetches of all.
+    pub fn useful_prefetches(&self) -> Option<String> {
+        let (useful, all) = self.prefetches?;
+        Some(format!("{} of {}", count(useful), count(all)))
     }
 
     /// `64 × 4-way, 4K`, and the replacement unless it is LRU; empty if the result does not describe the machine.
@@ -152,8 +160,10 @@ pub(crate) fn tlbs<'a>(
         .keys()
         .filter_map(|key| parts_of("tlb.{array}.lookups", key)?.pop())
         .map(|name| {
-            let of = |what| whole(machine, &format!("tlb.{name}.{what}")).unwrap_or(0);
-            (name, TlbFigures { name, description: None, lookups: of("lookups"), misses: of("misses") })
+            let of = |what| whole(machine, &format!("tlb.{name}.{what}"));
+            let [lookups, misses] = ["lookups", "misses"].map(|what| of(what).unwrap_or(0));
+            let prefetches = of("prefetches_useful").zip(of("prefetches"));
+            (name, TlbFigures { name, description: None, lookups, misses, prefetches })
         })
         .collect();
     let mut rows = Vec::with_capacity(by_name.len());

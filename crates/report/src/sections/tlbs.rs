@@ -43,7 +43,7 @@ fn finding(machine: &MachineResult) -> String {
 
 fn table(machine: &MachineResult, shape: Option<&MachineDescription>) -> Table {
     let arrays = tlbs(machine, shape);
-    let arrays = arrays.iter().map(|tlb| row(machine, tlb));
+    let prefetches = arrays.iter().any(|tlb| tlb.prefetches.is_some());
     let levels = level_misses(machine).into_iter().map(|(level, misses)| {
         let none = || Cell::Text(String::new());
         let cells = vec![
@@ -59,7 +59,7 @@ fn table(machine: &MachineResult, shape: Option<&MachineDescription>) -> Table {
         ];
         Row::new(RowStyle::Emphasised, cells)
     });
-    Table {
+    let mut table = Table {
         columns: vec![
             Column::stays("Array"),
             Column::words("level", 0),
@@ -71,10 +71,19 @@ fn table(machine: &MachineResult, shape: Option<&MachineDescription>) -> Table {
             Column::stays("miss ratio"),
             Column::stays("misses per 1000 instr."),
         ],
-        rows: arrays.chain(levels).collect(),
+        rows: arrays.iter().map(|tlb| row(machine, tlb)).chain(levels).collect(),
         is_whole: true,
         ..Table::default()
+    };
+    if prefetches {
+        table.columns.push(Column::stays("useful prefetches"));
+        let told = arrays.iter().map(|tlb| Some((tlb.useful_prefetches()?, tlb.prefetches?.0)));
+        for (row, told) in table.rows.iter_mut().zip(told.chain(std::iter::repeat(None))) {
+            let cell = told.map(|(text, useful)| Cell::figure(text, useful as f64));
+            row.cells.push(cell.unwrap_or_else(|| Cell::Text(String::new())));
+        }
     }
+    table
 }
 
 fn row(machine: &MachineResult, tlb: &TlbFigures<'_>) -> Row {

@@ -143,6 +143,7 @@ fn tlb_table(page: &mut Page, result: &RunResult, machine: &MachineResult) {
         numbers("misses", WhenNarrow::Keep),
         numbers("miss ratio", WhenNarrow::Keep),
         numbers("misses per 1000 instr.", WhenNarrow::Drop(2)),
+        numbers("useful prefetches", WhenNarrow::Keep),
     ]);
     let shape = description(result, &machine.name);
     let rows = tlbs(machine, shape);
@@ -158,6 +159,7 @@ fn tlb_table(page: &mut Page, result: &RunResult, machine: &MachineResult) {
             plain(count(tlb.misses)),
             or_dash(tlb.miss_ratio().map(percent)),
             or_dash(per_kilo_instruction(machine, tlb.misses).map(ratio)),
+            tlb.useful_prefetches().map_or(Line::default(), plain),
         ]);
     }
     for (level, misses) in level_misses(machine) {
@@ -172,6 +174,7 @@ fn tlb_table(page: &mut Page, result: &RunResult, machine: &MachineResult) {
             Line::new(Style::Strong, count(misses)),
             Line::default(),
             or_dash(per_kilo_instruction(machine, misses).map(ratio)),
+            Line::default(),
         ]);
     }
     page.table(table);

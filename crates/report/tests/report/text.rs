@@ -85,6 +85,23 @@ fn a_program_without_walks_has_nothing_to_gain() {
 }
 
 #[test]
+fn useful_prefetches_stand_beside_the_array_of_a_machine_that_prefetches() {
+    let mut result = fixtures::random_access();
+    assert!(!text(&result, 120, true).contains("useful prefetches"));
+    assert!(!pagewalk_report::render_html(&result).contains("useful prefetches"));
+    let metrics = &mut result.processes[0].machines[0].metrics;
+    for (what, value) in [("prefetches", 5000), ("prefetches_useful", 1234)] {
+        metrics.insert(format!("tlb.l2.{what}"), Number::Count(value));
+    }
+    let printed = text(&result, 120, true);
+    let line = |start: &str| printed.lines().find(|line| line.trim_start().starts_with(start)).unwrap();
+    assert!(line("TLB ").ends_with("useful prefetches"), "{printed}");
+    assert!(line("l2 ").ends_with("1.23 k of 5.00 k"), "{printed}");
+    let page = pagewalk_report::render_html(&result);
+    assert!(page.contains("1.23 k of 5.00 k") && page.contains("useful prefetches"));
+}
+
+#[test]
 fn a_region_that_nothing_fell_into_says_so() {
     let mut result = fixtures::no_walks();
     let metrics = &mut result.processes[0].machines[0].metrics;
