@@ -43,11 +43,30 @@ impl LayoutFile {
         let recorded = recorded(trace)?;
         let bound = PlanBinding::new(&self.layout, &recorded.header, recorded.in_order());
         let bound = bound.map_err(|error| does_not_fit(&self.path.display(), trace, &error))?;
-        for file in bound.absent() {
-            let (plan, trace) = (self.path.display(), trace.display());
-            listener.warn(&format!("{plan}: {file} is no shared object of {trace}"));
+        if let Some(absent) = told_absent(bound.absent(), trace) {
+            listener.warn(&format!("{}: {absent}", self.path.display()));
         }
         Ok(bound)
+    }
+}
+
+/// Most absent files to name.
+const ABSENT_TOLD: usize = 3;
+
+/// One line about the planned files that are no shared objects of `trace`; `None` if all are.
+fn told_absent(absent: &[String], trace: &Path) -> Option<String> {
+    let trace = trace.display();
+    match absent {
+        [] => None,
+        [file] => Some(format!("{file} is no shared object of {trace}")),
+        files => {
+            let told = files[..files.len().min(ABSENT_TOLD)].join(", ");
+            let more = match files.len().saturating_sub(ABSENT_TOLD) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            Some(format!("{} files are no shared objects of {trace}: {told}{more}", files.len()))
+        }
     }
 }
 
@@ -80,4 +99,23 @@ fn recorded(trace: &Path) -> Result<Events, Error> {
 fn does_not_fit(plan: &dyn Display, trace: &Path, error: &RebaseError) -> Error {
     let why = format!("{plan} does not fit {}: {error}", trace.display());
     Error::new(Fault::BadInput, why).or("make a plan for this trace")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn absent_files_are_counted_and_a_few_named_in_one_line() {
+        let told = |files: &[&str]| {
+            let files: Vec<String> = files.iter().map(|&file| file.to_owned()).collect();
+            told_absent(&files, Path::new("t.pwt"))
+        };
+        assert_eq!(told(&[]), None);
+        assert_eq!(told(&["/a.so"]).as_deref(), Some("/a.so is no shared object of t.pwt"));
+        let three = "3 files are no shared objects of t.pwt: a, b, c";
+        assert_eq!(told(&["a", "b", "c"]).as_deref(), Some(three));
+        let five = "5 files are no shared objects of t.pwt: a, b, c and 2 more";
+        assert_eq!(told(&["a", "b", "c", "d", "e"]).as_deref(), Some(five));
+    }
 }
