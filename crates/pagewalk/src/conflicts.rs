@@ -16,7 +16,7 @@ use pagewalk_layout::graph::EvictionGraph;
 use pagewalk_layout::objects::Owners;
 use pagewalk_report::conflicts::ConflictsResult;
 use pagewalk_trace::{Source, StreamHeader};
-use pagewalk_translate::{MachineSpec, TlbSpec};
+use pagewalk_translate::{Fills, MachineSpec, TlbSpec};
 use pagewalk_units::PageSize;
 use pagewalk_units::names::choice;
 use std::path::Path;
@@ -27,7 +27,7 @@ pub use pagewalk_layout::graph::DrawThreshold;
 pub struct ConflictOptions {
     /// The machine.
     pub machine: MachineSpec,
-    /// The array's name; none: the arrays of the last level that hold base pages.
+    /// The array's name; none: the arrays of the last level that hold base pages, without those of victims.
     pub tlb: Option<String>,
     /// The set to show first and draw; none: the one with most misses.
     pub set: Option<usize>,
@@ -72,6 +72,9 @@ impl ConflictOptions {
         listener: &dyn Listener,
     ) -> Result<Conflicts, Error> {
         let tlbs = chosen(&self.machine, self.tlb.as_deref())?;
+        if self.tlb.is_none() {
+            tell_victims(&self.machine, listener);
+        }
         let reader = open(trace, listener)?;
         tell_grain(trace, reader.header(), listener);
         let watched = match plan {
@@ -133,15 +136,26 @@ struct StreamConflicts {
     ending: Ending,
 }
 
-/// The machine's array of this name, or the arrays of its last level that hold base pages.
+/// Says which arrays of base pages are left out.
+fn tell_victims(machine: &MachineSpec, listener: &dyn Listener) {
+    for tlb in machine.tlbs.iter().filter(|tlb| tlb.fills == Fills::Victims && tlb.holds(PageSize::FOUR_KIB))
+    {
+        listener.note(&format!("array `{}` is left out: {VICTIMS}", tlb.name));
+    }
+}
+
+const VICTIMS: &str = "victims of the level above fill it, not walks, so it has no misses by itself";
+
+/// The machine's array of this name, or the arrays of its last level that hold base pages, without those of victims.
 fn chosen<'a>(machine: &'a MachineSpec, name: Option<&str>) -> Result<Vec<&'a TlbSpec>, Error> {
     let usage = |why: String| Error::new(Fault::Usage, format!("machine `{}`: {why}", machine.name));
     let base = PageSize::FOUR_KIB;
     let all: Vec<&str> = machine.tlbs.iter().map(|tlb| tlb.name.as_str()).collect();
-    let last = machine.tlbs.iter().filter(|tlb| tlb.holds(base)).map(|tlb| tlb.level).max();
+    let is_usual = |tlb: &&TlbSpec| tlb.holds(base) && tlb.fills == Fills::Walks;
+    let last = machine.tlbs.iter().filter(is_usual).map(|tlb| tlb.level).max();
     let wanted = |tlb: &&TlbSpec| match name {
         Some(name) => tlb.name == name,
-        None => Some(tlb.level) == last && tlb.holds(base),
+        None => Some(tlb.level) == last && is_usual(tlb),
     };
     let tlbs: Vec<&TlbSpec> = machine.tlbs.iter().filter(wanted).collect();
     if tlbs.is_empty() {
@@ -153,6 +167,10 @@ fn chosen<'a>(machine: &'a MachineSpec, name: Option<&str>) -> Result<Vec<&'a Tl
     if let Some(tlb) = tlbs.iter().find(|tlb| !tlb.holds(base) || tlb.pages_per_entry > 1) {
         let why = format!("array `{}` does not have one entry for each 4K page", tlb.name);
         return Err(usage(why).or("give another one with --tlb, or another machine with -m"));
+    }
+    if let Some(tlb) = tlbs.iter().find(|tlb| tlb.fills == Fills::Victims) {
+        let why = format!("array `{}` cannot be watched: {VICTIMS}", tlb.name);
+        return Err(usage(why).or("give another one with --tlb"));
     }
     if let Some(tlb) = tlbs.iter().find(|tlb| tlb.index.sets().is_none()) {
         let why =

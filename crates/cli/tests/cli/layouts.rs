@@ -193,6 +193,16 @@ fn analyses_that_cannot_be_are_refused() {
     let analyze = |more: &[&str]| place.run(&[&["layout", "analyze"], more, &["good.pwt"]].concat());
     analyze(&["--tlb", "l9"]).refuses(USAGE, &["no array `l9`", "choose from tlb"]);
     analyze(&["-m", "mips_r4000"]).refuses(USAGE, &["jtlb", "--tlb"]);
+    let level = "level = 1\nserves = [\"fetch\", \"load\", \"store\"]\npage_sizes = [\"4K\"]\nentries = 16\n";
+    let (first, late) = (level, level.replace("= 1\n", "= 2\n") + "fills = \"victims\"\n");
+    let rest = "[walker]\nkind = \"software\"\nrefill_cycles = 30\n[cost]\nl2_hit = 0\n\
+                cycles_per_instruction = 1.0\n";
+    let arrays = format!("[[tlb]]\nname = \"l1\"\n{first}[[tlb]]\nname = \"late\"\n{late}");
+    place.write("v.toml", format!("schema = 1\nname = \"with_victims\"\n{arrays}{rest}"));
+    analyze(&["-m", "v.toml", "--tlb", "late"]).refuses(USAGE, &["array `late` cannot be watched: victims"]);
+    let without = analyze(&["-m", "v.toml"]);
+    assert!(without.stderr.contains("array `late` is left out: victims"), "{}", without.stderr);
+    assert!(without.stdout.contains("l1, for") && !without.stdout.contains("late"), "{}", without.stdout);
     analyze(&["--set", "128"]).refuses(USAGE, &["--set 128", "0 to 127"]);
     analyze(&["--least", "150%"]).refuses(USAGE, &["150%"]);
     analyze(&["-o", "r.txt"]).refuses(USAGE, &["r.txt", ".html"]);
