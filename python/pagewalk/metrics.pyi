@@ -278,7 +278,7 @@ class MetricsKernel(Family):
 
     @property
     def refused_area(self) -> int:
-        """promotions refused because the superpage would extend beyond its memory area (modelled)"""
+        """promotions refused because the superpage would extend beyond its area (modelled)"""
 
     @property
     def refused_memory(self) -> int:
@@ -816,7 +816,7 @@ class Attributes:
 
     @property
     def walks_without_frame(self) -> int:
-        """with `backing = 'eager'` or `'demand'`: walks for pages that no frame was free for. If it is not 0, the memory is too small (modelled)"""
+        """with `backing = 'eager'` or `'demand'`: walks for pages that no frame was free for. If it is not 0, the physical memory is too small (modelled)"""
 
 
 class Metrics(Family, Attributes):

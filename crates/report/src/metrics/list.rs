@@ -46,7 +46,7 @@ pub const CHAPTERS: &[Chapter] = &[
     },
     Chapter {
         title: "Physical memory",
-        about: "Of a kernel of its own with a memory: see [physical memory](../explanation/physical-memory.md).",
+        about: "Of a kernel of its own that has one: see [physical memory](../explanation/physical-memory.md).",
         metrics: MEMORY,
     },
     Chapter {
@@ -271,7 +271,7 @@ const KERNELS: &[Metric] = &[
     modelled(
         "kernel.refused_area",
         Unit::Count,
-        "promotions refused because the superpage would extend beyond its memory area",
+        "promotions refused because the superpage would extend beyond its area",
     ),
     modelled("kernel.file_faults", Unit::Count, "faults that mapped pages of files; `kernel.faults` includes them"),
     modelled("kernel.file_reads", Unit::Count, "file reads that those faults caused"),
@@ -380,7 +380,7 @@ const DATA_SIDES: &[Metric] = &[
         "walks_without_frame",
         Unit::Count,
         "with `backing = \"eager\"` or `\"demand\"`: walks for pages that no frame was free for. If it is not 0, the \
-         memory is too small",
+         physical memory is too small",
     ),
     modelled(
         "segment_hits",

@@ -74,7 +74,11 @@ fn finding((machine, rows): &(&str, Rows<'_>)) -> String {
     let (Some(host), Some(best)) = (rows.iter().find(|row| row.is_host()), best) else {
         return format!("{machine} under several kernels");
     };
-    let what = if host.waits().is_some() { "address translation and memory" } else { "address translation" };
+    let what = if host.waits().is_some() {
+        "address translation and waits for memory"
+    } else {
+        "address translation"
+    };
     if cost(host) == 0.0 {
         return "Address translation costs nothing under the host's kernel".to_owned();
     }
@@ -158,7 +162,7 @@ fn table(title: String, rows: &[KernelFigures<'_>], scale: &Scale) -> Table {
         Column::goes("kernel cyc/instr.", 2),
         Column::stays("together"),
         Column::goes("promotions", 1),
-        Column::stays("memory"),
+        Column::stays("backed"),
         Column::goes("for nothing", 3),
         Column::stays("price").on_pages(),
     ];

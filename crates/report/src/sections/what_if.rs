@@ -72,12 +72,12 @@ fn table(process: &ProcessResult) -> Table {
         columns: vec![
             Column::words("What if", 0),
             Column::words("Walk cycles, as it is = 100 %", 0).on_pages(),
-            Column::goes("walks", 1),
+            Column::goes("walks", 2),
             Column::stays("walk cycles"),
             Column::stays("change"),
             Column::goes("of all cycles", 3),
             Column::stays("memory"),
-            Column::words("class", 2).on_terminals(),
+            Column::words("class", 1).on_terminals(),
             Column::stays("from instr.").on_terminals(),
         ],
         rows: process.what_if.iter().map(|what_if| row(what_if, scale, dearest, cycles)).collect(),
@@ -88,6 +88,12 @@ fn table(process: &ProcessResult) -> Table {
         is_whole: true,
         ..Table::default()
     }
+}
+
+/// Memory beside that of the baseline: `+3.2 MiB`.
+fn more(mib: f64) -> String {
+    let sign = if mib < 0.05 { "" } else { "+" };
+    format!("{sign}{}", mebibytes(mib))
 }
 
 fn row(what_if: &WhatIf, scale: f64, dearest: f64, cycles: Option<f64>) -> Row {
@@ -123,7 +129,7 @@ fn row(what_if: &WhatIf, scale: f64, dearest: f64, cycles: Option<f64>) -> Row {
             relative(what_if),
         ))),
         versus(cycles.map(|cycles| Cell::figure(signed(changed / cycles), changed / cycles))),
-        versus(Some(Cell::Price(mebibytes(price), price, super::table::part(price, dearest)))),
+        versus(Some(Cell::Price(more(price), price, super::table::part(price, dearest)))),
         Cell::Text(what_if.class.clone()),
         Cell::Text(if from > 0 || to.is_some() { stretch } else { String::new() }),
     ];

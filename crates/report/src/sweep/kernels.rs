@@ -63,7 +63,7 @@ const FIGURES: [Figure; 4] = [
     ),
     (
         "memory",
-        "Memory",
+        "Memory backed",
         "Most that was backed at one time, beyond that of the first kernel.",
         |cell, base| memory_added(cell, base).map_or("–".to_owned(), signed),
     ),

@@ -56,7 +56,7 @@ fn columns(cells: &[&MachineCell]) -> Vec<(Column, MakeCell)> {
         let saved: MakeCell = Box::new(|cell, base| Cell::real(time_saved(cell, base), signed));
         columns.push((Column::stays("time saved"), saved));
         let added: MakeCell = Box::new(|cell, base| Cell::real(memory_added(cell, base), signed));
-        columns.push((Column::stays("memory"), added));
+        columns.push((Column::stays("memory backed"), added));
     }
     columns
 }

@@ -113,7 +113,7 @@ pub(super) fn parts(machine: &str, rows: &[KernelFigures<'_>]) -> Option<Vec<Par
         ..Plot::default()
     };
     Some(vec![
-        Part::Heading(format!("What translation costs against memory, on {machine}"), ""),
+        Part::Heading(format!("What translation costs against memory backed, on {machine}"), ""),
         Part::Charts(vec![Chart::Plot(plot)]),
         Part::Note("Filled points: no other kernel is cheaper without backing more memory.".to_owned()),
     ])

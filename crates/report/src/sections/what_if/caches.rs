@@ -37,7 +37,7 @@ fn no_recoloring(caches: &[CacheDescription]) -> Option<String> {
         1 => None,
         _ => Some(
             "No row of recolored pages: frames follow addresses here, as under page coloring; with --os, kernels \
-             with memory or placement have other frames."
+             with a physical memory or a placement have other frames."
                 .to_owned(),
         ),
     }
