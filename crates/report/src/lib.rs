@@ -2,7 +2,8 @@
 //!
 //! [`schema`] is the result of a run, [`metrics`] the registry of its counters, [`groups`] that of its parts with
 //! counters of their own. [`json`] writes and reads it; [`text`] prints it on a terminal; [`html`] makes the
-//! self-contained page; [`viewers`] writes profiles for other tools; [`advice`] gives the advice. [`sweep`] does the
+//! self-contained page; [`viewers`] writes profiles for other tools; [`advice`] gives the advice, and [`kernel_costs`]
+//! compares kernels. [`sweep`] does the
 //! same for results of studies, [`contiguity`] for a live process's memory, [`conflicts`] for a TLB's sets, [`probe`]
 //! for a host's translation costs. [`classes()`] classifies figures; [`documents`] holds results of one command each;
 //! [`kinds`] lists all kinds with their JSON Schemas. Renderers compute nothing: each figure is in the result or is a
@@ -19,6 +20,7 @@ pub mod groups;
 pub mod html;
 pub mod huge_pages;
 pub mod json;
+pub mod kernel_costs;
 pub mod kinds;
 pub mod layout_plan;
 mod machine_description;

@@ -11,6 +11,7 @@ use crate::findings::{Detail, Namer, short};
 use crate::machines;
 use crate::stream::{Ending, follow_ahead};
 use pagewalk_mm::OsSpec;
+use pagewalk_report::kernel_costs::{USUAL_WORK, charge_alike, usual_work};
 use pagewalk_report::schema::{Attribution, KernelResult, ProcessResult};
 use pagewalk_sim::{Arrangement, DesignCounts, KernelError, PassError, held_orders};
 use pagewalk_trace::{Origin, Source};
@@ -140,14 +141,11 @@ impl PassResult {
     }
 }
 
-/// Accounts of work that every kernel does; the host's is not counted.
-const EVERY_KERNELS: [&str; 4] = ["fault", "zero", "file", "flush"];
-
-/// Which kernel costs least, translation and its own work together, if the program ran to its end. Against the host's,
-/// whose work is not counted, only work counts that not every kernel does.
+/// Which kernel costs least, translation and its own work together, if the program ran to its end. Work that any kernel
+/// does counts only between kernels that charge it alike; the host's is not counted.
 fn advice(kernels: &[KernelResult], machine: &str, program: &str) -> String {
     let value = |row: &KernelResult, name: &str| row.metrics.get(name).map_or(0.0, |value| value.as_f64());
-    let has_caches = kernels.iter().any(|row| row.metrics.contains_key("mcpi"));
+    let has_caches = kernels.iter().any(|row| row.machine == machine && row.metrics.contains_key("mcpi"));
     let (costs, what) =
         if has_caches { ("mcpi", "translation and memory take") } else { ("tlb_mcpi", "translation takes") };
     let cost = |row: &KernelResult| value(row, costs);
@@ -162,31 +160,90 @@ fn advice(kernels: &[KernelResult], machine: &str, program: &str) -> String {
     let (host, others): (Vec<&KernelResult>, Vec<_>) =
         kernels.iter().filter(ended).partition(|row| row.policy == "host");
     let is_alone = others.len() == 1;
-    let Some(best) = others.into_iter().min_by(|a, b| cost(a).total_cmp(&cost(b))) else {
+    let is_alike = charge_alike(others.iter().copied());
+    let against_host = |row: &KernelResult| cost(row) - usual_work(row);
+    let footing = |row: &KernelResult| if is_alike { cost(row) } else { against_host(row) };
+    let Some(best) = others.into_iter().min_by(|a, b| footing(a).total_cmp(&footing(b))) else {
         return String::new();
     };
-    let lead = match is_alone {
-        true => format!("under {}", best.policy),
-        false => format!("of these kernels, {} costs least:", best.policy),
+    let lead = match (is_alone, is_alike) {
+        (true, _) => format!("under {}", best.policy),
+        (false, true) => format!("of these kernels, {} costs least:", best.policy),
+        (false, false) => {
+            let not_alike = format!("without {USUAL_WORK}, which not all charge");
+            format!("of these kernels, {} costs least {not_alike}:", best.policy)
+        }
     };
     // Four decimals: a difference that nobody sees is no gain.
     let told = |cycles: f64| format!("{cycles:.4}");
     let (now, own) = (translation(best), told(cost(best) - translation(best)));
-    let usual: f64 =
-        EVERY_KERNELS.map(|account| value(best, &format!("kernel.{account}_cycles"))).iter().sum();
-    let in_all = cost(best) - usual / value(best, "instructions");
+    let usual = match told(usual_work(best)) {
+        none if none == told(0.0) => "; the host's is not counted".to_owned(),
+        usual => format!("; of that, {usual} for {USUAL_WORK} is left out, as the host's is not counted"),
+    };
     let of_program = format!("{lead} {what} {} cycles an instruction of {program} on {machine}", told(now));
     match host.first().map(|host| translation(host)) {
         Some(before) => {
-            let gain = if in_all < before && told(now) != told(before) { "Gain" } else { "No gain" };
+            let gain =
+                if against_host(best) < before && told(now) != told(before) { "Gain" } else { "No gain" };
             format!(
-                "{gain}: {of_program}, and {} under the host's kernel. Its own work takes another {own}; the host's \
-                 is not counted.",
+                "{gain}: {of_program}, and {} under the host's kernel. Its own work takes another {own}{usual}.",
                 told(before)
             )
         }
         None => {
             format!("Without the host's kernel to compare with: {of_program}, and its own work {own}.")
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pagewalk_report::schema::{Metrics, Number};
+
+    /// A kernel of 1000 instructions: cycles of walks, of faults and of copying.
+    fn row(machine: &str, policy: &str, [walks, fault, copy]: [u64; 3]) -> KernelResult {
+        let own = fault + copy;
+        let counts = [("kernel.fault_cycles", fault), ("kernel.copy_cycles", copy), ("kernel.cycles", own)];
+        let counts = counts.into_iter().filter(|_| policy != "host").chain([("instructions", 1000)]);
+        let mut metrics: Metrics =
+            counts.map(|(name, count)| (name.to_owned(), Number::Count(count))).collect();
+        metrics.insert("tlb_mcpi".to_owned(), Number::Real((walks + own) as f64 / 1000.0));
+        let (machine, policy) = (machine.to_owned(), policy.to_owned());
+        KernelResult { machine, policy, class: "modelled".to_owned(), metrics, memory: Vec::new() }
+    }
+
+    #[test]
+    fn kernels_are_compared_on_one_footing() {
+        let of = |rows: &[(&str, [u64; 3])]| {
+            let rows: Vec<_> = rows.iter().map(|&(policy, cycles)| row("m", policy, cycles)).collect();
+            advice(&rows, "m", "gups")
+        };
+        let (host, romers) = (("host", [500, 0, 0]), ("asap", [300, 0, 100]));
+        assert_eq!(
+            of(&[host, romers, ("linux", [200, 900, 50])]),
+            "Gain: of these kernels, linux costs least without faults, clearing, files and flushes, which not all \
+             charge: translation takes 0.2000 cycles an instruction of gups on m, and 0.5000 under the host's kernel. \
+             Its own work takes another 0.9500; of that, 0.9000 for faults, clearing, files and flushes is left out, \
+             as the host's is not counted."
+        );
+        let alike = of(&[host, ("linux:thp=never", [500, 1400, 0]), ("linux", [510, 900, 0])]);
+        let start = "No gain: of these kernels, linux costs least: translation takes 0.5100";
+        assert!(alike.starts_with(start), "{alike}");
+        let alone = of(&[host, romers]);
+        assert!(alone.starts_with("Gain: under asap translation takes 0.3000"), "{alone}");
+        assert!(alone.ends_with("Its own work takes another 0.1000; the host's is not counted."), "{alone}");
+    }
+
+    #[test]
+    fn caches_of_another_machine_do_not_matter() {
+        let mut rows = vec![row("m", "host", [500, 0, 0]), row("m", "asap", [300, 0, 0])];
+        let before = advice(&rows, "m", "gups");
+        let mut other = row("m+caches", "asap", [300, 0, 0]);
+        other.metrics.insert("mcpi".to_owned(), Number::Real(9.0));
+        rows.push(other);
+        assert_eq!(advice(&rows, "m", "gups"), before);
+        assert!(before.contains("translation takes 0.3000"), "{before}");
     }
 }

@@ -5,6 +5,7 @@ mod tradeoff;
 
 use super::{Bar, Cell, Column, Content, Name, Part, Row, RowStyle, Section, Table, Terminal};
 use crate::figures::{KERNEL_PARTS, KernelFigures, kernels, killed};
+use crate::kernel_costs::{USUAL_WORK, charge_alike, usual_work};
 use crate::numbers::{bytes, change, count, cycles, multiples, nice_step, percent, ratio};
 use crate::schema::{ProcessResult, RunResult};
 
@@ -48,6 +49,7 @@ fn make(_: &RunResult, process: &ProcessResult) -> Option<Content> {
         }
         parts.push(Part::Table(table));
     }
+    parts.extend(groups.first().and_then(|(_, rows)| left_out(rows)));
     parts.extend(groups.iter().filter_map(|(machine, rows)| tradeoff::parts(machine, rows)).flatten());
     parts.extend(groups.iter().filter_map(|(machine, rows)| history::parts(machine, rows)).flatten());
     Some(Content { finding: Some(finding), parts, ..Content::default() })
@@ -67,10 +69,12 @@ fn groups(rows: Rows<'_>) -> Vec<(&str, Rows<'_>)> {
 }
 
 fn finding((machine, rows): &(&str, Rows<'_>)) -> String {
-    let cost = |row: &KernelFigures<'_>| row.together.unwrap_or(0.0);
-    let is_doable =
-        |row: &&KernelFigures<'_>| !row.is_host() && row.of.class == "modelled" && row.killed().is_none();
-    let best = rows.iter().filter(is_doable).reduce(|a, b| if cost(a) <= cost(b) { a } else { b });
+    let doable = || rows.iter().filter(is_doable);
+    let is_alike = charge_alike(doable().map(|row| row.of));
+    let against_host = |row: &KernelFigures<'_>| row.together.unwrap_or(0.0) - usual_work(row.of);
+    let cost =
+        |row: &KernelFigures<'_>| if is_alike { row.together.unwrap_or(0.0) } else { against_host(row) };
+    let best = doable().reduce(|a, b| if cost(a) <= cost(b) { a } else { b });
     let (Some(host), Some(best)) = (rows.iter().find(|row| row.is_host()), best) else {
         return format!("{machine} under several kernels");
     };
@@ -79,13 +83,30 @@ fn finding((machine, rows): &(&str, Rows<'_>)) -> String {
     } else {
         "address translation"
     };
-    if cost(host) == 0.0 {
+    let before = host.together.unwrap_or(0.0);
+    if before == 0.0 {
         return "Address translation costs nothing under the host's kernel".to_owned();
     }
-    match cost(best) / cost(host) {
+    match against_host(best) / before {
         left if left > 0.95 => format!("No kernel makes {what} much cheaper than the host's"),
         left => format!("{}: {} of the cost of {what} is gone", best.of.policy, percent(1.0 - left)),
     }
+}
+
+/// Whether a user can have the kernel, and its figures are of the whole program.
+fn is_doable(row: &&KernelFigures<'_>) -> bool {
+    !row.is_host() && row.of.class == "modelled" && row.killed().is_none()
+}
+
+/// What the finding leaves out, if any kernel's sum has it.
+fn left_out(rows: &Rows<'_>) -> Option<Part> {
+    let doable = || rows.iter().filter(is_doable).map(|row| row.of);
+    if doable().all(|row| usual_work(row) == 0.0) {
+        return None;
+    }
+    let why =
+        if charge_alike(doable()) { "the host's are not counted" } else { "not all kernels charge them" };
+    Some(Part::Note(format!("The finding leaves out {USUAL_WORK}: {why}.")))
 }
 
 /// The scale of bars.
