@@ -18,6 +18,7 @@ use pagewalk_trace::{
     Backlog, Batch, BatchParts, BatchRoom, Event, Item, Mapping, MappingKind, Protection, Ref, Source,
     SourceError, StreamHeader,
 };
+use pagewalk_units::quantities::bytes;
 use pagewalk_units::{PAGE_BYTES, PAGE_SHIFT, RefIndex, VirtAddr};
 use rustc_hash::FxHashSet;
 use std::collections::VecDeque;
@@ -88,15 +89,10 @@ fn mode(text: &str) -> Result<AreaMode, String> {
 }
 
 fn gap(text: &str) -> Result<u64, String> {
-    let (digits, shift) = match text.as_bytes().last() {
-        Some(b'K' | b'k') => (&text[..text.len() - 1], 10),
-        Some(b'M' | b'm') => (&text[..text.len() - 1], 20),
-        Some(b'G' | b'g') => (&text[..text.len() - 1], 30),
-        _ => (text, 0),
-    };
-    let bytes = digits.parse().ok().and_then(|number: u64| number.checked_mul(1 << shift));
     let fits = |bytes: &u64| bytes.is_power_of_two() && (PAGE_BYTES..=AreaRules::GAP_MAX).contains(bytes);
-    bytes.filter(fits).ok_or_else(|| format!("gap={text}: give a power of two from 4K to 1G, such as gap=2M"))
+    bytes(text)
+        .filter(fits)
+        .ok_or_else(|| format!("gap={text}: give a power of two from 4K to 1G, such as gap=2M"))
 }
 
 /// A source whose references all lie in areas, as the rules have it.

@@ -34,7 +34,7 @@ pub fn page_name(size: &str) -> String {
 }
 
 /// A size in memory: `512 B`, `6 MiB`, `48.2 MiB`.
-pub(crate) fn bytes(n: u64) -> String {
+pub fn bytes(n: u64) -> String {
     if n < 1024 {
         format!("{n} B")
     } else {

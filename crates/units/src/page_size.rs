@@ -1,5 +1,6 @@
 //! Page sizes: powers of two from 4 KiB up, read and printed as `4K 2M 1G`.
 
+use crate::quantities::bytes;
 use crate::{PAGE_SHIFT, VirtAddr};
 use std::fmt;
 use std::str::FromStr;
@@ -72,17 +73,8 @@ impl FromStr for PageSize {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let fail = || ParsePageSizeError(text.to_owned());
-        let (digits, scale) = match text.as_bytes().last() {
-            Some(b'K' | b'k') => (&text[..text.len() - 1], 10),
-            Some(b'M' | b'm') => (&text[..text.len() - 1], 20),
-            Some(b'G' | b'g') => (&text[..text.len() - 1], 30),
-            _ => (text, 0),
-        };
-        let number: u64 = digits.parse().map_err(|_| fail())?;
-        if !number.is_power_of_two() {
-            return Err(fail());
-        }
-        PageSize::from_shift(number.trailing_zeros() + scale).ok_or_else(fail)
+        let bytes = bytes(text).filter(|bytes| bytes.is_power_of_two()).ok_or_else(fail)?;
+        PageSize::from_shift(bytes.trailing_zeros()).ok_or_else(fail)
     }
 }
 

@@ -9,6 +9,7 @@
 
 use super::{MappedRange, Outcome, Sample, SampleNotes, SampleRecord, mapping_name};
 use pagewalk_trace::SourceError;
+use pagewalk_units::quantities::bytes;
 use std::io::{BufRead, Read};
 
 /// Most bytes of a line.
@@ -335,14 +336,8 @@ fn described(text: &str) -> (Option<&str>, Option<&str>, &str) {
 }
 
 fn page_size(word: &str) -> Option<u64> {
-    let unit = match word.as_bytes().last()? {
-        b'K' => 10,
-        b'M' => 20,
-        b'G' => 30,
-        _ => return None,
-    };
-    let number: u64 = word[..word.len() - 1].parse().ok()?;
-    number.checked_mul(1 << unit).filter(|bytes| bytes.is_power_of_two())
+    let bytes = word.ends_with(['K', 'M', 'G']).then(|| bytes(word)).flatten();
+    bytes.filter(|bytes| bytes.is_power_of_two())
 }
 
 fn hexadecimal(word: &str) -> Option<u64> {

@@ -6,12 +6,12 @@ use crate::exit::ExitCode;
 use crate::output::{print, say};
 use pagewalk::Error;
 use pagewalk::machines::{HostCpu, description, load, text, walk_prices};
-use pagewalk::report::documents;
 use pagewalk::report::documents::library::{
     MACHINE_SCHEMA, MACHINES_CHECK_SCHEMA, MACHINES_SCHEMA, MachineCheck, MachineDocument, MachineRow,
     MachinesCheckResult, MachinesResult,
 };
 use pagewalk::report::schema::MachineDescription;
+use pagewalk::report::{bytes, documents};
 use pagewalk::sim::Library;
 use pagewalk::translate::{DataSideSpec, MachineSpec, RangeTlbSpec, ReplacementSource, SourceKind, TlbSpec};
 use std::fmt::Write;
@@ -231,16 +231,6 @@ fn sources(machine: &MachineSpec) -> String {
     let counts = words.map(|word| (machine.tlbs.iter().filter(|tlb| known(tlb) == word).count(), word));
     let told = counts.into_iter().filter(|(count, _)| *count > 0);
     told.map(|(count, word)| format!("{count} {word}")).collect::<Vec<_>>().join(", ")
-}
-
-fn bytes(bytes: u64) -> String {
-    let (unit, name) = match bytes {
-        b if b >= 1 << 30 => (1 << 30, "GiB"),
-        b if b >= 1 << 20 => (1 << 20, "MiB"),
-        _ => (1 << 10, "KiB"),
-    };
-    let digits = format!("{:.4}", bytes as f64 / f64::from(unit));
-    format!("{} {name}", digits.trim_end_matches('0').trim_end_matches('.'))
 }
 
 /// Reports what is wrong with each machine; without names, checks the whole library.

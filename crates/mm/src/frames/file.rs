@@ -14,6 +14,7 @@
 //! ```
 
 use super::{Initial, MemoryError, MemorySpec};
+use pagewalk_units::quantities::bytes;
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, Error, MapAccess, Visitor};
@@ -189,19 +190,6 @@ impl<'de> Deserialize<'de> for FileInitial {
 
         deserializer.deserialize_any(WordOrTable)
     }
-}
-
-/// The bytes of a text such as `8G`.
-fn bytes(text: &str) -> Option<u64> {
-    let (digits, scale) = match text.as_bytes().last()? {
-        b'K' | b'k' => (&text[..text.len() - 1], 10),
-        b'M' | b'm' => (&text[..text.len() - 1], 20),
-        b'G' | b'g' => (&text[..text.len() - 1], 30),
-        b'T' | b't' => (&text[..text.len() - 1], 40),
-        _ => (text, 0),
-    };
-    let digits = Some(digits).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))?;
-    digits.parse::<u64>().ok()?.checked_mul(1 << scale)
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use pagewalk_cache::{
     AddressUsed, CacheFills, CacheOrganisation, CacheSpec, LEVELS, Requester, StoreRule, WriteBufferSpec,
 };
 use pagewalk_setassoc::Geometry;
+use pagewalk_units::quantities::bytes;
 use serde::Deserialize;
 
 // Many fields: one per key of the table.
@@ -244,15 +245,4 @@ fn size_text(bytes: u64) -> String {
     let scales = [(30, "G"), (20, "M"), (10, "K")];
     let fits = scales.into_iter().find(|(shift, _)| bytes > 0 && bytes.is_multiple_of(1 << shift));
     fits.map_or_else(|| bytes.to_string(), |(shift, unit)| format!("{}{unit}", bytes >> shift))
-}
-
-/// The bytes of a text such as `48K`.
-fn bytes(text: &str) -> Option<u64> {
-    let (digits, scale) = match text.as_bytes().last()? {
-        b'K' | b'k' => (&text[..text.len() - 1], 10),
-        b'M' | b'm' => (&text[..text.len() - 1], 20),
-        b'G' | b'g' => (&text[..text.len() - 1], 30),
-        _ => (text, 0),
-    };
-    digits.parse::<u64>().ok()?.checked_mul(1 << scale)
 }
