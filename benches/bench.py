@@ -11,7 +11,7 @@ import tempfile
 import measures
 import output
 import programs
-from running import RunFailed, can_measure, find_program, run_main
+from running import RunFailed, can_measure, find_program, processors_worth, run_main
 from tools import WAYS, Tools, check_output
 
 DESCRIPTION = """Measures every target of speed and size side by side in one run, and prints what was reached. The ways
@@ -144,6 +144,7 @@ def measure(tools, program, options):
     outcome = measures.Outcome(commands, runs={way: [] for way in WAYS})
     for repetition in range(options.repetitions):
         say(f"{program.name}: repetition {repetition + 1} of {options.repetitions}")
+        outcome.processors.append(processors_worth())
         # Alternate the order, so that a slow drift of the machine favours neither side.
         for way in WAYS if repetition % 2 == 0 else reversed(WAYS):
             outcome.runs[way].append(tools.run(way, program))

@@ -27,6 +27,7 @@ class Outcome:
     families: dict = dataclasses.field(default_factory=dict)  # records, data references and seconds, by way
     traps: dict = dataclasses.field(default_factory=dict)  # misses and seconds per repetition, by size of the array
     sweeps: dict = dataclasses.field(default_factory=dict)  # of a short and a long trace, if there are both
+    processors: list = dataclasses.field(default_factory=list)  # what two did of one's work, before each repetition
 
     def ratios(self, way, other, seconds="wall_seconds"):
         """Ratios of the seconds of neighbouring runs."""
@@ -318,6 +319,8 @@ class Noise:
     spread_median: float  # of one command's wall time over repetitions: (most - least) / median
     spread_worst: float
     repetitions: int
+    processors_least: float  # what two processors did at once, in work of one
+    processors_most: float
 
     @property
     def quiet(self):
@@ -332,12 +335,15 @@ def noise(outcomes):
     ]
     foreign = [run.foreign_processors for runs in groups for run in runs]
     spreads = [_spread([run.wall_seconds for run in runs]) for runs in groups]
+    processors = [worth for outcome in outcomes.values() for worth in outcome.processors]
     return Noise(
         foreign_median=statistics.median(foreign),
         foreign_worst=max(foreign),
         spread_median=statistics.median(spreads),
         spread_worst=max(spreads),
         repetitions=max(map(len, groups)),
+        processors_least=min(processors),
+        processors_most=max(processors),
     )
 
 

@@ -70,6 +70,31 @@ class Run:
         return self.user_seconds + self.system_seconds
 
 
+# Counts loops from the moment given on, for the seconds given.
+_COUNTING = """import sys, time
+begin, seconds = map(float, sys.argv[1:])
+while time.monotonic() < begin:
+    pass
+loops = 0
+while time.monotonic() < begin + seconds:
+    loops += 1
+print(loops)"""
+
+
+def processors_worth(seconds=0.2):
+    """How much two processes do at once, in what one does alone: 2 where each has a processor. A guest's processors may
+    share one of the machine below, which its own accounts of time do not show."""
+
+    def count(processes):
+        # Interpreters start meanwhile.
+        begin = time.monotonic() + 0.15
+        command = [sys.executable, "-I", "-S", "-c", _COUNTING, str(begin), str(seconds)]
+        all_of = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(processes)]
+        return sum(int(process.communicate()[0]) for process in all_of)
+
+    return count(2) / count(1)
+
+
 @contextlib.contextmanager
 def started(command, *, processor=None, **how):
     """Starts `command`. Whatever breaks off what is done with it ends it and all that it started. `processor`: the only

@@ -37,6 +37,7 @@ def an_outcome(**walls):
     seconds.update(walls)
     return measures.Outcome(
         runs={way: [a_run(wall) for wall in walls] for way, walls in seconds.items()},
+        processors=[1.25, 2.0, 1.5],
         trace={"files": 1, "bytes": 40, "records": 100},
         simulated={"m": [a_run(0.5)]},
         from_memory={"m": {"records": 3_000_000, "pass": [0.01], "profile": [0.02], "what_if": [0.03], "plain": [0.1]}},
@@ -188,8 +189,13 @@ class Verdicts(unittest.TestCase):
         noise = measures.noise({"p": outcome})
         self.assertTrue(noise.quiet)
         self.assertEqual((noise.spread_median, noise.spread_worst), (0.0, 1 / 1.5))
+        self.assertIn("Two processors at once did 1.25 to 2.00 times the work of one.", output.noise_text(noise))
         outcome.runs["none"] = [a_run(foreign=0.5)] * 30
         self.assertFalse(measures.noise({"p": outcome}).quiet)
+
+
+    def test_two_processes_do_something_at_once(self):
+        self.assertGreater(running.processors_worth(0.05), 0)
 
 
 class Output(unittest.TestCase):
