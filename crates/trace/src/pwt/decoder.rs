@@ -68,6 +68,12 @@ struct Corrections {
     window: Vec<u64>,
     /// The part of the window that is spread but unused.
     ready: Range<usize>,
+    at: CorrectionCursor,
+}
+
+/// A place in the reference columns. The hot loop works on a copy, which stays in registers.
+#[derive(Clone, Copy, Debug, Default)]
+struct CorrectionCursor {
     control: usize,
     runs: usize,
     differences: usize,
@@ -96,7 +102,7 @@ impl Decoder {
         self.room.refs[..HISTORY].fill(NO_REF);
         self.refs = 0;
         self.next_block_control()?;
-        self.corrections.next_control(&self.columns)
+        self.corrections.at.next_control(&self.columns)
     }
 
     fn size_room(&mut self) {
@@ -146,7 +152,7 @@ impl Decoder {
         let blocks = self.block_run >= ENDED
             && self.block_control == self.columns.block_control.len()
             && self.block_numbers == self.columns.block_numbers.len();
-        let at = &self.corrections;
+        let at = &self.corrections.at;
         let refs = at.run >= ENDED
             && at.control == self.columns.ref_control.len()
             && at.runs == self.columns.ref_runs.len()
@@ -297,41 +303,38 @@ impl Corrections {
     fn start(&mut self, max_sites: usize) {
         self.window.resize(WINDOW + max_sites + LANES, 0);
         self.ready = 0..0;
-        (self.control, self.runs, self.differences) = (0, 0, 0);
-        (self.last, self.unknown_form) = (0, false);
+        self.at = CorrectionCursor::default();
     }
 
     /// Moves the rest to the window's front and spreads corrections over the remainder.
     fn spread(&mut self, columns: &Columns) -> Result<(), Fault> {
         self.window.copy_within(self.ready.clone(), 0);
-        self.ready = self.ready.len()..self.window.len() - LANES;
-        let mut at = self.ready.start;
-        let end = self.ready.end;
-        self.ready.start = 0;
-        self.window[at..].fill(0);
-        let mut control = columns.ref_control[self.control..].iter();
-        while self.run < (end - at) as u64 {
-            at += self.run as usize;
-            let bytes = columns.differences.get(self.differences..self.differences + PADDING);
-            let bytes = bytes
-                .and_then(|bytes| bytes.try_into().ok())
-                .ok_or("its column of differences ends early")?;
-            let word = self.correction(u64::from_le_bytes(bytes));
-            self.window[at] = word;
-            at += 1;
-            match control.next() {
-                Some(&byte) => self.take_control(byte, columns)?,
-                None => self.run = NO_MORE,
-            }
+        let (first, end) = (self.ready.len(), self.window.len() - LANES);
+        self.ready = 0..end;
+        self.window[first..].fill(0);
+        let mut cursor = self.at;
+        let mut rest = &mut self.window[first..end];
+        while cursor.run < rest.len() as u64 {
+            let word = cursor.correction(columns)?;
+            let (place, behind) = rest[cursor.run as usize..].split_first_mut().expect("the run is shorter");
+            *place = word;
+            rest = behind;
+            cursor.next_control(columns)?;
         }
-        self.control = columns.ref_control.len() - control.len();
-        self.run -= (end - at) as u64;
+        cursor.run -= rest.len() as u64;
+        self.at = cursor;
         Ok(())
     }
+}
 
-    /// The correction at the front of `bytes`.
+impl CorrectionCursor {
+    /// The next correction.
     #[inline(always)]
-    fn correction(&mut self, bytes: u64) -> u64 {
+    fn correction(&mut self, columns: &Columns) -> Result<u64, Fault> {
+        let bytes = columns.differences.get(self.differences..self.differences + PADDING);
+        let bytes =
+            bytes.and_then(|bytes| bytes.try_into().ok()).ok_or("its column of differences ends early")?;
+        let bytes = u64::from_le_bytes(bytes);
         let form = self.form;
         let width = u32::from(FORM_BYTES[usize::from(form)]);
         self.differences += width as usize;
@@ -342,9 +345,11 @@ impl Corrections {
         let word = if form == FORM_WORD { bytes } else { word };
         self.last = if form == FORM_REPEAT { self.last } else { word };
         self.unknown_form |= form > FORM_WORD;
-        self.last
+        Ok(self.last)
     }
 
+    /// Reads where the next correction is.
+    #[inline(always)]
     fn next_control(&mut self, columns: &Columns) -> Result<(), Fault> {
         match columns.ref_control.get(self.control) {
             Some(&byte) => {
