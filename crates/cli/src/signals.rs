@@ -88,24 +88,17 @@ impl Drop for SignalFlag {
     }
 }
 
-/// Sets `flag` in the signal handler itself, so before any effect of the signal is visible.
-pub fn note(signals: &[c_int], flag: &'static AtomicBool) -> Result<SignalFlag, Error> {
+/// Whether the user asked to end long work.
+pub static STOPPED: AtomicBool = AtomicBool::new(false);
+
+/// Sets [`STOPPED`] in the handler of such signals itself, so before any effect of theirs is visible.
+pub fn note_stops() -> Result<SignalFlag, Error> {
     let mut note = SignalFlag(Vec::new());
-    for signal in not_ignored(signals) {
+    for signal in not_ignored(&[SIGINT, SIGQUIT, SIGTERM, SIGHUP]) {
         let cannot = |error| Error::new(Fault::Failed, format!("watching signals: {error}"));
-        note.0.push(register(signal, flag).map_err(cannot)?);
+        note.0.push(register(signal, &STOPPED).map_err(cannot)?);
     }
     Ok(note)
-}
-
-/// A flag that is set when the user asks to stop.
-pub fn set_by_signals() -> Result<Arc<AtomicBool>, Error> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in not_ignored(&[SIGINT, SIGTERM, SIGHUP]) {
-        register(signal, Arc::clone(&stop))
-            .map_err(|error| Error::new(Fault::Failed, format!("watching signals: {error}")))?;
-    }
-    Ok(stop)
 }
 
 /// Turns exceeding the file size limit (`ulimit -f`) into an error instead of death by SIGXFSZ. Programs that we start

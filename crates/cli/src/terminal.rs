@@ -1,12 +1,13 @@
 //! A listener for the terminal: messages on stderr; progress bars only if stderr is a terminal.
 
 use crate::output::{say, write_to_stderr};
-use crate::signals::relay_by;
+use crate::signals::{STOPPED, relay_by};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use pagewalk::{Bar, Error, Listener, RelayGuard, SignalRelay};
 use std::fmt::Display;
 use std::io::IsTerminal;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// The user's terminal.
 pub struct Terminal {
@@ -62,6 +63,10 @@ struct Bars(ProgressBar);
 impl Bar for Bars {
     fn advance(&self, bytes: u64) {
         self.0.inc(bytes);
+    }
+
+    fn is_stopped(&self) -> bool {
+        STOPPED.load(Ordering::SeqCst)
     }
 
     fn reach(&self, hundredths: u64, what: &str) {

@@ -84,14 +84,14 @@ impl StudyFolder {
         let mut sweep = Sweep::new(&self.study, streams, options);
         let bar = Bytes(listener.bytes(sweep.bytes(), &self.study.name));
         self.plan(&mut sweep, &bar)?;
-        let result = sweep.run(&bar).map_err(study_error)?;
+        let result = sweep.run(&bar).map_err(|error| bar.error(error))?;
         self.write(&result)?;
         Ok(result)
     }
 
     /// Makes plans, and lists the work for [`status`].
     fn plan(&self, sweep: &mut Sweep<'_>, bar: &Bytes) -> Result<(), Error> {
-        sweep.plan(bar).map_err(study_error)?;
+        sweep.plan(bar).map_err(|error| bar.error(error))?;
         status::write_work(&self.folder, &self.study.name, sweep.units())
     }
 
@@ -243,7 +243,7 @@ impl StudyFolder {
 fn streams(study: &Study, files: &[Vec<PathBuf>], listener: &dyn Listener) -> Result<Vec<Stream>, Error> {
     let bytes = files.iter().flatten().filter_map(|path| path.metadata().ok()).map(|about| about.len());
     let bar = Bytes(listener.bytes(bytes.sum(), "hashes of traces"));
-    Stream::all(study, files, &bar).map_err(study_error)
+    Stream::all(study, files, &bar).map_err(|error| bar.error(error))
 }
 
 /// Claims the recording of a workload. Another process may be recording it: waits for that.
@@ -289,9 +289,14 @@ const CLAIMS: &str = "claims";
 fn clear(folder: &Path) {
     let _ = std::fs::remove_dir_all(folder.join(CLAIMS));
     let _ = std::fs::remove_file(folder.join(status::WORK));
-    let plans = std::fs::read_dir(folder.join("plans")).into_iter().flatten().flatten();
+    let inside = |place: PathBuf| {
+        let entries = std::fs::read_dir(place).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path()).collect::<Vec<_>>()
+    };
+    let of_traces = inside(folder.join("plans"));
+    let of_processes = of_traces.clone().into_iter().flat_map(inside);
     let places = ["", UNITS, "traces", "pictures"].map(|place| folder.join(place));
-    for place in places.into_iter().chain(plans.map(|of_trace| of_trace.path())) {
+    for place in places.into_iter().chain(of_traces).chain(of_processes) {
         let entries = std::fs::read_dir(place).into_iter().flatten().flatten();
         for path in entries.filter(|entry| is_unfinished(&entry.file_name())).map(|entry| entry.path()) {
             // A leftover does no harm.
@@ -311,6 +316,9 @@ fn command_line(command: &[String]) -> String {
     if line.chars().count() <= 80 { line } else { line.chars().take(79).chain(['…']).collect() }
 }
 
+/// What to do after a stop.
+const GOES_ON: &str = "what is done is kept: the same command goes on with the rest";
+
 /// The error of a study, with its fault and what to do next.
 fn study_error(error: SweepError) -> Error {
     match error {
@@ -321,14 +329,20 @@ fn study_error(error: SweepError) -> Error {
             .or("docs/reference/study-files.md explains every key of a study file"),
         SweepError::Trace { .. } => Error::new(Fault::BadInput, error).or(TRACE_SOURCES),
         SweepError::Build { .. } => Error::new(Fault::Failed, error).or("install one build on all hosts"),
-        SweepError::Folder { .. } | SweepError::Stopped | SweepError::Threads(_) => {
-            Error::new(Fault::Failed, error)
-        }
+        SweepError::Stopped => Error::new(Fault::Failed, error).or(GOES_ON),
+        SweepError::Folder { .. } | SweepError::Threads(_) => Error::new(Fault::Failed, error),
     }
 }
 
 /// Reports decoded bytes to a listener.
 struct Bytes(Arc<dyn Bar>);
+
+impl Bytes {
+    /// The error of work with this progress: once it is stopped, traces cannot be read.
+    fn error(&self, error: SweepError) -> Error {
+        study_error(if self.is_stopped() { SweepError::Stopped } else { error })
+    }
+}
 
 impl Progress for Bytes {
     fn bytes(&self, bytes: u64) {

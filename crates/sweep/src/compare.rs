@@ -11,6 +11,7 @@ use pagewalk_report::sweep::schema::{
     Comparison, MachineCell, Parameters, SkippedCase, SweepResult, TraceQuotient, Value,
 };
 use pagewalk_units::names::choice;
+use std::collections::{BTreeMap, BTreeSet};
 
 impl ComparisonSpec {
     /// Checks that the study has what is compared.
@@ -72,11 +73,15 @@ impl Cell {
                 match best {
                     None if all.len() > 1 => {
                         return Err(format!(
-                            "{} variants of `{machine}` fit: give more parameters, os or structure",
-                            all.len()
+                            "{} variants of `{machine}` fit: choose {}",
+                            all.len(),
+                            differing(&all)
                         ));
                     }
                     None => {}
+                    Some(BestValue { key, .. }) if parameters.contains_key(key) => {
+                        return Err(format!("best = \"{key}\": parameters choose one value of it"));
+                    }
                     Some(BestValue { key, .. }) => differ_by(key, &all)?,
                 }
                 self.check_layouts(study)?;
@@ -234,6 +239,46 @@ fn differ_by(key: &str, all: &[(&MachineVariant, SystemChoice<'_>)]) -> Result<(
     once.then_some(()).ok_or_else(|| format!("best = \"{key}\": several kernels fit: give os or structure"))
 }
 
+/// By what several variants differ, with the values: `os (host, linux), cores (1, 2)`.
+fn differing(all: &[(&MachineVariant, SystemChoice<'_>)]) -> String {
+    let mut values: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    for (variant, (kernel, structure)) in all {
+        let os = kernel.map(|kernel| ("os", kernel.name.clone()));
+        let structure = structure.map(|structure| ("structure", structure.name.clone()));
+        let parameters = variant.parameters.iter().map(|(key, value)| (key.as_str(), value.to_string()));
+        for (key, value) in parameters.chain(os).chain(structure) {
+            values.entry(key).or_default().insert(value);
+        }
+    }
+    let several = values.into_iter().filter(|(_, values)| values.len() > 1);
+    let told = several.map(|(key, values)| format!("{key} ({})", Vec::from_iter(values).join(", ")));
+    told.collect::<Vec<_>>().join(", ")
+}
+
+/// Why none of a machine's variants has these parameters.
+fn no_such_parameters<'a>(
+    asked: &Parameters,
+    variants: impl Iterator<Item = &'a MachineVariant> + Clone,
+) -> String {
+    for (key, value) in asked {
+        let has = |variant: &'a MachineVariant| variant.parameters.get(key).map(ToString::to_string);
+        let values: BTreeSet<String> = variants.clone().filter_map(has).collect();
+        let values: Vec<&str> = values.iter().map(String::as_str).collect();
+        if values.is_empty() {
+            let keys = variants.clone().flat_map(|variant| variant.parameters.keys());
+            let keys: BTreeSet<&str> = keys.map(String::as_str).collect();
+            return format!(
+                "parameters: \"{key}\": {}",
+                choice_of_study(key, &Vec::from_iter(keys), "[vary]")
+            );
+        }
+        if !values.contains(&value.to_string().as_str()) {
+            return format!("parameters: {key} = {value}: {}", choice(&value.to_string(), &values));
+        }
+    }
+    "parameters: no variant has all of these values".to_owned()
+}
+
 /// The selected machines with kernels and operating systems; at least one.
 fn machines_of<'a>(
     study: &'a Study,
@@ -253,11 +298,14 @@ fn machines_of<'a>(
         .filter(|(variant, _)| variant.machine.name == machine && fits(parameters, &variant.parameters))
         .collect();
     if fitting.is_empty() {
-        return Err(format!("no `{machine}` has these parameters: see [vary]"));
+        let variants = study.machines.iter().filter(|variant| variant.machine.name == machine);
+        return Err(no_such_parameters(parameters, variants));
     }
     if let Some(os) = os {
-        let names: Vec<&str> =
+        let mut names: Vec<&str> =
             fitting.iter().filter_map(|(_, (kernel, _))| Some(kernel.as_ref()?.name.as_str())).collect();
+        let mut seen = BTreeSet::new();
+        names.retain(|name| seen.insert(*name));
         if !names.contains(&os) {
             return Err(format!("os = \"{os}\": {}", choice_of_study(os, &names, "[[os]]")));
         }

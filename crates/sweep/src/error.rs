@@ -39,7 +39,7 @@ pub enum SweepError {
         worker: Build,
     },
     /// The caller ended the study.
-    #[error("the study was stopped; what is finished is kept")]
+    #[error("the study was stopped")]
     Stopped,
     /// Threads cannot be started.
     #[error("cannot start threads: {0}")]

@@ -50,7 +50,7 @@ impl Sweep<'_> {
             process: wanted.number(&self.streams),
             layout: self.study.layouts[wanted.layout].name.clone(),
             layout_seed: self.study.layouts[wanted.layout].seed(wanted.draw),
-            machine: wanted.machine.map(|machine| label(&self.study.machines[machine])),
+            machine: wanted.machine.map(|machine| label(self.study.machines_once()[machine])),
             file: wanted.file(self.study, &self.streams),
             did: made.clone().expect("all plans were made").did,
         };

@@ -70,6 +70,9 @@ fn variant(mut table: Table) -> Result<KernelVariant, String> {
             return Err(format!("machines = {other}: give names of the study's machines, such as [\"k8\"]"));
         }
     };
+    if table.get("name").and_then(Value::as_str) == Some("") {
+        return Err("name = \"\": give a name, or leave the key out".to_owned());
+    }
     let text = identity(&table)?;
     let is_host = table.get("policy").and_then(Value::as_str) == Some(HOST);
     let known = ["name", "policy"];
@@ -122,7 +125,12 @@ fn works_on(
     place: &dyn Fn(&OsError) -> String,
     advice: &str,
 ) -> Result<(), String> {
-    let built = kernel.build(&variant.machine).map_err(|e| format!("{}{e}", place(&e)))?;
+    let name = &variant.machine.name;
+    let built = kernel.build(&variant.machine);
+    let built = built.map_err(|e| match e {
+        OsError::Name { .. } => format!("{}{e}, {HOST}", place(&e)),
+        e => format!("{}machine `{name}`: {e}{advice}", place(&e)),
+    })?;
     let wrong = |e: PassError| format!("{e}{advice}");
     match built {
         Some(OsKernel::Offline(settings)) => {

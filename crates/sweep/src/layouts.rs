@@ -118,8 +118,22 @@ pub(crate) fn variants(files: Vec<FileLayout>) -> Result<Vec<LayoutSpec>, String
         }
         layouts.push(layout);
     }
-    if !layouts.is_empty() && layouts.iter().all(|layout| layout.planner.is_some()) {
+    if layouts.is_empty() {
+        return Ok(layouts);
+    }
+    if layouts.iter().all(|layout| layout.planner.is_some()) {
         layouts.insert(0, LayoutSpec::recorded(RECORDED.to_owned(), Vec::new()));
+    }
+    // The others are compared with it, so it is for all their traces.
+    let others = || layouts.iter().filter(|layout| layout.planner.is_some());
+    let for_all = others().any(|layout| layout.traces.is_empty());
+    let traces: Vec<String> = others().flat_map(|layout| layout.traces.iter().cloned()).collect();
+    for recorded in layouts.iter_mut().filter(|layout| layout.planner.is_none() && !layout.traces.is_empty())
+    {
+        match for_all {
+            true => recorded.traces.clear(),
+            false => recorded.traces.extend(traces.iter().cloned()),
+        }
     }
     Ok(layouts)
 }
@@ -132,15 +146,17 @@ pub(crate) fn check(study: &Study) -> Result<(), String> {
     if study.machines.is_empty() {
         return Err("layout: there is no machine under it: name some with machines = [\"k8\"]".to_owned());
     }
-    let plans = |layout: &LayoutSpec| layout.planner.is_some_and(|of| !of.planner.looks_at_no_machine());
-    if study.layouts.iter().any(plans) {
-        study.machines.iter().try_for_each(check_machine)?;
+    let plans = |layout: &&LayoutSpec| layout.planner.is_some_and(|of| !of.planner.looks_at_no_machine());
+    if let Some(layout) = study.layouts.iter().find(plans) {
+        let inside = |why: String| format!("layout `{}`: {why}", layout.name);
+        study.machines.iter().try_for_each(check_machine).map_err(inside)?;
     }
     let names: Vec<&str> = study.traces.iter().map(|trace| trace.name()).collect();
     for layout in &study.layouts {
-        let unknown = layout.from.iter().chain(&layout.traces).find(|name| !names.contains(&name.as_str()));
-        if let Some(name) = unknown {
-            return Err(format!("layout `{}`: \"{name}\": {}", layout.name, choice(name, &names)));
+        let from = layout.from.iter().map(|name| ("from", name));
+        let mut named = from.chain(layout.traces.iter().map(|name| ("traces", name)));
+        if let Some((key, name)) = named.find(|(_, name)| !names.contains(&name.as_str())) {
+            return Err(format!("layout `{}`: {key}: \"{name}\": {}", layout.name, choice(name, &names)));
         }
     }
     Ok(())
@@ -149,9 +165,11 @@ pub(crate) fn check(study: &Study) -> Result<(), String> {
 /// Checks that plans can be made for a machine.
 fn check_machine(variant: &MachineVariant) -> Result<(), String> {
     let machine = &variant.machine;
-    let wrong = |why: &str| format!("layout: machine `{}`: {why}", machine.name);
+    let wrong = |why: &str| format!("machine `{}`: {why}", machine.name);
     if machine.paging.base() != PageSize::FOUR_KIB {
-        return Err(wrong("plans are of 4K pages: leave it out, or draw layouts with planner = \"random\""));
+        return Err(wrong(
+            "plans for a machine are of 4K pages: leave it out, or plan with \"random\" or \"pack\"",
+        ));
     }
     reuses::is_supported(machine).map_err(|why| wrong(&why))
 }

@@ -63,4 +63,5 @@ pub use study::{
     ComparisonSpec, CurveSpec, DrawFigure, FamilySpec, GivenFile, KernelKind, KernelVariant, LayoutSpec,
     MachineVariant, Precondition, StructureVariant, Study, TraceSpec, Workload,
 };
+pub use together::named as named_together;
 pub use vary::varied;

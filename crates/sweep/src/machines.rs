@@ -64,7 +64,8 @@ pub fn variants(
             let machine = MachineSpec::from_toml(&format!("{name} with{label}"), &text);
             let machine =
                 machine.map_err(|e| wrong(format!("machines: {}", with_closest(&e.to_string()))))?;
-            let variant = MachineVariant { machine, cores: None, parameters, text, own: None };
+            let number = variants.last().map_or(0, |last: &MachineVariant| last.number + 1);
+            let variant = MachineVariant { machine, number, cores: None, parameters, text, own: None };
             let inside = |why: String| wrong(format!("machines: {name} with{label}: {why}"));
             for variant in on_cores(variant, cores) {
                 variants.push(checked(variant).map_err(inside)?);

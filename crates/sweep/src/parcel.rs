@@ -67,7 +67,8 @@ struct ParcelHead {
 struct SentStream {
     about: SweepTrace,
     bytes: u64,
-    processes: usize,
+    /// Of its files.
+    hashes: Vec<String>,
 }
 
 /// What identifies a trace file.
@@ -149,7 +150,8 @@ impl Sweep<'_> {
 
 impl SentStream {
     fn of(stream: &Stream) -> SentStream {
-        SentStream { about: stream.about.clone(), bytes: stream.bytes, processes: stream.processes }
+        let Stream { about, bytes, hashes, .. } = stream.clone();
+        SentStream { about, bytes, hashes }
     }
 }
 
@@ -215,12 +217,11 @@ impl Parcel {
     /// A stream that was sent, with `files` if it is the job's own.
     fn stream(&self, spec: &TraceSpec, files: &[PathBuf]) -> Option<Stream> {
         let number = self.streams.iter().position(|stream| stream.about.name == spec.name())?;
-        let SentStream { about, bytes, processes } = self.streams[number].clone();
+        let SentStream { about, bytes, hashes } = self.streams[number].clone();
         let is_own = number == 0;
         Some(Stream {
             files: if is_own { files.to_vec() } else { Vec::new() },
-            hashes: Vec::new(),
-            processes,
+            hashes,
             sharing: spec.sharing().cloned(),
             bytes,
             thp: ThpMode::from_name(&about.thp)?,

@@ -110,7 +110,7 @@ impl<'a> Sweep<'a> {
     fn events_for(&self, stream: usize, tasks: &[PlannedTask<'_>]) -> Result<Vec<Events>, SweepError> {
         let is_laid =
             |one: &PlannedTask<'_>| matches!(one.task, Task::Machine(task) if task.layout.is_some());
-        let processes = if tasks.iter().any(is_laid) { self.streams[stream].processes } else { 0 };
+        let processes = if tasks.iter().any(is_laid) { self.streams[stream].processes() } else { 0 };
         (0..processes).map(|process| self.events(stream, process)).collect()
     }
 

@@ -19,7 +19,7 @@ use pagewalk_mm::Small;
 use pagewalk_plan::{DEFAULT_ARENA, Layout, Plan, Program};
 use pagewalk_sim::{Arrangement, DesignSpec, Simulation};
 use pagewalk_trace::pwt::Events;
-use pagewalk_trace::{Analysis, Source, Stretch};
+use pagewalk_trace::{Analysis, Event, Mapping, Source, Stretch};
 use pagewalk_translate::MachineSpec;
 use rayon::ThreadPool;
 use serde::{Deserialize, Serialize};
@@ -37,7 +37,7 @@ pub struct PlanRequest {
     pub layout: usize,
     /// The draw, if several are drawn.
     pub draw: u64,
-    /// Index of the machine; `None` for all.
+    /// The machine's number; `None` for all.
     pub machine: Option<usize>,
 }
 
@@ -65,14 +65,12 @@ impl PlanRequest {
             return Vec::new();
         }
         let from = study.source_of(spec).unwrap_or(trace);
-        // Plans do not depend on the cores.
-        let alike = study.machines.iter().position(|other| other.text == machine.text);
-        let machine = alike.filter(|_| !spec.for_all);
+        let machine = (!spec.for_all).then_some(machine.number);
         let of = |process: usize| {
-            let process = process.min(streams[from].processes - 1);
+            let process = process.min(streams[from].processes() - 1);
             PlanRequest { trace: from, process, layout, draw, machine }
         };
-        (0..streams[trace].processes).map(of).collect()
+        (0..streams[trace].processes()).map(of).collect()
     }
 
     /// All plans that a study needs, each once.
@@ -84,7 +82,7 @@ impl PlanRequest {
                 let choices = (0..spec.count).map(|draw| LayoutChoice { spec, layout, draw });
                 let of = |choice: LayoutChoice<'_>| {
                     let of = |machine| PlanRequest::of(study, streams, trace, &choice, machine);
-                    study.machines.iter().flat_map(of).collect::<Vec<_>>()
+                    study.machines_once().into_iter().flat_map(of).collect::<Vec<_>>()
                 };
                 for wanted in choices.flat_map(of) {
                     if !all.contains(&wanted) {
@@ -96,20 +94,21 @@ impl PlanRequest {
         all
     }
 
+    /// The machines that it is for, among those of the study.
     fn machines(&self, study: &Study) -> Range<usize> {
-        self.machine.map_or(0..study.machines.len(), |machine| machine..machine + 1)
+        self.machine.map_or(0..study.machines_once().len(), |machine| machine..machine + 1)
     }
 
     /// Everything that it depends on besides stream and program, as text.
-    pub fn identity(&self, study: &Study, streams: &[Stream]) -> String {
+    pub fn identity(&self, study: &Study) -> String {
         let layout = &study.layouts[self.layout];
         let seed = layout.seed(self.draw);
         let options =
             layout.planner.map(|options| PlannerOptions { seed: seed.unwrap_or(options.seed), ..options });
-        let machines = study.machines[self.machines(study)].iter().map(|one| one.text.as_str());
-        let process = self.number(streams).map_or(String::new(), |number| format!("process {number}, "));
+        let machines = study.machines_once();
+        let machines = machines[self.machines(study)].iter().map(|one| one.text.as_str());
         let machines = machines.collect::<Vec<_>>().join("\n");
-        format!("{process}plan, {options:?}, room {:?}\n{machines}", room(study))
+        format!("plan, {options:?}, room {:?}\n{machines}", room(study))
     }
 
     /// Its process, from 1, if its trace has several.
@@ -136,7 +135,7 @@ impl PlanRequest {
     fn names(&self, study: &Study) -> (String, Option<String>) {
         let layout = &study.layouts[self.layout];
         let seed = layout.seed(self.draw).map_or(String::new(), |seed| format!(",seed={seed}"));
-        let machine = self.machine.map(|machine| label(&study.machines[machine]));
+        let machine = self.machine.map(|machine| label(study.machines_once()[machine]));
         (format!("{}{seed}", layout.name), machine)
     }
 }
@@ -218,7 +217,7 @@ impl From<'_> {
     }
 
     fn specs(&self) -> Vec<MachineSpec> {
-        self.study.machines.iter().map(|variant| variant.machine.clone()).collect()
+        self.study.machines_once().iter().map(|variant| variant.machine.clone()).collect()
     }
 
     fn drawn(&self, wanted: &PlanRequest) -> Result<Candidate, PlannerError> {
@@ -299,7 +298,7 @@ impl From<'_> {
     /// A layout, moved to free addresses in the stream.
     fn placed(&self, wanted: &PlanRequest, candidate: Candidate) -> Result<(Layout, PlanBinding), String> {
         let planner = self.layout(wanted).planner.map_or("", |options| options.planner.name());
-        let machines = &self.study.machines[wanted.machines(self.study)];
+        let machines = &self.study.machines_once()[wanted.machines(self.study)];
         let mut layout = Layout {
             planner: planner.to_owned(),
             machines: machines.iter().map(|variant| variant.machine.name.clone()).collect(),
@@ -314,7 +313,12 @@ impl From<'_> {
         let did = candidate.did.clone();
         let layout = Some(self.placed(wanted, candidate)?.0);
         let path = self.events.header.program.clone();
-        let plan = Plan { layout, ..Plan::of(Program { path, build_id: None, arguments: Vec::new() }) };
+        let mapped = self.events.in_order().filter_map(|(_, event)| match event {
+            Event::Map(Mapping { file: Some(file), .. }) if file.path == path => file.build_id.clone(),
+            _ => None,
+        });
+        let build_id = mapped.into_iter().next();
+        let plan = Plan { layout, ..Plan::of(Program { path, build_id, arguments: Vec::new() }) };
         Ok(PlanOutput { text: plan.to_toml(), did })
     }
 }

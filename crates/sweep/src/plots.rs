@@ -1,7 +1,7 @@
 //! Checks the pictures that a study asks for.
 
 use crate::selection::of_metrics;
-use crate::study::Study;
+use crate::study::{MachineVariant, Study, SystemChoice};
 use crate::task;
 use pagewalk_report::sweep::schema::{Plot, Value};
 use pagewalk_translate::SoftwareSpec;
@@ -31,6 +31,9 @@ pub fn check(plot: &Plot, study: &Study) -> Result<(), String> {
             listed(&varied)
         )));
     }
+    if plot.lines.as_ref() == Some(&plot.x) || plot.at.contains_key(&plot.x) {
+        return Err(inside(format!("x = \"{}\": lines and at name other keys", plot.x)));
+    }
     for key in plot.lines.iter().chain(plot.at.keys()) {
         if !varied.contains(&key.as_str()) && !NAMES.contains(&key.as_str()) {
             let choice = choice(key, &[&varied[..], &NAMES].concat());
@@ -41,9 +44,10 @@ pub fn check(plot: &Plot, study: &Study) -> Result<(), String> {
     if plot.is_over_time() {
         return check_over_time(plot, study).map_err(inside);
     }
+    let drawn = study.cells().find(|cell| is_drawn_at(plot, cell)).unwrap_or((variant, under));
     let counters = match plot.is_by_machine() {
         true => counters_of_all(plot, study),
-        false => task::counters_in(study, variant, under).map_err(|e| e.to_string()),
+        false => task::counters_in(study, drawn.0, drawn.1).map_err(|e| e.to_string()),
     };
     let counters = counters.map_err(inside)?;
     match plot.y.iter().find(|metric| !counters.contains(metric)) {
@@ -51,6 +55,20 @@ pub fn check(plot: &Plot, study: &Study) -> Result<(), String> {
         None if plot.y.is_empty() => Err(inside("y = []: name a counter, such as \"walks\"".to_owned())),
         None => Ok(()),
     }
+}
+
+/// Whether a cell has the values that the plot selects, apart from traces and layouts.
+fn is_drawn_at(plot: &Plot, (variant, (kernel, around)): &(&MachineVariant, SystemChoice<'_>)) -> bool {
+    plot.at.iter().all(|(key, value)| {
+        let found = match key.as_str() {
+            "trace" | "layout" => return true,
+            "machine" => Some(variant.machine.name.clone()),
+            "os" => kernel.map(|kernel| kernel.name.clone()),
+            "structure" => around.map(|around| around.name.clone()),
+            key => variant.parameters.get(key).map(ToString::to_string),
+        };
+        found == Some(value.to_string())
+    })
 }
 
 /// Checks that the selected values exist.

@@ -115,8 +115,9 @@ impl<'a> Sweep<'a> {
     }
 
     pub(crate) fn plan_key(&self, wanted: &PlanRequest) -> Key {
-        let about = &self.streams[wanted.trace].about;
-        Key::new(&self.options.tool, &about.fingerprint, wanted.identity(self.study, &self.streams))
+        // A plan is of a process alone, however it shares the processor.
+        let hash = &self.streams[wanted.trace].hashes[wanted.process];
+        Key::new(&self.options.tool, hash, wanted.identity(self.study))
     }
 
     fn kept_plan(&self, wanted: &PlanRequest) -> Option<PlanOutput> {

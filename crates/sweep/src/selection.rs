@@ -55,7 +55,13 @@ pub fn choice_of_study(asked: &str, known: &[&str], from: &str) -> String {
 
 /// The choices instead of an unknown metric.
 pub fn of_metrics(asked: &str, known: &[String]) -> String {
-    choice_of_many(asked, known.iter().map(String::as_str), "`pagewalk simulate --json`")
+    if asked.starts_with("last_level.") {
+        return "metrics of sets are for a [[layout]] of one process, with thp = \"never\", the host's kernel, no \
+                structure and one core"
+            .to_owned();
+    }
+    let choice = choice_of_many(asked, known.iter().map(String::as_str), "`pagewalk simulate --json`");
+    if choice.starts_with("did") { choice } else { format!("there is none here; {choice}") }
 }
 
 /// The values with these names, in the order of `known`; at least one.

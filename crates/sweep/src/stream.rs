@@ -21,8 +21,6 @@ pub struct Stream {
     pub files: Vec<PathBuf>,
     /// The files' BLAKE3 hashes, in hex.
     pub hashes: Vec<String>,
-    /// How many processes it has.
-    pub processes: usize,
     /// How they share the processor, if they take turns.
     pub sharing: Option<Sharing>,
     /// Bytes of all files.
@@ -52,6 +50,11 @@ impl Stream {
         Ok(streams)
     }
 
+    /// How many processes it has.
+    pub fn processes(&self) -> usize {
+        self.hashes.len()
+    }
+
     /// Examines the files of a trace.
     fn of(
         study: &Study,
@@ -59,19 +62,28 @@ impl Stream {
         files: &[PathBuf],
         progress: &dyn Progress,
     ) -> Result<Stream, SweepError> {
-        let looks = files.iter().map(|path| stream(spec.name(), path, study, progress));
-        let mut looks = looks.collect::<Result<Vec<Stream>, SweepError>>()?.into_iter();
-        let mut all = looks.next().expect("a trace has a file");
-        let Some(sharing) = spec.sharing() else { return Ok(all) };
-        let most = together::most(study);
-        if files.len() > most {
-            let why = format!("{} traces: at most {most} can take turns here", files.len());
-            return Err(SweepError::Trace { path: files[0].clone(), why });
+        let sharing = spec.sharing();
+        if sharing.is_some() {
+            together::check_number(study, spec.name(), files.len())?;
         }
+        let one_of = sharing.map_or(String::new(), |_| format!(" (of `{}`)", spec.name()));
+        let looks = files.iter().map(|path| stream(spec.name(), path, study, progress));
+        let looks = looks.collect::<Result<Vec<Stream>, SweepError>>().map_err(|error| match error {
+            SweepError::Trace { path, why } => SweepError::Trace { path, why: why + &one_of },
+            other => other,
+        });
+        let looks = looks?;
+        let programs: Vec<&str> = looks.iter().map(|one| one.about.program.as_str()).collect();
+        let programs = together::named(&programs);
+        let mut looks = looks.into_iter();
+        let mut all = looks.next().expect("a trace has a file");
+        let Some(sharing) = sharing else { return Ok(all) };
+        all.about.program = programs;
         let mut hasher = blake3::Hasher::new();
         hasher.update(format!("{sharing:?}").as_bytes()).update(all.about.fingerprint.as_bytes());
         for one in looks {
             all.hashes.extend(one.hashes);
+            all.about.command_line.extend(one.about.command_line);
             hasher.update(one.about.fingerprint.as_bytes());
             all.bytes += one.bytes;
             all.about.inferred_gap = all.about.inferred_gap.or(one.about.inferred_gap);
@@ -79,8 +91,7 @@ impl Stream {
             all.about.references_data += one.about.references_data;
         }
         all.about.fingerprint = hasher.finalize().to_hex().to_string();
-        let (files, processes) = (files.to_vec(), files.len());
-        Ok(Stream { files, processes, sharing: Some(sharing.clone()), ..all })
+        Ok(Stream { files: files.to_vec(), sharing: Some(sharing.clone()), ..all })
     }
 }
 
@@ -88,12 +99,16 @@ impl Stream {
 fn check_processes(study: &Study, streams: &[Stream]) -> Result<(), SweepError> {
     for spec in &study.layouts {
         let Some(from) = study.source_of(spec).map(|from| &streams[from]) else { continue };
-        let fits = |stream: &&Stream| [1, stream.processes].contains(&from.processes);
+        let fits = |stream: &&Stream| [1, stream.processes()].contains(&from.processes());
         let mut streams = streams.iter().filter(|stream| spec.is_for(&stream.about.name));
         if let Some(other) = streams.find(|stream| !fits(stream)) {
             let why = format!(
                 "layout `{}`: from = \"{}\" has {} processes, and trace `{}` has {}: name a trace of as many, or of 1",
-                spec.name, from.about.name, from.processes, other.about.name, other.processes
+                spec.name,
+                from.about.name,
+                from.processes(),
+                other.about.name,
+                other.processes()
             );
             return Err(SweepError::Study { file: study.file.clone(), why });
         }
@@ -125,7 +140,6 @@ fn stream(name: &str, path: &Path, study: &Study, progress: &dyn Progress) -> Re
     Ok(Stream {
         files: vec![path.to_owned()],
         hashes: vec![fingerprint.clone()],
-        processes: 1,
         sharing: None,
         bytes: about.bytes,
         thp,

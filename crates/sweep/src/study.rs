@@ -152,6 +152,8 @@ pub struct GivenFile {
 pub struct MachineVariant {
     /// The machine.
     pub machine: MachineSpec,
+    /// Its number in the study, the same on any cores.
+    pub number: usize,
     /// The cores for a process's threads; none: the study does not say.
     pub cores: Option<u8>,
     /// The values chosen, with the cores.
@@ -270,6 +272,13 @@ impl Study {
     pub(crate) fn source_of(&self, layout: &LayoutSpec) -> Option<usize> {
         let from = layout.from.as_ref()?;
         self.traces.iter().position(|trace| trace.name() == from)
+    }
+
+    /// The machines, each once, whatever the cores.
+    pub(crate) fn machines_once(&self) -> Vec<&MachineVariant> {
+        let mut once: Vec<&MachineVariant> = self.machines.iter().collect();
+        once.dedup_by_key(|variant| variant.number);
+        once
     }
 
     /// The machines, each under every kernel for it, in order. If the study names no kernel, under its own; `None`

@@ -1,5 +1,6 @@
 //! Traces that take turns in a study.
 
+use crate::error::SweepError;
 use crate::study::{Study, TraceSpec};
 use pagewalk_sim::{Sharing, Simulation};
 use pagewalk_trace::{Turns, call_number};
@@ -61,9 +62,34 @@ pub fn sharing(
     }
 }
 
-/// The most processes that can take turns in the study.
-pub fn most(study: &Study) -> usize {
-    let specs = study.structures.iter().map(|structure| structure.spec.as_ref());
-    let room = specs.chain([None]).map(Simulation::programs_max);
-    room.min().expect("there is one at least")
+/// Checks that so many processes of a trace can take turns in the study.
+pub fn check_number(study: &Study, trace: &str, processes: usize) -> Result<(), SweepError> {
+    let alone = (Simulation::programs_max(None), String::new());
+    let with = study.structures.iter().map(|structure| {
+        let most = Simulation::programs_max(structure.spec.as_ref());
+        (most, format!(" in the structure `{}`", structure.name))
+    });
+    let (most, place) =
+        std::iter::once(alone).chain(with).min_by_key(|(most, _)| *most).expect("there is one");
+    if processes <= most {
+        return Ok(());
+    }
+    let why = format!("trace `{trace}` has {processes} processes: at most {most} can take turns{place}");
+    Err(SweepError::Study { file: study.file.clone(), why })
+}
+
+/// Programs in order of first appearance, without their folders: `2 × sqlite3 + gzip`.
+pub fn named(programs: &[&str]) -> String {
+    let mut counted: Vec<(&str, usize)> = Vec::new();
+    for program in programs.iter().map(|path| path.rsplit('/').next().unwrap_or(path)) {
+        match counted.iter_mut().find(|(known, _)| *known == program) {
+            Some((_, times)) => *times += 1,
+            None => counted.push((program, 1)),
+        }
+    }
+    let name = |(program, times): (&str, usize)| match times {
+        1 => program.to_owned(),
+        _ => format!("{times} × {program}"),
+    };
+    counted.into_iter().map(name).collect::<Vec<_>>().join(" + ")
 }

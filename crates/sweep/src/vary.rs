@@ -3,6 +3,7 @@
 //! A key is a path into the machine file, such as `tlb.l2.entries`, `walker.levels` or `cost.l2_hit`; arrays of tables
 //! (`[[tlb]]`) are entered by an entry's name.
 
+use crate::study::MachineVariant;
 use pagewalk_report::sweep::schema::{Parameters, Value};
 use std::collections::BTreeMap;
 use toml::{Table, Value as Toml};
@@ -14,6 +15,11 @@ const CHOICES_MAX: usize = 1 << 16;
 pub fn choices(vary: &Table) -> Result<Vec<Vec<(String, Toml)>>, String> {
     let mut all = vec![Vec::new()];
     for (key, values) in vary {
+        if key == MachineVariant::CORES {
+            return Err(
+                "vary: \"cores\" is a key of the study, not of machines: give it above [vary]".to_owned()
+            );
+        }
         let values = values.as_array().filter(|values| !values.is_empty());
         let values =
             values.ok_or_else(|| format!("vary: \"{key}\": give a list of values, such as [512, 1024]"))?;

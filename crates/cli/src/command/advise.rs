@@ -3,7 +3,7 @@
 use crate::arguments::{Advise, Style};
 use crate::exit::ExitCode;
 use crate::output::{print, say, say_next, text_options, typed};
-use crate::signals::set_by_signals;
+use crate::signals::{STOPPED, note_stops};
 use crate::terminal::Terminal;
 use pagewalk::advice::{
     AdviceOptions, NOTHING_PAYS, ProcessAdvice, ProcessOptions, ProcessWatch, SampledOptions, advise,
@@ -72,7 +72,8 @@ fn of_process(arguments: Advise, pid: i32, output: Option<Output>) -> Result<Exi
     let Advise { probe, budget, watch, style, .. } = arguments;
     let terminal = Terminal { quiet: style.quiet };
     let watch = ProcessWatch::prepare(&ProcessOptions { pid, probe, budget, watch }, &terminal)?;
-    let advice = watch.run(&*set_by_signals()?, &terminal)?;
+    let _noted = note_stops()?;
+    let advice = watch.run(&STOPPED, &terminal)?;
     publish(&advice, style, output, |path| format!("pagewalk apply {path} --pid {pid}"))
 }
 

@@ -5,7 +5,7 @@ mod watcher;
 use crate::arguments::{Promote, SamplerChoice};
 use crate::exit::ExitCode;
 use crate::output::{print, say_next, write_json};
-use crate::signals::set_by_signals;
+use crate::signals::{STOPPED, note_stops};
 use crate::terminal::Terminal;
 use pagewalk::Error;
 use pagewalk::output::Output;
@@ -19,9 +19,9 @@ pub fn run(arguments: Promote) -> Result<ExitCode, Error> {
     let log = arguments.log.as_deref().map(apart).transpose()?;
     let promotion =
         Promotion::prepare(arguments.pid, arguments.probe.as_deref(), options(&arguments), &terminal)?;
-    let stop = set_by_signals()?;
+    let _noted = note_stops()?;
     let mut picture = Picture::new(arguments.pid, arguments.data.quiet, log)?;
-    let outcome = promotion.run(&stop, &mut picture);
+    let outcome = promotion.run(&STOPPED, &mut picture);
     let logged = picture.finish();
     let promoted = outcome?;
     let printed = if arguments.data.json { Ok(()) } else { print(&promoted.text()) };

@@ -4,6 +4,7 @@ use crate::OnDask;
 use crate::arguments::{Style, Sweep};
 use crate::exit::ExitCode;
 use crate::output::{print, say, text_options};
+use crate::signals::note_stops;
 use crate::terminal::Terminal;
 use pagewalk::report::documents::study::SweepStatusResult;
 use pagewalk::report::{documents, sweep};
@@ -31,6 +32,7 @@ pub fn run(arguments: Sweep, on_dask: Option<OnDask<'_>>) -> Result<ExitCode, Er
         return Ok(ExitCode::SUCCESS);
     }
     let folder = study.folder().to_owned();
+    let _noted = note_stops()?;
     let result = match (&arguments.on, on_dask) {
         (Place::Local, _) => study.run(&terminal)?,
         (Place::Dask(address), Some(on_dask)) => {
@@ -83,7 +85,10 @@ fn status_text(status: &SweepStatusResult, verbose: bool) -> String {
         Some(seconds) if units_done < units => format!(", about {} left", duration(*seconds)),
         _ => String::new(),
     };
-    let mut out = format!("{name}: {units_done} of {units} units done{left}\n");
+    let mut out = match units {
+        0 => format!("{name}: programs are recorded and plans made; then units are counted\n"),
+        _ => format!("{name}: {units_done} of {units} units done{left}\n"),
+    };
     if workers.is_empty() && units_done < units {
         out += "no process works on a job: `pagewalk sweep` with this folder goes on with it\n";
     }

@@ -2,6 +2,7 @@
 
 use crate::classes::all_are_told;
 use crate::harness::{BAD_INPUT, Outcome, Place, USAGE, joined, metric};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -111,6 +112,27 @@ fn a_killed_study_goes_on_where_it_was() {
     assert!(place.has("killed/.tmpXyZ"));
     let done = place.good(&["sweep", "--dry-run", "-o", "killed", "s.toml"]);
     assert!(done.stdout.contains("t: 8 of 8 done before, to do: 0"), "{}", done.stdout);
+}
+
+/// Ctrl-C ends a study in the middle of a job; the same command goes on.
+#[test]
+fn a_stopped_study_says_how_it_goes_on() {
+    let place = with_traces();
+    let options = ["sweep", "-q", "--threads", "1", "-o", "stopped", "s.toml"];
+    let child = place.command(&options).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let begun = Instant::now();
+    while !place.has("stopped/work.json") {
+        assert!(begun.elapsed() < Duration::from_secs(60));
+    }
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let ended = child.wait_with_output().unwrap();
+    let told = String::from_utf8(ended.stderr).unwrap();
+    assert_eq!(ended.status.code(), Some(1), "{told}");
+    assert!(told.contains("the study was stopped") && told.contains("the same command goes on"), "{told}");
+    assert!(!place.has("stopped/results.json"));
+    place.good(&options);
+    place.good(&["sweep", "-q", "-o", "in_peace", "s.toml"]);
+    assert!(files(&place, "stopped") == files(&place, "in_peace"));
 }
 
 /// A thousand units, by workers of which some are killed at any moment: all are done, with the bytes of one thread.

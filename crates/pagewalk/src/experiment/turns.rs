@@ -5,7 +5,6 @@ use super::rivals::Rivals;
 use super::rows::{self, compared, modelled, perfect};
 use super::spec::Experiment;
 use crate::error::{Error, Fault};
-use crate::findings::short;
 use crate::listener::Listener;
 use crate::stream::{Ending, WindowProgress, note};
 use pagewalk_capture::Window;
@@ -13,6 +12,7 @@ use pagewalk_mm::ThpMode;
 use pagewalk_report::schema::{Attribution, Heat, ProcessResult, WhatIf};
 use pagewalk_sim as sim;
 use pagewalk_sim::{Arrangement, DesignCounts, Sharing};
+use pagewalk_sweep::named_together;
 use pagewalk_trace::{Analysis, Interleave, Item, Origin, Source, StreamHeader};
 use pagewalk_translate::{Asid, MachineSpec};
 
@@ -118,12 +118,12 @@ impl InterleavedStreams {
         let further = [("switches", self.switches), ("cores", self.cores as u64)];
         let further = if self.cores > 1 { &further[..] } else { &further[..1] };
         let machines = rows::machines(&experiment.machines, &counts, did.as_ref(), further);
-        let names: Vec<&str> = self.headers.iter().map(|header| short(&header.program)).collect();
+        let names: Vec<&str> = self.headers.iter().map(|header| header.program.as_str()).collect();
         ProcessResult {
             pid: 0,
             parent: 0,
             origin: "interleaved".to_owned(),
-            program: together(&names),
+            program: named_together(&names),
             command_line: self.headers.iter().flat_map(|header| header.arguments.clone()).collect(),
             ended: "interleaved".to_owned(),
             losses: self.endings.iter().flat_map(|ending| ending.losses.clone()).collect(),
@@ -167,22 +167,6 @@ pub fn arranged(
     let arrangement = experiment.arrangement();
     let otherwise = Arrangement { global_files: !arrangement.global_files, ..arrangement };
     rivals.with_other(experiment, &machines, thp, &otherwise)
-}
-
-/// The programs in order of first appearance: `2 × sqlite3 + gzip`.
-fn together(programs: &[&str]) -> String {
-    let mut counted: Vec<(&str, usize)> = Vec::new();
-    for &program in programs {
-        match counted.iter_mut().find(|(known, _)| *known == program) {
-            Some((_, times)) => *times += 1,
-            None => counted.push((program, 1)),
-        }
-    }
-    let name = |(program, times): (&str, usize)| match times {
-        1 => program.to_owned(),
-        _ => format!("{times} × {program}"),
-    };
-    counted.into_iter().map(name).collect::<Vec<_>>().join(" + ")
 }
 
 /// The first machine as it is, with other numbers of identifiers, and with each process alone on it.

@@ -33,16 +33,19 @@ pub(super) fn write_work(folder: &Path, name: &str, jobs: Vec<(String, Vec<Strin
 /// # Errors
 /// If no study has begun there.
 pub fn status(folder: &Path) -> Result<SweepStatusResult, Error> {
-    let path = folder.join(WORK);
-    let read = std::fs::read(&path).map_err(|e| e.to_string());
-    let work = read.and_then(|text| serde_json::from_slice::<Work>(&text).map_err(|e| e.to_string()));
-    let Work { name, jobs } = work.map_err(|error| {
-        Error::new(Fault::BadInput, format!("{}: {error}", path.display()))
-            .or("`pagewalk sweep` writes it when it has all recordings and plans; if it was given -o, name that folder")
-    })?;
     let now = SystemTime::now();
     let since_epoch = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let workers = workers(folder, since_epoch);
+    let path = folder.join(WORK);
+    let read = std::fs::read(&path).map_err(|e| e.to_string());
+    let work = read.and_then(|text| serde_json::from_slice::<Work>(&text).map_err(|e| e.to_string()));
+    let Work { name, jobs } = work.or_else(|error| match workers.is_empty() {
+        // It is not written yet.
+        false => Ok(Work { name: folder.display().to_string(), jobs: Vec::new() }),
+        true => Err(Error::new(Fault::BadInput, format!("{}: {error}", path.display())).or(
+            "`pagewalk sweep` writes it when it has all recordings and plans; if it was given -o, name that folder",
+        )),
+    })?;
     let ages = |units: &[String]| -> Vec<Duration> {
         units.iter().filter_map(|unit| age(&folder.join(UNITS).join(unit), now)).collect()
     };

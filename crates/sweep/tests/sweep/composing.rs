@@ -195,6 +195,52 @@ fn differ(result: &SweepResult, forget: fn(&mut MachineCell)) -> bool {
     })
 }
 
+/// Plans are of a process alone on any cores: other cores and turns need no other plans.
+#[test]
+fn plans_are_made_once_whatever_the_cores_and_turns() {
+    let folder = tempfile::tempdir().unwrap();
+    for (seed, name) in [(2, "a.pwt"), (3, "b.pwt")] {
+        with_library(seed).write(&folder.path().join(name));
+    }
+    let of = |cores: &str, quantum: u32| {
+        let text = format!(
+            "thp = \"never\"\nmachines = [\"k8\"]\ncores = {cores}\n[[together]]\nname = \"both\"\n\
+             traces = [\"a.pwt\", \"b.pwt\"]\nquantum = {quantum}\n[[layout]]\nname = \"s\"\n\
+             planner = \"search\"\n[[layout]]\nname = \"r\"\nplanner = \"random\"\n"
+        );
+        study(folder.path(), &text)
+    };
+    let result = sweep(&of("[1]", 300), folder.path(), 1, "t").run(&Silent).unwrap();
+    let files: Vec<&str> = result.plans.iter().map(|plan| plan.file.as_str()).collect();
+    assert_eq!(
+        files,
+        ["both/1/s@k8.toml", "both/2/s@k8.toml", "both/1/r,seed=1.toml", "both/2/r,seed=1.toml"]
+    );
+    let plans = |study: &Study| {
+        let tasks = sweep(study, folder.path(), 1, "t").remaining().swap_remove(0).tasks;
+        (tasks.iter().filter(|task| task.starts_with("plan")).count(), tasks.len())
+    };
+    assert_eq!(plans(&of("[1]", 300)), (0, 0));
+    assert_eq!(plans(&of("[1, 2]", 300)), (0, 3), "as recorded and in two layouts, on two cores");
+    assert_eq!(plans(&of("[1]", 400)), (0, 3), "in other turns");
+}
+
+/// The recorded layout is for all traces of the layouts that are compared with it.
+#[test]
+fn the_recorded_layout_is_for_all_traces_of_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let traces = |others: &str| {
+        let text = format!(
+            "traces = [\"a.pwt\", \"b.pwt\", \"c.pwt\"]\nmachines = [\"k8\"]\n[[layout]]\nname = \"recorded\"\n\
+             planner = \"recorded\"\ntraces = [\"a\"]\n[[layout]]\nname = \"r\"\nplanner = \"random\"\n{others}"
+        );
+        let study = study(folder.path(), &text);
+        ["a", "b", "c"].map(|trace| study.layouts[0].is_for(trace))
+    };
+    assert_eq!(traces("traces = [\"b\"]"), [true, true, false]);
+    assert_eq!(traces(""), [true, true, true]);
+}
+
 fn cell_title(cell: &MachineCell) -> String {
     format!("{} {:?} {:?} {:?} {:?}", cell.machine, cell.os, cell.structure, cell.layout, cell.parameters)
 }
@@ -217,6 +263,19 @@ fn mistakes_are_named() {
     let files = [vec!["a.pwt", "b.pwt"], vec!["a.pwt", "b.pwt", "c.pwt"]];
     let files = files.map(|names| names.iter().map(|name| folder.path().join(name)).collect::<Vec<_>>());
     let unsuited = pagewalk_sweep::Stream::all(&unsuited, &files, &Silent).unwrap_err().to_string();
+    let compare = |cell: &str| {
+        let kernels = "cores = [1, 2, 3]\n[[os]]\npolicy = \"fixed\"\n[[os]]\npolicy = \"host\"\n";
+        of(&format!(
+            "{kernels}[[compare]]\ntitle = \"t\"\nsource = \"s\"\nsaid = \"s\"\nleast = 1\non = \"all\"\n\
+             lower = {{ number = 1 }}\nupper = {{ machine = \"k8\", os = \"fixed\", {cell} }}\n"
+        )
+        .replace(", os = \"fixed\", os", ", os"))
+    };
+    let plot = |keys: &str| {
+        let kernels = "cores = [1, 2]\n[[os]]\npolicy = \"fixed\"\n[[os]]\npolicy = \"host\"\n";
+        of(&format!("{kernels}[[plot]]\ntitle = \"t\"\nx = \"cores\"\ny = [\"kernel.faults\"]\n{keys}\n"))
+    };
+    let layout = |keys: &str| of(&format!("[[layout]]\nname = \"l\"\nplanner = \"random\"\n{keys}\n"));
     let no_turns = "[[workload]]\nname = \"w\"\ncommand = [\"true\"]\nglobal_files = true\n";
     let cases = [
         (of("cores = [0]"), ["cores: 0", "from 1 to 16"]),
@@ -224,6 +283,22 @@ fn mistakes_are_named() {
         (read("traces = [\"a.pwt\"]\ncores = [2]\n[curve]").unwrap_err(), ["cores: ", "no machine"]),
         (of(no_turns), ["workload `w`: global_files", "quantum or switch_at"]),
         (unsuited, ["layout `drawn`: from = \"two\" has 2 processes", "`three` has 3"]),
+        (of("[vary]\ncores = [1]"), ["vary: \"cores\"", "above [vary]"]),
+        (
+            of("[vary]\n\"os.take\" = [1]\n[[os]]\npolicy = \"fixed\""),
+            ["vary: \"os.take\"", "[[os]] replaces"],
+        ),
+        (of("[[os]]\nname = \"\"\npolicy = \"fixed\""), ["number 1: name = \"\"", "leave the key out"]),
+        (of("[[os]]\npolicy = \"fixd\""), ["did you mean `fixed`", "offline, host"]),
+        (compare("os = \"fixed\""), ["3 variants of `k8` fit", "choose cores (1, 2, 3)"]),
+        (compare("parameters = { cores = 4 }"), ["parameters: cores = 4", "choose from 1, 2, 3"]),
+        (compare("parameters = { coers = 4 }"), ["parameters: \"coers\"", "did you mean `cores`"]),
+        (compare("best = \"cores\", parameters = { cores = 1 }"), ["best = \"cores\"", "one value"]),
+        (compare("metric = \"last_level.misses\", best = \"cores\""), ["metrics of sets", "one core"]),
+        (plot("lines = \"cores\""), ["x = \"cores\"", "other keys"]),
+        (plot("at = { os = \"host\" }"), ["y: \"kernel.faults\"", "there is none here"]),
+        (layout("from = \"x\""), ["layout `l`: from: \"x\"", "choose from a"]),
+        (layout("traces = [\"x\"]"), ["layout `l`: traces: \"x\"", "choose from a"]),
     ];
     for (why, parts) in cases {
         parts.iter().for_each(|part| assert!(why.contains(part), "{part}: {why}"));

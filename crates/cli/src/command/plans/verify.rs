@@ -3,17 +3,12 @@
 use crate::arguments::Verify;
 use crate::exit::ExitCode;
 use crate::output::{print, say, say_next, text_options, typed, write_json, write_to_stderr};
-use crate::signals::note;
+use crate::signals::{STOPPED, note_stops};
 use crate::terminal::Terminal;
 use pagewalk::output::Output;
 use pagewalk::plans::{PairOptions, Pairs, history};
 use pagewalk::{Error, Fault};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use std::io::{self, IsTerminal};
-use std::sync::atomic::AtomicBool;
-
-/// Set when the user asks to stop.
-static STOPPED: AtomicBool = AtomicBool::new(false);
 
 pub fn run(arguments: Verify) -> Result<ExitCode, Error> {
     let Some(path) = arguments.plan.as_deref().filter(|_| !arguments.history) else {
@@ -26,7 +21,7 @@ pub fn run(arguments: Verify) -> Result<ExitCode, Error> {
     let options = PairOptions { runs, width, budget, keep_others, warm };
     let pairs = Pairs::prepare(path, &arguments.command, options)?;
     let record_to = (!arguments.no_record).then(history::place).transpose()?;
-    let noted = note(&[SIGINT, SIGQUIT, SIGTERM, SIGHUP], &STOPPED)?;
+    let noted = note_stops()?;
     let verified = pairs.run(&STOPPED, &Terminal { quiet });
     drop(noted);
     let verified = verified?;
