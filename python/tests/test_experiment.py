@@ -52,7 +52,7 @@ class Experiments(InFolder):
 
     def test_settings_that_do_not_go_together_are_refused_before_the_work(self) -> None:
         experiment = Experiment(["zen4", "k8"], TRACE, by_traps=64)
-        with self.assertRaisesRegex(pagewalk.UsageError, "simulates one machine"):
+        with self.assertRaisesRegex(pagewalk.UsageError, "software-managed"):
             experiment.check()
         for wrong in ({"thp": "sometimes"}, {"kernels": "asaap"}, {"switch_at": ["reed"]}, {"global_files": True}):
             with self.assertRaises(pagewalk.UsageError, msg=str(wrong)):

@@ -47,7 +47,7 @@ fn what_does_not_go_together_is_refused_with_whose_fault_it_is() {
     let by_traps = Experiment { by_traps: Some(64), ..experiment(&["golden_cove", "zen4"]) };
     let error = by_traps.check(&[recorded()]).unwrap_err();
     assert_eq!(error.fault, Fault::Usage);
-    assert!(error.to_string().contains("simulates one machine"), "{error}");
+    assert!(error.to_string().contains("[walker.mapped]"), "{error}");
     let missing = experiment(&["zen4"]).traces(&["no/such.pwt".into()], &SilentListener).unwrap_err();
     assert_eq!(missing.fault, Fault::BadInput);
     assert!(missing.to_string().contains("no/such.pwt"), "{missing}");

@@ -58,12 +58,19 @@ fn misses_without_a_price_are_an_error_after_the_results() {
 }
 
 #[test]
-fn by_traps_takes_one_software_managed_tlb() {
+fn by_traps_takes_software_managed_tlbs() {
     let place = Place::new();
     place.good(&["record", "-q", "-o", "t.pwt", "--", "true"]);
     let by_traps = |more: &[&str]| place.run(&[&["simulate", "--by-traps", "16"], more, &["t.pwt"]].concat());
     by_traps(&["-m", "zen4"]).refuses(USAGE, &["`zen4`", "[walker.mapped]", "mips_r2000"]);
-    by_traps(&["-m", "mips_r2000", "-m", "zen4"]).refuses(USAGE, &["one machine"]);
+    by_traps(&["-m", "mips_r2000", "-m", "zen4"]).refuses(USAGE, &["`zen4`", "[walker.mapped]"]);
+    changed(&place, "name = \"mips_r2000\"", "name = \"another\"");
+    let rows = |more: &[&str]| by_traps(&[&["--json"], more].concat()).json()["machines"].clone();
+    let (one, two) = (rows(&["-m", "mips_r2000"]), rows(&["-m", "mips_r2000", "-m", "./m.toml"]));
+    assert_eq!(one.as_array().unwrap()[..], two.as_array().unwrap()[..3]);
+    for (row, alike) in two.as_array().unwrap().iter().zip(&two.as_array().unwrap()[3..]) {
+        assert_eq!(row["metrics"], alike["metrics"], "{}", alike["name"]);
+    }
     for more in [&["--structure", "osf1"][..], &["--cores", "2"], &["--what-if"], &["--os", "asap"]] {
         let (what, command) = (more[0], [&["-m", "mips_r2000"], more].concat());
         by_traps(&command).refuses(USAGE, &["--by-traps sees only misses of one process", what]);

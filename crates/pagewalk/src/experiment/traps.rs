@@ -9,8 +9,9 @@ use pagewalk_report::metrics::record_count;
 use pagewalk_report::schema::{MachineResult, Metrics, ProcessResult};
 use pagewalk_sim::{DesignSpec, NoObserver, Pass, TrapSimulation};
 use pagewalk_sweep::metrics;
-use pagewalk_trace::Source;
+use pagewalk_trace::{Analysis, Batch, Event, Source};
 use pagewalk_translate::{MachineSpec, MissClass, NestedMisses, SoftwareCounts};
+use pagewalk_units::RefIndex;
 use std::sync::Arc;
 
 /// The miss classes that a TLB takes part in.
@@ -18,12 +19,10 @@ const CLASSES: [MissClass; 4] = [MissClass::L1u, MissClass::L1k, MissClass::L2, 
 
 /// Refuses what traps cannot simulate.
 pub fn check(experiment: &Experiment, host: u32) -> Result<(), Error> {
-    let [machine] = &experiment.machines[..] else {
-        return Err(Error::new(Fault::Usage, "--by-traps simulates one machine: give one -m"));
-    };
+    let has_own = |machine: &MachineSpec| machine.os.is_some();
     let asked = [
         (!experiment.kernels.is_empty(), "--os"),
-        (machine.os.is_some(), "the [os] of a machine"),
+        (experiment.machines.iter().any(has_own), "the [os] of a machine"),
         (experiment.what_if, "--what-if"),
         (experiment.sharing.is_some(), "--quantum or --switch-at"),
         (experiment.cores.is_some(), "--cores"),
@@ -33,43 +32,63 @@ pub fn check(experiment: &Experiment, host: u32) -> Result<(), Error> {
         let why = format!("--by-traps sees only misses of one process on base pages, and {what} needs more");
         return Err(Error::new(Fault::Usage, why).or("leave out one of the two"));
     }
-    for nested in [NestedMisses::WithParent, NestedMisses::Counted] {
-        engine(machine, host, nested)?;
-    }
-    full(machine).map(drop)
+    experiment.machines.iter().try_for_each(|machine| MachineByTraps::new(machine, host).map(drop))
 }
 
-/// Follows `source` to its end on the experiment's machine, with a host TLB of `host` slots.
+/// Follows `source` to its end on the experiment's machines, with a host TLB of `host` slots.
 pub fn stream<S: Source>(experiment: &Experiment, source: S, host: u32) -> (ProcessResult, Ending) {
     let header = source.header().clone();
-    let machine = &experiment.machines[0];
-    let trapping = |nested| engine(machine, host, nested).expect("the experiment was checked");
-    let by_traps = trapping(NestedMisses::WithParent);
-    // Counts every nested miss by itself.
-    let counted = trapping(NestedMisses::Counted);
-    let pass = full(machine).expect("the experiment was checked");
-    let mut ways = (pass, (by_traps, counted));
+    let ways = experiment.machines.iter().map(|machine| MachineByTraps::new(machine, host));
+    let mut ways = ways.collect::<Result<Vec<_>, _>>().expect("the experiment was checked");
     let ending = follow(source, &experiment.window, &mut ways);
-    let (mut pass, (by_traps, counted)) = ways;
-    let counts = pass.finish().swap_remove(0);
-    let full = counts.software.as_ref().map(|software| software.counts).unwrap_or_default();
-    let name = &machine.name;
-    let process = ProcessResult {
-        machines: vec![
-            MachineResult::new(name, metrics(&counts)),
-            MachineResult::new(format!("{name} by traps"), trapped(&by_traps)),
-            MachineResult::new(format!("{name} by traps, nested misses counted"), trapped(&counted)),
-        ],
-        advice: comparison(&full, &by_traps, &counted, host),
-        ..followed(&header, &ending)
-    };
+    let several = ways.len() > 1;
+    let (mut machines, mut advice) = (Vec::new(), Vec::new());
+    for (MachineByTraps { mut pass, by_traps, counted }, MachineSpec { name, .. }) in
+        ways.into_iter().zip(&experiment.machines)
+    {
+        let counts = pass.finish().swap_remove(0);
+        let full = counts.software.as_ref().map(|software| software.counts).unwrap_or_default();
+        machines.push(MachineResult::new(name, metrics(&counts)));
+        machines.push(MachineResult::new(format!("{name} by traps"), trapped(&by_traps)));
+        machines
+            .push(MachineResult::new(format!("{name} by traps, nested misses counted"), trapped(&counted)));
+        let of_machine = if several { format!("{name}: ") } else { String::new() };
+        advice.push(format!("{of_machine}{}", comparison(&full, &by_traps, &counted, host)));
+    }
+    let process = ProcessResult { machines, advice: advice.join(" "), ..followed(&header, &ending) };
     (process, ending)
 }
 
-/// Full simulation.
-fn full(machine: &MachineSpec) -> Result<Pass, Error> {
-    let pass = Pass::new(vec![DesignSpec::new(machine, Arc::new(Small))], NoObserver);
-    pass.map_err(|error| Error::new(Fault::Usage, error))
+/// One machine, in full and by traps.
+struct MachineByTraps {
+    pass: Pass,
+    by_traps: TrapSimulation,
+    /// Counts every nested miss by itself.
+    counted: TrapSimulation,
+}
+
+impl MachineByTraps {
+    fn new(machine: &MachineSpec, host: u32) -> Result<MachineByTraps, Error> {
+        let by_traps = engine(machine, host, NestedMisses::WithParent)?;
+        let counted = engine(machine, host, NestedMisses::Counted)?;
+        let pass = Pass::new(vec![DesignSpec::new(machine, Arc::new(Small))], NoObserver);
+        let pass = pass.map_err(|error| Error::new(Fault::Usage, error))?;
+        Ok(MachineByTraps { pass, by_traps, counted })
+    }
+}
+
+impl Analysis for MachineByTraps {
+    fn on_batch(&mut self, batch: &Batch<'_>) {
+        self.pass.on_batch(batch);
+        self.by_traps.on_batch(batch);
+        self.counted.on_batch(batch);
+    }
+
+    fn on_event(&mut self, at: RefIndex, event: &Event) {
+        self.pass.on_event(at, event);
+        self.by_traps.on_event(at, event);
+        self.counted.on_event(at, event);
+    }
 }
 
 fn engine(machine: &MachineSpec, host: u32, nested: NestedMisses) -> Result<TrapSimulation, Error> {
