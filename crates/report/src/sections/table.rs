@@ -21,6 +21,18 @@ pub(crate) struct Table {
     pub first: Option<usize>,
 }
 
+impl Table {
+    /// Leaves out columns that have nothing for any row.
+    pub fn leave_out_unknown(&mut self) {
+        for index in (0..self.columns.len()).rev() {
+            if self.rows.iter().all(|row| row.cells[index].is_dash()) {
+                self.columns.remove(index);
+                self.rows.iter_mut().for_each(|row| drop(row.cells.remove(index)));
+            }
+        }
+    }
+}
+
 /// A column of figures or words.
 pub(crate) struct Column {
     pub title: String,
@@ -136,6 +148,11 @@ pub(crate) struct Bar {
 impl Cell {
     pub fn or_dash(cell: Option<Cell>) -> Cell {
         cell.unwrap_or_else(|| Cell::Text("–".to_owned()))
+    }
+
+    /// Whether a row has nothing here.
+    fn is_dash(&self) -> bool {
+        matches!(self, Cell::Text(text) if text == "–")
     }
 
     pub fn bar(value: f64, most: f64, look: &'static str) -> Cell {

@@ -1,12 +1,15 @@
-//! Machines under several layouts: the data of tables and pictures, the section of the page, and its pictures.
+//! Machines under several layouts: the data of tables and pictures, the table, the section of the page, and its
+//! pictures.
 
 use super::kernels::published;
-use super::markup::{PictureFile, file_name, head, number};
+use super::machines::{MakeCell, names};
+use super::markup::{PictureFile, file_name};
 use super::picture::{LINE_COLORS, Picture, short};
 use super::schema::{MachineCell, SweepResult};
-use crate::html::escape;
+use crate::html::{self, escape};
 use crate::numbers::{count, percent, ratio};
 use crate::schema::Number;
+use crate::sections::{Cell, Column, Row, Table};
 use std::borrow::Cow;
 use std::fmt::Write;
 
@@ -30,10 +33,17 @@ impl Spread {
 
     /// One figure as text, or all three if they differ.
     pub(crate) fn told(&self, one: impl Fn(f64) -> String) -> String {
-        match self.least == self.most {
-            true => one(self.median),
-            false => format!("{} {}…{}", one(self.median), one(self.least), one(self.most)),
+        let range = self.range(&one);
+        let space = if range.is_empty() { "" } else { " " };
+        format!("{}{space}{range}", one(self.median))
+    }
+
+    /// The least and the most, if they differ.
+    fn range(&self, one: impl Fn(f64) -> String) -> String {
+        if self.least == self.most {
+            return String::new();
         }
+        format!("{}…{}", one(self.least), one(self.most))
     }
 
     /// The figures as shares of `of`; `None` if that is 0.
@@ -143,25 +153,12 @@ pub(super) fn section(result: &SweepResult) -> String {
         if machines.is_empty() {
             continue;
         }
-        let titles = [
-            ("machine", false),
-            ("layout", false),
-            ("walks", true),
-            ("to recorded", true),
-            ("conflict misses", true),
-            ("to recorded", true),
-            ("fully associative misses", true),
-            ("variation over sets", true),
-            ("most involved page", true),
-        ];
-        let rows: String = machines.iter().map(rows).collect();
         let _ = write!(
             out,
-            "<h3>{}</h3><div class=\"pictures\">{}</div><div class=\"scroll\"><table>{}<tbody>{rows}</tbody></table>\
-             </div>",
+            "<h3>{}</h3><div class=\"pictures\">{}</div>{}",
             escape(&trace.name),
             picture(&machines).element(&label(&trace.name)),
-            head(&titles)
+            html::table(&table(&machines))
         );
     }
     if out.is_empty() {
@@ -186,35 +183,61 @@ fn label(trace: &str) -> String {
     format!("Walks under each layout to those as recorded, by machine, {trace}")
 }
 
-fn rows(machine: &MachineLayouts<'_>) -> String {
-    let row = |row: &LayoutRow<'_>| {
-        let whole =
-            |metric: &str| row.spread(metric).map_or("–".to_owned(), |of| of.told(|n| count(n as u64)));
-        let share = |metric: &str| {
-            let to = row.spread(metric).and_then(|of| of.to(machine.recorded(metric)));
-            to.map_or("–".to_owned(), |to| to.told(ratio))
-        };
-        let of_arrays = |metric: &str, one: fn(f64) -> String| {
-            let names = row.cells[0]
-                .metrics
-                .keys()
-                .filter(|name| name.starts_with("last_level.") && name.rsplit('.').next() == Some(metric));
-            names.filter_map(|name| Some(row.spread(name)?.told(one))).collect::<Vec<_>>().join("; ")
-        };
-        format!(
-            "<tr><td>{}</td><td>{}</td>{}{}{}{}{}{}{}</tr>",
-            escape(&machine.title),
-            escape(&row.title()),
-            number(&whole("walks")),
-            number(&share("walks")),
-            number(&whole("last_level.conflict_misses")),
-            number(&share("last_level.conflict_misses")),
-            number(&whole("last_level.fully_associative_misses")),
-            number(&of_arrays("misses_per_set_variation", ratio)),
-            number(&of_arrays("most_involved_page_share", percent))
-        )
+/// The machines of one trace, each under all its layouts, for the terminal and for pages. Pages have what the sets cost
+/// too.
+pub(crate) fn table(machines: &[MachineLayouts<'_>]) -> Table {
+    let rows = || machines.iter().flat_map(|machine| machine.rows.iter().map(move |row| (machine, row)));
+    let (mut columns, names): (Vec<Column>, Vec<MakeCell>) =
+        names(&rows().map(|(_, row)| row.cells[0]).collect::<Vec<_>>()).into_iter().unzip();
+    columns.extend([
+        Column::words("layout", 0),
+        Column::stays("walks"),
+        Column::stays("to recorded"),
+        Column::goes("conflict misses", 1),
+        Column::goes("conflicts to recorded", 2),
+        Column::goes("fully associative misses", 3),
+        Column::stays("variation over sets").on_pages(),
+        Column::stays("most involved page").on_pages(),
+    ]);
+    let row = |(machine, row): (&MachineLayouts<'_>, &LayoutRow<'_>)| {
+        let named = names.iter().map(|make| make(row.cells[0], row.cells[0]));
+        Row::from(named.chain(figures(machine, row)).collect::<Vec<_>>())
     };
-    machine.rows.iter().map(row).collect()
+    let mut table = Table { rows: rows().map(row).collect(), columns, is_whole: true, ..Table::default() };
+    table.leave_out_unknown();
+    table
+}
+
+/// The cells of a row after those that name the machine.
+fn figures(machine: &MachineLayouts<'_>, row: &LayoutRow<'_>) -> [Cell; 8] {
+    let whole = |metric: &str| {
+        let told = |of: Spread| {
+            let one = |figure: f64| count(figure as u64);
+            Cell::Figure(one(of.median), of.median, of.range(one))
+        };
+        Cell::or_dash(row.spread(metric).map(told))
+    };
+    let share = |metric: &str| {
+        let to = row.spread(metric).and_then(|of| of.to(machine.recorded(metric)));
+        Cell::or_dash(to.map(|to| Cell::figure(to.told(ratio), to.median)))
+    };
+    let of_arrays = |metric: &str, one: fn(f64) -> String| {
+        let is_meant =
+            |name: &&String| name.starts_with("last_level.") && name.rsplit('.').next() == Some(metric);
+        let names = row.cells[0].metrics.keys().filter(is_meant);
+        let told: Vec<String> = names.filter_map(|name| Some(row.spread(name)?.told(one))).collect();
+        Cell::or_dash((!told.is_empty()).then(|| Cell::Text(told.join("; "))))
+    };
+    [
+        Cell::Text(row.title()),
+        whole("walks"),
+        share("walks"),
+        whole("last_level.conflict_misses"),
+        share("last_level.conflict_misses"),
+        whole("last_level.fully_associative_misses"),
+        of_arrays("misses_per_set_variation", ratio),
+        of_arrays("most_involved_page_share", percent),
+    ]
 }
 
 const LEFT: f64 = 190.0;

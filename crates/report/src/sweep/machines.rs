@@ -9,7 +9,7 @@ use crate::sections::{Cell, Column, Row, RowStyle, Table};
 use std::collections::BTreeSet;
 
 /// What a cell shows, given the machine's cell under its first kernel.
-type MakeCell = Box<dyn Fn(&MachineCell, &MachineCell) -> Cell>;
+pub(super) type MakeCell = Box<dyn Fn(&MachineCell, &MachineCell) -> Cell>;
 
 /// A row for each cell of a trace.
 pub(crate) fn machines(cells: &[&MachineCell]) -> Table {
@@ -26,7 +26,9 @@ pub(crate) fn machines(cells: &[&MachineCell]) -> Table {
     });
     let remarks = remarks.collect();
     let columns = columns.into_iter().map(|(column, _)| column).collect();
-    Table { columns, rows, remarks, is_whole: true, ..Table::default() }
+    let mut table = Table { columns, rows, remarks, is_whole: true, ..Table::default() };
+    table.leave_out_unknown();
+    table
 }
 
 /// The columns that some cell has something for.
@@ -62,7 +64,7 @@ fn columns(cells: &[&MachineCell]) -> Vec<(Column, MakeCell)> {
 }
 
 /// What tells rows apart: machine, kernel, structure, and the keys that the study varies.
-fn names(cells: &[&MachineCell]) -> Vec<(Column, MakeCell)> {
+pub(super) fn names(cells: &[&MachineCell]) -> Vec<(Column, MakeCell)> {
     let named = |name: &Option<String>| Cell::Text(name.as_deref().unwrap_or("–").to_owned());
     let mut columns: Vec<(Column, MakeCell)> =
         vec![(Column::stays("machine"), Box::new(|cell, _| Cell::Text(cell.machine.clone())))];
@@ -72,7 +74,8 @@ fn names(cells: &[&MachineCell]) -> Vec<(Column, MakeCell)> {
     if cells.iter().any(|cell| cell.structure.is_some()) {
         columns.push((Column::words("structure", 0), Box::new(move |cell, _| named(&cell.structure))));
     }
-    for key in cells.first().iter().flat_map(|cell| cell.parameters.keys()) {
+    let keys: BTreeSet<&String> = cells.iter().flat_map(|cell| cell.parameters.keys()).collect();
+    for key in keys {
         let own = key.clone();
         let value: MakeCell = Box::new(move |cell, _| {
             Cell::Text(cell.parameters.get(&own).map_or("–".to_owned(), ToString::to_string))

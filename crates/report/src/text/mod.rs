@@ -6,7 +6,6 @@ mod contiguity;
 mod family;
 mod huge_pages;
 mod layout_plan;
-mod layouts;
 mod paint;
 mod probe;
 mod process;

@@ -59,12 +59,13 @@ pub(super) fn table(page: &mut Page, made: &sections::Table) {
 
 fn column(index: usize, column: &Column, has_walks: bool) -> super::table::Column {
     let narrow = if column.goes == 0 { WhenNarrow::Keep } else { WhenNarrow::Drop(column.goes) };
+    let title = printable(&column.title);
     match index {
-        0 if column.is_words => sentences(&printable(&column.title)),
-        0 => names(&printable(&column.title)),
+        0 if column.is_words => sentences(&title),
+        0 => names(&title),
         _ if has_walks => walks(narrow),
-        _ if column.is_words => texts(&column.title, narrow),
-        _ => numbers(&column.title, narrow),
+        _ if column.is_words => texts(&title, narrow),
+        _ => numbers(&title, narrow),
     }
 }
 

@@ -1,14 +1,13 @@
 //! A sweep's result on the terminal: machines, families and curves trace by trace, then comparisons with sources.
 
 use super::cache_families::caches;
-use super::layouts::layouts;
 use super::paint::{Line, Style, plain};
 use super::table::{Table, WhenNarrow, numbers, texts};
 use super::{Page, TextOptions};
 use crate::figures::{base_name, inferred_areas};
 use crate::numbers::{count, percent, ratio};
 use crate::printable::printable;
-use crate::sweep::layouts::laid;
+use crate::sweep::layouts::{self, laid};
 use crate::sweep::machines::machines;
 use crate::sweep::schema::{
     Comparison, CurveCell, FamilyCell, FamilySize, MachineCell, Method, SkippedCase, SweepResult, SweepTrace,
@@ -32,7 +31,7 @@ pub fn render_sweep_text(result: &SweepResult, options: &TextOptions) -> String 
         let cells: Vec<&MachineCell> = result.machines.iter().filter(|cell| cell.trace == index).collect();
         let under_layouts = laid(result, index);
         if !under_layouts.is_empty() {
-            layouts(&mut page, &under_layouts);
+            super::sections::table(&mut page, &layouts::table(&under_layouts));
         } else if !cells.is_empty() {
             super::sections::table(&mut page, &machines(&cells));
         }

@@ -9,6 +9,7 @@ mod hostile;
 mod html;
 mod json;
 mod layout_plan;
+mod layout_studies;
 mod page;
 mod runs;
 mod scripts;

@@ -8,7 +8,7 @@ use pagewalk_report::sweep::{from_json, pictures, render_html, render_text, to_j
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 
-fn trace(name: &str) -> SweepTrace {
+pub fn trace(name: &str) -> SweepTrace {
     SweepTrace {
         name: name.to_owned(),
         program: format!("/usr/bin/{name}"),
@@ -87,7 +87,7 @@ fn curve(trace: usize, method: Method, errors: &[f64]) -> CurveCell {
     }
 }
 
-fn result() -> SweepResult {
+pub fn result() -> SweepResult {
     let found = |trace, upper, agrees| TraceQuotient { trace, machine: None, upper, lower: 1000.0, agrees };
     SweepResult {
         schema: SWEEP_SCHEMA.to_owned(),

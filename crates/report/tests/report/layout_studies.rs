@@ -1,0 +1,115 @@
+//! Studies of layouts under kernels, in structures and on cores, as text, page and pictures.
+
+use crate::golden::check_golden;
+use crate::sweep::{result, trace};
+use pagewalk_report::TextOptions;
+use pagewalk_report::schema::{Metrics, Number};
+use pagewalk_report::sweep::schema::*;
+use pagewalk_report::sweep::{render_html, render_text};
+
+/// Each layout with the seed of its draw and its walks on one core.
+const LAYOUTS: [(&str, Option<u64>, u64); 5] = [
+    ("recorded", None, 40_000),
+    ("found", None, 30_000),
+    ("drawn", Some(1), 50_000),
+    ("drawn", Some(2), 36_000),
+    ("drawn", Some(3), 44_000),
+];
+
+fn cell(os: &str, structure: &str, cores: i64, layout: (&str, Option<u64>, u64)) -> MachineCell {
+    let (name, seed, walks) = layout;
+    let walks = walks * cores.unsigned_abs();
+    let mut metrics = Metrics::from([
+        ("instructions".to_owned(), Number::Count(1_000_000)),
+        ("walks".to_owned(), Number::Count(walks)),
+        ("walk_cycles".to_owned(), Number::Count(30 * walks)),
+        ("total_cycles".to_owned(), Number::Real((1_000_000 + 30 * walks) as f64)),
+        ("tlb_mcpi".to_owned(), Number::Real(30.0 * walks as f64 / 1e6)),
+    ]);
+    if (os, structure, cores) == ("host", "none", 1) {
+        metrics.insert("last_level.conflict_misses".to_owned(), Number::Count(walks / 2));
+        metrics.insert("last_level.fully_associative_misses".to_owned(), Number::Count(walks / 2));
+        metrics.insert("last_level.l2.misses_per_set_variation".to_owned(), Number::Real(0.5));
+        metrics.insert("last_level.l2.most_involved_page_share".to_owned(), Number::Real(0.25));
+    }
+    if os != "host" {
+        metrics.insert("kernel.cycles".to_owned(), Number::Count(100_000));
+        metrics.insert("kernel.backed_bytes_peak".to_owned(), Number::Count(4 << 20));
+    }
+    if (os, structure) == ("small", "mach3") {
+        metrics.insert("kernel.killed_at".to_owned(), Number::Count(9_470_000));
+        metrics.insert("kernel.killed_for_bytes".to_owned(), Number::Count(4096));
+    }
+    MachineCell {
+        trace: 0,
+        machine: "konireddygari_u512".to_owned(),
+        os: Some(os.to_owned()),
+        structure: Some(structure.to_owned()),
+        layout: Some(name.to_owned()),
+        layout_seed: seed,
+        parameters: [("cores".to_owned(), Value::Integer(cores))].into(),
+        metrics,
+        partition: Vec::new(),
+    }
+}
+
+fn of(machines: Vec<MachineCell>) -> SweepResult {
+    SweepResult {
+        traces: vec![trace("one")],
+        machines,
+        families: Vec::new(),
+        cache_families: Vec::new(),
+        curves: Vec::new(),
+        comparisons: Vec::new(),
+        ..result()
+    }
+}
+
+/// Layouts under some kernels, in both structures and on both numbers of cores.
+fn under(kernels: &[&str]) -> SweepResult {
+    let mut machines = Vec::new();
+    for cores in [1, 2] {
+        for os in kernels {
+            for structure in ["none", "mach3"] {
+                machines.extend(LAYOUTS.map(|layout| cell(os, structure, cores, layout)));
+            }
+        }
+    }
+    of(machines)
+}
+
+fn text(result: &SweepResult, width: usize) -> String {
+    render_text(result, &TextOptions { width, color: false, verbose: false })
+}
+
+/// The part of a page in a section.
+fn section(result: &SweepResult, id: &str) -> String {
+    let page = render_html(result);
+    let from = page.find(&format!("<section id=\"{id}\">"));
+    from.map_or(String::new(), |from| page[from..].split("</section>").next().unwrap().to_owned())
+}
+
+#[test]
+fn rows_name_kernel_structure_and_parameters_apart() {
+    check_golden("layout-study.txt", &text(&under(&["host", "linux"]), 140));
+    let page = section(&under(&["host", "linux"]), "layouts");
+    for title in ["kernel", "structure", "cores", "layout"] {
+        assert!(page.contains(&format!("<th scope=\"col\">{title}</th>")), "{title} in\n{page}");
+    }
+    // The median, and the range below it.
+    assert!(page.contains(">44.0 k<span class=\"sub\">36.0 k…50.0 k</span></td>"), "{page}");
+}
+
+#[test]
+fn figures_that_only_some_rows_have_are_dashes_in_the_others_and_those_of_none_are_left_out() {
+    let page = section(&under(&["host"]), "layouts");
+    let row = page.split("<tr><td").find(|row| row.contains(">mach3</td>")).unwrap();
+    assert_eq!(row.matches("<td class=\"number\">–</td>").count(), 5, "{row}");
+    let mut result = under(&["host"]);
+    result.machines.retain(|cell| cell.structure.as_deref() == Some("mach3"));
+    let told = format!("{}{}", text(&result, 140), section(&result, "layouts"));
+    assert!(told.contains("to recorded"), "{told}");
+    for title in ["conflict", "fully associative", "variation over sets", "most involved page"] {
+        assert!(!told.contains(title), "{title} in\n{told}");
+    }
+}
