@@ -1,6 +1,6 @@
 //! Cycles of translation by kernel, as bars split by cause (like figure 3-3 of Romer 1998).
 
-use super::comparison::{figure, mcpi, real};
+use super::comparison::{figure, killed, mcpi, real};
 use super::picture::Picture;
 use super::schema::MachineCell;
 
@@ -29,17 +29,23 @@ const PARTS: [(&str, &str, &[&str]); 6] = [
     ("waits for caches and memory", "p5", &["memory.stall_cycles"]),
 ];
 
-/// A bar for each kernel of one machine on one trace. Bars that would dwarf the others are cut and marked.
+/// A bar for each kernel of one machine on one trace. Bars that would dwarf the others are cut and marked. A killed
+/// program has words instead.
 pub(super) fn bars(title: &str, cells: &[&MachineCell]) -> Picture {
     let mut picture = Picture::new(LEFT + WIDTH + RIGHT, TOP + ROW * cells.len() as f64 + 6.0);
     picture.text("strong", [0.0, 14.0], "start", title);
-    let base = cells.first().map_or(0.0, |cell| mcpi(cell));
-    let most = cells.iter().map(|cell| mcpi(cell)).fold(0.0, f64::max);
-    let end = if most > 4.0 * base && base > 0.0 { (2.0 * base).max(shown(cells)) } else { most };
+    let all = || cells.iter().filter(|cell| !cell.was_killed()).map(|cell| mcpi(cell));
+    let base = all().next().unwrap_or(0.0);
+    let most = all().fold(0.0, f64::max);
+    let end = if most > 4.0 * base && base > 0.0 { (2.0 * base).max(shown(all().collect())) } else { most };
     let scale = if end > 0.0 { WIDTH / end } else { 0.0 };
     for (row, cell) in cells.iter().enumerate() {
         let y = TOP + ROW * row as f64;
         picture.text("", [LEFT - 8.0, y + 13.5], "end", cell.os.as_deref().unwrap_or(&cell.machine));
+        if let Some(killed) = killed(cell) {
+            picture.text("", [LEFT + 5.0, y + 13.5], "start", &killed);
+            continue;
+        }
         let instructions = real(cell, "instructions").max(1.0);
         let mut x = LEFT;
         for (name, class, counters) in PARTS {
@@ -59,8 +65,7 @@ pub(super) fn bars(title: &str, cells: &[&MachineCell]) -> Picture {
 }
 
 /// The full length of bars: the upper quartile.
-fn shown(cells: &[&MachineCell]) -> f64 {
-    let mut all: Vec<f64> = cells.iter().map(|cell| mcpi(cell)).collect();
+fn shown(mut all: Vec<f64>) -> f64 {
     all.sort_unstable_by(f64::total_cmp);
     all.get((all.len() * 3).div_ceil(4).saturating_sub(1)).copied().unwrap_or(0.0)
 }

@@ -2,7 +2,7 @@
 //! pictures.
 
 use super::kernels::published;
-use super::machines::{MakeCell, names};
+use super::machines::{MakeCell, killed_programs, names};
 use super::markup::{PictureFile, file_name};
 use super::picture::{LINE_COLORS, Picture, short};
 use super::schema::{MachineCell, SweepResult};
@@ -60,7 +60,13 @@ pub(crate) struct LayoutRow<'a> {
     pub cells: Vec<&'a MachineCell>,
 }
 
-impl LayoutRow<'_> {
+impl<'a> LayoutRow<'a> {
+    /// The cell that names the row: of several draws the first, or the first whose program was killed.
+    fn first(&self) -> &'a MachineCell {
+        let mut cells = self.cells.iter().copied();
+        cells.find(|cell| cell.was_killed()).unwrap_or(self.cells[0])
+    }
+
     /// A counter's spread over the draws; `None` if the machine lacks it.
     pub(crate) fn spread(&self, metric: &str) -> Option<Spread> {
         let figure = |cell: &&MachineCell| Some(cell.metrics.get(metric)?.as_f64());
@@ -83,10 +89,15 @@ pub(crate) struct MachineLayouts<'a> {
 }
 
 impl MachineLayouts<'_> {
-    /// A counter under the recorded layout.
-    pub(crate) fn recorded(&self, metric: &str) -> f64 {
-        let row = self.rows.iter().find(|row| row.layout == RECORDED);
+    /// A counter under the recorded layout; 0 if there is nothing to compare with.
+    fn recorded(&self, metric: &str) -> f64 {
+        let row = self.rows.iter().find(|row| row.layout == RECORDED && !row.first().was_killed());
         row.and_then(|row| row.spread(metric)).map_or(0.0, |spread| spread.median)
+    }
+
+    /// A counter of a row against the recorded layout's; `None` if they do not compare.
+    fn to_recorded(&self, row: &LayoutRow<'_>, metric: &str) -> Option<Spread> {
+        row.spread(metric).filter(|_| !row.first().was_killed())?.to(self.recorded(metric))
     }
 }
 
@@ -188,7 +199,7 @@ fn label(trace: &str) -> String {
 pub(crate) fn table(machines: &[MachineLayouts<'_>]) -> Table {
     let rows = || machines.iter().flat_map(|machine| machine.rows.iter().map(move |row| (machine, row)));
     let (mut columns, names): (Vec<Column>, Vec<MakeCell>) =
-        names(&rows().map(|(_, row)| row.cells[0]).collect::<Vec<_>>()).into_iter().unzip();
+        names(&rows().map(|(_, row)| row.first()).collect::<Vec<_>>()).into_iter().unzip();
     columns.extend([
         Column::words("layout", 0),
         Column::stays("walks"),
@@ -200,10 +211,12 @@ pub(crate) fn table(machines: &[MachineLayouts<'_>]) -> Table {
         Column::stays("most involved page").on_pages(),
     ]);
     let row = |(machine, row): (&MachineLayouts<'_>, &LayoutRow<'_>)| {
-        let named = names.iter().map(|make| make(row.cells[0], row.cells[0]));
+        let named = names.iter().map(|make| make(row.first(), row.first()));
         Row::from(named.chain(figures(machine, row)).collect::<Vec<_>>())
     };
-    let mut table = Table { rows: rows().map(row).collect(), columns, is_whole: true, ..Table::default() };
+    let all: Vec<&MachineCell> = rows().flat_map(|(_, row)| row.cells.iter().copied()).collect();
+    let (rows, remarks) = (rows().map(row).collect(), killed_programs(&all));
+    let mut table = Table { columns, rows, remarks, is_whole: true, ..Table::default() };
     table.leave_out_unknown();
     table
 }
@@ -218,7 +231,7 @@ fn figures(machine: &MachineLayouts<'_>, row: &LayoutRow<'_>) -> [Cell; 8] {
         Cell::or_dash(row.spread(metric).map(told))
     };
     let share = |metric: &str| {
-        let to = row.spread(metric).and_then(|of| of.to(machine.recorded(metric)));
+        let to = machine.to_recorded(row, metric);
         Cell::or_dash(to.map(|to| Cell::figure(to.told(ratio), to.median)))
     };
     let of_arrays = |metric: &str, one: fn(f64) -> String| {

@@ -19,16 +19,29 @@ pub(crate) fn machines(cells: &[&MachineCell]) -> Table {
         Row::new(RowStyle::Plain, columns.iter().map(|(_, make)| make(cell, base)).collect())
     };
     let rows = cells.iter().map(row).collect();
-    let remarks = cells.iter().filter_map(|cell| {
-        let kernel = cell.os.as_deref().unwrap_or_default();
-        let text = format!("{kernel} on {} was {}. Its figures end there.", cell.machine, killed(cell)?);
-        Some(("killed", text))
-    });
-    let remarks = remarks.collect();
+    let remarks = killed_programs(cells);
     let columns = columns.into_iter().map(|(column, _)| column).collect();
     let mut table = Table { columns, rows, remarks, is_whole: true, ..Table::default() };
     table.leave_out_unknown();
     table
+}
+
+/// Remarks on programs that were killed for lack of memory: one for all that a kernel killed at one place.
+pub(super) fn killed_programs(cells: &[&MachineCell]) -> Vec<(&'static str, String)> {
+    let mut places: Vec<((&str, String), Vec<String>)> = Vec::new();
+    for cell in cells {
+        let Some(killed) = killed(cell) else { continue };
+        let place = (cell.os.as_deref().unwrap_or_default(), killed);
+        let on = cell.title("os");
+        match places.iter_mut().find(|(known, _)| *known == place) {
+            Some((_, all)) => all.push(on),
+            None => places.push((place, vec![on])),
+        }
+    }
+    let told = |((kernel, killed), on): ((&str, String), Vec<String>)| {
+        format!("{kernel} on {} was {killed}. Its figures end there.", on.join("; on "))
+    };
+    places.into_iter().map(|place| ("killed", told(place))).collect()
 }
 
 /// The columns that some cell has something for.
@@ -66,8 +79,9 @@ fn columns(cells: &[&MachineCell]) -> Vec<(Column, MakeCell)> {
 /// What tells rows apart: machine, kernel, structure, and the keys that the study varies.
 pub(super) fn names(cells: &[&MachineCell]) -> Vec<(Column, MakeCell)> {
     let named = |name: &Option<String>| Cell::Text(name.as_deref().unwrap_or("–").to_owned());
-    let mut columns: Vec<(Column, MakeCell)> =
-        vec![(Column::stays("machine"), Box::new(|cell, _| Cell::Text(cell.machine.clone())))];
+    let machine: MakeCell =
+        Box::new(|cell, _| Cell::named(cell.machine.as_str(), killed(cell).unwrap_or_default()));
+    let mut columns = vec![(Column::stays("machine"), machine)];
     if cells.iter().any(|cell| cell.os.is_some()) {
         columns.push((Column::words("kernel", 0), Box::new(move |cell, _| named(&cell.os))));
     }

@@ -113,3 +113,23 @@ fn figures_that_only_some_rows_have_are_dashes_in_the_others_and_those_of_none_a
         assert!(!told.contains(title), "{title} in\n{told}");
     }
 }
+
+#[test]
+fn killed_programs_are_told_and_compare_with_nothing() {
+    let result = under(&["linux", "small"]);
+    check_golden("layout-study-killed.txt", &text(&result, 100));
+    let killed = "killed at instruction 9.47 M: no frame for 4 KiB";
+    let layouts = section(&result, "layouts");
+    assert_eq!(layouts.matches(&format!("konireddygari_u512<span class=\"sub\">{killed}</span>")).count(), 6);
+    // Two tables of figures and the bars, for five layouts on one core and on two.
+    let kernels = section(&result, "kernels");
+    assert_eq!(kernels.matches(&format!("<td class=\"number\">{killed}</td>")).count(), 2 * 10);
+    assert_eq!(kernels.matches(&format!("text-anchor=\"start\">{killed}</text>")).count(), 10);
+    let mut bare = result;
+    bare.machines.retain(|cell| cell.layout.as_deref() == Some("found"));
+    bare.machines.iter_mut().for_each(|cell| cell.layout = None);
+    let remark =
+        "small on konireddygari_u512, mach3, cores = 1; on konireddygari_u512, mach3, cores = 2 was killed";
+    assert!(text(&bare, 200).contains(remark), "{}", text(&bare, 200));
+    assert!(section(&bare, "machines").contains(killed));
+}
