@@ -164,11 +164,12 @@ pub(super) fn section(result: &SweepResult) -> String {
         if machines.is_empty() {
             continue;
         }
+        let picture = picture(&machines).map(|picture| picture.element(&label(&trace.name)));
         let _ = write!(
             out,
             "<h3>{}</h3><div class=\"pictures\">{}</div>{}",
             escape(&trace.name),
-            picture(&machines).element(&label(&trace.name)),
+            picture.unwrap_or_default(),
             html::table(&table(&machines))
         );
     }
@@ -182,10 +183,8 @@ pub(super) fn section(result: &SweepResult) -> String {
 /// Every picture of the section as a file.
 pub(super) fn pictures(result: &SweepResult) -> Vec<PictureFile> {
     let of_trace = |(index, trace): (usize, &super::schema::SweepTrace)| {
-        let machines = laid(result, index);
         let name = format!("layouts-{}.svg", file_name(&trace.name));
-        (!machines.is_empty())
-            .then(|| PictureFile { name, svg: picture(&machines).file(&label(&trace.name)) })
+        Some(PictureFile { name, svg: picture(&laid(result, index))?.file(&label(&trace.name)) })
     };
     result.traces.iter().enumerate().filter_map(of_trace).collect()
 }
@@ -253,7 +252,10 @@ fn figures(machine: &MachineLayouts<'_>, row: &LayoutRow<'_>) -> [Cell; 8] {
     ]
 }
 
+/// Room for the machines' names, if they need no more.
 const LEFT: f64 = 190.0;
+/// The average width of a letter.
+const LETTER: f64 = 6.6;
 const WIDTH: f64 = 420.0;
 const RIGHT: f64 = 30.0;
 const TOP: f64 = 24.0;
@@ -262,16 +264,21 @@ const ROW: f64 = 26.0;
 const LINE: f64 = 15.0;
 
 /// A line for each machine, with every layout at its ratio of walks to the recorded layout's; draws are thin strokes.
-fn picture(machines: &[MachineLayouts<'_>]) -> Picture {
+/// `None` if no machine has walks under the recorded layout.
+fn picture(machines: &[MachineLayouts<'_>]) -> Option<Picture> {
+    let machines: Vec<_> = machines.iter().filter(|machine| machine.recorded("walks") > 0.0).collect();
+    let most_letters = machines.iter().map(|machine| machine.title.chars().count()).max()?;
+    let left = (LETTER * most_letters as f64 + 8.0).max(LEFT);
     let shares = |machine: &MachineLayouts<'_>, row: &LayoutRow<'_>| -> Vec<f64> {
-        let recorded = machine.recorded("walks").max(1.0);
-        let walks = row.cells.iter().filter_map(|cell| cell.metrics.get("walks"));
+        let recorded = machine.recorded("walks");
+        let compared = row.cells.iter().filter(|_| !row.first().was_killed());
+        let walks = compared.filter_map(|cell| cell.metrics.get("walks"));
         walks.map(|walks| walks.as_f64() / recorded).collect()
     };
     let all =
         || machines.iter().flat_map(|machine| machine.rows.iter().flat_map(move |row| shares(machine, row)));
     let most = all().fold(1.1, f64::max);
-    let x = |share: f64| LEFT + share / most * WIDTH;
+    let x = |share: f64| left + share / most * WIDTH;
     let bottom = TOP + ROW * machines.len() as f64;
     let mut names: Vec<String> = Vec::new();
     for row in machines.iter().flat_map(|machine| &machine.rows) {
@@ -279,14 +286,14 @@ fn picture(machines: &[MachineLayouts<'_>]) -> Picture {
             names.push(row.title());
         }
     }
-    let mut picture = Picture::new(LEFT + WIDTH + RIGHT, bottom + 30.0 + LINE * names.len() as f64);
+    let mut picture = Picture::new(left + WIDTH + RIGHT, bottom + 30.0 + LINE * names.len() as f64);
     for tick in [0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0].into_iter().filter(|tick| *tick <= most) {
         picture.line("grid", [x(tick), TOP], [x(tick), bottom]);
         picture.text("", [x(tick), bottom + 16.0], "middle", &short(tick));
     }
     for (place, machine) in machines.iter().enumerate() {
         let y = TOP + ROW * place as f64;
-        picture.text("", [LEFT - 8.0, y + 17.0], "end", &machine.title);
+        picture.text("", [left - 8.0, y + 17.0], "end", &machine.title);
         for row in &machine.rows {
             let color = names.iter().position(|name| *name == row.title()).unwrap_or(0) % LINE_COLORS;
             for (share, cell) in shares(machine, row).into_iter().zip(&row.cells) {
@@ -299,11 +306,11 @@ fn picture(machines: &[MachineLayouts<'_>]) -> Picture {
             }
         }
     }
-    picture.line("axis", [LEFT, bottom], [LEFT + WIDTH, bottom]);
+    picture.line("axis", [left, bottom], [left + WIDTH, bottom]);
     for (index, name) in names.iter().enumerate() {
         let y = bottom + 26.0 + LINE * index as f64;
-        picture.cell(&format!("f{}", index % LINE_COLORS), [LEFT, y, 10.0, 10.0], name);
-        picture.text("", [LEFT + 16.0, y + 9.5], "start", name);
+        picture.cell(&format!("f{}", index % LINE_COLORS), [left, y, 10.0, 10.0], name);
+        picture.text("", [left + 16.0, y + 9.5], "start", name);
     }
-    picture
+    Some(picture)
 }

@@ -5,7 +5,7 @@ use crate::sweep::{result, trace};
 use pagewalk_report::TextOptions;
 use pagewalk_report::schema::{Metrics, Number};
 use pagewalk_report::sweep::schema::*;
-use pagewalk_report::sweep::{render_html, render_text};
+use pagewalk_report::sweep::{pictures, render_html, render_text};
 
 /// Each layout with the seed of its draw and its walks on one core.
 const LAYOUTS: [(&str, Option<u64>, u64); 5] = [
@@ -132,4 +132,29 @@ fn killed_programs_are_told_and_compare_with_nothing() {
         "small on konireddygari_u512, mach3, cores = 1; on konireddygari_u512, mach3, cores = 2 was killed";
     assert!(text(&bare, 200).contains(remark), "{}", text(&bare, 200));
     assert!(section(&bare, "machines").contains(killed));
+}
+
+/// The picture of walks under each layout.
+fn picture(result: &SweepResult) -> Option<String> {
+    let file = pictures(result).into_iter().find(|file| file.name == "layouts-one.svg")?;
+    Some(file.svg)
+}
+
+#[test]
+fn layouts_are_drawn_against_the_recorded_one_or_not_at_all() {
+    let mut result = under(&["host", "small"]);
+    let svg = picture(&result).unwrap();
+    assert!(svg.contains(">konireddygari_u512, host, mach3, cores = 1</text>"), "{svg}");
+    assert!(!svg.contains("small, mach3"), "a killed program has no ratio:\n{svg}");
+    assert!(
+        svg.contains("<title>drawn by seed 2: 0.90</title>") && section(&result, "layouts").contains("<svg")
+    );
+    // 43 letters need more room than the usual 190.
+    let ends = svg.split("text-anchor=\"end\">konireddygari_u512, host, mach3, cores = 1<").next().unwrap();
+    let at: f64 = ends.rsplit(" x=\"").next().unwrap().split('"').next().unwrap().parse().unwrap();
+    assert!(at > 6.0 * 40.0, "{at}");
+    result.machines.retain(|cell| cell.layout.as_deref() != Some("recorded"));
+    assert_eq!(picture(&result), None);
+    let layouts = section(&result, "layouts");
+    assert!(layouts.contains(">44.0 k") && !layouts.contains("<svg"), "{layouts}");
 }
